@@ -1,0 +1,1 @@
+"""What people touch: dashboard, command line, server. The only package that knows streamlit."""

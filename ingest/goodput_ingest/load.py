@@ -1,0 +1,78 @@
+"""From sources to the store: read, parse, then commit each batch in one short transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from goodput_ingest.registry import SOURCES, recognise
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from goodput_ingest.source import ReadOptions
+    from goodput_queries.store import Store
+
+
+@dataclass
+class Summary:
+    """What an ingest did, for the last line a person reads."""
+
+    files: int = 0
+    rows: int = 0
+    rows_new: int = 0
+    rejects: int = 0
+    repeats: int = 0
+    unrecognised: list[str] = field(default_factory=list)
+    rows_by_table: dict[str, int] = field(default_factory=dict)
+
+
+def ingest(
+    store: Store,
+    name: str,
+    paths: Sequence[Path],
+    options: ReadOptions,
+    *,
+    on_progress: Callable[[Path, int], None] = lambda _path, _rows: None,
+) -> Summary:
+    """Read files (folders are walked) as source `name` (`auto`: by their content) into the store.
+
+    With `auto` a file of no known format is listed in the summary, not an error; a named source
+    raises IngestError for a file that is not its own.
+    """
+    if name != "auto" and name not in SOURCES:
+        raise IngestError(f"there is no source {name!r}; known: auto, {', '.join(SOURCES)}.")
+    summary = Summary()
+    for path in _files(paths):
+        kind = recognise(path) if name == "auto" else SOURCES[name]
+        if kind is None:
+            summary.unrecognised.append(str(path))
+            continue
+        summary.files += 1
+        for batch in kind(path, options).extract():
+            loaded = store.load(batch)
+            summary.rows += loaded.rows
+            summary.rows_new += loaded.rows_new
+            summary.rejects += loaded.rejects
+            summary.repeats += loaded.is_repeat
+            summary.rows_by_table[batch.table] = (
+                summary.rows_by_table.get(batch.table, 0) + loaded.rows_new
+            )
+            on_progress(path, loaded.rows)
+    return summary
+
+
+def _files(paths: Sequence[Path]) -> list[Path]:
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            found += sorted(
+                p for p in path.rglob("*") if p.is_file() and not p.name.startswith(".")
+            )
+        elif path.exists():
+            found.append(path)
+        else:
+            raise IngestError(f"{path}: there is no such file or folder.")
+    return found

@@ -1,0 +1,49 @@
+"""What an ingestor hands to the store: rows of one raw table and the rows it had to set aside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import polars as pl
+
+REJECT_CONTENT_MAX_CHARS = 500
+
+
+@dataclass(frozen=True)
+class Reject:
+    """A row that was set aside: where it stood, why, and the row itself (capped)."""
+
+    line: int | None
+    reason: str
+    content: str = ""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of one raw table, read from one part of one origin; loaded in one transaction.
+
+    `rows` carries columns of `raw.<table>` by name, `source` included; a column that is left out is
+    null. Timestamps are naive `Datetime("us")` in UTC. `digest` identifies the part's content: a
+    part that was loaded before is skipped, so that repeating an ingest changes nothing.
+    """
+
+    table: str
+    rows: pl.DataFrame
+    source: str
+    origin: str
+    digest: str
+    rejects: Sequence[Reject] = field(default=())
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What became of a batch: rows read, rows that were new, rows set aside."""
+
+    rows: int
+    rows_new: int
+    rejects: int
+    is_repeat: bool

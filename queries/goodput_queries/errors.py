@@ -1,0 +1,28 @@
+"""What can go wrong in a way a person can act on.
+
+GoodputError            a stated failure: one sentence, no traceback, exit code 1
+├── StoreError          the database cannot be opened, reached or written
+├── QueryError          a query that cannot be answered as asked
+├── BuildError          a view or stage could not be built
+└── IngestError         a source cannot be read at all (single bad rows are rejects, not errors)
+"""
+
+
+class GoodputError(Exception):
+    """A stated failure: what failed, where, what was expected, what to do."""
+
+
+class StoreError(GoodputError):
+    """The database cannot be opened, reached or written."""
+
+
+class QueryError(GoodputError):
+    """A query cannot be answered as asked: unknown view, unknown column, bad SQL, out of time."""
+
+
+class BuildError(GoodputError):
+    """A view or a stage of the ledger could not be built."""
+
+
+class IngestError(GoodputError):
+    """A source cannot be read at all: no such file, not this format, a command that failed."""

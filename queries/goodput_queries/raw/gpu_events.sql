@@ -1,0 +1,17 @@
+-- Something that happened to a GPU: an Xid, an ECC error, a row remap.
+-- grain: source, node, pci_bus_id, gpu_uuid, ts, kind, code, message
+-- time: ts
+create table raw.gpu_events (
+    source varchar not null,
+    cluster varchar,
+    node varchar,
+    gpu_uuid varchar,
+    pci_bus_id varchar,                 -- normalised: 00000000:9b:00.0
+    ts timestamp not null,
+    ts_precision varchar not null,      -- exact, approximate (dmesg -T), at_or_before
+    kind varchar not null,              -- xid, sxid, off_the_bus
+    code integer,
+    pid varchar,
+    process_name varchar,
+    message varchar
+);

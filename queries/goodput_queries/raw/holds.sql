@@ -1,0 +1,16 @@
+-- Which GPUs of which node a job run had, where a source says so. Accounting alone never does.
+-- grain: source, cluster, job_id_raw, submit_at, node, slurm_index, gpu_uuid, gpu_instance
+-- keep: method
+create table raw.holds (
+    source varchar not null,
+    cluster varchar not null,
+    job_id_raw varchar not null,
+    submit_at timestamp not null,
+    node varchar not null,
+    slurm_index integer,                -- null with gpus: only the number on this node is known
+    gpu_uuid varchar,
+    gpu_instance varchar,
+    gpu_type varchar,
+    gpus integer,                       -- number on this node where the index is unknown
+    method varchar not null             -- scontrol, hpc_job, pod, job_report
+);

@@ -1,0 +1,29 @@
+-- What a job said of itself, one schema for every log format (job events v1).
+-- grain: source, run_id, attempt, rank, host, pid, ts, event, step, phase, kind
+-- time: ts
+create table raw.job_events (
+    source varchar not null,
+    cluster varchar,
+    run_id varchar not null,            -- '' where the job did not say
+    attempt integer,
+    rank integer,
+    local_rank integer,
+    host varchar,
+    pid bigint,
+    gpu_uuid varchar,
+    ts timestamp not null,
+    event varchar not null,             -- job.start job.end step.start step phase phase.start phase.end ckpt.durable failure metric
+    step bigint,
+    dur_s double,
+    phase varchar,
+    data_s double,
+    comm_s double,
+    straggler_s double,
+    throttle_s double,
+    tokens double,
+    flops double,
+    kind varchar,
+    msg varchar,
+    reports_durability boolean not null, -- false: this format cannot say that a checkpoint is durable
+    extra json                          -- fields that the schema does not name
+);

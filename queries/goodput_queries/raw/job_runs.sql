@@ -1,0 +1,43 @@
+-- A job run: one scheduler record (one start of a job; a requeue makes another), as the accounting says it.
+-- Records that never started are kept: they are the demand.
+-- grain: source, cluster, job_id_raw, submit_at, db_index
+-- keep: end_at is not null, start_at is not null, observed_at, end_at, elapsed_s
+create table raw.job_runs (
+    source varchar not null,
+    cluster varchar not null,
+    job_id varchar not null,            -- 7, 10_3, 12+1, 53_[1-20%2]
+    job_id_raw varchar not null,
+    db_index bigint,
+    submit_at timestamp not null,
+    eligible_at timestamp,
+    start_at timestamp,                 -- null: never started
+    end_at timestamp,                   -- null: running or pending at observed_at
+    state varchar not null,             -- first word, upper case
+    exit_code varchar,
+    derived_exit_code varchar,
+    reason varchar,
+    job_name varchar,
+    user_name varchar,
+    account varchar,
+    partition varchar,
+    qos varchar,
+    reservation varchar,
+    cancelled_by varchar,               -- uid or name behind CANCELLED by
+    user_id varchar,
+    nodes varchar[],                    -- expanded; empty: none assigned
+    gpus integer,                       -- allocated; null: GPUs are not tracked in accounting
+    gpu_type varchar,                   -- of the typed TRES, if one
+    gpus_requested integer,
+    gpu_type_requested varchar,
+    cpus integer,
+    cpus_requested integer,
+    elapsed_s bigint,
+    suspended_s bigint,
+    time_limit_s bigint,
+    restarts integer,
+    flags varchar,
+    comment varchar,
+    alloc_tres varchar,
+    req_tres varchar,
+    observed_at timestamp               -- when the accounting was asked, if known
+);

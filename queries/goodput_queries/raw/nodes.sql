@@ -1,0 +1,14 @@
+-- What a node has: for stranded GPUs and for the partitions it serves.
+-- grain: source, cluster, node
+-- keep: observed_at
+create table raw.nodes (
+    source varchar not null,
+    cluster varchar,
+    node varchar not null,
+    cpus integer,
+    memory_bytes bigint,
+    gpus integer,                       -- configured GPUs (MIG instances count each)
+    gres varchar,                       -- as printed
+    partitions varchar[],
+    observed_at timestamp
+);

@@ -1,0 +1,14 @@
+-- A price of a GPU-hour for whoever matches, from one whole hour to another.
+-- grain: gpu_model, mig_profile, partition, qos, valid_from_at
+-- keep: replace
+create table raw.rates (
+    source varchar not null,
+    gpu_model varchar,                  -- null matches any
+    mig_profile varchar,
+    partition varchar,
+    qos varchar,
+    usd_per_gpu_h decimal(18, 6) not null,
+    valid_from_at timestamp,            -- null: always
+    valid_to_at timestamp,
+    note varchar                        -- where the figure comes from
+);

@@ -1,0 +1,13 @@
+-- A reservation of nodes for a time.
+-- grain: source, cluster, name, start_at
+-- keep: end_at
+create table raw.reservations (
+    source varchar not null,
+    cluster varchar,
+    name varchar not null,
+    nodes varchar[],                    -- null: the source does not say which
+    owner varchar,                      -- accounts or users
+    flags varchar,                      -- MAINT makes it maintenance
+    start_at timestamp not null,
+    end_at timestamp
+);

@@ -1,0 +1,38 @@
+"""What a question is about: a window of time and a part of the fleet."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A window `[from_ms, to_ms)` in epoch milliseconds (UTC) and filters; None does not restrict.
+
+    The marts read it through DuckDB variables named `scope_<field>`, so that the same view answers
+    for the fleet, a team or one GPU.
+    """
+
+    from_ms: int | None = None
+    to_ms: int | None = None
+    cluster: str | None = None
+    node: str | None = None
+    gpu_uuid: str | None = None
+    gpu_model: str | None = None
+    team: str | None = None
+    user: str | None = None
+    run: str | None = None
+    partition: str | None = None
+
+    def variables(self) -> dict[str, Any]:
+        """Return the DuckDB variables of this scope, by name."""
+        return {f"scope_{name}": value for name, value in asdict(self).items()}
+
+    @staticmethod
+    def names() -> list[str]:
+        """Return the names of all scope variables."""
+        return [f"scope_{field.name}" for field in fields(Scope)]
+
+
+EVERYTHING = Scope()
