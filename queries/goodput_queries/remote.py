@@ -1,8 +1,8 @@
 """The database of another process: the running server has the file open, this one asks it.
 
 The server leaves `<database>.server.json` beside the file (mode 0600: address, token, instance).
-Whoever can read that can read the database itself, so the token grants nothing new. A call is a JSON
-head and a Polars frame in Arrow IPC, an answer is such a frame; errors come back as what they were.
+Whoever can read that can read the database itself, so the token grants nothing new. A call is a
+JSON head and a Polars frame in Arrow IPC, an answer such a frame; errors come back as themselves.
 """
 
 from __future__ import annotations

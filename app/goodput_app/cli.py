@@ -1,0 +1,475 @@
+"""The terminal's front door: each command calls one layer and prints what it says.
+
+Results go to standard output, progress to standard error. A stated failure is one sentence and exit
+code 1; a command that is used wrongly exits with 2.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import functools
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import click
+
+from goodput_app import output
+from goodput_app.moments import moment_ms
+from goodput_app.settings import settings
+from goodput_queries.errors import GoodputError, QueryError, StoreError
+from goodput_queries.scope import Scope
+from goodput_queries.store import IN_MEMORY, Store, open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import polars as pl
+
+    from goodput_queries.catalog import Model
+
+Command = TypeVar("Command", bound="Callable[..., Any]")
+
+
+class StatedFailure(click.ClickException):
+    """A GoodputError on its way out: its sentence on standard error, exit code 1."""
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the sentence and nothing else."""
+        click.echo(output.printable(self.message), file=file, err=file is None)
+
+
+class ChecksFailedError(GoodputError):
+    """Invariants do not hold: the sentence, and the frame that is printed before it."""
+
+    def __init__(self, sentence: str, frame: pl.DataFrame) -> None:
+        super().__init__(sentence)
+        self.frame = frame
+
+
+class Commands(click.Group):
+    """The commands in the order in which a newcomer needs them."""
+
+    def list_commands(self, _context: click.Context) -> list[str]:
+        """Return the names in order of definition."""
+        return list(self.commands)
+
+    def invoke(self, context: click.Context) -> Any:
+        """Run a command; a stated failure ends it without a traceback."""
+        try:
+            return super().invoke(context)
+        except GoodputError as error:
+            raise StatedFailure(str(error)) from error
+
+
+def database_option(command: Command) -> Command:
+    """Add `--db`."""
+    return click.option(
+        "--db",
+        envvar="GOODPUT_DB",
+        default=lambda: settings().db,
+        metavar="FILE",
+        help="The database; else $GOODPUT_DB, goodput.toml, goodput.duckdb.",
+    )(command)
+
+
+def output_options(command: Command) -> Command:
+    """Add `--format` and `--out`, and print the frame that the command returns."""
+
+    @functools.wraps(command)
+    def printing(*args: Any, form: str, out: Path | None, **kwargs: Any) -> None:
+        try:
+            _print(command(*args, **kwargs), form, out)
+        except ChecksFailedError as failure:
+            _print(failure.frame, form, out)
+            raise
+
+    add_format = click.option(
+        "--format",
+        "form",
+        type=click.Choice(output.FORMATS),
+        default="table",
+        show_default=True,
+        help="How to print it.",
+    )
+    add_out = click.option(
+        "--out",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="Where to write it, instead of standard output.",
+    )
+    return add_format(add_out(printing))  # type: ignore[return-value]
+
+
+def scope_options(command: Command) -> Command:
+    """Add window and filters, and hand them on as one `scope`."""
+
+    @functools.wraps(command)
+    def scoped(
+        *args: Any,
+        from_: str | None,
+        to: str | None,
+        cluster: str | None,
+        node: str | None,
+        run: str | None,
+        team: str | None,
+        **kwargs: Any,
+    ) -> Any:
+        scope = Scope(*_window(from_, to), cluster=cluster, node=node, run=run, team=team)
+        return command(*args, scope=scope, **kwargs)
+
+    for add in (
+        click.option("--team", metavar="NAME", help="Only what a team (account) held."),
+        click.option("--run", metavar="RUN", help="Only one run."),
+        click.option("--node", metavar="NAME", help="Only one node."),
+        click.option("--cluster", metavar="NAME", help="Only one cluster."),
+        click.option("--to", metavar="TIME", help="End of the window, exclusive."),
+        click.option(
+            "--from",
+            "from_",
+            metavar="TIME",
+            help="Start of the window: 2026-11-20T14:00Z, 2026-11-20 (UTC), now-6h, now/d.",
+        ),
+    ):
+        scoped = add(scoped)
+    return scoped  # type: ignore[return-value]
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="goodput", message="%(prog)s %(version)s")
+def main() -> None:
+    """Where every GPU-hour of a cluster went, what the waste cost, why, what to do first."""
+
+
+@main.command()
+@click.option("--port", type=click.IntRange(0, 65535), help="Default: 8501 or the next free one.")
+@click.option("--address", default=lambda: settings().serve.address, help="Default: 127.0.0.1.")
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where to keep the demo database; default: the user's cache folder.",
+)
+def demo(port: int | None, address: str, folder: Path | None) -> None:
+    """Serve the dashboard on recorded sample data."""
+    from goodput_app.demo import demo_database  # noqa: PLC0415 -- draws in every source
+
+    with _progress() as on_progress:
+        path = demo_database(folder, on_progress=on_progress)
+    _serve(path, port, address)
+
+
+@main.command()
+@click.argument("source")
+@click.argument(
+    "paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH..."
+)
+@database_option
+@click.option(
+    "--cluster",
+    default=lambda: settings().ingest.cluster,
+    metavar="NAME",
+    help="Which cluster the files speak of, where they do not say.",
+)
+@click.option(
+    "--timezone",
+    default=lambda: settings().ingest.timezone,
+    metavar="ZONE",
+    help="Zone of times that carry none, such as Europe/Berlin.",
+)
+@click.option("--observed-at", metavar="TIME", help="When a snapshot (sinfo, scontrol) was taken.")
+@output_options
+def ingest(
+    *,
+    source: str,
+    paths: tuple[Path, ...],
+    db: str,
+    cluster: str | None,
+    timezone: str | None,
+    observed_at: str | None,
+) -> pl.DataFrame:
+    """Read files or folders in; SOURCE is a format, or `auto`."""
+    import polars as pl  # noqa: PLC0415 -- `--help` needs no frames
+
+    from goodput_ingest import load  # noqa: PLC0415 -- nor every source
+    from goodput_ingest.source import ReadOptions  # noqa: PLC0415
+
+    options = ReadOptions(cluster, _zone(timezone), _instant(observed_at))
+    with _store(db) as store, _progress() as on_progress:
+        summary = load.ingest(store, source, paths, options, on_progress=on_progress)
+    for path in summary.unrecognised:
+        _say(f"{path}: no known format; name its source instead of `auto`, or leave it out.")
+    if summary.rejects:
+        _say(f"{summary.rejects:,} rows were set aside: `goodput show raw.rejects --db {db}`.")
+    _say(f"Next: `goodput ledger --db {db}`, or `goodput serve --db {db}`.")
+    counts = {k: v for k, v in asdict(summary).items() if isinstance(v, int)}
+    return pl.DataFrame([{**counts, "unrecognised": len(summary.unrecognised)}])
+
+
+@main.command()
+@database_option
+@click.option("--full", "is_full", is_flag=True, help="Everything anew, not only what changed.")
+@output_options
+def build(*, db: str, is_full: bool) -> pl.DataFrame:
+    """Bring the ledger up to date with what was read in."""
+    with _existing(db) as store:
+        return store.build(is_full=is_full)
+
+
+@main.command()
+@database_option
+@output_options
+def check(db: str) -> pl.DataFrame:
+    """Test the invariants; exit code 1 where one does not hold."""
+    from goodput_queries import check as checks  # noqa: PLC0415 -- draws in polars
+
+    with _built(db) as store:
+        frame = checks.check(store)
+    if (broken := frame.filter(frame["violations"] > 0).height) > 0:
+        raise ChecksFailedError(
+            f"{broken} of {frame.height} checks found rows: `goodput show checks.NAME --db {db}`.",
+            frame,
+        )
+    return frame
+
+
+@main.command()
+@click.option(
+    "--by",
+    default="category",
+    show_default=True,
+    metavar="KEY,...",
+    help="category run team user node gpu model hour day ...",
+)
+@database_option
+@scope_options
+@output_options
+def ledger(by: str, db: str, scope: Scope) -> pl.DataFrame:
+    """Where the GPU-seconds went; they add up to the capacity."""
+    from goodput_queries import ledger as ledgers  # noqa: PLC0415 -- draws in polars
+
+    with _built(db) as store:
+        frame = ledgers.ledger(store, [key.strip() for key in by.split(",")], scope)
+        summary = store.read("select * from marts.goodput_summary", scope=scope)
+    for row in summary.iter_rows(named=True):
+        _say(", ".join(f"{name} {output.cell(name, value)}" for name, value in row.items()))
+    return frame
+
+
+@main.command()
+@click.argument("view", required=False)
+@click.option("--limit", type=click.IntRange(0), default=0, help="At most so many rows; 0: all.")
+@database_option
+@scope_options
+@output_options
+def show(view: str | None, limit: int, db: str, scope: Scope) -> pl.DataFrame:
+    """List the views with their meaning, or print the rows of one."""
+    if view is None:
+        return _views()
+    model = find_view(view)
+    with _existing(db) if model.layer in {"raw", "reference"} else _built(db) as store:
+        return _rows(store, model, scope, limit)
+
+
+def answer(name: str, view: str, meaning: str) -> None:
+    """Add the command `name`: the rows of a mart, the costliest first."""
+
+    @main.command(name, help=meaning)
+    @click.option("--limit", type=click.IntRange(0), default=0, help="Only the first so many rows.")
+    @database_option
+    @scope_options
+    @output_options
+    def command(limit: int, db: str, scope: Scope) -> pl.DataFrame:
+        with _built(db) as store:
+            return _rows(store, find_view(view), scope, limit)
+
+
+answer("gaps", "marts.idle_gaps", "Every idle gap: where, whose, why, what it cost.")
+answer("throttling", "marts.throttle_episodes", "Slowed GPUs and what they cost their runs.")
+answer("stragglers", "marts.stragglers", "Late ranks and what waiting for them cost.")
+answer("runs", "marts.runs", "Every run with its goodput.")
+
+
+@main.command()
+@database_option
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=lambda: settings().serve.port,
+    help="Default: 8501 or the next free one.",
+)
+@click.option("--address", default=lambda: settings().serve.address, help="Default: 127.0.0.1.")
+def serve(db: str, port: int | None, address: str) -> None:
+    """Serve the dashboard, /metrics and the database."""
+    _serve(db, port, address)
+
+
+@main.command()
+@database_option
+@output_options
+def doctor(db: str) -> pl.DataFrame:
+    """Say what is there, what is missing, and the line that adds it."""
+    from goodput_app.doctor import findings  # noqa: PLC0415 -- draws in streamlit
+
+    return findings(db)
+
+
+def find_view(name: str) -> Model:
+    """Return the catalogued table or view of a name, with or without its layer.
+
+    Raises QueryError for a name that is not ours or belongs to several layers.
+    """
+    known = _catalogue()
+    if name in known:
+        return known[name]
+    same = [model for model in known.values() if model.name == name]
+    if len(same) == 1:
+        return same[0]
+    if same:
+        names = ", ".join(model.qualified_name for model in same)
+        raise QueryError(f"{name!r} is the name of several views: {names}. Name the layer too.")
+    near = difflib.get_close_matches(name, [*known, *(m.name for m in known.values())], n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise QueryError(f"there is no view {name!r}.{hint} `goodput show` lists them all.")
+
+
+def _catalogue() -> dict[str, Model]:
+    from goodput_queries import catalog  # noqa: PLC0415 -- reads every SQL file
+
+    found = {
+        m.qualified_name: m for layer in catalog.LAYERS for m in catalog.models(layer).values()
+    }
+    for name in catalog.reference_files():
+        fact = catalog.Model("reference", name, "", "Facts; see the CSV of that name.", {}, {})
+        found.setdefault(fact.qualified_name, fact)
+    return found
+
+
+def _views() -> pl.DataFrame:
+    import polars as pl  # noqa: PLC0415 -- `--help` needs no frames
+
+    layers = ("marts", "checks", "intermediate", "staging", "reference", "raw")
+    models = sorted(_catalogue().values(), key=lambda m: (layers.index(m.layer), m.name))
+    return pl.DataFrame(
+        [
+            {"view": m.qualified_name, "meaning": m.description, "grain": ", ".join(m.grain)}
+            for m in models
+        ]
+    )
+
+
+def _rows(store: Store, model: Model, scope: Scope, limit: int) -> pl.DataFrame:
+    """Return the rows of a view, the costliest first where it knows cost."""
+    columns = set(store.read(f"select * from {model.qualified_name} limit 0", scope=scope).columns)
+    ranked = next((c for c in ("usd", "cost_usd", "gpu_ms", "lost_gpu_ms") if c in columns), None)
+    order = f" order by {ranked} desc nulls last" if ranked else ""
+    rows = " limit $1" if limit else ""
+    return store.read(
+        f"select * from {model.qualified_name}{order}{rows}",
+        [limit] if limit else None,
+        scope=scope,
+    )
+
+
+def _print(frame: pl.DataFrame, form: str, out: Path | None) -> None:
+    """Print a frame; a terminal gets the first rows and the count of all."""
+    shown = frame
+    if form == "table" and out is None and frame.height > output.TABLE_ROWS:
+        shown = frame.head(output.TABLE_ROWS)
+        _say(f"{output.TABLE_ROWS} of {frame.height:,} rows; --format json has them all.")
+    output.write(shown, form, out)
+
+
+@contextlib.contextmanager
+def _store(db: str) -> Iterator[Store]:
+    with contextlib.closing(open_store(db)) as store:
+        yield store
+
+
+@contextlib.contextmanager
+def _existing(db: str) -> Iterator[Store]:
+    """Yield a database that is there: a question makes no empty one."""
+    if db != IN_MEMORY and not Path(db).exists():
+        raise StoreError(
+            f"{db}: there is no such database. "
+            f"Make it with `goodput ingest auto PATH --db {db}`, or look at `goodput demo`."
+        )
+    with _store(db) as store:
+        yield store
+
+
+@contextlib.contextmanager
+def _built(db: str) -> Iterator[Store]:
+    """Yield a database whose ledger holds everything that was read in."""
+    with _existing(db) as store:
+        store.build()
+        yield store
+
+
+def _serve(path: str | Path, port: int | None, address: str) -> None:
+    from goodput_app import server  # noqa: PLC0415 -- draws in streamlit's server
+
+    server.serve(path, port, address, on_ready=click.echo)
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[Callable[[Path, int], None]]:
+    """Yield what shows the file and the rows so far on a terminal's standard error."""
+    from rich.console import Console  # noqa: PLC0415 -- `--help` needs no colours
+    from rich.progress import Progress, SpinnerColumn, TextColumn  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.completed:,.0f} rows"),
+        TextColumn("{task.description}", markup=False),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with bar:
+        task = bar.add_task("", total=None)
+
+        def on_progress(path: Path, rows: int) -> None:
+            bar.update(task, advance=rows, description=str(Text(output.printable(str(path)))))
+
+        yield on_progress
+
+
+def _window(from_: str | None, to: str | None) -> tuple[int | None, int | None]:
+    now = datetime.now(UTC)
+    try:
+        start = None if from_ is None else moment_ms(from_, now)
+        end = None if to is None else moment_ms(to, now, is_end=True)
+    except QueryError as error:
+        raise click.UsageError(str(error)) from error
+    if start is not None and end is not None and start >= end:
+        raise click.UsageError(f"the window is empty: --from {from_} is not before --to {to}.")
+    return start, end
+
+
+def _zone(name: str | None) -> ZoneInfo | None:
+    try:
+        return None if name is None else ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        text = f"there is no time zone {name!r}; expected like Europe/Berlin."
+        raise click.UsageError(text) from error
+
+
+def _instant(text: str | None) -> datetime | None:
+    """Return a moment as naive UTC, which is what ingest takes."""
+    if text is None:
+        return None
+    try:
+        milliseconds = moment_ms(text, datetime.now(UTC))
+    except QueryError as error:
+        raise click.UsageError(str(error)) from error
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).replace(tzinfo=None)
+
+
+def _say(text: str) -> None:
+    click.echo(output.printable(text), err=True)

@@ -1,0 +1,97 @@
+"""`goodput doctor`: what is there, what is missing, and the line that adds it."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import platform
+import shutil
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from goodput_queries.errors import GoodputError
+from goodput_queries.remote import RemoteStore
+from goodput_queries.store import IN_MEMORY, Store, open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+OPEN_WAIT_S = 2.0
+CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
+Finding = tuple[str, str, str, str]  # what, status, found, next
+SCHEMA = ("what", "status", "found", "next")
+
+
+def findings(db: str) -> pl.DataFrame:
+    """Return one row a finding: what, status (ok, missing, problem), found, next (what to do)."""
+    rows = [*_versions(), *_database(db), *_machine()]
+    return pl.DataFrame(rows, schema=dict.fromkeys(SCHEMA, pl.String), orient="row")
+
+
+def _versions() -> Iterator[Finding]:
+    yield "goodput", "ok", version("goodput"), ""
+    yield "python", "ok", platform.python_version(), ""
+    for package in ("duckdb", "polars", "pyarrow", "streamlit"):
+        yield package, "ok", version(package), ""
+
+
+def _database(db: str) -> Iterator[Finding]:
+    if db != IN_MEMORY and not Path(db).exists():
+        yield "database", "missing", f"{db} is not there", f"goodput ingest auto PATH --db {db}"
+        return
+    try:
+        store = open_store(db, wait_s=OPEN_WAIT_S)
+    except GoodputError as error:
+        yield "database", "problem", str(error), f"stop that process, or --db another than {db}"
+        return
+    with contextlib.closing(store):
+        yield "database", "ok", f"{db}, {_holder(store)}", ""
+        yield from _sources(store, db)
+
+
+def _holder(store: Store) -> str:
+    if isinstance(store, RemoteStore):
+        return f"held by the server at {store.url} (process {store.pid})"
+    return "held by nobody else"
+
+
+def _sources(store: Store, db: str) -> Iterator[Finding]:
+    sources = store.read(
+        """select source, sum(rows_new)::bigint as rows_new, sum(rejects)::bigint as rejects,
+            max(loaded_at) as loaded_at, max(window_end_at) as window_end_at
+        from raw.ingested group by source order by source"""
+    )
+    if sources.is_empty():
+        yield "sources", "missing", "nothing was read in", f"goodput ingest auto PATH --db {db}"
+    for row in sources.iter_rows(named=True):
+        until = f", data until {row['window_end_at']:%F %T}Z" if row["window_end_at"] else ""
+        found = f"{row['rows_new']:,} rows, read {row['loaded_at']:%F %T}Z{until}"
+        yield f"source {row['source']}", "ok", found, ""
+        if row["rejects"]:
+            set_aside = f"{row['rejects']:,} rows set aside"
+            yield f"rejects {row['source']}", "problem", set_aside, "goodput show raw.rejects"
+
+
+def _machine() -> Iterator[Finding]:
+    for what, path, purpose in (
+        ("sacct", shutil.which("sacct"), "run it where Slurm is, then: goodput ingest slurm FILE"),
+        (
+            "chromium",
+            next(filter(None, map(shutil.which, CHROMIUMS)), None),
+            "apt-get install chromium (for reports as PDF)",
+        ),
+    ):
+        yield (what, "ok", path, "") if path else (what, "missing", "not on the PATH", purpose)
+    yield _nvml()
+
+
+def _nvml() -> Finding:
+    try:
+        ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError:
+        return "nvml", "missing", "no libnvidia-ml.so.1", "a GPU driver; recorded data need none"
+    return "nvml", "ok", "libnvidia-ml.so.1", ""

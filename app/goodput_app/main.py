@@ -1,0 +1,5 @@
+"""The dashboard's list of pages."""
+
+import streamlit as st
+
+st.title("Goodput")

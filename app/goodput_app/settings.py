@@ -1,0 +1,103 @@
+"""What a site writes once instead of on every command line: `goodput.toml`, read into dataclasses.
+
+A command line option beats an environment variable, that beats the file, that beats the default.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import dataclass, field, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from goodput_queries.errors import GoodputError
+
+FILE_VARIABLE = "GOODPUT_CONFIG"
+DEFAULT_FILE = "goodput.toml"
+
+
+@dataclass(frozen=True)
+class IngestSettings:
+    """What recorded files do not say of themselves.
+
+    cluster: which cluster they speak of. timezone: IANA name for times that carry no zone.
+    """
+
+    cluster: str | None = None
+    timezone: str | None = None
+
+
+@dataclass(frozen=True)
+class ServeSettings:
+    """Where the dashboard listens; without a port: 8501 or the next free one."""
+
+    address: str = "127.0.0.1"
+    port: int | None = None
+
+
+@dataclass(frozen=True)
+class UiSettings:
+    """What the dashboard shows before anybody chose something. range: as in `--from`."""
+
+    range: str = "now-24h"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All of `goodput.toml`."""
+
+    db: str = "goodput.duckdb"
+    ingest: IngestSettings = field(default_factory=IngestSettings)
+    serve: ServeSettings = field(default_factory=ServeSettings)
+    ui: UiSettings = field(default_factory=UiSettings)
+
+
+SECTIONS: dict[str, type] = {"ingest": IngestSettings, "serve": ServeSettings, "ui": UiSettings}
+TYPES: dict[str, tuple[type, str]] = {"port": (int, "a whole number")}
+TEXT: tuple[type, str] = (str, "a text in quotes")
+
+
+@cache
+def settings() -> Settings:
+    """Return the settings of this process, read once from `$GOODPUT_CONFIG` or `goodput.toml`.
+
+    A file that is named must exist; without one the defaults hold.
+    """
+    named = os.environ.get(FILE_VARIABLE)
+    path = Path(named or DEFAULT_FILE)
+    if not named and not path.exists():
+        return Settings()
+    return read(path)
+
+
+def read(path: Path) -> Settings:
+    """Return the settings in a file; raises GoodputError naming the key that is wrong."""
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise GoodputError(f"{path}: the settings cannot be read ({error.strerror}).") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise GoodputError(f"{path}: this is not TOML ({error}).") from error
+    top = {key: value for key, value in given.items() if key not in SECTIONS}
+    _check(path, "", top, Settings)
+    sections = {}
+    for name, kind in SECTIONS.items():
+        section = given.get(name, {})
+        if not isinstance(section, dict):
+            raise GoodputError(f"{path}: {name!r} is a section; write it as [{name}].")
+        _check(path, f"{name}.", section, kind)
+        sections[name] = kind(**section)
+    return Settings(**top, **sections)
+
+
+def _check(path: Path, prefix: str, given: dict[str, Any], kind: type) -> None:
+    known = [f.name for f in fields(kind)]
+    for key, value in given.items():
+        if key not in known:
+            names = ", ".join(f"{prefix}{name}" for name in known)
+            raise GoodputError(f"{path}: there is no setting '{prefix}{key}'; known: {names}.")
+        expected, words = TYPES.get(key, TEXT)
+        if type(value) is not expected:
+            raise GoodputError(f"{path}: '{prefix}{key}' is {value!r}, expected {words}.")
