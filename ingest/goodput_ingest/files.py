@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import zlib
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, cast
 
@@ -14,17 +15,25 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 GZIP_MAGIC = b"\x1f\x8b"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LINE_MAX_BYTES = 16 * 1024 * 1024  # a verbose Inspector record of 64 channels has 13 KB
+PART_BYTES = 32 * 1024 * 1024
+CHUNK_BYTES = 1024 * 1024
 HEAD_BYTES = 64 * 1024
+BROKEN_OFF = (EOFError, OSError, zlib.error)  # what a cut or damaged gzip stream raises
 
 
 @dataclass(frozen=True)
 class Part:
-    """Some consecutive lines of a file: number of the first (from 1), the lines, their digest."""
+    """Some consecutive lines of a file: number of the first (from 1), the lines, their digest.
+
+    damage: why the reading broke off after these lines; empty where it did not.
+    """
 
     first_line: int
     lines: list[str]
     digest: str
+    damage: str = ""
 
 
 def open_bytes(path: Path) -> IO[bytes]:
@@ -39,36 +48,97 @@ def open_bytes(path: Path) -> IO[bytes]:
 
 
 def head(path: Path) -> bytes:
-    """Return the first bytes of a file, decompressed; empty where it is no file or cut short."""
+    """Return the first bytes of a file, decompressed; of a damaged one, what can be read."""
+    found = b""
     try:
         with open_bytes(path) as file:
-            return file.read(HEAD_BYTES)
-    except (EOFError, OSError, IngestError):
-        return b""
+            while len(found) < HEAD_BYTES and (chunk := _read(file, HEAD_BYTES - len(found))):
+                found += chunk
+    except (*BROKEN_OFF, IngestError):
+        pass
+    return found.removeprefix(BYTE_ORDER_MARK)
 
 
-def parts(path: Path, *, lines_per_part: int = 50_000) -> Iterator[Part]:
+def digest(part: Part, *meaning: object) -> str:
+    """Return the part's digest with all that decides what its lines mean (zone, header, ...)."""
+    text = "\x1f".join([part.digest, part.damage, *map(str, meaning)])
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+def parts(
+    path: Path, *, lines_per_part: int = 50_000, bytes_per_part: int = PART_BYTES
+) -> Iterator[Part]:
     """Yield the lines of a text file in parts; undecodable bytes are replaced, not fatal.
 
     A part is the same bytes whenever the file has only grown, so that its digest lets a repeated
-    ingest skip it. A gzip stream that was cut ends the reading at the cut; what came before is kept.
+    ingest skip it. A gzip stream that was cut ends the reading at the cut; what came before is
+    kept, the line that was cut included, and the last part says so.
     """
-    digest = hashlib.blake2b(digest_size=16)
-    lines: list[str] = []
-    first = number = 1
+    lines: list[bytes] = []
+    first, size, damage = 1, 0, ""
     with open_bytes(path) as file:
+        reader = _lines(file)
         while True:
             try:
-                raw = file.readline(LINE_MAX_BYTES)
-            except (EOFError, OSError):
-                break
-            if not raw:
-                break
-            digest.update(raw)
-            lines.append(raw.decode("utf-8", errors="replace").rstrip("\r\n"))
-            number += 1
-            if len(lines) >= lines_per_part:
-                yield Part(first, lines, digest.hexdigest())
-                digest, lines, first = hashlib.blake2b(digest_size=16), [], number
-    if lines:
-        yield Part(first, lines, digest.hexdigest())
+                line = next(reader, None)
+            except _BrokenOffError as error:
+                damage = str(error)
+                line = error.rest or None
+                reader = iter(())
+            if line is not None:
+                lines.append(line)
+                size += len(line)
+            if line is None or len(lines) >= lines_per_part or size >= bytes_per_part:
+                is_last = line is None
+                if lines or damage:
+                    yield _part(first, lines, damage if is_last else "")
+                if is_last:
+                    return
+                first, size, lines = first + len(lines), 0, []
+
+
+class _BrokenOffError(Exception):
+    """The stream cannot be read further; `rest` is the line that was cut."""
+
+    def __init__(self, reason: str, rest: bytes) -> None:
+        super().__init__(reason)
+        self.rest = rest
+
+
+def _part(first: int, lines: list[bytes], damage: str) -> Part:
+    raw = b"\n".join(lines)
+    text = raw.removeprefix(BYTE_ORDER_MARK) if first == 1 else raw
+    decoded = text.decode("utf-8", errors="replace").split("\n") if lines else []
+    if b"\r" in raw:
+        decoded = [line.rstrip("\r") for line in decoded]
+    return Part(first, decoded, hashlib.blake2b(raw, digest_size=16).hexdigest(), damage)
+
+
+def _lines(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield lines without their end; of a line over LINE_MAX_BYTES only its beginning."""
+    rest = b""
+    is_skipping = False
+    while True:
+        try:
+            chunk = _read(file, CHUNK_BYTES)
+        except BROKEN_OFF as error:
+            reason = f"the file is cut or damaged here: {error}"
+            raise _BrokenOffError(reason, rest) from error
+        if not chunk:
+            break
+        *whole, last = chunk.split(b"\n")
+        if whole:
+            yield rest + whole[0] if not is_skipping else rest
+            yield from whole[1:]
+            rest, is_skipping = last, False
+        elif not is_skipping:
+            rest += last
+        if len(rest) > LINE_MAX_BYTES:
+            rest, is_skipping = rest[:LINE_MAX_BYTES], True
+    if rest:
+        yield rest
+
+
+def _read(file: IO[bytes], size: int) -> bytes:
+    """Read what one go gives: unlike `read`, nothing is lost when the next go fails."""
+    return cast("bytes", file.read1(size))  # type: ignore[attr-defined]

@@ -5,13 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from goodput_ingest import files
+from goodput_ingest.job_events import JobEvents
+from goodput_ingest.nccl_inspector import NcclInspector
+from goodput_ingest.nvml_recording import NvmlRecording
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from goodput_ingest.source import Source
 
-SOURCES: dict[str, type[Source]] = {}
+SOURCES: dict[str, type[Source]] = {
+    NvmlRecording.name: NvmlRecording,
+    JobEvents.name: JobEvents,
+    NcclInspector.name: NcclInspector,
+}
 
 
 def recognise(path: Path) -> type[Source] | None:
