@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 LAYERS = ("raw", "reference", "staging", "intermediate", "marts", "checks")
-_DIRECTIVE = re.compile(r"^--\s*(?P<key>grain|keep|time|materialised)\s*:\s*(?P<value>.*)$")
+_DIRECTIVE = re.compile(r"^--\s*(?P<key>grain|keep|time|materialised|dirties|written_by)\s*:\s*(?P<value>.*)$")
 _COLUMN = re.compile(r"^--\s*(?P<column>[a-z][a-z0-9_]*)\s*:\s*(?P<meaning>.*)$")
 
 
@@ -115,5 +115,7 @@ def tables_read(sql: str) -> set[str]:
 def build_order() -> list[Model]:
     """Return staging, intermediate, marts and checks in an order in which each finds what it reads."""
     known = {m.qualified_name: m for layer in LAYERS[2:] for m in models(layer).values()}
-    graph = {name: tables_read(m.sql) & known.keys() for name, m in known.items()}
+    graph = {
+        name: (tables_read(m.sql) - {name}) & known.keys() for name, m in known.items()
+    }
     return [known[name] for name in TopologicalSorter(graph).static_order()]

@@ -17,7 +17,7 @@ import duckdb
 
 from goodput_queries import catalog
 from goodput_queries.batch import REJECT_CONTENT_MAX_CHARS, Batch, Loaded
-from goodput_queries.errors import QueryError, StoreError
+from goodput_queries.errors import BuildError, QueryError, StoreError
 from goodput_queries.scope import EVERYTHING, Scope
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ Parameters = "Sequence[Any] | Mapping[str, Any] | None"
 
 
 class Store(Protocol):
-    """The database as the rest of the product sees it, whether this process owns the file or not."""
+    """The database as the rest of the product sees it, here or in the process that has it open."""
 
     def load(self, batch: Batch) -> Loaded:
         """Commit a batch: its rows, its rejects and the note that it was read, or none of them."""
@@ -59,12 +59,21 @@ class LocalStore:
         """Open or create the database; raises StoreError where it cannot be opened."""
         self.path = str(path)
         self._write_lock = threading.RLock()
-        config: dict[str, str | int] = {} if threads is None else {"threads": threads}
+        config: dict[str, str | bool | int | float | list[str]] = (
+            {} if threads is None else {"threads": threads}
+        )
         try:
             self._root = duckdb.connect(self.path, config=config)
         except duckdb.Error as error:
             raise StoreError(_why_not_opened(self.path, error)) from error
-        self._prepare()
+        try:
+            self._root.execute("set global TimeZone = 'UTC'")
+            self._prepare()
+        except BaseException as error:
+            self._root.close()
+            if isinstance(error, duckdb.Error):
+                raise BuildError(f"{self.path}: its tables cannot be made: {error}") from error
+            raise
 
     @contextlib.contextmanager
     def cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -92,6 +101,14 @@ class LocalStore:
         model = catalog.models("raw").get(batch.table)
         if model is None:
             raise StoreError(f"there is no raw table {batch.table!r}; see `goodput show`")
+        try:
+            return self._load(model, batch)
+        except duckdb.Error as error:
+            raise StoreError(
+                f"{batch.origin}: its rows do not fit {model.qualified_name}: {error}"
+            ) from error
+
+    def _load(self, model: catalog.Model, batch: Batch) -> Loaded:
         with self.writing() as cursor:
             key = [batch.source, batch.digest, batch.table]
             if cursor.execute(
@@ -135,8 +152,10 @@ class LocalStore:
             if timer:
                 timer.start()
             try:
-                relation = cursor.sql(sql, params=_named(parameters))
-                return relation.pl()
+                _refuse_all_but_a_select(cursor.extract_statements(sql))
+                cursor.execute("begin transaction read only")
+                frame: pl.DataFrame = cursor.sql(sql, params=_named(parameters)).pl()
+                return frame
             except duckdb.InterruptException as error:
                 raise QueryError(
                     f"the query took longer than {timeout_s} s and was stopped"
@@ -185,6 +204,7 @@ class LocalStore:
             for text in catalog.macro_files():
                 cursor.execute(text)
             _create_views(cursor)
+            cursor.execute("drop table if exists intermediate.built")  # all is to be built anew
             cursor.execute("delete from raw.catalog")
             cursor.execute("insert into raw.catalog values ($1)", [digest])
 
@@ -231,17 +251,27 @@ def open_store(path: str | Path, *, wait_s: float = 30.0) -> Store:
 def _create_views(cursor: duckdb.DuckDBPyConnection) -> None:
     """Create every view and an empty table for every stored stage, in dependency order."""
     for model in catalog.build_order():
-        name = model.qualified_name
-        if model.materialised:
-            cursor.execute(f"drop table if exists {name}")
-            cursor.execute(f"create table {name} as select * from ({model.sql}) limit 0")
-        else:
-            cursor.execute(f"create or replace view {name} as {model.sql}")
-        kind = "table" if model.materialised else "view"
-        _comment(cursor, f"{kind} {name}", model.description)
-        for column, meaning in model.columns.items():
-            with contextlib.suppress(duckdb.CatalogException, duckdb.BinderException):
-                _comment(cursor, f"column {name}.{column}", meaning)
+        try:
+            _create(cursor, model)
+        except duckdb.Error as error:
+            raise BuildError(f"{model.qualified_name} cannot be created: {error}") from error
+
+
+def _create(cursor: duckdb.DuckDBPyConnection, model: catalog.Model) -> None:
+    name = model.qualified_name
+    is_table = model.materialised is not None or "written_by" in model.directives
+    if is_table:
+        cursor.execute(f"drop table if exists {name}")
+    if "written_by" in model.directives:
+        cursor.execute(model.sql)
+    elif is_table:
+        cursor.execute(f"create table {name} as select * from ({model.sql}) limit 0")
+    else:
+        cursor.execute(f"create or replace view {name} as {model.sql}")
+    _comment(cursor, f"{'table' if is_table else 'view'} {name}", model.description)
+    for column, meaning in model.columns.items():
+        with contextlib.suppress(duckdb.CatalogException, duckdb.BinderException):
+            _comment(cursor, f"column {name}.{column}", meaning)
 
 
 def _comment(cursor: duckdb.DuckDBPyConnection, target: str, text: str) -> None:
@@ -263,7 +293,7 @@ def _insert_keyed(
     ]
     given = set(rows.columns)
     if unknown := given - set(columns):
-        raise StoreError(f"{table} has no column {sorted(unknown)[0]!r}")
+        raise StoreError(f"{table} has no column {min(unknown)!r}")
     exprs = ", ".join(f"{c}" if c in given else f"null as {c}" for c in columns)
     same_key = " and ".join(f"old.{k} is not distinct from new.{k}" for k in keys)
     by_key = ", ".join(keys)
@@ -300,7 +330,8 @@ def _insert_keyed(
                 select old.* from {table} old semi join incoming_rows new on {same_key}
             )
             select * from candidates
-            qualify row_number() over (partition by {by_key} order by {better}, candidates desc) = 1"""
+            qualify row_number() over
+                (partition by {by_key} order by {better}, candidates desc) = 1"""
         )
         cursor.execute(
             f"delete from {table} old where exists (select 1 from best_rows new where {same_key})"
@@ -342,12 +373,19 @@ def _count(cursor: duckdb.DuckDBPyConnection, table: str) -> int:
     return int(cursor.execute(f"select count(*) from {table}").fetchall()[0][0])
 
 
-def _named(parameters: Any) -> Any:  # noqa: ANN401 -- DuckDB takes a sequence or a mapping
+def _named(parameters: Any) -> Any:
     return list(parameters) if isinstance(parameters, (list, tuple)) else parameters
+
+
+def _refuse_all_but_a_select(statements: Sequence[duckdb.Statement]) -> None:
+    """Raise QueryError for anything that is not one select (or its explanation)."""
+    kinds = [s.type for s in statements]
+    if kinds not in ([duckdb.StatementType.SELECT], [duckdb.StatementType.EXPLAIN]):
+        raise QueryError("this reads the database: expected one select, and nothing else.")
 
 
 def _why_not_opened(path: str, error: duckdb.Error) -> str:
     text = str(error)
-    if "lock" in text:
+    if "Could not set lock" in text:
         return f"{path}: another process has this database open. ({text.splitlines()[0]})"
     return f"{path}: this is not a database that can be opened here. ({text.splitlines()[0]})"

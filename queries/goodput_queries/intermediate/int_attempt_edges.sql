@@ -1,0 +1,93 @@
+-- The moments that divide an attempt: start-up ends with the first step (less what that step took longer
+-- than its followers), work ends with the last completed step.
+-- grain: attempt_key
+-- first_step_ms: null: the attempt told of no step
+-- steps_from_ms: first_step_ms plus the first step's excess over the median of the next ten
+-- work_end_ms: end of the gang's last completed step, or without steps the job's own end
+-- startup_end_ms: without steps: job.start, else the end of the last init phase
+-- teardown_until_ms: end of what counts as teardown after the last step; beyond it is a fault stall
+-- is_without_progress: ended badly and kept nothing
+-- materialised: full, since the timeline joins it on every piece
+with attempts as (select * from intermediate.int_attempts where has_events),
+
+steps as (
+    select
+        *,
+        row_number() over (partition by attempt_key order by start_ms) as place
+    from intermediate.int_train_steps
+),
+
+first_steps as (
+    select
+        attempt_key,
+        min(start_ms) as first_step_ms,
+        max(end_ms) as last_step_end_ms,
+        max(end_ms - start_ms) filter (where place = 1) as first_length_ms,
+        median(end_ms - start_ms) filter (
+            where place between 2 and threshold('first_step_window') + 1
+        ) as next_median_ms,
+        max(median_step_ms) as median_step_ms,
+        count_if(fate = 'kept') as kept_steps,
+        count_if(fate in ('at_risk', 'durability_unknown')) as unsettled_steps,
+        count(*) as steps
+    from steps
+    group by attempt_key
+),
+
+said as (
+    select
+        attempts.attempt_key,
+        max(events.end_ms) filter (where events.event = 'job.start') as job_start_ms,
+        max(events.end_ms) filter (where events.event = 'job.end') as job_end_ms
+    from attempts
+    inner join staging.stg_job_events as events
+        on attempts.cluster = events.cluster
+        and attempts.run_id = events.run_id
+        and attempts.said_attempt = events.attempt
+    group by attempts.attempt_key
+),
+
+inits as (
+    select attempt_key, max(end_ms) as init_end_ms
+    from intermediate.int_declared_phases
+    where phase = 'init'
+    group by attempt_key
+)
+
+select
+    attempts.attempt_key,
+    first_steps.first_step_ms,
+    first_steps.first_step_ms
+        + cast(
+            floor(least(
+                greatest(0, coalesce(first_steps.first_length_ms - first_steps.next_median_ms, 0)),
+                first_steps.first_length_ms
+            )) as bigint
+        ) as steps_from_ms,
+    case
+        when first_steps.steps > 0 then first_steps.last_step_end_ms
+        else said.job_end_ms
+    end as work_end_ms,
+    case when first_steps.steps is null then coalesce(said.job_start_ms, inits.init_end_ms) end as startup_end_ms,
+    case
+        when attempts.outcome = 'ok' then 9223372036854775807
+        when attempts.outcome = 'limit'
+            then first_steps.last_step_end_ms
+                + cast(floor(threshold('teardown_max_steps') * first_steps.median_step_ms) as bigint)
+        else 0
+    end as teardown_until_ms,
+    first_steps.median_step_ms,
+    coalesce(first_steps.steps, 0) as steps,
+    coalesce(first_steps.kept_steps, 0) as kept_steps,
+    case
+        when first_steps.steps > 0
+            then attempts.outcome in ('failed', 'limit')
+                and first_steps.kept_steps = 0
+                and first_steps.unsettled_steps = 0
+        -- a job that never tells of steps and is cancelled or times out may have done its work otherwise
+        else attempts.outcome = 'failed'
+    end as is_without_progress
+from attempts
+left join first_steps using (attempt_key)
+left join said using (attempt_key)
+left join inits using (attempt_key)

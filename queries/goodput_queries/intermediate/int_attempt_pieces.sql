@@ -1,0 +1,167 @@
+-- Each attempt with job evidence cut into pieces that do not overlap: declared phases (innermost first),
+-- then derived start-up and end, then steps; what none of these covers is a gap.
+-- grain: attempt_key, start_ms
+-- category: null: a gap between two intervals of the run, or time that telemetry has to settle
+-- is_gap: a gap inside the run's work (precedence rule 9), not merely silence
+-- end_ms: null: the attempt still runs
+-- materialised: full, since gaps are looked at apart and come back
+with attempts as (select * from intermediate.int_attempts where has_events),
+
+edges as (select * from intermediate.int_attempt_edges),
+
+phases as (select * from intermediate.int_declared_phases),
+
+steps as (select * from intermediate.int_train_steps),
+
+bounds as (
+    select attempt_key, start_ms as at_ms from attempts
+    union
+    select attempt_key, coalesce(end_ms, 9223372036854775807) from attempts
+    union
+    select attempt_key, unnest([start_ms, end_ms]) from phases
+    union
+    select attempt_key, unnest([start_ms, end_ms]) from steps
+    union
+    select
+        attempt_key,
+        unnest([first_step_ms, steps_from_ms, work_end_ms, startup_end_ms, teardown_until_ms])
+    from edges
+),
+
+cells as (
+    select
+        bounds.attempt_key,
+        bounds.at_ms as start_ms,
+        lead(bounds.at_ms) over (partition by bounds.attempt_key order by bounds.at_ms) as end_ms
+    from bounds
+    inner join attempts using (attempt_key)
+    where
+        bounds.at_ms >= attempts.start_ms
+        and bounds.at_ms <= coalesce(attempts.end_ms, 9223372036854775807)
+),
+
+innermost as (
+    select
+        cells.attempt_key,
+        cells.start_ms,
+        arg_max(struct_pack(phase := phases.phase, category := phases.category),
+            (phases.start_ms, -phases.end_ms)) as declared
+    from cells
+    inner join phases
+        on cells.attempt_key = phases.attempt_key
+        and phases.start_ms <= cells.start_ms
+        and phases.end_ms >= cells.end_ms
+    group by cells.attempt_key, cells.start_ms
+),
+
+in_step as (
+    select cells.attempt_key, cells.start_ms, steps.fate
+    from cells
+    asof join steps
+        on cells.attempt_key = steps.attempt_key and cells.start_ms >= steps.start_ms
+    where cells.end_ms <= steps.end_ms
+),
+
+described as (
+    select
+        cells.attempt_key,
+        cells.start_ms,
+        cells.end_ms,
+        innermost.declared,
+        in_step.fate,
+        edges.first_step_ms,
+        edges.steps_from_ms,
+        edges.work_end_ms,
+        edges.startup_end_ms,
+        edges.teardown_until_ms,
+        edges.median_step_ms,
+        attempts.outcome
+    from cells
+    inner join attempts using (attempt_key)
+    inner join edges using (attempt_key)
+    left join innermost
+        on cells.attempt_key = innermost.attempt_key and cells.start_ms = innermost.start_ms
+    left join in_step
+        on cells.attempt_key = in_step.attempt_key and cells.start_ms = in_step.start_ms
+    where cells.end_ms is not null
+),
+
+classified as (
+    select
+        attempt_key,
+        start_ms,
+        end_ms,
+        median_step_ms,
+        case
+            when declared is not null then declared.category
+            when start_ms < steps_from_ms or start_ms < startup_end_ms then 'startup'
+            when start_ms >= work_end_ms and outcome <> 'running' then
+                case
+                    when outcome = 'ok' then 'teardown'
+                    when first_step_ms is null then 'teardown'
+                    when outcome = 'limit' and start_ms < teardown_until_ms then 'teardown'
+                    else 'fault_stall'
+                end
+            when fate = 'kept' then 'step_unsplit'
+            when fate = 'lost' then 'lost_work'
+            when fate in ('at_risk', 'durability_unknown') then 'at_risk'
+        end as category,
+        case
+            when declared is not null then declared.phase
+            when start_ms >= first_step_ms and start_ms < steps_from_ms then 'compile'
+            when fate = 'durability_unknown' then 'durability_unknown'
+        end as phase,
+        declared is null
+            and fate is null
+            and first_step_ms is not null
+            and start_ms >= first_step_ms
+            and start_ms < work_end_ms as is_gap
+    from described
+),
+
+-- a gap shorter than 5 % of the median step belongs to the interval before it
+absorbed as (
+    select
+        * exclude (category, phase, is_gap),
+        case
+            when is_gap and end_ms - start_ms < threshold('gap_step_share') * median_step_ms
+                then coalesce(lag(category) over attempt, category)
+            else category
+        end as category,
+        case
+            when is_gap and end_ms - start_ms < threshold('gap_step_share') * median_step_ms
+                then lag(phase) over attempt
+            else phase
+        end as phase,
+        is_gap and end_ms - start_ms >= threshold('gap_step_share') * median_step_ms as is_gap
+    from classified
+    window attempt as (partition by attempt_key order by start_ms)
+),
+
+marked as (
+    select
+        *,
+        (category, phase, is_gap) is distinct from lag((category, phase, is_gap)) over (
+            partition by attempt_key order by start_ms
+        ) as is_new
+    from absorbed
+),
+
+numbered as (
+    select
+        *,
+        sum(is_new::integer) over (
+            partition by attempt_key order by start_ms rows between unbounded preceding and current row
+        ) as piece
+    from marked
+)
+
+select
+    attempt_key,
+    any_value(category) as category,
+    any_value(phase) as phase,
+    bool_or(is_gap) as is_gap,
+    min(start_ms) as start_ms,
+    nullif(max(end_ms), 9223372036854775807) as end_ms
+from numbered
+group by attempt_key, piece

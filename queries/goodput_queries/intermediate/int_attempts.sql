@@ -1,0 +1,77 @@
+-- Attempts: the lives of the gang's processes inside each job run, end to end; a job run whose job said
+-- nothing has one. A life begins at its first event, the first one with the hold.
+-- grain: attempt_key
+-- run_key: the training task across attempts and job runs
+-- end_ms: null: still running
+-- outcome: ok, failed, limit, running; an attempt followed by another in its job run failed
+-- has_events: the job spoke of this attempt
+-- materialised: full, since every stage of the job evidence joins it
+with job_runs as (
+    select * from staging.stg_job_runs where start_ms is not null and (end_ms is null or end_ms > start_ms)
+),
+
+lives as (
+    select
+        *,
+        row_number() over (partition by job_run_key order by first_ms, attempt) as life,
+        lead(first_ms) over (partition by job_run_key order by first_ms, attempt) as next_first_ms
+    from intermediate.int_event_lives
+    where job_run_key is not null
+),
+
+run_of_job_run as (
+    select job_run_key, arg_min(nullif(run_id, ''), first_ms) as run_id from lives group by job_run_key
+),
+
+joined as (
+    select
+        job_runs.*,
+        coalesce(run_of_job_run.run_id, job_runs.job_id) as run_id,
+        lives.attempt as said_attempt,
+        lives.attempt is not null as has_events,
+        coalesce(lives.life, 1) as life,
+        lives.first_ms,
+        lives.next_first_ms
+    from job_runs
+    left join run_of_job_run using (job_run_key)
+    left join lives using (job_run_key)
+),
+
+numbered as (
+    select
+        *,
+        row_number() over (
+            partition by cluster, run_id order by start_ms, submit_ms, job_run_key, life
+        ) - 1 as ordinal
+    from joined
+)
+
+select
+    cluster || '/' || run_id || '#' || ordinal as attempt_key,
+    cluster || '/' || run_id as run_key,
+    cluster,
+    run_id,
+    ordinal as attempt,
+    said_attempt,
+    job_run_key,
+    job_id,
+    job_name,
+    team,
+    user_name,
+    partition,
+    qos,
+    state,
+    has_events,
+    is_infrastructure and next_first_ms is null as is_infrastructure,
+    case
+        when next_first_ms is not null then 'failed'
+        else outcome
+    end as outcome,
+    next_first_ms is null as is_last_of_job_run,
+    submit_ms,
+    eligible_ms,
+    case when life = 1 then start_ms else greatest(first_ms, start_ms) end as start_ms,
+    case when next_first_ms is not null then least(next_first_ms, coalesce(end_ms, next_first_ms)) else end_ms end as end_ms,
+    gpus,
+    suspended_s
+from numbered

@@ -1,0 +1,101 @@
+-- A life of a gang as its events tell it: one row a run and attempt, with the job run it belongs to.
+-- Matched by (1) run = job id, (2) run = job name and the host is one of its nodes, (3) the only hold
+-- that fits the GPU or the host in that time.
+-- grain: cluster, run_id, attempt
+-- job_run_key: null: unmatched, listed in marts.data_quality
+-- match: how it was matched: job_id, job_name, hold
+with lives as (
+    select
+        cluster,
+        run_id,
+        attempt,
+        min(start_ms) as first_ms,
+        max(end_ms) as last_ms,
+        list(distinct host) filter (where host is not null) as hosts,
+        list(distinct gpu_uuid) filter (where gpu_uuid is not null) as gpu_uuids,
+        count(*) as events
+    from staging.stg_job_events
+    group by cluster, run_id, attempt
+),
+
+job_runs as (
+    select
+        *,
+        coalesce(end_ms, 9223372036854775807) as until_ms
+    from staging.stg_job_runs
+    where start_ms is not null
+),
+
+by_name as (
+    select
+        lives.cluster,
+        lives.run_id,
+        lives.attempt,
+        job_runs.job_run_key,
+        case when lives.run_id in (job_runs.job_id, job_runs.job_id_raw) then 1 else 2 end as rank,
+        least(lives.last_ms, job_runs.until_ms) - greatest(lives.first_ms, job_runs.start_ms) as overlap_ms
+    from lives
+    inner join job_runs
+        on lives.cluster = job_runs.cluster
+        and lives.run_id in (job_runs.job_id, job_runs.job_id_raw, job_runs.job_name)
+        and lives.first_ms < job_runs.until_ms
+        and lives.last_ms >= job_runs.start_ms
+    where
+        lives.run_id <> ''
+        and (
+            lives.run_id in (job_runs.job_id, job_runs.job_id_raw)
+            or len(lives.hosts) = 0
+            or list_has_any(lives.hosts, job_runs.nodes)
+        )
+),
+
+unnamed as (
+    select * from lives anti join by_name using (cluster, run_id, attempt)
+),
+
+by_hold as (
+    select
+        lives.cluster,
+        lives.run_id,
+        lives.attempt,
+        min(holds.job_run_key) as job_run_key,
+        3 as rank,
+        0 as overlap_ms
+    from unnamed as lives
+    inner join intermediate.int_holds as holds
+        on lives.cluster = holds.cluster
+        and holds.start_ms < lives.last_ms
+        and coalesce(holds.end_ms, 9223372036854775807) > lives.first_ms
+        and (
+            list_contains(lives.gpu_uuids, holds.gpu_uuid)
+            or (coalesce(len(lives.gpu_uuids), 0) = 0 and list_contains(lives.hosts, holds.node))
+        )
+    group by lives.cluster, lives.run_id, lives.attempt
+    having count(distinct holds.job_run_key) = 1
+),
+
+best as (
+    select *
+    from (
+        select * from by_name
+        union all
+        select * from by_hold
+    )
+    qualify row_number() over (
+        partition by cluster, run_id, attempt order by rank, overlap_ms desc, job_run_key
+    ) = 1
+)
+
+select
+    lives.cluster,
+    lives.run_id,
+    lives.attempt,
+    best.job_run_key,
+    case best.rank when 1 then 'job_id' when 2 then 'job_name' when 3 then 'hold' end as match,
+    lives.first_ms,
+    lives.last_ms,
+    lives.hosts,
+    lives.gpu_uuids,
+    lives.events
+from lives
+left join best using (cluster, run_id, attempt)

@@ -1,0 +1,74 @@
+-- The time each GPU stood in a node, as far as an inventory source says: one row a GPU and stay.
+-- A slot gives way to the GPU whose UUID is known for the same node and index; an inventory file has
+-- the last word on when.
+-- grain: gpu_uuid, node, start_ms
+-- start_ms: null: as far back as there is evidence
+-- end_ms: null: still there
+-- is_dated: the dates come from an inventory file and are not widened by other evidence
+with gpus as (select * from staging.stg_gpus),
+
+named as (
+    select distinct node, slurm_index
+    from gpus
+    where not is_slot and slurm_index is not null
+),
+
+candidates as (
+    select gpus.*
+    from gpus
+    left join named on gpus.node = named.node and gpus.slurm_index = named.slurm_index
+    where not gpus.is_slot or named.node is null
+    qualify gpus.source = 'inventory'
+        or not bool_or(gpus.source = 'inventory') over (partition by gpus.gpu_uuid, gpus.node)
+),
+
+moves as (
+    select
+        *,
+        node is distinct from lag(node) over (
+            partition by gpu_uuid order by valid_from_ms nulls first, source
+        ) as is_move
+    from candidates
+),
+
+stays as (
+    select
+        *,
+        sum(is_move::integer) over (
+            partition by gpu_uuid order by valid_from_ms nulls first, source
+            rows between unbounded preceding and current row
+        ) as stay
+    from moves
+),
+
+per_stay as (
+    select
+        gpu_uuid,
+        stay,
+        any_value(cluster) as cluster,
+        any_value(node) as node,
+        min(slurm_index) as slurm_index,
+        min(gpu_index) as gpu_index,
+        max(pci_bus_id) as pci_bus_id,
+        max(gpu_model) as gpu_model,
+        bool_and(is_slot) as is_slot,
+        bool_or(source = 'inventory') as is_dated,
+        case when count(*) = count(valid_from_ms) then min(valid_from_ms) end as first_from_ms,
+        case when count(*) = count(valid_to_ms) then max(valid_to_ms) end as last_to_ms
+    from stays
+    group by gpu_uuid, stay
+)
+
+select
+    cluster,
+    node,
+    gpu_uuid,
+    is_slot,
+    gpu_index,
+    slurm_index,
+    pci_bus_id,
+    gpu_model,
+    is_dated,
+    first_from_ms as start_ms,
+    least(last_to_ms, lead(first_from_ms) over (partition by gpu_uuid order by stay)) as end_ms
+from per_stay

@@ -1,0 +1,55 @@
+-- Which GPU each rank of an attempt ran on: as the rank said, else the n-th rank of a node on the n-th GPU
+-- its job run holds there.
+-- grain: attempt_key, rank
+-- method: said, assumed
+-- materialised: full, since splits and stragglers join it
+with attempts as (select * from intermediate.int_attempts where has_events),
+
+events as (
+    select
+        attempts.attempt_key,
+        attempts.job_run_key,
+        events.rank,
+        max(events.host) as node,
+        max(events.gpu_uuid) as gpu_uuid,
+        max(events.pid) as pid
+    from staging.stg_job_events as events
+    inner join attempts
+        on events.cluster = attempts.cluster
+        and events.run_id = attempts.run_id
+        and events.attempt = attempts.said_attempt
+    where events.rank is not null
+    group by attempts.attempt_key, attempts.job_run_key, events.rank
+),
+
+ranks as (
+    select
+        *,
+        row_number() over (partition by attempt_key, node order by rank) as place,
+        count(*) over (partition by attempt_key, node) as ranks_on_node
+    from events
+),
+
+held as (
+    select
+        job_run_key,
+        node,
+        gpu_uuid,
+        row_number() over (partition by job_run_key, node order by slurm_index, gpu_uuid) as place,
+        count(*) over (partition by job_run_key, node) as gpus_on_node
+    from (select distinct job_run_key, node, gpu_uuid, slurm_index from intermediate.int_holds)
+)
+
+select
+    ranks.attempt_key,
+    ranks.rank,
+    ranks.node,
+    ranks.pid,
+    coalesce(ranks.gpu_uuid, held.gpu_uuid) as gpu_uuid,
+    case when ranks.gpu_uuid is not null then 'said' when held.gpu_uuid is not null then 'assumed' end as method
+from ranks
+left join held
+    on ranks.job_run_key = held.job_run_key
+    and ranks.node = held.node
+    and ranks.place = held.place
+    and ranks.ranks_on_node = held.gpus_on_node

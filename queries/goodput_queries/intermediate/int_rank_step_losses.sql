@@ -1,0 +1,109 @@
+-- What each rank lost inside each step by the slowness of others or of its own GPU: the step's length
+-- without data waits held against the attempt's median.
+-- grain: attempt_key, step, rank
+-- start_ms: the gang's start; after an undeclared gap a rank that starts later still waits until its own
+-- work_ms: step less the rank's data wait (L' of accounting rules 1.4)
+-- median_work_ms: median of work_ms over the attempt's steps, the first left out (M)
+-- straggler_ms: told by the job, else min(longest wait in a collective, excess of the step)
+-- is_straggler: named: waits least, while the others' median wait and the excess are over 10 % of M
+-- is_straggler_measured: the job or the NCCL profiler tells of waiting in this step
+-- materialised: full, since splits, stragglers and the run page read it
+with steps as (
+    select *, row_number() over (partition by attempt_key order by start_ms) as place
+    from intermediate.int_train_steps
+),
+
+attempt_ranks as (
+    select distinct attempt_key, rank, gpu_uuid from intermediate.int_rank_gpus
+),
+
+told as (select * from intermediate.int_rank_steps),
+
+waits as (select * from intermediate.int_step_waits),
+
+gaps as (select attempt_key, end_ms from intermediate.int_attempt_pieces where is_gap),
+
+rank_steps as (
+    select
+        steps.attempt_key,
+        steps.step,
+        steps.place,
+        steps.fate,
+        case
+            when
+                gaps.end_ms is not null
+                and told.start_ms - steps.start_ms >= threshold('gap_step_share') * steps.median_step_ms
+                then least(told.start_ms, steps.end_ms)
+            else steps.start_ms
+        end as start_ms,
+        steps.start_ms as gang_start_ms,
+        steps.end_ms,
+        attempt_ranks.rank,
+        attempt_ranks.gpu_uuid,
+        coalesce(told.wait_data_s, 0) * 1000 as data_ms,
+        told.wait_data_s is not null as is_data_measured,
+        told.comm_s * 1000 as comm_ms,
+        told.straggler_s * 1000 as told_straggler_ms,
+        told.throttle_s * 1000 as told_throttle_ms,
+        waits.wait_ms
+    from steps
+    inner join attempt_ranks using (attempt_key)
+    left join told
+        on steps.attempt_key = told.attempt_key
+        and steps.step = told.step
+        and attempt_ranks.rank = told.rank
+    left join waits
+        on steps.attempt_key = waits.attempt_key
+        and steps.step = waits.step
+        and attempt_ranks.rank = waits.rank
+    left join gaps on steps.attempt_key = gaps.attempt_key and steps.start_ms = gaps.end_ms
+),
+
+with_work as (
+    select
+        *,
+        greatest(end_ms - start_ms - data_ms, 0) as work_ms,
+        median(case when place > 1 then greatest(end_ms - start_ms - data_ms, 0) end) over (
+            partition by attempt_key, rank
+        ) as median_work_ms
+    from rank_steps
+),
+
+with_others as (
+    select
+        *,
+        min(wait_ms) over step as least_wait_ms,
+        -- the median of the others: the least one is its own, at the bottom of the list
+        list_aggregate(list_sort(list(wait_ms) over step)[2:], 'median') as others_median_ms
+    from with_work
+    window step as (partition by attempt_key, step)
+)
+
+select
+    attempt_key,
+    step,
+    rank,
+    gpu_uuid,
+    fate,
+    gang_start_ms,
+    start_ms,
+    end_ms,
+    data_ms,
+    is_data_measured,
+    comm_ms,
+    told_throttle_ms,
+    wait_ms,
+    work_ms,
+    median_work_ms,
+    coalesce(
+        told_straggler_ms,
+        case when wait_ms is not null then least(wait_ms, greatest(0, work_ms - median_work_ms)) end
+    ) as straggler_ms,
+    told_straggler_ms is not null or wait_ms is not null as is_straggler_measured,
+    coalesce(
+        wait_ms = least_wait_ms
+        and others_median_ms > threshold('straggler_share') * median_work_ms
+        and work_ms - median_work_ms > threshold('straggler_share') * median_work_ms,
+        false
+    ) as is_straggler
+from with_others

@@ -1,0 +1,60 @@
+-- How long each rank waited for others in the collectives of a step. In a synchronising operation each
+-- rank is busy from its own arrival to the common end, so the last to come waits least: a rank's wait is
+-- its time less the shortest. The longest wait over the step's operations counts: their sum would count
+-- one delay twice (accounting rules 1.4, straggler).
+-- grain: attempt_key, step, rank
+-- wait_ms: longest wait over the operations that started in the step on this rank
+-- operations: operations seen on all ranks
+-- materialised: full, since splits and stragglers read it
+with processes as (
+    select attempt_key, rank, node, pid, gpu_uuid from intermediate.int_rank_gpus where pid is not null
+),
+
+operations as (
+    select
+        processes.attempt_key,
+        processes.rank,
+        collectives.comm_id,
+        collectives.operation,
+        collectives.sequence_number,
+        collectives.started_ms,
+        collectives.exec_time_s * 1000 - min(collectives.exec_time_s * 1000) over operation as wait_ms,
+        count(*) over operation as ranks_seen,
+        collectives.ranks
+    from staging.stg_collectives as collectives
+    inner join processes using (node, pid)
+    where not collectives.is_p2p and collectives.started_ms is not null and collectives.ranks > 1
+    window operation as (
+        partition by
+            processes.attempt_key, collectives.comm_id, collectives.operation, collectives.sequence_number
+    )
+),
+
+windows as (
+    select
+        steps.attempt_key,
+        processes.rank,
+        steps.step,
+        coalesce(rank_steps.start_ms, steps.start_ms) as start_ms,
+        coalesce(rank_steps.end_ms, steps.end_ms) as end_ms
+    from intermediate.int_train_steps as steps
+    inner join processes using (attempt_key)
+    left join intermediate.int_rank_steps as rank_steps
+        on steps.attempt_key = rank_steps.attempt_key
+        and processes.rank = rank_steps.rank
+        and steps.step = rank_steps.step
+)
+
+select
+    operations.attempt_key,
+    windows.step,
+    operations.rank,
+    max(operations.wait_ms) as wait_ms,
+    count(*) as operations
+from operations
+asof join windows
+    on operations.attempt_key = windows.attempt_key
+    and operations.rank = windows.rank
+    and operations.started_ms >= windows.start_ms
+where operations.ranks_seen = operations.ranks and operations.started_ms < windows.end_ms
+group by operations.attempt_key, windows.step, operations.rank

@@ -1,0 +1,132 @@
+-- Steps of the gang: from the earliest start to the latest end over ranks, cut at the end of the step
+-- before; and whether a durable checkpoint, a later attempt or a good end kept them.
+-- grain: attempt_key, step
+-- fate: kept, lost, at_risk (may still be kept or lost), durability_unknown (nobody tells of durable saves)
+-- is_recomputed: the run had this step number before
+-- median_step_ms: of the attempt's steps
+-- ranks: how many ranks told of the step
+-- materialised: full, since the timeline, the splits and the pages read it
+with rank_steps as (select * from intermediate.int_rank_steps),
+
+attempts as (select * from intermediate.int_attempts),
+
+gang as (
+    select
+        attempt_key,
+        step,
+        min(start_ms) as first_start_ms,
+        max(end_ms) as end_ms,
+        count(*) as ranks,
+        sum(tokens) as tokens,
+        sum(flops) as flops
+    from rank_steps
+    group by attempt_key, step
+),
+
+cut as (
+    select
+        * exclude (first_start_ms),
+        greatest(
+            first_start_ms,
+            coalesce(
+                max(end_ms) over (
+                    partition by attempt_key order by end_ms, step
+                    rows between unbounded preceding and 1 preceding
+                ),
+                first_start_ms
+            )
+        ) as start_ms
+    from gang
+),
+
+inside as (
+    -- clocks of a job and its scheduler differ by up to a second: what lies outside the attempt is cut
+    select
+        cut.attempt_key,
+        cut.step,
+        greatest(cut.start_ms, attempts.start_ms) as start_ms,
+        least(cut.end_ms, coalesce(attempts.end_ms, cut.end_ms)) as end_ms,
+        cut.ranks,
+        cut.tokens,
+        cut.flops
+    from cut
+    inner join attempts using (attempt_key)
+),
+
+saves as (
+    select
+        attempts.attempt_key,
+        max(events.step) filter (where events.event = 'ckpt.durable') as durable_step,
+        count_if(events.event = 'ckpt.durable') as durable_saves,
+        count_if(events.phase = 'ckpt_save') as started_saves,
+        bool_or(not events.reports_durability) as is_silent
+    from attempts
+    inner join staging.stg_job_events as events
+        on attempts.cluster = events.cluster
+        and attempts.run_id = events.run_id
+        and attempts.said_attempt = events.attempt
+    group by attempts.attempt_key
+),
+
+per_attempt as (
+    select
+        attempts.attempt_key,
+        attempts.run_key,
+        attempts.attempt,
+        attempts.outcome,
+        saves.durable_step,
+        sum(coalesce(saves.durable_saves, 0)) over run as run_durable_saves,
+        sum(coalesce(saves.started_saves, 0)) over run as run_started_saves,
+        coalesce(bool_or(saves.is_silent) over run, false) as is_silent,
+        firsts.first_step
+    from attempts
+    left join saves using (attempt_key)
+    left join (select attempt_key, min(step) as first_step from inside group by attempt_key) as firsts
+        using (attempt_key)
+    window run as (partition by attempts.run_key)
+),
+
+with_later as (
+    select
+        *,
+        min(first_step) over later as later_first_step_min,
+        max(first_step) over later as later_first_step_max,
+        count(*) over later as later_attempts
+    from per_attempt
+    window later as (
+        partition by run_key order by attempt rows between 1 following and unbounded following
+    )
+)
+
+select
+    inside.attempt_key,
+    with_later.run_key,
+    inside.step,
+    inside.start_ms,
+    inside.end_ms,
+    inside.ranks,
+    inside.tokens,
+    inside.flops,
+    case
+        -- a later attempt did the step again, so whatever was saved, this execution was for nothing
+        when inside.step >= with_later.later_first_step_min then 'lost'
+        when inside.step <= with_later.durable_step then 'kept'
+        when inside.step < with_later.later_first_step_max then 'kept'
+        when with_later.outcome = 'ok' then 'kept'
+        when with_later.outcome = 'running' then 'at_risk'
+        when with_later.run_durable_saves = 0
+            and (with_later.run_started_saves > 0 or with_later.is_silent) then 'durability_unknown'
+        else 'lost'
+    end as fate,
+    exists (
+        select 1 from with_later as earlier
+        inner join inside as seen using (attempt_key)
+        where
+            earlier.run_key = with_later.run_key
+            and earlier.attempt < with_later.attempt
+            and seen.step = inside.step
+    ) as is_recomputed,
+    median(inside.end_ms - inside.start_ms) over (partition by inside.attempt_key) as median_step_ms
+from inside
+inner join with_later using (attempt_key)
+where inside.end_ms > inside.start_ms

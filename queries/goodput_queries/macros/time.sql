@@ -1,0 +1,22 @@
+-- Epoch milliseconds (UTC) of a timestamp, floored: the one place where boundaries become integers.
+create or replace macro to_ms(moment) as epoch_ms(moment);
+create or replace macro from_ms(ms) as make_timestamp(ms * 1000);
+
+-- A threshold by name (reference.thresholds).
+create or replace macro threshold(threshold_name) as (
+    select value from reference.thresholds where name = threshold_name
+);
+
+-- Milliseconds of [start_ms, end_ms) that belong to the holder of the share from lo/den to hi/den of a
+-- GPU: additive wherever one cuts, and the shares of a GPU add up to the whole (accounting rules 1.4).
+create or replace macro share_ms(start_ms, end_ms, lo, hi, den) as (
+    ((hi * end_ms) // den - (hi * start_ms) // den) - ((lo * end_ms) // den - (lo * start_ms) // den)
+);
+
+-- The part of [start_ms, end_ms) inside the scope's window.
+create or replace macro scope_start(start_ms) as (
+    greatest(start_ms, coalesce(getvariable('scope_from_ms')::bigint, start_ms))
+);
+create or replace macro scope_end(end_ms) as (
+    least(end_ms, coalesce(getvariable('scope_to_ms')::bigint, end_ms))
+);

@@ -1,0 +1,303 @@
+"""Which GPU each job run held: from what the scheduler says, else on numbered slots of its nodes.
+
+Accounting names nodes and a number of GPUs, seldom which. Where a source names the GPUs they are
+taken; a hold of all GPUs of a node is exact; the rest goes on the lowest slots that are free for its
+whole life (accounting rules 3.2). Sums of the cluster are exact in any case. Where two job runs claim
+one GPU at one time the later start has it, and the overlap is told (rules 1.4, precedence 6).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import duckdb
+
+FOREVER_MS = 2**62
+
+HOLDS_SCHEMA = {
+    "cluster": pl.String,
+    "job_run_key": pl.String,
+    "node": pl.String,
+    "gpu_uuid": pl.String,
+    "gpu_instance": pl.String,
+    "slurm_index": pl.Int32,
+    "start_ms": pl.Int64,
+    "end_ms": pl.Int64,
+    "method": pl.String,
+}
+CONFLICTS_SCHEMA = {
+    "cluster": pl.String,
+    "gpu_uuid": pl.String,
+    "gpu_instance": pl.String,
+    "job_run_key": pl.String,
+    "kept_by": pl.String,
+    "start_ms": pl.Int64,
+    "end_ms": pl.Int64,
+}
+
+
+@dataclass
+class Claim:
+    """A job run's claim on a slot for a time; `end_ms` is FOREVER_MS while it runs."""
+
+    job_run_key: str
+    start_ms: int
+    end_ms: int
+    method: str
+
+
+@dataclass
+class Slot:
+    """A GPU or MIG instance of a node that the scheduler can hand out, with the claims on it."""
+
+    gpu_uuid: str
+    gpu_instance: str
+    index: int
+    gpu_type: str | None
+    claims: list[Claim] = field(default_factory=list)
+
+    def is_free(self, start_ms: int, end_ms: int) -> bool:
+        """Say whether nothing claims the slot within `[start_ms, end_ms)`."""
+        return all(c.end_ms <= start_ms or c.start_ms >= end_ms for c in reversed(self.claims))
+
+
+@dataclass(frozen=True)
+class JobRun:
+    """What placement needs of a scheduler record."""
+
+    key: str
+    cluster: str
+    job: tuple[str, int]  # raw id and submit: how explicit holds name it
+    start_ms: int
+    end_ms: int
+    nodes: tuple[str, ...]
+    gpus: int
+    gpu_type: str | None
+
+
+def place(cursor: duckdb.DuckDBPyConnection) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the holds (`int_holds`) and the conflicts (`int_hold_conflicts`) of all job runs."""
+    slots = _slots(cursor)
+    explicit = _explicit(cursor)
+    downs = _downs(cursor)
+    job_runs = _job_runs(cursor)
+    pending: list[tuple[JobRun, str, int, str | None]] = []
+    for run in job_runs:
+        known = explicit.get((run.cluster, *run.job), [])
+        left = _claim_named(slots, run, known)
+        pending += [(run, node, count, kind) for node, count, kind in left]
+    for run, node, count, kind in pending:
+        _claim_assumed(slots, run, node, count, kind)
+    return _resolved(slots, downs)
+
+
+def _rows(cursor: duckdb.DuckDBPyConnection, sql: str) -> Iterable[tuple[Any, ...]]:
+    return cursor.execute(sql).fetchall()
+
+
+Slots = dict[tuple[str, str], list[Slot]]
+
+
+def _slots(cursor: duckdb.DuckDBPyConnection) -> Slots:
+    """Return the slots of each (cluster, node) in index order, MIG instances in place of their GPU."""
+    slots: Slots = defaultdict(list)
+    for cluster, node, uuid, instance, index, kind in _rows(
+        cursor,
+        """select gpus.cluster, gpus.node, gpus.gpu_uuid, coalesce(parts.gpu_instance, ''),
+            coalesce(parts.slurm_index, gpus.slurm_index, gpus.gpu_index),
+            lower(coalesce(parts.profile, gpus.gpu_model))
+        from intermediate.int_gpu_inventory as gpus
+        left join staging.stg_gpu_instances as parts using (gpu_uuid)
+        order by all""",
+    ):
+        held = slots[cluster, node]
+        held.append(Slot(uuid, instance, index if index is not None else len(held), kind))
+    for held in slots.values():
+        held.sort(key=lambda slot: (slot.index, slot.gpu_uuid, slot.gpu_instance))
+    return slots
+
+
+def _explicit(
+    cursor: duckdb.DuckDBPyConnection,
+) -> dict[tuple[str, str, int], list[tuple[Any, ...]]]:
+    found: dict[tuple[str, str, int], list[tuple[Any, ...]]] = defaultdict(list)
+    for cluster, job, submit_ms, *rest in _rows(
+        cursor,
+        """select cluster, job_id_raw, to_ms(submit_at), node, slurm_index, gpu_uuid, gpu_instance,
+            lower(gpu_type), gpus, method
+        from raw.holds order by all""",
+    ):
+        found[cluster, job, submit_ms].append(tuple(rest))
+    return found
+
+
+def _downs(cursor: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], list[int]]:
+    """Return when each node went down: what the scheduler lost track of ended there at the latest."""
+    downs: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for cluster, node, start_ms in _rows(
+        cursor,
+        "select cluster, node, start_ms from staging.stg_node_states "
+        "where state = 'down' order by start_ms",
+    ):
+        downs[cluster, node].append(start_ms)
+    return downs
+
+
+def _job_runs(cursor: duckdb.DuckDBPyConnection) -> list[JobRun]:
+    return [
+        JobRun(
+            key, cluster, (raw_id, submit_ms), start, FOREVER_MS if end is None else end,
+            tuple(nodes), gpus, kind,
+        )
+        for key, cluster, raw_id, submit_ms, start, end, nodes, gpus, kind in _rows(
+            cursor,
+            """select job_run_key, cluster, job_id_raw, submit_ms, start_ms, end_ms, nodes, gpus,
+                lower(gpu_type)
+            from staging.stg_job_runs
+            where start_ms is not null and gpus > 0 and (end_ms is null or end_ms > start_ms)
+                and len(nodes) > 0
+            order by start_ms, submit_ms, job_run_key""",
+        )
+    ]  # fmt: skip
+
+
+def _claim_named(
+    slots: Slots, run: JobRun, known: list[tuple[Any, ...]]
+) -> list[tuple[str, int, str | None]]:
+    """Claim the GPUs a source names; return what is left to place: (node, number, type)."""
+    left: list[tuple[str, int, str | None]] = []
+    by_node = _numbers_by_node(slots, run, known)
+    for node, count in by_node.items():
+        held = slots[run.cluster, node]
+        named = [row for row in known if row[0] == node and (row[1] is not None or row[2])]
+        claimed = 0
+        for _, index, uuid, instance, _, _, method in named:
+            slot = next(
+                (
+                    s
+                    for s in held
+                    if (s.gpu_uuid == uuid and (not instance or s.gpu_instance == instance))
+                    or (uuid is None and s.index == index)
+                ),
+                None,
+            )
+            if slot is None and index is not None:
+                slot = Slot(f"{node}#{index}", "", index, run.gpu_type)
+                held.append(slot)
+            if slot is not None and claimed < count:
+                slot.claims.append(Claim(run.key, run.start_ms, run.end_ms, method))
+                claimed += 1
+        kind = next((row[4] for row in known if row[0] == node and row[4]), run.gpu_type)
+        if claimed == 0 and count == len(held):
+            for slot in held:
+                slot.claims.append(Claim(run.key, run.start_ms, run.end_ms, "exact"))
+        elif claimed < count:
+            left.append((node, count - claimed, kind))
+    return left
+
+
+def _numbers_by_node(
+    slots: Slots, run: JobRun, known: list[tuple[Any, ...]]
+) -> dict[str, int]:
+    """Return how many GPUs the run holds on each node: as told, else evenly, else filling up."""
+    told: dict[str, int] = defaultdict(int)
+    for node, _, _, _, _, gpus, _ in known:
+        told[node] += gpus or 1
+    if sum(told.values()) == run.gpus:
+        return dict(told)
+    nodes = [n for n in run.nodes if slots.get((run.cluster, n))] or list(run.nodes)
+    each, rest = divmod(run.gpus, len(nodes))
+    room = {n: len(slots[run.cluster, n]) or run.gpus for n in nodes}
+    if rest == 0 and all(room[n] >= each for n in nodes):
+        return dict.fromkeys(nodes, each)
+    numbers: dict[str, int] = {}
+    left = run.gpus
+    for i, node in enumerate(nodes):
+        # each later node of the run holds one at least, or the scheduler would not name it
+        numbers[node] = min(room[node], left - (len(nodes) - 1 - i))
+        left -= numbers[node]
+    if left:
+        numbers[nodes[-1]] += left
+    return numbers
+
+
+def _claim_assumed(slots: Slots, run: JobRun, node: str, count: int, kind: str | None) -> None:
+    """Put `count` GPUs on the lowest slots that are free for the run's life, the type's first."""
+    held = slots[run.cluster, node]
+    free = [s for s in held if s.is_free(run.start_ms, run.end_ms)]
+    free.sort(key=lambda s: (not _is_type(s, kind), s.index))
+    chosen = free[:count]
+    while len(chosen) < count:
+        starting = [s for s in held if s not in chosen and s.is_free(run.start_ms, run.start_ms + 1)]
+        if starting:
+            chosen.append(starting[0])
+        else:
+            index = max((s.index for s in held), default=-1) + 1
+            slot = Slot(f"{node}#{index}", "", index, kind)
+            held.append(slot)
+            chosen.append(slot)
+    for slot in chosen:
+        slot.claims.append(Claim(run.key, run.start_ms, run.end_ms, "assumed"))
+
+
+def _is_type(slot: Slot, kind: str | None) -> bool:
+    return kind is None or (slot.gpu_type is not None and kind in slot.gpu_type)
+
+
+def _resolved(
+    slots: Slots, downs: dict[tuple[str, str], list[int]]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    holds: list[tuple[Any, ...]] = []
+    conflicts: list[tuple[Any, ...]] = []
+    for (cluster, node), held in slots.items():
+        for slot in held:
+            for start, end, claim, lost in _disjoint(slot.claims, downs.get((cluster, node), [])):
+                stop = None if end == FOREVER_MS else end
+                holds.append(
+                    (cluster, claim.job_run_key, node, slot.gpu_uuid, slot.gpu_instance,
+                     slot.index, start, stop, claim.method)
+                )  # fmt: skip
+                conflicts += [
+                    (cluster, slot.gpu_uuid, slot.gpu_instance, loser.job_run_key,
+                     claim.job_run_key, start, stop)
+                    for loser in lost
+                ]  # fmt: skip
+    return (
+        pl.DataFrame(holds, schema=HOLDS_SCHEMA, orient="row"),
+        pl.DataFrame(conflicts, schema=CONFLICTS_SCHEMA, orient="row"),
+    )
+
+
+def _disjoint(
+    claims: list[Claim], downs: list[int]
+) -> list[tuple[int, int, Claim, list[Claim]]]:
+    """Return the claims cut so that at each moment the latest start has the slot, with who lost it."""
+    claims = sorted(claims, key=lambda c: (c.start_ms, c.job_run_key))
+    for claim in claims:
+        if claim.end_ms == FOREVER_MS:
+            claim.end_ms = min(
+                [d for d in downs if d > claim.start_ms]
+                + [c.start_ms for c in claims if c.start_ms > claim.start_ms],
+                default=FOREVER_MS,
+            )
+    if all(a.end_ms <= b.start_ms for a, b in zip(claims, claims[1:], strict=False)):
+        return [(c.start_ms, c.end_ms, c, []) for c in claims if c.end_ms > c.start_ms]
+    bounds = sorted({c.start_ms for c in claims} | {c.end_ms for c in claims})
+    cut: list[tuple[int, int, Claim, list[Claim]]] = []
+    for start, end in zip(bounds, bounds[1:], strict=False):
+        over = [c for c in claims if c.start_ms <= start and c.end_ms >= end]
+        if not over:
+            continue
+        winner, lost = over[-1], over[:-1]
+        if cut and cut[-1][2] is winner and cut[-1][1] == start and cut[-1][3] == lost:
+            cut[-1] = (cut[-1][0], end, winner, lost)
+        else:
+            cut.append((start, end, winner, lost))
+    return cut

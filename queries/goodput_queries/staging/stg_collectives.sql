@@ -1,0 +1,21 @@
+-- NCCL operations of single ranks with their cluster and times in epoch ms.
+-- grain: node, pid, comm_id, operation, sequence_number, dumped_ms
+select
+    coalesce(collectives.cluster, node_clusters.cluster, 'default') as cluster,
+    collectives.node,
+    collectives.pid,
+    collectives.comm_id,
+    collectives.comm_name,
+    collectives.rank,
+    collectives.ranks,
+    collectives.operation,
+    collectives.is_p2p,
+    collectives.sequence_number,
+    collectives.message_bytes,
+    collectives.exec_time_s,
+    collectives.busbw_bytes_per_s,
+    collectives.started_at,
+    to_ms(collectives.started_at) as started_ms,
+    to_ms(collectives.dumped_at) as dumped_ms
+from raw.collectives as collectives
+left join staging.stg_node_clusters as node_clusters on collectives.node = node_clusters.node

@@ -1,0 +1,20 @@
+-- Readings of GPUs with the time in epoch ms.
+-- grain: source, gpu_uuid, gpu_instance, ts_ms
+select
+    source,
+    gpu_uuid,
+    gpu_instance,
+    to_ms(ts) as ts_ms,
+    engine_active_ratio,
+    gpu_busy_ratio,
+    sm_active_ratio,
+    tensor_active_ratio,
+    dram_active_ratio,
+    power_w,
+    energy_j,
+    sm_clock_hz,
+    clocks_event_reasons,
+    coalesce(is_flagged, false) as is_flagged,
+    gpu_temperature_c,
+    memory_used_bytes
+from raw.gpu_samples

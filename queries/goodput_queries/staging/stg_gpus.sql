@@ -1,0 +1,22 @@
+-- GPUs and numbered slots as the inventory sources give them, with their cluster.
+-- grain: source, gpu_uuid, valid_from_ms
+-- is_slot: named after its node and index, since no source gives its UUID
+-- valid_from_ms: null: as far back as there is evidence
+select
+    gpus.source,
+    coalesce(gpus.cluster, node_clusters.cluster, 'default') as cluster,
+    gpus.node,
+    gpus.gpu_uuid,
+    gpus.gpu_uuid = gpus.node || '#' || gpus.slurm_index as is_slot,
+    gpus.gpu_index,
+    gpus.slurm_index,
+    gpus.pci_bus_id,
+    gpus.gpu_model,
+    gpus.memory_bytes,
+    gpus.power_limit_w,
+    gpus.sm_clock_max_hz,
+    gpus.slowdown_temperature_c,
+    to_ms(gpus.valid_from_at) as valid_from_ms,
+    to_ms(gpus.valid_to_at) as valid_to_ms
+from raw.gpus as gpus
+left join staging.stg_node_clusters as node_clusters on gpus.node = node_clusters.node

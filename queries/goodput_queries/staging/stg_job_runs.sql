@@ -1,0 +1,48 @@
+-- Job runs: scheduler records with their times in epoch ms and their ending in the ledger's words.
+-- grain: job_run_key
+-- start_ms: max(start, submit), since a resized record repeats the first one's start; null: never started
+-- end_ms: null while running or pending
+-- outcome: ok, failed, limit (time limit, cancelled, preempted), running, pending, never_started
+-- is_infrastructure: the scheduler itself blames a node
+-- gpus: allocated; null where accounting does not track GPUs
+with job_runs as (select * from raw.job_runs)
+
+select
+    cluster || '/' || job_id_raw || '@' || to_ms(submit_at) // 1000
+        || case when db_index is null then '' else '.' || db_index end as job_run_key,
+    cluster,
+    job_id,
+    job_id_raw,
+    coalesce(job_name, '') as job_name,
+    coalesce(user_name, '') as user_name,
+    coalesce(nullif(account, ''), '(no account)') as team,
+    partition,
+    qos,
+    nullif(reservation, '') as reservation,
+    state,
+    exit_code,
+    derived_exit_code,
+    case
+        when start_at is null and end_at is null then 'pending'
+        when start_at is null then 'never_started'
+        when end_at is null then 'running'
+        when state = 'COMPLETED' then 'ok'
+        when state in ('TIMEOUT', 'CANCELLED', 'PREEMPTED', 'DEADLINE', 'REQUEUED', 'RESIZING', 'REVOKED')
+            then 'limit'
+        else 'failed'
+    end as outcome,
+    state in ('NODE_FAIL', 'BOOT_FAIL') as is_infrastructure,
+    to_ms(submit_at) as submit_ms,
+    to_ms(eligible_at) as eligible_ms,
+    to_ms(greatest(start_at, submit_at)) as start_ms,
+    case when start_at is not null then to_ms(end_at) end as end_ms,
+    to_ms(end_at) as record_end_ms,
+    to_ms(observed_at) as observed_ms,
+    coalesce(nodes, []) as nodes,
+    gpus,
+    gpu_type,
+    coalesce(gpus_requested, gpus) as gpus_requested,
+    coalesce(gpu_type_requested, gpu_type) as gpu_type_requested,
+    cpus,
+    coalesce(suspended_s, 0) as suspended_s
+from job_runs

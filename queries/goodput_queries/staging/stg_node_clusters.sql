@@ -1,0 +1,20 @@
+-- The cluster of a node, for sources that do not say: the only cluster that names the node.
+-- grain: node
+-- cluster: null where two clusters have a node of this name
+with named as (
+    select cluster, unnest(nodes) as node from raw.job_runs
+    union
+    select cluster, node from raw.nodes where cluster is not null
+    union
+    select cluster, node from raw.gpus where cluster is not null
+    union
+    select cluster, node from raw.node_states where cluster is not null and node <> '*'
+    union
+    select cluster, host from raw.job_events where cluster is not null and host is not null
+)
+
+select
+    node,
+    case when count(distinct cluster) = 1 then min(cluster) end as cluster
+from named
+group by node
