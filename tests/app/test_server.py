@@ -1,0 +1,417 @@
+"""One process owns the database; every other one works through it and never sees a lock."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import httpx
+import polars as pl
+import pytest
+
+from goodput_app import metrics
+from goodput_app import server as server_module
+from goodput_app.state import current_store, use_store
+from goodput_queries.batch import Batch, Reject
+from goodput_queries.errors import GoodputError, QueryError, StoreError
+from goodput_queries.remote import RemoteStore, find_server, note_path, read_note
+from goodput_queries.scope import Scope
+from goodput_queries.store import LocalStore, open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PATIENCE_S = 30.0
+GOODPUT = [sys.executable, "-c", "from goodput_app.cli import main; main()"]
+
+
+@dataclass
+class Server:
+    """A `goodput serve` in a process of its own."""
+
+    process: subprocess.Popen[str]
+    url: str
+    database: Path
+
+    def get(self, path: str) -> httpx.Response:
+        """Return what the server answers to a GET."""
+        return httpx.get(f"{self.url}{path}", timeout=PATIENCE_S, trust_env=False)
+
+    def end(self, signal_number: int) -> int:
+        """Send a signal, wait, return the exit status."""
+        self.process.send_signal(signal_number)
+        return self.process.wait(PATIENCE_S)
+
+
+@contextlib.contextmanager
+def serving(database: Path, *options: str) -> Iterator[Server]:
+    """Run `goodput serve` until the end of the block; it is ready when it says where it is."""
+    command = [*GOODPUT, "serve", "--db", str(database), *(options or ("--port", "0"))]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=database.parent,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            url = process.stdout.readline().strip()
+            assert url.startswith("http://"), process.stderr.read()
+            yield Server(process, url, database)
+        finally:
+            process.kill()
+
+
+def goodput(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command of the product in a process of its own."""
+    return subprocess.run(
+        [*GOODPUT, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+        timeout=PATIENCE_S,
+    )
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Give a running server on an empty database, shared by the tests of a module."""
+    with serving(tmp_path_factory.mktemp("served") / "fleet.duckdb") as running:
+        yield running
+
+
+def rows_of(source: str, count: int, *, digest: str = "1", rejects: int = 0) -> Batch:
+    frame = pl.DataFrame(
+        {
+            "source": source,
+            "gpu_uuid": [f"GPU-{number}" for number in range(count)],
+            "gpu_instance": "",
+            "ts": datetime(2026, 11, 20),  # noqa: DTZ001 -- the database holds naive UTC
+        }
+    )
+    set_aside = [Reject(line, "bad") for line in range(rejects)]
+    return Batch("gpu_samples", frame, source, "file", digest, set_aside)
+
+
+@pytest.fixture
+def through(server: Server) -> Iterator[RemoteStore]:
+    found = find_server(server.database)
+    assert found is not None
+    with contextlib.closing(found):
+        yield found
+
+
+def test_the_server_says_who_it_is(server: Server) -> None:
+    note = read_note(server.database)
+
+    assert note is not None
+    assert server.get("/healthz").json() == {
+        "status": "ok",
+        "version": "0.1.0",
+        "instance": note.instance,
+    }
+    assert stat.S_IMODE(note_path(server.database).stat().st_mode) == 0o600
+
+
+def test_the_server_serves_the_dashboard(server: Server) -> None:
+    answer = server.get("/")
+
+    assert answer.status_code == 200
+    assert "<title>" in answer.text
+
+
+def test_a_second_process_loads_and_reads_through_the_server(through: RemoteStore) -> None:
+    part = rows_of("remote", 3, rejects=2)
+
+    assert through.load(part).rows_new == 3
+    assert through.load(part).is_repeat
+    sql = "select count(*) from raw.gpu_samples where source = $1"
+    assert through.read(sql, ["remote"]).item() == 3
+
+
+def test_a_read_through_the_server_has_its_scope_and_types(through: RemoteStore) -> None:
+    frame = through.read(
+        "select getvariable('scope_team') as team, $at as at, null as nothing, [1, 2] as list",
+        {"at": datetime(2026, 11, 20)},  # noqa: DTZ001
+        scope=Scope(team="vision"),
+    )
+
+    assert frame.rows() == [("vision", datetime(2026, 11, 20), None, [1, 2])]  # noqa: DTZ001
+
+
+def test_an_empty_answer_keeps_its_columns(through: RemoteStore) -> None:
+    frame = through.read("select source, ts from raw.gpu_samples where false")
+
+    assert frame.schema == {"source": pl.String, "ts": pl.Datetime("us")}
+
+
+@pytest.mark.parametrize("sql", ["select * from nope", "drop table raw.gpus", "selct"])
+def test_an_error_through_the_server_is_the_same_error(through: RemoteStore, sql: str) -> None:
+    with contextlib.closing(LocalStore()) as here, pytest.raises(QueryError) as local:
+        here.read(sql)
+    with pytest.raises(QueryError) as there:
+        through.read(sql)
+
+    assert str(there.value) == str(local.value)
+
+
+def test_a_load_that_does_not_fit_is_a_store_error(through: RemoteStore) -> None:
+    with pytest.raises(StoreError, match=r"^there is no raw table 'nope'"):
+        through.load(Batch("nope", pl.DataFrame(), "test", "file", "1"))
+
+
+def test_a_query_through_the_server_is_stopped_in_time(through: RemoteStore) -> None:
+    endless = "select sum(a.range * b.range) from range(1000000) a, range(1000000) b"
+
+    with pytest.raises(QueryError, match=r"^the query took longer than 0\.2 s and was stopped$"):
+        through.read(endless, timeout_s=0.2)
+
+
+def test_many_processes_worth_of_calls_are_served_at_once(through: RemoteStore) -> None:
+    failures: list[Exception] = []
+
+    def work(number: int) -> None:
+        try:
+            for turn in range(5):
+                through.load(rows_of(f"many{number}", turn + 1, digest=str(turn)))
+                through.read("select count(*) from raw.gpu_samples")
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert failures == []
+    sql = "select count(*) from raw.gpu_samples where starts_with(source, 'many')"
+    assert through.read(sql).item() == 8 * 5
+
+
+def post(server: Server, headers: dict[str, str], call: str = "read") -> httpx.Response:
+    return httpx.post(
+        f"{server.url}/api/v1/store/{call}", headers=headers, trust_env=False, timeout=PATIENCE_S
+    )
+
+
+@pytest.mark.parametrize("call", ["load", "read", "build"])
+@pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer x"}, {"Authorization": "TOKEN"}])
+def test_a_call_without_the_token_is_refused(
+    server: Server, headers: dict[str, str], call: str
+) -> None:
+    answer = post(server, headers, call)
+
+    assert answer.status_code == 401
+    assert answer.json()["message"] == "the token is missing or not this server's."
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "rebound.example.org"},
+        {"Host": "127.0.0.1.example.org"},
+        {"X-Forwarded-For": "203.0.113.9"},
+    ],
+)
+def test_a_call_from_elsewhere_is_refused_token_or_not(
+    server: Server, headers: dict[str, str]
+) -> None:
+    note = read_note(server.database)
+    assert note is not None
+
+    answer = post(server, {"Authorization": f"Bearer {note.token}", **headers})
+
+    assert answer.status_code == 403
+
+
+def test_a_call_that_is_too_long_is_refused(through: RemoteStore) -> None:
+    with pytest.raises(StoreError, match=r"^`read` takes at most 1048576 bytes a call\.$"):
+        through.read("select 1 -- " + "x" * 2**20)
+
+
+def test_a_call_of_another_version_is_refused(server: Server) -> None:
+    note = read_note(server.database)
+    assert note is not None
+
+    answer = post(server, {"Authorization": f"Bearer {note.token}"})
+
+    assert answer.status_code == 400
+    assert answer.json()["message"] == "this is not a call of `read` as this version knows it."
+
+
+def test_metrics_are_prometheus_text(server: Server, through: RemoteStore) -> None:
+    through.load(rows_of('a"\\b\n', 2, rejects=1))
+
+    text = server.get("/metrics").text
+
+    assert 'goodput_ingested_rows_total{source="a\\"\\\\b\\n"} 2' in text.splitlines()
+    assert 'goodput_rejected_rows_total{source="a\\"\\\\b\\n"} 1' in text.splitlines()
+    line = re.compile(r'[a-z_]+(\{([a-z_]+="([^"\\\n]|\\.)*",?)+\})? \S+')
+    for shown in text.splitlines():
+        assert shown.startswith(("# HELP ", "# TYPE ")) or line.fullmatch(shown), shown
+
+
+def test_a_metric_that_is_not_known_is_left_out(store: LocalStore) -> None:
+    store.load(Batch("gpus", pl.DataFrame(), "inventory", "file", "1"))
+
+    text = metrics.exposition(store)
+
+    assert 'goodput_ingested_rows_total{source="inventory"} 0' in text
+    assert "goodput_data_timestamp_seconds{" not in text
+
+
+def test_commands_work_while_the_server_runs(server: Server) -> None:
+    """The command line finds the server by itself."""
+    name = server.database.name
+    shown = goodput(
+        "show", "raw.rejects", "--db", name, "--format", "json", cwd=server.database.parent
+    )
+    read_in = goodput("ingest", "auto", name, "--db", name, cwd=server.database.parent)
+    second = goodput("serve", "--db", name, cwd=server.database.parent)
+
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert isinstance(json.loads(shown.stdout), list)
+    assert read_in.returncode == 0, read_in.stderr
+    assert second.returncode == 1
+    assert second.stderr == (
+        f"{name}: process {server.process.pid} serves this database at {server.url} already.\n"
+    )
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_that_is_told_to_stop_leaves_only_the_database(
+    tmp_path: Path, signal_number: int
+) -> None:
+    database = tmp_path / "fleet.duckdb"
+    with serving(database) as running:
+        store = open_store(database)
+        store.load(rows_of("test", 5))
+        store.close()
+
+        assert running.end(signal_number) == 0
+        assert running.process.stderr is not None
+        assert running.process.stderr.read() == ""
+    assert list(tmp_path.iterdir()) == [database]
+    with contextlib.closing(LocalStore(database)) as here:
+        assert here.read("select count(*) from raw.gpu_samples").item() == 5
+
+
+def test_a_killed_server_loses_nothing_and_blocks_nobody(tmp_path: Path) -> None:
+    database = tmp_path / "fleet.duckdb"
+    with serving(database) as running:
+        orphan = open_store(database)
+        assert isinstance(orphan, RemoteStore)
+        orphan.load(rows_of("test", 5))
+        running.end(signal.SIGKILL)
+
+        with pytest.raises(StoreError, match=r"stopped during `read`\. Run the command again"):
+            orphan.read("select 1")
+        orphan.close()
+    assert note_path(database).exists()
+    with contextlib.closing(open_store(database)) as here:
+        assert isinstance(here, LocalStore)
+        assert here.read("select count(*) from raw.gpu_samples").item() == 5
+
+
+def test_a_server_that_dies_during_a_call_is_said_so(tmp_path: Path) -> None:
+    with serving(tmp_path / "fleet.duckdb") as running:
+        store = find_server(running.database)
+        assert store is not None
+        endless = "select sum(a.range * b.range) from range(1000000) a, range(1000000) b"
+        timer = threading.Timer(0.5, running.process.kill)
+        timer.start()
+
+        with contextlib.closing(store), pytest.raises(StoreError) as caught:
+            store.read(endless)
+        timer.join()
+
+    assert str(caught.value) == (
+        f"{running.database}: the server at {running.url} (process {running.process.pid}) stopped "
+        "during `read`. Run the command again: what was acknowledged is kept."
+    )
+
+
+def test_commands_wait_for_each_other_without_a_server(tmp_path: Path) -> None:
+    database = tmp_path / "fleet.duckdb"
+    first = LocalStore(database)
+    opened: list[subprocess.CompletedProcess[str]] = []
+    waiting = threading.Thread(
+        target=lambda: opened.append(
+            goodput("show", "raw.gpus", "--db", database.name, cwd=tmp_path)
+        )
+    )
+    waiting.start()
+    waiting.join(2)
+    assert waiting.is_alive()
+    first.close()
+    waiting.join(PATIENCE_S)
+
+    (done,) = opened
+    assert done.returncode == 0, done.stderr
+
+
+def test_who_holds_the_database_too_long_is_named(tmp_path: Path) -> None:
+    database = tmp_path / "fleet.duckdb"
+    with contextlib.closing(LocalStore(database)):
+        command = goodput("doctor", "--db", "fleet.duckdb", cwd=tmp_path)
+
+    assert "another process has this database open" in command.stdout
+
+
+def test_a_taken_port_is_not_taken_twice() -> None:
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+
+        with pytest.raises(GoodputError) as caught:
+            server_module.listen("127.0.0.1", port)
+
+    assert str(caught.value) == (
+        f"127.0.0.1: port {port} is taken. Name another --port, or none for the next free one."
+    )
+
+
+def test_the_next_free_port_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(server_module, "DEFAULT_PORT", port)
+
+        with contextlib.closing(server_module.listen("127.0.0.1", None)) as found:
+            assert port < found.getsockname()[1] < port + server_module.PORTS_TRIED
+
+
+def test_an_address_of_another_machine_is_refused() -> None:
+    with pytest.raises(GoodputError, match=r"^192\.0\.2\.1: the server cannot listen there"):
+        server_module.listen("192.0.2.1", 0)
+
+
+def test_pages_outside_of_the_server_open_the_named_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOODPUT_DB", str(tmp_path / "fleet.duckdb"))
+
+    with contextlib.closing(current_store()) as opened:
+        assert current_store() is opened
+    assert (tmp_path / "fleet.duckdb").exists()
+
+
+def test_pages_use_the_store_they_are_given(store: LocalStore) -> None:
+    use_store(store)
+
+    assert current_store() is store

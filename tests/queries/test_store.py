@@ -1,0 +1,283 @@
+"""The store keeps what was acknowledged, once, and serves many threads."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import threading
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from goodput_queries import catalog
+from goodput_queries.batch import REJECT_CONTENT_MAX_CHARS, Batch, Loaded, Reject
+from goodput_queries.errors import QueryError, StoreError
+from goodput_queries.scope import Scope
+from goodput_queries.store import LocalStore, open_store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def batch(table: str, *rows: dict[str, object], digest: str = "1", **more: object) -> Batch:
+    frame = pl.DataFrame([{"source": "test", **row} for row in rows], infer_schema_length=None)
+    return Batch(table, frame, source="test", origin="file", digest=digest, **more)
+
+
+def gpu(**columns: object) -> dict[str, object]:
+    return {"gpu_uuid": "GPU-1", "node": "n1", **columns}
+
+
+def sample(minute: int, **columns: object) -> dict[str, object]:
+    at = datetime(2026, 11, 20, 12, minute)  # noqa: DTZ001 -- the database holds naive UTC
+    return {"gpu_uuid": "GPU-1", "gpu_instance": "", "ts": at, **columns}
+
+
+def test_rows_come_back_as_they_went_in(store: LocalStore) -> None:
+    loaded = store.load(batch("gpu_samples", sample(0, power_w=700.5, clocks_event_reasons=4)))
+
+    assert loaded == Loaded(rows=1, rows_new=1, rejects=0, is_repeat=False)
+    assert store.read("select ts, power_w, clocks_event_reasons from raw.gpu_samples").rows() == [
+        (datetime(2026, 11, 20, 12), 700.5, 4)  # noqa: DTZ001
+    ]
+
+
+def test_a_column_that_is_left_out_is_null(store: LocalStore) -> None:
+    store.load(batch("gpu_samples", sample(0)))
+
+    assert store.read("select power_w from raw.gpu_samples").item() is None
+
+
+def test_a_part_that_was_loaded_before_is_skipped(store: LocalStore) -> None:
+    part = batch("gpu_samples", sample(0), rejects=[Reject(1, "short", "x")])
+    store.load(part)
+
+    assert store.load(part).is_repeat
+    assert store.read("select count(*) from raw.gpu_samples").item() == 1
+    assert store.read("select count(*) from raw.rejects").item() == 1
+    assert store.read("select count(*) from raw.ingested").item() == 1
+
+
+def test_a_row_whose_key_is_there_is_not_new(store: LocalStore) -> None:
+    store.load(batch("gpu_samples", sample(0, power_w=1.0), sample(1)))
+
+    loaded = store.load(batch("gpu_samples", sample(0, power_w=2.0), sample(2), digest="2"))
+
+    assert (loaded.rows, loaded.rows_new) == (2, 1)
+    assert store.read("select power_w from raw.gpu_samples order by ts limit 1").item() == 1.0
+
+
+def test_a_key_that_comes_twice_in_one_batch_is_stored_once(store: LocalStore) -> None:
+    assert store.load(batch("gpu_samples", sample(0), sample(0))).rows_new == 1
+
+
+def test_the_same_digest_of_another_table_is_another_part(store: LocalStore) -> None:
+    store.load(batch("gpu_samples", sample(0)))
+
+    assert not store.load(batch("gpus", gpu())).is_repeat
+
+
+def test_the_row_that_the_table_says_to_keep_stays(store: LocalStore) -> None:
+    """A GPU's row that knows its end beats one that does not, whichever comes first."""
+    ended = gpu(valid_to_at=datetime(2026, 11, 20), gpu_model="H200")  # noqa: DTZ001
+    store.load(batch("gpus", ended))
+    store.load(batch("gpus", gpu(gpu_model="newer"), digest="2"))
+
+    assert store.read("select gpu_model from raw.gpus").rows() == [("H200",)]
+
+
+def test_a_better_row_replaces_the_one_that_is_there(store: LocalStore) -> None:
+    store.load(batch("gpus", gpu(gpu_model="older")))
+    ended = gpu(valid_to_at=datetime(2026, 11, 20), gpu_model="H200")  # noqa: DTZ001
+
+    assert store.load(batch("gpus", ended, digest="2")).rows_new == 0
+    assert store.read("select gpu_model from raw.gpus").rows() == [("H200",)]
+
+
+def test_of_equally_good_rows_the_same_one_stays_in_any_order() -> None:
+    kept = []
+    for models in (["a", "b"], ["b", "a"]):
+        with contextlib.closing(LocalStore()) as store:
+            for model in models:
+                store.load(batch("gpus", gpu(gpu_model=model), digest=model))
+            kept += store.read("select gpu_model from raw.gpus").rows()
+
+    assert kept[0] == kept[1]
+
+
+def test_a_table_that_says_replace_keeps_the_latest(store: LocalStore) -> None:
+    for usd in ("1.5", "2.5"):
+        rate = {"gpu_model": "H200", "usd_per_gpu_h": usd}
+        store.load(batch("rates", rate, digest=usd))
+
+    assert [float(usd) for usd in store.read("select usd_per_gpu_h from raw.rates")[:, 0]] == [2.5]
+
+
+def test_every_time_column_is_always_known() -> None:
+    """Old rows are looked for between the first and last moment of a batch; a null has none."""
+    for model in catalog.models("raw").values():
+        if column := model.directives.get("time"):
+            assert f"    {column} timestamp not null" in model.sql, model.name
+
+
+def test_a_reject_keeps_its_line_and_reason(store: LocalStore) -> None:
+    long = "x" * (REJECT_CONTENT_MAX_CHARS + 1)
+    part = batch("gpus", gpu(), rejects=[Reject(7, "14 fields", long), Reject(None, "cut")])
+
+    assert store.load(part).rejects == 2
+    assert store.read("select line, reason, content from raw.rejects order by line").rows() == [
+        (7, "14 fields", "x" * REJECT_CONTENT_MAX_CHARS),
+        (None, "cut", ""),
+    ]
+
+
+def test_a_batch_of_rejects_alone_is_noted(store: LocalStore) -> None:
+    empty = Batch("gpus", pl.DataFrame(), "test", "file", "1", [Reject(1, "bad")])
+
+    assert store.load(empty) == Loaded(0, 0, 1, is_repeat=False)
+
+
+def test_the_note_of_a_load_is_in_utc(store: LocalStore) -> None:
+    store.load(batch("gpu_samples", sample(3), sample(1)))
+
+    (loaded_at, start, end) = store.read(
+        "select loaded_at, window_start_at, window_end_at from raw.ingested"
+    ).row(0)
+    assert abs((loaded_at.replace(tzinfo=UTC) - datetime.now(UTC)).total_seconds()) < 60
+    assert (start.minute, end.minute) == (1, 3)
+
+
+def test_the_clock_of_the_machine_may_be_in_any_zone(tmp_path: Path) -> None:
+    code = (
+        "from goodput_queries.store import LocalStore\n"
+        "print(LocalStore().read('select current_setting($1)', ['TimeZone']).item())"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env={"TZ": "Asia/Tokyo", "PYTHONPATH": ":".join(sys.path)},
+    )
+
+    assert ran.stdout == "UTC\n"
+
+
+def test_a_batch_that_does_not_fit_leaves_nothing_behind(store: LocalStore) -> None:
+    with pytest.raises(StoreError, match=r"^file: its rows do not fit raw\.gpus: "):
+        store.load(batch("gpus", {"gpu_uuid": "GPU-1", "node": None}, rejects=[Reject(1, "bad")]))
+
+    for table in ("gpus", "rejects", "ingested"):
+        assert store.read(f"select count(*) from raw.{table}").item() == 0
+    assert store.load(batch("gpus", gpu())).rows_new == 1
+
+
+def test_an_unknown_column_is_named(store: LocalStore) -> None:
+    with pytest.raises(StoreError, match=r"^raw\.gpus has no column 'colour'$"):
+        store.load(batch("gpus", gpu(colour="green")))
+
+
+def test_an_unknown_table_is_named(store: LocalStore) -> None:
+    with pytest.raises(StoreError, match=r"^there is no raw table 'gpu'; see `goodput show`$"):
+        store.load(batch("gpu", gpu()))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "delete from raw.gpus",
+        "select 1; drop table raw.gpus",
+        "with gone as (delete from raw.gpus returning *) select * from gone",
+        "copy raw.gpus to '/tmp/gpus.csv'",
+        "",
+    ],
+)
+def test_reading_changes_nothing(store: LocalStore, sql: str) -> None:
+    store.load(batch("gpus", gpu()))
+
+    with pytest.raises(QueryError):
+        store.read(sql)
+    assert store.read("select count(*) from raw.gpus").item() == 1
+
+
+def test_parameters_are_values_by_place_or_name(store: LocalStore) -> None:
+    assert store.read("select $1 || $2 as x", ["a", "'; --"]).item() == "a'; --"
+    assert store.read("select $who as x", {"who": "me"}).item() == "me"
+
+
+def test_a_bad_select_says_what_is_wrong(store: LocalStore) -> None:
+    with pytest.raises(QueryError, match="Table with name nope does not exist"):
+        store.read("select * from nope")
+
+
+def test_the_scope_of_one_read_is_not_that_of_the_next(store: LocalStore) -> None:
+    sql = "select getvariable('scope_team') as team"
+
+    assert store.read(sql, scope=Scope(team="vision")).item() == "vision"
+    assert store.read(sql).item() is None
+
+
+def test_a_query_that_takes_too_long_is_stopped(store: LocalStore) -> None:
+    endless = "select sum(a.range * b.range) from range(1000000) a, range(1000000) b"
+
+    with pytest.raises(QueryError, match=r"^the query took longer than 0\.2 s and was stopped$"):
+        store.read(endless, timeout_s=0.2)
+    assert store.read("select 1", timeout_s=5).item() == 1
+
+
+def test_threads_read_while_one_loads(store: LocalStore) -> None:
+    """A reader sees whole batches only, and nobody is refused."""
+    failures: list[BaseException] = []
+    is_done = threading.Event()
+
+    def reader() -> None:
+        try:
+            while not is_done.is_set():
+                assert store.read("select count(*) from raw.gpu_samples").item() % 2 == 0
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=reader) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for minute in range(0, 40, 2):
+        store.load(batch("gpu_samples", sample(minute), sample(minute + 1), digest=str(minute)))
+    is_done.set()
+    for thread in threads:
+        thread.join()
+
+    assert failures == []
+    assert store.read("select count(*) from raw.gpu_samples").item() == 40
+
+
+def test_threads_that_load_the_same_part_store_it_once(store: LocalStore) -> None:
+    loaded: list[Loaded] = []
+    part = batch("gpu_samples", *(sample(minute) for minute in range(60)))
+    threads = [threading.Thread(target=lambda: loaded.append(store.load(part))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(done.rows_new for done in loaded) == [0, 0, 0, 60]
+
+
+def test_a_database_outlives_its_process(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.duckdb"
+    with contextlib.closing(LocalStore(path)) as store:
+        store.load(batch("gpus", gpu()))
+
+    with contextlib.closing(open_store(path)) as store:
+        assert store.read("select gpu_uuid from raw.gpus").item() == "GPU-1"
+
+
+def test_what_is_no_database_is_refused_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.duckdb"
+    path.write_text("not a database, whatever lock it names\n" * 500)
+
+    with pytest.raises(StoreError, match="this is not a database that can be opened here"):
+        open_store(path)
