@@ -24,6 +24,7 @@ class Scope:
     user: str | None = None
     run: str | None = None
     partition: str | None = None
+    bucket_ms: int | None = None
 
     def variables(self) -> dict[str, Any]:
         """Return the DuckDB variables of this scope, by name."""

@@ -1,7 +1,9 @@
 -- What the telemetry says a GPU did: runs of equal state at sample resolution, cut at hours. A sample
 -- covers back to the one before it of the same GPU and source, at most 2.5 median intervals.
 -- grain: gpu_uuid, gpu_instance, start_ms
--- is_active: any activity in every sample of the run
+-- is_active: activity in every sample of the run, or in none
+-- next_reading_ms: the first reading after the run: an idle run may have ended anywhere before it
+-- interval_ms: how often the source read the GPU in this hour
 -- materialised: hourly, since it needs a pass over all readings
 with sources as (
     -- where two sources read a GPU the one with more readings in the hour speaks for it
@@ -78,7 +80,9 @@ covering as (
         gpu_uuid,
         gpu_instance,
         is_active,
+        reach_ms / threshold('sample_reach') as interval_ms,
         ts_ms as end_ms,
+        lead(ts_ms) over (partition by gpu_uuid, gpu_instance order by ts_ms) as next_reading_ms,
         greatest(
             lag(ts_ms) over (partition by gpu_uuid, gpu_instance order by ts_ms),
             ts_ms - cast(floor(reach_ms) as bigint)
@@ -88,7 +92,15 @@ covering as (
 ),
 
 by_hour as (
-    select gpu_uuid, gpu_instance, is_active, start_ms, end_ms, end_ms // 3600000 * 3600000 as hour_ms
+    select
+        gpu_uuid,
+        gpu_instance,
+        is_active,
+        interval_ms,
+        next_reading_ms,
+        start_ms,
+        end_ms,
+        end_ms // 3600000 * 3600000 as hour_ms
     from covering
     where start_ms is not null and start_ms >= end_ms // 3600000 * 3600000
     union all
@@ -97,6 +109,8 @@ by_hour as (
         gpu_uuid,
         gpu_instance,
         is_active,
+        interval_ms,
+        unnest([end_ms, next_reading_ms]),
         unnest([start_ms, end_ms // 3600000 * 3600000]),
         unnest([end_ms // 3600000 * 3600000, end_ms]),
         unnest([end_ms // 3600000 * 3600000 - 3600000, end_ms // 3600000 * 3600000])
@@ -132,6 +146,8 @@ select
     hour_ms,
     any_value(is_active) as is_active,
     min(start_ms) as start_ms,
-    max(end_ms) as end_ms
+    max(end_ms) as end_ms,
+    arg_max(next_reading_ms, end_ms) as next_reading_ms,
+    max(interval_ms) as interval_ms
 from numbered
 group by gpu_uuid, gpu_instance, hour_ms, island

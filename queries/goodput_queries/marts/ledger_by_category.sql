@@ -1,0 +1,49 @@
+-- Where the GPU time of the scope went: one row a category, those without time included.
+-- grain: category
+-- gpu_ms: milliseconds of a whole GPU; the rows add up to the capacity of the scope
+-- gpu_hi_ms: upper bound: what is not settled might belong here
+-- share_ratio: of the scope's capacity
+-- usd: null where no part of it has a price
+-- unpriced_gpu_ms: GPU time that the rate card has no price for
+with sums as (
+    select
+        category,
+        sum(gpu_ms)::bigint as gpu_ms,
+        sum(usd) as usd,
+        coalesce(sum(gpu_ms) filter (where usd is null), 0)::bigint as unpriced_gpu_ms
+    from marts.ledger_scoped
+    group by category
+),
+
+totals as (
+    select
+        sum(gpu_ms)::bigint as capacity_ms,
+        coalesce(sum(gpu_ms) filter (where category in ('unknown', 'busy_unclassified', 'at_risk')), 0)::bigint
+            as unsettled_ms,
+        coalesce(sum(gpu_ms) filter (where category = 'step_unsplit'), 0)::bigint as unsplit_ms
+    from sums
+)
+
+select
+    categories.code,
+    categories.category,
+    categories.label,
+    categories.group,
+    categories.kind,
+    categories.blame,
+    categories.colour,
+    categories.definition,
+    coalesce(sums.gpu_ms, 0) as gpu_ms,
+    coalesce(sums.gpu_ms, 0) + case
+        when categories.group <> 'held' or categories.category in ('unknown', 'busy_unclassified', 'at_risk')
+            then 0
+        when categories.category in ('throttled', 'straggler_wait', 'exposed_comm', 'productive')
+            then totals.unsettled_ms + totals.unsplit_ms
+        else totals.unsettled_ms
+    end as gpu_hi_ms,
+    coalesce(sums.gpu_ms, 0) / nullif(totals.capacity_ms, 0) as share_ratio,
+    sums.usd,
+    coalesce(sums.unpriced_gpu_ms, 0) as unpriced_gpu_ms
+from reference.gpu_second_categories as categories
+cross join totals
+left join sums using (category)

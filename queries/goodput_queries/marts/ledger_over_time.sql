@@ -1,0 +1,50 @@
+-- The ledger of the scope over time, in equal buckets (variable scope_bucket_ms; one hour unless set).
+-- grain: bucket_at, category
+-- bucket_at: start of the bucket, UTC
+-- gpu_ms: milliseconds of a whole GPU
+with fine as (
+    select
+        segments.*,
+        unnest(range(
+            scope_start(start_ms) // getvariable('scope_bucket_ms')::bigint,
+            (scope_end(end_ms) - 1) // getvariable('scope_bucket_ms')::bigint + 1
+        )) * getvariable('scope_bucket_ms')::bigint as bucket_ms
+    from marts.ledger_segments as segments
+    left join intermediate.int_job_run_owners as owners using (job_run_key)
+    where
+        getvariable('scope_bucket_ms')::bigint < 3600000
+        and start_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+        and end_ms > coalesce(getvariable('scope_from_ms')::bigint, 0)
+        and (getvariable('scope_cluster') is null or segments.cluster = getvariable('scope_cluster'))
+        and (getvariable('scope_node') is null or segments.node = getvariable('scope_node'))
+        and (getvariable('scope_gpu_uuid') is null or segments.gpu_uuid = getvariable('scope_gpu_uuid'))
+        and (getvariable('scope_gpu_model') is null or segments.gpu_model = getvariable('scope_gpu_model'))
+        and (getvariable('scope_team') is null or owners.team = getvariable('scope_team'))
+        and (getvariable('scope_user') is null or owners.user_name = getvariable('scope_user'))
+        and (getvariable('scope_run') is null or owners.run_key = getvariable('scope_run'))
+        and (getvariable('scope_partition') is null or owners.partition = getvariable('scope_partition'))
+),
+
+buckets as (
+    select
+        category,
+        bucket_ms,
+        share_ms(
+            greatest(scope_start(start_ms), bucket_ms),
+            least(scope_end(end_ms), bucket_ms + getvariable('scope_bucket_ms')::bigint),
+            share_lo, share_hi, share_of
+        ) as gpu_ms
+    from fine
+    union all
+    select
+        category,
+        hour_ms // greatest(coalesce(getvariable('scope_bucket_ms')::bigint, 3600000), 3600000)
+            * greatest(coalesce(getvariable('scope_bucket_ms')::bigint, 3600000), 3600000),
+        gpu_ms
+    from marts.ledger_scoped
+    where coalesce(getvariable('scope_bucket_ms')::bigint, 3600000) >= 3600000
+)
+
+select from_ms(bucket_ms) as bucket_at, category, sum(gpu_ms)::bigint as gpu_ms
+from buckets
+group by bucket_ms, category
