@@ -89,8 +89,8 @@ class JobEvents:
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
         """Say whether some line is an object with a version, a time and an event."""
         return any(
-            b'"ts"' in line and b'"event"' in line and b'"v"' in line and b"{" in line[:12]
-            for line in head.splitlines()
+            b'"ts"' in line and b'"event"' in line and b'"v"' in line
+            for line in json_lines.objects(head)
         )
 
     def extract(self) -> Iterator[Batch]:
@@ -99,7 +99,8 @@ class JobEvents:
         is_one_cut_line = head.lstrip().startswith(b"{") and b"\n" not in head
         if head.strip() and not is_one_cut_line and not self.recognises(self.path, head):
             raise IngestError(
-                f'{self.path}: no line is a job event; expected {{"v": 1, "ts": ..., "event": ...}}.'
+                f"{self.path}: no line is a job event; expected "
+                '{"v": 1, "ts": ..., "event": ...}.'
             )
         for part in files.parts(self.path):
             rows: list[tuple[Any, ...]] = []
@@ -183,7 +184,7 @@ def _extra(unknown: dict[str, Any]) -> str | None:
     return found
 
 
-def _without_nan(value: Any) -> Any:  # noqa: ANN401 -- any JSON value
+def _without_nan(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: _without_nan(v) for k, v in value.items()}
     if isinstance(value, list):

@@ -12,6 +12,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
+HEAD_LINES = 50
+SRUN_LABEL = re.compile(rb"^\s*(?:\d+:\s*)?(?=\{)")  # `srun --label` writes "3: " before each line
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- moments are stored naive, in UTC
 EPOCH_S_MAX = 7_258_118_400  # 2200-01-01: more is milliseconds or nonsense
 WITH_OFFSET = re.compile(
@@ -21,6 +23,13 @@ WITH_OFFSET = re.compile(
 
 class FieldError(ValueError):
     """A line or a field of it is not as its format says; the text says what and why."""
+
+
+def objects(head: bytes) -> list[bytes]:
+    """Return the first lines that begin an object, less labels; none where most lines do not."""
+    lines = [line for line in head.splitlines()[:HEAD_LINES] if line.strip()]
+    found = [line for line in (SRUN_LABEL.sub(b"", line) for line in lines) if line[:1] == b"{"]
+    return found if 2 * len(found) > len(lines) else []
 
 
 def record(line: str) -> dict[str, Any]:

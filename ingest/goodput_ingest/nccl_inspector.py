@@ -11,7 +11,6 @@ a header but no operation is remembered and lends its header to what follows.
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
@@ -111,10 +110,7 @@ class NcclInspector:
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
         """Say whether some line is an object with an operation or with the Inspector's metadata."""
         marks = (b'"coll_perf"', b'"p2p_perf"', b'"inspector_output_format_version"')
-        return any(
-            line.lstrip().startswith(b"{") and any(mark in line for mark in marks)
-            for line in head.splitlines()
-        )
+        return any(mark in line for line in json_lines.objects(head) for mark in marks)
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.collectives`, part by part; a line that was cut is a reject."""
@@ -127,7 +123,7 @@ class NcclInspector:
             )
         for part in files.parts(self.path):
             key = files.digest(part, "collectives", self.options.cluster, self._header)
-            flat = _flat(part.lines, part.first_line)
+            flat = _flat(part.raw_lines, part.first_line)
             flat = self._with_carried_header(flat)
             rows, rejects = _checked(flat, part)
             yield Batch(
@@ -167,16 +163,16 @@ class NcclInspector:
         )
 
 
-def _flat(lines: list[str], first_line: int) -> pl.DataFrame:
+def _flat(lines: list[bytes], first_line: int) -> pl.DataFrame:
     """Return one row of FLAT a line that is not blank."""
     numbers = range(first_line, first_line + len(lines))
-    if not all(lines):
-        numbered = [(n, line) for n, line in zip(numbers, lines, strict=True) if line.strip()]
-        return _read([line for _, line in numbered], [n for n, _ in numbered])
-    return _read(lines, numbers)
+    if all(lines):
+        return _read(lines, numbers)
+    numbered = [(n, line) for n, line in zip(numbers, lines, strict=True) if line.strip()]
+    return _read([line for _, line in numbered], [n for n, _ in numbered])
 
 
-def _read(lines: list[str], numbers: range | list[int]) -> pl.DataFrame:
+def _read(lines: list[bytes], numbers: range | list[int]) -> pl.DataFrame:
     """Read lines at once; where the fast reader refuses, by halves and at last one by one."""
     if not lines:
         return pl.DataFrame(schema=FLAT)
@@ -191,11 +187,20 @@ def _read(lines: list[str], numbers: range | list[int]) -> pl.DataFrame:
     return pl.concat([_read(lines[:half], numbers[:half]), _read(lines[half:], numbers[half:])])
 
 
-def _at_once(lines: list[str]) -> pl.DataFrame | None:
+def _without_callback_order(line: bytes) -> bytes:
+    """Take out `event_trace_sn`, half of a verbose record, if it is where the plugin writes it."""
+    start = line.find(b',"event_trace_sn":{')
+    stop = line.find(b'}]},"event_trace_ts":{', start)
+    return line[:start] + line[stop + 3 :] if 0 < start < stop else line
+
+
+def _at_once(lines: list[bytes]) -> pl.DataFrame | None:
     """Return the lines as FLAT without line and refusal; None where one of them does not fit."""
-    text = "\n".join(lines).replace(':"nan"', ":null").encode("utf-8", "replace")
+    is_verbose = b"event_trace_sn" in lines[0] + lines[-1]
+    text = b"\n".join(map(_without_callback_order, lines) if is_verbose else lines)
+    text = text.replace(b':"nan"', b":null")
     try:
-        records = pl.read_ndjson(io.BytesIO(text), schema=RECORD)
+        records = pl.read_ndjson(text, schema=RECORD)
     except pl.exceptions.PolarsError:
         return None
     if records.height != len(lines):
@@ -232,10 +237,10 @@ def _at_once(lines: list[str]) -> pl.DataFrame | None:
     )
 
 
-def _one(line: str) -> dict[str, Any]:
+def _one(line: bytes) -> dict[str, Any]:
     """Return one line as FLAT; one that cannot be read has a refusal and nothing else."""
     try:
-        return _fields(json_lines.record(line))
+        return _fields(json_lines.record(line.decode("utf-8", "replace")))
     except FieldError as error:
         return {"refusal": str(error)}
 

@@ -7,6 +7,7 @@ A line speaks of a GPU by its index, which the last `meta` line turns into a UUI
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -194,15 +195,8 @@ class NvmlRecording:
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
         """Say whether some line is an object of one of the recorder's kinds."""
-        return any(
-            line.lstrip().startswith(b"{")
-            and b'"t"' in line
-            and any(
-                b'"kind":"%s"' % kind in line.replace(b" ", b"")[:200]
-                for kind in (b"meta", b"fast", b"slow", b"host", b"clock")
-            )
-            for line in head.splitlines()
-        )
+        kind = re.compile(rb'"kind"\s*:\s*"(?:meta|fast|slow|host|clock)"')
+        return any(kind.search(line) and b'"t"' in line for line in json_lines.objects(head))
 
     def extract(self) -> Iterator[Batch]:
         """Yield samples, processes, the node's own figures and the GPUs, part by part."""

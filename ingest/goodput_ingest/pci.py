@@ -10,7 +10,7 @@ ADDRESS = re.compile(
 
 
 def pci_bus_id(text: str | None) -> str | None:
-    """Return `00000000:9b:00.0` for `PCI:0000:9b:00`, `9B:00.0` and the like; None for no address."""
+    """Return `00000000:9b:00.0` for `PCI:0000:9b:00`, `9B:00.0` and the like; else None."""
     match = ADDRESS.fullmatch(text.strip()) if text else None
     if match is None:
         return None

@@ -1,0 +1,333 @@
+"""Kernel logs: Xid and SXid lines of NVIDIA's drivers, and GPUs that fell off the bus.
+
+Read are `dmesg -T`, `dmesg --time-format iso`, journalctl (short, short-iso, short-unix, json) and
+syslog files. Repeats of a line are kept: joining them into incidents is the ledger's job.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from goodput_ingest import files, json_lines
+from goodput_ingest.json_lines import FieldError
+from goodput_ingest.pci import pci_bus_id
+from goodput_ingest.source import Batch, ReadOptions, Reject
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from zoneinfo import ZoneInfo
+
+MESSAGE_MAX_CHARS = 1000
+OFF_THE_BUS_XID = 79
+LINES_OF_A_NOTICE = 3  # "The NVIDIA GPU ..." and "fallen off the bus" stand on lines this near
+NEWEST_SLACK = timedelta(days=1)  # a line without a year may be this much after the collection
+
+_ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
+_OFFSET = r"(?:Z|[+-]\d\d:?\d\d)"
+_TAGGED = r" (?P<host>[^\s:]+) (?P<tag>[^\s:\[]+)(?:\[\d+\])?: (?P<message>.*)"
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_MONTH = f"(?:{'|'.join(_MONTHS)})"
+_DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
+FORMS = {  # how a line says when it was written; tried in this order
+    "dmesg_t": rf"\[{_DAY} (?P<when>{_MONTH} [ \d]\d \d\d:\d\d:\d\d \d{{4}})\] ?(?P<message>.*)",
+    "offset": rf"(?P<when>{_ISO}{_OFFSET}){_TAGGED}",
+    "dmesg_iso": rf"(?P<when>{_ISO}{_OFFSET}) (?P<message>.*)",
+    "local": rf"(?P<when>{_ISO}){_TAGGED}",
+    "full": rf"{_DAY} (?P<when>{_ISO}) UTC{_TAGGED}",
+    "unix": rf"(?P<when>\d{{9,10}}\.\d{{1,9}}){_TAGGED}",
+    "yearless": rf"(?P<when>{_MONTH} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{{1,9}})?){_TAGGED}",
+    "since_boot": r"(?:(?:<\d+>)?\[ *\d+\.\d{3,9}\]|\d+,\d+,\d+,[^;]{1,40};)(?P<message>.*)",
+}
+STAMPED = {name: re.compile(pattern, re.DOTALL) for name, pattern in FORMS.items()}
+APPROXIMATE = ("dmesg_t", "dmesg_iso")  # counted from boot: they drift over a suspend
+BOOT_STAMP = re.compile(r"^\[ *\d+\.\d+\] ?")
+
+_PCI = r"(?:PCI:)?(?P<pci>(?:[0-9a-fA-F]{1,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)"
+XID = re.compile(
+    rf"NVRM: Xid \({_PCI}[^)]{{0,100}}\)[^:]{{0,100}}: (?P<code>\d{{1,6}}),? ?(?P<rest>.*)"
+)
+SXID = re.compile(rf"SXid \({_PCI}[^)]{{0,100}}\): (?P<code>\d{{1,6}}),? ?(?P<rest>.*)")
+OFF_THE_BUS = re.compile(r"NVRM:.*fallen off the bus")
+NOTICE = re.compile(rf"NVRM: (?:The NVIDIA )?GPU (?:at )?{_PCI}")
+LOOKS_LIKE_XID = re.compile(r"\bS?Xid \(")
+PID = re.compile(r"\bpid='?(?P<pid>\d+)'?")
+PROCESS = re.compile(r"\bname=(?P<name>[^,<]+)")
+WORTH_A_LOOK = re.compile(r'Xid|NVRM|"MESSAGE"\s*:\s*\[')
+
+SCHEMA: dict[str, Any] = {
+    "source": pl.String,
+    "cluster": pl.String,
+    "node": pl.String,
+    "gpu_uuid": pl.String,
+    "pci_bus_id": pl.String,
+    "ts": pl.Datetime("us"),
+    "ts_precision": pl.String,
+    "kind": pl.String,
+    "code": pl.Int32,
+    "pid": pl.String,
+    "process_name": pl.String,
+    "message": pl.String,
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a kernel log: when, in which form it says so, which node, what it says."""
+
+    form: str
+    when: str
+    node: str | None
+    message: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a message says happened to a GPU or a switch."""
+
+    kind: str
+    code: int
+    pci: str | None
+    pid: str | None = None
+    process_name: str | None = None
+
+
+class KernelLog:
+    """The kernel log of a node (dmesg) or of several (journal, syslog)."""
+
+    name: ClassVar[str] = "kernel-log"
+
+    def __init__(self, path: Path, options: ReadOptions) -> None:
+        """Take the file, its cluster and the zone and year of times that carry none."""
+        self.path = path
+        self.options = options
+        self._notice: tuple[int, str | None, str] | None = None  # line, node, PCI address
+
+    @staticmethod
+    def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
+        """Say whether the first lines are a kernel's, in one of the forms that are read."""
+        lines = [
+            line[:400]
+            for line in head.decode("utf-8", "replace").splitlines()[:200]
+            if line.strip()
+        ]
+        if not lines:
+            return False
+        if lines[0].startswith("{"):
+            return b'"__REALTIME_TIMESTAMP"' in head and bool(
+                re.search(rb'"(?:SYSLOG_IDENTIFIER|_TRANSPORT)"\s*:\s*"kernel"', head)
+            )
+        kernel_lines = 0
+        for line in lines:
+            parsed = _split(line)
+            if parsed and (STAMPED[parsed.form].groupindex.get("host") is None or _is_kernel(line)):
+                kernel_lines += 1
+        tagged = any(_is_kernel(line) and _split(line) for line in lines)
+        return tagged or kernel_lines * 2 > len(lines)
+
+    def extract(self) -> Iterator[Batch]:
+        """Yield `raw.gpu_events`, part by part; without any such line there are no rows."""
+        head = files.head(self.path)
+        if head.strip() and not self.recognises(self.path, head) and not _is_stamped(head):
+            raise IngestError(
+                f"{self.path}: this is no kernel log; expected `dmesg -T`, "
+                "`journalctl -k -o short-iso-precise` or `journalctl -k -o json`."
+            )
+        for part in files.parts(self.path):
+            options = self.options
+            key = files.digest(
+                part,
+                "gpu_events",
+                options.cluster,
+                options.zone,
+                options.observed_at,
+                self._notice,
+            )
+            rows: list[tuple[Any, ...]] = []
+            rejects: list[Reject] = []
+            for number, text in enumerate(part.lines, part.first_line):
+                if not WORTH_A_LOOK.search(text):
+                    continue
+                try:
+                    row = self._row(number, text)
+                except FieldError as error:
+                    rejects.append(Reject(number, str(error), json_lines.printable(text, 500)))
+                    continue
+                if row is not None:
+                    rows.append(row)
+            if part.damage:
+                rejects.append(Reject(part.first_line + len(part.lines), part.damage))
+            frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
+            yield Batch("gpu_events", frame, self.name, str(self.path), key, rejects)
+
+    def _row(self, number: int, text: str) -> tuple[Any, ...] | None:
+        line = _journal_entry(text) if text.startswith("{") else _split(text)
+        if line is None:
+            is_event = _finding(text, None) is not None
+            if is_event and _is_kernel(text, default=True):
+                raise FieldError("the line says nothing of when it was written")
+            return None
+        finding = self._find(number, line)
+        if finding is None:
+            if LOOKS_LIKE_XID.search(line.message):
+                raise FieldError("the line speaks of an Xid in a form that cannot be read")
+            return None
+        return (
+            self.name,
+            self.options.cluster,
+            line.node,
+            None,
+            pci_bus_id(finding.pci),
+            self._moment(line),
+            "approximate" if line.form in APPROXIMATE else "exact",
+            finding.kind,
+            finding.code,
+            finding.pid,
+            finding.process_name,
+            json_lines.printable(line.message, MESSAGE_MAX_CHARS),
+        )
+
+    def _find(self, number: int, line: Line) -> Finding | None:
+        """Return what the line says; remember the GPU of a notice that goes over several lines."""
+        near = self._notice
+        pci = None
+        if near and number - near[0] < LINES_OF_A_NOTICE and near[1] == line.node:
+            pci = near[2]
+        finding = _finding(line.message, pci)
+        if finding is None and (notice := NOTICE.search(line.message)):
+            self._notice = (number, line.node, notice["pci"])
+        return finding
+
+    def _moment(self, line: Line) -> datetime:
+        """Return when the line was written, naive UTC; raises IngestError for what is needed."""
+        if line.form == "since_boot":
+            raise IngestError(
+                f"{self.path}: times count from boot, which is not known here. Write the log "
+                "with `dmesg -T`, or better with `journalctl -k -o short-iso-precise`."
+            )
+        if line.form == "unix":
+            return json_lines.moment({"ts": float(line.when)}, "ts")
+        try:
+            clock = self._clock(line)
+        except (ValueError, OverflowError):
+            raise FieldError(f"{line.when} is no moment of the calendar") from None
+        if clock.tzinfo is not None:
+            return clock.astimezone(UTC).replace(tzinfo=None)
+        return _in_utc(clock, self._zone(line))
+
+    def _clock(self, line: Line) -> datetime:
+        """Return the time as the line writes it, with its offset where it has one."""
+        if line.form == "dmesg_t":
+            month, day, time, year = line.when.split()
+            return _calendar(int(year), month, day, time)
+        if line.form == "yearless":
+            month, day, time = line.when.split()
+            return self._with_year(month, day, time, self._zone(line))
+        clock = datetime.fromisoformat(line.when.replace(",", "."))
+        return clock.replace(tzinfo=UTC) if line.form == "full" else clock
+
+    def _with_year(self, month: str, day: str, time: str, zone: ZoneInfo) -> datetime:
+        """Return the latest such day that is not after the log was collected."""
+        seen = self.options.observed_at
+        if seen is None:
+            raise IngestError(
+                f"{self.path}: times carry no year. Say when the log was collected, or write it "
+                "with `journalctl -k -o short-iso-precise`."
+            )
+        latest = (seen.replace(tzinfo=UTC) + NEWEST_SLACK).astimezone(zone).replace(tzinfo=None)
+        for year in range(latest.year, latest.year - 9, -1):  # 29 February may be 8 years away
+            try:
+                clock = _calendar(year, month, day, time)
+            except ValueError:
+                continue
+            if clock <= latest:
+                return clock
+        raise ValueError(month)
+
+    def _zone(self, line: Line) -> ZoneInfo:
+        if self.options.zone is None:
+            raise IngestError(
+                f"{self.path}: time {line.when} carries no offset from UTC. Say its zone with "
+                "--zone (as Europe/Berlin), or write the log with "
+                "`journalctl -k -o short-iso-precise`."
+            )
+        return self.options.zone
+
+
+def _split(text: str) -> Line | None:
+    """Return a line by its parts; None where nothing says when it was written."""
+    for form, pattern in STAMPED.items():
+        if match := pattern.match(text):
+            found = match.groupdict()
+            if found.get("tag", "kernel") != "kernel":
+                return None  # a program that quotes the kernel
+            message = BOOT_STAMP.sub("", found["message"].lstrip())
+            return Line(form, found.get("when", ""), found.get("host"), message)
+    return None
+
+
+def _journal_entry(text: str) -> Line | None:
+    """Return a line of `journalctl -o json`; a message with odd bytes is a list of numbers."""
+    entry = json_lines.record(text)
+    if "kernel" not in (entry.get("_TRANSPORT"), entry.get("SYSLOG_IDENTIFIER")):
+        return None
+    message = entry.get("MESSAGE")
+    if isinstance(message, list):
+        try:
+            message = bytes(message).decode("utf-8", "replace")
+        except (TypeError, ValueError):
+            raise FieldError("MESSAGE is a list that is not of bytes") from None
+    when = json_lines.text(entry, "__REALTIME_TIMESTAMP") or ""
+    if not isinstance(message, str) or not when.isdecimal() or not when.isascii():
+        raise FieldError("the entry has no __REALTIME_TIMESTAMP or no MESSAGE")
+    seconds = int(when[:18]) / 1e6
+    return Line("unix", str(seconds), json_lines.text(entry, "_HOSTNAME", 255), message)
+
+
+def _finding(message: str, pci_of_notice: str | None) -> Finding | None:
+    """Return what happened, from the text of a message."""
+    for kind, pattern in (("sxid", SXID), ("xid", XID)):
+        if match := pattern.search(message):
+            pid, process = PID.search(match["rest"]), PROCESS.search(match["rest"])
+            return Finding(
+                kind,
+                int(match["code"]),
+                match["pci"],
+                pid["pid"] if pid else None,
+                json_lines.printable(process["name"].strip(), 100) if process else None,
+            )
+    if OFF_THE_BUS.search(message):
+        notice = NOTICE.search(message)
+        return Finding("off_the_bus", OFF_THE_BUS_XID, notice["pci"] if notice else pci_of_notice)
+    return None
+
+
+def _is_kernel(text: str, *, default: bool = False) -> bool:
+    return " kernel: " in text[:200] or (default and text.lstrip().startswith(("NVRM", "kernel:")))
+
+
+def _is_stamped(head: bytes) -> bool:
+    """Say whether some line carries a time in a form that is read: any program's log does."""
+    lines = head.decode("utf-8", "replace").splitlines()[:200]
+    return any(pattern.match(line[:400]) for line in lines for pattern in STAMPED.values())
+
+
+def _calendar(year: int, month: str, day: str, time: str) -> datetime:
+    number = _MONTHS.index(month) + 1
+    return datetime.fromisoformat(f"{year:04}-{number:02}-{int(day):02}T{time}")
+
+
+def _in_utc(clock: datetime, zone: ZoneInfo) -> datetime:
+    """Return a local time in UTC; one that a change of clocks makes twice or never is refused."""
+    early, late = (clock.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
+    if early != late:
+        is_twice = early.astimezone(zone).replace(tzinfo=None) == clock
+        what = "comes twice" if is_twice else "does not exist"
+        raise FieldError(f"local time {clock} {what} in {zone.key} (clocks change)")
+    return early.replace(tzinfo=None)
