@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
     from goodput_queries.catalog import Model
 
+UNRECOGNISED_SHOWN = 3
+COSTS = ("usd", "lost_usd", "cost_usd", "gpu_ms", "lost_gpu_ms")  # what answers are ranked by
+
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
 
@@ -200,8 +203,10 @@ def ingest(
     options = ReadOptions(cluster, _zone(timezone), _instant(observed_at))
     with _store(db) as store, _progress() as on_progress:
         summary = load.ingest(store, source, paths, options, on_progress=on_progress)
-    for path in summary.unrecognised:
-        _say(f"{path}: no known format; name its source instead of `auto`, or leave it out.")
+    if summary.unrecognised:
+        some = ", ".join(summary.unrecognised[:UNRECOGNISED_SHOWN])
+        more = " ..." if len(summary.unrecognised) > UNRECOGNISED_SHOWN else ""
+        _say(f"{len(summary.unrecognised)} files of no known format were left out: {some}{more}")
     if summary.rejects:
         _say(f"{summary.rejects:,} rows were set aside: `goodput show raw.rejects --db {db}`.")
     _say(f"Next: `goodput ledger --db {db}`, or `goodput serve --db {db}`.")
@@ -362,10 +367,11 @@ def _views() -> pl.DataFrame:
 
 
 def _rows(store: Store, model: Model, scope: Scope, limit: int) -> pl.DataFrame:
-    """Return the rows of a view, the costliest first where it knows cost."""
+    """Return the rows of a view, the costliest first where it knows cost, then by its grain."""
     columns = set(store.read(f"select * from {model.qualified_name} limit 0", scope=scope).columns)
-    ranked = next((c for c in ("usd", "cost_usd", "gpu_ms", "lost_gpu_ms") if c in columns), None)
-    order = f" order by {ranked} desc nulls last" if ranked else ""
+    ranked = [f"{name} desc nulls last" for name in COSTS if name in columns]
+    ranked += [f'"{name}"' for name in model.grain if name in columns]
+    order = f" order by {', '.join(ranked)}" if ranked else ""
     rows = " limit $1" if limit else ""
     return store.read(
         f"select * from {model.qualified_name}{order}{rows}",

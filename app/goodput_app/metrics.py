@@ -11,20 +11,31 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from goodput_queries import catalog
+from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     import polars as pl
 
     from goodput_queries.store import Store
 
+    Sample = tuple[Mapping[str, Any], float | int | None]
+    Add = Callable[[str, str, str, Iterable[Sample]], None]
+
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 TIMEOUT_S = 10.0  # Prometheus gives up on a scrape after that, unless told otherwise
 LABEL_MAX_CHARS = 200
 
-Sample = tuple["Mapping[str, Any]", "float | int | None"]
+WINDOW_MS = 24 * 3_600_000
+RATIOS = (
+    ("goodput_ratio", "goodput_ratio", "Productive share of the capacity"),
+    ("goodput_low_ratio", "goodput_lo_ratio", "Lower bound of goodput"),
+    ("goodput_high_ratio", "goodput_hi_ratio", "Upper bound of goodput"),
+    ("goodput_availability_ratio", "availability_ratio", "Available share of the capacity"),
+    ("goodput_allocation_ratio", "allocation_ratio", "Held share of what was available"),
+    ("goodput_coverage_ratio", "coverage_ratio", "Share of held time that evidence settles"),
+)
 
 
 def exposition(store: Store) -> str:
@@ -69,22 +80,45 @@ def exposition(store: Store) -> str:
     ):
         samples = [({"source": row["source"]}, row[column]) for row in sources]
         add(f"goodput_{name}", kind, meaning, samples)
-    marts = catalog.models("marts")
-    if "ledger_by_category" in marts:
-        by_category = read(
-            """select category, "group", blame, sum(gpu_ms)::bigint / 1000.0::double as gpu_s
-            from marts.ledger_by_category group by all order by all"""
-        )
-        add(
-            "goodput_gpu_seconds",
-            "gauge",
-            "GPU-seconds of the ledger by category; they add up to the capacity.",
-            [
-                ({k: row[k] for k in ("category", "group", "blame")}, row["gpu_s"])
-                for row in by_category.iter_rows(named=True)
-            ],
-        )
+    _add_ledger(store, add)
     return "\n".join(lines) + "\n"
+
+
+def _add_ledger(store: Store, add: Add) -> None:
+    """Add what the ledger says of its last 24 hours, which end where its evidence ends."""
+    built = store.read("select 1 from duckdb_tables() where table_name = 'built'")
+    if built.is_empty():
+        return
+    until = store.read("select cluster, as_of_ms from intermediate.built").drop_nulls().to_dicts()
+    add(
+        "goodput_ledger_timestamp_seconds",
+        "gauge",
+        "The moment up to which the ledger of a cluster has evidence.",
+        [({"cluster": row["cluster"]}, row["as_of_ms"] / 1000) for row in until],
+    )
+    if not until:
+        return
+    as_of_ms = max(row["as_of_ms"] for row in until)
+    scope = Scope(from_ms=as_of_ms - WINDOW_MS, to_ms=as_of_ms)
+    summary = store.read("select * from marts.goodput_summary", scope=scope, timeout_s=TIMEOUT_S)
+    for row in summary.iter_rows(named=True):
+        for name, column, meaning in RATIOS:
+            add(name, "gauge", f"{meaning}, last 24 h of the ledger.", [({}, row[column])])
+    by_category = store.read(
+        """select category, "group", blame, gpu_ms / 1000 as gpu_s, usd
+        from marts.ledger_by_category order by category""",
+        scope=scope,
+        timeout_s=TIMEOUT_S,
+    ).to_dicts()
+    for name, column, meaning in (
+        ("goodput_gpu_seconds", "gpu_s", "GPU-seconds by category; they add up to the capacity"),
+        ("goodput_usd", "usd", "What those GPU-seconds cost by the rate card"),
+    ):
+        samples = [
+            ({k: row[k] for k in ("category", "group", "blame")}, row[column])
+            for row in by_category
+        ]
+        add(name, "gauge", f"{meaning}, last 24 h of the ledger.", samples)
 
 
 def _labels(labels: Mapping[str, Any]) -> str:

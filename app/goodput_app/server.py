@@ -16,9 +16,7 @@ import os
 import secrets
 import signal
 import socket
-from importlib import import_module
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +26,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from goodput_app import metrics
+from goodput_app import metrics, theme
 from goodput_app.state import use_store
 from goodput_queries import remote
 from goodput_queries.errors import GoodputError, StoreError
@@ -36,7 +34,7 @@ from goodput_queries.remote import LOOPBACK_HOSTS, RemoteStore, ServerNote
 from goodput_queries.store import IN_MEMORY, LocalStore, open_store
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Callable
 
     import polars as pl
     from starlette.requests import Request
@@ -192,7 +190,7 @@ def configure(address: str, port: int) -> None:
     load_config_options(
         {
             **STREAMLIT_CONFIG,
-            **_theme(),
+            **theme.STREAMLIT_CONFIG,
             "server.address": address,
             "server.port": port,
         }
@@ -246,13 +244,6 @@ class _Server(uvicorn.Server):
             ) as client:
                 (await client.get(self._health_url)).raise_for_status()
             self._on_answer()
-
-
-def _theme() -> Mapping[str, Any]:
-    if find_spec("goodput_app.theme") is None:
-        return {}
-    config: Mapping[str, Any] = import_module("goodput_app.theme").STREAMLIT_CONFIG
-    return config
 
 
 def _refusal(request: Request, token: str) -> Response | None:

@@ -1,0 +1,323 @@
+"""The command line: what it prints, what it says when it cannot, how it exits."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+from click.testing import CliRunner, Result
+
+from goodput_app import cli, output
+from goodput_queries.batch import Batch, Reject
+from goodput_queries.errors import QueryError
+from goodput_queries.store import LocalStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COMMANDS = [
+    *("demo", "ingest", "build", "check", "ledger", "show"),
+    *("gaps", "throttling", "stragglers", "runs", "serve", "doctor"),
+]
+QUESTIONS = ["build", "check", "ledger", "gaps", "throttling", "stragglers", "runs"]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def database(here: Path) -> Path:
+    """Give `goodput.duckdb` with two GPUs and a row that was set aside."""
+    rows = pl.DataFrame(
+        {
+            "source": "test",
+            "cluster": "lab",
+            "gpu_uuid": ["GPU-1", "GPU-2"],
+            "node": ["n1", "\x1b[31mn2"],
+            "memory_bytes": [151_000_000_000, None],
+            "power_limit_w": [700.0, float("nan")],
+            "valid_from_at": [datetime(2026, 11, 20, 12), None],  # noqa: DTZ001 -- naive UTC
+        }
+    )
+    path = here / "goodput.duckdb"
+    with contextlib.closing(LocalStore(path)) as store:
+        store.load(Batch("gpus", rows, "test", "file", "1", [Reject(3, "14 fields", "a|b")]))
+    return path
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli.main, arguments)
+
+
+def test_help_fits_a_screen() -> None:
+    lines = run("--help").stdout.splitlines()
+
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    assert not any(line.endswith("...") for line in lines[1:])
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(command: str) -> None:
+    result = run(command, "--help")
+
+    assert result.exit_code == 0
+    assert cli.main.commands[command].help
+    assert len(result.stdout.splitlines()) <= 32
+
+
+def test_there_are_no_other_commands() -> None:
+    assert list(cli.main.commands) == COMMANDS
+
+
+def test_the_version_is_told() -> None:
+    assert run("--version").stdout == "main 0.1.0\n"
+
+
+@pytest.mark.parametrize("command", [*QUESTIONS, "show raw.gpus"])
+def test_a_question_to_no_database_makes_none(here: Path, command: str) -> None:
+    result = run(*command.split())
+
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr == (
+        "goodput.duckdb: there is no such database. Make it with "
+        "`goodput ingest auto PATH --db goodput.duckdb`, or look at `goodput demo`.\n"
+    )
+    assert list(here.iterdir()) == []
+
+
+def test_the_database_is_named_by_option_then_variable_then_settings(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def named(*options: str) -> str:
+        return run("build", *options).stderr.split(":")[0]
+
+    (here / "goodput.toml").write_text('db = "settings.duckdb"\n')
+    assert named() == "settings.duckdb"
+    monkeypatch.setenv("GOODPUT_DB", "variable.duckdb")
+    assert named() == "variable.duckdb"
+    assert named("--db", "option.duckdb") == "option.duckdb"
+
+
+def test_wrong_settings_are_a_stated_failure(here: Path) -> None:
+    (here / "goodput.toml").write_text("colour = 1\n")
+
+    result = run("build")
+
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "goodput.toml: there is no setting 'colour'; known: db, ingest, serve, ui.\n",
+    )
+
+
+def test_what_was_read_in_is_summed_up(here: Path) -> None:
+    (here / "notes.txt").write_text("nothing that we know\n")
+
+    result = run("ingest", "auto", "notes.txt", "--format", "json")
+
+    assert result.exit_code == 0
+    assert json.loads(result.stdout) == [
+        {"files": 0, "rows": 0, "rows_new": 0, "rejects": 0, "repeats": 0, "unrecognised": 1}
+    ]
+    assert result.stderr == (
+        "1 files of no known format were left out: notes.txt\n"
+        "Next: `goodput ledger --db goodput.duckdb`, or `goodput serve --db goodput.duckdb`.\n"
+    )
+
+
+@pytest.mark.usefixtures("here")
+def test_a_file_that_is_not_there_is_a_stated_failure() -> None:
+    result = run("ingest", "auto", "nope.log")
+
+    assert result.exit_code == 1
+    assert result.stderr == "nope.log: there is no such file or folder.\n"
+
+
+@pytest.mark.usefixtures("here")
+def test_an_unknown_source_is_a_stated_failure() -> None:
+    result = run("ingest", "nope", ".")
+
+    assert result.exit_code == 1
+    assert result.stderr.startswith("there is no source 'nope'; known: auto, ")
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["ledger", "--from", "soon"], "'soon' is not a moment; expected like"),
+        (["ledger", "--from", "2026-11-20T14:00"], "'2026-11-20T14:00' has no offset; write"),
+        (["ledger", "--from", "now", "--to", "now-1h"], "the window is empty: --from now is not"),
+        (["ingest", "auto", ".", "--timezone", "Mars"], "there is no time zone 'Mars'; expected"),
+        (["ingest", "auto", ".", "--timezone", "../etc"], "there is no time zone '../etc'"),
+        (["ingest", "auto"], "Missing argument 'PATH...'"),
+        (["show", "--format", "xml"], "Invalid value for '--format'"),
+        (["nope"], "No such command 'nope'"),
+    ],
+)
+def test_wrong_usage_exits_with_2(arguments: list[str], sentence: str) -> None:
+    result = run(*arguments)
+
+    assert result.exit_code == 2
+    assert sentence in result.stderr
+    assert result.stdout == ""
+
+
+def test_views_are_listed_with_their_meaning() -> None:
+    rows = json.loads(run("show", "--format", "json").stdout)
+
+    (rejects,) = [row for row in rows if row["view"] == "raw.rejects"]
+    assert rejects["meaning"] == "A row that was set aside, with the reason; nothing is lost."
+    assert all(row["meaning"] for row in rows)
+
+
+@pytest.mark.usefixtures("database")
+def test_rows_of_a_view_are_json_with_exact_types() -> None:
+    rows = json.loads(run("show", "gpus", "--format", "json").stdout)
+
+    assert [row["gpu_uuid"] for row in rows] == ["GPU-1", "GPU-2"]
+    assert rows[0]["memory_bytes"] == 151_000_000_000
+    assert isinstance(rows[0]["memory_bytes"], int)
+    assert rows[0]["valid_from_at"] == "2026-11-20T12:00:00Z"
+    assert rows[1]["power_limit_w"] is None
+    assert rows[1]["node"] == "\x1b[31mn2"
+
+
+@pytest.mark.usefixtures("database")
+def test_rows_of_a_view_are_csv() -> None:
+    lines = run("show", "raw.rejects", "--format", "csv").stdout.splitlines()
+
+    assert lines == ["source,origin,line,reason,content", "test,file,3,14 fields,a|b"]
+
+
+@pytest.mark.usefixtures("database")
+def test_rows_of_a_view_are_parquet() -> None:
+    result = run("show", "raw.gpus", "--format", "parquet")
+
+    assert pl.read_parquet(io.BytesIO(result.stdout_bytes)).height == 2
+
+
+@pytest.mark.usefixtures("database")
+def test_a_table_moves_no_cursor() -> None:
+    text = run("show", "raw.gpus").stdout
+
+    assert "\\x1b[31mn2" in text
+    assert "\x1b" not in text
+    assert "151,000,000,000" in text
+    assert "2026-11-20 12:00:00Z" in text
+
+
+def test_results_go_to_a_file_where_one_is_named(database: Path) -> None:
+    result = run("show", "raw.gpus", "--format", "json", "--out", "gpus.json")
+
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert len(json.loads((database.parent / "gpus.json").read_text())) == 2
+
+
+@pytest.mark.usefixtures("database")
+def test_a_file_that_cannot_be_written_is_a_stated_failure() -> None:
+    result = run("show", "raw.gpus", "--out", "nowhere/gpus.txt")
+
+    assert result.exit_code == 1
+    assert result.stderr == "nowhere/gpus.txt: cannot be written (No such file or directory).\n"
+
+
+@pytest.mark.usefixtures("database")
+def test_a_limit_limits() -> None:
+    assert len(json.loads(run("show", "gpus", "--limit", "1", "--format", "json").stdout)) == 1
+
+
+@pytest.mark.usefixtures("database")
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("raw.gpu", "there is no view 'raw.gpu'. Did you mean 'raw.gpus'? `goodput show` lists"),
+        ("gpus; drop table raw.gpus", "there is no view 'gpus; drop table raw.gpus'."),
+        ("pg_catalog.pg_tables", "there is no view 'pg_catalog.pg_tables'."),
+        ("raw.catalog", "there is no view 'raw.catalog'."),
+    ],
+)
+def test_only_our_own_views_are_shown(name: str, sentence: str) -> None:
+    result = run("show", name)
+
+    assert result.exit_code == 1
+    assert result.stderr.startswith(sentence)
+
+
+@pytest.mark.usefixtures("database")
+def test_a_long_table_is_cut_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "TABLE_ROWS", 1)
+
+    result = run("show", "raw.gpus")
+
+    assert len(result.stdout.splitlines()) == 2
+    assert result.stderr == "1 of 2 rows; --format json has them all.\n"
+
+
+def test_the_doctor_finds_what_is_there(database: Path) -> None:
+    rows = json.loads(run("doctor", "--format", "json").stdout)
+
+    found = {row["what"]: row for row in rows}
+    assert found["database"]["found"] == f"{database.name}, held by nobody else"
+    assert found["source test"]["found"].startswith("2 rows, read 20")
+    assert found["rejects test"]["next"] == "goodput show raw.rejects"
+    assert {"sacct", "nvml", "chromium", "python", "duckdb", "streamlit"} <= found.keys()
+    assert all(row["next"] for row in rows if row["status"] != "ok")
+
+
+@pytest.mark.usefixtures("here")
+def test_the_doctor_makes_no_database() -> None:
+    rows = json.loads(run("doctor", "--format", "json").stdout)
+
+    (row,) = [row for row in rows if row["what"] == "database"]
+    assert row["status"] == "missing"
+    assert row["next"] == "goodput ingest auto PATH --db goodput.duckdb"
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "shown"),
+    [
+        ("gpu_ms", 1326268, "1,326,268"),
+        ("job_id", 1326268, "1326268"),
+        ("share", 0.1234, "12.3 %"),
+        ("goodput_ratio", 1.0, "100.0 %"),
+        ("usd", 1234.5, "1,234.50"),
+        ("gpu_s", 1326.2684, "1,326.268"),
+        ("power_w", 699.123, "699.1"),
+        ("is_open", True, "yes"),
+        ("reason", None, "-"),
+        ("reason", "a\nb", "a\\nb"),
+        ("reason", "x" * 100, "x" * 79 + "…"),
+        ("kinds", ["a", 1], '["a", 1]'),
+        ("power_w", float("nan"), "-"),
+    ],
+)
+def test_a_cell_reads_as_its_column_means(column: str, value: object, shown: str) -> None:
+    assert output.cell(column, value) == shown
+
+
+def test_parquet_is_not_for_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+
+    with pytest.raises(QueryError, match="name a file with --out"):
+        output.write(pl.DataFrame(), "parquet")
+
+
+def test_nested_values_are_json_in_csv() -> None:
+    frame = pl.DataFrame({"kinds": [["a", "b"], None], "box": [{"x": 1}, {"x": None}]})
+
+    assert output.encoded(frame, "csv").decode().splitlines() == [
+        "kinds,box",
+        '"[""a"", ""b""]","{""x"": 1}"',
+        ',"{""x"": null}"',
+    ]

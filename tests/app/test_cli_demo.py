@@ -1,0 +1,97 @@
+"""The demo database is built from the sample data, once."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from goodput_app import demo
+from goodput_queries.errors import GoodputError
+from goodput_queries.store import LocalStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EVENT = '{"ts": "2026-11-20T12:00:00Z", "run_id": "r1", "event": "run_start"}\n'
+
+
+@pytest.fixture
+def sample_data(tmp_path: Path) -> Path:
+    folder = tmp_path / "sample_data"
+    (folder / "lab").mkdir(parents=True)
+    (folder / "lab" / "events.jsonl").write_text(EVENT)
+    (folder / "demo.toml").write_text('[[ingest]]\npath = "lab"\ncluster = "lab"\n')
+    return folder
+
+
+def test_a_second_start_builds_nothing(tmp_path: Path, sample_data: Path) -> None:
+    first = demo.demo_database(tmp_path / "cache", sample_data=sample_data)
+    inode = first.stat().st_ino
+
+    assert demo.demo_database(tmp_path / "cache", sample_data=sample_data) == first
+    assert first.stat().st_ino == inode
+    assert list((tmp_path / "cache").iterdir()) == [first]
+
+
+def test_the_demo_is_built_anew_when_the_data_changed(tmp_path: Path, sample_data: Path) -> None:
+    first = demo.demo_database(tmp_path / "cache", sample_data=sample_data)
+    (sample_data / "lab" / "more.txt").write_text("x")
+
+    second = demo.demo_database(tmp_path / "cache", sample_data=sample_data)
+
+    assert second != first
+    assert list((tmp_path / "cache").iterdir()) == [second]
+
+
+def test_the_demo_is_built_already(tmp_path: Path, sample_data: Path) -> None:
+    path = demo.demo_database(tmp_path / "cache", sample_data=sample_data)
+
+    with contextlib.closing(LocalStore(path)) as store:
+        assert store.build().is_empty()
+
+
+def test_a_demo_that_cannot_be_built_leaves_nothing(tmp_path: Path, sample_data: Path) -> None:
+    shutil.rmtree(sample_data / "lab")
+
+    with pytest.raises(GoodputError, match="there is no such file or folder"):
+        demo.demo_database(tmp_path / "cache", sample_data=sample_data)
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_recipe_names_path_source_and_what_files_do_not_say(sample_data: Path) -> None:
+    (sample_data / "demo.toml").write_text(
+        '[[ingest]]\npath = "a.gz"\nsource = "nvml"\ncluster = "lab"\ntimezone = "Europe/Berlin"\n'
+        "observed_at = 2026-11-20T12:00:00\n"
+    )
+
+    (step,) = demo.recipe(sample_data)
+
+    assert (step.path, step.source) == (sample_data / "a.gz", "nvml")
+    assert step.options.cluster == "lab"
+    assert str(step.options.zone) == "Europe/Berlin"
+    assert step.options.observed_at is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "ingest = 1", "[[ingest]]\nsource = 'nvml'", "[[ingest]]\npath = 'a'\nnope = 1", "["],
+)
+def test_a_wrong_recipe_is_named(sample_data: Path, text: str) -> None:
+    (sample_data / "demo.toml").write_text(text)
+
+    with pytest.raises(GoodputError, match=r"demo\.toml: this is no list of \[\[ingest\]\]"):
+        demo.recipe(sample_data)
+
+
+def test_missing_sample_data_are_said_so(tmp_path: Path) -> None:
+    with pytest.raises(GoodputError, match="the sample data cannot be read"):
+        demo.recipe(tmp_path / "nowhere")
+
+
+def test_the_cache_folder_is_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    assert demo.cache_folder() == tmp_path / "goodput" / "demo"

@@ -1,0 +1,98 @@
+"""`goodput.toml`: what a site writes once."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from goodput_app.settings import IngestSettings, ServeSettings, Settings, UiSettings, read, settings
+from goodput_queries.errors import GoodputError
+
+EXAMPLE = Path(__file__).parents[2] / "goodput.example.toml"
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "goodput.toml"
+    path.write_text(text)
+    return path
+
+
+def test_without_a_file_the_defaults_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert settings() == Settings()
+
+
+def test_a_file_changes_what_it_names(tmp_path: Path) -> None:
+    text = (
+        'db = "a.duckdb"\n[ingest]\ncluster = "lab"\n[serve]\nport = 9000\n[ui]\nrange = "now-7d"\n'
+    )
+
+    assert read(written(tmp_path, text)) == Settings(
+        "a.duckdb", IngestSettings("lab"), ServeSettings(port=9000), UiSettings("now-7d")
+    )
+
+
+def test_the_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, 'db = "a.duckdb"')
+    first = settings()
+    written(tmp_path, 'db = "b.duckdb"')
+
+    assert settings() is first
+
+
+def test_a_file_can_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOODPUT_CONFIG", str(written(tmp_path, 'db = "a.duckdb"')))
+
+    assert settings().db == "a.duckdb"
+
+
+def test_a_named_file_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOODPUT_CONFIG", str(tmp_path / "nope.toml"))
+
+    with pytest.raises(GoodputError, match="the settings cannot be read"):
+        settings()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("colour = 1", "there is no setting 'colour'; known: db, ingest, serve, ui."),
+        (
+            "[serve]\nhost = 'a'",
+            "there is no setting 'serve.host'; known: serve.address, serve.port.",
+        ),
+        ("db = 1", "'db' is 1, expected a text in quotes."),
+        ("[serve]\nport = '1'", "'serve.port' is '1', expected a whole number."),
+        ("[serve]\nport = true", "'serve.port' is True, expected a whole number."),
+        ("ingest = 1", "'ingest' is a section; write it as [ingest]."),
+        ("[nope]", "there is no setting 'nope'; known: db, ingest, serve, ui."),
+    ],
+)
+def test_a_wrong_key_is_named_with_its_file(tmp_path: Path, text: str, sentence: str) -> None:
+    path = written(tmp_path, text)
+
+    with pytest.raises(GoodputError) as caught:
+        read(path)
+    assert str(caught.value) == f"{path}: {sentence}"
+
+
+@pytest.mark.parametrize("text", ["db =", "\x00"])
+def test_what_is_not_toml_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(GoodputError, match="this is not TOML"):
+        read(written(tmp_path, text))
+
+
+def test_the_example_shows_every_setting() -> None:
+    example = read(EXAMPLE)
+
+    for part, default in (
+        (example.ingest, IngestSettings),
+        (example.serve, ServeSettings),
+        (example.ui, UiSettings),
+    ):
+        assert all(getattr(part, f.name) is not None for f in fields(default))
+        assert all(f"\n{f.name} = " in EXAMPLE.read_text() for f in fields(default))
