@@ -101,7 +101,9 @@ select
     ) as straggler_ms,
     told_straggler_ms is not null or wait_ms is not null as is_straggler_measured,
     coalesce(
-        wait_ms = least_wait_ms
+        -- the first step compiles and warms up on every rank
+        place > 1
+        and wait_ms = least_wait_ms
         and others_median_ms > threshold('straggler_share') * median_work_ms
         and work_ms - median_work_ms > threshold('straggler_share') * median_work_ms,
         false

@@ -1,0 +1,8 @@
+-- Categories in the ledger that the reference does not define, and held ones without a hold (or the reverse).
+-- grain: category
+select segments.category, categories.group, count(*) as segments
+from marts.ledger_segments as segments
+left join reference.gpu_second_categories as categories using (category)
+group by all
+having categories.group is null
+    or bool_or((categories.group = 'held') <> (segments.job_run_key is not null))

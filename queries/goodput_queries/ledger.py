@@ -1,0 +1,99 @@
+"""The ledger by any key: the one place where the command line, reports and pages group GPU time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from goodput_queries.errors import QueryError
+from goodput_queries.scope import EVERYTHING, Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import polars as pl
+
+    from goodput_queries.store import Store
+
+# what a person may group by -> the column or expression of marts.ledger_scoped
+KEYS = {
+    "category": "category",
+    "phase": "phase",
+    "cluster": "cluster",
+    "node": "node",
+    "gpu": "gpu_uuid",
+    "model": "gpu_model",
+    "team": "team",
+    "account": "team",
+    "user": "user_name",
+    "run": "run_key",
+    "attempt": "attempt_key",
+    "job": "job_run_key",
+    "partition": "partition",
+    "qos": "qos",
+    "hour": "from_ms(hour_ms)",
+    "day": "date_trunc('day', from_ms(hour_ms))",
+}
+
+
+def ledger(
+    store: Store, *, by: Sequence[str] = ("category",), scope: Scope = EVERYTHING
+) -> pl.DataFrame:
+    """Return GPU time by the given keys, largest first.
+
+    Columns: the keys, gpu_ms (integer), gpu_s (exact to the millisecond), share_ratio (of the scope's
+    capacity), usd (null where nothing is priced). The rows add up to `capacity_ms(store, scope)`.
+    An unknown key raises QueryError.
+    """
+    for key in by:
+        if key not in KEYS:
+            raise QueryError(f"the ledger has no key {key!r}; known: {', '.join(KEYS)}.")
+    columns = ", ".join(f"{KEYS[key]} as {key}" for key in by)
+    order = ", ".join(by)
+    return store.read(
+        f"""with grouped as (
+            select {columns}, sum(gpu_ms)::bigint as gpu_ms, sum(usd) as usd
+            from marts.ledger_scoped
+            group by all
+        )
+        select
+            * exclude (gpu_ms, usd),
+            gpu_ms,
+            gpu_ms / 1000.0 as gpu_s,
+            gpu_ms / nullif(sum(gpu_ms) over (), 0) as share_ratio,
+            usd
+        from grouped
+        order by gpu_ms desc, {order}""",
+        scope=scope,
+    )
+
+
+def capacity_ms(store: Store, scope: Scope = EVERYTHING) -> int:
+    """Return the GPU-milliseconds in the inventory within the scope, from units and not from the ledger.
+
+    Filters that only held time has (team, user, run, partition) cannot be answered from the inventory
+    and raise QueryError.
+    """
+    if any((scope.team, scope.user, scope.run, scope.partition)):
+        raise QueryError("capacity is of GPUs: it has no team, user, run or partition.")
+    frame = store.read(
+        """select coalesce(sum(share_ms(
+                greatest(units.start_ms, coalesce(getvariable('scope_from_ms')::bigint, units.start_ms)),
+                least(
+                    coalesce(units.end_ms, clusters.as_of_ms), clusters.as_of_ms,
+                    coalesce(getvariable('scope_to_ms')::bigint, clusters.as_of_ms)
+                ),
+                share_lo, share_hi, share_of
+            )), 0)::bigint as capacity_ms
+        from intermediate.int_gpu_units as units
+        inner join intermediate.int_clusters as clusters using (cluster)
+        where (getvariable('scope_cluster') is null or units.cluster = getvariable('scope_cluster'))
+            and (getvariable('scope_node') is null or units.node = getvariable('scope_node'))
+            and (getvariable('scope_gpu_uuid') is null or units.gpu_uuid = getvariable('scope_gpu_uuid'))
+            and (getvariable('scope_gpu_model') is null or units.gpu_model = getvariable('scope_gpu_model'))
+            and units.start_ms < least(
+                clusters.as_of_ms, coalesce(getvariable('scope_to_ms')::bigint, clusters.as_of_ms))
+            and least(coalesce(units.end_ms, clusters.as_of_ms), clusters.as_of_ms)
+                > coalesce(getvariable('scope_from_ms')::bigint, 0)""",
+        scope=scope,
+    )
+    return int(frame.item())

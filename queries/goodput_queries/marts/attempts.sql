@@ -1,0 +1,57 @@
+-- Attempts of runs: each life of the gang's processes, how it ended and what of it was kept.
+-- grain: attempt_key
+-- end_at: null while it runs
+-- outcome: ok, failed, limit, running
+-- has_events: the job spoke of it
+-- cause: why it ended badly, as far as evidence goes
+with steps as (
+    select
+        attempt_key,
+        count(*) as steps,
+        min(step) as first_step,
+        max(step) as last_step,
+        count_if(fate = 'kept') as kept_steps,
+        count_if(fate = 'lost') as lost_steps,
+        median(end_ms - start_ms) / 1000.0 as median_step_s,
+        sum(tokens) as tokens
+    from intermediate.int_train_steps
+    group by attempt_key
+)
+
+select
+    attempts.run_key,
+    attempts.attempt,
+    attempts.attempt_key,
+    attempts.job_run_key,
+    attempts.cluster,
+    attempts.job_id,
+    attempts.job_name,
+    attempts.team,
+    attempts.user_name,
+    attempts.state,
+    attempts.outcome,
+    from_ms(attempts.eligible_ms) as eligible_at,
+    from_ms(attempts.start_ms) as start_at,
+    from_ms(attempts.end_ms) as end_at,
+    attempts.gpus,
+    coalesce(steps.steps, 0) as steps,
+    steps.first_step,
+    steps.last_step,
+    coalesce(steps.kept_steps, 0) as kept_steps,
+    coalesce(steps.lost_steps, 0) as lost_steps,
+    steps.median_step_s,
+    steps.tokens,
+    attempts.has_events,
+    causes.cause,
+    causes.confidence as cause_confidence,
+    causes.evidence as cause_evidence
+from intermediate.int_attempts as attempts
+left join steps using (attempt_key)
+left join intermediate.int_attempt_causes as causes using (attempt_key)
+where
+    attempts.start_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+    and coalesce(attempts.end_ms, 9223372036854775807) > coalesce(getvariable('scope_from_ms')::bigint, 0)
+    and (getvariable('scope_cluster') is null or attempts.cluster = getvariable('scope_cluster'))
+    and (getvariable('scope_team') is null or attempts.team = getvariable('scope_team'))
+    and (getvariable('scope_user') is null or attempts.user_name = getvariable('scope_user'))
+    and (getvariable('scope_run') is null or attempts.run_key = getvariable('scope_run'))

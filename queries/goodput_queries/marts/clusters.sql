@@ -1,0 +1,27 @@
+-- Clusters in the database and the time for which there is evidence of them.
+-- grain: cluster
+-- as_of_at: the latest moment any source speaks of; "now" of recorded data
+-- has_prices: the rate card prices every kind of GPU of the cluster
+with sizes as (
+    select
+        units.cluster,
+        count(distinct units.node) as nodes,
+        count(distinct units.gpu_uuid) as gpus,
+        list_sort(list(distinct units.gpu_model) filter (where units.gpu_model is not null)) as gpu_models,
+        bool_and(prices.gpu_model is not null) as has_prices
+    from intermediate.int_gpu_units as units
+    left join (select distinct gpu_model from intermediate.int_prices) as prices
+        on coalesce(units.gpu_model, '') = prices.gpu_model
+    group by units.cluster
+)
+
+select
+    clusters.cluster,
+    from_ms(clusters.first_ms) as first_at,
+    from_ms(clusters.as_of_ms) as as_of_at,
+    sizes.nodes,
+    sizes.gpus,
+    sizes.gpu_models,
+    sizes.has_prices
+from intermediate.int_clusters as clusters
+inner join sizes using (cluster)

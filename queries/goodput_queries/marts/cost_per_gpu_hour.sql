@@ -1,0 +1,29 @@
+-- What a GPU-hour costs, by model: the rate, and what it comes to per held and per productive GPU-hour.
+-- grain: gpu_model
+-- usd_per_gpu_h: of capacity, mean over the window
+-- usd_per_held_gpu_h: all cost of the model / what jobs held
+-- usd_per_productive_gpu_h: all cost / kept step time less losses known inside steps (the headline's numerator)
+-- unpriced_gpu_ms: time left out of the money, since the rate card has no price for it
+with sums as (
+    select
+        gpu_model,
+        sum(gpu_ms)::bigint as capacity_ms,
+        coalesce(sum(gpu_ms) filter (where job_run_key is not null), 0)::bigint as held_ms,
+        coalesce(sum(gpu_ms) filter (where category in ('productive', 'step_unsplit')), 0)::bigint as goodput_ms,
+        sum(gpu_ms) filter (where usd is not null) as priced_ms,
+        sum(usd) as usd
+    from marts.ledger_scoped
+    group by gpu_model
+)
+
+select
+    gpu_model,
+    capacity_ms,
+    held_ms,
+    goodput_ms,
+    usd,
+    usd / nullif(priced_ms, 0) * 3600000 as usd_per_gpu_h,
+    case when priced_ms = capacity_ms then usd / nullif(held_ms, 0) * 3600000 end as usd_per_held_gpu_h,
+    case when priced_ms = capacity_ms then usd / nullif(goodput_ms, 0) * 3600000 end as usd_per_productive_gpu_h,
+    capacity_ms - coalesce(priced_ms, 0)::bigint as unpriced_gpu_ms
+from sums

@@ -1,0 +1,70 @@
+-- What the evidence contradicts or lacks, with what to do: nothing of it is hidden in a total.
+-- grain: kind
+-- n: how many cases
+-- gpu_ms: GPU time concerned; null where it has none
+with findings as (
+    select
+        'overlapping holds' as kind,
+        'two job runs claimed one GPU at one time; the later start has it' as what,
+        count(*) as n,
+        sum(coalesce(end_ms, start_ms) - start_ms) as gpu_ms,
+        min(job_run_key || ' lost to ' || kept_by) as example,
+        'Expected for resized jobs of Slurm before 23; else look at the accounting' as what_to_do
+    from intermediate.int_hold_conflicts
+    union all
+    select
+        'unmatched job events', 'a run''s events fit no job run', count(*), null,
+        min(run_id || ' attempt ' || attempt),
+        'Set RUN_ID to the scheduler''s job id or job name; ingest the accounting of that time'
+    from intermediate.int_event_lives where job_run_key is null
+    union all
+    select
+        'GPUs placed by assumption',
+        'the accounting does not say which GPUs; sums are exact, use per GPU is not known',
+        count(distinct job_run_key), null, min(job_run_key),
+        'Ingest `scontrol show job -d` while jobs run, or map hpc_job in the DCGM exporter'
+    from intermediate.int_holds where method = 'assumed'
+    union all
+    select
+        'jobs without tracked GPUs', 'the accounting has no gres/gpu for them: 0 would be a lie', count(*), null,
+        min(job_run_key), 'Set AccountingStorageTRES=gres/gpu'
+    from staging.stg_job_runs where gpus is null and start_ms is not null
+    union all
+    select
+        'capacity known from jobs alone', 'GPUs seen only because a job held them', count(distinct gpu_uuid), null,
+        min(gpu_uuid), 'Ingest `scontrol show node`, an inventory file, or telemetry'
+    from intermediate.int_gpu_units where method = 'holds'
+    union all
+    select
+        'durability unknown', 'steps of ended attempts whose job never tells of durable checkpoints', count(*), null,
+        min(attempt_key), 'Emit ckpt.durable when a checkpoint is complete'
+    from intermediate.int_train_steps where fate = 'durability_unknown'
+    union all
+    select
+        'splits that exceed their step', 'told waits were longer than the step and were cut', count(*), null,
+        min(attempt_key), 'Check the job''s timers'
+    from intermediate.int_step_splits where is_cut
+    union all
+    select
+        'GPU time without a price', 'the rate card has no matching row', count(distinct coalesce(gpu_model, '?')),
+        sum(gpu_ms), min(coalesce(gpu_model, 'unknown model')),
+        'Add a row for it to the rate card and ingest it (source rates)'
+    from marts.ledger_hourly as ledger
+    anti join intermediate.int_prices as prices
+        on coalesce(ledger.gpu_model, '') = prices.gpu_model
+        and ledger.hour_ms >= prices.from_ms
+        and ledger.hour_ms < prices.to_ms
+    union all
+    select
+        'suspended, place unknown', 'the accounting tells how long a job was suspended, not when', count(*), null,
+        min(attempt_key), 'Nothing; the amount is right, its place within the hold is assumed'
+    from intermediate.int_run_timeline where category = 'suspended' and phase = 'placement_assumed'
+    union all
+    select
+        'rows set aside', 'rows that could not be read', count(*), null, min(reason), 'See the rejects below'
+    from raw.rejects
+)
+
+select kind, what, n, gpu_ms::bigint as gpu_ms, example, what_to_do
+from findings
+where n > 0

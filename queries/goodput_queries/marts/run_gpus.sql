@@ -1,0 +1,63 @@
+-- The GPUs of runs: ledger and mean telemetry of each while the run held it.
+-- grain: run_key, gpu_uuid
+-- power_w, sm_active_ratio, tensor_active_ratio, gpu_temperature_c: means over the hold's readings
+with ledger as (
+    select
+        run_key,
+        gpu_uuid,
+        any_value(node) as node,
+        sum(gpu_ms)::bigint as gpu_ms,
+        coalesce(sum(gpu_ms) filter (where is_kept_step(category)), 0)::bigint as kept_step_ms,
+        coalesce(sum(gpu_ms) filter (where category = 'straggler_wait'), 0)::bigint as straggler_wait_ms,
+        coalesce(sum(gpu_ms) filter (where category = 'data_stall'), 0)::bigint as data_stall_ms,
+        coalesce(sum(gpu_ms) filter (where category = 'idle_held'), 0)::bigint as idle_held_ms,
+        coalesce(sum(gpu_ms) filter (where category = 'unknown'), 0)::bigint as unknown_ms
+    from marts.ledger_scoped
+    where run_key is not null
+    group by run_key, gpu_uuid
+),
+
+holds as (
+    select owners.run_key, holds.gpu_uuid, holds.start_ms, coalesce(holds.end_ms, clusters.as_of_ms) as end_ms
+    from intermediate.int_holds as holds
+    inner join intermediate.int_job_run_owners as owners using (job_run_key)
+    inner join intermediate.int_clusters as clusters on holds.cluster = clusters.cluster
+    where getvariable('scope_run') is null or owners.run_key = getvariable('scope_run')
+),
+
+telemetry as (
+    select
+        holds.run_key,
+        holds.gpu_uuid,
+        avg(samples.power_w) as power_w,
+        avg(samples.sm_active_ratio) as sm_active_ratio,
+        avg(samples.tensor_active_ratio) as tensor_active_ratio,
+        avg(samples.gpu_temperature_c) as gpu_temperature_c
+    from holds
+    inner join staging.stg_gpu_samples as samples
+        on holds.gpu_uuid = samples.gpu_uuid
+        and samples.ts_ms >= holds.start_ms
+        and samples.ts_ms < holds.end_ms
+    group by holds.run_key, holds.gpu_uuid
+)
+
+select
+    ledger.run_key,
+    ledger.gpu_uuid,
+    ledger.node,
+    units.gpu_index,
+    ledger.gpu_ms,
+    ledger.kept_step_ms,
+    ledger.straggler_wait_ms,
+    ledger.data_stall_ms,
+    ledger.idle_held_ms,
+    ledger.unknown_ms,
+    telemetry.power_w,
+    telemetry.sm_active_ratio,
+    telemetry.tensor_active_ratio,
+    telemetry.gpu_temperature_c
+from ledger
+left join telemetry using (run_key, gpu_uuid)
+left join (
+    select gpu_uuid, max(gpu_index) as gpu_index from intermediate.int_gpu_units group by gpu_uuid
+) as units using (gpu_uuid)

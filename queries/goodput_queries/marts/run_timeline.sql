@@ -1,0 +1,22 @@
+-- What each attempt's gang did over time, as its job tells; time that only telemetry can settle is left out..
+-- grain: run_key, attempt, start_at
+-- end_at: the end of the evidence while it runs
+with clusters as (select * from intermediate.int_clusters)
+
+select
+    attempts.run_key,
+    attempts.attempt,
+    timeline.category,
+    categories.label,
+    categories.colour,
+    timeline.phase,
+    from_ms(timeline.start_ms) as start_at,
+    from_ms(coalesce(timeline.end_ms, clusters.as_of_ms)) as end_at
+from intermediate.int_attempts as attempts
+inner join clusters using (cluster)
+inner join intermediate.int_run_timeline as timeline using (attempt_key)
+inner join reference.gpu_second_categories as categories using (category)
+where
+    (getvariable('scope_run') is null or attempts.run_key = getvariable('scope_run'))
+    and timeline.start_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+    and coalesce(timeline.end_ms, clusters.as_of_ms) > coalesce(getvariable('scope_from_ms')::bigint, 0)

@@ -1,0 +1,127 @@
+-- Runs (training tasks across attempts and job runs) with their ledger in the window, lineage and a verdict.
+-- grain: run_key
+-- held_ms: GPU time held in the window
+-- kept_step_ms: durable step time less data stalls (S of the accounting rules)
+-- lost_ms: lost work, fault stalls and attempts that kept nothing
+-- goodput_of_held_ratio: (productive + step_unsplit) / held; denominator: what the run held
+-- ettr_ratio: kept step time / (last end - first eligible), over the whole run; queue waits count
+-- restarts: attempts after the first
+-- verdict: what the run lost most to; never without evidence
+with ledger as (
+    select
+        run_key,
+        sum(gpu_ms)::bigint as held_ms,
+        coalesce(sum(gpu_ms) filter (where is_kept_step(category)), 0)::bigint as kept_step_ms,
+        coalesce(sum(gpu_ms) filter (where category = 'productive'), 0)::bigint as productive_ms,
+        coalesce(sum(gpu_ms) filter (where category = 'step_unsplit'), 0)::bigint as step_unsplit_ms,
+        coalesce(sum(gpu_ms) filter (where is_unsettled(category)), 0)::bigint as unsettled_ms,
+        coalesce(sum(gpu_ms) filter (where category = 'gang_wait'), 0)::bigint as gang_wait_ms,
+        coalesce(sum(gpu_ms) filter (
+            where category in ('lost_work', 'fault_stall', 'failed_without_progress')
+        ), 0)::bigint as lost_ms,
+        coalesce(sum(gpu_ms) filter (where kind = 'badput'), 0)::bigint as wasted_ms,
+        sum(usd) as usd,
+        sum(usd) filter (where kind = 'badput') as wasted_usd,
+        arg_max(label, gpu_ms) filter (where kind <> 'goodput') as worst_label,
+        arg_max(category, gpu_ms) filter (where kind <> 'goodput') as worst_category,
+        max(gpu_ms) filter (where kind <> 'goodput') as worst_ms
+    from marts.run_categories
+    group by run_key
+),
+
+lineage as (
+    select
+        run_key,
+        any_value(run_id) as run_id,
+        any_value(cluster) as cluster,
+        any_value(job_name) as job_name,
+        any_value(team) as team,
+        any_value(user_name) as user_name,
+        any_value(partition) as partition,
+        arg_max(state, attempt) as state,
+        max(gpus) as gpus,
+        count(*) as attempts,
+        count(distinct job_run_key) as job_runs,
+        count(*) - 1 as restarts,
+        min(eligible_ms) as first_eligible_ms,
+        min(start_ms) as first_start_ms,
+        bool_or(end_ms is null) as is_running,
+        max(coalesce(end_ms, clusters.as_of_ms)) as last_end_ms
+    from intermediate.int_attempts
+    inner join intermediate.int_clusters as clusters using (cluster)
+    group by run_key
+),
+
+-- over the whole run, whatever the window: seconds of kept steps as one GPU of the gang sees them
+whole as (
+    select
+        owners.run_key,
+        sum(ledger.gpu_ms) filter (where is_kept_step(ledger.category)) as kept_ms,
+        sum(ledger.gpu_ms) as held_ms
+    from marts.ledger_hourly as ledger
+    inner join intermediate.int_job_run_owners as owners using (job_run_key)
+    group by owners.run_key
+),
+
+causes as (
+    select
+        losses.run_key,
+        arg_max(losses.cause, losses.gpu_ms) as cause,
+        arg_max(losses.confidence, losses.gpu_ms) as confidence,
+        arg_max(losses.evidence, losses.gpu_ms) as evidence
+    from marts.losses as losses
+    where losses.run_key is not null
+    group by losses.run_key
+)
+
+select
+    lineage.run_key,
+    lineage.run_id,
+    lineage.cluster,
+    lineage.job_name,
+    lineage.team,
+    lineage.user_name,
+    lineage.partition,
+    lineage.state,
+    lineage.gpus,
+    lineage.attempts,
+    lineage.job_runs,
+    lineage.restarts,
+    from_ms(lineage.first_eligible_ms) as first_eligible_at,
+    from_ms(lineage.first_start_ms) as first_start_at,
+    from_ms(lineage.last_end_ms) as last_end_at,
+    lineage.is_running,
+    ledger.held_ms,
+    ledger.kept_step_ms,
+    ledger.productive_ms,
+    ledger.step_unsplit_ms,
+    ledger.unsettled_ms,
+    ledger.lost_ms,
+    ledger.wasted_ms,
+    goodput_ratio(ledger.productive_ms, ledger.step_unsplit_ms, ledger.held_ms) as goodput_of_held_ratio,
+    runtime_lo_ratio(ledger.kept_step_ms, ledger.held_ms, ledger.gang_wait_ms) as runtime_lo_ratio,
+    runtime_hi_ratio(ledger.kept_step_ms, ledger.unsettled_ms, ledger.held_ms, ledger.gang_wait_ms) as runtime_hi_ratio,
+    case
+        when whole.kept_ms > 0 or ledger.unsettled_ms = 0
+            then coalesce(whole.kept_ms, 0) / nullif(lineage.gpus, 0)
+                / nullif(lineage.last_end_ms - coalesce(lineage.first_eligible_ms, lineage.first_start_ms), 0)
+    end as ettr_ratio,
+    ledger.usd,
+    ledger.wasted_usd,
+    case
+        when ledger.worst_ms is null then 'No loss is known.'
+        when ledger.worst_category in ('unknown', 'busy_unclassified')
+            then cast(round(100.0 * ledger.worst_ms / ledger.held_ms) as integer)
+                || ' % of what it held is not settled: the job does not report its steps.'
+        else ledger.worst_label || ' took most: ' || cast(round(100.0 * ledger.worst_ms / ledger.held_ms) as integer)
+            || ' % of what it held' || case
+                when causes.cause is not null and causes.cause <> ledger.worst_label then ' (' || causes.cause || ')'
+                else ''
+            end || '.'
+    end as verdict,
+    coalesce(causes.confidence, 'Not confirmed') as verdict_confidence,
+    causes.evidence as verdict_evidence
+from ledger
+inner join lineage using (run_key)
+left join whole using (run_key)
+left join causes using (run_key)

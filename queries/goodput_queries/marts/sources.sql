@@ -1,0 +1,31 @@
+-- What each source brought: rows, files, rejects and how fresh.
+-- grain: source
+-- last_row_at: the latest moment its rows speak of; null where the rows carry no single time
+-- lag_s: behind the latest moment any source speaks of
+with loaded as (
+    select
+        source,
+        min(window_start_at) as first_row_at,
+        max(window_end_at) as last_row_at,
+        sum(rows_new)::bigint as rows,
+        count(distinct origin) as files,
+        max(loaded_at) as last_loaded_at,
+        list_sort(list(distinct table_name)) as tables
+    from raw.ingested
+    group by source
+),
+
+rejected as (select source, count(*) as rejects from raw.rejects group by source)
+
+select
+    loaded.source,
+    loaded.first_row_at,
+    loaded.last_row_at,
+    date_diff('second', loaded.last_row_at, max(loaded.last_row_at) over ()) as lag_s,
+    loaded.rows,
+    loaded.files,
+    coalesce(rejected.rejects, 0) as rejects,
+    loaded.last_loaded_at,
+    loaded.tables
+from loaded
+left join rejected using (source)

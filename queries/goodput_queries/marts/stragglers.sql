@@ -1,0 +1,96 @@
+-- Ranks that the others waited for: episodes of steps in which the same rank is named, steps without a named
+-- rank in between included where they are few. Lost steps count too: the waiting was real.
+-- grain: run_key, attempt, rank, first_step
+-- steps: steps in which the rank is named
+-- imposed_wait_gpu_s: what the other ranks of the gang waited in these steps
+-- confidence: Likely: waits in collectives and the length of the steps agree; no overlap was measured
+with named as (
+    select attempt_key, step, rank, gpu_uuid, start_ms, end_ms
+    from intermediate.int_rank_step_losses
+    where is_straggler
+),
+
+imposed as (
+    select attempt_key, step, sum(straggler_ms) as wait_ms
+    from intermediate.int_rank_step_losses
+    where not is_straggler
+    group by attempt_key, step
+),
+
+marked as (
+    select
+        named.*,
+        imposed.wait_ms,
+        coalesce(named.step - lag(named.step) over rank_steps > 5, true) as is_new
+    from named
+    inner join imposed using (attempt_key, step)
+    window rank_steps as (partition by named.attempt_key, named.rank order by named.step)
+),
+
+episodes as (
+    select
+        *,
+        count_if(is_new) over (
+            partition by attempt_key, rank order by step rows between unbounded preceding and current row
+        ) as episode
+    from marked
+),
+
+summed as (
+    select
+        attempt_key,
+        rank,
+        any_value(gpu_uuid) as gpu_uuid,
+        min(step) as first_step,
+        max(step) as last_step,
+        count(*) as steps,
+        min(start_ms) as start_ms,
+        max(end_ms) as end_ms,
+        sum(wait_ms) / 1000.0 as imposed_wait_gpu_s
+    from episodes
+    group by attempt_key, rank, episode
+)
+
+select
+    attempts.cluster,
+    attempts.run_key,
+    attempts.run_id,
+    attempts.attempt,
+    summed.rank,
+    ranks.node,
+    summed.gpu_uuid,
+    units.gpu_index,
+    summed.first_step,
+    summed.last_step,
+    summed.steps,
+    from_ms(summed.start_ms) as start_at,
+    from_ms(summed.end_ms) as end_at,
+    summed.imposed_wait_gpu_s,
+    summed.imposed_wait_gpu_s / 3600.0 * prices.usd_per_gpu_h::double as imposed_wait_usd,
+    'Likely' as confidence,
+    'rank ' || summed.rank || ' waits least in the collectives of ' || summed.steps
+        || ' steps that run over the attempt''s median by more than 10 %' as evidence
+from summed
+inner join intermediate.int_attempts as attempts using (attempt_key)
+left join intermediate.int_rank_gpus as ranks using (attempt_key, rank)
+left join (
+    select gpu_uuid, max(gpu_index) as gpu_index, max(gpu_model) as gpu_model
+    from intermediate.int_gpu_units group by gpu_uuid
+) as units on summed.gpu_uuid = units.gpu_uuid
+left join intermediate.int_prices as prices
+    on coalesce(units.gpu_model, '') = prices.gpu_model
+    and prices.mig_profile = ''
+    and coalesce(attempts.partition, '') = prices.partition
+    and coalesce(attempts.qos, '') = prices.qos
+    and summed.start_ms >= prices.from_ms
+    and summed.start_ms < prices.to_ms
+where
+    (getvariable('scope_run') is null or attempts.run_key = getvariable('scope_run'))
+    and (getvariable('scope_cluster') is null or attempts.cluster = getvariable('scope_cluster'))
+    and (getvariable('scope_team') is null or attempts.team = getvariable('scope_team'))
+    and (getvariable('scope_user') is null or attempts.user_name = getvariable('scope_user'))
+    and (getvariable('scope_node') is null or ranks.node = getvariable('scope_node'))
+    and (getvariable('scope_gpu_uuid') is null or summed.gpu_uuid = getvariable('scope_gpu_uuid'))
+    and (getvariable('scope_partition') is null or attempts.partition = getvariable('scope_partition'))
+    and summed.start_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+    and summed.end_ms > coalesce(getvariable('scope_from_ms')::bigint, 0)

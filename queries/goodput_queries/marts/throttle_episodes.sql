@@ -1,0 +1,132 @@
+-- Times in which a reason held a GPU's clocks down, reason by reason, with clock, power and heat beside it.
+-- A power cap at full power is how a busy GPU works, and no loss by itself.
+-- grain: gpu_uuid, reason, start_at
+-- duration_s: from the first reading with the bit, less one interval, to the last
+-- sm_clock_hz: median under the bit; clock_ratio: against the GPU's maximum
+-- booked_gpu_ms: what the ledger books as throttled on this GPU in that time
+-- verdict: what to make of it
+with reasons as (
+    select bit_value::bigint as bit_value, reason, category, counts_as_loss::boolean as counts_as_loss, meaning
+    from reference.clocks_event_reasons
+    where is_throttle = 1
+),
+
+readings as (
+    select samples.source, samples.gpu_uuid, samples.ts_ms, samples.power_w, samples.sm_clock_hz,
+        samples.gpu_temperature_c, reasons.reason, reasons.counts_as_loss, intervals.interval_ms
+    from staging.stg_gpu_samples as samples
+    inner join reasons on samples.clocks_event_reasons & reasons.bit_value <> 0
+    left join intermediate.int_sample_intervals as intervals
+        on samples.source = intervals.source and samples.ts_ms // 3600000 * 3600000 = intervals.hour_ms
+    where
+        samples.ts_ms >= coalesce(getvariable('scope_from_ms')::bigint, 0)
+        and samples.ts_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+        and (getvariable('scope_gpu_uuid') is null or samples.gpu_uuid = getvariable('scope_gpu_uuid'))
+),
+
+marked as (
+    select
+        *,
+        coalesce(
+            ts_ms - lag(ts_ms) over (partition by source, gpu_uuid, reason order by ts_ms)
+            > threshold('sample_reach') * interval_ms,
+            true
+        ) as is_new
+    from readings
+),
+
+numbered as (
+    select
+        *,
+        count_if(is_new) over (
+            partition by source, gpu_uuid, reason order by ts_ms
+            rows between unbounded preceding and current row
+        ) as episode
+    from marked
+),
+
+episodes as (
+    select
+        source,
+        gpu_uuid,
+        reason,
+        any_value(counts_as_loss) as counts_as_loss,
+        cast(min(ts_ms) - coalesce(max(interval_ms), 0) as bigint) as start_ms,
+        max(ts_ms) as end_ms,
+        count(*) as readings,
+        avg(power_w) as power_w,
+        median(sm_clock_hz) as sm_clock_hz,
+        max(gpu_temperature_c) as gpu_temperature_c
+    from numbered
+    group by source, gpu_uuid, reason, episode
+),
+
+gpus as (
+    select gpu_uuid, any_value(node) as node, any_value(cluster) as cluster, max(gpu_index) as gpu_index,
+        max(power_limit_w) as power_limit_w, max(sm_clock_max_hz) as sm_clock_max_hz
+    from staging.stg_gpus
+    group by gpu_uuid
+),
+
+booked as (
+    select episodes.gpu_uuid, episodes.reason, episodes.start_ms, sum(
+        least(segments.end_ms, episodes.end_ms) - greatest(segments.start_ms, episodes.start_ms)
+    ) as gpu_ms
+    from episodes
+    inner join marts.ledger_segments as segments
+        on episodes.gpu_uuid = segments.gpu_uuid
+        and segments.category = 'throttled'
+        and segments.start_ms < episodes.end_ms
+        and segments.end_ms > episodes.start_ms
+    group by all
+),
+
+held as (
+    select episodes.gpu_uuid, episodes.reason, episodes.start_ms, any_value(owners.run_key) as run_key,
+        any_value(owners.team) as team
+    from episodes
+    inner join intermediate.int_holds as holds
+        on episodes.gpu_uuid = holds.gpu_uuid
+        and episodes.end_ms >= holds.start_ms
+        and episodes.end_ms < coalesce(holds.end_ms, 9223372036854775807)
+    inner join intermediate.int_job_run_owners as owners using (job_run_key)
+    group by all
+)
+
+select
+    gpus.cluster,
+    gpus.node,
+    episodes.gpu_uuid,
+    gpus.gpu_index,
+    episodes.reason,
+    episodes.counts_as_loss,
+    from_ms(episodes.start_ms) as start_at,
+    from_ms(episodes.end_ms) as end_at,
+    (episodes.end_ms - episodes.start_ms) / 1000.0 as duration_s,
+    episodes.readings,
+    episodes.power_w,
+    gpus.power_limit_w,
+    episodes.sm_clock_hz,
+    gpus.sm_clock_max_hz,
+    episodes.sm_clock_hz / nullif(gpus.sm_clock_max_hz, 0) as clock_ratio,
+    episodes.gpu_temperature_c,
+    held.run_key,
+    held.team,
+    coalesce(booked.gpu_ms, 0)::bigint as booked_gpu_ms,
+    case
+        when episodes.reason = 'sw_power_cap' and episodes.power_w >= 0.9 * gpus.power_limit_w
+            then 'at its power limit under load: normal, no loss by itself'
+        when episodes.reason = 'sw_power_cap' then 'power cap below full power: look at the limit'
+        when episodes.reason in ('hw_thermal', 'sw_thermal') then 'too hot: check cooling'
+        when episodes.reason = 'hw_power_brake' then 'the node cut its power: check feeds and supplies'
+        else 'held back by the hardware: look at the node'
+    end as verdict
+from episodes
+left join gpus using (gpu_uuid)
+left join booked using (gpu_uuid, reason, start_ms)
+left join held using (gpu_uuid, reason, start_ms)
+where
+    (getvariable('scope_cluster') is null or gpus.cluster = getvariable('scope_cluster'))
+    and (getvariable('scope_node') is null or gpus.node = getvariable('scope_node'))
+    and (getvariable('scope_run') is null or held.run_key = getvariable('scope_run'))
+    and (getvariable('scope_team') is null or held.team = getvariable('scope_team'))
