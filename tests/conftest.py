@@ -1,8 +1,9 @@
-"""What tests share: a database in memory, and surroundings that are not the tester's own."""
+"""What tests share: an empty database, and surroundings that are not the tester's own."""
 
 from __future__ import annotations
 
 import contextlib
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,12 +14,23 @@ from goodput_queries.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a database with all tables and views and no rows, to be copied: making it takes time."""
+    path = tmp_path_factory.mktemp("empty") / "empty.duckdb"
+    LocalStore(path).close()
+    return path
 
 
 @pytest.fixture
-def store() -> Iterator[LocalStore]:
-    """Give an empty database in memory."""
-    with contextlib.closing(LocalStore()) as opened:
+def store(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore]:
+    """Give an empty database of the test's own."""
+    path = tmp_path_factory.mktemp("store") / "fleet.duckdb"
+    shutil.copyfile(empty_database, path)
+    with contextlib.closing(LocalStore(path)) as opened:
         yield opened
 
 

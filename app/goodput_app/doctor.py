@@ -19,7 +19,7 @@ from goodput_queries.store import IN_MEMORY, Store, open_store
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-OPEN_WAIT_S = 2.0
+OPEN_WAIT_S = 1.0
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 Finding = tuple[str, str, str, str]  # what, status, found, next

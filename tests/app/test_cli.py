@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import shutil
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def database(here: Path) -> Path:
+def database(here: Path, empty_database: Path) -> Path:
     """Give `goodput.duckdb` with two GPUs and a row that was set aside."""
     rows = pl.DataFrame(
         {
@@ -49,6 +50,7 @@ def database(here: Path) -> Path:
         }
     )
     path = here / "goodput.duckdb"
+    shutil.copyfile(empty_database, path)
     with contextlib.closing(LocalStore(path)) as store:
         store.load(Batch("gpus", rows, "test", "file", "1", [Reject(3, "14 fields", "a|b")]))
     return path

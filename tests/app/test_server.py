@@ -162,9 +162,11 @@ def test_an_empty_answer_keeps_its_columns(through: RemoteStore) -> None:
 
 
 @pytest.mark.parametrize("sql", ["select * from nope", "drop table raw.gpus", "selct"])
-def test_an_error_through_the_server_is_the_same_error(through: RemoteStore, sql: str) -> None:
-    with contextlib.closing(LocalStore()) as here, pytest.raises(QueryError) as local:
-        here.read(sql)
+def test_an_error_through_the_server_is_the_same_error(
+    store: LocalStore, through: RemoteStore, sql: str
+) -> None:
+    with pytest.raises(QueryError) as local:
+        store.read(sql)
     with pytest.raises(QueryError) as there:
         through.read(sql)
 
@@ -358,7 +360,7 @@ def test_commands_wait_for_each_other_without_a_server(tmp_path: Path) -> None:
         )
     )
     waiting.start()
-    waiting.join(2)
+    waiting.join(1.2)
     assert waiting.is_alive()
     first.close()
     waiting.join(PATIENCE_S)

@@ -100,10 +100,10 @@ def test_a_better_row_replaces_the_one_that_is_there(store: LocalStore) -> None:
 def test_of_equally_good_rows_the_same_one_stays_in_any_order() -> None:
     kept = []
     for models in (["a", "b"], ["b", "a"]):
-        with contextlib.closing(LocalStore()) as store:
+        with contextlib.closing(LocalStore()) as memory:
             for model in models:
-                store.load(batch("gpus", gpu(gpu_model=model), digest=model))
-            kept += store.read("select gpu_model from raw.gpus").rows()
+                memory.load(batch("gpus", gpu(gpu_model=model), digest=model))
+            kept += memory.read("select gpu_model from raw.gpus").rows()
 
     assert kept[0] == kept[1]
 
