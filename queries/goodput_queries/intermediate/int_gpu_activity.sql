@@ -83,12 +83,17 @@ covering as (
         reach_ms / threshold('sample_reach') as interval_ms,
         ts_ms as end_ms,
         lead(ts_ms) over (partition by gpu_uuid, gpu_instance order by ts_ms) as next_reading_ms,
-        greatest(
-            lag(ts_ms) over (partition by gpu_uuid, gpu_instance order by ts_ms),
-            ts_ms - cast(floor(reach_ms) as bigint)
-        ) as start_ms
+        lag(ts_ms) over (partition by gpu_uuid, gpu_instance order by ts_ms) as previous_ms,
+        ts_ms - cast(floor(reach_ms) as bigint) as reached_ms
     from readings
     where is_active is not null
+),
+
+-- the first reading has none before it and covers nothing
+bounded as (
+    select * exclude (previous_ms, reached_ms), greatest(previous_ms, reached_ms) as start_ms
+    from covering
+    where previous_ms is not null and reached_ms is not null
 ),
 
 by_hour as (
@@ -101,8 +106,8 @@ by_hour as (
         start_ms,
         end_ms,
         end_ms // 3600000 * 3600000 as hour_ms
-    from covering
-    where start_ms is not null and start_ms >= end_ms // 3600000 * 3600000
+    from bounded
+    where start_ms >= end_ms // 3600000 * 3600000
     union all
     -- a covering longer than an hour is no reading of what was in it, so two pieces are enough
     select
@@ -114,7 +119,7 @@ by_hour as (
         unnest([start_ms, end_ms // 3600000 * 3600000]),
         unnest([end_ms // 3600000 * 3600000, end_ms]),
         unnest([end_ms // 3600000 * 3600000 - 3600000, end_ms // 3600000 * 3600000])
-    from covering
+    from bounded
     where start_ms < end_ms // 3600000 * 3600000
 ),
 

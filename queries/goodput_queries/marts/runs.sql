@@ -5,6 +5,7 @@
 -- lost_ms: lost work, fault stalls and attempts that kept nothing
 -- goodput_of_held_ratio: (productive + step_unsplit) / held; denominator: what the run held
 -- ettr_ratio: kept step time / (last end - first eligible), over the whole run; queue waits count
+-- recompute_ms: held time in steps whose number the run had before; information, close to its lost work
 -- restarts: attempts after the first
 -- verdict: what the run lost most to; never without evidence
 with ledger as (
@@ -63,6 +64,16 @@ whole as (
     group by owners.run_key
 ),
 
+recomputed as (
+    select
+        steps.run_key,
+        sum((steps.end_ms - steps.start_ms) * attempts.gpus)::bigint as recompute_ms
+    from intermediate.int_train_steps as steps
+    inner join intermediate.int_attempts as attempts using (attempt_key)
+    where steps.is_recomputed
+    group by steps.run_key
+),
+
 causes as (
     select
         losses.run_key,
@@ -98,6 +109,7 @@ select
     ledger.unsettled_ms,
     ledger.lost_ms,
     ledger.wasted_ms,
+    coalesce(recomputed.recompute_ms, 0) as recompute_ms,
     goodput_ratio(ledger.productive_ms, ledger.step_unsplit_ms, ledger.held_ms) as goodput_of_held_ratio,
     runtime_lo_ratio(ledger.kept_step_ms, ledger.held_ms, ledger.gang_wait_ms) as runtime_lo_ratio,
     runtime_hi_ratio(ledger.kept_step_ms, ledger.unsettled_ms, ledger.held_ms, ledger.gang_wait_ms) as runtime_hi_ratio,
@@ -124,4 +136,5 @@ select
 from ledger
 inner join lineage using (run_key)
 left join whole using (run_key)
+left join recomputed using (run_key)
 left join causes using (run_key)

@@ -34,7 +34,7 @@ select
     state in ('NODE_FAIL', 'BOOT_FAIL') as is_infrastructure,
     to_ms(submit_at) as submit_ms,
     to_ms(eligible_at) as eligible_ms,
-    to_ms(greatest(start_at, submit_at)) as start_ms,
+    case when start_at is not null then to_ms(greatest(start_at, submit_at)) end as start_ms,
     case when start_at is not null then to_ms(end_at) end as end_ms,
     to_ms(end_at) as record_end_ms,
     to_ms(observed_at) as observed_ms,

@@ -1,0 +1,154 @@
+"""Evidence for small made-up clusters, in seconds from a fixed start, loaded as the sources would."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import polars as pl
+import pytest
+
+from goodput_queries.batch import Batch
+from goodput_queries.ledger import ledger
+from goodput_queries.scope import EVERYTHING, Scope
+from goodput_queries.store import LocalStore
+
+START = datetime(2027, 1, 15, 8, 0)  # a whole hour, UTC
+START_MS = 1_800_000_000_000
+
+
+def at(second: float | None) -> datetime | None:
+    """Return the moment `second` seconds after the start."""
+    return None if second is None else START + timedelta(seconds=second)
+
+
+@dataclass
+class Evidence:
+    """A cluster `c` in an in-memory database, told of piece by piece."""
+
+    store: LocalStore = field(default_factory=LocalStore)
+    _parts: Any = field(default_factory=itertools.count)
+
+    def load(self, table: str, rows: list[dict[str, Any]], source: str = "test") -> None:
+        """Load rows of a raw table."""
+        frame = pl.DataFrame([{"source": source, **row} for row in rows], infer_schema_length=None)
+        digest = f"{table}-{next(self._parts)}"
+        self.store.load(Batch(table, frame, source, "test", digest))
+
+    def node(self, node: str, gpus: int, *, model: str = "h100", partitions: tuple[str, ...] = ()) -> None:
+        """Add a node with numbered GPUs, in the inventory from the start."""
+        self.load(
+            "gpus",
+            [
+                {
+                    "cluster": "c", "node": node, "gpu_uuid": f"{node}#{i}", "slurm_index": i,
+                    "gpu_index": i, "gpu_model": model, "valid_from_at": START,
+                }
+                for i in range(gpus)
+            ],
+        )  # fmt: skip
+        if partitions:
+            self.load("nodes", [{"cluster": "c", "node": node, "partitions": list(partitions)}])
+
+    def watched(self, until: float) -> None:
+        """Say that the scheduler watched the cluster from the start."""
+        self.state("*", "up", 0, until)
+
+    def state(self, node: str, state: str, start: float, end: float | None) -> None:
+        """Add a node state."""
+        self.load(
+            "node_states",
+            [{"cluster": "c", "node": node, "state": state, "start_at": at(start), "end_at": at(end)}],
+        )
+
+    def job(
+        self, job_id: str, start: float | None, end: float | None, nodes: list[str], gpus: int,
+        state: str = "COMPLETED", **more: Any,
+    ) -> None:  # fmt: skip
+        """Add a job run; `submit` and `eligible` default to its start."""
+        submit = more.pop("submit", start if start is not None else 0)
+        eligible = more.pop("eligible", submit)
+        row = {
+            "cluster": "c", "job_id": job_id, "job_id_raw": job_id, "submit_at": at(submit),
+            "eligible_at": at(eligible), "start_at": at(start), "end_at": at(end), "state": state,
+            "nodes": nodes, "gpus": gpus, "job_name": job_id, "account": "team", "user_name": "ann",
+        }  # fmt: skip
+        self.load("job_runs", [{**row, **more}])
+
+    def events(self, run: str, events: list[dict[str, Any]], attempt: int = 0, **common: Any) -> None:
+        """Add job events of rank 0 unless they say otherwise; `t` is the event's second."""
+        rows = []
+        for event in events:
+            row = {
+                "cluster": "c", "run_id": run, "attempt": attempt, "rank": 0, "host": "a",
+                "reports_durability": True, **common, **event,
+            }  # fmt: skip
+            row["ts"] = at(row.pop("t"))
+            rows.append(row)
+        self.load("job_events", rows)
+
+    def samples(self, gpu: str, seconds: list[float], active: Any, source: str = "dcgm") -> None:
+        """Add readings of a GPU; `active(second)` says whether it worked, None for no profiling."""
+        self.load(
+            "gpu_samples",
+            [
+                {
+                    "gpu_uuid": gpu, "gpu_instance": "", "ts": at(second),
+                    "engine_active_ratio": None if active(second) is None else 0.9 * active(second),
+                    "is_flagged": False,
+                }
+                for second in seconds
+            ],
+            source,
+        )  # fmt: skip
+
+    def gpu_s(self, scope: Scope = EVERYTHING) -> dict[str, float]:
+        """Build and return GPU-seconds by category."""
+        self.store.build()
+        frame = ledger(self.store, by=["category"], scope=scope)
+        return dict(zip(frame["category"], frame["gpu_s"], strict=True))
+
+    def summary(self) -> dict[str, Any]:
+        """Build and return the ratios."""
+        self.store.build()
+        return self.store.read("select * from marts.goodput_summary").row(0, named=True)
+
+
+@pytest.fixture
+def evidence() -> Any:
+    """Return an empty cluster to tell of."""
+    cluster = Evidence()
+    yield cluster
+    cluster.store.close()
+
+
+def steps(first: int, last: int, start: float, length: float = 10.0, **more: Any) -> list[dict[str, Any]]:
+    """Return step events `first`..`last`, one after the other from second `start`."""
+    return [
+        {"event": "step", "step": k, "t": start + (k - first + 1) * length, "dur_s": length, **more}
+        for k in range(first, last + 1)
+    ]
+
+
+def phase(name: str, start: float, end: float) -> dict[str, Any]:
+    """Return a declared phase."""
+    return {"event": "phase", "phase": name, "t": end, "dur_s": end - start}
+
+
+def durable(step: int, second: float) -> dict[str, Any]:
+    """Return the event that a checkpoint is complete."""
+    return {"event": "ckpt.durable", "step": step, "t": second}
+
+
+@pytest.fixture
+def tell() -> Any:
+    """Return the makers of events: steps, phase, durable."""
+
+    class Tell:
+        pass
+
+    Tell.steps, Tell.phase, Tell.durable = staticmethod(steps), staticmethod(phase), staticmethod(durable)
+    Tell.start_ms = START_MS
+    return Tell

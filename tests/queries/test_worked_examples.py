@@ -1,0 +1,136 @@
+"""The worked examples of the accounting rules, with the numbers given there (GPU-seconds)."""
+
+from __future__ import annotations
+
+import pytest
+
+from goodput_queries.check import check
+
+
+def test_example_1_a_fleet_hour(evidence, tell):
+    evidence.node("a", 8, partitions=("a",))
+    evidence.node("b", 8, partitions=("b",))
+    evidence.watched(3600)
+    evidence.state("b", "down", 0, 600)
+    evidence.job("1", 0, 3000, ["a"], 8, partition="a", qos="normal")
+    losses = {"comm_s": 1.0, "straggler_s": 0.2}
+    evidence.events(
+        "1",
+        [
+            {"event": "job.start", "t": 100},
+            tell.phase("restore", 120, 180),
+            *tell.steps(1, 100, 200, **losses),
+            tell.phase("ckpt_save", 1200, 1220),
+            *tell.steps(101, 200, 1220, **losses),
+            tell.phase("ckpt_save", 2220, 2240),
+            tell.phase("eval", 2240, 2340),
+            tell.phase("ckpt_save", 2340, 2360),
+            *tell.steps(201, 260, 2360, **losses),
+            tell.durable(260, 2959),
+        ],
+    )
+    evidence.job("2", 600, 3600, ["b"], 4, partition="b", qos="normal")
+    for gpu in range(4):
+        evidence.samples(
+            f"b#{gpu}", [float(s) for s in range(590, 3601, 10)], lambda s: not 1000 < s <= 2000
+        )
+    evidence.job("3", None, None, [], 0, "PENDING", eligible=600, partition="b", gpus_requested=8)
+
+    found = evidence.gpu_s()
+
+    assert found == {
+        "down": 4800, "idle_no_demand": 4800, "idle_with_demand": 12000, "startup": 1120, "restore": 480,
+        "checkpoint_save": 480, "other_declared": 800, "straggler_wait": 416, "exposed_comm": 2080,
+        "teardown": 320, "productive": 18304, "idle_held": 4000, "busy_unclassified": 8000,
+    }  # fmt: skip
+    summary = evidence.summary()
+    assert summary["capacity_ms"] == 57_600_000
+    assert summary["held_ms"] == 36_000_000
+    assert summary["kept_step_ms"] == 20_800_000
+    expected = {
+        "availability_ratio": 0.916667, "allocation_ratio": 0.681818, "scheduling_ratio": 0.625,
+        "runtime_lo_ratio": 0.577778, "runtime_hi_ratio": 0.8, "program_lo_ratio": 0.635556,
+        "program_hi_ratio": 0.913333, "goodput_lo_ratio": 0.317778, "goodput_hi_ratio": 0.456667,
+        "goodput_ratio": 0.317778, "coverage_ratio": 0.777778,
+    }  # fmt: skip
+    assert {name: pytest.approx(value, abs=1e-6) for name, value in expected.items()} == {
+        name: summary[name] for name in expected
+    }
+    assert check(evidence.store)["violations"].sum() == 0
+
+
+def failure_hang_restart(evidence, tell):
+    """Example 2: 16 GPUs, 10 s a step, a save every 100 steps, a hang, a restart."""
+    evidence.node("a", 8)
+    evidence.node("b", 8)
+    evidence.job("11", 0, 5530, ["a", "b"], 16, "FAILED", job_name="run7", submit=0, eligible=0)
+    evidence.job("12", 5830, 8180, ["a", "b"], 16, job_name="run7", submit=5530, eligible=5530)
+    first = [{"event": "job.start", "t": 60}]
+    for save in range(4):
+        begin = 300 + save * 1020
+        first += tell.steps(save * 100 + 1, save * 100 + 100, begin)
+        first += [tell.phase("ckpt_save", begin + 1000, begin + 1020)]
+        first += [tell.durable(save * 100 + 100, begin + 1020)]
+    first += tell.steps(401, 455, 4380)
+    second = [
+        {"event": "job.start", "t": 5900},
+        tell.phase("restore", 6070, 6130),
+        *tell.steps(401, 500, 6130),
+        tell.phase("ckpt_save", 7130, 7150),
+        tell.durable(500, 7150),
+        *tell.steps(501, 600, 7150),
+        tell.phase("ckpt_save", 8150, 8170),
+        tell.durable(600, 8170),
+    ]
+    return first, second
+
+
+def test_example_2_failure_hang_restart(evidence, tell):
+    first, second = failure_hang_restart(evidence, tell)
+    evidence.events("run7", first, attempt=1)
+    evidence.events("run7", second, attempt=2)
+
+    evidence.store.build()
+
+    by_attempt = evidence.store.read(
+        """select attempts.attempt, category, sum(gpu_ms)::bigint // 1000 as gpu_s
+        from marts.ledger_scoped join intermediate.int_attempts as attempts using (attempt_key)
+        group by all"""
+    )
+    found = {(row[0], row[1]): row[2] for row in by_attempt.iter_rows()}
+    assert found == {
+        (0, "startup"): 4800, (0, "step_unsplit"): 64000, (0, "checkpoint_save"): 1280,
+        (0, "lost_work"): 8800, (0, "fault_stall"): 9600,
+        (1, "startup"): 3840, (1, "restore"): 960, (1, "step_unsplit"): 32000,
+        (1, "checkpoint_save"): 640, (1, "teardown"): 160,
+    }  # fmt: skip
+    run = evidence.store.read("select * from marts.runs").row(0, named=True)
+    assert run["held_ms"] == 126_080_000
+    assert run["kept_step_ms"] == 96_000_000
+    assert run["runtime_lo_ratio"] == pytest.approx(0.761421, abs=1e-6)
+    assert run["runtime_hi_ratio"] == pytest.approx(0.761421, abs=1e-6)
+    assert run["ettr_ratio"] == pytest.approx(0.733496, abs=1e-6)
+    assert run["restarts"] == 1
+    assert run["recompute_ms"] == 8_800_000
+    summary = evidence.summary()
+    assert (summary["program_lo_ratio"], summary["program_hi_ratio"]) == (0, 1)
+
+
+def test_example_2b_without_a_log_nothing_is_booked_as_lost_or_productive(evidence, tell):
+    failure_hang_restart(evidence, tell)
+    for node in "ab":
+        for gpu in range(8):
+            evidence.samples(
+                f"{node}#{gpu}", [float(s) for s in range(-10, 8181, 10)], lambda _: True
+            )
+
+    evidence.store.build()
+
+    held = evidence.store.read(
+        "select category, sum(gpu_ms)::bigint as gpu_ms from marts.ledger_scoped "
+        "where job_run_key is not null group by all"
+    )
+    assert held.rows() == [("busy_unclassified", 126_080_000)]
+    summary = evidence.summary()
+    assert (summary["runtime_lo_ratio"], summary["runtime_hi_ratio"]) == (0, 1)
+    assert summary["coverage_ratio"] == 0
