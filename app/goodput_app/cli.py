@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from goodput_queries.catalog import Model
 
 UNRECOGNISED_SHOWN = 3
-COSTS = ("usd", "lost_usd", "cost_usd", "gpu_ms", "lost_gpu_ms")  # what answers are ranked by
+COSTS = ("usd", "lost_usd", "gpu_ms", "lost_gpu_ms", "booked_gpu_ms")  # what answers are ranked by
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
@@ -229,13 +229,13 @@ def build(*, db: str, is_full: bool) -> pl.DataFrame:
 @output_options
 def check(db: str) -> pl.DataFrame:
     """Test the invariants; exit code 1 where one does not hold."""
-    from goodput_queries import check as checks  # noqa: PLC0415 -- draws in polars
+    from goodput_queries.check import check as broken_rows  # noqa: PLC0415 -- draws in polars
 
     with _built(db) as store:
-        frame = checks.check(store)
+        frame = broken_rows(store)
     if (broken := frame.filter(frame["violations"] > 0).height) > 0:
         raise ChecksFailedError(
-            f"{broken} of {frame.height} checks found rows: `goodput show checks.NAME --db {db}`.",
+            f"{broken} of {frame.height} checks found rows: `goodput show checks.CHECK --db {db}`.",
             frame,
         )
     return frame
@@ -247,7 +247,7 @@ def check(db: str) -> pl.DataFrame:
     default="category",
     show_default=True,
     metavar="KEY,...",
-    help="category run team user node gpu model hour day ...",
+    help="category team user run job attempt node gpu model cluster hour day ...",
 )
 @database_option
 @scope_options
@@ -256,11 +256,11 @@ def ledger(by: str, db: str, scope: Scope) -> pl.DataFrame:
     """Where the GPU-seconds went; they add up to the capacity."""
     from goodput_queries import ledger as ledgers  # noqa: PLC0415 -- draws in polars
 
+    keys = list(dict.fromkeys(key.strip() for key in by.split(",")))
     with _built(db) as store:
-        frame = ledgers.ledger(store, [key.strip() for key in by.split(",")], scope)
-        summary = store.read("select * from marts.goodput_summary", scope=scope)
-    for row in summary.iter_rows(named=True):
-        _say(", ".join(f"{name} {output.cell(name, value)}" for name, value in row.items()))
+        frame = ledgers.ledger(store, by=keys, scope=scope)
+        if click.get_current_context().params["form"] == "table":
+            _say(_balance(store, scope, int(frame["gpu_ms"].sum())))
     return frame
 
 
@@ -444,6 +444,25 @@ def _progress() -> Iterator[Callable[[Path, int], None]]:
             bar.update(task, advance=rows, description=str(Text(output.printable(str(path)))))
 
         yield on_progress
+
+
+def _balance(store: Store, scope: Scope, ledger_ms: int) -> str:
+    """Return what the ledger adds up to, the capacity beside it, and goodput with its bounds."""
+    from goodput_queries.ledger import capacity_ms  # noqa: PLC0415 -- draws in polars
+
+    (row,) = store.read("select * from marts.goodput_summary", scope=scope).to_dicts()
+    value, low, high = (
+        output.cell(name, row[name])
+        for name in ("goodput_ratio", "goodput_lo_ratio", "goodput_hi_ratio")
+    )
+    total = f"Ledger {output.cell('gpu_s', ledger_ms / 1000)} GPU-s"
+    if ledger_ms == 0:
+        return f"{total}: nothing in this scope."
+    if not any((scope.team, scope.user, scope.run, scope.partition)):
+        inventory_ms = capacity_ms(store, scope)
+        total += f", capacity {output.cell('gpu_s', inventory_ms / 1000)} GPU-s: "
+        total += "it balances" if inventory_ms == ledger_ms else "IT DOES NOT BALANCE"
+    return f"{total}. Goodput {value}, between {low} and {high}."
 
 
 def _window(from_: str | None, to: str | None) -> tuple[int | None, int | None]:

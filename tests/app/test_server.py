@@ -286,8 +286,11 @@ def test_commands_work_while_the_server_runs(server: Server) -> None:
         "show", "raw.rejects", "--db", name, "--format", "json", cwd=server.database.parent
     )
     read_in = goodput("ingest", "auto", name, "--db", name, cwd=server.database.parent)
+    ledger = goodput("ledger", "--db", name, "--format", "json", cwd=server.database.parent)
     second = goodput("serve", "--db", name, cwd=server.database.parent)
 
+    assert (ledger.returncode, ledger.stderr) == (0, "")
+    assert isinstance(json.loads(ledger.stdout), list)
     assert (shown.returncode, shown.stderr) == (0, "")
     assert isinstance(json.loads(shown.stdout), list)
     assert read_in.returncode == 0, read_in.stderr
