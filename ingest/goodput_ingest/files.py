@@ -56,7 +56,10 @@ def open_bytes(path: Path) -> IO[bytes]:
         file.seek(0)
     except OSError as error:
         raise IngestError(f"{path}: cannot be read ({error.strerror}).") from error
-    return cast("IO[bytes]", gzip.open(file)) if magic == GZIP_MAGIC else file
+    if magic != GZIP_MAGIC:
+        return file
+    file.close()  # gzip closes only what it has opened itself
+    return cast("IO[bytes]", gzip.open(path))
 
 
 def head(path: Path) -> bytes:

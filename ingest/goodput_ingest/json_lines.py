@@ -13,6 +13,7 @@ from typing import Any
 
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
 HEAD_LINES = 50
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 SRUN_LABEL = re.compile(rb"^\s*(?:\d+:\s*)?(?=\{)")  # `srun --label` writes "3: " before each line
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- moments are stored naive, in UTC
 EPOCH_S_MAX = 7_258_118_400  # 2200-01-01: more is milliseconds or nonsense
@@ -40,7 +41,7 @@ def record(line: str) -> dict[str, Any]:
         raise FieldError("the JSON is nested too deeply") from None
     except json.JSONDecodeError as error:
         raise FieldError(
-            f"the line is cut or not JSON: {error.msg} at character {error.pos + 1}"
+            f"the line is cut or not JSON: {error.msg} (character {error.pos + 1})"
         ) from None
     except ValueError as error:
         raise FieldError(f"the line is not JSON that can be read: {error}") from None
@@ -58,11 +59,11 @@ def kind(value: object) -> str:
 
 
 def printable(text: str, max_chars: int) -> str:
-    """Return text that any store takes: lone surrogates and NULs replaced, capped."""
+    """Return text that any store and terminal takes: control characters replaced, capped."""
     text = text[:max_chars]
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode("utf-8")
-    return text.replace("\x00", "\ufffd")
+    return CONTROL.sub("\ufffd", text)
 
 
 def text(fields: dict[str, Any], name: str, max_chars: int = 200) -> str | None:

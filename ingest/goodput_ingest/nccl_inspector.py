@@ -159,7 +159,7 @@ class NcclInspector:
                 for name in OF_THE_HEADER
             )
             .filter(~pl.col("is_marker"))
-            .select(FLAT)
+            .select(*FLAT)
         )
 
 

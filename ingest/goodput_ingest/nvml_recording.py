@@ -289,7 +289,7 @@ class NvmlRecording:
                     pci_bus_id(json_lines.text(gpu, "pci_bus_id", 32)),
                     json_lines.text(gpu, "name"),
                     json_lines.whole(gpu, "mem_total", 0),
-                    None if power_limit_mw is None else power_limit_mw * MILLI,
+                    None if power_limit_mw is None else _scaled(power_limit_mw, MILLI),
                     None if sm_clock_max_mhz is None else sm_clock_max_mhz * MEGA,
                     json_lines.number(gpu, "temp_slowdown_c"),
                     json_lines.text(line, "driver"),
@@ -363,11 +363,16 @@ def _value(
     if isinstance(value, bool) or not isinstance(value, int | float):
         flags.append(True)
         return None
-    scaled = value * scale if value < COUNTER_MAX else high * 2
+    scaled = _scaled(value, scale) if value < COUNTER_MAX else high * 2
     if not low <= scaled <= high:  # NaN fails as well
         flags.append(True)
         return None
     return min(scaled, 1.0) if high == RATIO_MAX else scaled
+
+
+def _scaled(value: float, scale: float) -> float:
+    """Return value * scale, rounded as a person would write it: 78.3 W, not 78.30000000000001."""
+    return value * scale if scale >= 1 else value / round(1 / scale)
 
 
 def _is_whole_gpm(gpm: dict[str, Any]) -> bool:
@@ -382,7 +387,7 @@ def _others(line: dict[str, Any]) -> list[tuple[str, float]]:
     for metric, name, scale in SLOW:
         value = json_lines.number(line, name, 0, COUNTER_MAX)
         if value is not None:
-            found.append((metric, value * scale))
+            found.append((metric, _scaled(value, scale)))
     remapped = line.get("remapped_rows")
     if isinstance(remapped, list) and len(remapped) == len(REMAPPED):
         for metric, value in zip(REMAPPED, remapped, strict=True):
@@ -431,4 +436,4 @@ def _cpu_seconds(jiffies: object) -> tuple[float | None, float | None]:
         return None, None
     total = sum(known)
     idle = sum(by_state.get(state) or 0 for state in IDLE_JIFFIES)
-    return (total - idle) * JIFFY_S, total * JIFFY_S
+    return _scaled(total - idle, JIFFY_S), _scaled(total, JIFFY_S)

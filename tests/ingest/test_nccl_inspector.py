@@ -1,0 +1,289 @@
+from __future__ import annotations
+
+import json
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from goodput_ingest import files
+from goodput_ingest.load import ingest
+from goodput_ingest.source import ReadOptions
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from goodput_ingest.load import Summary
+    from goodput_queries.store import LocalStore
+
+Record = dict[str, Any]
+MANY = 10**9
+SHARED = Path(os.environ.get("GOODPUT_EXTERNAL_DATA", "nowhere")).parent
+CAPTURE = SHARED / "captures" / "h200x4-a" / "nccl_inspector"
+DUMPED_US = 1795175064709880
+HEADER: Record = {"id": "0x9af1c2d3e4", "comm_name": "dp", "rank": 2, "n_ranks": 4, "nnodes": 1}
+METADATA: Record = {
+    "inspector_output_format_version": "v4.0",
+    "git_rev": "v2.30.7-1",
+    "rec_mechanism": "nccl_profiler_interface",
+    "dump_timestamp_us": DUMPED_US,
+    "hostname": "vm",
+    "pid": 20896,
+}
+COLL: Record = {
+    "coll": "AllReduce",
+    "coll_sn": 0,
+    "coll_msg_size_bytes": 100000000,
+    "coll_exec_time_us": 450,
+    "coll_timing_source": "kernel_gpu",
+    "coll_algobw_gbs": 222.25,
+    "coll_busbw_gbs": 333.5,
+}
+TRACE: Record = {
+    "event_trace_sn": {"coll_start_sn": 1, "coll_stop_sn": 2, "kernel_events": []},
+    "event_trace_ts": {
+        "coll_start_ts": DUMPED_US - 1000,
+        "coll_stop_ts": DUMPED_US - 999,
+        "kernel_events": [
+            {
+                "channel_id": 0,
+                "kernel_start_ts": DUMPED_US - 900,
+                "kernel_stop_ts": DUMPED_US - 450,
+            },
+            {
+                "channel_id": 1,
+                "kernel_start_ts": DUMPED_US - 901,
+                "kernel_stop_ts": DUMPED_US - 440,
+            },
+            {
+                "channel_id": 2,
+                "kernel_start_ts": DUMPED_US - 890,
+                "kernel_stop_ts": DUMPED_US - 460,
+            },
+        ],
+    },
+}
+
+
+def line(**coll: object) -> Record:
+    return {"header": HEADER, "metadata": METADATA, "coll_perf": {**COLL, **coll}}
+
+
+def write(folder: Path, *records: Record | str) -> Path:
+    path = folder / "vm-pid20896.log"
+    compact = (",", ":")
+    path.write_text(
+        "".join(
+            (r if isinstance(r, str) else json.dumps(r, separators=compact)) + "\n" for r in records
+        )
+    )
+    return path
+
+
+def read(store: LocalStore, path: Path) -> Summary:
+    return ingest(store, "nccl-inspector", [path], ReadOptions())
+
+
+def reasons(store: LocalStore) -> list[tuple[int, str]]:
+    rows = store.read("select line, reason from raw.rejects order by line").rows()
+    return [(number, reason) for number, reason in rows]
+
+
+@pytest.mark.parametrize("breaks_the_fast_reader", [False, True])
+def test_a_verbose_record_says_when_the_operation_ran(
+    store: LocalStore, tmp_path: Path, *, breaks_the_fast_reader: bool
+) -> None:
+    broken = ["{"] if breaks_the_fast_reader else []
+
+    read(store, write(tmp_path, line(**TRACE), *broken))
+
+    (row,) = store.read("from raw.collectives").rows(named=True)
+    assert row == {
+        "source": "nccl-inspector",
+        "cluster": None,
+        "node": "vm",
+        "pid": 20896,
+        "comm_id": "0x9af1c2d3e4",
+        "comm_name": "dp",
+        "rank": 2,
+        "ranks": 4,
+        "nodes": 1,
+        "operation": "AllReduce",
+        "is_p2p": False,
+        "peer": None,
+        "sequence_number": 0,
+        "message_bytes": 100000000,
+        "exec_time_s": 450e-6,
+        "timing_source": "kernel_gpu",
+        "algbw_bytes_per_s": 222.25e9,
+        "busbw_bytes_per_s": 333.5e9,
+        "dumped_at": datetime(2026, 11, 20, 11, 44, 24, 709880),
+        "started_at": datetime(2026, 11, 20, 11, 44, 24, 708880),
+        "kernel_start_at": datetime(2026, 11, 20, 11, 44, 24, 708979),
+        "kernel_stop_at": datetime(2026, 11, 20, 11, 44, 24, 709440),
+        "channels": 3,
+        "plugin_version": "v2.30.7-1",
+    }
+
+
+def test_a_record_that_is_not_verbose_has_only_the_time_it_was_written(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    read(store, write(tmp_path, line()))
+
+    columns = "started_at, kernel_start_at, kernel_stop_at, channels"
+    assert store.read(f"select {columns} from raw.collectives").row(0) == (None,) * 4
+
+
+def test_a_point_to_point_record_names_its_peer(store: LocalStore, tmp_path: Path) -> None:
+    p2p = {
+        "p2p": "Send",
+        "p2p_sn": 5,
+        "p2p_peer": 3,
+        "p2p_msg_size_bytes": 4096,
+        "p2p_exec_time_us": 8,
+        "p2p_timing_source": "kernel_gpu",
+        "p2p_algobw_gbs": 0.5,
+        "p2p_busbw_gbs": 0.5,
+        "event_trace_sn": {"p2p_start_sn": 1, "kernel_events": []},
+        "event_trace_ts": {
+            "p2p_start_ts": DUMPED_US - 7,
+            "kernel_events": [{"kernel_start_ts": DUMPED_US - 6, "kernel_stop_ts": DUMPED_US - 5}],
+        },
+    }
+
+    read(store, write(tmp_path, {"header": HEADER, "metadata": METADATA, "p2p_perf": p2p}))
+
+    columns = "operation, is_p2p, peer, sequence_number, message_bytes, exec_time_s, channels"
+    found = store.read(f"select {columns} from raw.collectives").row(0)
+    assert found == ("Send", True, 3, 5, 4096, 8e-6, 1)
+    started = store.read("select started_at, kernel_stop_at from raw.collectives").row(0)
+    assert started == (
+        datetime(2026, 11, 20, 11, 44, 24, 709873),
+        datetime(2026, 11, 20, 11, 44, 24, 709875),
+    )
+
+
+def test_the_wrapped_size_of_a_uint8_operation_is_put_right(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    wrapped = 2**64 - 1_000_000
+
+    read(
+        store,
+        write(
+            tmp_path,
+            line(coll_msg_size_bytes=wrapped, coll_algobw_gbs=wrapped / 1e3, coll_busbw_gbs="nan"),
+        ),
+    )
+
+    columns = "message_bytes, algbw_bytes_per_s, busbw_bytes_per_s"
+    size, algbw, busbw = store.read(f"select {columns} from raw.collectives").row(0)
+    assert (size, busbw) == (1_000_000, None)
+    assert algbw == pytest.approx(1_000_000 / 1e3 * 1e9)
+
+
+@pytest.mark.parametrize("value", ["nan", "-nan", "inf", None, -1.0])
+def test_a_bandwidth_that_is_none_is_null(store: LocalStore, tmp_path: Path, value: object) -> None:
+    read(store, write(tmp_path, line(coll_algobw_gbs=value)))
+
+    assert store.read("select algbw_bytes_per_s from raw.collectives").item() is None
+    assert reasons(store) == []
+
+
+def test_a_communicator_without_a_name_is_read(store: LocalStore, tmp_path: Path) -> None:
+    header = {k: v for k, v in HEADER.items() if k != "comm_name"}  # NCCL 2.28
+
+    read(store, write(tmp_path, {**line(), "header": header}))
+
+    assert store.read("select comm_name, comm_id from raw.collectives").row(0) == (
+        None,
+        "0x9af1c2d3e4",
+    )
+
+
+@pytest.mark.parametrize("lines_per_part", [1, 2, 3, 100])
+def test_records_without_a_header_take_the_last_one_that_came_alone(
+    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines_per_part: int
+) -> None:
+    sizes = {"lines_per_part": lines_per_part, "bytes_per_part": MANY}
+    monkeypatch.setattr(files.parts, "__kwdefaults__", sizes)
+
+    def bare(number: int) -> Record:
+        return {"coll_perf": {**COLL, "coll_sn": number}}
+
+    def marker(rank: int) -> Record:
+        alone = {**HEADER, "rank": rank}
+        return {"header": alone, "metadata": METADATA, "dump_stats": {"dropped": 0}}
+
+    path = write(
+        tmp_path, bare(0), marker(0), bare(1), bare(2), marker(1), bare(3), line(coll_sn=9), bare(4)
+    )
+    read(store, path)
+
+    found = store.read("select rank, sequence_number from raw.collectives order by 2").rows()
+    assert found == [(0, 1), (0, 2), (1, 3), (1, 4), (2, 9)]
+    assert reasons(store) == [(1, "header.id is missing")]
+
+
+def test_lines_that_are_no_record_are_set_aside_where_they_stand(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    records: list[Record | str] = [line(coll_sn=i) for i in range(1000)]
+    records[500] = line(coll_sn=-3)
+    records[501] = ""
+    records[502] = line(coll_exec_time_us=None)
+    records[503] = {"header": HEADER, "metadata": METADATA, "coll_perf": [1]}
+    records[504] = line(coll_sn="7")
+    records[505] = {**line(), "metadata": {**METADATA, "dump_timestamp_us": 10**18}}
+    records[506] = "NCCL INFO something else entirely"
+    path = write(tmp_path, *records)
+    with path.open("a") as file:
+        file.write(json.dumps(line(**TRACE))[:900])
+
+    summary = read(store, path)
+
+    assert summary.rows_new == 993
+    found = reasons(store)
+    assert found[:5] == [
+        (501, "the sequence number is out of range"),
+        (503, "the execution time is missing"),
+        (504, "coll_perf is a list, expected an object"),
+        (505, "coll_sn is text, expected a whole number"),
+        (506, "metadata.dump_timestamp_us is out of range"),
+    ]
+    assert [n for n, _ in found[5:]] == [507, 1001]
+    assert all(reason.startswith("the line is cut or not JSON") for _, reason in found[5:])
+
+
+def test_reading_twice_changes_nothing_and_a_grown_file_adds_what_is_new(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    path = write(tmp_path, line(), line(coll_sn=1))
+    read(store, path)
+    again = read(store, path)
+    with path.open("a") as file:
+        file.write(json.dumps(line(coll_sn=2)) + "\n")
+    grown = read(store, path)
+
+    assert (again.rows_new, grown.rows_new) == (0, 1)
+
+
+def test_a_file_of_another_format_is_refused(store: LocalStore, tmp_path: Path) -> None:
+    path = tmp_path / "x.log"
+    path.write_text("vm:937:937 [0] NCCL INFO Bootstrap: Using eth0\nvm:937:937 [0] NCCL INFO\n")
+
+    with pytest.raises(IngestError, match="no line is a record of the NCCL Inspector"):
+        read(store, path)
+
+
+@pytest.mark.external
+@pytest.mark.skipif(not CAPTURE.exists(), reason="needs $GOODPUT_EXTERNAL_DATA")
+def test_the_recorded_logs_are_read_whole(store: LocalStore) -> None:
+    summary = ingest(store, "auto", [CAPTURE], ReadOptions())
+
+    assert summary.rows_by_table == {"collectives": 22016}
+    assert summary.rejects == 0
+    verbose = store.read("select count(started_at), count(kernel_stop_at) from raw.collectives")
+    assert verbose.row(0)[0] == verbose.row(0)[1] > 0
