@@ -1,3 +1,4 @@
+# ruff: noqa: DTZ001 -- moments are stored naive, in UTC
 from __future__ import annotations
 
 import json
@@ -154,7 +155,7 @@ def test_a_local_time_that_the_clocks_make_twice_or_never_is_set_aside(
     ],
 )
 def test_every_form_of_a_fault_is_found(
-    store: LocalStore, tmp_path: Path, message: str, kind: str, code: int, pci: str | None
+    store: LocalStore, tmp_path: Path, message: str, *, kind: str, code: int, pci: str | None
 ) -> None:
     read(store, write(tmp_path, f"2025-11-18T12:00:00+0000 node7 kernel: {message}"))
 

@@ -1,3 +1,4 @@
+# ruff: noqa: DTZ001 -- moments are stored naive, in UTC
 from __future__ import annotations
 
 import json
