@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from goodput_ingest import files
 from goodput_ingest.job_events import JobEvents
+from goodput_ingest.kernel_log import KernelLog
 from goodput_ingest.nccl_inspector import NcclInspector
 from goodput_ingest.nvml_recording import NvmlRecording
 
@@ -18,6 +19,7 @@ SOURCES: dict[str, type[Source]] = {
     NvmlRecording.name: NvmlRecording,
     JobEvents.name: JobEvents,
     NcclInspector.name: NcclInspector,
+    KernelLog.name: KernelLog,
 }
 
 
