@@ -21,6 +21,7 @@ from goodput_app import output
 from goodput_app.moments import moment_ms
 from goodput_app.settings import settings
 from goodput_queries.errors import GoodputError, QueryError, StoreError
+from goodput_queries.remote import find_server
 from goodput_queries.scope import Scope
 from goodput_queries.store import IN_MEMORY, Store, open_store
 
@@ -162,6 +163,10 @@ def demo(port: int | None, address: str, folder: Path | None) -> None:
 
     with _progress() as on_progress:
         path = demo_database(folder, on_progress=on_progress)
+    if (running := find_server(path)) is not None:
+        running.close()
+        click.echo(running.url)
+        return
     _serve(path, port, address)
 
 

@@ -142,14 +142,24 @@ def create_app(store: LocalStore, note: ServerNote) -> App:
 def routes(store: LocalStore, note: ServerNote) -> list[Route]:
     """Return the routes beside the pages."""
 
-    async def healthz(_request: Request) -> Response:
+    def healthz(_request: Request) -> Response:
+        try:
+            store.read("select 1", timeout_s=remote.HEALTH_TIMEOUT_S)
+            status, code = "ok", 200
+        except GoodputError:  # after a full disk DuckDB answers nothing until it is opened again
+            log.exception("the database does not answer; free some space and start again")
+            status, code = "the database does not answer", 503
         return JSONResponse(
-            {"status": "ok", "version": version("goodput"), "instance": note.instance},
+            {"status": status, "version": version("goodput"), "instance": note.instance},
+            status_code=code,
             headers={"Cache-Control": "no-store"},
         )
 
-    async def prometheus(_request: Request) -> Response:
-        text = await run_in_threadpool(metrics.exposition, store)
+    def prometheus(_request: Request) -> Response:
+        try:
+            text = metrics.exposition(store)
+        except GoodputError as error:
+            return PlainTextResponse(f"{error}\n", status_code=503)
         return PlainTextResponse(text, media_type=metrics.CONTENT_TYPE)
 
     def load(body: bytes) -> Response:

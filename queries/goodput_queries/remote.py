@@ -208,9 +208,7 @@ def find_server(path: str | Path) -> RemoteStore | None:
             timeout=httpx.Timeout(HEALTH_TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
             trust_env=False,
         )
-        is_the_one = answer.status_code == httpx.codes.OK and (
-            answer.json()["instance"] == note.instance
-        )
+        is_the_one = answer.json()["instance"] == note.instance
     except (httpx.HTTPError, ValueError, KeyError, TypeError):
         return None
     return RemoteStore(note) if is_the_one else None

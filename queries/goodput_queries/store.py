@@ -78,7 +78,10 @@ class LocalStore:
     @contextlib.contextmanager
     def cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Yield a connection of the caller's own: a shared one refuses a second thread."""
-        cursor = self._root.cursor()
+        try:
+            cursor = self._root.cursor()
+        except duckdb.Error as error:
+            raise StoreError(f"{self.path}: the database is closed. ({error})") from error
         try:
             yield cursor
         finally:

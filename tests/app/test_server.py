@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -19,13 +20,14 @@ from typing import TYPE_CHECKING
 import httpx
 import polars as pl
 import pytest
+from starlette.applications import Starlette
 
 from goodput_app import metrics
 from goodput_app import server as server_module
 from goodput_app.state import current_store, use_store
 from goodput_queries.batch import Batch, Reject
 from goodput_queries.errors import GoodputError, QueryError, StoreError
-from goodput_queries.remote import RemoteStore, find_server, note_path, read_note
+from goodput_queries.remote import RemoteStore, ServerNote, find_server, note_path, read_note
 from goodput_queries.scope import Scope
 from goodput_queries.store import LocalStore, open_store
 
@@ -298,6 +300,21 @@ def test_commands_work_while_the_server_runs(server: Server) -> None:
     assert second.stderr == (
         f"{name}: process {server.process.pid} serves this database at {server.url} already.\n"
     )
+
+
+def test_a_database_that_does_not_answer_is_not_healthy(store: LocalStore) -> None:
+    note = ServerNote("http://127.0.0.1:9", "secret", 1, "instance", "fleet.duckdb")
+    routes = server_module.routes(store, note)
+    store.close()
+
+    async def ask(path: str) -> httpx.Response:
+        transport = httpx.ASGITransport(Starlette(routes=routes))
+        async with httpx.AsyncClient(transport=transport, base_url=note.url) as client:
+            return await client.get(path)
+
+    health, shown = asyncio.run(ask("/healthz")), asyncio.run(ask("/metrics"))
+    assert (health.status_code, health.json()["instance"]) == (503, "instance")
+    assert shown.status_code == 503
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])

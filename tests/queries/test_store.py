@@ -281,3 +281,11 @@ def test_what_is_no_database_is_refused_at_once(tmp_path: Path) -> None:
 
     with pytest.raises(StoreError, match="this is not a database that can be opened here"):
         open_store(path)
+
+
+def test_a_closed_database_says_so(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path / "fleet.duckdb")
+    store.close()
+
+    with pytest.raises(StoreError, match=r"fleet\.duckdb: the database is closed\."):
+        store.read("select 1")
