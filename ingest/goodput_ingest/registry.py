@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from goodput_ingest import files
+from goodput_ingest.inventory import Inventory
 from goodput_ingest.job_events import JobEvents
 from goodput_ingest.kernel_log import KernelLog
 from goodput_ingest.nccl_inspector import NcclInspector
 from goodput_ingest.nvml_recording import NvmlRecording
+from goodput_ingest.rates import Rates
+from goodput_ingest.slurm import Slurm
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,6 +19,9 @@ if TYPE_CHECKING:
     from goodput_ingest.source import Source
 
 SOURCES: dict[str, type[Source]] = {
+    Slurm.name: Slurm,
+    Inventory.name: Inventory,
+    Rates.name: Rates,
     NvmlRecording.name: NvmlRecording,
     JobEvents.name: JobEvents,
     NcclInspector.name: NcclInspector,

@@ -1,0 +1,182 @@
+"""Text with a header line and a delimiter, in blocks of whole lines: `sacct -P`, `sacctmgr -P`.
+
+The delimiter is whatever stands between the first two names of the header. No quoting: a row whose
+number of fields differs from the header's holds the delimiter in its text, and is set aside.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from goodput_ingest import files
+from goodput_queries.batch import Reject
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+LINES_PER_BLOCK = 100_000
+UNIT_SEPARATOR = "\x1f"
+_FIRST_NAME = re.compile(r"([A-Za-z][A-Za-z0-9_/() ]*?)([^A-Za-z0-9_/() ]+)[A-Za-z]")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive lines of a file: number of the first (from 1), text, digest, what broke off."""
+
+    first_line: int
+    data: bytes
+    digest: str = ""
+    rejects: tuple[Reject, ...] = ()
+
+
+@dataclass(frozen=True)
+class Header:
+    """The first line: names of the fields, what stands between them, and the line itself."""
+
+    names: tuple[str, ...]
+    delimiter: str
+    line: str
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How a row is cut: what stands between fields, how many there are, which are wanted."""
+
+    delimiter: str
+    fields: int
+    columns: dict[int, str]
+
+
+def blocks(path: Path) -> Iterator[Block]:
+    """Yield a file in blocks of whole lines, CR LF made LF, undecodable bytes replaced."""
+    for part in files.parts(path, lines_per_part=LINES_PER_BLOCK):
+        data = b"\n".join(part.raw_lines)
+        if b"\r" in data:
+            data = data.replace(b"\r\n", b"\n").removesuffix(b"\r")
+        if not data.isascii():
+            data = data.decode("utf-8", errors="replace").encode()
+        after = part.first_line + len(part.raw_lines)
+        rejects = (Reject(after, part.damage),) if part.damage else ()
+        yield Block(part.first_line, data, files.digest(part), rejects)
+
+
+def text_of(blocks: Iterable[Block]) -> str:
+    """Return the text of consecutive blocks."""
+    return b"\n".join(block.data for block in blocks).decode("utf-8", errors="replace")
+
+
+def header_of(line: str) -> Header | None:
+    """Return the header that a line is, None where it does not look like one."""
+    line = line.rstrip("\r\n")
+    match = _FIRST_NAME.match(line)
+    if match is None:
+        return None
+    return Header(tuple(line.split(match[2])), match[2], line)
+
+
+def first_header(data: bytes) -> Header:
+    """Return the header that a text begins with; raises IngestError where there is none."""
+    lines = data[: files.HEAD_BYTES].decode("utf-8", errors="replace").split("\n")
+    header = header_of(next((line for line in lines if line.strip()), ""))
+    if header is None:
+        raise IngestError("slurm: the first line is no header of fields.")
+    return header
+
+
+def rows_of(block: Block, header: Header, wanted: set[str]) -> tuple[pl.DataFrame, list[Reject]]:
+    """Return the block's rows (texts of the wanted fields and `line`) and the rows set aside.
+
+    Blank lines and repetitions of the header are no rows.
+    """
+    data, delimiter, header_line = block.data, header.delimiter, header.line.encode()
+    if len(delimiter.encode()) > 1:
+        data = data.replace(delimiter.encode(), UNIT_SEPARATOR.encode())
+        header_line = header_line.replace(delimiter.encode(), UNIT_SEPARATOR.encode())
+        delimiter = UNIT_SEPARATOR
+    names = header.names
+    columns = {i: name for i, name in enumerate(names) if name in wanted and names.index(name) == i}
+    layout = _Layout(delimiter, len(names), columns)
+    first_line = block.first_line
+    while data.startswith((b"\n", header_line + b"\n")):
+        data = data[data.index(b"\n") + 1 :]
+        first_line += 1
+    if not data or data == header_line:
+        return _no_rows(columns), []
+    if header_line not in data:
+        clean = _clean_rows(data, layout)
+        if clean is not None:
+            numbers = pl.int_range(first_line, first_line + clean.height, eager=True)
+            return clean.select(numbers.alias("line"), pl.all()), []
+    return _odd_rows(data, layout, header_line.decode(), first_line)
+
+
+def _no_rows(columns: dict[int, str]) -> pl.DataFrame:
+    return pl.DataFrame(schema={"line": pl.Int64, **dict.fromkeys(columns.values(), pl.String)})
+
+
+def _clean_rows(data: bytes, layout: _Layout) -> pl.DataFrame | None:
+    """Return the rows where every line has its number of fields, else None.
+
+    No line has more (the reader refuses those) and the total is right: so none has fewer.
+    """
+    if b"\n\n" in data or b"\r" in data:
+        return None
+    rows = data.count(b"\n") + (not data.endswith(b"\n"))
+    if data.count(layout.delimiter.encode()) != rows * (layout.fields - 1):
+        return None
+    try:
+        table = _read(data, layout)
+    except pl.exceptions.PolarsError:
+        return None
+    return table if table.height == rows else None
+
+
+def _read(data: bytes, layout: _Layout) -> pl.DataFrame:
+    table = pl.read_csv(
+        data,
+        has_header=False,
+        separator=layout.delimiter,
+        quote_char=None,
+        empty_string_is_null=False,
+        infer_schema=False,
+        schema={f"column_{i + 1}": pl.String for i in range(layout.fields)},
+        columns=[f"column_{i + 1}" for i in layout.columns],
+        extra_columns="raise",
+    )
+    return table.rename({f"column_{i + 1}": name for i, name in layout.columns.items()})
+
+
+def _odd_rows(
+    data: bytes, layout: _Layout, header_line: str, first_line: int
+) -> tuple[pl.DataFrame, list[Reject]]:
+    """Return the rows of a block in which some line is not as the header says."""
+    texts = data.decode("utf-8", errors="replace").removesuffix("\n").split("\n")
+    lines: list[int] = []
+    rows: list[str] = []
+    rejects: list[Reject] = []
+    for number, text in enumerate(texts, start=first_line):
+        found = text.count(layout.delimiter) + 1
+        if not text.strip() or text == header_line:
+            continue
+        if found == layout.fields:
+            lines.append(number)
+            rows.append(text)
+        else:
+            reason = f"slurm: line {number} has {found} fields, expected {layout.fields}."
+            rejects.append(Reject(number, reason, text))
+    if not rows:
+        return _no_rows(layout.columns), rejects
+    good = "\n".join(rows)
+    if "\r" in good:  # the CSV reader takes a lone CR for a line's end
+        cells = [[row.split(layout.delimiter)[i] for i in layout.columns] for row in rows]
+        schema = dict.fromkeys(layout.columns.values(), pl.String())
+        table = pl.DataFrame(cells, schema=schema, orient="row")
+    else:
+        table = _read(good.encode(), layout)
+    return table.select(pl.Series("line", lines, pl.Int64), pl.all()), rejects

@@ -1,0 +1,45 @@
+"""What a parse function returns: rows of a raw table, before it is said where they came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from goodput_queries.batch import Batch, Reject
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+INSTANT = pl.Datetime("us")
+TEXT_MAX_CHARS = 4_096  # a field of a hostile or broken record is cut here
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """Rows of one raw table (without `source`) and the rows that were set aside on the way."""
+
+    table: str
+    rows: pl.DataFrame
+    rejects: Sequence[Reject] = field(default=())
+
+    def batch(self, *, source: str, origin: str, digest: str) -> Batch:
+        """Return the batch that the store loads."""
+        return Batch(
+            table=self.table,
+            rows=self.rows.with_columns(pl.lit(source).alias("source")),
+            source=source,
+            origin=origin,
+            digest=digest,
+            rejects=self.rejects,
+        )
+
+
+def frame(rows: Sequence[Mapping[str, object]], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    """Return rows as a frame of exactly these columns."""
+    return pl.DataFrame(
+        [{name: row.get(name) for name in schema} for row in rows],
+        schema=dict(schema),
+        orient="row",
+    )

@@ -1,0 +1,173 @@
+"""Slurm's own texts: which of its commands printed a file is told by its content.
+
+Read are sacct, `scontrol show job -d`, `scontrol show node`, `scontrol show reservation`,
+`sinfo -N`, `sacctmgr show event` and `sacctmgr show reservation`. The modules that parse them take
+text alone, so that live commands can use them as well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING, ClassVar
+
+from goodput_ingest import delimited, files, slurm_accounting, slurm_events, slurm_jobs, slurm_nodes
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from goodput_ingest.parsed import Parsed
+    from goodput_ingest.source import Batch, ReadOptions
+
+NO_RESERVATIONS = "No reservations in the system"
+SINFO_SAMPLE_LINES = 50
+
+
+@dataclass(frozen=True)
+class Slurm:
+    """A file that a Slurm command printed."""
+
+    name: ClassVar[str] = "slurm"
+
+    path: Path
+    options: ReadOptions
+
+    @staticmethod
+    def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- judged by content alone
+        """Say whether the first bytes are a text of Slurm that is read here."""
+        return kind_of(head) is not None
+
+    def extract(self) -> Iterator[Batch]:
+        """Yield the file's rows; raises IngestError where it is none of these texts.
+
+        Also raises it where times carry no offset and `options.zone` is not given, and where rows
+        must name their cluster and neither they nor the options do.
+        """
+        blocks = delimited.blocks(self.path)
+        first = next(blocks, None)
+        kind = None if first is None else kind_of(first.data[: files.HEAD_BYTES])
+        if first is None or kind is None:
+            raise IngestError(
+                f"{self.path}: slurm: this is no text of Slurm that can be read. Expected the "
+                "output of sacct -P, scontrol show job -d, scontrol show node, scontrol show "
+                "reservation, sinfo -N (with | between fields), sacctmgr -P show event or "
+                "sacctmgr -P show reservation."
+            )
+        try:
+            if kind == "accounting":
+                yield from self._accounting(first, blocks)
+            else:
+                yield from self._whole(kind, [first, *blocks])
+        except IngestError as error:
+            raise IngestError(f"{self.path}: {error}") from error
+
+    def _accounting(
+        self, first: delimited.Block, rest: Iterator[delimited.Block]
+    ) -> Iterator[Batch]:
+        header = delimited.first_header(first.data)
+        slurm_accounting.require_fields(header.names)
+        wanted = slurm_accounting.FIELDS
+        accounting = slurm_accounting.Accounting(
+            cluster=self.options.cluster,
+            zone=self.options.zone,
+            observed_at=self.options.observed_at,
+        )
+        rows, rejects = delimited.rows_of(first, header, wanted)
+        tracks = slurm_accounting.names_gpus(rows) or self._names_gpus_later(header, first)
+        accounting = replace(accounting, tracks_gpus=tracks)
+        for block in chain([first], rest):
+            if block is not first:
+                rows, rejects = delimited.rows_of(block, header, wanted)
+            digest = self._digest(f"{block.digest}\n{header.line}\n{tracks}")
+            for parsed in slurm_accounting.parse(rows, accounting, header.delimiter):
+                own = [*rejects, *block.rejects] if parsed.table == "job_runs" else []
+                yield self._batch(replace(parsed, rejects=[*own, *parsed.rejects]), digest)
+
+    def _names_gpus_later(self, header: delimited.Header, first: delimited.Block) -> bool:
+        """Say whether a later block names GPUs: asked only where the first does not."""
+        marker = slurm_accounting.TRACKED.encode()
+        for block in delimited.blocks(self.path):
+            if block.first_line == first.first_line or marker not in block.data:
+                continue
+            rows, _ = delimited.rows_of(block, header, slurm_accounting.FIELDS)
+            if slurm_accounting.names_gpus(rows):
+                return True
+        return False
+
+    def _whole(self, kind: str, blocks: list[delimited.Block]) -> Iterator[Batch]:
+        digest = self._digest("\n".join(block.digest for block in blocks))
+        broken_off = [reject for block in blocks for reject in block.rejects]
+        for parsed in self._parse(kind, delimited.text_of(blocks)):
+            yield self._batch(replace(parsed, rejects=[*parsed.rejects, *broken_off]), digest)
+            broken_off = []
+
+    def _parse(self, kind: str, text: str) -> list[Parsed]:
+        cluster, zone = self.options.cluster, self.options.zone
+        observed_at = self.options.observed_at
+        if kind == "jobs":
+            return slurm_jobs.parse_jobs(text, cluster=cluster, zone=zone)
+        if kind == "nodes":
+            return slurm_nodes.parse_nodes(text, cluster=cluster, observed_at=observed_at)
+        if kind == "sinfo":
+            return slurm_nodes.parse_sinfo(text, cluster=cluster, observed_at=observed_at)
+        if kind == "scontrol reservations":
+            return slurm_events.parse_reservations(text, cluster=cluster, zone=zone)
+        parse = (
+            slurm_events.parse_events if kind == "events" else slurm_events.parse_reservation_rows
+        )
+        return parse(text, cluster=cluster, zone=zone)
+
+    def _digest(self, content: str) -> str:
+        """Return a digest of the content and of the options that change what it means."""
+        options = self.options
+        told = f"{content}\n{options.cluster}\n{options.zone}\n{options.observed_at}"
+        return hashlib.blake2b(told.encode(errors="replace"), digest_size=16).hexdigest()
+
+    def _batch(self, parsed: Parsed, digest: str) -> Batch:
+        return parsed.batch(source=self.name, origin=str(self.path), digest=digest)
+
+
+def kind_of(head: bytes) -> str | None:
+    """Return which text of Slurm begins with these bytes, None for none that is read here."""
+    text = head.decode("utf-8", errors="replace")
+    lines = [line for line in text.split("\n")[:SINFO_SAMPLE_LINES] if line.strip()]
+    if not lines:
+        return None
+    starts = {
+        "JobId=": "jobs",
+        "NodeName=": "nodes",
+        "ReservationName=": "scontrol reservations",
+        NO_RESERVATIONS: "scontrol reservations",
+    }
+    if found := next((kind for start, kind in starts.items() if lines[0].startswith(start)), None):
+        is_configuration = found == "nodes" and " CPUAlloc=" not in text
+        return None if is_configuration else found
+    header = delimited.header_of(lines[0])
+    if header is not None:
+        if {"JobID", "JobIDRaw"} & set(header.names) and "State" in header.names:
+            is_list_of_fields = header.delimiter == "," and len(lines) == 1  # made of `sacct -e`
+            return None if is_list_of_fields else "accounting"
+        if slurm_events.is_events(header.names):
+            return "events"
+        if slurm_events.is_reservations(header.names):
+            return "reservations"
+    cells = [line.split("|") for line in lines]
+    if slurm_nodes.sinfo_header([cell.strip() for cell in cells[0]]) is not None:
+        return "sinfo"
+    whole = cells if len(head) < files.HEAD_BYTES or head.endswith(b"\n") else cells[:-1]
+    return "sinfo" if whole and slurm_nodes.sinfo_columns(whole) is not None else None
+
+
+def _header(data: bytes) -> delimited.Header:
+    line = next(
+        line
+        for line in data[: files.HEAD_BYTES].decode("utf-8", "replace").split("\n")
+        if line.strip()
+    )
+    header = delimited.header_of(line)
+    if header is None:
+        raise IngestError("slurm: the first line is no header of fields.")
+    return header

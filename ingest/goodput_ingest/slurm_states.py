@@ -1,0 +1,67 @@
+"""Slurm's node states, long and short and with their signs, to the states of the ledger."""
+
+from __future__ import annotations
+
+import re
+
+SIGNS = {
+    "*": "NOT_RESPONDING",
+    "~": "POWERED_DOWN",
+    "#": "POWERING_UP",
+    "!": "POWER_DOWN",
+    "%": "POWERING_DOWN",
+    "$": "MAINT",
+    "@": "REBOOT_REQUESTED",
+    "^": "REBOOT_ISSUED",
+    "-": "PLANNED",
+}
+# The first row that has one of the words wins: a node in maintenance is not a failure, a node that
+# does not answer is not merely drained.
+LEDGER_STATES = (
+    ("maintenance", {"MAINT", "REBOOT", "REBOOT_ISSUED", "BOOT"}),
+    (
+        "down",
+        {
+            *("DOWN", "FAIL", "FAILING", "FAILG", "NOT_RESPONDING", "NO_RESPOND", "INVAL"),
+            *("INVALID_REG", "ERROR"),
+        },
+    ),
+    (
+        "powered_off",
+        {
+            *("POWERED_DOWN", "POWER_DOWN", "POWERING_DOWN", "POWERING_UP", "POWER_UP"),
+            *("POW_DN", "POW_UP", "POWR_DN", "POWR_UP", "POWDWN", "POWERED_OFF"),
+        },
+    ),
+    ("drained", {"DRAIN", "DRAINED", "DRAINING", "DRNG"}),
+    ("planned", {"PLANNED", "PLND"}),
+    (
+        "up",
+        {
+            *("IDLE", "ALLOCATED", "ALLOC", "MIXED", "MIX", "COMPLETING", "COMP", "RESERVED"),
+            *("RESV", "BLOCKED", "BLOCK", "PERFCTRS", "NPC", "RESUME", "UNDRAIN"),
+        },
+    ),
+)
+NO_STATE = {"UNKNOWN", "UNK", "FUTURE", "FUTR"}  # no evidence; a future node does not exist yet
+FLAGS = {"CLOUD", "DYNAMIC_NORM", "DYNAMIC_FUTURE", "REBOOT_REQUESTED", "REBOOT_CANCELED"}
+_WORDS = {word for _, words in LEDGER_STATES for word in words} | NO_STATE | FLAGS
+_TEXT = re.compile(r"([A-Za-z_+]+)([*~#!%$@^-]*)")
+
+
+def words(text: str) -> set[str] | None:
+    """Return the words of a state (`down*`, `IDLE+PLANNED`, `mix-`); None where it is no state."""
+    match = _TEXT.fullmatch(text.strip())
+    if match is None:
+        return None
+    found = {word for word in match[1].upper().split("+") if word}
+    if not found or not found <= _WORDS:
+        return None
+    return found | {SIGNS[sign] for sign in match[2]}
+
+
+def ledger_state(found: set[str]) -> str | None:
+    """Return the state of the ledger, null where the scheduler says nothing (unknown, future)."""
+    if found & {"FUTURE", "FUTR"}:
+        return None
+    return next((state for state, names in LEDGER_STATES if found & names), None)
