@@ -370,14 +370,55 @@ def test_a_server_that_dies_during_a_call_is_said_so(tmp_path: Path) -> None:
     )
 
 
-def test_commands_wait_for_each_other_without_a_server(tmp_path: Path) -> None:
+def event_file(folder: Path, run_id: str) -> str:
+    where = {"run_id": run_id, "attempt": 0, "rank": 0, "host": "n1"}
+    line = {"v": 1, "ts": 1795177781.5, "event": "phase", "phase": "init", "dur_s": 1.5, **where}
+    path = folder / f"{run_id}.jsonl"
+    path.write_text(f"{json.dumps(line)}\n")
+    return path.name
+
+
+def ingest_at_once(folder: Path, database: str, names: list[str]) -> list[int]:
+    """Read files in with a process each, all at the same time; return how many rows were new."""
+    done: list[subprocess.CompletedProcess[str]] = []
+    threads = [
+        threading.Thread(
+            target=lambda name=name: done.append(
+                goodput("ingest", "auto", name, "--db", database, "--format", "json", cwd=folder)
+            )
+        )
+        for name in names
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [process.returncode for process in done] == [0] * len(names), [p.stderr for p in done]
+    assert not any("lock" in process.stderr for process in done)
+    return sorted(json.loads(process.stdout)[0]["rows_new"] for process in done)
+
+
+def test_two_ingests_without_a_server_wait_for_each_other(tmp_path: Path) -> None:
+    names = [event_file(tmp_path, "r1"), event_file(tmp_path, "r2")]
+
+    assert ingest_at_once(tmp_path, "fleet.duckdb", names) == [1, 1]
+    with contextlib.closing(LocalStore(tmp_path / "fleet.duckdb")) as here:
+        assert here.read("select count(*) from raw.job_events").item() == 2
+
+
+def test_two_ingests_go_through_the_server(server: Server) -> None:
+    folder = server.database.parent
+    name = event_file(folder, "r1")
+
+    assert ingest_at_once(folder, server.database.name, [name, name]) == [0, 1]
+
+
+def test_a_command_waits_for_the_process_that_has_the_database(tmp_path: Path) -> None:
     database = tmp_path / "fleet.duckdb"
     first = LocalStore(database)
-    opened: list[subprocess.CompletedProcess[str]] = []
+    done: list[subprocess.CompletedProcess[str]] = []
     waiting = threading.Thread(
-        target=lambda: opened.append(
-            goodput("show", "raw.gpus", "--db", database.name, cwd=tmp_path)
-        )
+        target=lambda: done.append(goodput("show", "raw.gpus", "--db", database.name, cwd=tmp_path))
     )
     waiting.start()
     waiting.join(1.2)
@@ -385,8 +426,7 @@ def test_commands_wait_for_each_other_without_a_server(tmp_path: Path) -> None:
     first.close()
     waiting.join(PATIENCE_S)
 
-    (done,) = opened
-    assert done.returncode == 0, done.stderr
+    assert [(process.returncode, process.stderr) for process in done] == [(0, "")]
 
 
 def test_who_holds_the_database_too_long_is_named(tmp_path: Path) -> None:
