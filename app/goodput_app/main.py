@@ -1,5 +1,43 @@
-"""The dashboard's list of pages."""
+"""The dashboard's list of pages, and what they share: look, navigation, scope bar."""
+
+from pathlib import Path
 
 import streamlit as st
 
-st.title("Goodput")
+from goodput_app.components import scope_bar, states
+
+st.set_page_config(
+    page_title="Goodput",
+    page_icon=":material/donut_small:",
+    layout="wide",
+    initial_sidebar_state="expanded",
+)
+
+PAGES = Path(__file__).parent / "pages"
+OVERVIEW = st.Page(
+    PAGES / "overview.py", title="Overview", icon=":material/dashboard:", default=True
+)
+RUNS = st.Page(PAGES / "runs.py", title="Runs", icon=":material/play_circle:", url_path="runs")
+RUN = st.Page(PAGES / "run.py", title="Run", icon=":material/monitoring:", url_path="run")
+WASTE = st.Page(PAGES / "waste.py", title="Waste", icon=":material/savings:", url_path="waste")
+DATA = st.Page(
+    PAGES / "data_health.py", title="Data", icon=":material/fact_check:", url_path="data"
+)
+GROUPS = {"See": [OVERVIEW, RUNS], "Fix": [WASTE], "Prove": [DATA]}
+
+page = st.navigation([OVERVIEW, RUNS, RUN, WASTE, DATA], position="hidden")
+with st.sidebar:
+    st.title("Goodput", anchor=False)
+    for group, members in GROUPS.items():
+        st.caption(group)
+        for member in members:
+            params = scope_bar.carried(run=None) if page == RUN else scope_bar.carried()
+            st.page_link(member, query_params=params, width="stretch")
+
+view = None
+with states.panel("", "marts.clusters"):
+    view = scope_bar.show()
+    if view is None:
+        states.first_run()
+if view is not None and (page == DATA or not states.is_empty(view)):
+    page.run()

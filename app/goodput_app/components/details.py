@@ -1,0 +1,132 @@
+"""A picked loss or gap: why, how sure, on what evidence, and where to look next."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import streamlit as st
+
+from goodput_app import data, theme
+from goodput_app.components import charts, figures, scope_bar, tables
+from goodput_queries.scope import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from goodput_app.components.scope_bar import View
+
+RUN_PAGE = "pages/run.py"
+WASTE_PAGE = "pages/waste.py"
+GPU_BUCKETS = 200
+
+
+def losses(frame: pl.DataFrame, names: Mapping[str, str]) -> None:
+    """Draw the table of losses and, beside it, the picked one."""
+    ids = frame.select(
+        pl.concat_str("cluster", "run_key", "category", separator="|", ignore_nulls=True)
+    ).to_series()
+    table, side = _beside(st.query_params.get("loss") in ids.to_list())
+    with table:
+        picked = tables.pick(frame, names, "loss", ids)
+    if picked is None or side is None:
+        st.caption("Pick a row for its evidence and the run or gaps behind it.")
+        return
+    with side.container(border=True):
+        _head(picked["label"], picked["run_id"] or picked["node"], "loss")
+        _verdict(picked)
+        if picked["fix"]:
+            st.markdown(f"**What to do:** {theme.markdown_text(picked['fix'])}")
+        if picked["run_key"]:
+            st.page_link(
+                RUN_PAGE,
+                label="Open the run",
+                icon=":material/monitoring:",
+                query_params=scope_bar.carried(run=picked["run_key"]),
+            )
+        st.page_link(
+            WASTE_PAGE,
+            label="Open its gaps",
+            icon=":material/savings:",
+            query_params={
+                **scope_bar.carried(cluster=picked["cluster"], run=picked["run_key"]),
+                "category": picked["category"],
+            },
+        )
+
+
+def gaps(frame: pl.DataFrame, names: Mapping[str, str], view: View) -> None:
+    """Draw the table of gaps and, beside it, the picked one with what its GPU did around it."""
+    ids = frame.get_column("gap_id")
+    table, side = _beside(st.query_params.get("gap") in ids.to_list())
+    with table:
+        picked = tables.pick(frame, names, "gap", ids)
+    if picked is None or side is None:
+        st.caption("Pick a row for its evidence and what the GPU did around it.")
+        return
+    with side.container(border=True):
+        gpu = "?" if picked["gpu_index"] is None else picked["gpu_index"]
+        _head(f"{theme.duration(picked['gap_s'])} idle", f"{picked['node']}, GPU {gpu}", "gap")
+        span = theme.window(picked["start_at"], picked["end_at"])
+        st.markdown(f"{span}, ledger: **{theme.markdown_text(picked['label'])}**")
+        _verdict(picked)
+        _around(picked, view)
+        st.caption(f"GPU UUID {theme.markdown_text(picked['gpu_uuid'])}")
+        if picked["run_key"]:
+            st.page_link(
+                RUN_PAGE,
+                label=f"Open run {theme.markdown_text(picked['run_id'])}",
+                icon=":material/monitoring:",
+                query_params=scope_bar.carried(run=picked["run_key"]),
+            )
+
+
+def _around(gap: dict[str, Any], view: View) -> None:
+    """Draw what the ledger says of the gap's GPU, from before the gap to after it."""
+    margin = max(timedelta(seconds=gap["gap_s"]), timedelta(seconds=5))
+    start, end = max(view.start, gap["start_at"] - margin), min(view.end, gap["end_at"] + margin)
+    from_ms, to_ms = scope_bar.epoch_ms(start), scope_bar.epoch_ms(end)
+    bucket = scope_bar.bucket_ms(to_ms - from_ms)
+    scope = Scope(from_ms=from_ms, to_ms=to_ms, gpu_uuid=gap["gpu_uuid"], bucket_ms=bucket)
+    rows = data.ledger_over_time(scope)
+    figure = figures.categories_over_time(rows, data.ledger_by_category(scope), bucket, end)
+    figure.add_vline(x=gap["start_at"], line_dash="dot", line_width=1.5)
+    figure.add_vline(x=gap["end_at"], line_dash="dot", line_width=1.5)
+    figure.update_layout(
+        height=240, legend={"orientation": "h", "x": 0, "y": -0.4, "yanchor": "top"}
+    )
+    figure.update_yaxes(title_text="GPUs")
+    charts.draw(figure, rows, "around-gap", "The GPU's categories around the gap; dotted: its ends")
+
+
+def _beside(is_open: bool) -> tuple[Any, Any]:
+    if not is_open:
+        return st.container(), None
+    table, side = st.columns([1.5, 1], gap="medium")
+    return table, side
+
+
+def _head(title: str, of: str | None, param: str) -> None:
+    left, right = st.columns([5, 1], vertical_alignment="top")
+    left.markdown(f"#### {theme.markdown_text(title)}")
+    left.caption(theme.markdown_text(of or "no run"))
+    right.button(
+        "Close",
+        key=f"close_{param}",
+        icon=":material/close:",
+        type="tertiary",
+        on_click=scope_bar.go,
+        args=({param: None},),
+    )
+
+
+def _verdict(row: dict[str, Any]) -> None:
+    confidence = row["confidence"] or "Not confirmed"
+    colour = theme.CONFIDENCE_COLOURS.get(confidence, "gray")
+    with st.container(horizontal=True, gap="small"):
+        st.badge(confidence, color=colour)  # type: ignore[arg-type]
+        st.badge(theme.gpu_time(row["gpu_ms"]), color="gray")
+        st.badge(theme.usd(row["usd"]).replace("$", r"\$"), color="gray")
+    st.markdown(f"**Cause:** {theme.markdown_text(row['cause'] or theme.NOT_KNOWN)}")
+    st.markdown(f"**Evidence:** {theme.markdown_text(row['evidence'] or 'none')}")

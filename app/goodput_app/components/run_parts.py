@@ -1,0 +1,83 @@
+"""Parts of the page of one run: its heading with the verdict, its GPUs, its lineage."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from goodput_app import theme
+from goodput_app.components import tables
+
+if TYPE_CHECKING:
+    import polars as pl
+
+STATE_COLOURS = {
+    "COMPLETED": "green",
+    "RUNNING": "blue",
+    "FAILED": "red",
+    "TIMEOUT": "red",
+    "NODE_FAIL": "red",
+}
+GPUS = {
+    "node": "Node",
+    "gpu_index": "GPU",
+    "gpu_ms": "Held",
+    "kept_step_ms": "Kept steps",
+    "straggler_wait_ms": "Straggler wait",
+    "data_stall_ms": "Data stall",
+    "idle_held_ms": "Idle",
+    "unknown_ms": "Unknown",
+    "power_w": "Power",
+    "sm_active_ratio": "SM active",
+    "tensor_active_ratio": "Tensor active",
+    "gpu_temperature_c": "Temperature",
+    "gpu_uuid": "UUID",
+}
+ATTEMPTS = {
+    "attempt": "Attempt",
+    "job_id": "Job",
+    "state": "Job state",
+    "outcome": "Outcome",
+    "start_at": "Start",
+    "end_at": "End",
+    "gpus": "GPUs",
+    "first_step": "First step",
+    "last_step": "Last step",
+    "kept_steps": "Steps kept",
+    "lost_steps": "Steps lost",
+    "cause": "Why it ended badly",
+    "cause_confidence": "Confidence",
+}
+
+
+def heading(run: dict[str, Any]) -> None:
+    """Draw name, state and owner of a run, and the verdict with its evidence."""
+    st.title(theme.markdown_text(run["run_id"]), anchor=False)
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        state = "RUNNING" if run["is_running"] else run["state"] or "state not known"
+        st.badge(theme.markdown_text(state), color=STATE_COLOURS.get(state, "gray"))  # type: ignore[arg-type]
+        owner = [run["job_name"], run["team"], run["user_name"], run["partition"], run["cluster"]]
+        st.caption(" / ".join(theme.markdown_text(part) for part in owner if part))
+        end = "now" if run["is_running"] else theme.moment(run["last_end_at"])
+        st.caption(f"{theme.moment(run['first_start_at'])} to {end}")
+    if run["verdict"]:
+        confidence = run["verdict_confidence"] or "Not confirmed"
+        text = (
+            f"**{theme.markdown_text(run['verdict'])}** {theme.markdown_text(confidence)}; "
+            f"evidence: {theme.markdown_text(run['verdict_evidence'] or 'none')}."
+        )
+        st.info(text, icon=":material/gavel:")
+
+
+def gpus(frame: pl.DataFrame) -> None:
+    """Draw the GPUs of a run; `frame`: marts.run_gpus."""
+    tables.show(frame, GPUS, "run_gpus")
+
+
+def lineage(frame: pl.DataFrame) -> None:
+    """Draw the attempts of a run in order; `frame`: marts.attempts."""
+    tables.show(frame, ATTEMPTS, "run_attempts")
+    for row in frame.iter_rows(named=True):
+        if row["cause_evidence"]:
+            st.caption(f"Attempt {row['attempt']}: {theme.markdown_text(row['cause_evidence'])}")

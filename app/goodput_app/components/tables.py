@@ -1,0 +1,128 @@
+"""Tables as operators read them: names for columns, units in headers, the raw number behind a cell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import streamlit as st
+
+from goodput_app import theme
+from goodput_app.components import scope_bar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ROW_PX = 35
+ROWS_SHOWN = 12
+CELL_MAX_CHARS = 300
+MISSING = "-"
+
+
+def shaped(frame: pl.DataFrame, names: Mapping[str, str]) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """Return the named columns as they are shown, and Streamlit's configuration of each.
+
+    names: column -> header, in order; a column's suffix says its unit. Money without any price reads
+    "no price", never $0.
+    """
+    columns: list[pl.Series] = []
+    config: dict[str, Any] = {}
+    for name, header in names.items():
+        series, shown_as = _column(frame.get_column(name), header)
+        columns.append(series.alias(name))
+        config[name] = shown_as
+    return pl.DataFrame(columns), config
+
+
+def _column(series: pl.Series, header: str) -> tuple[pl.Series, Any]:
+    name = series.name
+    of = st.column_config
+    if name == "usd" or name.endswith("_usd"):
+        if series.null_count() == series.len():
+            text = pl.Series(name, [theme.NO_PRICE] * series.len(), dtype=pl.String)
+            return text, of.TextColumn(header, help="The rate card has no price for it.")
+        return series, of.NumberColumn(header, format="dollar", help=f"{MISSING}: no price")
+    if series.dtype.is_numeric() and name.endswith("_ms"):
+        unit, divisor = theme.gpu_time_unit(series.cast(pl.Float64).abs().max())  # type: ignore[arg-type]
+        scaled = series.cast(pl.Float64) / divisor
+        return scaled, of.NumberColumn(f"{header} ({unit})", format="%,.1f")
+    if name.endswith("_ratio"):
+        return series.cast(pl.Float64) * 100, of.NumberColumn(f"{header} (%)", format="%.1f")
+    if name.endswith("_gpu_s"):
+        return series, of.NumberColumn(f"{header} (GPU-s)", format="%,.1f")
+    if name.endswith("_s"):
+        return series.cast(pl.Float64), of.NumberColumn(f"{header} (s)", format="%,.1f")
+    if name.endswith("_w"):
+        return series, of.NumberColumn(f"{header} (W)", format="%,.0f")
+    if name.endswith("_hz"):
+        return series.cast(pl.Float64) / 1e6, of.NumberColumn(f"{header} (MHz)", format="%,.0f")
+    if name.endswith("_temperature_c"):
+        return series, of.NumberColumn(f"{header} (\u00b0C)", format="%.0f")
+    if series.dtype.is_temporal():
+        return series, of.DatetimeColumn(f"{header} (UTC)", format="YYYY-MM-DD HH:mm:ss")
+    if series.dtype == pl.String:
+        cut = [None if v is None else theme.printable(v, CELL_MAX_CHARS) for v in series.to_list()]
+        return pl.Series(name, cut, dtype=pl.String), of.TextColumn(header)
+    if series.dtype.is_integer():
+        return series, of.NumberColumn(header, format="%,d")
+    return series, of.Column(header)
+
+
+def show(
+    frame: pl.DataFrame,
+    names: Mapping[str, str],
+    key: str,
+    *,
+    rows: int = ROWS_SHOWN,
+    wide: Mapping[str, Any] | None = None,
+) -> None:
+    """Draw a table; its own menu downloads it as CSV."""
+    shown, config = shaped(frame, names)
+    st.dataframe(
+        shown,
+        key=key,
+        hide_index=True,
+        column_config={**config, **(wide or {})},
+        height=height(frame.height, rows),
+        placeholder=MISSING,
+    )
+
+
+def pick(
+    frame: pl.DataFrame,
+    names: Mapping[str, str],
+    key: str,
+    ids: pl.Series,
+    *,
+    rows: int = ROWS_SHOWN,
+    wide: Mapping[str, Any] | None = None,
+) -> dict[str, Any] | None:
+    """Draw a table whose rows can be picked, and return the picked row of the frame.
+
+    The pick is kept in the URL under `key`, as the row's id, so that a link shows it and Back closes
+    it.
+    """
+    known = ids.to_list()
+
+    def picked() -> None:
+        rows = st.session_state[f"pick_{key}"].selection.rows
+        scope_bar.go({key: known[rows[0]] if rows and rows[0] < len(known) else None})
+
+    shown, config = shaped(frame, names)
+    st.dataframe(
+        shown,
+        key=f"pick_{key}",
+        hide_index=True,
+        column_config={**config, **(wide or {})},
+        height=height(frame.height, rows),
+        placeholder=MISSING,
+        on_select=picked,
+        selection_mode="single-row",
+    )
+    chosen = st.query_params.get(key)
+    return frame.row(known.index(chosen), named=True) if chosen in known else None
+
+
+def height(rows: int, most: int) -> int:
+    """Return the pixels that so many rows take, up to `most`."""
+    return ROW_PX * (1 + max(1, min(rows, most))) + 3

@@ -1,0 +1,127 @@
+"""The numbers at the top of a page, each with its denominator and its definition one hover away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from goodput_app import theme
+
+Row = dict[str, Any]
+
+
+def of_fleet(summary: Row) -> None:
+    """Draw the six tiles of the Overview. summary: the row of marts.goodput_summary."""
+    columns = st.columns([1.35, 1, 1, 1, 1, 0.8])
+    value, second = headline(summary)
+    with columns[0]:
+        _tile(
+            "Goodput (of capacity)",
+            value,
+            second,
+            "Kept step time less every loss known inside steps, over capacity. The interval is what the "
+            "evidence leaves open.",
+        )
+    with columns[1]:
+        wasted = f"{theme.gpu_time(summary['wasted_ms'])} = {_share(summary, 'wasted_ms')}"
+        _tile(
+            "Wasted",
+            theme.usd(summary["wasted_usd"]),
+            wasted,
+            "GPU time that is badput, and its cost.",
+        )
+    with columns[2]:
+        cost = theme.usd(summary["capacity_usd"])
+        _tile(
+            "Capacity",
+            theme.gpu_time(summary["capacity_ms"]),
+            cost,
+            "GPUs in the inventory times the window.",
+        )
+    with columns[3]:
+        _tile(
+            "Allocated (of available)",
+            theme.percent(summary["allocation_ratio"]),
+            f"{theme.gpu_time(summary['held_ms'])} held",
+            "Held by jobs, over capacity less what was down, drained or in maintenance. Not goodput.",
+        )
+    with columns[4]:
+        _tile(
+            "Coverage (of held)",
+            theme.percent(summary["coverage_ratio"]),
+            f"{theme.gpu_time(summary['unknown_ms'] + summary['busy_ms'])} open",
+            "The share of held GPU time that job evidence or telemetry settles.",
+        )
+    with columns[5]:
+        _tile(
+            "Runs", f"{summary['runs']:,}", f"on {summary['gpus']:,} GPUs", "Runs that held GPUs."
+        )
+
+
+def of_run(run: Row) -> None:
+    """Draw the tiles of a run. run: its row of marts.runs."""
+    columns = st.columns(5)
+    with columns[0]:
+        note = "communication not separated" if run["step_unsplit_ms"] else "kept step time"
+        ratio = theme.percent(run["goodput_of_held_ratio"])
+        _tile(
+            "Goodput (of held)",
+            ratio,
+            note,
+            "Kept step time less losses known inside steps, over held.",
+        )
+    with columns[1]:
+        share = (
+            theme.percent(run["wasted_ms"] / run["held_ms"]) if run["held_ms"] else theme.NOT_KNOWN
+        )
+        wasted = f"{theme.gpu_time(run['wasted_ms'])} = {share}"
+        _tile("Wasted", theme.usd(run["wasted_usd"]), wasted, "Badput of the run, and its cost.")
+    with columns[2]:
+        _tile(
+            "Held",
+            theme.gpu_time(run["held_ms"]),
+            f"{theme.usd(run['usd'])}, {run['gpus']:,} GPUs",
+            "GPU time that the scheduler gave to the run.",
+        )
+    with columns[3]:
+        _tile(
+            "ETTR (of wall clock)",
+            theme.percent(run["ettr_ratio"]),
+            "whole run, queue included",
+            "Kept step time over last end less first eligible, whatever the window.",
+        )
+    with columns[4]:
+        runs = f"{run['attempts']:,} attempts, {run['job_runs']:,} job runs"
+        _tile("Restarts", f"{run['restarts']:,}", runs, "Attempts after the first.")
+
+
+def headline(summary: Row) -> tuple[str, str]:
+    """Return goodput as it is to be shown, and what is said beside it.
+
+    Where its bounds are far apart the interval is shown, and the headline value beside it.
+    """
+    value = theme.percent(summary["goodput_ratio"])
+    lo, hi = summary["goodput_lo_ratio"], summary["goodput_hi_ratio"]
+    bounds = f"{lo * 100:.1f} - {theme.percent(hi)}" if lo is not None else theme.NOT_KNOWN
+    unsplit = "communication not separated" if summary["step_unsplit_ms"] else ""
+    if summary["is_interval_wide"]:
+        return bounds, f"{value} kept steps; {unsplit}" if unsplit else f"{value} kept steps"
+    return value, f"{bounds}; {unsplit}" if unsplit else f"bounds {bounds}"
+
+
+def _share(summary: Row, name: str) -> str:
+    return theme.percent(summary[name] / summary["capacity_ms"] if summary["capacity_ms"] else None)
+
+
+def _tile(label: str, value: str, second: str, meaning: str) -> None:
+    st.metric(
+        label,
+        value.replace("$", r"\$"),
+        second,
+        delta_color="off",
+        delta_arrow="off",
+        help=meaning,
+        border=True,
+        height="stretch",
+    )

@@ -1,0 +1,212 @@
+"""Cached reads: one function a mart, and the only place where pages meet the database.
+
+An answer is kept as long as nothing was loaded or built: the key holds the scope and the state of the
+database, so a page never shows yesterday's rows after an ingest.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.state import current_store
+from goodput_queries.errors import QueryError
+from goodput_queries.scope import EVERYTHING, Scope
+
+if TYPE_CHECKING:
+    from goodput_queries.store import Store
+
+TIMEOUT_S = 20.0
+LOSSES_SHOWN = 500
+GAPS_SHOWN = 5_000
+RUNS_SHOWN = 2_000
+REJECTS_SHOWN = 500
+STEPS_DRAWN = 350  # each gives its bucket's slowest and fastest, in two lines
+PIECES_DRAWN = 1_400
+
+State = tuple[int, int, str]
+
+_numbers = itertools.count()
+_stores: WeakKeyDictionary[Store, int] = WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def state() -> State:
+    """Return what changes when anything is loaded or built: part of the key of every kept answer."""
+    store = current_store()
+    with _lock:
+        number = _stores.setdefault(store, next(_numbers))
+    loaded = store.read("select coalesce(max(sequence), 0)::bigint as n from raw.ingested").item()
+    try:
+        built = store.read(
+            "select coalesce(string_agg(b, ',' order by b), '') from "
+            "(select concat_ws(':', cluster, as_of_ms, sequence) as b from intermediate.built)"
+        ).item()
+    except QueryError:
+        built = ""  # nothing was built yet
+    return number, loaded, built
+
+
+@st.cache_data(max_entries=400, show_spinner=False)
+def _kept(
+    sql: str, parameters: tuple[object, ...], scope: Scope, state: State
+) -> pl.DataFrame:  # `state` is there for the key
+    del state
+    frame = current_store().read(sql, list(parameters) or None, scope=scope, timeout_s=TIMEOUT_S)
+    decimals = [name for name, kind in frame.schema.items() if isinstance(kind, pl.Decimal)]
+    return frame.with_columns(pl.col(decimals).cast(pl.Float64))
+
+
+def _read(sql: str, scope: Scope = EVERYTHING, *parameters: object) -> pl.DataFrame:
+    return _kept(sql, parameters, scope, state())
+
+
+def clusters() -> pl.DataFrame:
+    """Return every cluster and the time there is evidence for."""
+    return _read("select * from marts.clusters order by as_of_at desc, cluster")
+
+
+def scope_values(scope: Scope) -> pl.DataFrame:
+    """Return what the filters can choose from in the window and cluster of the scope."""
+    window = Scope(from_ms=scope.from_ms, to_ms=scope.to_ms, cluster=scope.cluster)
+    return _read("select * from marts.scope_values order by kind, gpu_ms desc, value", window)
+
+
+def goodput_summary(scope: Scope) -> pl.DataFrame:
+    """Return the ratios of the scope with their bounds: one row."""
+    return _read("select * from marts.goodput_summary", replace(scope, bucket_ms=None))
+
+
+def ledger_by_category(scope: Scope) -> pl.DataFrame:
+    """Return where the GPU time went: one row a category, adding up to the capacity."""
+    return _read(
+        "select * from marts.ledger_by_category order by code", replace(scope, bucket_ms=None)
+    )
+
+
+def ledger_over_time(scope: Scope) -> pl.DataFrame:
+    """Return the ledger in the buckets of the scope."""
+    return _read("select * from marts.ledger_over_time order by bucket_at, category", scope)
+
+
+def losses(scope: Scope) -> pl.DataFrame:
+    """Return the dearest losses first."""
+    return _read(
+        "select * from marts.losses order by usd desc nulls last, gpu_ms desc, run_key, category "
+        f"limit {LOSSES_SHOWN}",
+        scope,
+    )
+
+
+def idle_gaps(scope: Scope) -> pl.DataFrame:
+    """Return the idle gaps, dearest first."""
+    return _read(
+        "select * from marts.idle_gaps order by usd desc nulls last, gpu_ms desc, gap_id "
+        f"limit {GAPS_SHOWN}",
+        scope,
+    )
+
+
+def throttle_episodes(scope: Scope) -> pl.DataFrame:
+    """Return times of held-down clocks, costliest first."""
+    return _read(
+        "select * from marts.throttle_episodes "
+        f"order by booked_gpu_ms desc nulls last, duration_s desc, start_at limit {GAPS_SHOWN}",
+        scope,
+    )
+
+
+def runs(scope: Scope) -> pl.DataFrame:
+    """Return the runs, those that wasted most first."""
+    return _read(
+        "select * from marts.runs order by wasted_usd desc nulls last, wasted_ms desc, run_key "
+        f"limit {RUNS_SHOWN}",
+        scope,
+    )
+
+
+def run_categories(scope: Scope) -> pl.DataFrame:
+    """Return the ledger of each run of the scope."""
+    return _read("select * from marts.run_categories order by run_key, gpu_ms desc", scope)
+
+
+def attempts(scope: Scope) -> pl.DataFrame:
+    """Return the attempts of the scope's run in order."""
+    return _read(
+        "select * from marts.attempts where run_key = $1 order by attempt", scope, scope.run
+    )
+
+
+def run_timeline(scope: Scope) -> pl.DataFrame:
+    """Return what the gang of the scope's run did when; of very many pieces the longest."""
+    return _read(
+        "select *, count(*) over () as pieces from marts.run_timeline where run_key = $1 "
+        f"order by end_at - start_at desc nulls first limit {PIECES_DRAWN}",
+        scope,
+        scope.run,
+    )
+
+
+def train_steps(scope: Scope) -> pl.DataFrame:
+    """Return the steps of the scope's run; of very many the slowest and fastest of each stretch."""
+    return _read(
+        f"""with steps as (
+            select *, row_number() over (order by attempt, step) - 1 as nr, count(*) over () as steps
+            from marts.train_steps where run_key = $1
+        ), stretches as (
+            select *, nr * {STEPS_DRAWN} // steps as stretch from steps
+        )
+        select * exclude (nr, stretch) from stretches
+        qualify row_number() over (partition by stretch order by step_s desc, nr) = 1
+            or row_number() over (partition by stretch order by step_s, nr) = 1
+        order by attempt, step""",
+        scope,
+        scope.run,
+    )
+
+
+def stragglers(scope: Scope) -> pl.DataFrame:
+    """Return the episodes of late ranks of the scope's run, costliest first."""
+    return _read(
+        "select * from marts.stragglers where run_key = $1 order by imposed_wait_gpu_s desc, start_at",
+        scope,
+        scope.run,
+    )
+
+
+def run_gpus(scope: Scope) -> pl.DataFrame:
+    """Return the GPUs of the scope's run."""
+    return _read(
+        "select * from marts.run_gpus where run_key = $1 order by node, gpu_index, gpu_uuid",
+        scope,
+        scope.run,
+    )
+
+
+def sources() -> pl.DataFrame:
+    """Return what each source brought and how fresh it is."""
+    return _read("select * from marts.sources order by source")
+
+
+def coverage_by_hour(scope: Scope) -> pl.DataFrame:
+    """Return how much of each hour each source covered."""
+    return _read("select * from marts.coverage_by_hour order by source, hour_at", scope)
+
+
+def data_quality(scope: Scope) -> pl.DataFrame:
+    """Return what the evidence contradicts or lacks."""
+    return _read("select * from marts.data_quality order by gpu_ms desc nulls last, n desc", scope)
+
+
+def rejects() -> pl.DataFrame:
+    """Return the rows that were set aside, with their reasons."""
+    return _read(
+        "select *, count(*) over () as total from raw.rejects "
+        f"order by source, reason, origin, line limit {REJECTS_SHOWN}"
+    )

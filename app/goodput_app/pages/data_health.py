@@ -1,0 +1,67 @@
+"""Data: whether to trust it."""
+
+import streamlit as st
+
+from goodput_app import data
+from goodput_app.components import charts, figures_waste, scope_bar, tables
+from goodput_app.components.states import panel
+
+view = scope_bar.view()
+assert view is not None  # noqa: S101 -- main.py shows the first run instead
+SOURCES = {
+    "source": "Source",
+    "first_row_at": "First row",
+    "last_row_at": "Last row",
+    "lag_s": "Lag behind the latest",
+    "rows": "Rows",
+    "files": "Files",
+    "rejects": "Rejects",
+    "last_loaded_at": "Last loaded",
+    "tables": "Tables",
+}
+FINDINGS = {
+    "kind": "Finding",
+    "what": "What it means",
+    "n": "Cases",
+    "gpu_ms": "GPU time",
+    "example": "Example",
+    "what_to_do": "What to do",
+}
+REJECTS = {
+    "source": "Source",
+    "reason": "Reason",
+    "origin": "File",
+    "line": "Line",
+    "content": "Row",
+}
+
+st.title("Data", anchor=False)
+st.caption("Can I trust it?")
+with panel("Sources", "marts.sources", help="What each source brought, and how fresh it is."):
+    tables.show(data.sources(), SOURCES, "sources")
+with panel(
+    "Coverage by hour", "marts.coverage_by_hour", help="Grey: nothing was expected or known."
+):
+    covered = data.coverage_by_hour(view.scope)
+    if covered.is_empty():
+        st.info("No hour of this window has evidence.", icon=":material/hourglass_empty:")
+    else:
+        charts.draw(
+            figures_waste.coverage(covered), covered, "coverage", "Coverage by source and hour"
+        )
+with panel("Findings", "marts.data_quality", help="What the evidence contradicts or lacks."):
+    findings = data.data_quality(view.scope)
+    if findings.is_empty():
+        st.caption("Nothing contradicts, nothing is missing.")
+    else:
+        tables.show(findings, FINDINGS, "findings")
+with panel("Rejected rows", "raw.rejects", help="Set aside with the reason, never dropped."):
+    rejects = data.rejects()
+    if rejects.is_empty():
+        st.caption("No row was set aside.")
+    else:
+        tables.show(rejects, REJECTS, "rejects")
+        if rejects["total"][0] > rejects.height:
+            st.caption(
+                f"{rejects.height:,} of {rejects['total'][0]:,}; all: `goodput show raw.rejects`."
+            )

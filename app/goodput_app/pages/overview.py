@@ -1,0 +1,60 @@
+"""Overview: where the GPU-hours went, and what to do first."""
+
+import streamlit as st
+
+from goodput_app import data
+from goodput_app.components import charts, details, figures, scope_bar, tiles
+from goodput_app.components.states import panel
+
+view = scope_bar.view()
+assert view is not None  # noqa: S101 -- main.py shows the first run instead
+scope = view.scope
+LOSSES = {
+    "label": "Loss",
+    "run_id": "Run",
+    "team": "Team",
+    "node": "Node",
+    "gpu_ms": "GPU time",
+    "usd": "Cost",
+    "cause": "Cause",
+    "confidence": "Confidence",
+    "fix": "What to do",
+}
+
+st.title("Overview", anchor=False)
+st.caption("Where did the GPU-hours go, and what to do first?")
+with panel("", "marts.goodput_summary"):
+    tiles.of_fleet(data.goodput_summary(scope).row(0, named=True))
+
+left, right = st.columns(2, gap="medium")
+with (
+    left,
+    panel(
+        "From capacity to goodput",
+        "marts.ledger_by_category",
+        help="Every GPU-second is in exactly one bar; what is taken off and what is left add up to the capacity.",
+    ),
+):
+    ledger = data.ledger_by_category(scope)
+    rows = ledger.drop("colour").filter(ledger["gpu_ms"] > 0)
+    charts.draw(
+        figures.waterfall(ledger), rows, "waterfall", "Capacity less each loss, down to goodput"
+    )
+with (
+    right,
+    panel(
+        "GPUs by category over time",
+        "marts.ledger_over_time",
+        help="The stack adds up to the capacity.",
+    ),
+):
+    over_time = data.ledger_over_time(scope)
+    figure = figures.categories_over_time(
+        over_time, data.ledger_by_category(scope), scope.bucket_ms or 1, view.end
+    )
+    charts.draw(figure, over_time, "over-time", "GPUs in each category over time, stacked")
+
+with panel(
+    "Dearest losses", "marts.losses", help="Pick a row to see why, how sure, and where to look."
+):
+    details.losses(data.losses(scope), LOSSES)

@@ -1,0 +1,57 @@
+"""Runs: which lose most."""
+
+import polars as pl
+import streamlit as st
+
+from goodput_app import data, theme
+from goodput_app.components import charts, figures_runs, scope_bar, tables
+from goodput_app.components.states import panel
+
+view = scope_bar.view()
+assert view is not None  # noqa: S101 -- main.py shows the first run instead
+scope = view.scope
+COLUMNS = {
+    "run_id": "Run",
+    "state": "State",
+    "team": "Team",
+    "user_name": "User",
+    "gpus": "GPUs",
+    "goodput_of_held_ratio": "Goodput of held",
+    "held_ms": "Held",
+    "wasted_ms": "Wasted",
+    "wasted_usd": "Wasted cost",
+    "ettr_ratio": "ETTR",
+    "restarts": "Restarts",
+    "verdict": "Verdict",
+    "verdict_confidence": "Confidence",
+}
+
+st.title("Runs", anchor=False)
+st.caption("Which runs lose most? The most wasteful comes first.")
+with panel("What each run did with what it held", "marts.run_categories"):
+    runs = data.runs(scope)
+    if runs.is_empty():
+        st.info("No run held GPUs in this window.", icon=":material/hourglass_empty:")
+        st.stop()
+    categories = data.run_categories(scope)
+    figure = figures_runs.run_ledgers(runs, categories)
+    charts.draw(
+        figure, categories.drop("colour"), "run-ledgers", "Categories of the most wasteful runs"
+    )
+
+with panel("All runs", "marts.runs", help="Pick a row to open the run."):
+    bar = st.column_config.ProgressColumn(
+        "Goodput (% of held)", min_value=0, max_value=100, format="%.1f"
+    )
+    picked = tables.pick(
+        runs,
+        COLUMNS,
+        "picked",
+        runs.get_column("run_key"),
+        wide={"goodput_of_held_ratio": bar},
+    )
+    unpriced = runs.filter(pl.col("wasted_usd").is_null()).height
+    if 0 < unpriced < runs.height:
+        st.caption(f"{unpriced:,} runs have {theme.NO_PRICE}.")
+if picked is not None:
+    st.switch_page("pages/run.py", query_params=scope_bar.carried(run=picked["run_key"]))

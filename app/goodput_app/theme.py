@@ -1,0 +1,210 @@
+"""Colour, label and order of each category, the look of the dashboard, and how numbers are written.
+
+One meaning per colour on every page: productive green, free blue, own waste amber, waiting on others
+purple, failed red, throttled orange (hatched), not settled grey (hatched). Neighbours of one family
+differ in lightness and always carry a label. The keys of STYLES are the `colour` column of
+`reference/gpu_second_categories.csv`; a test holds the two in step.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+MS_PER_GPU_H = 3_600_000
+MS_PER_GPU_MIN = 60_000
+LABEL_MAX_CHARS = 48
+NOT_KNOWN = "not known"
+NO_PRICE = "no price"
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a category is painted; `hatch` is a Plotly pattern shape, empty for solid."""
+
+    colour: str
+    family: str
+    hatch: str = ""
+
+
+STYLES: dict[str, Style] = {
+    "productive": Style("#159a5c", "productive"),
+    "step": Style("#159a5c", "productive", "/"),
+    "comm": Style("#2f8f9d", "productive", "-"),
+    "other": Style("#6cbf8c", "productive"),
+    "free": Style("#4f8fe6", "free"),
+    "free_demand": Style("#1f5fc4", "free"),
+    "planned": Style("#86b6f2", "free"),
+    "stranded": Style("#3a78b5", "free"),
+    "reserved": Style("#6da9d2", "free"),
+    "free_unknown": Style("#8fa6c2", "unsettled", "/"),
+    "startup": Style("#c98a12", "own"),
+    "restore": Style("#a8730d", "own"),
+    "checkpoint": Style("#e0ac3a", "own"),
+    "data": Style("#8c6414", "own"),
+    "idle_held": Style("#f0c14b", "own"),
+    "teardown": Style("#b99a55", "own"),
+    "straggler": Style("#8e5bd0", "waiting"),
+    "gang_wait": Style("#b08be0", "waiting"),
+    "suspended": Style("#6a3fb0", "waiting"),
+    "lost": Style("#e0574f", "failed"),
+    "fault": Style("#c2302f", "failed"),
+    "failed_run": Style("#96202a", "failed"),
+    "down": Style("#7d1d3f", "failed"),
+    "throttled": Style("#ee6c1b", "throttled", "x"),
+    "maintenance": Style("#5d6b7a", "away"),
+    "drained": Style("#7b8896", "away"),
+    "off": Style("#a3adb8", "away"),
+    "at_risk": Style("#93a08c", "unsettled", "\\"),
+    "busy": Style("#7f9689", "unsettled", "x"),
+    "unknown": Style("#8d9299", "unsettled", "/"),
+}
+UNKNOWN_STYLE = STYLES["unknown"]
+CAPACITY_COLOUR = "#8a94a3"
+BASELINE_COLOUR = "#8a94a3"
+HEATMAP_SCALE = "Cividis"
+
+# From what is useful to what is not there: stacks, bars and legends all follow it.
+ORDER = (
+    *("productive", "step_unsplit", "exposed_comm", "other_declared"),
+    *("straggler_wait", "throttled", "gang_wait", "suspended"),
+    *("data_stall", "checkpoint_save", "restore", "startup", "teardown", "idle_held"),
+    *("lost_work", "fault_stall", "failed_without_progress"),
+    *("at_risk", "busy_unclassified", "unknown"),
+    *("idle_with_demand", "idle_no_demand", "stranded", "planned", "reserved_idle", "free_unknown"),
+    *("drained", "maintenance", "powered_off", "down"),
+)
+USEFUL = ("productive", "step_unsplit")
+
+CONFIDENCE_COLOURS = {"Confirmed": "green", "Likely": "orange", "Not confirmed": "gray"}
+
+STREAMLIT_CONFIG: dict[str, Any] = {
+    "theme.baseFontSize": 15,
+    "theme.baseRadius": "small",
+    "theme.headingFontSizes": ["1.7rem", "1.25rem", "1.05rem"],
+    "theme.headingFontWeights": [600, 600, 600],
+    "theme.showWidgetBorder": True,
+    "theme.metricValueFontSize": "1.55rem",
+    "theme.metricValueFontWeight": 600,
+    "theme.light.primaryColor": "#146c94",
+    "theme.light.backgroundColor": "#ffffff",
+    "theme.light.secondaryBackgroundColor": "#f2f4f7",
+    "theme.light.textColor": "#1b2430",
+    "theme.light.borderColor": "#d9dee5",
+    "theme.light.dataframeBorderColor": "#e3e7ed",
+    "theme.dark.primaryColor": "#4fb3e8",
+    "theme.dark.backgroundColor": "#12171e",
+    "theme.dark.secondaryBackgroundColor": "#1b222c",
+    "theme.dark.textColor": "#e6eaf0",
+    "theme.dark.borderColor": "#333d4a",
+    "theme.dark.dataframeBorderColor": "#2b3440",
+}
+
+
+def style(colour: str | None) -> Style:
+    """Return how a colour key is painted; one that is not ours is unknown, and looks it."""
+    return STYLES.get(colour or "", UNKNOWN_STYLE)
+
+
+def rank(category: str) -> int:
+    """Return where a category stands in stacks and legends."""
+    return ORDER.index(category) if category in ORDER else len(ORDER)
+
+
+def gpu_time_unit(gpu_ms: float | None) -> tuple[str, int]:
+    """Return the unit in which such an amount reads well, and its milliseconds."""
+    amount = abs(gpu_ms or 0)
+    if amount >= MS_PER_GPU_H:
+        return "GPU-h", MS_PER_GPU_H
+    if amount >= MS_PER_GPU_MIN:
+        return "GPU-min", MS_PER_GPU_MIN
+    return "GPU-s", 1000
+
+
+def gpu_time(gpu_ms: float | None) -> str:
+    """Return GPU time with one decimal: `12,345.6 GPU-h`, below one GPU-h in GPU-min or GPU-s."""
+    if gpu_ms is None:
+        return NOT_KNOWN
+    unit, divisor = gpu_time_unit(gpu_ms)
+    return f"{gpu_ms / divisor:,.1f} {unit}"
+
+
+def usd(amount: float | None) -> str:
+    """Return money with separators; what has no price says so and is never $0."""
+    if amount is None or math.isnan(amount):
+        return NO_PRICE
+    sign = "-" if amount < 0 else ""
+    size = abs(amount)
+    if size == 0 or size >= 0.01:
+        return f"{sign}${size:,.0f}" if size >= 10_000 else f"{sign}${size:,.2f}"
+    return f"{sign}<$0.01"
+
+
+def percent(ratio: float | None) -> str:
+    """Return a ratio as percent with one decimal."""
+    return NOT_KNOWN if ratio is None or math.isnan(ratio) else f"{ratio * 100:.1f} %"
+
+
+def duration(seconds: float | None) -> str:
+    """Return a length of time as `2h 14m`, `3m 20s`, `4.0 s`, `12 ms`."""
+    if seconds is None or math.isnan(seconds):
+        return NOT_KNOWN
+    sign, size = ("-", -seconds) if seconds < 0 else ("", seconds)
+    if size == 0:
+        return "0 s"
+    if size < 0.9995:
+        return f"{sign}{size * 1000:.0f} ms"
+    if size < 59.95:
+        return f"{sign}{size:.1f} s"
+    whole = round(size)
+    for name, length, inner, inner_length in (
+        ("d", 86_400, "h", 3600),
+        ("h", 3600, "m", 60),
+        ("m", 60, "s", 1),
+    ):
+        if whole >= length:
+            rest = whole % length // inner_length
+            return f"{sign}{whole // length}{name}" + (f" {rest}{inner}" if rest else "")
+    return f"{sign}{whole}.0 s"
+
+
+def moment(at: datetime | None, *, with_date: bool = True) -> str:
+    """Return an instant (naive UTC, as the database has it) as `2026-11-20 12:29:30 UTC`."""
+    if at is None:
+        return NOT_KNOWN
+    utc = at.astimezone(UTC) if at.tzinfo else at
+    return f"{utc:%Y-%m-%d %H:%M:%S} UTC" if with_date else f"{utc:%H:%M:%S}"
+
+
+def window(start: datetime, end: datetime) -> str:
+    """Return a span as short as it stays clear; the zone is printed."""
+    if start.date() == end.date():
+        return f"{start:%Y-%m-%d %H:%M:%S} - {end:%H:%M:%S} UTC"
+    return f"{start:%Y-%m-%d %H:%M} - {end:%Y-%m-%d %H:%M} UTC"
+
+
+def ago(at: datetime, now: datetime) -> str:
+    """Return how long ago an instant was."""
+    age = now - at
+    return "just now" if age < timedelta(seconds=1) else f"{duration(age.total_seconds())} ago"
+
+
+def printable(text: object, limit: int = LABEL_MAX_CHARS) -> str:
+    """Return text from the data with control characters made visible, cut at `limit`."""
+    shown = "".join(c if c.isprintable() else " " for c in str(text)).strip()
+    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def plotly_text(text: object, limit: int = LABEL_MAX_CHARS) -> str:
+    """Return text from the data as a Plotly label shows it literally: Plotly renders some HTML."""
+    return html.escape(printable(text, limit), quote=False).replace("$", "&#36;")
+
+
+def markdown_text(text: object, limit: int = 400) -> str:
+    """Return text from the data as Markdown shows it literally: no link, image, colour or maths."""
+    return "".join(
+        f"\\{c}" if c in r"\`*_{}[]()<>#+-.!|$~:^&=" else c for c in printable(text, limit)
+    )
