@@ -108,7 +108,7 @@ def rows_of(block: Block, header: Header, wanted: set[str]) -> tuple[pl.DataFram
         first_line += 1
     if not data or data == header_line:
         return _no_rows(columns), []
-    if header_line not in data:
+    if not header_line or header_line not in data:
         clean = _clean_rows(data, layout)
         if clean is not None:
             numbers = pl.int_range(first_line, first_line + clean.height, eager=True)

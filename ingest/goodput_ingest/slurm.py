@@ -67,7 +67,7 @@ class Slurm:
     def _accounting(
         self, first: delimited.Block, rest: Iterator[delimited.Block]
     ) -> Iterator[Batch]:
-        header = delimited.first_header(first.data)
+        header = _header(first.data)
         slurm_accounting.require_fields(header.names)
         wanted = slurm_accounting.FIELDS
         accounting = slurm_accounting.Accounting(
@@ -155,6 +155,8 @@ def kind_of(head: bytes) -> str | None:
         if slurm_events.is_reservations(header.names):
             return "reservations"
     cells = [line.split("|") for line in lines]
+    if slurm_accounting.is_xdmod_row(cells[0]):
+        return "accounting"
     if slurm_nodes.sinfo_header([cell.strip() for cell in cells[0]]) is not None:
         return "sinfo"
     whole = cells if len(head) < files.HEAD_BYTES or head.endswith(b"\n") else cells[:-1]
@@ -162,12 +164,10 @@ def kind_of(head: bytes) -> str | None:
 
 
 def _header(data: bytes) -> delimited.Header:
-    line = next(
-        line
-        for line in data[: files.HEAD_BYTES].decode("utf-8", "replace").split("\n")
-        if line.strip()
+    """Return the header of accounting rows; Open XDMoD's rows have none and one is known."""
+    first = (
+        data[: files.HEAD_BYTES].decode("utf-8", errors="replace").lstrip("\n").split("\n", 1)[0]
     )
-    header = delimited.header_of(line)
-    if header is None:
-        raise IngestError("slurm: the first line is no header of fields.")
-    return header
+    if slurm_accounting.is_xdmod_row(first.split("|")):
+        return delimited.Header(slurm_accounting.XDMOD_FIELDS, "|", "")
+    return delimited.first_header(data)

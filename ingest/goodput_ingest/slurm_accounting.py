@@ -6,6 +6,7 @@ kept as the accounting has them: that a resized record repeats the first one's s
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -45,9 +46,15 @@ FIELDS = {
     *("Elapsed", "ElapsedRaw", "Suspended", "Timelimit", "TimelimitRaw"),
     *("AllocCPUS", "NCPUS", "ReqCPUS", *TEXTS, *TIMES),
 }
+XDMOD_FIELDS = (  # what Open XDMoD's slurm helper asks for, --noheader and | between the fields
+    *("JobID", "JobIDRaw", "Cluster", "Partition", "QOS", "Account", "Group", "GID", "User", "UID"),
+    *("Submit", "Eligible", "Start", "End", "Elapsed", "ExitCode", "State", "NNodes", "NCPUS"),
+    *("ReqCPUS", "ReqMem", "ReqTRES", "AllocTRES", "Timelimit", "NodeList", "JobName"),
+)
 TRACKED = "gres/gpu"
 _STATE = r"^\s*([A-Za-z_]+)\+?(?:\s|$)"
 _JOB_ID = r"^[0-9]"
+_PRINTED_TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\S*|Unknown|None"
 _TYPED = r"(?:^|,)gres/gpu:([^=,]+)=([0-9]{1,9})(?:,|$)"
 _TYPED_ENTRY = r"(?:^|,)gres/gpu:[^=,]+="
 
@@ -75,6 +82,15 @@ def require_fields(names: Sequence[str]) -> None:
             f"slurm: the sacct header lacks {', '.join(missing)}. "
             "Ask sacct for it with -o and read the file again."
         )
+
+
+def is_xdmod_row(cells: Sequence[str]) -> bool:
+    """Say whether a line without a header is in Open XDMoD's layout, by its times and its state."""
+    if len(cells) != len(XDMOD_FIELDS):
+        return False
+    row = dict(zip(XDMOD_FIELDS, cells, strict=True))
+    times = all(re.fullmatch(_PRINTED_TIME, row[name]) for name in TIMES)
+    return times and bool(re.match(_JOB_ID, row["JobID"]) and re.match(_STATE, row["State"]))
 
 
 def names_gpus(rows: pl.DataFrame) -> bool:

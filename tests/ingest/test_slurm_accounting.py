@@ -1,0 +1,411 @@
+"""`sacct` rows: what each field becomes, and which rows are set aside."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from goodput_ingest.load import ingest
+from goodput_ingest.slurm import Slurm
+from goodput_ingest.source import ReadOptions
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from goodput_queries.batch import Batch
+    from goodput_queries.store import LocalStore
+
+SEPARATOR = "\x1f"
+RECORD = {
+    "Cluster": "lab",
+    "JobID": "7",
+    "JobIDRaw": "7",
+    "DBIndex": "2798573628995141632",
+    "JobName": "train",
+    "User": "alice",
+    "State": "COMPLETED",
+    "Submit": "1795175139",
+    "Eligible": "1795175139",
+    "Start": "1795175140",
+    "End": "1795175200",
+    "NodeList": "node[001-002]",
+    "AllocTRES": "billing=2,cpu=2,gres/gpu:h100=16,gres/gpu=16,mem=1000M,node=2",
+    "ReqTRES": "billing=2,cpu=2,gres/gpu=16,mem=1000M,node=2",
+}
+SUBMITTED = datetime(2026, 11, 20, 11, 45, 39, tzinfo=UTC).replace(tzinfo=None)
+
+
+def sacct(*records: dict[str, str], separator: str = SEPARATOR, end: str = "") -> str:
+    """Return what `sacct -P` prints for these records; the first one's fields are the header."""
+    names = list(records[0])
+    lines = [names, *([record.get(name, "") for name in names] for record in records)]
+    return "".join(separator.join(line) + end + "\n" for line in lines)
+
+
+def read(folder: Path, text: str, **options: Any) -> dict[str, Batch]:
+    """Return the batches by table of a file with this text."""
+    file = folder / "sacct.txt"
+    file.write_text(text, encoding="utf-8", errors="surrogateescape")
+    return {batch.table: batch for batch in Slurm(file, ReadOptions(**options)).extract()}
+
+
+def run(folder: Path, record: dict[str, str], **options: Any) -> dict[str, Any]:
+    """Return the one job run that a record becomes."""
+    batch = read(folder, sacct(record), **options)["job_runs"]
+    assert not batch.rejects
+    return batch.rows.row(0, named=True)
+
+
+def reasons(folder: Path, record: dict[str, str], **options: Any) -> list[str]:
+    """Return why a record was set aside."""
+    batch = read(folder, sacct(record), **options)["job_runs"]
+    assert batch.rows.is_empty()
+    return [reject.reason for reject in batch.rejects]
+
+
+@pytest.mark.parametrize("separator", ["\x1f", "|", "\t", ";", "^^", "¦"])
+@pytest.mark.parametrize("end", ["", None])
+def test_the_header_says_the_delimiter(tmp_path: Path, separator: str, end: str | None) -> None:
+    """Any delimiter does, and one at the end of every line (`sacct -p`) as well."""
+    text = sacct(RECORD, separator=separator, end=separator if end is None else end)
+
+    batch = read(tmp_path, text)["job_runs"]
+
+    assert batch.rows["nodes"].to_list() == [["node001", "node002"]]
+    assert batch.rows["db_index"].to_list() == [2798573628995141632]
+    assert not batch.rejects
+
+
+def test_fields_come_in_any_order_and_optional_ones_may_be_missing(tmp_path: Path) -> None:
+    names = ["End", "State", "JobIDRaw", "Start", "Cluster", "Submit"]
+
+    found = run(tmp_path, {name: RECORD[name] for name in names})
+
+    assert found["job_id"] == "7"
+    assert found["gpus"] is None
+    assert found["db_index"] is None
+
+
+@pytest.mark.parametrize("name", ["State", "Submit", "Start", "End"])
+def test_a_header_without_a_needed_field_is_refused(tmp_path: Path, name: str) -> None:
+    record = {key: value for key, value in RECORD.items() if key != name}
+
+    with pytest.raises(IngestError, match=name if name != "State" else "no text of Slurm"):
+        read(tmp_path, sacct(record))
+
+
+def test_a_cluster_that_nobody_names_is_asked_for(tmp_path: Path) -> None:
+    record = {key: value for key, value in RECORD.items() if key != "Cluster"}
+
+    with pytest.raises(IngestError, match="--cluster"):
+        read(tmp_path, sacct(record))
+    assert run(tmp_path, record, cluster="lab")["cluster"] == "lab"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1795175139", "2026-11-20T11:45:39+0000", "2026-11-20T06:45:39-05:00", "2026-11-20T11:45:39Z"],
+)
+def test_a_time_with_its_own_offset_needs_no_zone(tmp_path: Path, text: str) -> None:
+    assert run(tmp_path, RECORD | {"Submit": text})["submit_at"] == SUBMITTED
+
+
+def test_a_local_time_is_read_in_the_zone_that_is_given(tmp_path: Path) -> None:
+    record = RECORD | {"Submit": "2026-11-20T06:45:39"}
+
+    found = run(tmp_path, record, zone=ZoneInfo("America/New_York"))
+
+    assert found["submit_at"] == SUBMITTED
+
+
+def test_a_local_time_without_a_zone_refuses_the_file(tmp_path: Path) -> None:
+    with pytest.raises(IngestError, match=r"carries no offset.*--zone.*SLURM_TIME_FORMAT=%s"):
+        read(tmp_path, sacct(RECORD | {"Submit": "2026-11-20T11:45:39"}))
+
+
+def test_a_local_time_that_comes_twice_is_set_aside(tmp_path: Path) -> None:
+    record = RECORD | {"Submit": "2026-11-01T01:30:00"}
+
+    found = reasons(tmp_path, record, zone=ZoneInfo("America/New_York"))
+
+    assert found == [
+        "slurm: Submit local time 2026-11-01T01:30:00 comes twice in America/New_York "
+        "(clocks go back)."
+    ]
+
+
+def test_a_local_time_that_never_was_is_set_aside(tmp_path: Path) -> None:
+    record = RECORD | {"Submit": "2026-03-08T02:30:00"}
+
+    (reason,) = reasons(tmp_path, record, zone=ZoneInfo("America/New_York"))
+
+    assert "does not exist in America/New_York" in reason
+
+
+@pytest.mark.parametrize("text", ["Unknown", "None", "", "4294967294", "0"])
+def test_a_time_that_is_not_set_is_null(tmp_path: Path, text: str) -> None:
+    found = run(tmp_path, RECORD | {"State": "PENDING", "Start": text, "End": text})
+
+    assert (found["start_at"], found["end_at"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("Submit", "yesterday", "'yesterday' is not a time"),
+        ("Submit", "2026-13-40T00:00:00Z", "is not a time"),
+        ("Submit", "999999999999", "is not a time"),
+        ("Submit", "Unknown", "a job has Submit ''"),
+        ("End", "1795175000", "lies before Start or Submit"),
+        ("State", "", "is no State"),
+        ("State", "<b>", "is no State"),
+        ("JobID", "seven", "'seven' is no JobID"),
+        ("NodeList", "node[1-", "unbalanced brackets"),
+        ("NodeList", "node[0-9999999]", "too many hosts"),
+    ],
+)
+def test_a_record_that_cannot_be_placed_is_set_aside(
+    tmp_path: Path, name: str, text: str, told: str
+) -> None:
+    (reason,) = reasons(tmp_path, RECORD | {name: text})
+
+    assert told in reason
+
+
+def test_a_row_with_the_delimiter_in_its_name_is_set_aside_with_its_line(tmp_path: Path) -> None:
+    bad = RECORD | {"JobName": "we|ird"}
+
+    batch = read(tmp_path, sacct(RECORD, bad, RECORD | {"JobID": "8"}, separator="|"))["job_runs"]
+
+    assert batch.rows["job_id"].to_list() == ["7", "8"]
+    (reject,) = batch.rejects
+    assert reject.line == 3
+    assert reject.reason == "slurm: line 3 has 15 fields, expected 14."
+    assert "we|ird" in reject.content
+
+
+def test_the_unit_separator_keeps_every_character_of_a_name(tmp_path: Path) -> None:
+    name = "we|ird \"n'ame\", näme 🚂 = <script> \u2028 ; --"
+
+    assert run(tmp_path, RECORD | {"JobName": name})["job_name"] == name
+
+
+def test_a_long_comment_is_cut(tmp_path: Path) -> None:
+    assert len(run(tmp_path, RECORD | {"Comment": "ü" * 50_000})["comment"]) == 4_096
+
+
+def test_files_put_together_may_repeat_their_header(tmp_path: Path) -> None:
+    batch = read(tmp_path, sacct(RECORD) + "\n" + sacct(RECORD | {"JobID": "8"}))["job_runs"]
+
+    assert batch.rows["job_id"].to_list() == ["7", "8"]
+    assert not batch.rejects
+
+
+def test_lines_may_end_as_on_windows(tmp_path: Path) -> None:
+    file = tmp_path / "sacct.txt"
+    file.write_bytes(sacct(RECORD | {"Comment": "x"}).replace("\n", "\r\n").encode())
+
+    (batch,) = Slurm(file, ReadOptions()).extract()
+
+    assert batch.rows["comment"].to_list() == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("text", "state", "by"),
+    [
+        ("COMPLETED", "COMPLETED", None),
+        ("CANCELLED by 1001", "CANCELLED", "1001"),
+        ("CANCELLED+", "CANCELLED", None),
+        ("OUT_OF_MEMORY", "OUT_OF_MEMORY", None),
+    ],
+)
+def test_the_state_is_the_first_word(
+    tmp_path: Path, text: str, state: str, by: str | None
+) -> None:
+    found = run(tmp_path, RECORD | {"State": text})
+
+    assert (found["state"], found["cancelled_by"]) == (state, by)
+
+
+@pytest.mark.parametrize(
+    ("tres", "gpus", "gpu_type"),
+    [
+        ("cpu=4,gres/gpu:h100=16,gres/gpu=16,node=2", 16, "h100"),
+        ("cpu=4,gres/gpu=1", 1, None),
+        ("cpu=4,gres/gpu:1g.10gb=2,gres/gpu=2", 2, "1g.10gb"),
+        ("gres/gpu:a100=2,gres/gpu:h100=2,gres/gpu=4", 4, None),
+        ("gres/gpu:a100=2,gres/gpu:h100=3", 5, None),
+        ("gres/gpu:h100=8", 8, "h100"),
+        ("gres/gpu:h100=8,gres/gpu=9", 9, None),
+        ("cpu=4,gres/shard=8,gres/gpu=2", 2, None),
+    ],
+)
+def test_gpus_are_the_total_and_a_type_that_covers_it(
+    tmp_path: Path, tres: str, gpus: int, gpu_type: str | None
+) -> None:
+    found = run(tmp_path, RECORD | {"AllocTRES": tres})
+
+    assert (found["gpus"], found["gpu_type"]) == (gpus, gpu_type)
+
+
+def test_a_job_without_gpus_had_none_where_accounting_names_gpus(tmp_path: Path) -> None:
+    cpu_job = RECORD | {"AllocTRES": "cpu=2,node=1", "ReqTRES": "cpu=2,node=1"}
+    never_ran = cpu_job | {"AllocTRES": "", "Start": "None", "State": "CANCELLED"}
+
+    batch = read(tmp_path, sacct(cpu_job, never_ran, RECORD))["job_runs"]
+
+    assert batch.rows["gpus"].to_list() == [0, 0, 16]
+    assert batch.rows["gpus_requested"].to_list() == [0, 0, 16]
+
+
+def test_gpus_are_unknown_where_accounting_names_none(tmp_path: Path) -> None:
+    """A comment or a name that speaks of gres/gpu does not change that."""
+    record = RECORD | {
+        "AllocTRES": "cpu=2,node=1",
+        "ReqTRES": "cpu=2,node=1",
+        "Comment": "gres/gpu=8",
+    }
+
+    assert run(tmp_path, record)["gpus"] is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "column", "seconds"),
+    [
+        ({"ElapsedRaw": "7"}, "elapsed_s", 7),
+        ({"Elapsed": "1-02:03:04"}, "elapsed_s", 93_784),
+        ({"Suspended": "00:00:15"}, "suspended_s", 15),
+        ({"Suspended": "15"}, "suspended_s", 15),
+        ({"Suspended": "1-00:00:01"}, "suspended_s", 86_401),
+        ({"Timelimit": "00:10:00"}, "time_limit_s", 600),
+        ({"TimelimitRaw": "10"}, "time_limit_s", 600),
+        ({"Timelimit": "UNLIMITED", "TimelimitRaw": "UNLIMITED"}, "time_limit_s", None),
+        ({"Timelimit": "Partition_Limit"}, "time_limit_s", None),
+    ],
+)
+def test_durations_become_seconds(
+    tmp_path: Path, fields: dict[str, str], column: str, seconds: int | None
+) -> None:
+    assert run(tmp_path, RECORD | fields)[column] == seconds
+
+
+def test_steps_go_to_their_own_table(tmp_path: Path) -> None:
+    job = RECORD | {"JobID": "12+1", "JobIDRaw": "13"}
+    step = job | {"JobID": "12+1.batch", "JobIDRaw": "13.batch", "State": "OUT_OF_MEMORY"}
+
+    batches = read(tmp_path, sacct(job, step))
+
+    assert batches["job_runs"].rows["job_id"].to_list() == ["12+1"]
+    found = batches["job_steps"].rows.row(0, named=True)
+    assert (found["job_id_raw"], found["step_id"]) == ("13", "batch")
+    assert (found["state"], found["gpus"]) == ("OUT_OF_MEMORY", 16)
+
+
+def test_runs_of_a_requeued_job_stay_apart(tmp_path: Path, store: LocalStore) -> None:
+    """They share JobID and JobIDRaw; submit and DBIndex tell them apart."""
+    first = RECORD | {"State": "REQUEUED", "DBIndex": "29"}
+    second = RECORD | {"Submit": "1795175200", "Start": "1795175300", "End": "1795175400"}
+    file = tmp_path / "sacct.txt"
+    file.write_text(sacct(first, second))
+
+    ingest(store, "slurm", [file], ReadOptions())
+
+    assert store.read("select count(*) as runs from raw.job_runs")["runs"].to_list() == [2]
+
+
+def test_a_later_listing_ends_a_run_that_was_running(tmp_path: Path, store: LocalStore) -> None:
+    for number, record in enumerate((RECORD | {"State": "RUNNING", "End": "Unknown"}, RECORD)):
+        file = tmp_path / f"{number}.txt"
+        file.write_text(sacct(record))
+        ingest(store, "slurm", [file], ReadOptions())
+
+    assert store.read("select state from raw.job_runs")["state"].to_list() == ["COMPLETED"]
+
+
+def test_rows_of_open_xdmod_need_no_header(tmp_path: Path) -> None:
+    line = (
+        "12|12|lab|gpu|normal|physics|g|100|alice|1001|2026-11-20T11:45:39|2026-11-20T11:45:39|"
+        "2026-11-20T11:45:40|2026-11-21T11:45:40|1-00:00:00|0:0|CANCELLED by 1001|1|12|12|31000Mn|"
+        "cpu=12,node=1|cpu=12,gres/gpu=2,node=1|37-14:00:00|node001|train\n"
+    )
+
+    batch = read(tmp_path, line, zone=ZoneInfo("UTC"))["job_runs"]
+
+    found = batch.rows.row(0, named=True)
+    assert (found["gpus"], found["elapsed_s"], found["state"]) == (2, 86_400, "CANCELLED")
+    assert found["time_limit_s"] == 37 * 86_400 + 14 * 3_600
+
+
+def test_a_growing_file_adds_only_what_is_new(tmp_path: Path, store: LocalStore) -> None:
+    file = tmp_path / "sacct.txt"
+    file.write_text(sacct(RECORD))
+    ingest(store, "slurm", [file], ReadOptions())
+    file.write_text(sacct(RECORD, RECORD | {"JobID": "8", "JobIDRaw": "8"}))
+
+    second = ingest(store, "slurm", [file], ReadOptions())
+
+    assert (second.rows, second.rows_new) == (2, 1)
+
+
+def test_the_zone_is_part_of_what_was_read(tmp_path: Path) -> None:
+    text = sacct(RECORD)
+
+    digests = {
+        read(tmp_path, text, zone=ZoneInfo(zone))["job_runs"].digest
+        for zone in ("UTC", "Europe/Berlin")
+    }
+
+    assert len(digests) == 2
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_a_damaged_file_gives_rows_and_rejects_or_a_stated_error(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Bytes exchanged, inserted or cut anywhere never end in a crash, and no row is lost silently."""
+    whole = sacct(*({**RECORD, "JobID": str(n)} for n in range(1, 6)), separator="|").encode()
+    at = data.draw(st.integers(0, len(whole)))
+    until = data.draw(st.integers(at, min(len(whole), at + 40)))
+    put = data.draw(st.binary(max_size=12))
+    damaged = whole[:at] + put + whole[until:]
+    damaged = damaged[: data.draw(st.integers(0, len(damaged)))]
+    file = tmp_path_factory.mktemp("damaged") / "sacct.txt"
+    file.write_bytes(damaged)
+
+    try:
+        batches = list(Slurm(file, ReadOptions(cluster="lab")).extract())
+    except IngestError:
+        return
+    header, *lines = damaged.replace(b"\r\n", b"\n").removesuffix(b"\r").split(b"\n")
+    kept = sum(batch.rows.height + len(batch.rejects) for batch in batches)
+    if header == whole.split(b"\n", 1)[0]:
+        assert kept == sum(bool(line.strip()) and line != header for line in lines)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    fields=st.dictionaries(
+        st.sampled_from([*RECORD, "Suspended", "Timelimit", "Comment", "Restarts"]),
+        st.text(max_size=30).map(lambda t: t.replace("\n", " ").replace("\r", " ")),
+    )
+)
+def test_any_text_in_any_field_is_kept_or_set_aside(
+    fields: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    text = sacct(RECORD | fields).replace("\ud800", "")
+    folder = tmp_path_factory.mktemp("fields")
+
+    try:
+        batches = read(folder, text, cluster="lab", zone=ZoneInfo("UTC"))
+    except IngestError as error:
+        assert "no text of Slurm" in str(error)  # noqa: PT017 -- the only file-wide fault left
+        return
+
+    assert sum(b.rows.height + len(b.rejects) for b in batches.values()) == 1
