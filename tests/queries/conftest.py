@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -28,7 +30,7 @@ def at(second: float | None) -> datetime | None:
 class Evidence:
     """A cluster `c` in an in-memory database, told of piece by piece."""
 
-    store: LocalStore = field(default_factory=LocalStore)
+    store: LocalStore
     _parts: Any = field(default_factory=itertools.count)
 
     def load(self, table: str, rows: list[dict[str, Any]], source: str = "test") -> None:
@@ -117,11 +119,31 @@ class Evidence:
 
 
 @pytest.fixture
-def evidence() -> Any:
+def new_evidence(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Return a maker of empty clusters; what it made is closed at the end."""
+    made: list[Evidence] = []
+
+    def make(threads: int | None = None) -> Evidence:
+        path = tmp_path_factory.mktemp("evidence") / "fleet.duckdb"
+        shutil.copyfile(empty_database, path)
+        made.append(Evidence(LocalStore(path, threads=threads)))
+        return made[-1]
+
+    yield make
+    for cluster in made:
+        cluster.store.close()
+
+
+@pytest.fixture
+def evidence(new_evidence: Any) -> Any:
     """Return an empty cluster to tell of."""
-    cluster = Evidence()
-    yield cluster
-    cluster.store.close()
+    return new_evidence()
+
+
+@pytest.fixture
+def tell_start_ms() -> int:
+    """Return the start of made-up time in epoch milliseconds."""
+    return START_MS
 
 
 def steps(first: int, last: int, start: float, length: float = 10.0, **more: Any) -> list[dict[str, Any]]:

@@ -1,0 +1,194 @@
+"""Properties of the ledger that hold for any evidence, however contradictory."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from goodput_queries.check import check
+from goodput_queries.ledger import capacity_ms, ledger
+from goodput_queries.scope import Scope
+
+SPAN_S = 3 * 3600
+PHASES = ["init", "restore", "ckpt_save", "eval", "data_wait", "custom:warmup"]
+STATES = ["COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "PREEMPTED"]
+
+relaxed = settings(
+    max_examples=12,
+    deadline=None,
+    # each example builds a database: shrinking one takes minutes, the seed below repeats it
+    phases=[Phase.explicit, Phase.generate],
+    derandomize=True,  # a suite that fails now and then is no specification
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+
+
+def seconds(lo: float = 0, hi: float = SPAN_S) -> st.SearchStrategy[float]:
+    """Return moments with millisecond fractions, so that floors are exercised."""
+    return st.integers(int(lo * 1000), int(hi * 1000)).map(lambda ms: ms / 1000)
+
+
+@st.composite
+def contradictory_evidence(draw):
+    """Return calls on `Evidence`: overlapping jobs, phases outside of them, states over held nodes."""
+    calls = []
+    for number in range(draw(st.integers(1, 5))):
+        start = draw(seconds(0, SPAN_S - 100))
+        end = draw(st.one_of(st.none(), seconds(start + 1)))
+        nodes = draw(st.sampled_from([["a"], ["b"], ["a", "b"]]))
+        gpus = draw(st.integers(1, 4 * len(nodes)))
+        job = str(number)
+        state = "RUNNING" if end is None else draw(st.sampled_from(STATES))
+        suspended = draw(st.sampled_from([0, 0, 30]))
+        calls.append(("job", (job, start, end, nodes, gpus, state), {"suspended_s": suspended}))
+        if draw(st.booleans()):
+            events = [{"event": "job.start", "t": start + 1}]
+            moment = start
+            for step in range(draw(st.integers(0, 12))):
+                length = draw(seconds(0.05, 60))
+                moment += length + draw(st.sampled_from([0, 0, 0.004, 20]))
+                events.append(
+                    {"event": "step", "step": step, "t": moment, "dur_s": length,
+                     "data_s": draw(st.sampled_from([None, 0.0, 0.02, 100.0])),
+                     "straggler_s": draw(st.sampled_from([None, 0.01, 5.0])),
+                     "comm_s": draw(st.sampled_from([None, 0.01, 5.0]))}
+                )  # fmt: skip
+            for _ in range(draw(st.integers(0, 3))):
+                begin = draw(seconds())
+                phase = draw(st.sampled_from(PHASES))
+                events.append({"event": "phase.start", "phase": phase, "t": begin})
+                if draw(st.booleans()):
+                    events.append({"event": "phase.end", "phase": phase, "t": begin + draw(seconds(0, 600))})
+            if draw(st.booleans()):
+                events.append({"event": "ckpt.durable", "step": draw(st.integers(0, 12)), "t": moment})
+            attempt = draw(st.integers(0, 1))
+            calls.append(("events", (job, events), {"attempt": attempt, "host": nodes[0]}))
+    for node in "ab":
+        for state in draw(st.lists(st.sampled_from(["down", "drained", "planned"]), max_size=2)):
+            start = draw(seconds(0, SPAN_S - 100))
+            calls.append(("state", (node, state, start, draw(st.one_of(st.none(), seconds(start + 1)))), {}))
+    for gpu in ("a#0", "a#1", "b#3"):
+        begin, end = sorted((draw(seconds()), draw(seconds())))
+        every = draw(st.sampled_from([10, 30, 31]))
+        quiet_from = draw(seconds())
+        readings = [begin + k * every for k in range(int((end - begin) // every))]
+        if readings:
+            calls.append(("samples", (gpu, readings, _works_until(quiet_from)), {}))
+    return calls
+
+
+def _works_until(quiet_from):
+    return lambda second: second < quiet_from
+
+
+def tell(evidence, calls):
+    """Load the evidence in the given order, after the nodes."""
+    for name, args, more in calls:
+        getattr(evidence, name)(*args, **more)
+
+
+def fleet(evidence):
+    evidence.node("a", 4)
+    evidence.node("b", 4)
+    evidence.watched(SPAN_S)
+
+
+def segments(store):
+    return store.read(
+        "select * from marts.ledger_segments order by gpu_uuid, gpu_instance, start_ms"
+    ).rows()
+
+
+@relaxed
+@given(calls=contradictory_evidence())
+def test_every_gpu_millisecond_is_in_exactly_one_category(new_evidence, calls):
+    evidence = new_evidence()
+    fleet(evidence)
+    tell(evidence, calls)
+
+    evidence.store.build()
+
+    found = check(evidence.store)
+    assert found.filter(found["violations"] > 0).rows() == []
+    assert ledger(evidence.store)["gpu_ms"].sum() == capacity_ms(evidence.store)
+
+
+@relaxed
+@given(calls=contradictory_evidence(), cuts=st.lists(seconds(), min_size=1, max_size=4))
+def test_splitting_the_window_changes_no_total(new_evidence, tell_start_ms, calls, cuts):
+    evidence = new_evidence()
+    fleet(evidence)
+    tell(evidence, calls)
+    evidence.store.build()
+    whole = dict(ledger(evidence.store).select("category", "gpu_ms").rows())
+
+    bounds = [None, *sorted({tell_start_ms + int(c * 1000) for c in cuts}), None]
+    parts: dict[str, int] = {}
+    for lo, hi in zip(bounds, bounds[1:], strict=False):
+        for category, gpu_ms in (
+            ledger(evidence.store, scope=Scope(from_ms=lo, to_ms=hi)).select("category", "gpu_ms").rows()
+        ):
+            parts[category] = parts.get(category, 0) + gpu_ms
+
+    assert {k: v for k, v in parts.items() if v} == {k: v for k, v in whole.items() if v}
+
+
+@relaxed
+@given(calls=contradictory_evidence(), seed=st.integers(0, 1000))
+def test_the_order_of_ingest_never_matters(new_evidence, calls, seed):
+    first, second = new_evidence(), new_evidence()
+    fleet(first)
+    tell(first, calls)
+    shuffled = list(calls)
+    random.Random(seed).shuffle(shuffled)  # noqa: S311 -- a shuffle, not a secret
+    tell(second, shuffled)
+    fleet(second)
+
+    first.store.build()
+    second.store.build()
+
+    assert segments(first.store) == segments(second.store)
+
+
+@relaxed
+@given(calls=contradictory_evidence(), cut=st.integers(1, 10))
+def test_incremental_build_equals_full_build(new_evidence, calls, cut):
+    evidence = new_evidence()
+    fleet(evidence)
+    evidence.store.build()
+    for part in (calls[:cut], calls[cut:]):
+        tell(evidence, part)
+        evidence.store.build()
+    incremental = segments(evidence.store)
+
+    evidence.store.build(is_full=True)
+
+    assert segments(evidence.store) == incremental
+
+
+def test_shares_of_a_gpu_add_up_wherever_one_cuts(evidence):
+    """Three sevenths, one seventh and the rest: 1 ms windows lose and gain nothing."""
+    rows = evidence.store.read(
+        """select sum(share_ms(a, a + 1, 0, 3, 7)) as three, sum(share_ms(a, a + 1, 3, 4, 7)) as one,
+            sum(share_ms(a, a + 1, 4, 7, 7)) as rest, sum(share_ms(a, a + 1, 0, 3, 7)) - (3 * 701) // 7 as off
+        from (select unnest(range(1800000000000, 1800000000701)) as a)"""
+    ).row(0, named=True)
+
+    assert rows["three"] + rows["one"] + rows["rest"] == 701
+    assert abs(rows["off"]) <= 1
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_number_of_threads_never_matters(new_evidence, tell, threads):
+    evidence = new_evidence(threads=threads)
+    fleet(evidence)
+    evidence.job("1", 10, 9000, ["a", "b"], 8)
+    evidence.events("1", [{"event": "job.start", "t": 11}, *tell.steps(1, 300, 60)])
+
+    found = evidence.gpu_s()
+
+    assert found == {"startup": 8 * 50, "step_unsplit": 8 * 3000, "teardown": 8 * 5940,
+                     "idle_no_demand": 8 * (SPAN_S - 8990)}  # fmt: skip
