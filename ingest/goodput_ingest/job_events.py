@@ -87,17 +87,14 @@ class JobEvents:
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
-        """Say whether some line is an object with a version, a time and an event."""
-        return any(
-            b'"ts"' in line and b'"event"' in line and b'"v"' in line
-            for line in json_lines.objects(head)
-        )
+        """Say whether most lines are objects, some with a version, a time and an event."""
+        return json_lines.are_most(head) and _has_event(head)
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.job_events`, part by part; broken lines and unknown events are rejects."""
         head = files.head(self.path)
         is_one_cut_line = head.lstrip().startswith(b"{") and b"\n" not in head
-        if head.strip() and not is_one_cut_line and not self.recognises(self.path, head):
+        if head.strip() and not is_one_cut_line and not _has_event(head):
             raise IngestError(
                 f"{self.path}: no line is a job event; expected "
                 '{"v": 1, "ts": ..., "event": ...}.'
@@ -166,6 +163,13 @@ class JobEvents:
             True,
             _extra({k: v for k, v in event.items() if k not in NAMED}),
         )
+
+
+def _has_event(head: bytes) -> bool:
+    return any(
+        b'"ts"' in line and b'"event"' in line and b'"v"' in line
+        for line in json_lines.objects(head)
+    )
 
 
 def _extra(unknown: dict[str, Any]) -> str | None:

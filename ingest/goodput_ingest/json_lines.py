@@ -27,10 +27,19 @@ class FieldError(ValueError):
 
 
 def objects(head: bytes) -> list[bytes]:
-    """Return the first lines that begin an object, less labels; none where most lines do not."""
-    lines = [line for line in head.splitlines()[:HEAD_LINES] if line.strip()]
-    found = [line for line in (SRUN_LABEL.sub(b"", line) for line in lines) if line[:1] == b"{"]
-    return found if 2 * len(found) > len(lines) else []
+    """Return the first lines that begin an object, less labels."""
+    return [line for line in _unlabelled(head) if line[:1] == b"{"]
+
+
+def are_most(head: bytes) -> bool:
+    """Say whether at least half of the first lines begin an object: a document may show some."""
+    lines = _unlabelled(head)
+    return bool(lines) and 2 * sum(line[:1] == b"{" for line in lines) >= len(lines)
+
+
+def _unlabelled(head: bytes) -> list[bytes]:
+    lines = [line for line in head.splitlines() if line.strip()]
+    return [SRUN_LABEL.sub(b"", line) for line in lines[:HEAD_LINES]]
 
 
 def record(line: str) -> dict[str, Any]:

@@ -54,7 +54,7 @@ XID = re.compile(
     rf"NVRM: Xid \({_PCI}[^)]{{0,100}}\)[^:]{{0,100}}: (?P<code>\d{{1,6}}),? ?(?P<rest>.*)"
 )
 SXID = re.compile(rf"SXid \({_PCI}[^)]{{0,100}}\): (?P<code>\d{{1,6}}),? ?(?P<rest>.*)")
-OFF_THE_BUS = re.compile(r"NVRM:.*fallen off the bus")
+OFF_THE_BUS = "fallen off the bus"
 NOTICE = re.compile(rf"NVRM: (?:The NVIDIA )?GPU (?:at )?{_PCI}")
 LOOKS_LIKE_XID = re.compile(r"\bS?Xid \(")
 PID = re.compile(r"\bpid='?(?P<pid>\d+)'?")
@@ -169,7 +169,7 @@ class KernelLog:
     def _row(self, number: int, text: str) -> tuple[Any, ...] | None:
         line = _journal_entry(text) if text.startswith("{") else _split(text)
         if line is None:
-            is_event = _finding(text, None) is not None
+            is_event = _finding(text[:MESSAGE_MAX_CHARS], None) is not None
             if is_event and _is_kernel(text, default=True):
                 raise FieldError("the line says nothing of when it was written")
             return None
@@ -267,7 +267,7 @@ def _split(text: str) -> Line | None:
             found = match.groupdict()
             if found.get("tag", "kernel") != "kernel":
                 return None  # a program that quotes the kernel
-            message = BOOT_STAMP.sub("", found["message"].lstrip())
+            message = BOOT_STAMP.sub("", found["message"].lstrip())[:MESSAGE_MAX_CHARS]
             return Line(form, found.get("when", ""), found.get("host"), message)
     return None
 
@@ -287,7 +287,8 @@ def _journal_entry(text: str) -> Line | None:
     if not isinstance(message, str) or not when.isdecimal() or not when.isascii():
         raise FieldError("the entry has no __REALTIME_TIMESTAMP or no MESSAGE")
     seconds = int(when[:18]) / 1e6
-    return Line("unix", str(seconds), json_lines.text(entry, "_HOSTNAME", 255), message)
+    host = json_lines.text(entry, "_HOSTNAME", 255)
+    return Line("unix", str(seconds), host, message[:MESSAGE_MAX_CHARS])
 
 
 def _finding(message: str, pci_of_notice: str | None) -> Finding | None:
@@ -302,7 +303,7 @@ def _finding(message: str, pci_of_notice: str | None) -> Finding | None:
                 pid["pid"] if pid else None,
                 json_lines.printable(process["name"].strip(), 100) if process else None,
             )
-    if OFF_THE_BUS.search(message):
+    if OFF_THE_BUS in message and "NVRM:" in message:
         notice = NOTICE.search(message)
         return Finding("off_the_bus", OFF_THE_BUS_XID, notice["pci"] if notice else pci_of_notice)
     return None

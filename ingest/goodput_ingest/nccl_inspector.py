@@ -29,6 +29,7 @@ GB = 1e9  # the plugin's GB/s are decimal
 SIGN_BIT = 2**63  # a size above is 2^64 minus the true one: the plugin took the type's size as -1
 EPOCH_US_MAX = json_lines.EPOCH_S_MAX * 1_000_000
 TEXT_MAX_CHARS = 255
+MARKS = (b'"coll_perf"', b'"p2p_perf"', b'"inspector_output_format_version"')
 
 HEADER = {"id": pl.String, "comm_name": pl.String, "rank": pl.Int64, "n_ranks": pl.Int64}
 HEADER |= {"nnodes": pl.Int64}
@@ -108,15 +109,14 @@ class NcclInspector:
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
-        """Say whether some line is an object with an operation or with the Inspector's metadata."""
-        marks = (b'"coll_perf"', b'"p2p_perf"', b'"inspector_output_format_version"')
-        return any(mark in line for line in json_lines.objects(head) for mark in marks)
+        """Say whether most lines are objects, some with an operation or Inspector metadata."""
+        return json_lines.are_most(head) and _has_record(head)
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.collectives`, part by part; a line that was cut is a reject."""
         head = files.head(self.path)
         is_one_cut_line = head.lstrip().startswith(b'{"') and b"\n" not in head
-        if head.strip() and not is_one_cut_line and not self.recognises(self.path, head):
+        if head.strip() and not is_one_cut_line and not _has_record(head):
             raise IngestError(
                 f"{self.path}: no line is a record of the NCCL Inspector; expected "
                 '{"header": ..., "metadata": ..., "coll_perf": ...}.'
@@ -161,6 +161,10 @@ class NcclInspector:
             .filter(~pl.col("is_marker"))
             .select(*FLAT)
         )
+
+
+def _has_record(head: bytes) -> bool:
+    return any(mark in line for line in json_lines.objects(head) for mark in MARKS)
 
 
 def _flat(lines: list[bytes], first_line: int) -> pl.DataFrame:

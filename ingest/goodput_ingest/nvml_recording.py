@@ -168,6 +168,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     },
 }
 GPUS_MAX = 1024
+KIND = re.compile(rb'"kind"\s*:\s*"(?:meta|fast|slow|host|clock)"')
 
 
 @dataclass
@@ -194,14 +195,13 @@ class NvmlRecording:
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
-        """Say whether some line is an object of one of the recorder's kinds."""
-        kind = re.compile(rb'"kind"\s*:\s*"(?:meta|fast|slow|host|clock)"')
-        return any(kind.search(line) and b'"t"' in line for line in json_lines.objects(head))
+        """Say whether most lines are objects, some of the recorder's kinds."""
+        return json_lines.are_most(head) and _has_reading(head)
 
     def extract(self) -> Iterator[Batch]:
         """Yield samples, processes, the node's own figures and the GPUs, part by part."""
         head = files.head(self.path)
-        if head.strip() and not self.recognises(self.path, head):
+        if head.strip() and not _has_reading(head):
             raise IngestError(
                 f"{self.path}: this is no NVML recording; expected JSON lines with a kind "
                 "(meta, fast, slow, host) and a time t."
@@ -350,6 +350,10 @@ class NvmlRecording:
                 )
             ),
         )
+
+
+def _has_reading(head: bytes) -> bool:
+    return any(KIND.search(line) and b'"t"' in line for line in json_lines.objects(head))
 
 
 def _value(
