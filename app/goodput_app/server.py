@@ -7,6 +7,7 @@ which answers on the loopback only and only to who can read that note.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import hmac
@@ -46,6 +47,7 @@ MAIN_SCRIPT = Path(__file__).with_name("main.py")
 DEFAULT_ADDRESS = "127.0.0.1"
 DEFAULT_PORT = 8501
 PORTS_TRIED = 100
+BUILD_EVERY_S = 3.0  # looks whether something was loaded; if not, that is two short selects
 GRACE_S = 5  # for open requests, after which Ctrl-C means it
 LOAD_MAX_BYTES = 1 << 30
 CALL_MAX_BYTES = 1 << 20
@@ -118,7 +120,8 @@ def serve(
 def create_app(store: LocalStore, note: ServerNote) -> App:
     """Return the ASGI application: pages, `/healthz`, `/metrics` and the store's calls.
 
-    Its lifespan leaves the note beside the database; at the end it removes it and closes the store.
+    Its lifespan leaves the note beside the database and keeps the ledger up to date; at the end it
+    removes the note and closes the store.
     """
     from streamlit import App  # noqa: PLC0415 -- half a second that only a server needs
 
@@ -128,9 +131,13 @@ def create_app(store: LocalStore, note: ServerNote) -> App:
         is_file = note.database != IN_MEMORY
         if is_file:
             remote.write_note(note)
+        building = asyncio.create_task(_keep_built(store))
         try:
             yield
         finally:
+            building.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await building
             if is_file:
                 remote.remove_note(note)
             use_store(None)
@@ -233,6 +240,20 @@ def listen(address: str, port: int | None) -> socket.socket:
     raise GoodputError(
         f"{address}: port {port} is {reason}. Name another --port, or none for the next free one."
     )
+
+
+async def _keep_built(store: LocalStore) -> None:
+    """Bring the ledger up to date at the start and whenever something was loaded since."""
+    said = ""
+    while True:
+        try:
+            await run_in_threadpool(store.build)
+            said = ""
+        except GoodputError as error:
+            if str(error) != said:  # once, not every few seconds
+                said = str(error)
+                log.error("the ledger is not up to date: %s", said)
+        await asyncio.sleep(BUILD_EVERY_S)
 
 
 class _Server(uvicorn.Server):

@@ -13,6 +13,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -258,6 +259,19 @@ def test_a_call_of_another_version_is_refused(server: Server) -> None:
 
     assert answer.status_code == 400
     assert answer.json()["message"] == "this is not a call of `read` as this version knows it."
+
+
+def test_the_server_keeps_the_ledger_built(through: RemoteStore) -> None:
+    through.load(rows_of("building", 1))
+    deadline = time.monotonic() + PATIENCE_S
+    loads = through.read("select max(sequence) from raw.ingested").item()
+    built = 0
+
+    while built < loads:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+        with contextlib.suppress(QueryError):  # there is no such table before the first build
+            built = through.read("select max(sequence) from intermediate.built").item() or 0
 
 
 def test_metrics_are_prometheus_text(server: Server, through: RemoteStore) -> None:
