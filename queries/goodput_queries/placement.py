@@ -85,16 +85,25 @@ class JobRun:
 def place(cursor: duckdb.DuckDBPyConnection) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the holds (`int_holds`) and the conflicts (`int_hold_conflicts`) of all job runs."""
     slots = _slots(cursor)
+    has_inventory = frozenset(slots)
     explicit = _explicit(cursor)
     downs = _downs(cursor)
     job_runs = _job_runs(cursor)
-    pending: list[tuple[JobRun, str, int, str | None]] = []
+    told: list[tuple[JobRun, str, int, str | None]] = []
+    open_: list[JobRun] = []
     for run in job_runs:
         known = explicit.get((run.cluster, *run.job), [])
-        left = _claim_named(slots, run, known)
-        pending += [(run, node, count, kind) for node, count, kind in left]
-    for run, node, count, kind in pending:
-        _claim_assumed(slots, run, node, count, kind)
+        numbers = _told_numbers(slots, run, known)
+        if numbers is None:
+            open_.append(run)
+        else:
+            told += _claim_named(slots, run, known, numbers)
+    for run, node, count, kind in told:
+        _claim_assumed(slots, run, node, count, kind, has_inventory)
+    # how many GPUs on which node is unknown of these: they get what the others leave free
+    for run in open_:
+        for node, count in _spread(slots, run).items():
+            _claim_assumed(slots, run, node, count, run.gpu_type, has_inventory)
     return _resolved(slots, downs)
 
 
@@ -168,83 +177,124 @@ def _job_runs(cursor: duckdb.DuckDBPyConnection) -> list[JobRun]:
     ]  # fmt: skip
 
 
-def _claim_named(
+def _told_numbers(
     slots: Slots, run: JobRun, known: list[tuple[Any, ...]]
-) -> list[tuple[str, int, str | None]]:
-    """Claim the GPUs a source names; return what is left to place: (node, number, type)."""
-    left: list[tuple[str, int, str | None]] = []
-    by_node = _numbers_by_node(slots, run, known)
-    for node, count in by_node.items():
-        held = slots[run.cluster, node]
-        named = [row for row in known if row[0] == node and (row[1] is not None or row[2])]
-        claimed = 0
-        for _, index, uuid, instance, _, _, method in named:
-            slot = next(
-                (
-                    s
-                    for s in held
-                    if (s.gpu_uuid == uuid and (not instance or s.gpu_instance == instance))
-                    or (uuid is None and s.index == index)
-                ),
-                None,
-            )
-            if slot is None and index is not None:
-                slot = Slot(f"{node}#{index}", "", index, run.gpu_type)
-                held.append(slot)
-            if slot is not None and claimed < count:
-                slot.claims.append(Claim(run.key, run.start_ms, run.end_ms, method))
-                claimed += 1
-        kind = next((row[4] for row in known if row[0] == node and row[4]), run.gpu_type)
-        if claimed == 0 and count == len(held):
-            for slot in held:
-                slot.claims.append(Claim(run.key, run.start_ms, run.end_ms, "exact"))
-        elif claimed < count:
-            left.append((node, count - claimed, kind))
-    return left
-
-
-def _numbers_by_node(
-    slots: Slots, run: JobRun, known: list[tuple[Any, ...]]
-) -> dict[str, int]:
-    """Return how many GPUs the run holds on each node: as told, else evenly, else filling up."""
+) -> dict[str, int] | None:
+    """Return how many GPUs the run holds on each node, where that is certain; None where it is not."""
     told: dict[str, int] = defaultdict(int)
     for node, _, _, _, _, gpus, _ in known:
         told[node] += gpus or 1
     if sum(told.values()) == run.gpus:
         return dict(told)
+    if len(run.nodes) == 1:
+        return {run.nodes[0]: run.gpus}
+    sizes = {node: len(slots.get((run.cluster, node), ())) for node in run.nodes}
+    return sizes if sum(sizes.values()) == run.gpus else None
+
+
+def _claim_named(
+    slots: Slots, run: JobRun, known: list[tuple[Any, ...]], numbers: dict[str, int]
+) -> list[tuple[JobRun, str, int, str | None]]:
+    """Claim the GPUs a source names and whole nodes; return what is left to place."""
+    left: list[tuple[JobRun, str, int, str | None]] = []
+    for node, count in numbers.items():
+        held = slots[run.cluster, node]
+        claimed = 0
+        for row in known:
+            if row[0] == node and claimed < count:
+                claimed += _claim_one(held, run, row)
+        if claimed == 0 and count == len(held):
+            for slot in held:
+                slot.claims.append(Claim(run.key, run.start_ms, run.end_ms, "exact"))
+        elif claimed < count:
+            kind = next((row[4] for row in known if row[0] == node and row[4]), run.gpu_type)
+            left.append((run, node, count - claimed, kind))
+    return left
+
+
+def _claim_one(held: list[Slot], run: JobRun, row: tuple[Any, ...]) -> bool:
+    """Claim the slot that a row of raw.holds names; False where it names none."""
+    node, index, uuid, instance, _, _, method = row
+    if index is None and uuid is None:
+        return False
+    for slot in held:
+        by_uuid = slot.gpu_uuid == uuid and (not instance or slot.gpu_instance == instance)
+        if by_uuid or (uuid is None and slot.index == index):
+            break
+    else:
+        if index is None:
+            return False
+        slot = Slot(f"{run.cluster}/{node}#{index}", "", index, run.gpu_type)
+        held.append(slot)
+    slot.claims.append(Claim(run.key, run.start_ms, run.end_ms, method))
+    return True
+
+
+def _spread(slots: Slots, run: JobRun) -> dict[str, int]:
+    """Return a number of GPUs for each node of a run: evenly if that fits, else filling what is free."""
     nodes = [n for n in run.nodes if slots.get((run.cluster, n))] or list(run.nodes)
+    room = {
+        n: sum(s.is_free(run.start_ms, run.end_ms) for s in slots[run.cluster, n]) or run.gpus
+        for n in nodes
+    }
     each, rest = divmod(run.gpus, len(nodes))
-    room = {n: len(slots[run.cluster, n]) or run.gpus for n in nodes}
     if rest == 0 and all(room[n] >= each for n in nodes):
         return dict.fromkeys(nodes, each)
     numbers: dict[str, int] = {}
     left = run.gpus
     for i, node in enumerate(nodes):
         # each later node of the run holds one at least, or the scheduler would not name it
-        numbers[node] = min(room[node], left - (len(nodes) - 1 - i))
+        numbers[node] = max(0, min(room[node], left - (len(nodes) - 1 - i)))
         left -= numbers[node]
-    if left:
-        numbers[nodes[-1]] += left
-    return numbers
+    numbers[nodes[-1]] += left
+    return {node: count for node, count in numbers.items() if count > 0}
 
 
-def _claim_assumed(slots: Slots, run: JobRun, node: str, count: int, kind: str | None) -> None:
-    """Put `count` GPUs on the lowest slots that are free for the run's life, the type's first."""
+def _claim_assumed(
+    slots: Slots, run: JobRun, node: str, count: int, kind: str | None, has_inventory: frozenset[Any]
+) -> None:
+    """Put `count` GPUs on the lowest slots that are free for the run's life, the type's first.
+
+    Where fragments alone are free the run moves from slot to slot, so that sums stay exact. Slots are
+    made up only on nodes that no inventory knows.
+    """
     held = slots[run.cluster, node]
     free = [s for s in held if s.is_free(run.start_ms, run.end_ms)]
     free.sort(key=lambda s: (not _is_type(s, kind), s.index))
-    chosen = free[:count]
-    while len(chosen) < count:
-        starting = [s for s in held if s not in chosen and s.is_free(run.start_ms, run.start_ms + 1)]
-        if starting:
-            chosen.append(starting[0])
+    for slot in free[:count]:
+        slot.claims.append(Claim(run.key, run.start_ms, run.end_ms, "assumed"))
+    for _ in range(count - len(free[:count])):
+        if (run.cluster, node) in has_inventory:
+            _claim_fragments(held, run)
         else:
             index = max((s.index for s in held), default=-1) + 1
-            slot = Slot(f"{node}#{index}", "", index, kind)
+            slot = Slot(f"{run.cluster}/{node}#{index}", "", index, kind)
+            slot.claims.append(Claim(run.key, run.start_ms, run.end_ms, "assumed"))
             held.append(slot)
-            chosen.append(slot)
-    for slot in chosen:
-        slot.claims.append(Claim(run.key, run.start_ms, run.end_ms, "assumed"))
+
+
+def _claim_fragments(held: list[Slot], run: JobRun) -> None:
+    """Claim one GPU's worth of time, moving on where a slot is taken; what fits nowhere overlaps."""
+    moment = run.start_ms
+    while moment < run.end_ms:
+        slot = max(held, key=lambda s: (_free_until(s, moment), -s.index))
+        until = _free_until(slot, moment)
+        if until <= moment:  # all taken: the claim overlaps, and the later start will have it
+            mine = [s for s in held if all(c.job_run_key != run.key for c in s.claims)]
+            slot = (mine or held)[0]
+            until = min(
+                (c.end_ms for s in held for c in s.claims if c.start_ms <= moment < c.end_ms),
+                default=run.end_ms,
+            )
+        slot.claims.append(Claim(run.key, moment, min(until, run.end_ms), "assumed"))
+        moment = min(until, run.end_ms)
+
+
+def _free_until(slot: Slot, moment: int) -> int:
+    """Return up to when the slot is free from `moment` on; `moment` itself where it is taken."""
+    if any(c.start_ms <= moment < c.end_ms for c in slot.claims):
+        return moment
+    return min((c.start_ms for c in slot.claims if c.start_ms > moment), default=FOREVER_MS)
 
 
 def _is_type(slot: Slot, kind: str | None) -> bool:

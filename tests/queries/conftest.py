@@ -97,7 +97,7 @@ class Evidence:
             "gpu_samples",
             [
                 {
-                    "gpu_uuid": gpu, "gpu_instance": "", "ts": at(second),
+                    "gpu_uuid": f"c/{gpu}", "gpu_instance": "", "ts": at(second),
                     "engine_active_ratio": None if active(second) is None else 0.9 * active(second),
                     "is_flagged": False,
                 }

@@ -1,5 +1,5 @@
 -- A MIG instance of a GPU: a part of it with a weight.
--- grain: source, gpu_uuid, gpu_instance, valid_from_at
+-- grain: source, cluster, gpu_uuid, gpu_instance, valid_from_at
 -- keep: valid_to_at
 create table raw.gpu_instances (
     source varchar not null,

@@ -1,5 +1,5 @@
 -- A GPU (or a numbered slot of a node whose GPUs have no known UUID) in a node for a time.
--- grain: source, gpu_uuid, valid_from_at
+-- grain: source, cluster, gpu_uuid, valid_from_at
 -- keep: valid_to_at
 create table raw.gpus (
     source varchar not null,            -- ingestor

@@ -2,7 +2,21 @@
 -- grain: gpu_uuid, gpu_instance, valid_from_ms
 -- share_lo: slices before this instance, of 7
 -- share_hi: slices up to and with it, of 7
-with instances as (select * from raw.gpu_instances)
+-- An inventory file has the last word on a GPU's instances.
+with instances as (
+    select
+        parts.* exclude (gpu_uuid, cluster),
+        case
+            when regexp_matches(parts.gpu_uuid, '#[0-9]+$')
+                then coalesce(parts.cluster, node_clusters.cluster, 'default') || '/' || parts.gpu_uuid
+            else parts.gpu_uuid
+        end as gpu_uuid
+    from raw.gpu_instances as parts
+    left join staging.stg_node_clusters as node_clusters
+        on regexp_replace(parts.gpu_uuid, '#[0-9]+$', '') = node_clusters.node
+    qualify parts.source = 'inventory'
+        or not bool_or(parts.source = 'inventory') over (partition by parts.cluster, parts.gpu_uuid)
+)
 
 select
     source,

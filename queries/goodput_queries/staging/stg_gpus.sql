@@ -1,13 +1,18 @@
 -- GPUs and numbered slots as the inventory sources give them, with their cluster.
 -- grain: source, gpu_uuid, valid_from_ms
+-- gpu_uuid: of a slot '<cluster>/<node>#<index>': clusters may have nodes of one name
 -- is_slot: named after its node and index, since no source gives its UUID
 -- valid_from_ms: null: as far back as there is evidence
 select
     gpus.source,
     coalesce(gpus.cluster, node_clusters.cluster, 'default') as cluster,
     gpus.node,
-    gpus.gpu_uuid,
-    gpus.gpu_uuid = gpus.node || '#' || gpus.slurm_index as is_slot,
+    case
+        when gpus.gpu_uuid = gpus.node || '#' || gpus.slurm_index
+            then coalesce(gpus.cluster, node_clusters.cluster, 'default') || '/' || gpus.gpu_uuid
+        else gpus.gpu_uuid
+    end as gpu_uuid,
+    coalesce(gpus.gpu_uuid = gpus.node || '#' || gpus.slurm_index, false) as is_slot,
     gpus.gpu_index,
     gpus.slurm_index,
     gpus.pci_bus_id,
