@@ -1,0 +1,110 @@
+"""Real Slurm accounting against sreport and against each record's own arithmetic."""
+
+from __future__ import annotations
+
+import csv
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from goodput_ingest.load import ingest
+from goodput_ingest.source import ReadOptions
+from goodput_queries.check import check
+from goodput_queries.scope import Scope
+
+DATA = os.environ.get("GOODPUT_EXTERNAL_DATA")
+pytestmark = [
+    pytest.mark.external,
+    pytest.mark.skipif(not DATA, reason="GOODPUT_EXTERNAL_DATA names no folder"),
+]
+RELEASES = {"22.05.8": "goodlab", "24.11.5": "goodlab24"}
+# when the MIG node joined: sreport's capacity counts its 5 instances for 891 of 1,026 s
+JOINED = {"22.05.8": "2026-11-20T11:45:09+00:00"}
+
+
+def read(store, release, tmp_path):
+    vectors = Path(DATA) / "slurm" / release
+    options = ReadOptions(cluster=RELEASES[release], zone=ZoneInfo("UTC"))
+    files = [
+        "final/scontrol_node_o.txt",
+        "final/sacctmgr_event_default.psv",
+        "final/sacct_core_X_D_unit_separator.txt",
+        "final/scontrol_job_d_o.txt",
+        "running/scontrol_job_d_running.txt",
+    ]
+    ingest(store, "slurm", [vectors / f for f in files if (vectors / f).exists()], options)
+    if release in JOINED:
+        inventory = tmp_path / "inventory.csv"
+        inventory.write_text(
+            "node,gpus,mig,valid_from\n"
+            f'mig01,1,"1g.10gb:4,3g.40gb:1",{JOINED[release]}\n'
+        )
+        ingest(store, "inventory", [inventory], options)
+    store.build()
+
+
+def window(start, end):
+    def ms(text):
+        return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
+
+    return Scope(from_ms=ms(start), to_ms=ms(end))
+
+
+def test_the_ledger_and_the_reconciliation_give_the_published_figures(store, tmp_path):
+    read(store, "22.05.8", tmp_path)
+    scope = window("2026-11-20T11:42:54", "2026-11-20T12:00:00")
+
+    units = store.read("select * from marts.scheduler_reconciliation", scope=scope).row(0, named=True)
+    summary = store.read("select * from marts.goodput_summary", scope=scope).row(0, named=True)
+
+    assert units["held_gpu_s"] == 5013
+    assert units["capacity_gpu_s"] == 45495
+    assert (units["down_gpu_s"], units["drained_gpu_s"]) == (3192, 424)
+    assert summary["capacity_ms"] == 41_931_000
+    assert summary["held_ms"] == 5_001_571
+    assert summary["unavailable_ms"] == 3_616_000
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_each_record_holds_what_its_own_arithmetic_says(store, tmp_path, release):
+    read(store, release, tmp_path)
+    held = {
+        (job, submit): seconds
+        for job, submit, seconds in store.read(
+            """select runs.job_id, runs.submit_ms // 1000,
+                coalesce(sum(segments.end_ms - segments.start_ms), 0) / 1000.0
+            from staging.stg_job_runs as runs
+            left join marts.ledger_segments as segments using (job_run_key)
+            group by runs.job_run_key, runs.job_id, runs.submit_ms"""
+        ).iter_rows()
+    }
+    with (Path(DATA) / "slurm" / f"expected_gpu_seconds_{release}.csv").open() as file:
+        expected: dict[tuple[str, int], float] = {}
+        for row in csv.DictReader(file):
+            key = row["jobid"], int(row["submit_epoch"])
+            expected[key] = expected.get(key, 0) + float(row["held_gpu_s"])
+
+    assert {key: held.get(key) for key in expected} == expected
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_checks_are_clean(store, tmp_path, release):
+    read(store, release, tmp_path)
+
+    found = check(store)
+
+    assert found.filter(found["violations"] > 0).rows() == []
+
+
+def test_a_suspended_job_keeps_its_gpus(store, tmp_path):
+    """Job 16 ran 22 s, 15 of them suspended: all 22 are held."""
+    read(store, "22.05.8", tmp_path)
+
+    rows = store.read(
+        "select category, sum(gpu_ms)::bigint from marts.ledger_scoped where job_id = '16' group by all"
+    ).rows()
+
+    assert dict(rows) == {"suspended": 15_000, "unknown": 7_000}

@@ -1,0 +1,187 @@
+"""Real output of Slurm 22.05 and 24.11, and a log with an independent referee."""
+
+from __future__ import annotations
+
+import csv
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from goodput_ingest.hostlist import expand
+from goodput_ingest.load import ingest
+from goodput_ingest.slurm import Slurm
+from goodput_ingest.source import ReadOptions
+
+if TYPE_CHECKING:
+    from goodput_queries.store import LocalStore
+
+ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
+pytestmark = [
+    pytest.mark.external,
+    pytest.mark.skipif(not ROOT, reason="GOODPUT_EXTERNAL_DATA names no folder"),
+]
+EXTERNAL = Path(ROOT or "missing")
+SLURM = EXTERNAL / "slurm"
+RELEASES = ("22.05.8", "24.11.5")
+HELD_GPU_S = {"22.05.8": 5_089, "24.11.5": 4_330}
+HELD = """
+select
+    job_id, job_id_raw, gpus, gpu_type, epoch(submit_at)::bigint as submit_s, end_at, suspended_s,
+    gpus * date_diff('second', greatest(start_at, submit_at), end_at) as held_gpu_s
+from raw.job_runs
+"""
+SAME_ROWS = (
+    "sacct_core_X_D_epoch.psv",
+    "sacct_core_X_D_iso_offset.psv",
+    "sacct_core_X_D_noconvert.psv",
+    "sacct_core_X_D_trailing_pipe.psv",
+    "sacct_core_X_D_tz_new_york.psv",
+    "sacct_core_X_D_tz_new_york_offset.psv",
+)
+
+
+def zone_of(file: str, release: str) -> ZoneInfo:
+    """Return the zone the file was printed in: 22.05 ignores %z, so its offsets are not there."""
+    is_local = "tz_new_york" in file and not (release == "24.11.5" and "offset" in file)
+    return ZoneInfo("America/New_York" if is_local else "UTC")
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_record_holds_what_it_held(release: str, store: LocalStore) -> None:
+    file = SLURM / release / "final" / "sacct_core_X_D_unit_separator.txt"
+    ingest(store, "slurm", [file], ReadOptions(zone=ZoneInfo("UTC")))
+    found = {(r["job_id"], r["submit_s"]): r for r in store.read(HELD).iter_rows(named=True)}
+
+    with (SLURM / f"expected_gpu_seconds_{release}.csv").open() as lines:
+        expected = list(csv.DictReader(lines))
+
+    assert len(found) == len(expected)
+    for record in expected:
+        row = found[record["jobid"], int(record["submit_epoch"])]
+        assert (row["held_gpu_s"] or 0) == int(record["held_gpu_s"])
+        assert row["gpus"] == int(record["gpus"])
+        assert (row["gpu_type"] or "") == record["gpu_type"]
+        assert row["suspended_s"] == int(record["suspended_s"])
+        assert row["job_id_raw"] == record["jobidraw"]
+    assert sum(row["held_gpu_s"] or 0 for row in found.values()) == HELD_GPU_S[release]
+
+
+def test_the_window_of_sreport_holds_what_was_reported(store: LocalStore) -> None:
+    """5,013 GPU-s from 11:42:54 to 12:00:00; sreport says 5,029: it counts the resize twice."""
+    file = SLURM / "22.05.8" / "final" / "sacct_core_X_D_unit_separator.txt"
+    ingest(store, "slurm", [file], ReadOptions(zone=ZoneInfo("UTC")))
+
+    held = store.read(
+        """
+        select sum(gpus * greatest(0, date_diff('second',
+            greatest(start_at, submit_at, timestamp '2026-11-20 11:42:54'),
+            least(end_at, timestamp '2026-11-20 12:00:00')))) as held_gpu_s
+        from raw.job_runs where start_at is not null
+        """
+    )
+
+    assert held["held_gpu_s"].to_list() == [5_013]
+
+
+def test_nodes_were_down_as_long_as_sreport_says(store: LocalStore) -> None:
+    """8 GPUs x (209 + 190 + 53) s within the window: node004, node001 and node003."""
+    file = SLURM / "22.05.8" / "final" / "sacctmgr_event_default.psv"
+    ingest(store, "slurm", [file], ReadOptions(zone=ZoneInfo("UTC")))
+
+    down = store.read(
+        """
+        select 8 * sum(date_diff('second', start_at,
+            least(end_at, timestamp '2026-11-20 12:00:00'))) as down_gpu_s
+        from raw.node_states where node != '*'
+        """
+    )
+
+    assert down["down_gpu_s"].to_list() == [3_616]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("file", SAME_ROWS)
+def test_a_row_means_the_same_however_it_was_printed(release: str, file: str) -> None:
+    folder = SLURM / release / "final"
+    told = [
+        next(Slurm(folder / name, ReadOptions(zone=zone_of(name, release))).extract())
+        for name in ("sacct_core_X_D_unit_separator.txt", file)
+    ]
+
+    without_job_19 = told[0].rows.filter(told[0].rows["job_id"] != "19")
+    ignored = ["alloc_tres", "req_tres"]
+    assert told[1].rows.drop(ignored).equals(without_job_19.drop(ignored))
+    assert [reject.reason for reject in told[1].rejects] == [
+        f"slurm: line {told[1].rejects[0].line} has {31 + ('trailing' in file)} fields, "
+        f"expected {29 + ('trailing' in file)}."
+    ]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_listings_while_jobs_ran_are_overtaken_by_later_ones(
+    release: str, store: LocalStore
+) -> None:
+    """Reading the middle, then the end, gives what reading the end alone gives."""
+    for moment in ("midrun", "final", "midrun"):
+        file = SLURM / release / moment / "sacct_core_X_D_unit_separator.txt"
+        ingest(store, "slurm", [file], ReadOptions(zone=ZoneInfo("UTC")))
+
+    held = store.read(f"select sum(held_gpu_s) as held from ({HELD})")
+
+    assert held["held"].to_list() == [HELD_GPU_S[release]]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("file", ["scontrol_job_d_running.txt", "scontrol_job_d_o_running.txt"])
+def test_running_jobs_name_their_gpus(release: str, file: str, store: LocalStore) -> None:
+    options = ReadOptions(cluster="lab", zone=ZoneInfo("UTC"))
+    ingest(store, "slurm", [SLURM / release / "running" / file], options)
+
+    named = store.read(
+        "select node, count(*) as gpus from raw.holds where slurm_index is not null "
+        "group by node order by node"
+    )
+
+    assert dict(named.rows()) == (
+        {"node002": 8, "node003": 8, "node009": 2}
+        if release == "22.05.8"
+        else {"node001": 1, "node003": 8, "node004": 3, "node009": 2}
+    )
+
+
+def test_host_lists_expand_as_slurm_printed_them() -> None:
+    for line in (SLURM / "hostlist_expand.tsv").read_text().splitlines()[1:]:
+        text, hosts = line.split("\t")
+        assert expand(text) == hosts.split()
+
+
+def test_nothing_else_in_the_folder_is_claimed_and_nothing_crashes(store: LocalStore) -> None:
+    options = ReadOptions(cluster="lab", zone=ZoneInfo("UTC"))
+    for file in sorted(p for r in RELEASES for p in (SLURM / r).rglob("*") if p.is_file()):
+        if "sinfo_reasons" in file.name:  # states alone, and not when
+            continue
+        summary = ingest(store, "auto", [file], options)
+        known = ("sacct_", "sacctmgr_event", "sacctmgr_reservation", "scontrol_job_d", "scontrol_n")
+        known += ("scontrol_res", "sinfo_")
+        is_json, is_list = ".json" in file.name, file.name in {"sacct_fields.txt"}
+        is_ours = file.name.startswith(known) and not is_json and not is_list
+        assert bool(summary.unrecognised) == (not is_ours), file
+
+
+def test_a_log_of_years_adds_up_to_its_referee(store: LocalStore) -> None:
+    """Open XDMoD counts 506.9128 GPU-hours and skips 239 records without nodes."""
+    file = EXTERNAL / "xdmod-sacct-phillips" / "phillips.log.gz"
+    ingest(store, "auto", [file], ReadOptions(zone=ZoneInfo("UTC")))
+
+    found = store.read(
+        """
+        select count(*) as records, count(*) filter (len(nodes) = 0) as without_nodes,
+            round(sum(gpus * date_diff('second', start_at, end_at)) / 3600, 4) as gpu_h
+        from raw.job_runs
+        """
+    )
+
+    assert found.rows() == [(4_285, 239, 506.9128)]
