@@ -1,7 +1,7 @@
 """Cached reads: one function a mart, and the only place where pages meet the database.
 
-An answer is kept as long as nothing was loaded or built: the key holds the scope and the state of the
-database, so a page never shows yesterday's rows after an ingest.
+An answer is kept as long as nothing was loaded or built: the key holds the scope and the state of
+the database, so a page never shows yesterday's rows after an ingest.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _lock = threading.Lock()
 
 
 def state() -> State:
-    """Return what changes when anything is loaded or built: part of the key of every kept answer."""
+    """Return what changes when anything is loaded or built: part of the key of every answer."""
     store = current_store()
     with _lock:
         number = _stores.setdefault(store, next(_numbers))
@@ -51,6 +51,11 @@ def state() -> State:
     except QueryError:
         built = ""  # nothing was built yet
     return number, loaded, built
+
+
+def has_rows() -> bool:
+    """Return whether anything was ever loaded, built or not."""
+    return state()[1] > 0
 
 
 @st.cache_data(max_entries=400, show_spinner=False)
@@ -157,13 +162,15 @@ def train_steps(scope: Scope) -> pl.DataFrame:
     """Return the steps of the scope's run; of very many the slowest and fastest of each stretch."""
     return _read(
         f"""with steps as (
-            select *, row_number() over (order by attempt, step) - 1 as nr, count(*) over () as steps
+            select *, count(*) over () as steps,
+                row_number() over (order by attempt, step) - 1 as nr
             from marts.train_steps where run_key = $1
         ), stretches as (
             select *, nr * {STEPS_DRAWN} // steps as stretch from steps
         )
         select * exclude (nr, stretch) from stretches
-        qualify row_number() over (partition by stretch order by step_s desc, nr) = 1
+        qualify steps <= 2 * {STEPS_DRAWN}
+            or row_number() over (partition by stretch order by step_s desc, nr) = 1
             or row_number() over (partition by stretch order by step_s, nr) = 1
         order by attempt, step""",
         scope,
@@ -174,7 +181,8 @@ def train_steps(scope: Scope) -> pl.DataFrame:
 def stragglers(scope: Scope) -> pl.DataFrame:
     """Return the episodes of late ranks of the scope's run, costliest first."""
     return _read(
-        "select * from marts.stragglers where run_key = $1 order by imposed_wait_gpu_s desc, start_at",
+        "select * from marts.stragglers where run_key = $1 "
+        "order by imposed_wait_gpu_s desc, start_at",
         scope,
         scope.run,
     )

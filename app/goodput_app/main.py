@@ -6,12 +6,25 @@ import streamlit as st
 
 from goodput_app.components import scope_bar, states
 
+ICON = (  # in the page itself: a named icon would be fetched from the internet
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><g fill="none" stroke-width="7">'
+    '<circle cx="16" cy="16" r="11" stroke="#e0ac3a"/>'
+    '<path d="M16 5a11 11 0 1 1-11 11" stroke="#159a5c"/></g></svg>'
+)
+SIDEBAR_PX = 210
+LOOK = """<style>
+[data-testid="stMainBlockContainer"] { padding: 3rem 2rem 3rem 2rem; }
+[data-testid="stSidebarHeader"] { height: 1.5rem; }
+</style>"""
+
 st.set_page_config(
     page_title="Goodput",
-    page_icon=":material/donut_small:",
+    page_icon=ICON,
     layout="wide",
-    initial_sidebar_state="expanded",
+    initial_sidebar_state=SIDEBAR_PX,
 )
+
+st.html(LOOK)
 
 PAGES = Path(__file__).parent / "pages"
 OVERVIEW = st.Page(

@@ -1,8 +1,8 @@
 """Colour, label and order of each category, the look of the dashboard, and how numbers are written.
 
-One meaning per colour on every page: productive green, free blue, own waste amber, waiting on others
-purple, failed red, throttled orange (hatched), not settled grey (hatched). Neighbours of one family
-differ in lightness and always carry a label. The keys of STYLES are the `colour` column of
+One meaning per colour on every page: productive green, free blue, own waste amber, waiting on
+others purple, failed red, throttled orange (hatched), not settled grey (hatched). Neighbours of one
+family differ in lightness and always carry a label. The keys of STYLES are the `colour` column of
 `reference/gpu_second_categories.csv`; a test holds the two in step.
 """
 
@@ -12,7 +12,7 @@ import html
 import math
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 MS_PER_GPU_H = 3_600_000
 MS_PER_GPU_MIN = 60_000
@@ -79,7 +79,12 @@ ORDER = (
 )
 USEFUL = ("productive", "step_unsplit")
 
-CONFIDENCE_COLOURS = {"Confirmed": "green", "Likely": "orange", "Not confirmed": "gray"}
+Badge = Literal["red", "orange", "green", "blue", "violet", "gray"]
+CONFIDENCE_COLOURS: dict[str, Badge] = {
+    "Confirmed": "green",
+    "Likely": "orange",
+    "Not confirmed": "gray",
+}
 
 STREAMLIT_CONFIG: dict[str, Any] = {
     "theme.baseFontSize": 15,
@@ -107,6 +112,13 @@ STREAMLIT_CONFIG: dict[str, Any] = {
 def style(colour: str | None) -> Style:
     """Return how a colour key is painted; one that is not ours is unknown, and looks it."""
     return STYLES.get(colour or "", UNKNOWN_STYLE)
+
+
+def ink(colour: str | None) -> str:
+    """Return the colour in which text reads on top of a category."""
+    paint = style(colour).colour
+    red, green, blue = (int(paint[i : i + 2], 16) for i in (1, 3, 5))
+    return "#1b2430" if 0.299 * red + 0.587 * green + 0.114 * blue > 150 else "#ffffff"
 
 
 def rank(category: str) -> int:

@@ -9,7 +9,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app import data, theme
-from goodput_app.components import charts, figures, scope_bar, tables
+from goodput_app.components import charts, figures, run_parts, scope_bar, tables
 from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
@@ -39,12 +39,7 @@ def losses(frame: pl.DataFrame, names: Mapping[str, str]) -> None:
         if picked["fix"]:
             st.markdown(f"**What to do:** {theme.markdown_text(picked['fix'])}")
         if picked["run_key"]:
-            st.page_link(
-                RUN_PAGE,
-                label="Open the run",
-                icon=":material/monitoring:",
-                query_params=scope_bar.carried(run=picked["run_key"]),
-            )
+            _open_run(picked["run_key"])
         st.page_link(
             WASTE_PAGE,
             label="Open its gaps",
@@ -54,6 +49,24 @@ def losses(frame: pl.DataFrame, names: Mapping[str, str]) -> None:
                 "category": picked["category"],
             },
         )
+
+
+def runs(frame: pl.DataFrame, names: Mapping[str, str]) -> None:
+    """Draw the table of runs and, beside it, the verdict on the picked one."""
+    ids = frame.get_column("run_key")
+    table, side = _beside(st.query_params.get("verdict") in ids.to_list())
+    bar = st.column_config.ProgressColumn(
+        "Goodput (% of held)", min_value=0, max_value=100, format="%.1f"
+    )
+    with table:
+        picked = tables.pick(frame, names, "verdict", ids, wide={"goodput_of_held_ratio": bar})
+    if picked is None or side is None:
+        st.caption("Pick a row for the verdict and the run's own page.")
+        return
+    with side.container(border=True):
+        _head(picked["run_id"], picked["job_name"], "verdict")
+        run_parts.verdict(picked)
+        _open_run(picked["run_key"])
 
 
 def gaps(frame: pl.DataFrame, names: Mapping[str, str], view: View) -> None:
@@ -74,12 +87,7 @@ def gaps(frame: pl.DataFrame, names: Mapping[str, str], view: View) -> None:
         _around(picked, view)
         st.caption(f"GPU UUID {theme.markdown_text(picked['gpu_uuid'])}")
         if picked["run_key"]:
-            st.page_link(
-                RUN_PAGE,
-                label=f"Open run {theme.markdown_text(picked['run_id'])}",
-                icon=":material/monitoring:",
-                query_params=scope_bar.carried(run=picked["run_key"]),
-            )
+            _open_run(picked["run_key"])
 
 
 def _around(gap: dict[str, Any], view: View) -> None:
@@ -90,7 +98,9 @@ def _around(gap: dict[str, Any], view: View) -> None:
     bucket = scope_bar.bucket_ms(to_ms - from_ms)
     scope = Scope(from_ms=from_ms, to_ms=to_ms, gpu_uuid=gap["gpu_uuid"], bucket_ms=bucket)
     rows = data.ledger_over_time(scope)
-    figure = figures.categories_over_time(rows, data.ledger_by_category(scope), bucket, end)
+    figure = figures.categories_over_time(
+        rows, data.ledger_by_category(scope), bucket, (start, end)
+    )
     figure.add_vline(x=gap["start_at"], line_dash="dot", line_width=1.5)
     figure.add_vline(x=gap["end_at"], line_dash="dot", line_width=1.5)
     figure.update_layout(
@@ -98,6 +108,12 @@ def _around(gap: dict[str, Any], view: View) -> None:
     )
     figure.update_yaxes(title_text="GPUs")
     charts.draw(figure, rows, "around-gap", "The GPU's categories around the gap; dotted: its ends")
+
+
+def _open_run(run_key: str) -> None:
+    params = scope_bar.carried(run=run_key)
+    icon = ":material/monitoring:"
+    st.page_link(RUN_PAGE, label="Open the run", icon=icon, query_params=params)
 
 
 def _beside(is_open: bool) -> tuple[Any, Any]:
@@ -123,9 +139,9 @@ def _head(title: str, of: str | None, param: str) -> None:
 
 def _verdict(row: dict[str, Any]) -> None:
     confidence = row["confidence"] or "Not confirmed"
-    colour = theme.CONFIDENCE_COLOURS.get(confidence, "gray")
+    colour: theme.Badge = theme.CONFIDENCE_COLOURS.get(confidence, "gray")
     with st.container(horizontal=True, gap="small"):
-        st.badge(confidence, color=colour)  # type: ignore[arg-type]
+        st.badge(theme.markdown_text(confidence), color=colour)
         st.badge(theme.gpu_time(row["gpu_ms"]), color="gray")
         st.badge(theme.usd(row["usd"]).replace("$", r"\$"), color="gray")
     st.markdown(f"**Cause:** {theme.markdown_text(row['cause'] or theme.NOT_KNOWN)}")

@@ -1,12 +1,13 @@
 """Charts of the ledger: pure functions from a frame to a Plotly figure.
 
-They know nothing of Streamlit or the database. Traces are SVG with at most about MAX_POINTS points in
-all; names from the data are escaped, since Plotly renders some HTML; units stand on the axes.
+They know nothing of Streamlit or the database. Traces are SVG with at most about MAX_POINTS points
+in all; names from the data are escaped, since Plotly renders some HTML; units stand on the axes.
 """
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 MAX_POINTS = 1_500
 ROW_PX = 27
+LEGEND_COLUMNS = 4
 FLOW_MARGIN_PX = 60
 PATTERN: dict[str, Any] = {"fillmode": "overlay", "size": 6, "solidity": 0.35, "fgcolor": "white"}
 CONFIG: dict[str, Any] = {
@@ -31,8 +33,8 @@ CONFIG: dict[str, Any] = {
 def waterfall(frame: pl.DataFrame) -> go.Figure:
     """Return capacity, each loss taken off it, and what is left of it as goodput.
 
-    frame: marts.ledger_by_category. The last bar is productive time, solid, and step time that is not
-    split, hatched in the same colour.
+    frame: marts.ledger_by_category. The last bar is productive time, solid, and step time that is
+    not split, hatched in the same colour.
     """
     rows = [row for row in frame.iter_rows(named=True) if row["gpu_ms"] > 0]
     capacity_ms = sum(row["gpu_ms"] for row in rows)
@@ -62,7 +64,7 @@ def waterfall(frame: pl.DataFrame) -> go.Figure:
             orientation="h",
             marker=marker(row["colour"]),
             text=[_amount(row["gpu_ms"], capacity_ms)],
-            customdata=[[theme.plotly_text(theme.usd(row["usd"])), row["gpu_ms"]]],
+            customdata=[[theme.plotly_text(theme.usd(row["usd"])), theme.gpu_time(row["gpu_ms"])]],
             hovertemplate=_hover(row["definition"]),
             name=theme.plotly_text(row["label"]),
         )
@@ -77,52 +79,63 @@ def waterfall(frame: pl.DataFrame) -> go.Figure:
             orientation="h",
             marker=marker(row["colour"]),
             text=[_amount(total_useful, capacity_ms) if is_last else ""],
-            customdata=[[theme.plotly_text(theme.usd(row["usd"])), row["gpu_ms"]]],
+            customdata=[[theme.plotly_text(theme.usd(row["usd"])), theme.gpu_time(row["gpu_ms"])]],
             hovertemplate=_hover(row["definition"]),
             name=theme.plotly_text(row["label"]),
         )
         base += row["gpu_ms"] / divisor
-    lanes = 2 + len(losses)
     figure.update_traces(textposition="outside", cliponaxis=False, constraintext="none")
     figure.update_layout(barmode="overlay", showlegend=False)
     figure.update_xaxes(
-        title_text=unit, rangemode="tozero", range=[0, capacity_ms / divisor * 1.22]
+        title_text=f"{unit} (share of capacity)",
+        rangemode="tozero",
+        range=[0, capacity_ms / divisor * 1.42],
     )
     figure.update_yaxes(autorange="reversed", automargin=True)
-    return finished(figure, height=lanes * ROW_PX + FLOW_MARGIN_PX)
+    return finished(figure, height=waterfall_height(frame))
+
+
+def waterfall_height(frame: pl.DataFrame) -> int:
+    """Return the pixels that the waterfall of a ledger takes."""
+    used = frame.filter((pl.col("gpu_ms") > 0) & ~pl.col("category").is_in(theme.USEFUL)).height
+    return max(300, (2 + used) * ROW_PX + FLOW_MARGIN_PX)
 
 
 def categories_over_time(
-    frame: pl.DataFrame, categories: pl.DataFrame, bucket_ms: int, end: datetime
+    frame: pl.DataFrame,
+    categories: pl.DataFrame,
+    bucket_ms: int,
+    window: tuple[datetime, datetime],
+    height: int = 340,
 ) -> go.Figure:
     """Return how many GPUs were in each category over time, stacked up to the capacity.
 
-    frame: marts.ledger_over_time (bucket_at, category, gpu_ms). categories: marts.ledger_by_category.
-    The last bucket is as long as the window leaves it.
+    frame: marts.ledger_over_time. categories: marts.ledger_by_category. The first and last
+    bucket are as long as the window leaves them.
     """
     merged, step_ms = _rebucketed(frame, bucket_ms)
     figure = go.Figure()
     starts = merged.get_column("bucket_at").unique().sort().to_list()
     if not starts:
-        return finished(figure, height=320)
+        return finished(figure, height=height)
     step = timedelta(milliseconds=step_ms)
     grid = [starts[0] + step * i for i in range(round((starts[-1] - starts[0]) / step) + 1)]
-    stop = min(grid[-1] + step, end) if end > grid[-1] else grid[-1] + step
-    lengths = [
-        (min(at + step, stop) - at) / timedelta(milliseconds=1) or float(step_ms) for at in grid
-    ]
+    stop = max(min(grid[-1] + step, window[1]), grid[-1] + timedelta(milliseconds=1))
+    begin = min(max(grid[0], window[0]), grid[0] + step - timedelta(milliseconds=1))
+    edges = [begin, *grid[1:], stop]
+    lengths_ms = [(b - a) / timedelta(milliseconds=1) for a, b in pairwise(edges)]
     facts = {row["category"]: row for row in categories.iter_rows(named=True)}
     for category in sorted(merged.get_column("category").unique().to_list(), key=theme.rank):
         of_it = merged.filter(pl.col("category") == category)
         amounts = dict(zip(of_it["bucket_at"].to_list(), of_it["gpu_ms"].to_list(), strict=True))
-        gpus = [amounts.get(at, 0) / length for at, length in zip(grid, lengths, strict=True)]
+        gpus = [amounts.get(at, 0) / length for at, length in zip(grid, lengths_ms, strict=True)]
         if not any(gpus):
             continue
         row = facts.get(category, {})
         label = theme.plotly_text(row.get("label", category))
         look = theme.style(row.get("colour"))
         figure.add_scatter(
-            x=[*grid, stop],
+            x=edges,
             y=[*gpus, gpus[-1]],
             mode="lines",
             stackgroup="gpus",
@@ -139,11 +152,11 @@ def categories_over_time(
             hovertemplate=f"{label}: %{{y:,.2f}} GPUs<extra></extra>",
         )
     figure.update_layout(hovermode="x unified")
-    figure.update_xaxes(title_text="UTC", range=[grid[0], stop])
+    figure.update_xaxes(title_text="UTC", range=[begin, stop])
     figure.update_yaxes(
         title_text=f"GPUs (mean over {theme.duration(step_ms / 1000)})", rangemode="tozero"
     )
-    return finished(figure, height=340, legend="right")
+    return finished(figure, height=height, has_legend=True)
 
 
 def ledger_bar(frame: pl.DataFrame) -> go.Figure:
@@ -171,23 +184,24 @@ def ledger_bar(frame: pl.DataFrame) -> go.Figure:
             textposition="inside",
             insidetextanchor="middle",
             textangle=0,
-            textfont={"color": "white"},
+            textfont={"color": theme.ink(row["colour"])},
             customdata=[[theme.plotly_text(theme.usd(row["usd"])), theme.percent(share)]],
             hovertemplate=(
-                f"{label}: %{{x:,.2f}} {unit}<br>%{{customdata[1]}} of held time<br>%{{customdata[0]}}<extra></extra>"
+                f"{label}: %{{x:,.2f}} {unit}<br>%{{customdata[1]}} of held time"
+                "<br>%{customdata[0]}<extra></extra>"
             ),
         )
     figure.update_layout(barmode="stack")
     figure.update_xaxes(title_text=f"held {unit}")
     figure.update_yaxes(visible=False)
-    return finished(figure, height=190, legend="below")
+    return finished(figure, height=190, has_legend=True)
 
 
 def lanes(frame: pl.DataFrame) -> go.Figure:
     """Return a lane an attempt: what its gang did when.
 
-    frame: attempt, category, label, colour, phase, start_at, end_at. Where there are more pieces than
-    can be drawn, the longest are, and the title says how many are left out.
+    frame: marts.run_timeline of one run. Where there are more pieces than can be drawn, the longest
+    are, and the chart says how many are left out.
     """
     pieces = frame.drop_nulls(["start_at", "end_at"]).with_columns(
         length_ms=(pl.col("end_at") - pl.col("start_at")).dt.total_milliseconds()
@@ -234,7 +248,7 @@ def lanes(frame: pl.DataFrame) -> go.Figure:
             y=1.08,
             xanchor="right",
         )
-    return finished(figure, height=150 + 44 * max(1, len(attempts)), legend="below")
+    return finished(figure, height=150 + 44 * max(1, len(attempts)), has_legend=True)
 
 
 def step_times(frame: pl.DataFrame) -> go.Figure:
@@ -244,57 +258,62 @@ def step_times(frame: pl.DataFrame) -> go.Figure:
     """
     figure = go.Figure()
     ordered = frame.sort("attempt", "step")
+    first = ordered["attempt"].min()
     for (attempt,), of_it in ordered.group_by("attempt", maintain_order=True):
-        seconds = of_it["step_s"].to_list()
-        custom = list(map(list, zip(of_it["step"].to_list(), of_it["fate"].to_list(), strict=True)))
+        ends = of_it["end_at"].to_list()
         figure.add_scatter(
-            x=of_it["end_at"].to_list(),
-            y=seconds,
-            mode="lines",
-            line={"width": 1.2, "color": theme.style("free_demand").colour},
-            name="step time",
-            legendgroup="step",
-            showlegend=attempt == ordered["attempt"][0],
-            customdata=custom,
-            hovertemplate="step %{customdata[0]}: %{y:.3f} s (%{customdata[1]})<extra></extra>",
-        )
-        figure.add_scatter(
-            x=of_it["end_at"].to_list(),
+            x=ends,
             y=of_it["median_step_s"].to_list(),
             mode="lines",
             line={"width": 1.5, "dash": "dot", "color": theme.BASELINE_COLOUR},
             name="median of the attempt",
             legendgroup="median",
-            showlegend=attempt == ordered["attempt"][0],
+            showlegend=attempt == first,
             hovertemplate="median %{y:.3f} s<extra></extra>",
         )
+        is_lost = of_it["fate"].fill_null("").str.contains("lost").to_list()
+        for name, colour, wanted in (("step", "free_demand", False), ("lost step", "lost", True)):
+            if wanted not in is_lost:
+                continue
+            seconds = [
+                s if lost is wanted else None
+                for s, lost in zip(of_it["step_s"].to_list(), is_lost, strict=True)
+            ]
+            figure.add_scatter(
+                x=ends,
+                y=seconds,
+                mode="lines",
+                line={"width": 1.4, "color": theme.style(colour).colour},
+                name=name,
+                legendgroup=name,
+                showlegend=not any(trace.name == name for trace in figure.data),
+                customdata=[[step] for step in of_it["step"].to_list()],
+                hovertemplate=f"{name} %{{customdata[0]}}: %{{y:.3f}} s<extra></extra>",
+            )
     marks: Sequence[tuple[str, str, str, pl.Expr]] = (
         ("late rank", "straggler", "diamond", pl.col("straggler_rank").is_not_null()),
         ("waited for data", "data", "triangle-up", pl.col("data_s") > pl.col("step_s") * 0.5),
-        ("lost", "lost", "x-thin-open", pl.col("fate").str.contains("lost")),
     )
     for name, colour, symbol, condition in marks:
         hit = ordered.filter(condition)
         if hit.is_empty():
             continue
         ranks = ["" if r is None else f", rank {r}" for r in hit["straggler_rank"].to_list()]
+        look = {"size": 6, "symbol": symbol, "color": theme.style(colour).colour}
         figure.add_scatter(
             x=hit["end_at"].to_list(),
             y=hit["step_s"].to_list(),
             mode="markers",
-            marker={
-                "size": 7,
-                "symbol": symbol,
-                "color": theme.style(colour).colour,
-                "line": {"width": 1.5},
-            },
+            marker={**look, "line": {"width": 0}},
             name=name,
             customdata=list(map(list, zip(hit["step"].to_list(), ranks, strict=True))),
-            hovertemplate=f"step %{{customdata[0]}} {name}%{{customdata[1]}}: %{{y:.3f}} s<extra></extra>",
+            hovertemplate=(
+                f"step %{{customdata[0]}} {name}%{{customdata[1]}}: %{{y:.3f}} s<extra></extra>"
+            ),
         )
     figure.update_xaxes(title_text="UTC")
     figure.update_yaxes(title_text="step time (s)", rangemode="tozero")
-    return finished(figure, height=300, legend="below")
+    return finished(figure, height=300, has_legend=True)
 
 
 def _rebucketed(frame: pl.DataFrame, bucket_ms: int) -> tuple[pl.DataFrame, int]:
@@ -320,6 +339,7 @@ def _rebucketed(frame: pl.DataFrame, bucket_ms: int) -> tuple[pl.DataFrame, int]
 
 
 def marker(colour: str | None) -> dict[str, Any]:
+    """Return how a bar of a colour key is filled."""
     look = theme.style(colour)
     return {
         "color": look.colour,
@@ -329,14 +349,14 @@ def marker(colour: str | None) -> dict[str, Any]:
 
 
 def _amount(gpu_ms: int, capacity_ms: int) -> str:
-    return (
-        f"{theme.gpu_time(gpu_ms)} ({theme.percent(gpu_ms / capacity_ms if capacity_ms else None)})"
-    )
+    divisor = theme.gpu_time_unit(capacity_ms)[1]
+    share = theme.percent(gpu_ms / capacity_ms if capacity_ms else None)
+    return f"{gpu_ms / divisor:,.1f} ({share})"
 
 
 def _hover(definition: str | None) -> str:
     text = theme.plotly_text(definition or "", 160).replace("%{", "% {")
-    return f"<b>%{{y}}</b>: %{{text}}<br>%{{customdata[0]}}<br>{text}<extra></extra>"
+    return f"<b>%{{y}}</b>: %{{customdata[1]}}, %{{customdata[0]}}<br>{text}<extra></extra>"
 
 
 def _group_rank(group: str) -> int:
@@ -348,30 +368,16 @@ def _lane(attempt: object) -> str:
     return f"attempt {attempt}"
 
 
-def finished(figure: go.Figure, *, height: int, legend: str = "") -> go.Figure:
-    places = {
-        "right": {
-            "orientation": "v",
-            "x": 1.01,
-            "y": 1,
-            "xanchor": "left",
-            "yanchor": "top",
-            "traceorder": "reversed",
-        },
-        "below": {
-            "orientation": "h",
-            "x": 0,
-            "y": -0.35,
-            "xanchor": "left",
-            "yanchor": "top",
-            "traceorder": "normal",
-        },
-    }
-    if legend:
-        figure.update_layout(showlegend=True, legend=places[legend])
+def finished(figure: go.Figure, *, height: int, has_legend: bool = False) -> go.Figure:
+    """Return the figure with what all of ours share; a legend stands below it."""
+    margin = {"l": 8, "r": 12, "t": 16, "b": 8}
+    if has_legend:
+        names = {trace.legendgroup or trace.name: None for trace in figure.data}
+        margin["b"] = 62 + 19 * -(-len(names) // LEGEND_COLUMNS)
+        place = {"orientation": "h", "x": 0, "y": 0, "xanchor": "left", "yanchor": "bottom"}
+        figure.update_layout(
+            showlegend=True, legend={**place, "yref": "container", "traceorder": "normal"}
+        )
     return figure.update_layout(
-        height=height,
-        margin={"l": 8, "r": 8, "t": 16, "b": 8},
-        hoverlabel={"namelength": -1},
-        uirevision="keep",
+        height=height, margin=margin, hoverlabel={"namelength": -1}, uirevision="keep"
     )

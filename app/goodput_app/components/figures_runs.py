@@ -57,7 +57,7 @@ def run_ledgers(runs: pl.DataFrame, categories: pl.DataFrame) -> go.Figure:
         autorange="reversed",
         automargin=True,
     )
-    return finished(figure, height=shown.height * (ROW_PX + 5) + 110, legend="right")
+    return finished(figure, height=shown.height * (ROW_PX + 5) + 150, has_legend=True)
 
 
 def straggler_lanes(frame: pl.DataFrame) -> go.Figure:
@@ -70,7 +70,7 @@ def straggler_lanes(frame: pl.DataFrame) -> go.Figure:
     starts, ends = rows["start_at"].to_list(), rows["end_at"].to_list()
     names = [
         theme.plotly_text(
-            f"rank {r['rank']} - {r['node']} GPU {'?' if r['gpu_index'] is None else r['gpu_index']}"
+            f"rank {r['rank']}, {r['node']} GPU {'?' if r['gpu_index'] is None else r['gpu_index']}"
         )
         for r in rows.iter_rows(named=True)
     ]
@@ -96,6 +96,9 @@ def straggler_lanes(frame: pl.DataFrame) -> go.Figure:
         name="late",
     )
     figure.update_layout(barmode="overlay", showlegend=False)
+    if starts:
+        first, last = min(starts), max(ends)
+        figure.update_xaxes(range=[first, last + (last - first) * 0.25 + timedelta(seconds=1)])
     figure.update_xaxes(title_text="UTC", type="date")
     figure.update_yaxes(
         automargin=True,

@@ -37,7 +37,7 @@ def causes(frame: pl.DataFrame) -> go.Figure:
         .agg(pl.col("gpu_ms").sum(), pl.col("usd").sum(), pl.len().alias("gaps"))
         .sort("usd" if is_priced else "gpu_ms", "label", descending=[True, False])
     )
-    total_ms = sums["gpu_ms"].sum()
+    total_ms = int(sums["gpu_ms"].sum())
     total = sums["usd"].sum() if is_priced else total_ms
     unit, divisor = theme.gpu_time_unit(total_ms)
     figure = go.Figure()
@@ -105,15 +105,19 @@ def gap_lengths(frame: pl.DataFrame) -> go.Figure:
 def coverage(frame: pl.DataFrame) -> go.Figure:
     """Return which source covered which hour; a cell without an expectation stays grey.
 
-    frame: marts.coverage_by_hour (source, hour_at, gpus_expected, coverage_ratio).
+    frame: marts.coverage_by_hour.
     """
-    sources = sorted(frame.get_column("source").unique().to_list(), reverse=True)
+    has_one = frame.get_column("cluster").n_unique() == 1
+    named = frame.with_columns(
+        lane=pl.col("source") if has_one else pl.concat_str("cluster", "source", separator=": ")
+    )
+    lanes = sorted(named.get_column("lane").unique().to_list(), reverse=True)
     hours: list[datetime] = frame.get_column("hour_at").unique().sort().to_list()
-    known = {(r["source"], r["hour_at"]): r for r in frame.iter_rows(named=True)}
+    known = {(r["lane"], r["hour_at"]): r for r in named.iter_rows(named=True)}
     values: list[list[float | None]] = []
     texts: list[list[str]] = []
-    for source in sources:
-        cells = [known.get((source, hour)) for hour in hours]
+    for lane in lanes:
+        cells = [known.get((lane, hour)) for hour in hours]
         values.append(
             [
                 None if c is None or c["coverage_ratio"] is None else c["coverage_ratio"] * 100
@@ -131,7 +135,7 @@ def coverage(frame: pl.DataFrame) -> go.Figure:
     figure = go.Figure(
         go.Heatmap(
             x=[f"{hour:%m-%d %H:00}" for hour in hours],
-            y=[theme.plotly_text(source) for source in sources],
+            y=[theme.plotly_text(lane) for lane in lanes],
             z=values,
             text=texts,
             zmin=0,
@@ -148,4 +152,4 @@ def coverage(frame: pl.DataFrame) -> go.Figure:
     figure.update_xaxes(title_text="hour (UTC)", type="category", showgrid=False)
     figure.update_yaxes(automargin=True, showgrid=False)
     figure.update_layout(plot_bgcolor="rgba(141,146,153,0.35)")
-    return finished(figure, height=90 + 34 * max(1, len(sources)))
+    return finished(figure, height=90 + 34 * max(1, len(lanes)))

@@ -12,7 +12,7 @@ from goodput_app.components import tables
 if TYPE_CHECKING:
     import polars as pl
 
-STATE_COLOURS = {
+STATE_COLOURS: dict[str, theme.Badge] = {
     "COMPLETED": "green",
     "RUNNING": "blue",
     "FAILED": "red",
@@ -56,18 +56,25 @@ def heading(run: dict[str, Any]) -> None:
     st.title(theme.markdown_text(run["run_id"]), anchor=False)
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         state = "RUNNING" if run["is_running"] else run["state"] or "state not known"
-        st.badge(theme.markdown_text(state), color=STATE_COLOURS.get(state, "gray"))  # type: ignore[arg-type]
+        st.badge(theme.markdown_text(state), color=STATE_COLOURS.get(state, "gray"))
         owner = [run["job_name"], run["team"], run["user_name"], run["partition"], run["cluster"]]
         st.caption(" / ".join(theme.markdown_text(part) for part in owner if part))
         end = "now" if run["is_running"] else theme.moment(run["last_end_at"])
         st.caption(f"{theme.moment(run['first_start_at'])} to {end}")
-    if run["verdict"]:
-        confidence = run["verdict_confidence"] or "Not confirmed"
-        text = (
-            f"**{theme.markdown_text(run['verdict'])}** {theme.markdown_text(confidence)}; "
-            f"evidence: {theme.markdown_text(run['verdict_evidence'] or 'none')}."
-        )
-        st.info(text, icon=":material/gavel:")
+    verdict(run)
+
+
+def verdict(run: dict[str, Any]) -> None:
+    """Draw the verdict on a run: a sentence, how sure it is, and on what evidence."""
+    if not run["verdict"]:
+        st.info("No verdict: nothing of what the run held is settled as a loss.")
+        return
+    confidence = run["verdict_confidence"] or "Not confirmed"
+    text = (
+        f"**{theme.markdown_text(run['verdict'])}** {theme.markdown_text(confidence)}; "
+        f"evidence: {theme.markdown_text(run['verdict_evidence'] or 'none')}."
+    )
+    st.info(text, icon=":material/gavel:")
 
 
 def gpus(frame: pl.DataFrame) -> None:

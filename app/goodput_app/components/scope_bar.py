@@ -1,7 +1,7 @@
 """What the page is about: window and filters, all of it in the URL, shown on top of every page.
 
-The query string is the only truth: widgets are set from it on every run and write back to it, so that
-the same link shows the same view and the browser's Back undoes a choice.
+The query string is the only truth: widgets are set from it on every run and write back to it, so
+that the same link shows the same view and the browser's Back undoes a choice.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ LIVE_WITHIN = timedelta(minutes=2)
 AMBER_AFTER = timedelta(seconds=60)
 RED_AFTER = timedelta(seconds=150)
 WATCH_S = 30
-MODES = {"LIVE": "green", "RECORDED": "blue", "DEMO": "violet"}
+MODES: dict[str, theme.Badge] = {"LIVE": "green", "RECORDED": "blue", "DEMO": "violet"}
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,11 @@ class View:
     as_of: datetime
     mode: str
     problem: str | None = None
+
+    @property
+    def window(self) -> tuple[datetime, datetime]:
+        """Return start and end."""
+        return self.start, self.end
 
     @property
     def filters(self) -> dict[str, str]:
@@ -101,7 +106,7 @@ def view() -> View | None:
     now = wall if mode == "LIVE" else as_of
     start, end, problem = _window(first, as_of, now)
     from_ms, to_ms = epoch_ms(start), epoch_ms(end)
-    scope = Scope(from_ms=from_ms, to_ms=to_ms, bucket_ms=bucket_ms(to_ms - from_ms), **wanted)  # type: ignore[arg-type]
+    scope = Scope(from_ms=from_ms, to_ms=to_ms, bucket_ms=bucket_ms(to_ms - from_ms), **wanted)
     return View(scope, start, end, now, as_of, mode, problem)
 
 
@@ -220,9 +225,11 @@ def _status(shown: View) -> None:
     summary = data.goodput_summary(shown.scope).row(0, named=True)
     age = shown.now - shown.as_of
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.badge(shown.mode, color=MODES[shown.mode])  # type: ignore[arg-type]
+        st.badge(shown.mode, color=MODES[shown.mode])
         if shown.mode == "LIVE":
-            colour = "red" if age > RED_AFTER else "orange" if age > AMBER_AFTER else "green"
+            colour: theme.Badge = (
+                "red" if age > RED_AFTER else "orange" if age > AMBER_AFTER else "green"
+            )
             st.badge(f"fresh {theme.duration(age.total_seconds())}", color=colour)
         else:
             st.badge(f"data as of {theme.moment(shown.as_of)}", color="gray")
@@ -262,7 +269,7 @@ def _mode(as_of: datetime, wall: datetime) -> str:
 def _window(
     first: datetime, as_of: datetime, now: datetime
 ) -> tuple[datetime, datetime, str | None]:
-    """Return the window asked for, cut to the data where the two meet, and what was wrong with it."""
+    """Return the window asked for, cut to the data where they meet, and what was wrong with it."""
     problem = None
     anchor = now.replace(tzinfo=UTC)
     try:

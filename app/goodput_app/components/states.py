@@ -22,8 +22,14 @@ log = logging.getLogger(__name__)
 
 def first_run() -> None:
     """Show three ways to the first data."""
-    st.title("Where did the GPU-hours go?")
-    st.markdown("This database is empty. Three ways to fill it:")
+    st.title("Where did the GPU-hours go?", anchor=False)
+    if data.has_rows():
+        st.info(
+            "Rows were loaded, but the ledger is not built: `goodput build --db FILE`.",
+            icon=":material/construction:",
+        )
+    else:
+        st.markdown("This database is empty. Three ways to fill it:")
     cards = st.columns(3)
     with cards[0].container(border=True, height="stretch"):
         st.subheader("Try the demo", divider="gray")
@@ -75,7 +81,8 @@ def is_empty(view: View) -> bool:
 def panel(title: str, view_name: str, *, help: str | None = None) -> Iterator[None]:  # noqa: A002 -- Streamlit's word
     """Draw a part of a page; what fails in it is said in its place, the rest of the page stays."""
     with st.container():
-        st.subheader(title, help=help, anchor=False)
+        if title:
+            st.subheader(title, help=help, anchor=False)
         try:
             yield
         except Exception as error:

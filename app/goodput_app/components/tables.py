@@ -1,8 +1,8 @@
-"""Tables as operators read them: names for columns, units in headers, the raw number behind a cell."""
+"""Tables as operators read them: names for columns, units in headers, raw numbers in cells."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 import streamlit as st
@@ -13,8 +13,9 @@ from goodput_app.components import scope_bar
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-ROW_PX = 35
+ROW_PX = 33
 ROWS_SHOWN = 12
+AUTO_ROWS = 10
 CELL_MAX_CHARS = 300
 MISSING = "-"
 
@@ -22,8 +23,8 @@ MISSING = "-"
 def shaped(frame: pl.DataFrame, names: Mapping[str, str]) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Return the named columns as they are shown, and Streamlit's configuration of each.
 
-    names: column -> header, in order; a column's suffix says its unit. Money without any price reads
-    "no price", never $0.
+    names: column -> header, in order; a column's suffix says its unit. Money without any price
+    reads "no price", never $0.
     """
     columns: list[pl.Series] = []
     config: dict[str, Any] = {}
@@ -99,8 +100,8 @@ def pick(
 ) -> dict[str, Any] | None:
     """Draw a table whose rows can be picked, and return the picked row of the frame.
 
-    The pick is kept in the URL under `key`, as the row's id, so that a link shows it and Back closes
-    it.
+    The pick is kept in the URL under `key`, as the row's id, so that a link shows it and Back
+    closes it.
     """
     known = ids.to_list()
 
@@ -123,6 +124,6 @@ def pick(
     return frame.row(known.index(chosen), named=True) if chosen in known else None
 
 
-def height(rows: int, most: int) -> int:
-    """Return the pixels that so many rows take, up to `most`."""
-    return ROW_PX * (1 + max(1, min(rows, most))) + 3
+def height(rows: int, most: int) -> int | Literal["auto"]:
+    """Return the height of a table of so many rows, of which `most` are seen at once."""
+    return "auto" if rows <= min(most, AUTO_ROWS) else ROW_PX * (1 + min(rows, most)) + 3

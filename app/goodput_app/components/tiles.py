@@ -13,15 +13,15 @@ Row = dict[str, Any]
 
 def of_fleet(summary: Row) -> None:
     """Draw the six tiles of the Overview. summary: the row of marts.goodput_summary."""
-    columns = st.columns([1.35, 1, 1, 1, 1, 0.8])
+    columns = st.columns([1.3, 1.1, 1.05, 1.05, 1.05, 0.7], gap="small")
     value, second = headline(summary)
     with columns[0]:
         _tile(
             "Goodput (of capacity)",
             value,
             second,
-            "Kept step time less every loss known inside steps, over capacity. The interval is what the "
-            "evidence leaves open.",
+            "Kept step time less every loss known inside steps, over capacity. The interval is "
+            "what the evidence leaves open.",
         )
     with columns[1]:
         wasted = f"{theme.gpu_time(summary['wasted_ms'])} = {_share(summary, 'wasted_ms')}"
@@ -41,10 +41,10 @@ def of_fleet(summary: Row) -> None:
         )
     with columns[3]:
         _tile(
-            "Allocated (of available)",
+            "Allocated (of avail.)",
             theme.percent(summary["allocation_ratio"]),
             f"{theme.gpu_time(summary['held_ms'])} held",
-            "Held by jobs, over capacity less what was down, drained or in maintenance. Not goodput.",
+            "Held by jobs, over capacity less what was down or drained. This is not goodput.",
         )
     with columns[4]:
         _tile(
@@ -115,13 +115,6 @@ def _share(summary: Row, name: str) -> str:
 
 
 def _tile(label: str, value: str, second: str, meaning: str) -> None:
-    st.metric(
-        label,
-        value.replace("$", r"\$"),
-        second,
-        delta_color="off",
-        delta_arrow="off",
-        help=meaning,
-        border=True,
-        height="stretch",
-    )
+    with st.container(border=True, height="stretch", gap="xsmall"):
+        st.metric(label, theme.markdown_text(value), help=meaning)
+        st.caption(theme.markdown_text(second))

@@ -32,14 +32,13 @@ with (
     panel(
         "From capacity to goodput",
         "marts.ledger_by_category",
-        help="Every GPU-second is in exactly one bar; what is taken off and what is left add up to the capacity.",
+        help="Every GPU-second is in exactly one bar: losses and goodput add up to the capacity.",
     ),
 ):
     ledger = data.ledger_by_category(scope)
     rows = ledger.drop("colour").filter(ledger["gpu_ms"] > 0)
-    charts.draw(
-        figures.waterfall(ledger), rows, "waterfall", "Capacity less each loss, down to goodput"
-    )
+    figure = figures.waterfall(ledger)
+    charts.draw(figure, rows, "waterfall", "Capacity less each loss, down to goodput")
 with (
     right,
     panel(
@@ -49,8 +48,9 @@ with (
     ),
 ):
     over_time = data.ledger_over_time(scope)
+    ledger = data.ledger_by_category(scope)
     figure = figures.categories_over_time(
-        over_time, data.ledger_by_category(scope), scope.bucket_ms or 1, view.end
+        over_time, ledger, scope.bucket_ms or 1, view.window, figures.waterfall_height(ledger)
     )
     charts.draw(figure, over_time, "over-time", "GPUs in each category over time, stacked")
 

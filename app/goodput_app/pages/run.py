@@ -67,7 +67,7 @@ with panel(
         )
         if steps["steps"][0] > steps.height:
             st.caption(
-                f"Slowest and fastest of each stretch: {steps.height:,} of {steps['steps'][0]:,} steps."
+                f"The slowest and the fastest of each stretch of {steps['steps'][0]:,} steps."
             )
 with panel(
     "Late ranks", "marts.stragglers", help="Episodes in which the others waited for one rank."

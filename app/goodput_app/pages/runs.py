@@ -4,7 +4,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app import data, theme
-from goodput_app.components import charts, figures_runs, scope_bar, tables
+from goodput_app.components import charts, details, figures_runs, scope_bar
 from goodput_app.components.states import panel
 
 view = scope_bar.view()
@@ -39,19 +39,8 @@ with panel("What each run did with what it held", "marts.run_categories"):
         figure, categories.drop("colour"), "run-ledgers", "Categories of the most wasteful runs"
     )
 
-with panel("All runs", "marts.runs", help="Pick a row to open the run."):
-    bar = st.column_config.ProgressColumn(
-        "Goodput (% of held)", min_value=0, max_value=100, format="%.1f"
-    )
-    picked = tables.pick(
-        runs,
-        COLUMNS,
-        "picked",
-        runs.get_column("run_key"),
-        wide={"goodput_of_held_ratio": bar},
-    )
+with panel("All runs", "marts.runs", help="Pick a row for the verdict and the run's own page."):
+    details.runs(runs, COLUMNS)
     unpriced = runs.filter(pl.col("wasted_usd").is_null()).height
     if 0 < unpriced < runs.height:
         st.caption(f"{unpriced:,} runs have {theme.NO_PRICE}.")
-if picked is not None:
-    st.switch_page("pages/run.py", query_params=scope_bar.carried(run=picked["run_key"]))
