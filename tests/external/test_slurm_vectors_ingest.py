@@ -33,6 +33,10 @@ select
     gpus * date_diff('second', greatest(start_at, submit_at), end_at) as held_gpu_s
 from raw.job_runs
 """
+READ_HERE = (
+    *("sacct_core_", "sacct_all_fields_", "sacctmgr_event_", "sacctmgr_reservation"),
+    *("scontrol_job_d_", "scontrol_node_", "scontrol_reservation_", "sinfo_"),
+)
 SAME_ROWS = (
     "sacct_core_X_D_epoch.psv",
     "sacct_core_X_D_iso_offset.psv",
@@ -164,10 +168,7 @@ def test_nothing_else_in_the_folder_is_claimed_and_nothing_crashes(store: LocalS
         if "sinfo_reasons" in file.name:  # states alone, and not when
             continue
         summary = ingest(store, "auto", [file], options)
-        known = ("sacct_", "sacctmgr_event", "sacctmgr_reservation", "scontrol_job_d", "scontrol_n")
-        known += ("scontrol_res", "sinfo_")
-        is_json, is_list = ".json" in file.name, file.name in {"sacct_fields.txt"}
-        is_ours = file.name.startswith(known) and not is_json and not is_list
+        is_ours = file.name.startswith(READ_HERE) and ".json" not in file.name
         assert bool(summary.unrecognised) == (not is_ours), file
 
 

@@ -63,9 +63,7 @@ def test_any_text_gives_names_or_a_stated_error(text: str) -> None:
     assert not any(set("[],") & set(name) for name in names)
 
 
-@given(
-    st.lists(st.integers(0, 9_999), min_size=1, max_size=20, unique=True), st.integers(1, 6)
-)
+@given(st.lists(st.integers(0, 9_999), min_size=1, max_size=20, unique=True), st.integers(1, 6))
 def test_numbers_keep_their_width(numbers: list[int], width: int) -> None:
     padded = [str(n).zfill(width) for n in numbers]
 

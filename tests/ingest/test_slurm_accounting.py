@@ -191,7 +191,7 @@ def test_a_row_with_the_delimiter_in_its_name_is_set_aside_with_its_line(tmp_pat
 
 
 def test_the_unit_separator_keeps_every_character_of_a_name(tmp_path: Path) -> None:
-    name = "we|ird \"n'ame\", näme 🚂 = <script> \u2028 ; --"
+    name = 'we|ird "n\'ame", näme 🚂 = <script> \u2028 ; --'
 
     assert run(tmp_path, RECORD | {"JobName": name})["job_name"] == name
 
@@ -225,9 +225,7 @@ def test_lines_may_end_as_on_windows(tmp_path: Path) -> None:
         ("OUT_OF_MEMORY", "OUT_OF_MEMORY", None),
     ],
 )
-def test_the_state_is_the_first_word(
-    tmp_path: Path, text: str, state: str, by: str | None
-) -> None:
+def test_the_state_is_the_first_word(tmp_path: Path, text: str, state: str, by: str | None) -> None:
     found = run(tmp_path, RECORD | {"State": text})
 
     assert (found["state"], found["cancelled_by"]) == (state, by)
@@ -369,7 +367,7 @@ def test_the_zone_is_part_of_what_was_read(tmp_path: Path) -> None:
 def test_a_damaged_file_gives_rows_and_rejects_or_a_stated_error(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Bytes exchanged, inserted or cut anywhere never end in a crash, and no row is lost silently."""
+    """Bytes exchanged, inserted or cut never end in a crash, and no row is lost silently."""
     whole = sacct(*({**RECORD, "JobID": str(n)} for n in range(1, 6)), separator="|").encode()
     at = data.draw(st.integers(0, len(whole)))
     until = data.draw(st.integers(at, min(len(whole), at + 40)))

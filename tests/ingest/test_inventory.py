@@ -1,0 +1,128 @@
+"""The GPU inventory that a site writes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from goodput_ingest.inventory import Inventory
+from goodput_ingest.load import ingest
+from goodput_ingest.registry import recognise
+from goodput_ingest.source import ReadOptions
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from goodput_queries.batch import Batch
+    from goodput_queries.store import LocalStore
+
+JOINED = datetime(2026, 11, 20, 11, 45, 9, tzinfo=UTC).replace(tzinfo=None)
+
+
+def read(folder: Path, text: str, **options: Any) -> tuple[Batch, Batch]:
+    file = folder / "inventory.csv"
+    file.write_text(text)
+    gpus, instances = Inventory(file, ReadOptions(**options)).extract()
+    return gpus, instances
+
+
+def test_a_row_a_gpu_keeps_all_its_names(tmp_path: Path) -> None:
+    gpus, _ = read(
+        tmp_path,
+        "node,gpu_index,slurm_index,gpu_uuid,pci_bus_id,gpu_model,valid_from,valid_to\n"
+        "node001,3,0,GPU-5a,0000:9B:00.0,H100,2026-11-20T12:45:09+01:00,2026-12-01T00:00:00Z\n",
+    )
+
+    (row,) = gpus.rows.to_dicts()
+    assert row["gpu_uuid"] == "GPU-5a"
+    assert (row["gpu_index"], row["slurm_index"]) == (3, 0)
+    assert row["pci_bus_id"] == "00000000:9b:00.0"
+    assert row["valid_from_at"] == JOINED
+
+
+def test_a_row_a_node_gives_numbered_slots(tmp_path: Path) -> None:
+    gpus, _ = read(tmp_path, "node,gpus,gpu_model\nnode001,8,H100\n")
+
+    assert gpus.rows["gpu_uuid"].to_list() == [f"node001#{i}" for i in range(8)]
+    assert gpus.rows["gpu_model"].unique().to_list() == ["H100"]
+
+
+def test_a_gpu_in_mig_mode_joins_with_its_instances(tmp_path: Path) -> None:
+    gpus, instances = read(
+        tmp_path,
+        'node,gpus,mig,valid_from\nmig01,1,"1g.10gb:4,3g.40gb:1",2026-11-20T11:45:09Z\n',
+        cluster="lab",
+    )
+
+    assert gpus.rows.select("gpu_uuid", "valid_from_at").rows() == [("mig01#0", JOINED)]
+    assert instances.rows["gpu_instance"].to_list() == [
+        *[f"1g.10gb.{n}" for n in range(4)],
+        "3g.40gb.0",
+    ]
+    assert instances.rows["valid_from_at"].unique().to_list() == [JOINED]
+    assert instances.rows["cluster"].unique().to_list() == ["lab"]
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ("node001,0,,,2026-11-20T00:00:00,", "carries no offset"),
+        ("node001,0,,,yesterday,", "'yesterday' is not a time"),
+        ("node001,,,,,", "neither gpu_uuid nor slurm_index nor gpus"),
+        ("no de,0,,,,", "is no node name"),
+        ("node001,x,,,,", "slurm_index 'x' is no number"),
+        ("node001,,99999,,,", "gpus '99999' is no number"),
+        ("node001,,1,4g.40gb:2,,", "fills 2 GPUs, the row has 1"),
+        ("node001,,1,h100:1,,", "where a profile as 3g.40gb is expected"),
+        ("node001,,1,,2026-11-20T00:00:00Z,2026-11-20T00:00:00Z", "valid_to is not after"),
+        ("node001,0", "another number of cells"),
+    ],
+)
+def test_a_row_that_cannot_be_used_is_set_aside(tmp_path: Path, row: str, told: str) -> None:
+    gpus, instances = read(tmp_path, f"node,slurm_index,gpus,mig,valid_from,valid_to\n{row}\n")
+
+    assert gpus.rows.is_empty()
+    assert instances.rows.is_empty()
+    assert told in gpus.rejects[0].reason
+
+
+@pytest.mark.parametrize(
+    ("header", "told"),
+    [
+        ("node,gpus,color", "'color' is not known"),
+        ("gpus,gpu_model", "'node' is missing"),
+        ("node,gpus,gpus", "twice"),
+    ],
+)
+def test_a_header_with_other_columns_is_refused(tmp_path: Path, header: str, told: str) -> None:
+    with pytest.raises(IngestError, match=told):
+        read(tmp_path, f"{header}\n")
+
+
+def test_it_is_known_by_its_header_and_read_once(tmp_path: Path, store: LocalStore) -> None:
+    file = tmp_path / "gpus.csv"
+    file.write_text("node,gpus\nnode001,8\n")
+    assert recognise(file) is Inventory
+
+    first, second = (ingest(store, "auto", [file], ReadOptions()) for _ in range(2))
+
+    assert (first.rows_new, second.rows_new) == (8, 0)
+
+
+@settings(max_examples=80, deadline=None)
+@given(noise=st.binary(max_size=200))
+def test_noise_never_crashes_the_reader(
+    noise: bytes, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    file = tmp_path_factory.mktemp("noise") / "inventory.csv"
+    file.write_bytes(b"node,slurm_index,gpus,mig,valid_from\nnode001,0," + noise)
+
+    try:
+        list(Inventory(file, ReadOptions()).extract())
+    except IngestError as error:
+        assert "inventory" in str(error)  # noqa: PT017 -- that it is stated is the point

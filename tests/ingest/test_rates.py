@@ -1,0 +1,100 @@
+"""Prices that a site writes."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from goodput_ingest.load import ingest
+from goodput_ingest.rates import Rates
+from goodput_ingest.registry import recognise
+from goodput_ingest.source import ReadOptions
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from goodput_queries.batch import Batch
+    from goodput_queries.store import LocalStore
+
+HEADER = "gpu_model,mig_profile,partition,qos,usd_per_gpu_h,valid_from,valid_to,note\n"
+
+
+def read(folder: Path, text: str) -> Batch:
+    file = folder / "rates.csv"
+    file.write_text(text)
+    (batch,) = Rates(file, ReadOptions()).extract()
+    return batch
+
+
+def test_a_price_is_kept_exactly(tmp_path: Path, store: LocalStore) -> None:
+    file = tmp_path / "rates.csv"
+    file.write_text(HEADER + "H100,,,,2.850001,2026-01-01T01:00:00+01:00,,contract 4711\n")
+    assert recognise(file) is Rates
+
+    ingest(store, "auto", [file], ReadOptions())
+
+    found = store.read("select * from raw.rates").to_dicts()
+    assert [row["usd_per_gpu_h"] for row in found] == [Decimal("2.850001")]
+    assert found[0]["valid_from_at"].isoformat() == "2026-01-01T00:00:00"
+    assert (found[0]["gpu_model"], found[0]["partition"]) == ("H100", None)
+
+
+def test_a_new_price_replaces_the_old_one_of_the_same_hour(
+    tmp_path: Path, store: LocalStore
+) -> None:
+    file = tmp_path / "rates.csv"
+    for price in ("2.00", "3.00"):
+        file.write_text(f"usd_per_gpu_h\n{price}\n")
+        ingest(store, "rates", [file], ReadOptions())
+
+    assert store.read("select usd_per_gpu_h from raw.rates").rows() == [(Decimal("3.000000"),)]
+
+
+@pytest.mark.parametrize("price", ["0", "2", "2.5", "1e3", "999999999999.999999", "2.50000000"])
+def test_prices_from_zero_on_are_taken(tmp_path: Path, price: str) -> None:
+    batch = read(tmp_path, f"usd_per_gpu_h\n{price}\n")
+
+    assert batch.rows["usd_per_gpu_h"].to_list() == [Decimal(price)]
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        (",,,,-1,,,", "is no price"),
+        (",,,,NaN,,,", "is no price"),
+        (",,,,1e12,,,", "is no price"),
+        (",,,,two,,,", "is no number"),
+        ("H100,,,,,,,", "is no number"),
+        (",,,,0.0000001,,,", "more than 6 decimals"),
+        (",,,,2,2026-01-01T00:30:00Z,,", "is not a whole hour"),
+        (",,,,2,2026-01-01T00:00:00+05:30,,", "is not a whole hour"),
+        (",,,,2,2026-01-01T00:00:00,,", "carries no offset"),
+        (",,,,2,2026-01-02T00:00:00Z,2026-01-01T00:00:00Z,", "valid_to is not after valid_from"),
+        (",,,,2", "another number of cells"),
+    ],
+)
+def test_a_row_that_is_no_price_is_set_aside(tmp_path: Path, row: str, told: str) -> None:
+    batch = read(tmp_path, HEADER + row + "\n")
+
+    assert batch.rows.is_empty()
+    assert told in batch.rejects[0].reason
+
+
+def test_an_unknown_column_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(IngestError, match="'price' is not known; the columns are gpu_model"):
+        read(tmp_path, "usd_per_gpu_h,price\n1,1\n")
+
+
+@settings(max_examples=80, deadline=None)
+@given(price=st.decimals(min_value=0, max_value=10**11, places=6))
+def test_any_price_comes_out_as_it_went_in(
+    price: Decimal, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    batch = read(tmp_path_factory.mktemp("rates"), f"usd_per_gpu_h\n{price}\n")
+
+    assert batch.rows["usd_per_gpu_h"].to_list() == [price]
