@@ -1,4 +1,4 @@
-"""What a source is: settings as fields, one method that yields. Read this before adding a source."""
+"""What a source is: settings as fields, one method that yields. To read before adding one."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class ReadOptions:
 class Source(Protocol):
     """A recorded source: one file in its native format.
 
-    `recognises` looks at the first bytes (already decompressed) and says whether this is its format;
-    it judges by content, the name is a hint at most. `extract` yields batches: bad rows ride along as
-    rejects with their line, a file that is not this format at all raises IngestError.
+    `recognises` looks at the first bytes (already decompressed) and says whether this is its
+    format; it judges by content, the name is a hint at most. `extract` yields batches: bad rows
+    ride along as rejects with their line, a file that is not this format raises IngestError.
     """
 
     name: ClassVar[str]

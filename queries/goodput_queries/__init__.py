@@ -1,1 +1,1 @@
-"""The database as files: the raw contract, the ledger's views, and the one module that opens DuckDB."""
+"""The database as files: the raw contract, the ledger's views, the one module that opens DuckDB."""

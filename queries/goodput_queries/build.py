@@ -1,10 +1,10 @@
 """Bringing the ledger up to date: the small interval tables anew, then only the hours they touch.
 
-Stages marked `full` (units, holds, timelines ...) are run-length encoded and cheap: each is made anew
-and compared, hour by hour, with what stood there. Hours in which an interval changed are dirty; so are
-hours in which readings arrived, and all since the last build's end of evidence. Stages marked `hourly`
-(telemetry states, the ledger) are replaced for dirty hours alone. A full build takes the same road with
-every hour dirty, so that both give the same rows.
+Stages marked `full` (units, holds, timelines ...) are run-length encoded and cheap: each is made
+anew and compared, hour by hour, with what stood there. Hours in which an interval changed are
+dirty; so are hours in which readings arrived, and all since the last build's end of evidence.
+Stages marked `hourly` (telemetry states, the ledger) are replaced for dirty hours alone. A full
+build takes the same road with every hour dirty, so that both give the same rows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from goodput_queries.store import LocalStore
 
 HOUR_MS = 3_600_000
-IDLE_MARGIN_MS = 300_000  # what happens within idle_min_ms of an hour may change what the hour is called
+IDLE_MARGIN_MS = (
+    300_000  # what happens within idle_min_ms of an hour may change what the hour is called
+)
 RANGE_MAX_HOURS = 24  # bounds the memory of one pass
 SUMMARY_SCHEMA = {"stage": pl.String, "rows": pl.Int64, "seconds": pl.Float64}
 Hours = set[int]
@@ -104,24 +106,20 @@ def _replace_all(cursor: duckdb.DuckDBPyConnection, model: Model) -> tuple[Hours
     return dirty, rows
 
 
-def _changed_hours(
-    cursor: duckdb.DuckDBPyConnection, table: str, bounds: Sequence[str]
-) -> Hours:
+def _changed_hours(cursor: duckdb.DuckDBPyConnection, table: str, bounds: Sequence[str]) -> Hours:
     """Return the hours in which the intervals of `stage` differ from those of `table`.
 
     Intervals are cut at hours before they are compared, so that a job that ends after three days
     reopens its last hour, not three days. A null end is compared at the end of the evidence.
     """
     start, end = bounds
+    until = f"coalesce({end}, (select max(as_of_ms) from intermediate.int_clusters))"
     cut = f"""select * exclude ({start}, {end}),
         greatest({start}, hour * {HOUR_MS}) as cut_start,
         least(until_ms, (hour + 1) * {HOUR_MS}) as cut_end
     from (
         select *, unnest(range({start} // {HOUR_MS}, (until_ms - 1) // {HOUR_MS} + 1)) as hour
-        from (
-            select *, coalesce({end}, (select max(as_of_ms) from intermediate.int_clusters)) as until_ms
-            from {{table}}
-        )
+        from (select *, {until} as until_ms from {{table}})
     )"""
     new, old = cut.format(table="stage"), cut.format(table=table)
     rows = cursor.execute(
@@ -132,7 +130,9 @@ def _changed_hours(
             (select * from old_cells except all select * from new_cells)
         )
         select distinct unnest([
-            (cut_start - {IDLE_MARGIN_MS}) // {HOUR_MS}, hour, (cut_end + {IDLE_MARGIN_MS}) // {HOUR_MS}
+            (cut_start - {IDLE_MARGIN_MS}) // {HOUR_MS},
+            hour,
+            (cut_end + {IDLE_MARGIN_MS}) // {HOUR_MS}
         ])
         from changed"""
     ).fetchall()
@@ -150,9 +150,9 @@ def _replace_hours(cursor: duckdb.DuckDBPyConnection, model: Model, hours: Hours
             [first * HOUR_MS, last * HOUR_MS],
         )
         try:
-            rows += cursor.execute(
-                f"insert into {model.qualified_name} {model.sql}"
-            ).fetchall()[0][0]
+            rows += cursor.execute(f"insert into {model.qualified_name} {model.sql}").fetchall()[0][
+                0
+            ]
         except duckdb.Error as error:
             raise BuildError(f"{model.qualified_name} cannot be built: {error}") from error
     return rows
@@ -165,7 +165,9 @@ def _reading_hours(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> H
     """
     rows = cursor.execute(
         """select distinct
-            unnest(range(to_ms(window_start_at) // 3600000 - 1, to_ms(window_end_at) // 3600000 + 2))
+            unnest(range(
+                to_ms(window_start_at) // 3600000 - 1, to_ms(window_end_at) // 3600000 + 2
+            ))
         from raw.ingested
         where table_name in ('gpu_samples', 'gpu_processes') and window_start_at is not null
             and sequence > $1""",
@@ -178,9 +180,10 @@ def _hours_since_last_end(cursor: duckdb.DuckDBPyConnection) -> Hours:
     """Return the hours between each cluster's last end of evidence and the present one."""
     rows = cursor.execute(
         f"""select unnest(range(
-            (least(coalesce(built.as_of_ms, clusters.first_ms), clusters.as_of_ms) - {IDLE_MARGIN_MS})
-                // {HOUR_MS},
-            greatest(coalesce(built.as_of_ms, clusters.as_of_ms), clusters.as_of_ms) // {HOUR_MS} + 1
+            (least(coalesce(built.as_of_ms, clusters.first_ms), clusters.as_of_ms)
+                - {IDLE_MARGIN_MS}) // {HOUR_MS},
+            greatest(coalesce(built.as_of_ms, clusters.as_of_ms), clusters.as_of_ms)
+                // {HOUR_MS} + 1
         ))
         from intermediate.int_clusters as clusters
         left join intermediate.built as built using (cluster)

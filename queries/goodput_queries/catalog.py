@@ -1,4 +1,4 @@
-"""The SQL files: their headers (what a row is, grain, columns) and the order in which they build."""
+"""The SQL files: their headers (what a row is, grain, columns) and the order of the build."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 LAYERS = ("raw", "reference", "staging", "intermediate", "marts", "checks")
-_DIRECTIVE = re.compile(r"^--\s*(?P<key>grain|keep|time|materialised|dirties|written_by)\s*:\s*(?P<value>.*)$")
+_DIRECTIVE = re.compile(
+    r"^--\s*(?P<key>grain|keep|time|materialised|dirties|written_by)\s*:\s*(?P<value>.*)$"
+)
 _COLUMN = re.compile(r"^--\s*(?P<column>[a-z][a-z0-9_]*)\s*:\s*(?P<meaning>.*)$")
 
 
@@ -23,7 +25,7 @@ _REFERENCE = re.compile(rf"\b({'|'.join(LAYERS)})\.(\w+)")
 
 @dataclass(frozen=True)
 class Model:
-    """One SQL file: `layer.name`, its select (or `create table` in raw) and what its header says."""
+    """One SQL file: `layer.name`, its select (`create table` in raw), what its header says."""
 
     layer: str
     name: str
@@ -113,9 +115,7 @@ def tables_read(sql: str) -> set[str]:
 
 @cache
 def build_order() -> list[Model]:
-    """Return staging, intermediate, marts and checks in an order in which each finds what it reads."""
+    """Return staging to checks in an order in which each finds what it reads."""
     known = {m.qualified_name: m for layer in LAYERS[2:] for m in models(layer).values()}
-    graph = {
-        name: (tables_read(m.sql) - {name}) & known.keys() for name, m in known.items()
-    }
+    graph = {name: (tables_read(m.sql) - {name}) & known.keys() for name, m in known.items()}
     return [known[name] for name in TopologicalSorter(graph).static_order()]

@@ -39,7 +39,8 @@ def check(store: Store) -> pl.DataFrame:
                 store,
                 f"grain of {model.qualified_name}",
                 f"rows of {model.qualified_name} that share {keys}",
-                f"select {keys}, count(*) as n from {model.qualified_name} group by all having n > 1",
+                f"select {keys}, count(*) as n from {model.qualified_name} "
+                "group by all having n > 1",
             )
         )
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")

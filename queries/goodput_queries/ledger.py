@@ -40,8 +40,8 @@ def ledger(
 ) -> pl.DataFrame:
     """Return GPU time by the given keys, largest first.
 
-    Columns: the keys, gpu_ms (integer), gpu_s (exact to the millisecond), share_ratio (of the scope's
-    capacity), usd (null where nothing is priced). The rows add up to `capacity_ms(store, scope)`.
+    Columns: the keys, gpu_ms (integer), gpu_s (exact to the millisecond), share_ratio (of the
+    scope's capacity), usd (null where nothing is priced). The rows add up to `capacity_ms`.
     An unknown key raises QueryError.
     """
     for key in by:
@@ -68,32 +68,15 @@ def ledger(
 
 
 def capacity_ms(store: Store, scope: Scope = EVERYTHING) -> int:
-    """Return the GPU-milliseconds in the inventory within the scope, from units and not from the ledger.
+    """Return the GPU-milliseconds in the inventory within the scope (`marts.capacity`).
 
-    Filters that only held time has (team, user, run, partition) cannot be answered from the inventory
-    and raise QueryError.
+    Filters that only held time has (team, user, run, partition) cannot be answered from the
+    inventory and raise QueryError.
     """
     if any((scope.team, scope.user, scope.run, scope.partition)):
         raise QueryError("capacity is of GPUs: it has no team, user, run or partition.")
     frame = store.read(
-        """select coalesce(sum(share_ms(
-                greatest(units.start_ms, coalesce(getvariable('scope_from_ms')::bigint, units.start_ms)),
-                least(
-                    coalesce(units.end_ms, clusters.as_of_ms), clusters.as_of_ms,
-                    coalesce(getvariable('scope_to_ms')::bigint, clusters.as_of_ms)
-                ),
-                share_lo, share_hi, share_of
-            )), 0)::bigint as capacity_ms
-        from intermediate.int_gpu_units as units
-        inner join intermediate.int_clusters as clusters using (cluster)
-        where (getvariable('scope_cluster') is null or units.cluster = getvariable('scope_cluster'))
-            and (getvariable('scope_node') is null or units.node = getvariable('scope_node'))
-            and (getvariable('scope_gpu_uuid') is null or units.gpu_uuid = getvariable('scope_gpu_uuid'))
-            and (getvariable('scope_gpu_model') is null or units.gpu_model = getvariable('scope_gpu_model'))
-            and units.start_ms < least(
-                clusters.as_of_ms, coalesce(getvariable('scope_to_ms')::bigint, clusters.as_of_ms))
-            and least(coalesce(units.end_ms, clusters.as_of_ms), clusters.as_of_ms)
-                > coalesce(getvariable('scope_from_ms')::bigint, 0)""",
+        "select coalesce(sum(capacity_ms), 0)::bigint as capacity_ms from marts.capacity",
         scope=scope,
     )
     return int(frame.item())

@@ -1,15 +1,16 @@
 """Which GPU each job run held: from what the scheduler says, else on numbered slots of its nodes.
 
 Accounting names nodes and a number of GPUs, seldom which. Where a source names the GPUs they are
-taken; a hold of all GPUs of a node is exact; the rest goes on the lowest slots that are free for its
-whole life (accounting rules 3.2). Sums of the cluster are exact in any case. Where two job runs claim
-one GPU at one time the later start has it, and the overlap is told (rules 1.4, precedence 6).
+taken; a hold of all GPUs of a node is exact; the rest goes on the lowest slots that are free for
+its whole life (accounting rules 3.2). Sums of the cluster are exact in any case. Where two job runs
+claim one GPU at one time the later start has it, and the overlap is told (rules 1.4, rule 6).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -85,7 +86,7 @@ class JobRun:
 def place(cursor: duckdb.DuckDBPyConnection) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the holds (`int_holds`) and the conflicts (`int_hold_conflicts`) of all job runs."""
     slots = _slots(cursor)
-    has_inventory = frozenset(slots)
+    inventory = frozenset(slots)
     explicit = _explicit(cursor)
     downs = _downs(cursor)
     job_runs = _job_runs(cursor)
@@ -99,11 +100,13 @@ def place(cursor: duckdb.DuckDBPyConnection) -> tuple[pl.DataFrame, pl.DataFrame
         else:
             told += _claim_named(slots, run, known, numbers)
     for run, node, count, kind in told:
-        _claim_assumed(slots, run, node, count, kind, has_inventory)
+        is_known = (run.cluster, node) in inventory
+        _claim_assumed(slots, run, node, count, kind, is_known=is_known)
     # how many GPUs on which node is unknown of these: they get what the others leave free
     for run in open_:
         for node, count in _spread(slots, run).items():
-            _claim_assumed(slots, run, node, count, run.gpu_type, has_inventory)
+            is_known = (run.cluster, node) in inventory
+            _claim_assumed(slots, run, node, count, run.gpu_type, is_known=is_known)
     return _resolved(slots, downs)
 
 
@@ -115,7 +118,7 @@ Slots = dict[tuple[str, str], list[Slot]]
 
 
 def _slots(cursor: duckdb.DuckDBPyConnection) -> Slots:
-    """Return the slots of each (cluster, node) in index order, MIG instances in place of their GPU."""
+    """Return the slots of each (cluster, node) by index, MIG instances in place of their GPU."""
     slots: Slots = defaultdict(list)
     for cluster, node, uuid, instance, index, kind in _rows(
         cursor,
@@ -148,7 +151,7 @@ def _explicit(
 
 
 def _downs(cursor: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], list[int]]:
-    """Return when each node went down: what the scheduler lost track of ended there at the latest."""
+    """Return when each node went down: what the scheduler lost track of ended there at latest."""
     downs: dict[tuple[str, str], list[int]] = defaultdict(list)
     for cluster, node, start_ms in _rows(
         cursor,
@@ -177,10 +180,8 @@ def _job_runs(cursor: duckdb.DuckDBPyConnection) -> list[JobRun]:
     ]  # fmt: skip
 
 
-def _told_numbers(
-    slots: Slots, run: JobRun, known: list[tuple[Any, ...]]
-) -> dict[str, int] | None:
-    """Return how many GPUs the run holds on each node, where that is certain; None where it is not."""
+def _told_numbers(slots: Slots, run: JobRun, known: list[tuple[Any, ...]]) -> dict[str, int] | None:
+    """Return how many GPUs the run holds on each node; None where that is not certain."""
     told: dict[str, int] = defaultdict(int)
     for node, _, _, _, _, gpus, _ in known:
         told[node] += gpus or 1
@@ -231,7 +232,7 @@ def _claim_one(held: list[Slot], run: JobRun, row: tuple[Any, ...]) -> bool:
 
 
 def _spread(slots: Slots, run: JobRun) -> dict[str, int]:
-    """Return a number of GPUs for each node of a run: evenly if that fits, else filling what is free."""
+    """Return a number of GPUs for each node: evenly if that fits, else filling what is free."""
     nodes = [n for n in run.nodes if slots.get((run.cluster, n))] or list(run.nodes)
     room = {
         n: sum(s.is_free(run.start_ms, run.end_ms) for s in slots[run.cluster, n]) or run.gpus
@@ -251,12 +252,18 @@ def _spread(slots: Slots, run: JobRun) -> dict[str, int]:
 
 
 def _claim_assumed(
-    slots: Slots, run: JobRun, node: str, count: int, kind: str | None, has_inventory: frozenset[Any]
+    slots: Slots,
+    run: JobRun,
+    node: str,
+    count: int,
+    kind: str | None,
+    *,
+    is_known: bool,
 ) -> None:
     """Put `count` GPUs on the lowest slots that are free for the run's life, the type's first.
 
-    Where fragments alone are free the run moves from slot to slot, so that sums stay exact. Slots are
-    made up only on nodes that no inventory knows.
+    Where fragments alone are free the run moves from slot to slot, so that sums stay exact. Slots
+    are made up only on nodes that no inventory knows.
     """
     held = slots[run.cluster, node]
     free = [s for s in held if s.is_free(run.start_ms, run.end_ms)]
@@ -264,7 +271,7 @@ def _claim_assumed(
     for slot in free[:count]:
         slot.claims.append(Claim(run.key, run.start_ms, run.end_ms, "assumed"))
     for _ in range(count - len(free[:count])):
-        if (run.cluster, node) in has_inventory:
+        if is_known:
             _claim_fragments(held, run)
         else:
             index = max((s.index for s in held), default=-1) + 1
@@ -274,7 +281,7 @@ def _claim_assumed(
 
 
 def _claim_fragments(held: list[Slot], run: JobRun) -> None:
-    """Claim one GPU's worth of time, moving on where a slot is taken; what fits nowhere overlaps."""
+    """Claim one GPU's worth of time, moving on where a slot is taken."""
     moment = run.start_ms
     while moment < run.end_ms:
         slot = max(held, key=lambda s: (_free_until(s, moment), -s.index))
@@ -325,10 +332,8 @@ def _resolved(
     )
 
 
-def _disjoint(
-    claims: list[Claim], downs: list[int]
-) -> list[tuple[int, int, Claim, list[Claim]]]:
-    """Return the claims cut so that at each moment the latest start has the slot, with who lost it."""
+def _disjoint(claims: list[Claim], downs: list[int]) -> list[tuple[int, int, Claim, list[Claim]]]:
+    """Return the claims cut so that the latest start has the slot, with who lost it."""
     claims = sorted(claims, key=lambda c: (c.start_ms, c.job_run_key))
     for claim in claims:
         if claim.end_ms == FOREVER_MS:
@@ -337,11 +342,11 @@ def _disjoint(
                 + [c.start_ms for c in claims if c.start_ms > claim.start_ms],
                 default=FOREVER_MS,
             )
-    if all(a.end_ms <= b.start_ms for a, b in zip(claims, claims[1:], strict=False)):
+    if all(a.end_ms <= b.start_ms for a, b in pairwise(claims)):
         return [(c.start_ms, c.end_ms, c, []) for c in claims if c.end_ms > c.start_ms]
     bounds = sorted({c.start_ms for c in claims} | {c.end_ms for c in claims})
     cut: list[tuple[int, int, Claim, list[Claim]]] = []
-    for start, end in zip(bounds, bounds[1:], strict=False):
+    for start, end in pairwise(bounds):
         over = [c for c in claims if c.start_ms <= start and c.end_ms >= end]
         if not over:
             continue

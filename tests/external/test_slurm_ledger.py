@@ -39,8 +39,7 @@ def read(store, release, tmp_path):
     if release in JOINED:
         inventory = tmp_path / "inventory.csv"
         inventory.write_text(
-            "node,gpus,mig,valid_from\n"
-            f'mig01,1,"1g.10gb:4,3g.40gb:1",{JOINED[release]}\n'
+            f'node,gpus,mig,valid_from\nmig01,1,"1g.10gb:4,3g.40gb:1",{JOINED[release]}\n'
         )
         ingest(store, "inventory", [inventory], options)
     store.build()
@@ -57,7 +56,9 @@ def test_the_ledger_and_the_reconciliation_give_the_published_figures(store, tmp
     read(store, "22.05.8", tmp_path)
     scope = window("2026-11-20T11:42:54", "2026-11-20T12:00:00")
 
-    units = store.read("select * from marts.scheduler_reconciliation", scope=scope).row(0, named=True)
+    units = store.read("select * from marts.scheduler_reconciliation", scope=scope).row(
+        0, named=True
+    )
     summary = store.read("select * from marts.goodput_summary", scope=scope).row(0, named=True)
 
     assert units["held_gpu_s"] == 5013
@@ -104,7 +105,8 @@ def test_a_suspended_job_keeps_its_gpus(store, tmp_path):
     read(store, "22.05.8", tmp_path)
 
     rows = store.read(
-        "select category, sum(gpu_ms)::bigint from marts.ledger_scoped where job_id = '16' group by all"
+        "select category, sum(gpu_ms)::bigint from marts.ledger_scoped "
+        "where job_id = '16' group by all"
     ).rows()
 
     assert dict(rows) == {"suspended": 15_000, "unknown": 7_000}

@@ -1,11 +1,11 @@
-"""Evidence for small made-up clusters, in seconds from a fixed start, loaded as the sources would."""
+"""Evidence for small made-up clusters, in seconds from a fixed start."""
 
 from __future__ import annotations
 
 import itertools
 import shutil
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from goodput_queries.ledger import ledger
 from goodput_queries.scope import EVERYTHING, Scope
 from goodput_queries.store import LocalStore
 
-START = datetime(2027, 1, 15, 8, 0)  # a whole hour, UTC
+START = datetime(2027, 1, 15, 8, tzinfo=UTC).replace(tzinfo=None)  # a whole hour
 START_MS = 1_800_000_000_000
 
 
@@ -39,7 +39,9 @@ class Evidence:
         digest = f"{table}-{next(self._parts)}"
         self.store.load(Batch(table, frame, source, "test", digest))
 
-    def node(self, node: str, gpus: int, *, model: str = "h100", partitions: tuple[str, ...] = ()) -> None:
+    def node(
+        self, node: str, gpus: int, *, model: str = "h100", partitions: tuple[str, ...] = ()
+    ) -> None:
         """Add a node with numbered GPUs, in the inventory from the start."""
         self.load(
             "gpus",
@@ -62,7 +64,15 @@ class Evidence:
         """Add a node state."""
         self.load(
             "node_states",
-            [{"cluster": "c", "node": node, "state": state, "start_at": at(start), "end_at": at(end)}],
+            [
+                {
+                    "cluster": "c",
+                    "node": node,
+                    "state": state,
+                    "start_at": at(start),
+                    "end_at": at(end),
+                }
+            ],
         )
 
     def job(
@@ -79,7 +89,9 @@ class Evidence:
         }  # fmt: skip
         self.load("job_runs", [{**row, **more}])
 
-    def events(self, run: str, events: list[dict[str, Any]], attempt: int = 0, **common: Any) -> None:
+    def events(
+        self, run: str, events: list[dict[str, Any]], attempt: int = 0, **common: Any
+    ) -> None:
         """Add job events of rank 0 unless they say otherwise; `t` is the event's second."""
         rows = []
         for event in events:
@@ -146,7 +158,9 @@ def tell_start_ms() -> int:
     return START_MS
 
 
-def steps(first: int, last: int, start: float, length: float = 10.0, **more: Any) -> list[dict[str, Any]]:
+def steps(
+    first: int, last: int, start: float, length: float = 10.0, **more: Any
+) -> list[dict[str, Any]]:
     """Return step events `first`..`last`, one after the other from second `start`."""
     return [
         {"event": "step", "step": k, "t": start + (k - first + 1) * length, "dur_s": length, **more}
@@ -171,6 +185,10 @@ def tell() -> Any:
     class Tell:
         pass
 
-    Tell.steps, Tell.phase, Tell.durable = staticmethod(steps), staticmethod(phase), staticmethod(durable)
+    Tell.steps, Tell.phase, Tell.durable = (
+        staticmethod(steps),
+        staticmethod(phase),
+        staticmethod(durable),
+    )
     Tell.start_ms = START_MS
     return Tell

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -33,7 +34,7 @@ def seconds(lo: float = 0, hi: float = SPAN_S) -> st.SearchStrategy[float]:
 
 @st.composite
 def contradictory_evidence(draw):
-    """Return calls on `Evidence`: overlapping jobs, phases outside of them, states over held nodes."""
+    """Return calls on `Evidence`: jobs that overlap, phases outside of them, held nodes down."""
     calls = []
     for number in range(draw(st.integers(1, 5))):
         start = draw(seconds(0, SPAN_S - 100))
@@ -61,15 +62,21 @@ def contradictory_evidence(draw):
                 phase = draw(st.sampled_from(PHASES))
                 events.append({"event": "phase.start", "phase": phase, "t": begin})
                 if draw(st.booleans()):
-                    events.append({"event": "phase.end", "phase": phase, "t": begin + draw(seconds(0, 600))})
+                    events.append(
+                        {"event": "phase.end", "phase": phase, "t": begin + draw(seconds(0, 600))}
+                    )
             if draw(st.booleans()):
-                events.append({"event": "ckpt.durable", "step": draw(st.integers(0, 12)), "t": moment})
+                events.append(
+                    {"event": "ckpt.durable", "step": draw(st.integers(0, 12)), "t": moment}
+                )
             attempt = draw(st.integers(0, 1))
             calls.append(("events", (job, events), {"attempt": attempt, "host": nodes[0]}))
     for node in "ab":
         for state in draw(st.lists(st.sampled_from(["down", "drained", "planned"]), max_size=2)):
             start = draw(seconds(0, SPAN_S - 100))
-            calls.append(("state", (node, state, start, draw(st.one_of(st.none(), seconds(start + 1)))), {}))
+            calls.append(
+                ("state", (node, state, start, draw(st.one_of(st.none(), seconds(start + 1)))), {})
+            )
     for gpu in ("a#0", "a#1", "b#3"):
         begin, end = sorted((draw(seconds()), draw(seconds())))
         every = draw(st.sampled_from([10, 30, 31]))
@@ -127,9 +134,11 @@ def test_splitting_the_window_changes_no_total(new_evidence, tell_start_ms, call
 
     bounds = [None, *sorted({tell_start_ms + int(c * 1000) for c in cuts}), None]
     parts: dict[str, int] = {}
-    for lo, hi in zip(bounds, bounds[1:], strict=False):
+    for lo, hi in pairwise(bounds):
         for category, gpu_ms in (
-            ledger(evidence.store, scope=Scope(from_ms=lo, to_ms=hi)).select("category", "gpu_ms").rows()
+            ledger(evidence.store, scope=Scope(from_ms=lo, to_ms=hi))
+            .select("category", "gpu_ms")
+            .rows()
         ):
             parts[category] = parts.get(category, 0) + gpu_ms
 
@@ -172,8 +181,11 @@ def test_incremental_build_equals_full_build(new_evidence, calls, cut):
 def test_shares_of_a_gpu_add_up_wherever_one_cuts(evidence):
     """Three sevenths, one seventh and the rest: 1 ms windows lose and gain nothing."""
     rows = evidence.store.read(
-        """select sum(share_ms(a, a + 1, 0, 3, 7)) as three, sum(share_ms(a, a + 1, 3, 4, 7)) as one,
-            sum(share_ms(a, a + 1, 4, 7, 7)) as rest, sum(share_ms(a, a + 1, 0, 3, 7)) - (3 * 701) // 7 as off
+        """select
+            sum(share_ms(a, a + 1, 0, 3, 7)) as three,
+            sum(share_ms(a, a + 1, 3, 4, 7)) as one,
+            sum(share_ms(a, a + 1, 4, 7, 7)) as rest,
+            sum(share_ms(a, a + 1, 0, 3, 7)) - (3 * 701) // 7 as off
         from (select unnest(range(1800000000000, 1800000000701)) as a)"""
     ).row(0, named=True)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from goodput_app.demo import demo_database
+from goodput_queries import catalog
 from goodput_queries.check import check
 from goodput_queries.ledger import capacity_ms, ledger
 from goodput_queries.scope import Scope
@@ -99,7 +100,9 @@ def test_a_blocking_save_is_the_same_on_all_gpus_though_one_looks_idle(session):
 
 def test_stragglers_are_named_where_they_were_injected(session, truth):
     injected = {
-        (line["attempt"], line["step"]): line["rank"] for line in truth if line["kind"] == "slow_step"
+        (line["attempt"], line["step"]): line["rank"]
+        for line in truth
+        if line["kind"] == "slow_step"
     }
     steps = session.read(
         "select attempt, step, straggler_rank from marts.train_steps where run_key = 'lab/main'"
@@ -127,7 +130,7 @@ def test_the_wait_a_straggler_imposes_is_counted_once(session):
 
 def test_a_power_cap_at_full_power_is_an_episode_and_no_loss(session):
     episodes = session.read(
-        "select reason, verdict, power_w, booked_gpu_ms from marts.throttle_episodes where power_w > 630"
+        "select reason, verdict, booked_gpu_ms from marts.throttle_episodes where power_w > 630"
     )
 
     assert set(episodes["reason"]) == {"sw_power_cap"}
@@ -136,8 +139,6 @@ def test_a_power_cap_at_full_power_is_an_episode_and_no_loss(session):
 
 
 def test_every_mart_answers_and_explains_its_columns(session):
-    from goodput_queries import catalog
-
     for mart in catalog.models("marts").values():
         columns = session.read(f"select * from {mart.qualified_name} limit 1").columns
         assert mart.description, mart.name

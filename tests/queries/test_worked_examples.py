@@ -39,8 +39,9 @@ def test_example_1_a_fleet_hour(evidence, tell):
     found = evidence.gpu_s()
 
     assert found == {
-        "down": 4800, "idle_no_demand": 4800, "idle_with_demand": 12000, "startup": 1120, "restore": 480,
-        "checkpoint_save": 480, "other_declared": 800, "straggler_wait": 416, "exposed_comm": 2080,
+        "down": 4800, "idle_no_demand": 4800, "idle_with_demand": 12000, "startup": 1120,
+        "restore": 480, "checkpoint_save": 480, "other_declared": 800, "straggler_wait": 416,
+        "exposed_comm": 2080,
         "teardown": 320, "productive": 18304, "idle_held": 4000, "busy_unclassified": 8000,
     }  # fmt: skip
     summary = evidence.summary()
@@ -60,7 +61,7 @@ def test_example_1_a_fleet_hour(evidence, tell):
 
 
 def failure_hang_restart(evidence, tell):
-    """Example 2: 16 GPUs, 10 s a step, a save every 100 steps, a hang, a restart."""
+    """Tell of 16 GPUs, 10 s a step, a save every 100 steps, a hang, a restart (example 2)."""
     evidence.node("a", 8)
     evidence.node("b", 8)
     evidence.job("11", 0, 5530, ["a", "b"], 16, "FAILED", job_name="run7", submit=0, eligible=0)

@@ -1,0 +1,1 @@
+"""What pages are made of: the scope bar, figures, tables, states."""

@@ -1,0 +1,25 @@
+-- The GPU time in the inventory within the scope, from the units and not from the ledger, so that the ledger can
+-- be held against it. Filters that only held time has (team, user, run, partition) do not apply to it.
+-- grain: cluster
+-- capacity_ms: milliseconds of a whole GPU
+with units as (
+    select
+        units.cluster,
+        units.share_lo,
+        units.share_hi,
+        units.share_of,
+        scope_start(units.start_ms) as start_ms,
+        scope_end(least(coalesce(units.end_ms, clusters.as_of_ms), clusters.as_of_ms)) as end_ms
+    from intermediate.int_gpu_units as units
+    inner join intermediate.int_clusters as clusters using (cluster)
+    where
+        (getvariable('scope_cluster') is null or units.cluster = getvariable('scope_cluster'))
+        and (getvariable('scope_node') is null or units.node = getvariable('scope_node'))
+        and (getvariable('scope_gpu_uuid') is null or units.gpu_uuid = getvariable('scope_gpu_uuid'))
+        and (getvariable('scope_gpu_model') is null or units.gpu_model = getvariable('scope_gpu_model'))
+)
+
+select cluster, sum(share_ms(start_ms, end_ms, share_lo, share_hi, share_of))::bigint as capacity_ms
+from units
+where end_ms > start_ms
+group by cluster
