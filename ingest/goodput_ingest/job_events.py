@@ -176,16 +176,22 @@ def _extra(unknown: dict[str, Any]) -> str | None:
     """Return fields that the schema does not name, as JSON; too many are cut, and it says so."""
     if not unknown:
         return None
+    found = _json(unknown)
+    if found is None or len(found) > EXTRA_MAX_CHARS:
+        return _json({"cut": True, "names": sorted(name[:50] for name in unknown)[:50]})
+    return found
+
+
+def _json(value: Any) -> str | None:
+    """Return strict JSON: NaN is null, a lone surrogate replaced; None where it is too deep."""
     try:
         try:
-            found = json.dumps(unknown, allow_nan=False)
+            text = json.dumps(value, allow_nan=False, ensure_ascii=False)
         except ValueError:
-            found = json.dumps(_without_nan(unknown))
+            text = json.dumps(_without_nan(value), ensure_ascii=False)
     except RecursionError:
-        found = ""
-    if not found or len(found) > EXTRA_MAX_CHARS:
-        return json.dumps({"cut": True, "names": sorted(n[:50] for n in unknown)[:50]})
-    return found
+        return None
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _without_nan(value: Any) -> Any:

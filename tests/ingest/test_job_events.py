@@ -182,6 +182,17 @@ def test_unknown_fields_are_kept(store: LocalStore, tmp_path: Path) -> None:
     assert extra == {"loss": None, "lr": 0.1, "deep": {"a": [1, None]}}
 
 
+@pytest.mark.parametrize("count", [1, 1000])
+def test_an_unknown_field_that_is_half_a_character_is_kept_as_far_as_it_goes(
+    store: LocalStore, tmp_path: Path, count: int
+) -> None:
+    fields = {f"{i}\ud800": "\ud800 and 100 %\x00" for i in range(count)}
+
+    summary = read(store, write(tmp_path, {**STEP, **fields}))
+
+    assert (summary.rows_new, summary.rejects) == (1, 0)
+
+
 def test_too_many_unknown_fields_are_cut_and_named(store: LocalStore, tmp_path: Path) -> None:
     read(store, write(tmp_path, {**STEP, **{f"label{i}": "x" * 100 for i in range(1000)}}))
 
