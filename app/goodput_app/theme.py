@@ -35,11 +35,11 @@ STYLES: dict[str, Style] = {
     "step": Style("#159a5c", "productive", "/"),
     "comm": Style("#2f8f9d", "productive", "-"),
     "other": Style("#6cbf8c", "productive"),
-    "free": Style("#4f8fe6", "free"),
-    "free_demand": Style("#1f5fc4", "free"),
-    "planned": Style("#86b6f2", "free"),
-    "stranded": Style("#3a78b5", "free"),
-    "reserved": Style("#6da9d2", "free"),
+    "free": Style("#5c9cf0", "free"),
+    "free_demand": Style("#3d80dc", "free"),
+    "planned": Style("#9cc3f4", "free"),
+    "stranded": Style("#5590c8", "free"),
+    "reserved": Style("#7fb4da", "free"),
     "free_unknown": Style("#8fa6c2", "unsettled", "/"),
     "startup": Style("#c98a12", "own"),
     "restore": Style("#a8730d", "own"),
@@ -47,13 +47,13 @@ STYLES: dict[str, Style] = {
     "data": Style("#8c6414", "own"),
     "idle_held": Style("#f0c14b", "own"),
     "teardown": Style("#b99a55", "own"),
-    "straggler": Style("#8e5bd0", "waiting"),
-    "gang_wait": Style("#b08be0", "waiting"),
-    "suspended": Style("#6a3fb0", "waiting"),
+    "straggler": Style("#6f2da8", "waiting"),
+    "gang_wait": Style("#9058c4", "waiting"),
+    "suspended": Style("#52237f", "waiting"),
     "lost": Style("#e0574f", "failed"),
     "fault": Style("#c2302f", "failed"),
     "failed_run": Style("#96202a", "failed"),
-    "down": Style("#7d1d3f", "failed"),
+    "failed": Style("#7d1d3f", "failed"),
     "throttled": Style("#ee6c1b", "throttled", "x"),
     "maintenance": Style("#5d6b7a", "away"),
     "drained": Style("#7b8896", "away"),
@@ -65,6 +65,7 @@ STYLES: dict[str, Style] = {
 UNKNOWN_STYLE = STYLES["unknown"]
 CAPACITY_COLOUR = "#8a94a3"
 BASELINE_COLOUR = "#8a94a3"
+MARK_COLOUR = "#ffffff"
 HEATMAP_SCALE = "Cividis"
 
 # From what is useful to what is not there: stacks, bars and legends all follow it.
@@ -198,6 +199,11 @@ def window(start: datetime, end: datetime) -> str:
     return f"{start:%Y-%m-%d %H:%M} - {end:%Y-%m-%d %H:%M} UTC"
 
 
+def count(number: int, thing: str) -> str:
+    """Return `1 gap`, `1,234 gaps`."""
+    return f"{number:,} {thing}" + ("" if number == 1 else "s")
+
+
 def ago(at: datetime, now: datetime) -> str:
     """Return how long ago an instant was."""
     age = now - at
@@ -212,7 +218,8 @@ def printable(text: object, limit: int = LABEL_MAX_CHARS) -> str:
 
 def plotly_text(text: object, limit: int = LABEL_MAX_CHARS) -> str:
     """Return text from the data as a Plotly label shows it literally: Plotly renders some HTML."""
-    return html.escape(printable(text, limit), quote=False).replace("$", "&#36;")
+    shown = html.escape(printable(text, limit), quote=False)
+    return shown.replace("$", "&#36;").replace("%{", "% {")
 
 
 def markdown_text(text: object, limit: int = 400) -> str:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 RUN_PAGE = "pages/run.py"
 WASTE_PAGE = "pages/waste.py"
-GPU_BUCKETS = 200
 
 
 def losses(frame: pl.DataFrame, names: Mapping[str, str]) -> None:
@@ -99,15 +98,11 @@ def _around(gap: dict[str, Any], view: View) -> None:
     scope = Scope(from_ms=from_ms, to_ms=to_ms, gpu_uuid=gap["gpu_uuid"], bucket_ms=bucket)
     rows = data.ledger_over_time(scope)
     figure = figures.categories_over_time(
-        rows, data.ledger_by_category(scope), bucket, (start, end)
+        rows, data.ledger_by_category(scope), bucket, (start, end), height=300
     )
-    figure.add_vline(x=gap["start_at"], line_dash="dot", line_width=1.5)
-    figure.add_vline(x=gap["end_at"], line_dash="dot", line_width=1.5)
-    figure.update_layout(
-        height=240, legend={"orientation": "h", "x": 0, "y": -0.4, "yanchor": "top"}
-    )
-    figure.update_yaxes(title_text="GPUs")
-    charts.draw(figure, rows, "around-gap", "The GPU's categories around the gap; dotted: its ends")
+    for at in (gap["start_at"], gap["end_at"]):
+        figure.add_vline(x=at, line={"dash": "dash", "width": 2, "color": theme.MARK_COLOUR})
+    charts.draw(figure, rows, "around-gap", "The GPU's categories around the gap; dashed: its ends")
 
 
 def _open_run(run_key: str) -> None:

@@ -54,7 +54,7 @@ def causes(frame: pl.DataFrame) -> go.Figure:
             marker=marker(row["colour"]),
             text=[
                 theme.plotly_text(
-                    f"{amount}, {row['gaps']:,} gaps, {running / total:.0%} so far"
+                    f"{amount}, {theme.count(row['gaps'], 'gap')}, {running / total:.0%} so far"
                     if total
                     else amount
                 )
@@ -90,7 +90,7 @@ def gap_lengths(frame: pl.DataFrame) -> go.Figure:
         go.Bar(
             x=[LENGTHS[i][0].replace("<", "&lt;") for i in shown],
             y=[sums_ms[i] / divisor for i in shown],
-            text=[f"{counts[i]:,} gaps" if counts[i] else "" for i in shown],
+            text=[theme.count(counts[i], "gap") if counts[i] else "" for i in shown],
             textposition="outside",
             cliponaxis=False,
             marker={"color": theme.style("idle_held").colour},

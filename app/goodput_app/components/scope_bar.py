@@ -241,7 +241,7 @@ def _status(shown: View) -> None:
                 help="The share of held GPU time that evidence settles; the rest is drawn hatched.",
             )
         length_s = (shown.end - shown.start).total_seconds()
-        st.badge(f"{theme.duration(length_s)}, {summary['gpus']:,} GPUs", color="gray")
+        st.badge(f"{theme.duration(length_s)}, {theme.count(summary['gpus'], 'GPU')}", color="gray")
         if shown.filters:
             st.button(
                 "Clear filters",

@@ -55,7 +55,10 @@ def of_fleet(summary: Row) -> None:
         )
     with columns[5]:
         _tile(
-            "Runs", f"{summary['runs']:,}", f"on {summary['gpus']:,} GPUs", "Runs that held GPUs."
+            "Runs",
+            f"{summary['runs']:,}",
+            f"on {theme.count(summary['gpus'], 'GPU')}",
+            "Runs that held GPUs.",
         )
 
 
@@ -81,7 +84,7 @@ def of_run(run: Row) -> None:
         _tile(
             "Held",
             theme.gpu_time(run["held_ms"]),
-            f"{theme.usd(run['usd'])}, {run['gpus']:,} GPUs",
+            f"{theme.usd(run['usd'])}, {theme.count(run['gpus'], 'GPU')}",
             "GPU time that the scheduler gave to the run.",
         )
     with columns[3]:
@@ -92,7 +95,9 @@ def of_run(run: Row) -> None:
             "Kept step time over last end less first eligible, whatever the window.",
         )
     with columns[4]:
-        runs = f"{run['attempts']:,} attempts, {run['job_runs']:,} job runs"
+        runs = (
+            f"{theme.count(run['attempts'], 'attempt')}, {theme.count(run['job_runs'], 'job run')}"
+        )
         _tile("Restarts", f"{run['restarts']:,}", runs, "Attempts after the first.")
 
 

@@ -51,7 +51,9 @@ if category := st.query_params.get("category"):
     gaps = gaps.filter(pl.col("category") == category)
 if (least := st.query_params.get("least", "")) in LEAST:
     gaps = gaps.filter(pl.col("gap_s") >= float(least))
-note.caption(f"{gaps.height:,} gaps, {theme.gpu_time(int(gaps['gpu_ms'].sum()))} idle.")
+note.caption(
+    f"{theme.count(gaps.height, 'gap')}, {theme.gpu_time(int(gaps['gpu_ms'].sum()))} idle."
+)
 if gaps.is_empty():
     st.info("No gap of one second or more in this scope.", icon=":material/check_circle:")
 else:

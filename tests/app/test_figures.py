@@ -1,0 +1,344 @@
+"""What is in the charts: sums, order, patterns, escaped names, few points."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import plotly.graph_objects as go
+import polars as pl
+import pytest
+
+from goodput_app import theme
+from goodput_app.components import figures, figures_runs, figures_waste
+
+START = datetime(2026, 11, 20, 12, 30)  # noqa: DTZ001 -- UTC, as the database has it
+HOSTILE = "<img src=x onerror=alert(1)>\"|'%{y}"
+FACTS = {
+    "productive": ("Productive", "productive", "held"),
+    "step_unsplit": ("Step, not split", "step", "held"),
+    "startup": ("Start-up", "startup", "held"),
+    "lost_work": ("Lost work", "lost", "held"),
+    "unknown": ("Unknown", "unknown", "held"),
+    "idle_no_demand": ("Idle, no demand", "free", "free"),
+    "down": ("Down", "failed", "not_available"),
+}
+
+
+def ledger(**gpu_ms: int) -> pl.DataFrame:
+    """Give marts.ledger_by_category with these categories."""
+    return pl.DataFrame(
+        [
+            {
+                "category": category,
+                "label": FACTS[category][0],
+                "colour": FACTS[category][1],
+                "group": FACTS[category][2],
+                "definition": "What it means",
+                "gpu_ms": amount,
+                "usd": None,
+            }
+            for category, amount in gpu_ms.items()
+        ],
+        schema_overrides={"usd": pl.Float64},
+    )
+
+
+def bars(figure: go.Figure) -> dict[str, Any]:
+    """Return the traces of a figure by name."""
+    return {trace.name: trace for trace in figure.data}
+
+
+def points(figure: go.Figure) -> int:
+    """Return how many points a figure draws."""
+    return sum(len(trace.x) for trace in figure.data)
+
+
+FULL = ledger(
+    productive=600_000, step_unsplit=300_000, startup=200_000, idle_no_demand=400_000, down=100_000
+)
+
+
+def test_the_waterfall_goes_from_capacity_to_goodput_without_a_gap() -> None:
+    drawn = figures.waterfall(FULL)
+
+    named = bars(drawn)
+    assert named["Capacity"].x == pytest.approx((1_600_000 / 60_000,))
+    level = named["Capacity"].x[0]
+    for label in ("Down", "Idle, no demand", "Start-up"):  # not available, free, held
+        bar = named[label]
+        assert bar.base[0] + bar.x[0] == pytest.approx(level)
+        level = bar.base[0]
+    goodput = [trace for trace in drawn.data if trace.y == ("Goodput",)]
+    assert sum(trace.x[0] for trace in goodput) == pytest.approx(level)
+
+
+def test_the_last_bar_is_solid_and_hatched_in_one_colour() -> None:
+    named = bars(figures.waterfall(FULL))
+
+    productive, unsplit = named["Productive"], named["Step, not split"]
+    assert productive.y == unsplit.y == ("Goodput",)
+    assert unsplit.base[0] == pytest.approx(productive.base[0] + productive.x[0])
+    assert productive.marker.color == unsplit.marker.color
+    assert not productive.marker.pattern.shape
+    assert unsplit.marker.pattern.shape
+
+
+def test_the_waterfall_says_unit_and_share_and_never_a_price_that_is_not_there() -> None:
+    drawn = figures.waterfall(FULL)
+
+    assert drawn.layout.xaxis.title.text == "GPU-min (share of capacity)"
+    assert bars(drawn)["Start-up"].text == ("3.3 (12.5 %)",)
+    assert bars(drawn)["Start-up"].customdata[0][0] == "no price"
+
+
+def test_a_category_without_time_has_no_bar() -> None:
+    assert "Lost work" not in bars(figures.waterfall(ledger(productive=1000, lost_work=0)))
+
+
+def test_unknown_time_is_hatched_grey() -> None:
+    unknown = bars(figures.waterfall(ledger(productive=1000, unknown=500)))["Unknown"]
+    assert unknown.marker.color == theme.UNKNOWN_STYLE.colour
+    assert unknown.marker.pattern.shape == theme.UNKNOWN_STYLE.hatch != ""
+
+
+def test_an_empty_ledger_draws_nothing_and_does_not_fail() -> None:
+    assert points(figures.categories_over_time(over_time([]), FULL, 1000, (START, START))) == 0
+    assert bars(figures.waterfall(ledger(productive=0)))["Capacity"].x == (0.0,)
+
+
+def over_time(rows: list[tuple[float, str, int]]) -> pl.DataFrame:
+    """Give marts.ledger_over_time: seconds after START, category, GPU-ms."""
+    return pl.DataFrame(
+        [
+            {"bucket_at": START + timedelta(seconds=at), "category": category, "gpu_ms": gpu_ms}
+            for at, category, gpu_ms in rows
+        ],
+        schema={"bucket_at": pl.Datetime("us"), "category": pl.String, "gpu_ms": pl.Int64},
+    )
+
+
+def test_the_stack_over_time_is_gpus_and_adds_up_to_the_fleet() -> None:
+    rows = [(0, "productive", 3000), (0, "startup", 1000), (2, "startup", 4000)]
+    window = (START, START + timedelta(seconds=3))
+
+    drawn = figures.categories_over_time(over_time(rows), FULL, 1000, window)
+
+    named = bars(drawn)
+    assert list(named) == ["Productive", "Start-up"]
+    assert named["Productive"].y == (3, 0, 0, 0)  # nothing in the second bucket is no bridge
+    assert named["Start-up"].y == (1, 0, 4, 4)
+    assert {trace.stackgroup for trace in drawn.data} == {"gpus"}
+
+
+def test_buckets_that_the_window_cuts_are_not_thinner() -> None:
+    rows = [(0, "productive", 2000), (4, "productive", 8000)]
+    window = (START + timedelta(seconds=3), START + timedelta(seconds=6))
+
+    drawn = figures.categories_over_time(over_time(rows), FULL, 4000, window)
+
+    assert bars(drawn)["Productive"].y == (2, 4, 4)
+
+
+def test_the_stack_over_time_keeps_its_sums_where_buckets_are_merged() -> None:
+    rows = [(at, category, 500) for at in range(1000) for category in FACTS]
+    window = (START, START + timedelta(seconds=1000))
+
+    drawn = figures.categories_over_time(over_time(rows), FULL, 1000, window)
+
+    assert points(drawn) <= figures.MAX_POINTS * 1.05
+    for trace in drawn.data:
+        assert trace.y == pytest.approx([0.5] * len(trace.y))
+    assert "GPUs (mean over" in drawn.layout.yaxis.title.text
+
+
+def test_unsplit_steps_are_hatched_over_time_too() -> None:
+    window = (START, START + timedelta(seconds=1))
+    rows = over_time([(0, "step_unsplit", 1000)])
+    trace = figures.categories_over_time(rows, FULL, 1000, window).data[0]
+    assert trace.fillpattern.shape == theme.style("step").hatch
+
+
+def test_the_ledger_bar_adds_up_to_what_was_held() -> None:
+    drawn = figures.ledger_bar(FULL)
+    assert sum(trace.x[0] for trace in drawn.data) == pytest.approx(1_600_000 / 60_000)
+    assert drawn.data[0].name == "Productive 37.5 %"
+    assert drawn.layout.xaxis.title.text == "held GPU-min"
+
+
+def pieces(count: int) -> pl.DataFrame:
+    """Give marts.run_timeline: so many pieces of growing length, in two attempts."""
+    starts = [START + timedelta(seconds=10 * i) for i in range(count)]
+    return pl.DataFrame(
+        {
+            "attempt": [i % 2 for i in range(count)],
+            "category": ["startup"] * count,
+            "label": [HOSTILE] * count,
+            "colour": ["startup"] * count,
+            "phase": [HOSTILE] * count,
+            "start_at": starts,
+            "end_at": [at + timedelta(milliseconds=i + 1) for i, at in enumerate(starts)],
+        }
+    )
+
+
+def test_lanes_draw_a_lane_an_attempt_at_its_times() -> None:
+    drawn = figures.lanes(pieces(2))
+
+    assert drawn.layout.yaxis.categoryarray == ("attempt 0", "attempt 1")
+    assert list(drawn.data[0].base) == [START, START + timedelta(seconds=10)]
+    assert list(drawn.data[0].x) == [1, 2]  # milliseconds
+
+
+def test_lanes_draw_the_longest_pieces_and_say_what_is_left_out() -> None:
+    drawn = figures.lanes(pieces(figures.MAX_POINTS + 7))
+    assert points(drawn) == figures.MAX_POINTS
+    assert min(drawn.data[0].x) == 8
+    assert drawn.layout.annotations[0].text == "7 shorter pieces are not drawn"
+
+
+def test_a_piece_that_still_runs_is_no_error() -> None:
+    running = pieces(2).with_columns(end_at=pl.lit(None, dtype=pl.Datetime("us")))
+    assert points(figures.lanes(running)) == 0
+
+
+def steps() -> pl.DataFrame:
+    """Give marts.train_steps: five steps, the third late, the fourth waiting, the last lost."""
+    return pl.DataFrame(
+        {
+            "attempt": [0] * 5,
+            "step": [1, 2, 3, 4, 5],
+            "end_at": [START + timedelta(seconds=i) for i in range(5)],
+            "step_s": [0.1, 0.1, 0.2, 1.6, 0.1],
+            "median_step_s": [0.1] * 5,
+            "data_s": [0.0, None, 0.0, 1.5, 0.0],
+            "straggler_rank": [None, None, 3, None, None],
+            "fate": ["kept", "kept", "kept", "kept", "lost"],
+        }
+    )
+
+
+def test_step_times_mark_late_ranks_data_waits_and_lost_steps() -> None:
+    named = bars(figures.step_times(steps()))
+
+    assert named["step"].y == (0.1, 0.1, 0.2, 1.6, None)
+    assert named["lost step"].y == (None, None, None, None, 0.1)
+    assert named["median of the attempt"].y == (0.1,) * 5
+    assert [list(c) for c in named["late rank"].customdata] == [[3, ", rank 3"]]
+    assert named["waited for data"].y == (1.6,)
+
+
+def test_step_times_of_several_attempts_share_one_legend() -> None:
+    two = pl.concat([steps(), steps().with_columns(attempt=pl.lit(1, dtype=pl.Int64))])
+    shown = [t.name for t in figures.step_times(two).data if t.showlegend is not False]
+    assert sorted(shown) == sorted(set(shown))
+
+
+def test_late_ranks_say_what_they_cost_and_where() -> None:
+    late = pl.DataFrame(
+        {
+            "rank": [1, 3],
+            "node": [HOSTILE, "vm"],
+            "gpu_index": [1, None],
+            "first_step": [169, 314],
+            "last_step": [220, 347],
+            "start_at": [START, START],
+            "end_at": [START + timedelta(seconds=9)] * 2,
+            "imposed_wait_gpu_s": [9.21, None],
+        }
+    )
+
+    bar = figures_runs.straggler_lanes(late).data[0]
+
+    assert bar.text == ("9.2 GPU-s imposed", "not known")
+    assert bar.y[1] == "rank 3, vm GPU ?"
+    assert "<" not in bar.y[0]
+
+
+def test_runs_of_one_name_keep_a_bar_each() -> None:
+    runs = pl.DataFrame(
+        {"run_key": ["a/x", "b/x"], "run_id": ["x", "x"], "held_ms": [60_000, 120_000]}
+    )
+    parts = pl.DataFrame(
+        {
+            "run_key": ["a/x", "b/x", "b/x"],
+            "category": ["productive", "productive", "startup"],
+            "label": ["Productive", "Productive", "Start-up"],
+            "colour": ["productive", "productive", "startup"],
+            "gpu_ms": [60_000, 60_000, 60_000],
+        }
+    )
+
+    drawn = figures_runs.run_ledgers(runs, parts)
+
+    assert bars(drawn)["Productive"].y == ("a/x", "b/x")
+    assert drawn.layout.yaxis.ticktext == ("x", "x")
+    assert sum(sum(trace.x) for trace in drawn.data) == pytest.approx(3.0)
+
+
+def gaps(usd: list[float | None]) -> pl.DataFrame:
+    """Give marts.idle_gaps: three gaps of two causes."""
+    return pl.DataFrame(
+        {
+            "label": ["Start-up", "Start-up", HOSTILE],
+            "colour": ["startup", "startup", "free"],
+            "gap_s": [0.5, 20.0, 7200.0],
+            "gpu_ms": [500, 20_000, 600_000],
+            "usd": usd,
+        },
+        schema_overrides={"usd": pl.Float64},
+    )
+
+
+def test_causes_are_ranked_by_money_where_all_has_a_price() -> None:
+    drawn = figures_waste.causes(gaps([1.0, 2.0, 0.5]))
+    assert drawn.data[0].y == ("Start-up",)
+    assert drawn.layout.xaxis.title.text == "USD"
+    assert "2 gaps, 86% so far" in drawn.data[0].text[0]
+
+
+def test_causes_are_ranked_by_time_where_a_price_is_missing() -> None:
+    drawn = figures_waste.causes(gaps([1.0, 2.0, None]))
+    assert drawn.layout.xaxis.title.text == "idle GPU-min"
+    assert drawn.data[0].x[0] == pytest.approx(10.0)
+    assert "<" not in drawn.data[0].y[0]
+
+
+def test_gap_lengths_keep_empty_classes_between_full_ones() -> None:
+    bar = figures_waste.gap_lengths(gaps([None] * 3)).data[0]
+    assert bar.text == ("1 gap", "", "1 gap", "", "", "1 gap")
+    assert sum(bar.y) == pytest.approx(620_500 / 60_000)
+
+
+def hours(cluster: str, ratio: float | None) -> dict[str, object]:
+    """Give a row of marts.coverage_by_hour."""
+    row = {"cluster": cluster, "source": "telemetry", "hour_at": START, "gpus_expected": 4}
+    return {**row, "coverage_ratio": ratio}
+
+
+def test_coverage_that_is_not_known_is_a_hole_and_not_zero() -> None:
+    heat = figures_waste.coverage(pl.DataFrame([hours("lab", None)], infer_schema_length=None))
+    assert list(map(list, heat.data[0].z)) == [[None]]
+    zero = figures_waste.coverage(pl.DataFrame([hours("lab", 0.0)]))
+    assert list(map(list, zero.data[0].z)) == [[0]]
+
+
+def test_coverage_of_several_clusters_keeps_them_apart() -> None:
+    heat = figures_waste.coverage(pl.DataFrame([hours("a", 1.0), hours("b", 0.5)])).data[0]
+    assert heat.y == ("b: telemetry", "a: telemetry")
+    assert list(map(list, heat.z)) == [[50], [100]]
+
+
+def test_no_name_from_the_data_reaches_plotly_as_a_tag() -> None:
+    for drawn in (
+        figures.lanes(pieces(3)),
+        figures_waste.causes(gaps([None] * 3)),
+        figures.waterfall(FULL.with_columns(label=pl.lit(HOSTILE))),
+    ):
+        assert "<img" not in drawn.to_json()
+
+
+def test_no_chart_needs_webgl() -> None:
+    drawn = [figures.waterfall(FULL), figures.lanes(pieces(3)), figures.step_times(steps())]
+    kinds = {trace.type for figure in drawn for trace in figure.data}
+    assert kinds <= {"bar", "scatter", "heatmap"}

@@ -1,0 +1,104 @@
+"""How numbers are written: units, separators, and what is not known."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from goodput_app import theme
+
+
+@pytest.mark.parametrize(
+    ("gpu_ms", "text"),
+    [
+        (None, "not known"),
+        (0, "0.0 GPU-s"),
+        (12_340, "12.3 GPU-s"),
+        (90_000, "1.5 GPU-min"),
+        (3_600_000, "1.0 GPU-h"),
+        (44_444_160_000_000, "12,345,600.0 GPU-h"),
+    ],
+)
+def test_gpu_time_has_one_decimal_and_a_unit_that_fits(gpu_ms: int | None, text: str) -> None:
+    assert theme.gpu_time(gpu_ms) == text
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [
+        (None, "no price"),
+        (math.nan, "no price"),
+        (0.0, "$0.00"),
+        (0.004, "<$0.01"),
+        (-3.5, "-$3.50"),
+        (1234.5, "$1,234.50"),
+        (1_234_567.8, "$1,234,568"),
+    ],
+)
+def test_money_has_separators_and_what_has_no_price_is_never_zero(
+    amount: float | None, text: str
+) -> None:
+    assert theme.usd(amount) == text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"), [(None, "not known"), (0.0, "0.0 %"), (0.3204, "32.0 %"), (1.0, "100.0 %")]
+)
+def test_a_ratio_is_percent_with_one_decimal(ratio: float | None, text: str) -> None:
+    assert theme.percent(ratio) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, "not known"),
+        (0, "0 s"),
+        (0.012, "12 ms"),
+        (0.9996, "1.0 s"),
+        (4.04, "4.0 s"),
+        (59.96, "1m"),
+        (200, "3m 20s"),
+        (8_040, "2h 14m"),
+        (90_000, "1d 1h"),
+        (-200, "-3m 20s"),
+    ],
+)
+def test_a_duration_reads_as_people_say_it(seconds: float | None, text: str) -> None:
+    assert theme.duration(seconds) == text
+
+
+def test_a_moment_is_utc_and_says_so() -> None:
+    assert theme.moment(datetime(2026, 11, 20, 12, 29, 30)) == "2026-11-20 12:29:30 UTC"  # noqa: DTZ001 -- as the database has it
+    berlin = timezone(timedelta(hours=1))
+    assert theme.moment(datetime(2026, 11, 20, 13, 0, tzinfo=berlin)) == "2026-11-20 12:00:00 UTC"
+    assert theme.moment(None) == "not known"
+
+
+def test_a_window_of_one_day_names_the_day_once() -> None:
+    start = datetime(2026, 11, 20, 12, 29, 30, tzinfo=UTC)
+    end = start + timedelta(minutes=5)
+    assert theme.window(start, end) == "2026-11-20 12:29:30 - 12:34:30 UTC"
+    assert theme.window(start, end + timedelta(days=1)) == "2026-11-20 12:29 - 2026-11-21 12:34 UTC"
+
+
+def test_age_is_said_in_words() -> None:
+    now = datetime(2026, 11, 20, tzinfo=UTC)
+    assert theme.ago(now - timedelta(hours=2, minutes=5), now) == "2h 5m ago"
+    assert theme.ago(now, now) == "just now"
+
+
+def test_names_from_the_data_are_cut_and_move_nothing() -> None:
+    assert theme.printable("a\x1b[31m\nb") == "a [31m b"
+    assert theme.printable("x" * 100, limit=10) == "x" * 9 + "…"
+
+
+def test_plotly_gets_no_tags_from_the_data() -> None:
+    text = theme.plotly_text("<b>run</b> & <a href='x'>$1</a>")
+    assert "<" not in text
+    assert text.startswith("&lt;b&gt;run&lt;/b&gt; &amp;")
+
+
+def test_markdown_gets_no_markup_from_the_data() -> None:
+    assert theme.markdown_text("[x](y) :red[z]") == r"\[x\]\(y\) \:red\[z\]"

@@ -1,0 +1,366 @@
+"""Every page on recorded data, on an empty database and on part of the evidence, in-process."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+import goodput_app
+from goodput_app import theme
+from goodput_app.components import scope_bar, tables, tiles
+from goodput_app.state import use_store
+from goodput_ingest import load
+from goodput_ingest.source import ReadOptions
+from goodput_queries.batch import Batch, Reject
+from goodput_queries.scope import Scope
+from goodput_queries.store import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+MAIN = Path(goodput_app.__file__).with_name("main.py")
+SAMPLE = Path(__file__).parents[2] / "sample_data" / "h200x4-a"
+PAGES = ("overview", "runs", "run", "waste", "data_health")
+HOSTILE = '<script>alert(1)</script> [x](http://evil) "quoted" a/b|c :red[z] $x$'
+PATIENCE_S = 30
+
+
+@pytest.fixture(scope="module")
+def capture(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore]:
+    """Give the recorded session: NVML, job events, accounting, Inspector logs of one part."""
+    parts = [SAMPLE / name for name in ("sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz")]
+    inspector = SAMPLE / "nccl_inspector" / "main"
+    yield from _store(empty_database, tmp_path_factory, [*parts, inspector])
+
+
+@pytest.fixture(scope="module")
+def telemetry(
+    empty_database: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalStore]:
+    """Give a part of the evidence: telemetry alone, no job, no scheduler, no price."""
+    yield from _store(empty_database, tmp_path_factory, [SAMPLE / "nvml.jsonl.gz"])
+
+
+def _store(empty: Path, folders: pytest.TempPathFactory, parts: list[Path]) -> Iterator[LocalStore]:
+    path = folders.mktemp("pages") / "fleet.duckdb"
+    shutil.copyfile(empty, path)
+    with contextlib.closing(LocalStore(path)) as store:
+        load.ingest(store, "auto", parts, ReadOptions(cluster="lab"))
+        store.build()
+        yield store
+
+
+@pytest.fixture
+def visit() -> Iterator[Callable[..., AppTest]]:
+    """Give what opens a page of a store, as a link with these query parameters would."""
+
+    def opened(store: LocalStore, page: str = "overview", **params: str) -> AppTest:
+        use_store(store)
+        app = AppTest.from_file(str(MAIN), default_timeout=PATIENCE_S)
+        if page != "overview":
+            app.run()
+            app.switch_page(f"pages/{page}.py")
+        for name, value in params.items():
+            app.query_params[name] = value
+        return app.run()
+
+    yield opened
+    st.cache_data.clear()
+
+
+def charts(app: AppTest) -> dict[str, dict[str, object]]:
+    """Return the specifications of the charts on a page."""
+    found = [element.proto for element in app.get("plotly_chart")]
+    return {
+        proto.id.split("-")[-1] or str(i): json.loads(proto.spec) for i, proto in enumerate(found)
+    }
+
+
+def texts(app: AppTest) -> str:
+    """Return all text of a page that is not in a table or chart."""
+    kinds = (app.title, app.subheader, app.markdown, app.caption, app.info, app.warning, app.error)
+    shown = [str(element.value) for kind in kinds for element in kind]
+    return "\n".join([*shown, *(f"{m.label}: {m.value}" for m in app.metric)])
+
+
+def assert_sound(app: AppTest) -> None:
+    """Hold a page to having no exception and no panel in error."""
+    assert not app.exception, app.exception
+    assert not app.error, [error.value for error in app.error]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_draws_the_recorded_session(
+    capture: LocalStore, visit: Callable[..., AppTest], page: str
+) -> None:
+    app = visit(capture, page, run="lab/main")
+    assert_sound(app)
+    assert len(app.title) == 2  # the product's and the page's
+    assert app.get("plotly_chart")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_shows_the_first_run_on_an_empty_database(
+    store: LocalStore, visit: Callable[..., AppTest], page: str
+) -> None:
+    app = visit(store, page)
+    assert_sound(app)
+    assert [code.value for code in app.code][0] == "goodput demo"
+    assert len(app.code) == 3
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_draws_a_part_of_the_evidence(
+    telemetry: LocalStore, visit: Callable[..., AppTest], page: str
+) -> None:
+    assert_sound(visit(telemetry, page))
+
+
+def test_rows_without_a_ledger_name_the_next_command(
+    store: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    job = {"cluster": "lab", "job_id": "1", "submit_at": datetime(2026, 1, 1)}  # noqa: DTZ001 -- UTC
+    columns = store.read("select * from raw.job_runs limit 0").columns
+    rows = pl.DataFrame([{k: v for k, v in {"source": "slurm", **job}.items() if k in columns}])
+    with contextlib.suppress(Exception):
+        store.load(Batch("job_runs", rows, "slurm", "sacct", "digest"))
+    loaded = store.read("select count(*) as n from raw.ingested").item()
+    app = visit(store)
+    assert_sound(app)
+    assert ("goodput build" in texts(app)) == (loaded > 0)
+
+
+def test_the_overview_says_what_is_not_separated_and_what_has_no_price(
+    capture: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    shown = texts(visit(capture))
+    assert "communication not separated" in shown
+    assert "no price" in shown
+    assert "$0" not in shown
+
+
+def test_the_waterfall_on_the_page_adds_up_to_the_capacity(
+    capture: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    specs = [json.loads(e.proto.spec) for e in visit(capture).get("plotly_chart")]
+    traces = specs[0]["data"]
+    total = sum(_numbers(trace["x"])[0] for trace in traces if trace["name"] != "Capacity")
+    capacity = next(_numbers(trace["x"])[0] for trace in traces if trace["name"] == "Capacity")
+    assert total == pytest.approx(capacity)
+
+
+def _numbers(values: object) -> list[float]:
+    assert isinstance(values, list)
+    return values
+
+
+def test_no_page_is_heavier_than_two_megabytes(
+    capture: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    for page in ("overview", "run", "waste"):
+        app = visit(capture, page, run="lab/main")
+        specs = sum(len(element.proto.spec) for element in app.get("plotly_chart"))
+        assert specs < 1_000_000, page
+
+
+def test_a_run_is_judged_in_a_sentence_with_evidence(
+    capture: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    app = visit(capture, "run", run="lab/main")
+    verdict = app.info[0].value
+    assert "evidence" in verdict
+    assert "Restarts: 1" in texts(app)
+
+
+def test_the_run_page_without_a_run_asks_for_one(
+    capture: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    app = visit(capture, "run")
+    assert_sound(app)
+    assert "Choose a run" in app.info[0].value
+
+
+def test_a_link_reproduces_filter_and_window(
+    capture: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    window = {"from": "2026-11-20T12:31:00Z", "to": "2026-11-20T12:32:00Z"}
+    app = visit(capture, "overview", run="lab/main", **window)
+    assert_sound(app)
+    assert app.selectbox(key="scope_run").value == "lab/main"
+    assert "Capacity: 4.0 GPU\\-min" in texts(app).replace("4\\.0", "4.0")
+
+
+def test_a_choice_is_written_to_the_link(
+    capture: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    app = visit(capture)
+    app.selectbox(key="scope_team").select("research").run()
+    assert app.query_params["team"] == "research"
+    app.button(key="scope_clear").click().run()
+    assert "team" not in app.query_params
+
+
+def test_another_cluster_is_not_asked_for_the_first_ones_runs(
+    capture: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    app = visit(capture, "overview", run="lab/main", team="research")
+    app.selectbox(key="scope_cluster").select("lab").run()
+    assert dict(app.query_params) == {"cluster": "lab"}
+
+
+def test_empty_by_filter_offers_to_clear_the_filters(
+    capture: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    app = visit(capture, "overview", team="nobody")
+    assert_sound(app)
+    assert "matches the filters" in app.info[0].value
+    app.button(key="empty_clear").click().run()
+    assert app.get("plotly_chart")
+
+
+def test_empty_by_data_offers_to_jump_to_the_last(
+    capture: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    app = visit(capture, "overview", **{"from": "2020-01-01", "to": "2020-01-02"})
+    assert_sound(app)
+    assert "2026-11-20 12:35:02 UTC" in app.info[0].value
+    app.button(key="empty_jump").click().run()
+    assert app.get("plotly_chart")
+
+
+@pytest.mark.parametrize("given", [{"from": "bogus"}, {"from": "now", "to": "now-1h"}])
+def test_a_window_that_is_none_is_said_and_the_default_shown(
+    capture: LocalStore, visit: Callable[..., AppTest], given: dict[str, str]
+) -> None:
+    app = visit(capture, "overview", **given)
+    assert_sound(app)
+    assert "default" in app.warning[0].value
+    assert app.get("plotly_chart")
+
+
+@pytest.mark.parametrize("param", ["cluster", "team", "node", "run", "loss", "gap", "least"])
+def test_hostile_parameters_are_shown_as_text(
+    capture: LocalStore, visit: Callable[..., AppTest], param: str
+) -> None:
+    for page in ("overview", "waste"):
+        app = visit(capture, page, **{param: HOSTILE})
+        assert_sound(app)
+        assert "](http" not in texts(app)
+
+
+def test_partial_evidence_is_marked(telemetry: LocalStore, visit: Callable[..., AppTest]) -> None:
+    app = visit(telemetry)
+    shown = texts(app)
+    assert "Capacity" in shown
+    assert "no price" in shown
+
+
+def test_a_picked_loss_shows_cause_and_evidence(
+    capture: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    app = visit(capture, "overview", loss="lab|lab/main|lost_work")
+    assert_sound(app)
+    assert "**Evidence:**" in texts(app)
+    assert "**What to do:**" in texts(app)
+
+
+def test_a_picked_gap_shows_what_its_gpu_did(
+    capture: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    gap = capture.read("select gap_id from marts.idle_gaps order by gap_s desc limit 1").item()
+    before = len(visit(capture, "waste").get("plotly_chart"))
+    app = visit(capture, "waste", gap=gap)
+    assert_sound(app)
+    assert len(app.get("plotly_chart")) == before + 1
+
+
+def test_one_broken_panel_leaves_the_page(
+    store: LocalStore, capture: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    del store
+    with capture.writing() as cursor:
+        sql = cursor.execute(
+            "select sql from duckdb_views() where schema_name = 'marts' and view_name = 'losses'"
+        ).fetchall()[0][0]
+        cursor.execute("drop view marts.losses")
+    st.cache_data.clear()
+    try:
+        app = visit(capture)
+        assert not app.exception
+        assert len(app.error) == 1
+        assert "marts.losses" in app.error[0].value
+        assert len(app.get("plotly_chart")) == 2
+    finally:
+        with capture.writing() as cursor:
+            cursor.execute(sql)
+        st.cache_data.clear()
+
+
+def test_rejected_rows_are_listed_with_their_reason(
+    store: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    load.ingest(store, "auto", [SAMPLE / "sacct.txt"], ReadOptions(cluster="lab"))
+    empty = store.read("select * from raw.job_events limit 0")
+    rejects = [Reject(line=7, reason="not JSON", content=HOSTILE)]
+    store.load(Batch("job_events", empty, "job-events", "x.jsonl", "digest", rejects=rejects))
+    store.build()
+    app = visit(store, "data_health")
+    assert_sound(app)
+    frames = [frame.value for frame in app.dataframe]
+    assert any("not JSON" in str(frame) for frame in frames)
+
+
+@pytest.mark.parametrize(
+    ("window_ms", "bucket_ms"),
+    [
+        (1_000, 1_000),
+        (332_000, 2_000),
+        (3_600_000, 30_000),
+        (24 * 3_600_000, 600_000),
+        (30 * 86_400_000, 14_400_000 + 7_200_000),
+        (400 * 86_400_000, 86_400_000),
+    ],
+)
+def test_a_window_has_as_many_buckets_as_can_be_seen(window_ms: int, bucket_ms: int) -> None:
+    assert scope_bar.bucket_ms(window_ms) == bucket_ms
+
+
+def test_a_table_without_any_price_says_so() -> None:
+    frame = pl.DataFrame(
+        {"usd": [None, None], "gpu_ms": [60_000, 120_000], "ettr_ratio": [0.5, None]},
+        schema_overrides={"usd": pl.Float64},
+    )
+    shown, config = tables.shaped(frame, {"usd": "Cost", "gpu_ms": "Time", "ettr_ratio": "ETTR"})
+    assert shown["usd"].to_list() == ["no price", "no price"]
+    assert shown["gpu_ms"].to_list() == [1.0, 2.0]
+    assert shown["ettr_ratio"].to_list() == [50.0, None]
+    assert config["gpu_ms"]["label"] == "Time (GPU-min)"
+
+
+def test_the_headline_is_an_interval_where_the_bounds_are_wide() -> None:
+    row = {
+        "goodput_ratio": 0.32,
+        "goodput_lo_ratio": 0.0,
+        "goodput_hi_ratio": 0.333,
+        "step_unsplit_ms": 1,
+        "is_interval_wide": True,
+    }
+    assert tiles.headline(row) == ("0.0 - 33.3 %", "32.0 % kept steps; communication not separated")
+    narrow = {**row, "goodput_lo_ratio": 0.3, "step_unsplit_ms": 0, "is_interval_wide": False}
+    assert tiles.headline(narrow) == ("32.0 %", "bounds 30.0 - 33.3 %")
+
+
+def test_filters_of_a_view_are_those_that_are_set() -> None:
+    at = datetime(2026, 1, 1)  # noqa: DTZ001 -- UTC
+    view = scope_bar.View(Scope(team="a", from_ms=1), at, at, at, at, "RECORDED")
+    assert view.filters == {"team": "a"}
+    assert theme.window(*view.window).endswith("UTC")
