@@ -33,6 +33,11 @@ class Evidence:
     store: LocalStore
     _parts: Any = field(default_factory=itertools.count)
 
+    @staticmethod
+    def at(second: float) -> datetime | None:
+        """Return the moment `second` seconds after the start."""
+        return at(second)
+
     def load(self, table: str, rows: list[dict[str, Any]], source: str = "test") -> None:
         """Load rows of a raw table."""
         frame = pl.DataFrame([{"source": source, **row} for row in rows], infer_schema_length=None)

@@ -17,7 +17,9 @@ events as (
         events.start_ms,
         events.end_ms,
         lead(events.end_ms) over (
-            partition by attempts.attempt_key, events.rank, events.host order by events.ts
+            -- what was written in the same moment came before the phase began
+            partition by attempts.attempt_key, events.rank, events.host
+            order by events.ts, events.event = 'phase.start'
         ) as next_ms,
         case when events.event in ('phase.start', 'phase.end') then
             lead(events.event) over marks
@@ -87,21 +89,67 @@ occurrences as (
             rows between unbounded preceding and current row
         ) as occurrence
     from marked
+),
+
+declared as (
+    select
+        attempt_key,
+        phase,
+        case phase
+            when 'init' then 'startup'
+            when 'compile' then 'startup'
+            when 'restore' then 'restore'
+            when 'ckpt_save' then 'checkpoint_save'
+            when 'data_wait' then 'data_stall'
+            else 'other_declared'
+        end as category,
+        min(start_ms) as start_ms,
+        max(end_ms) as end_ms,
+        bool_or(is_open) as is_open
+    from occurrences
+    group by attempt_key, phase, occurrence
+),
+
+-- a phase that nobody ended and whose GPUs have all gone quiet until its end is a hang from then on
+quiet as (
+    select
+        declared.attempt_key,
+        declared.phase,
+        declared.start_ms,
+        greatest(max(islands.start_ms), declared.start_ms) as quiet_ms,
+        count(distinct islands.gpu_uuid) as quiet_gpus,
+        count(distinct holds.gpu_uuid) as gpus
+    from declared
+    inner join intermediate.int_attempts as all_attempts using (attempt_key)
+    inner join intermediate.int_holds as holds using (job_run_key)
+    left join intermediate.int_idle_islands as islands
+        on holds.gpu_uuid = islands.gpu_uuid
+        and holds.gpu_instance = islands.gpu_instance
+        and islands.start_ms < declared.end_ms
+        -- readings end up to one interval before the phase does
+        and islands.end_ms >= declared.end_ms - 60000
+    where declared.is_open
+    group by declared.attempt_key, declared.phase, declared.start_ms, declared.end_ms
+    having quiet_gpus = gpus and declared.end_ms - quiet_ms >= threshold('idle_min_ms')
 )
 
 select
-    attempt_key,
-    phase,
-    case phase
-        when 'init' then 'startup'
-        when 'compile' then 'startup'
-        when 'restore' then 'restore'
-        when 'ckpt_save' then 'checkpoint_save'
-        when 'data_wait' then 'data_stall'
-        else 'other_declared'
-    end as category,
-    min(start_ms) as start_ms,
-    max(end_ms) as end_ms,
-    bool_or(is_open) as is_open
-from occurrences
-group by attempt_key, phase, occurrence
+    declared.attempt_key,
+    declared.phase,
+    declared.category,
+    declared.start_ms,
+    coalesce(quiet.quiet_ms, declared.end_ms) as end_ms,
+    declared.is_open
+from declared
+left join quiet using (attempt_key, phase, start_ms)
+where coalesce(quiet.quiet_ms, declared.end_ms) > declared.start_ms
+union all
+select
+    declared.attempt_key,
+    declared.phase || ' never ended',
+    'fault_stall',
+    quiet.quiet_ms,
+    declared.end_ms,
+    true
+from declared
+inner join quiet using (attempt_key, phase, start_ms)

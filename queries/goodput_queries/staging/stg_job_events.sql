@@ -6,22 +6,31 @@
 --  that does not go on
 with job_events as (select * from raw.job_events),
 
+told_starts as (
+    select
+        *,
+        count_if(event = 'job.start') over (
+            partition by run_id, host, rank order by ts rows between unbounded preceding and current row
+        ) as starts
+    from job_events
+    where attempt is null
+),
+
 starts_marked as (
     select
         *,
         event = 'job.start'
         or (
             event = 'step' and step <= lag(step) over (
-                partition by run_id, host, rank, event order by ts
+                partition by run_id, host, rank, event, starts order by ts
             )
         ) as is_start
-    from job_events
-    where attempt is null
+    from told_starts
 ),
 
 attempts_inferred as (
     select
-        * exclude (attempt, is_start),
+        * exclude (attempt, is_start, starts),
         greatest(
             count_if(is_start) over (
                 partition by run_id, host, rank order by ts

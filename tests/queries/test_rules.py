@@ -1,0 +1,389 @@
+"""The rules of the ledger (accounting rules 1.4), each on the least evidence that shows it."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def every(begin, end, step=10):
+    return [float(s) for s in range(begin, end + 1, step)]
+
+
+def test_idle_free_time_without_node_evidence_is_unknown_not_idle(evidence):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 10, ["a"], 1)
+    evidence.job("2", 20, 30, ["a"], 1)
+
+    assert evidence.gpu_s() == {"unknown": 20, "free_unknown": 10}
+
+
+def test_a_held_gpu_is_never_down(evidence):
+    evidence.node("a", 1)
+    evidence.watched(100)
+    evidence.state("a", "down", 0, 100)
+    evidence.job("1", 20, 60, ["a"], 1)
+
+    assert evidence.gpu_s() == {"down": 60, "unknown": 40}
+
+
+def test_down_comes_before_maintenance_and_drained(evidence):
+    evidence.node("a", 1)
+    evidence.watched(100)
+    evidence.state("a", "drained", 0, 60)
+    evidence.state("a", "maintenance", 20, 60)
+    evidence.state("a", "down", 40, 60)
+
+    assert evidence.gpu_s() == {"drained": 20, "maintenance": 20, "down": 20, "idle_no_demand": 40}
+
+
+def test_a_reservation_nobody_uses_is_its_owners(evidence):
+    evidence.node("a", 2)
+    evidence.watched(100)
+    evidence.load(
+        "reservations",
+        [{"cluster": "c", "name": "r", "nodes": ["a"], "owner": "nlp",
+          "start_at": evidence.at(0), "end_at": evidence.at(50)}],
+    )  # fmt: skip
+
+    assert evidence.gpu_s() == {"reserved_idle": 100, "idle_no_demand": 100}
+
+
+def test_gpus_of_a_node_whose_cpus_are_all_held_are_stranded(evidence):
+    evidence.node("a", 4)
+    evidence.load("nodes", [{"cluster": "c", "node": "a", "cpus": 16, "partitions": ["p"]}])
+    evidence.watched(100)
+    evidence.job("1", 0, 50, ["a"], 1, cpus=16)
+
+    found = evidence.gpu_s()
+
+    assert found == {"unknown": 50, "stranded": 150, "idle_no_demand": 200}
+
+
+def test_demand_counts_from_eligible_not_from_submit(evidence):
+    evidence.node("a", 2, partitions=("p",))
+    evidence.watched(100)
+    evidence.job("1", 60, 100, ["a"], 2, submit=0, eligible=40, partition="p", gpus_requested=2)
+
+    assert evidence.gpu_s() == {"idle_no_demand": 80, "idle_with_demand": 40, "unknown": 80}
+
+
+def test_busy_then_idle_is_one_gap_not_an_average(evidence):
+    """Five minutes of work, then ten hours of nothing."""
+    evidence.node("a", 1)
+    evidence.job("1", 0, 36_300, ["a"], 1)
+    evidence.samples("a#0", every(-10, 36_300), lambda s: s <= 300)
+
+    assert evidence.gpu_s() == {"busy_unclassified": 300, "idle_held": 36_000}
+    gap = evidence.store.read("select gap_s, category from marts.idle_gaps where is_held").rows()
+    assert gap == [(36_000.0, "idle_held")]
+
+
+def test_less_than_300_s_of_no_activity_is_not_called_idle(evidence):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 1000, ["a"], 1)
+    evidence.samples("a#0", every(-10, 1000), lambda s: not 400 < s <= 690)
+
+    found = evidence.gpu_s()
+
+    assert found["busy_unclassified"] == 1000
+    phases = evidence.store.read(
+        "select phase, sum(gpu_ms)::bigint from marts.ledger_scoped "
+        "where phase is not null group by all"
+    )
+    assert phases.rows() == [("short_idle", 290_000)]
+
+
+def test_an_allocation_with_no_process_is_idle_from_the_first_second(evidence):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 100, ["a"], 1)
+    evidence.load(
+        "gpu_processes",
+        [{"gpu_uuid": "c/a#0", "ts": evidence.at(s), "processes": 0} for s in every(0, 100)],
+    )
+
+    assert evidence.gpu_s() == {"idle_held": 100}
+
+
+def test_a_hole_in_the_readings_is_unknown_not_idle(evidence):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 1000, ["a"], 1)
+    evidence.samples("a#0", [*every(-10, 200), *every(800, 1000)], lambda _: False)
+
+    # each reading covers back at most 2.5 intervals of 10 s
+    assert evidence.gpu_s()["unknown"] == 1000 - 200 - (200 + 25)
+
+
+def test_a_broken_profiling_share_is_no_reading(evidence):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 1000, ["a"], 1)
+    evidence.samples("a#0", every(-10, 1000), lambda s: None if s % 100 == 0 else 1.0)
+
+    # the reading after a broken one covers back over it; none comes after the last
+    assert evidence.gpu_s() == {"busy_unclassified": 990, "unknown": 10}
+
+
+def test_saving_is_not_saved(evidence, tell):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 100, ["a"], 1, "FAILED")
+    evidence.events("1", [
+        {"event": "job.start", "t": 1}, *tell.steps(1, 5, 10),
+        tell.phase("ckpt_save", 60, 70), tell.durable(3, 41), *tell.steps(6, 7, 70),
+    ])  # fmt: skip
+
+    found = evidence.gpu_s()
+
+    assert found == {"startup": 10, "step_unsplit": 30, "lost_work": 40, "checkpoint_save": 10,
+                     "fault_stall": 10}  # fmt: skip
+
+
+def test_steps_of_a_running_attempt_after_its_last_save_are_at_risk(evidence, tell):
+    evidence.node("a", 1)
+    evidence.job("1", 0, None, ["a"], 1, "RUNNING")
+    evidence.events("1", [*tell.steps(1, 5, 10), tell.durable(3, 40)])
+
+    assert evidence.gpu_s() == {"startup": 10, "step_unsplit": 30, "at_risk": 20}
+
+
+def test_a_job_that_saves_but_never_tells_of_durable_saves_is_not_booked_as_lost(evidence, tell):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 100, ["a"], 1, "FAILED")
+    evidence.events("1", [*tell.steps(1, 5, 10), tell.phase("ckpt_save", 60, 70)])
+
+    found = evidence.gpu_s()
+
+    assert found["at_risk"] == 50
+    assert "lost_work" not in found
+
+
+def test_steps_that_a_later_attempt_did_again_were_lost_whatever_was_saved(evidence, tell):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 100, ["a"], 1, "FAILED", job_name="r")
+    evidence.job("2", 100, 200, ["a"], 1, job_name="r")
+    evidence.events("r", [*tell.steps(1, 8, 10), tell.durable(8, 90)], attempt=0)
+    evidence.events("r", tell.steps(5, 12, 110), attempt=1)
+
+    found = evidence.gpu_s()
+
+    assert found["lost_work"] == 40
+    assert found["step_unsplit"] == 40 + 80
+
+
+def test_a_timed_out_attempt_tears_down_for_three_steps_and_stalls_after(evidence, tell):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 200, ["a"], 1, "TIMEOUT")
+    evidence.events("1", [*tell.steps(1, 10, 0), tell.durable(10, 100)])
+
+    assert evidence.gpu_s() == {"step_unsplit": 100, "teardown": 30, "fault_stall": 70}
+
+
+def test_restore_inside_startup_is_restore(evidence, tell):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 60, ["a"], 1)
+    evidence.events(
+        "1", [tell.phase("init", 5, 45), tell.phase("restore", 20, 30), *tell.steps(1, 1, 50)]
+    )
+
+    assert evidence.gpu_s() == {"startup": 40, "restore": 10, "step_unsplit": 10}
+
+
+def test_a_phase_that_never_ends_ends_with_the_next_event(evidence, tell):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 100, ["a"], 1)
+    evidence.events("1", [
+        *tell.steps(1, 3, 0), {"event": "phase.start", "phase": "eval", "t": 30},
+        *tell.steps(4, 9, 40),
+    ])  # fmt: skip
+
+    assert evidence.gpu_s() == {"step_unsplit": 80, "other_declared": 20}
+
+
+def test_a_phase_that_never_ends_on_silent_gpus_is_a_hang(evidence, tell):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 2000, ["a"], 1, "FAILED")
+    evidence.events("1", [
+        *tell.steps(1, 10, 0), tell.durable(10, 100),
+        {"event": "phase.start", "phase": "ckpt_save", "t": 100},
+    ])  # fmt: skip
+    evidence.samples("a#0", every(-10, 2000), lambda s: s <= 200)
+
+    assert evidence.gpu_s() == {"step_unsplit": 100, "checkpoint_save": 100, "fault_stall": 1800}
+
+
+def test_the_first_steps_excess_is_compilation(evidence, tell):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 170, ["a"], 1)
+    evidence.events("1", [*tell.steps(1, 1, 0, 60), *tell.steps(2, 12, 60)])
+
+    assert evidence.gpu_s() == {"startup": 50, "step_unsplit": 120}
+
+
+def test_an_undeclared_gap_is_idle_only_if_telemetry_saw_it_idle(evidence, tell):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 310, ["a"], 1)
+    evidence.events(
+        "1", [*tell.steps(1, 10, 0), *tell.steps(11, 20, 200), tell.phase("eval", 300, 310)]
+    )
+    evidence.samples("a#0", every(-10, 310), lambda s: not 100 < s <= 200)
+
+    assert evidence.gpu_s()["idle_held"] == 100
+
+
+def test_an_undeclared_gap_that_nobody_saw_is_not_called_idle(evidence, tell):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 300, ["a"], 1)
+    evidence.events("1", [*tell.steps(1, 10, 0), *tell.steps(11, 20, 200)])
+
+    assert evidence.gpu_s()["busy_unclassified"] == 100
+
+
+def test_losses_in_a_step_are_cut_at_its_end_and_told(evidence, tell):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 100, ["a"], 1)
+    evidence.events("1", tell.steps(1, 10, 0, data_s=4.0, straggler_s=4.0, comm_s=4.0))
+
+    assert evidence.gpu_s() == {"data_stall": 40, "straggler_wait": 40, "exposed_comm": 20}
+    quality = evidence.store.read("select kind, n from marts.data_quality").rows()
+    assert ("splits that exceed their step", 2) not in quality
+    assert any(kind == "splits that exceed their step" for kind, _ in quality)
+
+
+def test_a_step_is_productive_only_where_waiting_and_communication_were_measured(evidence, tell):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 100, ["a"], 1)
+    evidence.events("1", [
+        *tell.steps(1, 5, 0, straggler_s=1.0, comm_s=1.0), *tell.steps(6, 10, 50, comm_s=1.0),
+    ])  # fmt: skip
+
+    assert evidence.gpu_s() == {"straggler_wait": 5, "exposed_comm": 10, "productive": 40,
+                                "step_unsplit": 45}  # fmt: skip
+
+
+def test_one_throttled_gpu_costs_its_gang(evidence, tell):
+    """Two GPUs, steps of 10 s, 15 s while one is too hot: its own excess and the other's wait."""
+    evidence.node("a", 2)
+    evidence.job("1", 0, 250, ["a"], 2)
+    for rank in (0, 1):
+        evidence.events("1", [*tell.steps(1, 10, 0), *tell.steps(11, 20, 100, 15)], rank=rank)
+    for gpu in (0, 1):
+        evidence.load(
+            "gpu_samples",
+            [{"gpu_uuid": f"c/a#{gpu}", "gpu_instance": "", "ts": evidence.at(s + 0.5),
+              "engine_active_ratio": 0.9, "clocks_event_reasons": 0x40 if gpu and s > 100 else 0}
+             for s in every(0, 249, 5)],
+            f"dcgm{gpu}",
+        )  # fmt: skip
+
+    found = evidence.gpu_s()
+
+    assert found == {"step_unsplit": 400, "throttled": 50, "straggler_wait": 50}
+    booked = evidence.store.read(
+        "select reason, booked_gpu_ms, verdict from marts.throttle_episodes"
+    ).row(0)
+    assert booked[0] == "hw_thermal"
+    assert booked[1] > 40_000
+    assert "hot" in booked[2]
+
+
+def test_two_jobs_on_one_gpu_the_later_start_has_it_and_the_overlap_is_told(evidence):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 100, ["a"], 1)
+    evidence.job("2", 60, 100, ["a"], 1)
+
+    evidence.store.build()
+
+    held = evidence.store.read(
+        "select job_id, sum(gpu_ms)::bigint from marts.ledger_scoped group by all order by 1"
+    )
+    assert held.rows() == [("1", 60_000), ("2", 40_000)]
+    assert evidence.store.read(
+        "select n, gpu_ms from marts.data_quality where kind = 'overlapping holds'"
+    ).rows() == [(1, 40_000)]
+
+
+def test_a_job_the_controller_forgot_holds_its_gpu_until_the_node_goes_down(evidence):
+    evidence.node("a", 1)
+    evidence.watched(1000)
+    evidence.state("a", "down", 300, 1000)
+    evidence.job("1", 0, None, ["a"], 1, "RUNNING")
+
+    assert evidence.gpu_s() == {"unknown": 300, "down": 700}
+
+
+def test_parts_of_a_mig_gpu_count_with_their_share_and_the_rest_is_stranded(evidence):
+    evidence.node("m", 1)
+    evidence.load(
+        "gpu_instances",
+        [{"cluster": "c", "gpu_uuid": "m#0", "gpu_instance": "3g.40gb.0", "profile": "3g.40gb",
+          "compute_slices": 3, "slurm_index": 0}],
+    )  # fmt: skip
+    evidence.watched(7000)
+    evidence.job("1", 0, 7000, ["m"], 1, gpu_type="3g.40gb")
+
+    assert evidence.gpu_s() == {"unknown": 3000, "stranded": 4000}
+
+
+def test_an_hour_without_a_price_is_unpriced_and_never_zero(evidence):
+    evidence.node("a", 1, model="h100")
+    evidence.job("1", 0, 7200, ["a"], 1)
+    evidence.load(
+        "rates",
+        [{"gpu_model": "H100", "usd_per_gpu_h": 2.5, "valid_to_at": evidence.at(3600)}],
+    )
+
+    evidence.store.build()
+
+    row = evidence.store.read("select * from marts.ledger_by_category where gpu_ms > 0").row(
+        0, named=True
+    )
+    assert row["usd"] == pytest.approx(2.5)
+    assert row["unpriced_gpu_ms"] == 3_600_000
+    cost = evidence.store.read("select * from marts.cost_per_gpu_hour").row(0, named=True)
+    assert cost["usd_per_gpu_h"] == pytest.approx(2.5)
+    assert cost["usd_per_held_gpu_h"] is None
+
+
+def test_events_that_fit_no_job_run_are_listed_not_guessed(evidence, tell):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 100, ["a"], 1)
+    evidence.events("somebody-else", tell.steps(1, 3, 0), host="b")
+
+    assert evidence.gpu_s() == {"unknown": 100}
+    found = evidence.store.read(
+        "select example from marts.data_quality where kind = 'unmatched job events'"
+    )
+    assert found.rows() == [("somebody-else attempt 0",)]
+
+
+def test_a_requeued_job_is_one_run_and_its_lost_steps_count_once(evidence, tell):
+    evidence.node("a", 1)
+    evidence.job("7", 0, 100, ["a"], 1, "PREEMPTED", submit=0)
+    evidence.job("7", 150, 300, ["a"], 1, submit=100)
+    evidence.events("7", [*tell.steps(1, 9, 10), tell.durable(4, 50)], attempt=0)
+    evidence.events("7", tell.steps(5, 18, 160), attempt=1)
+
+    found = evidence.gpu_s()
+
+    assert found["lost_work"] == 50
+    runs = evidence.store.read(
+        "select run_id, attempts, job_runs, recompute_ms from marts.runs"
+    ).rows()
+    assert runs == [("7", 2, 2, 50_000)]
+
+
+def test_attempts_are_told_apart_where_the_job_does_not_number_them(evidence, tell):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 300, ["a"], 1)
+    evidence.events("1", [
+        {"event": "job.start", "t": 1}, *tell.steps(1, 9, 10), tell.durable(5, 60),
+        {"event": "job.start", "t": 150}, *tell.steps(6, 15, 160),
+    ], attempt=None)  # fmt: skip
+
+    found = evidence.gpu_s()
+
+    assert found == {
+        "startup": 20,
+        "step_unsplit": 150,
+        "lost_work": 40,
+        "fault_stall": 50,
+        "teardown": 40,
+    }
