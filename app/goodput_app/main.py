@@ -26,16 +26,21 @@ st.set_page_config(
 
 st.html(LOOK)
 
+# No file is named like its URL: the first visit to a new server would run that file without this
+# one, as in Streamlit's old way of finding pages by their folder.
 PAGES = Path(__file__).parent / "pages"
-OVERVIEW = st.Page(
-    PAGES / "overview.py", title="Overview", icon=":material/dashboard:", default=True
-)
-RUNS = st.Page(PAGES / "runs.py", title="Runs", icon=":material/play_circle:", url_path="runs")
-RUN = st.Page(PAGES / "run.py", title="Run", icon=":material/monitoring:", url_path="run")
-WASTE = st.Page(PAGES / "waste.py", title="Waste", icon=":material/savings:", url_path="waste")
-DATA = st.Page(
-    PAGES / "data_health.py", title="Data", icon=":material/fact_check:", url_path="data"
-)
+
+
+def _page(file: str, title: str, icon: str, *, default: bool = False) -> st.Page:
+    name = f":material/{icon}:"
+    return st.Page(PAGES / file, title=title, icon=name, url_path=title.lower(), default=default)
+
+
+OVERVIEW = _page("fleet_overview.py", "Overview", "dashboard", default=True)
+RUNS = _page("all_runs.py", "Runs", "play_circle")
+RUN = _page("one_run.py", "Run", "monitoring")
+WASTE = _page("idle_gaps.py", "Waste", "savings")
+DATA = _page("data_health.py", "Data", "fact_check")
 GROUPS = {"See": [OVERVIEW, RUNS], "Fix": [WASTE], "Prove": [DATA]}
 
 page = st.navigation([OVERVIEW, RUNS, RUN, WASTE, DATA], position="hidden")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
 import polars as pl
@@ -11,6 +11,9 @@ import pytest
 
 from goodput_app import theme
 from goodput_app.components import figures, figures_runs, figures_waste
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 START = datetime(2026, 11, 20, 12, 30)  # noqa: DTZ001 -- UTC, as the database has it
 HOSTILE = "<img src=x onerror=alert(1)>\"|'%{y}"
@@ -107,7 +110,7 @@ def test_an_empty_ledger_draws_nothing_and_does_not_fail() -> None:
     assert bars(figures.waterfall(ledger(productive=0)))["Capacity"].x == (0.0,)
 
 
-def over_time(rows: list[tuple[float, str, int]]) -> pl.DataFrame:
+def over_time(rows: Sequence[tuple[float, str, int]]) -> pl.DataFrame:
     """Give marts.ledger_over_time: seconds after START, category, GPU-ms."""
     return pl.DataFrame(
         [

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from goodput_app.components.scope_bar import View
 
-RUN_PAGE = "pages/run.py"
-WASTE_PAGE = "pages/waste.py"
+RUN_PAGE = "pages/one_run.py"
+WASTE_PAGE = "pages/idle_gaps.py"
 
 
 def losses(frame: pl.DataFrame, names: Mapping[str, str]) -> None:

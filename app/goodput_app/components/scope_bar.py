@@ -110,6 +110,14 @@ def view() -> View | None:
     return View(scope, start, end, now, as_of, mode, problem)
 
 
+def required_view() -> View:
+    """Return what the URL asks for; a page without data ends here, main.py shows the first run."""
+    shown = view()
+    if shown is None:
+        st.stop()
+    return shown
+
+
 def show() -> View | None:
     """Draw the bar and return the view; None where the database holds nothing yet."""
     shown = view()

@@ -6,8 +6,7 @@ from goodput_app import data
 from goodput_app.components import charts, figures_waste, scope_bar, tables
 from goodput_app.components.states import panel
 
-view = scope_bar.view()
-assert view is not None  # noqa: S101 -- main.py shows the first run instead
+view = scope_bar.required_view()
 SOURCES = {
     "source": "Source",
     "first_row_at": "First row",

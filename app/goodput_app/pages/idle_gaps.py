@@ -7,8 +7,7 @@ from goodput_app import data, theme
 from goodput_app.components import charts, details, figures_waste, scope_bar, tables
 from goodput_app.components.states import panel
 
-view = scope_bar.view()
-assert view is not None  # noqa: S101 -- main.py shows the first run instead
+view = scope_bar.required_view()
 scope = view.scope
 LEAST = {"5": "5 s", "30": "30 s", "60": "1 min", "300": "5 min", "1800": "30 min", "3600": "1 h"}
 GAPS = {

@@ -6,8 +6,7 @@ from goodput_app import data, theme
 from goodput_app.components import charts, figures, figures_runs, run_parts, scope_bar, tiles
 from goodput_app.components.states import panel
 
-view = scope_bar.view()
-assert view is not None  # noqa: S101 -- main.py shows the first run instead
+view = scope_bar.required_view()
 scope = view.scope
 if scope.run is None:
     st.title("Run", anchor=False)
@@ -15,7 +14,7 @@ if scope.run is None:
     st.stop()
 
 st.page_link(
-    "pages/runs.py",
+    "pages/all_runs.py",
     label="All runs",
     icon=":material/arrow_back:",
     query_params=scope_bar.carried(run=None),

@@ -7,8 +7,7 @@ from goodput_app import data, theme
 from goodput_app.components import charts, details, figures_runs, scope_bar
 from goodput_app.components.states import panel
 
-view = scope_bar.view()
-assert view is not None  # noqa: S101 -- main.py shows the first run instead
+view = scope_bar.required_view()
 scope = view.scope
 COLUMNS = {
     "run_id": "Run",
