@@ -208,6 +208,8 @@ def ingest(
     options = ReadOptions(cluster, _zone(timezone), _instant(observed_at))
     with _store(db) as store, _progress() as on_progress:
         summary = load.ingest(store, source, paths, options, on_progress=on_progress)
+    for reason in summary.refused:
+        _say(f"left out: {reason}")
     if summary.unrecognised:
         some = ", ".join(summary.unrecognised[:UNRECOGNISED_SHOWN])
         more = " ..." if len(summary.unrecognised) > UNRECOGNISED_SHOWN else ""
@@ -216,7 +218,9 @@ def ingest(
         _say(f"{summary.rejects:,} rows were set aside: `goodput show raw.rejects --db {db}`.")
     _say(f"Next: `goodput ledger --db {db}`, or `goodput serve --db {db}`.")
     counts = {k: v for k, v in asdict(summary).items() if isinstance(v, int)}
-    return pl.DataFrame([{**counts, "unrecognised": len(summary.unrecognised)}])
+    return pl.DataFrame(
+        [{**counts, "refused": len(summary.refused), "unrecognised": len(summary.unrecognised)}]
+    )
 
 
 @main.command()

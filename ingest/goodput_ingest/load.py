@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from goodput_ingest.source import ReadOptions
+    from goodput_queries.batch import Loaded
     from goodput_queries.store import Store
 
 
@@ -26,7 +27,16 @@ class Summary:
     rejects: int = 0
     repeats: int = 0
     unrecognised: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)  # why, a sentence a file
     rows_by_table: dict[str, int] = field(default_factory=dict)
+
+    def add(self, table: str, loaded: Loaded) -> None:
+        """Count a batch."""
+        self.rows += loaded.rows
+        self.rows_new += loaded.rows_new
+        self.rejects += loaded.rejects
+        self.repeats += loaded.is_repeat
+        self.rows_by_table[table] = self.rows_by_table.get(table, 0) + loaded.rows_new
 
 
 def ingest(
@@ -39,8 +49,8 @@ def ingest(
 ) -> Summary:
     """Read files (folders are walked) as source `name` (`auto`: by their content) into the store.
 
-    With `auto` a file of no known format is listed in the summary, not an error; a named source
-    raises IngestError for a file that is not its own.
+    With `auto` a file of no known format, or one that lacks what only a person knows (a time zone),
+    is listed in the summary and the others are read; a named source raises IngestError for it.
     """
     if name != "auto" and name not in SOURCES:
         raise IngestError(f"there is no source {name!r}; known: auto, {', '.join(SOURCES)}.")
@@ -50,17 +60,17 @@ def ingest(
         if kind is None:
             summary.unrecognised.append(str(path))
             continue
-        summary.files += 1
-        for batch in kind(path, options).extract():
-            loaded = store.load(batch)
-            summary.rows += loaded.rows
-            summary.rows_new += loaded.rows_new
-            summary.rejects += loaded.rejects
-            summary.repeats += loaded.is_repeat
-            summary.rows_by_table[batch.table] = (
-                summary.rows_by_table.get(batch.table, 0) + loaded.rows_new
-            )
-            on_progress(path, loaded.rows)
+        try:
+            for batch in kind(path, options).extract():
+                loaded = store.load(batch)
+                summary.add(batch.table, loaded)
+                on_progress(path, loaded.rows)
+        except IngestError as error:
+            if name != "auto":
+                raise
+            summary.refused.append(str(error))
+        else:
+            summary.files += 1
     return summary
 
 

@@ -147,6 +147,10 @@ def _explicit(
         from raw.holds order by all""",
     ):
         found[cluster, job, submit_ms].append(tuple(rest))
+    # a job seen while it ran and after has named GPUs and a bare number: the names are worth more
+    for key, rows in found.items():
+        named = {node for node, index, uuid, *_ in rows if index is not None or uuid}
+        found[key] = [row for row in rows if row[1] is not None or row[2] or row[0] not in named]
     return found
 
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import duckdb
 
-from goodput_queries import catalog
-from goodput_queries.batch import REJECT_CONTENT_MAX_CHARS, Batch, Loaded
+from goodput_queries import catalog, loading
 from goodput_queries.errors import BuildError, QueryError, StoreError
 from goodput_queries.scope import EVERYTHING, Scope
 
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import polars as pl
+
+    from goodput_queries.batch import Batch, Loaded
 
 IN_MEMORY = ":memory:"
 Parameters = "Sequence[Any] | Mapping[str, Any] | None"
@@ -105,40 +106,12 @@ class LocalStore:
         if model is None:
             raise StoreError(f"there is no raw table {batch.table!r}; see `goodput show`")
         try:
-            return self._load(model, batch)
+            with self.writing() as cursor:
+                return loading.load(cursor, model, batch)
         except duckdb.Error as error:
             raise StoreError(
                 f"{batch.origin}: its rows do not fit {model.qualified_name}: {error}"
             ) from error
-
-    def _load(self, model: catalog.Model, batch: Batch) -> Loaded:
-        with self.writing() as cursor:
-            key = [batch.source, batch.digest, batch.table]
-            if cursor.execute(
-                "select 1 from raw.ingested where (source, digest, table_name) = ($1, $2, $3)", key
-            ).fetchall():
-                return Loaded(batch.rows.height, 0, len(batch.rejects), is_repeat=True)
-            rows_new = _insert_keyed(cursor, model, batch.rows)
-            _insert_rejects(cursor, batch)
-            start, end = _window(model, batch.rows)
-            cursor.execute(
-                """insert into raw.ingested
-                select coalesce(max(sequence), 0) + 1, $1, $2, $3, $4, $5, $6, $7, $8, $9,
-                    get_current_timestamp()::timestamp
-                from raw.ingested""",
-                [
-                    batch.source,
-                    batch.origin,
-                    batch.digest,
-                    batch.table,
-                    batch.rows.height,
-                    rows_new,
-                    len(batch.rejects),
-                    start,
-                    end,
-                ],
-            )
-        return Loaded(batch.rows.height, rows_new, len(batch.rejects), is_repeat=False)
 
     def read(
         self,
@@ -280,100 +253,6 @@ def _create(cursor: duckdb.DuckDBPyConnection, model: catalog.Model) -> None:
 def _comment(cursor: duckdb.DuckDBPyConnection, target: str, text: str) -> None:
     quoted = text.replace("'", "''")
     cursor.execute(f"comment on {target} is '{quoted}'")
-
-
-def _insert_keyed(
-    cursor: duckdb.DuckDBPyConnection, model: catalog.Model, rows: pl.DataFrame
-) -> int:
-    """Insert rows whose key is new; where the table says what to `keep`, the better row stays."""
-    if rows.is_empty():
-        return 0
-    table, keys = model.qualified_name, model.grain
-    keep = model.directives.get("keep")
-    cursor.register("incoming", rows.to_arrow())
-    columns = [
-        c for (c,) in cursor.execute(f"select column_name from (describe {table})").fetchall()
-    ]
-    given = set(rows.columns)
-    if unknown := given - set(columns):
-        raise StoreError(f"{table} has no column {min(unknown)!r}")
-    exprs = ", ".join(f"{c}" if c in given else f"null as {c}" for c in columns)
-    same_key = " and ".join(f"old.{k} is not distinct from new.{k}" for k in keys)
-    by_key = ", ".join(keys)
-    cursor.execute(f"create or replace temp table incoming_rows as select * from {table} limit 0")
-    cursor.execute(f"insert into incoming_rows select {exprs} from incoming")
-    time_column = model.directives.get("time")
-    nearby = (
-        f"where {time_column} between (select min({time_column}) from incoming_rows) "
-        f"and (select max({time_column}) from incoming_rows)"
-        if time_column
-        else ""
-    )
-    before = _count(cursor, table)
-    if keep is None or keep == "replace":
-        if keep == "replace":
-            cursor.execute(
-                f"delete from {table} old where exists "
-                f"(select 1 from incoming_rows new where {same_key})"
-            )
-        cursor.execute(
-            f"""insert into {table}
-            select new.* from (
-                select * from incoming_rows qualify row_number() over (partition by {by_key}) = 1
-            ) new
-            anti join (select {by_key} from {table} {nearby}) old on {same_key}"""
-        )
-    else:
-        better = ", ".join(f"{term.strip()} desc nulls last" for term in keep.split(","))
-        cursor.execute(
-            f"""create or replace temp table best_rows as
-            with candidates as (
-                select * from incoming_rows
-                union all
-                select old.* from {table} old semi join incoming_rows new on {same_key}
-            )
-            select * from candidates
-            qualify row_number() over
-                (partition by {by_key} order by {better}, candidates desc) = 1"""
-        )
-        cursor.execute(
-            f"delete from {table} old where exists (select 1 from best_rows new where {same_key})"
-        )
-        cursor.execute(f"insert into {table} select * from best_rows")
-        cursor.execute("drop table best_rows")
-    cursor.execute("drop table incoming_rows")
-    cursor.unregister("incoming")
-    return _count(cursor, table) - before
-
-
-def _insert_rejects(cursor: duckdb.DuckDBPyConnection, batch: Batch) -> None:
-    import polars as pl  # noqa: PLC0415 -- only where there are rejects
-
-    if not batch.rejects:
-        return
-    frame = pl.DataFrame(
-        {
-            "source": [batch.source] * len(batch.rejects),
-            "origin": [batch.origin] * len(batch.rejects),
-            "line": [r.line for r in batch.rejects],
-            "reason": [r.reason for r in batch.rejects],
-            "content": [r.content[:REJECT_CONTENT_MAX_CHARS] for r in batch.rejects],
-        },
-        schema_overrides={"line": pl.Int64},
-    )
-    _insert_keyed(cursor, catalog.models("raw")["rejects"], frame)
-
-
-def _window(model: catalog.Model, rows: pl.DataFrame) -> tuple[Any, Any]:
-    """Return the first and last moment that the rows speak of, or two nulls."""
-    column = model.directives.get("time")
-    if column is None or rows.is_empty():
-        return None, None
-    return rows[column].min(), rows[column].max()
-
-
-def _count(cursor: duckdb.DuckDBPyConnection, table: str) -> int:
-    return int(cursor.execute(f"select count(*) from {table}").fetchall()[0][0])
 
 
 def _named(parameters: Any) -> Any:

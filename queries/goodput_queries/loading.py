@@ -1,0 +1,171 @@
+"""From a batch to its raw table: keyed rows once, the better one kept, rejects beside them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from goodput_queries import catalog
+from goodput_queries.batch import REJECT_CONTENT_MAX_CHARS, Batch, Loaded
+from goodput_queries.errors import StoreError
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from goodput_queries.catalog import Model
+
+REPLACE = "replace"  # `keep: replace` in a raw table's header: what came last holds
+
+
+def load(cursor: duckdb.DuckDBPyConnection, model: Model, batch: Batch) -> Loaded:
+    """Write a batch inside the caller's transaction; a part that was loaded before is skipped.
+
+    A table whose latest rows hold (a rate card) takes a repeated part again: it may have been
+    replaced in between.
+    """
+    key = [batch.source, batch.digest, batch.table]
+    is_repeat = bool(
+        cursor.execute(
+            "select 1 from raw.ingested where (source, digest, table_name) = ($1, $2, $3)", key
+        ).fetchall()
+    )
+    if is_repeat and model.directives.get("keep") != REPLACE:
+        return Loaded(batch.rows.height, 0, len(batch.rejects), is_repeat=True)
+    rows_new = insert_keyed(cursor, model, batch.rows)
+    _insert_rejects(cursor, batch)
+    if is_repeat:
+        cursor.execute(
+            "delete from raw.ingested where (source, digest, table_name) = ($1, $2, $3)", key
+        )
+    start, end = _window(model, batch.rows)
+    cursor.execute(
+        """insert into raw.ingested
+        select coalesce(max(sequence), 0) + 1, $1, $2, $3, $4, $5, $6, $7, $8, $9,
+            get_current_timestamp()::timestamp
+        from raw.ingested""",
+        [batch.source, batch.origin, batch.digest, batch.table, batch.rows.height, rows_new,
+         len(batch.rejects), start, end],
+    )  # fmt: skip
+    return Loaded(batch.rows.height, rows_new, len(batch.rejects), is_repeat=is_repeat)
+
+
+def insert_keyed(cursor: duckdb.DuckDBPyConnection, model: Model, rows: pl.DataFrame) -> int:
+    """Insert rows by the table's key and return how many are new.
+
+    Of rows with one key the first loaded stays, or the better one by the header's `keep`. Batches
+    whose keys are all new, the usual case, go in without a join.
+    """
+    if rows.is_empty():
+        return 0
+    table = model.qualified_name
+    columns = [
+        (name, kind)
+        for name, kind in cursor.execute(
+            f"select column_name, column_type from (describe {table})"
+        ).fetchall()
+    ]
+    if unknown := set(rows.columns) - {name for name, _ in columns}:
+        raise StoreError(f"{table} has no column {min(unknown)!r}")
+    given = set(rows.columns)
+    values = ", ".join(
+        f"{name if name in given else 'null'}::{kind} as {name}" for name, kind in columns
+    )
+    before = _count(cursor, table)
+    cursor.register("incoming_frame", rows.to_arrow())
+    try:
+        incoming = f"(select {values} from incoming_frame)"
+        if _is_all_new(cursor, model, incoming):
+            cursor.execute(f"insert into {table} select * from {incoming}")
+        else:
+            _merge(cursor, model, incoming)
+    finally:
+        cursor.unregister("incoming_frame")
+    return _count(cursor, table) - before
+
+
+def _is_all_new(cursor: duckdb.DuckDBPyConnection, model: Model, incoming: str) -> bool:
+    """Say whether no key of the batch repeats, in itself or in the table."""
+    keys = ", ".join(model.grain)
+    repeats = f"select 1 from {incoming} group by {keys} having count(*) > 1 limit 1"
+    if cursor.execute(repeats).fetchall():
+        return False
+    if (time_column := model.directives.get("time")) is not None:
+        # zone maps answer this without reading the table, and readings mostly come in order
+        nearby = f"""select 1 from {model.qualified_name}
+            where {time_column} between (select min({time_column}) from {incoming})
+                and (select max({time_column}) from {incoming})
+            limit 1"""
+        if not cursor.execute(nearby).fetchall():
+            return True
+    known = f"""select 1 from {incoming} new semi join {model.qualified_name} old
+        on {_same_key(model)} limit 1"""
+    return not cursor.execute(known).fetchall()
+
+
+def _merge(cursor: duckdb.DuckDBPyConnection, model: Model, incoming: str) -> None:
+    table, keep = model.qualified_name, model.directives.get("keep")
+    keys, same = ", ".join(model.grain), _same_key(model)
+    # filled as it is made: DuckDB 2.0.0 loses what is inserted into a table that was created empty
+    # by a select in the same transaction, from 122,880 rows on
+    cursor.execute(f"create or replace temp table incoming_rows as select * from {incoming}")
+    if keep is None:
+        cursor.execute(
+            f"""insert into {table}
+            select new.*
+            from (select * from incoming_rows
+                qualify row_number() over (partition by {keys} order by incoming_rows desc) = 1) new
+            anti join {table} old on {same}"""
+        )
+    else:
+        better = ", ".join(f"{term.strip()} desc nulls last" for term in keep.split(","))
+        order = "" if keep == REPLACE else f"{better}, "
+        old = (
+            ""
+            if keep == REPLACE
+            else f"union all select old.* from {table} old semi join incoming_rows new on {same}"
+        )
+        cursor.execute(
+            f"""create or replace temp table best_rows as
+            with candidates as (select * from incoming_rows {old})
+            select * from candidates
+            qualify row_number() over (partition by {keys} order by {order}candidates desc) = 1"""
+        )
+        cursor.execute(
+            f"delete from {table} old where exists (select 1 from best_rows new where {same})"
+        )
+        cursor.execute(f"insert into {table} select * from best_rows")
+        cursor.execute("drop table best_rows")
+    cursor.execute("drop table incoming_rows")
+
+
+def _same_key(model: Model) -> str:
+    return " and ".join(f"old.{k} is not distinct from new.{k}" for k in model.grain)
+
+
+def _insert_rejects(cursor: duckdb.DuckDBPyConnection, batch: Batch) -> None:
+    if not batch.rejects:
+        return
+    frame = pl.DataFrame(
+        {
+            "source": [batch.source] * len(batch.rejects),
+            "origin": [batch.origin] * len(batch.rejects),
+            "line": [r.line for r in batch.rejects],
+            "reason": [r.reason for r in batch.rejects],
+            "content": [r.content[:REJECT_CONTENT_MAX_CHARS] for r in batch.rejects],
+        },
+        schema_overrides={"line": pl.Int64},
+    )
+    insert_keyed(cursor, catalog.models("raw")["rejects"], frame)
+
+
+def _window(model: Model, rows: pl.DataFrame) -> tuple[Any, Any]:
+    """Return the first and last moment that the rows speak of, or two nulls."""
+    column = model.directives.get("time")
+    if column is None or rows.is_empty():
+        return None, None
+    return rows[column].min(), rows[column].max()
+
+
+def _count(cursor: duckdb.DuckDBPyConnection, table: str) -> int:
+    return int(cursor.execute(f"select count(*) from {table}").fetchall()[0][0])
