@@ -26,8 +26,8 @@ st.set_page_config(
 
 st.html(LOOK)
 
-# No file is named like its URL: the first visit to a new server would run that file without this
-# one, as in Streamlit's old way of finding pages by their folder.
+# No file is named like its URL: before the first `st.navigation` of a process (and in any AppTest)
+# Streamlit looks for pages by their folder, and would run that file without this one.
 PAGES = Path(__file__).parent / "pages"
 
 

@@ -364,3 +364,9 @@ def test_filters_of_a_view_are_those_that_are_set() -> None:
     view = scope_bar.View(Scope(team="a", from_ms=1), at, at, at, at, "RECORDED")
     assert view.filters == {"team": "a"}
     assert theme.window(*view.window).endswith("UTC")
+
+
+def test_no_page_file_is_named_like_a_url() -> None:
+    """Else a new server's first visit would run that file alone, without filters."""
+    urls = {"overview", "runs", "run", "waste", "data"}
+    assert urls.isdisjoint(file.stem for file in (MAIN.parent / "pages").glob("*.py"))

@@ -70,7 +70,7 @@ def is_empty(view: View) -> bool:
             f"No data in {theme.window(view.start, view.end)}. The last data is of {last}.",
             icon=":material/hourglass_empty:",
         )
-        ago = theme.ago(view.as_of, max(view.now, view.end))
+        ago = theme.ago(view.as_of, view.now) if view.mode == "LIVE" else last
         st.button(
             f"Jump to the last data ({ago})", key="empty_jump", on_click=scope_bar.jump_to_data
         )
