@@ -387,3 +387,11 @@ def test_attempts_are_told_apart_where_the_job_does_not_number_them(evidence, te
         "fault_stall": 50,
         "teardown": 40,
     }
+
+
+def test_a_first_reading_covers_nothing(evidence):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 100, ["a"], 1)
+    evidence.samples("a#0", every(40, 100), lambda _: True)
+
+    assert evidence.gpu_s() == {"unknown": 40, "busy_unclassified": 60}

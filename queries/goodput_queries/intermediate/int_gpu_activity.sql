@@ -1,158 +1,156 @@
 -- What the telemetry says a GPU did: runs of equal state at sample resolution, cut at hours. A sample
 -- covers back to the one before it of the same GPU and source, at most 2.5 median intervals.
+-- One sort over the readings finds those at which something changes; all else is done on these few.
 -- grain: gpu_uuid, gpu_instance, start_ms
 -- is_active: activity in every sample of the run, or in none
 -- next_reading_ms: the first reading after the run: an idle run may have ended anywhere before it
 -- interval_ms: how often the source read the GPU in this hour
 -- materialised: hourly, since it needs a pass over all readings
-with sources as (
+with samples as (
+    select
+        source,
+        gpu_uuid,
+        gpu_instance,
+        ts_ms,
+        ts_ms // 3600000 * 3600000 as hour_ms,
+        engine_active_ratio,
+        gpu_busy_ratio
+    from staging.stg_gpu_samples
+    where
+        ts_ms >= coalesce(getvariable('build_from_ms')::bigint, 0) - 3600000
+        and ts_ms < coalesce(getvariable('build_to_ms')::bigint, 0) + 3600000
+),
+
+sources as (
     -- where two sources read a GPU the one with more readings in the hour speaks for it
     select
         source,
         gpu_uuid,
         gpu_instance,
-        ts_ms // 3600000 * 3600000 as hour_ms,
-        count(*) as samples,
+        hour_ms,
         count(engine_active_ratio) > 0 as has_engine
-    from staging.stg_gpu_samples
-    where
-        ts_ms >= coalesce(getvariable('build_from_ms')::bigint, 0) - 3600000
-        and ts_ms < coalesce(getvariable('build_to_ms')::bigint, 0) + 3600000
+    from samples
     group by source, gpu_uuid, gpu_instance, hour_ms
     qualify row_number() over (
         partition by gpu_uuid, gpu_instance, hour_ms order by count(*) desc, source
     ) = 1
 ),
 
--- the hour after the range was built before or follows; its readings cover back into this one
-intervals as (
-    select source, hour_ms, interval_ms from intermediate.int_sample_intervals
-    where hour_ms < coalesce(getvariable('build_to_ms')::bigint, 0)
-),
-
-next_intervals as (
-    select
-        source,
-        ts_ms // 3600000 * 3600000 as hour_ms,
-        ts_ms - lag(ts_ms) over (partition by source, gpu_uuid, gpu_instance order by ts_ms) as distance_ms
-    from staging.stg_gpu_samples
-    where
-        ts_ms >= coalesce(getvariable('build_to_ms')::bigint, 0) - 3600000
-        and ts_ms < coalesce(getvariable('build_to_ms')::bigint, 0) + 3600000
-),
-
-reaches as (
-    select source, hour_ms, interval_ms * threshold('sample_reach') as reach_ms from intervals
-    union all
-    select source, hour_ms, median(distance_ms) * threshold('sample_reach')
-    from next_intervals
-    where hour_ms >= coalesce(getvariable('build_to_ms')::bigint, 0)
-    group by source, hour_ms
+units as (
+    select gpu_uuid, gpu_instance, row_number() over (order by gpu_uuid, gpu_instance) as unit
+    from (select distinct gpu_uuid, gpu_instance from sources)
 ),
 
 readings as (
     select
-        samples.source,
-        samples.gpu_uuid,
-        samples.gpu_instance,
+        units.unit,
         samples.ts_ms,
+        samples.hour_ms,
+        intervals.interval_ms,
         case
             when sources.has_engine then samples.engine_active_ratio > threshold('idle_engine_ratio')
             else samples.gpu_busy_ratio > threshold('idle_busy_ratio')
-        end as is_active,
-        reaches.reach_ms
-    from staging.stg_gpu_samples as samples
-    inner join sources
-        on samples.source = sources.source
-        and samples.gpu_uuid = sources.gpu_uuid
-        and samples.gpu_instance = sources.gpu_instance
-        and samples.ts_ms // 3600000 * 3600000 = sources.hour_ms
-    inner join reaches
-        on samples.source = reaches.source
-        and samples.ts_ms // 3600000 * 3600000 = reaches.hour_ms
+        end as is_active
+    from samples
+    inner join sources using (source, gpu_uuid, gpu_instance, hour_ms)
+    inner join units using (gpu_uuid, gpu_instance)
+    left join intermediate.int_sample_intervals as intervals using (source, hour_ms)
     where
-        samples.ts_ms >= coalesce(getvariable('build_from_ms')::bigint, 0) - 3600000
-        and samples.ts_ms < coalesce(getvariable('build_to_ms')::bigint, 0) + 3600000
+        case when sources.has_engine then samples.engine_active_ratio else samples.gpu_busy_ratio end
+        is not null
 ),
 
-covering as (
+in_order as (
     select
-        gpu_uuid,
-        gpu_instance,
-        is_active,
-        reach_ms / threshold('sample_reach') as interval_ms,
-        ts_ms as end_ms,
-        lead(ts_ms) over (partition by gpu_uuid, gpu_instance order by ts_ms) as next_reading_ms,
-        lag(ts_ms) over (partition by gpu_uuid, gpu_instance order by ts_ms) as previous_ms,
-        ts_ms - cast(floor(reach_ms) as bigint) as reached_ms
+        *,
+        lag(ts_ms) over unit_readings as previous_ms,
+        lag(is_active) over unit_readings as was_active,
+        lead(ts_ms) over unit_readings is null as is_last,
+        -- a lone reading has no interval and covers nothing
+        ts_ms - cast(floor(coalesce(interval_ms, 0) * threshold('sample_reach')) as bigint) as reached_ms
     from readings
-    where is_active is not null
+    window unit_readings as (partition by unit order by ts_ms)
 ),
 
--- the first reading has none before it and covers nothing
-bounded as (
-    select * exclude (previous_ms, reached_ms), greatest(previous_ms, reached_ms) as start_ms
-    from covering
-    where previous_ms is not null and reached_ms is not null
+-- readings at which a run begins, and the last of each unit
+turns as (
+    select
+        unit,
+        ts_ms,
+        hour_ms,
+        interval_ms,
+        is_active,
+        previous_ms,
+        -- the first reading of all covers nothing, nor does one after more than an hour of silence
+        case
+            when previous_ms >= hour_ms - 3600000 then greatest(previous_ms, reached_ms)
+            else ts_ms
+        end as start_ms,
+        is_last,
+        (
+            was_active is distinct from is_active
+            or reached_ms > previous_ms
+            or previous_ms < hour_ms
+        ) as is_start
+    from in_order
+    where
+        was_active is distinct from is_active
+        or reached_ms > previous_ms
+        or previous_ms < hour_ms
+        or is_last
+),
+
+runs as (
+    select
+        *,
+        case
+            when is_last then ts_ms
+            else lead(case when is_start then previous_ms else ts_ms end) over unit_turns
+        end as end_ms,
+        case when not is_last then lead(case when is_start then ts_ms end) over unit_turns end
+            as next_reading_ms
+    from turns
+    window unit_turns as (partition by unit order by ts_ms)
 ),
 
 by_hour as (
     select
-        gpu_uuid,
-        gpu_instance,
+        unit,
+        hour_ms,
         is_active,
-        interval_ms,
-        next_reading_ms,
-        start_ms,
+        greatest(start_ms, hour_ms) as start_ms,
         end_ms,
-        end_ms // 3600000 * 3600000 as hour_ms
-    from bounded
-    where start_ms >= end_ms // 3600000 * 3600000
+        next_reading_ms,
+        interval_ms
+    from runs
+    where is_start
     union all
-    -- a covering longer than an hour is no reading of what was in it, so two pieces are enough
+    -- the first reading of an hour covers back into the one before; a reading covering more than that
+    -- hour saw too little of it
     select
-        gpu_uuid,
-        gpu_instance,
+        unit,
+        hour_ms - 3600000,
         is_active,
-        interval_ms,
-        unnest([end_ms, next_reading_ms]),
-        unnest([start_ms, end_ms // 3600000 * 3600000]),
-        unnest([end_ms // 3600000 * 3600000, end_ms]),
-        unnest([end_ms // 3600000 * 3600000 - 3600000, end_ms // 3600000 * 3600000])
-    from bounded
-    where start_ms < end_ms // 3600000 * 3600000
-),
-
-marked as (
-    select
-        *,
-        (is_active, start_ms) is distinct from lag((is_active, end_ms)) over hour_of_gpu as is_new
-    from by_hour
-    where
-        hour_ms >= coalesce(getvariable('build_from_ms')::bigint, 0)
-        and hour_ms < coalesce(getvariable('build_to_ms')::bigint, 0)
-        and end_ms > start_ms
-    window hour_of_gpu as (partition by gpu_uuid, gpu_instance, hour_ms order by start_ms)
-),
-
-numbered as (
-    select
-        *,
-        sum(is_new::integer) over (
-            partition by gpu_uuid, gpu_instance, hour_ms order by start_ms
-            rows between unbounded preceding and current row
-        ) as island
-    from marked
+        greatest(start_ms, hour_ms - 3600000),
+        hour_ms,
+        ts_ms,
+        interval_ms
+    from turns
+    where is_start and start_ms < hour_ms
 )
 
 select
-    gpu_uuid,
-    gpu_instance,
-    hour_ms,
-    any_value(is_active) as is_active,
-    min(start_ms) as start_ms,
-    max(end_ms) as end_ms,
-    arg_max(next_reading_ms, end_ms) as next_reading_ms,
-    max(interval_ms) as interval_ms
-from numbered
-group by gpu_uuid, gpu_instance, hour_ms, island
+    units.gpu_uuid,
+    units.gpu_instance,
+    by_hour.hour_ms,
+    by_hour.is_active,
+    by_hour.start_ms,
+    by_hour.end_ms,
+    by_hour.next_reading_ms,
+    by_hour.interval_ms
+from by_hour
+inner join units using (unit)
+where
+    by_hour.hour_ms >= coalesce(getvariable('build_from_ms')::bigint, 0)
+    and by_hour.hour_ms < coalesce(getvariable('build_to_ms')::bigint, 0)
+    and by_hour.end_ms > by_hour.start_ms
