@@ -1,0 +1,71 @@
+"""A real server on the sample data and a real browser; no browser, no journey."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from goodput_app.demo import demo_database
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser, Page
+
+ROOT = Path(__file__).parents[2]
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+WAIT_MS = 60_000  # the first page of a cold server on a busy machine
+
+
+@pytest.fixture(scope="session")
+def base_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Serve the sample data and give the URL that the command prints."""
+    database = demo_database(tmp_path_factory.mktemp("demo"), sample_data=ROOT / "sample_data")
+    goodput = Path(sys.executable).with_name("goodput")
+    command = [str(goodput), "serve", "--db", str(database)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as server:
+        assert server.stdout is not None
+        for line in server.stdout:
+            if found := re.search(r"http://[\w.:]+", line):
+                break
+        else:
+            pytest.fail("the server ended before it printed its URL")
+        yield found[0].rstrip("/")
+        server.terminate()
+        server.wait(timeout=20)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Start headless Chromium."""
+    if CHROMIUM is None:
+        pytest.skip("no chromium on this machine")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield started
+        started.close()
+
+
+@pytest.fixture(params=["light", "dark"])
+def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """Open a window of its own, once in each colour scheme."""
+    context = browser.new_context(
+        viewport={"width": 1440, "height": 1600}, color_scheme=request.param
+    )
+    opened = context.new_page()
+    opened.set_default_timeout(WAIT_MS)
+    yield opened
+    context.close()

@@ -1,0 +1,107 @@
+"""Journeys of an operator, in a real browser on the real sample data."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+pytestmark = pytest.mark.browser
+SHOTS = os.environ.get("GOODPUT_SCREENSHOTS")  # a folder, for whoever wants to look
+
+
+def shoot(page: Page, name: str) -> None:
+    """Keep a picture of the whole page where one was asked for."""
+    if SHOTS:
+        page.wait_for_timeout(1500)  # charts draw after their data has come
+        scheme = page.evaluate(
+            "matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'"
+        )
+        page.screenshot(path=Path(SHOTS) / f"{name}-{scheme}.png", full_page=True)
+
+
+def settled(page: Page) -> None:
+    """Wait until the page's script has run to its end and nothing on it is stale."""
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    expect(page.get_by_test_id("stSkeleton")).to_have_count(0)
+    expect(page.get_by_test_id("stException")).to_have_count(0)
+
+
+def pick_first_row(page: Page) -> None:
+    """Tick the first row of the page's last table; it is a canvas, so by place."""
+    table = page.get_by_test_id("stDataFrame").last
+    table.scroll_into_view_if_needed()
+    table.click(position={"x": 17, "y": 54})
+
+
+def test_from_the_overview_to_a_loss_to_its_run_and_back_by_a_shared_link(
+    page: Page, browser, base_url
+):
+    page.goto(base_url)
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    expect(page.get_by_text("Dearest losses")).to_be_visible()
+    settled(page)
+    shoot(page, "overview")
+
+    pick_first_row(page)
+    expect(page.get_by_role("link", name="Open the run")).to_be_visible()
+    settled(page)
+    assert "loss=" in page.url
+    shoot(page, "overview-loss")
+
+    page.get_by_role("link", name="Open the run").click()
+    expect(page.get_by_role("heading", name="hang", exact=True)).to_be_visible()
+    settled(page)
+    assert "run=" in page.url
+    shoot(page, "run")
+
+    other = browser.new_context(viewport={"width": 1440, "height": 900})
+    shared = other.new_page()
+    shared.goto(page.url, timeout=60_000)
+    expect(shared.get_by_role("heading", name="hang", exact=True)).to_be_visible(timeout=60_000)
+    other.close()
+
+    page.go_back()
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+
+
+def test_a_run_tells_its_verdict_its_lanes_and_its_late_ranks(page: Page, base_url):
+    page.goto(f"{base_url}/run?run=lab/main")
+
+    expect(page.get_by_role("heading", name="main", exact=True)).to_be_visible()
+    expect(page.get_by_text("Start-up took most")).to_be_visible()
+    expect(page.get_by_text("rank 1, vm GPU 1")).to_be_visible()
+    expect(page.get_by_text("9.2 GPU-s imposed")).to_be_visible()
+    settled(page)
+    shoot(page, "run-main")
+
+
+@pytest.mark.parametrize(
+    ("path", "heading", "shown"),
+    [("runs", "Runs", "Goodput"), ("waste", "Waste", "Pareto"), ("data", "Data", "Sources")],
+)
+def test_each_page_opens_by_its_link(page: Page, base_url, path, heading, shown):
+    page.goto(f"{base_url}/{path}")
+
+    expect(page.get_by_role("heading", name=heading, exact=True)).to_be_visible()
+    settled(page)
+    expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible()
+    expect(page.get_by_text("Page not found")).to_have_count(0)
+    shoot(page, path)
+
+
+def test_a_window_in_the_link_is_the_window_on_the_page(page: Page, base_url):
+    page.goto(f"{base_url}/?from=2026-11-20T12:30:00Z&to=2026-11-20T12:31:00Z&run=lab/main")
+
+    expect(page.get_by_text("4.0 GPU-min", exact=True)).to_be_visible()
+    settled(page)
+
+
+def test_a_filter_without_time_says_so_and_offers_to_clear_it(page: Page, base_url):
+    page.goto(f"{base_url}/?team=nobody")
+
+    expect(page.get_by_role("button", name="Clear filters").first).to_be_visible()
+    settled(page)
+    shoot(page, "empty-by-filter")
