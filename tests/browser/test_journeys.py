@@ -80,13 +80,14 @@ def test_a_run_tells_its_verdict_its_lanes_and_its_late_ranks(page: Page, base_u
 
 @pytest.mark.parametrize(
     ("path", "heading", "shown"),
-    [("runs", "Runs", "Goodput"), ("waste", "Waste", "Pareto"), ("data", "Data", "Sources")],
+    [("runs", "Runs", "All runs"), ("waste", "Waste", "Causes"), ("data", "Data", "Findings")],
 )
 def test_each_page_opens_by_its_link(page: Page, base_url, path, heading, shown):
     page.goto(f"{base_url}/{path}")
 
     expect(page.get_by_role("heading", name=heading, exact=True)).to_be_visible()
     settled(page)
+    expect(page.get_by_text(shown).first).to_be_visible()
     expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible()
     expect(page.get_by_text("Page not found")).to_have_count(0)
     shoot(page, path)

@@ -61,6 +61,23 @@ with findings as (
     from intermediate.int_run_timeline where category = 'suspended' and phase = 'placement_assumed'
     union all
     select
+        'free time without node states', 'nobody says whether these GPUs were up while no job held them',
+        count(distinct gpu_uuid), sum(gpu_ms), min(node),
+        'Ingest `sacctmgr show event`, or `sinfo` with --observed-at'
+    from marts.ledger_hourly where category = 'free_unknown'
+    union all
+    select
+        'held time without evidence', 'neither the job nor telemetry says what these GPUs did',
+        count(distinct gpu_uuid), sum(gpu_ms), min(node), 'Scrape these GPUs, or let their jobs report steps'
+    from marts.ledger_hourly where category = 'unknown'
+    union all
+    select
+        'busy time without job evidence', 'telemetry says busy; whether it was useful nobody says',
+        count(distinct job_run_key), sum(gpu_ms), min(job_run_key),
+        'Let the job report its steps (job events, five lines of Python)'
+    from marts.ledger_hourly where category = 'busy_unclassified'
+    union all
+    select
         'rows set aside', 'rows that could not be read', count(*), null, min(reason), 'See the rejects below'
     from raw.rejects
 )

@@ -114,9 +114,12 @@ select
     held.team,
     coalesce(booked.gpu_ms, 0)::bigint as booked_gpu_ms,
     case
-        when episodes.reason = 'sw_power_cap' and episodes.power_w >= 0.9 * gpus.power_limit_w
-            then 'at its power limit under load: normal, no loss by itself'
-        when episodes.reason = 'sw_power_cap' then 'power cap below full power: look at the limit'
+        -- power readings are means over a second and lag behind short episodes; the clock does not
+        when episodes.reason = 'sw_power_cap' and (
+            episodes.power_w >= 0.9 * gpus.power_limit_w
+            or episodes.sm_clock_hz >= 0.9 * gpus.sm_clock_max_hz
+        ) then 'at its power limit under load: normal, no loss by itself'
+        when episodes.reason = 'sw_power_cap' then 'low clock under a power cap: look at the limit'
         when episodes.reason in ('hw_thermal', 'sw_thermal') then 'too hot: check cooling'
         when episodes.reason = 'hw_power_brake' then 'the node cut its power: check feeds and supplies'
         else 'held back by the hardware: look at the node'
