@@ -129,7 +129,15 @@ def test_what_was_read_in_is_summed_up(here: Path) -> None:
 
     assert result.exit_code == 0
     assert json.loads(result.stdout) == [
-        {"files": 0, "rows": 0, "rows_new": 0, "rejects": 0, "repeats": 0, "unrecognised": 1}
+        {
+            "files": 0,
+            "rows": 0,
+            "rows_new": 0,
+            "rejects": 0,
+            "repeats": 0,
+            "refused": 0,
+            "unrecognised": 1,
+        }
     ]
     assert result.stderr == (
         "1 files of no known format were left out: notes.txt\n"
