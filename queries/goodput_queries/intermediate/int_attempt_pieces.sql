@@ -11,7 +11,34 @@ edges as (select * from intermediate.int_attempt_edges),
 
 phases as (select * from intermediate.int_declared_phases),
 
-steps as (select * from intermediate.int_train_steps),
+marked_steps as (
+    select
+        attempt_key,
+        fate,
+        start_ms,
+        end_ms,
+        (fate, true) is distinct from (
+            lag(fate) over attempt,
+            start_ms - lag(end_ms) over attempt < threshold('gap_step_share') * median_step_ms
+        ) as is_new
+    from intermediate.int_train_steps
+    window attempt as (partition by attempt_key order by start_ms)
+),
+
+-- steps of one fate with no gap worth the name between them: a day of steps is a handful of rows
+steps as (
+    select attempt_key, any_value(fate) as fate, min(start_ms) as start_ms, max(end_ms) as end_ms
+    from (
+        select
+            *,
+            count_if(is_new) over (
+                partition by attempt_key order by start_ms
+                rows between unbounded preceding and current row
+            ) as step_run
+        from marked_steps
+    )
+    group by attempt_key, step_run
+),
 
 bounds as (
     select attempt_key, start_ms as at_ms from attempts

@@ -1,9 +1,10 @@
--- What each rank lost inside each step by the slowness of others or of its own GPU: the step's length
--- without data waits held against the attempt's median.
+-- What ranks lost inside steps by input, the slowness of others or of their own GPU: the step's length
+-- without data waits held against the attempt's median. Of attempts in which nobody measured waiting and no
+-- GPU was held back only the steps with a told loss have a row: a fleet has millions of others.
 -- grain: attempt_key, step, rank
 -- start_ms: the gang's start; after an undeclared gap a rank that starts later still waits until its own
 -- work_ms: step less the rank's data wait (L' of accounting rules 1.4)
--- median_work_ms: median of work_ms over the attempt's steps, the first left out (M)
+-- median_work_ms: median of work_ms over the attempt's steps, the first left out (M); null where not needed
 -- straggler_ms: told by the job, else min(longest wait in a collective, excess of the step)
 -- is_straggler: named: waits least, while the others' median wait and the excess are over 10 % of M
 -- is_straggler_measured: the job or the NCCL profiler tells of waiting in this step
@@ -23,11 +24,45 @@ waits as (select * from intermediate.int_step_waits),
 
 gaps as (select attempt_key, end_ms from intermediate.int_attempt_pieces where is_gap),
 
+-- attempts in which every step of every rank matters for the medians
+watched as (
+    select distinct attempt_key from waits
+    union
+    select distinct attempt_key from intermediate.int_throttled_steps
+),
+
+worth as (
+    select steps.attempt_key, steps.step, ranks.rank, ranks.gpu_uuid
+    from intermediate.int_train_steps as steps
+    inner join watched using (attempt_key)
+    inner join attempt_ranks as ranks using (attempt_key)
+    union all
+    select told.attempt_key, told.step, told.rank, ranks.gpu_uuid
+    from told
+    inner join attempt_ranks as ranks using (attempt_key, rank)
+    anti join watched using (attempt_key)
+    where
+        told.comm_s is not null
+        or told.straggler_s is not null
+        or told.throttle_s is not null
+        or told.wait_data_s * 1000 >= threshold('gap_step_share') * (told.end_ms - told.start_ms)
+        or told.wait_data_s * 1000 >= threshold('split_min_ms')
+    union
+    -- the first step after a gap, for the ranks that came to it late
+    select told.attempt_key, told.step, told.rank, ranks.gpu_uuid
+    from told
+    inner join attempt_ranks as ranks using (attempt_key, rank)
+    anti join watched using (attempt_key)
+    inner join steps on told.attempt_key = steps.attempt_key and told.step = steps.step
+    inner join gaps on steps.attempt_key = gaps.attempt_key and steps.start_ms = gaps.end_ms
+),
+
 rank_steps as (
     select
         steps.attempt_key,
         steps.step,
         steps.place,
+        steps.median_step_ms,
         steps.fate,
         case
             when
@@ -38,24 +73,24 @@ rank_steps as (
         end as start_ms,
         steps.start_ms as gang_start_ms,
         steps.end_ms,
-        attempt_ranks.rank,
-        attempt_ranks.gpu_uuid,
+        worth.rank,
+        worth.gpu_uuid,
         coalesce(told.wait_data_s, 0) * 1000 as data_ms,
         told.wait_data_s is not null as is_data_measured,
         told.comm_s * 1000 as comm_ms,
         told.straggler_s * 1000 as told_straggler_ms,
         told.throttle_s * 1000 as told_throttle_ms,
         waits.wait_ms
-    from steps
-    inner join attempt_ranks using (attempt_key)
+    from worth
+    inner join steps using (attempt_key, step)
     left join told
         on steps.attempt_key = told.attempt_key
         and steps.step = told.step
-        and attempt_ranks.rank = told.rank
+        and worth.rank = told.rank
     left join waits
         on steps.attempt_key = waits.attempt_key
         and steps.step = waits.step
-        and attempt_ranks.rank = waits.rank
+        and worth.rank = waits.rank
     left join gaps on steps.attempt_key = gaps.attempt_key and steps.start_ms = gaps.end_ms
 ),
 
@@ -95,6 +130,7 @@ select
     wait_ms,
     work_ms,
     median_work_ms,
+    median_step_ms,
     coalesce(
         told_straggler_ms,
         case when wait_ms is not null then least(wait_ms, greatest(0, work_ms - median_work_ms)) end

@@ -6,11 +6,16 @@
 -- straggler_rank: the rank the others waited for; null: none is named
 -- straggler_wait_s: sum of the others' waits
 -- fate: kept, lost, at_risk, durability_unknown
-with losses as (
+with told as (
+    select attempt_key, step, max(wait_data_s) as data_s
+    from intermediate.int_rank_steps
+    group by attempt_key, step
+),
+
+losses as (
     select
         attempt_key,
         step,
-        max(data_ms) / 1000.0 as data_s,
         max(rank) filter (where is_straggler) as straggler_rank,
         sum(straggler_ms) filter (where not is_straggler) / 1000.0 as straggler_wait_s
     from intermediate.int_rank_step_losses
@@ -25,7 +30,7 @@ select
     from_ms(steps.end_ms) as end_at,
     (steps.end_ms - steps.start_ms) / 1000.0 as step_s,
     steps.median_step_ms / 1000.0 as median_step_s,
-    losses.data_s,
+    told.data_s,
     losses.straggler_rank,
     losses.straggler_wait_s,
     steps.fate,
@@ -33,6 +38,7 @@ select
     steps.tokens
 from intermediate.int_train_steps as steps
 inner join intermediate.int_attempts as attempts using (attempt_key)
+left join told using (attempt_key, step)
 left join losses using (attempt_key, step)
 where
     (getvariable('scope_run') is null or attempts.run_key = getvariable('scope_run'))
