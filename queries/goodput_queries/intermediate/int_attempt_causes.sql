@@ -32,17 +32,10 @@ xids as (
 ),
 
 said as (
-    select
-        attempts.attempt_key,
-        arg_min(events.kind, events.ts) as kind,
-        arg_min(events.msg, events.ts) as msg
-    from attempts
-    inner join staging.stg_job_events as events
-        on attempts.cluster = events.cluster
-        and attempts.run_id = events.run_id
-        and attempts.said_attempt = events.attempt
-    where events.event = 'failure'
-    group by attempts.attempt_key
+    select attempt_key, arg_min(kind, ts) as kind, arg_min(msg, ts) as msg
+    from intermediate.int_attempt_events
+    where event = 'failure'
+    group by attempt_key
 ),
 
 steps_oom as (

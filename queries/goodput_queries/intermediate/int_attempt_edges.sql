@@ -36,15 +36,12 @@ first_steps as (
 
 said as (
     select
-        attempts.attempt_key,
-        max(events.end_ms) filter (where events.event = 'job.start') as job_start_ms,
-        max(events.end_ms) filter (where events.event = 'job.end') as job_end_ms
-    from attempts
-    inner join staging.stg_job_events as events
-        on attempts.cluster = events.cluster
-        and attempts.run_id = events.run_id
-        and attempts.said_attempt = events.attempt
-    group by attempts.attempt_key
+        attempt_key,
+        max(end_ms) filter (where event = 'job.start') as job_start_ms,
+        max(end_ms) filter (where event = 'job.end') as job_end_ms
+    from intermediate.int_attempt_events
+    where event in ('job.start', 'job.end')
+    group by attempt_key
 ),
 
 inits as (

@@ -3,61 +3,66 @@
 -- grain: attempt_key, phase, start_ms
 -- category: the ledger's word for the phase
 -- is_open: no rank said that it ended; it ends with the next event of that rank
-with attempts as (select * from intermediate.int_attempts where has_events),
+with events as (
+    select * from intermediate.int_attempt_events where phase is not null
+),
 
-events as (
+marks as (
     select
-        attempts.attempt_key,
-        attempts.start_ms as attempt_start_ms,
-        attempts.end_ms as attempt_end_ms,
-        events.rank,
-        events.host,
-        events.event,
-        events.phase,
-        events.start_ms,
-        events.end_ms,
-        lead(events.end_ms) over (
-            -- what was written in the same moment came before the phase began
-            partition by attempts.attempt_key, events.rank, events.host
-            order by events.ts, events.event = 'phase.start'
-        ) as next_ms,
-        case when events.event in ('phase.start', 'phase.end') then
-            lead(events.event) over marks
-        end as next_mark,
-        case when events.event in ('phase.start', 'phase.end') then
-            lead(events.end_ms) over marks
-        end as next_mark_ms
-    from staging.stg_job_events as events
-    inner join attempts
-        on events.cluster = attempts.cluster
-        and events.run_id = attempts.run_id
-        and events.attempt = attempts.said_attempt
-    window marks as (
-        partition by
-            attempts.attempt_key, events.rank, events.host, events.phase,
-            events.event in ('phase.start', 'phase.end')
-        order by events.ts
-    )
+        attempt_key,
+        attempt_start_ms,
+        attempt_end_ms,
+        rank,
+        host,
+        event,
+        phase,
+        ts,
+        end_ms,
+        lead(event) over same_phase as next_mark,
+        lead(end_ms) over same_phase as next_mark_ms
+    from events
+    where event in ('phase.start', 'phase.end')
+    window same_phase as (partition by attempt_key, rank, host, phase order by ts)
+),
+
+unended as (
+    select * from marks where event = 'phase.start' and coalesce(next_mark <> 'phase.end', true)
+),
+
+-- only ranks with such a phase are looked through for the event that followed
+following as (
+    select attempt_key, rank, host, ts, end_ms
+    from intermediate.int_attempt_events
+    semi join unended using (attempt_key)
+),
+
+ended_by_next as (
+    select
+        unended.attempt_key,
+        unended.attempt_start_ms,
+        unended.attempt_end_ms,
+        unended.phase,
+        unended.end_ms as start_ms,
+        coalesce(following.end_ms, unended.attempt_end_ms, unended.end_ms) as end_ms
+    from unended
+    asof left join following
+        on unended.attempt_key = following.attempt_key
+        and coalesce(unended.rank, -1) = coalesce(following.rank, -1)
+        and coalesce(unended.host, '') = coalesce(following.host, '')
+        and unended.ts < following.ts
 ),
 
 spans as (
     select attempt_key, attempt_start_ms, attempt_end_ms, phase, start_ms, end_ms, false as is_open
     from events
-    where event = 'phase' and phase is not null
+    where event = 'phase'
     union all
-    select
-        attempt_key,
-        attempt_start_ms,
-        attempt_end_ms,
-        phase,
-        end_ms,
-        case
-            when next_mark = 'phase.end' then next_mark_ms
-            else coalesce(next_ms, attempt_end_ms, end_ms)
-        end,
-        coalesce(next_mark <> 'phase.end', true)
-    from events
-    where event = 'phase.start' and phase is not null
+    select attempt_key, attempt_start_ms, attempt_end_ms, phase, end_ms, next_mark_ms, false
+    from marks
+    where event = 'phase.start' and next_mark = 'phase.end'
+    union all
+    select attempt_key, attempt_start_ms, attempt_end_ms, phase, start_ms, end_ms, true
+    from ended_by_next
 ),
 
 cut as (

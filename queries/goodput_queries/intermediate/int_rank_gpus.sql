@@ -3,23 +3,17 @@
 -- grain: attempt_key, rank
 -- method: said, assumed
 -- materialised: full, since splits and stragglers join it
-with attempts as (select * from intermediate.int_attempts where has_events),
-
-events as (
+with events as (
     select
-        attempts.attempt_key,
-        attempts.job_run_key,
-        events.rank,
-        max(events.host) as node,
-        max(events.gpu_uuid) as gpu_uuid,
-        max(events.pid) as pid
-    from staging.stg_job_events as events
-    inner join attempts
-        on events.cluster = attempts.cluster
-        and events.run_id = attempts.run_id
-        and events.attempt = attempts.said_attempt
-    where events.rank is not null
-    group by attempts.attempt_key, attempts.job_run_key, events.rank
+        attempt_key,
+        job_run_key,
+        rank,
+        max(host) as node,
+        max(gpu_uuid) as gpu_uuid,
+        max(pid) as pid
+    from intermediate.int_attempt_events
+    where rank is not null
+    group by attempt_key, job_run_key, rank
 ),
 
 ranks as (

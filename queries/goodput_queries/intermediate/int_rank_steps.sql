@@ -4,14 +4,12 @@
 -- wait_data_s, comm_s, straggler_s, throttle_s: what the rank measured inside the step
 -- materialised: full, since gang steps, splits and stragglers all read it
 with events as (
-    select * from staging.stg_job_events where event in ('step', 'step.start') and step is not null
+    select * from intermediate.int_attempt_events where event in ('step', 'step.start') and step is not null
 ),
-
-attempts as (select * from intermediate.int_attempts where has_events),
 
 bounded as (
     select
-        attempts.attempt_key,
+        events.attempt_key,
         events.rank,
         events.host,
         events.event,
@@ -20,7 +18,7 @@ bounded as (
             when events.dur_s is not null then events.start_ms
             else coalesce(
                 lag(events.end_ms) over (
-                    partition by attempts.attempt_key, events.rank, events.host order by events.ts
+                    partition by events.attempt_key, events.rank, events.host order by events.ts
                 ),
                 events.end_ms
             )
@@ -33,10 +31,6 @@ bounded as (
         events.tokens,
         events.flops
     from events
-    inner join attempts
-        on events.cluster = attempts.cluster
-        and events.run_id = attempts.run_id
-        and events.attempt = attempts.said_attempt
 )
 
 select

@@ -55,17 +55,13 @@ inside as (
 
 saves as (
     select
-        attempts.attempt_key,
-        max(events.step) filter (where events.event = 'ckpt.durable') as durable_step,
-        count_if(events.event = 'ckpt.durable') as durable_saves,
-        count_if(events.phase = 'ckpt_save') as started_saves,
-        bool_or(not events.reports_durability) as is_silent
-    from attempts
-    inner join staging.stg_job_events as events
-        on attempts.cluster = events.cluster
-        and attempts.run_id = events.run_id
-        and attempts.said_attempt = events.attempt
-    group by attempts.attempt_key
+        attempt_key,
+        max(step) filter (where event = 'ckpt.durable') as durable_step,
+        count_if(event = 'ckpt.durable') as durable_saves,
+        count_if(phase = 'ckpt_save') as started_saves,
+        bool_or(not reports_durability) as is_silent
+    from intermediate.int_attempt_events
+    group by attempt_key
 ),
 
 per_attempt as (

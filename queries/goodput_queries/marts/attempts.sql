@@ -49,8 +49,7 @@ from intermediate.int_attempts as attempts
 left join steps using (attempt_key)
 left join intermediate.int_attempt_causes as causes using (attempt_key)
 where
-    attempts.start_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
-    and coalesce(attempts.end_ms, 9223372036854775807) > coalesce(getvariable('scope_from_ms')::bigint, 0)
+    in_window(attempts.start_ms, attempts.end_ms)
     and (getvariable('scope_cluster') is null or attempts.cluster = getvariable('scope_cluster'))
     and (getvariable('scope_team') is null or attempts.team = getvariable('scope_team'))
     and (getvariable('scope_user') is null or attempts.user_name = getvariable('scope_user'))

@@ -10,8 +10,7 @@ with islands as (
     from intermediate.int_idle_islands
     where
         end_ms - start_ms >= threshold('gap_list_min_ms')
-        and start_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
-        and end_ms > coalesce(getvariable('scope_from_ms')::bigint, 0)
+        and in_window(start_ms, end_ms)
 ),
 
 borders as (
@@ -138,11 +137,7 @@ left join intermediate.int_prices as prices
     and gaps.hour_ms >= prices.from_ms
     and gaps.hour_ms < prices.to_ms
 where
-    (getvariable('scope_cluster') is null or gaps.cluster = getvariable('scope_cluster'))
-    and (getvariable('scope_node') is null or gaps.node = getvariable('scope_node'))
-    and (getvariable('scope_gpu_uuid') is null or gaps.gpu_uuid = getvariable('scope_gpu_uuid'))
-    and (getvariable('scope_gpu_model') is null or gaps.gpu_model = getvariable('scope_gpu_model'))
-    and (getvariable('scope_team') is null or owners.team = getvariable('scope_team'))
-    and (getvariable('scope_user') is null or owners.user_name = getvariable('scope_user'))
-    and (getvariable('scope_run') is null or owners.run_key = getvariable('scope_run'))
-    and (getvariable('scope_partition') is null or owners.partition = getvariable('scope_partition'))
+    in_scope(
+        gaps.cluster, gaps.node, gaps.gpu_uuid, gaps.gpu_model,
+        owners.team, owners.user_name, owners.run_key, owners.partition
+    )

@@ -13,16 +13,11 @@ with fine as (
     left join intermediate.int_job_run_owners as owners using (job_run_key)
     where
         getvariable('scope_bucket_ms')::bigint < 3600000
-        and start_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
-        and end_ms > coalesce(getvariable('scope_from_ms')::bigint, 0)
-        and (getvariable('scope_cluster') is null or segments.cluster = getvariable('scope_cluster'))
-        and (getvariable('scope_node') is null or segments.node = getvariable('scope_node'))
-        and (getvariable('scope_gpu_uuid') is null or segments.gpu_uuid = getvariable('scope_gpu_uuid'))
-        and (getvariable('scope_gpu_model') is null or segments.gpu_model = getvariable('scope_gpu_model'))
-        and (getvariable('scope_team') is null or owners.team = getvariable('scope_team'))
-        and (getvariable('scope_user') is null or owners.user_name = getvariable('scope_user'))
-        and (getvariable('scope_run') is null or owners.run_key = getvariable('scope_run'))
-        and (getvariable('scope_partition') is null or owners.partition = getvariable('scope_partition'))
+        and in_window(segments.start_ms, segments.end_ms)
+        and in_scope(
+            segments.cluster, segments.node, segments.gpu_uuid, segments.gpu_model,
+            owners.team, owners.user_name, owners.run_key, owners.partition
+        )
 ),
 
 buckets as (

@@ -77,11 +77,7 @@ left join intermediate.int_prices as prices
     and rows_.hour_ms >= prices.from_ms
     and rows_.hour_ms < prices.to_ms
 where
-    (getvariable('scope_cluster') is null or rows_.cluster = getvariable('scope_cluster'))
-    and (getvariable('scope_node') is null or rows_.node = getvariable('scope_node'))
-    and (getvariable('scope_gpu_uuid') is null or rows_.gpu_uuid = getvariable('scope_gpu_uuid'))
-    and (getvariable('scope_gpu_model') is null or rows_.gpu_model = getvariable('scope_gpu_model'))
-    and (getvariable('scope_team') is null or owners.team = getvariable('scope_team'))
-    and (getvariable('scope_user') is null or owners.user_name = getvariable('scope_user'))
-    and (getvariable('scope_run') is null or owners.run_key = getvariable('scope_run'))
-    and (getvariable('scope_partition') is null or owners.partition = getvariable('scope_partition'))
+    in_scope(
+        rows_.cluster, rows_.node, rows_.gpu_uuid, rows_.gpu_model,
+        owners.team, owners.user_name, owners.run_key, owners.partition
+    )

@@ -18,5 +18,4 @@ inner join intermediate.int_run_timeline as timeline using (attempt_key)
 inner join reference.gpu_second_categories as categories using (category)
 where
     (getvariable('scope_run') is null or attempts.run_key = getvariable('scope_run'))
-    and timeline.start_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
-    and coalesce(timeline.end_ms, clusters.as_of_ms) > coalesce(getvariable('scope_from_ms')::bigint, 0)
+    and in_window(timeline.start_ms, timeline.end_ms)

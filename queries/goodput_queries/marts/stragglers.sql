@@ -85,12 +85,8 @@ left join intermediate.int_prices as prices
     and summed.start_ms >= prices.from_ms
     and summed.start_ms < prices.to_ms
 where
-    (getvariable('scope_run') is null or attempts.run_key = getvariable('scope_run'))
-    and (getvariable('scope_cluster') is null or attempts.cluster = getvariable('scope_cluster'))
-    and (getvariable('scope_team') is null or attempts.team = getvariable('scope_team'))
-    and (getvariable('scope_user') is null or attempts.user_name = getvariable('scope_user'))
-    and (getvariable('scope_node') is null or ranks.node = getvariable('scope_node'))
-    and (getvariable('scope_gpu_uuid') is null or summed.gpu_uuid = getvariable('scope_gpu_uuid'))
-    and (getvariable('scope_partition') is null or attempts.partition = getvariable('scope_partition'))
-    and summed.start_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
-    and summed.end_ms > coalesce(getvariable('scope_from_ms')::bigint, 0)
+    in_window(summed.start_ms, summed.end_ms)
+    and in_scope(
+        attempts.cluster, ranks.node, summed.gpu_uuid, units.gpu_model,
+        attempts.team, attempts.user_name, attempts.run_key, attempts.partition
+    )

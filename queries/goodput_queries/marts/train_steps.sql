@@ -42,5 +42,4 @@ left join told using (attempt_key, step)
 left join losses using (attempt_key, step)
 where
     (getvariable('scope_run') is null or attempts.run_key = getvariable('scope_run'))
-    and steps.start_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
-    and steps.end_ms > coalesce(getvariable('scope_from_ms')::bigint, 0)
+    and in_window(steps.start_ms, steps.end_ms)
