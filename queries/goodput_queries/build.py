@@ -16,6 +16,7 @@ import duckdb
 import polars as pl
 
 from goodput_queries import catalog, placement
+from goodput_queries.describe import describe
 from goodput_queries.errors import BuildError
 
 if TYPE_CHECKING:
@@ -78,36 +79,46 @@ def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
 def _place(cursor: duckdb.DuckDBPyConnection) -> tuple[Hours, int]:
     """Put holds on GPUs; return the hours in which a hold changed."""
     holds, conflicts = placement.place(cursor)
-    cursor.register("placed", holds.to_arrow())
-    cursor.execute("create temp table stage as select * from placed")
-    dirty = _changed_hours(cursor, "intermediate.int_holds", ["start_ms", "end_ms"])
-    cursor.execute("delete from intermediate.int_holds")
-    cursor.execute("insert into intermediate.int_holds by name select * from stage")
-    cursor.execute("drop table stage")
-    cursor.register("placed", conflicts.to_arrow())
-    cursor.execute("delete from intermediate.int_hold_conflicts")
-    cursor.execute("insert into intermediate.int_hold_conflicts by name select * from placed")
-    cursor.unregister("placed")
+    dirty: Hours = set()
+    for name, rows in (("int_holds", holds), ("int_hold_conflicts", conflicts)):
+        model = catalog.models("intermediate")[name]
+        cursor.register("placed", rows.to_arrow())
+        dirty |= _swap(cursor, model, "select * from placed", ["start_ms", "end_ms"])
+        cursor.unregister("placed")
     return dirty, holds.height
 
 
 def _replace_all(cursor: duckdb.DuckDBPyConnection, model: Model) -> tuple[Hours, int]:
     """Make a `full` stage anew; return the hours in which it changed and its rows."""
-    try:
-        cursor.execute(f"create temp table stage as {model.sql}")
-    except duckdb.Error as error:
-        raise BuildError(f"{model.qualified_name} cannot be built: {error}") from error
     bounds = [c.strip() for c in model.directives.get("dirties", "").split(",") if c.strip()]
-    dirty = _changed_hours(cursor, model.qualified_name, bounds) if bounds else set()
-    cursor.execute(f"delete from {model.qualified_name}")
-    cursor.execute(f"insert into {model.qualified_name} select * from stage")
-    rows = _scalar(cursor, "select count(*) from stage") or 0
-    cursor.execute("drop table stage")
-    return dirty, rows
+    dirty = _swap(cursor, model, model.sql, bounds)
+    return dirty, _scalar(cursor, f"select count(*) from {model.qualified_name}") or 0
 
 
-def _changed_hours(cursor: duckdb.DuckDBPyConnection, table: str, bounds: Sequence[str]) -> Hours:
-    """Return the hours in which the intervals of `stage` differ from those of `table`.
+def _swap(
+    cursor: duckdb.DuckDBPyConnection, model: Model, select: str, bounds: Sequence[str]
+) -> Hours:
+    """Put a new table in the place of a stage; return the hours in which its intervals changed.
+
+    A new table rather than new rows: the planner has its true size in the same transaction, and the
+    file holds no dead ones.
+    """
+    name, draft = model.qualified_name, f"{model.qualified_name}_next"
+    try:
+        cursor.execute(f"create or replace table {draft} as {select}")
+    except duckdb.Error as error:
+        raise BuildError(f"{name} cannot be built: {error}") from error
+    dirty = _changed_hours(cursor, draft, name, bounds) if bounds else set()
+    cursor.execute(f"drop table {name}")
+    cursor.execute(f"alter table {draft} rename to {model.name}")
+    describe(cursor, model)
+    return dirty
+
+
+def _changed_hours(
+    cursor: duckdb.DuckDBPyConnection, draft: str, table: str, bounds: Sequence[str]
+) -> Hours:
+    """Return the hours in which the intervals of `draft` differ from those of `table`.
 
     Intervals are cut at hours before they are compared, so that a job that ends after three days
     reopens its last hour, not three days. A null end is compared at the end of the evidence.
@@ -121,7 +132,7 @@ def _changed_hours(cursor: duckdb.DuckDBPyConnection, table: str, bounds: Sequen
         select *, unnest(range({start} // {HOUR_MS}, (until_ms - 1) // {HOUR_MS} + 1)) as hour
         from (select *, {until} as until_ms from {{table}})
     )"""
-    new, old = cut.format(table="stage"), cut.format(table=table)
+    new, old = cut.format(table=draft), cut.format(table=table)
     rows = cursor.execute(
         f"""with new_cells as ({new}), old_cells as ({old}),
         changed as (

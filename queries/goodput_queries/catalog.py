@@ -45,6 +45,11 @@ class Model:
         return [c.strip() for c in self.directives.get("grain", "").split(",") if c.strip()]
 
     @property
+    def is_stored(self) -> bool:
+        """Say whether it is a table rather than a view."""
+        return self.materialised is not None or "written_by" in self.directives
+
+    @property
     def materialised(self) -> str | None:
         """Return `full` or `hourly` where the stage is stored, None where it is a view."""
         value = self.directives.get("materialised")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import duckdb
 
 from goodput_queries import catalog, loading
+from goodput_queries.describe import describe
 from goodput_queries.errors import BuildError, QueryError, StoreError
 from goodput_queries.scope import EVERYTHING, Scope
 
@@ -235,24 +236,15 @@ def _create_views(cursor: duckdb.DuckDBPyConnection) -> None:
 
 def _create(cursor: duckdb.DuckDBPyConnection, model: catalog.Model) -> None:
     name = model.qualified_name
-    is_table = model.materialised is not None or "written_by" in model.directives
-    if is_table:
+    if model.is_stored:
         cursor.execute(f"drop table if exists {name}")
     if "written_by" in model.directives:
         cursor.execute(model.sql)
-    elif is_table:
+    elif model.is_stored:
         cursor.execute(f"create table {name} as select * from ({model.sql}) limit 0")
     else:
         cursor.execute(f"create or replace view {name} as {model.sql}")
-    _comment(cursor, f"{'table' if is_table else 'view'} {name}", model.description)
-    for column, meaning in model.columns.items():
-        with contextlib.suppress(duckdb.CatalogException, duckdb.BinderException):
-            _comment(cursor, f"column {name}.{column}", meaning)
-
-
-def _comment(cursor: duckdb.DuckDBPyConnection, target: str, text: str) -> None:
-    quoted = text.replace("'", "''")
-    cursor.execute(f"comment on {target} is '{quoted}'")
+    describe(cursor, model)
 
 
 def _named(parameters: Any) -> Any:
