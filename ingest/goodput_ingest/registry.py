@@ -12,6 +12,7 @@ from goodput_ingest.nccl_inspector import NcclInspector
 from goodput_ingest.nvml_recording import NvmlRecording
 from goodput_ingest.rates import Rates
 from goodput_ingest.slurm import Slurm
+from goodput_ingest.telemetry_parquet import TelemetryParquet
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,6 +27,7 @@ SOURCES: dict[str, type[Source]] = {
     JobEvents.name: JobEvents,
     NcclInspector.name: NcclInspector,
     KernelLog.name: KernelLog,
+    TelemetryParquet.name: TelemetryParquet,
 }
 
 

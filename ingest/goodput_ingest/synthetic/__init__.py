@@ -1,0 +1,109 @@
+"""A believable GPU fleet, from a seed: what its sources would have written, and the truth beside it.
+
+`generate` writes a folder in the formats that sites have: Slurm's texts, an inventory, job events,
+kernel log, NCCL Inspector logs, GPU readings as a bulk export. It knows nothing of the product's
+tables; the product reads the folder through its ordinary ingestors, by `demo.toml`. Truth files
+(`truth.parquet`, `truth_notes.jsonl`) are for tests and are not in the recipe. The same arguments
+give the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Literal
+
+from goodput_ingest.synthetic import accounting, events, inspector, notes
+from goodput_ingest.synthetic.activity import activity_of
+from goodput_ingest.synthetic.demand import crowd
+from goodput_ingest.synthetic.fleet import build
+from goodput_ingest.synthetic.habits import SECOND
+from goodput_ingest.synthetic.lives import lives as live
+from goodput_ingest.synthetic.outages import period_s, planned, silences
+from goodput_ingest.synthetic.schedule import REPAIR_SHARE, play
+from goodput_ingest.synthetic.scrapes import scrapes as read_times
+from goodput_ingest.synthetic.stories import booked_gpu_s, stories
+from goodput_ingest.synthetic.telemetry import Telemetry
+from goodput_ingest.synthetic.truth import true_ledger
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["generate"]
+
+RECIPE = (
+    ("inventory.csv", "inventory"),
+    ("sacct.txt", "slurm"),
+    ("scontrol_node.txt", "slurm"),
+    ("scontrol_job_d.txt", "slurm"),
+    ("scontrol_reservation.txt", "slurm"),
+    ("sacctmgr_event.psv", "slurm"),
+    ("telemetry", "telemetry-parquet"),
+    ("job_events", "job-events"),
+    ("kernel.log", "kernel-log"),
+    ("nccl_inspector", "nccl-inspector"),
+    ("rates.csv", "rates"),
+)
+
+
+def generate(
+    folder: Path,
+    *,
+    gpus: int,
+    hours: int,
+    seed: int,
+    start: datetime,
+    interval_s: int = 30,
+    telemetry: Literal["parquet", "none"] = "parquet",
+) -> None:
+    """Write a fleet of `gpus` GPUs over `hours` hours from `start`, a whole hour with its zone.
+
+    interval_s: between readings of a GPU, dividing an hour. Raises ValueError for a fleet that
+    cannot be: no whole nodes, no time, a start that is not a whole hour or has no zone.
+    """
+    if start.tzinfo is None or start.timestamp() % 3_600:
+        raise ValueError(f"start {start} is not a whole hour with a zone")
+    if hours < 1 or interval_s < 1 or 3_600 % interval_s:
+        raise ValueError(f"{hours} h in steps of {interval_s} s cannot be generated")
+    folder.mkdir(parents=True, exist_ok=True)
+    total_s, start_s = hours * 3_600, int(start.timestamp())
+    fleet = build(gpus, seed)
+    scripted = stories(fleet, hours, seed)
+    requests = scripted + crowd(fleet, hours, seed, booked_gpu_s(scripted))
+    repair_s = int(REPAIR_SHARE * period_s(hours))
+    schedule = play(fleet, requests, planned(fleet, hours, seed), total_s, repair_s, seed)
+    lives = live(schedule.runs, total_s)
+    quiet = silences(fleet, hours, seed)
+    scrapes = read_times(fleet, schedule, quiet, total_s, interval_s, seed)
+
+    accounting.write(folder, fleet, schedule, lives, start, total_s)
+    events.write_job_events(folder / "job_events", fleet, lives, start_s, total_s * SECOND)
+    lines, xids = events.kernel_log(fleet, schedule, lives, start, seed)
+    (folder / "kernel.log").write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+    traced = next((life for life in lives if life.request.kind == "straggler"), None)
+    if traced is not None:
+        inspector.write(folder / "nccl_inspector", fleet, traced, start_s)
+    if telemetry == "parquet":
+        sampled = Telemetry(fleet, schedule, scrapes, activity_of(lives), seed)
+        sampled.write(folder / "telemetry", start, total_s * SECOND)
+    truth = true_ledger(fleet, schedule, lives, scrapes, total_s * SECOND, start_s * SECOND)
+    truth.write_parquet(folder / "truth.parquet", compression="zstd", compression_level=3)
+    told = notes.notes(fleet, schedule, lives, quiet, start_s) + xids
+    text = "".join(json.dumps(note) + "\n" for note in told)
+    (folder / "truth_notes.jsonl").write_text(text, encoding="utf-8", newline="\n")
+    _write_recipe(folder, start + timedelta(hours=hours), has_telemetry=telemetry == "parquet")
+
+
+def _write_recipe(folder: Path, end: datetime, *, has_telemetry: bool) -> None:
+    lines = ["# How to read this fleet in: path, source, and what the file does not say of itself."]
+    for path, source in RECIPE:
+        if not (folder / path).exists() or (source == "telemetry-parquet" and not has_telemetry):
+            continue
+        lines += ["", "[[ingest]]", f'path = "{path}"', f'source = "{source}"']
+        if source != "rates":
+            lines.append(f'cluster = "{accounting.CLUSTER}"')
+        if source in ("slurm", "kernel-log"):
+            lines.append('timezone = "UTC"')
+            lines.append(f"observed_at = {end.astimezone(UTC):%Y-%m-%dT%H:%M:%S}")
+    text = "\n".join(lines) + "\n"
+    (folder / "demo.toml").write_text(text, encoding="utf-8", newline="\n")

@@ -1,0 +1,252 @@
+"""What Slurm's commands would have printed of the fleet, and the site's own inventory and prices."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from goodput_ingest.synthetic.demand import TEAMS
+from goodput_ingest.synthetic.fleet import (
+    CPUS_PER_NODE,
+    GPUS_PER_NODE,
+    MEMORY_MIB,
+    MIG_LAYOUT,
+    MODELS,
+    Fleet,
+    hostlist,
+    pci_bus_id,
+)
+from goodput_ingest.synthetic.habits import SECOND
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from goodput_ingest.synthetic.lives import Life
+    from goodput_ingest.synthetic.outages import Outage
+    from goodput_ingest.synthetic.schedule import JobRun, Schedule
+
+CLUSTER = "atlas"
+MIB_PER_GPU = 250_000
+SACCT_FIELDS = (
+    *("Cluster", "JobID", "JobIDRaw", "DBIndex", "User", "Account", "QOS", "Partition"),
+    *("Reservation", "State", "ExitCode", "DerivedExitCode", "Reason", "Submit", "Eligible"),
+    *("Start", "End", "ElapsedRaw", "Suspended", "TimelimitRaw", "NNodes", "NodeList", "ReqTRES"),
+    *("AllocTRES", "Flags", "Comment", "JobName"),
+)
+EXIT_CODES = {
+    "COMPLETED": "0:0",
+    "FAILED": "1:0",
+    "OUT_OF_MEMORY": "0:125",
+    "CANCELLED": "0:0",
+    "TIMEOUT": "0:0",
+    "NODE_FAIL": "1:0",
+    "PREEMPTED": "0:0",
+    "REQUEUED": "0:0",
+    "RUNNING": "0:0",
+    "PENDING": "0:0",
+}
+EVENT_STATES = {"down": "DOWN*", "drained": "DRAIN", "powered_off": "IDLE+POWERED_DOWN"}
+UIDS = {user: 10_001 + i for i, user in enumerate(u for users in TEAMS.values() for u in users)}
+
+
+def write(
+    folder: Path, fleet: Fleet, schedule: Schedule, lives: list[Life], start: datetime, total_s: int
+) -> None:
+    """Write sacct, scontrol, sacctmgr, inventory and rates."""
+    start_s = int(start.timestamp())
+    suspended = {id(life.run): life.suspended // SECOND for life in lives}
+    _write(folder / "sacct.txt", _sacct(fleet, schedule, suspended, start_s, total_s))
+    _write(folder / "scontrol_job_d.txt", _scontrol_jobs(fleet, schedule, start))
+    _write(folder / "scontrol_node.txt", _scontrol_nodes(fleet, schedule, start, total_s))
+    _write(folder / "scontrol_reservation.txt", _reservations(fleet, schedule, start, total_s))
+    _write(folder / "sacctmgr_event.psv", _events(fleet, schedule, start))
+    _write(folder / "inventory.csv", _inventory(fleet, start))
+    _write(folder / "rates.csv", RATES)
+
+
+RATES = [
+    "gpu_model,mig_profile,partition,qos,usd_per_gpu_h,valid_from,valid_to,note",
+    "H100,,,,2.10,,,example price; replace it with your own",
+    "H200,,,,2.60,,,example price; replace it with your own",
+    ",,,scavenger,0.90,,,example price of preemptible jobs",
+]
+
+
+def _write(path: Path, lines: list[str]) -> None:
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+
+
+def _tres(run: JobRun) -> str:
+    request = run.request
+    nodes = max(1, request.gpus // GPUS_PER_NODE)
+    return (
+        f"billing={request.gpus * 100},cpu={request.cpus},gres/gpu:{request.gres_type}="
+        f"{request.gpus},gres/gpu={request.gpus},mem={MIB_PER_GPU * request.gpus}M,node={nodes}"
+    )
+
+
+def _sacct(
+    fleet: Fleet, schedule: Schedule, suspended: dict[int, int], start_s: int, total_s: int
+) -> list[str]:
+    rows = ["\x1f".join(SACCT_FIELDS)]
+    runs = sorted(schedule.runs, key=lambda run: (run.submit_s, run.request.job_id))
+    for index, run in enumerate(runs):
+        request = run.request
+        is_started, state = run.start_s is not None, run.state
+        if state == "CANCELLED":
+            state = f"CANCELLED by {UIDS[request.user]}"
+        stopped_s = suspended.get(id(run), 0)
+        elapsed_s = 0
+        if run.start_s is not None:
+            elapsed_s = (total_s if run.end_s is None else run.end_s) - run.start_s - stopped_s
+        exit_code = EXIT_CODES[run.state]
+        cells = (
+            *(CLUSTER, str(request.job_id), str(request.job_id), str(5_000_001 + index)),
+            *(request.user, request.account, request.qos, request.partition, request.reservation),
+            *(state, exit_code, exit_code, "None" if is_started else "Resources"),
+            *(str(start_s + run.submit_s), _moment(start_s, run.eligible_s)),
+            *(_moment(start_s, run.start_s, unset="Unknown"), _moment(start_s, run.end_s)),
+            *(str(elapsed_s), _clock(stopped_s), str(request.limit_s // 60)),
+            str(len(run.nodes) or max(1, request.gpus // GPUS_PER_NODE)),
+            hostlist([fleet.nodes[n].name for n in run.nodes]) or "None assigned",
+            *(_tres(run), _tres(run) if is_started else "", "SchedMain" if is_started else ""),
+            *("", request.name),
+        )
+        rows.append("\x1f".join(cells))
+    return rows
+
+
+def _moment(start_s: int, at_s: int | None, unset: str = "Unknown") -> str:
+    return unset if at_s is None else str(start_s + at_s)
+
+
+def _clock(seconds: int) -> str:
+    return f"{seconds // 3_600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+
+
+def _text(start: datetime, at_s: int | None) -> str:
+    """Return a moment as Slurm prints it under TZ=UTC."""
+    if at_s is None:
+        return "Unknown"
+    return f"{start.astimezone(UTC) + timedelta(seconds=at_s):%Y-%m-%dT%H:%M:%S}"
+
+
+def _scontrol_jobs(fleet: Fleet, schedule: Schedule, start: datetime) -> list[str]:
+    """Return what a poll while the jobs ran collected: a record a job run, with the indices."""
+    lines = []
+    for run in schedule.runs:
+        if run.start_s is None:
+            continue
+        request = run.request
+        groups: dict[str, list[str]] = {}
+        for node in run.nodes:
+            mine = [fleet.slurm_index(u) for u in run.units if fleet.unit_node[u] == node]
+            groups.setdefault(_indices(mine), []).append(fleet.nodes[node].name)
+        cpus = request.cpus // len(run.nodes)
+        each = request.gpus // len(run.nodes)
+        held = " ".join(
+            f"Nodes={hostlist(names)} CPU_IDs=0-{cpus - 1} Mem={MIB_PER_GPU * each} "
+            f"GRES=gpu:{request.gres_type}:{each}(IDX:{indices})"
+            for indices, names in groups.items()
+        )
+        uid = UIDS[request.user]
+        lines.append(
+            f"JobId={request.job_id} JobName={request.name} UserId={request.user}({uid}) "
+            f"GroupId={request.account}({uid}) Account={request.account} QOS={request.qos} "
+            f"JobState=RUNNING Reason=None Restarts={run.number} BatchFlag=1 "
+            f"SubmitTime={_text(start, run.submit_s)} EligibleTime={_text(start, run.eligible_s)} "
+            f"StartTime={_text(start, run.start_s)} Partition={request.partition} "
+            f"NodeList={hostlist([fleet.nodes[n].name for n in run.nodes])} "
+            f"NumNodes={len(run.nodes)} NumCPUs={request.cpus} TRES={_tres(run)} CoreSpec=* "
+            f"JOB_GRES=gpu:{request.gres_type}:{request.gpus}   {held} MinCPUsNode=1"
+        )
+    return lines
+
+
+def _indices(found: list[int]) -> str:
+    runs: list[list[int]] = []
+    for index in sorted(found):
+        if runs and runs[-1][1] == index - 1:
+            runs[-1][1] = index
+        else:
+            runs.append([index, index])
+    return ",".join(f"{a}" if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def _scontrol_nodes(fleet: Fleet, schedule: Schedule, start: datetime, total_s: int) -> list[str]:
+    """Return the nodes as they stood when the evidence ends."""
+    held = np.zeros(len(fleet.nodes), dtype=np.int64)
+    for run in schedule.runs:
+        if run.start_s is not None and run.end_s is None:
+            for node in run.nodes:
+                held[node] += run.request.cpus // len(run.nodes)
+    away = {o.node: o for o in schedule.outages if o.end_s is None or o.end_s > total_s}
+    lines = []
+    for i, node in enumerate(fleet.nodes):
+        state = "IDLE" if not held[i] else "ALLOCATED" if held[i] >= CPUS_PER_NODE else "MIXED"
+        reason = ""
+        if i in away and away[i].state != "reserved":
+            state = EVENT_STATES.get(away[i].state, f"{state}+MAINT")
+            reason = f" Reason={away[i].reason} [slurm@{_text(start, away[i].start_s)}]"
+        lines.append(
+            f"NodeName={node.name} Arch=x86_64 CoresPerSocket=48 CPUAlloc={held[i]} "
+            f"CPUEfctv={CPUS_PER_NODE} CPUTot={CPUS_PER_NODE} CPULoad=12.4 AvailableFeatures="
+            f"rack{node.rack + 1:02} ActiveFeatures=rack{node.rack + 1:02} Gres={fleet.gres(i)} "
+            f"NodeAddr={node.name} NodeHostName={node.name} Version=24.11.5 OS=Linux "
+            f"RealMemory={MEMORY_MIB} Sockets=2 Boards=1 State={state} ThreadsPerCore=2 "
+            f"Partitions={','.join(fleet.partitions(i))}{reason}"
+        )
+    return lines
+
+
+def _reservations(fleet: Fleet, schedule: Schedule, start: datetime, total_s: int) -> list[str]:
+    groups: dict[tuple[str, str, int, int], list[str]] = {}
+    for outage in schedule.outages:
+        if outage.state in ("maintenance", "reserved"):
+            end = total_s if outage.end_s is None else outage.end_s
+            key = (outage.reason, outage.state, outage.start_s, end)
+            groups.setdefault(key, []).append(fleet.nodes[outage.node].name)
+    lines = []
+    for number, ((reason, state, begin, end), names) in enumerate(sorted(groups.items())):
+        flags = "MAINT,IGNORE_JOBS,SPEC_NODES" if state == "maintenance" else "SPEC_NODES"
+        accounts = "(null)" if state == "maintenance" else "robotics"
+        lines.append(
+            f"ReservationName={reason}-{number} StartTime={_text(start, begin)} "
+            f"EndTime={_text(start, end)} Duration={_clock(end - begin)} Nodes={hostlist(names)} "
+            f"NodeCnt={len(names)} Features=(null) PartitionName=(null) Flags={flags} "
+            f"Users=(null) Groups=(null) Accounts={accounts} State=INACTIVE"
+        )
+    return lines or ["No reservations in the system"]
+
+
+def _events(fleet: Fleet, schedule: Schedule, start: datetime) -> list[str]:
+    lines = [
+        "Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User",
+        f"{CLUSTER}||{_text(start, 0)}|Unknown||Cluster Registered TRES|",
+    ]
+    found: list[Outage] = [o for o in schedule.outages if o.state in EVENT_STATES]
+    for outage in sorted(found, key=lambda o: (o.start_s, o.node)):
+        lines.append(
+            f"{CLUSTER}|{fleet.nodes[outage.node].name}|{_text(start, outage.start_s)}|"
+            f"{_text(start, outage.end_s)}|{EVENT_STATES[outage.state]}|{outage.reason}|"
+            "slurm(64030)"
+        )
+    return lines
+
+
+def _inventory(fleet: Fleet, start: datetime) -> list[str]:
+    lines = ["cluster,node,gpu_index,slurm_index,gpu_uuid,pci_bus_id,gpu_model,mig,valid_from"]
+    since = f"{start.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    first_unit = {int(g): u for u, g in reversed(list(enumerate(fleet.unit_gpu)))}
+    for gpu, uuid in enumerate(fleet.gpu_uuids):
+        number, index = divmod(gpu, GPUS_PER_NODE)
+        node = fleet.nodes[number]
+        mig = MIG_LAYOUT[index] if node.pool == "mig" else ""
+        slot = fleet.slurm_index(first_unit[gpu])
+        lines.append(
+            f"{CLUSTER},{node.name},{index},{slot},{uuid},{pci_bus_id(gpu)},"
+            f"{MODELS[node.model]},{mig},{since}"
+        )
+    return lines

@@ -1,0 +1,191 @@
+"""What the jobs and the kernels said: job events v1 as a log collector keeps them, Xid lines."""
+
+from __future__ import annotations
+
+import gzip
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from goodput_ingest.synthetic.accounting import CLUSTER
+from goodput_ingest.synthetic.fleet import GPUS_PER_NODE, PCI_BUSES, Fleet
+from goodput_ingest.synthetic.habits import SECOND
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from goodput_ingest.synthetic.lives import Life
+    from goodput_ingest.synthetic.schedule import Schedule
+    from goodput_ingest.synthetic.training import Attempt
+
+HOURS_PER_FILE = 6
+FIRST_PID = 4_000
+XIDS = {
+    48: "DBE (Double Bit Error) ECC Error",
+    63: "Row Remapper: New row (0x0000000000036fa2) marked for remapping, reset gpu to activate.",
+    79: "GPU has fallen off the bus.",
+    94: "Contained: SM (0x1). RST: No, D-RST: No",
+    31: "MMU Fault: ENGINE GRAPHICS GPC0 GPCCLIENT_T1_0 faulted @ 0x7f2a_5e000000.",
+}
+Lines = list[tuple[int, str]]
+
+
+def write_job_events(
+    folder: Path, fleet: Fleet, lives: list[Life], start_s: int, total_ms: int
+) -> None:
+    """Write the events of all jobs that tell any, six hours a file, in order of time."""
+    folder.mkdir(parents=True, exist_ok=True)
+    said: Lines = []
+    for life in lives:
+        if life.request.reports:
+            for attempt in life.attempts:
+                said += _attempt(fleet, life, attempt, start_s)
+    said = [line for line in said if line[0] <= total_ms]
+    said.sort()
+    width = HOURS_PER_FILE * 3_600 * SECOND
+    number = 0
+    for begin in range(0, total_ms, width):
+        until = number
+        while until < len(said) and (said[until][0] < begin + width or begin + width >= total_ms):
+            until += 1
+        if until > number:
+            when = datetime.fromtimestamp(start_s + begin // SECOND, UTC)
+            text = "\n".join(line for _, line in said[number:until]) + "\n"
+            write_gzip(folder / f"events-{when:%Y%m%dT%H}.jsonl.gz", text)
+        number = until
+
+
+def write_gzip(path: Path, text: str) -> None:
+    """Write text compressed, the same bytes for the same text."""
+    with path.open("wb") as file:
+        packed = gzip.GzipFile(filename="", mode="wb", compresslevel=4, fileobj=file, mtime=0)
+        with packed:
+            packed.write(text.encode())
+
+
+def _attempt(fleet: Fleet, life: Life, attempt: Attempt, start_s: int) -> Lines:
+    run = life.run
+    ranks = range(len(run.units)) if life.request.reports == "all" else range(1)
+    said: Lines = []
+    for rank in ranks:
+        unit = run.units[rank]
+        host = fleet.nodes[int(fleet.unit_node[unit])].name
+        who = (
+            f'"run_id":"{life.request.run_id}","attempt":{attempt.number},'
+            f'"rank":{rank},"host":"{host}"}}'
+        )
+        said += _of_rank(fleet, life, attempt, rank, who, start_s)
+    return said
+
+
+def _of_rank(
+    fleet: Fleet, life: Life, attempt: Attempt, rank: int, who: str, start_s: int
+) -> Lines:
+    def stamp(at: int) -> str:
+        return f"{start_s + at // SECOND}.{at % SECOND:03}"
+
+    def line(at: int, event: str, more: str = "") -> tuple[int, str]:
+        return at, f'{{"v":1,"ts":{stamp(at)},"event":"{event}",{more}{who}'
+
+    unit = life.run.units[rank]
+    uuid = fleet.gpu_uuids[int(fleet.unit_gpu[unit])]
+    process = f'"pid":{pid(life, rank)},"local_rank":{rank % GPUS_PER_NODE},"gpu_uuid":"{uuid}",'
+    said = [line(attempt.job_start, "job.start", process)]
+    for name, start, end in attempt.phases:
+        length = f'"phase":"{name}","dur_s":{(end - start) / SECOND:.3f},'
+        said.append(line(end, "phase", length))
+    if rank == 0 and life.habits.is_confirmed:
+        said += [line(at, "ckpt.durable", f'"step":{step},') for step, at in attempt.durables]
+    said += _steps(life, attempt, who, start_s)
+    if attempt.failure is not None and rank == 0:
+        at, kind, text = attempt.failure
+        said.append(line(at, "failure", f'"kind":"{kind}","msg":"{text}",'))
+    if attempt.outcome == "ok":
+        last = max([attempt.work_end, *(end for _, _, end in attempt.phases)])
+        said.append(line(min(attempt.end - 1, last + 1_200), "job.end"))
+    return said
+
+
+def _steps(life: Life, attempt: Attempt, who: str, start_s: int) -> Lines:
+    steps = attempt.steps
+    length = steps.end - steps.start
+    waits = [""] * len(steps)
+    if life.habits.is_measured:
+        waits = [
+            f'"straggler_s":{w / SECOND:.3f},"comm_s":{c / SECOND:.3f},'
+            for w, c in zip(steps.wait.tolist(), steps.comm.tolist(), strict=True)
+        ]
+    rows = zip(
+        steps.number.tolist(), steps.end.tolist(), length.tolist(), steps.data.tolist(), waits,
+        strict=True,
+    )  # fmt: skip
+    return [
+        (
+            at,
+            f'{{"v":1,"ts":{start_s + at // 1_000}.{at % 1_000:03},"event":"step","step":{step},'
+            f'"dur_s":{took / 1_000:.3f},"data_s":{data / 1_000:.3f},{wait}{who}',
+        )
+        for step, at, took, data, wait in rows
+    ]
+
+
+def pid(life: Life, rank: int) -> int:
+    """Return the process id of a rank."""
+    return FIRST_PID + life.request.seed % 20_000 + life.run.number * 100 + rank
+
+
+def kernel_log(
+    fleet: Fleet, schedule: Schedule, lives: list[Life], start: datetime, seed: int
+) -> tuple[list[str], list[dict[str, object]]]:
+    """Return the kernels' lines in order of time, and what they tell of (for the truth)."""
+    rng = np.random.default_rng([seed, 11])
+    found: list[tuple[int, int, int, int]] = []  # ms, node, index, code
+    notes: list[dict[str, object]] = []
+    for run in schedule.runs:
+        if run.failed_node is not None and run.died_s is not None:
+            index = int(rng.integers(GPUS_PER_NODE))
+            at = run.died_s * SECOND
+            found.append((at - int(rng.integers(600, 5_400)) * SECOND, run.failed_node, index, 63))
+            found.append((at + 310, run.failed_node, index, 79))
+            notes.append(_note("node_fail", fleet, run.failed_node, index, at, run.request.job_id))
+    for life in lives:
+        if life.outcome != "failed" or life.request.kind == "early" or not life.attempts:
+            continue
+        is_story = "xid" in life.request.options
+        is_hardware = life.request.gpus >= GPUS_PER_NODE and rng.random() < 0.12
+        if not (is_story or is_hardware) or life.run.failed_node is not None:
+            continue
+        unit = life.run.units[int(rng.integers(len(life.run.units)))]
+        node, index = divmod(int(fleet.unit_gpu[unit]), GPUS_PER_NODE)
+        at = max(life.end - int(rng.integers(15, 50)) * SECOND, life.begin)
+        before = max(life.begin, at - int(rng.integers(300, 3_600)) * SECOND)
+        found += [(before, node, index, 94), (before + 220, node, index, 63), (at, node, index, 48)]
+        notes.append(_note("ecc", fleet, node, index, at, life.request.job_id))
+    for _ in range(max(1, len(fleet.nodes) // 16)):
+        at = int(rng.integers(0, max(life.end for life in lives)))
+        found.append((at, int(rng.integers(len(fleet.nodes))), int(rng.integers(8)), 31))
+    lines = []
+    for at, node, index, code in sorted(found):
+        when = start.astimezone(UTC) + timedelta(milliseconds=max(at, 0))
+        process = "pid=<unknown>, name=<unknown>, " if code == 79 else "pid=4211, name=python3, "
+        if code == 63:
+            process = ""
+        lines.append(
+            f"{when:%Y-%m-%dT%H:%M:%S.%f}+00:00 {fleet.nodes[node].name} kernel: "
+            f"NVRM: Xid (PCI:0000:{PCI_BUSES[index]}:00): {code}, {process}{XIDS[code]}"
+        )
+    return lines, notes
+
+
+def _note(
+    kind: str, fleet: Fleet, node: int, index: int, at_ms: int, job_id: int
+) -> dict[str, object]:
+    return {
+        "kind": kind,
+        "node": fleet.nodes[node].name,
+        "gpu_uuid": fleet.gpu_uuids[node * GPUS_PER_NODE + index],
+        "at_ms": at_ms,
+        "cluster": CLUSTER,
+        "job_id": str(job_id),
+    }

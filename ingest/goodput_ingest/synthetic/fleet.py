@@ -1,0 +1,167 @@
+"""What stands in the hall: racks, nodes of eight GPUs, their addresses, and one node cut by MIG."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+GPUS_PER_NODE = 8
+NODES_PER_RACK = 16
+CPUS_PER_NODE = 192
+CPUS_PER_GPU = CPUS_PER_NODE // GPUS_PER_NODE
+MEMORY_MIB = 2_063_000
+GPUS_MIN = 64
+H200_SHARE = 0.4
+SLICES = 7
+# whole GPUs first, then seven small instances a GPU, then two large ones with a seventh left over:
+# in this order Slurm's indices of a GPU's instances follow each other
+MIG_GRES = "gpu:h100:2,gpu:1g.10gb:14,gpu:3g.40gb:8"
+MIG_LAYOUT = ("", "", "1g.10gb:7", "1g.10gb:7", *["3g.40gb:2"] * 4)
+PCI_BUSES = ("1b", "43", "52", "61", "9d", "c3", "d1", "df")
+MODELS = {"h100": "NVIDIA H100 80GB HBM3", "h200": "NVIDIA H200"}
+MEMORY_BYTES = {"h100": 85_520_809_984, "h200": 150_754_820_096}
+POWER_LIMIT_W = 700.0
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node: its name, its rack, the pool whose jobs it runs and the model of its GPUs."""
+
+    name: str
+    rack: int
+    pool: str
+    model: str
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Nodes and their units: what the scheduler hands out, a GPU or a MIG instance.
+
+    GPU `g` stands in node `g // 8`. Units are numbered node by node in order of the Slurm index;
+    `rest` are the parts of GPUs that no instance covers (gpu, lower share).
+    """
+
+    nodes: list[Node]
+    gpu_uuids: list[str]
+    first_unit: list[int]
+    unit_gpu: Ints
+    unit_instance: list[str]
+    unit_slices: Ints
+    unit_lo: Ints
+    rests: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def unit_node(self) -> Ints:
+        """Return the node of each unit."""
+        return self.unit_gpu // GPUS_PER_NODE
+
+    def units_of(self, node: int) -> range:
+        """Return the units of a node."""
+        return range(self.first_unit[node], self.first_unit[node + 1])
+
+    def pool_nodes(self, pool: str) -> Ints:
+        """Return the nodes of a pool."""
+        return np.array([i for i, n in enumerate(self.nodes) if n.pool == pool], dtype=np.int64)
+
+    def slurm_index(self, unit: int) -> int:
+        """Return the index that Slurm gives the unit on its node."""
+        return unit - self.first_unit[int(self.unit_gpu[unit]) // GPUS_PER_NODE]
+
+    def unit_type(self, unit: int) -> str:
+        """Return the GRES type of a unit: h100, h200 or a MIG profile."""
+        instance = self.unit_instance[unit]
+        if instance:
+            return instance.rsplit(".", 1)[0]
+        return self.nodes[int(self.unit_gpu[unit]) // GPUS_PER_NODE].model
+
+    def gres(self, node: int) -> str:
+        """Return the node's GRES as Slurm prints it."""
+        found = self.nodes[node]
+        return MIG_GRES if found.pool == "mig" else f"gpu:{found.model}:{GPUS_PER_NODE}"
+
+    def partitions(self, node: int) -> list[str]:
+        """Return the partitions of a node; the preemptible one spans both kinds of nodes."""
+        pool = self.nodes[node].pool
+        return [pool] if pool == "mig" else [pool, "scavenge"]
+
+
+def build(gpus: int, seed: int) -> Fleet:
+    """Return a fleet of `gpus` GPUs; raises ValueError where they make no whole nodes."""
+    if gpus % GPUS_PER_NODE or gpus < GPUS_MIN:
+        raise ValueError(f"a fleet has whole nodes of 8 GPUs and at least {GPUS_MIN}, not {gpus}")
+    count = gpus // GPUS_PER_NODE
+    first_h200 = count - 1 - round((count - 1) * H200_SHARE)
+    nodes = []
+    for i in range(count):
+        rack, place = divmod(i, NODES_PER_RACK)
+        model = "h200" if first_h200 <= i < count - 1 else "h100"
+        pool = "mig" if i == count - 1 else model
+        nodes.append(Node(f"hgx-{rack + 1:02}-{place + 1:02}", rack, pool, model))
+    fleet_gpus: list[int] = []
+    instances: list[str] = []
+    slices: list[int] = []
+    shares: list[int] = []
+    rests: list[tuple[int, int]] = []
+    first_unit = []
+    for i, node in enumerate(nodes):
+        first_unit.append(len(fleet_gpus))
+        for g in range(GPUS_PER_NODE):
+            layout = MIG_LAYOUT[g] if node.pool == "mig" else ""
+            profile, _, number = layout.partition(":")
+            size = int(profile[0]) if profile else SLICES
+            for n in range(int(number or 1)):
+                fleet_gpus.append(i * GPUS_PER_NODE + g)
+                instances.append(f"{profile}.{n}" if profile else "")
+                slices.append(size)
+                shares.append(n * size)
+            covered = size * int(number or 1)
+            if covered < SLICES:
+                rests.append((i * GPUS_PER_NODE + g, covered))
+    first_unit.append(len(fleet_gpus))
+    return Fleet(
+        nodes=nodes,
+        gpu_uuids=[_uuid(seed, i) for i in range(gpus)],
+        first_unit=first_unit,
+        unit_gpu=np.array(fleet_gpus, dtype=np.int64),
+        unit_instance=instances,
+        unit_slices=np.array(slices, dtype=np.int64),
+        unit_lo=np.array(shares, dtype=np.int64),
+        rests=rests,
+    )
+
+
+def _uuid(seed: int, gpu: int) -> str:
+    digest = hashlib.blake2b(f"{seed}/{gpu}".encode(), digest_size=16).digest()
+    return f"GPU-{uuid.UUID(bytes=digest)}"
+
+
+def pci_bus_id(gpu: int) -> str:
+    """Return the PCI address of a GPU in its node."""
+    return f"00000000:{PCI_BUSES[gpu % GPUS_PER_NODE]}:00.0"
+
+
+def hostlist(names: list[str]) -> str:
+    """Return node names as Slurm writes them: `hgx-01-[01-04,06],hgx-02-01`."""
+    by_rack: dict[str, list[int]] = {}
+    for name in sorted(names):
+        prefix, _, place = name.rpartition("-")
+        by_rack.setdefault(prefix, []).append(int(place))
+    return ",".join(_ranges(prefix, places) for prefix, places in by_rack.items())
+
+
+def _ranges(prefix: str, places: list[int]) -> str:
+    if len(places) == 1:
+        return f"{prefix}-{places[0]:02}"
+    runs: list[list[int]] = []
+    for place in places:
+        if runs and runs[-1][1] == place - 1:
+            runs[-1][1] = place
+        else:
+            runs.append([place, place])
+    texts = [f"{a:02}" if a == b else f"{a:02}-{b:02}" for a, b in runs]
+    return f"{prefix}-[{','.join(texts)}]"

@@ -1,0 +1,88 @@
+"""How a job trains: how long its steps are, how often it saves, what goes wrong inside it.
+
+Drawn once a job, so that its later attempts go on as the first one began. Times in milliseconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from goodput_ingest.synthetic.demand import Request
+
+SECOND = 1_000
+MINUTE = 60 * SECOND
+STEP_MS = (5 * SECOND, 60 * SECOND)
+
+
+@dataclass(frozen=True)
+class Habits:
+    """What repeats in a training job.
+
+    save_every: steps; async_ms: from the end of the blocking part until the checkpoint is durable;
+    is_confirmed: the job tells when it is; gap_ms: idleness after each save that nobody declares;
+    eval_every: saves; stalls: share of steps that wait for data, by stall_share of a step;
+    slow_windows: shares of the steps between which some GPUs hold up the gang, by slow_share of a
+    step; level: GR_ENGINE_ACTIVE inside steps.
+    """
+
+    step_ms: int
+    noise: float
+    prolog_ms: int
+    init_ms: int
+    compile_ms: int
+    restore_ms: int
+    save_every: int
+    save_ms: int
+    async_ms: int
+    is_confirmed: bool
+    gap_ms: int
+    eval_every: int
+    eval_ms: int
+    stalls: float
+    stall_share: float
+    slow_windows: tuple[tuple[float, float], ...]
+    slow_share: float
+    is_measured: bool
+    level: float
+
+
+def habits_of(request: Request) -> Habits:
+    """Return the habits of a request, the same whenever it is asked."""
+    rng = np.random.default_rng([request.seed, 6])
+    kind = request.kind
+    step = int(np.clip(rng.lognormal(np.log(18 * SECOND), 0.6), *STEP_MS))
+    step = {"throttled": 62 * SECOND, "straggler": 15 * SECOND}.get(kind, step)
+    step = max(step, 45 * SECOND) if kind == "measured" else step
+    save_minutes = float(rng.uniform(10, 30)) if kind != "gaps" else float(rng.uniform(9, 16))
+    saves = rng.random() < 0.9 or kind in ("gaps", "evals", "unconfirmed") or bool(request.story)
+    windows: tuple[tuple[float, float], ...] = ()
+    if kind == "throttled":
+        windows = ((0.22, 0.34), (0.62, 0.74))
+    elif kind == "straggler":
+        windows = ((0.30, 0.55),)
+    is_starved = kind == "starved"
+    return Habits(
+        step_ms=step,
+        noise=float(rng.uniform(0.003, 0.012)),
+        prolog_ms=int(rng.integers(3, 25) * SECOND),
+        init_ms=int(rng.integers(20, 90) * SECOND + rng.integers(0, 1_000)),
+        compile_ms=int(rng.integers(8, 60) * SECOND + rng.integers(0, 1_000)),
+        restore_ms=int(rng.integers(15, 80) * SECOND + rng.integers(0, 1_000)),
+        save_every=max(4, int(save_minutes * MINUTE / step)) if saves else 2**31,
+        save_ms=int(rng.integers(4, 35) * SECOND + rng.integers(0, 1_000)),
+        async_ms=int(rng.choice((0, 0, 25 * SECOND, 70 * SECOND))),
+        is_confirmed=kind != "unconfirmed",
+        gap_ms=int(rng.integers(150, 260) * SECOND) if kind == "gaps" else 0,
+        eval_every=int(rng.integers(1, 4)) if kind == "evals" else 0,
+        eval_ms=int(rng.integers(40, 160) * SECOND),
+        stalls=request.options.get("stalls", 0.15) if is_starved else 0.0,
+        stall_share=float(rng.uniform(0.4, 1.5)) if is_starved else 0.0,
+        slow_windows=windows,
+        slow_share=float(rng.uniform(0.3, 0.5)),
+        is_measured=kind == "measured",
+        level=float(rng.uniform(0.72, 0.97)),
+    )

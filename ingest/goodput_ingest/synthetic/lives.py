@@ -1,0 +1,161 @@
+"""What the processes of each job run did: attempts of training, or busy and idle time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from goodput_ingest.synthetic.fleet import GPUS_PER_NODE
+from goodput_ingest.synthetic.habits import SECOND, Habits, habits_of
+from goodput_ingest.synthetic.training import Attempt, Ending, train
+
+if TYPE_CHECKING:
+    from goodput_ingest.synthetic.demand import Request
+    from goodput_ingest.synthetic.schedule import JobRun
+
+OK = ("COMPLETED",)
+LIMITS = ("TIMEOUT", "CANCELLED", "PREEMPTED", "REQUEUED")
+STRAGGLER = 5  # the rank that is late where one is
+HUNG_S = (480, 900)  # how long NCCL's watchdog waits
+CRASHES = (
+    ("exception", "RuntimeError: CUDA error: an illegal memory access was encountered"),
+    ("exception", "FileNotFoundError: shard 00412 is missing"),
+    ("nan", "loss is NaN for 3 steps"),
+    ("sigkill", "Signal 9 (SIGKILL) received"),
+)
+OUT_OF_MEMORY = ("oom", "CUDA out of memory. Tried to allocate 3.91 GiB")
+HANG = ("nccl_timeout", "Watchdog caught collective operation timeout: ALLREDUCE ran 600024 ms")
+
+
+@dataclass(eq=False)
+class Life:
+    """A job run from the inside. Times in milliseconds from the start of the fleet.
+
+    end: of the hold, or of the evidence where it still runs; attempts: of a job that trains,
+    whether it tells or not; stretches: (start, end, is_busy) of one that does not; suspended: how
+    long at its end it was stopped; special: places in the gang of the GPUs that hold it up.
+    """
+
+    run: JobRun
+    begin: int
+    end: int
+    habits: Habits
+    attempts: list[Attempt] = field(default_factory=list)
+    stretches: list[tuple[int, int, bool]] = field(default_factory=list)
+    suspended: int = 0
+    special: tuple[int, ...] = ()
+
+    @property
+    def request(self) -> Request:
+        """Return what was asked for."""
+        return self.run.request
+
+    @property
+    def outcome(self) -> str:
+        """Return how the job run ended: ok, limit, failed, or running."""
+        if self.run.end_s is None:
+            return "running"
+        if self.run.state in OK:
+            return "ok"
+        return "limit" if self.run.state in LIMITS else "failed"
+
+
+def lives(runs: list[JobRun], total_s: int) -> list[Life]:
+    """Return the life of each job run that started, in order of the runs."""
+    found: list[Life] = []
+    resumes: dict[int, tuple[int, int]] = {}  # job id: step to go on with, attempts so far
+    for run in runs:
+        if run.start_s is None:
+            continue
+        end_s = total_s if run.end_s is None else run.end_s
+        life = Life(run, run.start_s * SECOND, end_s * SECOND, habits_of(run.request))
+        if life.end > life.begin:
+            _live(life, resumes)
+            found.append(life)
+    return found
+
+
+def _live(life: Life, resumes: dict[int, tuple[int, int]]) -> None:
+    request = life.request
+    rng = np.random.default_rng([request.seed, 7, life.run.number])
+    if request.kind == "notebook":
+        life.stretches = _notebook(life, rng)
+    elif request.kind == "unused":
+        life.stretches = [(life.begin, life.end, False)]
+    elif request.kind == "suspended":
+        life.suspended = (life.end - life.begin) * 2 // 5 // SECOND * SECOND
+        life.stretches = [
+            (life.begin, life.end - life.suspended, True),
+            (life.end - life.suspended, life.end, False),
+        ]
+    else:
+        resume, number = resumes.get(request.job_id, (1, 0))
+        _train(life, resume, number, rng)
+        last = life.attempts[-1]
+        kept = max([resume - 1, *(a.durable_step for a in life.attempts)])
+        resumes[request.job_id] = (kept + 1, last.number + 1)
+        if request.kind == "throttled":
+            life.special = tuple(range(GPUS_PER_NODE, 2 * GPUS_PER_NODE))
+        elif request.kind == "straggler":
+            life.special = (STRAGGLER,)
+
+
+def _train(life: Life, resume: int, number: int, rng: np.random.Generator) -> None:
+    habits, begin = life.habits, life.begin
+    if life.request.kind == "restart" and life.outcome in ("ok", "running"):
+        crash = Ending("failed", int(rng.integers(60, 240)) * SECOND, CRASHES[3])
+        middle = begin + int((life.end - begin) * rng.uniform(0.4, 0.6))
+        first = train(habits, number, begin, middle, resume, crash, rng)
+        life.attempts.append(first)
+        # torchrun starts the processes again: there is no prolog
+        resume, number, begin = max(first.durable_step + 1, resume), number + 1, middle
+        habits = replace(habits, prolog_ms=0)
+    ending = _ending(life, rng)
+    attempt = train(habits, number, begin, life.end, resume, ending, rng)
+    if life.run.died_s is not None:
+        attempt.died = life.run.died_s * SECOND
+    elif life.outcome == "failed" and life.request.kind != "hang":
+        attempt.died = attempt.work_end if len(attempt.steps) else life.end
+    life.attempts.append(attempt)
+
+
+def _ending(life: Life, rng: np.random.Generator) -> Ending:
+    state, kind = life.run.state, life.request.kind
+    if life.outcome == "running":
+        return Ending("running", 0)
+    if life.outcome == "ok":
+        return Ending("ok", int(rng.integers(4, 25)) * SECOND + life.habits.save_ms)
+    if life.outcome == "limit":
+        return Ending("limit", int(rng.integers(1, 8)) * SECOND)
+    if state == "NODE_FAIL" and life.run.died_s is not None:
+        return Ending("failed", life.end - life.run.died_s * SECOND)
+    length_s = (life.end - life.begin) // SECOND
+    if kind == "hang":
+        hung = min(int(rng.integers(*HUNG_S)), length_s // 3)
+        return Ending("failed", hung * SECOND, HANG)
+    failure = CRASHES[int(rng.integers(len(CRASHES)))]
+    if state == "OUT_OF_MEMORY":
+        failure = OUT_OF_MEMORY
+    if "xid" in life.request.options:
+        failure = ("xid", "CUDA error: uncorrectable ECC error encountered")
+    tail = int(rng.integers(12, 60)) * SECOND
+    return Ending("failed", tail, failure, has_steps=kind != "early")
+
+
+def _notebook(life: Life, rng: np.random.Generator) -> list[tuple[int, int, bool]]:
+    """Return work in bursts and thinking between them: well under 300 s, or well over."""
+    stretches = []
+    at, is_busy = life.begin, False
+    while at < life.end:
+        if is_busy:
+            length = int(rng.lognormal(np.log(240), 0.7))
+        elif rng.random() < 0.45:
+            length = int(rng.integers(40, 210))
+        else:
+            length = int(np.clip(rng.lognormal(np.log(1_500), 0.8), 420, 14_400))
+        until = min(at + length * SECOND + int(rng.integers(0, 1_000)), life.end)
+        stretches.append((at, until, is_busy))
+        at, is_busy = until, not is_busy
+    return stretches

@@ -1,0 +1,63 @@
+"""What was put into the fleet on purpose: one note a fault or story, for tests and for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from goodput_ingest.synthetic.habits import SECOND
+
+if TYPE_CHECKING:
+    from goodput_ingest.synthetic.fleet import Fleet
+    from goodput_ingest.synthetic.lives import Life
+    from goodput_ingest.synthetic.outages import Silence
+    from goodput_ingest.synthetic.schedule import Schedule
+
+
+def notes(
+    fleet: Fleet, schedule: Schedule, lives: list[Life], silences: list[Silence], start_s: int
+) -> list[dict[str, Any]]:
+    """Return the notes of stories, outages and silences; times in epoch milliseconds."""
+
+    def ms(at_ms: float) -> int:
+        return start_s * SECOND + int(at_ms)
+
+    told: list[dict[str, Any]] = []
+    for life in lives:
+        if not life.request.story:
+            continue
+        gpus = [fleet.gpu_uuids[int(fleet.unit_gpu[u])] for u in life.run.units]
+        told.append(
+            {
+                "kind": "story",
+                "story": life.request.story,
+                "job_id": str(life.request.job_id),
+                "run_id": life.request.run_id,
+                "state": life.run.state,
+                "from_ms": ms(life.begin),
+                "to_ms": ms(life.end),
+                "gpu_uuids": gpus,
+                "special_gpu_uuids": [gpus[place] for place in life.special],
+                "steps": sum(len(attempt.steps) for attempt in life.attempts),
+            }
+        )
+    for outage in schedule.outages:
+        told.append(
+            {
+                "kind": "outage",
+                "state": outage.state,
+                "node": fleet.nodes[outage.node].name,
+                "from_ms": ms(outage.start_s * SECOND),
+                "to_ms": None if outage.end_s is None else ms(outage.end_s * SECOND),
+                "reason": outage.reason,
+            }
+        )
+    for silence in silences:
+        told.append(
+            {
+                "kind": f"silence: {silence.kind}",
+                "node": fleet.nodes[silence.node].name,
+                "from_ms": ms(silence.start_s * SECOND),
+                "to_ms": ms(silence.end_s * SECOND),
+            }
+        )
+    return told
