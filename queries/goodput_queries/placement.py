@@ -290,20 +290,26 @@ def _claim_fragments(held: list[Slot], run: JobRun) -> None:
     while moment < run.end_ms:
         slot = max(held, key=lambda s: (_free_until(s, moment), -s.index))
         until = _free_until(slot, moment)
-        if until <= moment:  # all taken: the claim overlaps, and the later start will have it
-            mine = [s for s in held if all(c.job_run_key != run.key for c in s.claims)]
-            slot = (mine or held)[0]
-            until = min(
-                (c.end_ms for s in held for c in s.claims if c.start_ms <= moment < c.end_ms),
-                default=run.end_ms,
-            )
+        if until <= moment:
+            # all taken: the claim overlaps another run's, and the later start will have it
+            own = [(s, [c for c in s.claims if c.job_run_key == run.key]) for s in held]
+            open_ = [(s, claims) for s, claims in own if not _covers(claims, moment)]
+            if not open_:
+                return  # the run has every slot of the node already: there is no more to hold
+            slot, claims = open_[0]
+            turns = [c.end_ms for s in held for c in s.claims if c.start_ms <= moment < c.end_ms]
+            until = min([*turns, *(c.start_ms for c in claims if c.start_ms > moment)])
         slot.claims.append(Claim(run.key, moment, min(until, run.end_ms), "assumed"))
         moment = min(until, run.end_ms)
 
 
+def _covers(claims: list[Claim], moment: int) -> bool:
+    return any(c.start_ms <= moment < c.end_ms for c in claims)
+
+
 def _free_until(slot: Slot, moment: int) -> int:
     """Return up to when the slot is free from `moment` on; `moment` itself where it is taken."""
-    if any(c.start_ms <= moment < c.end_ms for c in slot.claims):
+    if _covers(slot.claims, moment):
         return moment
     return min((c.start_ms for c in slot.claims if c.start_ms > moment), default=FOREVER_MS)
 
