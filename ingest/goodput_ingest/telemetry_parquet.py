@@ -4,7 +4,7 @@
 |---|---|---|
 | `ts` | timestamp | required; with a zone, else in the zone that is given |
 | `gpu_uuid` | text | required, `GPU-...` |
-| `gpu_instance` | text | MIG instance as the inventory names it; empty for a whole GPU, the default |
+| `gpu_instance` | text | MIG instance as the inventory names it; default empty: a whole GPU |
 | metrics | numbers | any of METRICS, base units: ratios 0 to 1, W, J, Hz, bytes, degrees Celsius |
 | others | numbers | kept one by one under their own names; texts are set aside |
 
@@ -112,9 +112,9 @@ class TelemetryParquet:
                 groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
             schema = dict(pl.read_parquet_schema(self.path))
         except (OSError, ArrowInvalid, pl.exceptions.PolarsError) as error:
-            raise IngestError(f"{self.path}: this is no Parquet file that can be read: {error}") from (
-                error
-            )
+            raise IngestError(
+                f"{self.path}: this is no Parquet file that can be read: {error}"
+            ) from (error)
         missing = [name for name in ("ts", "gpu_uuid") if name not in schema]
         if missing or not set(schema) & set(METRICS):
             lacks = missing or ["any metric (engine_active_ratio, power_w ...)"]

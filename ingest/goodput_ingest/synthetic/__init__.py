@@ -1,4 +1,4 @@
-"""A believable GPU fleet, from a seed: what its sources would have written, and the truth beside it.
+"""A believable GPU fleet from a seed: what its sources would have written, and the truth.
 
 `generate` writes a folder in the formats that sites have: Slurm's texts, an inventory, job events,
 kernel log, NCCL Inspector logs, GPU readings as a bulk export. It knows nothing of the product's
@@ -18,11 +18,12 @@ from goodput_ingest.synthetic.activity import activity_of
 from goodput_ingest.synthetic.demand import crowd
 from goodput_ingest.synthetic.fleet import build
 from goodput_ingest.synthetic.habits import SECOND
-from goodput_ingest.synthetic.lives import lives as live
+from goodput_ingest.synthetic.kernels import kernel_logs
+from goodput_ingest.synthetic.lives import live
 from goodput_ingest.synthetic.outages import period_s, planned, silences
 from goodput_ingest.synthetic.schedule import REPAIR_SHARE, play
 from goodput_ingest.synthetic.scrapes import scrapes as read_times
-from goodput_ingest.synthetic.stories import booked_gpu_s, stories
+from goodput_ingest.synthetic.stories import booked_gpu_s, scripted
 from goodput_ingest.synthetic.telemetry import Telemetry
 from goodput_ingest.synthetic.truth import true_ledger
 
@@ -68,8 +69,8 @@ def generate(
     folder.mkdir(parents=True, exist_ok=True)
     total_s, start_s = hours * 3_600, int(start.timestamp())
     fleet = build(gpus, seed)
-    scripted = stories(fleet, hours, seed)
-    requests = scripted + crowd(fleet, hours, seed, booked_gpu_s(scripted))
+    requests = scripted(fleet, hours, seed)
+    requests += crowd(fleet, hours, seed, booked_gpu_s(requests))
     repair_s = int(REPAIR_SHARE * period_s(hours))
     schedule = play(fleet, requests, planned(fleet, hours, seed), total_s, repair_s, seed)
     lives = live(schedule.runs, total_s)
@@ -78,17 +79,18 @@ def generate(
 
     accounting.write(folder, fleet, schedule, lives, start, total_s)
     events.write_job_events(folder / "job_events", fleet, lives, start_s, total_s * SECOND)
-    lines, xids = events.kernel_log(fleet, schedule, lives, start, seed)
-    (folder / "kernel.log").write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
-    traced = next((life for life in lives if life.request.kind == "straggler"), None)
-    if traced is not None:
-        inspector.write(folder / "nccl_inspector", fleet, traced, start_s)
+    said = kernel_logs(fleet, schedule, lives, start, total_s * SECOND, seed)
+    text = "".join(f"{line}\n" for line in said.lines)
+    (folder / "kernel.log").write_text(text, encoding="utf-8", newline="\n")
+    for life in lives:
+        if life.request.kind == "straggler":
+            inspector.write(folder / "nccl_inspector", fleet, life, start_s)
     if telemetry == "parquet":
-        sampled = Telemetry(fleet, schedule, scrapes, activity_of(lives), seed)
+        sampled = Telemetry(fleet, schedule, scrapes, activity_of(lives), said.corrected, seed)
         sampled.write(folder / "telemetry", start, total_s * SECOND)
     truth = true_ledger(fleet, schedule, lives, scrapes, total_s * SECOND, start_s * SECOND)
     truth.write_parquet(folder / "truth.parquet", compression="zstd", compression_level=3)
-    told = notes.notes(fleet, schedule, lives, quiet, start_s) + xids
+    told = notes.notes(fleet, schedule, lives, quiet, start_s) + said.notes
     text = "".join(json.dumps(note) + "\n" for note in told)
     (folder / "truth_notes.jsonl").write_text(text, encoding="utf-8", newline="\n")
     _write_recipe(folder, start + timedelta(hours=hours), has_telemetry=telemetry == "parquet")

@@ -1,4 +1,4 @@
-"""What Slurm's commands would have printed of the fleet, and the site's own inventory and prices."""
+"""What Slurm's commands would have printed, and the site's own inventory and prices."""
 
 from __future__ import annotations
 
@@ -141,9 +141,9 @@ def _scontrol_jobs(fleet: Fleet, schedule: Schedule, start: datetime) -> list[st
             continue
         request = run.request
         groups: dict[str, list[str]] = {}
-        for node in run.nodes:
-            mine = [fleet.slurm_index(u) for u in run.units if fleet.unit_node[u] == node]
-            groups.setdefault(_indices(mine), []).append(fleet.nodes[node].name)
+        for number in run.nodes:
+            mine = [fleet.slurm_index(u) for u in run.units if fleet.unit_node[u] == number]
+            groups.setdefault(_indices(mine), []).append(fleet.nodes[number].name)
         cpus = request.cpus // len(run.nodes)
         each = request.gpus // len(run.nodes)
         held = " ".join(
@@ -180,8 +180,7 @@ def _scontrol_nodes(fleet: Fleet, schedule: Schedule, start: datetime, total_s: 
     held = np.zeros(len(fleet.nodes), dtype=np.int64)
     for run in schedule.runs:
         if run.start_s is not None and run.end_s is None:
-            for node in run.nodes:
-                held[node] += run.request.cpus // len(run.nodes)
+            held[run.nodes] += run.request.cpus // len(run.nodes)
     away = {o.node: o for o in schedule.outages if o.end_s is None or o.end_s > total_s}
     lines = []
     for i, node in enumerate(fleet.nodes):
@@ -227,13 +226,11 @@ def _events(fleet: Fleet, schedule: Schedule, start: datetime) -> list[str]:
         f"{CLUSTER}||{_text(start, 0)}|Unknown||Cluster Registered TRES|",
     ]
     found: list[Outage] = [o for o in schedule.outages if o.state in EVENT_STATES]
-    for outage in sorted(found, key=lambda o: (o.start_s, o.node)):
-        lines.append(
-            f"{CLUSTER}|{fleet.nodes[outage.node].name}|{_text(start, outage.start_s)}|"
-            f"{_text(start, outage.end_s)}|{EVENT_STATES[outage.state]}|{outage.reason}|"
-            "slurm(64030)"
-        )
-    return lines
+    return lines + [
+        f"{CLUSTER}|{fleet.nodes[outage.node].name}|{_text(start, outage.start_s)}|"
+        f"{_text(start, outage.end_s)}|{EVENT_STATES[outage.state]}|{outage.reason}|slurm(64030)"
+        for outage in sorted(found, key=lambda o: (o.start_s, o.node))
+    ]
 
 
 def _inventory(fleet: Fleet, start: datetime) -> list[str]:

@@ -12,6 +12,7 @@ from goodput_ingest.synthetic.fleet import Ints
 
 if TYPE_CHECKING:
     from goodput_ingest.synthetic.lives import Life
+    from goodput_ingest.synthetic.scrapes import Scrapes
     from goodput_ingest.synthetic.training import Attempt
 
 EVERYBODY, SPECIAL, OTHERS = 0, 1, 2
@@ -68,7 +69,7 @@ class _Book:
         return Booking(*(rows[:, i] for i in range(5)))
 
 
-def book(life: Life) -> Booking:
+def book(life: Life, scrapes: Scrapes) -> Booking:
     """Return where the time of a job run went."""
     pages = _Book()
     for start, end, is_busy in life.stretches:
@@ -81,7 +82,7 @@ def book(life: Life) -> Booking:
             pages.add(start, end, "idle_held", "telemetry idle")
     for attempt in life.attempts:
         if life.request.reports:
-            _reported(pages, life, attempt)
+            _reported(pages, life, attempt, scrapes)
         else:
             _dark(pages, attempt)
     return pages.close()
@@ -96,11 +97,10 @@ def _dark(pages: _Book, attempt: Attempt) -> None:
     pages.add(max(first, attempt.work_end), attempt.end, end, "telemetry busy")
 
 
-def _reported(pages: _Book, life: Life, attempt: Attempt) -> None:
+def _reported(pages: _Book, life: Life, attempt: Attempt, scrapes: Scrapes) -> None:
     steps = attempt.steps
     told_durable = attempt.durable_step if life.habits.is_confirmed else 0
-    has_saved = any(name == "ckpt_save" for name, _, _ in attempt.phases)
-    is_unconfirmed = has_saved and not life.habits.is_confirmed
+    is_unconfirmed = not life.is_confirmed and not attempt.is_followed
     is_bad = attempt.outcome == "failed" or (attempt.outcome == "limit" and len(steps) > 0)
     kept = int((steps.number <= told_durable).sum())
     if is_bad and kept == 0 and not (is_unconfirmed and len(steps)):
@@ -110,23 +110,29 @@ def _reported(pages: _Book, life: Life, attempt: Attempt) -> None:
     for name, start, end in attempt.phases:
         pages.add(start, end, PHASES[name])
     for start, end in attempt.gaps:
-        pages.add(start, end, "idle_held")
+        is_seen = any(
+            scrapes.is_seen(n, start + scrapes.interval_ms, end - scrapes.interval_ms)
+            for n in life.run.nodes
+        )
+        pages.add(start, end, "idle_held", "" if is_seen else "busy_unclassified")
     last = max([attempt.job_start, attempt.work_end, *(p[2] for p in attempt.phases)])
     if len(steps):
-        _steps(pages, life, attempt, told_durable)
+        _steps(pages, life, attempt, told_durable, is_unconfirmed=is_unconfirmed)
         _end(pages, attempt, last)
     else:
         pages.add(last, attempt.end, "startup", "telemetry busy")
 
 
-def _steps(pages: _Book, life: Life, attempt: Attempt, told_durable: int) -> None:
+def _steps(
+    pages: _Book, life: Life, attempt: Attempt, told_durable: int, *, is_unconfirmed: bool
+) -> None:
     steps, base = attempt.steps, "productive" if life.habits.is_measured else "step_unsplit"
     start = steps.start.copy()
     pages.add(int(start[0]), int(start[0]) + attempt.compile_ms, "startup")
     start[0] += attempt.compile_ms
     is_kept = (steps.number <= told_durable) | (attempt.outcome == "ok")
     lost = "at_risk" if attempt.outcome == "running" else "lost_work"
-    if not life.habits.is_confirmed and attempt.outcome in ("failed", "limit"):
+    if is_unconfirmed and attempt.outcome in ("failed", "limit"):
         true_kept = steps.number <= attempt.durable_step
         for chosen, true in ((true_kept, base), (~true_kept, "lost_work")):
             for a, b in _runs(start[chosen], steps.end[chosen]):

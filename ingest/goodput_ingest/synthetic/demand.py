@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from goodput_ingest.synthetic.fleet import CPUS_PER_GPU, CPUS_PER_NODE, GPUS_PER_NODE
+from goodput_ingest.synthetic.fleet import CPUS_PER_GPU, GPUS_PER_NODE
 from goodput_ingest.synthetic.outages import DAY_S
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 SIZE_SHARES = (0.34, 0.10, 0.12, 0.20, 0.08, 0.05, 0.045, 0.03, 0.035)
 MEDIAN_MINUTES = (24, 25, 28, 30, 34, 38, 42, 50, 60)
 SPREAD = 0.9  # of the logarithm of a job's length
-LOAD = 0.86  # asked GPU time against what there is
+LOAD = 1.05  # asked GPU time against what there is
 SHORTEST_S = 240
 REPORT_MIN_S = 900  # shorter jobs are scripts that nobody made talk
 ENDINGS = ("COMPLETED", "FAILED", "OUT_OF_MEMORY", "TIMEOUT", "CANCELLED", "PREEMPTED")
@@ -118,6 +118,7 @@ def _job(
     if kind == "restart":
         ending = "COMPLETED"
     is_scavenger = ending == "PREEMPTED"
+    dies = gpus >= GPUS_PER_NODE and ending == "COMPLETED" and rng.random() < 0.012
     limit = need if ending == "TIMEOUT" else int(need * rng.uniform(1.3, 4.0)) + 900
     return Request(
         job_id=100_000 + number,
@@ -136,7 +137,8 @@ def _job(
         partition="scavenge" if is_scavenger else pool,
         qos="scavenger" if is_scavenger else "normal",
         rest_s=int(max(900, need * rng.uniform(0.3, 0.9))),
-        requeues=1 if is_scavenger else 0,
+        requeues=1 if is_scavenger or dies else 0,
+        fails_after_s=int(need * rng.uniform(0.3, 0.95)) if dies else None,
         wait_s=int(rng.integers(600, 7_200)) if rng.random() < 0.05 else 0,
         patience_s=int(rng.integers(1_800, 14_400)) if rng.random() < 0.15 else None,
     )
@@ -147,7 +149,7 @@ def _kind(rng: np.random.Generator, gpus: int, need_s: int) -> tuple[str, str]:
     tells = rng.random() < (0.45 if gpus < GPUS_PER_NODE else 0.68)
     if need_s >= REPORT_MIN_S and tells:
         kind = str(rng.choice(FLAVOURS, p=FLAVOUR_SHARES))
-        return kind, "all" if gpus <= 2 * GPUS_PER_NODE and rng.random() < 0.06 else "first"
+        return kind, "all" if gpus <= 2 * GPUS_PER_NODE and rng.random() < 0.03 else "first"
     if gpus < GPUS_PER_NODE and need_s >= REPORT_MIN_S and rng.random() < 0.35:
         return "notebook", ""
     return ("unused" if need_s >= REPORT_MIN_S and rng.random() < 0.03 else "dark"), ""
@@ -173,7 +175,7 @@ def _name(rng: np.random.Generator, kind: str, number: int) -> str:
 
 def _mig_jobs(rng: np.random.Generator, total: int, number: int) -> list[Request]:
     """Return jobs on parts of GPUs: notebooks on small instances, small services on large ones."""
-    found = []
+    found: list[Request] = []
     for _ in range(max(16, total // 1_200)):
         profile = str(rng.choice(("1g.10gb", "3g.40gb", "h100"), p=(0.7, 0.2, 0.1)))
         need = int(np.clip(rng.lognormal(np.log(5_400), 0.8), 900, total // 3))
@@ -199,8 +201,3 @@ def _mig_jobs(rng: np.random.Generator, total: int, number: int) -> list[Request
             )
         )
     return found
-
-
-def is_whole_node(request: Request) -> bool:
-    """Say whether the request takes all CPUs of its nodes."""
-    return request.cpus >= CPUS_PER_NODE

@@ -1,33 +1,22 @@
-"""What the jobs and the kernels said: job events v1 as a log collector keeps them, Xid lines."""
+"""What the jobs said: job events v1, as a log collector keeps them."""
 
 from __future__ import annotations
 
 import gzip
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from goodput_ingest.synthetic.accounting import CLUSTER
-from goodput_ingest.synthetic.fleet import GPUS_PER_NODE, PCI_BUSES, Fleet
+from goodput_ingest.synthetic.fleet import GPUS_PER_NODE, Fleet
 from goodput_ingest.synthetic.habits import SECOND
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from goodput_ingest.synthetic.lives import Life
-    from goodput_ingest.synthetic.schedule import Schedule
     from goodput_ingest.synthetic.training import Attempt
 
 HOURS_PER_FILE = 6
 FIRST_PID = 4_000
-XIDS = {
-    48: "DBE (Double Bit Error) ECC Error",
-    63: "Row Remapper: New row (0x0000000000036fa2) marked for remapping, reset gpu to activate.",
-    79: "GPU has fallen off the bus.",
-    94: "Contained: SM (0x1). RST: No, D-RST: No",
-    31: "MMU Fault: ENGINE GRAPHICS GPC0 GPCCLIENT_T1_0 faulted @ 0x7f2a_5e000000.",
-}
 Lines = list[tuple[int, str]]
 
 
@@ -133,59 +122,3 @@ def _steps(life: Life, attempt: Attempt, who: str, start_s: int) -> Lines:
 def pid(life: Life, rank: int) -> int:
     """Return the process id of a rank."""
     return FIRST_PID + life.request.seed % 20_000 + life.run.number * 100 + rank
-
-
-def kernel_log(
-    fleet: Fleet, schedule: Schedule, lives: list[Life], start: datetime, seed: int
-) -> tuple[list[str], list[dict[str, object]]]:
-    """Return the kernels' lines in order of time, and what they tell of (for the truth)."""
-    rng = np.random.default_rng([seed, 11])
-    found: list[tuple[int, int, int, int]] = []  # ms, node, index, code
-    notes: list[dict[str, object]] = []
-    for run in schedule.runs:
-        if run.failed_node is not None and run.died_s is not None:
-            index = int(rng.integers(GPUS_PER_NODE))
-            at = run.died_s * SECOND
-            found.append((at - int(rng.integers(600, 5_400)) * SECOND, run.failed_node, index, 63))
-            found.append((at + 310, run.failed_node, index, 79))
-            notes.append(_note("node_fail", fleet, run.failed_node, index, at, run.request.job_id))
-    for life in lives:
-        if life.outcome != "failed" or life.request.kind == "early" or not life.attempts:
-            continue
-        is_story = "xid" in life.request.options
-        is_hardware = life.request.gpus >= GPUS_PER_NODE and rng.random() < 0.12
-        if not (is_story or is_hardware) or life.run.failed_node is not None:
-            continue
-        unit = life.run.units[int(rng.integers(len(life.run.units)))]
-        node, index = divmod(int(fleet.unit_gpu[unit]), GPUS_PER_NODE)
-        at = max(life.end - int(rng.integers(15, 50)) * SECOND, life.begin)
-        before = max(life.begin, at - int(rng.integers(300, 3_600)) * SECOND)
-        found += [(before, node, index, 94), (before + 220, node, index, 63), (at, node, index, 48)]
-        notes.append(_note("ecc", fleet, node, index, at, life.request.job_id))
-    for _ in range(max(1, len(fleet.nodes) // 16)):
-        at = int(rng.integers(0, max(life.end for life in lives)))
-        found.append((at, int(rng.integers(len(fleet.nodes))), int(rng.integers(8)), 31))
-    lines = []
-    for at, node, index, code in sorted(found):
-        when = start.astimezone(UTC) + timedelta(milliseconds=max(at, 0))
-        process = "pid=<unknown>, name=<unknown>, " if code == 79 else "pid=4211, name=python3, "
-        if code == 63:
-            process = ""
-        lines.append(
-            f"{when:%Y-%m-%dT%H:%M:%S.%f}+00:00 {fleet.nodes[node].name} kernel: "
-            f"NVRM: Xid (PCI:0000:{PCI_BUSES[index]}:00): {code}, {process}{XIDS[code]}"
-        )
-    return lines, notes
-
-
-def _note(
-    kind: str, fleet: Fleet, node: int, index: int, at_ms: int, job_id: int
-) -> dict[str, object]:
-    return {
-        "kind": kind,
-        "node": fleet.nodes[node].name,
-        "gpu_uuid": fleet.gpu_uuids[node * GPUS_PER_NODE + index],
-        "at_ms": at_ms,
-        "cluster": CLUSTER,
-        "job_id": str(job_id),
-    }

@@ -50,15 +50,11 @@ class Fleet:
     gpu_uuids: list[str]
     first_unit: list[int]
     unit_gpu: Ints
+    unit_node: Ints
     unit_instance: list[str]
     unit_slices: Ints
     unit_lo: Ints
     rests: list[tuple[int, int]] = field(default_factory=list)
-
-    @property
-    def unit_node(self) -> Ints:
-        """Return the node of each unit."""
-        return self.unit_gpu // GPUS_PER_NODE
 
     def units_of(self, node: int) -> range:
         """Return the units of a node."""
@@ -70,14 +66,14 @@ class Fleet:
 
     def slurm_index(self, unit: int) -> int:
         """Return the index that Slurm gives the unit on its node."""
-        return unit - self.first_unit[int(self.unit_gpu[unit]) // GPUS_PER_NODE]
+        return unit - self.first_unit[int(self.unit_node[unit])]
 
     def unit_type(self, unit: int) -> str:
         """Return the GRES type of a unit: h100, h200 or a MIG profile."""
         instance = self.unit_instance[unit]
         if instance:
             return instance.rsplit(".", 1)[0]
-        return self.nodes[int(self.unit_gpu[unit]) // GPUS_PER_NODE].model
+        return self.nodes[int(self.unit_node[unit])].model
 
     def gres(self, node: int) -> str:
         """Return the node's GRES as Slurm prints it."""
@@ -128,6 +124,7 @@ def build(gpus: int, seed: int) -> Fleet:
         gpu_uuids=[_uuid(seed, i) for i in range(gpus)],
         first_unit=first_unit,
         unit_gpu=np.array(fleet_gpus, dtype=np.int64),
+        unit_node=np.array(fleet_gpus, dtype=np.int64) // GPUS_PER_NODE,
         unit_instance=instances,
         unit_slices=np.array(slices, dtype=np.int64),
         unit_lo=np.array(shares, dtype=np.int64),

@@ -54,7 +54,7 @@ def habits_of(request: Request) -> Habits:
     """Return the habits of a request, the same whenever it is asked."""
     rng = np.random.default_rng([request.seed, 6])
     kind = request.kind
-    step = int(np.clip(rng.lognormal(np.log(18 * SECOND), 0.6), *STEP_MS))
+    step = int(np.clip(rng.lognormal(np.log(30 * SECOND), 0.6), *STEP_MS))
     step = {"throttled": 62 * SECOND, "straggler": 15 * SECOND}.get(kind, step)
     step = max(step, 45 * SECOND) if kind == "measured" else step
     save_minutes = float(rng.uniform(10, 30)) if kind != "gaps" else float(rng.uniform(9, 16))

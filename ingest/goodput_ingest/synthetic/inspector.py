@@ -1,4 +1,4 @@
-"""NCCL Inspector logs of the one run that had the plugin on: verbose, a file a process."""
+"""NCCL Inspector logs of the runs that had the plugin on: verbose, a file a process."""
 
 from __future__ import annotations
 
@@ -63,5 +63,3 @@ def _lines(life: Life, attempt: Attempt, rank: int, host: str, start_s: int) -> 
             f'"kernel_record_ts":{stop}}}]}}}}}}'
         )
     return lines
-
-

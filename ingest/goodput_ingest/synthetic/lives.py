@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 OK = ("COMPLETED",)
 LIMITS = ("TIMEOUT", "CANCELLED", "PREEMPTED", "REQUEUED")
 STRAGGLER = 5  # the rank that is late where one is
+DOUBTFUL_S = (215, 400)  # idleness counts from 300 s on
 HUNG_S = (480, 900)  # how long NCCL's watchdog waits
 CRASHES = (
     ("exception", "RuntimeError: CUDA error: an illegal memory access was encountered"),
@@ -35,7 +36,8 @@ class Life:
 
     end: of the hold, or of the evidence where it still runs; attempts: of a job that trains,
     whether it tells or not; stretches: (start, end, is_busy) of one that does not; suspended: how
-    long at its end it was stopped; special: places in the gang of the GPUs that hold it up.
+    long at its end it was stopped; special: places in the gang of the GPUs that hold it up;
+    is_confirmed: the job told of a complete checkpoint, in this life or another, or never saved.
     """
 
     run: JobRun
@@ -46,6 +48,7 @@ class Life:
     stretches: list[tuple[int, int, bool]] = field(default_factory=list)
     suspended: int = 0
     special: tuple[int, ...] = ()
+    is_confirmed: bool = True
 
     @property
     def request(self) -> Request:
@@ -62,7 +65,7 @@ class Life:
         return "limit" if self.run.state in LIMITS else "failed"
 
 
-def lives(runs: list[JobRun], total_s: int) -> list[Life]:
+def live(runs: list[JobRun], total_s: int) -> list[Life]:
     """Return the life of each job run that started, in order of the runs."""
     found: list[Life] = []
     resumes: dict[int, tuple[int, int]] = {}  # job id: step to go on with, attempts so far
@@ -72,12 +75,33 @@ def lives(runs: list[JobRun], total_s: int) -> list[Life]:
         end_s = total_s if run.end_s is None else run.end_s
         life = Life(run, run.start_s * SECOND, end_s * SECOND, habits_of(run.request))
         if life.end > life.begin:
-            _live(life, resumes)
+            _live_one(life, resumes)
             found.append(life)
+    _mark(found)
     return found
 
 
-def _live(life: Life, resumes: dict[int, tuple[int, int]]) -> None:
+def _mark(found: list[Life]) -> None:
+    """Mark attempts that others followed, and lives whose job never confirmed what it saved."""
+    stepped: set[int] = set()
+    for life in reversed(found):
+        for attempt in reversed(life.attempts):
+            attempt.is_followed = life.request.job_id in stepped
+            if len(attempt.steps):
+                stepped.add(life.request.job_id)
+    saved: set[int] = set()
+    told: set[int] = set()
+    for life in found:
+        for attempt in life.attempts:
+            if any(name == "ckpt_save" for name, _, _ in attempt.phases):
+                saved.add(life.request.job_id)
+            if attempt.durables and life.habits.is_confirmed:
+                told.add(life.request.job_id)
+    for life in found:
+        life.is_confirmed = life.request.job_id not in saved - told
+
+
+def _live_one(life: Life, resumes: dict[int, tuple[int, int]]) -> None:
     request = life.request
     rng = np.random.default_rng([request.seed, 7, life.run.number])
     if request.kind == "notebook":
@@ -156,6 +180,8 @@ def _notebook(life: Life, rng: np.random.Generator) -> list[tuple[int, int, bool
         else:
             length = int(np.clip(rng.lognormal(np.log(1_500), 0.8), 420, 14_400))
         until = min(at + length * SECOND + int(rng.integers(0, 1_000)), life.end)
-        stretches.append((at, until, is_busy))
+        # what the end of the job cuts short is not left so near to 300 s that readings decide
+        is_doubtful = not is_busy and DOUBTFUL_S[0] < (until - at) // SECOND < DOUBTFUL_S[1]
+        stretches.append((at, until, is_busy or is_doubtful))
         at, is_busy = until, not is_busy
     return stretches

@@ -40,24 +40,24 @@ def notes(
                 "steps": sum(len(attempt.steps) for attempt in life.attempts),
             }
         )
-    for outage in schedule.outages:
-        told.append(
-            {
-                "kind": "outage",
-                "state": outage.state,
-                "node": fleet.nodes[outage.node].name,
-                "from_ms": ms(outage.start_s * SECOND),
-                "to_ms": None if outage.end_s is None else ms(outage.end_s * SECOND),
-                "reason": outage.reason,
-            }
-        )
-    for silence in silences:
-        told.append(
-            {
-                "kind": f"silence: {silence.kind}",
-                "node": fleet.nodes[silence.node].name,
-                "from_ms": ms(silence.start_s * SECOND),
-                "to_ms": ms(silence.end_s * SECOND),
-            }
-        )
+    told += [
+        {
+            "kind": "outage",
+            "state": outage.state,
+            "node": fleet.nodes[outage.node].name,
+            "from_ms": ms(outage.start_s * SECOND),
+            "to_ms": None if outage.end_s is None else ms(outage.end_s * SECOND),
+            "reason": outage.reason,
+        }
+        for outage in schedule.outages
+    ]
+    told += [
+        {
+            "kind": f"silence: {silence.kind}",
+            "node": fleet.nodes[silence.node].name,
+            "from_ms": ms(silence.start_s * SECOND),
+            "to_ms": ms(silence.end_s * SECOND),
+        }
+        for silence in silences
+    ]
     return told

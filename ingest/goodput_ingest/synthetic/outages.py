@@ -49,9 +49,7 @@ def planned(fleet: Fleet, hours: int, seed: int) -> list[Outage]:
     """Return outages that do not depend on what jobs do."""
     rng = np.random.default_rng([seed, 1])
     length, total = period_s(hours), hours * 3_600
-    found = [
-        Outage(n, "maintenance", 0, OPENING_S, "opening") for n in range(len(fleet.nodes))
-    ]
+    found = [Outage(n, "maintenance", 0, OPENING_S, "opening") for n in range(len(fleet.nodes))]
     usable = [n for n, node in enumerate(fleet.nodes) if node.pool != "mig"]
     several = max(1, len(usable) * GPUS_PER_NODE // 400)
     for begin in range(0, total, length):
@@ -69,11 +67,14 @@ def planned(fleet: Fleet, hours: int, seed: int) -> list[Outage]:
         found.append(
             Outage(chosen.pop(), "drained", at(0.72), None if last else at(0.9), "fan failure")
         )
-        for node in chosen[: max(1, len(usable) // 32)]:
-            found.append(Outage(node, "maintenance", at(0.45), at(0.50), "firmware"))
-        chosen = chosen[max(1, len(usable) // 32) :]
-        for node in chosen[: max(1, len(usable) // 24)]:
-            found.append(Outage(node, "reserved", at(0.60), at(0.75), "robotics-demo"))
+        upgraded, rest = max(1, len(usable) // 32), chosen[max(1, len(usable) // 32) :]
+        found += [
+            Outage(n, "maintenance", at(0.45), at(0.50), "firmware") for n in chosen[:upgraded]
+        ]
+        found += [
+            Outage(n, "reserved", at(0.60), at(0.75), "robotics-demo")
+            for n in rest[: max(1, len(usable) // 24)]
+        ]
     return found
 
 

@@ -84,7 +84,8 @@ class Scheduler:
         self.pending: dict[str, list[tuple[tuple[int, int, int], JobRun]]] = {
             p: [] for p in self.pools
         }
-        self.kept: dict[str, Ints] = {p: np.zeros(0, dtype=np.int64) for p in self.pools}
+        self.is_kept = np.zeros(nodes, dtype=np.bool_)
+        self.node_of = [int(n) for n in fleet.unit_node]
         self.events: list[tuple[int, int, str, object]] = []
         self.order = count()
         self.runs: list[JobRun] = []
@@ -159,7 +160,7 @@ class Scheduler:
     def _end(self, run: JobRun, now: int, state: str) -> None:
         run.end_s, run.state = now, state
         for unit in run.units:
-            node = int(self.fleet.unit_node[unit])
+            node = self.node_of[unit]
             self.free[node].add(unit)
             self.free_count[node] += 1
         for node in run.nodes:
@@ -178,7 +179,7 @@ class Scheduler:
         queue = self.pending[pool]
         if not queue:
             return
-        self.kept[pool] = np.zeros(0, dtype=np.int64)
+        self.is_kept[self.pools[pool]] = False
         has_head, failures, started = False, 0, set()
         too_big: dict[tuple[str, int], int] = {}
         for i, (_, run) in enumerate(queue):
@@ -196,7 +197,7 @@ class Scheduler:
                 break
             wanted = request.gpus // GPUS_PER_NODE
             if not has_head and 1 < wanted <= len(self.pools[pool]) and request.priority >= 0:
-                self.kept[pool] = self._soonest(pool, wanted)
+                self.is_kept[self._soonest(pool, wanted)] = True
                 has_head = True
         self.pending[pool] = [p for i, p in enumerate(queue) if i not in started]
 
@@ -205,14 +206,14 @@ class Scheduler:
         usable = nodes[self.blocked[nodes] == 0]
         is_empty = self.free_count[usable] == self.size[usable]
         when = np.where(is_empty, 0.0, self.busy_until[usable])
-        return usable[np.argsort(when, kind="stable")[:wanted]]
+        soonest: Ints = usable[np.argsort(when, kind="stable")[:wanted]]
+        return soonest
 
     def _fit(self, request: Request, pool: str) -> list[int]:
         """Return units for the request, none where it does not fit."""
         nodes = self.pools[pool]
-        usable = nodes[(self.blocked[nodes] == 0) & (self.free_count[nodes] > 0)]
-        if len(self.kept[pool]):
-            usable = usable[~np.isin(usable, self.kept[pool])]
+        free = (self.blocked[nodes] == 0) & (self.free_count[nodes] > 0) & ~self.is_kept[nodes]
+        usable = nodes[free]
         if request.gpus > GPUS_PER_NODE:
             wanted = request.gpus // GPUS_PER_NODE
             whole = usable[self.free_count[usable] == self.size[usable]]
@@ -232,9 +233,9 @@ class Scheduler:
     def _start(self, run: JobRun, units: list[int], now: int) -> None:
         request = run.request
         run.units, run.start_s, run.state = units, now, "RUNNING"
-        run.nodes = sorted({int(self.fleet.unit_node[u]) for u in units})
+        run.nodes = sorted({self.node_of[u] for u in units})
         for unit in units:
-            node = int(self.fleet.unit_node[unit])
+            node = self.node_of[unit]
             self.free[node].discard(unit)
             self.free_count[node] -= 1
         end, state = now + run.need_s, request.ending

@@ -29,6 +29,12 @@ class Scrapes:
     is_profiled: npt.NDArray[np.bool_]
     interval_ms: int
 
+    def is_seen(self, node: int, start: int, end: int) -> bool:
+        """Say whether a reading with all its fields lies within `[start, end]`."""
+        first, last = np.searchsorted(self.at[node], (start, end + 1))
+        found = self.is_read[node, first:last] & self.is_profiled[node, first:last]
+        return bool(found.any())
+
     def unseen(self, total_ms: int) -> list[list[tuple[int, int]]]:
         """Return for each node the times that no reading covers."""
         reach = int(self.interval_ms * REACH)

@@ -1,4 +1,4 @@
-"""Jobs with a tale, one of each kind a day: what every page of the dashboard can show for certain."""
+"""Jobs with a tale, one of each kind a day: what every page can show for certain."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LARGEST = 256
 STRAGGLER_S = 3_600
 
 
-def stories(fleet: Fleet, hours: int, seed: int) -> list[Request]:
+def scripted(fleet: Fleet, hours: int, seed: int) -> list[Request]:
     """Return the scripted jobs of all days; of a short recording one round of them."""
     rng = np.random.default_rng([seed, 4])
     length, total = period_s(hours), hours * 3_600
@@ -45,13 +45,20 @@ def booked_gpu_s(requests: list[Request]) -> dict[str, float]:
 def _of_a_day(
     fleet: Fleet, begin: int, length: int, day: int, rng: np.random.Generator
 ) -> list[Request]:
-    h100, h200 = (len(fleet.pool_nodes(pool)) for pool in ("h100", "h200"))
+    h100 = len(fleet.pool_nodes("h100"))
     big = _power_of_two(h100 * GPUS_PER_NODE * (0.85 if day == 0 else 0.25))
     pair = 2 * GPUS_PER_NODE
     start = begin + OPENING_S if day == 0 else begin + 900
 
     def job(
-        story: str, pool: str, gpus: int, share: float, kind: str, ending: str, at: float, **more: object
+        story: str,
+        pool: str,
+        gpus: int,
+        share: float,
+        kind: str,
+        ending: str,
+        at: float,
+        **more: object,
     ) -> Request:
         need = int(share * length)
         values: dict[str, object] = {

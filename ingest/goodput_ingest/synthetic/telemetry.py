@@ -1,7 +1,7 @@
-"""Readings of all GPUs as a site exports them in bulk: a wide Parquet file an hour.
+"""Readings of all GPUs as a site exports them in bulk: a wide Parquet file an read.
 
-Columns are described in `goodput_ingest.telemetry_parquet`. Written hour by hour, so that memory
-stays bounded by one hour of the fleet.
+Columns are described in `goodput_ingest.telemetry_parquet`. Written file by file, so that memory
+stays bounded by an hour of a big fleet.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from goodput_ingest.synthetic.scrapes import Scrapes
 
 HOUR_MS = 3_600 * SECOND
+ROWS_PER_FILE = 600_000  # at most, as far as an hour has no more
+HOURS_PER_FILE = (12, 6, 4, 3, 2, 1)
 ROWS_PER_GROUP = 131_072
 # state: engine activity, its spread, tensor share of it, memory share of it, NVLink GB/s
 _FEEL = {
@@ -58,8 +60,8 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Hour:
-    """Readings of one hour before they become columns, flat, units by rounds."""
+class Readings:
+    """Readings of a file's hours before they become columns, flat, units by rounds."""
 
     unit: Ints
     at: Ints
@@ -72,11 +74,12 @@ class Hour:
 
 
 class Telemetry:
-    """The exporter of the whole fleet, with the energy counters that go on from hour to hour."""
+    """The exporter of the whole fleet, with the energy counters that go on from hour to read."""
 
     def __init__(
-        self, fleet: Fleet, schedule: Schedule, scrapes: Scrapes, activity: Activity, seed: int
-    ) -> None:
+        self, fleet: Fleet, schedule: Schedule, scrapes: Scrapes, activity: Activity,
+        corrected: list[tuple[int, int, int]], seed: int,
+    ) -> None:  # fmt: skip
         self.fleet = fleet
         self.scrapes = scrapes
         self.activity = activity
@@ -85,6 +88,7 @@ class Telemetry:
         gpus = len(fleet.gpu_uuids)
         self.energy_j = rng.uniform(1e9, 9e9, gpus).round()
         self.corrected = rng.poisson(0.4, gpus).astype(np.int64)
+        self.bursts = corrected
         self.warmth_c = rng.normal(0, 2.5, gpus)
         self.uuids = pl.Series(fleet.gpu_uuids)
         self.instances = pl.Series(fleet.unit_instance)
@@ -99,24 +103,32 @@ class Telemetry:
         ]
 
     def write(self, folder: Path, start: datetime, total_ms: int) -> None:
-        """Write one file an hour, while the next hour is being worked out."""
+        """Write the files, one while the next is being worked out."""
         folder.mkdir(parents=True, exist_ok=True)
         start_us = int(start.timestamp()) * 1_000_000
+        rounds = HOUR_MS // self.scrapes.interval_ms * self._hours_per_file(total_ms)
         with ThreadPoolExecutor(1) as writer:
             pending = None
-            for hour in range(-(-total_ms // HOUR_MS)):
-                frame = self._frame(hour, start_us)
+            for first in range(0, total_ms // self.scrapes.interval_ms, rounds):
+                frame = self._frame(first, rounds, start_us)
                 if pending is not None:
                     pending.result()
-                stamp = np.datetime64(start_us + hour * HOUR_MS * 1_000, "us").item()
+                begin_us = start_us + first * self.scrapes.interval_ms * 1_000
+                stamp = np.datetime64(begin_us, "us").item()
                 path = folder / f"gpu-{stamp:%Y%m%dT%H}.parquet"
                 pending = writer.submit(_write, frame, path)
             if pending is not None:
                 pending.result()
 
-    def _frame(self, hour: int, start_us: int) -> pl.DataFrame:
-        found = self._hour(hour)
-        columns = self._columns(found, np.random.default_rng([self.seed, 10, hour]))
+    def _hours_per_file(self, total_ms: int) -> int:
+        rows = len(self.fleet.unit_gpu) * (HOUR_MS // self.scrapes.interval_ms)
+        hours = total_ms // HOUR_MS
+        fits = (n for n in HOURS_PER_FILE if n * rows <= ROWS_PER_FILE and hours % n == 0)
+        return next(fits, 1)
+
+    def _frame(self, first_round: int, rounds: int, start_us: int) -> pl.DataFrame:
+        found = self._readings(first_round, rounds)
+        columns = self._columns(found, np.random.default_rng([self.seed, 10, first_round]))
         read = np.flatnonzero(found.is_read)
         unit = found.unit[read]
         frame = pl.DataFrame(
@@ -129,7 +141,9 @@ class Telemetry:
         )
         is_part = pl.Series(self.is_part[unit])
         is_unprofiled = pl.Series(~found.is_profiled[read])
-        first = pl.Series(np.tile(np.arange(found.rounds), len(self.fleet.unit_gpu))[read] > 0)
+        # slow counters are exported once an hour
+        in_hour = np.arange(found.rounds) % (HOUR_MS // self.scrapes.interval_ms)
+        is_due = pl.Series(np.tile(in_hour == 0, len(self.fleet.unit_gpu))[read])
         profiled = ("engine_active_ratio", "sm_active_ratio", "tensor_active_ratio")
         return frame.with_columns(
             pl.when(~is_part).then(pl.col("gpu_busy_ratio")).alias("gpu_busy_ratio"),
@@ -137,15 +151,14 @@ class Telemetry:
                 pl.when(~is_unprofiled).then(pl.col(name)).alias(name)
                 for name in (*profiled, "dram_active_ratio")
             ),
-            pl.when(~first)
+            pl.when(is_due)
             .then(pl.col("ecc_corrected_volatile_total"))
             .alias("ecc_corrected_volatile_total"),
         )
 
-    def _hour(self, hour: int) -> Hour:
+    def _readings(self, first_round: int, rounds: int) -> Readings:
         scrapes = self.scrapes
-        rounds = HOUR_MS // scrapes.interval_ms
-        span = slice(hour * rounds, (hour + 1) * rounds)
+        span = slice(first_round, first_round + rounds)
         node = self.fleet.unit_node
         at = scrapes.at[node, span]
         count = at.shape[1]
@@ -154,30 +167,30 @@ class Telemetry:
         life, place, is_special, state = self.activity.at(unit, flat)
         # in a blocking save one GPU writes and looks idle while the others spin in a barrier
         state = np.where((state == STATE["save"]) & (place == 0), STATE["quiet"], state)
-        return Hour(
+        return Readings(
             unit, flat, state, life, is_special, scrapes.is_profiled[node, span].ravel(),
             scrapes.is_read[node, span].ravel(), count,
         )  # fmt: skip
 
-    def _columns(self, hour: Hour, rng: np.random.Generator) -> dict[str, Any]:
-        size = len(hour.unit)
+    def _columns(self, read: Readings, rng: np.random.Generator) -> dict[str, Any]:
+        size = len(read.unit)
 
         def noise(spread: float) -> Floats:
             return spread * rng.standard_normal(size, dtype=np.float32).astype(np.float64)
 
-        feel = FEEL[hour.state]
-        level = np.where(SCALED[hour.state], self.activity.level[hour.life], 1.0)
+        feel = FEEL[read.state]
+        level = np.where(SCALED[read.state], self.activity.level[read.life], 1.0)
         engine = feel[:, 0] * level + feel[:, 1] * noise(1.0)
         is_active = feel[:, 0] > 0
         engine = np.where(is_active, np.clip(engine, 0.02, 1.0), 0.0)
         tensor = np.clip(engine * feel[:, 2] * (1 + noise(0.04)), 0, 1)
         dram = np.clip(engine * feel[:, 3] * (1 + noise(0.04)), 0, 1)
-        is_hot = (hour.state == STATE["throttled"]) & hour.is_special
+        is_hot = (read.state == STATE["throttled"]) & read.is_special
         load = np.clip(0.25 * engine + 0.9 * tensor + 0.18 * dram, 0, 1.02)
         load = np.where(is_hot, load * 0.62, load)
         power = np.clip(78 + (POWER_LIMIT_W - 78) * load + noise(4.0), 60, POWER_LIMIT_W + 3)
-        gpu = self.fleet.unit_gpu[hour.unit]
-        self._share_power(power, hour)
+        gpu = self.fleet.unit_gpu[read.unit]
+        self._share_power(power, read)
         warm = 27 + 44 * (power - 70) / 630 + self.warmth_c[gpu] + noise(0.8)
         warm = np.where(is_hot, 87 + noise(0.7), np.minimum(warm, 82))
         is_capped = power > 0.975 * POWER_LIMIT_W
@@ -186,8 +199,8 @@ class Telemetry:
         clock = np.where(is_hot, HOT_CLOCK_HZ + 1.5e7 * rng.integers(-4, 5, size), clock)
         reasons = np.where(is_active, 0, GPU_IDLE) | np.where(is_capped, SW_POWER_CAP, 0)
         reasons = np.where(is_hot, HW_THERMAL, reasons)
-        is_used = (hour.life >= 0) & (hour.state != STATE["empty"])
-        memory = self.memory_bytes[hour.unit]
+        is_used = (read.life >= 0) & (read.state != STATE["empty"])
+        memory = self.memory_bytes[read.unit]
         used = np.where(is_used, (0.55 + 0.4 * level * 0.9), 0.006)
         nvlink = feel[:, 4] * 1e9 * np.clip(1 + noise(0.1), 0, None)
         pcie = np.where(is_active, 2.2e9, 4e5) * np.clip(1 + noise(0.25), 0.1, None)
@@ -198,7 +211,7 @@ class Telemetry:
             "tensor_active_ratio": np.rint(tensor * 1e4) / 1e4,
             "dram_active_ratio": np.rint(dram * 1e4) / 1e4,
             "power_w": np.rint(power * 10) / 10,
-            "energy_j": self._energy(power, hour),
+            "energy_j": self._energy(power, read),
             "sm_clock_hz": clock,
             "memory_clock_hz": np.full(size, 2_619_000_000.0),
             "clocks_event_reasons": reasons.astype(np.int64),
@@ -209,14 +222,14 @@ class Telemetry:
             "nvlink_rx_bytes_per_s": np.rint(nvlink / 1e6) * 1e6,
             "pcie_tx_bytes_per_s": np.rint(pcie / 2e5) * 1e5,
             "pcie_rx_bytes_per_s": np.rint(pcie / 1e5) * 1e5,
-            "ecc_corrected_volatile_total": self.corrected[gpu].astype(np.float64),
+            "ecc_corrected_volatile_total": self._corrected(read).astype(np.float64),
         }
         _spoil(columns, rng, size)
         return columns
 
-    def _share_power(self, power: Floats, hour: Hour) -> None:
+    def _share_power(self, power: Floats, read: Readings) -> None:
         """Give each MIG instance its GPU's power: device readings repeat on every instance."""
-        whole = power.reshape(-1, hour.rounds)
+        whole = power.reshape(-1, read.rounds)
         first = 0
         parts = np.flatnonzero(self.is_part)
         while first < len(parts):
@@ -226,13 +239,22 @@ class Telemetry:
             whole[mine] = np.rint(78 + ((whole[mine] - 78) * share).sum(axis=0))
             first += len(mine)
 
-    def _energy(self, power: Floats, hour: Hour) -> Floats:
+    def _corrected(self, read: Readings) -> Ints:
+        """Return the corrected ECC errors so far: some always, many before a GPU fails."""
+        total = self.corrected[self.fleet.unit_gpu[read.unit]]
+        by_unit, at = total.reshape(-1, read.rounds), read.at.reshape(-1, read.rounds)
+        for gpu, since, count in self.bursts:
+            units = np.flatnonzero(self.fleet.unit_gpu == gpu)
+            by_unit[units] += np.where(at[units] >= since, count, 0)
+        return total
+
+    def _energy(self, power: Floats, read: Readings) -> Floats:
         """Return the counters, which begin anew when a node boots."""
-        per_round = power.reshape(-1, hour.rounds) * (self.scrapes.interval_ms / SECOND)
+        per_round = power.reshape(-1, read.rounds) * (self.scrapes.interval_ms / SECOND)
         gpu = self.fleet.unit_gpu
         run = np.cumsum(per_round, axis=1)
         total = self.energy_j[gpu][:, None] + run
-        at = hour.at.reshape(-1, hour.rounds)
+        at = read.at.reshape(-1, read.rounds)
         for node, boot in self.boots:
             units = np.arange(self.fleet.first_unit[node], self.fleet.first_unit[node + 1])
             if at[units[0], 0] <= boot <= at[units[0], -1]:
@@ -255,6 +277,6 @@ def _spoil(columns: dict[str, Any], rng: np.random.Generator, size: int) -> None
 
 
 def _write(frame: pl.DataFrame, path: Path) -> None:
-    frame.write_parquet(path, compression="zstd", compression_level=3, row_group_size=ROWS_PER_GROUP)
-
-
+    frame.write_parquet(
+        path, compression="zstd", compression_level=3, row_group_size=ROWS_PER_GROUP
+    )

@@ -44,7 +44,8 @@ class Attempt:
 
     begin, end: its part of the hold; outcome: ok, failed, limit or running; phases: (name, start,
     end) as the job declares them; gaps: (start, end) of idleness it does not declare; durables:
-    (step, when the checkpoint was complete); died: when the processes stopped working.
+    (step, when the checkpoint was complete); died: when the processes stopped working;
+    is_followed: a later attempt of the run made steps.
     """
 
     number: int
@@ -59,6 +60,7 @@ class Attempt:
     durables: list[tuple[int, int]] = field(default_factory=list)
     failure: tuple[int, str, str] | None = None
     died: int = 0
+    is_followed: bool = False
 
     @property
     def work_end(self) -> int:
@@ -126,7 +128,7 @@ def _plan_steps(
     count = (until - ready) // max(1, int(habits.step_ms * 0.93)) + 2
     number = resume + np.arange(count)
     base = habits.step_ms * (1 + habits.noise * rng.standard_normal(count))
-    base = np.maximum(base, habits.step_ms * 0.9).astype(np.int64)
+    base = np.maximum(base, habits.step_ms * 0.9).round()
     place = np.arange(count)
     data = rng.integers(1, 7, count)
     if habits.stalls:
@@ -142,7 +144,7 @@ def _plan_steps(
         comm = (habits.step_ms * rng.uniform(0.05, 0.11, count)).astype(np.int64)
         wait = (habits.step_ms * rng.uniform(0.005, 0.03, count)).astype(np.int64)
         comm[0] = wait[0] = 0
-    length = base + data + slow
+    length = base.astype(np.int64) + data + slow
     length[0] = habits.step_ms + habits.compile_ms
     return Steps(number, np.zeros(count, dtype=np.int64), length, data, slow, comm, wait)
 

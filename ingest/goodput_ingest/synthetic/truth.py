@@ -59,7 +59,7 @@ def true_ledger(
     start_ms: int,
 ) -> pl.DataFrame:  # fmt: skip
     """Return the truth as a frame sorted by GPU and time: times in epoch milliseconds."""
-    held = _held(lives)
+    held = _held(lives, scrapes)
     held = _settled(held, fleet, scrapes, total_ms)
     free = _free(fleet, schedule, lives, total_ms)
     rows = Rows.joined([held, free])
@@ -67,10 +67,10 @@ def true_ledger(
     return _frame(_merged(rows), fleet, lives, start_ms)
 
 
-def _held(lives: list[Life]) -> Rows:
+def _held(lives: list[Life], scrapes: Scrapes) -> Rows:
     parts = []
     for i, life in enumerate(lives):
-        booking = book(life)
+        booking = book(life, scrapes)
         units = np.array(life.run.units, dtype=np.int64)
         special = np.isin(np.arange(len(units)), life.special)
         for who in np.unique(booking.who):
@@ -102,7 +102,9 @@ def _settled(rows: Rows, fleet: Fleet, scrapes: Scrapes, total_ms: int) -> Rows:
     is_long = asked.end - asked.start >= IDLE_MIN_MS
     expected = asked.expected.copy()
     expected[is_idle & is_long] = CODE["idle_held"]
-    expected[(is_idle & ~is_long) | (expected == CODE["telemetry busy"])] = CODE["busy_unclassified"]
+    expected[(is_idle & ~is_long) | (expected == CODE["telemetry busy"])] = CODE[
+        "busy_unclassified"
+    ]
     return Rows.joined(
         [rest, Rows(asked.unit, asked.start, asked.end, asked.true, expected, asked.life)]
     )
