@@ -395,3 +395,32 @@ def test_a_first_reading_covers_nothing(evidence):
     evidence.samples("a#0", every(40, 100), lambda _: True)
 
     assert evidence.gpu_s() == {"unknown": 40, "busy_unclassified": 60}
+
+
+def test_a_running_job_holds_as_long_as_its_record_says_it_has_run(evidence):
+    evidence.node("a", 1)
+    evidence.job("1", 0, None, ["a"], 1, "RUNNING", elapsed_s=140, suspended_s=10)
+
+    assert evidence.gpu_s() == {"unknown": 150}
+
+
+def test_free_time_that_nobody_watched_is_not_called_waste(evidence):
+    evidence.node("a", 2)
+    evidence.job("1", 0, 100, ["a"], 1)
+
+    summary = evidence.summary()
+
+    assert summary["free_ms"] == 100_000
+    assert summary["wasted_ms"] == 0
+
+
+def test_work_that_no_job_accounts_for_is_told(evidence):
+    evidence.node("a", 1)
+    evidence.samples("a#0", every(0, 100), lambda _: True)
+
+    evidence.store.build()
+
+    found = evidence.store.read(
+        "select n, gpu_ms from marts.data_quality where kind = 'busy with no job'"
+    )
+    assert found.rows() == [(1, 100_000)]

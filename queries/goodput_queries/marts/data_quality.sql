@@ -78,6 +78,36 @@ with findings as (
     from marts.ledger_hourly where category = 'busy_unclassified'
     union all
     select
+        'records told twice', 'one scheduler record with two submit times: read with a wrong time zone?',
+        count(*), null, min(job), 'Start a new database and ingest with the right --timezone'
+    from (
+        select cluster || '/' || job_id_raw as job from raw.job_runs
+        where db_index is not null
+        group by cluster, job_id_raw, db_index
+        having count(distinct submit_at) > 1
+    )
+    union all
+    select
+        'nodes in two clusters', 'one node name in two clusters: is --cluster spelt alike everywhere?',
+        count(*), null, min(node), 'If they are one cluster, start a new database and give one name'
+    from (
+        select node from intermediate.int_gpu_units group by node having count(distinct cluster) > 1
+    )
+    union all
+    select
+        'busy with no job', 'telemetry saw GPUs at work that no job run held', count(distinct activity.gpu_uuid),
+        sum(least(activity.end_ms, segments.end_ms) - greatest(activity.start_ms, segments.start_ms)),
+        min(segments.node), 'Ingest the accounting of that time (sacct); else look who uses these GPUs'
+    from intermediate.int_gpu_activity as activity
+    inner join marts.ledger_segments as segments
+        on activity.gpu_uuid = segments.gpu_uuid
+        and activity.gpu_instance = segments.gpu_instance
+        and activity.hour_ms = segments.hour_ms
+        and activity.start_ms < segments.end_ms
+        and activity.end_ms > segments.start_ms
+    where activity.is_active and segments.job_run_key is null
+    union all
+    select
         'rows set aside', 'rows that could not be read', count(*), null, min(reason), 'See the rejects below'
     from raw.rejects
 )

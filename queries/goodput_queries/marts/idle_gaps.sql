@@ -104,19 +104,20 @@ select
     gaps.category,
     categories.label,
     categories.colour,
-    case
-        when gaps.phase = 'no_process' then 'allocation with no process'
-        when gaps.phase = 'undeclared_gap' then 'nothing declared between two steps'
-        when gaps.category = 'idle_held' then 'held, no job evidence'
-        when gaps.phase <> '' then replace(gaps.phase, '_', ' ')
-        else categories.label
-    end as cause,
+    coalesce(
+        phases.label,
+        nullif(replace(gaps.phase, '_', ' '), ''),
+        case when gaps.category = 'idle_held' then 'Held, no job evidence' end
+    ) as cause,
     case
         when gaps.category in ('checkpoint_save', 'restore', 'data_stall', 'other_declared') then 'Confirmed'
         when gaps.category in ('unknown', 'busy_unclassified', 'free_unknown') then 'Not confirmed'
         else 'Likely'
     end as confidence,
-    cast(round(100 * gaps.main_share_ratio) as integer) || ' % of it is ' || categories.label || '; '
+    cast(round(100 * gaps.main_share_ratio) as integer) || ' % of it is ' || case
+        when gaps.phase = 'short_idle' then 'idle for less than the limit'
+        else categories.label
+    end || '; '
         || cast(round(100.0 * least(1, gaps.seen_ms / nullif(gaps.island_end_ms - gaps.island_ms, 0))) as integer)
         || ' % covered by readings' as evidence,
     gaps.gpu_ms,
@@ -124,6 +125,7 @@ select
     least(1, gaps.seen_ms / nullif(gaps.island_end_ms - gaps.island_ms, 0)) as readings_coverage_ratio
 from gaps
 inner join reference.gpu_second_categories as categories using (category)
+left join reference.phases as phases using (phase)
 left join intermediate.int_job_run_owners as owners using (job_run_key)
 left join (
     select gpu_uuid, gpu_instance, max(gpu_index) as gpu_index

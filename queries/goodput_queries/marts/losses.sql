@@ -14,7 +14,7 @@ with rows_ as (
         categories.group
     from marts.ledger_scoped as rows_
     inner join reference.gpu_second_categories as categories using (category)
-    where categories.kind in ('badput', 'unavailable', 'unsettled')
+    where categories.kind in ('badput', 'unavailable', 'unsettled', 'unknown')
 ),
 
 grouped as (
@@ -65,8 +65,7 @@ select
     from_ms(grouped.last_hour_ms + 3600000) as last_at,
     case
         when grouped.category in ('fault_stall', 'lost_work', 'failed_without_progress') then causes.cause
-        when grouped.phase <> '' then replace(grouped.phase, '_', ' ')
-        else grouped.label
+        else coalesce(phases.label, nullif(replace(grouped.phase, '_', ' '), ''))
     end as cause,
     case
         when grouped.category in ('fault_stall', 'lost_work', 'failed_without_progress') then causes.confidence
@@ -86,9 +85,14 @@ select
         when grouped.category in ('down', 'drained', 'maintenance', 'powered_off') then 'scheduler node states'
         when grouped.category in ('idle_with_demand', 'idle_no_demand') then 'scheduler queue and node states'
         when grouped.category = 'suspended' then 'suspended time in the accounting'
+        when grouped.category = 'unknown' then 'no telemetry and no job events in that time'
+        when grouped.category = 'busy_unclassified' then 'telemetry alone: busy, or idle under the limit'
+        when grouped.category = 'free_unknown' then 'no job held them and no node state is known'
+        when grouped.category = 'at_risk' then 'steps after the last durable checkpoint'
         else 'definition: ' || grouped.label
     end as evidence,
     fixes.fix
 from grouped
 left join reference.fixes as fixes using (category)
+left join reference.phases as phases using (phase)
 left join intermediate.int_attempt_causes as causes using (attempt_key)

@@ -125,8 +125,8 @@ select
         when ledger.worst_category in ('unknown', 'busy_unclassified')
             then cast(round(100.0 * ledger.worst_ms / ledger.held_ms) as integer)
                 || ' % of what it held is not settled: the job does not report its steps.'
-        else ledger.worst_label || ' took most: ' || cast(round(100.0 * ledger.worst_ms / ledger.held_ms) as integer)
-            || ' % of what it held' || case
+        else 'Biggest loss: ' || lower(ledger.worst_label) || ', '
+            || cast(round(100.0 * ledger.worst_ms / ledger.held_ms) as integer) || ' % of what it held' || case
                 when causes.cause is not null and causes.cause <> ledger.worst_label then ' (' || causes.cause || ')'
                 else ''
             end || '.'

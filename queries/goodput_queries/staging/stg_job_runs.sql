@@ -37,7 +37,14 @@ select
     case when start_at is not null then to_ms(greatest(start_at, submit_at)) end as start_ms,
     case when start_at is not null then to_ms(end_at) end as end_ms,
     to_ms(end_at) as record_end_ms,
-    to_ms(observed_at) as observed_ms,
+    -- a running record tells how long it had run when the accounting was asked
+    greatest(
+        to_ms(observed_at),
+        case
+            when end_at is null and start_at is not null
+                then to_ms(start_at) + 1000 * (coalesce(elapsed_s, 0) + coalesce(suspended_s, 0))
+        end
+    ) as observed_ms,
     coalesce(nodes, []) as nodes,
     gpus,
     gpu_type,
