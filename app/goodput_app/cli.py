@@ -46,8 +46,8 @@ class StatedFailure(click.ClickException):
         click.echo(output.printable(self.message), file=file, err=file is None)
 
 
-class ChecksFailedError(GoodputError):
-    """Invariants do not hold: the sentence, and the frame that is printed before it."""
+class FailedWithRowsError(GoodputError):
+    """Done, but not well (checks do not hold): the sentence, and the frame printed before it."""
 
     def __init__(self, sentence: str, frame: pl.DataFrame) -> None:
         super().__init__(sentence)
@@ -87,7 +87,7 @@ def output_options(command: Command) -> Command:
     def printing(*args: Any, form: str, out: Path | None, **kwargs: Any) -> None:
         try:
             _print(command(*args, **kwargs), form, out)
-        except ChecksFailedError as failure:
+        except FailedWithRowsError as failure:
             _print(failure.frame, form, out)
             raise
 
@@ -216,11 +216,20 @@ def ingest(
         _say(f"{len(summary.unrecognised)} files of no known format were left out: {some}{more}")
     if summary.rejects:
         _say(f"{summary.rejects:,} rows were set aside: `goodput show raw.rejects --db {db}`.")
-    _say(f"Next: `goodput ledger --db {db}`, or `goodput serve --db {db}`.")
     counts = {k: v for k, v in asdict(summary).items() if isinstance(v, int)}
-    return pl.DataFrame(
+    frame = pl.DataFrame(
         [{**counts, "refused": len(summary.refused), "unrecognised": len(summary.unrecognised)}]
     )
+    if summary.files == summary.rows == 0:
+        raise FailedWithRowsError(
+            "nothing was read in: no file could be read as said above.", frame
+        )
+    if summary.refused and source != "auto":
+        raise FailedWithRowsError(
+            f"{len(summary.refused)} files could not be read as {source}; the others were.", frame
+        )
+    _say(f"Next: `goodput ledger --db {db}`, or `goodput serve --db {db}`.")
+    return frame
 
 
 @main.command()
@@ -243,7 +252,7 @@ def check(db: str) -> pl.DataFrame:
     with _built(db) as store:
         frame = broken_rows(store)
     if (broken := frame.filter(frame["violations"] > 0).height) > 0:
-        raise ChecksFailedError(
+        raise FailedWithRowsError(
             f"{broken} of {frame.height} checks found rows: `goodput show checks.CHECK --db {db}`.",
             frame,
         )

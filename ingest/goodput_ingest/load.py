@@ -49,8 +49,9 @@ def ingest(
 ) -> Summary:
     """Read files (folders are walked) as source `name` (`auto`: by their content) into the store.
 
-    With `auto` a file of no known format, or one that lacks what only a person knows (a time zone),
-    is listed in the summary and the others are read; a named source raises IngestError for it.
+    A file that is refused (not this format, or it lacks what only a person knows, as a time zone)
+    is listed in the summary and the others are read. Only a file that is itself in `paths` of a
+    named source raises IngestError at once.
     """
     if name != "auto" and name not in SOURCES:
         raise IngestError(f"there is no source {name!r}; known: auto, {', '.join(SOURCES)}.")
@@ -66,7 +67,7 @@ def ingest(
                 summary.add(batch.table, loaded)
                 on_progress(path, loaded.rows)
         except IngestError as error:
-            if name != "auto":
+            if name != "auto" and path in paths:
                 raise
             summary.refused.append(str(error))
         else:

@@ -127,7 +127,7 @@ def test_what_was_read_in_is_summed_up(here: Path) -> None:
 
     result = run("ingest", "auto", "notes.txt", "--format", "json")
 
-    assert result.exit_code == 0
+    assert result.exit_code == 1
     assert json.loads(result.stdout) == [
         {
             "files": 0,
@@ -141,8 +141,24 @@ def test_what_was_read_in_is_summed_up(here: Path) -> None:
     ]
     assert result.stderr == (
         "1 files of no known format were left out: notes.txt\n"
-        "Next: `goodput ledger --db goodput.duckdb`, or `goodput serve --db goodput.duckdb`.\n"
+        "nothing was read in: no file could be read as said above.\n"
     )
+
+
+def test_a_refused_file_of_a_folder_does_not_keep_the_others_out(here: Path) -> None:
+    (here / "logs").mkdir()
+    (here / "logs" / "a.txt").write_text("nothing that we know\n")
+    (here / "logs" / "b.csv").write_text("gpu_model,usd_per_gpu_h\nH200,3.5\n")
+
+    folder = run("ingest", "rates", "logs", "--format", "json")
+    named = run("ingest", "rates", "logs/a.txt")
+
+    (summary,) = json.loads(folder.stdout)
+    assert (folder.exit_code, summary["files"], summary["refused"]) == (1, 1, 1)
+    assert folder.stderr.startswith("left out: logs/a.txt: ")
+    assert folder.stderr.endswith("1 files could not be read as rates; the others were.\n")
+    assert (named.exit_code, named.stdout) == (1, "")
+    assert named.stderr.startswith("logs/a.txt: ")
 
 
 @pytest.mark.usefixtures("here")
