@@ -136,7 +136,7 @@ class TelemetryParquet:
         for name in ("gpu_uuid", "gpu_instance"):
             if name in schema and not _is_text(schema[name]):
                 raise IngestError(f"{self.path}: {name} is {schema[name]}, expected text.")
-        wrong = [n for n in METRICS if n in schema and not schema[n].is_numeric()]
+        wrong = [n for n in METRICS if n in schema and not _is_number(schema[n])]
         if wrong:
             raise IngestError(
                 f"{self.path}: {wrong[0]} is {schema[wrong[0]]}, expected a number in base units."
@@ -151,7 +151,7 @@ class TelemetryParquet:
         return [
             Reject(None, f"telemetry-parquet: column {name} is {kind}, only numbers are kept.")
             for name, kind in schema.items()
-            if name not in known and not kind.is_numeric()
+            if name not in known and not _is_number(kind)
         ]
 
     def _digest_of_content(self) -> str:
@@ -189,7 +189,12 @@ class TelemetryParquet:
 
 
 def _is_text(kind: pl.DataType) -> bool:
-    return isinstance(kind, (pl.String, pl.Categorical, pl.Enum))
+    return isinstance(kind, (pl.String, pl.Categorical, pl.Enum, pl.Null))
+
+
+def _is_number(kind: pl.DataType) -> bool:
+    """Say whether a column holds numbers, or nothing at all."""
+    return kind.is_numeric() or isinstance(kind, pl.Null)
 
 
 def _parts(groups: list[int]) -> list[tuple[int, int]]:
@@ -209,10 +214,11 @@ def _parts(groups: list[int]) -> list[tuple[int, int]]:
 
 def _samples(keyed: pl.DataFrame) -> pl.DataFrame:
     """Return rows of raw.gpu_samples: what is no value is null, and said to be so."""
-    present = [name for name in METRICS if name in keyed.columns]
-    is_odd = {name: _is_no_value(name, keyed.schema[name]) for name in present}
-    flags = keyed.select(pl.any_horizontal(list(is_odd.values())).fill_null(value=False))
-    is_flagged = flags.to_series().alias("is_flagged")
+    kinds = keyed.schema
+    present = [name for name in METRICS if name in kinds and kinds[name].is_numeric()]
+    is_odd = {name: _is_no_value(name, kinds[name]) for name in present}
+    flag = pl.any_horizontal(pl.lit(value=False), *is_odd.values()).fill_null(value=False)
+    is_flagged = keyed.select(flag.alias("is_flagged")).to_series()
     if is_flagged.any():
         keyed = keyed.with_columns(
             pl.when(~is_odd[name].fill_null(value=False)).then(name).alias(name) for name in present

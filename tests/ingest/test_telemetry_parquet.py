@@ -1,0 +1,230 @@
+"""GPU readings in bulk: what is read, what is set aside, what is refused."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import polars as pl
+import pytest
+
+from goodput_ingest import telemetry_parquet
+from goodput_ingest.load import ingest
+from goodput_ingest.registry import recognise
+from goodput_ingest.source import ReadOptions
+from goodput_ingest.telemetry_parquet import TelemetryParquet
+from goodput_queries.errors import IngestError
+
+START = datetime(2026, 11, 16, 8, tzinfo=UTC)
+
+
+def readings(rows: int = 4, **columns: object) -> pl.DataFrame:
+    frame = pl.DataFrame(
+        {
+            "ts": [START + timedelta(seconds=30 * i) for i in range(rows)],
+            "gpu_uuid": ["GPU-1"] * rows,
+            "engine_active_ratio": [0.9] * rows,
+        },
+        schema_overrides={"ts": pl.Datetime("us", "UTC")},
+    )
+    return frame.with_columns(**{name: pl.Series(values) for name, values in columns.items()})
+
+
+def write(folder, frame: pl.DataFrame, **options):
+    path = folder / "gpu.parquet"
+    frame.write_parquet(path, **options)
+    return path
+
+
+def batches(path, **options):
+    return list(TelemetryParquet(path, ReadOptions(**options)).extract())
+
+
+def test_a_row_is_kept_under_its_canonical_names(tmp_path):
+    path = write(tmp_path, readings(2, power_w=[612.5, 80.0], memory_used_bytes=[7, 8]))
+
+    (batch,) = batches(path)
+
+    assert batch.table == "gpu_samples"
+    assert batch.rows.row(0, named=True) == {
+        "source": "telemetry-parquet", "gpu_uuid": "GPU-1", "gpu_instance": "",
+        "ts": START.replace(tzinfo=None), "engine_active_ratio": 0.9, "power_w": 612.5,
+        "memory_used_bytes": 7, "is_flagged": False,
+    }  # fmt: skip
+
+
+def test_the_format_is_recognised_by_its_columns(tmp_path):
+    assert recognise(write(tmp_path, readings())) is TelemetryParquet
+    other = tmp_path / "truth.parquet"
+    pl.DataFrame({"gpu_uuid": ["a"], "start_ms": [1]}).write_parquet(other)
+    assert recognise(other) is None
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("power_w", 140_737_488_355_328.0),
+        ("power_w", 9_223_372_036_854_775_794.0),
+        ("power_w", float("inf")),
+        ("power_w", float("nan")),
+        ("memory_used_bytes", 9_223_372_036_854_775_794),
+        ("clocks_event_reasons", 9_223_372_036_854_775_792),
+        ("engine_active_ratio", 1.01),
+        ("tensor_active_ratio", 42.0),
+        ("gpu_busy_ratio", -0.5),
+    ],
+)
+def test_what_is_no_value_becomes_null_and_is_flagged(tmp_path, column, value):
+    good = type(value)(0)
+    path = write(tmp_path, readings(2, **{column: [value, good]}))
+
+    rows = batches(path)[0].rows
+
+    assert rows[column].to_list() == [None, good]
+    assert rows["is_flagged"].to_list() == [True, False]
+
+
+def test_a_ratio_a_hair_over_one_is_rounding(tmp_path):
+    rows = batches(write(tmp_path, readings(1, sm_active_ratio=[1.00005])))[0].rows
+
+    assert rows["sm_active_ratio"].item() == 1.00005
+    assert not rows["is_flagged"].item()
+
+
+def test_unmeasured_values_are_null_without_a_flag(tmp_path):
+    rows = batches(write(tmp_path, readings(2, power_w=[None, 80.0])))[0].rows
+
+    assert rows["power_w"].to_list() == [None, 80.0]
+    assert rows["is_flagged"].to_list() == [False, False]
+
+
+def test_numbers_under_other_names_are_kept_one_by_one(tmp_path):
+    path = write(tmp_path, readings(3, ecc_corrected_volatile_total=[1, None, 3]))
+
+    _, other = batches(path)
+
+    assert other.table == "gpu_samples_other"
+    assert other.rows.select("metric", "value").rows() == [
+        ("ecc_corrected_volatile_total", 1.0),
+        ("ecc_corrected_volatile_total", 3.0),
+    ]
+
+
+def test_a_column_of_text_is_set_aside_with_its_name(tmp_path):
+    (batch,) = batches(write(tmp_path, readings(1, rack=["r1"])))
+
+    assert [r.reason for r in batch.rejects] == [
+        "telemetry-parquet: column rack is String, only numbers are kept."
+    ]
+
+
+def test_rows_without_a_key_are_set_aside(tmp_path):
+    path = write(tmp_path, readings(3).with_columns(gpu_uuid=pl.Series([None, "", "GPU-1"])))
+
+    (batch,) = batches(path)
+
+    assert batch.rows.height == 1
+    assert [r.line for r in batch.rejects] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (pl.exclude("gpu_uuid"), "lacks gpu_uuid"),
+        (pl.exclude("ts"), "lacks ts"),
+        (pl.exclude("engine_active_ratio"), "lacks any metric"),
+        (pl.all().replace_strict({}, default="x").name.keep(), "ts is String"),
+    ],
+)
+def test_a_file_that_lacks_what_is_needed_is_refused(tmp_path, change, said):
+    frame = readings()
+    frame = frame.with_columns(ts=pl.lit("x")) if said == "ts is String" else frame.select(change)
+
+    with pytest.raises(IngestError, match=said):
+        batches(write(tmp_path, frame))
+
+
+def test_a_metric_of_text_is_refused_by_name(tmp_path):
+    with pytest.raises(IngestError, match="power_w is String, expected a number in base units"):
+        batches(write(tmp_path, readings(1, power_w=["612 W"])))
+
+
+def test_something_else_is_refused(tmp_path):
+    path = tmp_path / "gpu.parquet"
+    path.write_bytes(b"PAR1 and nothing that follows")
+
+    with pytest.raises(IngestError, match="no Parquet file"):
+        batches(path)
+
+
+def test_times_without_a_zone_need_one(tmp_path):
+    frame = readings(1).with_columns(pl.col("ts").dt.replace_time_zone(None))
+    path = write(tmp_path, frame)
+
+    with pytest.raises(IngestError, match="ts carries no zone"):
+        batches(path)
+    (batch,) = batches(path, zone=ZoneInfo("Europe/Berlin"))
+
+    assert batch.rows["ts"].item() == datetime(2026, 11, 16, 7)  # noqa: DTZ001 -- naive UTC
+
+
+def test_coarser_and_finer_times_are_read(tmp_path):
+    for unit in ("ms", "ns"):
+        frame = readings(1).with_columns(pl.col("ts").cast(pl.Datetime(unit, "UTC")))
+        (batch,) = batches(write(tmp_path, frame))
+        assert batch.rows.schema["ts"] == pl.Datetime("us")
+        assert batch.rows["ts"].item() == START.replace(tzinfo=None)
+
+
+def test_a_big_file_comes_in_parts_of_whole_row_groups(tmp_path, monkeypatch):
+    monkeypatch.setattr(telemetry_parquet, "ROWS_PER_BATCH", 100)
+    path = write(tmp_path, readings(1_000), row_group_size=40)
+
+    found = batches(path)
+
+    assert [b.rows.height for b in found] == [80] * 12 + [40]
+    assert len({b.digest for b in found}) == len(found)
+    assert pl.concat(b.rows for b in found)["ts"].is_sorted()
+
+
+def test_a_row_group_larger_than_a_batch_is_cut(tmp_path, monkeypatch):
+    monkeypatch.setattr(telemetry_parquet, "ROWS_PER_BATCH", 100)
+
+    found = batches(write(tmp_path, readings(250), row_group_size=250))
+
+    assert [b.rows.height for b in found] == [100, 100, 50]
+
+
+def test_an_empty_file_yields_nothing(tmp_path):
+    assert batches(write(tmp_path, readings(0))) == []
+
+
+def test_reading_twice_changes_nothing(tmp_path, store):
+    path = write(tmp_path, readings(5, ecc_corrected_volatile_total=[1, 1, 1, 1, 2]))
+
+    first = ingest(store, "telemetry-parquet", [path], ReadOptions())
+    again = ingest(store, "telemetry-parquet", [path], ReadOptions())
+
+    assert (first.rows_new, again.rows_new) == (10, 0)
+    assert store.read("select count(*) as n from raw.gpu_samples").item() == 5
+
+
+def test_rows_of_a_mig_instance_are_its_own(tmp_path, store):
+    frame = pl.concat(
+        [readings(2).with_columns(gpu_instance=pl.lit(name)) for name in ("1g.10gb.0", None)]
+    )
+    ingest(store, "telemetry-parquet", [write(tmp_path, frame)], ReadOptions())
+
+    found = store.read("select gpu_instance, count(*) as n from raw.gpu_samples group by all")
+
+    assert sorted(found.rows()) == [("", 2), ("1g.10gb.0", 2)]
+
+
+def test_columns_in_which_nothing_was_ever_written_are_not_measured(tmp_path):
+    path = write(tmp_path, readings(2, power_w=[None, None], gpu_instance=[None, None]))
+
+    (batch,) = batches(path)
+
+    assert "power_w" not in batch.rows.columns
+    assert batch.rows["gpu_instance"].to_list() == ["", ""]
+    assert batch.rejects == []
