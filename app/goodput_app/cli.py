@@ -188,7 +188,12 @@ def demo(port: int | None, address: str, folder: Path | None) -> None:
     metavar="ZONE",
     help="Zone of times that carry none, such as Europe/Berlin.",
 )
-@click.option("--observed-at", metavar="TIME", help="When a snapshot (sinfo, scontrol) was taken.")
+@click.option(
+    "--observed-at",
+    metavar="TIME",
+    help="When a snapshot (sinfo, scontrol) was taken, or a log without years.",
+)
+@click.option("--node", metavar="NAME", help="Whose kernel log it is, where lines do not say.")
 @output_options
 def ingest(
     *,
@@ -198,6 +203,7 @@ def ingest(
     cluster: str | None,
     timezone: str | None,
     observed_at: str | None,
+    node: str | None,
 ) -> pl.DataFrame:
     """Read files or folders in; SOURCE is a format, or `auto`."""
     import polars as pl  # noqa: PLC0415 -- `--help` needs no frames
@@ -205,7 +211,7 @@ def ingest(
     from goodput_ingest import load  # noqa: PLC0415 -- nor every source
     from goodput_ingest.source import ReadOptions  # noqa: PLC0415
 
-    options = ReadOptions(cluster, _zone(timezone), _instant(observed_at))
+    options = ReadOptions(cluster, _zone(timezone), _instant(observed_at), node)
     with _store(db) as store, _progress() as on_progress:
         summary = load.ingest(store, source, paths, options, on_progress=on_progress)
     for reason in summary.refused:

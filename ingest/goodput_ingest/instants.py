@@ -86,7 +86,7 @@ def _with_iso(lines: pl.DataFrame, zone: ZoneInfo | None, name: str) -> tuple[pl
         if zone is None:
             example = lines.filter("local")["text"][0]
             raise ZoneNeededError(
-                f"time {example} carries no offset from UTC. Say its zone with --zone "
+                f"time {example} carries no offset from UTC. Say its zone with --timezone "
                 "(as Europe/Berlin), or write the file again with SLURM_TIME_FORMAT=%s."
             )
         local = pl.when("local").then(pl.col("clock"))

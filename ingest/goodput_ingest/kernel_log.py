@@ -46,7 +46,8 @@ FORMS = {  # how a line says when it was written; tried in this order
     "since_boot": r"(?:(?:<\d+>)?\[ *\d+\.\d{3,9}\]|\d+,\d+,\d+,[^;]{1,40};)(?P<message>.*)",
 }
 STAMPED = {name: re.compile(pattern, re.DOTALL) for name, pattern in FORMS.items()}
-APPROXIMATE = ("dmesg_t", "dmesg_iso")  # counted from boot: they drift over a suspend
+# counted from boot: they drift over a suspend; and they name no node
+APPROXIMATE = ("dmesg_t", "dmesg_iso")
 BOOT_STAMP = re.compile(r"^\[ *\d+\.\d+\] ?")
 
 _PCI = r"(?:PCI:)?(?P<pci>(?:[0-9a-fA-F]{1,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)"
@@ -104,7 +105,7 @@ class KernelLog:
     name: ClassVar[str] = "kernel-log"
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
-        """Take the file, its cluster and the zone and year of times that carry none."""
+        """Take the file, its cluster, and node, zone and year where lines carry none."""
         self.path = path
         self.options = options
         self._notice: tuple[int, str | None, str] | None = None  # line, node, PCI address
@@ -147,6 +148,7 @@ class KernelLog:
                 options.cluster,
                 options.zone,
                 options.observed_at,
+                options.node,
                 self._notice,
             )
             rows: list[tuple[Any, ...]] = []
@@ -178,13 +180,20 @@ class KernelLog:
             if LOOKS_LIKE_XID.search(line.message):
                 raise FieldError("the line speaks of an Xid in a form that cannot be read")
             return None
+        at = self._moment(line)
+        node = line.node or self.options.node
+        if node is None and line.form in APPROXIMATE:
+            raise IngestError(
+                f"{self.path}: the lines do not name their node. Say which it is with --node, "
+                "a file a node, or write the log with `journalctl -k -o short-iso-precise`."
+            )
         return (
             self.name,
             self.options.cluster,
-            line.node,
+            node,
             None,
             pci_bus_id(finding.pci),
-            self._moment(line),
+            at,
             "approximate" if line.form in APPROXIMATE else "exact",
             finding.kind,
             finding.code,
@@ -237,8 +246,8 @@ class KernelLog:
         seen = self.options.observed_at
         if seen is None:
             raise IngestError(
-                f"{self.path}: times carry no year. Say when the log was collected, or write it "
-                "with `journalctl -k -o short-iso-precise`."
+                f"{self.path}: times carry no year. Say with --observed-at when the log was "
+                "collected, or write it with `journalctl -k -o short-iso-precise`."
             )
         latest = (seen.replace(tzinfo=UTC) + NEWEST_SLACK).astimezone(zone).replace(tzinfo=None)
         for year in range(latest.year, latest.year - 9, -1):  # 29 February may be 8 years away
@@ -254,7 +263,7 @@ class KernelLog:
         if self.options.zone is None:
             raise IngestError(
                 f"{self.path}: time {line.when} carries no offset from UTC. Say its zone with "
-                "--zone (as Europe/Berlin), or write the log with "
+                "--timezone (as Europe/Berlin), or write the log with "
                 "`journalctl -k -o short-iso-precise`."
             )
         return self.options.zone

@@ -23,11 +23,13 @@ class ReadOptions:
     cluster: which cluster it speaks of; None leaves it to be found through the node.
     zone: the zone of times that carry none; None refuses such times rather than guess.
     observed_at: when a snapshot (sinfo, scontrol) was taken, naive UTC; None: not known.
+    node: whose kernel log it is where the lines do not say (dmesg); None refuses such lines.
     """
 
     cluster: str | None = None
     zone: ZoneInfo | None = None
     observed_at: datetime | None = None
+    node: str | None = None
 
 
 @runtime_checkable

@@ -131,7 +131,7 @@ class TelemetryParquet:
             raise IngestError(f"{self.path}: ts is {moment}, expected a timestamp.")
         if moment.time_zone is None and self.options.zone is None:
             raise IngestError(
-                f"{self.path}: ts carries no zone. Say which it is with --zone (as UTC)."
+                f"{self.path}: ts carries no zone. Say which it is with --timezone (as UTC)."
             )
         for name in ("gpu_uuid", "gpu_instance"):
             if name in schema and not _is_text(schema[name]):

@@ -39,7 +39,7 @@ REAL = {
     for folder, name in NAMES.items()
 }
 FIRST = {name: lines[0] for name, lines in REAL.items()}  # makes the file recognisable
-OPTIONS = ReadOptions(cluster="c", zone=ZoneInfo("Europe/Berlin"))
+OPTIONS = ReadOptions(cluster="c", zone=ZoneInfo("Europe/Berlin"), node="n")
 SIZES = settings(
     max_examples=60,
     deadline=None,

@@ -50,7 +50,8 @@ def test_a_recorded_file_gives_these_rows(case: Path, store: LocalStore) -> None
     zone = ZoneInfo(options["zone"]) if "zone" in options else None
 
     name = SOURCES[case.parent.name]
-    ingest(store, name, [given], ReadOptions(cluster=options.get("cluster"), zone=zone))
+    said_of_it = ReadOptions(cluster=options.get("cluster"), zone=zone, node=options.get("node"))
+    ingest(store, name, [given], said_of_it)
 
     kind = recognise(given)
     assert kind is not None

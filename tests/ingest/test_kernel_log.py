@@ -37,8 +37,9 @@ def read(
     path: Path,
     zone: ZoneInfo | None = None,
     observed_at: datetime | None = None,
+    node: str | None = "node7",
 ) -> Summary:
-    options = ReadOptions(zone=zone, observed_at=observed_at)
+    options = ReadOptions(zone=zone, observed_at=observed_at, node=node)
     return ingest(store, "kernel-log", [path], options)
 
 
@@ -48,28 +49,28 @@ def when(store: LocalStore) -> list[tuple[datetime, str, str | None]]:
 
 
 @pytest.mark.parametrize(
-    ("stamp", "precision", "node"),
+    ("stamp", "precision"),
     [
-        ("2025-11-18T12:00:00+0000 node7 kernel: ", "exact", "node7"),
-        ("2025-11-18T12:00:00.000000+00:00 node7 kernel: ", "exact", "node7"),
-        ("2025-11-18T13:00:00+0100 node7 kernel: [ 123.456789] ", "exact", "node7"),
-        ("2025-11-18T12:00:00,000000+00:00 ", "approximate", None),
-        ("1763467200.000000 node7 kernel: ", "exact", "node7"),
-        ("Tue 2025-11-18 12:00:00 UTC node7 kernel: ", "exact", "node7"),
-        ("[Tue Nov 18 13:00:00 2025] ", "approximate", None),
-        ("2025-11-18 13:00:00 node7 kernel: ", "exact", "node7"),
-        ("Nov 18 13:00:00 node7 kernel: [ 123.456789] ", "exact", "node7"),
-        ("Nov 18 13:00:00.000000 node7 kernel: ", "exact", "node7"),
+        ("2025-11-18T12:00:00+0000 node7 kernel: ", "exact"),
+        ("2025-11-18T12:00:00.000000+00:00 node7 kernel: ", "exact"),
+        ("2025-11-18T13:00:00+0100 node7 kernel: [ 123.456789] ", "exact"),
+        ("2025-11-18T12:00:00,000000+00:00 ", "approximate"),
+        ("1763467200.000000 node7 kernel: ", "exact"),
+        ("Tue 2025-11-18 12:00:00 UTC node7 kernel: ", "exact"),
+        ("[Tue Nov 18 13:00:00 2025] ", "approximate"),
+        ("2025-11-18 13:00:00 node7 kernel: ", "exact"),
+        ("Nov 18 13:00:00 node7 kernel: [ 123.456789] ", "exact"),
+        ("Nov 18 13:00:00.000000 node7 kernel: ", "exact"),
     ],
 )
 def test_every_form_of_time_becomes_utc(
-    store: LocalStore, tmp_path: Path, stamp: str, precision: str, node: str | None
+    store: LocalStore, tmp_path: Path, stamp: str, precision: str
 ) -> None:
     path = write(tmp_path, stamp + XID)
 
     read(store, path, BERLIN, observed_at=datetime(2025, 12, 1))
 
-    assert when(store) == [(NOON, precision, node)]
+    assert when(store) == [(NOON, precision, "node7")]
     assert store.read("select message from raw.gpu_events").item() == XID
 
 
@@ -90,14 +91,22 @@ def test_an_entry_of_the_journal_as_json_is_exact(store: LocalStore, tmp_path: P
     "line", ["[Tue Nov 18 13:00:00 2025] " + XID, "2025-11-18 13:00:00 node7 kernel: " + XID]
 )
 def test_a_local_time_needs_its_zone(store: LocalStore, tmp_path: Path, line: str) -> None:
-    with pytest.raises(IngestError, match=r"carries no offset from UTC.*--zone"):
+    with pytest.raises(IngestError, match=r"carries no offset from UTC.*--timezone"):
         read(store, write(tmp_path, line))
+
+
+@pytest.mark.parametrize("stamp", ["[Tue Nov 18 13:00:00 2025] ", "2025-11-18T12:00:00+00:00 "])
+def test_a_log_that_names_no_node_needs_to_be_told(
+    store: LocalStore, tmp_path: Path, stamp: str
+) -> None:
+    with pytest.raises(IngestError, match=r"do not name their node.*--node"):
+        read(store, write(tmp_path, stamp + XID), BERLIN, node=None)
 
 
 def test_a_time_without_a_year_needs_the_day_of_collection(
     store: LocalStore, tmp_path: Path
 ) -> None:
-    with pytest.raises(IngestError, match="times carry no year"):
+    with pytest.raises(IngestError, match=r"times carry no year.*--observed-at"):
         read(store, write(tmp_path, "Nov 18 13:00:00 node7 kernel: " + XID), BERLIN)
 
 

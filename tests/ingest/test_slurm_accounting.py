@@ -125,7 +125,7 @@ def test_a_local_time_is_read_in_the_zone_that_is_given(tmp_path: Path) -> None:
 
 
 def test_a_local_time_without_a_zone_refuses_the_file(tmp_path: Path) -> None:
-    with pytest.raises(IngestError, match=r"carries no offset.*--zone.*SLURM_TIME_FORMAT=%s"):
+    with pytest.raises(IngestError, match=r"carries no offset.*--timezone.*SLURM_TIME_FORMAT=%s"):
         read(tmp_path, sacct(RECORD | {"Submit": "2026-11-20T11:45:39"}))
 
 

@@ -76,7 +76,7 @@ def test_an_event_that_cannot_be_used_is_set_aside(row: str, told: str) -> None:
 
 
 def test_events_in_local_time_need_a_zone() -> None:
-    with pytest.raises(IngestError, match="--zone"):
+    with pytest.raises(IngestError, match="--timezone"):
         parse_events(EVENTS + f"lab||{START}|{END}||r|", cluster=None, zone=None)
 
 

@@ -117,5 +117,5 @@ def test_the_cluster_is_asked_for() -> None:
 
 
 def test_a_local_time_without_a_zone_is_refused() -> None:
-    with pytest.raises(IngestError, match="--zone"):
+    with pytest.raises(IngestError, match="--timezone"):
         parse_jobs(job(""), cluster="lab", zone=None)

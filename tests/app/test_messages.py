@@ -1,0 +1,59 @@
+"""What messages tell people to type: it has to be there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+import goodput_ingest
+import goodput_queries
+from goodput_app import cli
+
+MODULES = [
+    path
+    for package in (goodput_ingest, goodput_queries)
+    for path in sorted(Path(package.__path__[0]).glob("*.py"))
+]
+FOREIGN = re.compile(r"`(?!goodput )\w[^`]*`")  # another program's command line
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+\b")
+OPTIONS = {
+    option
+    for command in cli.main.commands.values()
+    for parameter in command.params
+    if isinstance(parameter, click.Option)
+    for option in parameter.opts
+}
+
+
+def texts(tree: ast.AST) -> list[str]:
+    """Return the texts of a module but its docstrings, formatted ones as one."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    skipped = {id(n.body[0]) for n in ast.walk(tree) if isinstance(n, documented) and n.body}
+    docs = {
+        id(child)
+        for node in ast.walk(tree)
+        if id(node) in skipped and isinstance(node, ast.Expr)
+        for child in ast.walk(node)
+    }
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            found.append("".join(str(getattr(part, "value", "")) for part in node.values))
+        elif (
+            isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs
+        ):
+            found.append(node.value)
+    return found
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: path.stem)
+def test_an_option_that_a_message_names_is_there(module: Path) -> None:
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+
+    named = {o for text in texts(tree) for o in OPTION.findall(FOREIGN.sub("", text))}
+
+    assert named <= OPTIONS
