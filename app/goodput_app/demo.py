@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from goodput_ingest import load
 from goodput_ingest.source import ReadOptions
-from goodput_queries.errors import GoodputError
+from goodput_queries.errors import GoodputError, StoreError
 from goodput_queries.remote import find_server
 from goodput_queries.store import LocalStore, catalog_digest
 
@@ -47,7 +47,12 @@ def demo_database(
     source = sample_data or (_PACKAGED if _PACKAGED.is_dir() else _CHECKOUT)
     steps = recipe(source)
     folder = folder or cache_folder()
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"{folder}: the demo cannot be kept there ({error.strerror}). Name another --dir."
+        ) from error
     target = folder / f"demo-{digest(source)}.duckdb"
     if not target.exists():
         draft = folder / f"draft-{os.getpid()}.duckdb"

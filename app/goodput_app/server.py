@@ -128,7 +128,7 @@ def create_app(store: LocalStore, note: ServerNote) -> App:
     @contextlib.asynccontextmanager
     async def lifespan(_app: App) -> AsyncIterator[None]:
         use_store(store)
-        is_file = note.database != IN_MEMORY
+        is_file = note.database != IN_MEMORY and not store.is_read_only
         if is_file:
             remote.write_note(note)
         building = asyncio.create_task(_keep_built(store))

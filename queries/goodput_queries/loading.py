@@ -73,14 +73,12 @@ def insert_keyed(cursor: duckdb.DuckDBPyConnection, model: Model, rows: pl.DataF
     )
     before = _count(cursor, table)
     cursor.register("incoming_frame", rows.to_arrow())
-    try:
-        incoming = f"(select {values} from incoming_frame)"
-        if _is_all_new(cursor, model, incoming):
-            cursor.execute(f"insert into {table} select * from {incoming}")
-        else:
-            _merge(cursor, model, incoming)
-    finally:
-        cursor.unregister("incoming_frame")
+    incoming = f"(select {values} from incoming_frame)"
+    if _is_all_new(cursor, model, incoming):
+        cursor.execute(f"insert into {table} select * from {incoming}")
+    else:
+        _merge(cursor, model, incoming)
+    cursor.unregister("incoming_frame")  # after a failure the cursor goes, and takes it along
     return _count(cursor, table) - before
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import threading
 import time
 from pathlib import Path
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from goodput_queries.batch import Batch, Loaded
 
 IN_MEMORY = ":memory:"
+NOT_WRITTEN = (duckdb.IOException, duckdb.FatalException)  # the disk is full, the file is gone ...
 Parameters = "Sequence[Any] | Mapping[str, Any] | None"
 
 
@@ -60,17 +62,22 @@ class LocalStore:
     def __init__(self, path: str | Path = IN_MEMORY, *, threads: int | None = None) -> None:
         """Open or create the database; raises StoreError where it cannot be opened."""
         self.path = str(path)
+        self.is_read_only = False
         self._write_lock = threading.RLock()
         config: dict[str, str | bool | int | float | list[str]] = (
             {} if threads is None else {"threads": threads}
         )
         try:
-            self._root = duckdb.connect(self.path, config=config)
+            self.is_read_only = _is_for_reading_only(self.path)
+            self._root = duckdb.connect(self.path, read_only=self.is_read_only, config=config)
         except duckdb.Error as error:
             raise StoreError(_why_not_opened(self.path, error)) from error
         try:
             self._root.execute("set global TimeZone = 'UTC'")
-            self._prepare()
+            if self.is_read_only:
+                self._refuse_unless_built()
+            else:
+                self._prepare()
         except BaseException as error:
             self._root.close()
             if isinstance(error, duckdb.Error):
@@ -91,15 +98,27 @@ class LocalStore:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Yield a cursor inside one transaction; at most one writer at a time."""
+        """Yield a cursor inside one transaction; at most one writer at a time.
+
+        Raises StoreError where the file cannot be written (a full disk), wherever that is found.
+        """
+        if self.is_read_only:
+            raise StoreError(_read_only(self.path))
         with self._write_lock, self.cursor() as cursor:
-            cursor.execute("begin")
             try:
+                cursor.execute("begin")
                 yield cursor
-            except BaseException:
-                cursor.execute("rollback")
+                cursor.execute("commit")
+            except BaseException as error:
+                with contextlib.suppress(duckdb.Error):  # after a full disk nothing answers
+                    cursor.execute("rollback")
+                cause = error.__cause__ if isinstance(error, BuildError) else error
+                if isinstance(cause, NOT_WRITTEN) or "Could not write file" in str(cause):
+                    first = str(cause).splitlines()[0]
+                    raise StoreError(
+                        f"{self.path}: the disk is full or not writable: {first}"
+                    ) from error
                 raise
-            cursor.execute("commit")
 
     def load(self, batch: Batch) -> Loaded:
         """Commit a batch in one short transaction; a part that was loaded before is skipped."""
@@ -145,14 +164,33 @@ class LocalStore:
 
     def build(self, *, is_full: bool = False) -> pl.DataFrame:
         """Bring the ledger up to date; see `goodput_queries.build`."""
-        from goodput_queries.build import build  # noqa: PLC0415 -- build reads the store
+        import polars as pl  # noqa: PLC0415 -- only where there is nothing to build
+
+        from goodput_queries.build import SUMMARY_SCHEMA, build  # noqa: PLC0415 -- reads the store
 
         with self._write_lock:
+            if self.is_read_only and not is_full:
+                self._refuse_unless_built()
+                return pl.DataFrame(schema=SUMMARY_SCHEMA)
             return build(self, is_full=is_full)
 
     def close(self) -> None:
         """Close the file."""
         self._root.close()
+
+    def _refuse_unless_built(self) -> None:
+        """Raise StoreError where this file, only to be read, is not what a build would leave."""
+        with self.cursor() as cursor:
+            try:
+                found = cursor.execute(
+                    """select (select digest from raw.catalog),
+                        (select coalesce(max(sequence), 0) from raw.ingested)
+                            = (select max(sequence) from intermediate.built)"""
+                ).fetchall()
+            except duckdb.Error as error:
+                raise StoreError(_read_only(self.path)) from error
+        if found != [(catalog_digest(), True)]:
+            raise StoreError(_read_only(self.path))
 
     def _prepare(self) -> None:
         """Create what is missing: raw tables, reference facts, macros; views follow at build."""
@@ -262,4 +300,14 @@ def _why_not_opened(path: str, error: duckdb.Error) -> str:
     text = str(error)
     if "Could not set lock" in text:
         return f"{path}: another process has this database open. ({text.splitlines()[0]})"
+    if "Permission denied" in text:
+        return f"{path}: the file or its folder is not writable for you."
     return f"{path}: this is not a database that can be opened here. ({text.splitlines()[0]})"
+
+
+def _is_for_reading_only(path: str) -> bool:
+    return path != IN_MEMORY and os.access(path, os.R_OK) and not os.access(path, os.W_OK)
+
+
+def _read_only(path: str) -> str:
+    return f"{path} is read-only for you; copy it, or ask its owner to run `goodput build`."

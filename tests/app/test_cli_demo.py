@@ -61,6 +61,13 @@ def test_a_demo_that_cannot_be_built_leaves_nothing(tmp_path: Path, sample_data:
     assert list((tmp_path / "cache").iterdir()) == []
 
 
+def test_a_folder_that_cannot_be_made_is_said_so(tmp_path: Path, sample_data: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(GoodputError, match=r"the demo cannot be kept there .*Name another --dir"):
+        demo.demo_database(tmp_path / "file" / "cache", sample_data=sample_data)
+
+
 def test_a_recipe_names_path_source_and_what_files_do_not_say(sample_data: Path) -> None:
     (sample_data / "demo.toml").write_text(
         '[[ingest]]\npath = "a.gz"\nsource = "nvml"\ncluster = "lab"\ntimezone = "Europe/Berlin"\n'

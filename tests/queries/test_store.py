@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import resource
 import subprocess
 import sys
 import threading
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -17,9 +19,6 @@ from goodput_queries.batch import REJECT_CONTENT_MAX_CHARS, Batch, Loaded, Rejec
 from goodput_queries.errors import QueryError, StoreError
 from goodput_queries.scope import Scope
 from goodput_queries.store import LocalStore, open_store
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def batch(table: str, *rows: dict[str, object], digest: str = "1", **more: object) -> Batch:
@@ -281,6 +280,62 @@ def test_what_is_no_database_is_refused_at_once(tmp_path: Path) -> None:
 
     with pytest.raises(StoreError, match="this is not a database that can be opened here"):
         open_store(path)
+
+
+def test_a_full_disk_is_no_fault_of_the_rows(store: LocalStore) -> None:
+    at = datetime(2026, 11, 20, 12)  # noqa: DTZ001
+    long = {"ts": at, "ts_precision": "exact", "kind": "xid"}
+    rows = [{**long, "message": os.urandom(50_000).hex()} for _ in range(20)]
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
+    try:
+        with pytest.raises(StoreError, match=r"fleet.duckdb: the disk is full or not writable: "):
+            store.load(batch("gpu_events", *rows))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert store.load(batch("gpu_events", *rows)).rows_new == 20
+
+
+@pytest.mark.parametrize("folder", ["nowhere", "file"])
+def test_a_database_that_cannot_be_made_is_a_store_error(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(StoreError, match=r"fleet.duckdb: "):
+        LocalStore(tmp_path / folder / "fleet.duckdb")
+
+
+@pytest.fixture
+def unwritable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no file be written, as for a user who is not its owner."""
+    monkeypatch.setattr(os, "access", lambda _path, mode: mode != os.W_OK)
+
+
+def test_a_built_database_of_another_user_is_read(
+    store: LocalStore, request: pytest.FixtureRequest
+) -> None:
+    store.load(batch("gpus", gpu()))
+    store.build()
+    store.close()
+    request.getfixturevalue("unwritable")
+
+    with contextlib.closing(open_store(store.path)) as opened:
+        assert opened.build().is_empty()
+        assert opened.read("select gpu_uuid from raw.gpus").item() == "GPU-1"
+        with pytest.raises(StoreError, match=r"is read-only for you; copy it"):
+            opened.load(batch("gpus", gpu(gpu_uuid="GPU-2")))
+
+
+def test_a_database_of_another_user_that_is_not_built_says_who_can(
+    store: LocalStore, request: pytest.FixtureRequest
+) -> None:
+    store.build()
+    store.load(batch("gpus", gpu()))
+    store.close()
+    request.getfixturevalue("unwritable")
+
+    with pytest.raises(StoreError, match=r"read-only for you; .* its owner to run `goodput build`"):
+        open_store(store.path)
 
 
 def test_a_closed_database_says_so(tmp_path: Path) -> None:
