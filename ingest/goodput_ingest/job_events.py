@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+DURATION_MAX_S = (
+    31 * 86_400
+)  # nothing inside a job takes longer; milliseconds in the seconds' place do
+
 VERSION = 1
 EVENTS = (
     "job.start",
@@ -134,7 +138,7 @@ class JobEvents:
         needed = NEEDS.get(name)
         if needed is not None and event.get(needed) is None:
             raise FieldError(f"{needed} is missing, an event {name!r} needs it")
-        dur_s = json_lines.number(event, "dur_s", 0)
+        dur_s = json_lines.number(event, "dur_s", 0, DURATION_MAX_S)
         if name == "phase" and dur_s is None:
             raise FieldError("dur_s is missing, an event 'phase' needs it")
         return (
@@ -152,10 +156,10 @@ class JobEvents:
             json_lines.whole(event, "step", 0),
             dur_s,
             json_lines.text(event, "phase", 100),
-            json_lines.number(event, "data_s", 0),
-            json_lines.number(event, "comm_s", 0),
-            json_lines.number(event, "straggler_s", 0),
-            json_lines.number(event, "throttle_s", 0),
+            json_lines.number(event, "data_s", 0, DURATION_MAX_S),
+            json_lines.number(event, "comm_s", 0, DURATION_MAX_S),
+            json_lines.number(event, "straggler_s", 0, DURATION_MAX_S),
+            json_lines.number(event, "throttle_s", 0, DURATION_MAX_S),
             json_lines.number(event, "tokens", 0),
             json_lines.number(event, "flops", 0),
             json_lines.text(event, "kind", 100),

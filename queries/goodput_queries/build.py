@@ -209,7 +209,9 @@ def _all_hours(cursor: duckdb.DuckDBPyConnection) -> Hours:
             (select min(start_ms) from intermediate.int_gpu_units where units.cluster = cluster)
                 // {HOUR_MS},
             as_of_ms // {HOUR_MS} + 1))
-        from intermediate.int_clusters as units"""
+        from intermediate.int_clusters as units
+        -- hours whose GPUs have left the inventory since are to be emptied
+        union select distinct hour_ms // {HOUR_MS} from marts.ledger_hourly"""
     ).fetchall()
     return {hour for (hour,) in rows}
 

@@ -62,11 +62,19 @@ class Slot:
     gpu_instance: str
     index: int
     gpu_type: str | None
+    from_ms: int = 0
+    to_ms: int = FOREVER_MS
     claims: list[Claim] = field(default_factory=list)
+
+    def is_there(self, start_ms: int, end_ms: int) -> bool:
+        """Say whether the slot is in the inventory for all of `[start_ms, end_ms)`."""
+        return self.from_ms <= start_ms and (end_ms == FOREVER_MS or self.to_ms >= end_ms)
 
     def is_free(self, start_ms: int, end_ms: int) -> bool:
         """Say whether nothing claims the slot within `[start_ms, end_ms)`."""
-        return all(c.end_ms <= start_ms or c.start_ms >= end_ms for c in reversed(self.claims))
+        return self.is_there(start_ms, end_ms) and all(
+            c.end_ms <= start_ms or c.start_ms >= end_ms for c in reversed(self.claims)
+        )
 
 
 @dataclass(frozen=True)
@@ -120,17 +128,21 @@ Slots = dict[tuple[str, str], list[Slot]]
 def _slots(cursor: duckdb.DuckDBPyConnection) -> Slots:
     """Return the slots of each (cluster, node) by index, MIG instances in place of their GPU."""
     slots: Slots = defaultdict(list)
-    for cluster, node, uuid, instance, index, kind in _rows(
+    for cluster, node, uuid, instance, index, kind, from_ms, to_ms in _rows(
         cursor,
         """select gpus.cluster, gpus.node, gpus.gpu_uuid, coalesce(parts.gpu_instance, ''),
             coalesce(parts.slurm_index, gpus.slurm_index, gpus.gpu_index),
-            lower(coalesce(parts.profile, gpus.gpu_model))
+            lower(coalesce(parts.profile, gpus.gpu_model)),
+            case when gpus.is_dated then coalesce(gpus.start_ms, 0) else 0 end, gpus.end_ms
         from intermediate.int_gpu_inventory as gpus
         left join staging.stg_gpu_instances as parts using (gpu_uuid)
         order by all""",
     ):
         held = slots[cluster, node]
-        held.append(Slot(uuid, instance, index if index is not None else len(held), kind))
+        place = index if index is not None else len(held)
+        held.append(
+            Slot(uuid, instance, place, kind, from_ms, FOREVER_MS if to_ms is None else to_ms)
+        )
     for held in slots.values():
         held.sort(key=lambda slot: (slot.index, slot.gpu_uuid, slot.gpu_instance))
     return slots
@@ -204,12 +216,13 @@ def _claim_named(
     left: list[tuple[JobRun, str, int, str | None]] = []
     for node, count in numbers.items():
         held = slots[run.cluster, node]
+        there = [slot for slot in held if slot.is_there(run.start_ms, run.end_ms)]
         claimed = 0
         for row in known:
             if row[0] == node and claimed < count:
                 claimed += _claim_one(held, run, row)
-        if claimed == 0 and count == len(held):
-            for slot in held:
+        if claimed == 0 and count == len(there):
+            for slot in there:
                 slot.claims.append(Claim(run.key, run.start_ms, run.end_ms, "exact"))
         elif claimed < count:
             kind = next((row[4] for row in known if row[0] == node and row[4]), run.gpu_type)
@@ -225,6 +238,8 @@ def _claim_one(held: list[Slot], run: JobRun, row: tuple[Any, ...]) -> bool:
     for slot in held:
         by_uuid = slot.gpu_uuid == uuid and (not instance or slot.gpu_instance == instance)
         if by_uuid or (uuid is None and slot.index == index):
+            if any(c.job_run_key == run.key for c in slot.claims):
+                return False  # two sources name the same GPU
             break
     else:
         if index is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from goodput_queries.errors import QueryError
+
 
 @dataclass(frozen=True)
 class Scope:
@@ -25,6 +27,10 @@ class Scope:
     run: str | None = None
     partition: str | None = None
     bucket_ms: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.from_ms is not None and self.to_ms is not None and self.from_ms > self.to_ms:
+            raise QueryError("the window ends before it begins; give --from before --to.")
 
     def variables(self) -> dict[str, Any]:
         """Return the DuckDB variables of this scope, by name."""

@@ -424,3 +424,131 @@ def test_work_that_no_job_accounts_for_is_told(evidence):
         "select n, gpu_ms from marts.data_quality where kind = 'busy with no job'"
     )
     assert found.rows() == [(1, 100_000)]
+
+
+def test_unnumbered_attempts_of_a_requeued_job_belong_to_their_own_job_runs(evidence, tell):
+    evidence.node("a", 1)
+    evidence.node("b", 1)
+    evidence.job("7", 0, 100, ["a"], 1, "NODE_FAIL")
+    evidence.job("7", 200, 300, ["b"], 1, submit=150)
+    for host, events in (
+        ("a", [{"event": "job.start", "t": 1}, *tell.steps(1, 8, 10), tell.durable(8, 90)]),
+        ("b", [{"event": "job.start", "t": 201}, *tell.steps(9, 16, 210)]),
+    ):
+        evidence.events("7", events, attempt=None, host=host)
+
+    assert evidence.gpu_s()["step_unsplit"] == 160
+
+
+def test_events_without_a_run_id_find_the_only_hold_that_fits(evidence, tell):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 100, ["a"], 1)
+    evidence.events("", tell.steps(1, 8, 10))
+
+    assert evidence.gpu_s() == {"startup": 10, "step_unsplit": 80, "teardown": 10}
+
+
+def test_a_short_restart_at_a_low_step_loses_only_what_it_did_again(evidence, tell):
+    evidence.node("a", 1)
+    for job, start, state in (("1", 0, "FAILED"), ("2", 100, "FAILED"), ("3", 200, "COMPLETED")):
+        evidence.job(job, start, start + 100, ["a"], 1, state, job_name="r")
+    evidence.events("r", [*tell.steps(1, 8, 10), tell.durable(8, 90)], attempt=0)
+    evidence.events("r", tell.steps(1, 2, 110), attempt=1)
+    evidence.events("r", tell.steps(9, 16, 210), attempt=2)
+
+    found = evidence.gpu_s()
+
+    # steps 1 and 2 of the first attempt; their second execution is what the third one went on from
+    assert (found["lost_work"], found["step_unsplit"]) == (20, 60 + 20 + 80)
+
+
+def test_the_ledger_balances_after_a_gpu_left_the_inventorys_past(evidence):
+    evidence.load(
+        "gpus",
+        [{"cluster": "c", "node": "a", "gpu_uuid": "a#0", "slurm_index": 0, "gpu_model": "h100"}],
+        "slurm",
+    )
+    evidence.watched(4 * 3600)
+    evidence.store.build()
+
+    evidence.load(
+        "gpus",
+        [{"cluster": "c", "node": "a", "gpu_uuid": "GPU-0", "slurm_index": 0, "gpu_index": 0,
+          "gpu_model": "h100", "valid_from_at": evidence.at(9000)}],
+        "nvml",
+    )  # fmt: skip
+
+    # the slot gave way, and left its word that a GPU stood there before
+    assert evidence.gpu_s() == {"idle_no_demand": 4 * 3600}
+
+
+def test_a_replaced_gpu_breaks_no_hold(evidence):
+    rows = [(f"GPU-{i}", i, 0, 500 if i == 3 else None) for i in range(8)] + [
+        ("GPU-9", 3, 500, None)
+    ]
+    evidence.load(
+        "gpus",
+        [{"cluster": "c", "node": "a", "gpu_uuid": uuid, "slurm_index": index, "gpu_model": "h100",
+          "valid_from_at": evidence.at(start), "valid_to_at": evidence.at(end)}
+         for uuid, index, start, end in rows],
+        "inventory",
+    )  # fmt: skip
+    evidence.watched(1000)
+    evidence.job("1", 0, 400, ["a"], 8)
+    evidence.job("2", 500, 900, ["a"], 8, submit=500)
+
+    assert evidence.gpu_s() == {"unknown": 6400, "idle_no_demand": 1600}
+
+
+def test_a_gpu_that_moves_counts_for_each_node_while_it_is_there(evidence):
+    evidence.load(
+        "gpus",
+        [{"cluster": "c", "node": node, "gpu_uuid": "GPU-0", "slurm_index": 0, "gpu_model": "h100",
+          "valid_from_at": evidence.at(start)} for node, start in (("a", 0), ("b", 500))],
+        "inventory",
+    )  # fmt: skip
+    evidence.watched(1000)
+
+    evidence.store.build()
+
+    rows = evidence.store.read(
+        "select node, sum(gpu_ms)::bigint from marts.ledger_scoped group by 1 order by 1"
+    )
+    assert rows.rows() == [("a", 500_000), ("b", 500_000)]
+
+
+def test_two_sources_that_name_one_gpu_name_one_hold(evidence):
+    evidence.node("a", 2)
+    evidence.watched(100)
+    evidence.job("1", 0, 100, ["a"], 2)
+    for source in ("dcgm", "prometheus"):
+        evidence.load(
+            "holds",
+            [{"cluster": "c", "job_id_raw": "1", "submit_at": evidence.at(0), "node": "a",
+              "gpu_uuid": f"c/a#{i}", "method": "hpc_job"} for i in range(2)],
+            source,
+        )  # fmt: skip
+
+    assert evidence.gpu_s() == {"unknown": 200}
+
+
+def test_an_a10_price_is_not_an_a100s(evidence):
+    evidence.node("a", 1, model="NVIDIA A100-SXM4-80GB")
+    evidence.job("1", 0, 3600, ["a"], 1)
+    evidence.load(
+        "rates", [{"gpu_model": m, "usd_per_gpu_h": p} for m, p in (("A10", 1), ("A100", 3))]
+    )
+
+    assert evidence.summary()["capacity_usd"] == pytest.approx(3)
+
+
+def test_a_run_that_shrank_and_kept_all_its_time_has_full_ettr(evidence, tell):
+    evidence.node("a", 4)
+    evidence.job("1", 0, 100, ["a"], 4, job_name="r")
+    evidence.job("2", 100, 200, ["a"], 2, job_name="r")
+    evidence.events("r", [*tell.steps(1, 10, 0), tell.durable(10, 100)], attempt=0)
+    evidence.events("r", tell.steps(11, 20, 100), attempt=1)
+
+    evidence.store.build()
+
+    assert evidence.store.read("select ettr_ratio from marts.runs").item() == pytest.approx(1)

@@ -10,5 +10,5 @@ select
 from staging.stg_job_events as events
 inner join intermediate.int_attempts as attempts
     on events.cluster = attempts.cluster
-    and events.run_id = attempts.run_id
+    and events.run_id = attempts.said_run_id
     and events.attempt = attempts.said_attempt

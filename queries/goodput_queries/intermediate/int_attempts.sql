@@ -3,6 +3,7 @@
 -- grain: attempt_key
 -- run_key: the training task across attempts and job runs
 -- end_ms: null: still running
+-- said_run_id, said_attempt: how the job named this life, for finding its events
 -- outcome: ok, failed, limit, running; an attempt followed by another in its job run failed
 -- has_events: the job spoke of this attempt
 -- materialised: full, since every stage of the job evidence joins it
@@ -28,6 +29,7 @@ joined as (
         job_runs.*,
         coalesce(run_of_job_run.run_id, job_runs.job_id) as run_id,
         lives.attempt as said_attempt,
+        lives.run_id as said_run_id,
         lives.attempt is not null as has_events,
         coalesce(lives.life, 1) as life,
         lives.first_ms,
@@ -53,6 +55,7 @@ select
     run_id,
     ordinal as attempt,
     said_attempt,
+    said_run_id,
     job_run_key,
     job_id,
     job_name,
@@ -71,7 +74,11 @@ select
     submit_ms,
     eligible_ms,
     case when life = 1 then start_ms else greatest(first_ms, start_ms) end as start_ms,
-    case when next_first_ms is not null then least(next_first_ms, coalesce(end_ms, next_first_ms)) else end_ms end as end_ms,
+    case
+        when next_first_ms is not null
+            then greatest(least(next_first_ms, coalesce(end_ms, next_first_ms)), start_ms)
+        else end_ms
+    end as end_ms,
     gpus,
     suspended_s
 from numbered

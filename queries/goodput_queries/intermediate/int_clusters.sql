@@ -22,13 +22,14 @@ moments as (
     from staging.stg_job_runs
     group by cluster
     union all
-    select cluster, min(start_ms), max(end_ms) from staging.stg_job_events group by cluster
+    -- where a span is told to have begun proves no cluster: a wrong duration must not invent years of it
+    select cluster, min(end_ms), max(end_ms) from staging.stg_job_events group by cluster
     union all
     select cluster, min(start_ms), max(greatest(start_ms, end_ms))
     from staging.stg_node_states
     group by cluster
     union all
-    select cluster, min(start_ms), max(start_ms) from intermediate.int_gpu_inventory group by cluster
+    select cluster, min(start_ms), null from intermediate.int_gpu_inventory group by cluster
 )
 
 select cluster, min(first_ms) as first_ms, max(last_ms) as as_of_ms

@@ -13,6 +13,7 @@ with samples as (
         gpu_instance,
         ts_ms,
         ts_ms // 3600000 * 3600000 as hour_ms,
+        ts_ms // 600000 as ten_minutes,
         engine_active_ratio,
         gpu_busy_ratio
     from staging.stg_gpu_samples
@@ -22,17 +23,20 @@ with samples as (
 ),
 
 sources as (
-    -- where two sources read a GPU the one with more readings in the hour speaks for it
+    -- where two sources read a GPU the better one in each ten minutes speaks for it
     select
         source,
         gpu_uuid,
         gpu_instance,
         hour_ms,
+        ten_minutes,
         count(engine_active_ratio) > 0 as has_engine
     from samples
-    group by source, gpu_uuid, gpu_instance, hour_ms
+    where coalesce(engine_active_ratio, gpu_busy_ratio) is not null
+    group by source, gpu_uuid, gpu_instance, hour_ms, ten_minutes
     qualify row_number() over (
-        partition by gpu_uuid, gpu_instance, hour_ms order by count(*) desc, source
+        partition by gpu_uuid, gpu_instance, ten_minutes
+        order by count(engine_active_ratio) desc, count(*) desc, source
     ) = 1
 ),
 
@@ -52,7 +56,7 @@ readings as (
             else samples.gpu_busy_ratio > threshold('idle_busy_ratio')
         end as is_active
     from samples
-    inner join sources using (source, gpu_uuid, gpu_instance, hour_ms)
+    inner join sources using (source, gpu_uuid, gpu_instance, hour_ms, ten_minutes)
     inner join units using (gpu_uuid, gpu_instance)
     left join intermediate.int_sample_intervals as intervals using (source, hour_ms)
     where

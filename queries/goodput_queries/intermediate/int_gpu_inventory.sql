@@ -8,15 +8,31 @@
 with gpus as (select * from staging.stg_gpus),
 
 named as (
-    select distinct node, slurm_index
+    select distinct cluster, node, slurm_index
     from gpus
     where not is_slot and slurm_index is not null
 ),
 
-candidates as (
-    select gpus.*
+-- a slot that gives way leaves its evidence that a GPU stood there
+slots as (
+    select cluster, node, slurm_index, bool_or(valid_from_ms is null) as is_undated
     from gpus
-    left join named on gpus.node = named.node and gpus.slurm_index = named.slurm_index
+    where is_slot
+    group by all
+),
+
+candidates as (
+    select
+        gpus.* exclude (valid_from_ms),
+        case
+            when gpus.source = 'inventory' or not coalesce(slots.is_undated, false)
+                then gpus.valid_from_ms
+        end as valid_from_ms
+    from gpus
+    left join named
+        on gpus.cluster = named.cluster and gpus.node = named.node and gpus.slurm_index = named.slurm_index
+    left join slots
+        on gpus.cluster = slots.cluster and gpus.node = slots.node and gpus.slurm_index = slots.slurm_index
     where not gpus.is_slot or named.node is null
     qualify gpus.source = 'inventory'
         or not bool_or(gpus.source = 'inventory') over (partition by gpus.gpu_uuid, gpus.node)

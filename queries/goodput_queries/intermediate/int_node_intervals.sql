@@ -67,7 +67,7 @@ demand as (
         and (
             job_runs.gpu_type_requested is null
             or nodes.gpu_model is null
-            or contains(nodes.gpu_model, lower(job_runs.gpu_type_requested))
+            or is_model(nodes.gpu_model, job_runs.gpu_type_requested)
         )
         and (
             coalesce(job_runs.start_ms, job_runs.record_end_ms) is null

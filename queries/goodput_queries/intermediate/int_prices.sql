@@ -29,7 +29,7 @@ matches as (
             + (rates.qos is not null)::integer as specificity
     from kinds
     inner join raw.rates as rates
-        on (rates.gpu_model is null or contains(lower(kinds.gpu_model), lower(rates.gpu_model)))
+        on (rates.gpu_model is null or is_model(kinds.gpu_model, rates.gpu_model))
         and (rates.mig_profile is null or rates.mig_profile = kinds.mig_profile)
         and (rates.partition is null or rates.partition = kinds.partition)
         and (rates.qos is null or rates.qos = kinds.qos)

@@ -74,18 +74,19 @@ per_attempt as (
         sum(coalesce(saves.durable_saves, 0)) over run as run_durable_saves,
         sum(coalesce(saves.started_saves, 0)) over run as run_started_saves,
         coalesce(bool_or(saves.is_silent) over run, false) as is_silent,
-        firsts.first_step
+        firsts.first_step,
+        firsts.last_step
     from attempts
     left join saves using (attempt_key)
-    left join (select attempt_key, min(step) as first_step from inside group by attempt_key) as firsts
-        using (attempt_key)
+    left join (
+        select attempt_key, min(step) as first_step, max(step) as last_step from inside group by attempt_key
+    ) as firsts using (attempt_key)
     window run as (partition by attempts.run_key)
 ),
 
 with_later as (
     select
         *,
-        min(first_step) over later as later_first_step_min,
         max(first_step) over later as later_first_step_max,
         count(*) over later as later_attempts
     from per_attempt
@@ -105,7 +106,13 @@ select
     inside.flops,
     case
         -- a later attempt did the step again, so whatever was saved, this execution was for nothing
-        when inside.step >= with_later.later_first_step_min then 'lost'
+        when exists (
+            select 1 from per_attempt as later
+            where
+                later.run_key = with_later.run_key
+                and later.attempt > with_later.attempt
+                and inside.step between later.first_step and later.last_step
+        ) then 'lost'
         when inside.step <= with_later.durable_step then 'kept'
         when inside.step < with_later.later_first_step_max then 'kept'
         when with_later.outcome = 'ok' then 'kept'

@@ -158,6 +158,7 @@ changes as (
         unnest([1, 0]) as emptiness
     from empties
     inner join units using (gpu_uuid)
+    where empties.end_ms > empties.start_ms
     union all by name
     select gpu_uuid, gpu_instance, unnest([start_ms, end_ms]) as at_ms,
         unnest([node_interval_id, 0::ubigint]) as node_interval_id

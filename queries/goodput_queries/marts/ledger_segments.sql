@@ -8,7 +8,9 @@
 -- phase: detail within the category; what it would have been, where the whole attempt failed
 -- job_run_key, attempt_key: null where nobody held the GPU, or the job said nothing
 -- materialised: hourly, since every page and export reads it and closed hours do not change
-with classified as (
+with units as (select * from intermediate.int_gpu_units),
+
+classified as (
     select *
     from intermediate.int_gpu_intervals_classified
     where
@@ -36,13 +38,24 @@ by_hour as (
     )
 ),
 
+-- a GPU that moved within the hour is two segments
+placed as (
+    select by_hour.*, units.node
+    from by_hour
+    inner join units
+        on by_hour.gpu_uuid = units.gpu_uuid
+        and by_hour.gpu_instance = units.gpu_instance
+        and by_hour.start_ms >= units.start_ms
+        and by_hour.start_ms < coalesce(units.end_ms, 9223372036854775807)
+),
+
 marked as (
     select
         *,
-        (job_run_key, attempt_key, category, phase, start_ms) is distinct from lag(
-            (job_run_key, attempt_key, category, phase, end_ms)
+        (job_run_key, attempt_key, category, phase, node, start_ms) is distinct from lag(
+            (job_run_key, attempt_key, category, phase, node, end_ms)
         ) over (partition by gpu_uuid, gpu_instance, hour_ms order by start_ms) as is_new
-    from by_hour
+    from placed
 ),
 
 numbered as (
@@ -89,7 +102,7 @@ select
     units.share_of,
     share_ms(segments.start_ms, segments.end_ms, units.share_lo, units.share_hi, units.share_of) as gpu_ms
 from segments
-inner join intermediate.int_gpu_units as units
+inner join units
     on segments.gpu_uuid = units.gpu_uuid
     and segments.gpu_instance = units.gpu_instance
     and segments.start_ms >= units.start_ms

@@ -53,14 +53,30 @@ lineage as (
     group by run_key
 ),
 
--- over the whole run, whatever the window: seconds of kept steps as one GPU of the gang sees them
+-- over the whole run, whatever the window: of each job run's wall time the share that its GPUs spent in kept
+-- steps, since a run may change its size from one job run to the next
 whole as (
     select
         owners.run_key,
-        sum(ledger.gpu_ms) filter (where is_kept_step(ledger.category)) as kept_ms,
-        sum(ledger.gpu_ms) as held_ms
-    from marts.ledger_hourly as ledger
+        sum(per_job_run.kept_ms / nullif(per_job_run.held_ms, 0) * lives.wall_ms) as kept_wall_ms
+    from (
+        select
+            job_run_key,
+            coalesce(sum(gpu_ms) filter (where is_kept_step(category)), 0) as kept_ms,
+            sum(gpu_ms) as held_ms
+        from marts.ledger_hourly
+        where job_run_key is not null
+        group by job_run_key
+    ) as per_job_run
     inner join intermediate.int_job_run_owners as owners using (job_run_key)
+    inner join (
+        select
+            attempts.job_run_key,
+            max(coalesce(attempts.end_ms, clusters.as_of_ms)) - min(attempts.start_ms) as wall_ms
+        from intermediate.int_attempts as attempts
+        inner join intermediate.int_clusters as clusters using (cluster)
+        group by attempts.job_run_key
+    ) as lives using (job_run_key)
     group by owners.run_key
 ),
 
@@ -114,8 +130,8 @@ select
     runtime_lo_ratio(ledger.kept_step_ms, ledger.held_ms, ledger.gang_wait_ms) as runtime_lo_ratio,
     runtime_hi_ratio(ledger.kept_step_ms, ledger.unsettled_ms, ledger.held_ms, ledger.gang_wait_ms) as runtime_hi_ratio,
     case
-        when whole.kept_ms > 0 or ledger.unsettled_ms = 0
-            then coalesce(whole.kept_ms, 0) / nullif(lineage.gpus, 0)
+        when whole.kept_wall_ms > 0 or ledger.unsettled_ms = 0
+            then coalesce(whole.kept_wall_ms, 0)
                 / nullif(lineage.last_end_ms - coalesce(lineage.first_eligible_ms, lineage.first_start_ms), 0)
     end as ettr_ratio,
     ledger.usd,
