@@ -58,6 +58,12 @@ def has_rows() -> bool:
     return state()[1] > 0
 
 
+def is_built() -> bool:
+    """Return whether the ledger holds everything that was loaded."""
+    _, loaded, built = state()
+    return str(loaded) in {of_cluster.rsplit(":", 1)[-1] for of_cluster in built.split(",")}
+
+
 @st.cache_data(max_entries=400, show_spinner=False)
 def _kept(
     sql: str, parameters: tuple[object, ...], scope: Scope, state: State
@@ -205,6 +211,12 @@ def sources() -> pl.DataFrame:
 def coverage_by_hour(scope: Scope) -> pl.DataFrame:
     """Return how much of each hour each source covered."""
     return _read("select * from marts.coverage_by_hour order by source, hour_at", scope)
+
+
+def has_telemetry(scope: Scope) -> bool:
+    """Return whether any reading covers any GPU in the window of the scope."""
+    seen = "select 1 from intermediate.int_gpu_activity where in_window(start_ms, end_ms) limit 1"
+    return not _read(seen, scope).is_empty()
 
 
 def data_quality(scope: Scope) -> pl.DataFrame:

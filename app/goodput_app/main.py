@@ -4,6 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from goodput_app import data
 from goodput_app.components import scope_bar, states
 
 ICON = (  # in the page itself: a named icon would be fetched from the internet
@@ -15,6 +16,10 @@ SIDEBAR_PX = 210
 LOOK = """<style>
 [data-testid="stMainBlockContainer"] { padding: 3rem 2rem 3rem 2rem; }
 [data-testid="stSidebarHeader"] { height: 1.5rem; }
+@media (min-width: 641px) and (max-width: 1100px) {
+  .st-key-tiles [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
+  .st-key-tiles [data-testid="stColumn"] { flex: 1 1 30%; min-width: 30%; }
+}
 </style>"""
 
 st.set_page_config(
@@ -55,7 +60,7 @@ with st.sidebar:
 view = None
 with states.panel("", "marts.clusters"):
     view = scope_bar.show()
-    if view is None:
+    if view is None and not (page == DATA and data.has_rows()):
         states.first_run()
-if view is not None and (page == DATA or not states.is_empty(view)):
+if page == DATA or (view is not None and not states.is_empty(view)):
     page.run()

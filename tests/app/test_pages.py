@@ -139,6 +139,70 @@ def test_rows_without_a_ledger_name_the_next_command(
     assert ("goodput build" in texts(app)) == (loaded > 0)
 
 
+@pytest.fixture
+def events_alone(store: LocalStore) -> LocalStore:
+    """Give job events without the accounting or telemetry that would place them, built."""
+    load.ingest(store, "auto", [SAMPLE / "job_events.jsonl.gz"], ReadOptions(cluster="lab"))
+    store.build()
+    return store
+
+
+def test_rows_that_name_no_gpu_say_what_to_read_in_as_well(
+    events_alone: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    app = visit(events_alone)
+    assert_sound(app)
+    assert "name no GPU inventory and no job" in app.info[0].value
+    assert "goodput build" not in texts(app)
+
+
+def test_the_data_page_is_there_without_any_gpu(
+    events_alone: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    app = visit(events_alone, "data_health")
+    assert_sound(app)
+    assert {title.value for title in app.title} == {"Goodput", "Data"}
+    assert any("job-events" in frame.value.to_csv() for frame in app.dataframe)
+
+
+@pytest.fixture(scope="module")
+def accounting(
+    empty_database: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalStore]:
+    """Give a part of the evidence: accounting alone, no telemetry, no job event."""
+    yield from _store(empty_database, tmp_path_factory, [SAMPLE / "sacct.txt"])
+
+
+def test_without_telemetry_gaps_are_not_known(
+    accounting: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    app = visit(accounting, "idle_gaps")
+    assert_sound(app)
+    assert app.info[0].value == "No telemetry in this window: gaps are not known."
+
+
+def test_without_job_events_lateness_and_goodput_of_a_run_are_not_known(
+    accounting: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    run = accounting.read("select run_key from marts.runs limit 1").item()
+    app = visit(accounting, "one_run", run=run)
+    assert_sound(app)
+    assert "Whether a rank was late is not known" in texts(app)
+    assert "Goodput (of held): not known" in texts(app)
+
+
+@pytest.mark.parametrize(
+    ("unsettled_ms", "hi", "shown"),
+    [(0, 0.5, "50.0 %"), (30, 0.8, "50.0 - 80.0 %"), (100, 1.5, "not known")],
+)
+def test_goodput_of_a_run_is_as_sharp_as_its_evidence(
+    unsettled_ms: int, hi: float, shown: str
+) -> None:
+    run = {"goodput_of_held_ratio": 0.5, "held_ms": 100, "unsettled_ms": unsettled_ms}
+    bounds = {"runtime_lo_ratio": 0.5, "runtime_hi_ratio": hi}
+    assert tiles.goodput_of_held({**run, **bounds}) == shown
+
+
 def test_the_overview_says_what_is_not_separated_and_what_has_no_price(
     capture: LocalStore, visit: Callable[..., AppTest]
 ) -> None:

@@ -9,7 +9,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app import data, theme
-from goodput_app.components import charts, figures, run_parts, scope_bar, tables
+from goodput_app.components import charts, figures, run_parts, scope_bar, tables, tiles
 from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
@@ -54,11 +54,22 @@ def runs(frame: pl.DataFrame, names: Mapping[str, str]) -> None:
     """Draw the table of runs and, beside it, the verdict on the picked one."""
     ids = frame.get_column("run_key")
     table, side = _beside(st.query_params.get("verdict") in ids.to_list())
-    bar = st.column_config.ProgressColumn(
-        "Goodput (% of held)", min_value=0, max_value=100, format="%.1f"
-    )
+    rows = frame.to_dicts()
+    wide: dict[str, Any] = {}
+    if any(tiles.is_open(row) for row in rows):
+        texts = [tiles.goodput_of_held(row) for row in rows]
+        of_held = pl.Series("goodput_of_held", texts, dtype=pl.String)
+        frame = frame.with_columns(of_held)
+        names = {
+            name.removesuffix("_ratio") if name == "goodput_of_held_ratio" else name: header
+            for name, header in names.items()
+        }
+    else:
+        wide["goodput_of_held_ratio"] = st.column_config.ProgressColumn(
+            "Goodput (% of held)", min_value=0, max_value=100, format="%.1f"
+        )
     with table:
-        picked = tables.pick(frame, names, "verdict", ids, wide={"goodput_of_held_ratio": bar})
+        picked = tables.pick(frame, names, "verdict", ids, wide=wide)
     if picked is None or side is None:
         st.caption("Pick a row for the verdict and the run's own page.")
         return

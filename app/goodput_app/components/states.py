@@ -21,9 +21,15 @@ log = logging.getLogger(__name__)
 
 
 def first_run() -> None:
-    """Show three ways to the first data."""
+    """Show three ways to the first data, and what is missing in what was loaded."""
     st.title("Where did the GPU-hours go?", anchor=False)
-    if data.has_rows():
+    if data.has_rows() and data.is_built():
+        st.info(
+            "These rows name no GPU inventory and no job: read in sacct (Slurm accounting) or NVML "
+            "telemetry as well. What was read in is on the page Data.",
+            icon=":material/join_inner:",
+        )
+    elif data.has_rows():
         st.info(
             "Rows were loaded, but the ledger is not built: `goodput build --db FILE`.",
             icon=":material/construction:",

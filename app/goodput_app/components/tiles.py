@@ -9,11 +9,13 @@ import streamlit as st
 from goodput_app import theme
 
 Row = dict[str, Any]
+WIDE_RATIO = 0.05  # threshold('interval_shown_over') is the fleet's
 
 
 def of_fleet(summary: Row) -> None:
     """Draw the six tiles of the Overview. summary: the row of marts.goodput_summary."""
-    columns = st.columns([1.3, 1.1, 1.05, 1.05, 1.05, 0.7], gap="small")
+    with st.container(key="tiles"):
+        columns = st.columns([1.3, 1.1, 1.05, 1.05, 1.05, 0.7], gap="small")
     value, second = headline(summary)
     with columns[0]:
         _tile(
@@ -64,15 +66,16 @@ def of_fleet(summary: Row) -> None:
 
 def of_run(run: Row) -> None:
     """Draw the tiles of a run. run: its row of marts.runs."""
-    columns = st.columns(5)
+    with st.container(key="tiles"):
+        columns = st.columns(5)
     with columns[0]:
         note = "communication not separated" if run["step_unsplit_ms"] else "kept step time"
-        ratio = theme.percent(run["goodput_of_held_ratio"])
         _tile(
             "Goodput (of held)",
-            ratio,
+            goodput_of_held(run),
             note,
-            "Kept step time less losses known inside steps, over held.",
+            "Kept step time less losses known inside steps, over held. An interval is what the "
+            "evidence leaves open.",
         )
     with columns[1]:
         share = (
@@ -99,6 +102,22 @@ def of_run(run: Row) -> None:
             f"{theme.count(run['attempts'], 'attempt')}, {theme.count(run['job_runs'], 'job run')}"
         )
         _tile("Restarts", f"{run['restarts']:,}", runs, "Attempts after the first.")
+
+
+def is_open(run: Row) -> bool:
+    """Say whether the bounds of a run's goodput are too far apart for one number."""
+    lo, hi = run["runtime_lo_ratio"], run["runtime_hi_ratio"]
+    return lo is not None and hi is not None and hi - lo > WIDE_RATIO
+
+
+def goodput_of_held(run: Row) -> str:
+    """Return a run's goodput, an interval where it is not settled. run: a row of marts.runs."""
+    lo = run["goodput_of_held_ratio"]
+    if lo is None or run["unsettled_ms"] >= run["held_ms"]:
+        return theme.NOT_KNOWN
+    if not is_open(run):
+        return theme.percent(lo)
+    return f"{lo * 100:.1f} - {theme.percent(lo + run['unsettled_ms'] / run['held_ms'])}"
 
 
 def headline(summary: Row) -> tuple[str, str]:

@@ -5,8 +5,12 @@ import streamlit as st
 from goodput_app import data
 from goodput_app.components import charts, figures_waste, scope_bar, tables
 from goodput_app.components.states import panel
+from goodput_queries.scope import EVERYTHING
 
-view = scope_bar.required_view()
+if not data.has_rows():
+    st.stop()
+view = scope_bar.view()
+scope = EVERYTHING if view is None else view.scope
 SOURCES = {
     "source": "Source",
     "first_row_at": "First row",
@@ -41,7 +45,7 @@ with panel("Sources", "marts.sources", help="What each source brought, and how f
 with panel(
     "Coverage by hour", "marts.coverage_by_hour", help="Grey: nothing was expected or known."
 ):
-    covered = data.coverage_by_hour(view.scope)
+    covered = data.coverage_by_hour(scope)
     if covered.is_empty():
         st.info("No hour of this window has evidence.", icon=":material/hourglass_empty:")
     else:
@@ -49,7 +53,7 @@ with panel(
             figures_waste.coverage(covered), covered, "coverage", "Coverage by source and hour"
         )
 with panel("Findings", "marts.data_quality", help="What the evidence contradicts or lacks."):
-    findings = data.data_quality(view.scope)
+    findings = data.data_quality(scope)
     if findings.is_empty():
         st.caption("Nothing contradicts, nothing is missing.")
     else:

@@ -53,7 +53,9 @@ if (least := st.query_params.get("least", "")) in LEAST:
 note.caption(
     f"{theme.count(gaps.height, 'gap')}, {theme.gpu_time(int(gaps['gpu_ms'].sum()))} idle."
 )
-if gaps.is_empty():
+if gaps.is_empty() and not data.has_telemetry(scope):
+    st.info("No telemetry in this window: gaps are not known.", icon=":material/help:")
+elif gaps.is_empty():
     st.info("No gap of one second or more in this scope.", icon=":material/check_circle:")
 else:
     causes, lengths = st.columns([3, 2], gap="medium")

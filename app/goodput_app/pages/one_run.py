@@ -72,7 +72,9 @@ with panel(
     "Late ranks", "marts.stragglers", help="Episodes in which the others waited for one rank."
 ):
     late = data.stragglers(scope)
-    if late.is_empty():
+    if late.is_empty() and data.train_steps(scope).is_empty():
+        st.caption("Whether a rank was late is not known: no job event tells of this run's steps.")
+    elif late.is_empty():
         st.caption("No rank was late enough to be named.")
     else:
         charts.draw(
