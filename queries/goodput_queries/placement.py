@@ -133,7 +133,8 @@ def _slots(cursor: duckdb.DuckDBPyConnection) -> Slots:
         """select gpus.cluster, gpus.node, gpus.gpu_uuid, coalesce(parts.gpu_instance, ''),
             coalesce(parts.slurm_index, gpus.slurm_index, gpus.gpu_index),
             lower(coalesce(parts.profile, gpus.gpu_model)),
-            case when gpus.is_dated then coalesce(gpus.start_ms, 0) else 0 end, gpus.end_ms
+            greatest(case when gpus.is_dated then gpus.start_ms end, parts.valid_from_ms, 0),
+            least(gpus.end_ms, parts.valid_to_ms)
         from intermediate.int_gpu_inventory as gpus
         left join staging.stg_gpu_instances as parts using (gpu_uuid)
         order by all""",

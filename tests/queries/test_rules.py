@@ -552,3 +552,20 @@ def test_a_run_that_shrank_and_kept_all_its_time_has_full_ettr(evidence, tell):
     evidence.store.build()
 
     assert evidence.store.read("select ettr_ratio from marts.runs").item() == pytest.approx(1)
+
+
+def test_a_gpu_cut_anew_still_counts_once(evidence):
+    """3g + 4g for 500 s, then 7g: 1,000 s of one GPU."""
+    evidence.node("m", 1)
+    layout = [("3g.40gb", 3, 0, 0, 500), ("4g.40gb", 4, 1, 0, 500), ("7g.80gb", 7, 0, 500, None)]
+    evidence.load(
+        "gpu_instances",
+        [{"cluster": "c", "gpu_uuid": "m#0", "gpu_instance": f"{profile}.0", "profile": profile,
+          "compute_slices": slices, "slurm_index": index, "valid_from_at": evidence.at(start),
+          "valid_to_at": evidence.at(end)} for profile, slices, index, start, end in layout],
+        "inventory",
+    )  # fmt: skip
+    evidence.watched(1000)
+    evidence.job("1", 600, 700, ["m"], 1, gpu_type="7g.80gb")
+
+    assert evidence.gpu_s() == {"idle_no_demand": 900, "unknown": 100}

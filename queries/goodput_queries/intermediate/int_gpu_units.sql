@@ -50,36 +50,85 @@ gpus as (
     anti join inventory using (cluster, gpu_uuid, node)
 ),
 
-instances as (
+parts as (select * from staging.stg_gpu_instances),
+
+-- a GPU that is cut anew, or switched between whole and cut, is cut in time there
+bounds as (
+    select gpu_uuid, start_ms as stay_ms, start_ms as at_ms from gpus
+    union
+    select gpu_uuid, start_ms, coalesce(end_ms, 9223372036854775807) from gpus
+    union
+    select gpus.gpu_uuid, gpus.start_ms, unnest([parts.valid_from_ms, parts.valid_to_ms])
+    from gpus
+    inner join parts using (gpu_uuid)
+),
+
+cells as (
     select
-        gpu_uuid,
-        gpu_instance,
-        profile,
-        share_lo,
-        share_hi
-    from staging.stg_gpu_instances
+        bounds.gpu_uuid,
+        bounds.stay_ms,
+        bounds.at_ms as start_ms,
+        lead(bounds.at_ms) over (partition by bounds.gpu_uuid, bounds.stay_ms order by bounds.at_ms) as end_ms
+    from bounds
+    inner join gpus on bounds.gpu_uuid = gpus.gpu_uuid and bounds.stay_ms = gpus.start_ms
+    where
+        bounds.at_ms >= gpus.start_ms
+        and bounds.at_ms <= coalesce(gpus.end_ms, 9223372036854775807)
+),
+
+-- in each cell the instances lie end to end, in parts of seven slices
+laid as (
+    select
+        cells.gpu_uuid,
+        cells.stay_ms,
+        cells.start_ms,
+        cells.end_ms,
+        parts.gpu_instance,
+        parts.profile,
+        coalesce(sum(parts.compute_slices) over before_it, 0)::bigint as share_lo,
+        coalesce(sum(parts.compute_slices) over before_it, 0)::bigint + parts.compute_slices as share_hi
+    from cells
+    inner join parts
+        on cells.gpu_uuid = parts.gpu_uuid
+        and coalesce(parts.valid_from_ms, cells.start_ms) <= cells.start_ms
+        and coalesce(parts.valid_to_ms, cells.end_ms) >= cells.end_ms
+    where cells.end_ms is not null
+    window before_it as (
+        partition by cells.gpu_uuid, cells.start_ms order by parts.slurm_index, parts.gpu_instance
+        rows between unbounded preceding and 1 preceding
+    )
+),
+
+units as (
+    select gpu_uuid, stay_ms, start_ms, end_ms, gpu_instance, profile, share_lo, share_hi, 7::bigint as share_of
+    from laid
     union all
-    select gpu_uuid, 'rest', null, max(share_hi), 7
-    from staging.stg_gpu_instances
-    group by gpu_uuid
+    select gpu_uuid, stay_ms, start_ms, end_ms, 'rest', null, max(share_hi), 7, 7
+    from laid
+    group by gpu_uuid, stay_ms, start_ms, end_ms
     having max(share_hi) < 7
+    union all
+    select cells.gpu_uuid, cells.stay_ms, cells.start_ms, cells.end_ms, '', null, 0, 1, 1
+    from cells
+    anti join laid using (gpu_uuid, start_ms)
+    where cells.end_ms is not null
 )
 
 select
     gpus.cluster,
     gpus.node,
     gpus.gpu_uuid,
-    coalesce(instances.gpu_instance, '') as gpu_instance,
-    instances.profile as mig_profile,
+    units.gpu_instance,
+    units.profile as mig_profile,
     gpus.gpu_model,
     gpus.gpu_index,
     gpus.slurm_index,
-    coalesce(instances.share_lo, 0)::bigint as share_lo,
-    coalesce(instances.share_hi, 1)::bigint as share_hi,
-    (case when instances.gpu_uuid is null then 1 else 7 end)::bigint as share_of,
-    gpus.start_ms,
-    gpus.end_ms,
+    units.share_lo,
+    units.share_hi,
+    units.share_of,
+    units.start_ms,
+    nullif(units.end_ms, 9223372036854775807) as end_ms,
     gpus.method
 from gpus
-left join instances using (gpu_uuid)
-where gpus.start_ms is not null and (gpus.end_ms is null or gpus.end_ms > gpus.start_ms)
+inner join units on gpus.gpu_uuid = units.gpu_uuid and gpus.start_ms = units.stay_ms
+where gpus.start_ms is not null and units.end_ms > units.start_ms

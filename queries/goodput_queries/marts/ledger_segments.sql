@@ -38,9 +38,9 @@ by_hour as (
     )
 ),
 
--- a GPU that moved within the hour is two segments
+-- a GPU that moved or was cut anew within the hour is two segments
 placed as (
-    select by_hour.*, units.node
+    select by_hour.*, units.start_ms as unit_start_ms
     from by_hour
     inner join units
         on by_hour.gpu_uuid = units.gpu_uuid
@@ -52,8 +52,8 @@ placed as (
 marked as (
     select
         *,
-        (job_run_key, attempt_key, category, phase, node, start_ms) is distinct from lag(
-            (job_run_key, attempt_key, category, phase, node, end_ms)
+        (job_run_key, attempt_key, category, phase, unit_start_ms, start_ms) is distinct from lag(
+            (job_run_key, attempt_key, category, phase, unit_start_ms, end_ms)
         ) over (partition by gpu_uuid, gpu_instance, hour_ms order by start_ms) as is_new
     from placed
 ),

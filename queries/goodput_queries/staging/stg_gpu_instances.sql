@@ -1,8 +1,6 @@
--- MIG instances with the share of their GPU as a fraction of 7 compute slices, laid end to end.
+-- MIG instances of GPUs with their compute slices, as one source tells them: an inventory file has the last word.
 -- grain: gpu_uuid, gpu_instance, valid_from_ms
--- share_lo: slices before this instance, of 7
--- share_hi: slices up to and with it, of 7
--- An inventory file has the last word on a GPU's instances.
+-- valid_from_ms, valid_to_ms: null: as long as the GPU is there
 with instances as (
     select
         parts.* exclude (gpu_uuid, cluster),
@@ -14,8 +12,6 @@ with instances as (
     from raw.gpu_instances as parts
     left join staging.stg_node_clusters as node_clusters
         on regexp_replace(parts.gpu_uuid, '#[0-9]+$', '') = node_clusters.node
-    qualify parts.source = 'inventory'
-        or not bool_or(parts.source = 'inventory') over (partition by parts.cluster, parts.gpu_uuid)
 )
 
 select
@@ -25,17 +21,9 @@ select
     profile,
     compute_slices,
     slurm_index,
-    coalesce(
-        sum(compute_slices) over (
-            partition by gpu_uuid, valid_from_at order by slurm_index, gpu_instance
-            rows between unbounded preceding and 1 preceding
-        ),
-        0
-    )::bigint as share_lo,
-    sum(compute_slices) over (
-        partition by gpu_uuid, valid_from_at order by slurm_index, gpu_instance
-        rows between unbounded preceding and current row
-    )::bigint as share_hi,
     to_ms(valid_from_at) as valid_from_ms,
     to_ms(valid_to_at) as valid_to_ms
 from instances
+qualify source = first_value(source) over (
+    partition by gpu_uuid order by source <> 'inventory', source
+)
