@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import functools
+import shlex
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -84,7 +85,8 @@ def output_options(command: Command) -> Command:
     """Add `--format` and `--out`, and print the frame that the command returns."""
 
     @functools.wraps(command)
-    def printing(*args: Any, form: str, out: Path | None, **kwargs: Any) -> None:
+    def printing(*args: Any, form: str | None, out: Path | None, **kwargs: Any) -> None:
+        form = form or output.format_of(out)
         try:
             _print(command(*args, **kwargs), form, out)
         except FailedWithRowsError as failure:
@@ -95,9 +97,7 @@ def output_options(command: Command) -> Command:
         "--format",
         "form",
         type=click.Choice(output.FORMATS),
-        default="table",
-        show_default=True,
-        help="How to print it.",
+        help="How to print it; else as the suffix of --out says, or a table.",
     )
     add_out = click.option(
         "--out",
@@ -221,7 +221,10 @@ def ingest(
         more = " ..." if len(summary.unrecognised) > UNRECOGNISED_SHOWN else ""
         _say(f"{len(summary.unrecognised)} files of no known format were left out: {some}{more}")
     if summary.rejects:
-        _say(f"{summary.rejects:,} rows were set aside: `goodput show raw.rejects --db {db}`.")
+        _say(
+            f"{summary.rejects:,} rows were set aside: "
+            f"`goodput show raw.rejects --db {_quoted(db)}`."
+        )
     counts = {k: v for k, v in asdict(summary).items() if isinstance(v, int)}
     frame = pl.DataFrame(
         [{**counts, "refused": len(summary.refused), "unrecognised": len(summary.unrecognised)}]
@@ -234,7 +237,7 @@ def ingest(
         raise FailedWithRowsError(
             f"{len(summary.refused)} files could not be read as {source}; the others were.", frame
         )
-    _say(f"Next: `goodput ledger --db {db}`, or `goodput serve --db {db}`.")
+    _say(f"Next: `goodput ledger --db {_quoted(db)}`, or `goodput serve --db {_quoted(db)}`.")
     return frame
 
 
@@ -259,7 +262,8 @@ def check(db: str) -> pl.DataFrame:
         frame = broken_rows(store)
     if (broken := frame.filter(frame["violations"] > 0).height) > 0:
         raise FailedWithRowsError(
-            f"{broken} of {frame.height} checks found rows: `goodput show checks.CHECK --db {db}`.",
+            f"{broken} of {frame.height} checks found rows: "
+            f"`goodput show checks.CHECK --db {_quoted(db)}`.",
             frame,
         )
     return frame
@@ -283,7 +287,7 @@ def ledger(by: str, db: str, scope: Scope) -> pl.DataFrame:
     keys = list(dict.fromkeys(key.strip() for key in by.split(",")))
     with _built(db) as store:
         frame = ledgers.ledger(store, by=keys, scope=scope)
-        if click.get_current_context().params["form"] == "table":
+        if click.get_current_context().params["form"] in {None, "table"}:
             _say(_balance(store, scope, int(frame["gpu_ms"].sum())))
     return frame
 
@@ -397,11 +401,14 @@ def _rows(store: Store, model: Model, scope: Scope, limit: int) -> pl.DataFrame:
     ranked += [f'"{name}"' for name in model.grain if name in columns]
     order = f" order by {', '.join(ranked)}" if ranked else ""
     rows = " limit $1" if limit else ""
-    return store.read(
+    found = store.read(
         f"select * from {model.qualified_name}{order}{rows}",
         [limit] if limit else None,
         scope=scope,
     )
+    if found.is_empty() and (scope.from_ms, scope.to_ms) != (None, None):
+        _say(f"Nothing in this window{_extent(store)}.")
+    return found
 
 
 def _print(frame: pl.DataFrame, form: str, out: Path | None) -> None:
@@ -424,8 +431,8 @@ def _existing(db: str) -> Iterator[Store]:
     """Yield a database that is there: a question makes no empty one."""
     if db != IN_MEMORY and not Path(db).exists():
         raise StoreError(
-            f"{db}: there is no such database. "
-            f"Make it with `goodput ingest auto PATH --db {db}`, or look at `goodput demo`."
+            f"{db}: there is no such database. Make it with "
+            f"`goodput ingest auto PATH --db {_quoted(db)}`, or look at `goodput demo`."
         )
     with _store(db) as store:
         yield store
@@ -481,12 +488,23 @@ def _balance(store: Store, scope: Scope, ledger_ms: int) -> str:
     )
     total = f"Ledger {output.cell('gpu_s', ledger_ms / 1000)} GPU-s"
     if ledger_ms == 0:
-        return f"{total}: nothing in this scope."
+        return f"{total}: nothing in this scope{_extent(store)}."
     if not any((scope.team, scope.user, scope.run, scope.partition)):
         inventory_ms = capacity_ms(store, scope)
         total += f", capacity {output.cell('gpu_s', inventory_ms / 1000)} GPU-s: "
         total += "it balances" if inventory_ms == ledger_ms else "IT DOES NOT BALANCE"
     return f"{total}. Goodput {value}, between {low} and {high}."
+
+
+def _extent(store: Store) -> str:
+    """Return the window of the data as an aside; nothing where there is none."""
+    row = store.read("select min(first_at) as a, max(as_of_at) as b from marts.clusters").row(0)
+    first, last = (output.cell("at", at) for at in row)
+    return "" if row[0] is None else f" (data: {first} to {last})"
+
+
+def _quoted(path: str) -> str:
+    return shlex.quote(str(path))
 
 
 def _window(from_: str | None, to: str | None) -> tuple[int | None, int | None]:

@@ -28,6 +28,12 @@ PIPE_WIDTH = 4096  # a pipe has no edge to wrap at
 UNKNOWN = "-"
 
 
+def format_of(out: Path | None) -> str:
+    """Return the format that the name of a file asks for; a table where it asks for none."""
+    suffix = "" if out is None else out.suffix.lower().removeprefix(".")
+    return suffix if suffix in FORMATS else "table"
+
+
 def write(frame: pl.DataFrame, form: str, out: Path | None = None) -> None:
     """Write a frame to standard output, or to `out`, as one of FORMATS.
 

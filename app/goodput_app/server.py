@@ -76,6 +76,9 @@ def serve(
     Without a port it is 8501 or the next free one. Raises GoodputError where the port is taken or
     the database is served already.
     """
+    is_new = not (_database(path) == IN_MEMORY or Path(path).exists())
+    if is_new:
+        listen(address, port).close()  # a taken port is to leave no empty database behind
     store = open_store(path)
     if isinstance(store, RemoteStore):
         store.close()

@@ -141,7 +141,7 @@ def _lines(file: IO[bytes]) -> Iterator[bytes]:
             break
         *whole, last = chunk.split(b"\n")
         if whole:
-            yield rest + whole[0] if not is_skipping else rest
+            yield rest if is_skipping else (rest + whole[0])[:LINE_MAX_BYTES]
             yield from whole[1:]
             rest, is_skipping = last, False
         elif not is_skipping:

@@ -11,6 +11,8 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from goodput_ingest.files import LINE_MAX_BYTES
+
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
 HEAD_LINES = 50
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
@@ -49,6 +51,8 @@ def record(line: str) -> dict[str, Any]:
     except RecursionError:
         raise FieldError("the JSON is nested too deeply") from None
     except json.JSONDecodeError as error:
+        if len(line) >= LINE_MAX_BYTES or len(line.encode()) >= LINE_MAX_BYTES:
+            raise FieldError(f"the line is longer than {LINE_MAX_BYTES >> 20} MiB") from None
         raise FieldError(
             f"the line is cut or not JSON: {error.msg} (character {error.pos + 1})"
         ) from None

@@ -250,6 +250,28 @@ def test_results_go_to_a_file_where_one_is_named(database: Path) -> None:
     assert len(json.loads((database.parent / "gpus.json").read_text())) == 2
 
 
+@pytest.mark.parametrize(
+    ("options", "begins"),
+    [
+        (["--out", "gpus.json"], b"[\n{"),
+        (["--out", "gpus.CSV"], b"source,cluster,"),
+        (["--out", "gpus.parquet"], b"PAR1"),
+        (["--out", "gpus.txt"], b"source  "),
+        (["--out", "gpus.json", "--format", "csv"], b"source,cluster,"),
+    ],
+)
+def test_the_name_of_the_file_says_the_format(
+    database: Path, options: list[str], begins: bytes
+) -> None:
+    assert run("show", "raw.gpus", *options).exit_code == 0
+    assert (database.parent / options[1]).read_bytes().startswith(begins)
+
+
+@pytest.mark.usefixtures("here")
+def test_a_command_to_type_next_quotes_its_paths() -> None:
+    assert "--db 'our fleet.duckdb'`" in run("build", "--db", "our fleet.duckdb").stderr
+
+
 @pytest.mark.usefixtures("database")
 def test_a_file_that_cannot_be_written_is_a_stated_failure() -> None:
     result = run("show", "raw.gpus", "--out", "nowhere/gpus.txt")
@@ -354,7 +376,20 @@ def test_a_scope_that_holds_nothing_is_said_so() -> None:
     result = run("ledger", "--team", "nobody")
 
     assert result.exit_code == 0
-    assert result.stderr == "Ledger 0.000 GPU-s: nothing in this scope.\n"
+    assert result.stderr == (
+        "Ledger 0.000 GPU-s: nothing in this scope "
+        "(data: 2026-11-20 12:00:00Z to 2026-11-20 12:10:00Z).\n"
+    )
+
+
+@pytest.mark.usefixtures("measured")
+def test_a_window_that_holds_nothing_is_told_where_the_data_is() -> None:
+    result = run("gaps", "--from", "2020-01-01", "--to", "2020-01-02", "--format", "json")
+
+    assert (result.exit_code, json.loads(result.stdout)) == (0, [])
+    assert result.stderr == (
+        "Nothing in this window (data: 2026-11-20 12:00:00Z to 2026-11-20 12:10:00Z).\n"
+    )
 
 
 @pytest.mark.usefixtures("measured")

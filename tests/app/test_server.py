@@ -309,7 +309,8 @@ def test_commands_work_while_the_server_runs(server: Server) -> None:
     assert isinstance(json.loads(ledger.stdout), list)
     assert (shown.returncode, shown.stderr) == (0, "")
     assert isinstance(json.loads(shown.stdout), list)
-    assert read_in.returncode == 0, read_in.stderr
+    assert read_in.returncode == 1
+    assert "1 files of no known format" in read_in.stderr
     assert second.returncode == 1
     assert second.stderr == (
         f"{name}: process {server.process.pid} serves this database at {server.url} already.\n"
@@ -461,6 +462,16 @@ def test_a_taken_port_is_not_taken_twice() -> None:
     assert str(caught.value) == (
         f"127.0.0.1: port {port} is taken. Name another --port, or none for the next free one."
     )
+
+
+def test_a_taken_port_leaves_no_database_behind(tmp_path: Path) -> None:
+    with (
+        contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken,
+        pytest.raises(GoodputError, match=r"is taken"),
+    ):
+        server_module.serve(tmp_path / "fleet.duckdb", taken.getsockname()[1])
+
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_next_free_port_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from goodput_ingest.files import LINE_MAX_BYTES
 from goodput_ingest.load import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.errors import IngestError
@@ -199,6 +200,14 @@ def test_too_many_unknown_fields_are_cut_and_named(store: LocalStore, tmp_path: 
     extra = json.loads(store.read("select extra from raw.job_events").item())
     assert extra["cut"] is True
     assert len(extra["names"]) == 50
+
+
+def test_a_line_without_end_is_set_aside_as_too_long(store: LocalStore, tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_text(json.dumps({**STEP, "note": "x" * LINE_MAX_BYTES}) + "\n" + json.dumps(STEP))
+
+    assert read(store, path).rows == 1
+    assert reasons(store) == ["the line is longer than 16 MiB"]
 
 
 def test_long_texts_are_capped(store: LocalStore, tmp_path: Path) -> None:
