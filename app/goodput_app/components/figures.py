@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 MAX_POINTS = 1_500
 ROW_PX = 27
 LEGEND_COLUMNS = 4
+LEGEND_FONT_PX = 10
+LEGEND_CHAR_PX = 4.4  # of that font: without a width Plotly sets all entries below each other
 FLOW_MARGIN_PX = 60
 PATTERN: dict[str, Any] = {"fillmode": "overlay", "size": 6, "solidity": 0.35, "fgcolor": "white"}
 CONFIG: dict[str, Any] = {
@@ -375,8 +377,11 @@ def finished(figure: go.Figure, *, height: int, has_legend: bool = False) -> go.
         names = {trace.legendgroup or trace.name: None for trace in figure.data}
         margin["b"] = 62 + 19 * -(-len(names) // LEGEND_COLUMNS)
         place = {"orientation": "h", "x": 0, "y": 0, "xanchor": "left", "yanchor": "bottom"}
+        longest = max((len(str(trace.name or "")) for trace in figure.data), default=0)
+        entries = {"entrywidth": LEGEND_CHAR_PX * longest, "font": {"size": LEGEND_FONT_PX}}
         figure.update_layout(
-            showlegend=True, legend={**place, "yref": "container", "traceorder": "normal"}
+            showlegend=True,
+            legend={**place, **entries, "yref": "container", "traceorder": "normal"},
         )
     return figure.update_layout(
         height=height, margin=margin, hoverlabel={"namelength": -1}, uirevision="keep"
