@@ -108,12 +108,42 @@ stranded as (
     where levels.held_cpus > sizes.cpus - 0.5 and sizes.cpus > 0
 ),
 
+-- thousands of waiting jobs make few stretches of demand
+demand_marked as (
+    select
+        *,
+        coalesce(start_ms > max(coalesce(end_ms, 9223372036854775807)) over (
+            partition by cluster, node order by start_ms
+            rows between unbounded preceding and 1 preceding
+        ), true) as is_new
+    from demand
+),
+
+demand_stretches as (
+    select
+        cluster,
+        node,
+        'demand' as state,
+        min(start_ms) as start_ms,
+        nullif(max(coalesce(end_ms, 9223372036854775807)), 9223372036854775807) as end_ms
+    from (
+        select
+            *,
+            count_if(is_new) over (
+                partition by cluster, node order by start_ms
+                rows between unbounded preceding and current row
+            ) as stretch
+        from demand_marked
+    )
+    group by cluster, node, stretch
+),
+
 facts as (
     select * from states
     union all
     select * from reserved
     union all
-    select * from demand
+    select * from demand_stretches
     union all
     select * from stranded
 ),

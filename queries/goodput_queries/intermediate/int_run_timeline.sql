@@ -22,31 +22,43 @@ gaps as (
     where pieces.is_gap
 ),
 
-gap_samples as (
+-- few gaps meet millions of readings: the GPUs of the gaps first, or the planner pairs holds with readings
+gap_gpus as materialized (
     select
         gaps.attempt_key,
         gaps.start_ms,
-        count(*) as samples,
-        count_if(coalesce(samples.engine_active_ratio > threshold('idle_engine_ratio'),
-            samples.gpu_busy_ratio > threshold('idle_busy_ratio'))) as active_samples
+        gaps.end_ms,
+        gaps.hour_ms,
+        holds.gpu_uuid,
+        holds.gpu_instance
     from gaps
     inner join intermediate.int_holds as holds
         on gaps.job_run_key = holds.job_run_key
         and holds.start_ms < gaps.end_ms
         and coalesce(holds.end_ms, gaps.end_ms) > gaps.start_ms
-    inner join staging.stg_gpu_samples as samples
-        on holds.gpu_uuid = samples.gpu_uuid
-        and holds.gpu_instance = samples.gpu_instance
-        and samples.ts_ms // 3600000 * 3600000 = gaps.hour_ms
+),
+
+gap_samples as (
+    select
+        gap_gpus.attempt_key,
+        gap_gpus.start_ms,
+        count(*) as samples,
+        count_if(coalesce(samples.engine_active_ratio > threshold('idle_engine_ratio'),
+            samples.gpu_busy_ratio > threshold('idle_busy_ratio'))) as active_samples
+    from staging.stg_gpu_samples as samples
+    inner join gap_gpus
+        on samples.gpu_uuid = gap_gpus.gpu_uuid
+        and samples.gpu_instance = gap_gpus.gpu_instance
+        and samples.ts_ms // 3600000 * 3600000 = gap_gpus.hour_ms
     inner join intermediate.int_sample_intervals as intervals
-        on samples.source = intervals.source and gaps.hour_ms = intervals.hour_ms
+        on samples.source = intervals.source and gap_gpus.hour_ms = intervals.hour_ms
     where
-        samples.ts_ms >= gaps.start_ms + greatest(threshold('gap_trim_ms'), intervals.interval_ms)
-        and samples.ts_ms <= gaps.end_ms - greatest(threshold('gap_trim_ms'), intervals.interval_ms)
+        samples.ts_ms >= gap_gpus.start_ms + greatest(threshold('gap_trim_ms'), intervals.interval_ms)
+        and samples.ts_ms <= gap_gpus.end_ms - greatest(threshold('gap_trim_ms'), intervals.interval_ms)
         and coalesce(samples.engine_active_ratio, samples.gpu_busy_ratio) is not null
         -- a reading whose profiling shares are incomplete is no reading (rule 10)
         and (samples.engine_active_ratio is not null or not samples.is_flagged)
-    group by gaps.attempt_key, gaps.start_ms
+    group by gap_gpus.attempt_key, gap_gpus.start_ms
 ),
 
 settled as (

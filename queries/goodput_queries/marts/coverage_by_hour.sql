@@ -25,7 +25,7 @@ select
     capacity.cluster,
     from_ms(capacity.hour_ms) as hour_at,
     count(distinct capacity.gpu_uuid) as gpus_expected,
-    coalesce(sum(least(seen.seen_ms, capacity.unit_ms)), 0) / nullif(sum(capacity.unit_ms), 0) as coverage_ratio
+    coalesce(sum(least(coalesce(seen.seen_ms, 0), capacity.unit_ms)), 0) / nullif(sum(capacity.unit_ms), 0) as coverage_ratio
 from capacity
 left join seen using (gpu_uuid, gpu_instance, hour_ms)
 group by capacity.cluster, capacity.hour_ms
