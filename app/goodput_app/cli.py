@@ -157,12 +157,19 @@ def main() -> None:
     type=click.Path(path_type=Path, file_okay=False),
     help="Where to keep the demo database; default: the user's cache folder.",
 )
-def demo(port: int | None, address: str, folder: Path | None) -> None:
+@click.option(
+    "--gpus",
+    type=click.IntRange(min=0),
+    default=512,
+    show_default=True,
+    help="Size of the made-up fleet beside the recorded session; 0: the recording alone.",
+)
+def demo(port: int | None, address: str, folder: Path | None, gpus: int) -> None:
     """Serve the dashboard on recorded sample data."""
     from goodput_app.demo import demo_database  # noqa: PLC0415 -- draws in every source
 
     with _progress() as on_progress:
-        path = demo_database(folder, on_progress=on_progress)
+        path = demo_database(folder, gpus=gpus, on_progress=on_progress)
     if (running := find_server(path)) is not None:
         running.close()
         click.echo(running.url)

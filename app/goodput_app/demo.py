@@ -1,16 +1,18 @@
-"""`goodput demo`: the sample data as a database, built once and kept in the user's cache."""
+"""`goodput demo`: the recorded session and a made-up fleet as a database, built once and cached."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 import tomllib
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from goodput_ingest import load
+from goodput_ingest import load, synthetic
 from goodput_ingest.source import ReadOptions
 from goodput_queries.errors import GoodputError, StoreError
 from goodput_queries.remote import find_server
@@ -20,6 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 RECIPE = "demo.toml"
+FLEET_SEED = 7
+FLEET_HOURS = 72
+FLEET_START = datetime(
+    2026, 11, 17, 12, tzinfo=UTC
+)  # three days that end with the recorded session
 _PACKAGED = Path(__file__).with_name("sample_data")
 _CHECKOUT = Path(__file__).parents[2] / "sample_data"
 _KEYS = {"path", "source", "cluster", "timezone", "observed_at"}
@@ -38,11 +45,13 @@ def demo_database(
     folder: Path | None = None,
     *,
     sample_data: Path | None = None,
+    gpus: int = 0,
     on_progress: Callable[[Path, int], None] = lambda _path, _rows: None,
 ) -> Path:
     """Return the demo database, built first where data or SQL changed since it was.
 
-    It appears under its name only when it is whole. Raises GoodputError without sample data.
+    Beside the sample data it holds a made-up fleet of that many GPUs over three days (0: none). It
+    appears under its name only when it is whole. Raises GoodputError without sample data.
     """
     source = sample_data or (_PACKAGED if _PACKAGED.is_dir() else _CHECKOUT)
     steps = recipe(source)
@@ -53,12 +62,12 @@ def demo_database(
         raise StoreError(
             f"{folder}: the demo cannot be kept there ({error.strerror}). Name another --dir."
         ) from error
-    target = folder / f"demo-{digest(source)}.duckdb"
+    target = folder / f"demo-{digest(source, gpus)}.duckdb"
     if not target.exists():
         draft = folder / f"draft-{os.getpid()}.duckdb"
         _discard(draft)
         try:
-            _fill(draft, steps, on_progress)
+            _fill(draft, steps, gpus, on_progress)
             draft.replace(target)
         finally:
             _discard(draft)
@@ -84,9 +93,12 @@ def recipe(sample_data: Path) -> list[Step]:
         ) from error
 
 
-def digest(sample_data: Path) -> str:
-    """Return a digest of the sample data and of all SQL: the demo is rebuilt when it changes."""
-    text = hashlib.blake2b(catalog_digest().encode(), digest_size=8)
+def digest(sample_data: Path, gpus: int = 0) -> str:
+    """Return a digest of data, generator and SQL: the demo is rebuilt when one changes."""
+    text = hashlib.blake2b(f"{catalog_digest()} {gpus}".encode(), digest_size=8)
+    if gpus:
+        for module in sorted(Path(synthetic.__file__).parent.glob("*.py")):
+            text.update(module.read_bytes())
     for path in sorted(p for p in sample_data.rglob("*") if p.is_file()):
         content = path.read_bytes()
         text.update(f"{path.relative_to(sample_data)} {len(content)} ".encode())
@@ -112,14 +124,27 @@ def _step(sample_data: Path, line: dict[str, Any]) -> Step:
     return Step(sample_data / line["path"], line.get("source", "auto"), options)
 
 
-def _fill(path: Path, steps: list[Step], on_progress: Callable[[Path, int], None]) -> None:
+def _fill(
+    path: Path, steps: list[Step], gpus: int, on_progress: Callable[[Path, int], None]
+) -> None:
     store = LocalStore(path)
     try:
-        for step in steps:
-            load.ingest(store, step.source, [step.path], step.options, on_progress=on_progress)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix="fleet-") as fleet:
+            if gpus:
+                steps = [*steps, *_made_up(Path(fleet), gpus)]
+            for step in steps:
+                load.ingest(store, step.source, [step.path], step.options, on_progress=on_progress)
         store.build()
     finally:
         store.close()
+
+
+def _made_up(folder: Path, gpus: int) -> list[Step]:
+    try:
+        synthetic.generate(folder, gpus=gpus, hours=FLEET_HOURS, seed=FLEET_SEED, start=FLEET_START)
+    except ValueError as error:
+        raise GoodputError(f"--gpus {gpus}: {error}.") from error
+    return recipe(folder)
 
 
 def _discard(path: Path) -> None:

@@ -102,3 +102,20 @@ def test_the_cache_folder_is_the_users(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
     assert demo.cache_folder() == tmp_path / "goodput" / "demo"
+
+
+def test_the_fleet_is_made_once_and_is_a_cluster_of_its_own(
+    sample_data: Path, tmp_path: Path
+) -> None:
+    with_fleet = demo.demo_database(tmp_path / "cache", sample_data=sample_data, gpus=64)
+
+    with contextlib.closing(LocalStore(with_fleet)) as store:
+        sizes = store.read("select cluster, gpus from marts.clusters order by gpus desc").rows()
+    assert sizes[0][1] == 64
+    assert demo.demo_database(tmp_path / "cache", sample_data=sample_data, gpus=64) == with_fleet
+    assert list((tmp_path / "cache").glob("fleet-*")) == []
+
+
+def test_a_fleet_of_no_whole_nodes_is_a_stated_failure(sample_data: Path, tmp_path: Path) -> None:
+    with pytest.raises(GoodputError, match="--gpus 12: a fleet has whole nodes of 8 GPUs"):
+        demo.demo_database(tmp_path / "cache", sample_data=sample_data, gpus=12)

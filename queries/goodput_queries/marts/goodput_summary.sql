@@ -24,7 +24,9 @@ with sums as (
         coalesce(sum(gpu_ms) filter (where category = 'busy_unclassified'), 0)::bigint as busy_ms,
         coalesce(sum(gpu_ms) filter (where is_unsettled(category)), 0)::bigint as unsettled_ms,
         coalesce(sum(gpu_ms) filter (where categories.kind = 'badput'), 0)::bigint as wasted_ms,
-        sum(usd) filter (where categories.kind = 'badput') as wasted_usd,
+        case
+            when sum(usd) is not null then coalesce(sum(usd) filter (where categories.kind = 'badput'), 0)
+        end as wasted_usd,
         sum(usd) as capacity_usd,
         coalesce(sum(gpu_ms) filter (where usd is null), 0)::bigint as unpriced_gpu_ms,
         count(distinct gpu_uuid) as gpus,

@@ -22,7 +22,8 @@ with ledger as (
         ), 0)::bigint as lost_ms,
         coalesce(sum(gpu_ms) filter (where kind = 'badput'), 0)::bigint as wasted_ms,
         sum(usd) as usd,
-        sum(usd) filter (where kind = 'badput') as wasted_usd,
+        -- nothing wasted costs nothing; without any price it is not known
+        case when sum(usd) is not null then coalesce(sum(usd) filter (where kind = 'badput'), 0) end as wasted_usd,
         arg_max(label, gpu_ms) filter (where kind <> 'goodput') as worst_label,
         arg_max(category, gpu_ms) filter (where kind <> 'goodput') as worst_category,
         max(gpu_ms) filter (where kind <> 'goodput') as worst_ms
