@@ -29,7 +29,7 @@ HOUR_MS = 3_600_000
 IDLE_MARGIN_MS = (
     300_000  # what happens within idle_min_ms of an hour may change what the hour is called
 )
-RANGE_MAX_HOURS = 24  # bounds the memory of one pass
+PASS_MAX_GPU_HOURS = 48_000  # bounds the memory of one pass: about 2 GB
 SUMMARY_SCHEMA = {"stage": pl.String, "rows": pl.Int64, "seconds": pl.Float64}
 Hours = set[int]
 
@@ -153,7 +153,8 @@ def _changed_hours(
 def _replace_hours(cursor: duckdb.DuckDBPyConnection, model: Model, hours: Hours) -> int:
     """Replace an `hourly` stage for these hours; return how many rows were written."""
     rows = 0
-    for first, last in _ranges(hours):
+    units = _scalar(cursor, "select count(*) from intermediate.int_gpu_units") or 1
+    for first, last in _ranges(hours, max(1, PASS_MAX_GPU_HOURS // units)):
         cursor.execute(f"set variable build_from_ms = {first * HOUR_MS}")
         cursor.execute(f"set variable build_to_ms = {last * HOUR_MS}")
         cursor.execute(
@@ -216,11 +217,11 @@ def _all_hours(cursor: duckdb.DuckDBPyConnection) -> Hours:
     return {hour for (hour,) in rows}
 
 
-def _ranges(hours: Iterable[int]) -> list[tuple[int, int]]:
-    """Return hours as half-open ranges of at most a day."""
+def _ranges(hours: Iterable[int], most: int) -> list[tuple[int, int]]:
+    """Return hours as half-open ranges of at most `most` hours."""
     ranges: list[tuple[int, int]] = []
     for hour in sorted(hours):
-        if ranges and ranges[-1][1] == hour and hour - ranges[-1][0] < RANGE_MAX_HOURS:
+        if ranges and ranges[-1][1] == hour and hour - ranges[-1][0] < most:
             ranges[-1] = (ranges[-1][0], hour + 1)
         else:
             ranges.append((hour, hour + 1))

@@ -65,14 +65,16 @@ spans as (
     from ended_by_next
 ),
 
+-- ranks tell the same span to the millisecond: one row each, or two windows may order them differently
 cut as (
     select
         attempt_key,
         phase,
         greatest(start_ms, attempt_start_ms) as start_ms,
         least(end_ms, coalesce(attempt_end_ms, end_ms)) as end_ms,
-        is_open
+        bool_or(is_open) as is_open
     from spans
+    group by all
 ),
 
 marked as (

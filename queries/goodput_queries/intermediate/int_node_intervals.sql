@@ -48,31 +48,57 @@ partition_nodes as (
     where cluster not in (select cluster from raw.nodes where cluster is not null and partitions is not null)
 ),
 
+-- waiting jobs by what they ask for: merged before they meet the nodes, of which there are thousands
+asked as (
+    select distinct
+        cluster,
+        unnest(string_split(partition, ',')) as partition,
+        lower(gpu_type_requested) as gpu_type,
+        eligible_ms as start_ms,
+        coalesce(start_ms, record_end_ms, 9223372036854775807) as end_ms
+    from job_runs
+    where gpus_requested > 0 and eligible_ms is not null
+),
+
+asked_marked as (
+    select
+        *,
+        coalesce(start_ms > max(end_ms) over (
+            partition by cluster, partition, gpu_type order by start_ms, end_ms
+            rows between unbounded preceding and 1 preceding
+        ), true) as is_new
+    from asked
+    where end_ms > start_ms
+),
+
+asked_stretches as (
+    select cluster, partition, gpu_type, min(start_ms) as start_ms, max(end_ms) as end_ms
+    from (
+        select
+            *,
+            count_if(is_new) over (
+                partition by cluster, partition, gpu_type order by start_ms, end_ms
+                rows between unbounded preceding and current row
+            ) as stretch
+        from asked_marked
+    )
+    group by cluster, partition, gpu_type, stretch
+),
+
 demand as (
     select distinct
         nodes.cluster,
         nodes.node,
         'demand' as state,
-        job_runs.eligible_ms as start_ms,
-        coalesce(job_runs.start_ms, job_runs.record_end_ms) as end_ms
-    from job_runs
+        asked.start_ms,
+        asked.end_ms
+    from asked_stretches as asked
     inner join partition_nodes
-        on job_runs.cluster = partition_nodes.cluster
-        and list_contains(string_split(job_runs.partition, ','), partition_nodes.partition)
+        on asked.cluster = partition_nodes.cluster and asked.partition = partition_nodes.partition
     inner join nodes
         on partition_nodes.cluster = nodes.cluster and partition_nodes.node = nodes.node
     where
-        job_runs.gpus_requested > 0
-        and job_runs.eligible_ms is not null
-        and (
-            job_runs.gpu_type_requested is null
-            or nodes.gpu_model is null
-            or is_model(nodes.gpu_model, job_runs.gpu_type_requested)
-        )
-        and (
-            coalesce(job_runs.start_ms, job_runs.record_end_ms) is null
-            or coalesce(job_runs.start_ms, job_runs.record_end_ms) > job_runs.eligible_ms
-        )
+        asked.gpu_type is null or nodes.gpu_model is null or is_model(nodes.gpu_model, asked.gpu_type)
 ),
 
 cpu_changes as (
@@ -108,12 +134,11 @@ stranded as (
     where levels.held_cpus > sizes.cpus - 0.5 and sizes.cpus > 0
 ),
 
--- thousands of waiting jobs make few stretches of demand
 demand_marked as (
     select
         *,
-        coalesce(start_ms > max(coalesce(end_ms, 9223372036854775807)) over (
-            partition by cluster, node order by start_ms
+        coalesce(start_ms > max(end_ms) over (
+            partition by cluster, node order by start_ms, end_ms
             rows between unbounded preceding and 1 preceding
         ), true) as is_new
     from demand
@@ -125,12 +150,12 @@ demand_stretches as (
         node,
         'demand' as state,
         min(start_ms) as start_ms,
-        nullif(max(coalesce(end_ms, 9223372036854775807)), 9223372036854775807) as end_ms
+        nullif(max(end_ms), 9223372036854775807) as end_ms
     from (
         select
             *,
             count_if(is_new) over (
-                partition by cluster, node order by start_ms
+                partition by cluster, node order by start_ms, end_ms
                 rows between unbounded preceding and current row
             ) as stretch
         from demand_marked

@@ -40,7 +40,7 @@ told_starts as (
     select
         *,
         count_if(event = 'job.start') over (
-            partition by cluster, run_id, job_run_start_ms, rank order by ts
+            partition by cluster, run_id, job_run_start_ms, rank order by ts, event, step
             rows between unbounded preceding and current row
         ) as starts
     from unnumbered
@@ -62,7 +62,7 @@ restarts_counted as (
     select
         *,
         count_if(is_start) over (
-            partition by cluster, run_id, job_run_start_ms, rank order by ts
+            partition by cluster, run_id, job_run_start_ms, rank order by ts, event, step
             rows between unbounded preceding and current row
         ) as restarts
     from starts_marked
