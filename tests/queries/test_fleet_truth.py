@@ -17,15 +17,15 @@ from goodput_queries.scope import Scope
 from goodput_queries.store import LocalStore
 
 INTERVAL_MS = 30_000
-SHARE_OF_CATEGORY, SHARE_OF_CAPACITY = 0.02, 0.0005  # issue 3, acceptance
+SHARE_OF_CATEGORY, SHARE_OF_CAPACITY = 0.02, 0.0005  # whichever is larger
 TELEMETRY = ("idle_held", "busy_unclassified", "unknown")
 UNSETTLED = ("at_risk", "busy_unclassified", "unknown")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+@pytest.fixture(scope="module", params=[7, 1], ids=lambda seed: f"seed {seed}")
+def folder(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("fleet")
-    generate(folder, gpus=64, hours=6, seed=7, start=datetime(2026, 11, 16, tzinfo=UTC))
+    generate(folder, gpus=64, hours=6, seed=request.param, start=datetime(2026, 11, 16, tzinfo=UTC))
     return folder
 
 
