@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import functools
 import shlex
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from typing import TYPE_CHECKING
 
 import click
 
 from goodput_app import output
-from goodput_app.moments import moment_ms
+from goodput_app.cli_options import (
+    Commands,
+    FailedWithRowsError,
+    database_option,
+    instant,
+    output_options,
+    say,
+    scope_options,
+    zone,
+)
 from goodput_app.settings import settings
-from goodput_queries.errors import GoodputError, QueryError, StoreError
+from goodput_queries.errors import QueryError, StoreError
 from goodput_queries.remote import find_server
 from goodput_queries.scope import Scope
 from goodput_queries.store import IN_MEMORY, Store, open_store
@@ -35,111 +41,6 @@ if TYPE_CHECKING:
 
 UNRECOGNISED_SHOWN = 3
 COSTS = ("usd", "lost_usd", "gpu_ms", "lost_gpu_ms", "booked_gpu_ms")  # what answers are ranked by
-
-Command = TypeVar("Command", bound="Callable[..., Any]")
-
-
-class StatedFailure(click.ClickException):
-    """A GoodputError on its way out: its sentence on standard error, exit code 1."""
-
-    def show(self, file: IO[Any] | None = None) -> None:
-        """Print the sentence and nothing else."""
-        click.echo(output.printable(self.message), file=file, err=file is None)
-
-
-class FailedWithRowsError(GoodputError):
-    """Done, but not well (checks do not hold): the sentence, and the frame printed before it."""
-
-    def __init__(self, sentence: str, frame: pl.DataFrame) -> None:
-        super().__init__(sentence)
-        self.frame = frame
-
-
-class Commands(click.Group):
-    """The commands in the order in which a newcomer needs them."""
-
-    def list_commands(self, _context: click.Context) -> list[str]:
-        """Return the names in order of definition."""
-        return list(self.commands)
-
-    def invoke(self, context: click.Context) -> Any:
-        """Run a command; a stated failure ends it without a traceback."""
-        try:
-            return super().invoke(context)
-        except GoodputError as error:
-            raise StatedFailure(str(error)) from error
-
-
-def database_option(command: Command) -> Command:
-    """Add `--db`."""
-    return click.option(
-        "--db",
-        envvar="GOODPUT_DB",
-        default=lambda: settings().db,
-        metavar="FILE",
-        help="The database; else $GOODPUT_DB, goodput.toml, goodput.duckdb.",
-    )(command)
-
-
-def output_options(command: Command) -> Command:
-    """Add `--format` and `--out`, and print the frame that the command returns."""
-
-    @functools.wraps(command)
-    def printing(*args: Any, form: str | None, out: Path | None, **kwargs: Any) -> None:
-        form = form or output.format_of(out)
-        try:
-            _print(command(*args, **kwargs), form, out)
-        except FailedWithRowsError as failure:
-            _print(failure.frame, form, out)
-            raise
-
-    add_format = click.option(
-        "--format",
-        "form",
-        type=click.Choice(output.FORMATS),
-        help="How to print it; else as the suffix of --out says, or a table.",
-    )
-    add_out = click.option(
-        "--out",
-        type=click.Path(path_type=Path, dir_okay=False),
-        metavar="FILE",
-        help="Where to write it, instead of standard output.",
-    )
-    return add_format(add_out(printing))  # type: ignore[return-value]
-
-
-def scope_options(command: Command) -> Command:
-    """Add window and filters, and hand them on as one `scope`."""
-
-    @functools.wraps(command)
-    def scoped(
-        *args: Any,
-        from_: str | None,
-        to: str | None,
-        cluster: str | None,
-        node: str | None,
-        run: str | None,
-        team: str | None,
-        **kwargs: Any,
-    ) -> Any:
-        scope = Scope(*_window(from_, to), cluster=cluster, node=node, run=run, team=team)
-        return command(*args, scope=scope, **kwargs)
-
-    for add in (
-        click.option("--team", metavar="NAME", help="Only what a team (account) held."),
-        click.option("--run", metavar="RUN", help="Only one run."),
-        click.option("--node", metavar="NAME", help="Only one node."),
-        click.option("--cluster", metavar="NAME", help="Only one cluster."),
-        click.option("--to", metavar="TIME", help="End of the window, exclusive."),
-        click.option(
-            "--from",
-            "from_",
-            metavar="TIME",
-            help="Start of the window: 2026-11-20T14:00Z, 2026-11-20 (UTC), now-6h, now/d.",
-        ),
-    ):
-        scoped = add(scoped)
-    return scoped  # type: ignore[return-value]
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -218,17 +119,17 @@ def ingest(
     from goodput_ingest import load  # noqa: PLC0415 -- nor every source
     from goodput_ingest.source import ReadOptions  # noqa: PLC0415
 
-    options = ReadOptions(cluster, _zone(timezone), _instant(observed_at), node)
+    options = ReadOptions(cluster, zone(timezone), instant(observed_at), node)
     with _store(db) as store, _progress() as on_progress:
         summary = load.ingest(store, source, paths, options, on_progress=on_progress)
     for reason in summary.refused:
-        _say(f"left out: {reason}")
+        say(f"left out: {reason}")
     if summary.unrecognised:
         some = ", ".join(summary.unrecognised[:UNRECOGNISED_SHOWN])
         more = " ..." if len(summary.unrecognised) > UNRECOGNISED_SHOWN else ""
-        _say(f"{len(summary.unrecognised)} files of no known format were left out: {some}{more}")
+        say(f"{len(summary.unrecognised)} files of no known format were left out: {some}{more}")
     if summary.rejects:
-        _say(
+        say(
             f"{summary.rejects:,} rows were set aside: "
             f"`goodput show raw.rejects --db {_quoted(db)}`."
         )
@@ -244,7 +145,7 @@ def ingest(
         raise FailedWithRowsError(
             f"{len(summary.refused)} files could not be read as {source}; the others were.", frame
         )
-    _say(f"Next: `goodput ledger --db {_quoted(db)}`, or `goodput serve --db {_quoted(db)}`.")
+    say(f"Next: `goodput ledger --db {_quoted(db)}`, or `goodput serve --db {_quoted(db)}`.")
     return frame
 
 
@@ -295,7 +196,7 @@ def ledger(by: str, db: str, scope: Scope) -> pl.DataFrame:
     with _built(db) as store:
         frame = ledgers.ledger(store, by=keys, scope=scope)
         if click.get_current_context().params["form"] in {None, "table"}:
-            _say(_balance(store, scope, int(frame["gpu_ms"].sum())))
+            say(_balance(store, scope, int(frame["gpu_ms"].sum())))
     return frame
 
 
@@ -414,17 +315,8 @@ def _rows(store: Store, model: Model, scope: Scope, limit: int) -> pl.DataFrame:
         scope=scope,
     )
     if found.is_empty() and (scope.from_ms, scope.to_ms) != (None, None):
-        _say(f"Nothing in this window{_extent(store)}.")
+        say(f"Nothing in this window{_extent(store)}.")
     return found
-
-
-def _print(frame: pl.DataFrame, form: str, out: Path | None) -> None:
-    """Print a frame; a terminal gets the first rows and the count of all."""
-    shown = frame
-    if form == "table" and out is None and frame.height > output.TABLE_ROWS:
-        shown = frame.head(output.TABLE_ROWS)
-        _say(f"{output.TABLE_ROWS} of {frame.height:,} rows; --format json has them all.")
-    output.write(shown, form, out)
 
 
 @contextlib.contextmanager
@@ -512,38 +404,3 @@ def _extent(store: Store) -> str:
 
 def _quoted(path: str) -> str:
     return shlex.quote(str(path))
-
-
-def _window(from_: str | None, to: str | None) -> tuple[int | None, int | None]:
-    now = datetime.now(UTC)
-    try:
-        start = None if from_ is None else moment_ms(from_, now)
-        end = None if to is None else moment_ms(to, now, is_end=True)
-    except QueryError as error:
-        raise click.UsageError(str(error)) from error
-    if start is not None and end is not None and start >= end:
-        raise click.UsageError(f"the window is empty: --from {from_} is not before --to {to}.")
-    return start, end
-
-
-def _zone(name: str | None) -> ZoneInfo | None:
-    try:
-        return None if name is None else ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        text = f"there is no time zone {name!r}; expected like Europe/Berlin."
-        raise click.UsageError(text) from error
-
-
-def _instant(text: str | None) -> datetime | None:
-    """Return a moment as naive UTC, which is what ingest takes."""
-    if text is None:
-        return None
-    try:
-        milliseconds = moment_ms(text, datetime.now(UTC))
-    except QueryError as error:
-        raise click.UsageError(str(error)) from error
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).replace(tzinfo=None)
-
-
-def _say(text: str) -> None:
-    click.echo(output.printable(text), err=True)

@@ -131,7 +131,8 @@ def _fill(
     try:
         with tempfile.TemporaryDirectory(dir=path.parent, prefix="fleet-") as fleet:
             if gpus:
-                steps = [*steps, *_made_up(Path(fleet), gpus)]
+                # the sample's rate card comes last: of two prices for one model the later holds
+                steps = [*_made_up(Path(fleet), gpus), *steps]
             for step in steps:
                 load.ingest(store, step.source, [step.path], step.options, on_progress=on_progress)
         store.build()

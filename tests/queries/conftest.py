@@ -38,6 +38,11 @@ class Evidence:
         """Return the moment `second` seconds after the start."""
         return at(second)
 
+    @staticmethod
+    def every(begin: int, end: int, step: int = 10) -> list[float]:
+        """Return moments from `begin` to `end`, both included."""
+        return [float(second) for second in range(begin, end + 1, step)]
+
     def load(self, table: str, rows: list[dict[str, Any]], source: str = "test") -> None:
         """Load rows of a raw table."""
         frame = pl.DataFrame([{"source": source, **row} for row in rows], infer_schema_length=None)
