@@ -1,4 +1,4 @@
-"""What a source is: settings as fields, one method that yields. To read before adding one."""
+"""What a source is, recorded or live: settings as fields, a method that yields. To read first."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 from goodput_queries.batch import Batch, Reject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
     from pathlib import Path
     from zoneinfo import ZoneInfo
 
-__all__ = ["Batch", "ReadOptions", "Reject", "Source"]
+__all__ = ["Batch", "LiveSource", "ReadOptions", "Reject", "Source"]
 
 
 @dataclass(frozen=True)
@@ -52,3 +52,28 @@ class Source(Protocol):
 
     def extract(self) -> Iterator[Batch]:
         """Yield the file's rows, part by part."""
+
+
+@runtime_checkable
+class LiveSource(Protocol):
+    """A source that is asked again and again: a scrape, a query, a command, a folder that grows.
+
+    Settings are fields of a frozen dataclass, read from one `[[collect]]` table of `goodput.toml`.
+    What is read is parsed by the code of the recorded format. `poll` returns soon (it has its own
+    timeouts), yields bounded batches and holds nothing else; a failure raises IngestError with one
+    sentence, after which the loop waits longer and asks again. `reached` is how far the store has
+    come, by origin (the latest moment of what was loaded from it); a poll begins a little before
+    it, so that an outage of ours leaves no hole and repeated rows change nothing.
+    """
+
+    name: ClassVar[str]
+
+    @property
+    def interval_s(self) -> float:
+        """Say how often it is worth asking."""
+
+    def poll(self, reached: Mapping[str, datetime], now: datetime) -> Iterator[Batch]:
+        """Yield what is new; `now` is naive UTC."""
+
+    def probe(self) -> list[str]:
+        """Ask once, load nothing; return findings for `goodput doctor`, raise IngestError."""

@@ -1,0 +1,18 @@
+-- Which process of which host was which rank of a communicator, and its GPU where the source says so.
+-- grain: source, comm_id, rank, node, pid
+-- keep: seen_at
+create table raw.rank_map (
+    source varchar not null,
+    cluster varchar,
+    comm_id varchar not null,           -- '' for the job's world
+    comm_name varchar,
+    rank integer not null,
+    ranks integer,
+    node varchar not null,
+    pid bigint not null,                -- 0: not said
+    local_rank integer,
+    gpu_index integer,
+    pci_bus_id varchar,
+    gpu_uuid varchar,
+    seen_at timestamp not null
+);

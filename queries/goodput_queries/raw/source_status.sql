@@ -1,0 +1,13 @@
+-- How each live source is doing, as the collect loop saw it last.
+-- grain: source, origin
+-- keep: replace
+create table raw.source_status (
+    source varchar not null,
+    origin varchar not null,            -- URL, folder or command asked
+    asked_at timestamp not null,
+    answered_at timestamp,              -- last success
+    failing_since_at timestamp,         -- null: the last answer was good
+    failures integer not null,          -- in a row
+    error varchar,                      -- one sentence
+    interval_s double
+);
