@@ -48,11 +48,12 @@ def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
         if before == sequence and not is_full:
             return pl.DataFrame([], schema=SUMMARY_SCHEMA)
         readings = _reading_hours(cursor, None if is_full else before)
+        _note_reading_spans(cursor, readings)
         with _timed(timings, "placement") as done:
             dirty, done.rows = _place(cursor)
         is_moved = False
         for model in catalog.build_order():
-            if model.materialised is None:
+            if model.materialised is None or model.layer == catalog.PASS_LAYER:
                 continue
             with _timed(timings, model.name) as done:
                 if model.materialised == "full":
@@ -155,19 +156,47 @@ def _replace_hours(cursor: duckdb.DuckDBPyConnection, model: Model, hours: Hours
     rows = 0
     units = _scalar(cursor, "select count(*) from intermediate.int_gpu_units") or 1
     for first, last in _ranges(hours, max(1, PASS_MAX_GPU_HOURS // units)):
-        cursor.execute(f"set variable build_from_ms = {first * HOUR_MS}")
-        cursor.execute(f"set variable build_to_ms = {last * HOUR_MS}")
+        _set_pass(cursor, first, last)
         cursor.execute(
             f"delete from {model.qualified_name} where hour_ms >= $1 and hour_ms < $2",
             [first * HOUR_MS, last * HOUR_MS],
         )
         try:
+            for table in catalog.pass_tables(model):
+                cursor.execute(f"create or replace temp table {table.name} as {table.sql}")
             rows += cursor.execute(f"insert into {model.qualified_name} {model.sql}").fetchall()[0][
                 0
             ]
         except duckdb.Error as error:
             raise BuildError(f"{model.qualified_name} cannot be built: {error}") from error
     return rows
+
+
+def _set_pass(cursor: duckdb.DuckDBPyConnection, first: int, last: int) -> None:
+    """Say which hours the next selects are for: from `first` up to, not including, `last`."""
+    cursor.execute(f"set variable build_from_ms = {first * HOUR_MS}")
+    cursor.execute(f"set variable build_to_ms = {last * HOUR_MS}")
+
+
+def _note_reading_spans(cursor: duckdb.DuckDBPyConnection, hours: Hours) -> None:
+    """Widen each GPU's span of readings by those of these hours."""
+    for first, last in _ranges(hours, len(hours)):
+        _set_pass(cursor, first, last)
+        cursor.execute(
+            """create or replace temp table reading_spans as
+            select gpu_uuid, min(first_ms) as first_ms, max(last_ms) as last_ms
+            from (
+                select gpu_uuid, to_ms(min(ts)) as first_ms, to_ms(max(ts)) as last_ms
+                from raw.gpu_samples
+                where ts >= from_ms(build_from_ms()) and ts < from_ms(build_to_ms())
+                group by gpu_uuid
+                union all
+                select * from intermediate.int_gpu_reading_spans
+            )
+            group by gpu_uuid"""
+        )
+        cursor.execute("delete from intermediate.int_gpu_reading_spans")
+        cursor.execute("insert into intermediate.int_gpu_reading_spans from reading_spans")
 
 
 def _reading_hours(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> Hours:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-LAYERS = ("raw", "reference", "staging", "intermediate", "marts", "checks")
+LAYERS = ("raw", "reference", "staging", "intermediate", "temp", "marts", "checks")
+PASS_LAYER = "temp"  # tables of one connection, made anew for every pass over some hours
 _DIRECTIVE = re.compile(
     r"^--\s*(?P<key>grain|keep|time|materialised|dirties|written_by)\s*:\s*(?P<value>.*)$"
 )
@@ -47,7 +48,11 @@ class Model:
     @property
     def is_stored(self) -> bool:
         """Say whether it is a table rather than a view."""
-        return self.materialised is not None or "written_by" in self.directives
+        return (
+            self.materialised is not None
+            or "written_by" in self.directives
+            or self.layer == PASS_LAYER
+        )
 
     @property
     def materialised(self) -> str | None:
@@ -124,3 +129,14 @@ def build_order() -> list[Model]:
     known = {m.qualified_name: m for layer in LAYERS[2:] for m in models(layer).values()}
     graph = {name: (tables_read(m.sql) - {name}) & known.keys() for name, m in known.items()}
     return [known[name] for name in TopologicalSorter(graph).static_order()]
+
+
+def pass_tables(model: Model) -> list[Model]:
+    """Return the tables of a pass that a stage reads, each after those it reads itself."""
+    by_name = {m.qualified_name: m for m in models(PASS_LAYER).values()}
+    needed: set[str] = set()
+    wanted = tables_read(model.sql) & by_name.keys()
+    while wanted:
+        needed |= wanted
+        wanted = {t for n in wanted for t in tables_read(by_name[n].sql) & by_name.keys()} - needed
+    return [m for m in build_order() if m.qualified_name in needed]

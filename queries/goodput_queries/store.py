@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from goodput_queries.batch import Batch, Loaded
 
 IN_MEMORY = ":memory:"
+DERIVED_LAYERS = ("staging", "intermediate", "marts", "checks")
 NOT_WRITTEN = (duckdb.IOException, duckdb.FatalException)  # the disk is full, the file is gone ...
 Parameters = "Sequence[Any] | Mapping[str, Any] | None"
 
@@ -196,7 +197,7 @@ class LocalStore:
         """Create what is missing: raw tables, reference facts, macros; views follow at build."""
         digest = catalog_digest()
         with self.writing() as cursor:
-            for layer in catalog.LAYERS:
+            for layer in ("raw", "reference"):
                 cursor.execute(f"create schema if not exists {layer}")
             cursor.execute("create table if not exists raw.catalog (digest varchar)")
             if cursor.execute("select digest from raw.catalog").fetchall() == [(digest,)]:
@@ -218,8 +219,10 @@ class LocalStore:
                 )
             for text in catalog.macro_files():
                 cursor.execute(text)
+            for layer in DERIVED_LAYERS:  # of another version, perhaps: all is to be built anew
+                cursor.execute(f"drop schema if exists {layer} cascade")
+                cursor.execute(f"create schema {layer}")
             _create_views(cursor)
-            cursor.execute("drop table if exists intermediate.built")  # all is to be built anew
             cursor.execute("delete from raw.catalog")
             cursor.execute("insert into raw.catalog values ($1)", [digest])
 
@@ -274,8 +277,9 @@ def _create_views(cursor: duckdb.DuckDBPyConnection) -> None:
 
 def _create(cursor: duckdb.DuckDBPyConnection, model: catalog.Model) -> None:
     name = model.qualified_name
-    if model.is_stored:
-        cursor.execute(f"drop table if exists {name}")
+    if model.layer == catalog.PASS_LAYER:
+        cursor.execute(f"create or replace temp table {model.name} as from ({model.sql}) limit 0")
+        return
     if "written_by" in model.directives:
         cursor.execute(model.sql)
     elif model.is_stored:

@@ -2,18 +2,14 @@
 -- grain: cluster
 -- first_ms: the earliest moment any source speaks of
 -- as_of_ms: the latest moment any source speaks of
-with samples_by_gpu as (
-    select gpu_uuid, to_ms(min(ts)) as first_ms, to_ms(max(ts)) as last_ms
-    from raw.gpu_samples
-    group by gpu_uuid
-),
-
-moments as (
-    select inventory.cluster, first_ms, last_ms
-    from samples_by_gpu
+-- materialised: full, since nearly every stage asks it
+with moments as (
+    select inventory.cluster, min(first_ms) as first_ms, max(last_ms) as last_ms
+    from intermediate.int_gpu_reading_spans
     inner join (
         select gpu_uuid, min(cluster) as cluster from intermediate.int_gpu_inventory group by gpu_uuid
     ) as inventory using (gpu_uuid)
+    group by inventory.cluster
     union all
     select
         cluster,
@@ -23,7 +19,14 @@ moments as (
     group by cluster
     union all
     -- where a span is told to have begun proves no cluster: a wrong duration must not invent years of it
-    select cluster, min(end_ms), max(end_ms) from staging.stg_job_events group by cluster
+    select coalesce(told.cluster, node_clusters.cluster, 'default'), min(told.first_ms), max(told.last_ms)
+    from (
+        select cluster, host, to_ms(min(ts)) as first_ms, to_ms(max(ts)) as last_ms
+        from raw.job_events
+        group by cluster, host
+    ) as told
+    left join staging.stg_node_clusters as node_clusters on told.host = node_clusters.node
+    group by all
     union all
     select cluster, min(start_ms), max(greatest(start_ms, end_ms))
     from staging.stg_node_states

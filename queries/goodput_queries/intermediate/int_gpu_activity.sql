@@ -18,8 +18,8 @@ with samples as (
         gpu_busy_ratio
     from staging.stg_gpu_samples
     where
-        ts_ms >= coalesce(getvariable('build_from_ms')::bigint, 0) - 3600000
-        and ts_ms < coalesce(getvariable('build_to_ms')::bigint, 0) + 3600000
+        ts_ms >= build_from_ms() - 3600000
+        and ts_ms < build_to_ms() + 3600000
 ),
 
 sources as (
@@ -155,6 +155,6 @@ select
 from by_hour
 inner join units using (unit)
 where
-    by_hour.hour_ms >= coalesce(getvariable('build_from_ms')::bigint, 0)
-    and by_hour.hour_ms < coalesce(getvariable('build_to_ms')::bigint, 0)
+    by_hour.hour_ms >= build_from_ms()
+    and by_hour.hour_ms < build_to_ms()
     and by_hour.end_ms > by_hour.start_ms

@@ -6,8 +6,8 @@ with samples as (
     select source, hash(gpu_uuid, gpu_instance) as unit, ts_ms
     from staging.stg_gpu_samples
     where
-        ts_ms >= coalesce(getvariable('build_from_ms')::bigint, 0) - 3600000
-        and ts_ms < coalesce(getvariable('build_to_ms')::bigint, 0)
+        ts_ms >= build_from_ms() - 3600000
+        and ts_ms < build_to_ms()
 ),
 
 distances as (
@@ -23,7 +23,7 @@ counted as (
     select source, hour_ms, distance_ms, count(*) as readings
     from distances
     where
-        hour_ms >= coalesce(getvariable('build_from_ms')::bigint, 0)
+        hour_ms >= build_from_ms()
         and distance_ms is not null
     group by all
 ),

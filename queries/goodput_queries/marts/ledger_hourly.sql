@@ -17,6 +17,6 @@ select
     sum(gpu_ms)::bigint as gpu_ms
 from marts.ledger_segments
 where
-    hour_ms >= coalesce(getvariable('build_from_ms')::bigint, 0)
-    and hour_ms < coalesce(getvariable('build_to_ms')::bigint, 0)
+    hour_ms >= build_from_ms()
+    and hour_ms < build_to_ms()
 group by all

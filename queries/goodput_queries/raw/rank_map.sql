@@ -1,6 +1,6 @@
 -- Which process of which host was which rank of a communicator, and its GPU where the source says so.
 -- grain: source, comm_id, rank, node, pid
--- keep: seen_at
+-- keep: gpu_uuid, gpu_index, seen_at
 create table raw.rank_map (
     source varchar not null,
     cluster varchar,
@@ -14,5 +14,5 @@ create table raw.rank_map (
     gpu_index integer,
     pci_bus_id varchar,
     gpu_uuid varchar,
-    seen_at timestamp not null
+    seen_at timestamp                   -- null: the source has no clock (NCCL's INIT lines)
 );

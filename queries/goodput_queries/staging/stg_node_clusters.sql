@@ -1,6 +1,7 @@
 -- The cluster of a node, for sources that do not say: the only cluster that names the node.
 -- grain: node
 -- cluster: null where two clusters have a node of this name
+-- materialised: full, since every source that names only nodes joins it
 with named as (
     select cluster, unnest(nodes) as node from raw.job_runs
     union

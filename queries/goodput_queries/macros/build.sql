@@ -1,0 +1,3 @@
+-- The hours that a build replaces, from the start of the first to the end of the last, epoch ms.
+create or replace macro build_from_ms() as (coalesce(getvariable('build_from_ms')::bigint, 0));
+create or replace macro build_to_ms() as (coalesce(getvariable('build_to_ms')::bigint, 0));

@@ -1,0 +1,57 @@
+-- Every moment of every unit in exactly one category: one case, in the order of precedence of the
+-- accounting rules (section 1.4). The only place where a category is decided.
+-- grain: unit, start_ms
+with holds as (select distinct hold, job_run_key from temp.holds),
+
+pieces as (select distinct piece, attempt_key, category, phase from temp.pieces),
+
+splits as (select distinct split, category from temp.splits),
+
+facts as (select distinct on (fact) * from temp.node_facts)
+
+select
+    states.unit,
+    greatest(states.start_ms, build_from_ms()) as start_ms,
+    least(states.end_ms, build_to_ms()) as end_ms,
+    states.hold,
+    states.piece,
+    holds.job_run_key,
+    pieces.attempt_key,
+    case
+        when states.hold <> 0 then
+            case
+                when pieces.category = 'step_unsplit' then coalesce(splits.category, 'step_unsplit')
+                when pieces.category is not null then pieces.category
+                when states.emptiness = 1 then 'idle_held'
+                when states.activity = 1 and states.stretch_ms >= threshold('idle_min_ms') then 'idle_held'
+                when states.activity in (1, 2) then 'busy_unclassified'
+                else 'unknown'
+            end
+        when facts.state is not null then facts.state
+        when facts.is_reserved then 'reserved_idle'
+        when facts.is_planned then 'planned'
+        when facts.is_stranded or units.gpu_instance = 'rest' then 'stranded'
+        when facts.is_watched and facts.has_demand then 'idle_with_demand'
+        when facts.is_watched then 'idle_no_demand'
+        else 'free_unknown'
+    end as category,
+    case
+        when states.hold <> 0 then
+            case
+                when pieces.category = 'step_unsplit' then
+                    case
+                        when splits.category is null then pieces.phase
+                        when splits.category in ('idle_held', 'busy_unclassified') then 'undeclared_gap'
+                    end
+                when pieces.category is not null then pieces.phase
+                when states.emptiness = 1 then 'no_process'
+                when states.activity = 1 and states.stretch_ms < threshold('idle_min_ms') then 'short_idle'
+            end
+        when facts.is_watched and facts.state is null and not facts.is_demand_known then 'demand_unknown'
+    end as phase
+from temp.states as states
+inner join temp.units as units using (unit)
+left join holds using (hold)
+left join pieces using (piece)
+left join splits using (split)
+left join facts using (fact)

@@ -1,0 +1,67 @@
+-- The state of every layer of a unit between one change and the next; 0: the layer says nothing.
+-- grain: unit, start_ms
+-- activity: 2 active, 1 idle, 0 no telemetry
+-- stretch_ms: of held time without activity: how long it went on within the hold
+with moments as (
+    select
+        unit,
+        at_ms,
+        sum(hold) as hold,
+        sum(piece) as piece,
+        sum(split) as split,
+        sum(activity) as activity,
+        sum(emptiness) as emptiness,
+        sum(fact) as fact
+    from temp.changes
+    group by unit, at_ms
+),
+
+carried as (
+    select
+        unit,
+        at_ms as start_ms,
+        lead(at_ms) over (partition by unit order by at_ms) as end_ms,
+        cast(sum(hold) over so_far as integer) as hold,
+        cast(sum(piece) over so_far as integer) as piece,
+        cast(sum(split) over so_far as integer) as split,
+        cast(sum(activity) over so_far as integer) as activity,
+        cast(sum(emptiness) over so_far as integer) as emptiness,
+        cast(sum(fact) over so_far as integer) as fact
+    from moments
+    window so_far as (
+        partition by unit order by at_ms rows between unbounded preceding and current row
+    )
+),
+
+marked as (
+    select
+        *,
+        hold <> 0 and activity = 1 as is_idle,
+        (hold, activity) is distinct from lag((hold, activity)) over (
+            partition by unit order by start_ms
+        ) as is_new
+    from carried
+    where end_ms is not null
+),
+
+numbered as (
+    select
+        *,
+        count_if(is_new) over (
+            partition by unit order by start_ms rows between unbounded preceding and current row
+        ) as stretch
+    from marked
+),
+
+idle_stretches as (
+    select unit, stretch, sum(end_ms - start_ms) as stretch_ms
+    from numbered
+    where is_idle
+    group by unit, stretch
+)
+
+select numbered.* exclude (is_idle, is_new, stretch), idle_stretches.stretch_ms
+from numbered
+left join idle_stretches
+    on numbered.is_idle and numbered.unit = idle_stretches.unit and numbered.stretch = idle_stretches.stretch
+where numbered.end_ms > build_from_ms() and numbered.start_ms < build_to_ms()
