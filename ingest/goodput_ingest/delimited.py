@@ -6,10 +6,12 @@ number of fields differs from the header's holds the delimiter in its text, and 
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from goodput_ingest import files
@@ -20,8 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-LINES_PER_BLOCK = 100_000
+LINES_PER_BLOCK = 122_880  # a row group of DuckDB: whole ones are written once, not merged later
+BYTES_PER_BLOCK = 64 * 1024 * 1024
 UNIT_SEPARATOR = "\x1f"
+NEWLINE = ord("\n")
 _FIRST_NAME = re.compile(r"([A-Za-z][A-Za-z0-9_/() ]*?)([^A-Za-z0-9_/() ]+)[A-Za-z]")
 
 
@@ -54,16 +58,77 @@ class _Layout:
 
 
 def blocks(path: Path) -> Iterator[Block]:
-    """Yield a file in blocks of whole lines, CR LF made LF, undecodable bytes replaced."""
-    for part in files.parts(path, lines_per_part=LINES_PER_BLOCK):
-        data = b"\n".join(part.raw_lines)
-        if b"\r" in data:
-            data = data.replace(b"\r\n", b"\n").removesuffix(b"\r")
-        if not data.isascii():
-            data = data.decode("utf-8", errors="replace").encode()
-        after = part.first_line + len(part.raw_lines)
-        rejects = (Reject(after, part.damage),) if part.damage else ()
-        yield Block(part.first_line, data, files.digest(part), rejects)
+    """Yield a file in blocks of whole lines, CR LF made LF, undecodable bytes replaced.
+
+    A block is the same bytes whenever the file has only grown, so that its digest lets a repeated
+    ingest skip it. Of a line over files.LINE_MAX_BYTES only the beginning is kept. Where a gzip
+    stream was cut the last block holds what came before and says so among its rejects.
+    """
+    first_line = 1
+    for data, lines, damage in _whole_lines(path):
+        digest = hashlib.sha256(data, usedforsecurity=False)
+        digest.update(damage.encode())
+        text = data.removeprefix(files.BYTE_ORDER_MARK) if first_line == 1 else data
+        if b"\r" in text:
+            text = text.replace(b"\r\n", b"\n").removesuffix(b"\r")
+        if not text.isascii():
+            text = text.decode("utf-8", errors="replace").encode()
+        rejects = (Reject(first_line + lines, damage),) if damage else ()
+        yield Block(first_line, text, digest.hexdigest()[: files.DIGEST_CHARS], rejects)
+        first_line += lines
+
+
+def _whole_lines(path: Path) -> Iterator[tuple[bytes, int, str]]:
+    """Yield lines without the last one's end, their number, and why no more can be read ('').
+
+    Lines are counted a chunk at a time: to split millions of them costs more than to parse them.
+    """
+    held: list[bytes] = []
+    lines = size = unended = 0  # newlines and bytes held, bytes since the last newline
+    lines_max = LINES_PER_BLOCK + 1  # the header
+    damage = ""
+    with files.open_bytes(path) as file:
+        while True:
+            try:
+                chunk = file.read1(files.CHUNK_BYTES)  # type: ignore[attr-defined]
+            except files.BROKEN_OFF as error:
+                damage = f"the file is cut or damaged here: {error}"
+                break
+            if not chunk:
+                break
+            chunk, unended = _capped(chunk, unended)
+            while (newlines := chunk.count(b"\n")) and (
+                lines + newlines >= lines_max or size + len(chunk) >= BYTES_PER_BLOCK
+            ):
+                taken = min(newlines, lines_max - lines)
+                end = _end_of_line(chunk, taken)
+                yield b"".join([*held, chunk[: end - 1]]), lines + taken, ""
+                held, lines, size, lines_max = [], 0, 0, LINES_PER_BLOCK
+                chunk = chunk[end:]
+            held.append(chunk)
+            lines += newlines
+            size += len(chunk)
+    if size or damage:
+        rest = b"".join(held)
+        yield rest.removesuffix(b"\n"), lines + (unended > 0), damage
+
+
+def _capped(chunk: bytes, unended: int) -> tuple[bytes, int]:
+    """Return a chunk less what its first line, begun before it, has over the cap; and what is open.
+
+    A line that begins inside a chunk cannot be too long in it: a chunk is smaller than the cap.
+    """
+    end = chunk.find(b"\n")
+    first = len(chunk) if end < 0 else end
+    if (over := unended + first - files.LINE_MAX_BYTES) > 0:
+        chunk = chunk[: max(0, first - over)] + chunk[first:]
+    last = chunk.rfind(b"\n")
+    return chunk, (unended + len(chunk) if last < 0 else len(chunk) - last - 1)
+
+
+def _end_of_line(chunk: bytes, number: int) -> int:
+    """Return the offset after the end of the line of this number, from 1."""
+    return len(chunk) - len(chunk.split(b"\n", number)[-1])
 
 
 def text_of(blocks: Iterable[Block]) -> str:
@@ -123,18 +188,21 @@ def _no_rows(columns: dict[int, str]) -> pl.DataFrame:
 def _clean_rows(data: bytes, layout: _Layout) -> pl.DataFrame | None:
     """Return the rows where every line has its number of fields, else None.
 
-    No line has more (the reader refuses those) and the total is right: so none has fewer.
+    The CSV reader cannot say so: it fills up short lines and, asked for some columns, cuts long
+    ones. What ends fields and lines is looked at here: each so many fields a line must end.
     """
-    if b"\n\n" in data or b"\r" in data:
+    if b"\r" in data:
         return None
-    rows = data.count(b"\n") + (not data.endswith(b"\n"))
-    if data.count(layout.delimiter.encode()) != rows * (layout.fields - 1):
+    cells = np.frombuffer(data, np.uint8)
+    ends = cells[(cells == ord(layout.delimiter)) | (cells == NEWLINE)] == NEWLINE
+    lines = int(ends.sum()) + 1
+    if len(ends) != lines * layout.fields - 1 or not ends[layout.fields - 1 :: layout.fields].all():
         return None
     try:
         table = _read(data, layout)
     except pl.exceptions.PolarsError:
         return None
-    return table if table.height == rows else None
+    return table if table.height == lines else None
 
 
 def _read(data: bytes, layout: _Layout) -> pl.DataFrame:
@@ -147,7 +215,6 @@ def _read(data: bytes, layout: _Layout) -> pl.DataFrame:
         infer_schema=False,
         schema={f"column_{i + 1}": pl.String for i in range(layout.fields)},
         columns=[f"column_{i + 1}" for i in layout.columns],
-        extra_columns="raise",
     )
     return table.rename({f"column_{i + 1}": name for i, name in layout.columns.items()})
 

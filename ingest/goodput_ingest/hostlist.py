@@ -54,7 +54,7 @@ def _split(text: str) -> list[str]:
 
 
 def _expand_one(expression: str, limit: int) -> list[str]:
-    if not expression or any(c.isspace() or not c.isprintable() for c in expression):
+    if not expression or " " in expression or not expression.isprintable():
         raise HostlistError(f"host list has {expression[:80]!r} where a host name is expected.")
     groups: list[list[str]] = []
     size = 1

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
 from goodput_ingest import delimited, files, slurm_accounting, slurm_events, slurm_jobs, slurm_nodes
+from goodput_ingest.ahead import ahead
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Slurm:
             )
         try:
             if kind == "accounting":
-                yield from self._accounting(first, blocks)
+                yield from ahead(self._accounting(first, blocks))
             else:
                 yield from self._whole(kind, [first, *blocks])
         except IngestError as error:

@@ -52,6 +52,8 @@ XDMOD_FIELDS = (  # what Open XDMoD's slurm helper asks for, --noheader and | be
     *("ReqCPUS", "ReqMem", "ReqTRES", "AllocTRES", "Timelimit", "NodeList", "JobName"),
 )
 TRACKED = "gres/gpu"
+HOSTS_PER_PART_MAX = 20_000_000
+_ONE_NODE = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$"
 _STATE = r"^\s*([A-Za-z_]+)\+?(?:\s|$)"
 _JOB_ID = r"^[0-9]"
 _PRINTED_TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\S*|Unknown|None"
@@ -161,28 +163,43 @@ def _with_times(rows: pl.DataFrame, zone: ZoneInfo | None) -> tuple[pl.DataFrame
 
 
 def _with_nodes(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.Expr]:
-    """Return the rows with their node lists expanded (each distinct text once), and what failed."""
-    expanded: dict[str | None, list[str] | None] = {None: None}
-    failed: dict[str | None, str] = {}
-    for text in rows["NodeList"].unique().to_list():
-        try:
-            expanded[text] = None if text is None else hostlist.expand(text)
-        except hostlist.HostlistError as error:
-            expanded[text], failed[text] = None, f"slurm: {error}"
-    distinct = pl.DataFrame(
-        {
-            "NodeList": list(expanded),
-            "nodes": list(expanded.values()),
-            "nodes problem": [failed.get(text) for text in expanded],
-        },
-        schema={
-            "NodeList": pl.String,
-            "nodes": pl.List(pl.String),
-            "nodes problem": pl.String,
-        },
+    """Return the rows with their node lists expanded (each distinct text once), and what failed.
+
+    The rows together may name HOSTS_PER_PART_MAX nodes: a short text can stand for a million.
+    """
+    texts = rows.group_by("NodeList").len().sort("NodeList")
+    is_one = pl.col("NodeList").str.contains(_ONE_NODE).fill_null(value=False)
+    one = texts.filter(is_one).select(
+        "NodeList",
+        nodes=pl.concat_list("NodeList"),
+        problem=pl.lit(None, dtype=pl.String),
     )
-    joined = rows.join(distinct, on="NodeList", how="left", maintain_order="left", nulls_equal=True)
-    return joined, pl.col("nodes problem")
+    names, nodes, problems = list[str | None](), list[str | None](), list[str | None]()
+    left = HOSTS_PER_PART_MAX
+    for text, records in texts.filter(~is_one).iter_rows():
+        found, problem = None, None
+        if text is not None:
+            try:
+                found = hostlist.expand(text, min(hostlist.HOSTS_MAX, left // records))
+                left -= len(found) * records
+            except hostlist.HostlistError as error:
+                problem = f"slurm: {error}"
+        names.append(text)
+        nodes.append(None if found is None else ",".join(found))
+        problems.append(problem)
+    others = pl.DataFrame(
+        {"NodeList": names, "nodes": nodes, "problem": problems},
+        schema={"NodeList": pl.String, "nodes": pl.String, "problem": pl.String},
+    ).with_columns(
+        nodes=pl.when(pl.col("nodes") == "")
+        .then(pl.lit([]))
+        .otherwise(pl.col("nodes").str.split(","))
+    )
+    expanded = pl.concat([one, others]).rename({"problem": "nodes problem"})
+    told = rows.select("NodeList").join(
+        expanded, on="NodeList", how="left", maintain_order="left", nulls_equal=True
+    )
+    return rows.hstack(told.drop("NodeList")), pl.col("nodes problem")
 
 
 def _record_problems() -> list[pl.Expr]:

@@ -1,0 +1,55 @@
+"""Reading one part ahead of the store."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from goodput_ingest.ahead import ahead
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def test_the_next_item_is_made_while_one_is_used() -> None:
+    made = threading.Event()
+
+    def items() -> Iterator[int]:
+        yield 1
+        made.set()
+        yield 2
+
+    found = ahead(items())
+
+    assert next(found) == 1
+    assert made.wait(timeout=10)
+    assert list(found) == [2]
+
+
+def test_no_more_than_one_item_waits() -> None:
+    made: list[int] = []
+
+    def items() -> Iterator[int]:
+        for number in range(9):
+            made.append(number)
+            yield number
+
+    found = ahead(items())
+    next(found)
+    found.close()  # type: ignore[attr-defined]
+
+    assert made == [0, 1]
+
+
+def test_what_fails_fails_after_the_items_before_it() -> None:
+    def items() -> Iterator[int]:
+        yield 1
+        raise ValueError("cut here")
+
+    found = ahead(items())
+
+    assert next(found) == 1
+    with pytest.raises(ValueError, match="cut here"):
+        next(found)

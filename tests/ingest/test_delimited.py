@@ -1,0 +1,97 @@
+"""Text with a header, in blocks of whole lines."""
+
+from __future__ import annotations
+
+import gzip
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goodput_ingest import delimited, files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def lines_of(path: Path) -> list[str]:
+    return delimited.text_of(delimited.blocks(path)).split("\n")
+
+
+@given(st.lists(st.text("ab|", max_size=9), max_size=40), st.booleans())
+def test_blocks_together_are_the_lines_of_the_file(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], is_ended: bool
+) -> None:
+    lines = [*lines, "last"]
+    file = tmp_path_factory.mktemp("blocks") / "file"
+    file.write_text("\n".join(lines) + "\n" * is_ended)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delimited, "LINES_PER_BLOCK", 3)
+        patch.setattr(files, "CHUNK_BYTES", 7)
+        blocks = list(delimited.blocks(file))
+
+    found = [line for block in blocks for line in block.data.decode().split("\n")]
+    assert found == lines
+    assert [block.first_line for block in blocks] == [1, *range(5, len(lines) + 1, 3)]
+
+
+def test_a_file_that_has_grown_begins_with_the_same_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delimited, "LINES_PER_BLOCK", 2)
+    file = tmp_path / "file"
+    file.write_text("header\n1\n2\n3\n")
+    before = [block.digest for block in delimited.blocks(file)]
+    file.write_text("header\n1\n2\n3\n4\n")
+    after = [block.digest for block in delimited.blocks(file)]
+
+    assert after[0] == before[0]
+    assert after[1] != before[1]
+
+
+def test_a_block_ends_before_it_grows_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delimited, "BYTES_PER_BLOCK", 20)
+    monkeypatch.setattr(files, "CHUNK_BYTES", 8)
+    file = tmp_path / "file"
+    file.write_text("line\n" * 20)
+
+    assert max(len(block.data) for block in delimited.blocks(file)) <= 20 + 8
+    assert lines_of(file) == ["line"] * 20
+
+
+def test_of_a_line_that_is_too_long_the_beginning_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "LINE_MAX_BYTES", 10)
+    monkeypatch.setattr(files, "CHUNK_BYTES", 4)
+    file = tmp_path / "file"
+    file.write_text("short\n" + "x" * 95 + "\nnext\n" + "y" * 55)
+
+    assert lines_of(file) == ["short", "x" * 10, "next", "y" * 10]
+
+
+def test_a_cut_gzip_gives_what_came_before_and_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "file.gz"
+    whole = gzip.compress("\n".join(str(n) for n in range(200_000)).encode())
+    file.write_bytes(whole[: len(whole) // 2])
+
+    *_, last = delimited.blocks(file)
+
+    assert lines_of(file)[:3] == ["0", "1", "2"]
+    assert len(last.rejects) == 1
+    assert "cut or damaged" in last.rejects[0].reason
+    assert last.rejects[0].line == last.first_line + last.data.count(b"\n") + 1
+
+
+def test_a_short_line_does_not_make_up_for_a_long_one() -> None:
+    """The number of delimiters is right in sum: each line must have its own."""
+    header = delimited.Header(("A", "B", "C"), "|", "A|B|C")
+    block = delimited.Block(1, b"1|2|3\n4|5|6|7\n8|9\n10|11|12")
+
+    rows, rejects = delimited.rows_of(block, header, {"A"})
+
+    assert rows["A"].to_list() == ["1", "10"]
+    assert [(reject.line, reject.content) for reject in rejects] == [(2, "4|5|6|7"), (3, "8|9")]
