@@ -1,0 +1,168 @@
+"""What a metric of a GPU exporter is: its canonical name, unit, true kind and range.
+
+A scrape's TYPE and HELP say what somebody wrote into a counters file, and units change with the
+exporter's release. So nothing is taken from them: `catalogue.csv` has a row per name that exporters
+use (DCGM exporter 1.x to 4.9, the nvidia-smi exporter, AMD's), `dcgm_renamed.csv` the old and the
+new spelling of all other DCGM fields (DCGM 4.6.0, dcgmlib/dcgm_field_naming.py).
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from importlib import resources
+from typing import Final, Literal
+
+OnMig = Literal["whole", "instance", "none"]
+Kind = Literal["gauge", "counter", "rate", "bitmask", "latch", "window", "unknown"]
+
+WIDE: Final = (
+    *("gpu_busy_ratio", "memory_busy_ratio", "engine_active_ratio", "sm_active_ratio"),
+    *("sm_occupancy_ratio", "tensor_active_ratio", "dram_active_ratio", "fp64_active_ratio"),
+    *("fp32_active_ratio", "fp16_active_ratio", "power_w", "energy_j", "sm_clock_hz"),
+    *("memory_clock_hz", "clocks_event_reasons", "gpu_temperature_c", "memory_temperature_c"),
+    *("memory_used_bytes", "nvlink_tx_bytes_per_s", "nvlink_rx_bytes_per_s"),
+    *("pcie_tx_bytes_per_s", "pcie_rx_bytes_per_s"),
+)
+"""Metrics that are columns of raw.gpu_samples; all others are rows of raw.gpu_samples_other."""
+PERCENT_OR_RATIO: Final = "percent_or_ratio"
+RATIO_SUFFIX: Final = "_RATIO"
+# DCGM 4.6.1 and exporter 4.9 say the base unit in the name: old stem + suffix is the old metric
+UNIT_SUFFIXES: Final = {
+    "_BYTES_PER_SECOND": "_bytes_per_s",
+    "_BYTES": "_bytes",
+    "_HERTZ": "_hz",
+    "_CELSIUS": "_c",
+    "_WATTS": "_w",
+    "_JOULES_TOTAL": "_j",
+    "_SECONDS_TOTAL": "_s",
+}
+EXPORTERS: Final = {
+    "DCGM_FI_": "dcgm",
+    "DCGM_EXP_": "dcgm",
+    "dcgm_": "dcgm",
+    "nvidia_smi_": "nvidia_smi",
+    "gpu_": "amd",
+}
+NAMES_REMEMBERED: Final = 65_536  # a hostile file may make up names
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What stands behind a raw name.
+
+    metric: canonical name, unit included; for a name that is in no catalogue the name itself.
+    scale: raw value * scale is in the unit of `metric`; None where the name alone does not decide
+        between percent and ratio (`GPU_UTIL_RATIO`): then the values of a target have to.
+    kind: what it really is, whatever TYPE says: `rate` is per second already, `latch` the last
+        event, `window` a count in a sliding window, `unknown` not in the catalogue.
+    low, high: range of valid values, in the unit of `metric`; outside is a fault of the reading.
+    on_mig: a reading of a MIG instance's series is of the `whole` GPU and repeats on each, is of
+        the `instance`, or is `none` (printed as 0 though nothing was measured).
+    """
+
+    metric: str
+    vendor: str
+    scale: float | None = 1.0
+    kind: Kind = "unknown"
+    low: float = float("-inf")
+    high: float = float("inf")
+    on_mig: OnMig = "instance"
+
+    @property
+    def column(self) -> str | None:
+        """The column of raw.gpu_samples; None for rows of raw.gpu_samples_other."""
+        return self.metric if self.metric in _WIDE else None
+
+    @property
+    def repeats_over_mig(self) -> bool:
+        """Whether each MIG instance repeats the reading of the whole GPU."""
+        return self.on_mig == "whole"
+
+
+@lru_cache(maxsize=NAMES_REMEMBERED)
+def resolve(raw_name: str) -> Metric | None:
+    """Return what a raw metric name stands for; None for a name of no GPU exporter.
+
+    Tried in turn: the exact name; DCGM's other spelling of it; an old name with its base unit
+    appended; the name less `_total`, which OpenMetrics appends to counters; the end of the name,
+    since AMD's exporter can put any prefix before it. A name that only begins like an exporter's
+    comes back under itself, unscaled, so that nothing it says is lost.
+    """
+    known = _catalogue()
+    if (found := known.get(raw_name)) is not None:
+        return found
+    if (found := _with_unit(raw_name)) is not None:
+        return found
+    if raw_name.endswith("_total") and (found := known.get(raw_name.removesuffix("_total"))):
+        return found
+    if (found := _behind_prefix(raw_name)) is not None:
+        return found
+    for prefix, vendor in EXPORTERS.items():
+        if raw_name.startswith(prefix):
+            return Metric(_renamed().get(raw_name, raw_name), vendor)
+    return None
+
+
+def is_exporters(raw_name: str) -> bool:
+    """Say whether a name is in the catalogue or begins as a GPU exporter's names do."""
+    return resolve(raw_name) is not None
+
+
+def _with_unit(raw_name: str) -> Metric | None:
+    """Return the metric of an old name with its base unit appended, as FB_USED_BYTES."""
+    if not raw_name.startswith("DCGM_FI_"):
+        return None
+    known = _catalogue()
+    stem = raw_name.removesuffix(RATIO_SUFFIX)
+    if stem != raw_name and (old := known.get(stem)) and old.metric.endswith("_ratio"):
+        # where the old name was 0 to 1 already there is nothing to decide
+        return replace(old, scale=1.0 if old.scale == 1 else None)
+    for suffix, unit in UNIT_SUFFIXES.items():
+        stem = raw_name.removesuffix(suffix)
+        if stem != raw_name and (old := known.get(stem)) and old.metric.endswith(unit):
+            return replace(old, scale=1.0)
+    return None
+
+
+def _behind_prefix(raw_name: str) -> Metric | None:
+    """Return the AMD metric that the name ends with, behind a site's own prefix."""
+    known = _catalogue()
+    start = raw_name.find("_")
+    while start != -1:
+        found = known.get(raw_name[start + 1 :])
+        if found is not None and found.vendor == "amd":
+            return found
+        start = raw_name.find("_", start + 1)
+    return None
+
+
+@cache
+def _catalogue() -> dict[str, Metric]:
+    return {row["raw_name"]: _metric(row) for row in _rows("catalogue.csv")}
+
+
+@cache
+def _renamed() -> dict[str, str]:
+    return {row["deprecated_name"]: row["name_dcgm_4_6"] for row in _rows("dcgm_renamed.csv")}
+
+
+def _metric(row: dict[str, str]) -> Metric:
+    return Metric(
+        metric=row["metric"],
+        vendor=row["vendor"],
+        scale=None if row["scale"] == PERCENT_OR_RATIO else float(row["scale"]),
+        kind=row["kind"],  # type: ignore[arg-type] -- a test holds the file to the names above
+        low=float(row["low"]),
+        high=float(row["high"]),
+        on_mig=row["on_mig"],  # type: ignore[arg-type]
+    )
+
+
+def _rows(name: str) -> list[dict[str, str]]:
+    text = resources.files(__package__).joinpath(name).read_text("utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+_WIDE = frozenset(WIDE)

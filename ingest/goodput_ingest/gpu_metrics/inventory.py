@@ -1,0 +1,75 @@
+"""The GPUs that series name, where they stand, and how many processes they had."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from goodput_ingest.gpu_metrics.memory import Memory
+
+FROM_LABELS: Final = ("gpu_index", "slurm_index", "pci_bus_id", "gpu_model", "driver_version")
+FROM_VALUES: Final = {  # metric of raw.gpu_samples_other, column of raw.gpus; a later one wins
+    "memory_total_bytes": "memory_bytes",
+    "power_limit_w": "power_limit_w",
+    "power_limit_enforced_w": "power_limit_w",
+    "sm_clock_max_hz": "sm_clock_max_hz",
+    "slowdown_temperature_c": "slowdown_temperature_c",
+}
+PROCESSES: Final = "processes"
+
+
+def gpus(
+    seen: pl.DataFrame,
+    label_sets: pl.DataFrame,
+    other: pl.DataFrame,
+    cluster: str | None,
+    memory: Memory,
+) -> pl.DataFrame:
+    """Return rows of raw.gpus for GPUs that are new or have changed since they were told last.
+
+    A GPU is there from its first reading. Without a node it is in no inventory.
+    """
+    facts = label_sets.select("node", *FROM_LABELS)[seen["labels"]]
+    found = (
+        pl.concat([seen.select("gpu_uuid", "ts"), facts], how="horizontal")
+        .filter(pl.col("node").is_not_null())
+        .group_by("gpu_uuid", "node")
+        .agg(*(pl.col(name).max() for name in FROM_LABELS), valid_from_at=pl.col("ts").min())
+        .join(_values(other), on="gpu_uuid", how="left")
+        .sort("valid_from_at", "gpu_uuid")
+        .with_columns(cluster=pl.lit(cluster, dtype=pl.String))
+    )
+    names = [name for name in found.columns if name not in ("gpu_uuid", "valid_from_at")]
+    is_news: list[bool] = []
+    for row in found.iter_rows(named=True):
+        told = memory.gpus.get(row["gpu_uuid"], {})
+        now = {name: row[name] for name in names if row[name] is not None}
+        is_news.append(not now.items() <= told.items())
+        memory.gpus[row["gpu_uuid"]] = {**told, **now}
+    return found.filter(pl.Series(is_news, dtype=pl.Boolean))
+
+
+def processes(other: pl.DataFrame) -> pl.DataFrame:
+    """Return rows of raw.gpu_processes: counts, the exporter tells no pids beside them."""
+    counts = other.filter((pl.col("metric") == PROCESSES) & pl.col("value").is_not_null())
+    return counts.select("gpu_uuid", "ts", processes=pl.col("value").cast(pl.Int32))
+
+
+def _values(other: pl.DataFrame) -> pl.DataFrame:
+    """Return the latest limits of each GPU, a column each."""
+    of_gpu = other.filter(
+        pl.col("metric").cast(pl.String).is_in(list(FROM_VALUES))
+        & (pl.col("gpu_instance") == "")
+        & pl.col("value").is_not_null()
+    ).sort("ts")
+    latest: dict[str, list[pl.Expr]] = {}
+    for metric, column in FROM_VALUES.items():
+        value = pl.col("value").filter(pl.col("metric").cast(pl.String) == metric).last()
+        latest.setdefault(column, []).insert(0, value)
+    return (
+        of_gpu.group_by("gpu_uuid")
+        .agg(pl.coalesce(values).alias(column) for column, values in latest.items())
+        .with_columns(pl.col("memory_bytes").cast(pl.Int64))
+    )

@@ -1,0 +1,44 @@
+"""What one part of a file or one poll leaves for the next: decisions, and things still going on.
+
+A reader makes one `Memory` per file or live source and hands it to each call, in order of time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+INTERVAL_UNKNOWN: Final = timedelta(seconds=60)  # Prometheus' default scrape_interval is 1 min
+HOLE_INTERVALS: Final = 3  # a longer silence is a hole: nobody saw what happened in it
+
+OwnerKey = tuple[str, str, str, str, str]  # GPU, instance, kind, owner, container
+
+
+@dataclass
+class Memory:
+    """State between parts of one origin; all moments are naive UTC.
+
+    scales: (node, raw name) to scale, where the name leaves percent or ratio open; a reader may
+        fill it with what its settings say.
+    interval: median time between readings of a GPU.
+    gpus: what was said of a GPU last, so that only changes are told again.
+    seen: (GPU, instance) to its latest reading.
+    owners: label still carried at that reading, to when it was first seen without a break.
+    xids: GPU to the code that its latch holds; 0 for none.
+    """
+
+    scales: dict[tuple[str, str], float] = field(default_factory=dict)
+    interval: timedelta | None = None
+    gpus: dict[str, dict[str, object]] = field(default_factory=dict)
+    seen: dict[tuple[str, str], datetime] = field(default_factory=dict)
+    owners: dict[OwnerKey, datetime] = field(default_factory=dict)
+    xids: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def hole(self) -> timedelta:
+        """Time without a reading after which nothing that was going on still counts as going on."""
+        return HOLE_INTERVALS * (self.interval or INTERVAL_UNKNOWN)

@@ -1,0 +1,105 @@
+"""Whose GPU it was by the labels on its series: from the first reading with a label to the last.
+
+A reading without the label, or a hole in the readings, ends a stretch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from goodput_ingest.gpu_metrics.memory import Memory, OwnerKey
+
+KINDS: Final = {"pod": "pod", "hpc_job": "hpc_job"}  # kind, label
+GPU: Final = ["gpu_uuid", "gpu_instance"]
+KEY: Final = [*GPU, "kind", "owner", "container"]
+
+
+def owners(
+    seen: pl.DataFrame, label_sets: pl.DataFrame, cluster: str | None, memory: Memory
+) -> pl.DataFrame:
+    """Return rows of raw.gpu_owners; stretches that go on at the end are remembered."""
+    readings = (
+        seen.select(*GPU, "ts")
+        .unique()
+        .sort(*GPU, "ts")
+        .with_columns(ts_before=pl.col("ts").shift().over(GPU))
+    )
+    before = pl.DataFrame(
+        [(*gpu, ts) for gpu, ts in memory.seen.items()],
+        schema={"gpu_uuid": pl.String, "gpu_instance": pl.String, "seen_before": pl.Datetime("us")},
+        orient="row",
+    )
+    readings = readings.join(before, on=GPU, how="left").with_columns(
+        ts_before=pl.coalesce("ts_before", "seen_before")
+    )
+    carried = _carried(seen, label_sets)
+    stretches = (
+        carried.join(readings, on=[*GPU, "ts"], how="left")
+        .sort(*KEY, "ts")
+        .with_columns(carried_before=pl.col("ts").shift().over(KEY))
+        .join(_open(memory), on=KEY, how="left")
+        .with_columns(is_first=pl.col("carried_before").is_null())
+        .with_columns(
+            carried_before=pl.coalesce(
+                "carried_before", pl.when(pl.col("first_open").is_not_null()).then("seen_before")
+            )
+        )
+        .with_columns(
+            goes_on=(
+                (pl.col("carried_before") == pl.col("ts_before"))
+                & (pl.col("ts") - pl.col("ts_before") <= memory.hole)
+            ).fill_null(value=False)
+        )
+        .sort(*KEY, "ts")
+        .with_columns(stretch=(~pl.col("goes_on")).cast(pl.Int32).cum_sum().over(KEY))
+        .group_by(*KEY, "stretch", maintain_order=True)
+        .agg(
+            first_seen_at=pl.when(pl.col("is_first").first() & pl.col("goes_on").first())
+            .then(pl.col("first_open").first())
+            .otherwise(pl.col("ts").first()),
+            last_seen_at=pl.col("ts").last(),
+        )
+    )
+    _remember(stretches, seen, memory)
+    return stretches.drop("stretch").with_columns(cluster=pl.lit(cluster, dtype=pl.String))
+
+
+def _carried(seen: pl.DataFrame, label_sets: pl.DataFrame) -> pl.DataFrame:
+    """Return a row for each owner that a reading of a GPU named: KEY and ts."""
+    of_kind = [
+        label_sets.select(
+            pl.lit(kind).alias("kind"),
+            pl.col(label).alias("owner"),
+            (pl.col("container") if kind == "pod" else pl.lit(None, pl.String))
+            .fill_null("")
+            .alias("container"),
+        )
+        .with_row_index("labels")
+        .filter(pl.col("owner").is_not_null())
+        for kind, label in KINDS.items()
+    ]
+    named = pl.concat(of_kind).with_columns(pl.col("labels").cast(seen.schema["labels"]))
+    return seen.join(named, on="labels").select(*KEY, "ts").unique()
+
+
+def _open(memory: Memory) -> pl.DataFrame:
+    return pl.DataFrame(
+        [(*key, first) for key, first in memory.owners.items()],
+        schema={**dict.fromkeys(KEY, pl.String), "first_open": pl.Datetime("us")},
+        orient="row",
+    )
+
+
+def _remember(stretches: pl.DataFrame, seen: pl.DataFrame, memory: Memory) -> None:
+    """Keep the stretches that reach the latest reading of their GPU; others are over."""
+    latest = seen.group_by(GPU).agg(latest=pl.col("ts").max())
+    looked_at = set(latest.select(GPU).iter_rows())
+    for key in [k for k in memory.owners if (k[0], k[1]) in looked_at]:
+        del memory.owners[key]
+    going_on = stretches.join(latest, on=GPU).filter(pl.col("last_seen_at") == pl.col("latest"))
+    for *key, first in going_on.select(*KEY, "first_seen_at").iter_rows():
+        owner: OwnerKey = tuple(key)  # type: ignore[assignment] -- KEY has five names
+        memory.owners[owner] = first

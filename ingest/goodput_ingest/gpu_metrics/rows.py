@@ -1,0 +1,57 @@
+"""Series of GPU exporters into rows of the raw tables."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from goodput_ingest.gpu_metrics import inventory, owners, samples, scales, xids
+from goodput_ingest.gpu_metrics.memory import Memory
+from goodput_ingest.gpu_metrics.plan import plan as planned
+from goodput_ingest.gpu_metrics.presence import presence
+from goodput_ingest.parsed import Parsed
+from goodput_ingest.source import Reject
+
+
+def gpu_rows(
+    points: pl.DataFrame,
+    series: pl.DataFrame,
+    label_sets: pl.DataFrame,
+    *,
+    source: str,
+    cluster: str | None = None,
+    memory: Memory | None = None,
+) -> list[Parsed]:
+    """Return the rows of raw tables that the points of one part of a file or one answer give.
+
+    Tables: gpu_samples, gpu_samples_other, gpus, gpu_processes, gpu_events, gpu_owners.
+
+    points: series (row of `series`), ts (naive UTC, us), value; in any order
+    series: metric (raw name, as the exporter prints it), labels (row of `label_sets`)
+    label_sets: what `labels.normalise` returns
+    memory: what earlier parts of the same origin left; it is brought up to date
+
+    A value that cannot be a reading (a sentinel, out of range, NaN) is null: in a wide row
+    `is_flagged` says so. Names that are of no GPU come back as rejects of the first table.
+    """
+    memory = memory if memory is not None else Memory()
+    plan = planned(series, label_sets)
+    plan = scales.decided(points, series, label_sets, plan, memory)
+    usable = samples.in_units(points, plan)
+    seen = presence(usable, series, label_sets, memory)
+    without = [
+        Reject(None, f"{source}: {name} names no GPU; it was left out.", name)
+        for name in plan.without_gpu
+    ]
+    other = samples.narrow(usable, plan)
+    found = [
+        Parsed("gpu_samples", samples.wide(usable, plan), without),
+        Parsed("gpu_samples_other", other.filter(pl.col("metric") != inventory.PROCESSES)),
+        Parsed("gpus", inventory.gpus(seen, label_sets, other, cluster, memory)),
+        Parsed("gpu_processes", inventory.processes(other)),
+        Parsed("gpu_events", xids.events(seen, label_sets, other, cluster, memory)),
+        Parsed("gpu_owners", owners.owners(seen, label_sets, cluster, memory)),
+    ]
+    latest = seen.group_by("gpu_uuid", "gpu_instance").agg(pl.col("ts").max())
+    for gpu_uuid, gpu_instance, ts in latest.iter_rows():
+        memory.seen[gpu_uuid, gpu_instance] = ts
+    return [parsed for parsed in found if not parsed.rows.is_empty() or parsed.rejects]

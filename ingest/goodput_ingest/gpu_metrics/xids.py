@@ -1,0 +1,84 @@
+"""Xids from the gauge that holds the last one: a change of its value is an event.
+
+The gauge is a latch: it says neither when nor how often, and of several Xids between two readings
+only the last. So the kernel log is the authority, and an event from here is dated by the reading
+that showed it: `approximate` where the reading before it was not long ago, else `at_or_before`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from goodput_ingest.gpu_metrics.memory import Memory
+
+LATCH: Final = "xid_last"
+
+
+def events(
+    seen: pl.DataFrame,
+    label_sets: pl.DataFrame,
+    other: pl.DataFrame,
+    cluster: str | None,
+    memory: Memory,
+) -> pl.DataFrame:
+    """Return rows of raw.gpu_events; the codes that the latches now hold are remembered.
+
+    A reading without the gauge changes nothing: recent exporters print it from the first Xid on,
+    so that its first appearance is an event if the GPU's other series were there before.
+    """
+    codes = (
+        other.filter((pl.col("metric") == LATCH) & pl.col("value").is_not_null())
+        .group_by("gpu_uuid", "ts")
+        .agg(code=pl.col("value").max().cast(pl.Int32))
+    )
+    of_note = codes.filter(pl.col("code") != 0)["gpu_uuid"].unique()
+    for gpu_uuid in codes["gpu_uuid"].unique():
+        if gpu_uuid not in of_note and memory.xids.get(gpu_uuid):
+            memory.xids[gpu_uuid] = 0
+    if of_note.is_empty():
+        return pl.DataFrame(schema={"gpu_uuid": pl.String})
+    readings = (
+        seen.filter(pl.col("gpu_uuid").is_in(of_note.implode()))
+        .join(
+            label_sets.select("node", "pci_bus_id", "message").with_row_index("labels"),
+            on="labels",
+            how="left",
+        )
+        .group_by("gpu_uuid", "ts")
+        .agg(pl.col("node", "pci_bus_id", "message").max())
+        .join(codes, on=["gpu_uuid", "ts"], how="left")
+        .sort("gpu_uuid", "ts")
+    )
+    before = pl.DataFrame(
+        [(uuid, memory.xids.get(uuid), memory.seen.get((uuid, ""))) for uuid in of_note],
+        schema={"gpu_uuid": pl.String, "code_before": pl.Int32, "seen_before": pl.Datetime("us")},
+        orient="row",
+    )
+    held = readings.join(before, on="gpu_uuid", how="left", maintain_order="left").with_columns(
+        held=pl.coalesce(pl.col("code").forward_fill().over("gpu_uuid"), "code_before").fill_null(0)
+    )
+    earlier = held.with_columns(
+        held_before=pl.coalesce(pl.col("held").shift().over("gpu_uuid"), "code_before").fill_null(
+            0
+        ),
+        ts_before=pl.coalesce(pl.col("ts").shift().over("gpu_uuid"), "seen_before"),
+    )
+    memory.xids.update(held.group_by("gpu_uuid").agg(pl.col("held").last()).iter_rows())
+    is_watched = (pl.col("ts") - pl.col("ts_before") <= memory.hole).fill_null(value=False)
+    return earlier.filter((pl.col("held") != 0) & (pl.col("held") != pl.col("held_before"))).select(
+        "gpu_uuid",
+        "node",
+        "pci_bus_id",
+        "ts",
+        "message",
+        pl.lit(cluster, dtype=pl.String).alias("cluster"),
+        pl.lit("xid").alias("kind"),
+        pl.col("held").alias("code"),
+        pl.when(is_watched)
+        .then(pl.lit("approximate"))
+        .otherwise(pl.lit("at_or_before"))
+        .alias("ts_precision"),
+    )
