@@ -1,23 +1,36 @@
 """Slurm's own texts: which of its commands printed a file is told by its content.
 
 Read are sacct, `scontrol show job -d`, `scontrol show node`, `scontrol show reservation`,
-`sinfo -N`, `sacctmgr show event` and `sacctmgr show reservation`. The modules that parse them take
-text alone, so that live commands can use them as well.
+`sinfo -N`, `sacctmgr show event` and `sacctmgr show reservation`, and with `--json` sacct, squeue,
+`scontrol show jobs`, `scontrol show nodes` and sinfo. The modules that parse them take text alone,
+so that live commands can use them as well.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
-from goodput_ingest import delimited, files, slurm_accounting, slurm_events, slurm_jobs, slurm_nodes
+from goodput_ingest import (
+    delimited,
+    files,
+    json_items,
+    slurm_accounting,
+    slurm_events,
+    slurm_jobs,
+    slurm_json,
+    slurm_nodes,
+)
 from goodput_ingest.ahead import ahead
+from goodput_queries.batch import Reject
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
     from pathlib import Path
 
     from goodput_ingest.parsed import Parsed
@@ -25,6 +38,7 @@ if TYPE_CHECKING:
 
 NO_RESERVATIONS = "No reservations in the system"
 SINFO_SAMPLE_LINES = 50
+RECORDS_PER_PART = 20_000
 
 
 @dataclass(frozen=True)
@@ -47,6 +61,9 @@ class Slurm:
         Also raises it where times carry no offset and `options.zone` is not given, and where rows
         must name their cluster and neither they nor the options do.
         """
+        if (listing := slurm_json.kind_of(files.head(self.path))) is not None:
+            yield from self._json(listing)
+            return
         blocks = delimited.blocks(self.path)
         first = next(blocks, None)
         kind = None if first is None else kind_of(first.data[: files.HEAD_BYTES])
@@ -55,7 +72,7 @@ class Slurm:
                 f"{self.path}: slurm: this is no text of Slurm that can be read. Expected the "
                 "output of sacct -P, scontrol show job -d, scontrol show node, scontrol show "
                 "reservation, sinfo -N (with | between fields), sacctmgr -P show event or "
-                "sacctmgr -P show reservation."
+                "sacctmgr -P show reservation, or sacct, squeue, scontrol and sinfo with --json."
             )
         try:
             if kind == "accounting":
@@ -98,6 +115,55 @@ class Slurm:
                 return True
         return False
 
+    def _json(self, kind: str) -> Iterator[Batch]:
+        """Yield the rows of a JSON listing part by part; one that breaks off says so at the end."""
+        records: list[tuple[int, object]] = []
+        number = 0
+        broken_off: list[Reject] = []
+        updated_at: datetime | None = None
+        with files.open_bytes(self.path) as file:
+            found = json_items.items(file, slurm_json.ARRAYS)
+            while True:
+                try:
+                    key, value = next(found, ("", None))
+                except json_items.BrokenDocumentError as error:
+                    key, broken_off = "", [Reject(number + 1, f"slurm: {error}.")]
+                if key in slurm_json.ARRAYS:
+                    number += 1
+                    records.append((number, value))
+                elif key == "last_update":
+                    updated_at = slurm_json.last_update(value)
+                if not key or len(records) >= RECORDS_PER_PART:
+                    yield from self._json_part(kind, records, updated_at, broken_off)
+                    records = []
+                if not key:
+                    return
+
+    def _json_part(
+        self,
+        kind: str,
+        records: list[tuple[int, object]],
+        updated_at: datetime | None,
+        broken_off: list[Reject],
+    ) -> Iterator[Batch]:
+        options = self.options
+        digest = self._digest(f"{kind}\n{updated_at}\n{json.dumps(records)}\n{broken_off}")
+        if kind == "json accounting":
+            accounting = slurm_accounting.Accounting(
+                cluster=options.cluster, zone=options.zone, observed_at=options.observed_at
+            )
+            tables = slurm_json.parse_records(records, accounting)
+        elif kind == "json queue":
+            tables = slurm_json.parse_queue(records, cluster=options.cluster)
+        else:
+            observed_at = options.observed_at or updated_at
+            tables = slurm_json.parse_nodes(
+                records, cluster=options.cluster, observed_at=observed_at
+            )
+        for parsed in tables:
+            yield self._batch(replace(parsed, rejects=[*parsed.rejects, *broken_off]), digest)
+            broken_off = []
+
     def _whole(self, kind: str, blocks: list[delimited.Block]) -> Iterator[Batch]:
         digest = self._digest("\n".join(block.digest for block in blocks))
         broken_off = [reject for block in blocks for reject in block.rejects]
@@ -133,6 +199,8 @@ class Slurm:
 
 def kind_of(head: bytes) -> str | None:
     """Return which text of Slurm begins with these bytes, None for none that is read here."""
+    if head.lstrip()[:1] == b"{":
+        return slurm_json.kind_of(head)
     text = head.decode("utf-8", errors="replace")
     lines = [line for line in text.split("\n")[:SINFO_SAMPLE_LINES] if line.strip()]
     if not lines:

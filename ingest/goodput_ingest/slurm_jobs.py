@@ -108,10 +108,10 @@ def _job(text: str) -> tuple[str, list[dict[str, object]]]:
         (hostlist.expand(nodes, gres.GPUS_PER_NODE_MAX * 64), gres.gpu_gres(listed))
         for nodes, listed in _NODE.findall(found["nodes"])
     ]
-    rows = [row for nodes, listed in groups for node in nodes for row in _on_node(node, listed)]
+    rows = [row for nodes, listed in groups for node in nodes for row in on_node(node, listed)]
     nodes = [node for expanded, _ in groups for node in expanded]
     if not rows and len(nodes) == 1 and found["job_gres"]:
-        rows = _on_node(nodes[0], [gres.Gres(g.type, g.gpus) for g in _job_gres(found)])
+        rows = on_node(nodes[0], [gres.Gres(g.type, g.gpus) for g in _job_gres(found)])
     return match[1], rows
 
 
@@ -119,7 +119,7 @@ def _job_gres(found: re.Match[str]) -> list[gres.Gres]:
     return [] if found["job_gres"] == "(null)" else gres.gpu_gres(found["job_gres"])
 
 
-def _on_node(node: str, listed: list[gres.Gres]) -> list[dict[str, object]]:
+def on_node(node: str, listed: list[gres.Gres]) -> list[dict[str, object]]:
     """Return a row a GPU where the indices are told, else one row with the number of GPUs."""
     rows: list[dict[str, object]] = []
     counted = [g for g in listed if g.indices is None and g.gpus]

@@ -115,7 +115,7 @@ def parse_nodes(text: str, *, cluster: str | None, observed_at: datetime | None)
             rejects.append(Reject(record.line, reason, record.text))
         else:
             nodes.append(node)
-    return _tables(nodes, rejects, cluster, observed_at)
+    return tables(nodes, rejects, cluster, observed_at)
 
 
 def _node(text: str, line: int) -> Node | None:
@@ -146,9 +146,10 @@ def _integer(text: str) -> int | None:
     return int(digits) if 0 < len(digits) < 10 else None
 
 
-def _tables(
+def tables(
     nodes: list[Node], rejects: list[Reject], cluster: str | None, observed_at: datetime | None
 ) -> list[Parsed]:
+    """Return the rows of these nodes; their states only where the moment is known."""
     listed: list[dict[str, object]] = []
     states: list[dict[str, object]] = []
     gpus: list[dict[str, object]] = []
@@ -251,7 +252,7 @@ def parse_sinfo(text: str, *, cluster: str | None, observed_at: datetime | None)
     for line, cells in rows:
         if problem := _sinfo_row(nodes, columns, line, [cell.strip() for cell in cells]):
             rejects.append(Reject(line, f"slurm: line {line} {problem}.", "|".join(cells)))
-    return _tables(list(nodes.values()), rejects, cluster, observed_at)
+    return tables(list(nodes.values()), rejects, cluster, observed_at)
 
 
 def sinfo_header(cells: list[str]) -> list[str] | None:

@@ -1,0 +1,125 @@
+"""The JSON of two Slurm releases says what their text says."""
+
+from __future__ import annotations
+
+import csv
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+import polars as pl
+import pytest
+
+from goodput_ingest.load import ingest
+from goodput_ingest.slurm import Slurm
+from goodput_ingest.source import ReadOptions
+
+if TYPE_CHECKING:
+    from goodput_queries.batch import Batch
+    from goodput_queries.store import LocalStore
+
+ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
+pytestmark = [
+    pytest.mark.external,
+    pytest.mark.skipif(not ROOT, reason="GOODPUT_EXTERNAL_DATA names no folder"),
+]
+SLURM = Path(ROOT or "missing") / "slurm"
+RELEASES = ("22.05.8", "24.11.5")
+HELD_GPU_S = {"22.05.8": 5_089, "24.11.5": 4_330}
+SAME = (
+    *("cluster", "job_id", "job_id_raw", "submit_at", "eligible_at", "start_at", "end_at", "state"),
+    *("job_name", "user_name", "account", "partition", "qos", "nodes", "gpus", "gpu_type"),
+    *("gpus_requested", "cpus", "elapsed_s", "suspended_s", "time_limit_s", "reservation"),
+)
+
+
+def read(file: str) -> dict[str, Batch]:
+    options = ReadOptions(cluster="lab", zone=ZoneInfo("UTC"))
+    return {batch.table: batch for batch in Slurm(SLURM / file, options).extract()}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_record_is_as_in_the_text(release: str) -> None:
+    """Names differ where -P made a back-tick of a quote; the hour of waiting jobs, in 22.05."""
+    text = read(f"{release}/final/sacct_core_X_D_unit_separator.txt")["job_runs"].rows
+    found = read(f"{release}/final/sacct_D.json.gz")["job_runs"].rows
+
+    order = ["job_id_raw", "submit_at", "end_at"]
+    differing = {
+        column: pl.DataFrame(
+            {
+                "job_id": text.sort(order)["job_id"],
+                "text": text.sort(order)[column],
+                "json": found.sort(order)[column],
+            }
+        ).filter(pl.col("text").ne_missing(pl.col("json")))
+        for column in SAME
+    }
+
+    assert {column: rows.rows() for column, rows in differing.items() if rows.height} == {}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_records_hold_what_they_held(release: str, store: LocalStore) -> None:
+    ingest(store, "auto", [SLURM / release / "final" / "sacct_D.json.gz"], ReadOptions())
+
+    held = store.read(
+        """select sum(gpus * date_diff('second', greatest(start_at, submit_at), end_at)) as held
+        from raw.job_runs where start_at is not null"""
+    )
+
+    assert held["held"].to_list() == [HELD_GPU_S[release]]
+
+
+@pytest.mark.parametrize("version", ["40", "41", "42"])
+def test_three_versions_of_the_parser_say_the_same(version: str) -> None:
+    """Only v0.0.42 has the number of restarts."""
+    told = read(f"24.11.5/final/sacct_few_D_v0.0.{version}.json.gz")
+    newest = read("24.11.5/final/sacct_few_D_v0.0.42.json.gz")
+
+    for table in ("job_runs", "job_steps"):
+        rows = [batch[table].rows.drop("restarts", strict=False) for batch in (told, newest)]
+        assert rows[0].to_dicts() == rows[1].to_dicts()
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_running_jobs_name_the_gpus_that_scontrol_names(release: str) -> None:
+    text = read(f"{release}/running/scontrol_job_d_running.txt")["holds"].rows
+    found = read(f"{release}/running/squeue_running.json.gz")["holds"].rows
+
+    keys = ["job_id_raw", "submit_at", "node", "slurm_index", "gpu_type", "gpus"]
+    named = text.filter(pl.col("slurm_index").is_not_null())
+    assert found.select(keys).sort(keys).rows() == named.select(keys).sort(keys).rows()
+
+
+@pytest.mark.parametrize(
+    ("release", "file"),
+    [
+        ("22.05.8", "midrun/sinfo.json"),
+        ("24.11.5", "midrun/sinfo.json.gz"),
+        ("24.11.5", "midrun/scontrol_nodes.json"),
+    ],
+)
+def test_nodes_are_as_scontrol_prints_them(release: str, file: str) -> None:
+    text, found = read(f"{release}/midrun/scontrol_node_o.txt"), read(f"{release}/{file}")
+
+    for table in ("nodes", "gpus", "gpu_instances"):
+        ignored = ["observed_at", "source"]
+        rows = [b[table].rows.drop(ignored, strict=False) for b in (text, found)]
+        if table == "nodes":
+            rows = [r.with_columns(pl.col("partitions").list.sort()) for r in rows]
+        told, as_json = (r.sort(r.columns[:4]) for r in rows)
+        assert as_json.equals(told), (table, as_json, told)
+
+
+def test_records_without_an_exit_code_that_can_be_true_have_none() -> None:
+    """22.05 says SUCCESS of jobs that failed with 3; its JSON has no better word for them."""
+    told = read("22.05.8/final/sacct_D.json.gz")["job_runs"].rows
+    with (SLURM / "expected_gpu_seconds_22.05.8.csv").open() as lines:
+        failed = [r["jobid"] for r in csv.DictReader(lines) if r["state"] == "FAILED"]
+
+    codes = told.filter(pl.col("job_id").is_in(failed))["exit_code"].to_list()
+
+    assert codes
+    assert "0:0" not in codes

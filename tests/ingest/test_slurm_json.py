@@ -1,0 +1,311 @@
+"""Listings that Slurm's commands print with `--json`."""
+
+from __future__ import annotations
+
+import copy
+import json
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from goodput_ingest import slurm
+from goodput_ingest.registry import recognise
+from goodput_ingest.slurm import Slurm
+from goodput_ingest.source import ReadOptions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from goodput_queries.batch import Batch
+
+GPUS = [
+    {"type": "cpu", "name": "", "id": 1, "count": 16},
+    {"type": "energy", "name": "", "id": 3, "count": -2},
+    {"type": "gres", "name": "gpu", "id": 1001, "count": 16},
+    {"type": "gres", "name": "gpu:h100", "id": 1004, "count": 16},
+]
+
+
+def number(value: int | None) -> dict[str, Any]:
+    return {"set": value is not None, "infinite": False, "number": value or 0}
+
+
+RECORD = {
+    "account": "nlp",
+    "association": {"account": "nlp", "cluster": "lab", "user": "bob"},
+    "array": {
+        "job_id": 0,
+        "limits": {"max": {"running": {"tasks": 0}}},
+        "task_id": number(None),
+        "task": "",
+    },
+    "cluster": "lab",
+    "comment": {"job": "run=exp42"},
+    "exit_code": {"status": ["ERROR"], "return_code": number(142), "signal": {"id": number(None)}},
+    "flags": ["STARTED_ON_SCHEDULE", "START_RECEIVED"],
+    "het": {"job_id": 0, "job_offset": number(None)},
+    "job_id": 2,
+    "kill_request_user": "",
+    "name": "llm-pretrain",
+    "nodes": "node[002-003]",
+    "partition": "gpu",
+    "qos": "normal",
+    "required": {"CPUs": 16},
+    "reservation": {"id": 0, "name": ""},
+    "restart_cnt": 1,
+    "state": {"current": ["COMPLETED"], "reason": "None"},
+    "steps": [],
+    "time": {
+        "elapsed": 17,
+        "eligible": 1795176169,
+        "end": 1795176189,
+        "limit": number(10),
+        "start": 1795176172,
+        "submission": 1795176169,
+        "suspended": 0,
+    },
+    "tres": {"allocated": GPUS, "requested": GPUS},
+    "user": "bob",
+}
+
+
+def changed(**changes: Any) -> dict[str, Any]:
+    """Return the record with changes; `time_start=0` changes time.start."""
+    record = copy.deepcopy(RECORD)
+    for name, value in changes.items():
+        outer, _, inner = name.partition("__")
+        if inner:
+            record[outer][inner] = value  # type: ignore[index]
+        else:
+            record[name] = value
+    return record
+
+
+def read(folder: Path, document: object, **options: Any) -> dict[str, Batch]:
+    file = folder / "listing.json"
+    file.write_text(document if isinstance(document, str) else json.dumps(document))
+    assert recognise(file) is Slurm
+    return {batch.table: batch for batch in Slurm(file, ReadOptions(**options)).extract()}
+
+
+def run(folder: Path, **changes: Any) -> dict[str, Any]:
+    (row,) = read(folder, {"jobs": [changed(**changes)], "meta": {}})["job_runs"].rows.to_dicts()
+    return row
+
+
+def test_a_record_is_a_job_run(tmp_path: Path) -> None:
+    row = run(tmp_path)
+
+    assert (row["cluster"], row["job_id"], row["job_id_raw"]) == ("lab", "2", "2")
+    assert row["start_at"] == datetime.fromisoformat("2026-11-20T12:02:52")
+    assert row["nodes"] == ["node002", "node003"]
+    assert (row["gpus"], row["gpu_type"], row["cpus"]) == (16, "h100", 16)
+    assert row["alloc_tres"] == "cpu=16,gres/gpu:h100=16,gres/gpu=16"
+    assert (row["time_limit_s"], row["restarts"], row["exit_code"]) == (600, 1, "142:0")
+    assert row["comment"] == "run=exp42"
+
+
+@pytest.mark.parametrize("never", [0, None, 4294967294, number(None), number(0)])
+def test_a_time_that_is_not_set_is_null(tmp_path: Path, never: object) -> None:
+    row = run(tmp_path, time__start=never, time__end=never, nodes="None assigned")
+
+    assert (row["start_at"], row["end_at"], row["nodes"]) == (None, None, [])
+
+
+@pytest.mark.parametrize(
+    ("current", "start", "state"),
+    [
+        ("COMPLETED", 1795176172, "COMPLETED"),
+        (["PENDING", "REQUEUED"], 1795176172, "REQUEUED"),
+        (["PENDING", "RESIZING"], 1795176172, "RESIZING"),
+        (["PENDING", "REQUEUED"], 0, "PENDING"),
+        (["RUNNING", "COMPLETING"], 1795176172, "RUNNING"),
+    ],
+)
+def test_the_state_is_the_one_that_the_text_shows(
+    tmp_path: Path, current: object, start: int, state: str
+) -> None:
+    row = run(tmp_path, state__current=current, time__start=start)
+
+    assert row["state"] == state
+
+
+def test_who_cancelled_is_kept(tmp_path: Path) -> None:
+    row = run(tmp_path, state__current=["CANCELLED"], kill_request_user="root")
+
+    assert (row["state"], row["cancelled_by"]) == ("CANCELLED", "root")
+
+
+def test_an_old_release_that_says_success_of_a_failure_is_not_believed(tmp_path: Path) -> None:
+    said = {"status": "SUCCESS", "return_code": 0}
+
+    assert run(tmp_path, state__current="FAILED", exit_code=said)["exit_code"] is None
+    assert run(tmp_path, state__current="COMPLETED", exit_code=said)["exit_code"] == "0:0"
+
+
+@pytest.mark.parametrize(
+    ("array", "job_id"),
+    [
+        ({"job_id": 10, "task_id": number(3), "task": ""}, "10_3"),
+        ({"job_id": 10, "task_id": number(0), "task": ""}, "10_0"),
+        ({"job_id": 53, "task_id": number(None), "task": "0x1FFFFE"}, "53_[1-20%2]"),
+        ({"job_id": 53, "task_id": None, "task": "0x1FFFC6"}, "53_[1-2,6-20%2]"),
+        ({"job_id": 53, "task_id": None, "task": "1-9:2"}, "53_[1-9:2%2]"),
+    ],
+)
+def test_tasks_of_an_array_are_named_as_in_the_text(
+    tmp_path: Path, array: dict[str, Any], job_id: str
+) -> None:
+    array["limits"] = {"max": {"running": {"tasks": 2}}}
+
+    assert run(tmp_path, array=array)["job_id"] == job_id
+
+
+def test_a_component_of_a_heterogeneous_job_is_named_after_its_leader(tmp_path: Path) -> None:
+    row = run(tmp_path, job_id=13, het={"job_id": 12, "job_offset": number(1)})
+
+    assert (row["job_id"], row["job_id_raw"]) == ("12+1", "13")
+
+
+def test_records_of_a_resized_job_are_kept_apart_however_they_are_ordered(tmp_path: Path) -> None:
+    first = changed(state__current="RESIZING", time__end=1795176175)
+    second = changed(time__end=1795176189)
+    for order in ([first, second], [second, first]):
+        rows = read(tmp_path, {"jobs": order, "meta": {}})["job_runs"].rows.sort("end_at")
+        assert rows["db_index"].to_list() == [None, 1]
+
+
+@pytest.mark.parametrize("step_id", ["2.batch", "batch"])
+def test_a_step_is_named_alike_in_both_releases(tmp_path: Path, step_id: str) -> None:
+    step = {
+        "step": {"id": step_id},
+        "state": ["OUT_OF_MEMORY"],
+        "time": {"start": number(1795176172), "end": number(1795176180)},
+        "nodes": {"range": "node002"},
+        "tres": {"allocated": GPUS},
+        "exit_code": {},
+    }
+    (row,) = read(tmp_path, {"jobs": [changed(steps=[step])], "meta": {}})[
+        "job_steps"
+    ].rows.to_dicts()
+
+    assert (row["job_id_raw"], row["step_id"], row["state"]) == ("2", "batch", "OUT_OF_MEMORY")
+    assert (row["nodes"], row["gpus"]) == (["node002"], 16)
+
+
+def test_a_listing_that_breaks_off_gives_what_came_before(tmp_path: Path) -> None:
+    text = json.dumps({"jobs": [RECORD, RECORD | {"job_id": 3}], "meta": {}})
+
+    found = read(tmp_path, text[: text.rindex('"job_id": 3') + 20])["job_runs"]
+
+    assert found.rows["job_id"].to_list() == ["2"]
+    assert [reject.line for reject in found.rejects] == [2]
+    assert "cut" in found.rejects[0].reason
+
+
+def test_a_long_listing_comes_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slurm, "RECORDS_PER_PART", 2)
+    file = tmp_path / "listing.json"
+    file.write_text(json.dumps({"jobs": [changed(job_id=n) for n in range(1, 6)], "meta": {}}))
+
+    batches = list(Slurm(file, ReadOptions()).extract())
+
+    assert [batch.rows.height for batch in batches] == [2, 2, 1]
+    assert len({batch.digest for batch in batches}) == 3
+
+
+def test_gpus_of_a_running_job_belong_to_its_nodes_in_order(tmp_path: Path) -> None:
+    job = {
+        "cluster": "lab",
+        "job_id": 7,
+        "job_state": ["RUNNING"],
+        "submit_time": number(1795176169),
+        "gres_detail": ["gpu:h100:2(IDX:0,3)", "gpu:h100:1(IDX:7)"],
+        "job_resources": {"nodes": {"allocation": [{"name": "n2"}, {"name": "n1"}]}},
+    }
+
+    rows = read(tmp_path, {"jobs": [job], "meta": {}})["holds"].rows
+
+    assert rows.select("node", "slurm_index").rows() == [("n2", 0), ("n2", 3), ("n1", 7)]
+    assert rows["method"].unique().to_list() == ["scontrol"]
+
+
+def test_gpus_that_cannot_be_given_to_nodes_are_set_aside(tmp_path: Path) -> None:
+    job = {
+        "cluster": "lab",
+        "job_id": 7,
+        "job_state": "RUNNING",
+        "submit_time": 1795176169,
+        "gres_detail": ["gpu:h100:2(IDX:0,3)"],
+        "nodes": "n[1-2]",
+    }
+
+    found = read(tmp_path, {"jobs": [job], "meta": {}})["holds"]
+
+    assert found.rows.is_empty()
+    assert "1 entries for 2 nodes" in found.rejects[0].reason
+
+
+def test_a_listing_of_nodes_says_when_it_was_true(tmp_path: Path) -> None:
+    node = {
+        "cpus": 16,
+        "gres": "gpu:h100:8",
+        "gres_used": "",
+        "name": "node004",
+        "partitions": ["gpu"],
+        "real_memory": 64000,
+        "reason": "Xid 79",
+        "reason_set_by_user": "root",
+        "state": ["DOWN", "NOT_RESPONDING"],
+    }
+    document = {"nodes": [node], "last_update": number(1795176373), "meta": {}}
+
+    found = read(tmp_path, document, cluster="lab")
+
+    (state,) = found["node_states"].rows.to_dicts()
+    assert (state["state"], state["reason"], state["user_name"]) == ("down", "Xid 79", "root")
+    assert state["start_at"] == datetime.fromisoformat("2026-11-20T12:06:13")
+    assert found["gpus"].rows.height == 8
+
+
+def test_groups_of_sinfo_are_gathered_by_node(tmp_path: Path) -> None:
+    def group(partition: str) -> dict[str, Any]:
+        return {
+            "node": {"state": ["IDLE"]},
+            "nodes": {"nodes": ["n1", "n2"]},
+            "cpus": {"minimum": 16, "maximum": 16},
+            "memory": {"minimum": 1000, "maximum": 2000},
+            "gres": {"total": "gpu:h100:8"},
+            "partition": {"name": partition},
+            "reason": {"description": ""},
+        }
+
+    found = read(tmp_path, {"sinfo": [group("gpu"), group("scavenge")], "meta": {}}, cluster="lab")
+
+    assert found["nodes"].rows["partitions"].to_list() == [["gpu", "scavenge"]] * 2
+    assert found["nodes"].rows["cpus"].to_list() == [16, 16]
+    assert found["nodes"].rows["memory_bytes"].to_list() == [None, None]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=6,
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.sampled_from(sorted(RECORD)), JSON)
+def test_a_field_of_any_kind_gives_a_row_or_a_reject(
+    tmp_path_factory: pytest.TempPathFactory, field: str, value: Any
+) -> None:
+    file = tmp_path_factory.mktemp("json") / "listing.json"
+    file.write_text(json.dumps({"jobs": [RECORD, RECORD | {field: value}], "meta": {}}))
+
+    batches = list(Slurm(file, ReadOptions(cluster="lab")).extract())
+
+    read_or_not = sum(len(b.rejects) + b.rows.height for b in batches if b.table == "job_runs")
+    assert read_or_not == 2
