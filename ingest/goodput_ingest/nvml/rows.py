@@ -50,7 +50,11 @@ PIDS_MAX = 1000
 XID_MAX = 99_999
 CLOCK_STEP_S = 1.0  # more between two clock lines is a clock that was set, not one that drifts
 OFF_THE_BUS_XID = 79  # NVML_ERROR_GPU_IS_LOST: "has fallen off the bus or become inaccessible"
-LOST = {"lost": ("off_the_bus", OFF_THE_BUS_XID), "reset": ("reset_required", None)}
+LOST = {
+    "lost": ("off_the_bus", OFF_THE_BUS_XID),
+    "reset": ("reset_required", None),
+    "silent": ("unresponsive", None),
+}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,407 @@
+"""Reading one GPU through NVML, from drivers and GPUs of all kinds."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pynvml
+import pytest
+from tests.ingest import fake_nvml
+from tests.ingest.fake_nvml import FakeGpu, FakeInstance, FakeNvml
+
+from goodput_ingest.nvml import machine, readings
+from goodput_ingest.nvml.gpm import Gpm
+from goodput_ingest.nvml.gpu import Gpu
+from goodput_ingest.nvml.library import DriverGoneError, GpuGoneError, Nvml
+from goodput_ingest.nvml.xids import XIDS_MAX
+
+READER_MODULES = "gpu, sampler, recorder, __main__"
+
+
+def opened(gpu: FakeGpu, *without: str, **options: Any) -> Gpu:
+    return Gpu(Nvml(FakeNvml(gpu).without(*without)), 0, **options)
+
+
+def test_a_reading_has_what_the_recording_format_names() -> None:
+    gpu = opened(FakeGpu())
+
+    (line,) = gpu.fast(1.0, 1.0)
+
+    assert line == {
+        "kind": "fast",
+        "t": 1.0,
+        "gpu": 0,
+        "util_gpu_pct": 97,
+        "util_mem_pct": 30,
+        "mem_used": 500,
+        "power_mw": 690_500,
+        "energy_mj": 2_000,
+        "mem_temp_c": 60,
+        "sm_mhz": 1980,
+        "mem_mhz": 3201,
+        "event_reasons": 4,
+        "temp_c": 55,
+    }
+
+
+def test_a_slow_reading_has_counters_links_and_processes() -> None:
+    gpu = opened(FakeGpu(processes=[(940, 14_680_064), (941, None)]))
+
+    line = gpu.slow(2.0)
+
+    assert line["viol_power_ns"] == 5_000_000_000
+    assert line["remapped_rows"] == [1, 2, 0, 1]
+    assert line["links"] == {"tx_kib": [100, 101], "rx_kib": [100, 101]}
+    assert line["procs"] == [[940, 14_680_064], [941, None]]
+    assert "viol_thermal_ns" not in line
+
+
+@pytest.mark.parametrize(
+    ("missing", "name", "value"),
+    [
+        (("nvmlDeviceGetCurrentClocksEventReasons",), "event_reasons", 4),
+        (("nvmlDeviceGetTemperatureV",), "temp_c", 55),
+        (("nvmlDeviceGetFieldValues",), "power_mw", 690_400),
+        (("nvmlDeviceGetFieldValues",), "energy_mj", 2_000),
+    ],
+)
+def test_an_older_name_is_used_where_the_newer_is_not_in_the_package(
+    missing: tuple[str, ...], name: str, value: int
+) -> None:
+    assert opened(FakeGpu(), *missing).fast(1.0, 1.0)[0][name] == value
+
+
+@pytest.mark.parametrize("code", [13, 25, 26, 3])
+def test_an_older_name_is_used_where_the_driver_does_not_know_the_newer(code: int) -> None:
+    gpu = FakeGpu(errors={"nvmlDeviceGetTemperatureV": code})
+
+    assert opened(gpu).fast(1.0, 1.0)[0]["temp_c"] == 55
+
+
+def test_memory_is_asked_without_a_version_where_the_function_takes_none() -> None:
+    module = FakeNvml(FakeGpu())
+    newer = module.nvmlDeviceGetMemoryInfo
+
+    def older(handle: Any) -> Any:
+        return newer(handle)
+
+    module.nvmlDeviceGetMemoryInfo = older  # type: ignore[method-assign, assignment]
+
+    assert Gpu(Nvml(module), 0).fast(1.0, 1.0)[0]["mem_used"] == 600
+
+
+def test_a_mismatch_of_package_and_driver_leaves_the_call_for_the_versioned_one() -> None:
+    module = FakeNvml(FakeGpu(processes=[(7, None)]))
+    module.without("nvmlDeviceGetComputeRunningProcesses_v3")
+
+    def mismatch(_handle: Any) -> list[Any]:
+        raise fake_nvml.NVMLLibraryMismatchError
+
+    module.nvmlDeviceGetComputeRunningProcesses = mismatch  # type: ignore[method-assign]
+
+    gpu = Gpu(Nvml(module), 0)
+
+    assert "procs" not in gpu.slow(1.0)
+    assert gpu.without()["procs"] == "another version of the call"
+
+
+def test_names_that_came_as_bytes_are_text() -> None:
+    gpu = opened(FakeGpu(name=b"Tesla V100"))
+
+    assert gpu.meta()["name"] == "Tesla V100"
+
+
+def test_what_a_gpu_does_not_support_is_asked_once_and_then_left() -> None:
+    fake = FakeGpu(errors={"nvmlDeviceGetTotalEccErrors": 3, 82: 3, "nvmlDeviceGetRemappedRows": 4})
+    gpu = opened(fake)
+
+    for second in range(3):
+        gpu.fast(second, second)
+        gpu.slow(second)
+
+    assert fake.asked.count(82) == 1
+    assert fake.asked.count("nvmlDeviceGetRemappedRows") == 1
+    without = gpu.without()
+    assert without["mem_temp_c"] == "not supported"
+    assert without["remapped_rows"] == "no permission"
+    assert without["ecc_corrected"] == "not supported"
+
+
+def test_what_another_gpu_does_not_support_is_still_asked_of_this_one() -> None:
+    module = FakeNvml(FakeGpu(errors={82: 3}), FakeGpu(uuid="GPU-b"))
+    gpus = [Gpu(Nvml(module), index) for index in (0, 1)]
+
+    lines = [gpu.fast(1.0, 1.0)[0] for gpu in gpus]
+
+    assert ["mem_temp_c" in line for line in lines] == [False, True]
+
+
+def test_an_error_that_may_pass_is_asked_again() -> None:
+    fake = FakeGpu(errors={"nvmlDeviceGetUtilizationRates": fake_nvml.UNKNOWN})
+    gpu = opened(fake)
+    (first,) = gpu.fast(1.0, 1.0)
+    fake.errors.clear()
+
+    (second,) = gpu.fast(2.0, 2.0)
+
+    assert "util_gpu_pct" not in first
+    assert second["util_gpu_pct"] == 97
+    assert gpu.without().keys().isdisjoint({"util_gpu_pct"})
+
+
+@pytest.mark.parametrize("where", ["nvmlDeviceGetUtilizationRates", 83])
+def test_a_lost_gpu_is_told_whether_a_call_or_a_field_says_so(where: Any) -> None:
+    fake = FakeGpu()
+    gpu = opened(fake)
+    fake.errors[where] = fake_nvml.GPU_IS_LOST
+
+    with pytest.raises(GpuGoneError):
+        gpu.fast(1.0, 1.0)
+
+
+def test_processes_are_unknown_without_permission_and_none_when_there_are_none() -> None:
+    denied = dict.fromkeys(
+        ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses"), 4
+    )
+
+    assert opened(FakeGpu()).slow(1.0)["procs"] == []
+    assert "procs" not in opened(FakeGpu(errors=denied)).slow(1.0)
+
+
+def test_in_a_container_an_empty_list_of_processes_says_nothing() -> None:
+    """The driver hides processes of other PID namespaces: none seen is not none there."""
+    fake = FakeGpu()
+    gpu = opened(fake, sees_all_processes=False)
+    empty = gpu.slow(1.0)
+    fake.processes.append((7, None))
+
+    assert "procs" not in empty
+    assert gpu.slow(2.0)["procs"] == [[7, None]]
+
+
+@pytest.mark.parametrize(
+    ("namespace", "sees_all"), [("pid:[4026531836]", True), ("pid:[4026532201]", False)]
+)
+def test_the_pid_namespace_decides_what_can_be_seen(
+    tmp_path: Path, namespace: str, sees_all: bool
+) -> None:
+    (tmp_path / "self/ns").mkdir(parents=True)
+    (tmp_path / "self/ns/pid").symlink_to(namespace)
+
+    assert machine.sees_all_processes(tmp_path) is sees_all
+
+
+def test_gpm_is_the_time_between_two_readings_of_ours() -> None:
+    gpu = opened(FakeGpu(gpm_values={2: 81.25}))
+
+    (first,) = gpu.fast(10.0, 100.0)
+    (second,) = gpu.fast(11.0, 101.5)
+
+    assert "gpm" not in first
+    assert second["gpm"]["sm_active_pct"] == 81.25
+    assert second["gpm_window_ms"] == 1500.0
+
+
+def test_snapshots_less_than_a_tenth_of_a_second_apart_are_not_compared() -> None:
+    gpu = opened(FakeGpu())
+    gpu.fast(1.0, 1.0)
+
+    (near,) = gpu.fast(1.05, 1.05)
+    (later,) = gpu.fast(1.2, 1.2)
+
+    assert "gpm" not in near
+    assert later["gpm_window_ms"] == 200.0
+
+
+@pytest.mark.parametrize("code", [21, fake_nvml.UNKNOWN])
+def test_a_share_that_nvml_could_not_give_is_missing_and_not_zero(code: int) -> None:
+    gpu = opened(FakeGpu(gpm_codes={10: code}))
+    gpu.fast(1.0, 1.0)
+
+    assert gpu.fast(2.0, 2.0)[0]["gpm"]["dram_bw_pct"] is None
+
+
+def test_a_share_that_is_no_number_is_missing() -> None:
+    gpu = opened(FakeGpu(gpm_values={10: float("nan")}))
+    gpu.fast(1.0, 1.0)
+
+    assert gpu.fast(2.0, 2.0)[0]["gpm"]["dram_bw_pct"] is None
+
+
+def test_a_share_that_this_gpu_never_has_is_named() -> None:
+    gpu = opened(FakeGpu(gpm_codes={11: 3}))
+    gpu.fast(1.0, 1.0)
+
+    (line,) = gpu.fast(2.0, 2.0)
+
+    assert line["gpm_without"] == ["fp64_pct"]
+    assert "fp64_pct" not in line["gpm"]
+
+
+def test_after_a_failed_snapshot_the_next_one_begins_anew() -> None:
+    fake = FakeGpu()
+    gpu = opened(fake)
+    gpu.fast(1.0, 1.0)
+    fake.errors["nvmlGpmSampleGet"] = fake_nvml.UNKNOWN
+    (failed,) = gpu.fast(2.0, 2.0)
+    fake.errors.clear()
+
+    (again,) = gpu.fast(3.0, 3.0)
+    (later,) = gpu.fast(4.0, 4.0)
+
+    assert failed["gpm"] == {}
+    assert "gpm" not in again
+    assert later["gpm_window_ms"] == 1000.0
+
+
+def test_a_gpu_before_hopper_has_no_gpm() -> None:
+    gpu = opened(FakeGpu(gpm=False))
+    gpu.fast(1.0, 1.0)
+
+    assert "gpm" not in gpu.fast(2.0, 2.0)[0]
+    assert gpu.meta()["gpm"] is False
+    assert gpu.without()["gpm"] == "not supported"
+
+
+def test_closing_frees_the_snapshots() -> None:
+    module = FakeNvml(FakeGpu())
+    gpu = Gpu(Nvml(module), 0)
+
+    gpu.close()
+
+    assert module.samples_held == 0
+
+
+def mig_gpu() -> FakeGpu:
+    first = FakeInstance(gi=1, used=1_000)
+    shared = FakeInstance(gi=1, name="NVIDIA H200 MIG 1c.3g.71gb")
+    unnamed = FakeInstance(gi=5, name="NVIDIA H200", slices=1, memory_mib=18_432, used=2_000)
+    return FakeGpu(mig=1, instances=[first, shared, unnamed])
+
+
+def test_mig_instances_are_named_with_profile_slices_and_memory() -> None:
+    assert opened(mig_gpu()).meta()["instances"] == [
+        {"gi": 1, "profile": "3g.71gb", "slices": 3, "mem_total": 71_680 * 2**20},
+        {"gi": 5, "profile": "1g.18gb", "slices": 1, "mem_total": 18_432 * 2**20},
+    ]
+
+
+def test_a_mig_instance_has_memory_and_gpm_of_its_own_and_repeats_the_rest() -> None:
+    gpu = opened(mig_gpu())
+    gpu.fast(1.0, 1.0)
+
+    lines = gpu.fast(2.0, 2.0)
+
+    assert [(line["gi"], line["mem_used"]) for line in lines] == [(1, 1_000), (5, 2_000)]
+    assert [line["gpm"]["sm_active_pct"] for line in lines] == [11.0, 15.0]
+    assert [line["power_mw"] for line in lines] == [690_500, 690_500]
+
+
+def test_a_gpu_that_is_cut_anew_says_so() -> None:
+    fake = mig_gpu()
+    gpu = opened(fake)
+    before = gpu.is_cut_anew()
+    fake.instances.pop()
+
+    assert (before, gpu.is_cut_anew()) == (False, True)
+
+
+def test_xids_come_in_order_with_their_instance() -> None:
+    gpu = opened(FakeGpu(xids=[(63, 0xFFFFFFFF), (94, 3)]))
+
+    assert gpu.events(5.0) == [
+        {"kind": "event", "t": 5.0, "gpu": 0, "event": "xid", "xid": 63},
+        {"kind": "event", "t": 5.0, "gpu": 0, "event": "xid", "xid": 94, "gi": 3},
+    ]
+    assert gpu.events(6.0) == []
+
+
+def test_a_storm_of_xids_does_not_hold_up_a_reading() -> None:
+    gpu = opened(FakeGpu(xids=[(31, 0xFFFFFFFF)] * (XIDS_MAX + 5)))
+
+    assert [len(gpu.events(1.0)), len(gpu.events(2.0))] == [XIDS_MAX, 5]
+
+
+@pytest.mark.parametrize(
+    ("gpu", "why"),
+    [
+        (FakeGpu(answers={"nvmlDeviceGetSupportedEventTypes": 0}), "not supported"),
+        (FakeGpu(errors={"nvmlDeviceRegisterEvents": 3}), "not supported"),
+        (FakeGpu(errors={"nvmlDeviceRegisterEvents": 4}), "no permission"),
+        (FakeGpu(errors={"nvmlEventSetWait": fake_nvml.UNKNOWN}), "Unknown Error"),
+    ],
+)
+def test_where_xids_cannot_be_heard_it_is_said_why(gpu: FakeGpu, why: str) -> None:
+    opened_gpu = opened(gpu)
+
+    assert opened_gpu.events(1.0) == []
+    assert opened_gpu.without()["xids"] == why
+
+
+@pytest.mark.parametrize("code", [1, 9, 12, 18])
+def test_a_driver_that_is_not_there_is_told_at_opening(code: int) -> None:
+    with pytest.raises(DriverGoneError):
+        Nvml(FakeNvml(init_error=code)).open()
+
+
+def test_an_updated_driver_needs_a_restart_and_says_so() -> None:
+    with pytest.raises(DriverGoneError, match="restart this collector"):
+        Nvml(FakeNvml(init_error=fake_nvml.VERSION_MISMATCH)).open()
+
+
+def test_the_machine_tells_of_whole_disks_only(tmp_path: Path) -> None:
+    (tmp_path / "stat").write_text("cpu  10 1 5 100 7 0 2 0 3 0\ncpu0 1 1 1 1\n")
+    (tmp_path / "loadavg").write_text("0.58 0.3 0.1 1/500 77\n")
+    (tmp_path / "meminfo").write_text("MemTotal:  528 kB\nCached: 20 kB\nHugePages_Total: 0\n")
+    (tmp_path / "diskstats").write_text(
+        "259 0 nvme0n1 1 0 100 1 1 0 10 1 0 1 1\n"
+        "259 1 nvme0n1p1 1 0 90 1 1 0 9 1 0 1 1\n"
+        "253 0 dm-0 1 0 90 1 1 0 9 1 0 1 1\n"
+        "7 0 loop0 1 0 5 1 1 0 5 1 0 1 1\n"
+    )
+
+    found = machine.figures(tmp_path)
+
+    assert found["cpu_jiffies"] == {
+        "user": 10, "nice": 1, "system": 5, "idle": 100, "iowait": 7, "irq": 0, "softirq": 2,
+        "steal": 0,
+    }  # fmt: skip
+    assert (found["memtotal_kb"], found["cached_kb"], found["load1"]) == (528, 20, 0.58)
+    assert (found["disk_read_sectors"], found["disk_write_sectors"]) == (100, 10)
+
+
+def test_a_machine_that_tells_nothing_has_no_figures(tmp_path: Path) -> None:
+    assert machine.figures(tmp_path) == {}
+
+
+def test_the_installed_package_has_every_function_or_an_older_name_of_it() -> None:
+    for reading in (*readings.FAST, *readings.SLOW, *readings.META):
+        functions = [call.function for call in reading.calls]
+        assert not functions or any(hasattr(pynvml, name) for name in functions), reading.names
+
+
+def test_gpm_numbers_go_into_the_structure_of_the_installed_package() -> None:
+    module = FakeNvml(FakeGpu())
+    module.c_nvmlGpmMetricsGet_t = pynvml.c_nvmlGpmMetricsGet_t
+
+    gpm = Gpm(Nvml(module), module.gpus[0])
+
+    asked = gpm._asked
+    assert [metric.metricId for metric in asked.metrics[: asked.numMetrics]] == list(
+        readings.GPM.values()
+    )
+
+
+def test_the_reader_needs_nothing_but_python_and_pynvml() -> None:
+    """It runs on compute nodes, where the dashboard's packages are not installed."""
+    code = (
+        "import sys\n"
+        "for name in ('polars', 'duckdb', 'pyarrow', 'numpy', 'goodput_queries'):\n"
+        "    sys.modules[name] = None\n"
+        f"from goodput_ingest.nvml import {READER_MODULES}\n"
+    )
+
+    subprocess.run([sys.executable, "-c", code], check=True)
