@@ -1,0 +1,17 @@
+-- How far one rank had come in one process group when its Flight Recorder was dumped.
+-- grain: source, dump_set, rank, group_name, last_moment_at
+create table raw.flight_groups (
+    source varchar not null,
+    cluster varchar,
+    dump_set varchar not null,          -- as in raw.flight_records
+    rank integer not null,
+    group_name varchar not null,
+    group_description varchar,
+    ranks integer[],                    -- global ranks of the group; null: the dump does not say
+    last_enqueued bigint,               -- sequence numbers; null: none yet, or the dump does not say
+    last_started bigint,
+    last_completed bigint,
+    last_moment_at timestamp,           -- latest moment the dump speaks of: it does not say when it was written;
+                                        -- null: it holds no entry
+    nccl_version varchar
+);

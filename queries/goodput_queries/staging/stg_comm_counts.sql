@@ -1,0 +1,12 @@
+-- How many operations of a kind the ranks of a communicator had launched, with times in epoch ms.
+-- grain: comm_id, operation, ts_ms, launched
+select
+    cluster,
+    comm_id,
+    max(comm_ranks) over (partition by comm_id) as comm_ranks,
+    to_ms(ts) as ts_ms,
+    operation,
+    launched,
+    rank_count,
+    ranks
+from raw.comm_counts

@@ -1,0 +1,315 @@
+# ruff: noqa: DTZ001 -- moments are stored naive, in UTC
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import pickle
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from goodput_ingest import files
+from goodput_ingest.flight_recorder import FlightRecorder
+from goodput_ingest.source import ReadOptions
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from goodput_queries.batch import Loaded
+    from goodput_queries.store import LocalStore
+
+Fields = dict[str, Any]
+CREATED_NS = 1795178033719559388
+
+
+def entry(number: int = 84, **fields: object) -> Fields:
+    return {
+        "record_id": number,
+        "pg_id": 0,
+        "process_group": ("0", "default_pg"),
+        "collective_seq_id": 45,
+        "p2p_seq_id": 0,
+        "op_id": 45,
+        "profiling_name": "nccl:all_reduce",
+        "time_created_ns": CREATED_NS,
+        "input_sizes": [[1024, 2]],
+        "input_dtypes": ["BFloat16"],
+        "output_sizes": [[1024, 2]],
+        "output_dtypes": ["BFloat16"],
+        "state": "started",
+        "time_discovered_started_ns": CREATED_NS + 15_000_000_000,
+        "time_discovered_completed_ns": None,
+        "retired": False,
+        "timeout_ms": 14000,
+        "is_p2p": False,
+        "frames": [{"name": "all_reduce", "filename": "/opt/torch/c10d.py", "line": 3068}],
+        **fields,
+    }
+
+
+def dump(*entries: Fields, **fields: object) -> Fields:
+    return {
+        "version": "2.10",
+        "comm_lib_version": "2.28.9",
+        "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1, 2, 3]"}},
+        "pg_status": {
+            "0": {
+                "last_enqueued_collective": 45,
+                "last_started_collective": 45,
+                "last_completed_collective": 44,
+            }
+        },
+        "entries": list(entries),
+        **fields,
+    }
+
+
+def pickled(folder: Path, value: object, name: str = "nccl_trace_rank_3") -> Path:
+    path = folder / name
+    path.write_bytes(pickle.dumps(value, protocol=2))
+    return path
+
+
+def as_json(folder: Path, value: object, name: str = "trace_rank_3.json") -> Path:
+    path = folder / name
+    path.write_text(json.dumps(value, sort_keys=True))
+    return path
+
+
+def read(store: LocalStore, path: Path, cluster: str | None = None) -> list[Loaded]:
+    assert FlightRecorder.recognises(path, files.head(path))
+    return [store.load(b) for b in FlightRecorder(path, ReadOptions(cluster)).extract()]
+
+
+def test_an_entry_of_a_pickle_is_a_row_in_base_units(store: LocalStore, tmp_path: Path) -> None:
+    read(store, pickled(tmp_path, dump(entry(duration_ms=1.5))))
+
+    (row,) = store.read("select * exclude (dump_set) from raw.flight_records").rows(named=True)
+    assert row == {
+        "source": "flight-recorder",
+        "cluster": None,
+        "rank": 3,
+        "group_name": "0",
+        "group_description": "default_pg",
+        "record_id": 84,
+        "sequence_number": 45,
+        "p2p_sequence_number": 0,
+        "operation": "all_reduce",
+        "is_p2p": False,
+        "state": "started",
+        "created_at": datetime(2026, 11, 20, 12, 33, 53, 719559),
+        "duration_s": 0.0015,
+        "discovered_started_at": datetime(2026, 11, 20, 12, 34, 8, 719559),
+        "discovered_completed_at": None,
+        "is_retired": False,
+        "timeout_s": 14.0,
+        "input_dtype": "BFloat16",
+        "input_elements": 2048,
+        "message_bytes": 4096,
+        "thread_name": None,
+        "called_from": "all_reduce (/opt/torch/c10d.py:3068)",
+    }
+
+
+def test_how_far_a_group_had_come_is_a_row(store: LocalStore, tmp_path: Path) -> None:
+    read(store, pickled(tmp_path, dump(entry())), "lab")
+
+    (row,) = store.read("from raw.flight_groups").rows(named=True)
+    assert row["dump_set"] == f"{'/'.join(tmp_path.parts[-2:])}/nccl_trace_rank_*"
+    assert (row["cluster"], row["rank"], row["ranks"]) == ("lab", 3, [0, 1, 2, 3])
+    assert (row["last_enqueued"], row["last_completed"]) == (45, 44)
+    # a dump does not say when it was written: the latest moment it speaks of stands for that
+    assert row["last_moment_at"] == datetime(2026, 11, 20, 12, 34, 8, 719559)
+
+
+def test_json_with_numbers_as_text_and_zero_for_unknown_gives_the_same_rows(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    status = {
+        "last_enqueued_collective": "45",
+        "last_started_collective": "45",
+        "last_completed_collective": "44",
+    }
+    in_json = entry(process_group=["0", "default_pg"], time_discovered_completed_ns=0, frames=[])
+    read(store, pickled(tmp_path, dump(entry(frames=[])), "a_rank_3"))
+    read(store, as_json(tmp_path, dump(in_json, pg_status={"0": status}), "b_rank_3.json"))
+
+    for table in ("flight_records", "flight_groups"):
+        rows = store.read(f"select distinct * exclude (dump_set) from raw.{table}")
+        assert rows.height == 1, table
+
+
+def test_minus_one_means_that_nothing_was_enqueued_yet(store: LocalStore, tmp_path: Path) -> None:
+    status = {"0": {"last_enqueued_collective": -1, "last_completed_collective": "-1"}}
+
+    read(store, pickled(tmp_path, dump(pg_status=status)))
+
+    columns = "last_enqueued, last_completed, last_moment_at"
+    assert store.read(f"select {columns} from raw.flight_groups").row(0) == (None, None, None)
+
+
+def test_the_processes_own_number_of_a_group_is_led_back_to_its_name(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    """pg_config goes by name, pg_status by a number of the process; only entries know both."""
+    groups = {
+        "7": {"name": "7", "desc": "tp", "ranks": "[2, 3]"},
+        "1": {"name": "1", "desc": "dp", "ranks": "[1, 3]"},
+    }
+    status = {"1": {"last_enqueued_collective": 9}, "2": {"last_enqueued_collective": 5}}
+    entries = [
+        entry(1, pg_id=1, process_group=("7", "tp")),
+        entry(2, pg_id=2, process_group=("1", "dp")),
+    ]
+
+    read(store, pickled(tmp_path, dump(*entries, pg_config=groups, pg_status=status)))
+
+    found = store.read(
+        "select group_description, last_enqueued, ranks from raw.flight_groups order by 1"
+    )
+    assert found.rows() == [("dp", 5, [1, 3]), ("tp", 9, [2, 3])]
+
+
+@pytest.mark.parametrize(
+    ("name", "rank"),
+    [
+        ("comm_lib_trace_rank_12", 12),
+        ("fr-fsdp-rank0.json", 0),
+        ("nccl_trace_rank_3_node17", 3),
+        ("node17.trace.5", 5),
+    ],
+)
+def test_the_rank_is_taken_from_the_file_name(
+    store: LocalStore, tmp_path: Path, name: str, rank: int
+) -> None:
+    read(store, pickled(tmp_path, dump(entry()), name))
+
+    assert store.read("select rank from raw.flight_records").item() == rank
+
+
+def test_a_file_name_without_a_rank_is_refused(store: LocalStore, tmp_path: Path) -> None:
+    with pytest.raises(IngestError, match="the rank of a Flight Recorder dump stands in its file"):
+        read(store, pickled(tmp_path, dump(entry()), "dump.pickle"))
+
+
+class Malicious:
+    """An object whose unpickling would run a command."""
+
+    def __init__(self, folder: Path) -> None:
+        self.command = f"touch {folder}/owned"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return os.system, (self.command,)
+
+
+def test_a_pickle_that_would_run_code_is_refused_and_runs_none(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    path = pickled(tmp_path, dump(entry(), extra=Malicious(tmp_path)))
+
+    with pytest.raises(IngestError, match="only built-in values are read"):
+        read(store, path)
+
+    assert not (tmp_path / "owned").exists()
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        b"cos\nsystem\n.",
+        b"\x8c\x02os\x8c\x06system\x93.",
+        b"Pid\n.",
+        b"\x82\x01.",
+        b"r\xff\xff\xff\x7f.",
+    ],
+    ids=["global", "stack_global", "persistent id", "extension", "memo far away"],
+)
+def test_every_way_of_a_pickle_out_of_built_in_values_is_closed(
+    store: LocalStore, tmp_path: Path, tail: bytes
+) -> None:
+    path = tmp_path / "trace_rank_1"
+    path.write_bytes(b"\x80\x04(X\x09\x00\x00\x00pg_configX\x09\x00\x00\x00pg_status" + tail)
+
+    with pytest.raises(IngestError, match=r"only built-in values|outside itself|too large"):
+        read(store, path)
+
+
+@pytest.mark.parametrize("cut", [30, 200, -1])
+def test_a_cut_dump_is_refused_with_a_sentence(tmp_path: Path, cut: int) -> None:
+    whole = pickled(tmp_path, dump(entry()))
+    whole.write_bytes(whole.read_bytes()[:cut])
+
+    with pytest.raises(IngestError, match="cut or broken"):
+        list(FlightRecorder(whole, ReadOptions()).extract())
+
+
+def test_a_cut_gzip_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "trace_rank_1.gz"
+    path.write_bytes(gzip.compress(pickle.dumps(dump(entry()), protocol=2))[:-60])
+
+    with pytest.raises(IngestError, match="cut or damaged"):
+        list(FlightRecorder(path, ReadOptions()).extract())
+
+
+def test_deep_json_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "trace_rank_1.json"
+    path.write_text('{"comm_lib_version":"2","entries":' + "[" * 200_000)
+
+    with pytest.raises(IngestError, match="no Flight Recorder dump"):
+        list(FlightRecorder(path, ReadOptions()).extract())
+
+
+def test_an_entry_that_is_none_is_set_aside_and_the_others_are_read(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    broken = [
+        entry(1, state="gone"),
+        {},
+        entry(2, time_created_ns=None),
+        entry(3, process_group="0"),
+    ]
+
+    loaded = read(store, pickled(tmp_path, dump(*broken, entry(4))))
+
+    assert [(part.rows, part.rejects) for part in loaded] == [(1, 4), (1, 0)]
+    reasons = store.read("select reason from raw.rejects order by 1")["reason"].to_list()
+    assert reasons[0] == "entry 1: state is none of scheduled, started, completed"
+
+
+def test_reading_twice_changes_nothing(store: LocalStore, tmp_path: Path) -> None:
+    path = pickled(tmp_path, dump(entry()))
+    read(store, path)
+
+    assert [part.rows_new for part in read(store, path)] == [0, 0]
+
+
+def test_a_later_dump_of_the_process_completes_what_was_open(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    read(store, pickled(tmp_path, dump(entry())))
+    done = entry(state="completed", time_discovered_completed_ns=CREATED_NS + 16_000_000_000)
+    read(store, pickled(tmp_path, dump(done)))
+
+    assert store.read("select state from raw.flight_records").rows() == [("completed",)]
+    assert store.read("select count(*) from raw.flight_groups").item() == 2
+
+
+def test_what_a_dump_leaves_out_is_null(store: LocalStore, tmp_path: Path) -> None:
+    sparse = {
+        name: value
+        for name, value in entry().items()
+        if name in ("record_id", "process_group", "profiling_name", "state", "time_created_ns")
+    }
+
+    read(store, pickled(tmp_path, dump(sparse)))
+
+    columns = "sequence_number, input_elements, message_bytes, timeout_s, is_retired, called_from"
+    assert store.read(f"select {columns} from raw.flight_records").row(0) == (None,) * 6
+
+
+def test_other_json_and_other_pickles_are_not_recognised(tmp_path: Path) -> None:
+    for content in (pickle.dumps({"entries": []}), b'{"entries": []}', b"\x80", b""):
+        assert not FlightRecorder.recognises(tmp_path / "rank_1", content)
