@@ -1,0 +1,96 @@
+"""How a Prometheus server is reached: its URL, who we are, which certificates count."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from goodput_queries.errors import IngestError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """A server with Prometheus's HTTP API (Thanos, Mimir and VictoriaMetrics have it as well).
+
+    url: as `https://prometheus.example:9090`, with the path of a proxy if there is one.
+    username with password_env or password_file: basic authentication; token_env or token_file: a
+    bearer token. Secrets come from the environment or from files, never from the settings.
+    ca_file: certificates that may sign the server's; certificate_file, key_file: our own.
+    tenant: sent as X-Scope-OrgID (Mimir). timeout_s: how long one answer may take in all.
+    """
+
+    url: str
+    username: str | None = None
+    password_env: str | None = None
+    password_file: str | None = None
+    token_env: str | None = None
+    token_file: str | None = None
+    ca_file: str | None = None
+    certificate_file: str | None = None
+    key_file: str | None = None
+    is_certificate_checked: bool = True
+    tenant: str | None = None
+    timeout_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        """Refuse what would not work, or would write a password into the database."""
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise IngestError(
+                f"{self.url}: this is no URL of a server; write http://host:9090 or https://host."
+            )
+        if parts.username or parts.password:
+            raise IngestError(
+                f"{parts.hostname}: the URL carries a user or password, which would be stored with "
+                "the data; use username with password_env or password_file."
+            )
+
+    @property
+    def base_url(self) -> str:
+        """Return the URL without a slash at its end."""
+        return self.url.rstrip("/")
+
+    def basic(self) -> tuple[str, str] | None:
+        """Return user and password, read now; None where none are set."""
+        if self.username is None:
+            return None
+        return self.username, _secret(self.password_env, self.password_file) or ""
+
+    def headers(self) -> dict[str, str]:
+        """Return what every request carries; the token is read now, since it may change."""
+        found = {} if self.tenant is None else {"X-Scope-OrgID": self.tenant}
+        if token := _secret(self.token_env, self.token_file):
+            found["Authorization"] = f"Bearer {token}"
+        return found
+
+    def tls(self) -> ssl.SSLContext:
+        """Return which certificates are trusted and which is ours."""
+        try:
+            context = ssl.create_default_context(cafile=self.ca_file)
+            if self.certificate_file:
+                context.load_cert_chain(self.certificate_file, self.key_file)
+        except (OSError, ssl.SSLError) as error:
+            raise IngestError(
+                f"{self.url}: a certificate file cannot be read ({error}); see ca_file, "
+                "certificate_file and key_file."
+            ) from error
+        if not self.is_certificate_checked:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        return context
+
+
+def _secret(variable: str | None, file: str | None) -> str | None:
+    if variable is not None:
+        if variable not in os.environ:
+            raise IngestError(f"the environment variable {variable} is not set; it has a secret.")
+        return os.environ[variable].strip()
+    if file is not None:
+        try:
+            return Path(file).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise IngestError(f"{file}: the secret in it cannot be read ({error}).") from error
+    return None

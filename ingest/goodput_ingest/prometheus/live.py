@@ -1,0 +1,133 @@
+"""GPU metrics out of a Prometheus server: raw samples, caught up from where the store is."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from typing import TYPE_CHECKING, ClassVar
+
+from goodput_ingest.gpu_metrics import Memory
+from goodput_ingest.prometheus.batches import batches, digest_of
+from goodput_ingest.prometheus.client import Client, TooLargeError
+from goodput_ingest.prometheus.discovery import Discovery
+from goodput_ingest.prometheus.endpoint import Endpoint
+from goodput_ingest.prometheus.gpu_series import is_gpu_metric, parsed_gpu_rows
+from goodput_ingest.prometheus.replicas import REPLICA_LABELS, without_doubles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from goodput_ingest.prometheus.answer import Answer
+    from goodput_ingest.source import Batch
+
+METRIC_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+CHUNK_MIN_MS = 1_000  # a second of one metric that is too much is not mended by asking for less
+CLOCKS_DIFFER_S = 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prometheus(Endpoint):
+    """A server that scrapes GPU exporters.
+
+    cluster: whose GPUs these are; unset: found through their nodes.
+    matchers: which series of a server for many, as `cluster="a",env="prod"`.
+    backfill_s: how far back a first poll reads. overlap_s: how much of what was read each poll
+    reads again, for samples that came late. settle_s: how long a scrape may take until it shows.
+    """
+
+    name: ClassVar[str] = "prometheus"
+
+    cluster: str | None = None
+    matchers: str = ""
+    interval_s: float = 30.0
+    backfill_s: float = 86_400.0
+    overlap_s: float = 300.0
+    settle_s: float = 5.0
+    replica_labels: tuple[str, ...] = REPLICA_LABELS
+    memory: Memory = field(default_factory=Memory, init=False, repr=False, compare=False)
+
+    def poll(self, reached: Mapping[str, datetime], now: datetime) -> Iterator[Batch]:
+        """Yield what the server has since the store was there, oldest first.
+
+        No answer spans more than the overlap: whoever was killed between two tables of one begins
+        before it again, so nothing is missing and repeated rows change nothing.
+        """
+        origin = self.base_url
+        to = now - timedelta(seconds=self.settle_s)
+        since = reached.get(origin)
+        start = (
+            to - timedelta(seconds=self.backfill_s)
+            if since is None
+            else min(since, to) - timedelta(seconds=self.overlap_s)  # a clock may have run ahead
+        )
+        names = self._names(start, to)
+        with Client(self) as client:
+            for start_ms, end_ms in spans(_epoch_ms(start), _epoch_ms(to), self.overlap_s):
+                yield from self._batches(list(self._samples(client, names, start_ms, end_ms)))
+
+    def probe(self) -> list[str]:
+        """Return what is odd about the server: its targets, its metrics, its clock."""
+        with Discovery(self) as discovery, Client(self) as client:
+            discovery.check()
+            findings = discovery.down_targets()
+            clock = client.query("vector(time())").series
+            now = datetime.now(UTC).replace(tzinfo=None)
+            if not self._names(now - timedelta(hours=1), now):
+                findings.append(
+                    "there is no metric of a GPU exporter in the last hour; is dcgm-exporter "
+                    "among its targets?"
+                )
+        if clock and abs(ahead_s := clock[0].values[0] - _epoch_ms(now) / 1000) > CLOCKS_DIFFER_S:
+            findings.append(f"its clock is {ahead_s:+.0f} s beside ours; let both follow NTP.")
+        return [f"{self.base_url}: {finding}" for finding in findings]
+
+    def _names(self, start: datetime, end: datetime) -> list[str]:
+        with Discovery(self) as discovery:
+            names = discovery.metric_names(_epoch_ms(start) / 1000, _epoch_ms(end) / 1000)
+        return sorted(n for n in names if METRIC_NAME.fullmatch(n) and is_gpu_metric(n))
+
+    def _samples(
+        self, client: Client, names: Sequence[str], start_ms: int, end_ms: int
+    ) -> Iterator[Answer]:
+        """Yield the samples of these metrics; where that is too much at once, half by half."""
+        if not names:
+            return
+        alternatives = "|".join(names)
+        matchers = f'{{__name__=~"{alternatives}"{"," if self.matchers else ""}{self.matchers}}}'
+        try:
+            yield client.samples(matchers, start_ms, end_ms)
+        except TooLargeError:
+            middle_ms = (start_ms + end_ms) // 2
+            if len(names) > 1:
+                half = len(names) // 2
+                yield from self._samples(client, names[:half], start_ms, end_ms)
+                yield from self._samples(client, names[half:], start_ms, end_ms)
+            elif end_ms - start_ms > CHUNK_MIN_MS:
+                yield from self._samples(client, names, start_ms, middle_ms)
+                yield from self._samples(client, names, middle_ms, end_ms)
+            else:
+                raise
+
+    def _batches(self, answers: Sequence[Answer]) -> Iterator[Batch]:
+        series = without_doubles(
+            chain.from_iterable(a.series for a in answers), self.replica_labels
+        )
+        parsed = parsed_gpu_rows(series, source=self.name, cluster=self.cluster, memory=self.memory)
+        notes = [note for answer in answers for note in answer.notes()]
+        digest = digest_of(answers, self.cluster)
+        yield from batches(parsed, notes, self.name, self.base_url, digest)
+
+
+def spans(start_ms: int, end_ms: int, at_most_s: float) -> Iterator[tuple[int, int]]:
+    """Yield pieces end to end, cut where every poll cuts them, none longer."""
+    piece_ms = round(at_most_s * 1000)
+    while start_ms < end_ms:
+        stop_ms = min(end_ms, (start_ms // piece_ms + 1) * piece_ms)
+        yield start_ms, stop_ms
+        start_ms = stop_ms
+
+
+def _epoch_ms(moment: datetime) -> int:
+    return round(moment.replace(tzinfo=UTC).timestamp() * 1000)

@@ -1,0 +1,174 @@
+"""What an answer of Prometheus's API says, point by point, and what is set aside in it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from goodput_ingest.prometheus.answer import LABELS_MAX, AnswerError, is_on_a_grid, parse
+
+T = 1_787_234_539.482
+
+
+def body(*results, kind="matrix", **more) -> bytes:
+    data = {"resultType": kind, "result": list(results)}
+    return json.dumps({"status": "success", "data": data, **more}).encode()
+
+
+def result(*points, **labels) -> dict[str, object]:
+    return {"metric": {"__name__": "m", **labels}, "values": [list(p) for p in points]}
+
+
+def test_values_are_texts_and_times_are_seconds_with_milliseconds():
+    (one,) = parse(body(result((T, "0.487113"), (T + 30, "918273645546")))).series
+
+    assert one.times_ms.tolist() == [1_787_234_539_482, 1_787_234_569_482]
+    assert one.values.tolist() == [0.487113, 918273645546.0]
+
+
+def test_a_vector_has_one_point_a_series():
+    one = {"metric": {"__name__": "m", "a": "b"}, "value": [T, "7"]}
+
+    (found,) = parse(body(one, kind="vector")).series
+
+    assert (found.name, found.labels["a"], found.values.tolist()) == ("m", "b", [7.0])
+
+
+def test_an_empty_result_is_no_series_and_no_fault():
+    answer = parse(body())
+
+    assert (answer.series, answer.notes()) == ([], [])
+
+
+def test_a_stale_marker_is_not_a_reading():
+    (one,) = parse(body(result((T, "NaN"), (T + 30, "4"), (T + 60, "nan")))).series
+
+    assert one.times_ms.tolist() == [1_787_234_569_482]
+
+
+def test_infinities_are_read_as_such_for_the_catalogue_to_judge():
+    answer = parse(body(result((T, "+Inf"), (T + 1, "-Inf"), (T + 2, "1e+06"))))
+
+    assert answer.series[0].values.tolist() == [np.inf, -np.inf, 1e6]
+    assert answer.notes() == []
+
+
+def test_a_value_that_is_no_number_costs_only_its_point():
+    """An old exporter's conversion error, seen as a value (dcgm-exporter issue 394)."""
+    bad = result((T, "1"), (T + 30, "ERROR - FAILED TO CONVERT TO STRING"), (T + 60, "3"))
+
+    answer = parse(body(bad, result((T, "9"))))
+
+    assert [one.values.tolist() for one in answer.series] == [[1.0, 3.0], [9.0]]
+    assert [note.reason for note in answer.notes()] == [
+        "series 1 of the answer: a point is no number: "
+        '[1787234569.482, "ERROR - FAILED TO CONVERT TO STRING"]'
+    ]
+
+
+def test_many_bad_points_of_a_series_are_counted_not_listed():
+    answer = parse(body(result(*((T + i, "x") for i in range(1000)))))
+
+    assert len(answer.notes()) == 6
+    assert answer.notes()[-1].reason == "series 1 of the answer: 1000 points of it are no numbers"
+
+
+def test_points_at_no_moment_are_set_aside():
+    answer = parse(body(result((-1, "1"), (1e18, "2"), (T, "3"))))
+
+    assert answer.series[0].values.tolist() == [3.0]
+    assert "2 points of it are at no moment" in answer.notes()[0].reason
+
+
+def test_points_come_in_order_and_once_however_a_proxy_merged_them():
+    (one,) = parse(body(result((T + 30, "2"), (T, "1"), (T + 30, "2")))).series
+
+    assert one.values.tolist() == [1.0, 2.0]
+
+
+def test_a_counter_that_falls_is_kept_as_it_is():
+    (one,) = parse(body(result((T, "900"), (T + 30, "950"), (T + 60, "10")))).series
+
+    assert one.values.tolist() == [900.0, 950.0, 10.0]
+
+
+def test_warnings_and_infos_are_kept():
+    """Thanos says so when a store did not answer: the data has holes that nobody sees."""
+    answer = parse(body(result((T, "1")), warnings=["partial response"], infos=["no suffix"]))
+
+    assert [note.reason for note in answer.notes()] == [
+        "the server warned: partial response",
+        "the server warned: no suffix",
+    ]
+
+
+def test_native_histograms_are_named_as_not_read():
+    one = {"metric": {"__name__": "h"}, "histograms": [[T, {"count": "1", "sum": "2"}]]}
+
+    answer = parse(body(one))
+
+    assert "native histograms are not read" in answer.notes()[0].reason
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"", "no JSON"),
+        (b"<html>", "no JSON"),
+        (b'{"status":"success","data":{"resultType":"matrix","result":[{"metric"', "truncated"),
+        (b"[" * 100_000, "Expected `object`"),
+        (b'{"data":' + b"[" * 100_000, "nested too deeply"),
+        (b"\xff\xfe\x00", "no JSON"),
+        (b'{"status":"success","data":["a"]}', "no answer to a query"),
+        (b'{"status":"success"}', "no answer to a query"),
+        (b"{}", "no answer to a query"),
+        (b'{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}', "is scalar"),
+        (b'{"status":"success","data":{"resultType":"matrix","result":7}}', "no JSON"),
+        (b'{"status":"error","errorType":"timeout","error":"too slow"}', "said timeout: too slow"),
+    ],
+)
+def test_what_is_no_answer_is_refused_in_words(text, said):
+    with pytest.raises(AnswerError, match=said):
+        parse(text)
+
+
+def test_a_broken_series_does_not_cost_the_others():
+    answer = parse(
+        b'{"status":"success","data":{"resultType":"matrix","result":['
+        b'{"metric":{"__name__":7},"values":[]},'
+        b'{"metric":{"__name__":"deep"},"values":[[1,' + b"[" * 200 + b"]" * 200 + b"]]},"
+        b'{"metric":{"__name__":"good"},"values":[[1787234539.482,"5"]]}]}}'
+    )
+
+    assert [one.name for one in answer.series if len(one.times_ms)] == ["good"]
+    assert len(answer.notes()) == 2
+
+
+def test_a_bomb_of_labels_is_set_aside():
+    bomb = result((T, "1"), **{f"l{i}": "x" for i in range(LABELS_MAX)})
+
+    answer = parse(body(bomb, result((T, "2"), long="x" * 100_000)))
+
+    assert "has 101 labels" in answer.notes()[0].reason
+    assert [len(one.labels["long"]) for one in answer.series] == [4096]
+
+
+def test_a_text_that_looks_like_values_stays_a_label():
+    (one,) = parse(body(result((T, "1"), evil='","values":[[1,"2"]]'))).series
+
+    assert one.values.tolist() == [1.0]
+    assert one.labels["evil"] == '","values":[[1,"2"]]'
+
+
+def test_points_on_a_grid_are_told_from_scrapes():
+    """query_range repeats the last sample for up to five minutes: its gaps do not show."""
+    grid = [(1_787_234_520 + 60 * i, "1") for i in range(10)]
+    scraped = [(1_787_234_520.217 + 60 * i, "1") for i in range(10)]
+
+    assert is_on_a_grid(parse(body(result(*grid), result(*grid[3:6]))).series)
+    assert not is_on_a_grid(parse(body(result(*scraped))).series)
+    assert not is_on_a_grid(parse(body(result(*grid), result(*scraped))).series)
+    assert not is_on_a_grid(parse(body(result(*grid[:2]))).series)
+    assert not is_on_a_grid(parse(body()).series)

@@ -1,0 +1,285 @@
+"""Asking a server that is slow, cuts, refuses, lies about its content or asks who we are."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import ssl
+import subprocess
+import threading
+
+import pytest
+
+from goodput_ingest.prometheus import client as client_module
+from goodput_ingest.prometheus.client import Client, TooLargeError
+from goodput_ingest.prometheus.discovery import Discovery
+from goodput_ingest.prometheus.endpoint import Endpoint
+from goodput_queries.errors import IngestError
+
+VARIABLE, NO_SUCH = "PROMETHEUS_TOKEN", "NO_SUCH"
+NO_FILE = "/no/such"
+
+
+@pytest.fixture
+def ask(fake):
+    """Ask the fake server one query, after telling it what to reply."""
+
+    def asked(reply, **settings):
+        fake.answer = lambda _: reply
+        with Client(Endpoint(url=fake.url, **settings)) as client:
+            return client.query("up")
+
+    return asked
+
+
+def test_raw_samples_are_asked_for_as_a_range_that_ends_now(fake):
+    """A range selector, never query_range; a POST, since lists of metrics are long."""
+    with Client(Endpoint(url=fake.url + "/")) as client:
+        client.samples('{__name__=~"A|B"}', 1_787_234_500_000, 1_787_234_800_123)
+
+    (request,) = fake.asked
+    assert request.path == "/api/v1/query"
+    assert request.fields == {
+        "query": '{__name__=~"A|B"}[300124ms]',
+        "time": "1787234800.123",
+        "timeout": "58000ms",
+    }
+
+
+def test_a_compressed_answer_is_read(fake, compressed, reply_types):
+    fake.answer = lambda _: compressed(
+        reply_types.matrix(reply_types.series("m", [(1_787_234_539.4, 5)]))
+    )
+    with Client(Endpoint(url=fake.url)) as client:
+        assert client.query("m").series[0].values.tolist() == [5.0]
+
+
+@pytest.mark.parametrize(
+    ("status", "error_type", "error"),
+    [
+        (422, "execution", "query processing would load too many samples into memory"),
+        (400, "bad_data", "exceeded maximum resolution of 11,000 points per timeseries"),
+        (400, "bad_data", "the query hit the max number of series limit"),
+        (503, "timeout", "query timed out in expression evaluation"),
+    ],
+)
+def test_a_query_that_is_too_much_is_told_from_one_that_is_wrong(
+    ask, reply_types, status, error_type, error
+):
+    said = {"status": "error", "errorType": error_type, "error": error}
+
+    with pytest.raises(TooLargeError, match=f"status {status} .*said {error_type}: {error}"):
+        ask(reply_types.Reply(said, status))
+
+
+@pytest.mark.parametrize("status", [400, 422, 500, 503])
+def test_what_the_server_says_reaches_the_reader(ask, reply_types, status):
+    said = {"status": "error", "errorType": "execution", "error": "found duplicate series"}
+
+    with pytest.raises(IngestError, match=f"status {status} .*said execution: found dup") as got:
+        ask(reply_types.Reply(said, status))
+
+    assert not isinstance(got.value, TooLargeError)
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (401, "check username and password, or the token"),
+        (403, "check username and password, or the token"),
+        (302, "a login page perhaps"),
+        (404, "expected an answer of Prometheus's API"),
+        (502, "expected an answer of Prometheus's API"),
+    ],
+)
+def test_a_refusal_without_words_gets_some(ask, reply_types, status, said):
+    with pytest.raises(IngestError, match=said):
+        ask(reply_types.Reply(b"<html>no</html>", status, "text/html"))
+
+
+def test_a_page_for_people_is_no_answer(ask, reply_types):
+    with pytest.raises(IngestError, match="the answer is text/html, expected JSON; url must be"):
+        ask(reply_types.Reply(b"<html>Prometheus</html>", 200, "text/html; charset=utf-8"[:9]))
+
+
+def test_half_a_body_is_no_answer(ask, reply_types):
+    with pytest.raises(IngestError, match="the answer broke off"):
+        ask(reply_types.Reply(cut=20))
+
+
+def test_half_a_document_with_the_right_length_is_no_answer(ask, reply_types):
+    with pytest.raises(IngestError, match="truncated"):
+        ask(reply_types.Reply(b'{"status":"success","data":{"resultType":"mat'))
+
+
+def test_a_reset_connection_is_one_sentence(ask, reply_types):
+    with pytest.raises(IngestError, match=r"http://127\.0\.0\.1:[0-9]+: the answer broke off"):
+        ask(reply_types.Reply(is_reset=True))
+
+
+def test_nobody_there_is_one_sentence():
+    with (
+        Client(Endpoint(url="http://127.0.0.1:1")) as client,
+        pytest.raises(IngestError, match=r"http://127\.0\.0\.1:1: no connection"),
+    ):
+        client.query("up")
+
+
+def test_a_server_that_never_answers_is_given_up(fake, reply_types):
+    never = threading.Event()
+
+    def wait(_):
+        never.wait(30)
+        return reply_types.Reply()
+
+    fake.answer = wait
+    with (
+        Client(Endpoint(url=fake.url, timeout_s=0.2)) as client,
+        pytest.raises(IngestError, match=r"no answer within 0.2 s \(timeout_s\)"),
+    ):
+        client.query("up")
+    never.set()
+
+
+def test_an_answer_that_stops_in_the_middle_is_given_up(fake, reply_types):
+    never = threading.Event()
+    fake.answer = lambda _: reply_types.Reply(cut=30, waits_for=never)
+    with (
+        Client(Endpoint(url=fake.url, timeout_s=0.2)) as client,
+        pytest.raises(IngestError, match="no answer within"),
+    ):
+        client.query("up")
+    never.set()
+
+
+def test_an_answer_over_the_size_is_too_large(ask, reply_types, monkeypatch):
+    monkeypatch.setattr(client_module, "BODY_MAX_BYTES", 1000)
+
+    with pytest.raises(TooLargeError, match="larger than"):
+        ask(reply_types.Reply(b"{" + b" " * 2000))
+
+
+def test_broken_compression_is_one_sentence(ask, reply_types):
+    with pytest.raises(IngestError, match="badly compressed"):
+        ask(reply_types.Reply(b"\x1f\x8b no gzip", headers={"Content-Encoding": "gzip"}))
+
+
+def test_a_password_comes_from_a_file_and_goes_as_basic(fake, ask, reply_types, tmp_path):
+    file = tmp_path / "password"
+    file.write_text("s3cret\n")
+
+    ask(reply_types.Reply(), username="reader", password_file=str(file))
+
+    expected = base64.b64encode(b"reader:s3cret").decode()
+    assert fake.asked[0].headers["authorization"] == f"Basic {expected}"
+
+
+def test_a_token_comes_from_the_environment_and_goes_as_bearer(fake, ask, reply_types, monkeypatch):
+    monkeypatch.setenv(VARIABLE, "abc")
+
+    ask(reply_types.Reply(), token_env=VARIABLE, tenant="team-a")
+
+    assert fake.asked[0].headers["authorization"] == "Bearer abc"
+    assert fake.asked[0].headers["x-scope-orgid"] == "team-a"
+
+
+def test_discovery_shows_the_same_credentials(fake, monkeypatch):
+    monkeypatch.setenv(VARIABLE, "abc")
+
+    with Discovery(Endpoint(url=fake.url, token_env=VARIABLE)) as discovery:
+        discovery.metric_names(0, 1)
+
+    assert fake.asked[0].headers["authorization"] == "Bearer abc"
+
+
+def test_a_secret_that_is_missing_is_named(monkeypatch):
+    monkeypatch.delenv(NO_SUCH, raising=False)
+
+    with pytest.raises(IngestError, match="the environment variable NO_SUCH is not set"):
+        Client(Endpoint(url="http://a", token_env=NO_SUCH))
+    with pytest.raises(IngestError, match="/no/such: the secret in it cannot be read"):
+        Client(Endpoint(url="http://a", username="u", password_file=NO_FILE))
+
+
+@pytest.mark.parametrize("url", ["prometheus:9090", "ftp://a", "http://", ""])
+def test_what_is_no_url_is_refused(url):
+    with pytest.raises(IngestError, match="no URL of a server"):
+        Endpoint(url=url)
+
+
+def test_a_password_in_the_url_is_refused_without_being_repeated():
+    with pytest.raises(IngestError, match="carries a user or password") as got:
+        Endpoint(url="http://me:geheim@prometheus:9090")
+
+    assert "geheim" not in str(got.value)
+
+
+@pytest.fixture
+def certificate(tmp_path):
+    """Give a certificate of 127.0.0.1 that nobody but its own file vouches for."""
+    if shutil.which("openssl") is None:
+        pytest.skip("the program openssl is not installed")
+    files = tmp_path / "server.pem", tmp_path / "server.key"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
+         "-out", files[0], "-keyout", files[1]],
+        check=True,
+        capture_output=True,
+    )  # fmt: skip
+    return files
+
+
+@pytest.fixture
+def over_tls(fake, certificate, fake_listener):
+    """Put the fake server behind its certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    fake_listener.socket = context.wrap_socket(fake_listener.socket, server_side=True)
+    return fake.url.replace("http:", "https:"), str(certificate[0])
+
+
+def test_a_certificate_is_trusted_by_its_file_only(over_tls):
+    url, file = over_tls
+
+    with Client(Endpoint(url=url, ca_file=file)) as client:
+        assert client.query("up").series == []
+    with Discovery(Endpoint(url=url, ca_file=file)) as discovery:
+        discovery.check()
+    with Client(Endpoint(url=url)) as client, pytest.raises(IngestError, match="certificate"):
+        client.query("up")
+    with Discovery(Endpoint(url=url)) as discovery, pytest.raises(IngestError, match="ca_file"):
+        discovery.check()
+
+
+def test_a_certificate_is_not_looked_at_only_where_the_site_says_so(over_tls):
+    url, _ = over_tls
+
+    with Client(Endpoint(url=url, is_certificate_checked=False)) as client:
+        assert client.query("up").series == []
+
+
+def test_a_certificate_file_that_is_missing_is_named():
+    with pytest.raises(IngestError, match="a certificate file cannot be read"):
+        Client(Endpoint(url="https://a", ca_file="/no/such"))
+
+
+def test_names_of_metrics_come_through_the_api_client(fake):
+    with Discovery(Endpoint(url=fake.url)) as discovery:
+        names = discovery.metric_names(1000, 2000.5)
+
+    assert names == ["DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_POWER_USAGE", "up"]
+    assert fake.asked[0].fields == {"start": "1000.000", "end": "2000.500"}
+
+
+def test_discovery_gives_up_on_a_server_that_never_answers(fake, monkeypatch):
+    never = threading.Event()
+    answer = fake.reply_to
+    monkeypatch.setattr(fake, "reply_to", lambda r: (never.wait(30), answer(r))[1])
+
+    with (
+        Discovery(Endpoint(url=fake.url, timeout_s=0.2)) as discovery,
+        pytest.raises(IngestError, match=r"no answer within 0\.2 s"),
+    ):
+        discovery.metric_names(0, 1)
+    never.set()

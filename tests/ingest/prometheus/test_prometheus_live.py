@@ -1,0 +1,300 @@
+"""Polling a server: what is asked for, what lands in the store, what a failure leaves behind."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from goodput_ingest.prometheus import Prometheus
+from goodput_ingest.source import LiveSource
+from goodput_queries.errors import IngestError
+
+NOW = datetime(2026, 11, 20, 12, 0, 5)  # noqa: DTZ001 -- naive UTC, as in the store
+UTIL, POWER = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_POWER_USAGE"
+
+
+def epoch_s(moment: datetime) -> float:
+    return moment.replace(tzinfo=UTC).timestamp()
+
+
+def poll(store, server: Prometheus, now: datetime = NOW, reached: datetime | None = None):
+    """Load what one poll yields, as the collect loop does."""
+    loaded = [
+        store.load(batch)
+        for batch in server.poll({} if reached is None else {server.base_url: reached}, now)
+    ]
+    return sum(one.rows_new for one in loaded)
+
+
+def samples(store):
+    return store.read(
+        "select ts, gpu_busy_ratio, power_w from raw.gpu_samples order by ts, gpu_uuid"
+    ).rows()
+
+
+class Scraped:
+    """A server's memory: samples of metrics, answered by the range that is asked for."""
+
+    def __init__(self, reply_types, points, limit=None):
+        self.types, self.points, self.limit = reply_types, points, limit
+
+    def __call__(self, request):
+        """Reply with what lies in the range, or that it is too much."""
+        query, at_s = request.fields["query"], float(request.fields["time"])
+        selector, length = query.rsplit("[", 1)
+        start_s = at_s - int(length.removesuffix("ms]")) / 1000
+        results = [
+            self.types.series(name, inside)
+            for name, all_points in self.points.items()
+            if name in selector and (inside := [p for p in all_points if start_s <= p[0] <= at_s])
+        ]
+        if self.limit and sum(len(r["values"]) for r in results) > self.limit:
+            error = "query processing would load too many samples into memory in query execution"
+            said = {"status": "error", "errorType": "execution", "error": error}
+            return self.types.Reply(said, 422)
+        return self.types.Reply(self.types.matrix(*results))
+
+
+@pytest.fixture
+def an_hour():
+    """Give an hour of two metrics, read every 30 s at an odd moment."""
+    first = epoch_s(NOW) - 3_600 + 0.217
+    times = [first + 30 * i for i in range(120)]
+    return {
+        UTIL: [(round(t, 3), i % 101) for i, t in enumerate(times)],
+        POWER: [(round(t, 3), f"{300 + i}.5") for i, t in enumerate(times)],
+    }
+
+
+def test_it_is_a_live_source(fake):
+    assert isinstance(Prometheus(url=fake.url), LiveSource)
+
+
+def test_metrics_of_one_scrape_become_one_row(store, fake, reply_types, an_hour):
+    fake.answer = Scraped(reply_types, an_hour)
+
+    poll(store, Prometheus(url=fake.url, backfill_s=60, settle_s=0))
+
+    assert [row[1:] for row in samples(store)] == [(0.17, 418.5), (0.18, 419.5)]
+
+
+def test_a_catch_up_loads_exactly_what_the_server_has(store, fake, reply_types, an_hour):
+    server = Prometheus(url=fake.url, backfill_s=600, settle_s=0)
+    fake.answer = Scraped(reply_types, an_hour)
+    poll(store, server, NOW - timedelta(minutes=55))
+    reached = max(row[0] for row in samples(store))
+
+    poll(store, server, NOW, reached)
+
+    found = samples(store)
+    assert [epoch_s(row[0]) for row in found] == [t for t, _ in an_hour[UTIL]]
+    assert [row[1] for row in found] == [v / 100 for _, v in an_hour[UTIL]]
+
+
+def test_a_poll_that_repeats_changes_nothing(store, fake, reply_types, an_hour):
+    server = Prometheus(url=fake.url, settle_s=0)
+    fake.answer = Scraped(reply_types, an_hour)
+    poll(store, server)
+    before = samples(store)
+
+    assert poll(store, server, reached=before[-1][0]) == 0
+    assert poll(store, Prometheus(url=fake.url, settle_s=0)) == 0
+    assert samples(store) == before
+
+
+def test_samples_that_come_late_are_found_in_the_overlap(store, fake, reply_types, an_hour):
+    server = Prometheus(url=fake.url, settle_s=0)
+    late = {name: points[-8:-4] for name, points in an_hour.items()}
+    early = {name: points[:-8] + points[-4:] for name, points in an_hour.items()}
+    fake.answer = Scraped(reply_types, early)
+    poll(store, server)
+    fake.answer = Scraped(reply_types, an_hour)
+
+    new = poll(store, server, NOW + timedelta(seconds=30), samples(store)[-1][0])
+
+    assert new == len(late[UTIL])
+
+
+def test_no_answer_spans_more_than_the_overlap(store, fake, reply_types, an_hour):
+    """Killed between two tables of an answer, the next poll begins before that answer."""
+    fake.answer = Scraped(reply_types, an_hour)
+
+    poll(store, Prometheus(url=fake.url, backfill_s=3_600, overlap_s=300, settle_s=0))
+
+    lengths = [int(r.fields["query"].rsplit("[", 1)[1][:-3]) for r in fake.queries()]
+    assert max(lengths) <= 300_001
+    assert len(lengths) == 13
+
+
+def test_too_many_samples_are_asked_for_in_halves(store, fake, reply_types, an_hour):
+    fake.answer = Scraped(reply_types, an_hour, limit=3)
+
+    poll(store, Prometheus(url=fake.url, settle_s=0))
+
+    assert [epoch_s(row[0]) for row in samples(store)] == [t for t, _ in an_hour[UTIL]]
+    assert all(row[1] is not None and row[2] is not None for row in samples(store))
+
+
+def test_a_server_that_refuses_the_least_is_given_up(store, fake, reply_types, an_hour):
+    fake.answer = Scraped(reply_types, an_hour, limit=-1)
+
+    with pytest.raises(IngestError, match="too many samples"):
+        poll(store, Prometheus(url=fake.url, backfill_s=60, settle_s=0))
+
+
+@pytest.mark.parametrize("trouble", [{"is_reset": True}, {"cut": 40}, {"status": 500}])
+def test_what_came_before_a_failure_is_kept_and_the_rest_comes_later(
+    store, fake, reply_types, an_hour, trouble
+):
+    server = Prometheus(url=fake.url, backfill_s=3_600, settle_s=0)
+    scraped = Scraped(reply_types, an_hour)
+
+    def broken(request):
+        return reply_types.Reply(**trouble) if len(fake.queries()) > 5 else scraped(request)
+
+    fake.answer = broken
+    with pytest.raises(IngestError):
+        poll(store, server)
+    kept = samples(store)
+    fake.answer = scraped
+    poll(store, server, reached=kept[-1][0])
+
+    assert 0 < len(kept) < 120
+    assert [epoch_s(row[0]) for row in samples(store)] == [t for t, _ in an_hour[UTIL]]
+
+
+def test_an_empty_answer_is_no_rows_and_no_fault(store, fake):
+    assert poll(store, Prometheus(url=fake.url, backfill_s=600)) == 0
+    assert samples(store) == []
+
+
+def test_a_server_without_gpu_metrics_is_asked_for_no_samples(store, fake, monkeypatch):
+    monkeypatch.setitem(fake.names, "data", ["up", "node_load1", 'evil"}[1d] or vector(1)#'])
+
+    assert poll(store, Prometheus(url=fake.url, backfill_s=600)) == 0
+    assert fake.queries() == []
+
+
+def test_where_the_exporter_was_down_there_are_no_rows(store, fake, reply_types, an_hour):
+    """`up` was 0 then: nothing says that the GPU was idle, so its time stays unknown."""
+    holed = {name: points[:40] + points[80:] for name, points in an_hour.items()}
+    fake.answer = Scraped(reply_types, holed)
+
+    poll(store, Prometheus(url=fake.url, settle_s=0))
+
+    assert [epoch_s(row[0]) for row in samples(store)] == [t for t, _ in holed[UTIL]]
+
+
+def test_a_counter_that_fell_is_stored_as_it_was_read(store, fake, reply_types):
+    name = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
+    fake.names["data"].append(name)
+    at_s = epoch_s(NOW) - 100
+    points = [(at_s, "5000000"), (at_s + 30, "5009000"), (at_s + 60, "1000")]
+    fake.answer = Scraped(reply_types, {name: points})
+
+    poll(store, Prometheus(url=fake.url, settle_s=0))
+
+    found = store.read("select energy_j from raw.gpu_samples order by ts")
+    assert found["energy_j"].to_list() == [5000.0, 5009.0, 1.0]
+
+
+def test_two_replicas_give_one_reading_a_scrape(store, fake, reply_types, an_hour):
+    def both(_):
+        own = reply_types.series(UTIL, an_hour[UTIL], prometheus_replica="a")
+        other_points = [(t + 11, v) for t, v in an_hour[UTIL]]
+        other = reply_types.series(UTIL, other_points, prometheus_replica="b")
+        return reply_types.Reply(reply_types.matrix(other, own))
+
+    fake.answer = both
+
+    poll(store, Prometheus(url=fake.url, backfill_s=10, settle_s=0))
+
+    found = [epoch_s(row[0]) for row in samples(store)]
+    assert found[:120] == [t for t, _ in an_hour[UTIL]]
+    assert len(found) <= 121
+
+
+def test_a_clock_that_ran_ahead_does_not_stop_the_reading(store, fake, reply_types, an_hour):
+    """A reading of tomorrow was loaded once: from now on as if it had been of now."""
+    fake.answer = Scraped(reply_types, an_hour)
+
+    poll(store, Prometheus(url=fake.url, settle_s=0), reached=NOW + timedelta(days=1))
+
+    assert len(samples(store)) == 10
+
+
+def test_scrapes_get_time_to_show(fake, store):
+    poll(store, Prometheus(url=fake.url, settle_s=7, backfill_s=10))
+
+    assert float(fake.queries()[-1].fields["time"]) == epoch_s(NOW) - 7
+
+
+def test_matchers_choose_among_the_clusters_of_a_server(fake, store):
+    poll(store, Prometheus(url=fake.url, matchers='cluster="a"', backfill_s=10))
+
+    query = fake.queries()[0].fields["query"]
+    assert query.startswith(f'{{__name__=~"{UTIL}|{POWER}",cluster="a"}}[')
+
+
+def test_warnings_are_kept_with_the_data(store, fake, reply_types, an_hour):
+    def partial(request):
+        reply = Scraped(reply_types, an_hour)(request)
+        return reply_types.Reply(reply.body | {"warnings": ["store gateway 2: timeout"]})
+
+    fake.answer = partial
+
+    poll(store, Prometheus(url=fake.url, backfill_s=60))
+
+    found = store.read("select distinct source, reason from raw.rejects").rows()
+    assert found == [("prometheus", "the server warned: store gateway 2: timeout")]
+
+
+def test_a_warning_beside_an_empty_answer_is_kept_too(store, fake, reply_types):
+    fake.answer = lambda _: reply_types.Reply(reply_types.matrix(warnings=["no store answered"]))
+
+    poll(store, Prometheus(url=fake.url, backfill_s=60))
+
+    assert store.read("select reason from raw.rejects").item().endswith("no store answered")
+
+
+def test_doctor_hears_of_targets_that_are_down_and_of_clocks(fake, reply_types, monkeypatch):
+    target = {
+        "scrapePool": "dcgm", "scrapeUrl": "http://gpu-a01:9400/metrics", "health": "down",
+        "lastError": "connection refused",
+    }  # fmt: skip
+    answer = fake.reply_to
+
+    def reply(request):
+        if request.path == "/api/v1/targets":
+            data = {"activeTargets": [target, target | {"health": "up"}, "odd"]}
+            return reply_types.Reply({"status": "success", "data": data})
+        return answer(request)
+
+    monkeypatch.setattr(fake, "reply_to", reply)
+    late = {"metric": {}, "value": [1_000_000_000, "1000000000"]}
+    data = {"resultType": "vector", "result": [late]}
+    fake.answer = lambda _: reply_types.Reply({"status": "success", "data": data})
+
+    down, clock = Prometheus(url=fake.url).probe()
+
+    assert down == (
+        f"{fake.url}: target http://gpu-a01:9400/metrics of job dcgm is down: connection refused."
+    )
+    assert "s beside ours" in clock
+
+
+def test_doctor_says_that_nothing_is_there():
+    with pytest.raises(IngestError, match="no connection"):
+        Prometheus(url="http://127.0.0.1:1").probe()
+
+
+def test_doctor_misses_gpu_metrics(fake, reply_types, monkeypatch):
+    monkeypatch.setitem(fake.names, "data", ["up"])
+    fake.answer = lambda _: reply_types.Reply(
+        {"status": "success", "data": {"resultType": "vector", "result": []}}
+    )
+
+    (finding,) = Prometheus(url=fake.url).probe()
+
+    assert "no metric of a GPU exporter in the last hour" in finding

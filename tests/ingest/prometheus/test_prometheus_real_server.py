@@ -1,0 +1,114 @@
+"""A real Prometheus that scrapes a fake exporter: what it has is what the store has."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from goodput_ingest.prometheus import Prometheus
+
+LABELS = (
+    '{gpu="0",UUID="GPU-6f0c1c2e-3b7a-4d51-9a0e-0d1c2b3a4f50",pci_bus_id="00000000:19:00.0",'
+    'device="nvidia0",modelName="NVIDIA H100 80GB HBM3",Hostname="gpu-a01"}'
+)
+UTIL, POWER = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_POWER_USAGE"
+SELECTOR = f'{{__name__=~"{UTIL}|{POWER}"}}[1h]'
+
+
+@pytest.fixture
+def scraped(prometheus, exporter):
+    """Let the exporter be scraped so many times more, each time with another value."""
+    exporter.text = f"{UTIL}{LABELS} 0\n{POWER}{LABELS} 70.5\n"
+
+    def more(times: int) -> None:
+        for _ in range(times):
+            before = exporter.scrapes
+            exporter.text = f"{UTIL}{LABELS} {before % 101}\n{POWER}{LABELS} {70 + before}.5\n"
+            prometheus.until(lambda before=before: exporter.scrapes > before, "it scrapes again")
+
+    return more
+
+
+def poll(store, server):
+    """Poll as the loop does, from what the store has; the clock is the real one."""
+    reached = store.read(
+        "select origin, max(window_end_at) from raw.ingested "
+        "where source = 'prometheus' and window_end_at is not null group by origin"
+    )
+    now = datetime.now(UTC).replace(tzinfo=None)
+    return sum(store.load(batch).rows_new for batch in server.poll(dict(reached.rows()), now))
+
+
+def stored(store):
+    """Return (name, time, value) as the server would say it."""
+    rows = store.read(
+        "select epoch_ms(ts), gpu_busy_ratio, power_w from raw.gpu_samples where not is_flagged"
+    ).rows()
+    return sorted(
+        [(UTIL, ms / 1000, round(busy * 100)) for ms, busy, _ in rows if busy is not None]
+        + [(POWER, ms / 1000, watts) for ms, _, watts in rows if watts is not None]
+    )
+
+
+def served(prometheus):
+    return [(name, time_s, float(value)) for name, time_s, value in prometheus.samples(SELECTOR)]
+
+
+def settled(prometheus, exporter):
+    """Stop the scrapes for good, and wait until the server shows the last of them."""
+    exporter.is_failing = True
+    prometheus.until(
+        lambda: b'"health":"down"' in (prometheus.get("/api/v1/targets") or b""), "it is down"
+    )
+
+
+def test_the_store_has_exactly_what_the_server_has(store, prometheus, exporter, scraped):
+    """Polled while scrapes go on, then after an outage of ours, then once more for nothing."""
+    server = Prometheus(url=prometheus.url, cluster="lab", backfill_s=600, overlap_s=1, settle_s=0)
+    scraped(5)
+    assert server.probe() == []
+    poll(store, server)
+    scraped(3)
+    poll(store, server)
+    scraped(12)  # nobody polls
+    settled(prometheus, exporter)
+    poll(store, server)
+
+    assert stored(store) == served(prometheus)
+    assert len(stored(store)) >= 40
+    assert poll(store, server) == 0
+    gpus = store.read("select cluster, node, gpu_index, pci_bus_id, gpu_model from raw.gpus")
+    assert gpus.rows() == [("lab", "gpu-a01", 0, "00000000:19:00.0", "NVIDIA H100 80GB HBM3")]
+
+
+def test_a_server_that_was_away_is_caught_up_with(store, prometheus, exporter, scraped):
+    server = Prometheus(url=prometheus.url, backfill_s=600, overlap_s=2, settle_s=0)
+    scraped(4)
+    poll(store, server)
+    prometheus.stop()
+    with pytest.raises(Exception, match="no connection"):
+        poll(store, server)
+    prometheus.start()
+    scraped(4)
+    settled(prometheus, exporter)
+    poll(store, server)
+
+    assert stored(store) == served(prometheus)
+
+
+def test_while_the_exporter_is_down_nothing_is_made_up(store, prometheus, exporter, scraped):
+    """query_range would repeat the last value for five minutes; the raw samples end."""
+    server = Prometheus(url=prometheus.url, backfill_s=600, settle_s=0)
+    scraped(3)
+    settled(prometheus, exporter)
+    since_s = time.time()
+    failed = exporter.scrapes
+    prometheus.until(lambda: exporter.scrapes >= failed + 5, "it failed to scrape five times")
+    poll(store, server)
+
+    assert stored(store) == served(prometheus)
+    assert all(time_s < since_s for _, time_s, _ in stored(store))
+    (finding,) = server.probe()
+    assert f"target http://{exporter.url}/metrics of job dcgm is down: " in finding
