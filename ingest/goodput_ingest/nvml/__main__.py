@@ -26,13 +26,15 @@ def main(arguments: list[str] | None = None) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     try:
+        nvml = Nvml()
+        nvml.open()  # before a file is made that would hold nothing
+        nvml.close()
+    except NvmlError as error:
+        return _fail(f"NVML cannot be used: {error.reason}")
+    try:
         recorder = Recorder(said.out)
     except OSError as error:
         return _fail(f"{said.out} cannot be written ({error.strerror})")
-    try:
-        nvml = Nvml()
-    except NvmlError as error:
-        return _fail(f"NVML cannot be used: {error.reason}")
     sampler = Sampler(nvml, recorder.add, said.node, Rhythm(said.interval, said.slow_interval))
     sampler.start()
     sampler.settled.wait()
