@@ -1,0 +1,264 @@
+"""Read this machine's GPUs for a while with the product's own reader and tell what it costs.
+
+    PYTHONPATH=ingest:FOLDER_WITH_PYNVML python3 tests/hardware/nvml_on_real_gpu.py --out FOLDER
+
+Needs Python 3.10, `pynvml` (one file of nvidia-ml-py) and NVIDIA's driver. In the middle third of
+the time every GPU is kept busy (unless --no-load), so that idle and busy readings can be told
+apart. Writes the recording (nvml.jsonl, for `goodput ingest nvml`) and report.json, prints the
+report, and exits with 1 where the reader costs more than 1 % of a core a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from goodput_ingest.nvml import readings
+from goodput_ingest.nvml.asking import field_values
+from goodput_ingest.nvml.gpm import open_gpm
+from goodput_ingest.nvml.gpu import Gpu
+from goodput_ingest.nvml.library import Nvml, NvmlError
+from goodput_ingest.nvml.links import COUNTERS, LINKS_MAX
+from goodput_ingest.nvml.machine import sees_all_processes
+from goodput_ingest.nvml.recorder import Recorder
+from goodput_ingest.nvml.sampler import Sampler
+from goodput_ingest.nvml.watch import Rhythm
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+CALLS = 30
+BUDGET_RATIO = 0.01  # of one core, a GPU
+
+
+def main() -> int:
+    """Run all parts; return the exit code."""
+    said = _arguments()
+    if said.keep_busy is not None:
+        keep_busy(*said.keep_busy)
+        return 0
+    said.out.mkdir(parents=True, exist_ok=True)
+    recording = said.out / "nvml.jsonl"
+    recording.unlink(missing_ok=True)
+    report = {
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        **describe(),
+        "costs_ms": costs(),
+        **record(recording, said.seconds, said.interval, is_loaded=not said.no_load),
+    }
+    report["readings"] = summary([json.loads(line) for line in recording.open()], report)
+    (said.out / "report.json").write_text(json.dumps(report, indent=2))
+    is_cheap = report["cpu_ratio_a_gpu"] <= BUDGET_RATIO
+    verdict = "ok" if is_cheap else "TOO MUCH"
+    share = f"{report['cpu_ratio_a_gpu']:.3%} of a core a GPU ({verdict})"
+    sys.stdout.write(f"{json.dumps(report, indent=2)}\nprocessor: {share}\n")
+    return not is_cheap
+
+
+def describe() -> dict[str, Any]:
+    """Return what the GPUs say of themselves, and what they do not give."""
+    with opened() as gpus:
+        for gpu in gpus:
+            gpu.fast(time.time(), time.monotonic())
+            gpu.slow(time.time())
+        return {"gpus": [{**gpu.meta(), "without": gpu.without()} for gpu in gpus]}
+
+
+def costs() -> dict[str, dict[str, float]]:
+    """Return milliseconds of each call on GPU 0: wall (median, worst) and processor (mean)."""
+    found: dict[str, dict[str, float]] = {}
+    with opened() as gpus:
+        nvml, gpu = Nvml(), gpus[0]
+        handle = nvml.ask("nvmlDeviceGetHandleByIndex", 0)
+
+        def measure(name: str, call: Callable[[], Any]) -> None:
+            try:
+                found[name] = cost_ms(call)
+            except NvmlError as error:
+                found[name] = {"error": error.reason}  # type: ignore[dict-item]
+
+        for rhythm in (readings.FAST, readings.SLOW):
+            for reading in rhythm:
+                name = "+".join(reading.names)
+                if reading.field is not None:
+                    fields = [reading.field]
+                    measure(f"{name} (field)", lambda f=fields: field_values(nvml, handle, f))
+                for call in reading.calls:
+                    measure(
+                        f"{name} ({call.function})",
+                        lambda c=call: nvml.ask(c.function, handle, *c.arguments),
+                    )
+        for label, rhythm in (("fast", readings.FAST), ("slow", readings.SLOW)):
+            fields = [reading.field for reading in rhythm if reading.field is not None]
+            measure(f"all fields of {label}", lambda f=fields: field_values(nvml, handle, f))
+        links = [(number, link) for number in COUNTERS.values() for link in range(LINKS_MAX)]
+        measure("all counters of all links", lambda: field_values(nvml, handle, links))
+        gpm, _ = open_gpm(nvml, handle)
+        if gpm is not None:
+            steady_s = iter(range(10**9))
+            measure("gpm: snapshot and compare", lambda: gpm.read(float(next(steady_s))))
+        measure("a fast reading", lambda: gpu.fast(time.time(), time.monotonic()))
+        measure("a slow reading", lambda: gpu.slow(time.time()))
+        measure("xids", lambda: gpu.events(time.time()))
+        measure("cut anew?", gpu.is_cut_anew)
+    return found
+
+
+def cost_ms(call: Callable[[], Any]) -> dict[str, float]:
+    """Return what a call costs, over some repeats after a first one."""
+    call()
+    walls: list[float] = []
+    begun_s = time.thread_time()
+    for _ in range(CALLS):
+        before_s = time.perf_counter()
+        call()
+        walls.append((time.perf_counter() - before_s) * 1e3)
+    processor_ms = (time.thread_time() - begun_s) * 1e3 / CALLS
+    return {
+        "wall_median": round(statistics.median(walls), 3),
+        "wall_worst": round(max(walls), 3),
+        "processor_mean": round(processor_ms, 3),
+    }
+
+
+def record(path: Path, seconds: float, interval_s: float, *, is_loaded: bool) -> dict[str, Any]:
+    """Record as the product does; return the processor time it took."""
+    recorder = Recorder(path)
+    sampler = Sampler(Nvml(), recorder.add, platform.node(), Rhythm(interval_s, 10 * interval_s))
+    never = threading.Event()
+    sampler.start()
+    sampler.settled.wait()
+    never.wait(interval_s)  # opening is not reading
+    gpus = len(sampler.without())
+    before_s, begun_s = time.process_time(), time.monotonic()
+    recorder.wait(never, seconds / 3)
+    load = [start_load(gpu, seconds / 3) for gpu in range(gpus)] if is_loaded else []
+    busy_from = time.time()
+    recorder.wait(never, seconds / 3)
+    codes = [process.wait() for process in load]
+    busy_to = time.time()
+    recorder.wait(never, seconds / 3)
+    spent_s, took_s = time.process_time() - before_s, time.monotonic() - begun_s
+    problems = sampler.problems()
+    sampler.stop()
+    recorder.close()
+    return {
+        "seconds": round(took_s, 1),
+        "cpu_s": round(spent_s, 3),
+        "cpu_ratio_a_gpu": spent_s / took_s / max(1, gpus),
+        "problems": problems,
+        "busy": [busy_from, busy_to] if is_loaded else None,
+        "load_exit_codes": codes,
+    }
+
+
+def start_load(gpu: int, seconds: float) -> subprocess.Popen[bytes]:
+    """Keep a GPU busy from a process of its own, which the reader must see."""
+    command = [sys.executable, __file__, "--keep-busy", str(gpu), str(seconds)]
+    return subprocess.Popen(command)
+
+
+def keep_busy(gpu: float, seconds: float) -> None:
+    """Fill a GPU's memory over and over through CUDA's driver library."""
+    cuda = ctypes.CDLL("libcuda.so.1")
+
+    def ask(function: str, *arguments: Any) -> None:
+        if code := getattr(cuda, function)(*arguments):
+            raise SystemExit(f"{function} failed with {code}")
+
+    device, context, memory = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_uint64()
+    size = ctypes.c_size_t(1 << 30)
+    ask("cuInit", 0)
+    ask("cuDeviceGet", ctypes.byref(device), int(gpu))
+    ask("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+    ask("cuCtxSetCurrent", context)
+    ask("cuMemAlloc_v2", ctypes.byref(memory), size)
+    until_s = time.monotonic() + seconds
+    while time.monotonic() < until_s:
+        for _ in range(100):
+            ask("cuMemsetD32Async", memory, 1, ctypes.c_size_t(size.value // 4), None)
+        ask("cuCtxSynchronize")
+
+
+def summary(lines: list[dict[str, Any]], report: dict[str, Any]) -> dict[str, Any]:
+    """Return how many lines of each kind came, how whole they are, and what idle and busy show."""
+    fast = [line for line in lines if line["kind"] == "fast"]
+    with_gpm = [line for line in fast if "gpm" in line]
+    whole = [x for x in with_gpm if x["gpm"] and None not in x["gpm"].values()]
+    kinds = [line["kind"] for line in lines]
+    found: dict[str, Any] = {
+        "lines": {kind: kinds.count(kind) for kind in sorted(set(kinds))},
+        "names": {
+            name: sum(name in line for line in fast)
+            for name in sorted({n for x in fast for n in x})
+        },
+        "slow_names": sorted({name for x in lines if x["kind"] == "slow" for name in x}),
+        "gpm_whole": f"{len(whole)} of {len(with_gpm)}",
+        "gpm_window_ms": spread([line["gpm_window_ms"] for line in with_gpm]),
+        "took_ms": spread([line["took_ms"] for line in fast if "took_ms" in line]),
+        "events": [line for line in lines if line["kind"] == "event"],
+    }
+    if report["busy"]:
+        begin, end = report["busy"]
+        margin_s = 3.0  # contexts take a while to come and go
+        parts = {
+            "idle": [x for x in whole if x["t"] < begin],
+            "busy": [x for x in whole if begin + margin_s < x["t"] < end - margin_s],
+        }
+        for name, part in parts.items():
+            found[name] = {
+                "engine_pct": spread([x["gpm"]["gr_active_pct"] for x in part]),
+                "dram_pct": spread([x["gpm"]["dram_bw_pct"] for x in part]),
+                "power_w": spread([x["power_mw"] / 1e3 for x in part if "power_mw" in x]),
+                "gpu_util_pct": spread([x["util_gpu_pct"] for x in part if "util_gpu_pct" in x]),
+            }
+        found["processes"] = sorted(
+            {len(x["procs"]) for x in lines if x["kind"] == "slow" and "procs" in x}
+        )
+    return found
+
+
+def spread(values: list[float]) -> list[float] | None:
+    """Return the least, the median and the greatest; None of nothing."""
+    if not values:
+        return None
+    return [round(x, 2) for x in (min(values), statistics.median(values), max(values))]
+
+
+@contextlib.contextmanager
+def opened() -> Iterator[list[Any]]:
+    """Give all GPUs, opened by the product's reader."""
+    nvml = Nvml()
+    nvml.open()
+    count = nvml.ask("nvmlDeviceGetCount")
+    gpus = [Gpu(nvml, index, sees_all_processes=sees_all_processes()) for index in range(count)]
+    yield gpus
+    for gpu in gpus:
+        gpu.close()
+    nvml.close()
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--interval", type=float, default=1.0)
+    parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", "nvml-report")))
+    parser.add_argument("--no-load", action="store_true")
+    parser.add_argument("--keep-busy", nargs=2, type=float, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
