@@ -18,12 +18,13 @@ FROM_VALUES: Final = {  # metric of raw.gpu_samples_other, column of raw.gpus; a
     "slowdown_temperature_c": "slowdown_temperature_c",
 }
 PROCESSES: Final = "processes"
+METRICS: Final = (*FROM_VALUES, PROCESSES)
 
 
 def gpus(
     seen: pl.DataFrame,
     label_sets: pl.DataFrame,
-    other: pl.DataFrame,
+    facts: pl.DataFrame,
     cluster: str | None,
     memory: Memory,
 ) -> pl.DataFrame:
@@ -31,13 +32,13 @@ def gpus(
 
     A GPU is there from its first reading. Without a node it is in no inventory.
     """
-    facts = label_sets.select("node", *FROM_LABELS)[seen["labels"]]
+    labels = label_sets.select("node", *FROM_LABELS)[seen["labels"]]
     found = (
-        pl.concat([seen.select("gpu_uuid", "ts"), facts], how="horizontal")
+        pl.concat([seen.select("gpu_uuid", "ts"), labels], how="horizontal")
         .filter(pl.col("node").is_not_null())
         .group_by("gpu_uuid", "node")
         .agg(*(pl.col(name).max() for name in FROM_LABELS), valid_from_at=pl.col("ts").min())
-        .join(_values(other), on="gpu_uuid", how="left")
+        .join(_values(facts), on="gpu_uuid", how="left")
         .sort("valid_from_at", "gpu_uuid")
         .with_columns(cluster=pl.lit(cluster, dtype=pl.String))
     )
@@ -51,22 +52,22 @@ def gpus(
     return found.filter(pl.Series(is_news, dtype=pl.Boolean))
 
 
-def processes(other: pl.DataFrame) -> pl.DataFrame:
+def processes(facts: pl.DataFrame) -> pl.DataFrame:
     """Return rows of raw.gpu_processes: counts, the exporter tells no pids beside them."""
-    counts = other.filter((pl.col("metric") == PROCESSES) & pl.col("value").is_not_null())
+    counts = facts.filter((pl.col("metric") == PROCESSES) & pl.col("value").is_not_null())
     return counts.select("gpu_uuid", "ts", processes=pl.col("value").cast(pl.Int32))
 
 
-def _values(other: pl.DataFrame) -> pl.DataFrame:
+def _values(facts: pl.DataFrame) -> pl.DataFrame:
     """Return the latest limits of each GPU, a column each."""
-    of_gpu = other.filter(
-        pl.col("metric").cast(pl.String).is_in(list(FROM_VALUES))
+    of_gpu = facts.filter(
+        pl.col("metric").is_in(list(FROM_VALUES))
         & (pl.col("gpu_instance") == "")
         & pl.col("value").is_not_null()
     ).sort("ts")
     latest: dict[str, list[pl.Expr]] = {}
     for metric, column in FROM_VALUES.items():
-        value = pl.col("value").filter(pl.col("metric").cast(pl.String) == metric).last()
+        value = pl.col("value").filter(pl.col("metric") == metric).last()
         latest.setdefault(column, []).insert(0, value)
     return (
         of_gpu.group_by("gpu_uuid")

@@ -100,7 +100,10 @@ def plan(series: pl.DataFrame, label_sets: pl.DataFrame) -> Plan:
         low=ruled["low"].to_numpy(),
         high=ruled["high"].to_numpy(),
         is_undecided=ruled["is_undecided"].to_numpy(),
-        entities=entities.drop("entity"),
+        entities=entities.select(
+            pl.col(name).cast(pl.Enum(entities[name].unique(maintain_order=True)))
+            for name in ("gpu_uuid", "gpu_instance")
+        ),
         metrics=metrics,
         without_gpu=[
             name

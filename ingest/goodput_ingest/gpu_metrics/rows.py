@@ -11,6 +11,8 @@ from goodput_ingest.gpu_metrics.presence import presence
 from goodput_ingest.parsed import Parsed
 from goodput_ingest.source import Reject
 
+TEXTS = dict.fromkeys(("gpu_uuid", "gpu_instance", "metric"), pl.String)
+
 
 def gpu_rows(
     points: pl.DataFrame,
@@ -43,12 +45,14 @@ def gpu_rows(
         for name in plan.without_gpu
     ]
     other = samples.narrow(usable, plan)
+    told = [name for name in (*inventory.METRICS, xids.LATCH) if name in plan.metrics]
+    facts = other.filter(pl.col("metric").is_in(told)).cast(TEXTS)
     found = [
         Parsed("gpu_samples", samples.wide(usable, plan), without),
-        Parsed("gpu_samples_other", other.filter(pl.col("metric") != inventory.PROCESSES)),
-        Parsed("gpus", inventory.gpus(seen, label_sets, other, cluster, memory)),
-        Parsed("gpu_processes", inventory.processes(other)),
-        Parsed("gpu_events", xids.events(seen, label_sets, other, cluster, memory)),
+        Parsed("gpu_samples_other", other),
+        Parsed("gpus", inventory.gpus(seen, label_sets, facts, cluster, memory)),
+        Parsed("gpu_processes", inventory.processes(facts)),
+        Parsed("gpu_events", xids.events(seen, label_sets, facts, cluster, memory)),
         Parsed("gpu_owners", owners.owners(seen, label_sets, cluster, memory)),
     ]
     latest = seen.group_by("gpu_uuid", "gpu_instance").agg(pl.col("ts").max())

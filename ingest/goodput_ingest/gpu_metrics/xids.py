@@ -20,7 +20,7 @@ LATCH: Final = "xid_last"
 def events(
     seen: pl.DataFrame,
     label_sets: pl.DataFrame,
-    other: pl.DataFrame,
+    facts: pl.DataFrame,
     cluster: str | None,
     memory: Memory,
 ) -> pl.DataFrame:
@@ -30,7 +30,7 @@ def events(
     so that its first appearance is an event if the GPU's other series were there before.
     """
     codes = (
-        other.filter((pl.col("metric") == LATCH) & pl.col("value").is_not_null())
+        facts.filter((pl.col("metric") == LATCH) & pl.col("value").is_not_null())
         .group_by("gpu_uuid", "ts")
         .agg(code=pl.col("value").max().cast(pl.Int32))
     )

@@ -1,0 +1,138 @@
+"""Scrapes of GPU exporters in text: DCGM exporter, the nvidia-smi exporter, AMD's.
+
+A file holds one scrape (`curl gpu-a01:9400/metrics`) or many. When a scrape was taken is, in this
+order: the time that its lines carry; the line `# scraped_at` before it, which our own scraper
+writes; what the person who reads it in says (--observed-at); a moment in the file's name, as
+`gpu-a01_20261120T120000Z.prom`. The time the file was changed is no evidence.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import polars as pl
+
+from goodput_ingest import exposition, files
+from goodput_ingest.ahead import ahead
+from goodput_ingest.exposition_blocks import Block, blocks
+from goodput_ingest.gpu_metrics import Memory, gpu_rows, labels, resolve
+from goodput_ingest.parsed import Parsed
+from goodput_ingest.source import Batch, ReadOptions, Reject
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+GO_ON: Final = ("gpus", "gpu_owners", "gpu_events")  # few rows, told once a file
+NO_ROWS: Final = pl.DataFrame(schema={"gpu_uuid": pl.String})
+NAMED_MOMENT: Final = re.compile(r"(?<!\d)(\d{8}T\d{6}Z)(?!\w)")
+SAMPLE: Final = re.compile(
+    r"\s*([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{.*\}|\s)\s*[-+]?(?:[0-9.]+(?:[eE][-+]?[0-9]+)?|NaN|Inf)(?:\s.*)?"
+)
+
+
+class Dcgm:
+    """A file of scrapes of GPU exporters."""
+
+    name: ClassVar[str] = "dcgm"
+
+    def __init__(self, path: Path, options: ReadOptions) -> None:
+        """Take the file, the cluster, and where the file does not say them the time and node."""
+        self.path = path
+        self.options = options
+        self._named_moment = _moment_in(path.name)
+
+    @staticmethod
+    def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
+        """Say whether the lines are samples, and metrics of GPUs among them."""
+        return is_of_gpus(head)
+
+    def extract(self) -> Iterator[Batch]:
+        """Yield what the scrapes say, block by block.
+
+        Raises IngestError where the file is of no GPU exporter, or where nothing says when a
+        scrape was taken.
+        """
+        head = files.head(self.path)
+        if head.strip() and not is_of_gpus(head):
+            raise IngestError(
+                f"{self.path}: these are no metrics of a GPU exporter; expected lines as "
+                'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-..."} 100.'
+            )
+        return ahead(self._batches())
+
+    def _batches(self) -> Iterator[Batch]:
+        memory = Memory()
+        held: dict[str, list[pl.DataFrame]] = {}
+        digest = ""
+        for block in blocks(self.path):
+            meaning = (self.options, self._named_moment, sorted(memory.scales.items()))
+            block_digest = block.digest(*meaning)
+            digest = hashlib.sha256((digest + block_digest).encode()).hexdigest()
+            for parsed in self._parsed(block, memory):
+                if parsed.table in GO_ON:
+                    held.setdefault(parsed.table, []).append(parsed.rows)
+                else:
+                    yield self._batch(parsed, block_digest)
+        for table, frames in held.items():
+            rows = pl.concat(frames, how="vertical_relaxed")
+            yield self._batch(Parsed(table, rows), digest[: files.DIGEST_CHARS])
+
+    def _batch(self, parsed: Parsed, digest: str) -> Batch:
+        return parsed.batch(source=self.name, origin=str(self.path), digest=digest)
+
+    def _parsed(self, block: Block, memory: Memory) -> list[Parsed]:
+        found = exposition.parse(block.data, labels.NAMES, first_line=block.first_line)
+        rejects = list(found.rejects)
+        if block.damage:
+            rejects.append(Reject(None, block.damage))
+        taken_at = self.options.observed_at or self._named_moment
+        points = found.points
+        if points["ts"].null_count():
+            if taken_at is None:
+                raise IngestError(
+                    f"{self.path}: nothing says when a scrape was taken. Say it with "
+                    f"--observed-at, or write a line `{exposition.MARK}2026-11-20T12:00:00Z` "
+                    "before each scrape."
+                )
+            points = points.with_columns(pl.col("ts").fill_null(taken_at))
+        parsed = gpu_rows(
+            points,
+            found.series,
+            labels.normalise(found.label_sets, node=self.options.node),
+            source=self.name,
+            cluster=self.options.cluster,
+            memory=memory,
+        )
+        return with_rejects(parsed, rejects)
+
+
+def with_rejects(parsed: list[Parsed], rejects: Sequence[Reject]) -> list[Parsed]:
+    """Return the tables with these rejects beside the first's."""
+    if not rejects:
+        return parsed
+    first = parsed[0] if parsed else Parsed("gpu_samples", NO_ROWS)
+    return [replace(first, rejects=[*rejects, *first.rejects]), *parsed[1:]]
+
+
+def is_of_gpus(head: bytes) -> bool:
+    """Say whether at least half of the first lines are samples, some of a GPU exporter."""
+    lines = [line for line in head.decode("utf-8", "replace").splitlines() if line.strip()]
+    samples = [line for line in lines if not line.lstrip().startswith("#")]
+    found = [match[1] for line in samples if (match := SAMPLE.fullmatch(line))]
+    return 2 * len(found) >= len(samples) and any(map(resolve, found))
+
+
+def _moment_in(name: str) -> datetime | None:
+    """Return the moment in a file's name, naive UTC."""
+    if (match := NAMED_MOMENT.search(name)) is None:
+        return None
+    try:
+        return datetime.strptime(match[1], "%Y%m%dT%H%M%SZ")  # noqa: DTZ007 -- it says Z
+    except ValueError:
+        return None
