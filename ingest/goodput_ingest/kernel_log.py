@@ -15,6 +15,7 @@ import polars as pl
 
 from goodput_ingest import files, json_lines
 from goodput_ingest.json_lines import FieldError
+from goodput_ingest.kernel_messages import LOOKS_LIKE_XID, NOTICE, Finding, finding
 from goodput_ingest.pci import pci_bus_id
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from zoneinfo import ZoneInfo
 
+SOURCE = "kernel-log"
 MESSAGE_MAX_CHARS = 1000
-OFF_THE_BUS_XID = 79
 LINES_OF_A_NOTICE = 3  # "The NVIDIA GPU ..." and "fallen off the bus" stand on lines this near
 NEWEST_SLACK = timedelta(days=1)  # a line without a year may be this much after the collection
 
@@ -50,16 +51,6 @@ STAMPED = {name: re.compile(pattern, re.DOTALL) for name, pattern in FORMS.items
 APPROXIMATE = ("dmesg_t", "dmesg_iso")
 BOOT_STAMP = re.compile(r"^\[ *\d+\.\d+\] ?")
 
-_PCI = r"(?:PCI:)?(?P<pci>(?:[0-9a-fA-F]{1,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)"
-XID = re.compile(
-    rf"NVRM: Xid \({_PCI}[^)]{{0,100}}\)[^:]{{0,100}}: (?P<code>\d{{1,6}}),? ?(?P<rest>.*)"
-)
-SXID = re.compile(rf"SXid \({_PCI}[^)]{{0,100}}\): (?P<code>\d{{1,6}}),? ?(?P<rest>.*)")
-OFF_THE_BUS = "fallen off the bus"
-NOTICE = re.compile(rf"NVRM: (?:The NVIDIA )?GPU (?:at )?{_PCI}")
-LOOKS_LIKE_XID = re.compile(r"\bS?Xid \(")
-PID = re.compile(r"\bpid='?(?P<pid>\d+)'?")
-PROCESS = re.compile(r"\bname=(?P<name>[^,<]+)")
 WORTH_A_LOOK = re.compile(r'Xid|NVRM|"MESSAGE"\s*:\s*\[')
 
 SCHEMA: dict[str, Any] = {
@@ -88,27 +79,15 @@ class Line:
     message: str
 
 
-@dataclass(frozen=True)
-class Finding:
-    """What a message says happened to a GPU or a switch."""
-
-    kind: str
-    code: int
-    pci: str | None
-    pid: str | None = None
-    process_name: str | None = None
-
-
 class KernelLog:
     """The kernel log of a node (dmesg) or of several (journal, syslog)."""
 
-    name: ClassVar[str] = "kernel-log"
+    name: ClassVar[str] = SOURCE
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
         """Take the file, its cluster, and node, zone and year where lines carry none."""
         self.path = path
         self.options = options
-        self._notice: tuple[int, str | None, str] | None = None  # line, node, PCI address
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
@@ -140,43 +119,58 @@ class KernelLog:
                 f"{self.path}: this is no kernel log; expected `dmesg -T`, "
                 "`journalctl -k -o short-iso-precise` or `journalctl -k -o json`."
             )
+        rows = KernelRows(str(self.path), self.options)
         for part in files.parts(self.path):
-            options = self.options
-            key = files.digest(
-                part,
-                "gpu_events",
-                options.cluster,
-                options.zone,
-                options.observed_at,
-                options.node,
-                self._notice,
-            )
-            rows: list[tuple[Any, ...]] = []
-            rejects: list[Reject] = []
-            for number, text in enumerate(part.lines, part.first_line):
-                if not WORTH_A_LOOK.search(text):
-                    continue
-                try:
-                    row = self._row(number, text)
-                except FieldError as error:
-                    rejects.append(Reject(number, str(error), json_lines.printable(text, 500)))
-                    continue
-                if row is not None:
-                    rows.append(row)
-            if part.damage:
-                rejects.append(Reject(part.first_line + len(part.lines), part.damage))
-            frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
-            yield Batch("gpu_events", frame, self.name, str(self.path), key, rejects)
+            yield rows.batch(part)
+
+
+class KernelRows:
+    """From lines in their order to rows of `raw.gpu_events`, whether from a file or live."""
+
+    def __init__(self, origin: str, options: ReadOptions) -> None:
+        """Take where the lines come from, and what they do not say of themselves."""
+        self.origin = origin
+        self.options = options
+        self._notice: tuple[int, str | None, str] | None = None  # line, node, PCI address
+
+    def batch(self, part: files.Part) -> Batch:
+        """Return the events of some consecutive lines; raises IngestError for what is needed."""
+        options = self.options
+        key = files.digest(
+            part,
+            "gpu_events",
+            options.cluster,
+            options.zone,
+            options.observed_at,
+            options.node,
+            self._notice,
+        )
+        rows: list[tuple[Any, ...]] = []
+        rejects: list[Reject] = []
+        for number, text in enumerate(part.lines, part.first_line):
+            if not WORTH_A_LOOK.search(text):
+                continue
+            try:
+                row = self._row(number, text)
+            except FieldError as error:
+                rejects.append(Reject(number, str(error), json_lines.printable(text, 500)))
+                continue
+            if row is not None:
+                rows.append(row)
+        if part.damage:
+            rejects.append(Reject(part.first_line + len(part.lines), part.damage))
+        frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
+        return Batch("gpu_events", frame, SOURCE, self.origin, key, rejects)
 
     def _row(self, number: int, text: str) -> tuple[Any, ...] | None:
         line = _journal_entry(text) if text.startswith("{") else _split(text)
         if line is None:
-            is_event = _finding(text[:MESSAGE_MAX_CHARS], None) is not None
+            is_event = finding(text[:MESSAGE_MAX_CHARS], None) is not None
             if is_event and _is_kernel(text, default=True):
                 raise FieldError("the line says nothing of when it was written")
             return None
-        finding = self._find(number, line)
-        if finding is None:
+        found = self._find(number, line)
+        if found is None:
             if LOOKS_LIKE_XID.search(line.message):
                 raise FieldError("the line speaks of an Xid in a form that cannot be read")
             return None
@@ -184,21 +178,21 @@ class KernelLog:
         node = line.node or self.options.node
         if node is None and line.form in APPROXIMATE:
             raise IngestError(
-                f"{self.path}: the lines do not name their node. Say which it is with --node, "
+                f"{self.origin}: the lines do not name their node. Say which it is with --node, "
                 "a file a node, or write the log with `journalctl -k -o short-iso-precise`."
             )
         return (
-            self.name,
+            SOURCE,
             self.options.cluster,
             node,
             None,
-            pci_bus_id(finding.pci),
+            pci_bus_id(found.pci),
             at,
             "approximate" if line.form in APPROXIMATE else "exact",
-            finding.kind,
-            finding.code,
-            finding.pid,
-            finding.process_name,
+            found.kind,
+            found.code,
+            found.pid,
+            found.process_name,
             json_lines.printable(line.message, MESSAGE_MAX_CHARS),
         )
 
@@ -208,16 +202,16 @@ class KernelLog:
         pci = None
         if near and number - near[0] < LINES_OF_A_NOTICE and near[1] == line.node:
             pci = near[2]
-        finding = _finding(line.message, pci)
-        if finding is None and (notice := NOTICE.search(line.message)):
+        found = finding(line.message, pci)
+        if found is None and (notice := NOTICE.search(line.message)):
             self._notice = (number, line.node, notice["pci"])
-        return finding
+        return found
 
     def _moment(self, line: Line) -> datetime:
         """Return when the line was written, naive UTC; raises IngestError for what is needed."""
         if line.form == "since_boot":
             raise IngestError(
-                f"{self.path}: times count from boot, which is not known here. Write the log "
+                f"{self.origin}: times count from boot, which is not known here. Write the log "
                 "with `dmesg -T`, or better with `journalctl -k -o short-iso-precise`."
             )
         if line.form == "unix":
@@ -246,7 +240,7 @@ class KernelLog:
         seen = self.options.observed_at
         if seen is None:
             raise IngestError(
-                f"{self.path}: times carry no year. Say with --observed-at when the log was "
+                f"{self.origin}: times carry no year. Say with --observed-at when the log was "
                 "collected, or write it with `journalctl -k -o short-iso-precise`."
             )
         latest = (seen.replace(tzinfo=UTC) + NEWEST_SLACK).astimezone(zone).replace(tzinfo=None)
@@ -262,7 +256,7 @@ class KernelLog:
     def _zone(self, line: Line) -> ZoneInfo:
         if self.options.zone is None:
             raise IngestError(
-                f"{self.path}: time {line.when} carries no offset from UTC. Say its zone with "
+                f"{self.origin}: time {line.when} carries no offset from UTC. Say its zone with "
                 "--timezone (as Europe/Berlin), or write the log with "
                 "`journalctl -k -o short-iso-precise`."
             )
@@ -298,24 +292,6 @@ def _journal_entry(text: str) -> Line | None:
     seconds = int(when[:18]) / 1e6
     host = json_lines.text(entry, "_HOSTNAME", 255)
     return Line("unix", str(seconds), host, message[:MESSAGE_MAX_CHARS])
-
-
-def _finding(message: str, pci_of_notice: str | None) -> Finding | None:
-    """Return what happened, from the text of a message."""
-    for kind, pattern in (("sxid", SXID), ("xid", XID)):
-        if match := pattern.search(message):
-            pid, process = PID.search(match["rest"]), PROCESS.search(match["rest"])
-            return Finding(
-                kind,
-                int(match["code"]),
-                match["pci"],
-                pid["pid"] if pid else None,
-                json_lines.printable(process["name"].strip(), 100) if process else None,
-            )
-    if OFF_THE_BUS in message and "NVRM:" in message:
-        notice = NOTICE.search(message)
-        return Finding("off_the_bus", OFF_THE_BUS_XID, notice["pci"] if notice else pci_of_notice)
-    return None
 
 
 def _is_kernel(text: str, *, default: bool = False) -> bool:
