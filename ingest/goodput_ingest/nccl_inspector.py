@@ -29,7 +29,8 @@ GB = 1e9  # the plugin's GB/s are decimal
 SIGN_BIT = 2**63  # a size above is 2^64 minus the true one: the plugin took the type's size as -1
 EPOCH_US_MAX = json_lines.EPOCH_S_MAX * 1_000_000
 TEXT_MAX_CHARS = 255
-MARKS = (b'"coll_perf"', b'"p2p_perf"', b'"inspector_output_format_version"')
+OPERATIONS = (b'"coll_perf"', b'"p2p_perf"')
+MARKS = (*OPERATIONS, b'"inspector_output_format_version"')
 
 HEADER = {"id": pl.String, "comm_name": pl.String, "rank": pl.Int64, "n_ranks": pl.Int64}
 HEADER |= {"nnodes": pl.Int64}
@@ -111,6 +112,16 @@ class NcclInspector:
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
         """Say whether most lines are objects, some with an operation or Inspector metadata."""
         return json_lines.are_most(head) and _has_record(head)
+
+    @staticmethod
+    def context(content: bytes) -> bytes | None:
+        """Return the last header if it came alone: records that follow it have none."""
+        at = content.rfind(b'"header"')
+        if at < 0:
+            return None
+        end = content.find(b"\n", at)
+        line = content[content.rfind(b"\n", 0, at) + 1 : end if end >= 0 else len(content)]
+        return None if any(mark in line for mark in OPERATIONS) else line
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.collectives`, part by part; a line that was cut is a reject."""

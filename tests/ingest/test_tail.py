@@ -1,0 +1,307 @@
+# ruff: noqa: DTZ001 -- moments are stored naive, in UTC
+from __future__ import annotations
+
+import itertools
+import json
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from goodput_ingest import tail
+from goodput_ingest.source import LiveSource
+from goodput_ingest.tail import Tail
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from goodput_queries.batch import Batch
+    from goodput_queries.store import LocalStore
+
+NOW = datetime(2026, 11, 20, 13)
+START_S = 1795178033
+
+
+def event(step: int, **fields: object) -> str:
+    record = {"v": 1, "ts": START_S + step, "event": "step", "step": step, "run_id": "r", "rank": 0}
+    return json.dumps(record | fields) + "\n"
+
+
+def steps(first: int, last: int) -> str:
+    return "".join(event(step) for step in range(first, last + 1))
+
+
+def add(path: Path, text: str) -> Path:
+    with path.open("a") as file:
+        file.write(text)
+    return path
+
+
+def follow(store: LocalStore, source: Tail, reached: Mapping[str, datetime] | None = None) -> int:
+    """Poll once, load all; return the rows that were read."""
+    return sum(store.load(batch).rows for batch in source.poll(reached or {}, NOW))
+
+
+def known_steps(store: LocalStore) -> list[int]:
+    return store.read("select step from raw.job_events order by 1")["step"].to_list()
+
+
+def reached(store: LocalStore) -> dict[str, datetime]:
+    """Return how far the store has come, by origin, as the collect loop says it."""
+    rows = store.read("select origin, max(window_end_at) from raw.ingested group by origin").rows()
+    return dict(rows)
+
+
+@pytest.fixture
+def job_events(tmp_path: Path) -> Tail:
+    return Tail(folder=str(tmp_path), reads="job-events")
+
+
+def test_it_is_a_live_source(job_events: Tail) -> None:
+    assert isinstance(job_events, LiveSource)
+    assert job_events.interval_s == 5.0
+
+
+def test_each_line_is_read_once(store: LocalStore, tmp_path: Path, job_events: Tail) -> None:
+    path = add(tmp_path / "a.jsonl", steps(1, 3))
+    rows = [follow(store, job_events)]
+    add(path, steps(4, 5))
+    rows += [follow(store, job_events), follow(store, job_events)]
+
+    assert rows == [3, 2, 0]
+    assert known_steps(store) == [1, 2, 3, 4, 5]
+    assert store.read("select distinct origin from raw.ingested").item() == str(path)
+
+
+def test_a_line_without_its_end_waits_for_it(
+    store: LocalStore, tmp_path: Path, job_events: Tail
+) -> None:
+    line = event(2)
+    path = add(tmp_path / "a.jsonl", event(1) + line[:20])
+    follow(store, job_events)
+    before = known_steps(store)
+    add(path, line[20:])
+    follow(store, job_events)
+
+    assert (before, known_steps(store)) == ([1], [1, 2])
+    assert store.read("from raw.rejects").height == 0
+
+
+def test_a_renamed_file_is_followed_and_the_new_one_of_its_name_begins(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    source = Tail(folder=str(tmp_path), reads="job-events", pattern="*.jsonl")
+    path = add(tmp_path / "a.jsonl", steps(1, 2))
+    follow(store, source)
+
+    add(path, event(3))  # written between the poll and the rotation
+    path.rename(tmp_path / "a.jsonl.1")
+    add(path, steps(4, 5))
+
+    assert follow(store, source) == 3
+    assert known_steps(store) == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("more", [1, 30], ids=["shorter", "longer than before"])
+def test_a_truncated_file_begins_again(
+    store: LocalStore, tmp_path: Path, job_events: Tail, more: int
+) -> None:
+    path = add(tmp_path / "a.jsonl", steps(1, 10))
+    follow(store, job_events)
+    path.write_text(steps(11, 10 + more))
+
+    assert follow(store, job_events) == more
+    assert known_steps(store) == list(range(1, 11 + more))
+
+
+def test_what_the_store_did_not_take_is_read_again(
+    store: LocalStore, tmp_path: Path, job_events: Tail
+) -> None:
+    add(tmp_path / "a.jsonl", steps(1, 3))
+    polled = job_events.poll({}, NOW)
+    next(iter(polled))
+    polled.close()  # type: ignore[attr-defined] # the loop ended before it could load the batch
+
+    assert follow(store, job_events) == 3
+
+
+def test_after_a_restart_it_goes_on_a_little_before_the_latest_moment_of_the_store(
+    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail, "PROBE_BYTES", 2_000)
+    path = add(tmp_path / "a.jsonl", steps(1, 2_000))
+    follow(store, Tail(str(tmp_path), "job-events"))
+    add(path, steps(2_001, 2_010))
+
+    rows = follow(store, Tail(str(tmp_path), "job-events"), reached(store))
+
+    assert known_steps(store) == list(range(1, 2_011))  # no hole, no double
+    assert 10 + 60 <= rows < 150  # the new ones, the overlap of 60 s, at most two parts looked at
+
+
+def test_after_a_restart_a_line_set_aside_twice_is_one_reject(
+    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail, "PROBE_BYTES", 2_000)
+    path = add(tmp_path / "a.jsonl", steps(1, 500) + "{broken\n" + steps(501, 510))
+    follow(store, Tail(str(tmp_path), "job-events"))
+    follow(store, Tail(str(tmp_path), "job-events"), reached(store))
+
+    found = store.read("select origin, line from raw.rejects").rows()
+    assert found == [(str(path), 501)]
+
+
+def test_lines_of_a_later_poll_keep_their_numbers(
+    store: LocalStore, tmp_path: Path, job_events: Tail
+) -> None:
+    path = add(tmp_path / "a.jsonl", steps(1, 3))
+    follow(store, job_events)
+    add(path, event(4) + "{broken\n" + event(6))
+    follow(store, job_events)
+
+    assert store.read("select line from raw.rejects").item() == 5
+
+
+def test_a_line_too_long_for_memory_is_set_aside_once_and_the_next_is_read(
+    store: LocalStore, tmp_path: Path, job_events: Tail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail, "CHUNK_BYTES", 1_000)
+    path = add(tmp_path / "a.jsonl", event(1) + '{"v": "' + "x" * 5_300 + '"}\n' + event(3))
+    follow(store, job_events)
+    add(path, event(4) + "{broken\n")
+    follow(store, job_events)
+
+    assert known_steps(store) == [1, 3, 4]
+    assert store.read("select line from raw.rejects order by 1")["line"].to_list() == [2, 5]
+
+
+def test_no_more_than_a_chunk_is_read_at_once(
+    tmp_path: Path, job_events: Tail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail, "CHUNK_BYTES", 1_000)
+    add(tmp_path / "a.jsonl", steps(1, 100))
+
+    sizes = [batch.rows.height for batch in job_events.poll({}, NOW)]
+
+    assert sum(sizes) == 100
+    assert max(sizes) <= 1_000 // len(event(1))
+
+
+def test_a_poll_ends_after_its_share_and_the_next_goes_on(
+    store: LocalStore, tmp_path: Path, job_events: Tail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail, "CHUNK_BYTES", 1_000)
+    monkeypatch.setattr(tail, "POLL_BYTES", 2_500)
+    for name in ("a", "b"):  # both are longer than the share of a poll
+        add(tmp_path / f"{name}.jsonl", "".join(event(s, run_id=name) for s in range(1, 41)))
+
+    polls = list(itertools.takewhile(bool, iter(lambda: follow(store, job_events), None)))
+
+    assert len(polls) > 2
+    assert store.read(
+        "select run_id, count(*) from raw.job_events group by 1 order by 1"
+    ).rows() == [
+        ("a", 40),
+        ("b", 40),
+    ]
+
+
+def test_a_file_that_cannot_be_read_stops_no_other(store: LocalStore, tmp_path: Path) -> None:
+    xid = "NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus."
+    add(tmp_path / "a.log", f"2026-11-20 12:00:00 a kernel: {xid}\n")  # of what zone?
+    add(tmp_path / "b.log", f"2026-11-20T12:00:00+00:00 b kernel: {xid}\n")
+    source = Tail(str(tmp_path), "kernel-log")
+
+    with pytest.raises(IngestError, match=r"a\.log") as raised:
+        follow(store, source)
+
+    assert "goodput-tail" not in str(raised.value)  # the name of the file, not of our copy
+    assert store.read("select node from raw.gpu_events").item() == "b"
+
+
+def test_a_few_lines_of_no_interest_wait_for_others(store: LocalStore, tmp_path: Path) -> None:
+    xid = "NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus."
+    path = add(tmp_path / "k.log", f"2026-11-20T12:00:00+00:00 b kernel: {xid}\n")
+    source = Tail(str(tmp_path), "kernel-log")
+    follow(store, source)
+    add(path, "some words\n")
+    follow(store, source)
+    add(path, f"2026-11-20T12:00:09+00:00 b kernel: {xid}\n")
+    follow(store, source)
+
+    assert store.read("from raw.gpu_events").height == 2
+
+
+def test_packed_hidden_and_other_files_are_passed_over(
+    store: LocalStore, tmp_path: Path, job_events: Tail
+) -> None:
+    (tmp_path / "a.jsonl.gz").write_bytes(b"\x1f\x8b")
+    add(tmp_path / ".a.swp", event(1))
+    add(tmp_path / "notes.txt", "nothing\n")
+
+    assert follow(store, job_events) == 0
+    assert job_events.probe() == [f"{tmp_path}: 0 of 1 files are job-events."]
+
+
+def test_a_file_is_looked_at_again_when_it_has_grown(
+    store: LocalStore, tmp_path: Path, job_events: Tail
+) -> None:
+    path = add(tmp_path / "a.jsonl", "")
+    follow(store, job_events)
+    add(path, event(1))
+
+    assert follow(store, job_events) == 1
+
+
+def test_records_without_a_header_take_it_from_an_earlier_poll(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    header = {"id": "0x1", "rank": 2, "n_ranks": 4, "nnodes": 1}
+    dumped = {"dump_timestamp_us": START_S * 1_000_000, "hostname": "vm", "pid": 7}
+    marker = {"header": header, "metadata": dumped, "dump_stats": {"dropped": 0}}
+    known = {"inspector_output_format_version": "v4.3"}
+    marker["metadata"] = dumped | known
+
+    def bare(number: int) -> str:
+        perf = {"coll": "AllReduce", "coll_sn": number, "coll_exec_time_us": 5}
+        return json.dumps({"coll_perf": perf}) + "\n"
+
+    path = add(tmp_path / "vm-pid7.log", json.dumps(marker) + "\n" + bare(0))
+    source = Tail(str(tmp_path), "nccl-inspector")
+    follow(store, source)
+    add(path, bare(1))
+    follow(store, source)
+    add(path, bare(2))
+    follow(store, Tail(str(tmp_path), "nccl-inspector"), reached(store))
+
+    found = store.read("select rank, sequence_number from raw.collectives order by 2").rows()
+    assert found == [(2, 0), (2, 1), (2, 2)]
+    assert store.read("from raw.rejects").height == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"reads": "job-evens"}, "there is no source 'job-evens'"),
+        ({"folder": "/nowhere"}, "no such folder to follow"),
+        ({"timezone": "Mars"}, "there is no time zone 'Mars'"),
+    ],
+)
+def test_wrong_settings_are_named(
+    store: LocalStore, tmp_path: Path, settings: dict[str, Any], said: str
+) -> None:
+    add(tmp_path / "a.jsonl", event(1))
+    source = Tail(**({"folder": str(tmp_path), "reads": "job-events"} | settings))
+
+    with pytest.raises(IngestError, match=said):
+        follow(store, source)
+
+
+def test_batches_come_one_by_one(tmp_path: Path, job_events: Tail) -> None:
+    add(tmp_path / "a.jsonl", steps(1, 3))
+
+    polled: Iterator[Batch] = job_events.poll({}, NOW)
+
+    assert next(polled).table == "job_events"
