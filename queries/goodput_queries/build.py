@@ -1,10 +1,8 @@
-"""Bringing the ledger up to date: the small interval tables anew, then only the hours they touch.
+"""Bringing the ledger up to date: what changed, the runs it concerns, the hours they touch.
 
-Stages marked `full` (units, holds, timelines ...) are run-length encoded and cheap: each is made
-anew and compared, hour by hour, with what stood there. Hours in which an interval changed are
-dirty; so are hours in which readings arrived, and all since the last build's end of evidence.
-Stages marked `hourly` (telemetry states, the ledger) are replaced for dirty hours alone. A full
-build takes the same road with every hour dirty, so that both give the same rows.
+The order of the stages follows from what their SQL reads. Each stage is replaced in the way its
+header names (`stages.py`), for the keys and hours that changed since the last build (`changes.py`).
+A full build takes the same road with everything changed, so that both give the same rows.
 """
 
 from __future__ import annotations
@@ -12,31 +10,21 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-import duckdb
 import polars as pl
 
-from goodput_queries import catalog, placement
-from goodput_queries.describe import describe
-from goodput_queries.errors import BuildError
+from goodput_queries import catalog, changes, placement, stages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    import duckdb
 
     from goodput_queries.catalog import Model
     from goodput_queries.store import LocalStore
 
-HOUR_MS = 3_600_000
-IDLE_MARGIN_MS = (
-    300_000  # what happens within idle_min_ms of an hour may change what the hour is called
-)
-PASS_MAX_GPU_HOURS = 48_000  # bounds the memory of one pass: about 2 GB
 SUMMARY_SCHEMA = {"stage": pl.String, "rows": pl.Int64, "seconds": pl.Float64}
-Hours = set[int]
 
 
 def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
     """Build what changed since the last build; return stage, rows and seconds, one row a stage."""
-    timings: list[tuple[str, int, float]] = []
     with store.writing() as cursor:
         cursor.execute(
             "create table if not exists intermediate.built "
@@ -47,26 +35,9 @@ def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
         is_full = is_full or before is None
         if before == sequence and not is_full:
             return pl.DataFrame([], schema=SUMMARY_SCHEMA)
-        readings = _reading_hours(cursor, None if is_full else before)
-        _note_reading_spans(cursor, readings)
-        with _timed(timings, "placement") as done:
-            dirty, done.rows = _place(cursor)
-        is_moved = False
+        work = _Build(cursor, None if is_full else before)
         for model in catalog.build_order():
-            if model.materialised is None or model.layer == catalog.PASS_LAYER:
-                continue
-            with _timed(timings, model.name) as done:
-                if model.materialised == "full":
-                    changed, done.rows = _replace_all(cursor, model)
-                    dirty |= changed
-                elif model.layer == "intermediate":
-                    done.rows = _replace_hours(cursor, model, readings)
-                else:
-                    if not is_moved:
-                        dirty |= readings | _hours_since_last_end(cursor)
-                        is_moved = True
-                    hours = _all_hours(cursor) if is_full else dirty & _all_hours(cursor)
-                    done.rows = _replace_hours(cursor, model, hours)
+            work.make(model)
         cursor.execute("delete from intermediate.built")
         cursor.execute(
             "insert into intermediate.built "
@@ -74,203 +45,155 @@ def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
             "union all select null, null, $1",
             [sequence],
         )
-    return pl.DataFrame(timings, schema=SUMMARY_SCHEMA, orient="row")
+    return pl.DataFrame(work.timings, schema=SUMMARY_SCHEMA, orient="row")
 
 
-def _place(cursor: duckdb.DuckDBPyConnection) -> tuple[Hours, int]:
-    """Put holds on GPUs; return the hours in which a hold changed."""
-    holds, conflicts = placement.place(cursor)
-    dirty: Hours = set()
-    for name, rows in (("int_holds", holds), ("int_hold_conflicts", conflicts)):
-        model = catalog.models("intermediate")[name]
-        cursor.register("placed", rows.to_arrow())
-        dirty |= _swap(cursor, model, "select * from placed", ["start_ms", "end_ms"])
-        cursor.unregister("placed")
-    return dirty, holds.height
+class _Build:
+    """One build under way: since which load, and which hours its stages found changed.
 
-
-def _replace_all(cursor: duckdb.DuckDBPyConnection, model: Model) -> tuple[Hours, int]:
-    """Make a `full` stage anew; return the hours in which it changed and its rows."""
-    bounds = [c.strip() for c in model.directives.get("dirties", "").split(",") if c.strip()]
-    dirty = _swap(cursor, model, model.sql, bounds)
-    return dirty, _scalar(cursor, f"select count(*) from {model.qualified_name}") or 0
-
-
-def _swap(
-    cursor: duckdb.DuckDBPyConnection, model: Model, select: str, bounds: Sequence[str]
-) -> Hours:
-    """Put a new table in the place of a stage; return the hours in which its intervals changed.
-
-    A new table rather than new rows: the planner has its true size in the same transaction, and the
-    file holds no dead ones.
+    since: the last load that the build before saw; None: everything is built anew.
     """
-    name, draft = model.qualified_name, f"{model.qualified_name}_next"
-    try:
-        cursor.execute(f"create or replace table {draft} as {select}")
-    except duckdb.Error as error:
-        raise BuildError(f"{name} cannot be built: {error}") from error
-    dirty = _changed_hours(cursor, draft, name, bounds) if bounds else set()
-    cursor.execute(f"drop table {name}")
-    cursor.execute(f"alter table {draft} rename to {model.name}")
-    describe(cursor, model)
-    return dirty
 
-
-def _changed_hours(
-    cursor: duckdb.DuckDBPyConnection, draft: str, table: str, bounds: Sequence[str]
-) -> Hours:
-    """Return the hours in which the intervals of `draft` differ from those of `table`.
-
-    Intervals are cut at hours before they are compared, so that a job that ends after three days
-    reopens its last hour, not three days. A null end is compared at the end of the evidence.
-    """
-    start, end = bounds
-    until = f"coalesce({end}, (select max(as_of_ms) from intermediate.int_clusters))"
-    cut = f"""select * exclude ({start}, {end}),
-        greatest({start}, hour * {HOUR_MS}) as cut_start,
-        least(until_ms, (hour + 1) * {HOUR_MS}) as cut_end
-    from (
-        select *, unnest(range({start} // {HOUR_MS}, (until_ms - 1) // {HOUR_MS} + 1)) as hour
-        from (select *, {until} as until_ms from {{table}})
-    )"""
-    new, old = cut.format(table=draft), cut.format(table=table)
-    rows = cursor.execute(
-        f"""with new_cells as ({new}), old_cells as ({old}),
-        changed as (
-            (select * from new_cells except all select * from old_cells)
-            union all
-            (select * from old_cells except all select * from new_cells)
-        )
-        select distinct unnest([
-            (cut_start - {IDLE_MARGIN_MS}) // {HOUR_MS},
-            hour,
-            (cut_end + {IDLE_MARGIN_MS}) // {HOUR_MS}
-        ])
-        from changed"""
-    ).fetchall()
-    return {hour for (hour,) in rows}
-
-
-def _replace_hours(cursor: duckdb.DuckDBPyConnection, model: Model, hours: Hours) -> int:
-    """Replace an `hourly` stage for these hours; return how many rows were written."""
-    rows = 0
-    units = _scalar(cursor, "select count(*) from intermediate.int_gpu_units") or 1
-    for first, last in _ranges(hours, max(1, PASS_MAX_GPU_HOURS // units)):
-        _set_pass(cursor, first, last)
-        cursor.execute(
-            f"delete from {model.qualified_name} where hour_ms >= $1 and hour_ms < $2",
-            [first * HOUR_MS, last * HOUR_MS],
-        )
-        try:
-            for table in catalog.pass_tables(model):
-                cursor.execute(f"create or replace temp table {table.name} as {table.sql}")
-            rows += cursor.execute(f"insert into {model.qualified_name} {model.sql}").fetchall()[0][
-                0
-            ]
-        except duckdb.Error as error:
-            raise BuildError(f"{model.qualified_name} cannot be built: {error}") from error
-    return rows
-
-
-def _set_pass(cursor: duckdb.DuckDBPyConnection, first: int, last: int) -> None:
-    """Say which hours the next selects are for: from `first` up to, not including, `last`."""
-    cursor.execute(f"set variable build_from_ms = {first * HOUR_MS}")
-    cursor.execute(f"set variable build_to_ms = {last * HOUR_MS}")
-
-
-def _note_reading_spans(cursor: duckdb.DuckDBPyConnection, hours: Hours) -> None:
-    """Widen each GPU's span of readings by those of these hours."""
-    for first, last in _ranges(hours, len(hours)):
-        _set_pass(cursor, first, last)
-        cursor.execute(
-            """create or replace temp table reading_spans as
-            select gpu_uuid, min(first_ms) as first_ms, max(last_ms) as last_ms
-            from (
-                select gpu_uuid, to_ms(min(ts)) as first_ms, to_ms(max(ts)) as last_ms
-                from raw.gpu_samples
-                where ts >= from_ms(build_from_ms()) and ts < from_ms(build_to_ms())
-                group by gpu_uuid
-                union all
-                select * from intermediate.int_gpu_reading_spans
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, since: int | None) -> None:
+        self.cursor = cursor
+        self.is_full = since is None
+        self.timings: list[tuple[str, int, float]] = []
+        self.dirty: dict[str, changes.Hours] = {}  # by stage
+        self.readings = changes.reading_hours(cursor, since)
+        self.writers = {
+            "intermediate.int_gpu_reading_spans": self._note_reading_spans,
+            "intermediate.int_holds": self._place,
+            "temp.dirty_run_ids": self._note_dirty_run_ids,
+            "temp.dirty_attempts": self._note_dirty_attempts,
+        }
+        self.makers = {
+            "full": self._make_full,
+            "job_runs": self._make_keyed,
+            "run_ids": self._make_keyed,
+            "attempts": self._make_keyed,
+            "hourly": self._make_hourly,
+        }
+        cursor.execute(f"set variable built_sequence = {-1 if since is None else since}")
+        if not self.is_full:
+            cursor.execute(
+                "create or replace temp table attempts_before as from intermediate.int_attempts"
             )
-            group by gpu_uuid"""
-        )
-        cursor.execute("delete from intermediate.int_gpu_reading_spans")
-        cursor.execute("insert into intermediate.int_gpu_reading_spans from reading_spans")
 
-
-def _reading_hours(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> Hours:
-    """Return the hours whose telemetry state may have changed since batch `sequence`.
-
-    A reading covers back into the hour before its own, and makes the next hour's first one cover.
-    """
-    rows = cursor.execute(
-        """select distinct
-            unnest(range(
-                to_ms(window_start_at) // 3600000 - 1, to_ms(window_end_at) // 3600000 + 2
-            ))
-        from raw.ingested
-        where table_name in ('gpu_samples', 'gpu_processes') and window_start_at is not null
-            and sequence > $1""",
-        [-1 if sequence is None else sequence],
-    ).fetchall()
-    return {hour for (hour,) in rows}
-
-
-def _hours_since_last_end(cursor: duckdb.DuckDBPyConnection) -> Hours:
-    """Return the hours between each cluster's last end of evidence and the present one."""
-    rows = cursor.execute(
-        f"""select unnest(range(
-            (least(coalesce(built.as_of_ms, clusters.first_ms), clusters.as_of_ms)
-                - {IDLE_MARGIN_MS}) // {HOUR_MS},
-            greatest(coalesce(built.as_of_ms, clusters.as_of_ms), clusters.as_of_ms)
-                // {HOUR_MS} + 1
-        ))
-        from intermediate.int_clusters as clusters
-        left join intermediate.built as built using (cluster)
-        where built.as_of_ms is distinct from clusters.as_of_ms"""
-    ).fetchall()
-    return {hour for (hour,) in rows}
-
-
-def _all_hours(cursor: duckdb.DuckDBPyConnection) -> Hours:
-    rows = cursor.execute(
-        f"""select distinct unnest(range(
-            (select min(start_ms) from intermediate.int_gpu_units where units.cluster = cluster)
-                // {HOUR_MS},
-            as_of_ms // {HOUR_MS} + 1))
-        from intermediate.int_clusters as units
-        -- hours whose GPUs have left the inventory since are to be emptied
-        union select distinct hour_ms // {HOUR_MS} from marts.ledger_hourly"""
-    ).fetchall()
-    return {hour for (hour,) in rows}
-
-
-def _ranges(hours: Iterable[int], most: int) -> list[tuple[int, int]]:
-    """Return hours as half-open ranges of at most `most` hours."""
-    ranges: list[tuple[int, int]] = []
-    for hour in sorted(hours):
-        if ranges and ranges[-1][1] == hour and hour - ranges[-1][0] < most:
-            ranges[-1] = (ranges[-1][0], hour + 1)
+    def make(self, model: Model) -> None:
+        """Bring one stage up to date."""
+        started = time.perf_counter()
+        if model.qualified_name in self.writers:
+            rows = self.writers[model.qualified_name](model)
+        elif model.materialised is not None:
+            rows = self.makers[model.materialised](model)
+        elif model.layer == catalog.TEMP_LAYER and not catalog.is_of_a_pass(model.qualified_name):
+            stages.draft(self.cursor, model)
+            rows = 0
         else:
-            ranges.append((hour, hour + 1))
-    return ranges
+            return
+        self.timings.append((model.name, rows, time.perf_counter() - started))
 
+    def _make_full(self, model: Model) -> int:
+        hours, is_other, rows = stages.replace_all(
+            self.cursor, model, model.sql, is_compared=not self.is_full
+        )
+        self.dirty[model.qualified_name] = changes.all_hours(self.cursor) if is_other else hours
+        return rows
 
-class _timed:  # noqa: N801 -- reads as a phrase: with timed(...)
-    """Note how long a stage took and how many rows it wrote."""
+    def _make_keyed(self, model: Model) -> int:
+        stages.draft(self.cursor, model)
+        kind = str(model.materialised)
+        before: changes.Hours = set()
+        if kind == "job_runs":
+            new = f"temp.{model.name}"
+            old = f"(from {model.qualified_name} where {stages.KEYS[kind]})"
+            changes.note_changed_job_runs(self.cursor, new, old)
+            before = set() if self.is_full else changes.job_run_hours(self.cursor, new, old)
+        hours, rows = stages.replace_keys(self.cursor, model, kind, is_full=self.is_full)
+        self.dirty[model.qualified_name] = hours | before
+        return rows
 
-    rows = 0
+    def _make_hourly(self, model: Model) -> int:
+        hours, rows = stages.replace_hours(self.cursor, model, self._hours_of(model))
+        self.dirty[model.qualified_name] = hours
+        return rows
 
-    def __init__(self, timings: list[tuple[str, int, float]], stage: str) -> None:
-        self.timings, self.stage = timings, stage
+    def _hours_of(self, model: Model) -> changes.Hours:
+        """Return the hours for which an hourly stage is replaced: those its inputs changed in."""
+        if model.layer == "intermediate" and not model.bounds:
+            return self.readings
+        every = changes.all_hours(self.cursor)
+        if self.is_full:
+            return every
+        inputs = catalog.inputs(model)
+        hours = set().union(*(found for name, found in self.dirty.items() if name in inputs))
+        return (hours | changes.hours_since_last_end(self.cursor)) & every
 
-    def __enter__(self) -> _timed:
-        self.started = time.perf_counter()
-        return self
+    def _note_reading_spans(self, _: Model) -> int:
+        """Widen each GPU's span of readings by the readings of the changed hours."""
+        if self.is_full:
+            self.cursor.execute("delete from intermediate.int_gpu_reading_spans")
+        for first, last in changes.ranges(self.readings, len(self.readings)):
+            stages.set_hours(self.cursor, first, last)
+            self.cursor.execute(
+                """create or replace temp table reading_spans as
+                select gpu_uuid, min(first_ms) as first_ms, max(last_ms) as last_ms
+                from (
+                    select gpu_uuid, to_ms(min(ts)) as first_ms, to_ms(max(ts)) as last_ms
+                    from raw.gpu_samples
+                    where ts >= from_ms(build_from_ms()) and ts < from_ms(build_to_ms())
+                    group by gpu_uuid
+                    union all
+                    from intermediate.int_gpu_reading_spans
+                )
+                group by gpu_uuid"""
+            )
+            self.cursor.execute("delete from intermediate.int_gpu_reading_spans")
+            self.cursor.execute("insert into intermediate.int_gpu_reading_spans from reading_spans")
+        return 0
 
-    def __exit__(self, *_: object) -> None:
-        self.timings.append((self.stage, self.rows, time.perf_counter() - self.started))
+    def _place(self, model: Model) -> int:
+        """Put holds on GPUs; a job run whose holds moved has changed."""
+        holds, conflicts = placement.place(self.cursor)
+        self.cursor.execute(
+            "create or replace temp table holds_before as from intermediate.int_holds"
+        )
+        for name, rows in (("int_holds", holds), ("int_hold_conflicts", conflicts)):
+            self.cursor.register("placed", rows.to_arrow())
+            hours, _, _ = stages.replace_all(
+                self.cursor,
+                catalog.models("intermediate")[name],
+                "select * from placed",
+                is_compared=not self.is_full,
+            )
+            self.dirty[f"intermediate.{name}"] = hours
+            self.cursor.unregister("placed")
+        self.cursor.execute(
+            """insert into temp.changed_job_runs
+            select distinct job_run_key
+            from (
+                (from intermediate.int_holds except from temp.holds_before)
+                union all
+                (from temp.holds_before except from intermediate.int_holds)
+            )"""
+        )
+        return holds.height
+
+    def _note_dirty_run_ids(self, model: Model) -> int:
+        self.cursor.execute(f"create or replace {model.sql.split('create ', 1)[1]}")
+        if self.is_full:
+            changes.note_everything(self.cursor, model.name)
+        else:
+            changes.note_dirty_run_ids(self.cursor, self.readings)
+        return 0
+
+    def _note_dirty_attempts(self, model: Model) -> int:
+        self.cursor.execute(f"create or replace {model.sql.split('create ', 1)[1]}")
+        if self.is_full:
+            changes.note_everything(self.cursor, model.name)
+        elif changes.note_dirty_attempts(self.cursor):
+            stages.draft(self.cursor, catalog.models(catalog.TEMP_LAYER)["job_events"])
+        return 0
 
 
 def _scalar(cursor: duckdb.DuckDBPyConnection, sql: str) -> int | None:

@@ -10,12 +10,13 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Container
     from importlib.resources.abc import Traversable
 
 LAYERS = ("raw", "reference", "staging", "intermediate", "temp", "marts", "checks")
-PASS_LAYER = "temp"  # tables of one connection, made anew for every pass over some hours
+TEMP_LAYER = "temp"  # tables of one connection, made anew for every build or pass
 _DIRECTIVE = re.compile(
-    r"^--\s*(?P<key>grain|keep|time|materialised|dirties|written_by)\s*:\s*(?P<value>.*)$"
+    r"^--\s*(?P<key>grain|keep|time|materialised|dirties|written_by|reads)\s*:\s*(?P<value>.*)$"
 )
 _COLUMN = re.compile(r"^--\s*(?P<column>[a-z][a-z0-9_]*)\s*:\s*(?P<meaning>.*)$")
 
@@ -51,12 +52,23 @@ class Model:
         return (
             self.materialised is not None
             or "written_by" in self.directives
-            or self.layer == PASS_LAYER
+            or self.layer == TEMP_LAYER
         )
 
     @property
+    def bounds(self) -> tuple[str, str] | None:
+        """Return the columns that bound its intervals, by which its changed hours are found."""
+        columns = tuple(c.strip() for c in self.directives.get("dirties", "").split(","))
+        return (columns[0], columns[1]) if len(columns) == 2 else None
+
+    @property
+    def reads(self) -> set[str]:
+        """Return the tables it reads: those its SQL names and, of what code writes, its header."""
+        return tables_read(self.sql) | tables_read(self.directives.get("reads", ""))
+
+    @property
     def materialised(self) -> str | None:
-        """Return `full` or `hourly` where the stage is stored, None where it is a view."""
+        """Return how the stage is stored (`stages.py`), None where it is a view."""
         value = self.directives.get("materialised")
         return value.split(",")[0].split(":")[0].split()[0] if value else None
 
@@ -127,16 +139,38 @@ def tables_read(sql: str) -> set[str]:
 def build_order() -> list[Model]:
     """Return staging to checks in an order in which each finds what it reads."""
     known = {m.qualified_name: m for layer in LAYERS[2:] for m in models(layer).values()}
-    graph = {name: (tables_read(m.sql) - {name}) & known.keys() for name, m in known.items()}
+    graph = {name: _inputs(m, known) - {name} for name, m in known.items()}
     return [known[name] for name in TopologicalSorter(graph).static_order()]
 
 
-def pass_tables(model: Model) -> list[Model]:
-    """Return the tables of a pass that a stage reads, each after those it reads itself."""
-    by_name = {m.qualified_name: m for m in models(PASS_LAYER).values()}
-    needed: set[str] = set()
-    wanted = tables_read(model.sql) & by_name.keys()
+def _inputs(model: Model, known: Container[str]) -> set[str]:
+    """Return what a model reads by the names of the models; temp.int_x is a draft of int_x."""
+    found = {
+        name.replace(f"{TEMP_LAYER}.", "intermediate.") if name not in known else name
+        for name in model.reads
+    }
+    return {name for name in found if name in known}
+
+
+def inputs(model: Model) -> set[str]:
+    """Return the models that a model reads, through views and temporary tables too."""
+    known = {m.qualified_name: m for m in build_order()}
+    found: set[str] = set()
+    wanted = _inputs(model, known)
     while wanted:
-        needed |= wanted
-        wanted = {t for n in wanted for t in tables_read(by_name[n].sql) & by_name.keys()} - needed
-    return [m for m in build_order() if m.qualified_name in needed]
+        found |= wanted
+        passed = {n for n in wanted if known[n].layer == TEMP_LAYER or not known[n].is_stored}
+        wanted = {t for n in passed for t in _inputs(known[n], known)} - found
+    return found
+
+
+def pass_tables(model: Model) -> list[Model]:
+    """Return the temporary tables that an hourly stage reads, in the order of their making."""
+    found = inputs(model)
+    return [m for m in build_order() if m.layer == TEMP_LAYER and m.qualified_name in found]
+
+
+@cache
+def is_of_a_pass(name: str) -> bool:
+    """Say whether a temporary table is made for each pass over some hours, not once a build."""
+    return any(name in inputs(m) for m in build_order() if m.materialised == "hourly")

@@ -27,6 +27,7 @@ def check(store: Store) -> pl.DataFrame:
     stored = [
         model
         for layer in catalog.LAYERS
+        if layer != catalog.TEMP_LAYER
         for model in catalog.models(layer).values()
         if (layer == "raw" or model.materialised or "written_by" in model.directives)
         and model.grain

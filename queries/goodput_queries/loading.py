@@ -11,11 +11,14 @@ from goodput_queries.batch import REJECT_CONTENT_MAX_CHARS, Batch, Loaded
 from goodput_queries.errors import StoreError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import duckdb
 
     from goodput_queries.catalog import Model
 
 REPLACE = "replace"  # `keep: replace` in a raw table's header: what came last holds
+SEQUENCE = "load_sequence"  # of tables whose changes the build follows row by row
 
 
 def load(cursor: duckdb.DuckDBPyConnection, model: Model, batch: Batch) -> Loaded:
@@ -32,8 +35,9 @@ def load(cursor: duckdb.DuckDBPyConnection, model: Model, batch: Batch) -> Loade
     )
     if is_repeat and model.directives.get("keep") != REPLACE:
         return Loaded(batch.rows.height, 0, len(batch.rejects), is_repeat=True)
-    rows_new = insert_keyed(cursor, model, batch.rows)
-    _insert_rejects(cursor, batch)
+    sequence = _next_sequence(cursor)
+    rows_new = insert_keyed(cursor, model, batch.rows, sequence)
+    _insert_rejects(cursor, batch, sequence)
     if is_repeat:
         cursor.execute(
             "delete from raw.ingested where (source, digest, table_name) = ($1, $2, $3)", key
@@ -41,17 +45,17 @@ def load(cursor: duckdb.DuckDBPyConnection, model: Model, batch: Batch) -> Loade
     start, end = _window(model, batch.rows)
     cursor.execute(
         """insert into raw.ingested
-        select coalesce(max(sequence), 0) + 1, $1, $2, $3, $4, $5, $6, $7, $8, $9,
-            get_current_timestamp()::timestamp
-        from raw.ingested""",
-        [batch.source, batch.origin, batch.digest, batch.table, batch.rows.height, rows_new,
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, get_current_timestamp()::timestamp)""",
+        [sequence, batch.source, batch.origin, batch.digest, batch.table, batch.rows.height, rows_new,
          len(batch.rejects), start, end],
     )  # fmt: skip
     return Loaded(batch.rows.height, rows_new, len(batch.rejects), is_repeat=is_repeat)
 
 
-def insert_keyed(cursor: duckdb.DuckDBPyConnection, model: Model, rows: pl.DataFrame) -> int:
-    """Insert rows by the table's key and return how many are new.
+def insert_keyed(
+    cursor: duckdb.DuckDBPyConnection, model: Model, rows: pl.DataFrame, sequence: int
+) -> int:
+    """Insert rows by the table's key as load `sequence`; return how many are new.
 
     Of rows with one key the first loaded stays, or the better one by the header's `keep`. Batches
     whose keys are all new, the usual case, go in without a join.
@@ -67,9 +71,8 @@ def insert_keyed(cursor: duckdb.DuckDBPyConnection, model: Model, rows: pl.DataF
     ]
     if unknown := set(rows.columns) - {name for name, _ in columns}:
         raise StoreError(f"{table} has no column {min(unknown)!r}")
-    given = set(rows.columns)
     values = ", ".join(
-        f"{name if name in given else 'null'}::{kind} as {name}" for name, kind in columns
+        f"{_value(name, rows.columns, sequence)}::{kind} as {name}" for name, kind in columns
     )
     before = _count(cursor, table)
     cursor.register("incoming_frame", rows.to_arrow())
@@ -77,7 +80,7 @@ def insert_keyed(cursor: duckdb.DuckDBPyConnection, model: Model, rows: pl.DataF
     if _is_all_new(cursor, model, incoming):
         cursor.execute(f"insert into {table} select * from {incoming}")
     else:
-        _merge(cursor, model, incoming)
+        _merge(cursor, model, incoming, [name for name, _ in columns])
     cursor.unregister("incoming_frame")  # after a failure the cursor goes, and takes it along
     return _count(cursor, table) - before
 
@@ -101,34 +104,47 @@ def _is_all_new(cursor: duckdb.DuckDBPyConnection, model: Model, incoming: str) 
     return not cursor.execute(known).fetchall()
 
 
-def _merge(cursor: duckdb.DuckDBPyConnection, model: Model, incoming: str) -> None:
+def _merge(
+    cursor: duckdb.DuckDBPyConnection, model: Model, incoming: str, columns: Sequence[str]
+) -> None:
+    """Write the rows whose key is new or which are better than what stands under their key.
+
+    Which of several rows of one key is taken does not depend on their order.
+    """
     table, keep = model.qualified_name, model.directives.get("keep")
     keys, same = ", ".join(model.grain), _same_key(model)
+    content = f"({', '.join(c for c in columns if c != SEQUENCE)})"
+    better = (
+        ""
+        if keep in {None, REPLACE}
+        else "".join(f"{term.strip()} desc nulls last, " for term in keep.split(","))
+    )
     # filled as it is made: DuckDB 2.0.0 loses what is inserted into a table that was created empty
     # by a select in the same transaction, from 122,880 rows on
-    cursor.execute(f"create or replace temp table incoming_rows as select * from {incoming}")
+    cursor.execute(
+        f"""create or replace temp table incoming_rows as select * from {incoming}
+        qualify row_number() over (partition by {keys} order by {better}{content} desc) = 1"""
+    )
     if keep is None:
         cursor.execute(
-            f"""insert into {table}
-            select new.*
-            from (select * from incoming_rows
-                qualify row_number() over (partition by {keys} order by incoming_rows desc) = 1) new
-            anti join {table} old on {same}"""
+            f"insert into {table} select new.* from incoming_rows new anti join {table} old on {same}"
         )
     else:
-        better = ", ".join(f"{term.strip()} desc nulls last" for term in keep.split(","))
-        order = "" if keep == REPLACE else f"{better}, "
-        old = (
-            ""
-            if keep == REPLACE
-            else f"union all select old.* from {table} old semi join incoming_rows new on {same}"
-        )
-        cursor.execute(
-            f"""create or replace temp table best_rows as
-            with candidates as (select * from incoming_rows {old})
-            select * from candidates
-            qualify row_number() over (partition by {keys} order by {order}candidates desc) = 1"""
-        )
+        if keep == REPLACE:
+            cursor.execute("create or replace temp table best_rows as from incoming_rows")
+        else:
+            cursor.execute(
+                f"""create or replace temp table best_rows as
+                select * exclude (is_old)
+                from (
+                    select *, false as is_old from incoming_rows
+                    union all
+                    select old.*, true from {table} old semi join incoming_rows new on {same}
+                )
+                qualify not is_old and row_number() over (
+                    partition by {keys} order by {better}{content} desc, is_old desc
+                ) = 1"""
+            )
         cursor.execute(
             f"delete from {table} old where exists (select 1 from best_rows new where {same})"
         )
@@ -141,7 +157,19 @@ def _same_key(model: Model) -> str:
     return " and ".join(f"old.{k} is not distinct from new.{k}" for k in model.grain)
 
 
-def _insert_rejects(cursor: duckdb.DuckDBPyConnection, batch: Batch) -> None:
+def _value(column: str, given: Sequence[str], sequence: int) -> str:
+    if column == SEQUENCE:
+        return str(sequence)
+    return column if column in given else "null"
+
+
+def _next_sequence(cursor: duckdb.DuckDBPyConnection) -> int:
+    return int(
+        cursor.execute("select coalesce(max(sequence), 0) + 1 from raw.ingested").fetchall()[0][0]
+    )
+
+
+def _insert_rejects(cursor: duckdb.DuckDBPyConnection, batch: Batch, sequence: int) -> None:
     if not batch.rejects:
         return
     frame = pl.DataFrame(
@@ -154,7 +182,7 @@ def _insert_rejects(cursor: duckdb.DuckDBPyConnection, batch: Batch) -> None:
         },
         schema_overrides={"line": pl.Int64},
     )
-    insert_keyed(cursor, catalog.models("raw")["rejects"], frame)
+    insert_keyed(cursor, catalog.models("raw")["rejects"], frame, sequence)
 
 
 def _window(model: Model, rows: pl.DataFrame) -> tuple[Any, Any]:

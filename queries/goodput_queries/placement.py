@@ -189,7 +189,7 @@ def _job_runs(cursor: duckdb.DuckDBPyConnection) -> list[JobRun]:
             cursor,
             """select job_run_key, cluster, job_id_raw, submit_ms, start_ms, end_ms, nodes, gpus,
                 lower(gpu_type)
-            from staging.stg_job_runs
+            from intermediate.int_job_runs
             where start_ms is not null and gpus > 0 and (end_ms is null or end_ms > start_ms)
                 and len(nodes) > 0
             order by start_ms, submit_ms, job_run_key""",

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 IN_MEMORY = ":memory:"
 DERIVED_LAYERS = ("staging", "intermediate", "marts", "checks")
 NOT_WRITTEN = (duckdb.IOException, duckdb.FatalException)  # the disk is full, the file is gone ...
+_COLUMNS = """select column_name, data_type from duckdb_columns()
+    where schema_name = $1 and table_name = $2 order by column_index"""
 Parameters = "Sequence[Any] | Mapping[str, Any] | None"
 
 
@@ -202,15 +204,8 @@ class LocalStore:
             cursor.execute("create table if not exists raw.catalog (digest varchar)")
             if cursor.execute("select digest from raw.catalog").fetchall() == [(digest,)]:
                 return
-            present = {
-                name
-                for (name,) in cursor.execute(
-                    "select table_name from duckdb_tables() where schema_name = 'raw'"
-                ).fetchall()
-            }
             for model in catalog.models("raw").values():
-                if model.name not in present:
-                    cursor.execute(model.sql)
+                _create_raw(cursor, model)
             for name, file in catalog.reference_files().items():
                 cursor.execute(
                     f"create or replace table reference.{name} as "
@@ -275,18 +270,35 @@ def _create_views(cursor: duckdb.DuckDBPyConnection) -> None:
             raise BuildError(f"{model.qualified_name} cannot be created: {error}") from error
 
 
+def _create_raw(cursor: duckdb.DuckDBPyConnection, model: catalog.Model) -> None:
+    """Create a raw table; one of an earlier version gets the columns it lacks, its rows stay."""
+    drafts = f"{model.name}_next"
+    cursor.execute(
+        model.sql.replace(f"create table {model.qualified_name} (", f"create temp table {drafts} (")
+    )
+    wanted = dict(cursor.execute(_COLUMNS, ["main", drafts]).fetchall())
+    present = dict(cursor.execute(_COLUMNS, ["raw", model.name]).fetchall())
+    cursor.execute(f"drop table temp.{drafts}")
+    if not present:
+        cursor.execute(model.sql)
+    for column in wanted.keys() - present.keys() if present else ():
+        cursor.execute(f"alter table {model.qualified_name} add column {column} {wanted[column]}")
+
+
 def _create(cursor: duckdb.DuckDBPyConnection, model: catalog.Model) -> None:
     name = model.qualified_name
-    if model.layer == catalog.PASS_LAYER:
-        cursor.execute(f"create or replace temp table {model.name} as from ({model.sql}) limit 0")
-        return
     if "written_by" in model.directives:
         cursor.execute(model.sql)
+    elif model.layer == catalog.TEMP_LAYER:
+        cursor.execute(f"create or replace temp table {model.name} as from ({model.sql}) limit 0")
     elif model.is_stored:
         cursor.execute(f"create table {name} as select * from ({model.sql}) limit 0")
+        # stages of one build read each other's drafts
+        cursor.execute(f"create or replace temp table {model.name} as from {name}")
     else:
         cursor.execute(f"create or replace view {name} as {model.sql}")
-    describe(cursor, model)
+    if model.layer != catalog.TEMP_LAYER:
+        describe(cursor, model)
 
 
 def _named(parameters: Any) -> Any:

@@ -4,7 +4,7 @@
 -- grain: job_run_key
 with runs as (
     select runs.job_run_key, runs.gpus * (least(coalesce(runs.end_ms, clusters.as_of_ms), clusters.as_of_ms) - runs.start_ms) as scheduler_ms
-    from staging.stg_job_runs as runs
+    from intermediate.int_job_runs as runs
     inner join intermediate.int_clusters as clusters using (cluster)
     where runs.gpus > 0 and runs.start_ms is not null and len(runs.nodes) > 0
         and (runs.end_ms is null or runs.end_ms > runs.start_ms)
@@ -18,7 +18,7 @@ ledger as (
 excused as (
     select job_run_key from intermediate.int_hold_conflicts
     union
-    select job_run_key from staging.stg_job_runs where end_ms is null
+    select job_run_key from intermediate.int_job_runs where end_ms is null
     union
     select holds.job_run_key
     from intermediate.int_holds as holds

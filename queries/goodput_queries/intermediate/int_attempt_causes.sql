@@ -31,16 +31,11 @@ xids as (
     group by attempts.attempt_key
 ),
 
-said as (
-    select attempt_key, arg_min(kind, ts) as kind, arg_min(msg, ts) as msg
-    from intermediate.int_attempt_events
-    where event = 'failure'
-    group by attempt_key
-),
+said as (select * from intermediate.int_said_failures),
 
 steps_oom as (
     select distinct runs.job_run_key
-    from staging.stg_job_runs as runs
+    from intermediate.int_job_runs as runs
     inner join raw.job_steps as steps using (cluster, job_id_raw)
     where steps.state = 'OUT_OF_MEMORY' and to_ms(steps.end_at) between runs.start_ms and runs.end_ms + 1000
 )

@@ -8,7 +8,7 @@
 -- has_events: the job spoke of this attempt
 -- materialised: full, since every stage of the job evidence joins it
 with job_runs as (
-    select * from staging.stg_job_runs where start_ms is not null and (end_ms is null or end_ms > start_ms)
+    select * from intermediate.int_job_runs where start_ms is not null and (end_ms is null or end_ms > start_ms)
 ),
 
 lives as (

@@ -15,7 +15,7 @@ with moments as (
         cluster,
         min(start_ms),
         max(greatest(submit_ms, start_ms, record_end_ms, observed_ms))
-    from staging.stg_job_runs
+    from intermediate.int_job_runs
     group by cluster
     union all
     -- where a span is told to have begun proves no cluster: a wrong duration must not invent years of it

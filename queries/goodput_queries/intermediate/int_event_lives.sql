@@ -4,25 +4,20 @@
 -- grain: cluster, run_id, attempt
 -- job_run_key: null: unmatched, listed in marts.data_quality
 -- match: how it was matched: job_id, job_name, hold
-with lives as (
-    select
-        cluster,
-        run_id,
-        attempt,
-        min(start_ms) as first_ms,
-        max(end_ms) as last_ms,
-        list(distinct host) filter (where host is not null) as hosts,
-        list(distinct gpu_uuid) filter (where gpu_uuid is not null) as gpu_uuids,
-        count(*) as events
-    from staging.stg_job_events
-    group by cluster, run_id, attempt
-),
+-- materialised: full, since attempts and the data page read it
+with lives as (select * from intermediate.int_event_spans),
 
 job_runs as (
-    select
-        *,
+    select distinct
+        job_run_key,
+        cluster,
+        unnest([job_id, job_id_raw, job_name]) as name,
+        job_id,
+        job_id_raw,
+        nodes,
+        start_ms,
         coalesce(end_ms, 9223372036854775807) as until_ms
-    from staging.stg_job_runs
+    from intermediate.int_job_runs
     where start_ms is not null
 ),
 
@@ -37,7 +32,7 @@ by_name as (
     from lives
     inner join job_runs
         on lives.cluster = job_runs.cluster
-        and lives.run_id in (job_runs.job_id, job_runs.job_id_raw, job_runs.job_name)
+        and lives.run_id = job_runs.name
         and lives.first_ms < job_runs.until_ms
         and lives.last_ms >= job_runs.start_ms
     where

@@ -3,7 +3,9 @@
 -- One sort over the readings finds those at which something changes; all else is done on these few.
 -- grain: gpu_uuid, gpu_instance, start_ms
 -- is_active: activity in every sample of the run, or in none
--- next_reading_ms: the first reading after the run: an idle run may have ended anywhere before it
+-- first_reading_ms: the first reading of the run
+-- next_reading_ms: the first reading after the run: an idle run may have ended anywhere before it; null where
+--  it came too late to tell (threshold gap_hole_reach)
 -- interval_ms: how often the source read the GPU in this hour
 -- materialised: hourly, since it needs a pass over all readings
 with samples as (
@@ -124,6 +126,7 @@ by_hour as (
         is_active,
         greatest(start_ms, hour_ms) as start_ms,
         end_ms,
+        ts_ms as first_reading_ms,
         next_reading_ms,
         interval_ms
     from runs
@@ -138,6 +141,7 @@ by_hour as (
         greatest(start_ms, hour_ms - 3600000),
         hour_ms,
         ts_ms,
+        ts_ms,
         interval_ms
     from turns
     where is_start and start_ms < hour_ms
@@ -150,7 +154,11 @@ select
     by_hour.is_active,
     by_hour.start_ms,
     by_hour.end_ms,
-    by_hour.next_reading_ms,
+    by_hour.first_reading_ms,
+    case
+        when by_hour.next_reading_ms - by_hour.end_ms <= threshold('gap_hole_reach') * by_hour.interval_ms
+            then by_hour.next_reading_ms
+    end as next_reading_ms,
     by_hour.interval_ms
 from by_hour
 inner join units using (unit)

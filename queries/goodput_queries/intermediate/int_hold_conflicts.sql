@@ -1,6 +1,6 @@
 -- Time for which two job runs claimed the same GPU: the later start has it, this row tells.
 -- grain: gpu_uuid, gpu_instance, job_run_key, start_ms
--- written_by: placement
+-- written_by: placement.py
 create table intermediate.int_hold_conflicts (
     cluster varchar not null,
     gpu_uuid varchar not null,

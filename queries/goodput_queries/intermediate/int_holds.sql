@@ -1,7 +1,9 @@
 -- Which GPU or instance each job run held, and when: never two at one time. Written by placement.py,
 -- since putting holds that name no GPU on the lowest free slot is a walk in time, not a select.
 -- grain: gpu_uuid, gpu_instance, start_ms
--- written_by: placement
+-- written_by: placement.py
+-- dirties: start_ms, end_ms
+-- reads: intermediate.int_job_runs, intermediate.int_gpu_inventory, staging.stg_gpu_instances, staging.stg_node_states
 create table intermediate.int_holds (
     cluster varchar not null,
     job_run_key varchar not null,

@@ -7,45 +7,19 @@
 -- is_stranded: all CPUs of the node are held
 -- has_demand: an eligible pending job asks for this kind of GPU in a partition of the node
 -- is_demand_known: the accounting says since when jobs were eligible
--- end_ms: null: still so
--- materialised: full, since each GPU of the node joins it
+-- materialised: hourly, since it needs a pass over the job runs of the time
 -- dirties: start_ms, end_ms
-with nodes as (
-    select distinct cluster, node, lower(gpu_model) as gpu_model from intermediate.int_gpu_units
-),
+with nodes as (select * from intermediate.int_node_partitions),
 
-job_runs as (select * from staging.stg_job_runs),
-
-open_end as (select cluster, as_of_ms from intermediate.int_clusters),
-
-states as (
-    select nodes.cluster, nodes.node, states.state, states.start_ms, states.end_ms
-    from (select distinct cluster, node from nodes) as nodes
-    inner join staging.stg_node_states as states
-        on nodes.cluster = states.cluster and (nodes.node = states.node or states.node = '*')
-),
-
-reserved as (
+job_runs as (
     select
-        nodes.cluster,
-        nodes.node,
-        case when reservations.flags ilike '%MAINT%' then 'maintenance' else 'reserved' end as state,
-        to_ms(reservations.start_at) as start_ms,
-        to_ms(reservations.end_at) as end_ms
-    from raw.reservations as reservations
-    inner join (select distinct cluster, node from nodes) as nodes
-        on coalesce(reservations.cluster, nodes.cluster) = nodes.cluster
-        and list_contains(reservations.nodes, nodes.node)
-),
-
-partition_nodes as (
-    select distinct coalesce(cluster, 'default') as cluster, node, unnest(partitions) as partition
-    from raw.nodes
-    union
-    -- where no source lists a partition's nodes, those that ran its jobs are certainly in it
-    select distinct cluster, unnest(nodes) as node, partition
-    from job_runs
-    where cluster not in (select cluster from raw.nodes where cluster is not null and partitions is not null)
+        *,
+        greatest(eligible_ms, build_from_ms()) as asked_from_ms,
+        least(coalesce(start_ms, record_end_ms, build_to_ms()), build_to_ms()) as asked_to_ms,
+        greatest(start_ms, build_from_ms()) as held_from_ms,
+        least(coalesce(end_ms, build_to_ms()), build_to_ms()) as held_to_ms
+    from intermediate.int_job_runs
+    where coalesce(eligible_ms, start_ms) < build_to_ms() and coalesce(record_end_ms, build_to_ms()) > build_from_ms()
 ),
 
 -- waiting jobs by what they ask for: merged before they meet the nodes, of which there are thousands
@@ -54,8 +28,8 @@ asked as (
         cluster,
         unnest(string_split(partition, ',')) as partition,
         lower(gpu_type_requested) as gpu_type,
-        eligible_ms as start_ms,
-        coalesce(start_ms, record_end_ms, 9223372036854775807) as end_ms
+        asked_from_ms as start_ms,
+        asked_to_ms as end_ms
     from job_runs
     where gpus_requested > 0 and eligible_ms is not null
 ),
@@ -89,26 +63,23 @@ demand as (
     select distinct
         nodes.cluster,
         nodes.node,
-        'demand' as state,
         asked.start_ms,
         asked.end_ms
     from asked_stretches as asked
-    inner join partition_nodes
-        on asked.cluster = partition_nodes.cluster and asked.partition = partition_nodes.partition
-    inner join nodes
-        on partition_nodes.cluster = nodes.cluster and partition_nodes.node = nodes.node
+    inner join nodes on asked.cluster = nodes.cluster and asked.partition = nodes.partition
     where
         asked.gpu_type is null or nodes.gpu_model is null or is_model(nodes.gpu_model, asked.gpu_type)
 ),
 
+held_cpus as (
+    select cluster, unnest(nodes) as node, cpus / len(nodes) as cpus, held_from_ms, held_to_ms
+    from job_runs
+    where start_ms is not null and held_to_ms > held_from_ms and cpus > 0 and len(nodes) > 0
+),
+
 cpu_changes as (
-    select cluster, unnest(nodes) as node, start_ms as at_ms, cpus / len(nodes) as cpus
-    from job_runs
-    where start_ms is not null and cpus > 0 and len(nodes) > 0
-    union all
-    select cluster, unnest(nodes), end_ms, -cpus / len(nodes)
-    from job_runs
-    where start_ms is not null and end_ms is not null and cpus > 0 and len(nodes) > 0
+    select cluster, node, unnest([held_from_ms, held_to_ms]) as at_ms, unnest([cpus, -cpus]) as cpus
+    from held_cpus
 ),
 
 cpu_levels as (
@@ -128,8 +99,7 @@ cpu_levels as (
 stranded as (
     select levels.cluster, levels.node, 'stranded' as state, levels.at_ms as start_ms, levels.next_ms as end_ms
     from cpu_levels as levels
-    inner join raw.nodes as sizes
-        on levels.node = sizes.node and levels.cluster = coalesce(sizes.cluster, levels.cluster)
+    inner join (select distinct cluster, node, cpus from nodes) as sizes using (cluster, node)
     -- half a core of slack: shares of uneven jobs are divided evenly here
     where levels.held_cpus > sizes.cpus - 0.5 and sizes.cpus > 0
 ),
@@ -150,7 +120,7 @@ demand_stretches as (
         node,
         'demand' as state,
         min(start_ms) as start_ms,
-        nullif(max(end_ms), 9223372036854775807) as end_ms
+        max(end_ms) as end_ms
     from (
         select
             *,
@@ -164,31 +134,31 @@ demand_stretches as (
 ),
 
 facts as (
-    select * from states
-    union all
-    select * from reserved
-    union all
-    select * from demand_stretches
-    union all
-    select * from stranded
-),
-
-closed_facts as (
     select
-        facts.cluster,
-        facts.node,
-        facts.state,
-        facts.start_ms,
-        facts.end_ms is null as is_open,
-        coalesce(facts.end_ms, greatest(facts.start_ms + 1, open_end.as_of_ms)) as end_ms
-    from facts
-    inner join open_end using (cluster)
+        cluster,
+        node,
+        state,
+        greatest(start_ms, build_from_ms()) as start_ms,
+        least(coalesce(end_ms, build_to_ms()), build_to_ms()) as end_ms
+    from (
+        from intermediate.int_node_states
+        union all
+        from demand_stretches
+        union all
+        from stranded
+    )
+    where start_ms < build_to_ms() and coalesce(end_ms, build_to_ms()) > build_from_ms()
 ),
 
 bounds as (
-    select cluster, node, start_ms as at_ms from closed_facts
+    select cluster, node, start_ms as at_ms from facts
     union
-    select cluster, node, end_ms from closed_facts
+    select cluster, node, end_ms from facts
+    union
+    -- cut at hours, so that an hour can be replaced
+    select distinct
+        cluster, node, unnest(range(start_ms // 3600000 + 1, (end_ms - 1) // 3600000 + 1)) * 3600000
+    from facts
 ),
 
 cells as (
@@ -206,7 +176,6 @@ described as (
         cells.node,
         cells.start_ms,
         cells.end_ms,
-        bool_or(facts.is_open and facts.end_ms = cells.end_ms) as is_open,
         case
             when bool_or(facts.state = 'down') then 'down'
             when bool_or(facts.state = 'maintenance') then 'maintenance'
@@ -219,7 +188,7 @@ described as (
         bool_or(facts.state = 'stranded') as is_stranded,
         bool_or(facts.state = 'demand') as has_demand
     from cells
-    inner join closed_facts as facts
+    inner join facts
         on cells.cluster = facts.cluster
         and cells.node = facts.node
         and facts.start_ms <= cells.start_ms
@@ -231,16 +200,15 @@ described as (
 select
     described.cluster,
     described.node,
+    described.start_ms // 3600000 * 3600000 as hour_ms,
     described.start_ms,
-    case when not described.is_open then described.end_ms end as end_ms,
+    described.end_ms,
     described.state,
     described.is_watched,
     described.is_reserved,
     described.is_planned,
     described.is_stranded,
     described.has_demand,
-    exists (
-        select 1 from job_runs
-        where job_runs.cluster = described.cluster and job_runs.eligible_ms is not null
-    ) as is_demand_known
+    known.is_demand_known
 from described
+inner join (select distinct cluster, is_demand_known from nodes) as known using (cluster)

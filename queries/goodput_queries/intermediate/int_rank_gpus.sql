@@ -2,7 +2,7 @@
 -- its job run holds there.
 -- grain: attempt_key, rank
 -- method: said, assumed
--- materialised: full, since splits and stragglers join it
+-- materialised: attempts, since splits and stragglers join it
 with events as (
     select
         attempt_key,
@@ -11,7 +11,7 @@ with events as (
         max(host) as node,
         max(gpu_uuid) as gpu_uuid,
         max(pid) as pid
-    from intermediate.int_attempt_events
+    from temp.attempt_events
     where rank is not null
     group by attempt_key, job_run_key, rank
 ),
@@ -31,7 +31,11 @@ held as (
         gpu_uuid,
         row_number() over (partition by job_run_key, node order by slurm_index, gpu_uuid) as place,
         count(*) over (partition by job_run_key, node) as gpus_on_node
-    from (select distinct job_run_key, node, gpu_uuid, slurm_index from intermediate.int_holds)
+    from (
+        select distinct job_run_key, node, gpu_uuid, slurm_index
+        from intermediate.int_holds
+        semi join temp.attempts using (job_run_key)
+    )
 )
 
 select

@@ -8,32 +8,32 @@
 -- straggler_ms: told by the job, else min(longest wait in a collective, excess of the step)
 -- is_straggler: named: waits least, while the others' median wait and the excess are over 10 % of M
 -- is_straggler_measured: the job or the NCCL profiler tells of waiting in this step
--- materialised: full, since splits, stragglers and the run page read it
+-- materialised: attempts, since splits, stragglers and the run page read it
 with steps as (
     select *, row_number() over (partition by attempt_key order by start_ms) as place
-    from intermediate.int_train_steps
+    from temp.int_train_steps
 ),
 
 attempt_ranks as (
-    select distinct attempt_key, rank, gpu_uuid from intermediate.int_rank_gpus
+    select distinct attempt_key, rank, gpu_uuid from temp.int_rank_gpus
 ),
 
-told as (select * from intermediate.int_rank_steps),
+told as (select * from temp.int_rank_steps),
 
-waits as (select * from intermediate.int_step_waits),
+waits as (select * from temp.step_waits),
 
-gaps as (select attempt_key, end_ms from intermediate.int_attempt_pieces where is_gap),
+gaps as (select attempt_key, end_ms from temp.attempt_pieces where is_gap),
 
 -- attempts in which every step of every rank matters for the medians
 watched as (
     select distinct attempt_key from waits
     union
-    select distinct attempt_key from intermediate.int_throttled_steps
+    select distinct attempt_key from temp.throttled_steps
 ),
 
 worth as (
     select steps.attempt_key, steps.step, ranks.rank, ranks.gpu_uuid
-    from intermediate.int_train_steps as steps
+    from temp.int_train_steps as steps
     inner join watched using (attempt_key)
     inner join attempt_ranks as ranks using (attempt_key)
     union all

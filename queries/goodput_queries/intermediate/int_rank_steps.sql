@@ -2,9 +2,9 @@
 -- grain: attempt_key, rank, step
 -- start_ms: end less the told duration; without one, the end of the rank's step before
 -- wait_data_s, comm_s, straggler_s, throttle_s: what the rank measured inside the step
--- materialised: full, since gang steps, splits and stragglers all read it
+-- materialised: attempts, since gang steps, splits and stragglers all read it
 with events as (
-    select * from intermediate.int_attempt_events where event in ('step', 'step.start') and step is not null
+    select * from temp.attempt_events where event in ('step', 'step.start') and step is not null
 ),
 
 bounded as (

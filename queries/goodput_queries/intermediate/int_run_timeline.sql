@@ -2,35 +2,33 @@
 -- telemetry and, where the attempt kept nothing, all of it as failed.
 -- grain: attempt_key, start_ms
 -- end_ms: null: the attempt still runs
--- materialised: full, since every GPU of the gang joins it
+-- materialised: attempts, since every GPU of the gang joins it
 -- dirties: start_ms, end_ms
-with pieces as (select * from intermediate.int_attempt_pieces),
+with pieces as (select * from temp.attempt_pieces),
 
-attempts as (select * from intermediate.int_attempts),
+attempts as (select * from temp.attempts),
 
-edges as (select * from intermediate.int_attempt_edges),
+edges as (select * from temp.attempt_edges),
 
 gaps as (
     select
         pieces.attempt_key,
         attempts.job_run_key,
         pieces.start_ms,
-        pieces.end_ms,
-        unnest(range(pieces.start_ms // 3600000, pieces.end_ms // 3600000 + 1)) * 3600000 as hour_ms
+        pieces.end_ms
     from pieces
     inner join attempts using (attempt_key)
     where pieces.is_gap
 ),
 
--- few gaps meet millions of readings: the GPUs of the gaps first, or the planner pairs holds with readings
-gap_gpus as materialized (
+gap_gpus as (
     select
         gaps.attempt_key,
         gaps.start_ms,
         gaps.end_ms,
-        gaps.hour_ms,
         holds.gpu_uuid,
-        holds.gpu_instance
+        holds.gpu_instance,
+        unnest(range(gaps.start_ms // 3600000, gaps.end_ms // 3600000 + 1)) * 3600000 as hour_ms
     from gaps
     inner join intermediate.int_holds as holds
         on gaps.job_run_key = holds.job_run_key
@@ -38,26 +36,17 @@ gap_gpus as materialized (
         and coalesce(holds.end_ms, gaps.end_ms) > gaps.start_ms
 ),
 
-gap_samples as (
+-- what readings inside the gap showed; its ends are trimmed, since a reading covers back to the one before
+seen as (
     select
         gap_gpus.attempt_key,
         gap_gpus.start_ms,
-        count(*) as samples,
-        count_if(coalesce(samples.engine_active_ratio > threshold('idle_engine_ratio'),
-            samples.gpu_busy_ratio > threshold('idle_busy_ratio'))) as active_samples
-    from staging.stg_gpu_samples as samples
-    inner join gap_gpus
-        on samples.gpu_uuid = gap_gpus.gpu_uuid
-        and samples.gpu_instance = gap_gpus.gpu_instance
-        and samples.ts_ms // 3600000 * 3600000 = gap_gpus.hour_ms
-    inner join intermediate.int_sample_intervals as intervals
-        on samples.source = intervals.source and gap_gpus.hour_ms = intervals.hour_ms
+        bool_or(activity.is_active) as is_active
+    from gap_gpus
+    inner join intermediate.int_gpu_activity as activity using (gpu_uuid, gpu_instance, hour_ms)
     where
-        samples.ts_ms >= gap_gpus.start_ms + greatest(threshold('gap_trim_ms'), intervals.interval_ms)
-        and samples.ts_ms <= gap_gpus.end_ms - greatest(threshold('gap_trim_ms'), intervals.interval_ms)
-        and coalesce(samples.engine_active_ratio, samples.gpu_busy_ratio) is not null
-        -- a reading whose profiling shares are incomplete is no reading (rule 10)
-        and (samples.engine_active_ratio is not null or not samples.is_flagged)
+        activity.end_ms >= gap_gpus.start_ms + greatest(threshold('gap_trim_ms'), activity.interval_ms)
+        and activity.first_reading_ms <= gap_gpus.end_ms - greatest(threshold('gap_trim_ms'), activity.interval_ms)
     group by gap_gpus.attempt_key, gap_gpus.start_ms
 ),
 
@@ -66,14 +55,14 @@ settled as (
         pieces.attempt_key,
         case
             when not pieces.is_gap then pieces.category
-            when gap_samples.samples > 0 and gap_samples.active_samples = 0 then 'idle_held'
+            when not seen.is_active then 'idle_held'
             else 'busy_unclassified'
         end as category,
         case when pieces.is_gap then 'undeclared_gap' else pieces.phase end as phase,
         pieces.start_ms,
         pieces.end_ms
     from pieces
-    left join gap_samples using (attempt_key, start_ms)
+    left join seen using (attempt_key, start_ms)
 ),
 
 suspended as (

@@ -5,29 +5,29 @@
 -- A rank that after an undeclared gap starts later than its gang is still in the gap until then.
 -- gpu_uuid: null: the one rank that speaks, speaks for all
 -- is_cut: the amounts exceeded the step and the last ones were cut
--- materialised: full, since each GPU of the gang joins it
+-- materialised: attempts, since each GPU of the gang joins it
 -- dirties: start_ms, end_ms
 with losses as (
     select *
-    from intermediate.int_rank_step_losses
+    from temp.int_rank_step_losses
     where fate = 'kept'
 ),
 
 gaps as (
     select attempt_key, category, end_ms
-    from intermediate.int_run_timeline
+    from temp.int_run_timeline
     where phase = 'undeclared_gap'
 ),
 
 ranks as (
-    select attempt_key, count(distinct rank) as ranks from intermediate.int_rank_gpus group by attempt_key
+    select attempt_key, count(distinct rank) as ranks from temp.int_rank_gpus group by attempt_key
 ),
 
-throttled as (select * from intermediate.int_throttled_steps),
+throttled as (select * from temp.throttled_steps),
 
 clean_medians as (
     select losses.attempt_key, median(losses.work_ms) as clean_work_ms
-    from intermediate.int_rank_step_losses as losses
+    from temp.int_rank_step_losses as losses
     anti join throttled using (attempt_key, step)
     where losses.attempt_key in (select attempt_key from throttled)
     group by losses.attempt_key

@@ -5,10 +5,10 @@
 -- is_recomputed: the run had this step number before
 -- median_step_ms: of the attempt's steps
 -- ranks: how many ranks told of the step
--- materialised: full, since the timeline, the splits and the pages read it
-with rank_steps as (select * from intermediate.int_rank_steps),
+-- materialised: attempts, since the timeline, the splits and the pages read it
+with rank_steps as (select * from temp.int_rank_steps),
 
-attempts as (select * from intermediate.int_attempts),
+attempts as (select * from temp.attempts),
 
 gang as (
     select
@@ -60,7 +60,7 @@ saves as (
         count_if(event = 'ckpt.durable') as durable_saves,
         count_if(phase = 'ckpt_save') as started_saves,
         bool_or(not reports_durability) as is_silent
-    from intermediate.int_attempt_events
+    from temp.attempt_events
     group by attempt_key
 ),
 

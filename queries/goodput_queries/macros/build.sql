@@ -1,3 +1,6 @@
 -- The hours that a build replaces, from the start of the first to the end of the last, epoch ms.
 create or replace macro build_from_ms() as (coalesce(getvariable('build_from_ms')::bigint, 0));
 create or replace macro build_to_ms() as (coalesce(getvariable('build_to_ms')::bigint, 0));
+
+-- The last load that the build before this one saw.
+create or replace macro built_sequence() as (coalesce(getvariable('built_sequence')::bigint, -1));

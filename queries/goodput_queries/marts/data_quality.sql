@@ -28,7 +28,7 @@ with findings as (
     select
         'jobs without tracked GPUs', 'the accounting has no gres/gpu for them: 0 would be a lie', count(*), null,
         min(job_run_key), 'Set AccountingStorageTRES=gres/gpu'
-    from staging.stg_job_runs where gpus is null and start_ms is not null
+    from intermediate.int_job_runs where gpus is null and start_ms is not null
     union all
     select
         'capacity known from jobs alone', 'GPUs seen only because a job held them', count(distinct gpu_uuid), null,

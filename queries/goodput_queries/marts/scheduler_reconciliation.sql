@@ -20,7 +20,7 @@ held as (
                 least(coalesce(runs.end_ms, window_.to_ms), window_.to_ms) - greatest(runs.start_ms, window_.from_ms)
             )
         ) as held_ms
-    from staging.stg_job_runs as runs
+    from intermediate.int_job_runs as runs
     inner join window_ using (cluster)
     where runs.start_ms is not null and runs.gpus > 0
     group by all

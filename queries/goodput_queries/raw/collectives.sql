@@ -25,5 +25,6 @@ create table raw.collectives (
     kernel_start_at timestamp,          -- first channel's start as the proxy noticed it
     kernel_stop_at timestamp,
     channels integer,
-    plugin_version varchar
+    plugin_version varchar,
+    load_sequence bigint not null        -- raw.ingested: the load that wrote the row as it is
 );

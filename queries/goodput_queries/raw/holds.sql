@@ -12,5 +12,6 @@ create table raw.holds (
     gpu_instance varchar,
     gpu_type varchar,
     gpus integer,                       -- number on this node where the index is unknown
-    method varchar not null             -- scontrol, hpc_job, pod, job_report
+    method varchar not null,            -- scontrol, hpc_job, pod, job_report
+    load_sequence bigint not null        -- raw.ingested: the load that wrote the row as it is
 );

@@ -25,5 +25,6 @@ create table raw.job_events (
     kind varchar,
     msg varchar,
     reports_durability boolean not null, -- false: this format cannot say that a checkpoint is durable
-    extra json                          -- fields that the schema does not name
+    extra json,                         -- fields that the schema does not name
+    load_sequence bigint not null        -- raw.ingested: the load that wrote the row as it is
 );

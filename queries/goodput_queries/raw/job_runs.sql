@@ -39,5 +39,6 @@ create table raw.job_runs (
     comment varchar,
     alloc_tres varchar,
     req_tres varchar,
-    observed_at timestamp               -- when the accounting was asked, if known
+    observed_at timestamp,              -- when the accounting was asked, if known
+    load_sequence bigint not null        -- raw.ingested: the load that wrote the row as it is
 );

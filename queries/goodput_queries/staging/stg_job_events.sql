@@ -1,112 +1,34 @@
--- What jobs said of themselves, with times in epoch ms and the attempt worked out where it was not said.
+-- What jobs said of themselves, with times in epoch ms.
 -- grain: none (an event as it was written)
 -- start_ms: ts - dur_s of a span, else ts
 -- end_ms: ts
--- attempt: as given, else counted within its job run by the rank's starts: a `job.start`, or a step number
---  that does not go on
+-- attempt: null where the job does not number them (temp.job_events works it out)
 -- rank: 0 where the job does not say
-with job_events as (
-    select
-        events.* exclude (cluster),
-        events.rowid as event_id,
-        coalesce(events.cluster, node_clusters.cluster, 'default') as cluster
-    from raw.job_events as events
-    left join staging.stg_node_clusters as node_clusters on events.host = node_clusters.node
-),
-
-job_runs as (
-    select distinct cluster, unnest([job_id, job_id_raw, job_name]) as run_id, nodes, start_ms, end_ms
-    from staging.stg_job_runs
-    where start_ms is not null
-),
-
--- a job that does not number its attempts: its job run by time (a second of slack between clocks) ...
-unnumbered as (
-    select events.*, job_runs.start_ms as job_run_start_ms
-    from (select * from job_events where attempt is null) as events
-    left join job_runs
-        on events.cluster = job_runs.cluster
-        and events.run_id = job_runs.run_id
-        and to_ms(events.ts) >= job_runs.start_ms - 1000
-        and to_ms(events.ts) <= coalesce(job_runs.end_ms, 9223372036854770000) + 1000
-        and (events.host is null or list_contains(job_runs.nodes, events.host))
-    qualify row_number() over (
-        partition by events.event_id order by job_runs.start_ms desc nulls last
-    ) = 1
-),
-
--- ... and in it the number of starts of the rank so far
-told_starts as (
-    select
-        *,
-        count_if(event = 'job.start') over (
-            partition by cluster, run_id, job_run_start_ms, rank order by ts, event, step
-            rows between unbounded preceding and current row
-        ) as starts
-    from unnumbered
-),
-
-starts_marked as (
-    select
-        *,
-        event = 'job.start'
-        or (
-            event = 'step' and step <= lag(step) over (
-                partition by cluster, run_id, job_run_start_ms, rank, event, starts order by ts
-            )
-        ) as is_start
-    from told_starts
-),
-
-restarts_counted as (
-    select
-        *,
-        count_if(is_start) over (
-            partition by cluster, run_id, job_run_start_ms, rank order by ts, event, step
-            rows between unbounded preceding and current row
-        ) as restarts
-    from starts_marked
-),
-
-attempts_inferred as (
-    select
-        * exclude (attempt, is_start, starts, restarts, job_run_start_ms),
-        -- any number that grows from job run to job run and from start to start will do
-        cast(
-            (dense_rank() over (partition by cluster, run_id order by job_run_start_ms nulls first) - 1)
-            * 10000 + greatest(restarts - 1, 0) as integer
-        ) as attempt
-    from restarts_counted
-),
-
-numbered as (
-    select * from job_events where attempt is not null
-    union all by name
-    select * from attempts_inferred
-)
-
 select
-    numbered.cluster,
-    numbered.run_id,
-    numbered.attempt,
-    coalesce(numbered.rank, 0) as rank,
-    numbered.host,
-    numbered.pid,
-    numbered.gpu_uuid,
-    numbered.event,
-    numbered.step,
-    numbered.phase,
-    to_ms(numbered.ts - to_microseconds(cast(round(coalesce(numbered.dur_s, 0) * 1e6) as bigint))) as start_ms,
-    to_ms(numbered.ts) as end_ms,
-    numbered.ts,
-    numbered.dur_s,
-    numbered.data_s,
-    numbered.comm_s,
-    numbered.straggler_s,
-    numbered.throttle_s,
-    numbered.tokens,
-    numbered.flops,
-    numbered.kind,
-    numbered.msg,
-    numbered.reports_durability
-from numbered
+    events.rowid as event_id,
+    coalesce(events.cluster, node_clusters.cluster, 'default') as cluster,
+    events.run_id,
+    events.attempt,
+    coalesce(events.rank, 0) as rank,
+    events.host,
+    events.pid,
+    events.gpu_uuid,
+    events.event,
+    events.step,
+    events.phase,
+    to_ms(events.ts - to_microseconds(cast(round(coalesce(events.dur_s, 0) * 1e6) as bigint))) as start_ms,
+    to_ms(events.ts) as end_ms,
+    events.ts,
+    events.dur_s,
+    events.data_s,
+    events.comm_s,
+    events.straggler_s,
+    events.throttle_s,
+    events.tokens,
+    events.flops,
+    events.kind,
+    events.msg,
+    events.reports_durability,
+    coalesce(events.load_sequence, 0) as load_sequence
+from raw.job_events as events
+left join staging.stg_node_clusters as node_clusters on events.host = node_clusters.node

@@ -51,5 +51,6 @@ select
     coalesce(gpus_requested, gpus) as gpus_requested,
     coalesce(gpu_type_requested, gpu_type) as gpu_type_requested,
     cpus,
-    coalesce(suspended_s, 0) as suspended_s
+    coalesce(suspended_s, 0) as suspended_s,
+    coalesce(load_sequence, 0) as load_sequence  -- null: written by an earlier version
 from job_runs

@@ -6,9 +6,8 @@ select
         order by
             coalesce(state, ''), is_watched, is_reserved, is_planned, is_stranded, has_demand, is_demand_known
     ) as integer) as fact,
-    * exclude (end_ms),
-    coalesce(end_ms, 9223372036854775807) as end_ms
+    * exclude (hour_ms)
 from intermediate.int_node_intervals
 where
     start_ms < build_to_ms() + threshold('idle_min_ms')
-    and coalesce(end_ms, 9223372036854775807) > build_from_ms() - threshold('idle_min_ms')
+    and end_ms > build_from_ms() - threshold('idle_min_ms')

@@ -5,9 +5,8 @@
 -- grain: attempt_key, step, rank
 -- wait_ms: longest wait over the operations that started in the step on this rank
 -- operations: operations seen on all ranks
--- materialised: full, since splits and stragglers read it
 with processes as (
-    select attempt_key, rank, node, pid, gpu_uuid from intermediate.int_rank_gpus where pid is not null
+    select attempt_key, rank, node, pid, gpu_uuid from temp.int_rank_gpus where pid is not null
 ),
 
 operations as (
@@ -37,9 +36,9 @@ windows as (
         steps.step,
         coalesce(rank_steps.start_ms, steps.start_ms) as start_ms,
         coalesce(rank_steps.end_ms, steps.end_ms) as end_ms
-    from intermediate.int_train_steps as steps
+    from temp.int_train_steps as steps
     inner join processes using (attempt_key)
-    left join intermediate.int_rank_steps as rank_steps
+    left join temp.int_rank_steps as rank_steps
         on steps.attempt_key = rank_steps.attempt_key
         and processes.rank = rank_steps.rank
         and steps.step = rank_steps.step

@@ -7,14 +7,13 @@
 -- startup_end_ms: without steps: job.start, else the end of the last init phase
 -- teardown_until_ms: end of what counts as teardown after the last step; beyond it is a fault stall
 -- is_without_progress: ended badly and kept nothing
--- materialised: full, since the timeline joins it on every piece
-with attempts as (select * from intermediate.int_attempts where has_events),
+with attempts as (select * from temp.attempts where has_events),
 
 steps as (
     select
         *,
         row_number() over (partition by attempt_key order by start_ms) as place
-    from intermediate.int_train_steps
+    from temp.int_train_steps
 ),
 
 first_steps as (
@@ -39,14 +38,14 @@ said as (
         attempt_key,
         max(end_ms) filter (where event = 'job.start') as job_start_ms,
         max(end_ms) filter (where event = 'job.end') as job_end_ms
-    from intermediate.int_attempt_events
+    from temp.attempt_events
     where event in ('job.start', 'job.end')
     group by attempt_key
 ),
 
 inits as (
     select attempt_key, max(end_ms) as init_end_ms
-    from intermediate.int_declared_phases
+    from temp.declared_phases
     where phase = 'init'
     group by attempt_key
 )

@@ -4,7 +4,7 @@
 -- category: the ledger's word for the phase
 -- is_open: no rank said that it ended; it ends with the next event of that rank
 with events as (
-    select * from intermediate.int_attempt_events where phase is not null
+    select * from temp.attempt_events where phase is not null
 ),
 
 marks as (
@@ -32,7 +32,7 @@ unended as (
 -- only ranks with such a phase are looked through for the event that followed
 following as (
     select attempt_key, rank, host, ts, end_ms
-    from intermediate.int_attempt_events
+    from temp.attempt_events
     semi join unended using (attempt_key)
 ),
 
@@ -118,26 +118,67 @@ declared as (
 ),
 
 -- a phase that nobody ended and whose GPUs have all gone quiet until its end is a hang from then on
-quiet as (
+watched as (
     select
         declared.attempt_key,
         declared.phase,
         declared.start_ms,
-        greatest(max(islands.start_ms), declared.start_ms) as quiet_ms,
-        count(distinct islands.gpu_uuid) as quiet_gpus,
-        count(distinct holds.gpu_uuid) as gpus
+        declared.end_ms,
+        holds.gpu_uuid,
+        holds.gpu_instance,
+        unnest(range(declared.start_ms // 3600000, declared.end_ms // 3600000 + 1)) * 3600000 as hour_ms
     from declared
-    inner join intermediate.int_attempts as all_attempts using (attempt_key)
+    inner join temp.attempts as attempts using (attempt_key)
     inner join intermediate.int_holds as holds using (job_run_key)
-    left join intermediate.int_idle_islands as islands
-        on holds.gpu_uuid = islands.gpu_uuid
-        and holds.gpu_instance = islands.gpu_instance
-        and islands.start_ms < declared.end_ms
-        -- readings end up to one interval before the phase does
-        and islands.end_ms >= declared.end_ms - 60000
     where declared.is_open
-    group by declared.attempt_key, declared.phase, declared.start_ms, declared.end_ms
-    having quiet_gpus = gpus and declared.end_ms - quiet_ms >= threshold('idle_min_ms')
+),
+
+seen as (
+    select
+        watched.attempt_key,
+        watched.phase,
+        watched.start_ms,
+        watched.end_ms,
+        watched.gpu_uuid,
+        watched.gpu_instance,
+        activity.is_active,
+        activity.start_ms as seen_from_ms,
+        activity.end_ms as seen_to_ms,
+        activity.start_ms - lag(activity.end_ms) over (
+            partition by watched.attempt_key, watched.phase, watched.start_ms, watched.gpu_uuid, watched.gpu_instance
+            order by activity.start_ms
+        ) > threshold('gap_hole_reach') * activity.interval_ms as is_after_hole
+    from watched
+    left join intermediate.int_gpu_activity as activity
+        on watched.gpu_uuid = activity.gpu_uuid
+        and watched.gpu_instance = activity.gpu_instance
+        and watched.hour_ms = activity.hour_ms
+        and activity.start_ms < watched.end_ms
+        -- readings end up to one interval before the phase does
+        and not (activity.is_active and activity.first_reading_ms >= watched.end_ms - 60000)
+),
+
+seen_by_gpu as (
+    select
+        attempt_key,
+        phase,
+        start_ms,
+        end_ms,
+        gpu_uuid,
+        greatest(
+            start_ms,
+            max(case when is_active then seen_to_ms when is_after_hole then seen_from_ms end)
+        ) as quiet_ms,
+        coalesce(max(seen_to_ms) filter (where not is_active) >= end_ms - 60000, false) as is_quiet
+    from seen
+    group by attempt_key, phase, start_ms, end_ms, gpu_uuid
+),
+
+quiet as (
+    select attempt_key, phase, start_ms, max(quiet_ms) as quiet_ms
+    from seen_by_gpu
+    group by attempt_key, phase, start_ms, end_ms
+    having bool_and(is_quiet) and end_ms - max(quiet_ms) >= threshold('idle_min_ms')
 )
 
 select

@@ -4,12 +4,11 @@
 -- category: null: a gap between two intervals of the run, or time that telemetry has to settle
 -- is_gap: a gap inside the run's work (precedence rule 9), not merely silence
 -- end_ms: null: the attempt still runs
--- materialised: full, since gaps are looked at apart and come back
-with attempts as (select * from intermediate.int_attempts where has_events),
+with attempts as (select * from temp.attempts where has_events),
 
-edges as (select * from intermediate.int_attempt_edges),
+edges as (select * from temp.attempt_edges),
 
-phases as (select * from intermediate.int_declared_phases),
+phases as (select * from temp.declared_phases),
 
 marked_steps as (
     select
@@ -21,7 +20,7 @@ marked_steps as (
             lag(fate) over attempt,
             start_ms - lag(end_ms) over attempt < threshold('gap_step_share') * median_step_ms
         ) as is_new
-    from intermediate.int_train_steps
+    from temp.int_train_steps
     window attempt as (partition by attempt_key order by start_ms)
 ),
 

@@ -1,0 +1,241 @@
+"""What differs between two builds: which job runs, runs and hours are to be built again.
+
+Raw rows carry the number of the load that wrote them, so that what is new needs no comparison.
+From there the circle is widened until it is closed: a new event concerns its whole run, since a
+later attempt decides what became of the steps of an earlier one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import duckdb
+
+HOUR_MS = 3_600_000
+IDLE_MARGIN_MS = (
+    300_000  # what happens within idle_min_ms of an hour may change what the hour is called
+)
+READING_MARGIN_MS = 900_000  # a reading speaks of what was up to ten of its intervals before it
+Hours = set[int]
+
+_ASKED = """select job_run_key, cluster, partition, gpu_type_requested, gpus_requested,
+        eligible_ms as start_ms, coalesce(start_ms, record_end_ms) as end_ms
+    from {} where eligible_ms is not null and gpus_requested > 0"""
+_HELD_CPUS = """select job_run_key, cluster, nodes, cpus, start_ms, end_ms
+    from {} where start_ms is not null and cpus > 0"""
+
+
+def ranges(hours: Iterable[int], most: int) -> list[tuple[int, int]]:
+    """Return hours as half-open ranges of at most `most` hours."""
+    found: list[tuple[int, int]] = []
+    for hour in sorted(hours):
+        if found and found[-1][1] == hour and hour - found[-1][0] < most:
+            found[-1] = (found[-1][0], hour + 1)
+        else:
+            found.append((hour, hour + 1))
+    return found
+
+
+def changed_hours(
+    cursor: duckdb.DuckDBPyConnection, new: str, old: str, bounds: tuple[str, str]
+) -> Hours:
+    """Return the hours in which the intervals of select `new` differ from those of `old`.
+
+    Intervals are cut at hours before they are compared, so that a job that ends after three days
+    reopens its last hour, not three days. A null end is compared at the end of the evidence.
+    """
+    start, end = bounds
+    until = f"coalesce({end}, (select max(as_of_ms) from intermediate.int_clusters))"
+    cut = f"""select * exclude ({start}, {end}),
+        greatest({start}, hour * {HOUR_MS}) as cut_start,
+        least(until_ms, (hour + 1) * {HOUR_MS}) as cut_end
+    from (
+        select *, unnest(range({start} // {HOUR_MS}, (until_ms - 1) // {HOUR_MS} + 1)) as hour
+        from (select *, {until} as until_ms from {{rows}})
+    )"""
+    rows = cursor.execute(
+        f"""with new_rows as ({new}), old_rows as ({old}),
+        only_new as (from new_rows except all from old_rows),
+        only_old as (from old_rows except all from new_rows),
+        new_cells as ({cut.format(rows="only_new")}), old_cells as ({cut.format(rows="only_old")}),
+        changed as (
+            (from new_cells except all from old_cells)
+            union all
+            (from old_cells except all from new_cells)
+        )
+        select distinct unnest([
+            (cut_start - {IDLE_MARGIN_MS}) // {HOUR_MS},
+            hour,
+            (cut_end + {IDLE_MARGIN_MS}) // {HOUR_MS}
+        ])
+        from changed"""
+    ).fetchall()
+    return {hour for (hour,) in rows}
+
+
+def job_run_hours(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> Hours:
+    """Return the hours in which demand or held CPUs differ between two tables of job runs."""
+    bounds = ("start_ms", "end_ms")
+    return changed_hours(cursor, _ASKED.format(new), _ASKED.format(old), bounds) | changed_hours(
+        cursor, _HELD_CPUS.format(new), _HELD_CPUS.format(old), bounds
+    )
+
+
+def reading_hours(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> Hours:
+    """Return the hours whose telemetry state may have changed since load `sequence`.
+
+    A reading covers back towards the one before it, and tells how long the state before it lasted.
+    """
+    rows = cursor.execute(
+        """select distinct unnest(range(
+            (to_ms(window_start_at) - margin_ms) // 3600000,
+            (to_ms(window_end_at) + margin_ms) // 3600000 + 1
+        ))
+        from raw.ingested
+        cross join (
+            select greatest(
+                $1, 10 * coalesce(max(interval_ms) filter (where interval_ms < 3600000), 0)
+            ) as margin_ms
+            from intermediate.int_sample_intervals
+        )
+        where table_name in ('gpu_samples', 'gpu_processes') and window_start_at is not null
+            and sequence > $2""",
+        [READING_MARGIN_MS, -1 if sequence is None else sequence],
+    ).fetchall()
+    return {hour for (hour,) in rows}
+
+
+def hours_since_last_end(cursor: duckdb.DuckDBPyConnection) -> Hours:
+    """Return the hours between each cluster's last end of evidence and the present one."""
+    rows = cursor.execute(
+        f"""select unnest(range(
+            (least(coalesce(built.as_of_ms, clusters.first_ms), clusters.as_of_ms)
+                - {IDLE_MARGIN_MS}) // {HOUR_MS},
+            greatest(coalesce(built.as_of_ms, clusters.as_of_ms), clusters.as_of_ms)
+                // {HOUR_MS} + 1
+        ))
+        from intermediate.int_clusters as clusters
+        left join intermediate.built as built using (cluster)
+        where built.as_of_ms is distinct from clusters.as_of_ms"""
+    ).fetchall()
+    return {hour for (hour,) in rows}
+
+
+def all_hours(cursor: duckdb.DuckDBPyConnection) -> Hours:
+    """Return every hour that the ledger covers or did cover."""
+    rows = cursor.execute(
+        f"""select distinct unnest(range(
+            (select min(start_ms) from intermediate.int_gpu_units where units.cluster = cluster)
+                // {HOUR_MS},
+            as_of_ms // {HOUR_MS} + 1))
+        from intermediate.int_clusters as units
+        -- hours whose GPUs have left the inventory since are to be emptied
+        union select distinct hour_ms // {HOUR_MS} from marts.ledger_hourly"""
+    ).fetchall()
+    return {hour for (hour,) in rows}
+
+
+def note_changed_job_runs(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> None:
+    """Keep the job runs whose record says more than that it still runs (temp.changed_job_runs)."""
+    cursor.execute(
+        f"""create or replace temp table changed_job_runs as
+        select distinct job_run_key
+        from (
+            select * exclude (observed_ms) from {new} except
+            select * exclude (observed_ms) from {old}
+        )"""
+    )
+
+
+def note_dirty_run_ids(cursor: duckdb.DuckDBPyConnection, readings: Hours) -> None:
+    """Fill temp.dirty_run_ids: runs with new events, records, holds, readings or collectives."""
+    spans = "".join(
+        f" or (last_ms >= {first * HOUR_MS} and first_ms < {last * HOUR_MS})"
+        for first, last in ranges(readings, len(readings))
+    )
+    cursor.execute(
+        f"""insert into temp.dirty_run_ids
+        with seeds as (
+            select distinct cluster, run_id
+            from staging.stg_job_events
+            where load_sequence > built_sequence()
+            union
+            select cluster, unnest([job_id, job_id_raw, job_name])
+            from intermediate.int_job_runs semi join temp.changed_job_runs using (job_run_key)
+            union
+            select cluster, run_id from intermediate.int_event_spans where false{spans}
+            union
+            select attempts.cluster, attempts.said_run_id
+            from (
+                select distinct node, pid
+                from raw.collectives where load_sequence > built_sequence()
+            )
+            inner join intermediate.int_rank_gpus using (node, pid)
+            inner join intermediate.int_attempts as attempts using (attempt_key)
+            union
+            -- what is matched by who held the GPUs, or not at all, may find another job run
+            select cluster, run_id
+            from intermediate.int_event_lives
+            where (match is null or match = 'hold') and exists (from temp.changed_job_runs)
+        ),
+        runs as (
+            select distinct run_key
+            from intermediate.int_attempts as attempts
+            left join seeds
+                on attempts.cluster = seeds.cluster and attempts.said_run_id = seeds.run_id
+            where seeds.run_id is not null
+                or attempts.job_run_key in (select job_run_key from temp.changed_job_runs)
+        )
+        select cluster, run_id from seeds
+        union
+        select cluster, said_run_id
+        from intermediate.int_attempts semi join runs using (run_key)
+        where said_run_id is not null"""
+    )
+
+
+def note_dirty_attempts(cursor: duckdb.DuckDBPyConnection) -> bool:
+    """Fill temp.dirty_attempts; return whether that asks for the events of yet other runs."""
+    cursor.execute(
+        """insert into temp.dirty_attempts
+        with runs as (
+            select run_key
+            from (
+                (from intermediate.int_attempts except from temp.attempts_before)
+                union all
+                (from temp.attempts_before except from intermediate.int_attempts)
+            )
+            union
+            select run_key
+            from intermediate.int_attempts as attempts
+            left join temp.dirty_run_ids as dirty
+                on attempts.cluster = dirty.cluster and attempts.said_run_id = dirty.run_id
+            where dirty.run_id is not null
+                or attempts.job_run_key in (select job_run_key from temp.changed_job_runs)
+        )
+        select attempt_key from intermediate.int_attempts semi join runs using (run_key)
+        union
+        select attempt_key from temp.attempts_before semi join runs using (run_key)"""
+    )
+    more = cursor.execute(
+        """insert into temp.dirty_run_ids
+        select distinct cluster, said_run_id
+        from intermediate.int_attempts
+        semi join temp.dirty_attempts using (attempt_key)
+        where said_run_id is not null
+        except
+        from temp.dirty_run_ids"""
+    ).fetchall()
+    return bool(more[0][0])
+
+
+def note_everything(cursor: duckdb.DuckDBPyConnection, table: str) -> None:
+    """Fill `dirty_run_ids` or `dirty_attempts` with all there are, for a full build."""
+    source = {
+        "dirty_run_ids": "select distinct cluster, run_id from staging.stg_job_events",
+        "dirty_attempts": "select attempt_key from intermediate.int_attempts",
+    }[table]
+    cursor.execute(f"insert into temp.{table} {source}")

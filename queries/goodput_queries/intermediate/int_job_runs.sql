@@ -1,0 +1,6 @@
+-- Job runs as the last build saw them: staging.stg_job_runs, by which the next build knows what is new.
+-- grain: job_run_key
+-- materialised: job_runs, since the build looks only at those that changed
+select * exclude (load_sequence)
+from staging.stg_job_runs
+where load_sequence > built_sequence()

@@ -1,0 +1,36 @@
+-- What decides whether a waiting job could run on a node: its partitions, its kinds of GPU, its CPUs.
+-- grain: cluster, node, partition, gpu_model
+-- partition: null: in none that is known
+-- is_demand_known: the accounting of the cluster says since when jobs were eligible
+-- materialised: full, since each pass over some hours joins it
+-- dirties: all
+with nodes as (
+    select distinct cluster, node, lower(gpu_model) as gpu_model from intermediate.int_gpu_units
+),
+
+partitions as (
+    select distinct coalesce(cluster, 'default') as cluster, node, unnest(partitions) as partition
+    from raw.nodes
+    union
+    -- where no source lists a partition's nodes, those that ran its jobs are certainly in it
+    select distinct cluster, unnest(nodes) as node, partition
+    from intermediate.int_job_runs
+    where cluster not in (select cluster from raw.nodes where cluster is not null and partitions is not null)
+),
+
+sizes as (
+    select coalesce(cluster, '') as cluster, node, max(cpus) as cpus from raw.nodes group by all
+)
+
+select
+    nodes.cluster,
+    nodes.node,
+    nodes.gpu_model,
+    partitions.partition,
+    sizes.cpus,
+    nodes.cluster in (
+        select cluster from intermediate.int_job_runs where eligible_ms is not null
+    ) as is_demand_known
+from nodes
+left join partitions using (cluster, node)
+left join sizes on nodes.node = sizes.node and sizes.cluster in (nodes.cluster, '')

@@ -1,0 +1,121 @@
+"""How the stages of the ledger are stored: each kind of stage with the way its rows are replaced.
+
+full      made anew; small, run-length encoded
+job_runs  rows of job runs whose raw record is new
+run_ids   rows of the runs in temp.dirty_run_ids
+attempts  rows of the attempts in temp.dirty_attempts; made in temp.<name>, which siblings read
+hourly    rows of some hours, in passes of bounded size
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from goodput_queries import catalog
+from goodput_queries.changes import HOUR_MS, Hours, changed_hours, ranges
+from goodput_queries.describe import describe
+from goodput_queries.errors import BuildError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from goodput_queries.catalog import Model
+
+PASS_MAX_GPU_HOURS = 24_000  # bounds the memory of one pass: about 1 GB
+KEYS = {
+    "job_runs": "job_run_key in (select job_run_key from temp.int_job_runs)",
+    "run_ids": "(cluster, run_id) in (select (cluster, run_id) from temp.dirty_run_ids)",
+    "attempts": "attempt_key in (select attempt_key from temp.dirty_attempts)",
+}
+
+
+def set_hours(cursor: duckdb.DuckDBPyConnection, first: int, last: int) -> None:
+    """Say which hours the next selects are for: from `first` up to, not including, `last`."""
+    cursor.execute(f"set variable build_from_ms = {first * HOUR_MS}")
+    cursor.execute(f"set variable build_to_ms = {last * HOUR_MS}")
+
+
+def run(cursor: duckdb.DuckDBPyConnection, model: Model, sql: str) -> int:
+    """Run a statement of a stage; return the rows it wrote, raise BuildError naming the stage."""
+    try:
+        rows = cursor.execute(sql).fetchall()
+    except duckdb.Error as error:
+        raise BuildError(f"{model.qualified_name} cannot be built: {error}") from error
+    return int(rows[0][0]) if rows else 0
+
+
+def draft(cursor: duckdb.DuckDBPyConnection, model: Model) -> None:
+    """Make a stage's rows of this build as the temporary table of its name."""
+    run(cursor, model, f"create or replace temp table {model.name} as {model.sql}")
+
+
+def replace_all(
+    cursor: duckdb.DuckDBPyConnection, model: Model, select: str, *, is_compared: bool
+) -> tuple[Hours, bool, int]:
+    """Put a new table in the place of a stage; return dirty hours, whether it differs, its rows.
+
+    A new table rather than new rows: the planner has its true size in the same transaction, and the
+    file holds no dead ones.
+    """
+    name, new = model.qualified_name, f"{model.qualified_name}_next"
+    rows = run(cursor, model, f"create or replace table {new} as {select}")
+    hours: Hours = set()
+    is_other = False
+    if is_compared and model.bounds:
+        hours = changed_hours(cursor, f"from {new}", f"from {name}", model.bounds)
+    elif is_compared and model.directives.get("dirties") == "all":
+        is_other = bool(
+            cursor.execute(
+                f"""select 1 from ((from {new} except from {name}) union all
+                (from {name} except from {new})) limit 1"""
+            ).fetchall()
+        )
+    cursor.execute(f"drop table {name}")
+    cursor.execute(f"alter table {new} rename to {model.name}")
+    describe(cursor, model)
+    return hours, is_other, rows
+
+
+def replace_keys(
+    cursor: duckdb.DuckDBPyConnection, model: Model, kind: str, *, is_full: bool
+) -> tuple[Hours, int]:
+    """Replace the rows of the keys that this build looks at by those in temp.<name>."""
+    name, new = model.qualified_name, f"temp.{model.name}"
+    if is_full:
+        _, _, rows = replace_all(cursor, model, f"from {new}", is_compared=False)
+        return set(), rows
+    old = f"from {name} where {KEYS[kind]}"
+    hours = changed_hours(cursor, f"from {new}", old, model.bounds) if model.bounds else set()
+    cursor.execute(f"delete {old}")
+    return hours, run(cursor, model, f"insert into {name} from {new}")
+
+
+def replace_hours(
+    cursor: duckdb.DuckDBPyConnection, model: Model, hours: Iterable[int]
+) -> tuple[Hours, int]:
+    """Replace an hourly stage for these hours; return the hours that differ and the rows written.
+
+    Only a stage whose header names the bounds of its intervals is compared.
+    """
+    rows = 0
+    changed: Hours = set() if model.bounds else set(hours)
+    for first, last in ranges(hours, hours_in_a_pass(cursor)):
+        set_hours(cursor, first, last)
+        for table in catalog.pass_tables(model):
+            draft(cursor, table)
+        old = f"{model.qualified_name} where hour_ms >= build_from_ms() and hour_ms < build_to_ms()"
+        if model.bounds:
+            draft(cursor, model)
+            changed |= changed_hours(cursor, f"from temp.{model.name}", f"from {old}", model.bounds)
+        cursor.execute(f"delete from {old}")
+        select = f"from temp.{model.name}" if model.bounds else model.sql
+        rows += run(cursor, model, f"insert into {model.qualified_name} {select}")
+    return changed, rows
+
+
+def hours_in_a_pass(cursor: duckdb.DuckDBPyConnection) -> int:
+    """Return how many hours of the present fleet fit into one pass."""
+    units = cursor.execute("select count(*) from intermediate.int_gpu_units").fetchall()[0][0]
+    return max(1, PASS_MAX_GPU_HOURS // max(int(units), 1))
