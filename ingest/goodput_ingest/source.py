@@ -24,12 +24,14 @@ class ReadOptions:
     zone: the zone of times that carry none; None refuses such times rather than guess.
     observed_at: when a snapshot (sinfo, scontrol) was taken, naive UTC; None: not known.
     node: whose kernel log it is where the lines do not say (dmesg); None refuses such lines.
+    run_id: which run a job's log is of where it does not say; None leaves it to the file's name.
     """
 
     cluster: str | None = None
     zone: ZoneInfo | None = None
     observed_at: datetime | None = None
     node: str | None = None
+    run_id: str | None = None
 
 
 @runtime_checkable

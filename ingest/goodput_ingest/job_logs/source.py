@@ -1,0 +1,238 @@
+"""Logs that jobs write: every framework's lines read side by side, as events of one gang.
+
+A log is of one gang: what one rank prints holds for all, so the events carry no rank (which stands
+for the gang), and `extra.log` names whose words they are. Steps are taken from the first framework
+that tells any; failures from wherever they are told. Where a log holds several lives of the
+processes, each begins with its own `job.start`.
+
+What has no moment cannot be placed: it is counted and set aside, once a part. A log in which
+nothing has a moment is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from goodput_ingest import files, json_lines, mlperf_lines
+from goodput_ingest.job_events import EXTRA_MAX_CHARS, MSG_MAX_CHARS, SCHEMA
+from goodput_ingest.job_logs.cuda_oom import CudaOom
+from goodput_ingest.job_logs.deepspeed import DeepSpeed
+from goodput_ingest.job_logs.hf_trainer import HfTrainer
+from goodput_ingest.job_logs.lightning import Lightning
+from goodput_ingest.job_logs.lines import Line, cleaned
+from goodput_ingest.job_logs.megatron import Megatron
+from goodput_ingest.job_logs.moments import Moments
+from goodput_ingest.job_logs.nccl_watchdog import NcclWatchdog
+from goodput_ingest.job_logs.nemo import Nemo
+from goodput_ingest.job_logs.nvrx import Nvrx
+from goodput_ingest.job_logs.run_name import run_name
+from goodput_ingest.job_logs.slurmd import Slurmd
+from goodput_ingest.job_logs.torchrun import Torchrun
+from goodput_ingest.job_logs.torchtitan import Torchtitan
+from goodput_ingest.job_logs.vllm import Vllm
+from goodput_ingest.json_lines import FieldError
+from goodput_ingest.source import Batch, ReadOptions, Reject
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from goodput_ingest.files import Part
+    from goodput_ingest.job_logs.events import Event, Teller
+
+TELLERS: tuple[type[Teller], ...] = (
+    Megatron,
+    Torchtitan,
+    Nemo,
+    HfTrainer,
+    Lightning,
+    DeepSpeed,
+    Vllm,
+    Torchrun,
+    NcclWatchdog,
+    CudaOom,
+    Nvrx,
+    Slurmd,
+)
+ROWS_PER_BATCH = 100_000
+PREAMBLE_BYTES = files.HEAD_BYTES // 2  # a shorter file has been seen whole
+BEGINNING_BYTES = 4 * 1024 * 1024
+STEP_MAX = 2**62
+
+
+class JobLog:
+    """One log file of a job, by whichever frameworks wrote into it."""
+
+    name: ClassVar[str] = "job-log"
+
+    def __init__(self, path: Path, options: ReadOptions) -> None:
+        """Take the file, its cluster, the zone of its local times and when it was read out."""
+        self.path = path
+        self.options = options
+
+    @staticmethod
+    def recognises(path: Path, head: bytes) -> bool:
+        """Say whether a framework's marks stand in plain text, behind a long preamble, too."""
+        if b"\x00" in head or json_lines.are_most(head) or mlperf_lines.IN_HEAD.search(head):
+            return False
+        return _is_marked(head) or (len(head) >= PREAMBLE_BYTES and _is_marked(_beginning(path)))
+
+    def extract(self) -> Iterator[Batch]:
+        """Yield `raw.job_events`, part by part.
+
+        Raises IngestError for a log in which nothing is told, or nothing with a moment, and
+        ZoneNeededError for local times without a configured zone.
+        """
+        run_id = run_name(self.path, files.head(self.path), self.options.run_id)
+        reader = _Reader(str(self.path), self.options)
+        so_far = hashlib.sha256(
+            f"{run_id}\x1f{self.options.cluster}\x1f{self.options.zone}"
+            f"\x1f{self.options.observed_at}".encode("utf-8", "replace")
+        )
+        for part in files.parts(self.path):
+            # what a part means depends on the parts before it, and so does its digest
+            so_far.update(files.digest(part).encode())
+            for ordinal, (rows, rejects) in enumerate(reader.read(part)):
+                digest = hashlib.sha256(f"{so_far.hexdigest()} {ordinal}".encode()).hexdigest()
+                yield self._batch(run_id, rows, rejects, digest[: files.DIGEST_CHARS])
+        if not reader.placed:
+            raise IngestError(
+                f"{self.path}: {reader.without_moment} lines tell of the job's progress, none of "
+                "them when. Write the log again with moments (kubectl logs --timestamps, or job "
+                "events)."
+                if reader.without_moment
+                else f"{self.path}: no line tells of a job in a known framework's words."
+            )
+
+    def _batch(
+        self, run_id: str, rows: list[dict[str, Any]], rejects: list[Reject], digest: str
+    ) -> Batch:
+        said = {"source": self.name, "cluster": self.options.cluster, "run_id": run_id}
+        data = [tuple({**said, **row}.get(name) for name in SCHEMA) for row in rows]
+        return Batch(
+            "job_events",
+            pl.DataFrame(data, schema=SCHEMA, orient="row"),
+            self.name,
+            str(self.path),
+            digest,
+            rejects,
+        )
+
+
+def _is_marked(text: bytes) -> bool:
+    return any(teller.marks.search(text) for teller in TELLERS)
+
+
+def _beginning(path: Path) -> bytes:
+    """Return more of a log than its first bytes: shells trace megabytes before training starts."""
+    found = b""
+    with contextlib.suppress(*files.BROKEN_OFF, IngestError), files.open_bytes(path) as file:
+        while len(found) < BEGINNING_BYTES and (chunk := file.read(BEGINNING_BYTES - len(found))):
+            found += chunk
+    return found
+
+
+class _Reader:
+    """Reads lines in order; keeps whose steps count and whether a life has begun."""
+
+    def __init__(self, origin: str, options: ReadOptions) -> None:
+        self.tellers = [teller() for teller in TELLERS]
+        self.moments = Moments(origin, options.zone, options.observed_at)
+        self.any_hint = re.compile(
+            "|".join(re.escape(h) for h in {h for t in TELLERS for h in t.hints})
+        )
+        self.steps_of: str | None = None
+        self.is_life_begun = False
+        self.placed = 0
+        self.without_moment = 0
+
+    def read(self, part: Part) -> Iterator[tuple[list[dict[str, Any]], list[Reject]]]:
+        """Yield rows and rejects of a part, in bounded pieces."""
+        rows: list[dict[str, Any]] = []
+        rejects: list[Reject] = []
+        unplaced, first_unplaced = 0, 0
+        for number, raw in enumerate(part.lines, part.first_line):
+            if "\x1b" not in raw and not self.any_hint.search(raw):
+                self._note(raw)
+                continue
+            for line in cleaned(number, raw):
+                for teller, event in self._events(line, rejects):
+                    if event.at is None:
+                        unplaced, first_unplaced = unplaced + 1, first_unplaced or number
+                    else:
+                        rows.append(_row(teller, event))
+            if len(rows) >= ROWS_PER_BATCH:
+                self.placed += len(rows)
+                yield rows, rejects
+                rows, rejects = [], []
+        if unplaced:
+            self.without_moment += unplaced
+            reason = f"from here on, {unplaced} lines of the part tell what was done, but not when"
+            rejects.append(Reject(first_unplaced, reason))
+        if part.damage:
+            rejects.append(Reject(part.first_line + len(part.raw_lines), part.damage))
+        self.placed += len(rows)
+        yield rows, rejects
+
+    def _note(self, raw: str) -> None:
+        """Keep the moment of a line that tells nothing else: stamps without a year need one."""
+        if raw[:2] == "20":
+            for line in cleaned(0, raw):
+                if line.at is not None:
+                    self.moments.told(line.at)
+
+    def _events(self, line: Line, rejects: list[Reject]) -> Iterator[tuple[Teller, Event]]:
+        if line.at is not None:
+            self.moments.told(line.at)
+        for teller in self.tellers:
+            if not any(hint in line.text for hint in teller.hints):
+                continue
+            try:
+                for event in teller.take(line, self.moments):
+                    if self._counts(teller, event):
+                        yield teller, event
+            except (FieldError, OverflowError) as error:
+                beyond = "a moment or a duration is beyond the calendar"
+                reason = str(error) if isinstance(error, FieldError) else beyond
+                content = json_lines.printable(line.text, 500)
+                rejects.append(Reject(line.number, reason, content))
+
+    def _counts(self, teller: Teller, event: Event) -> bool:
+        """Say whether an event is news: not a second teller's step, not a life's second start."""
+        if event.event == "step":
+            if self.steps_of is None and event.at is not None:
+                self.steps_of = teller.name
+            if self.steps_of is None:
+                return True  # without a moment: counted, in case nobody tells better
+            if self.steps_of != teller.name or (event.step or 0) > STEP_MAX:
+                return False
+            self.is_life_begun = False
+        elif event.event in ("failure", "job.end"):
+            self.is_life_begun = False
+        elif event.event == "job.start":
+            is_news, self.is_life_begun = not self.is_life_begun, True
+            return is_news
+        return True
+
+
+def _row(teller: Teller, event: Event) -> dict[str, Any]:
+    extra = json.dumps({"log": teller.name, **event.extra}, ensure_ascii=True)
+    return {
+        "ts": event.at,
+        "event": event.event,
+        "step": event.step,
+        "dur_s": event.dur_s,
+        "phase": event.phase,
+        "tokens": event.tokens,
+        "kind": event.kind,
+        "msg": None if event.msg is None else json_lines.printable(event.msg, MSG_MAX_CHARS),
+        "reports_durability": teller.reports_durability,
+        "extra": extra if len(extra) <= EXTRA_MAX_CHARS else None,
+    }
