@@ -1,0 +1,351 @@
+# ruff: noqa: D102, DTZ001 -- names say it; moments are stored naive, in UTC
+"""The kernel log live: a journal that grows, reboots and forgets, and the kernel's own buffer."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from goodput_ingest import kernel_live
+from goodput_ingest.kernel_live import KernelLogLive
+from goodput_ingest.source import LiveSource
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from goodput_queries.store import LocalStore
+
+NOON = datetime(2026, 11, 20, 12)
+NOON_US = 1_795_176_000_000_000
+XID = "NVRM: Xid (PCI:0000:9b:00): 79, pid=7, name=python, GPU has fallen off the bus."
+# a journal of entries (second, message) with the options of journalctl that are used
+JOURNALCTL = """
+import json, pathlib, sys
+folder = pathlib.Path(sys.argv[1])
+arguments = sys.argv[2:]
+with (folder / "asked").open("a") as file:
+    file.write(json.dumps(arguments) + "\\n")
+hint = folder / "hint"
+if hint.exists():
+    sys.stderr.write(hint.read_text())
+assert "_TRANSPORT=kernel" in arguments and "--output=json" in arguments
+entries = [json.loads(line) for line in (folder / "journal").read_text().splitlines()]
+for argument in arguments:
+    name, _, value = argument.partition("=")
+    if name == "--since":
+        since_us = float(value[1:]) * 1e6
+        entries = [e for e in entries if int(e["__REALTIME_TIMESTAMP"]) >= since_us]
+    elif name == "--after-cursor":
+        cursors = [e["__CURSOR"] for e in entries]
+        if value not in cursors:
+            sys.stderr.write("Failed to seek to cursor: Invalid argument\\n")
+            sys.exit(1)
+        entries = entries[cursors.index(value) + 1:]
+    elif name == "--lines":
+        entries = entries[-int(value):]
+for entry in entries:
+    print(json.dumps(entry))
+if (folder / "hang").exists() and not any("--lines" in a for a in arguments):
+    sys.stdout.flush()
+    import signal
+    signal.pause()
+"""
+
+
+class Journal:
+    """A folder that a stand-in for journalctl reads."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.size = 0
+        (folder / "journal").touch()
+        (folder / "journalctl.py").write_text(JOURNALCTL)
+
+    def write(self, second: float, message: str) -> None:
+        self.size += 1
+        entry = {
+            "__CURSOR": f"s=1;i={self.size}",
+            "__REALTIME_TIMESTAMP": str(NOON_US + round(second * 1e6)),
+            "_TRANSPORT": "kernel",
+            "SYSLOG_IDENTIFIER": "kernel",
+            "MESSAGE": message,
+        }
+        with (self.folder / "journal").open("a") as file:
+            file.write(json.dumps(entry) + "\n")
+
+    def asked(self) -> list[list[str]]:
+        return [json.loads(line) for line in (self.folder / "asked").read_text().splitlines()]
+
+    def source(self, **settings: Any) -> KernelLogLive:
+        script = (sys.executable, str(self.folder / "journalctl.py"), str(self.folder))
+        command = (*script, "--no-pager", "--output=json")
+        settings = {"cluster": "lab", "node": "node7", "journalctl": command, **settings}
+        return KernelLogLive(**settings)
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal(tmp_path)
+
+
+def load(store: LocalStore, source: KernelLogLive, now: datetime, **reached: datetime) -> int:
+    since = {f"{log} of node7": at for log, at in reached.items()}
+    return sum(store.load(batch).rows_new for batch in source.poll(since, now))
+
+
+def test_an_xid_in_the_journal_is_an_exact_event_of_this_node(
+    store: LocalStore, journal: Journal
+) -> None:
+    journal.write(1.5, "usb 1-1: new device")
+    journal.write(2.25, XID)
+
+    load(store, journal.source(), NOON)
+
+    columns = "cluster, node, pci_bus_id, ts, ts_precision, kind, code, message"
+    assert store.read(f"select {columns} from raw.gpu_events").rows() == [
+        (
+            "lab",
+            "node7",
+            "00000000:9b:00.0",
+            NOON + timedelta(seconds=2.25),
+            "exact",
+            "xid",
+            79,
+            XID,
+        )
+    ]
+
+
+def test_the_live_source_is_one() -> None:
+    assert isinstance(KernelLogLive(), LiveSource)
+
+
+def test_the_next_poll_asks_for_what_came_after(store: LocalStore, journal: Journal) -> None:
+    source = journal.source()
+    journal.write(1, XID)
+    load(store, source, NOON)
+    journal.write(2, XID.replace("79", "94"))
+
+    new = load(store, source, NOON)
+
+    assert new == 1
+    assert "--after-cursor=s=1;i=1" in journal.asked()[-1]
+
+
+def test_a_poll_without_news_loads_nothing(journal: Journal) -> None:
+    source = journal.source()
+    journal.write(1, "usb 1-1: new device")
+
+    assert [list(source.poll({}, NOON)) for _ in range(2)] == [[], []]
+    assert source._state.cursor == "s=1;i=1"
+
+
+def test_the_first_poll_begins_a_little_before_what_the_store_has(
+    store: LocalStore, journal: Journal
+) -> None:
+    journal.write(-3_600, XID)
+    journal.write(-60, XID)
+    journal.write(60, XID)
+
+    load(store, journal.source(), NOON + timedelta(hours=1), journal=NOON)
+
+    assert [ts for (ts,) in store.read("select ts from raw.gpu_events order by 1").rows()] == [
+        NOON - timedelta(seconds=60),
+        NOON + timedelta(seconds=60),
+    ]
+
+
+def test_a_restart_of_ours_changes_nothing(store: LocalStore, journal: Journal) -> None:
+    journal.write(1, XID)
+    journal.write(2, "usb 1-1: new device")
+    load(store, journal.source(), NOON)
+
+    assert load(store, journal.source(), NOON, journal=NOON + timedelta(seconds=1)) == 0
+
+
+def test_what_the_kernel_wrote_before_a_crash_is_read_after_it(
+    store: LocalStore, journal: Journal
+) -> None:
+    journal.write(1, XID)
+
+    load(store, journal.source(), NOON + timedelta(hours=2))
+
+    assert store.read("select count(*) from raw.gpu_events").item() == 1
+    assert not any({"-k", "-b", "--dmesg", "--boot"} & set(asked) for asked in journal.asked())
+
+
+def test_a_first_look_goes_back_as_far_as_told(store: LocalStore, journal: Journal) -> None:
+    journal.write(-7_200, XID)
+    journal.write(-60, XID)
+
+    assert load(store, journal.source(lookback_s=3_600.0), NOON) == 1
+
+
+def test_a_journal_that_forgot_where_we_were_is_read_by_time_again(
+    store: LocalStore, journal: Journal
+) -> None:
+    source = journal.source()
+    journal.write(1, XID)
+    load(store, source, NOON)
+    (journal.folder / "journal").write_text("")
+    journal.size = 70
+    journal.write(3, XID)
+
+    with pytest.raises(IngestError, match="Failed to seek to cursor"):
+        load(store, source, NOON)
+
+    assert load(store, source, NOON) == 1
+
+
+def test_entries_that_were_not_loaded_come_again(journal: Journal) -> None:
+    source = journal.source()
+    journal.write(1, XID)
+    first = source.poll({}, NOON)
+    next(first)
+    first.close()  # the store refused the batch
+
+    assert [batch.rows.height for batch in source.poll({}, NOON)] == [1]
+
+
+def test_a_journal_that_does_not_end_in_time_gives_what_it_gave(
+    store: LocalStore, journal: Journal
+) -> None:
+    journal.write(1, XID)
+    (journal.folder / "hang").touch()
+
+    with pytest.raises(IngestError, match="did not end within 3 s"):
+        load(store, journal.source(timeout_s=3.0), NOON)
+
+    assert store.read("select count(*) from raw.gpu_events").item() == 1
+
+
+def test_a_user_who_may_not_read_the_journal_is_told(journal: Journal) -> None:
+    (journal.folder / "hint").write_text(
+        "Hint: You are currently not seeing messages from other users and the system.\n"
+    )
+
+    with pytest.raises(IngestError, match="group systemd-journal"):
+        list(journal.source().poll({}, NOON))
+
+
+def test_many_entries_are_read_in_parts(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_live, "LINES_A_PART", 2)
+    for second in range(5):
+        journal.write(second, XID)
+
+    batches = list(journal.source().poll({}, NOON))
+
+    assert [batch.rows.height for batch in batches] == [2, 2, 1]
+    assert len({batch.digest for batch in batches}) == 3
+
+
+def test_a_huge_entry_is_cut_and_the_next_one_is_read(store: LocalStore, journal: Journal) -> None:
+    journal.write(1, "NVRM: " + "x" * 1_000_000)
+    journal.write(2, XID)
+
+    assert load(store, journal.source(), NOON) == 1
+
+
+@pytest.fixture
+def kmsg(tmp_path: Path) -> Iterator[tuple[Path, int]]:
+    """Give a pipe that is read as the kernel's buffer is, and its writing end."""
+    path = tmp_path / "kmsg"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    writer = os.open(path, os.O_WRONLY)
+    yield path, writer
+    os.close(writer)
+    os.close(reader)
+
+
+def on_kmsg(path: Path, booted_at: datetime = NOON, **settings: Any) -> KernelLogLive:
+    return KernelLogLive(
+        cluster="lab",
+        node="node7",
+        journalctl=("/nowhere/journalctl",),
+        kmsg=path,
+        booted_at=lambda: booted_at,
+        **settings,
+    )
+
+
+def entry(second: float, message: str, priority: int = 3) -> bytes:
+    return f"{priority},1071,{round(second * 1e6)},-;{message}\n SUBSYSTEM=pci\n".encode()
+
+
+def test_without_a_journal_the_kernels_buffer_is_read_with_approximate_times(
+    store: LocalStore, kmsg: tuple[Path, int]
+) -> None:
+    path, writer = kmsg
+    os.write(writer, entry(1.5, "usb 1-1: new device") + entry(2.5, XID))
+    source = on_kmsg(path)
+
+    new = load(store, source, NOON)
+    os.write(writer, entry(9, XID))
+    newer = load(store, source, NOON)
+    source.close()
+
+    assert (new, newer) == (1, 1)
+    rows = store.read("select ts, ts_precision, node, code from raw.gpu_events order by ts").rows()
+    assert rows == [
+        (NOON + timedelta(seconds=2.5), "approximate", "node7", 79),
+        (NOON + timedelta(seconds=9), "approximate", "node7", 79),
+    ]
+
+
+def test_a_program_that_writes_into_the_kernels_buffer_is_not_the_kernel(
+    store: LocalStore, kmsg: tuple[Path, int]
+) -> None:
+    path, writer = kmsg
+    os.write(writer, entry(1, XID, priority=(1 << 3) | 6))
+    source = on_kmsg(path)
+
+    assert load(store, source, NOON) == 0
+    source.close()
+
+
+def test_after_a_restart_events_of_the_buffer_that_the_store_has_are_not_doubled(
+    store: LocalStore, kmsg: tuple[Path, int]
+) -> None:
+    """The boot's moment comes out a little different every time it is worked out."""
+    path, writer = kmsg
+    os.write(writer, entry(10, XID) + entry(60, XID))
+    source = on_kmsg(path, booted_at=NOON + timedelta(milliseconds=700))
+
+    new = load(store, source, NOON, kmsg=NOON + timedelta(seconds=10))
+    source.close()
+
+    assert new == 1
+
+
+def test_where_neither_log_can_be_read_it_is_said_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(IngestError, match=r"cannot be read.*as root, or keep a journal"):
+        list(on_kmsg(tmp_path / "none").poll({}, NOON))
+
+
+def test_a_probe_says_which_log_is_read(journal: Journal, kmsg: tuple[Path, int]) -> None:
+    journal.write(1, "usb 1-1: new device")
+
+    assert journal.source().probe() == ["the journal of node7 has the kernel's messages"]
+    assert "times are approximate" in on_kmsg(kmsg[0]).probe()[0]
+
+
+def test_this_machines_own_kernel_log_is_read_where_that_is_allowed() -> None:
+    source = KernelLogLive()
+    try:
+        findings = source.probe()
+        batches = list(source.poll({}, NOON))
+    except IngestError as error:
+        pytest.skip(str(error))
+    finally:
+        source.close()
+
+    assert len(findings) == 1
+    assert {batch.table for batch in batches} <= {"gpu_events"}
