@@ -18,7 +18,7 @@ import polars as pl
 
 from goodput_ingest import exposition, files
 from goodput_ingest.ahead import ahead
-from goodput_ingest.exposition_blocks import Block, blocks
+from goodput_ingest.exposition_blocks import blocks
 from goodput_ingest.gpu_metrics import Memory, gpu_rows, labels, resolve
 from goodput_ingest.parsed import Parsed
 from goodput_ingest.source import Batch, ReadOptions, Reject
@@ -67,14 +67,18 @@ class Dcgm:
         return ahead(self._batches())
 
     def _batches(self) -> Iterator[Batch]:
-        memory = Memory()
+        memory, first_line = Memory(), 1
         held: dict[str, list[pl.DataFrame]] = {}
         digest = ""
-        for block in blocks(self.path):
+        for block in ahead(blocks(self.path)):
             meaning = (self.options, self._named_moment, sorted(memory.scales.items()))
             block_digest = block.digest(*meaning)
             digest = hashlib.sha256((digest + block_digest).encode()).hexdigest()
-            for parsed in self._parsed(block, memory):
+            found = exposition.parse(block.data, labels.NAMES, first_line=first_line)
+            first_line += found.lines
+            if block.damage:
+                found.rejects.append(Reject(first_line, block.damage))
+            for parsed in self._parsed(found, memory):
                 if parsed.table in GO_ON:
                     held.setdefault(parsed.table, []).append(parsed.rows)
                 else:
@@ -86,11 +90,7 @@ class Dcgm:
     def _batch(self, parsed: Parsed, digest: str) -> Batch:
         return parsed.batch(source=self.name, origin=str(self.path), digest=digest)
 
-    def _parsed(self, block: Block, memory: Memory) -> list[Parsed]:
-        found = exposition.parse(block.data, labels.NAMES, first_line=block.first_line)
-        rejects = list(found.rejects)
-        if block.damage:
-            rejects.append(Reject(None, block.damage))
+    def _parsed(self, found: exposition.Exposition, memory: Memory) -> list[Parsed]:
         taken_at = self.options.observed_at or self._named_moment
         points = found.points
         if points["ts"].null_count():
@@ -109,7 +109,7 @@ class Dcgm:
             cluster=self.options.cluster,
             memory=memory,
         )
-        return with_rejects(parsed, rejects)
+        return with_rejects(parsed, found.rejects)
 
 
 def with_rejects(parsed: list[Parsed], rejects: Sequence[Reject]) -> list[Parsed]:

@@ -55,12 +55,14 @@ class Exposition:
     label_sets: a column a label name that was asked for, in lower case, null where absent;
         `instance` is who the mark before the series' first line says was asked, unless a label is
     rejects: lines that could not be read
+    lines: how many lines there were
     """
 
     points: pl.DataFrame
     series: pl.DataFrame
     label_sets: pl.DataFrame
     rejects: list[Reject]
+    lines: int
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,7 @@ def parse(data: bytes, keep: Container[str], *, first_line: int = 1) -> Expositi
         series=series.filter(pl.col("reason").is_null()).select("metric", "labels"),
         label_sets=label_sets,
         rejects=_rejects(points.filter(is_bad), data, first_line) if is_bad.any() else [],
+        lines=len(lines.head),
     )
 
 

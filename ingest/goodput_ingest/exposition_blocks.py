@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import os
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Final, cast
+from typing import IO, TYPE_CHECKING, Final
 
 from goodput_ingest import files
 from goodput_ingest.exposition import MARK
@@ -14,21 +16,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-BLOCK_BYTES: Final = 96 * 1024 * 1024  # some 400,000 lines; they fill a row group of DuckDB
-CHUNK_BYTES: Final = 8 * 1024 * 1024
+BLOCK_BYTES: Final = 96 * 1024 * 1024  # some 400,000 lines: their rows fill DuckDB's row groups
 BLOCK_MAX_BYTES: Final = 256 * 1024 * 1024  # a scrape of 40,000 GPUs
+TAIL_BYTES: Final = 4 * 1024 * 1024  # where the last mark of a block is looked for first
 BOUNDARY: Final = b"\n" + MARK.encode()
 
 
 @dataclass(frozen=True)
 class Block:
-    """Consecutive lines: the number of the first (from 1), the bytes.
+    """Consecutive lines.
 
     content: digest of the bytes
-    damage: why the reading broke off after these lines; empty where it did not.
+    damage: why the reading broke off after these lines; empty where it did not
     """
 
-    first_line: int
     data: bytes
     content: str
     damage: str = ""
@@ -46,52 +47,64 @@ def blocks(path: Path) -> Iterator[Block]:
     block, and raises IngestError where it is larger than BLOCK_MAX_BYTES. A block is the same
     bytes whenever the file has only grown, but for the last.
     """
-    rest, first_line, damage, is_end = b"", 1, "", False
     with files.open_bytes(path) as file:
-        while not is_end:
-            rest, damage, is_end = _filled(file, rest, max(BLOCK_BYTES, len(rest)) + CHUNK_BYTES)
-            while not is_end and (end := _end(rest)):
-                block = rest[:end]
-                yield _block(block, first_line)
-                first_line += block.count(b"\n")
-                rest = rest[end:]
-            if len(rest) > BLOCK_MAX_BYTES:
+        packed = isinstance(file, gzip.GzipFile)
+        for number, (data, damage) in enumerate(_unpacked(file) if packed else _plain(file)):
+            if len(data) > BLOCK_MAX_BYTES:
                 raise IngestError(
                     f"{path}: more than {BLOCK_MAX_BYTES >> 20} MiB without a line that begins "
                     f"{MARK.strip()!r}. Cut the file between scrapes, or by time."
                 )
+            text = data if number else data.removeprefix(files.BYTE_ORDER_MARK)
+            yield Block(text, hashlib.sha256(data).hexdigest(), damage)
+
+
+def _plain(file: IO[bytes]) -> Iterator[tuple[bytes, str]]:
+    """Yield blocks of a file that can be read anywhere: each is read once, in its length."""
+    descriptor, at = file.fileno(), 0
+    while True:
+        # a block that ends where it nearly always does is not copied to be cut
+        tail = os.pread(descriptor, TAIL_BYTES, at + BLOCK_BYTES + len(BOUNDARY) - TAIL_BYTES)
+        found = tail.rfind(BOUNDARY) if len(tail) == TAIL_BYTES else -1
+        if found != -1:
+            end = BLOCK_BYTES + len(BOUNDARY) - TAIL_BYTES + found + 1
+            data = os.pread(descriptor, end, at)
+        else:
+            data = os.pread(descriptor, BLOCK_MAX_BYTES + 1, at)
+            data = data[: _end(data) or None]
+        if not data:
+            return
+        yield data, ""
+        at += len(data)
+
+
+def _unpacked(file: IO[bytes]) -> Iterator[tuple[bytes, str]]:
+    """Yield blocks of a stream; where it breaks off, what came before and why."""
+    rest, damage, is_end = b"", "", False
+    while not is_end:
+        chunks = [rest]
+        try:
+            while sum(map(len, chunks)) <= BLOCK_MAX_BYTES and not is_end:
+                # read1: what one go gives is not lost when the next go fails
+                chunks.append(file.read1(files.CHUNK_BYTES))  # type: ignore[attr-defined]
+                is_end = not chunks[-1]
+        except files.BROKEN_OFF as error:
+            damage, is_end = f"the file is cut or damaged here: {error}", True
+        rest = b"".join(chunks)
+        while end := _end(rest):
+            yield rest[:end], ""
+            rest = rest[end:]
+        if len(rest) > BLOCK_MAX_BYTES:
+            break
     if rest or damage:
-        yield _block(rest, first_line, damage)
-
-
-def _filled(file: IO[bytes], rest: bytes, size: int) -> tuple[bytes, str, bool]:
-    """Return at least `size` bytes, or all up to the end; why it broke off; whether it ended."""
-    chunks, length = [rest], len(rest)
-    try:
-        while length < size:
-            # read1: what one go gives is not lost when the next go fails
-            chunk = cast("bytes", file.read1(CHUNK_BYTES))  # type: ignore[attr-defined]
-            if not chunk:
-                return b"".join(chunks), "", True
-            chunks.append(chunk)
-            length += len(chunk)
-    except files.BROKEN_OFF as error:
-        return b"".join(chunks), f"the file is cut or damaged here: {error}", True
-    return b"".join(chunks), "", False
+        yield rest, damage
 
 
 def _end(data: bytes) -> int:
-    """Return where the block ends that the data begins with; 0 where that is not known yet."""
+    """Return where the block ends that the data begins with; 0 where the data does not show it."""
     if len(data) < BLOCK_BYTES + len(BOUNDARY):
         return 0
     found = data.rfind(BOUNDARY, 0, BLOCK_BYTES + len(BOUNDARY))
     if found == -1:
         found = data.find(BOUNDARY, BLOCK_BYTES)
     return found + 1
-
-
-def _block(data: bytes, first_line: int, damage: str = "") -> Block:
-    content = hashlib.sha256(data).hexdigest()
-    if first_line == 1:
-        data = data.removeprefix(files.BYTE_ORDER_MARK)
-    return Block(first_line, data, content, damage)

@@ -34,14 +34,13 @@ def events(
         .group_by("gpu_uuid", "ts")
         .agg(code=pl.col("value").max().cast(pl.Int32))
     )
-    of_note = codes.filter(pl.col("code") != 0)["gpu_uuid"].unique()
-    for gpu_uuid in codes["gpu_uuid"].unique():
-        if gpu_uuid not in of_note and memory.xids.get(gpu_uuid):
-            memory.xids[gpu_uuid] = 0
-    if of_note.is_empty():
+    of_note = codes.filter(pl.col("code") != 0)["gpu_uuid"].unique().to_list()
+    for gpu_uuid in set(codes["gpu_uuid"].unique()) & set(memory.xids) - set(of_note):
+        memory.xids[gpu_uuid] = 0
+    if not of_note:
         return pl.DataFrame(schema={"gpu_uuid": pl.String})
     readings = (
-        seen.filter(pl.col("gpu_uuid").is_in(of_note.implode()))
+        seen.filter(pl.col("gpu_uuid").is_in(of_note))
         .join(
             label_sets.select("node", "pci_bus_id", "message").with_row_index("labels"),
             on="labels",
