@@ -5,11 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from goodput_ingest import files
+from goodput_ingest.goodput_events import GoodputEvents
 from goodput_ingest.inventory import Inventory
 from goodput_ingest.job_events import JobEvents
+from goodput_ingest.job_logs.source import JobLog
+from goodput_ingest.job_logs.torchtitan_structured import TorchtitanStructured
 from goodput_ingest.kernel_log import KernelLog
+from goodput_ingest.mlperf import Mlperf
 from goodput_ingest.nccl_inspector import NcclInspector
+from goodput_ingest.node_power import NodePower
 from goodput_ingest.nvml_recording import NvmlRecording
+from goodput_ingest.otel_spans import OtelSpans
+from goodput_ingest.prometheus import PrometheusRecording
 from goodput_ingest.rates import Rates
 from goodput_ingest.slurm import Slurm
 from goodput_ingest.telemetry_parquet import TelemetryParquet
@@ -23,11 +30,18 @@ SOURCES: dict[str, type[Source]] = {
     Slurm.name: Slurm,
     Inventory.name: Inventory,
     Rates.name: Rates,
+    PrometheusRecording.name: PrometheusRecording,
     NvmlRecording.name: NvmlRecording,
     JobEvents.name: JobEvents,
     NcclInspector.name: NcclInspector,
     KernelLog.name: KernelLog,
     TelemetryParquet.name: TelemetryParquet,
+    Mlperf.name: Mlperf,
+    NodePower.name: NodePower,
+    GoodputEvents.name: GoodputEvents,
+    OtelSpans.name: OtelSpans,
+    TorchtitanStructured.name: TorchtitanStructured,
+    JobLog.name: JobLog,
 }
 
 

@@ -28,14 +28,20 @@ SOURCES = {
     "job_events": "job-events",
     "nccl_inspector": "nccl-inspector",
     "kernel_log": "kernel-log",
+    "mlperf": "mlperf",
+    "node_power": "node-power",
+    "goodput_events": "goodput-events",
+    "otel_spans": "otel-spans",
+    "torchtitan_structured": "torchtitan-structured",
+    "job_logs": "job-log",
 }
 CASES = [case for folder in SOURCES for case in sorted((GOLDEN / folder).iterdir())]
 
 
 def raw_rows(store: LocalStore, table: str) -> pl.DataFrame:
-    """Return the rows of a raw table as texts, in one order; the origin is the tester's folder."""
-    without = "exclude (origin)" if table == "rejects" else ""
-    return store.read(f"select columns(* {without})::varchar from raw.{table} order by all")
+    """Return a raw table's rows as texts, in one order, less what is the store's own."""
+    rows = store.read(f"select columns(*)::varchar from raw.{table} order by all")
+    return rows.drop("origin", "load_sequence", strict=False)
 
 
 def as_csv(rows: pl.DataFrame) -> str:
