@@ -28,11 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+SAMPLES: Final = "gpu_samples"
 GO_ON: Final = ("gpus", "gpu_owners", "gpu_events")  # few rows, told once a file
 NO_ROWS: Final = pl.DataFrame(schema={"gpu_uuid": pl.String})
 NAMED_MOMENT: Final = re.compile(r"(?<!\d)(\d{8}T\d{6}Z)(?!\w)")
 SAMPLE: Final = re.compile(
-    r"\s*([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{.*\}|\s)\s*[-+]?(?:[0-9.]+(?:[eE][-+]?[0-9]+)?|NaN|Inf)(?:\s.*)?"
+    r"\s*([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{.*\}|\s)\s*"
+    r"[-+]?(?:[0-9.]+(?:[eE][-+]?[0-9]+)?|NaN|Inf)(?:\s.*)?"
 )
 
 
@@ -45,7 +47,6 @@ class Dcgm:
         """Take the file, the cluster, and where the file does not say them the time and node."""
         self.path = path
         self.options = options
-        self._named_moment = _moment_in(path.name)
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
@@ -71,53 +72,71 @@ class Dcgm:
         held: dict[str, list[pl.DataFrame]] = {}
         digest = ""
         for block in ahead(blocks(self.path)):
-            meaning = (self.options, self._named_moment, sorted(memory.scales.items()))
+            meaning = (self.options, _moment_in(self.path.name), sorted(memory.scales.items()))
             block_digest = block.digest(*meaning)
             digest = hashlib.sha256((digest + block_digest).encode()).hexdigest()
             found = exposition.parse(block.data, labels.NAMES, first_line=first_line)
             first_line += found.lines
             if block.damage:
                 found.rejects.append(Reject(first_line, block.damage))
-            for parsed in self._parsed(found, memory):
+            rows = rows_of(
+                found,
+                source=self.name,
+                taken_at=self._taken_at(found),
+                memory=memory,
+                cluster=self.options.cluster,
+                node=self.options.node,
+            )
+            for parsed in with_rejects(rows, found.rejects):
                 if parsed.table in GO_ON:
                     held.setdefault(parsed.table, []).append(parsed.rows)
                 else:
                     yield self._batch(parsed, block_digest)
         for table, frames in held.items():
-            rows = pl.concat(frames, how="vertical_relaxed")
-            yield self._batch(Parsed(table, rows), digest[: files.DIGEST_CHARS])
+            once = Parsed(table, pl.concat(frames, how="vertical_relaxed"))
+            yield self._batch(once, digest[: files.DIGEST_CHARS])
 
     def _batch(self, parsed: Parsed, digest: str) -> Batch:
         return parsed.batch(source=self.name, origin=str(self.path), digest=digest)
 
-    def _parsed(self, found: exposition.Exposition, memory: Memory) -> list[Parsed]:
-        taken_at = self.options.observed_at or self._named_moment
-        points = found.points
-        if points["ts"].null_count():
-            if taken_at is None:
-                raise IngestError(
-                    f"{self.path}: nothing says when a scrape was taken. Say it with "
-                    f"--observed-at, or write a line `{exposition.MARK}2026-11-20T12:00:00Z` "
-                    "before each scrape."
-                )
-            points = points.with_columns(pl.col("ts").fill_null(taken_at))
-        parsed = gpu_rows(
-            points,
-            found.series,
-            labels.normalise(found.label_sets, node=self.options.node),
-            source=self.name,
-            cluster=self.options.cluster,
-            memory=memory,
-        )
-        return with_rejects(parsed, found.rejects)
+    def _taken_at(self, found: exposition.Exposition) -> datetime | None:
+        taken_at = self.options.observed_at or _moment_in(self.path.name)
+        if taken_at is None and found.points["ts"].null_count():
+            raise IngestError(
+                f"{self.path}: nothing says when a scrape was taken. Say it with --observed-at, or "
+                f"write a line `{exposition.MARK}2026-11-20T12:00:00Z` before each scrape."
+            )
+        return taken_at
+
+
+def rows_of(
+    found: exposition.Exposition,
+    *,
+    source: str,
+    taken_at: datetime | None,
+    memory: Memory,
+    cluster: str | None = None,
+    node: str | None = None,
+) -> list[Parsed]:
+    """Return the rows of raw tables that scrapes give; see `gpu_rows`.
+
+    taken_at: when lines are of that carry no time of their own; node: whose GPUs they are of where
+    no label says.
+    """
+    points = found.points
+    if points["ts"].null_count() and taken_at is not None:
+        points = points.with_columns(pl.col("ts").fill_null(taken_at))
+    label_sets = labels.normalise(found.label_sets, node=node)
+    return gpu_rows(points, found.series, label_sets, source=source, cluster=cluster, memory=memory)
 
 
 def with_rejects(parsed: list[Parsed], rejects: Sequence[Reject]) -> list[Parsed]:
-    """Return the tables with these rejects beside the first's."""
+    """Return the tables with these rejects beside those of raw.gpu_samples."""
     if not rejects:
         return parsed
-    first = parsed[0] if parsed else Parsed("gpu_samples", NO_ROWS)
-    return [replace(first, rejects=[*rejects, *first.rejects]), *parsed[1:]]
+    samples = next((p for p in parsed if p.table == SAMPLES), Parsed(SAMPLES, NO_ROWS))
+    others = [p for p in parsed if p.table != SAMPLES]
+    return [replace(samples, rejects=[*rejects, *samples.rejects]), *others]
 
 
 def is_of_gpus(head: bytes) -> bool:

@@ -34,6 +34,11 @@ class Block:
     content: str
     damage: str = ""
 
+    @classmethod
+    def of(cls, data: bytes, damage: str = "") -> Block:
+        """Return the lines as a block."""
+        return cls(data, hashlib.sha256(data).hexdigest(), damage)
+
     def digest(self, *meaning: object) -> str:
         """Return a digest of the block with all that decides what its lines mean."""
         text = "\x1f".join([self.content, self.damage, *map(str, meaning)])
@@ -56,7 +61,7 @@ def blocks(path: Path) -> Iterator[Block]:
                     f"{MARK.strip()!r}. Cut the file between scrapes, or by time."
                 )
             text = data if number else data.removeprefix(files.BYTE_ORDER_MARK)
-            yield Block(text, hashlib.sha256(data).hexdigest(), damage)
+            yield Block.of(text, damage)
 
 
 def _plain(file: IO[bytes]) -> Iterator[tuple[bytes, str]]:

@@ -14,6 +14,15 @@ gets rows back:
 from goodput_ingest.gpu_metrics import labels
 from goodput_ingest.gpu_metrics.catalogue import Metric, resolve
 from goodput_ingest.gpu_metrics.memory import Memory
+from goodput_ingest.gpu_metrics.recommended import COUNTERS_FILE, missing_counters
 from goodput_ingest.gpu_metrics.rows import gpu_rows
 
-__all__ = ["Memory", "Metric", "gpu_rows", "labels", "resolve"]
+__all__ = [
+    "COUNTERS_FILE",
+    "Memory",
+    "Metric",
+    "gpu_rows",
+    "labels",
+    "missing_counters",
+    "resolve",
+]

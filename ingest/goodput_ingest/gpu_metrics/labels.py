@@ -112,7 +112,7 @@ def normalise(labels: pl.DataFrame, *, node: str | None = None) -> pl.DataFrame:
     rows = labels.select(expr.alias(name) for name, expr in wanted.items())
     return rows.with_columns(
         pl.Series("pci_bus_id", [pci_bus_id(text) for text in rows["pci_bus_id"]], pl.String)
-    ).cast(dict(SCHEMA))  # type: ignore[arg-type] -- a plain dict is a mapping of names to types
+    ).cast(pl.Schema(SCHEMA))
 
 
 class _Labels:

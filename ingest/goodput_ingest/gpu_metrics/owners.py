@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 if TYPE_CHECKING:
-    from goodput_ingest.gpu_metrics.memory import Memory, OwnerKey
+    from goodput_ingest.gpu_metrics.memory import Memory
 
 KINDS: Final = {"pod": "pod", "hpc_job": "hpc_job"}  # kind, label
 GPU: Final = ["gpu_uuid", "gpu_instance"]
@@ -100,6 +100,7 @@ def _remember(stretches: pl.DataFrame, seen: pl.DataFrame, memory: Memory) -> No
     for key in [k for k in memory.owners if (k[0], k[1]) in looked_at]:
         del memory.owners[key]
     going_on = stretches.join(latest, on=GPU).filter(pl.col("last_seen_at") == pl.col("latest"))
-    for *key, first in going_on.select(*KEY, "first_seen_at").iter_rows():
-        owner: OwnerKey = tuple(key)  # type: ignore[assignment] -- KEY has five names
-        memory.owners[owner] = first
+    for uuid, instance, kind, owner, container, first in going_on.select(
+        *KEY, "first_seen_at"
+    ).iter_rows():
+        memory.owners[uuid, instance, kind, owner, container] = first

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -34,6 +35,6 @@ def presence(
         .select(pl.col("ts").diff().over("gpu_uuid"))["ts"]
         .median()
     )
-    if between is not None:
-        memory.interval = between  # type: ignore[assignment] -- of durations it is a timedelta
+    if isinstance(between, timedelta):
+        memory.interval = between
     return seen

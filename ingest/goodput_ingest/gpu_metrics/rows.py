@@ -11,7 +11,7 @@ from goodput_ingest.gpu_metrics.presence import presence
 from goodput_ingest.parsed import Parsed
 from goodput_ingest.source import Reject
 
-TEXTS = dict.fromkeys(("gpu_uuid", "gpu_instance", "metric"), pl.String)
+TEXTS = ("gpu_uuid", "gpu_instance", "metric")
 
 
 def gpu_rows(
@@ -46,7 +46,7 @@ def gpu_rows(
     ]
     other = samples.narrow(usable, plan)
     told = [name for name in (*inventory.METRICS, xids.LATCH) if name in plan.metrics]
-    facts = other.filter(pl.col("metric").is_in(told)).cast(TEXTS)
+    facts = other.filter(pl.col("metric").is_in(told)).with_columns(pl.col(TEXTS).cast(pl.String))
     found = [
         Parsed("gpu_samples", samples.wide(usable, plan), without),
         Parsed("gpu_samples_other", other),
