@@ -1,5 +1,7 @@
 """NCCL Inspector logs (NCCL 2.28 to 2.30): one JSON object for each operation of one rank.
 
+Its Prometheus mode is read as well (nccl_inspector_prometheus.py).
+
 Whole parts go through Polars' JSON reader with a fixed schema; lines that it refuses are read one
 by one, so that a single cut line costs no speed and is named. Both ways meet in `FLAT`, one row a
 line, which `_checked` turns into `raw.collectives` and rejects. Verbose records say when an
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from goodput_ingest import files, json_lines
+from goodput_ingest import files, json_lines, nccl_inspector_prometheus
 from goodput_ingest.json_lines import FieldError
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError
@@ -110,7 +112,12 @@ class NcclInspector:
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
-        """Say whether most lines are objects, some with an operation or Inspector metadata."""
+        """Say whether most lines are objects, some with an operation or Inspector metadata.
+
+        Or samples of the Prometheus mode.
+        """
+        if nccl_inspector_prometheus.is_of_prometheus_mode(head):
+            return True
         return json_lines.are_most(head) and _has_record(head)
 
     @staticmethod
@@ -124,8 +131,14 @@ class NcclInspector:
         return None if any(mark in line for mark in OPERATIONS) else line
 
     def extract(self) -> Iterator[Batch]:
-        """Yield `raw.collectives`, part by part; a line that was cut is a reject."""
+        """Yield `raw.collectives`, part by part; a line that was cut is a reject.
+
+        Of the Prometheus mode, `raw.collective_summaries`.
+        """
         head = files.head(self.path)
+        if nccl_inspector_prometheus.is_of_prometheus_mode(head):
+            yield from self._summaries()
+            return
         is_one_cut_line = head.lstrip().startswith(b'{"') and b"\n" not in head
         if head.strip() and not is_one_cut_line and not _has_record(head):
             raise IngestError(
@@ -149,6 +162,16 @@ class NcclInspector:
                 key,
                 rejects,
             )
+
+    def _summaries(self) -> Iterator[Batch]:
+        """Yield what the Prometheus mode tells, which is means of windows."""
+        known = nccl_inspector_prometheus.written(self.path, self.options)
+        for part in files.parts(self.path):
+            key = files.digest(part, "collective_summaries", self.options.cluster, known)
+            rows, rejects, known = nccl_inspector_prometheus.read(
+                part, self.path, known, self.name, self.options.cluster
+            )
+            yield Batch("collective_summaries", rows, self.name, str(self.path), key, rejects)
 
     def _with_carried_header(self, flat: pl.DataFrame) -> pl.DataFrame:
         """Lend the last header that came alone to the lines without one; drop header lines."""
