@@ -142,7 +142,12 @@ class KernelLogLive:
                 stderr=complaints,
             )
             is_late = threading.Event()
-            timer = threading.Timer(self.timeout_s, lambda: (is_late.set(), process.kill()))
+
+            def stop() -> None:
+                is_late.set()
+                process.kill()
+
+            timer = threading.Timer(self.timeout_s, stop)
             timer.start()
             try:
                 lines = _lines(cast("IO[bytes]", process.stdout))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -220,10 +221,15 @@ def test_a_journal_that_does_not_end_in_time_gives_what_it_gave(
     journal.write(1, XID)
     (journal.folder / "hang").touch()
 
+    source = journal.source(timeout_s=3.0)
+
     with pytest.raises(IngestError, match="did not end within 3 s"):
-        load(store, journal.source(timeout_s=3.0), NOON)
+        load(store, source, NOON)
+    (journal.folder / "hang").unlink()
+    load(store, source, NOON)
 
     assert store.read("select count(*) from raw.gpu_events").item() == 1
+    assert "--after-cursor=s=1;i=1" in journal.asked()[-1]
 
 
 def test_a_user_who_may_not_read_the_journal_is_told(journal: Journal) -> None:
@@ -251,6 +257,13 @@ def test_a_huge_entry_is_cut_and_the_next_one_is_read(store: LocalStore, journal
     journal.write(2, XID)
 
     assert load(store, journal.source(), NOON) == 1
+    assert store.read("select count(*) from raw.rejects").item() == 1
+
+
+def test_of_a_line_that_is_too_long_only_the_beginning_is_kept() -> None:
+    pipe = io.BytesIO(b"a" * (3 * kernel_live.LINE_BYTES) + b"\nb\n")
+
+    assert [len(line) for line in kernel_live._lines(pipe)] == [kernel_live.LINE_BYTES, 1]
 
 
 @pytest.fixture

@@ -76,9 +76,14 @@ def test_an_older_name_is_used_where_the_newer_is_not_in_the_package(
 
 @pytest.mark.parametrize("code", [13, 25, 26, 3])
 def test_an_older_name_is_used_where_the_driver_does_not_know_the_newer(code: int) -> None:
-    gpu = FakeGpu(errors={"nvmlDeviceGetTemperatureV": code})
+    fake = FakeGpu(errors={"nvmlDeviceGetTemperatureV": code})
+    gpu = opened(fake)
 
-    assert opened(gpu).fast(1.0, 1.0)[0]["temp_c"] == 55
+    lines = [gpu.fast(second, second)[0] for second in range(3)]
+
+    assert [line["temp_c"] for line in lines] == [55, 55, 55]
+    assert fake.asked.count("nvmlDeviceGetTemperatureV") == 1
+    assert "temp_c" not in gpu.without()
 
 
 def test_memory_is_asked_without_a_version_where_the_function_takes_none() -> None:

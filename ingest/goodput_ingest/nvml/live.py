@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from datetime import datetime
 
-SAMPLE_MIN_S = 0.1  # GPM cannot compare snapshots that are nearer
+SAMPLE_MIN_S = 0.2  # GPM needs 0.1 s between snapshots, and threads are late at times
 BUFFER_BYTES = 32 * 1024 * 1024  # an hour of eight GPUs at a reading a second
 LINES_A_PART = 5_000
 FIRST_ANSWER_S = 10.0
