@@ -86,21 +86,22 @@ def _plain(file: IO[bytes]) -> Iterator[tuple[bytes, str]]:
 def _unpacked(file: IO[bytes]) -> Iterator[tuple[bytes, str]]:
     """Yield blocks of a stream; where it breaks off, what came before and why."""
     rest, damage, is_end = b"", "", False
-    while not is_end:
-        chunks = [rest]
+    while not is_end and len(rest) <= BLOCK_MAX_BYTES:
+        chunks, size = [rest], len(rest)
+        wanted = size + BLOCK_BYTES + len(BOUNDARY)
         try:
-            while sum(map(len, chunks)) <= BLOCK_MAX_BYTES and not is_end:
+            while size < wanted and not is_end:
                 # read1: what one go gives is not lost when the next go fails
-                chunks.append(file.read1(files.CHUNK_BYTES))  # type: ignore[attr-defined]
-                is_end = not chunks[-1]
+                chunk = file.read1(files.CHUNK_BYTES)  # type: ignore[attr-defined]
+                chunks.append(chunk)
+                size += len(chunk)
+                is_end = not chunk
         except files.BROKEN_OFF as error:
             damage, is_end = f"the file is cut or damaged here: {error}", True
         rest = b"".join(chunks)
         while end := _end(rest):
             yield rest[:end], ""
             rest = rest[end:]
-        if len(rest) > BLOCK_MAX_BYTES:
-            break
     if rest or damage:
         yield rest, damage
 

@@ -45,6 +45,7 @@ def columns(
         schema={"head": head, "tail": tail, "more": pl.String()},
         truncate_ragged_lines=True,
         missing_columns="insert",
+        extra_columns="ignore",
         encoding="utf8-lossy",
         raise_if_empty=False,
         ignore_errors=is_lenient,

@@ -109,7 +109,10 @@ def normalise(labels: pl.DataFrame, *, node: str | None = None) -> pl.DataFrame:
         "message": given.first(MESSAGE, max_chars=MESSAGE_MAX_CHARS),
         "part": _part(given),
     }
-    rows = labels.select(expr.alias(name) for name, expr in wanted.items())
+    # first a column of its own: what is of no label at all has to be repeated for each row
+    read = [name for name in labels.columns if name.lower() in NAMES]
+    numbered = labels.select(pl.int_range(pl.len()).alias("row"), *read)
+    rows = numbered.with_columns(**wanted).select(wanted.keys())
     return rows.with_columns(
         pl.Series("pci_bus_id", [pci_bus_id(text) for text in rows["pci_bus_id"]], pl.String)
     ).cast(pl.Schema(SCHEMA))
@@ -122,13 +125,12 @@ class _Labels:
         self._columns: dict[str, list[str]] = {}
         for name in labels.columns:
             self._columns.setdefault(name.lower(), []).append(name)
-        self._rows = labels.height
 
     def first(self, *names: str, max_chars: int = TEXT_MAX_CHARS) -> pl.Expr:
         """Return the first of these labels that has a value, made fit to be shown and stored."""
         columns = [pl.col(column) for name in names for column in self._columns.get(name, ())]
         if not columns:
-            return pl.repeat(None, self._rows, dtype=pl.String)
+            return pl.lit(None, dtype=pl.String)
         texts = [pl.when(column != "").then(column) for column in columns]
         return pl.coalesce(texts).str.slice(0, max_chars).str.replace_all(CONTROL, "\ufffd")
 

@@ -1,0 +1,236 @@
+# ruff: noqa: DTZ001 -- moments are stored naive, in UTC
+"""The text format, line by line: what a line says, and what a bad one costs."""
+
+from __future__ import annotations
+
+import gzip
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goodput_ingest import exposition_blocks
+from goodput_ingest.exposition import HEAD_MAX_BYTES, Exposition, parse
+from goodput_ingest.exposition_blocks import blocks
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KEEP = frozenset({"uuid", "pod", "instance", "hostname"})
+
+
+def said(found: Exposition) -> list[tuple[str, dict[str, str], object, float]]:
+    """Return metric, labels, time and value of each point."""
+    sets = [
+        {name: value for name, value in row.items() if value is not None}
+        for row in found.label_sets.rows(named=True)
+    ]
+    named = found.series.rows()
+    return [(named[s][0], sets[named[s][1]], ts, value) for s, ts, value in found.points.rows()]
+
+
+def read(text: str | bytes) -> Exposition:
+    return parse(text.encode() if isinstance(text, str) else text, KEEP)
+
+
+def test_a_line_is_name_labels_and_value() -> None:
+    found = read('# HELP power W\npower{UUID="GPU-a",gpu="0",Hostname="n1"} 642.318000\n')
+
+    labels = {"uuid": "GPU-a", "hostname": "n1"}
+    assert said(found) == [("power", labels, None, 642.318)]
+    assert found.rejects == []
+
+
+@pytest.mark.parametrize(
+    ("line", "labels", "value"),
+    [
+        ("up 1", {}, 1.0),
+        ("up{} 1", {}, 1.0),
+        ('up{uuid="a",} 1', {"uuid": "a"}, 1.0),
+        (' up { uuid = "a" , pod="b" }  1 ', {"uuid": "a", "pod": "b"}, 1.0),
+        ('up{uuid="a"} 1e5', {"uuid": "a"}, 1e5),
+        ('up{uuid="a"} +Inf', {"uuid": "a"}, float("inf")),
+        ('up{uuid="a"} 9223372036854775794', {"uuid": "a"}, 9.223372036854775794e18),
+        (r'up{pod="q\"b\\s\n"} 1', {"pod": 'q"b\\s\n'}, 1.0),
+        ('up{pod="a}b{c"} 1', {"pod": "a}b{c"}, 1.0),
+        ('up{pod="a}b",uuid="c"} 1', {"pod": "a}b", "uuid": "c"}, 1.0),
+        ('up{pod="é"} 1', {"pod": "é"}, 1.0),
+        ('up{uuid="a"} 1 # {trace_id="x"} 0.5', {"uuid": "a"}, 1.0),
+        ('up{uuid=""} 1', {}, 1.0),
+        ('up{other="a"} 1', {}, 1.0),
+        ('up{"uuid"="a"} 1', {"uuid": "a"}, 1.0),
+    ],
+)
+def test_forms_of_a_line(line: str, labels: dict[str, str], value: float) -> None:
+    found = read(line + "\n")
+
+    assert said(found) == [("up", labels, None, value)]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ('up{pod="a"b"} 1', "labels cannot be read"),
+        ('up{uuid="a" 1', "no sample"),
+        ('up{uuid="a"}', "no sample"),
+        ('up{uuid="a"} ERROR - FAILED TO CONVERT TO STRING', "value is no number"),
+        ('up{uuid="a"} 1 2 3', "value is no number"),
+        ('up{uuid="a"} 1 99999999999999999', "time is no moment"),
+        ('up{uuid="a"} 1 -5', "time is no moment"),
+        ('9up{uuid="a"} 1', "name of a metric"),
+        ('{"up",uuid="a"} 1', "name of a metric"),
+        ("garbage", "no sample"),
+        ('up{pod="' + "x" * HEAD_MAX_BYTES + '"} 1', "longer than"),
+    ],
+)
+def test_a_bad_line_costs_only_itself(line: str, why: str) -> None:
+    found = read(f'up{{uuid="a"}} 1\n{line}\nup{{uuid="b"}} 2\n')
+
+    assert [value for *_, value in said(found)] == [1.0, 2.0]
+    (reject,) = found.rejects
+    assert reject.line == 2
+    assert why in reject.reason
+    assert reject.content == line[:500]
+
+
+def test_bytes_that_are_no_text_cost_nothing_else() -> None:
+    found = read(b'up{pod="\xff"} 1\nup{pod="b"} 2\n\xff\xfe\n')
+
+    assert sorted((labels["pod"], value) for _, labels, _, value in said(found)) == [
+        ("b", 2.0),
+        ("\ufffd", 1.0),
+    ]
+    assert [reject.line for reject in found.rejects] == [3]
+
+
+def test_a_line_may_say_its_time_in_ms_or_as_openmetrics_in_seconds() -> None:
+    found = read('up{uuid="a"} 1 1795177770500\nup{uuid="a"} 2 1795177771.5\n# EOF\n')
+
+    assert [(ts, value) for _, _, ts, value in said(found)] == [
+        (datetime(2026, 11, 20, 12, 29, 30, 500_000), 1.0),
+        (datetime(2026, 11, 20, 12, 29, 31, 500_000), 2.0),
+    ]
+
+
+def test_a_mark_dates_the_lines_after_it_and_says_who_was_asked() -> None:
+    found = read(
+        'up{uuid="a"} 1\n'
+        "# scraped_at 2026-11-20T12:00:00Z http://n1:9400/metrics\n"
+        'up{uuid="b"} 2\n'
+        "# scraped_at 2026-11-20T13:00:30+01:00 http://me:secret@n2:9400/metrics\n"
+        'up{uuid="c"} 3\n'
+        'up{uuid="d",instance="n3:1"} 4\n'
+        'up{uuid="e"} 5 1795177770500\n'
+    )
+
+    assert [(labels.get("instance"), ts, value) for _, labels, ts, value in said(found)] == [
+        (None, None, 1.0),
+        ("n1:9400", datetime(2026, 11, 20, 12), 2.0),
+        ("n2:9400", datetime(2026, 11, 20, 12, 0, 30), 3.0),
+        ("n3:1", datetime(2026, 11, 20, 12, 0, 30), 4.0),
+        ("n2:9400", datetime(2026, 11, 20, 12, 29, 30, 500_000), 5.0),
+    ]
+
+
+def test_a_mark_that_cannot_be_read_dates_nothing() -> None:
+    found = read(
+        '# scraped_at 2026-11-20T12:00:00Z\nup{uuid="a"} 1\n# scraped_at noon\nup{uuid="a"} 2\n'
+    )
+
+    assert [ts for _, _, ts, _ in said(found)] == [datetime(2026, 11, 20, 12), None]
+
+
+def test_comments_are_not_read() -> None:
+    found = read('# HELP up a } b {c="d"} 5\n  # TYPE up gauge\n# NOTE up{x="}"} 1\n\n\r\nup 1\r\n')
+
+    assert said(found) == [("up", {}, None, 1.0)]
+    assert found.rejects == []
+    assert found.lines == 6
+
+
+def test_a_series_is_told_once_however_often_it_comes() -> None:
+    found = read('up{uuid="a"} 1\nup{uuid="a"} 2\nup{uuid="a"} 3 1795177770500\n')
+
+    assert found.series.height == 1
+    assert found.label_sets.height == 1
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_points_or_rejects_or_nothing(data: bytes) -> None:
+    found = read(data)
+
+    assert found.points.height + len(found.rejects) <= found.lines
+
+
+@given(st.text(alphabet='up{}"=\\,# 1.\nén', max_size=80))
+def test_near_misses_do_not_crash(text: str) -> None:
+    read(text)
+
+
+def small_blocks(monkeypatch: pytest.MonkeyPatch, size: int, most: int = 10_000) -> None:
+    monkeypatch.setattr(exposition_blocks, "BLOCK_BYTES", size)
+    monkeypatch.setattr(exposition_blocks, "TAIL_BYTES", size // 4)
+    monkeypatch.setattr(exposition_blocks, "BLOCK_MAX_BYTES", most)
+
+
+SCRAPES = b"".join(
+    b"# scraped_at 2026-11-20T12:%02d:00Z http://n1/\n" % minute
+    + b"".join(b'up{uuid="%d"} %d\n' % (gpu, minute) for gpu in range(minute % 5 + 1))
+    for minute in range(60)
+)
+
+
+@pytest.mark.parametrize("size", [64, 200, 400, 1000, 100_000])
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_a_file_is_cut_between_scrapes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, *, is_packed: bool
+) -> None:
+    small_blocks(monkeypatch, size)
+    path = tmp_path / "scrapes.prom"
+    path.write_bytes(gzip.compress(SCRAPES) if is_packed else SCRAPES)
+
+    found = [block.data for block in blocks(path)]
+
+    assert b"".join(found) == SCRAPES
+    assert all(data.startswith(b"# scraped_at") for data in found)
+    assert len(found) > 1 or size == 100_000
+
+
+def test_blocks_are_the_same_in_a_file_that_has_grown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_blocks(monkeypatch, 400)
+    short, whole = tmp_path / "short.prom", tmp_path / "whole.prom"
+    short.write_bytes(SCRAPES[: len(SCRAPES) // 2])
+    whole.write_bytes(SCRAPES)
+
+    before, after = ([b.content for b in blocks(path)] for path in (short, whole))
+
+    assert len(before) > 2
+    assert after[: len(before) - 1] == before[:-1]
+
+
+def test_a_packed_file_that_was_cut_gives_what_came_before(tmp_path: Path) -> None:
+    path = tmp_path / "scrapes.prom.gz"
+    path.write_bytes(gzip.compress(SCRAPES)[:-20])
+
+    found = list(blocks(path))
+
+    assert SCRAPES.startswith(found[-1].data)
+    assert "cut or damaged" in found[-1].damage
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_one_huge_scrape_is_refused_not_read_into_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_packed: bool
+) -> None:
+    small_blocks(monkeypatch, 400, most=2000)
+    path = tmp_path / "scrapes.prom"
+    data = b'up{uuid="a"} 1\n' * 1000
+    path.write_bytes(gzip.compress(data) if is_packed else data)
+
+    with pytest.raises(IngestError, match="without a line that begins '# scraped_at'"):
+        list(blocks(path))
