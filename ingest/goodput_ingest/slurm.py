@@ -127,15 +127,20 @@ class Slurm:
                 try:
                     key, value = next(found, ("", None))
                 except json_items.BrokenDocumentError as error:
-                    key, broken_off = "", [Reject(number + 1, f"slurm: {error}.")]
+                    key = ""
+                    broken_off = [*broken_off, Reject(number + 1, f"slurm: {error}.")]
                 if key in slurm_json.ARRAYS:
                     number += 1
                     records.append((number, value))
                 elif key == "last_update":
                     updated_at = slurm_json.last_update(value)
+                elif key == "errors" and (reason := slurm_json.failure(value)):
+                    broken_off = [Reject(None, f"slurm: the command failed: {reason}.")]
+                if not key and not number and broken_off:
+                    raise IngestError(f"{self.path}: {broken_off[0].reason}")
                 if not key or len(records) >= RECORDS_PER_PART:
                     yield from self._json_part(kind, records, updated_at, broken_off)
-                    records = []
+                    records, broken_off = [], []
                 if not key:
                     return
 

@@ -48,8 +48,18 @@ def kind_of(head: bytes) -> str | None:
     if '"job_state":' in text:
         return "json queue"
     is_record = '"association":{' in text and '"time":{' in text
-    is_empty = '"jobs":[]' in text and ("data_parser" in text or "openapi" in text)
+    is_slurm = '"data_parser":' in text or '"openapi\\/' in text or '"openapi/' in text
+    is_empty = is_slurm and ('"jobs":[]' in text or '"errors":[{' in text)
     return "json accounting" if is_record or is_empty else None
+
+
+def failure(value: object) -> str:
+    """Return the first of the errors that a listing names, '' for none."""
+    for error in value if isinstance(value, list) else []:
+        if isinstance(error, dict):
+            told = (_text(error.get("description"), 200), _text(error.get("error"), 200))
+            return ": ".join(text for text in told if text) or "it does not say why"
+    return ""
 
 
 def last_update(value: object) -> datetime | None:
@@ -114,7 +124,8 @@ def _texts(record: dict[str, Any]) -> list[dict[str, str]]:
         "Restarts": _number(record.get("restart_cnt")),
     }
     steps = record.get("steps")
-    return [job, *(_step(job, s) for s in steps if isinstance(s, dict))] if steps else [job]
+    listed = steps if isinstance(steps, list) else []
+    return [job, *(_step(job, step) for step in listed if isinstance(step, dict))]
 
 
 def _step(job: dict[str, str], step: dict[str, Any]) -> dict[str, str]:

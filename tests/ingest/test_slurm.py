@@ -29,7 +29,6 @@ OPTIONS = ReadOptions(
     [
         "",
         "\n\n",
-        '{"meta": {"plugin": {"type": "openapi/dbv0.0.38"}}, "jobs": []}',
         "Account,AllocCPUS,JobID,JobIDRaw,State,Submit\n",
         "JobID           JobName    State\n------------ ---------- ------\n",
         "JOBID|NAME|USER|STATE|SUBMIT_TIME|NODELIST\n7|x|alice|RUNNING|2026-11-20T11:45:39|n1\n",

@@ -15,6 +15,7 @@ from goodput_ingest import slurm
 from goodput_ingest.registry import recognise
 from goodput_ingest.slurm import Slurm
 from goodput_ingest.source import ReadOptions
+from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -204,6 +205,26 @@ def test_a_listing_that_breaks_off_gives_what_came_before(tmp_path: Path) -> Non
     assert found.rows["job_id"].to_list() == ["2"]
     assert [reject.line for reject in found.rejects] == [2]
     assert "cut" in found.rejects[0].reason
+
+
+def test_a_listing_of_errors_alone_is_refused(tmp_path: Path) -> None:
+    """`sacct --json` of 22.05 ends well when it could not ask; only its text tells."""
+    said = {"description": "Unable to parse time format", "error_number": 9000}
+    document = {"meta": {"plugin": {"type": "openapi/dbv0.0.38"}}, "errors": [said]}
+
+    with pytest.raises(IngestError, match="the command failed: Unable to parse time format"):
+        read(tmp_path, document)
+
+
+def test_an_error_beside_records_is_kept_with_them(tmp_path: Path) -> None:
+    document = {"jobs": [RECORD], "meta": {}, "errors": [{"error": "partly"}]}
+
+    found = read(tmp_path, document)["job_runs"]
+
+    assert (found.rows.height, [r.reason for r in found.rejects]) == (
+        1,
+        ["slurm: the command failed: partly."],
+    )
 
 
 def test_a_long_listing_comes_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
