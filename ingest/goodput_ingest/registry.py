@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from goodput_ingest import files
+from goodput_ingest.dcgm import Dcgm
 from goodput_ingest.goodput_events import GoodputEvents
 from goodput_ingest.inventory import Inventory
 from goodput_ingest.job_events import JobEvents
 from goodput_ingest.job_logs.source import JobLog
 from goodput_ingest.job_logs.torchtitan_structured import TorchtitanStructured
 from goodput_ingest.kernel_log import KernelLog
+from goodput_ingest.kubernetes import KubernetesRecording
 from goodput_ingest.mlperf import Mlperf
 from goodput_ingest.nccl_inspector import NcclInspector
 from goodput_ingest.node_power import NodePower
@@ -31,7 +33,9 @@ SOURCES: dict[str, type[Source]] = {
     Inventory.name: Inventory,
     Rates.name: Rates,
     PrometheusRecording.name: PrometheusRecording,
+    KubernetesRecording.name: KubernetesRecording,
     NvmlRecording.name: NvmlRecording,
+    Dcgm.name: Dcgm,
     JobEvents.name: JobEvents,
     NcclInspector.name: NcclInspector,
     KernelLog.name: KernelLog,

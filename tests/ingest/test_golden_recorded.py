@@ -28,6 +28,8 @@ SOURCES = {
     "job_events": "job-events",
     "nccl_inspector": "nccl-inspector",
     "kernel_log": "kernel-log",
+    "prometheus": "prometheus",
+    "kubernetes": "kubernetes",
     "mlperf": "mlperf",
     "node_power": "node-power",
     "goodput_events": "goodput-events",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -45,6 +45,15 @@ def parsed_gpu_rows(
     return gpu_rows(
         points, named, labels.normalise(label_sets), source=source, cluster=cluster, memory=memory
     )
+
+
+def normalised(series: Sequence[Series]) -> list[dict[str, Any]]:
+    """Return for each series which GPU, node and pod it speaks of (`labels.SCHEMA`)."""
+    if not series:
+        return []
+    rows, label_sets = _label_sets(series)
+    by_set = labels.normalise(label_sets).to_dicts()
+    return [by_set[row] for row in rows]
 
 
 def _label_sets(series: Sequence[Series]) -> tuple[list[int], pl.DataFrame]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from goodput_ingest.gpu_metrics import Memory
 from goodput_ingest.prometheus.batches import batches, digest_of
-from goodput_ingest.prometheus.client import Client, TooLargeError
+from goodput_ingest.prometheus.bulk import epoch_ms, samples
+from goodput_ingest.prometheus.client import Client
 from goodput_ingest.prometheus.discovery import Discovery
 from goodput_ingest.prometheus.endpoint import Endpoint
 from goodput_ingest.prometheus.gpu_series import is_gpu_metric, parsed_gpu_rows
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from goodput_ingest.source import Batch
 
 METRIC_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
-CHUNK_MIN_MS = 1_000  # a second of one metric that is too much is not mended by asking for less
 CLOCKS_DIFFER_S = 5.0
 
 
@@ -64,8 +64,10 @@ class Prometheus(Endpoint):
         )
         names = self._names(start, to)
         with Client(self) as client:
-            for start_ms, end_ms in spans(_epoch_ms(start), _epoch_ms(to), self.overlap_s):
-                yield from self._batches(list(self._samples(client, names, start_ms, end_ms)))
+            for start_ms, end_ms in spans(epoch_ms(start), epoch_ms(to), self.overlap_s):
+                yield from self._batches(
+                    list(samples(client, names, self.matchers, start_ms, end_ms))
+                )
 
     def probe(self) -> list[str]:
         """Return what is odd about the server: its targets, its metrics, its clock."""
@@ -79,36 +81,14 @@ class Prometheus(Endpoint):
                     "there is no metric of a GPU exporter in the last hour; is dcgm-exporter "
                     "among its targets?"
                 )
-        if clock and abs(ahead_s := clock[0].values[0] - _epoch_ms(now) / 1000) > CLOCKS_DIFFER_S:
+        if clock and abs(ahead_s := clock[0].values[0] - epoch_ms(now) / 1000) > CLOCKS_DIFFER_S:
             findings.append(f"its clock is {ahead_s:+.0f} s beside ours; let both follow NTP.")
         return [f"{self.base_url}: {finding}" for finding in findings]
 
     def _names(self, start: datetime, end: datetime) -> list[str]:
         with Discovery(self) as discovery:
-            names = discovery.metric_names(_epoch_ms(start) / 1000, _epoch_ms(end) / 1000)
+            names = discovery.metric_names(epoch_ms(start) / 1000, epoch_ms(end) / 1000)
         return sorted(n for n in names if METRIC_NAME.fullmatch(n) and is_gpu_metric(n))
-
-    def _samples(
-        self, client: Client, names: Sequence[str], start_ms: int, end_ms: int
-    ) -> Iterator[Answer]:
-        """Yield the samples of these metrics; where that is too much at once, half by half."""
-        if not names:
-            return
-        alternatives = "|".join(names)
-        matchers = f'{{__name__=~"{alternatives}"{"," if self.matchers else ""}{self.matchers}}}'
-        try:
-            yield client.samples(matchers, start_ms, end_ms)
-        except TooLargeError:
-            middle_ms = (start_ms + end_ms) // 2
-            if len(names) > 1:
-                half = len(names) // 2
-                yield from self._samples(client, names[:half], start_ms, end_ms)
-                yield from self._samples(client, names[half:], start_ms, end_ms)
-            elif end_ms - start_ms > CHUNK_MIN_MS:
-                yield from self._samples(client, names, start_ms, middle_ms)
-                yield from self._samples(client, names, middle_ms, end_ms)
-            else:
-                raise
 
     def _batches(self, answers: Sequence[Answer]) -> Iterator[Batch]:
         series = without_doubles(
@@ -127,7 +107,3 @@ def spans(start_ms: int, end_ms: int, at_most_s: float) -> Iterator[tuple[int, i
         stop_ms = min(end_ms, (start_ms // piece_ms + 1) * piece_ms)
         yield start_ms, stop_ms
         start_ms = stop_ms
-
-
-def _epoch_ms(moment: datetime) -> int:
-    return round(moment.replace(tzinfo=UTC).timestamp() * 1000)

@@ -1,0 +1,172 @@
+"""Range-query JSON end to end into the DuckDB file, beside what others would do with it.
+
+    python tests/benchmarks/bench_prometheus.py --points 3000000
+
+Prints one row: work, budget, ours, the alternatives. Ours reads the file, parses, brings into
+canonical units, pivots into wide rows and commits; the alternatives only come to a table of points
+(named so), which is the part of the work that they offer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import random
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import polars as pl
+
+from goodput_ingest.load import ingest
+from goodput_ingest.source import ReadOptions
+from goodput_queries.store import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BUDGET_POINTS_PER_S = 1.5e6
+INTERVAL_S, POINTS_PER_SERIES = 30, 720
+START_S = 1_787_234_539.482
+METRICS: tuple[tuple[str, Callable[[random.Random, int], str]], ...] = (
+    ("DCGM_FI_DEV_GPU_UTIL", lambda rng, _: str(rng.randint(0, 100))),
+    ("DCGM_FI_DEV_POWER_USAGE", lambda rng, _: f"{rng.uniform(70, 700):.3f}"),
+    ("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", lambda _, i: str(918_273_645_546 + 9_000_000 * i)),
+    ("DCGM_FI_DEV_SM_CLOCK", lambda rng, _: str(rng.choice((345, 1980)))),
+    ("DCGM_FI_DEV_GPU_TEMP", lambda rng, _: str(rng.randint(30, 80))),
+    ("DCGM_FI_DEV_FB_USED", lambda rng, _: str(rng.randint(0, 81_559))),
+    ("DCGM_FI_PROF_GR_ENGINE_ACTIVE", lambda rng, _: f"{rng.random():.6f}"),
+    ("DCGM_FI_PROF_SM_ACTIVE", lambda rng, _: f"{rng.random():.6f}"),
+    ("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", lambda rng, _: f"{rng.random():.6f}"),
+    ("DCGM_FI_PROF_DRAM_ACTIVE", lambda rng, _: f"{rng.random():.6f}"),
+)
+
+
+def write_answer(file: Path, points: int) -> int:
+    """Write an answer of about so many points as the server would; return how many."""
+    rng = random.Random(1)  # noqa: S311 -- no secret
+    gpus = max(1, round(points / (len(METRICS) * POINTS_PER_SERIES)))
+    with file.open("w") as out:
+        out.write('{"status":"success","data":{"resultType":"matrix","result":[')
+        for gpu in range(gpus):
+            labels = {
+                "Hostname": f"gpu-a{gpu // 8:04}",
+                "UUID": f"GPU-{rng.getrandbits(32):08x}-0000-4000-8000-{gpu:012x}",
+                "device": f"nvidia{gpu % 8}",
+                "gpu": str(gpu % 8),
+                "instance": f"10.0.{gpu // 2048}.{gpu // 8 % 256}:9400",
+                "job": "dcgm",
+                "modelName": "NVIDIA H100 80GB HBM3",
+                "pci_bus_id": f"00000000:{gpu % 8:02x}:00.0",
+            }
+            offset_s = gpu // 8 % 30_000 / 1000
+            for number, (name, value) in enumerate(METRICS):
+                metric = json.dumps({"__name__": name, **labels}, separators=(",", ":"))
+                values = ",".join(
+                    f'[{START_S + offset_s + INTERVAL_S * i:.3f},"{value(rng, i)}"]'
+                    for i in range(POINTS_PER_SERIES)
+                )
+                comma = "," if gpu or number else ""
+                out.write(f'{comma}{{"metric":{metric},"values":[{values}]}}')
+        out.write("]}}")
+    return gpus * len(METRICS) * POINTS_PER_SERIES
+
+
+def ours(file: Path, folder: Path) -> None:
+    """Read the file into a database: wide rows in canonical units."""
+    with contextlib.closing(LocalStore(folder / "ours.duckdb")) as store:
+        store.read("select 1")
+        started = time.perf_counter()
+        summary = ingest(store, "prometheus", [file], ReadOptions(cluster="bench"))
+        ours.seconds = time.perf_counter() - started  # type: ignore[attr-defined]
+        if summary.rows_new == 0:
+            raise SystemExit("nothing was loaded")
+
+
+def metric_range_data_frame(file: Path, _: Path) -> None:
+    """Build prometheus-api-client's frame (pandas): points only, values as they came."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from prometheus_api_client import MetricRangeDataFrame  # noqa: PLC0415 -- slow to import
+
+        MetricRangeDataFrame(json.loads(file.read_bytes())["data"]["result"])
+
+
+def pandas(file: Path, _: Path) -> None:
+    """Build a pandas frame of points by hand."""
+    import pandas as pd  # noqa: PLC0415 -- slow to import
+
+    result = json.loads(file.read_bytes())["data"]["result"]
+    pd.concat(
+        pd.DataFrame(one["values"], columns=["ts", "value"]).assign(
+            value=lambda f: f["value"].astype(float), **one["metric"]
+        )
+        for one in result
+    )
+
+
+def polars(file: Path, _: Path) -> None:
+    """Let Polars read the JSON and lay it out as points."""
+    pl.read_json(file).select(pl.col("data").struct.field("result")).explode("result").unnest(
+        "result"
+    ).explode("values").with_columns(
+        pl.col("values").list.get(0).cast(pl.Float64).alias("ts"),
+        pl.col("values").list.get(1).cast(pl.Float64).alias("value"),
+    )
+
+
+def duckdb_read_json(file: Path, folder: Path) -> None:
+    """Let DuckDB read the JSON into a table of points in a file."""
+    with contextlib.closing(duckdb.connect(folder / "points.duckdb")) as connection:
+        connection.execute(
+            """create table points as
+            select metric, point[1]::double as ts, point[2]::double as value
+            from (select metric, unnest("values") as point from (
+                select unnest(data.result, max_depth := 2) from read_json(
+                    $1, maximum_object_size = 2000000000, columns = {data:
+                    'struct(result struct(metric map(varchar, varchar), "values" varchar[][])[])'}
+                )))""",
+            [str(file)],
+        )
+
+
+ALTERNATIVES: dict[str, Callable[[Path, Path], Any]] = {
+    "MetricRangeDataFrame (points)": metric_range_data_frame,
+    "pandas (points)": pandas,
+    "Polars read_json (points)": polars,
+    "DuckDB read_json (points, into a file)": duckdb_read_json,
+}
+
+
+def main() -> None:
+    """Measure and print the row."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--points", type=int, default=3_000_000)
+    parser.add_argument("--without-alternatives", action="store_true")
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        file = folder / "answer.json"
+        points = write_answer(file, chosen.points)
+        size_mb = file.stat().st_size / 1e6
+        ours(file, folder)
+        own_s = ours.seconds  # type: ignore[attr-defined]
+        cells = [
+            f"range-query JSON, {points:,} points, {size_mb:.0f} MB, into the file",
+            f"{BUDGET_POINTS_PER_S / 1e6:.1f} M points/s",
+            f"{points / own_s / 1e6:.2f} M points/s ({own_s:.2f} s)",
+        ]
+        for label, run in {} if chosen.without_alternatives else ALTERNATIVES.items():
+            started = time.perf_counter()
+            run(file, folder)
+            seconds = time.perf_counter() - started
+            cells.append(f"{label}: {points / seconds / 1e6:.2f} ({own_s and seconds / own_s:.1f} x)")
+        print("| " + " | ".join(cells) + " |")  # noqa: T201 -- its purpose
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""A cluster as kube-state-metrics prints it, built up pod by pod and node by node."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+START_S = 1_787_230_800  # 2026-08-20 13:00:00 UTC, a whole piece of ten minutes
+EVERY_S = 30
+OFFSET_S = 0.482
+READY = {"true": 1, "false": 0, "unknown": 0}
+
+
+@dataclass
+class Cluster:
+    """Series by name and labels; times are seconds since START_S."""
+
+    until_s: int = 3_600
+    series: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(
+        self,
+        name: str,
+        value: Any = 1,
+        first_s: float = 0,
+        last_s: float | None = None,
+        **labels: str,
+    ) -> Cluster:
+        """Add a series that is read every 30 s; `value` may be a function of the time."""
+        last_s = self.until_s if last_s is None else last_s
+        times = [t for t in range(0, self.until_s + 1, EVERY_S) if first_s <= t <= last_s]
+        values = [value(t) if callable(value) else value for t in times]
+        self.series.append(
+            {
+                "metric": {"__name__": name, "instance": "10.0.0.9:8080", **labels},
+                "values": [
+                    [START_S + t + OFFSET_S, str(v)] for t, v in zip(times, values, strict=True)
+                ],
+            }
+        )
+        return self
+
+    def node(
+        self, name: str, gpus: int = 8, resource: str = "nvidia_com_gpu", **said: str
+    ) -> Cluster:
+        """Add a node that is well, with GPUs, CPUs and memory."""
+        for metric in ("kube_node_status_capacity", "kube_node_status_allocatable"):
+            self.add(metric, gpus, node=name, resource=resource, unit="integer")
+        self.add("kube_node_status_capacity", 96, node=name, resource="cpu", unit="core")
+        self.add("kube_node_status_capacity", 2**40, node=name, resource="memory", unit="byte")
+        if said:
+            self.add("kube_node_labels", node=name, **said)
+        return self
+
+    def pod(
+        self,
+        name: str,
+        node: str = "gpu-a01",
+        *,
+        gpus: int = 8,
+        resource: str = "nvidia_com_gpu",
+        namespace: str = "nlp",
+        uid: str | None = None,
+        created_s: float = 0,
+        bound_s: float | None = 10,
+        ended_s: float | None = None,
+        gone_s: float | None = None,
+        phase: str | None = None,
+        owner: tuple[str, str] = ("Job", "train"),
+        reason: str = "",
+        exit_code: int | None = None,
+        restarts: int = 0,
+        **kube_labels: str,
+    ) -> Cluster:
+        """Add a pod: created, bound to its node, ended, gone from the API."""
+        own = {"namespace": namespace, "pod": name, "uid": uid or f"uid-{namespace}-{name}"}
+        seen = {"first_s": created_s, "last_s": gone_s}
+        where = {"node": node} if bound_s is not None else {}
+        phase = phase or ("Running" if bound_s is not None else "Pending")
+
+        def add(metric: str, value: Any = 1, **labels: str) -> None:
+            self.add(metric, value, **seen, **own, **labels)  # type: ignore[arg-type]
+
+        add("kube_pod_created", START_S + created_s)
+        add("kube_pod_info", **where, created_by_kind=owner[0], created_by_name=owner[1])
+        add("kube_pod_owner", owner_kind=owner[0], owner_name=owner[1], owner_is_controller="true")
+        add(
+            "kube_pod_container_resource_requests",
+            gpus, container="main", resource=resource, unit="integer", **where,
+        )  # fmt: skip
+        if bound_s is not None:
+            add("kube_pod_status_scheduled_time", START_S + bound_s)
+        for one in ("Pending", "Running", "Succeeded", "Failed", "Unknown"):
+            is_after = (
+                (lambda t: t >= ended_s)
+                if ended_s is not None and phase in ("Succeeded", "Failed")
+                else (lambda _: True)
+            )
+            before = "Running"
+            add(
+                "kube_pod_status_phase",
+                lambda t, one=one, is_after=is_after, before=before: int(
+                    one == (phase if is_after(t) else before)
+                ),
+                phase=one,
+            )
+        if ended_s is not None:
+            self.add(
+                "kube_pod_completion_time", START_S + ended_s, first_s=ended_s, last_s=gone_s, **own
+            )
+        if reason:
+            add("kube_pod_container_status_terminated_reason", container="main", reason=reason)
+        if exit_code is not None:
+            add("kube_pod_container_status_last_terminated_exitcode", exit_code, container="main")
+        add("kube_pod_container_status_restarts_total", restarts, container="main")
+        if kube_labels:
+            add("kube_pod_labels", **kube_labels)
+        return self
+
+    def answer(self) -> dict[str, Any]:
+        """Return what the server would answer."""
+        return {"status": "success", "data": {"resultType": "matrix", "result": self.series}}
+
+    def save(self, folder: Path) -> Path:
+        """Write the answer to a file."""
+        file = folder / "kubernetes.json"
+        file.write_text(json.dumps(self.answer()))
+        return file
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    """Give a cluster with two nodes of 8 GPUs, watched for an hour."""
+    return Cluster().node("gpu-a01").node("gpu-a02")
+
+
+@pytest.fixture
+def new_cluster() -> type[Cluster]:
+    """Give an empty one to be made."""
+    return Cluster

@@ -1,0 +1,180 @@
+"""Nodes with GPUs: what they have, when they could not be used, when nobody looked."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from goodput_ingest.load import ingest
+from goodput_ingest.source import ReadOptions
+
+START = datetime(2026, 8, 20, 13)  # noqa: DTZ001 -- naive UTC
+
+
+def at(seconds):
+    return None if seconds is None else START + timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def rows(store, tmp_path):
+    """Read a cluster and return rows of a table."""
+
+    def of(cluster, sql):
+        ingest(store, "kubernetes", [cluster.save(tmp_path)], ReadOptions(cluster="k8s"))
+        return store.read(sql).rows()
+
+    return of
+
+
+STATES = """select state, reason, min(start_at), case when bool_or(end_at is null) then null
+        else max(end_at) end
+    from raw.node_states where node = 'gpu-a01' group by all order by 3"""
+
+
+def test_a_node_has_gpus_cpus_and_memory(cluster, rows):
+    found = rows(cluster, "select node, gpus, cpus, memory_bytes from raw.nodes order by node")
+
+    assert found == [("gpu-a01", 8, 96, 2**40), ("gpu-a02", 8, 96, 2**40)]
+
+
+def test_nodes_without_gpus_are_left_out(cluster, rows):
+    cluster.add("kube_node_status_capacity", 64, node="web-1", resource="cpu")
+    cluster.add("kube_node_spec_unschedulable", 1, node="web-1")
+
+    assert rows(cluster, "select * from raw.nodes where node = 'web-1'") == []
+    assert rows(cluster, "select * from raw.node_states where node = 'web-1'") == []
+
+
+def test_its_gpus_are_numbered_slots(new_cluster, rows):
+    cluster = new_cluster().node("gpu-a01", 2, label_nvidia_com_gpu_product="NVIDIA-H100-80GB-HBM3")
+
+    found = rows(cluster, "select gpu_uuid, node, slurm_index, gpu_model from raw.gpus order by 1")
+
+    assert found == [
+        ("gpu-a01#0", "gpu-a01", 0, "NVIDIA-H100-80GB-HBM3"),
+        ("gpu-a01#1", "gpu-a01", 1, "NVIDIA-H100-80GB-HBM3"),
+    ]
+
+
+def test_shares_are_not_counted_as_gpus(new_cluster, rows):
+    """Time-slicing multiplies the capacity that Kubernetes shows."""
+    cluster = new_cluster().node(
+        "gpu-s01", 8, label_nvidia_com_gpu_replicas="4", label_nvidia_com_gpu_product="A10-SHARED"
+    )
+
+    assert rows(cluster, "select count(*), max(gpu_model) from raw.gpus") == [(2, "A10")]
+
+
+def test_a_node_of_mig_instances_has_as_many_gpus_as_it_says(new_cluster, rows):
+    resource = "nvidia_com_mig_1g_10gb"
+    told = new_cluster().node("gpu-m01", 14, resource, label_nvidia_com_gpu_count="2")
+
+    assert rows(told, "select count(*) from raw.gpus") == [(2,)]
+
+
+def test_a_node_of_mig_instances_that_says_nothing_has_no_slots(new_cluster, rows):
+    cluster = new_cluster().node("gpu-m01", 14, "nvidia_com_mig_1g_10gb")
+
+    assert rows(cluster, "select * from raw.gpus") == []
+
+
+def test_gpus_that_telemetry_names_get_no_slots(new_cluster, rows):
+    cluster = new_cluster().node("gpu-a01").node("gpu-a02")
+    cluster.add("DCGM_FI_DEV_GPU_UTIL", 5, UUID="GPU-1", Hostname="gpu-a01", gpu="0")
+
+    found = rows(
+        cluster, "select node, count(*), min(gpu_uuid) from raw.gpus group by 1 order by 1"
+    )
+    assert found == [("gpu-a01", 1, "GPU-1"), ("gpu-a02", 8, "gpu-a02#0")]
+
+
+def test_a_node_that_is_not_ready_is_down(cluster, rows):
+    for status in ("true", "false", "unknown"):
+        cluster.add(
+            "kube_node_status_condition",
+            lambda t, status=status: int((status == "unknown") == (900 <= t < 1_500))
+            if status != "false"
+            else 0,
+            node="gpu-a01", condition="Ready", status=status,
+        )  # fmt: skip
+
+    assert rows(cluster, STATES) == [("down", "NotReady", at(900.482), at(1_500.482))]
+
+
+def test_a_node_that_still_is_cordoned_has_no_end(cluster, rows):
+    cluster.add("kube_node_spec_unschedulable", lambda t: int(t >= 3_000), node="gpu-a01")
+
+    assert rows(cluster, STATES) == [("drained", "cordoned", at(3_000), None)]
+
+
+@pytest.mark.parametrize(
+    ("taint", "state"),
+    [
+        ("node.kubernetes.io/unreachable", "down"),
+        ("ToBeDeletedByClusterAutoscaler", "drained"),
+        ("karpenter.sh/disrupted", "drained"),
+    ],
+)
+def test_some_taints_say_that_a_node_is_not_to_be_used(cluster, rows, taint, state):
+    cluster.add(
+        "kube_node_spec_taint", 1, 905, 1_200, node="gpu-a01", key=taint, effect="NoSchedule"
+    )
+
+    assert rows(cluster, STATES) == [(state, f"taint {taint}", at(930.482), at(1_230.482))]
+
+
+def test_a_taint_that_keeps_others_off_gpus_says_nothing(cluster, rows):
+    cluster.add("kube_node_spec_taint", node="gpu-a01", key="nvidia.com/gpu", effect="NoSchedule")
+
+    assert rows(cluster, STATES) == []
+
+
+def test_a_node_with_no_allocatable_gpu_is_down(new_cluster, rows):
+    gpu = {"node": "gpu-a01", "resource": "nvidia_com_gpu", "unit": "integer"}
+    cluster = new_cluster().add("kube_node_status_capacity", 8, **gpu)
+    cluster.add("kube_node_status_allocatable", lambda t: 0 if t < 900 else 8, **gpu)
+
+    assert rows(cluster, STATES) == [("down", "no GPU is allocatable", at(0), at(900.482))]
+
+
+def test_a_state_is_told_in_pieces_that_every_poll_tells_alike(cluster, rows):
+    cluster.add("kube_node_spec_unschedulable", lambda t: int(630 <= t < 1_900), node="gpu-a01")
+
+    found = rows(
+        cluster,
+        "select start_at, end_at from raw.node_states where node = 'gpu-a01' order by start_at",
+    )
+
+    assert found == [
+        (at(630.482), at(1_200)),
+        (at(1_200), at(1_800)),
+        (at(1_800), at(1_920.482)),
+    ]
+
+
+def test_all_nodes_were_watched_while_the_series_were_read(new_cluster, rows):
+    """In the hole nothing is known of free GPUs: they are not idle, they are unknown."""
+    gpu = {"node": "gpu-a01", "resource": "nvidia_com_gpu"}
+    cluster = new_cluster().add("kube_node_status_capacity", 8, 0, 900, **gpu)
+    cluster.add("kube_node_status_capacity", 8, 1_800, 2_100, **gpu)
+
+    found = rows(
+        cluster,
+        "select start_at, end_at from raw.node_states where node = '*' and state = 'up' order by 1",
+    )
+
+    assert found == [
+        (at(0), at(600)),
+        (at(600), at(900.482)),
+        (at(1_800), at(2_100.482)),
+    ]
+
+
+def test_slots_of_a_node_that_left_the_cluster_end(new_cluster, rows):
+    cluster = new_cluster().node("gpu-a02")
+    cluster.add("kube_node_status_capacity", 1, 0, 900, node="gpu-a01", resource="nvidia_com_gpu")
+
+    found = rows(cluster, "select gpu_uuid, valid_to_at from raw.gpus where node = 'gpu-a01'")
+
+    assert found == [("gpu-a01#0", at(900.482))]
