@@ -157,26 +157,28 @@ class Mlperf:
                 f"{self.path}: the log has no :::SYSJSON line and no systems/*.json lies beside "
                 "its results folder: the number of GPUs is not known. Read it from its submission."
             )
-        base = place.run_id if place else _own_name(told, system, self.path)
         cluster = self.options.cluster or (place.org.name if place else None)
         cluster = cluster or told.names.get("submission_org") or "mlperf"
-        names = _nodes_beside(place, nodes) if place else []
-        names = names or [f"node_{i}" for i in range(1, nodes + 1)]
-        prefix = f"{place.org.name}/{base}" if place else base
+        base = place.run_id if place else _own_name(told, system, self.path)
+        names = (_nodes_beside(place, nodes) if place else None) or [
+            f"node_{i}" for i in range(1, nodes + 1)
+        ]
+        said = {
+            "cluster": cluster,
+            "job_name": place.benchmark if place else told.names.get("submission_benchmark"),
+            "account": told.names.get("submission_org"),
+            "partition": place.system if place else _text(system, "system_name"),
+            "gpu_type": _text(system, "accelerator_model_name"),
+        }
         tables: dict[str, list[dict[str, Any]]] = {"job_runs": [], "gpus": [], "job_events": []}
-        for ordinal, run in enumerate(told.runs):
-            suffix = f"#{ordinal + 1}" if ordinal else ""
-            hosts = [f"{prefix}{suffix}/{name}" for name in names]
-            said = {
-                "cluster": cluster,
-                "job_name": place.benchmark if place else told.names.get("submission_benchmark"),
-                "account": told.names.get("submission_org"),
-                "partition": place.system if place else _text(system, "system_name"),
-                "gpu_type": _text(system, "accelerator_model_name"),
-            }
-            tables["job_runs"].append(_job_run(run, base + suffix, hosts, gpus_per_node) | said)
+        for ordinal, run in enumerate(told.runs, 1):
+            name = base if ordinal == 1 else f"{base}#{ordinal}"
+            # events are told apart by their run's name alone, so it carries the cluster
+            run_id = f"{cluster}/{name}"
+            hosts = [f"{place.org.name if place else cluster}/{name}/{node}" for node in names]
+            tables["job_runs"].append(_job_run(run, run_id, hosts, gpus_per_node) | said)
             tables["gpus"] += _gpus(run, cluster, hosts, gpus_per_node, said["gpu_type"])
-            tables["job_events"] += _events(run, cluster, base + suffix)
+            tables["job_events"] += _events(run, cluster, run_id)
         for table, schema in (("job_runs", JOB_RUNS), ("gpus", GPUS), ("job_events", EVENTS)):
             rejects = told.rejects if table == "job_events" else ()
             parsed = Parsed(table, frame(tables[table], schema), rejects)

@@ -1,0 +1,109 @@
+"""Real Megatron-LM logs of Jean Zay against the speeds that were published with them.
+
+Published: bigscience-workshop/bigscience, experiments/gpt2.md ("Throughput").
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from goodput_ingest.load import ingest
+from goodput_ingest.source import ReadOptions
+
+if TYPE_CHECKING:
+    from goodput_queries.store import LocalStore
+
+ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
+pytestmark = [
+    pytest.mark.external,
+    pytest.mark.skipif(not ROOT, reason="GOODPUT_EXTERNAL_DATA names no folder"),
+]
+LOGS = Path(ROOT or "missing") / "megatron-jeanzay-a"
+PARIS = ReadOptions(cluster="jean-zay", zone=ZoneInfo("Europe/Paris"))
+PUBLISHED_S = {"1809562": 1.618, "1809577": 2.738, "1999618": 125.0}
+STEPS = {"1809562": 200, "1809577": 90, "1999618": 4}
+# a batch record each, as the scheduler would have it: begun a minute before, ended as the log says
+SACCT = "Cluster,JobID,JobIDRaw,State,Submit,Start,End,NNodes,NodeList,AllocTRES,JobName"
+RUNS = {
+    "1809562": ("2021-05-23T08:23:00", "2021-05-23T08:29:53", 8),
+    "1809577": ("2021-05-23T08:40:00", "2021-05-23T08:46:02", 16),
+    "1999618": ("2021-05-27T21:32:30", "2021-05-27T21:52:36", 16),
+}
+
+
+def test_auto_knows_the_logs_by_their_content(store: LocalStore) -> None:
+    summary = ingest(store, "auto", [LOGS], PARIS)
+
+    sources = store.read("select distinct source from raw.job_events").rows()
+    assert (summary.files, sources) == (3, [("job-log",)])
+
+
+def test_step_times_come_out_as_published(store: LocalStore) -> None:
+    ingest(store, "job-log", sorted(LOGS.glob("*.gz")), PARIS)
+
+    found = {
+        run: (steps, median_s)
+        for run, steps, median_s in store.read(
+            """select run_id, count(*), median(dur_s) from raw.job_events
+            where event = 'step' group by all"""
+        ).rows()
+    }
+    assert {run: steps for run, (steps, _) in found.items()} == STEPS
+    assert {run: s for run, (_, s) in found.items()} == {
+        run: pytest.approx(published_s, rel=0.015) for run, published_s in PUBLISHED_S.items()
+    }
+
+
+def test_the_last_step_ends_before_the_scheduler_ended_the_job(store: LocalStore) -> None:
+    """Iterations carry no moment: laid end to end, they must fit what does."""
+    ingest(store, "job-log", sorted(LOGS.glob("*.gz")), PARIS)
+
+    found = store.read(
+        """select run_id, max(ts) filter (where event = 'step'),
+            max(ts) filter (where event = 'job.end')
+        from raw.job_events group by all order by all"""
+    ).rows()
+    assert [(run, end) for run, _, end in found] == [
+        ("1809562", datetime(2021, 5, 23, 6, 29, 53)),  # noqa: DTZ001 -- stored naive, in UTC
+        ("1809577", datetime(2021, 5, 23, 6, 46, 2)),  # noqa: DTZ001
+        ("1999618", datetime(2021, 5, 27, 19, 52, 36)),  # noqa: DTZ001
+    ]
+    for _, last_step, end in found:
+        assert 0 < (end - last_step).total_seconds() < 125
+
+
+def test_the_ledger_calls_all_steps_lost_since_nothing_was_saved(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    ingest(store, "job-log", sorted(LOGS.glob("*.gz")), PARIS)
+    lines = [SACCT.replace(",", "\x1f")]
+    for job, (start, end, nodes) in RUNS.items():
+        state = "TIMEOUT" if job == "1999618" else "CANCELLED by 1"
+        tres = f"gres/gpu={4 * nodes}"
+        record = ["jean-zay", job, job, state, start, start, end, str(nodes), f"n[1-{nodes}]", tres]
+        lines.append("\x1f".join([*record, "gpt2"]))
+    accounting = tmp_path / "sacct.txt"
+    accounting.write_text("\n".join(lines) + "\n")
+    ingest(store, "slurm", [accounting], PARIS)
+    store.build()
+
+    found = store.read(
+        """select job_id, coalesce(sum(gpu_ms) filter (
+                where category = 'failed_without_progress' and phase = 'lost_work'), 0)::bigint
+            // 1000 // max(gpus) as lost_s
+        from marts.ledger_scoped
+        inner join (select job_id, gpus from raw.job_runs) using (job_id)
+        group by job_id order by job_id"""
+    ).rows()
+
+    # the steps' lengths add up to these; the first one's excess over the next ten is start-up
+    assert [job for job, _ in found] == sorted(RUNS)
+    assert [s for _, s in found] == [
+        pytest.approx(total_s, abs=2) for total_s in (340.4, 278.0, 494.0)
+    ]

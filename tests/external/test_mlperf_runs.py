@@ -1,0 +1,143 @@
+"""MLPerf Training v4.0 submissions through ingest and ledger, against the published figures."""
+
+from __future__ import annotations
+
+import csv
+import os
+import tarfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from goodput_ingest.load import ingest
+from goodput_ingest.source import ReadOptions
+from goodput_queries.check import check
+
+if TYPE_CHECKING:
+    from goodput_queries.store import LocalStore
+
+ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
+pytestmark = [
+    pytest.mark.external,
+    pytest.mark.skipif(not ROOT, reason="GOODPUT_EXTERNAL_DATA names no folder"),
+]
+EXTERNAL = Path(ROOT or "missing")
+NVIDIA, SMC = "mlperf-train-v4.0-nvidia", "mlperf-train-v4.0-smc"
+ARCHIVES = {NVIDIA: "nvidia.tar.gz", SMC: "smc.tar.gz"}
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the submissions in their folders; the logs alone, without the power readings."""
+    folder = tmp_path_factory.mktemp("mlperf")
+    for name, archive in ARCHIVES.items():
+        with tarfile.open(EXTERNAL / name / archive) as tar:
+            members = [m for m in tar if "/power/" not in m.name]
+            tar.extractall(folder, members, filter="data")
+    return folder
+
+
+def expected(name: str, org: str) -> list[dict[str, str]]:
+    with (EXTERNAL / name / "expected_runs.csv").open() as file:
+        return [row for row in csv.DictReader(file) if row["org"] == org]
+
+
+def gpu_ms(store: LocalStore) -> dict[tuple[str, str | None], int]:
+    """Return the ledger's GPU-milliseconds by category and phase."""
+    rows = store.read(
+        "select category, phase, sum(gpu_ms)::bigint from marts.ledger_scoped group by all"
+    ).rows()
+    return {(category, phase): ms for category, phase, ms in rows}
+
+
+def shares(found: dict[tuple[str, str | None], int], **of: Any) -> dict[str, float]:
+    total = sum(found.values())
+    return {
+        name: round(100 * sum(ms for key, ms in found.items() if is_it(key)) / total, 3)
+        for name, is_it in of.items()
+    }
+
+
+@pytest.mark.parametrize(("name", "org"), [(NVIDIA, "NVIDIA"), (SMC, "smc-ac-power")])
+def test_each_run_holds_its_gpus_from_first_init_to_stop(
+    store: LocalStore, unpacked: Path, name: str, org: str
+) -> None:
+    ingest(store, "auto", [unpacked / org / "results"], ReadOptions())
+
+    found = {
+        run: (state, gpus, held_ms)
+        for run, state, gpus, held_ms in store.read(
+            """select job_id, state, gpus, gpus * (epoch_ms(end_at) - epoch_ms(start_at))
+            from raw.job_runs"""
+        ).rows()
+    }
+    states = {"success": "COMPLETED", "aborted": "FAILED"}
+    assert found == {
+        f"{org}/{row['system']}/{row['benchmark']}/{row['run']}": (
+            states[row["status"]],
+            int(row["gpus"]),
+            int(row["gpus"]) * (int(row["run_stop"]) - int(row["init_start"])),
+        )
+        for row in expected(name, org)
+    }
+
+
+def test_the_ledger_of_smc_gives_the_published_gpu_hours_and_shares(
+    store: LocalStore, unpacked: Path
+) -> None:
+    ingest(store, "auto", [unpacked / "smc-ac-power" / "results"], ReadOptions())
+    store.build()
+
+    found = gpu_ms(store)
+
+    assert round(sum(found.values()) / 3.6e6, 4) == 463.0689
+    assert shares(
+        found,
+        startup=lambda key: key == ("startup", "init"),
+        evaluation=lambda key: key == ("other_declared", "eval"),
+        training=lambda key: key[0] == "step_unsplit",
+    ) == {"startup": 35.009, "evaluation": 7.354, "training": 57.637}
+    violations = check(store)
+    assert violations.filter(violations["violations"] > 0).rows() == []
+
+
+def test_the_dc_side_tells_the_same_jobs_and_is_a_cluster_of_its_own(
+    store: LocalStore, unpacked: Path
+) -> None:
+    """Thirty jobs were measured on both sides: under one cluster they are there once."""
+    both = [unpacked / org / "results" for org in ("smc-ac-power", "smc-dc-power")]
+
+    ingest(store, "auto", both, ReadOptions())
+    apart = store.read(
+        "select cluster, count(*) from raw.job_runs group by all order by all"
+    ).rows()
+
+    assert apart == [("smc-ac-power", 50), ("smc-dc-power", 30)]
+
+
+def test_jobs_measured_on_both_sides_are_one_job_where_the_cluster_is_said(
+    store: LocalStore, unpacked: Path
+) -> None:
+    both = [unpacked / org / "results" for org in ("smc-ac-power", "smc-dc-power")]
+
+    ingest(store, "auto", both, ReadOptions(cluster="smc"))
+
+    assert store.read("select count(*) from raw.job_runs").item() == 50
+
+
+def test_the_ledger_of_nvidia_gives_the_published_gpu_hours_and_shares(
+    store: LocalStore, unpacked: Path
+) -> None:
+    ingest(store, "auto", [unpacked / "NVIDIA" / "results"], ReadOptions())
+    store.build()
+
+    found = gpu_ms(store)
+
+    assert round(sum(found.values()) / 3.6e6, 4) == 12_967.2132
+    # the start-up of runs that were aborted later is start-up, too, and wasted all the same
+    assert shares(
+        found,
+        startup=lambda key: "startup" in key,
+        aborted=lambda key: key[0] == "failed_without_progress",
+    ) == {"startup": 78.954, "aborted": 1.040}
