@@ -26,11 +26,14 @@ class ZoneNeededError(IngestError):
     """A time without an offset was met and no zone was given."""
 
 
-def instants(texts: pl.Series, zone: ZoneInfo | None) -> tuple[pl.Series, pl.Series]:
+def instants(
+    texts: pl.Series, zone: ZoneInfo | None, *, is_local_wrong: bool = False
+) -> tuple[pl.Series, pl.Series]:
     """Return naive UTC instants (null: not set) and, for each text that is none, what is wrong.
 
     Epoch seconds, ISO with offset, ISO without offset in `zone`; local times that a change of
-    clocks makes ambiguous or impossible are wrong. Raises ZoneNeededError without `zone`.
+    clocks makes ambiguous or impossible are wrong. Without `zone` all local times are wrong, or
+    the first one raises ZoneNeededError.
     """
     name = texts.name
     lines = pl.DataFrame({"text": texts.cast(pl.String).str.strip_chars()}).with_columns(
@@ -45,10 +48,12 @@ def instants(texts: pl.Series, zone: ZoneInfo | None) -> tuple[pl.Series, pl.Ser
     )
     if lines.select((pl.col("unset") | pl.col("at").is_not_null()).all()).item():
         return lines["at"].rename(name), pl.Series("problem", [None] * lines.height, pl.String)
-    return _with_iso(lines, zone, name)
+    return _with_iso(lines, zone, name, is_local_wrong=is_local_wrong)
 
 
-def _with_iso(lines: pl.DataFrame, zone: ZoneInfo | None, name: str) -> tuple[pl.Series, pl.Series]:
+def _with_iso(
+    lines: pl.DataFrame, zone: ZoneInfo | None, name: str, *, is_local_wrong: bool
+) -> tuple[pl.Series, pl.Series]:
     groups = pl.col("text").str.extract_groups(_ISO).struct
     field = {
         key: groups.field(str(i))
@@ -81,8 +86,10 @@ def _with_iso(lines: pl.DataFrame, zone: ZoneInfo | None, name: str) -> tuple[pl
         ).alias("at"),
         (pl.col("clock").is_not_null() & pl.col("offset_s").is_null()).alias("local"),
     )
-    twice, never = pl.lit(value=False), pl.lit(value=False)
-    if lines["local"].any():
+    twice, never, zoneless = (pl.lit(value=False) for _ in range(3))
+    if zone is None and is_local_wrong:
+        zoneless = pl.col("local")
+    elif lines["local"].any():
         if zone is None:
             example = lines.filter("local")["text"][0]
             raise ZoneNeededError(
@@ -108,6 +115,8 @@ def _with_iso(lines: pl.DataFrame, zone: ZoneInfo | None, name: str) -> tuple[pl
         .then(pl.format("local time {} comes twice in {} (clocks go back)", "text", pl.lit(where)))
         .when(never)
         .then(pl.format("local time {} does not exist in {}", "text", pl.lit(where)))
+        .when(zoneless)
+        .then(pl.format("time {} carries no offset from UTC; write it with one", "text"))
         .when(~pl.col("unset") & pl.col("at").is_null())
         .then(pl.format("'{}' is not a time", pl.col("text").str.head(40)))
     )

@@ -22,7 +22,8 @@ from goodput_ingest.slurm_nodes import GPU_INSTANCES, GPUS, slot_rows
 from goodput_queries.batch import Reject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from datetime import datetime
     from pathlib import Path
 
     from goodput_ingest.source import Batch, ReadOptions
@@ -61,9 +62,11 @@ class Inventory:
         ]
         gpus: list[dict[str, object]] = []
         instances: list[dict[str, object]] = []
+        times = (row.get(name, "") for _, row in read.rows for name in ("valid_from", "valid_to"))
+        instant = site_csv.clock(times, self.options.zone)
         for line, row in read.rows:
             try:
-                for gpu, parts in self._gpus(row):
+                for gpu, parts in self._gpus(row, instant):
                     gpus.append(gpu)
                     instances += parts
             except ValueError as error:
@@ -76,7 +79,7 @@ class Inventory:
             yield parsed.batch(source=self.name, origin=str(self.path), digest=digest)
 
     def _gpus(
-        self, row: dict[str, str]
+        self, row: dict[str, str], instant: Callable[[str], datetime | None]
     ) -> Iterator[tuple[dict[str, object], list[dict[str, object]]]]:
         """Yield the GPUs of a row, each with its MIG instances; ValueError says what is wrong."""
         node, uuid = row["node"], row.get("gpu_uuid") or None
@@ -89,8 +92,8 @@ class Inventory:
                 raise ValueError("it has neither gpu_uuid nor slurm_index nor gpus")
         if gpus != 1 and (uuid or row.get("gpu_index") or row.get("pci_bus_id")):
             raise ValueError(f"one row cannot name {gpus} GPUs; write a row a GPU, or gpus alone")
-        begin = site_csv.instant(row.get("valid_from", ""), self.options.zone)
-        end = site_csv.instant(row.get("valid_to", ""), self.options.zone)
+        begin = instant(row.get("valid_from", ""))
+        end = instant(row.get("valid_to", ""))
         if begin is not None and end is not None and end <= begin:
             raise ValueError("valid_to is not after valid_from")
         shared: dict[str, object] = {

@@ -20,7 +20,7 @@ from goodput_ingest.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
 from goodput_queries.batch import Reject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from datetime import datetime
     from pathlib import Path
 
@@ -67,33 +67,38 @@ class Rates:
             for line, text in read.odd
         ]
         rates: list[dict[str, object]] = []
+        times = (row.get(name, "") for _, row in read.rows for name in ("valid_from", "valid_to"))
+        instant = site_csv.clock(times, self.options.zone)
         for line, row in read.rows:
             try:
-                rates.append(self._rate(row))
+                rates.append(_rate(row, instant))
             except ValueError as error:
                 content = ",".join(row.values())
                 rejects.append(Reject(line, f"rates: line {line}: {error}.", content))
         parsed = Parsed("rates", frame(rates, RATES), rejects)
         yield parsed.batch(source=self.name, origin=str(self.path), digest=digest)
 
-    def _rate(self, row: dict[str, str]) -> dict[str, object]:
-        begin = self._whole_hour(row, "valid_from")
-        end = self._whole_hour(row, "valid_to")
-        if begin is not None and end is not None and end <= begin:
-            raise ValueError("valid_to is not after valid_from")
-        return {
-            **{name: row.get(name) or None for name in MATCHED},
-            "usd_per_gpu_h": _price(row["usd_per_gpu_h"]),
-            "valid_from_at": begin,
-            "valid_to_at": end,
-            "note": row.get("note", "")[:TEXT_MAX_CHARS] or None,
-        }
 
-    def _whole_hour(self, row: dict[str, str], column: str) -> datetime | None:
-        at = site_csv.instant(row.get(column, ""), self.options.zone)
-        if at is not None and (at.minute or at.second or at.microsecond):
-            raise ValueError(f"{column} {row[column]} is not a whole hour")
-        return at
+def _rate(row: dict[str, str], instant: Callable[[str], datetime | None]) -> dict[str, object]:
+    begin, end = (_whole_hour(row, name, instant) for name in ("valid_from", "valid_to"))
+    if begin is not None and end is not None and end <= begin:
+        raise ValueError("valid_to is not after valid_from")
+    return {
+        **{name: row.get(name) or None for name in MATCHED},
+        "usd_per_gpu_h": _price(row["usd_per_gpu_h"]),
+        "valid_from_at": begin,
+        "valid_to_at": end,
+        "note": row.get("note", "")[:TEXT_MAX_CHARS] or None,
+    }
+
+
+def _whole_hour(
+    row: dict[str, str], column: str, instant: Callable[[str], datetime | None]
+) -> datetime | None:
+    at = instant(row.get(column, ""))
+    if at is not None and (at.minute or at.second or at.microsecond):
+        raise ValueError(f"{column} {row[column]} is not a whole hour")
+    return at
 
 
 def _price(text: str) -> Decimal:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from goodput_ingest import delimited
-from goodput_ingest.instants import ZoneNeededError, instants
+from goodput_ingest.instants import instants
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection, Iterable
     from datetime import datetime
     from pathlib import Path
     from zoneinfo import ZoneInfo
@@ -85,13 +85,21 @@ def _check(
         raise IngestError(f"{where}: {fault}; the columns are {', '.join(known)}.")
 
 
-def instant(text: str, zone: ZoneInfo | None) -> datetime | None:
-    """Return a cell as naive UTC, null where it is empty; raises ValueError where it is no time."""
-    try:
-        at, problem = instants(pl.Series("at", [text], pl.String), zone)
-    except ZoneNeededError as error:
-        raise ValueError(f"time {text} carries no offset from UTC; write it with one") from error
-    if problem[0] is not None:
-        raise ValueError(str(problem[0]))
-    found: datetime | None = at[0]
-    return found
+def clock(texts: Iterable[str], zone: ZoneInfo | None) -> Callable[[str], datetime | None]:
+    """Return what reads any of these cells as naive UTC; they are all parsed at once.
+
+    An empty cell is null; one that is no time, or a local one without `zone`, raises ValueError.
+    """
+    distinct = pl.Series("at", list(dict.fromkeys(texts)), pl.String)
+    moments, problems = instants(distinct, zone, is_local_wrong=True)
+    known: dict[str, tuple[datetime | None, str | None]] = dict(
+        zip(distinct, zip(moments, problems, strict=True), strict=True)
+    )
+
+    def instant(text: str) -> datetime | None:
+        moment, problem = known[text]
+        if problem is not None:
+            raise ValueError(problem)
+        return moment
+
+    return instant

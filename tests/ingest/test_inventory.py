@@ -5,10 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from goodput_ingest import site_csv
+from goodput_ingest.instants import instants
 from goodput_ingest.inventory import Inventory
 from goodput_ingest.load import ingest
 from goodput_ingest.registry import recognise
@@ -112,6 +115,23 @@ def test_it_is_known_by_its_header_and_read_once(tmp_path: Path, store: LocalSto
     first, second = (ingest(store, "auto", [file], ReadOptions()) for _ in range(2))
 
     assert (first.rows_new, second.rows_new) == (8, 0)
+
+
+def test_times_are_parsed_at_once_however_many_rows_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+
+    def counted(texts: pl.Series, *rest: Any, **more: Any) -> tuple[pl.Series, pl.Series]:
+        calls.append(texts.len())
+        return instants(texts, *rest, **more)
+
+    monkeypatch.setattr(site_csv, "instants", counted)
+    rows = [f"n{i},8,2026-11-20T00:00:{i % 3:02d}Z\n" for i in range(50)]
+    gpus, _ = read(tmp_path, "node,gpus,valid_from\n" + "".join(rows))
+
+    assert gpus.rows.height == 400
+    assert calls == [4]  # three times and the empty cell
 
 
 @settings(max_examples=80, deadline=None)
