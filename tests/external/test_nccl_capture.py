@@ -1,0 +1,93 @@
+"""A recorded session's hang: each source alone and both together name the rank that was stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from goodput_ingest.load import ingest
+from goodput_ingest.source import ReadOptions
+
+if TYPE_CHECKING:
+    from goodput_queries.store import LocalStore
+
+CAPTURE = Path(os.environ.get("GOODPUT_EXTERNAL_DATA", "nowhere")).parent / "captures" / "h200x4-a"
+pytestmark = [
+    pytest.mark.external,
+    pytest.mark.skipif(not CAPTURE.exists(), reason="needs $GOODPUT_EXTERNAL_DATA"),
+]
+
+
+@pytest.fixture(scope="module")
+def stopped() -> dict[str, Any]:
+    """Return the truth: which rank stopped taking part, and when."""
+    lines = (CAPTURE / "truth.jsonl").read_text().splitlines()
+    (fault,) = (r for r in map(json.loads, lines) if r.get("fault") == "hang")
+    return dict(fault)
+
+
+def hangs(store: LocalStore, *parts: str) -> list[dict[str, Any]]:
+    for part in parts:
+        summary = ingest(store, "auto", [CAPTURE / part], ReadOptions())
+        assert not summary.refused
+    store.build()
+    return store.read("from marts.hangs").rows(named=True)
+
+
+def test_the_dumps_alone_name_the_rank(store: LocalStore, stopped: dict[str, Any]) -> None:
+    (hang,) = hangs(store, "traces")  # the dumps of the healthy part are no hang
+
+    assert hang["culprit_ranks"] == [stopped["rank"]]
+    assert hang["waiting_ranks"] == [0, 2, 3]
+    assert (hang["operation"], hang["sequence_number"]) == ("all_reduce", 45)
+    assert abs(hang["since_at"].replace(tzinfo=UTC).timestamp() - stopped["t"]) < 1
+
+
+def test_ras_alone_names_the_rank(store: LocalStore, stopped: dict[str, Any]) -> None:
+    (hang,) = hangs(store, "nccl_ras.jsonl.gz")
+
+    assert hang["culprit_ranks"] == [stopped["rank"]]
+    assert hang["culprit_node"] == "192.0.2.2"  # RAS knows addresses only
+
+
+def test_ras_inspector_and_nvml_name_node_and_gpu(
+    store: LocalStore, stopped: dict[str, Any]
+) -> None:
+    parts = ("nccl_ras.jsonl.gz", "nccl_inspector/hang", "nvml.jsonl.gz")
+    (hang,) = hangs(store, *parts)
+
+    assert (hang["culprit_rank"], hang["culprit_node"]) == (stopped["rank"], "vm")
+    assert hang["culprit_gpu_uuid"] == "GPU-905b6e58-a776-5f74-ab95-c06efaf0b635"
+
+
+def test_all_sources_together_confirm_it(store: LocalStore, stopped: dict[str, Any]) -> None:
+    everything = ("sacct.txt", "job_events.jsonl.gz", "nvml.jsonl.gz", "nccl_debug")
+    (hang,) = hangs(store, *everything, "traces", "nccl_ras.jsonl.gz")
+
+    assert (hang["run_key"], hang["culprit_rank"]) == ("lab/hang", stopped["rank"])
+    assert hang["culprit_gpu_uuid"] == "GPU-905b6e58-a776-5f74-ab95-c06efaf0b635"
+    assert hang["confidence"] == "Confirmed"
+    assert hang["evidence_sources"] == "flight-recorder, nccl-ras"
+
+
+def test_the_log_of_nccl_itself_maps_every_rank_of_every_communicator(store: LocalStore) -> None:
+    ingest(store, "auto", [CAPTURE / "nccl_debug"], ReadOptions())
+
+    found = store.read(
+        "select count(*), count(distinct comm_id), min(pci_bus_id) from raw.rank_map"
+    )
+    assert found.row(0) == (20, 5, "00000000:00:06.0")
+
+
+def test_a_trace_tells_what_communication_was_exposed(store: LocalStore) -> None:
+    ingest(store, "auto", [CAPTURE / "traces" / "kineto-fsdp-rank0.json.gz"], ReadOptions())
+
+    found = store.read(
+        "select count(*), sum(duration_s), sum(exposed_s) from raw.profiled_collectives"
+    ).row(0)
+    assert found == (150, pytest.approx(0.0990, abs=1e-4), pytest.approx(0.0360, abs=1e-4))

@@ -1,0 +1,173 @@
+# ruff: noqa: DTZ001 -- moments are stored naive, in UTC
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from goodput_ingest import files
+from goodput_ingest.kineto import Kineto
+from goodput_ingest.source import ReadOptions
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from goodput_queries.store import LocalStore
+
+Fields = dict[str, Any]
+NCCL = "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+BASE_NS = 1790857026000000000
+START_US = 4320921365023.25
+
+
+def kernel(start_us: float, length_us: float, name: str = NCCL, **fields: object) -> Fields:
+    args = {
+        "Collective name": "_allgather_base",
+        "In msg nelems": 1000,
+        "Out msg nelems": 4000,
+        "Group size": 4,
+        "dtype": "BFloat16",
+        "Process Group Name": "0",
+        "Process Group Description": "default_pg",
+    }
+    return {
+        "ph": "X",
+        "cat": "kernel",
+        "name": name,
+        "pid": 2,
+        "tid": 24,
+        "ts": START_US + start_us,
+        "dur": length_us,
+        "args": args if name == NCCL else {},
+        **fields,
+    }
+
+
+def trace(*events: object, **fields: object) -> Fields:
+    return {
+        "schemaVersion": 1,
+        "deviceProperties": [],
+        "trace_id": "8B1D",
+        "distributedInfo": {"rank": 2, "world_size": 4},
+        "baseTimeNanoseconds": BASE_NS,
+        "traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "x", "pid": 1344}, *events],
+        **fields,
+    }
+
+
+def read(store: LocalStore, folder: Path, document: Fields) -> list[Fields]:
+    path = folder / "trace.json"
+    path.write_text(json.dumps(document))
+    assert Kineto.recognises(path, files.head(path))
+    for batch in Kineto(path, ReadOptions("lab")).extract():
+        store.load(batch)
+    return store.read("from raw.profiled_collectives order by start_at").rows(named=True)
+
+
+def test_an_nccl_kernel_is_a_row_in_base_units(store: LocalStore, tmp_path: Path) -> None:
+    (row,) = read(store, tmp_path, trace(kernel(0, 3584.75)))
+
+    assert row == {
+        "source": "kineto",
+        "cluster": "lab",
+        "trace_id": "8B1D",
+        "rank": 2,
+        "ranks_total": 4,
+        "pid": 1344,
+        "device": 2,
+        "stream": 24,
+        "start_at": datetime(2026, 11, 20, 12, 32, 27, 365023),
+        "duration_s": pytest.approx(3584.75e-6),
+        "exposed_s": pytest.approx(3584.75e-6),
+        "kernel": NCCL,
+        "operation": "_allgather_base",
+        "group_name": "0",
+        "group_description": "default_pg",
+        "ranks": 4,
+        "sequence_number": None,
+        "place": 0,
+        "dtype": "BFloat16",
+        "in_elements": 1000,
+        "out_elements": 4000,
+        "message_bytes": 8000,
+    }
+
+
+def test_what_other_kernels_run_beside_is_not_exposed(store: LocalStore, tmp_path: Path) -> None:
+    beside = [
+        kernel(-50, 60, "gemm"),  # the first 10 us
+        kernel(5, 10, "gemm", tid=7),  # 5 us more: the two overlap
+        kernel(40, 20, "gemm"),
+        kernel(0, 100, "gemm", pid=3),  # another GPU
+        kernel(20, 5),  # another collective hides none
+    ]
+    found = read(store, tmp_path, trace(kernel(0, 100), *beside))
+
+    assert found[0]["duration_s"] == pytest.approx(100e-6)
+    assert found[0]["exposed_s"] == pytest.approx(65e-6)
+
+
+def test_a_trace_without_a_base_has_whole_times(store: LocalStore, tmp_path: Path) -> None:
+    old = trace(kernel(0, 1, ts=1795177947365023.25), baseTimeNanoseconds=None)
+
+    (row,) = read(store, tmp_path, old)
+
+    assert row["start_at"] == datetime(2026, 11, 20, 12, 32, 27, 365023)
+
+
+def test_kernels_of_a_group_are_counted_where_pytorch_gives_no_number(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    found = read(store, tmp_path, trace(kernel(200, 1), kernel(0, 1), kernel(100, 1)))
+
+    assert [row["place"] for row in found] == [0, 1, 2]
+
+
+def test_a_kernel_without_record_of_its_collective_is_kept(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    (row,) = read(store, tmp_path, trace(kernel(0, 1, args={})))
+
+    assert (row["operation"], row["group_name"], row["message_bytes"]) == (None, None, None)
+
+
+def test_broken_kernels_are_set_aside(store: LocalStore, tmp_path: Path) -> None:
+    broken = [
+        kernel(0, 1, dur="x"),
+        kernel(0, 1, ts=None),
+        kernel(0, -1),
+        kernel(0, 1, args=[1]),
+        kernel(0, 1, pid="Traces"),
+        kernel(0, 1, ts=1e30),
+        kernel(0, 1, args={"dtype": 5}),
+    ]
+    found = read(store, tmp_path, trace(*broken, 5, kernel(0, 1)))
+
+    assert len(found) == 1
+    assert store.read("from raw.rejects").height == len(broken)
+
+
+def test_reading_twice_changes_nothing(store: LocalStore, tmp_path: Path) -> None:
+    read(store, tmp_path, trace(kernel(0, 1)))
+
+    assert len(read(store, tmp_path, trace(kernel(0, 1)))) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(trace(kernel(0, 1)))[:-30],
+        '{"schemaVersion": 1, "deviceProperties": [], "traceEvents": 5}',
+        '{"schemaVersion": 1, "deviceProperties": ' + "[" * 200_000,
+    ],
+    ids=["cut", "no events", "deep"],
+)
+def test_a_document_that_is_no_trace_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text(text)
+
+    with pytest.raises(IngestError, match="trace"):
+        list(Kineto(path, ReadOptions()).extract())
