@@ -1,4 +1,4 @@
-"""Real output of Slurm 22.05 and 24.11, and a log with an independent referee."""
+"""Real output of Slurm 22.05 and 24.11."""
 
 from __future__ import annotations
 
@@ -171,19 +171,3 @@ def test_nothing_else_in_the_folder_is_claimed_and_nothing_crashes(store: LocalS
         is_ours = file.name.startswith(READ_HERE) or ".json" in file.name
         is_ours &= file.name != "sacct_json_list.txt"
         assert bool(summary.unrecognised) == (not is_ours), file
-
-
-def test_a_log_of_years_adds_up_to_its_referee(store: LocalStore) -> None:
-    """Open XDMoD counts 506.9128 GPU-hours and skips 239 records without nodes."""
-    file = EXTERNAL / "xdmod-sacct-phillips" / "phillips.log.gz"
-    ingest(store, "auto", [file], ReadOptions(zone=ZoneInfo("UTC")))
-
-    found = store.read(
-        """
-        select count(*) as records, count(*) filter (len(nodes) = 0) as without_nodes,
-            round(sum(gpus * date_diff('second', start_at, end_at)) / 3600, 4) as gpu_h
-        from raw.job_runs
-        """
-    )
-
-    assert found.rows() == [(4_285, 239, 506.9128)]

@@ -1,0 +1,121 @@
+"""A real Slurm log against what Open XDMoD makes of it: totals, and every cell of every day.
+
+XDMoD's rules: records without nodes are left out, GPUs are those of the allocation, a job is split
+at midnight (UTC) over the days it ran in, and its wait belongs to the day on which it started.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from goodput_ingest.load import ingest
+from goodput_ingest.source import ReadOptions
+
+if TYPE_CHECKING:
+    from goodput_queries.store import LocalStore
+
+ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
+pytestmark = [
+    pytest.mark.external,
+    pytest.mark.skipif(not ROOT, reason="GOODPUT_EXTERNAL_DATA names no folder"),
+]
+PHILLIPS = Path(ROOT or "missing") / "xdmod-sacct-phillips"
+DAYS = """
+with jobs as (
+    select *, len(nodes) as node_count
+    from raw.job_runs
+    where len(nodes) > 0
+),
+
+days as (
+    select
+        unnest(generate_series(date_trunc('day', start_at), end_at, interval 1 day)) as day_start,
+        jobs.*
+    from jobs
+),
+
+job_days as (
+    select
+        *,
+        day_start::date as day,
+        greatest(0, date_diff('second', greatest(start_at, day_start),
+            least(end_at, day_start + interval 1 day))) / 3600 as hours
+    from days
+)
+
+select
+    day,
+    count(*) as running_job_count,
+    count(*) filter (where start_at::date = day) as started_job_count,
+    count(*) filter (where end_at::date = day) as job_count,
+    sum(hours) as total_wallduration_hours,
+    sum(hours * gpus) as total_gpu_hours,
+    sum(hours * cpus) as total_cpu_hours,
+    sum(hours * node_count) as total_node_hours,
+    coalesce(sum(date_diff('second', submit_at, start_at))
+        filter (where start_at::date = day), 0) / 3600 as total_waitduration_hours
+from job_days
+group by day
+"""
+MEASURES = (
+    *("job_count", "running_job_count", "started_job_count", "total_cpu_hours"),
+    *("total_gpu_hours", "total_node_hours", "total_waitduration_hours"),
+    "total_wallduration_hours",
+)
+
+
+@pytest.fixture
+def phillips(store: LocalStore) -> LocalStore:
+    ingest(store, "auto", [PHILLIPS / "phillips.log.gz"], ReadOptions(zone=ZoneInfo("UTC")))
+    return store
+
+
+def expected(file: str) -> list[list[str]]:
+    """Return the cells of a report: those between its header line and its last rule."""
+    with (PHILLIPS / "expected" / file).open() as lines:
+        rows = list(csv.reader(lines))
+    rules = [n for n, row in enumerate(rows) if row == ["---------"]]
+    return rows[rules[0] + 2 : rules[1]]
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_every_day_is_as_xdmod_reports_it(phillips: LocalStore, measure: str) -> None:
+    found = phillips.read(f"select day::varchar as day, {measure}::double as value from ({DAYS})")
+    cells = dict(found.iter_rows())
+    told = expected(f"{measure}.timeseries-Day.csv")
+
+    assert len(told) == 11
+    assert {day: round(cells.get(day, 0.0), 4) for day, _ in told} == {
+        day: float(value) for day, value in told
+    }
+
+
+@pytest.mark.parametrize("measure", [m for m in MEASURES if m != "running_job_count"])
+def test_the_whole_log_adds_up_as_xdmod_says(phillips: LocalStore, measure: str) -> None:
+    found = phillips.read(f"select sum({measure})::double as value from ({DAYS})").item()
+
+    ((_, told),) = expected(f"{measure}.aggregate-Year.csv")
+    assert round(found, 4) == float(told)
+
+
+def test_the_figures_are_those_that_were_published(phillips: LocalStore) -> None:
+    totals = phillips.read(
+        f"""select sum(job_count)::bigint, round(sum(total_gpu_hours), 4),
+            round(sum(total_cpu_hours), 4) from ({DAYS})"""
+    )
+
+    assert totals.rows() == [(4_046, 506.9128, 11_767.9883)]
+
+
+def test_records_without_nodes_are_kept_as_demand(phillips: LocalStore) -> None:
+    found = phillips.read(
+        "select count(*), count(*) filter (where len(nodes) = 0) from raw.job_runs"
+    )
+
+    assert found.rows() == [(4_285, 239)]
