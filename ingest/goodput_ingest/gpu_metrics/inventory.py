@@ -9,7 +9,8 @@ import polars as pl
 if TYPE_CHECKING:
     from goodput_ingest.gpu_metrics.memory import Memory
 
-FROM_LABELS: Final = ("gpu_index", "slurm_index", "pci_bus_id", "gpu_model", "driver_version")
+NUMBERS: Final = ("gpu_index", "slurm_index")
+FROM_LABELS: Final = (*NUMBERS, "pci_bus_id", "gpu_model", "driver_version")
 FROM_VALUES: Final = {  # metric of raw.gpu_samples_other, column of raw.gpus; a later one wins
     "memory_total_bytes": "memory_bytes",
     "power_limit_w": "power_limit_w",
@@ -37,7 +38,11 @@ def gpus(
         pl.concat([seen.select("gpu_uuid", "ts"), labels], how="horizontal")
         .filter(pl.col("node").is_not_null())
         .group_by("gpu_uuid", "node")
-        .agg(*(pl.col(name).max() for name in FROM_LABELS), valid_from_at=pl.col("ts").min())
+        .agg(
+            # AMD numbers partitions as GPUs: the first is the GPU
+            *(pl.col(n).min() if n in NUMBERS else pl.col(n).max() for n in FROM_LABELS),
+            valid_from_at=pl.col("ts").min(),
+        )
         .join(_values(facts), on="gpu_uuid", how="left")
         .sort("valid_from_at", "gpu_uuid")
         .with_columns(cluster=pl.lit(cluster, dtype=pl.String))

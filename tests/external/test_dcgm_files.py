@@ -1,0 +1,116 @@
+"""Scrapes that others published: read whole, with the figures that stand in them."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from goodput_ingest.dcgm import Dcgm
+from goodput_ingest.exposition import parse
+from goodput_ingest.gpu_metrics import labels, missing_counters, resolve
+from goodput_ingest.registry import recognise
+from goodput_ingest.source import ReadOptions
+
+if TYPE_CHECKING:
+    from goodput_queries.store import LocalStore
+
+DATA = os.environ.get("GOODPUT_EXTERNAL_DATA")
+pytestmark = [
+    pytest.mark.external,
+    pytest.mark.skipif(not DATA, reason="GOODPUT_EXTERNAL_DATA names no folder"),
+]
+FOLDER = Path(DATA or "nowhere") / "dcgm"
+DATADOG = "datadog-integrations-core__dcgm_metrics.txt"
+H100 = "nvidia_gpu_exporter__nvidia-h100-80gb-hbm3__590.48.01__"
+MIG = "nvidia_gpu_exporter__nvidia-h100-mig__590.48.01__load.prom"
+AMD = "rocm-device-metrics-exporter__metrics_mini.prom"
+SAMPLES = {DATADOG: 38, f"{H100}idle.prom": 132, f"{H100}load.prom": 138, MIG: 128, AMD: 5}
+NOON = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- moments are naive, in UTC
+
+
+def read(store: LocalStore, name: str) -> None:
+    for batch in Dcgm(FOLDER / name, ReadOptions(observed_at=NOON, node="n1")).extract():
+        store.load(batch)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_all_samples_are_read_as_prometheus_clients_parser_reads_them(name: str) -> None:
+    found = parse((FOLDER / name).read_bytes(), labels.NAMES)
+
+    assert found.points.height == SAMPLES[name]
+    assert found.rejects == []
+    kind = recognise(FOLDER / name)
+    assert kind is not None
+    assert kind.name == "dcgm"
+
+
+@pytest.mark.parametrize(
+    ("name", "power_w", "busy", "reasons"),
+    [("idle.prom", 69.85, 0.0, 1), ("load.prom", 631.95, 1.0, 0)],
+)
+def test_an_h100_idle_and_under_load(
+    store: LocalStore, name: str, power_w: float, busy: float, reasons: int
+) -> None:
+    read(store, H100 + name)
+
+    columns = "round(power_w, 2), gpu_busy_ratio, clocks_event_reasons, is_flagged"
+    assert store.read(f"select {columns} from raw.gpu_samples").rows() == [
+        (power_w, busy, reasons, False)
+    ]
+
+
+def test_a_mig_gpu_under_load_has_power_but_no_utilisation(store: LocalStore) -> None:
+    read(store, MIG)
+
+    found = store.read("select power_w, gpu_busy_ratio, engine_active_ratio from raw.gpu_samples")
+    assert found.rows() == [(433.78, None, None)]
+
+
+def test_a_scrape_of_dcgm_has_three_gpus_and_rates_declared_counter(store: LocalStore) -> None:
+    read(store, DATADOG)
+
+    assert store.read("select count(distinct gpu_uuid) from raw.gpus").item() == 3
+    power = store.read("select power_w, energy_j from raw.gpu_samples where power_w is not null")
+    assert (8.969, 128996.013) in power.rows()
+
+
+def test_early_amd_names_are_read(store: LocalStore) -> None:
+    read(store, AMD)
+
+    columns = "gpu_uuid, power_w, gpu_busy_ratio"
+    assert store.read(f"select {columns} from raw.gpu_samples").rows() == [
+        ("6699c0a8-4200-4242-037f-f97e6cae0f09", 41.0, 0.0)
+    ]
+    memory = "select value from raw.gpu_samples_other where metric = 'memory_total_bytes'"
+    assert store.read(memory).item() == 68_702_000_000
+
+
+@pytest.mark.parametrize(
+    "name", ["default-counters", "dcp-metrics-included", "1.x-compatibility-metrics"]
+)
+def test_every_counter_of_the_exporters_own_files_is_known(name: str) -> None:
+    lines = (FOLDER / f"dcgm-exporter__{name}.csv").read_text().splitlines()
+    told = [line.lstrip("# ") for line in lines if line.count(",") > 1]
+    fields = [
+        (field.strip(), kind.strip()) for field, kind, _ in (line.split(",", 2) for line in told)
+    ]
+    asked = [field for field, kind in fields if kind in ("gauge", "counter")]
+
+    unknown = [f for f in asked if (metric := resolve(f)) is None or metric.kind == "unknown"]
+
+    assert len(asked) > 20
+    assert unknown == []
+
+
+def test_the_default_counters_lack_what_tells_a_stall_from_work() -> None:
+    lines = (FOLDER / "dcgm-exporter__default-counters.csv").read_text().splitlines()
+    fields = [line.split(",")[0].strip() for line in lines if line.startswith("DCGM")]
+
+    missing = [line.split(",")[0] for line in missing_counters(fields)]
+
+    assert {"DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_DEV_CLOCKS_EVENT_REASONS"} <= set(missing)
+    assert "DCGM_FI_DEV_DEC_UTIL" not in missing

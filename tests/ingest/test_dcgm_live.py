@@ -1,0 +1,292 @@
+# ruff: noqa: DTZ001 -- moments are stored naive, in UTC
+"""Exporters that are scraped: a real HTTP server answers, well or badly."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import threading
+from base64 import b64encode
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+import pytest
+
+from goodput_ingest.dcgm import Dcgm
+from goodput_ingest.dcgm_live import DcgmLive
+from goodput_ingest.source import LiveSource, ReadOptions
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from goodput_queries.store import LocalStore
+
+NOON = datetime(2026, 11, 20, 12)
+LINE = 'DCGM_FI_DEV_POWER_USAGE{{UUID="GPU-{gpu}",gpu="0",hpc_job="7"}} {watts}\n'
+Answer = Callable[[BaseHTTPRequestHandler], None]
+
+
+def page(text: str, status: int = 200, *, is_packed: bool = False) -> Answer:
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        body = gzip.compress(text.encode()) if is_packed else text.encode()
+        request.send_response(status)
+        if is_packed:
+            request.send_header("Content-Encoding", "gzip")
+        request.send_header("Content-Length", str(len(body)))
+        request.end_headers()
+        request.wfile.write(body)
+
+    return answer
+
+
+class Exporter:
+    """A server whose next answer a test sets; `asked` are the requests' paths and headers."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.may_end = threading.Event()
+        exporter = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                exporter.asked.append((self.path, dict(self.headers)))
+                with contextlib.suppress(ConnectionError):
+                    exporter.answer(self)
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- its name
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self.server.server_port}"
+
+    def close(self) -> None:
+        """Let answers that wait go, and stop."""
+        self.may_end.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture
+def exporter() -> Iterator[Exporter]:
+    with contextlib.closing(Exporter(page(LINE.format(gpu="a", watts=600)))) as found:
+        yield found
+
+
+@pytest.fixture
+def second() -> Iterator[Exporter]:
+    with contextlib.closing(Exporter(page(LINE.format(gpu="b", watts=70)))) as found:
+        yield found
+
+
+def poll(store: LocalStore, source: DcgmLive, now: datetime = NOON) -> int:
+    return sum(store.load(batch).rows_new for batch in source.poll({}, now))
+
+
+def test_a_poll_dates_what_the_targets_say_with_its_beginning(
+    store: LocalStore, exporter: Exporter, second: Exporter
+) -> None:
+    source = DcgmLive(urls=[exporter.url, second.url], cluster="lab")
+
+    poll(store, source)
+
+    rows = store.read("select source, gpu_uuid, ts, power_w from raw.gpu_samples order by 2").rows()
+    assert rows == [("dcgm", "GPU-a", NOON, 600.0), ("dcgm", "GPU-b", NOON, 70.0)]
+    assert [path for path, _ in exporter.asked] == ["/metrics"]
+
+
+def test_it_is_a_live_source(exporter: Exporter) -> None:
+    source = DcgmLive(urls=[exporter.url])
+
+    assert isinstance(source, LiveSource)
+    assert source.interval_s == 30.0
+
+
+def test_an_owner_over_polls_is_one_row_and_a_gpu_is_told_once(
+    store: LocalStore, exporter: Exporter
+) -> None:
+    source = DcgmLive(urls=[exporter.url], cluster="lab")
+    exporter.answer = page(LINE.format(gpu="a", watts=600).replace("gpu=", 'Hostname="n1",gpu='))
+
+    for number in range(3):
+        poll(store, source, NOON + timedelta(seconds=30 * number))
+
+    owners = store.read("select owner, first_seen_at, last_seen_at from raw.gpu_owners").rows()
+    assert owners == [("7", NOON, NOON + timedelta(seconds=60))]
+    assert store.read("select node from raw.gpus").rows() == [("n1",)]
+    assert store.read("select count(*) from raw.gpu_samples").item() == 3
+
+
+def test_a_packed_answer_is_read(store: LocalStore, exporter: Exporter) -> None:
+    exporter.answer = page(LINE.format(gpu="a", watts=600), is_packed=True)
+
+    assert poll(store, DcgmLive(urls=[exporter.url])) > 0
+
+
+def test_what_is_recorded_reads_in_as_what_was_loaded(
+    store: LocalStore, exporter: Exporter, second: Exporter, tmp_path: Path
+) -> None:
+    record = tmp_path / "scrapes.prom"
+    source = DcgmLive(urls=[exporter.url, second.url], record_to=record)
+    for number in range(2):
+        poll(store, source, NOON + timedelta(seconds=30 * number))
+    loaded = store.read("select gpu_uuid, ts, power_w from raw.gpu_samples order by all").rows()
+
+    new = [store.load(b) for b in Dcgm(record, ReadOptions()).extract() if b.table == "gpu_samples"]
+
+    assert len(loaded) == 4
+    assert sum(one.rows for one in new) == 4
+    assert sum(one.rows_new for one in new) == 0
+
+
+def test_a_bad_line_is_set_aside_under_the_target_that_sent_it(
+    store: LocalStore, exporter: Exporter, second: Exporter
+) -> None:
+    second.answer = page(
+        LINE.format(gpu="b", watts=70) + "garbage\n" + LINE.format(gpu="c", watts=1)
+    )
+
+    poll(store, DcgmLive(urls=[exporter.url, second.url]))
+
+    line, reason = store.read("select line, reason from raw.rejects").row(0)
+    assert line == 2
+    assert reason.startswith(f"{second.url}/metrics: the line is no sample")
+    assert store.read("select count(*) from raw.gpu_samples").item() == 3
+
+
+def slow(exporter: Exporter) -> Answer:
+    def answer(_request: BaseHTTPRequestHandler) -> None:
+        exporter.may_end.wait(10)
+
+    return answer
+
+
+def dripping(exporter: Exporter) -> Answer:
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.end_headers()
+        while not exporter.may_end.wait(0.02):
+            request.wfile.write(b"# a little more\n")
+
+    return answer
+
+
+def half(_exporter: Exporter) -> Answer:
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.send_header("Content-Length", "100000")
+        request.end_headers()
+        request.wfile.write(LINE.format(gpu="a", watts=600).encode())
+
+    return answer
+
+
+def endless(exporter: Exporter) -> Answer:
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.end_headers()
+        while not exporter.may_end.is_set():
+            request.wfile.write(LINE.format(gpu="a", watts=600).encode() * 1000)
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (page("", 500), "it answers with status 500, expected 200"),
+        (page("", 401), "it refuses us (401); check the password"),
+        (page("moved", 302), "it answers with status 302, expected 200"),
+        (page("<html>hello</html>"), "it answers, but with no metrics of GPUs"),
+        (page(""), "it answers, but with no metrics of GPUs"),
+        (page("node_load1 1\n"), "it answers, but with no metrics of GPUs"),
+        (slow, "it did not answer within 0.3 s"),
+        (dripping, "it sent only a part within 0.3 s"),
+        (half, "it cannot be reached"),
+        (endless, "it sends more than 100000 bytes"),
+    ],
+)
+def test_a_target_that_fails_is_told_in_a_sentence_and_stops_no_other(
+    store: LocalStore, exporter: Exporter, second: Exporter, answer: Answer, why: str
+) -> None:
+    exporter.answer = answer(exporter) if answer in (slow, dripping, half, endless) else answer
+    settings = {"timeout_s": 0.3, "answer_max_bytes": 100_000}
+
+    with pytest.raises(IngestError) as caught:
+        poll(store, DcgmLive(urls=[exporter.url], **settings))
+    poll(store, DcgmLive(urls=[exporter.url, second.url], **settings))
+
+    assert f"dcgm: {exporter.url}/metrics: {why}" in str(caught.value)
+    assert store.read("select gpu_uuid from raw.gpu_samples").rows() == [("GPU-b",)]
+    (reason,) = store.read("select reason from raw.rejects")["reason"]
+    assert f"{exporter.url}/metrics: {why}" in reason
+
+
+def test_nobody_there_is_told_in_a_sentence(store: LocalStore, exporter: Exporter) -> None:
+    exporter.close()
+
+    with pytest.raises(IngestError, match="it cannot be reached"):
+        poll(store, DcgmLive(urls=[exporter.url]))
+
+
+def test_a_password_comes_from_the_environment_or_a_file_and_goes_nowhere_else(
+    store: LocalStore, exporter: Exporter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("EXPORTER_PASSWORD", "secret")
+    (tmp_path / "password").write_text("secret\n")
+    settings = [
+        {"password_env": "EXPORTER_PASSWORD"},
+        {"password_file": str(tmp_path / "password")},
+    ]
+
+    for one in settings:
+        poll(store, DcgmLive(urls=[exporter.url], username="us", **one))
+
+    sent = [headers["Authorization"] for _, headers in exporter.asked]
+    assert sent == ["Basic " + b64encode(b"us:secret").decode()] * 2
+    assert "secret" not in str(store.read("select * from raw.ingested").rows())
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"urls": []}, "no urls are given"),
+        ({"urls": ["gpu-a01:9400"]}, "no URL of a server"),
+        ({"urls": ["http://us:secret@gpu-a01:9400"]}, "the URL carries a user or password"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused_at_once(
+    settings: dict[str, list[str]], why: str
+) -> None:
+    with pytest.raises(IngestError, match=why):
+        DcgmLive(**settings)
+
+
+def test_a_probe_says_what_is_there_and_what_could_be(exporter: Exporter, second: Exporter) -> None:
+    second.answer = page("", 500)
+
+    findings = DcgmLive(urls=[exporter.url, second.url]).probe()
+
+    assert findings[0] == f"{exporter.url}/metrics: 1 GPUs, 1 metrics"
+    assert findings[1] == f"{second.url}/metrics: it answers with status 500, expected 200."
+    assert any(
+        "add to the exporter's counters file: DCGM_FI_PROF_SM_ACTIVE," in f for f in findings
+    )
+    assert not any("POWER_USAGE" in finding for finding in findings)
+
+
+def test_a_probe_of_nobody_raises(exporter: Exporter) -> None:
+    exporter.close()
+
+    with pytest.raises(IngestError, match="it cannot be reached"):
+        DcgmLive(urls=[exporter.url]).probe()
