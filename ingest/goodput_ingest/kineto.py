@@ -66,8 +66,13 @@ class Kernel:
     device: int
     stream: int
     start_us: float
-    stop_us: float
+    length_us: float
     args: dict[str, Any]
+
+    @property
+    def stop_us(self) -> float:
+        """Return when it ended."""
+        return self.start_us + self.length_us
 
 
 class Kineto:
@@ -117,7 +122,7 @@ class Kineto:
             rows.append(
                 (
                     *(self.name, self.options.cluster, *about, kernel.device, kernel.stream),
-                    *(start_at, (kernel.stop_us - kernel.start_us) / 1e6),
+                    *(start_at, kernel.length_us / 1e6),
                     *(exposed_us[id(kernel)] / 1e6, kernel.name),
                     *(*head, places[group], *tail),
                 )
@@ -174,7 +179,7 @@ def _kernels(trace: dict[str, Any], rejects: list[Reject]) -> Iterator[Kernel]:
             shown = json_lines.printable(repr(event)[:500], 500)
             rejects.append(Reject(None, f"event {number}: {error}", shown))
             continue
-        yield Kernel(name, device, stream, start_us, start_us + length_us, args)
+        yield Kernel(name, device, stream, start_us, length_us, args)
 
 
 def _about(trace: dict[str, Any], digest: str) -> tuple[str, int | None, int | None, int | None]:
@@ -231,7 +236,7 @@ def _exposed(kernels: list[Kernel]) -> dict[int, float]:
         if NCCL_KERNEL.match(kernel.name):
             union = covered.get(kernel.device, nothing)
             hidden = union.until(kernel.stop_us) - union.until(kernel.start_us)
-            exposed[id(kernel)] = max(0.0, kernel.stop_us - kernel.start_us - hidden)
+            exposed[id(kernel)] = max(0.0, round(kernel.length_us - hidden, 3))  # as exact as ts
     return exposed
 
 

@@ -6,15 +6,20 @@ from typing import TYPE_CHECKING
 
 from goodput_ingest import files
 from goodput_ingest.dcgm import Dcgm
+from goodput_ingest.flight_recorder import FlightRecorder
 from goodput_ingest.goodput_events import GoodputEvents
 from goodput_ingest.inventory import Inventory
 from goodput_ingest.job_events import JobEvents
 from goodput_ingest.job_logs.source import JobLog
 from goodput_ingest.job_logs.torchtitan_structured import TorchtitanStructured
 from goodput_ingest.kernel_log import KernelLog
+from goodput_ingest.kineto import Kineto
 from goodput_ingest.kubernetes import KubernetesRecording
 from goodput_ingest.mlperf import Mlperf
+from goodput_ingest.nccl_debug import NcclDebug
 from goodput_ingest.nccl_inspector import NcclInspector
+from goodput_ingest.nccl_ras import NcclRas
+from goodput_ingest.nccl_tests import NcclTests
 from goodput_ingest.node_power import NodePower
 from goodput_ingest.nvml_recording import NvmlRecording
 from goodput_ingest.otel_spans import OtelSpans
@@ -38,6 +43,11 @@ SOURCES: dict[str, type[Source]] = {
     Dcgm.name: Dcgm,
     JobEvents.name: JobEvents,
     NcclInspector.name: NcclInspector,
+    FlightRecorder.name: FlightRecorder,
+    NcclRas.name: NcclRas,
+    NcclTests.name: NcclTests,
+    NcclDebug.name: NcclDebug,
+    Kineto.name: Kineto,
     KernelLog.name: KernelLog,
     TelemetryParquet.name: TelemetryParquet,
     Mlperf.name: Mlperf,
