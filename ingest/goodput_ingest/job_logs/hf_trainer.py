@@ -88,7 +88,7 @@ class HfTrainer:
         total, epochs = self.totals.get("Total optimization steps"), self.totals.get("Num Epochs")
         epoch = said.get("epoch")
         if not total or not epochs or epoch is None or "loss" not in said:
-            return (Event("metric", at, extra=said),) if at is not None else ()
+            return (Event("metric", at, extra=said),)
         return self._point(round(epoch * total / epochs), at)
 
     def _point(self, step: int, at: datetime | None) -> Iterable[Event]:

@@ -19,7 +19,7 @@ SAID = tuple(
         rb"wandb: Run data is saved locally in \S*/run-\d{8}_\d{6}-(\w{1,64})",
     )
 )
-JOB_NUMBER = re.compile(r"(?<!\d)(\d{3,12}(?:_\d{1,9})?)(?=\.(?:out|err|log|txt)(?:\.gz)?$)")
+JOB_NUMBER = re.compile(r"(?:^|[-_])(\d{3,12}(?:_\d{1,9})?)(?=\.(?:out|err|log|txt)(?:\.gz)?$)")
 ENDINGS = re.compile(r"(?:\.(?:out|err|log|txt|jsonl|json|gz))+$")
 
 

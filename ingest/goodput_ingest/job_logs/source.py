@@ -104,9 +104,9 @@ class JobLog:
                 yield self._batch(run_id, rows, rejects, digest[: files.DIGEST_CHARS])
         if not reader.placed:
             raise IngestError(
-                f"{self.path}: {reader.without_moment} lines tell of the job's progress, none of "
-                "them when. Write the log again with moments (kubectl logs --timestamps, or job "
-                "events)."
+                f"{self.path}: it tells what was done ({reader.without_moment} lines), but not "
+                "when. Write the log with moments (as kubectl logs --timestamps does), or use job "
+                "events."
                 if reader.without_moment
                 else f"{self.path}: no line tells of a job in a known framework's words."
             )
