@@ -73,12 +73,12 @@ class Dcgm:
         digest = ""
         for block in ahead(blocks(self.path)):
             meaning = (self.options, _moment_in(self.path.name), sorted(memory.scales.items()))
-            block_digest = block.digest(*meaning)
-            digest = hashlib.sha256((digest + block_digest).encode()).hexdigest()
             found = exposition.parse(block.data, labels.NAMES, first_line=first_line)
             first_line += found.lines
             if block.damage:
                 found.rejects.append(Reject(first_line, block.damage))
+            block_digest = found.digest(*meaning)
+            digest = hashlib.sha256((digest + block_digest).encode()).hexdigest()
             rows = rows_of(
                 found,
                 source=self.name,

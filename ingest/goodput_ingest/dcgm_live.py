@@ -19,7 +19,7 @@ import httpx
 
 from goodput_ingest import exposition
 from goodput_ingest.dcgm import Dcgm, is_of_gpus, rows_of, with_rejects
-from goodput_ingest.exposition_blocks import BLOCK_BYTES, Block
+from goodput_ingest.exposition_blocks import BLOCK_BYTES
 from goodput_ingest.gpu_metrics import Memory, labels, missing_counters
 from goodput_ingest.prometheus.endpoint import Endpoint
 from goodput_ingest.source import Batch, Reject
@@ -136,16 +136,18 @@ class DcgmLive:
         self, pages: Sequence[Page], now: datetime, unanswered: Sequence[Reject]
     ) -> Iterator[Batch]:
         texts = [page.stamped(now) for page in pages]
-        block = Block.of(b"".join(texts))
+        data = b"".join(texts)
         if self.record_to is not None:
-            self._record(block.data)
-        read = exposition.parse(block.data, labels.NAMES)
+            self._record(data)
+        read = exposition.parse(data, labels.NAMES)
         rejects = [*unanswered, *_by_target(read.rejects, texts, pages)]
         parsed = rows_of(
             read, source=self.name, cluster=self.cluster, taken_at=now, memory=self._memory
         )
         for found in with_rejects(parsed, rejects):
-            yield found.batch(source=self.name, origin=self.origin, digest=block.digest())
+            yield found.batch(
+                source=self.name, origin=self.origin, digest=read.digest(self.cluster)
+            )
 
     @property
     def origin(self) -> str:

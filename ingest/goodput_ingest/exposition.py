@@ -16,6 +16,7 @@ once per distinct text. Lines that are otherwise (`exposition_lines`) take a slo
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from goodput_ingest import exposition_lines, json_lines
+from goodput_ingest import exposition_lines, files, json_lines
 from goodput_ingest.exposition_lines import labels_of
 from goodput_ingest.json_lines import FieldError
 from goodput_ingest.source import Reject
@@ -63,6 +64,18 @@ class Exposition:
     label_sets: pl.DataFrame
     rejects: list[Reject]
     lines: int
+
+    def digest(self, *meaning: object) -> str:
+        """Return a digest of what the lines say, with all that decides what it means.
+
+        Not of the bytes, which are ten times as many.
+        """
+        found = hashlib.sha256()
+        for column in self.points.get_columns():
+            found.update(column.to_physical().fill_null(0).to_numpy())
+        named = (self.series.write_csv(), self.label_sets.write_csv(), self.rejects, *meaning)
+        found.update("\x1f".join(map(str, named)).encode("utf-8", "replace"))
+        return found.hexdigest()[: files.DIGEST_CHARS]
 
 
 @dataclass(frozen=True)
@@ -110,7 +123,10 @@ def parse(data: bytes, keep: Container[str], *, first_line: int = 1) -> Expositi
     odd = exposition_lines.read(data, np.flatnonzero(lines.is_odd))
     heads = pl.concat(
         [
-            pl.DataFrame({"row": lines.first_row, "head": lines.heads}).filter(lines.is_used),
+            # by row, since several threads number them
+            pl.DataFrame({"row": lines.first_row, "head": lines.heads})
+            .filter(lines.is_used)
+            .sort("row"),
             odd.filter(pl.col("head").is_not_null()).select("row", "head"),
         ]
     ).unique("head", keep="first", maintain_order=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import os
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Final
@@ -24,25 +23,10 @@ BOUNDARY: Final = b"\n" + MARK.encode()
 
 @dataclass(frozen=True)
 class Block:
-    """Consecutive lines.
-
-    content: digest of the bytes
-    damage: why the reading broke off after these lines; empty where it did not
-    """
+    """Consecutive lines; damage: why the reading broke off after them, empty where it did not."""
 
     data: bytes
-    content: str
     damage: str = ""
-
-    @classmethod
-    def of(cls, data: bytes, damage: str = "") -> Block:
-        """Return the lines as a block."""
-        return cls(data, hashlib.sha256(data).hexdigest(), damage)
-
-    def digest(self, *meaning: object) -> str:
-        """Return a digest of the block with all that decides what its lines mean."""
-        text = "\x1f".join([self.content, self.damage, *map(str, meaning)])
-        return hashlib.sha256(text.encode()).hexdigest()[: files.DIGEST_CHARS]
 
 
 def blocks(path: Path) -> Iterator[Block]:
@@ -61,7 +45,7 @@ def blocks(path: Path) -> Iterator[Block]:
                     f"{MARK.strip()!r}. Cut the file between scrapes, or by time."
                 )
             text = data if number else data.removeprefix(files.BYTE_ORDER_MARK)
-            yield Block.of(text, damage)
+            yield Block(text, damage)
 
 
 def _plain(file: IO[bytes]) -> Iterator[tuple[bytes, str]]:

@@ -143,6 +143,22 @@ def test_a_mark_that_cannot_be_read_dates_nothing() -> None:
     assert [ts for _, _, ts, _ in said(found)] == [datetime(2026, 11, 20, 12), None]
 
 
+def test_a_digest_is_of_what_the_lines_say() -> None:
+    one = 'up{uuid="a"} 1\nup{uuid="b"} 2\n'
+    same = ["# HELP up x\n" + one, one.replace(" 1", "  1.0")]
+    others = [
+        one.replace("1", "3"),
+        one.replace('"a"', '"c"'),
+        one.replace("up", "down"),
+        one + "garbage\n",
+        one.replace(" 1", " 1 1795177770500"),
+        'up{uuid="b"} 1\nup{uuid="a"} 2\n',
+    ]
+
+    assert {read(text).digest("x") for text in same} == {read(one).digest("x")}
+    assert len({read(text).digest("x") for text in [one, *others]} | {read(one).digest("y")}) == 8
+
+
 def test_comments_are_not_read() -> None:
     found = read('# HELP up a } b {c="d"} 5\n  # TYPE up gauge\n# NOTE up{x="}"} 1\n\n\r\nup 1\r\n')
 
@@ -207,7 +223,7 @@ def test_blocks_are_the_same_in_a_file_that_has_grown(
     short.write_bytes(SCRAPES[: len(SCRAPES) // 2])
     whole.write_bytes(SCRAPES)
 
-    before, after = ([b.content for b in blocks(path)] for path in (short, whole))
+    before, after = ([b.data for b in blocks(path)] for path in (short, whole))
 
     assert len(before) > 2
     assert after[: len(before) - 1] == before[:-1]
