@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
 UNSET = ("", "0", "Unknown", "None", "NONE", "N/A", "n/a", "(null)", "INVALID", "4294967294")
+EPOCH_CERTAIN_S = (1, 4_294_967_293)  # what is above or 0 may mean that no time was set
 EPOCH_MAX_S = 253_402_300_799  # the end of the year 9999
 _EPOCH = r"^[0-9]{1,12}$"
 _ISO = (
@@ -36,14 +37,18 @@ def instants(
     the first one raises ZoneNeededError.
     """
     name = texts.name
+    epoch_s = texts.cast(pl.String).cast(pl.Int64, strict=False)
+    if epoch_s.null_count() == 0 and epoch_s.is_between(*EPOCH_CERTAIN_S).all():  # the usual case
+        at = pl.from_epoch(epoch_s, time_unit="s").cast(INSTANT)
+        return at, pl.Series("problem", [None], pl.String).new_from_index(0, at.len())
     lines = pl.DataFrame({"text": texts.cast(pl.String).str.strip_chars()}).with_columns(
         pl.col("text").is_null().or_(pl.col("text").is_in(UNSET)).alias("unset"),
         pl.col("text").str.contains(_EPOCH).fill_null(value=False).alias("epoch"),
+        pl.col("text").cast(pl.Int64, strict=False).alias("epoch_s"),
     )
-    epoch_s = pl.col("text").cast(pl.Int64, strict=False)
     lines = lines.with_columns(
-        pl.when(pl.col("epoch") & ~pl.col("unset") & (epoch_s <= EPOCH_MAX_S))
-        .then(pl.from_epoch(epoch_s.clip(0, EPOCH_MAX_S), time_unit="s").cast(INSTANT))
+        pl.when(pl.col("epoch") & ~pl.col("unset") & (pl.col("epoch_s") <= EPOCH_MAX_S))
+        .then(pl.from_epoch(pl.col("epoch_s").clip(0, EPOCH_MAX_S), time_unit="s").cast(INSTANT))
         .alias("at")
     )
     if lines.select((pl.col("unset") | pl.col("at").is_not_null()).all()).item():

@@ -132,8 +132,10 @@ def parse(rows: pl.DataFrame, accounting: Accounting, delimiter: str) -> list[Pa
     known, problem = _with_nodes(known)
     problems += [*_record_problems(), problem]
     known = known.with_columns(pl.coalesce(problems).alias("problem"))
-    rejects = _rejects(known.filter(pl.col("problem").is_not_null()), printed, delimiter)
-    known = known.filter(pl.col("problem").is_null())
+    rejects: list[Reject] = []
+    if known["problem"].null_count() < known.height:  # to filter is to copy
+        rejects = _rejects(known.filter(pl.col("problem").is_not_null()), printed, delimiter)
+        known = known.filter(pl.col("problem").is_null())
     is_step = pl.col("JobID").str.contains(".", literal=True)
     has_steps = known.select(is_step.any()).item()
     runs = known.filter(~is_step) if has_steps else known
