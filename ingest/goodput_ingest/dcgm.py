@@ -8,7 +8,6 @@ writes; what the person who reads it in says (--observed-at); a moment in the fi
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import replace
 from datetime import datetime
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
 SAMPLES: Final = "gpu_samples"
 GO_ON: Final = ("gpus", "gpu_owners", "gpu_events")  # few rows, told once a file
+ROWS_PER_BATCH: Final = 122_880  # DuckDB's row group: written at once, not by way of its log
 NO_ROWS: Final = pl.DataFrame(schema={"gpu_uuid": pl.String})
 NAMED_MOMENT: Final = re.compile(r"(?<!\d)(\d{8}T\d{6}Z)(?!\w)")
 SAMPLE: Final = re.compile(
@@ -69,16 +69,15 @@ class Dcgm:
 
     def _batches(self) -> Iterator[Batch]:
         memory, first_line = Memory(), 1
-        held: dict[str, list[pl.DataFrame]] = {}
+        held: dict[str, list[Parsed]] = {}
         digest = ""
         for block in ahead(blocks(self.path)):
-            meaning = (self.options, _moment_in(self.path.name), sorted(memory.scales.items()))
+            meaning = (digest, self.options, _moment_in(self.path.name))
             found = exposition.parse(block.data, labels.NAMES, first_line=first_line)
             first_line += found.lines
             if block.damage:
                 found.rejects.append(Reject(first_line, block.damage))
-            block_digest = found.digest(*meaning)
-            digest = hashlib.sha256((digest + block_digest).encode()).hexdigest()
+            digest = found.digest(*meaning)
             rows = rows_of(
                 found,
                 source=self.name,
@@ -88,16 +87,18 @@ class Dcgm:
                 node=self.options.node,
             )
             for parsed in with_rejects(rows, found.rejects):
-                if parsed.table in GO_ON:
-                    held.setdefault(parsed.table, []).append(parsed.rows)
-                else:
-                    yield self._batch(parsed, block_digest)
-        for table, frames in held.items():
-            once = Parsed(table, pl.concat(frames, how="vertical_relaxed"))
-            yield self._batch(once, digest[: files.DIGEST_CHARS])
+                held.setdefault(parsed.table, []).append(parsed)
+            for table in [t for t in held if t not in GO_ON and _rows(held[t]) >= ROWS_PER_BATCH]:
+                yield self._batch(held.pop(table), digest)
+        for parts in held.values():
+            yield self._batch(parts, digest)
 
-    def _batch(self, parsed: Parsed, digest: str) -> Batch:
-        return parsed.batch(source=self.name, origin=str(self.path), digest=digest)
+    def _batch(self, parts: Sequence[Parsed], digest: str) -> Batch:
+        """Return what blocks say for one table as a batch.
+
+        digest: of these blocks and all before them, which decide what goes on in these
+        """
+        return joined(parts).batch(source=self.name, origin=str(self.path), digest=digest)
 
     def _taken_at(self, found: exposition.Exposition) -> datetime | None:
         taken_at = self.options.observed_at or _moment_in(self.path.name)
@@ -137,6 +138,20 @@ def with_rejects(parsed: list[Parsed], rejects: Sequence[Reject]) -> list[Parsed
     samples = next((p for p in parsed if p.table == SAMPLES), Parsed(SAMPLES, NO_ROWS))
     others = [p for p in parsed if p.table != SAMPLES]
     return [replace(samples, rejects=[*rejects, *samples.rejects]), *others]
+
+
+def joined(parts: Sequence[Parsed]) -> Parsed:
+    """Return parts of one table as one."""
+    if len(parts) == 1:
+        return parts[0]
+    # each block has an Enum of its own GPUs
+    rows = [part.rows.with_columns(pl.col(pl.Enum).cast(pl.String)) for part in parts]
+    rejects = [reject for part in parts for reject in part.rejects]
+    return Parsed(parts[0].table, pl.concat(rows, how="diagonal_relaxed"), rejects)
+
+
+def _rows(parts: Sequence[Parsed]) -> int:
+    return sum(part.rows.height for part in parts)
 
 
 def is_of_gpus(head: bytes) -> bool:
