@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from goodput_queries import catalog, changes, placement, stages
+from goodput_queries import catalog, changes, placement, placement_scope, stages
 
 if TYPE_CHECKING:
     import duckdb
@@ -59,9 +59,10 @@ class _Build:
         self.is_full = since is None
         self.timings: list[tuple[str, int, float]] = []
         self.dirty: dict[str, changes.Hours] = {}  # by stage
+        self.others: set[str] = set()  # stages of which all hours depend, where they differ
         self.readings = changes.reading_hours(cursor, since)
         self.writers = {
-            "intermediate.int_gpu_reading_spans": self._note_reading_spans,
+            "intermediate.int_reading_series": self._note_reading_series,
             "intermediate.int_holds": self._place,
             "temp.dirty_run_ids": self._note_dirty_run_ids,
             "temp.dirty_attempts": self._note_dirty_attempts,
@@ -97,6 +98,8 @@ class _Build:
         hours, is_other, rows = stages.replace_all(
             self.cursor, model, model.sql, is_compared=not self.is_full
         )
+        if is_other:
+            self.others.add(model.qualified_name)
         self.dirty[model.qualified_name] = changes.all_hours(self.cursor) if is_other else hours
         return rows
 
@@ -114,13 +117,17 @@ class _Build:
         return rows
 
     def _make_hourly(self, model: Model) -> int:
-        hours, rows = stages.replace_hours(self.cursor, model, self._hours_of(model))
-        self.dirty[model.qualified_name] = hours
+        if model.qualified_name in self.dirty:
+            return 0  # made together with another one
+        together = catalog.of_readings() if _is_of_readings(model) else [model]
+        hours = self._hours_of(model)
+        changed, rows = stages.replace_hours(self.cursor, together, hours)
+        self.dirty |= dict.fromkeys((m.qualified_name for m in together), changed)
         return rows
 
     def _hours_of(self, model: Model) -> changes.Hours:
         """Return the hours for which an hourly stage is replaced: those its inputs changed in."""
-        if model.layer == "intermediate" and not model.bounds:
+        if _is_of_readings(model):
             return self.readings
         every = changes.all_hours(self.cursor)
         if self.is_full:
@@ -129,55 +136,35 @@ class _Build:
         hours = set().union(*(found for name, found in self.dirty.items() if name in inputs))
         return (hours | changes.hours_since_last_end(self.cursor)) & every
 
-    def _note_reading_spans(self, _: Model) -> int:
-        """Widen each GPU's span of readings by the readings of the changed hours."""
+    def _note_reading_series(self, _: Model) -> int:
+        """Widen each series of readings by the readings of the changed hours."""
         if self.is_full:
-            self.cursor.execute("delete from intermediate.int_gpu_reading_spans")
+            self.cursor.execute("delete from intermediate.int_reading_series")
         for first, last in changes.ranges(self.readings, len(self.readings)):
             stages.set_hours(self.cursor, first, last)
-            self.cursor.execute(
-                """create or replace temp table reading_spans as
-                select gpu_uuid, min(first_ms) as first_ms, max(last_ms) as last_ms
-                from (
-                    select gpu_uuid, to_ms(min(ts)) as first_ms, to_ms(max(ts)) as last_ms
-                    from raw.gpu_samples
-                    where ts >= from_ms(build_from_ms()) and ts < from_ms(build_to_ms())
-                    group by gpu_uuid
-                    union all
-                    from intermediate.int_gpu_reading_spans
-                )
-                group by gpu_uuid"""
-            )
-            self.cursor.execute("delete from intermediate.int_gpu_reading_spans")
-            self.cursor.execute("insert into intermediate.int_gpu_reading_spans from reading_spans")
+            changes.note_reading_series(self.cursor)
+        self.cursor.execute(
+            f"set variable reading_margin_ms = {changes.reading_margin_ms(self.cursor)}"
+        )
         return 0
 
     def _place(self, model: Model) -> int:
         """Put holds on GPUs; a job run whose holds moved has changed."""
-        holds, conflicts = placement.place(self.cursor)
-        self.cursor.execute(
-            "create or replace temp table holds_before as from intermediate.int_holds"
-        )
-        for name, rows in (("int_holds", holds), ("int_hold_conflicts", conflicts)):
+        conflicts = catalog.models("intermediate")["int_hold_conflicts"]
+        since = None if self._is_fleet_other() else placement_scope.changed_nodes(self.cursor)
+        held, contested = placement.place(self.cursor, since)
+        for stage, rows in ((model, held), (conflicts, contested)):
             self.cursor.register("placed", rows.to_arrow())
-            hours, _, _ = stages.replace_all(
-                self.cursor,
-                catalog.models("intermediate")[name],
-                "select * from placed",
-                is_compared=not self.is_full,
-            )
-            self.dirty[f"intermediate.{name}"] = hours
+            self.cursor.execute(f"create or replace temp table {stage.name} as from placed")
             self.cursor.unregister("placed")
-        self.cursor.execute(
-            """insert into temp.changed_job_runs
-            select distinct job_run_key
-            from (
-                (from intermediate.int_holds except from temp.holds_before)
-                union all
-                (from temp.holds_before except from intermediate.int_holds)
-            )"""
-        )
-        return holds.height
+            self.dirty[stage.qualified_name] = stages.replace_places(
+                self.cursor, stage, since, is_compared=not self.is_full
+            )
+        return held.height
+
+    def _is_fleet_other(self) -> bool:
+        """Say whether the GPUs that can be held are others than in the build before."""
+        return self.is_full or "intermediate.int_slots" in self.others
 
     def _note_dirty_run_ids(self, model: Model) -> int:
         self.cursor.execute(f"create or replace {model.sql.split('create ', 1)[1]}")
@@ -194,6 +181,10 @@ class _Build:
         elif changes.note_dirty_attempts(self.cursor):
             stages.draft(self.cursor, catalog.models(catalog.TEMP_LAYER)["job_events"])
         return 0
+
+
+def _is_of_readings(model: Model) -> bool:
+    return any(m.name == model.name for m in catalog.of_readings())
 
 
 def _scalar(cursor: duckdb.DuckDBPyConnection, sql: str) -> int | None:

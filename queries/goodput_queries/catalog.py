@@ -174,3 +174,13 @@ def pass_tables(model: Model) -> list[Model]:
 def is_of_a_pass(name: str) -> bool:
     """Say whether a temporary table is made for each pass over some hours, not once a build."""
     return any(name in inputs(m) for m in build_order() if m.materialised == "hourly")
+
+
+@cache
+def of_readings() -> tuple[Model, ...]:
+    """Return the hourly stages that are made of nothing but readings, in the order of the build."""
+    return tuple(
+        m
+        for m in build_order()
+        if m.materialised == "hourly" and m.layer == "intermediate" and m.bounds is None
+    )

@@ -18,7 +18,8 @@ HOUR_MS = 3_600_000
 IDLE_MARGIN_MS = (
     300_000  # what happens within idle_min_ms of an hour may change what the hour is called
 )
-READING_MARGIN_MS = 900_000  # a reading speaks of what was up to ten of its intervals before it
+READING_MARGIN_MS = 900_000  # over ten intervals of a source that reads every minute or oftener
+SLOW_READING_MARGIN_MS = 3_600_000
 Hours = set[int]
 
 _ASKED = """select job_run_key, cluster, partition, gpu_type_requested, gpus_requested,
@@ -84,6 +85,54 @@ def job_run_hours(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> Hour
     )
 
 
+def reading_margin_ms(cursor: duckdb.DuckDBPyConnection) -> int:
+    """Return how far readings reach beyond their hour: ten intervals of the slowest source.
+
+    The interval is estimated from the number of readings: holes make it longer, not shorter.
+    """
+    rows = cursor.execute(
+        """select max(series.length_ms / loads.readings)
+        from (
+            select source, sum(last_ms - first_ms) as length_ms
+            from intermediate.int_reading_series
+            group by source
+        ) as series
+        inner join (
+            select source, sum(rows_new) as readings
+            from raw.ingested
+            where table_name = 'gpu_samples'
+            group by source
+            having readings > 0
+        ) as loads using (source)"""
+    ).fetchall()
+    interval_ms = rows[0][0]
+    is_fast = interval_ms is not None and 10 * interval_ms <= READING_MARGIN_MS
+    return READING_MARGIN_MS if is_fast else SLOW_READING_MARGIN_MS
+
+
+def note_reading_series(cursor: duckdb.DuckDBPyConnection) -> None:
+    """Add the readings of the hours that are set to intermediate.int_reading_series."""
+    cursor.execute(
+        """create or replace temp table reading_series as
+        select
+            source, gpu_uuid, gpu_instance, hash(source, gpu_uuid, gpu_instance) as series,
+            min(first_ms) as first_ms, max(last_ms) as last_ms
+        from (
+            select
+                source, gpu_uuid, gpu_instance,
+                to_ms(min(ts)) as first_ms, to_ms(max(ts)) as last_ms
+            from raw.gpu_samples
+            where ts >= from_ms(build_from_ms()) and ts < from_ms(build_to_ms())
+            group by source, gpu_uuid, gpu_instance
+            union all
+            select * exclude (series) from intermediate.int_reading_series
+        )
+        group by source, gpu_uuid, gpu_instance"""
+    )
+    cursor.execute("delete from intermediate.int_reading_series")
+    cursor.execute("insert into intermediate.int_reading_series from reading_series")
+
+
 def reading_hours(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> Hours:
     """Return the hours whose telemetry state may have changed since load `sequence`.
 
@@ -91,19 +140,12 @@ def reading_hours(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> Ho
     """
     rows = cursor.execute(
         """select distinct unnest(range(
-            (to_ms(window_start_at) - margin_ms) // 3600000,
-            (to_ms(window_end_at) + margin_ms) // 3600000 + 1
+            (to_ms(window_start_at) - $1) // 3600000, (to_ms(window_end_at) + $1) // 3600000 + 1
         ))
         from raw.ingested
-        cross join (
-            select greatest(
-                $1, 10 * coalesce(max(interval_ms) filter (where interval_ms < 3600000), 0)
-            ) as margin_ms
-            from intermediate.int_sample_intervals
-        )
         where table_name in ('gpu_samples', 'gpu_processes') and window_start_at is not null
             and sequence > $2""",
-        [READING_MARGIN_MS, -1 if sequence is None else sequence],
+        [reading_margin_ms(cursor), -1 if sequence is None else sequence],
     ).fetchall()
     return {hour for (hour,) in rows}
 
@@ -139,7 +181,11 @@ def all_hours(cursor: duckdb.DuckDBPyConnection) -> Hours:
 
 
 def note_changed_job_runs(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> None:
-    """Keep the job runs whose record says more than that it still runs (temp.changed_job_runs)."""
+    """Keep the job runs whose record says more than that it still runs (temp.changed_job_runs).
+
+    temp.job_runs_before has what was known of them.
+    """
+    cursor.execute(f"create or replace temp table job_runs_before as from {old}")
     cursor.execute(
         f"""create or replace temp table changed_job_runs as
         select distinct job_run_key

@@ -46,8 +46,8 @@ def load(cursor: duckdb.DuckDBPyConnection, model: Model, batch: Batch) -> Loade
     cursor.execute(
         """insert into raw.ingested
         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, get_current_timestamp()::timestamp)""",
-        [sequence, batch.source, batch.origin, batch.digest, batch.table, batch.rows.height, rows_new,
-         len(batch.rejects), start, end],
+        [sequence, batch.source, batch.origin, batch.digest, batch.table, batch.rows.height,
+         rows_new, len(batch.rejects), start, end],
     )  # fmt: skip
     return Loaded(batch.rows.height, rows_new, len(batch.rejects), is_repeat=is_repeat)
 
@@ -127,7 +127,8 @@ def _merge(
     )
     if keep is None:
         cursor.execute(
-            f"insert into {table} select new.* from incoming_rows new anti join {table} old on {same}"
+            f"""insert into {table}
+            select new.* from incoming_rows new anti join {table} old on {same}"""
         )
     else:
         if keep == REPLACE:

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     import duckdb
+
+    from goodput_queries.placement_scope import Node
 
 FOREVER_MS = 2**62
 
@@ -35,6 +37,7 @@ HOLDS_SCHEMA = {
 }
 CONFLICTS_SCHEMA = {
     "cluster": pl.String,
+    "node": pl.String,
     "gpu_uuid": pl.String,
     "gpu_instance": pl.String,
     "job_run_key": pl.String,
@@ -91,13 +94,18 @@ class JobRun:
     gpu_type: str | None
 
 
-def place(cursor: duckdb.DuckDBPyConnection) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the holds (`int_holds`) and the conflicts (`int_hold_conflicts`) of all job runs."""
+def place(
+    cursor: duckdb.DuckDBPyConnection, since: Mapping[Node, int] | None = None
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the holds (`int_holds`) and the conflicts (`int_hold_conflicts`) of all job runs.
+
+    With `since`, only those of these nodes that begin at their moment or later.
+    """
     slots = _slots(cursor)
     inventory = frozenset(slots)
+    job_runs = _job_runs(cursor, since)
     explicit = _explicit(cursor)
     downs = _downs(cursor)
-    job_runs = _job_runs(cursor)
     told: list[tuple[JobRun, str, int, str | None]] = []
     open_: list[JobRun] = []
     for run in job_runs:
@@ -106,7 +114,7 @@ def place(cursor: duckdb.DuckDBPyConnection) -> tuple[pl.DataFrame, pl.DataFrame
         if numbers is None:
             open_.append(run)
         else:
-            told += _claim_named(slots, run, known, numbers)
+            told += _claim_named(slots, run, known, _within(run, numbers, since))
     for run, node, count, kind in told:
         is_known = (run.cluster, node) in inventory
         _claim_assumed(slots, run, node, count, kind, is_known=is_known)
@@ -115,7 +123,21 @@ def place(cursor: duckdb.DuckDBPyConnection) -> tuple[pl.DataFrame, pl.DataFrame
         for node, count in _spread(slots, run).items():
             is_known = (run.cluster, node) in inventory
             _claim_assumed(slots, run, node, count, run.gpu_type, is_known=is_known)
-    return _resolved(slots, downs)
+    looked_at = slots if since is None else {n: slots[n] for n in since if n in slots}
+    return _resolved(looked_at, downs)
+
+
+def _within(
+    run: JobRun, numbers: dict[str, int], since: Mapping[Node, int] | None
+) -> dict[str, int]:
+    """Return the numbers of the nodes that are looked at: of the others its claims stand."""
+    if since is None:
+        return numbers
+    return {
+        node: count
+        for node, count in numbers.items()
+        if run.start_ms >= since.get((run.cluster, node), FOREVER_MS)
+    }
 
 
 def _rows(cursor: duckdb.DuckDBPyConnection, sql: str) -> Iterable[tuple[Any, ...]]:
@@ -130,14 +152,7 @@ def _slots(cursor: duckdb.DuckDBPyConnection) -> Slots:
     slots: Slots = defaultdict(list)
     for cluster, node, uuid, instance, index, kind, from_ms, to_ms in _rows(
         cursor,
-        """select gpus.cluster, gpus.node, gpus.gpu_uuid, coalesce(parts.gpu_instance, ''),
-            coalesce(parts.slurm_index, gpus.slurm_index, gpus.gpu_index),
-            lower(coalesce(parts.profile, gpus.gpu_model)),
-            greatest(case when gpus.is_dated then gpus.start_ms end, parts.valid_from_ms, 0),
-            least(gpus.end_ms, parts.valid_to_ms)
-        from intermediate.int_gpu_inventory as gpus
-        left join staging.stg_gpu_instances as parts using (gpu_uuid)
-        order by all""",
+        "from intermediate.int_slots order by all",
     ):
         held = slots[cluster, node]
         place = index if index is not None else len(held)
@@ -157,7 +172,12 @@ def _explicit(
         cursor,
         """select cluster, job_id_raw, to_ms(submit_at), node, slurm_index, gpu_uuid, gpu_instance,
             lower(gpu_type), gpus, method
-        from raw.holds order by all""",
+        from raw.holds as holds
+        semi join temp.job_runs_to_place as runs
+            on holds.cluster = runs.cluster
+            and holds.job_id_raw = runs.job_id_raw
+            and to_ms(holds.submit_at) = runs.submit_ms
+        order by all""",
     ):
         found[cluster, job, submit_ms].append(tuple(rest))
     # a job seen while it ran and after has named GPUs and a bare number: the names are worth more
@@ -179,20 +199,44 @@ def _downs(cursor: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], list[int]
     return downs
 
 
-def _job_runs(cursor: duckdb.DuckDBPyConnection) -> list[JobRun]:
+def _job_runs(cursor: duckdb.DuckDBPyConnection, since: Mapping[Node, int] | None) -> list[JobRun]:
+    """Return the job runs to place by start; also keeps them as temp.job_runs_to_place."""
+    cursor.execute("create or replace temp table places (cluster varchar, node varchar, ms bigint)")
+    if since:
+        frame = pl.DataFrame(
+            [(*node, ms) for node, ms in since.items()],
+            schema=["cluster", "node", "ms"],
+            orient="row",
+        )
+        cursor.register("placed", frame.to_arrow())
+        cursor.execute("insert into temp.places from placed")
+        cursor.unregister("placed")
+    where = (
+        "true"
+        if since is None
+        else """job_run_key in (
+            select job_run_key
+            from (select job_run_key, cluster, start_ms, unnest(nodes) as node
+                from intermediate.int_job_runs)
+            inner join temp.places using (cluster, node)
+            where start_ms >= places.ms
+        )"""
+    )
+    cursor.execute(
+        f"""create or replace temp table job_runs_to_place as
+        select job_run_key, cluster, job_id_raw, submit_ms, start_ms, end_ms, nodes, gpus,
+            lower(gpu_type) as gpu_type
+        from intermediate.int_job_runs
+        where start_ms is not null and gpus > 0 and (end_ms is null or end_ms > start_ms)
+            and len(nodes) > 0 and {where}"""
+    )
     return [
         JobRun(
             key, cluster, (raw_id, submit_ms), start, FOREVER_MS if end is None else end,
             tuple(nodes), gpus, kind,
         )
         for key, cluster, raw_id, submit_ms, start, end, nodes, gpus, kind in _rows(
-            cursor,
-            """select job_run_key, cluster, job_id_raw, submit_ms, start_ms, end_ms, nodes, gpus,
-                lower(gpu_type)
-            from intermediate.int_job_runs
-            where start_ms is not null and gpus > 0 and (end_ms is null or end_ms > start_ms)
-                and len(nodes) > 0
-            order by start_ms, submit_ms, job_run_key""",
+            cursor, "from temp.job_runs_to_place order by start_ms, submit_ms, job_run_key"
         )
     ]  # fmt: skip
 
@@ -335,7 +379,7 @@ def _is_type(slot: Slot, kind: str | None) -> bool:
 
 
 def _resolved(
-    slots: Slots, downs: dict[tuple[str, str], list[int]]
+    slots: Mapping[Node, list[Slot]], downs: dict[Node, list[int]]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     holds: list[tuple[Any, ...]] = []
     conflicts: list[tuple[Any, ...]] = []
@@ -348,7 +392,7 @@ def _resolved(
                      slot.index, start, stop, claim.method)
                 )  # fmt: skip
                 conflicts += [
-                    (cluster, slot.gpu_uuid, slot.gpu_instance, loser.job_run_key,
+                    (cluster, node, slot.gpu_uuid, slot.gpu_instance, loser.job_run_key,
                      claim.job_run_key, start, stop)
                     for loser in lost
                 ]  # fmt: skip

@@ -19,11 +19,12 @@ from goodput_queries.describe import describe
 from goodput_queries.errors import BuildError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping, Sequence
 
     from goodput_queries.catalog import Model
 
 PASS_MAX_GPU_HOURS = 24_000  # bounds the memory of one pass: about 1 GB
+OF_THESE_HOURS = "hour_ms >= build_from_ms() and hour_ms < build_to_ms()"
 KEYS = {
     "job_runs": "job_run_key in (select job_run_key from temp.int_job_runs)",
     "run_ids": "(cluster, run_id) in (select (cluster, run_id) from temp.dirty_run_ids)",
@@ -92,26 +93,67 @@ def replace_keys(
     return hours, run(cursor, model, f"insert into {name} from {new}")
 
 
-def replace_hours(
-    cursor: duckdb.DuckDBPyConnection, model: Model, hours: Iterable[int]
-) -> tuple[Hours, int]:
-    """Replace an hourly stage for these hours; return the hours that differ and the rows written.
+def replace_places(
+    cursor: duckdb.DuckDBPyConnection,
+    model: Model,
+    since: Mapping[tuple[str, str], int] | None,
+    *,
+    is_compared: bool,
+) -> Hours:
+    """Replace holds or their conflicts by temp.<name>, of some nodes from a moment on; None: all.
 
-    Only a stage whose header names the bounds of its intervals is compared.
+    Returns the hours that differ, and adds job runs whose holds moved to temp.changed_job_runs.
+    """
+    name, new = model.qualified_name, f"temp.{model.name}"
+    old = f"from {name} as placed"
+    if since is not None:
+        old += """ where exists (
+            from temp.places as places
+            where places.cluster = placed.cluster and places.node = placed.node
+                and placed.start_ms >= places.ms)"""
+    cursor.execute(f"create or replace temp table before as {old}")
+    hours: Hours = set()
+    if is_compared and model.bounds:
+        hours = changed_hours(cursor, f"from {new}", "from temp.before", model.bounds)
+        cursor.execute(
+            f"""insert into temp.changed_job_runs
+            select distinct job_run_key
+            from (
+                (from {new} except from temp.before) union all (from temp.before except from {new})
+            )"""
+        )
+    if since is None:
+        replace_all(cursor, model, f"from {new}", is_compared=False)
+    else:
+        cursor.execute(f"delete {old}")
+        cursor.execute(f"insert into {name} from {new}")
+    return hours
+
+
+def replace_hours(
+    cursor: duckdb.DuckDBPyConnection, models: Sequence[Model], hours: Hours
+) -> tuple[Hours, int]:
+    """Replace hourly stages for these hours, pass by pass; return hours that differ and rows.
+
+    Several stages share the temporary tables of a pass. Only a lone stage whose header names the
+    bounds of its intervals is compared; of others all hours count as changed.
     """
     rows = 0
-    changed: Hours = set() if model.bounds else set(hours)
+    bounds = models[0].bounds
+    changed: Hours = set() if bounds else set(hours)
+    tables = {t.name: t for model in models for t in catalog.pass_tables(model)}
     for first, last in ranges(hours, hours_in_a_pass(cursor)):
         set_hours(cursor, first, last)
-        for table in catalog.pass_tables(model):
+        for table in tables.values():
             draft(cursor, table)
-        old = f"{model.qualified_name} where hour_ms >= build_from_ms() and hour_ms < build_to_ms()"
-        if model.bounds:
-            draft(cursor, model)
-            changed |= changed_hours(cursor, f"from temp.{model.name}", f"from {old}", model.bounds)
-        cursor.execute(f"delete from {old}")
-        select = f"from temp.{model.name}" if model.bounds else model.sql
-        rows += run(cursor, model, f"insert into {model.qualified_name} {select}")
+        for model in models:
+            old = f"from {model.qualified_name} where {OF_THESE_HOURS}"
+            if bounds:
+                draft(cursor, model)
+                changed |= changed_hours(cursor, f"from temp.{model.name}", old, bounds)
+            cursor.execute(f"delete {old}")
+            select = f"from temp.{model.name}" if bounds else model.sql
+            rows += run(cursor, model, f"insert into {model.qualified_name} {select}")
     return changed, rows
 
 

@@ -1,6 +1,5 @@
 -- What the telemetry says a GPU did: runs of equal state at sample resolution, cut at hours. A sample
 -- covers back to the one before it of the same GPU and source, at most 2.5 median intervals.
--- One sort over the readings finds those at which something changes; all else is done on these few.
 -- grain: gpu_uuid, gpu_instance, start_ms
 -- is_active: activity in every sample of the run, or in none
 -- first_reading_ms: the first reading of the run
@@ -8,74 +7,63 @@
 --  it came too late to tell (threshold gap_hole_reach)
 -- interval_ms: how often the source read the GPU in this hour
 -- materialised: hourly, since it needs a pass over all readings
-with samples as (
+with series as (
     select
-        source,
-        gpu_uuid,
-        gpu_instance,
-        ts_ms,
-        ts_ms // 3600000 * 3600000 as hour_ms,
-        ts_ms // 600000 as ten_minutes,
-        engine_active_ratio,
-        gpu_busy_ratio
-    from staging.stg_gpu_samples
-    where
-        ts_ms >= build_from_ms() - 3600000
-        and ts_ms < build_to_ms() + 3600000
+        *,
+        dense_rank() over (order by gpu_uuid, gpu_instance) as unit,
+        count(*) over (partition by gpu_uuid, gpu_instance) > 1 as has_rivals
+    from intermediate.int_reading_series
 ),
 
-sources as (
-    -- where two sources read a GPU the better one in each ten minutes speaks for it
+-- where two sources read a GPU the one with more readings in each ten minutes speaks for it
+rivals as (
     select
-        source,
-        gpu_uuid,
-        gpu_instance,
-        hour_ms,
-        ten_minutes,
-        count(engine_active_ratio) > 0 as has_engine
-    from samples
-    where coalesce(engine_active_ratio, gpu_busy_ratio) is not null
-    group by source, gpu_uuid, gpu_instance, hour_ms, ten_minutes
-    qualify row_number() over (
-        partition by gpu_uuid, gpu_instance, ten_minutes
-        order by count(engine_active_ratio) desc, count(*) desc, source
-    ) = 1
+        series.unit,
+        series.series,
+        series.source,
+        readings.ts_ms,
+        readings.is_active,
+        count(*) over (partition by series.series, readings.ts_ms // 600000) as in_ten_minutes
+    from temp.readings as readings
+    inner join series using (series)
+    where series.has_rivals
 ),
 
-units as (
-    select gpu_uuid, gpu_instance, row_number() over (order by gpu_uuid, gpu_instance) as unit
-    from (select distinct gpu_uuid, gpu_instance from sources)
-),
-
-readings as (
-    select
-        units.unit,
-        samples.ts_ms,
-        samples.hour_ms,
-        intervals.interval_ms,
-        case
-            when sources.has_engine then samples.engine_active_ratio > threshold('idle_engine_ratio')
-            else samples.gpu_busy_ratio > threshold('idle_busy_ratio')
-        end as is_active
-    from samples
-    inner join sources using (source, gpu_uuid, gpu_instance, hour_ms, ten_minutes)
-    inner join units using (gpu_uuid, gpu_instance)
-    left join intermediate.int_sample_intervals as intervals using (source, hour_ms)
-    where
-        case when sources.has_engine then samples.engine_active_ratio else samples.gpu_busy_ratio end
-        is not null
+chosen as (
+    select unit, series, ts_ms, is_active
+    from rivals
+    qualify rank() over (partition by unit, ts_ms // 600000 order by in_ten_minutes desc, source) = 1
 ),
 
 in_order as (
+    select series.unit, series.series, ts_ms, is_active, previous_ms, was_active, next_ms
+    from temp.readings as readings
+    inner join series using (series)
+    where not series.has_rivals
+    union all
     select
         *,
-        lag(ts_ms) over unit_readings as previous_ms,
-        lag(is_active) over unit_readings as was_active,
-        lead(ts_ms) over unit_readings is null as is_last,
+        lag(ts_ms) over chosen_in_order,
+        lag(is_active) over chosen_in_order,
+        lead(ts_ms) over chosen_in_order
+    from chosen
+    window chosen_in_order as (partition by unit order by ts_ms)
+),
+
+reached as (
+    select
+        in_order.*,
+        in_order.ts_ms // 3600000 * 3600000 as hour_ms,
+        intervals.interval_ms,
+        series.first_ms,
         -- a lone reading has no interval and covers nothing
-        ts_ms - cast(floor(coalesce(interval_ms, 0) * threshold('sample_reach')) as bigint) as reached_ms
-    from readings
-    window unit_readings as (partition by unit order by ts_ms)
+        in_order.ts_ms - cast(
+            floor(coalesce(intervals.interval_ms, 0) * threshold('sample_reach')) as bigint
+        ) as reached_ms
+    from in_order
+    inner join series using (series)
+    left join intermediate.int_sample_intervals as intervals
+        on series.source = intervals.source and in_order.ts_ms // 3600000 * 3600000 = intervals.hour_ms
 ),
 
 -- readings at which a run begins, and the last of each unit
@@ -87,23 +75,20 @@ turns as (
         interval_ms,
         is_active,
         previous_ms,
-        -- the first reading of all covers nothing, nor does one after more than an hour of silence
-        case
-            when previous_ms >= hour_ms - 3600000 then greatest(previous_ms, reached_ms)
-            else ts_ms
-        end as start_ms,
-        is_last,
+        -- the first reading of all covers nothing
+        case when ts_ms = first_ms then ts_ms else greatest(previous_ms, reached_ms) end as start_ms,
+        next_ms is null as is_last,
         (
             was_active is distinct from is_active
             or reached_ms > previous_ms
             or previous_ms < hour_ms
         ) as is_start
-    from in_order
+    from reached
     where
         was_active is distinct from is_active
         or reached_ms > previous_ms
         or previous_ms < hour_ms
-        or is_last
+        or next_ms is null
 ),
 
 runs as (
@@ -161,7 +146,7 @@ select
     end as next_reading_ms,
     by_hour.interval_ms
 from by_hour
-inner join units using (unit)
+inner join (select distinct unit, gpu_uuid, gpu_instance from series) as units using (unit)
 where
     by_hour.hour_ms >= build_from_ms()
     and by_hour.hour_ms < build_to_ms()

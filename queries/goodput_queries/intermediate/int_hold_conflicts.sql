@@ -3,6 +3,7 @@
 -- written_by: placement.py
 create table intermediate.int_hold_conflicts (
     cluster varchar not null,
+    node varchar not null,
     gpu_uuid varchar not null,
     gpu_instance varchar not null,
     job_run_key varchar not null,       -- the one that lost the time

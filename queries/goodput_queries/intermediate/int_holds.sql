@@ -3,7 +3,7 @@
 -- grain: gpu_uuid, gpu_instance, start_ms
 -- written_by: placement.py
 -- dirties: start_ms, end_ms
--- reads: intermediate.int_job_runs, intermediate.int_gpu_inventory, staging.stg_gpu_instances, staging.stg_node_states
+-- reads: intermediate.int_job_runs, intermediate.int_slots, staging.stg_node_states
 create table intermediate.int_holds (
     cluster varchar not null,
     job_run_key varchar not null,

@@ -8,24 +8,27 @@ with reasons as (
     where reason in ('hw_slowdown', 'sw_thermal', 'hw_thermal', 'hw_power_brake')
 ),
 
-readings as (
-    select gpu_uuid, ts_ms, ts_ms // 3600000 * 3600000 as hour_ms, clocks_event_reasons
+slowed as materialized (
+    select distinct gpu_uuid, ts_ms // 3600000 * 3600000 as hour_ms
     from staging.stg_gpu_samples
-    where ts_ms >= build_from_ms() and ts_ms < build_to_ms() and clocks_event_reasons is not null
-),
-
-slowed as (
-    select distinct readings.gpu_uuid, readings.hour_ms
-    from readings
-    cross join reasons
-    where readings.clocks_event_reasons & reasons.mask <> 0
+    where
+        ts >= from_ms(build_from_ms())
+        and ts < from_ms(build_to_ms())
+        and clocks_event_reasons & (select mask from reasons) <> 0
 )
 
 select
-    readings.gpu_uuid,
-    readings.hour_ms,
-    readings.ts_ms,
-    readings.clocks_event_reasons & reasons.mask <> 0 as is_slowed
-from readings
-semi join slowed using (gpu_uuid, hour_ms)
+    samples.gpu_uuid,
+    slowed.hour_ms,
+    samples.ts_ms,
+    samples.clocks_event_reasons & reasons.mask <> 0 as is_slowed
+from staging.stg_gpu_samples as samples
+inner join slowed
+    on samples.gpu_uuid = slowed.gpu_uuid
+    and samples.ts_ms >= slowed.hour_ms
+    and samples.ts_ms < slowed.hour_ms + 3600000
 cross join reasons
+where
+    samples.ts >= from_ms(build_from_ms())
+    and samples.ts < from_ms(build_to_ms())
+    and samples.clocks_event_reasons is not null

@@ -4,3 +4,6 @@ create or replace macro build_to_ms() as (coalesce(getvariable('build_to_ms')::b
 
 -- The last load that the build before this one saw.
 create or replace macro built_sequence() as (coalesce(getvariable('built_sequence')::bigint, -1));
+
+-- How far around an hour its readings are looked at: over ten intervals of any source.
+create or replace macro reading_margin_ms() as (coalesce(getvariable('reading_margin_ms')::bigint, 3600000));

@@ -1,9 +1,11 @@
 -- Readings of GPUs with the time in epoch ms.
+-- ts: to filter by: the zones of the table are known for it, not for what is computed from it
 -- grain: source, gpu_uuid, gpu_instance, ts_ms
 select
     source,
     gpu_uuid,
     gpu_instance,
+    ts,
     to_ms(ts) as ts_ms,
     engine_active_ratio,
     gpu_busy_ratio,

@@ -1,0 +1,136 @@
+"""Which holds a build has to put on GPUs again: those of nodes on which something changed.
+
+A claim matters to another only while both last. So on each node it is enough to go back to a moment
+at which nothing was held that still is later; from there all claims are made anew, in the order in
+which a placement of everything would make them, and come out the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import duckdb
+
+BEGINNING_MS = -(2**62)
+Node = tuple[str, str]  # cluster, node
+
+
+def changed_nodes(cursor: duckdb.DuckDBPyConnection) -> dict[Node, int]:
+    """Return from when on (epoch ms) the holds of which nodes are to be made anew.
+
+    Reads temp.changed_job_runs and temp.job_runs_before; the nodes of a job run whose split over
+    nodes is unknown change together.
+    """
+    since = {
+        (cluster, node): start_ms
+        for cluster, node, start_ms in cursor.execute(
+            """with changed as (
+                select cluster, unnest(nodes) as node, start_ms
+                from (
+                    from intermediate.int_job_runs
+                    union all
+                    from temp.job_runs_before
+                )
+                semi join temp.changed_job_runs using (job_run_key)
+                union all
+                -- GPUs that a source has named since
+                select runs.cluster, unnest(list_append(runs.nodes, holds.node)), runs.start_ms
+                from raw.holds as holds
+                inner join intermediate.int_job_runs as runs
+                    on holds.cluster = runs.cluster
+                    and holds.job_id_raw = runs.job_id_raw
+                    and to_ms(holds.submit_at) = runs.submit_ms
+                where holds.load_sequence > built_sequence()
+                union all
+                -- what the scheduler lost track of ends when its node goes down
+                select holds.cluster, holds.node, holds.start_ms
+                from intermediate.int_holds as holds
+                inner join intermediate.int_job_runs as runs using (job_run_key)
+                inner join staging.stg_node_states as states
+                    on holds.cluster = states.cluster
+                    and holds.node = states.node
+                    and states.state = 'down'
+                    and states.start_ms > holds.start_ms
+                where runs.end_ms is null
+            )
+            select cluster, node, min(start_ms)
+            from changed
+            where start_ms is not null
+            group by cluster, node"""
+        ).fetchall()
+    }
+    known = set(
+        cursor.execute(
+            "select distinct cluster, node from intermediate.int_gpu_inventory"
+        ).fetchall()
+    )
+    return _closed(cursor, since, known)
+
+
+def _closed(
+    cursor: duckdb.DuckDBPyConnection, since: dict[Node, int], known: set[Node]
+) -> dict[Node, int]:
+    """Go back, node by node, until nothing is held over the moment."""
+    while True:
+        for node in since.keys() - known:
+            since[node] = BEGINNING_MS  # GPUs of such a node are those that its jobs made up
+        before = dict(since)
+        runs = _runs_on(cursor, since)
+        is_settled = False
+        while not is_settled:
+            is_settled = True
+            for cluster, nodes, start_ms, end_ms, is_named in runs:
+                here = [(cluster, node) for node in nodes if (cluster, node) in since]
+                if not any(end_ms > since[node] for node in here):
+                    continue
+                touched = here if is_named else [(cluster, node) for node in nodes]
+                for node in touched:
+                    if start_ms < since.get(node, end_ms):
+                        since[node] = start_ms
+                        is_settled = False
+        if since == before:
+            return since
+
+
+def _runs_on(
+    cursor: duckdb.DuckDBPyConnection, since: Mapping[Node, int]
+) -> list[tuple[str, list[str], int, int, bool]]:
+    """Return cluster, nodes, start, end of the runs on these nodes, and whether all GPUs are named.
+
+    A run on one node counts as named: its GPUs cannot be anywhere else.
+    """
+    if not since:
+        return []
+    cursor.execute("create or replace temp table placed_nodes (cluster varchar, nodes varchar[])")
+    by_cluster: dict[str, list[str]] = {}
+    for cluster, node in since:
+        by_cluster.setdefault(cluster, []).append(node)
+    cursor.executemany("insert into placed_nodes values ($1, $2)", list(by_cluster.items()))
+    return cursor.execute(
+        """with runs as (
+            select runs.*
+            from intermediate.int_job_runs as runs
+            inner join temp.placed_nodes as placed using (cluster)
+            where start_ms is not null and gpus > 0 and list_has_any(runs.nodes, placed.nodes)
+                and coalesce(end_ms, 9223372036854775807) > $1
+        ),
+        named as (
+            select runs.job_run_key, sum(coalesce(holds.gpus, 1)) as gpus
+            from raw.holds as holds
+            inner join runs
+                on holds.cluster = runs.cluster
+                and holds.job_id_raw = runs.job_id_raw
+                and to_ms(holds.submit_at) = runs.submit_ms
+            where holds.slurm_index is not null or holds.gpu_uuid is not null
+            group by runs.job_run_key
+        )
+        select runs.cluster, runs.nodes, start_ms, coalesce(end_ms, 9223372036854775807),
+            len(runs.nodes) = 1 or coalesce(named.gpus = runs.gpus, false)
+        from runs
+        left join named using (job_run_key)
+        order by start_ms desc""",
+        [min(since.values())],
+    ).fetchall()
