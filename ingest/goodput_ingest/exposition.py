@@ -72,7 +72,7 @@ class Exposition:
         """
         found = hashlib.sha256()
         for column in self.points.get_columns():
-            found.update(column.to_physical().fill_null(0).to_numpy())
+            found.update(column.to_physical().fill_null(0).to_numpy().tobytes())
         named = (self.series.write_csv(), self.label_sets.write_csv(), self.rejects, *meaning)
         found.update("\x1f".join(map(str, named)).encode("utf-8", "replace"))
         return found.hexdigest()[: files.DIGEST_CHARS]

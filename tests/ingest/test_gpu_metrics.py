@@ -595,6 +595,18 @@ def test_the_latch_is_remembered_from_poll_to_poll() -> None:
     assert again == [(120, 79, "approximate")]
 
 
+def test_an_xid_on_a_mig_gpu_is_one_event_of_the_gpu() -> None:
+    memory = Memory()
+    instances = [{"GPU_I_ID": i, "GPU_I_PROFILE": "1g.10gb"} for i in "12"]
+
+    polls = [
+        xids([xid(seconds, code, **one_set) for one_set in instances], memory)
+        for seconds, code in ((0, 0), (30, 79))
+    ]
+
+    assert polls == [[], [(30, 79, "approximate")]]
+
+
 def test_a_blank_is_no_xid() -> None:
     assert xids([xid(0, 0), xid(30, 2147483632)]) == []
 

@@ -38,6 +38,10 @@ class Memory:
     owners: dict[OwnerKey, datetime] = field(default_factory=dict)
     xids: dict[str, int] = field(default_factory=dict)
 
+    def seen_at(self, gpu_uuid: str) -> datetime | None:
+        """Return the latest reading of a GPU or any instance of it."""
+        return max((at for (uuid, _), at in self.seen.items() if uuid == gpu_uuid), default=None)
+
     @property
     def hole(self) -> timedelta:
         """Time without a reading after which nothing that was going on still counts as going on."""

@@ -52,7 +52,7 @@ def events(
         .sort("gpu_uuid", "ts")
     )
     before = pl.DataFrame(
-        [(uuid, memory.xids.get(uuid), memory.seen.get((uuid, ""))) for uuid in of_note],
+        [(uuid, memory.xids.get(uuid), memory.seen_at(uuid)) for uuid in of_note],
         schema={"gpu_uuid": pl.String, "code_before": pl.Int32, "seen_before": pl.Datetime("us")},
         orient="row",
     )
