@@ -37,6 +37,7 @@ POLL_BYTES = 10 * CHUNK_BYTES  # of all files together: a poll returns soon, the
 MARK_BYTES = 256  # before the offset: whether the file is still the one that was read
 PROBE_BYTES = 1024 * 1024  # looked at on the way to a place
 CONTEXT_BYTES = 4 * 1024 * 1024  # a drain of the Inspector's ring has some 0.5 MB
+SNAPSHOT_BYTES = 1024 * 1024
 OVERLAP = timedelta(seconds=60)  # lines of one process are in order but for a few seconds
 FILES_MAX = 100_000
 PACKED = {".gz", ".bz2", ".xz", ".zst", ".zip"}  # what a rotation made of what was read already
@@ -48,6 +49,7 @@ Identity = tuple[int, int]
 class Place:
     """How far a file was read: bytes and lines, what stands before, under which name it began.
 
+    changed_ns: when the file was written last, as its file system says.
     context: the last line that later ones cannot be read without (a header of its own).
     is_in_line: in the middle of a line that is too long to be read.
     """
@@ -56,6 +58,7 @@ class Place:
     offset: int = 0
     lines: int = 0
     mark: bytes = b""
+    changed_ns: int = 0
     context: bytes = b""
     is_in_line: bool = False
 
@@ -169,9 +172,10 @@ class Tail:
     ) -> Chunk | None:
         """Return the file's next new lines; None where there are none, or the format is another."""
         with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
+            stat = os.fstat(file.fileno())
+            size = stat.st_size
             place = self._places.get(identity)
-            if place is not None and not _is_at(file, place, size):
+            if place is not None and not _is_at(file, place, stat):
                 place = Place(place.origin)
             if place is None:
                 if size == self._others.get(identity):
@@ -181,7 +185,7 @@ class Tail:
                     self._others[identity] = size
                     return None
                 place = self._place(file, path, kind, size, reached.get(str(path)))
-            self._places[identity] = place
+            self._places[identity] = place = replace(place, changed_ns=stat.st_mtime_ns)
             return _chunk(file, place, kind)
 
     def _place(
@@ -194,7 +198,13 @@ class Tail:
         file.seek(max(0, offset - CONTEXT_BYTES))
         before = file.read(offset - file.tell())
         lines = _count_lines(file, offset)
-        return Place(str(path), offset, lines, before[-MARK_BYTES:], _context(kind, before) or b"")
+        return Place(
+            str(path),
+            offset,
+            lines,
+            mark=before[-MARK_BYTES:],
+            context=_context(kind, before) or b"",
+        )
 
     def _offset(
         self, file: IO[bytes], path: Path, kind: type[Source], size: int, goal: datetime
@@ -274,9 +284,15 @@ def _chunk(file: IO[bytes], place: Place, kind: type[Source]) -> Chunk | None:
     return Chunk(content, after)
 
 
-def _is_at(file: IO[bytes], place: Place, size: int) -> bool:
-    """Say whether the file still has before the place what was read there."""
-    if size < place.offset:
+def _is_at(file: IO[bytes], place: Place, stat: os.stat_result) -> bool:
+    """Say whether the file still has before the place what was read there.
+
+    A small file of the same length that was written since is one that is written anew at intervals
+    (the Inspector's Prometheus mode), whose values did not change.
+    """
+    if stat.st_size < place.offset:
+        return False
+    if stat.st_size == place.offset <= SNAPSHOT_BYTES and stat.st_mtime_ns != place.changed_ns:
         return False
     file.seek(place.offset - len(place.mark))
     return file.read(len(place.mark)) == place.mark

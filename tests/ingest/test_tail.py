@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -255,29 +256,53 @@ def test_a_file_is_looked_at_again_when_it_has_grown(
     assert follow(store, job_events) == 1
 
 
+def drain(number: int, operations: int = 20) -> str:
+    """Return what an Inspector writes that gives the header once, then bare records."""
+    header = {"id": "0x1", "rank": 2, "n_ranks": 4, "nnodes": 1}
+    metadata = {
+        "inspector_output_format_version": "v4.3",
+        "dump_timestamp_us": (START_S + 10 * number) * 1_000_000,
+        "hostname": "vm",
+        "pid": 7,
+    }
+    marker = {"header": header, "metadata": metadata, "dump_stats": {"dropped": 0}}
+    first = number * operations
+    return json.dumps(marker) + "\n" + "".join(map(bare, range(first, first + operations)))
+
+
+def bare(number: int) -> str:
+    perf = {"coll": "AllReduce", "coll_sn": number, "coll_exec_time_us": 5}
+    return json.dumps({"coll_perf": perf}) + "\n"
+
+
 def test_records_without_a_header_take_it_from_an_earlier_poll(
     store: LocalStore, tmp_path: Path
 ) -> None:
-    header = {"id": "0x1", "rank": 2, "n_ranks": 4, "nnodes": 1}
-    dumped = {"dump_timestamp_us": START_S * 1_000_000, "hostname": "vm", "pid": 7}
-    marker = {"header": header, "metadata": dumped, "dump_stats": {"dropped": 0}}
-    known = {"inspector_output_format_version": "v4.3"}
-    marker["metadata"] = dumped | known
-
-    def bare(number: int) -> str:
-        perf = {"coll": "AllReduce", "coll_sn": number, "coll_exec_time_us": 5}
-        return json.dumps({"coll_perf": perf}) + "\n"
-
-    path = add(tmp_path / "vm-pid7.log", json.dumps(marker) + "\n" + bare(0))
+    path = add(tmp_path / "vm-pid7.log", drain(0, 1))
     source = Tail(str(tmp_path), "nccl-inspector")
     follow(store, source)
-    add(path, bare(1))
-    follow(store, source)
-    add(path, bare(2))
-    follow(store, Tail(str(tmp_path), "nccl-inspector"), reached(store))
+    for number in (1, 2):
+        add(path, bare(number))
+        follow(store, source)
 
     found = store.read("select rank, sequence_number from raw.collectives order by 2").rows()
     assert found == [(2, 0), (2, 1), (2, 2)]
+    assert store.read("from raw.rejects").height == 0
+
+
+def test_after_a_restart_records_without_a_header_have_that_of_their_drain(
+    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail, "PROBE_BYTES", 3_000)  # a drain has some 1,700 bytes
+    path = add(tmp_path / "vm-pid7.log", "".join(map(drain, range(50))))
+    follow(store, Tail(str(tmp_path), "nccl-inspector"))
+    add(path, bare(1_000))
+
+    rows = follow(store, Tail(str(tmp_path), "nccl-inspector"), reached(store))
+
+    assert rows < 500  # it did not begin from the beginning
+    found = store.read("select count(*), count(distinct sequence_number) from raw.collectives")
+    assert found.row(0) == (1_001, 1_001)  # a wrong header would make a second row
     assert store.read("from raw.rejects").height == 0
 
 
@@ -305,3 +330,25 @@ def test_batches_come_one_by_one(tmp_path: Path, job_events: Tail) -> None:
     polled: Iterator[Batch] = job_events.poll({}, NOW)
 
     assert next(polled).table == "job_events"
+
+
+def test_a_file_that_is_written_anew_every_interval_is_read_anew(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    """The Inspector's Prometheus mode: no time inside, so the file's own counts."""
+    path = tmp_path / "nccl_inspector_metrics_55aa8e95-02cb-59dd-8a6f-15cbd706e86e.prom"
+    labels = 'node="vm",gpu="GPU0",collective="AllReduce",message_size="4-5MB"'
+    source = Tail(str(tmp_path), "nccl-inspector", pattern="*.prom")
+    for number, value in enumerate((300.5, 200.5, 200.5)):
+        path.write_text(f"nccl_bus_bandwidth_gbs{{{labels}}} {value}\n")
+        os.utime(path, (START_S + 30 * number, START_S + 30 * number))
+        follow(store, source)
+
+    found = store.read(
+        "select ts, busbw_bytes_per_s from raw.collective_summaries order by 1"
+    ).rows()
+    assert found == [
+        (datetime(2026, 11, 20, 12, 33, 53), 300.5e9),
+        (datetime(2026, 11, 20, 12, 34, 23), 200.5e9),
+        (datetime(2026, 11, 20, 12, 34, 53), 200.5e9),
+    ]

@@ -190,6 +190,16 @@ def test_a_group_that_waits_for_a_rank_that_waits_itself_is_not_the_root(evidenc
     assert found == [(False, "tp", [0]), (True, "dp", [3])]
 
 
+def test_of_several_behind_those_that_wait_for_nobody_are_to_blame(evidence, dumps):
+    """Ranks 0 and 3 miss tp; rank 0 only because it waits for rank 3 in dp."""
+    dumps({0: (45, 44), 3: (44, 44)}, group="dp", ranks=(0, 3))
+    came = {0: (8, 8), 1: (9, 8), 2: (9, 8), 3: (8, 8)}
+    dumps(came, group="tp", ranks=(0, 1, 2, 3), sequence=9, since=101)
+
+    found = hangs(evidence, "communicator", "culprit_ranks", "is_root")
+    assert found == [("dp", [3], True), ("tp", [3], True)]
+
+
 def test_dumps_of_a_restarted_job_under_the_same_names_are_two_stops(evidence, dumps):
     dumps(THREE_WAIT)
     second = {0: (30, 29), 1: (30, 29), 2: (29, 29), 3: (30, 29)}
