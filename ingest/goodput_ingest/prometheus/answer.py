@@ -76,18 +76,18 @@ class Answer:
         return [*said, *self.rejects]
 
 
+class _Data(msgspec.Struct):
+    resultType: str  # noqa: N815 -- Prometheus's own name
+    result: list[msgspec.Raw]
+
+
 class _Envelope(msgspec.Struct):
     status: str = ""
-    data: msgspec.Raw = msgspec.Raw(b"null")
+    data: _Data | None = None
     errorType: str | None = None  # noqa: N815 -- Prometheus's own name
     error: str | None = None
     warnings: list[str] | None = None
     infos: list[str] | None = None
-
-
-class _Data(msgspec.Struct):
-    resultType: str = ""  # noqa: N815 -- Prometheus's own name
-    result: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _Result(msgspec.Struct):
@@ -105,30 +105,23 @@ class _LooseResult(msgspec.Struct):
 
 
 _ENVELOPE = msgspec.json.Decoder(_Envelope)
-_DATA = msgspec.json.Decoder(_Data)
-_RESULTS = msgspec.json.Decoder(list[msgspec.Raw])
 _RESULT = msgspec.json.Decoder(_Result, strict=False)  # values are numbers inside texts
 _LOOSE_RESULT = msgspec.json.Decoder(_LooseResult)
 
 
 def parse(body: bytes) -> Answer:
     """Return the answer in `body`, a matrix or a vector; raise AnswerError where it is none."""
-    envelope = _decoded(_ENVELOPE, body)
+    envelope = _envelope(body)
     if envelope.status == "error":
         raise AnswerError(f"the server said {envelope.errorType}: {envelope.error}")
-    try:
-        data = _decoded(_DATA, envelope.data)
-    except AnswerError:
-        raise AnswerError(
-            "this is no answer to a query: expected data with resultType and result"
-        ) from None
+    data = envelope.data
+    if data is None:
+        raise AnswerError("this is no answer to a query: it has no data")
     if data.resultType not in ("matrix", "vector"):
-        raise AnswerError(
-            f"the result is {data.resultType or 'of no type'}, expected a matrix or a vector"
-        )
+        raise AnswerError(f"the result is {data.resultType}, expected a matrix or a vector")
     found: list[Series] = []
     rejects: list[Reject] = []
-    for number, result in enumerate(_decoded(_RESULTS, data.result), 1):
+    for number, result in enumerate(data.result, 1):
         _add(result, number, found, rejects)
     warnings = [*(envelope.warnings or ()), *(envelope.infos or ())]
     return Answer(found, rejects, warnings, hashlib.blake2b(body, digest_size=16).hexdigest())
@@ -150,13 +143,15 @@ def is_on_a_grid(series: Sequence[Series]) -> bool:
     return all(bool((one.times_ms % step_ms == phase_ms).all()) for one in series)
 
 
-def _decoded(decoder: msgspec.json.Decoder[Any], text: bytes | msgspec.Raw) -> Any:
+def _envelope(body: bytes) -> _Envelope:
     try:
-        return decoder.decode(text)
+        return _ENVELOPE.decode(body)
     except RecursionError:
         raise AnswerError(DEEP) from None
+    except msgspec.ValidationError as error:
+        raise AnswerError(f"this is no answer to a query: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise AnswerError(f"this is no JSON of Prometheus's API: {error}") from None
+        raise AnswerError(f"this is no JSON: {error}") from None
 
 
 def _add(result: msgspec.Raw, number: int, found: list[Series], rejects: list[Reject]) -> None:

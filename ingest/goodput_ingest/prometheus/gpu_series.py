@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 
 from goodput_ingest.gpu_metrics import Memory, gpu_rows, labels, resolve
-from goodput_ingest.parsed import INSTANT
+from goodput_ingest.parsed import INSTANT, Parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from goodput_ingest.parsed import Parsed
     from goodput_ingest.prometheus.answer import Series
+
+POINTS_PER_PART = 400_000  # fewer cost calls, more cost room
 
 
 def is_gpu_metric(name: str) -> bool:
@@ -28,23 +30,60 @@ def parsed_gpu_rows(
     """Return what the series say of GPUs, by raw table; series of something else are left out.
 
     memory: what earlier parts of the same origin left, see `gpu_rows`.
+
+    Some targets at a time: each is scraped at moments of its own, so that a table of all GPUs by
+    all moments would be nearly empty.
     """
-    wanted = [one for one in series if len(one.times_ms) and is_gpu_metric(one.name)]
-    if not wanted:
-        return []
-    rows_of_sets, label_sets = _label_sets(wanted)
-    counts = [len(one.times_ms) for one in wanted]
+    found: dict[str, list[Parsed]] = {}
+    for part in _parts(one for one in series if len(one.times_ms) and is_gpu_metric(one.name)):
+        for parsed in _gpu_rows(part, source=source, cluster=cluster, memory=memory):
+            found.setdefault(parsed.table, []).append(parsed)
+    return [_whole(table, parts) for table, parts in found.items()]
+
+
+def _parts(series: Iterable[Series]) -> Iterator[list[Series]]:
+    """Yield series by targets, all of a target together, some hundred thousand points at a time."""
+    by_target: dict[str, list[Series]] = {}
+    for one in series:
+        by_target.setdefault(one.labels.get(labels.INSTANCE, ""), []).append(one)
+    part: list[Series] = []
+    points = 0
+    for of_target in by_target.values():
+        part += of_target
+        points += sum(len(one.times_ms) for one in of_target)
+        if points >= POINTS_PER_PART:
+            yield part
+            part, points = [], 0
+    if part:
+        yield part
+
+
+def _gpu_rows(
+    series: Sequence[Series], *, source: str, cluster: str | None, memory: Memory
+) -> list[Parsed]:
+    rows_of_sets, label_sets = _label_sets(series)
     points = pl.DataFrame(
         {
-            "series": np.repeat(np.arange(len(wanted), dtype=np.uint32), counts),
-            "ts": np.concatenate([one.times_ms for one in wanted]),
-            "value": np.concatenate([one.values for one in wanted]),
+            "series": np.repeat(
+                np.arange(len(series), dtype=np.uint32), [len(one.times_ms) for one in series]
+            ),
+            "ts": np.concatenate([one.times_ms for one in series]),
+            "value": np.concatenate([one.values for one in series]),
         }
     ).with_columns((pl.col("ts") * 1000).cast(INSTANT))
-    named = pl.DataFrame({"metric": [one.name for one in wanted], "labels": rows_of_sets})
+    named = pl.DataFrame({"metric": [one.name for one in series], "labels": rows_of_sets})
     return gpu_rows(
         points, named, labels.normalise(label_sets), source=source, cluster=cluster, memory=memory
     )
+
+
+def _whole(table: str, parts: Sequence[Parsed]) -> Parsed:
+    """Return the rows of all parts; names are texts, since each part has a list of its own."""
+    if len(parts) == 1:
+        return parts[0]
+    frames = [part.rows.with_columns(cs.enum().cast(pl.String)) for part in parts]
+    rejects = dict.fromkeys(reject for part in parts for reject in part.rejects)
+    return Parsed(table, pl.concat(frames, how="diagonal"), list(rejects))
 
 
 def normalised(series: Sequence[Series]) -> list[dict[str, Any]]:

@@ -40,15 +40,24 @@ def answers(path: Path) -> Iterator[Answer]:
     try:
         yield parse(body)
     except AnswerError as error:
-        lines = [line for line in body.splitlines() if line.strip()]
-        if len(lines) < 2 or not RESULT_TYPE.search(lines[0]):
+        lines = body.splitlines()
+        if len(lines) < 2 or not _is_answer(lines[0]):
             raise IngestError(f"{path}: {error}.") from error
         for number, line in enumerate(lines, 1):
             try:
-                yield parse(line)
+                if line.strip():
+                    yield parse(line)
             except AnswerError as of_line:
                 said = Reject(number, f"the line is no answer to a query: {of_line}")
                 yield Answer([], [said])
+
+
+def _is_answer(line: bytes) -> bool:
+    try:
+        parse(line)
+    except AnswerError:
+        return False
+    return True
 
 
 def has_answer(head: bytes) -> bool:
@@ -101,18 +110,15 @@ def _left_out(answer: Answer) -> list[Reject]:
 
 
 def _body(path: Path) -> bytes:
-    found = bytearray()
     try:
         with files.open_bytes(path) as file:
-            while part := file.read(files.CHUNK_BYTES):
-                found += part
-                if len(found) > FILE_MAX_BYTES:
-                    raise IngestError(
-                        f"{path}: the file is over {FILE_MAX_BYTES >> 20} MiB; save a shorter time "
-                        "per file."
-                    )
+            body = file.read(FILE_MAX_BYTES + 1)
     except files.BROKEN_OFF as error:
         raise IngestError(
             f"{path}: the file is cut or damaged ({error}); save it again."
         ) from error
-    return bytes(found.removeprefix(files.BYTE_ORDER_MARK))
+    if len(body) > FILE_MAX_BYTES:
+        raise IngestError(
+            f"{path}: the file is over {FILE_MAX_BYTES >> 20} MiB; save a shorter time per file."
+        )
+    return body.removeprefix(files.BYTE_ORDER_MARK)
