@@ -245,7 +245,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     with pytest.MonkeyPatch.context() as patch:
         try:
             lab.start()
-        except (OSError, subprocess.CalledProcessError) as error:
+        except (OSError, subprocess.SubprocessError) as error:
             lab.stop()
             pytest.skip(f"Slurm cannot be started here: {error}")
         patch.setenv("SLURM_CONF", lab.environment["SLURM_CONF"])
