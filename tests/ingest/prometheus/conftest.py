@@ -65,7 +65,7 @@ class Request:
 
 @dataclass
 class Reply:
-    """What is answered; `cut` breaks the body off after so many bytes, `drip_s` waits in it."""
+    """What is answered; `cut` breaks the body off after so many bytes, `pause_s` is after each."""
 
     body: Any = field(default_factory=matrix)
     status: int = 200
@@ -74,6 +74,7 @@ class Reply:
     cut: int | None = None
     is_reset: bool = False
     waits_for: threading.Event | None = None
+    pause_s: float = 0
 
     def content(self) -> bytes:
         """Return the body as bytes."""
@@ -139,8 +140,9 @@ def _handler(server: FakeServer) -> type[BaseHTTPRequestHandler]:
                 self.send_header(name, value)
             self.end_headers()
             sent = content if reply.cut is None else content[: reply.cut]
-            self.wfile.write(sent)
-            self.wfile.flush()
+            for at in range(0, len(sent), 1 if reply.pause_s else max(len(sent), 1)):
+                self.wfile.write(sent[at : at + 1] if reply.pause_s else sent)
+                threading.Event().wait(reply.pause_s)
             if reply.waits_for is not None:
                 reply.waits_for.wait(WAIT_S)
             if reply.cut is not None:

@@ -152,6 +152,12 @@ def test_an_answer_that_stops_in_the_middle_is_given_up(fake, reply_types):
     never.set()
 
 
+def test_an_answer_that_drips_is_given_up_however_steadily_it_does(ask, reply_types):
+    """Each byte comes in time; all of them would take ten seconds."""
+    with pytest.raises(TooLargeError, match=r"took longer than 0.3 s \(timeout_s\)"):
+        ask(reply_types.Reply(b" " * 1000, pause_s=0.01), timeout_s=0.3)
+
+
 def test_an_answer_over_the_size_is_too_large(ask, reply_types, monkeypatch):
     monkeypatch.setattr(client_module, "BODY_MAX_BYTES", 1000)
 

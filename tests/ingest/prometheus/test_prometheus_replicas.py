@@ -31,6 +31,13 @@ def test_the_other_replica_fills_the_time_in_which_the_first_was_away():
     assert times_s(without_doubles([a, b])) == [[0, 30, 71, 101, 131, 150, 180]]
 
 
+def test_a_scrape_that_came_late_is_no_gap():
+    a = series([0, 30, 70, 100], replica="a")
+    b = series([20, 50, 80, 110], replica="b")
+
+    assert times_s(without_doubles([a, b])) == [[0, 30, 70, 100]]
+
+
 def test_the_other_replica_goes_on_where_the_first_ended():
     a = series([0, 30, 60], replica="a")
     b = series([11, 41, 71, 101, 131, 161], replica="b")

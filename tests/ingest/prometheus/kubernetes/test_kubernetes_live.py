@@ -107,6 +107,25 @@ def test_an_outage_of_an_hour_leaves_no_hole(store, busy, served):
     assert len(store.read(RUNS)) == 3
 
 
+def test_hours_are_read_an_hour_at_a_time_and_told_as_one(new_cluster, store, served, tmp_path):
+    """What holds at the end of one window has its end in the next."""
+    cluster = new_cluster(until_s=3 * 3_600).node("gpu-a01").node("gpu-a02")
+    cluster.pod("train-a", ended_s=4_000, phase="Succeeded", gone_s=4_100)
+    for node, since_s, until_s in (("gpu-a01", 3_300, 3_700), ("gpu-a02", 6_000, 9_000)):
+        cluster.add(
+            "kube_node_spec_unschedulable",
+            lambda t, since_s=since_s, until_s=until_s: int(since_s <= t < until_s),
+            node=node,
+        )
+
+    poll(store, Kubernetes(url=served(cluster), cluster="k8s", settle_s=0, lookback_s=11_400), 190)
+
+    with contextlib.closing(LocalStore(tmp_path / "whole.duckdb")) as whole:
+        ingest(whole, "kubernetes", [cluster.save(tmp_path)], ReadOptions(cluster="k8s"))
+        for sql in (RUNS, HOLDS, STATES):
+            assert store.read(sql).rows() == whole.read(sql).rows()
+
+
 def test_a_pod_that_has_gone_still_counts_for_its_gang(store, busy, served):
     """Seen from the last minutes alone, side-0 was never there."""
     polled = source(served(busy))
