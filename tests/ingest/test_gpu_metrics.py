@@ -340,7 +340,7 @@ def test_the_device_series_beside_shares_of_its_pods_is_what_counts() -> None:
     util = "DCGM_FI_DEV_GPU_UTIL"
     of_pods = [(util, {**GPU, "pod": pod}, 0, value) for pod, value in (("a", 30), ("b", 20))]
 
-    found = rows([*of_pods, (util, GPU, 0, 50)])
+    found = rows([(util, GPU, 0, 50), *of_pods])
 
     assert [row["gpu_busy_ratio"] for row in found["gpu_samples"]] == [0.5]
 
@@ -380,7 +380,7 @@ def test_of_amd_partitions_only_the_first_has_sensors() -> None:
     amd = {"gpu_uuid": "a", "hostname": "n1", "gpu_compute_partition_type": "cpx"}
     lines: list[Line] = [
         ("gpu_package_power", {**amd, "gpu_partition_id": "0"}, 0, 500),
-        ("gpu_package_power", {**amd, "gpu_partition_id": "1"}, 0, 0),
+        ("gpu_package_power", {**amd, "gpu_partition_id": "1"}, 0, 999),
         ("gpu_prof_sm_active", {**amd, "gpu_partition_id": "1"}, 0, 40),
     ]
 
