@@ -197,7 +197,7 @@ def test_a_life_that_the_restarter_and_the_trainer_both_begin_begins_once(
 def test_steps_are_taken_from_one_teller_alone(store: LocalStore, tmp_path: Path) -> None:
     """Megatron with DeepSpeed prints each step twice."""
     text = TEN + (
-        "[2026-08-20 14:03:20,500] [INFO] [logging.py:128:log_dist] [Rank 0] step=10, skipped=0\n"
+        "[2026-08-20 14:03:20,900] [INFO] [logging.py:128:log_dist] [Rank 0] step=10, skipped=0\n"
     )
 
     ingest(store, "job-log", [write(tmp_path, text)], BERLIN)

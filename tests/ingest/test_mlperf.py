@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from goodput_ingest import files
+from goodput_ingest.job_logs.source import JobLog
 from goodput_ingest.load import ingest
 from goodput_ingest.mlperf import Mlperf
 from goodput_ingest.registry import recognise
@@ -45,9 +46,11 @@ def write(folder: Path, text: str, name: str = "result_0.txt") -> Path:
 def test_a_run_is_a_job_run_with_its_gpus_from_the_first_init_to_the_stop(
     store: LocalStore, tmp_path: Path
 ) -> None:
-    late = mllog("init_start", 1_000_500)
+    """Every rank tells the start; the first to start counts, wherever its line stands."""
+    starts = "".join(mllog("init_start", at) for at in (1_000_500, 1_000_000, 1_000_200))
+    text = SYSJSON + starts + RUN.replace(mllog("init_start", 1_000_000), "")
 
-    ingest(store, "auto", [write(tmp_path, SYSJSON + late + RUN)], ReadOptions())
+    ingest(store, "auto", [write(tmp_path, text)], ReadOptions())
 
     ((job, cluster, state, gpus, length_s),) = store.read(
         """select job_id, cluster, state, gpus, epoch(end_at) - epoch(start_at)
@@ -101,6 +104,7 @@ def test_the_shells_echo_of_a_line_is_not_the_line(store: LocalStore, tmp_path: 
     ingest(store, "auto", [write(tmp_path, echo + SYSJSON + RUN)], ReadOptions())
 
     assert store.read("select gpus from raw.job_runs").item() == 8
+    assert store.read("select count(*) from raw.rejects").item() == 0
 
 
 def test_a_log_that_does_not_describe_its_system_has_it_beside_its_results(
@@ -177,4 +181,7 @@ def test_files_of_other_sources_are_left_to_them(given: Path) -> None:
 def test_a_benchmark_log_of_a_framework_is_a_benchmark_log(tmp_path: Path) -> None:
     framework = "[NeMo I 2026-08-20 14:20:21 nemo_logging:393] Rank 0\n" * 3
 
-    assert recognise(write(tmp_path, framework + SYSJSON + RUN)) is Mlperf
+    path = write(tmp_path, framework + SYSJSON + RUN)
+
+    assert recognise(path) is Mlperf
+    assert not JobLog.recognises(path, files.head(path))
