@@ -1,0 +1,152 @@
+"""The database as the loop uses it: held, or opened for as long as something is written.
+
+DuckDB gives a file to one process. A loop beside no server therefore lets go of it between polls,
+so that commands and a starting server get it; once a server has it, the loop works through that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from goodput_queries.errors import StoreError
+from goodput_queries.store import IN_MEMORY, LocalStore, Store, open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
+OPEN_WAIT_S = 5.0  # for a command that has the file; after that the poll counts as failed
+
+
+class Stores(Protocol):
+    """Where the loop gets the store for a read or a load."""
+
+    def lease(self) -> AbstractContextManager[Store]:
+        """Give the store for the length of a block; raises StoreError where it is not to be had."""
+
+
+class Held:
+    """A store that somebody else opened and closes: the server's own."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @contextlib.contextmanager
+    def lease(self) -> Iterator[Store]:
+        """Give the store."""
+        yield self._store
+
+
+class Shared:
+    """A database that other processes want too; safe to use from several threads."""
+
+    def __init__(self, path: str | Path, *, wait_s: float = OPEN_WAIT_S) -> None:
+        self._path = path
+        self._wait_s = wait_s
+        self._lock = threading.Lock()
+        self._store: Store | None = None
+        self._users = 0
+
+    @contextlib.contextmanager
+    def lease(self) -> Iterator[Store]:
+        """Give the store; a file is let go by its last user, a server that failed is left."""
+        with self._lock:
+            if self._store is None:
+                self._store = open_store(self._path, wait_s=self._wait_s)
+            store = self._store
+            self._users += 1
+        is_failed = False
+        try:
+            yield store
+        except StoreError:
+            is_failed = True
+            raise
+        finally:
+            with self._lock:
+                self._users -= 1
+                if self._users == 0 and (is_failed or isinstance(store, LocalStore)):
+                    self._close()
+
+    def close(self) -> None:
+        """Let go of the connection to a server."""
+        with self._lock:
+            if self._users == 0:
+                self._close()
+
+    def _close(self) -> None:
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+
+@contextlib.contextmanager
+def sole_collector(database: str | Path) -> Iterator[None]:
+    """Let one process at a time collect into a database; a killed one is out of the way at once.
+
+    Raises StoreError naming the process that does already: two would scrape everything twice.
+    """
+    if str(database) == IN_MEMORY:
+        yield
+        return
+    path = _lock_path(database)
+    descriptor = _locked(path)
+    try:
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, str(os.getpid()).encode())
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def is_collected(database: str | Path) -> bool:
+    """Say whether a process collects into the database now."""
+    try:
+        descriptor = os.open(_lock_path(database), os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _lock_path(database: str | Path) -> Path:
+    resolved = Path(database).resolve()
+    return resolved.with_name(f"{resolved.name}.collecting")
+
+
+def _locked(path: Path) -> int:
+    """Return the descriptor of the lock file, locked; of one that was removed meanwhile another."""
+    while True:
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            raise StoreError(f"{path}: cannot be written ({error.strerror}).") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            pid = os.read(descriptor, 20).decode(errors="replace")
+            os.close(descriptor)
+            raise StoreError(
+                f"{path.with_suffix('')}: process {pid or 'unknown'} collects into this database "
+                "already. Stop it, or let it."
+            ) from error
+        if _is_at(path, descriptor):
+            return descriptor
+        os.close(descriptor)
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
