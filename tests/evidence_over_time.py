@@ -1,0 +1,104 @@
+"""What the sources of a recorded fleet would have told by some moment, for tests and benchmarks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from goodput_queries import catalog
+from goodput_queries.batch import Batch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from goodput_queries.store import Store
+
+Evidence = dict[str, pl.DataFrame]  # by raw table, without load_sequence
+NOTES = {"ingested", "rejects"}  # of the loads themselves
+MOMENTS = {
+    "job_events": "ts",
+    "gpu_samples": "ts",
+    "gpu_samples_other": "ts",
+    "gpu_events": "ts",
+    "collectives": "dumped_at",
+}
+JOB_RUN = ("cluster", "job_id_raw", "submit_at")
+
+
+def tables() -> list[str]:
+    """Return the raw tables that hold evidence."""
+    return [name for name in catalog.models("raw") if name not in NOTES]
+
+
+def rows_of(
+    store: Store, name: str, where: str = "true", parameters: list[object] | None = None
+) -> pl.DataFrame:
+    """Return the rows of a raw table as a source would hand them over."""
+    rows = store.read(f"select * from raw.{name} where {where}", parameters)
+    return rows.drop("load_sequence", strict=False)
+
+
+def load(store: Store, name: str, rows: pl.DataFrame, part: object) -> None:
+    """Load rows, a batch a source as ingestors do."""
+    for (source,), of_source in rows.group_by("source", maintain_order=True):
+        store.load(Batch(name, of_source, str(source), "a test", f"{name} {source} {part}"))
+
+
+def told(evidence: Mapping[str, pl.DataFrame], moment: datetime) -> Evidence:
+    """Return what the sources would have told until `moment`.
+
+    Inventories, rates and reservations are known from the start.
+    """
+    return {name: _as_of(evidence, name, moment) for name in evidence}
+
+
+def told_between(
+    evidence: Mapping[str, pl.DataFrame], after: datetime, until: datetime
+) -> Evidence:
+    """Return what sources that were asked at `after` tell when they are asked again at `until`."""
+    found = {}
+    for name, rows in told(evidence, until).items():
+        if name in MOMENTS:
+            found[name] = rows.filter(pl.col(MOMENTS[name]) > after)
+        elif name in {"job_runs", "node_states"}:
+            found[name] = rows.filter(pl.col("end_at").is_null() | (pl.col("end_at") > after))
+        elif name == "holds":
+            known = _as_of(evidence, name, after)
+            found[name] = rows.join(known, on=JOB_RUN, how="anti", nulls_equal=True)
+    return {name: rows for name, rows in found.items() if not rows.is_empty()}
+
+
+def _as_of(evidence: Mapping[str, pl.DataFrame], name: str, moment: datetime) -> pl.DataFrame:
+    rows = evidence[name]
+    if name in MOMENTS:
+        return rows.filter(pl.col(MOMENTS[name]) <= moment)
+    if name == "job_runs":
+        return _job_runs(rows, moment)
+    if name == "node_states":
+        return rows.filter(pl.col("start_at") <= moment).with_columns(
+            end_at=pl.when(pl.col("end_at") <= moment).then("end_at")
+        )
+    if name == "holds":  # a scheduler tells them of jobs that have started
+        started = evidence["job_runs"].filter(pl.col("start_at") <= moment)
+        return rows.join(started, on=JOB_RUN, how="semi", nulls_equal=True)
+    return rows
+
+
+def _job_runs(rows: pl.DataFrame, moment: datetime) -> pl.DataFrame:
+    """Return the records as the accounting had them: pending, running or ended."""
+    is_started, is_ended = pl.col("start_at") <= moment, pl.col("end_at") <= moment
+    elapsed_s = (pl.lit(moment) - pl.col("start_at")).dt.total_seconds()
+    return rows.filter(pl.col("submit_at") <= moment).with_columns(
+        start_at=pl.when(is_started).then("start_at"),
+        end_at=pl.when(is_ended).then("end_at"),
+        state=pl.when(is_ended)
+        .then("state")
+        .when(is_started)
+        .then(pl.lit("RUNNING"))
+        .otherwise(pl.lit("PENDING")),
+        nodes=pl.when(is_started).then("nodes"),
+        elapsed_s=pl.when(is_ended).then("elapsed_s").when(is_started).then(elapsed_s),
+        observed_at=pl.lit(moment),
+    )
