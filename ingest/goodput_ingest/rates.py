@@ -1,23 +1,26 @@
 """Prices that a site writes: what a GPU-hour costs, for whom, and from which whole hour on.
 
-    gpu_model,mig_profile,partition,qos,usd_per_gpu_h,valid_from,valid_to,note
-    H100,,,,2.85,2026-01-01T00:00:00Z,,contract 4711
+    cluster,gpu_model,mig_profile,partition,qos,usd_per_gpu_h,factor,valid_from,valid_to,note
+    east,H100,,,,2.85,,2026-01-01T00:00:00Z,,contract 4711
+    east,,,,scavenger,,0.4,,,preemptible
 
-An empty cell matches anything. Charges are sums over whole hours, so a price changes on one.
+An empty cell matches anything. A row gives a price, or a factor that multiplies whatever price
+holds, or what a GPU of one's own cost: `purchase_usd`, `life_h`, `availability_ratio` and perhaps
+`overhead_usd_per_gpu_h` make the price purchase / (life x availability) + overhead. Charges are
+sums over whole hours, so a price changes on one.
 """
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 
 from goodput_ingest import site_csv
+from goodput_ingest.money_csv import AMOUNT_MAX, amount, exact, read_rows, validity
 from goodput_ingest.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
-from goodput_queries.batch import Reject
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,20 +29,18 @@ if TYPE_CHECKING:
 
     from goodput_ingest.source import Batch, ReadOptions
 
-COLUMNS = (
-    *("gpu_model", "mig_profile", "partition", "qos"),
-    *("usd_per_gpu_h", "valid_from", "valid_to", "note"),
-)
-MATCHED = ("gpu_model", "mig_profile", "partition", "qos")
-PRICE_MAX = Decimal(10) ** 12
-PRICE_DECIMALS = 6
-RATES = {
+MATCHED = ("cluster", "gpu_model", "mig_profile", "partition", "qos")
+OWNED = ("purchase_usd", "life_h", "availability_ratio", "overhead_usd_per_gpu_h")
+COLUMNS = (*MATCHED, "usd_per_gpu_h", "factor", *OWNED, "valid_from", "valid_to", "note")
+AMOUNTS = {"usd_per_gpu_h", "factor", "purchase_usd"}
+_SHARED = {
     **dict.fromkeys(MATCHED, pl.String()),
-    "usd_per_gpu_h": pl.Decimal(18, PRICE_DECIMALS),
     "valid_from_at": INSTANT,
     "valid_to_at": INSTANT,
     "note": pl.String(),
 }
+RATES = {**_SHARED, "usd_per_gpu_h": pl.Decimal(18, 6)}
+FACTORS = {**_SHARED, "factor": pl.Decimal(18, 6)}
 
 
 @dataclass(frozen=True)
@@ -55,61 +56,48 @@ class Rates:
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- judged by content alone
         """Say whether the header has a price and nothing that is not known."""
         names = set(site_csv.header_names(head))
-        return "usd_per_gpu_h" in names and names <= set(COLUMNS)
+        return bool(names & AMOUNTS) and names <= set(COLUMNS)
 
     def extract(self) -> Iterator[Batch]:
-        """Yield `raw.rates`; raises IngestError for an unknown column."""
-        read = site_csv.read(self.path, known=COLUMNS, required=("usd_per_gpu_h",), name=self.name)
-        told = f"{read.text}\n{self.options.zone}"
-        digest = hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
-        rejects = [
-            Reject(line, f"rates: line {line} has another number of cells.", text)
-            for line, text in read.odd
-        ]
-        rates: list[dict[str, object]] = []
-        times = (row.get(name, "") for _, row in read.rows for name in ("valid_from", "valid_to"))
-        instant = site_csv.clock(times, self.options.zone)
-        for line, row in read.rows:
-            try:
-                rates.append(_rate(row, instant))
-            except ValueError as error:
-                content = ",".join(row.values())
-                rejects.append(Reject(line, f"rates: line {line}: {error}.", content))
-        parsed = Parsed("rates", frame(rates, RATES), rejects)
-        yield parsed.batch(source=self.name, origin=str(self.path), digest=digest)
+        """Yield `raw.rates` and `raw.rate_factors`; raises IngestError for an unknown column."""
+        read = read_rows(self.path, self.options, COLUMNS, (), self.name, self._rate)
+        rates = [row for row in read.rows if "usd_per_gpu_h" in row]
+        factors = [row for row in read.rows if "factor" in row]
+        parsed = [Parsed("rates", frame(rates, RATES), read.rejects)]
+        if factors:
+            parsed.append(Parsed("rate_factors", frame(factors, FACTORS)))
+        for part in parsed:
+            yield part.batch(source=self.name, origin=str(self.path), digest=read.digest)
+
+    def _rate(
+        self, row: dict[str, str], instant: Callable[[str], datetime | None]
+    ) -> dict[str, object]:
+        """Return one row of either table; ValueError says what is wrong with it."""
+        shared: dict[str, object] = {
+            **{name: row.get(name) or None for name in MATCHED},
+            **validity(row, instant),
+            "note": row.get("note", "")[:TEXT_MAX_CHARS] or None,
+        }
+        shared["cluster"] = shared["cluster"] or self.options.cluster
+        given = [name for name in ("usd_per_gpu_h", "factor", "purchase_usd") if row.get(name)]
+        if len(given) != 1:
+            told = " and ".join(given) or "none of them"
+            raise ValueError(f"a row gives usd_per_gpu_h, factor or purchase_usd; this has {told}")
+        if given != ["purchase_usd"]:
+            if extra := [name for name in OWNED if row.get(name)]:
+                raise ValueError(f"{extra[0]} belongs to purchase_usd, which is empty")
+            return {**shared, given[0]: exact(row, given[0])}
+        return {**shared, "usd_per_gpu_h": _amortised(row)}
 
 
-def _rate(row: dict[str, str], instant: Callable[[str], datetime | None]) -> dict[str, object]:
-    begin, end = (_whole_hour(row, name, instant) for name in ("valid_from", "valid_to"))
-    if begin is not None and end is not None and end <= begin:
-        raise ValueError("valid_to is not after valid_from")
-    return {
-        **{name: row.get(name) or None for name in MATCHED},
-        "usd_per_gpu_h": _price(row["usd_per_gpu_h"]),
-        "valid_from_at": begin,
-        "valid_to_at": end,
-        "note": row.get("note", "")[:TEXT_MAX_CHARS] or None,
-    }
-
-
-def _whole_hour(
-    row: dict[str, str], column: str, instant: Callable[[str], datetime | None]
-) -> datetime | None:
-    at = instant(row.get(column, ""))
-    if at is not None and (at.minute or at.second or at.microsecond):
-        raise ValueError(f"{column} {row[column]} is not a whole hour")
-    return at
-
-
-def _price(text: str) -> Decimal:
-    """Return a price exactly as written; raises ValueError where it cannot be kept so."""
-    try:
-        price = Decimal(text)
-    except InvalidOperation as error:
-        raise ValueError(f"usd_per_gpu_h {text[:40]!r} is no number") from error
-    if not price.is_finite() or price < 0 or price >= PRICE_MAX:
-        raise ValueError(f"usd_per_gpu_h {text[:40]!r} is no price from 0 on")
-    exact = price.quantize(Decimal(1).scaleb(-PRICE_DECIMALS))
-    if exact != price:
-        raise ValueError(f"usd_per_gpu_h {text[:40]!r} has more than {PRICE_DECIMALS} decimals")
-    return exact
+def _amortised(row: dict[str, str]) -> Decimal:
+    """Return the price of an hour of a GPU that was bought, to a millionth of a dollar."""
+    purchase, life_h = amount(row, "purchase_usd"), amount(row, "life_h")
+    availability = amount(row, "availability_ratio")
+    if purchase is None or not life_h or not availability or availability > 1:
+        raise ValueError("purchase_usd needs life_h over 0 and availability_ratio over 0, up to 1")
+    overhead = amount(row, "overhead_usd_per_gpu_h") or Decimal(0)
+    price = purchase / (life_h * availability) + overhead
+    if price >= AMOUNT_MAX:
+        raise ValueError("purchase_usd over so short a life is no price")
+    return price.quantize(Decimal("0.000001"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from goodput_ingest import files
+from goodput_ingest.budgets import Budgets
 from goodput_ingest.dcgm import Dcgm
 from goodput_ingest.flight_recorder import FlightRecorder
 from goodput_ingest.goodput_events import GoodputEvents
@@ -26,6 +27,7 @@ from goodput_ingest.otel_spans import OtelSpans
 from goodput_ingest.prometheus import PrometheusRecording
 from goodput_ingest.rates import Rates
 from goodput_ingest.slurm import Slurm
+from goodput_ingest.tariffs import Tariffs
 from goodput_ingest.telemetry_parquet import TelemetryParquet
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ SOURCES: dict[str, type[Source]] = {
     Slurm.name: Slurm,
     Inventory.name: Inventory,
     Rates.name: Rates,
+    Tariffs.name: Tariffs,
+    Budgets.name: Budgets,
     PrometheusRecording.name: PrometheusRecording,
     KubernetesRecording.name: KubernetesRecording,
     NvmlRecording.name: NvmlRecording,

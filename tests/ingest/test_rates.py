@@ -65,11 +65,11 @@ def test_prices_from_zero_on_are_taken(tmp_path: Path, price: str) -> None:
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        (",,,,-1,,,", "is no price"),
-        (",,,,NaN,,,", "is no price"),
-        (",,,,1e12,,,", "is no price"),
+        (",,,,-1,,,", "is no amount"),
+        (",,,,NaN,,,", "is no amount"),
+        (",,,,1e12,,,", "is no amount"),
         (",,,,two,,,", "is no number"),
-        ("H100,,,,,,,", "is no number"),
+        ("H100,,,,,,,", "this has none of them"),
         (",,,,0.0000001,,,", "more than 6 decimals"),
         (",,,,2,2026-01-01T00:30:00Z,,", "is not a whole hour"),
         (",,,,2,2026-01-01T00:00:00+05:30,,", "is not a whole hour"),
@@ -86,8 +86,72 @@ def test_a_row_that_is_no_price_is_set_aside(tmp_path: Path, row: str, told: str
 
 
 def test_an_unknown_column_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(IngestError, match="'price' is not known; the columns are gpu_model"):
+    with pytest.raises(
+        IngestError, match="'price' is not known; the columns are cluster, gpu_model"
+    ):
         read(tmp_path, "usd_per_gpu_h,price\n1,1\n")
+
+
+def test_a_price_may_hold_in_one_cluster_alone(tmp_path: Path) -> None:
+    file = tmp_path / "rates.csv"
+    file.write_text("cluster,gpu_model,usd_per_gpu_h\neast,H100,2.85\n,H100,3\n")
+
+    (batch,) = Rates(file, ReadOptions(cluster="west")).extract()
+
+    assert batch.rows["cluster"].to_list() == ["east", "west"]
+
+
+def test_a_factor_is_kept_beside_the_prices(tmp_path: Path, store: LocalStore) -> None:
+    file = tmp_path / "rates.csv"
+    file.write_text("qos,usd_per_gpu_h,factor\n,2,\nscavenger,,0.4\n")
+
+    ingest(store, "auto", [file], ReadOptions())
+
+    assert store.read("select qos, usd_per_gpu_h from raw.rates").rows() == [
+        (None, Decimal("2.000000"))
+    ]
+    assert store.read("select qos, factor from raw.rate_factors").rows() == [
+        ("scavenger", Decimal("0.400000"))
+    ]
+
+
+def test_a_gpu_that_was_bought_costs_its_share_of_an_hour_it_can_be_expected_to_work(
+    tmp_path: Path,
+) -> None:
+    header = "purchase_usd,life_h,availability_ratio,overhead_usd_per_gpu_h"
+
+    batch = read(tmp_path, f"{header}\n30000,35040,0.95,0.35\n")
+
+    # 30,000 / (35,040 x 0.95) + 0.35
+    assert batch.rows["usd_per_gpu_h"].to_list() == [Decimal("1.251226")]
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ("30000,,0.95,", "purchase_usd needs life_h"),
+        ("30000,35040,0,", "purchase_usd needs life_h"),
+        ("30000,35040,1.1,", "purchase_usd needs life_h"),
+        ("30000,0,1,", "purchase_usd needs life_h"),
+        ("30000,1e-20,1,", "is no price"),
+        (",35040,,", "this has none of them"),
+    ],
+)
+def test_a_purchase_without_life_and_availability_is_no_price(
+    tmp_path: Path, row: str, told: str
+) -> None:
+    header = "purchase_usd,life_h,availability_ratio,overhead_usd_per_gpu_h"
+
+    batch = read(tmp_path, f"{header}\n{row}\n")
+
+    assert batch.rows.is_empty()
+    assert told in batch.rejects[0].reason
+
+
+def test_a_row_with_a_price_and_a_factor_is_set_aside(tmp_path: Path) -> None:
+    batch = read(tmp_path, "usd_per_gpu_h,factor\n2,0.5\n")
+
+    assert "this has usd_per_gpu_h and factor" in batch.rejects[0].reason
 
 
 @settings(max_examples=80, deadline=None)

@@ -67,10 +67,10 @@ def write(
 
 
 RATES = [
-    "gpu_model,mig_profile,partition,qos,usd_per_gpu_h,valid_from,valid_to,note",
-    "H100,,,,2.10,,,example price; replace it with your own",
-    "H200,,,,2.60,,,example price; replace it with your own",
-    ",,,scavenger,0.90,,,example price of preemptible jobs",
+    "cluster,gpu_model,mig_profile,partition,qos,usd_per_gpu_h,valid_from,valid_to,note",
+    f"{CLUSTER},H100,,,,2.10,,,example price; replace it with your own",
+    f"{CLUSTER},H200,,,,2.60,,,example price; replace it with your own",
+    f"{CLUSTER},,,,scavenger,0.90,,,example price of preemptible jobs",
 ]
 
 

@@ -1,66 +1,144 @@
--- The price of a GPU-hour for each kind of GPU and job over time: the most specific row of the rate card.
--- grain: gpu_model, mig_profile, partition, qos, from_ms
--- usd_per_gpu_h: never 0 for want of a rate: kinds without a price have no row
--- from_ms, to_ms: whole hours, epoch ms
+-- The price of a GPU-hour for each kind of GPU and job over time: the most specific row of the rate card times
+-- all factors that match. Hours of a closed day keep the price they were charged with.
+-- grain: cluster, gpu_model, mig_profile, partition, qos, from_ms
+-- from_ms: start, a whole hour, epoch ms
+-- to_ms: end, a whole hour, epoch ms
+-- list_usd_per_gpu_h: of the rate card, before factors
+-- factor: product of the factors that match; 1 without any
+-- usd_per_gpu_h: what is charged; never 0 for want of a rate: kinds without a price have no row
+-- materialised: full, since every sum of money joins it
 with kinds as (
     select distinct
+        units.cluster,
         coalesce(units.gpu_model, '') as gpu_model,
         coalesce(units.mig_profile, '') as mig_profile,
         jobs.partition,
         jobs.qos
     from intermediate.int_gpu_units as units
-    cross join (
-        select distinct coalesce(partition, '') as partition, coalesce(qos, '') as qos
+    inner join (
+        select distinct cluster, coalesce(partition, '') as partition, coalesce(qos, '') as qos
         from intermediate.int_job_run_owners
         union
-        select '', ''
-    ) as jobs
+        select distinct cluster, '', '' from intermediate.int_gpu_units
+    ) as jobs using (cluster)
+),
+
+cards as (
+    select *, usd_per_gpu_h as amount, true as is_price from raw.rates
+    union all by name
+    select *, factor as amount, false as is_price from raw.rate_factors
 ),
 
 matches as (
     select
         kinds.*,
-        rates.usd_per_gpu_h,
-        coalesce(to_ms(rates.valid_from_at), 0) as from_ms,
-        coalesce(to_ms(rates.valid_to_at), 9223372036854775807) as to_ms,
-        (rates.mig_profile is not null)::integer * 8
-            + (rates.gpu_model is not null)::integer * 4
-            + (rates.partition is not null)::integer * 2
-            + (rates.qos is not null)::integer as specificity
+        cards.is_price,
+        cards.amount::decimal(18, 6) as amount,
+        coalesce(to_ms(cards.valid_from_at), 0) as from_ms,
+        coalesce(to_ms(cards.valid_to_at), 9223372036854775807) as to_ms,
+        (cards.cluster is not null)::integer * 16
+            + (cards.mig_profile is not null)::integer * 8
+            + (cards.gpu_model is not null)::integer * 4
+            + (cards.partition is not null)::integer * 2
+            + (cards.qos is not null)::integer as specificity
     from kinds
-    inner join raw.rates as rates
-        on (rates.gpu_model is null or is_model(kinds.gpu_model, rates.gpu_model))
-        and (rates.mig_profile is null or rates.mig_profile = kinds.mig_profile)
-        and (rates.partition is null or rates.partition = kinds.partition)
-        and (rates.qos is null or rates.qos = kinds.qos)
+    inner join cards
+        on (cards.cluster is null or cards.cluster = kinds.cluster)
+        and (cards.gpu_model is null or is_model(kinds.gpu_model, cards.gpu_model))
+        and (cards.mig_profile is null or cards.mig_profile = kinds.mig_profile)
+        and (cards.partition is null or cards.partition = kinds.partition)
+        and (cards.qos is null or cards.qos = kinds.qos)
+),
+
+kept as (
+    select * exclude (source, from_at, to_at), to_ms(from_at) as from_ms, to_ms(to_at) as to_ms
+    from raw.statement_prices
 ),
 
 bounds as (
-    select gpu_model, mig_profile, partition, qos, unnest([from_ms, to_ms]) as at_ms from matches
+    select cluster, gpu_model, mig_profile, partition, qos, unnest([from_ms, to_ms]) as at_ms from matches
+    union
+    select cluster, gpu_model, mig_profile, partition, qos, unnest([from_ms, to_ms]) from kept
 ),
 
 cells as (
     select
-        *,
-        lead(at_ms) over (partition by gpu_model, mig_profile, partition, qos order by at_ms) as to_ms
-    from (select distinct * from bounds)
+        * exclude (at_ms),
+        at_ms as from_ms,
+        lead(at_ms) over (partition by cluster, gpu_model, mig_profile, partition, qos order by at_ms) as to_ms
+    from bounds
+),
+
+of_card as (
+    select
+        cells.*,
+        arg_max(matches.amount, (matches.specificity, matches.from_ms, matches.amount))
+            filter (where matches.is_price) as list_usd_per_gpu_h,
+        coalesce(list(matches.amount) filter (where not matches.is_price), []) as factors
+    from cells
+    inner join matches
+        on cells.cluster = matches.cluster
+        and cells.gpu_model = matches.gpu_model
+        and cells.mig_profile = matches.mig_profile
+        and cells.partition = matches.partition
+        and cells.qos = matches.qos
+        and matches.from_ms <= cells.from_ms
+        and matches.to_ms >= cells.to_ms
+    where cells.to_ms is not null
+    group by all
+),
+
+-- the first day that kept an hour has it, where the border of days cuts one
+of_days as (
+    select
+        cells.*,
+        arg_min(kept.list_usd_per_gpu_h, kept.from_ms) as list_usd_per_gpu_h,
+        arg_min(kept.factor, kept.from_ms) as factor,
+        arg_min(kept.usd_per_gpu_h, kept.from_ms) as usd_per_gpu_h
+    from cells
+    inner join kept
+        on cells.cluster = kept.cluster
+        and cells.gpu_model = kept.gpu_model
+        and cells.mig_profile = kept.mig_profile
+        and cells.partition = kept.partition
+        and cells.qos = kept.qos
+        and kept.from_ms <= cells.from_ms
+        and kept.to_ms >= cells.to_ms
+    group by all
+),
+
+of_card_priced as (
+    select
+        * exclude (factors),
+        list_reduce(list_sort(factors), lambda product, next: (product * next)::decimal(18, 6), 1::decimal(18, 6))
+            as factor
+    from of_card
+    where list_usd_per_gpu_h is not null
 )
 
 select
-    cells.gpu_model,
-    cells.mig_profile,
-    cells.partition,
-    cells.qos,
-    cells.at_ms as from_ms,
-    cells.to_ms,
-    arg_max(matches.usd_per_gpu_h, (matches.specificity, matches.from_ms)) as usd_per_gpu_h
-from cells
-inner join matches
-    on cells.gpu_model = matches.gpu_model
-    and cells.mig_profile = matches.mig_profile
-    and cells.partition = matches.partition
-    and cells.qos = matches.qos
-    and matches.from_ms <= cells.at_ms
-    and matches.to_ms >= cells.to_ms
-where cells.to_ms is not null
-group by all
+    cluster,
+    gpu_model,
+    mig_profile,
+    partition,
+    qos,
+    from_ms,
+    to_ms,
+    list_usd_per_gpu_h,
+    factor,
+    usd_per_gpu_h
+from of_days
+union all
+select
+    cluster,
+    gpu_model,
+    mig_profile,
+    partition,
+    qos,
+    from_ms,
+    to_ms,
+    list_usd_per_gpu_h,
+    factor,
+    (list_usd_per_gpu_h * factor)::decimal(18, 6)
+from of_card_priced
+anti join of_days using (cluster, gpu_model, mig_profile, partition, qos, from_ms)

@@ -10,8 +10,9 @@ with sizes as (
         list_sort(list(distinct units.gpu_model) filter (where units.gpu_model is not null)) as gpu_models,
         bool_and(prices.gpu_model is not null) as has_prices
     from intermediate.int_gpu_units as units
-    left join (select distinct gpu_model from intermediate.int_prices) as prices
-        on coalesce(units.gpu_model, '') = prices.gpu_model
+    left join (select distinct cluster, gpu_model from intermediate.int_prices) as prices
+        on units.cluster = prices.cluster
+        and coalesce(units.gpu_model, '') = prices.gpu_model
     group by units.cluster
 )
 

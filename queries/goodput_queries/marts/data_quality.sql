@@ -51,7 +51,8 @@ with findings as (
         'Add a row for it to the rate card and ingest it (source rates)'
     from marts.ledger_hourly as ledger
     anti join intermediate.int_prices as prices
-        on coalesce(ledger.gpu_model, '') = prices.gpu_model
+        on ledger.cluster = prices.cluster
+        and coalesce(ledger.gpu_model, '') = prices.gpu_model
         and ledger.hour_ms >= prices.from_ms
         and ledger.hour_ms < prices.to_ms
     union all

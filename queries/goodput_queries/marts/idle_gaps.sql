@@ -132,7 +132,8 @@ left join (
     from intermediate.int_gpu_units group by gpu_uuid, gpu_instance
 ) as units using (gpu_uuid, gpu_instance)
 left join intermediate.int_prices as prices
-    on coalesce(gaps.gpu_model, '') = prices.gpu_model
+    on gaps.cluster = prices.cluster
+    and coalesce(gaps.gpu_model, '') = prices.gpu_model
     and coalesce(gaps.mig_profile, '') = prices.mig_profile
     and coalesce(owners.partition, '') = prices.partition
     and coalesce(owners.qos, '') = prices.qos

@@ -70,7 +70,8 @@ select
 from rows_
 left join intermediate.int_job_run_owners as owners using (job_run_key)
 left join intermediate.int_prices as prices
-    on coalesce(rows_.gpu_model, '') = prices.gpu_model
+    on rows_.cluster = prices.cluster
+    and coalesce(rows_.gpu_model, '') = prices.gpu_model
     and coalesce(rows_.mig_profile, '') = prices.mig_profile
     and coalesce(owners.partition, '') = prices.partition
     and coalesce(owners.qos, '') = prices.qos

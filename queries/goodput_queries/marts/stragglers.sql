@@ -78,7 +78,8 @@ left join (
     from intermediate.int_gpu_units group by gpu_uuid
 ) as units on summed.gpu_uuid = units.gpu_uuid
 left join intermediate.int_prices as prices
-    on coalesce(units.gpu_model, '') = prices.gpu_model
+    on attempts.cluster = prices.cluster
+    and coalesce(units.gpu_model, '') = prices.gpu_model
     and prices.mig_profile = ''
     and coalesce(attempts.partition, '') = prices.partition
     and coalesce(attempts.qos, '') = prices.qos

@@ -1,9 +1,10 @@
 -- A price of a GPU-hour for whoever matches, from one whole hour to another.
--- grain: gpu_model, mig_profile, partition, qos, valid_from_at
+-- grain: cluster, gpu_model, mig_profile, partition, qos, valid_from_at
 -- keep: replace
 create table raw.rates (
     source varchar not null,
-    gpu_model varchar,                  -- null matches any
+    cluster varchar,                    -- null matches any, here and below
+    gpu_model varchar,
     mig_profile varchar,
     partition varchar,
     qos varchar,

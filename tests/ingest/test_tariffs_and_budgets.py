@@ -1,0 +1,108 @@
+"""Electricity tariffs and budgets that a site writes."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from goodput_ingest.budgets import Budgets
+from goodput_ingest.load import ingest
+from goodput_ingest.registry import recognise
+from goodput_ingest.source import ReadOptions
+from goodput_ingest.tariffs import Tariffs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from goodput_queries.batch import Batch
+    from goodput_queries.store import LocalStore
+
+
+def tariffs(folder: Path, text: str, zone: str | None = None) -> Batch:
+    file = folder / "tariffs.csv"
+    file.write_text(text)
+    options = ReadOptions(zone=None if zone is None else ZoneInfo(zone))
+    (batch,) = Tariffs(file, options).extract()
+    return batch
+
+
+def test_a_tariff_holds_for_hours_of_the_day_in_its_zone(tmp_path: Path, store: LocalStore) -> None:
+    file = tmp_path / "tariffs.csv"
+    file.write_text(
+        "cluster,zone,from_hour,to_hour,usd_per_kwh,pue,server_ratio\n"
+        "east,America/New_York,22,6,0.08,1.4,1.25\n"
+    )
+    assert recognise(file) is Tariffs
+
+    ingest(store, "auto", [file], ReadOptions())
+
+    (row,) = store.read("select * from raw.tariffs").to_dicts()
+    assert (row["zone"], row["from_hour"], row["to_hour"]) == ("America/New_York", 22, 6)
+    assert (row["usd_per_kwh"], row["pue"]) == (Decimal("0.080000"), Decimal("1.400000"))
+
+
+def test_without_hours_a_tariff_holds_all_day_and_adds_nothing(tmp_path: Path) -> None:
+    row = tariffs(tmp_path, "usd_per_kwh\n0.15\n").rows.row(0, named=True)
+
+    assert (row["from_hour"], row["to_hour"], row["pue"], row["server_ratio"]) == (0, 24, 1, 1)
+
+
+def test_hours_are_in_the_named_zone_of_the_command_where_the_row_has_none(tmp_path: Path) -> None:
+    batch = tariffs(tmp_path, "from_hour,to_hour,usd_per_kwh\n6,22,0.15\n", "Europe/Berlin")
+
+    assert batch.rows["zone"].to_list() == ["Europe/Berlin"]
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ("6,22,,0.15,", "hours of the day need a zone"),
+        ("24,6,UTC,0.15,", "is no hour from 0 to 23"),
+        ("6,6,UTC,0.15,", "are both 6"),
+        ("x,6,UTC,0.15,", "is no hour"),
+        ("6,22,Mars/Base,0.15,", "there is no time zone 'Mars/Base'"),
+        (",,,-1,", "is no amount"),
+        (",,,,1.2", "is no number"),
+        (",,,0.15,0.9", "is no ratio from 1 to 100"),
+    ],
+)
+def test_a_row_that_is_no_tariff_is_set_aside(tmp_path: Path, row: str, told: str) -> None:
+    batch = tariffs(tmp_path, f"from_hour,to_hour,zone,usd_per_kwh,pue\n{row}\n")
+
+    assert batch.rows.is_empty()
+    assert told in batch.rejects[0].reason
+
+
+def test_a_budget_is_for_an_account(tmp_path: Path, store: LocalStore) -> None:
+    file = tmp_path / "budgets.csv"
+    file.write_text("cluster,account,usd_per_month,quota_gpus\n,nlp,120000.50,\neast,nlp,,64\n")
+    assert recognise(file) is Budgets
+
+    ingest(store, "auto", [file], ReadOptions())
+
+    found = store.read(
+        "select cluster, usd_per_month, quota_gpus from raw.budgets order by cluster nulls first"
+    )
+    assert found.rows() == [(None, Decimal("120000.50"), None), ("east", None, Decimal(64))]
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        (",100,", "it names no account"),
+        ("nlp,,", "neither usd_per_month nor quota_gpus"),
+        ("nlp,1.005,", "more than 2 decimals"),
+        ("nlp,-1,", "is no amount"),
+    ],
+)
+def test_a_row_that_is_no_budget_is_set_aside(tmp_path: Path, row: str, told: str) -> None:
+    file = tmp_path / "budgets.csv"
+    file.write_text(f"account,usd_per_month,quota_gpus\n{row}\n")
+
+    (batch,) = Budgets(file, ReadOptions()).extract()
+
+    assert batch.rows.is_empty()
+    assert told in batch.rejects[0].reason

@@ -1,0 +1,89 @@
+"""Which price an hour of a GPU has."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from goodput_ingest.load import ingest
+from goodput_ingest.source import ReadOptions
+
+HEADER = "cluster,gpu_model,mig_profile,partition,qos,usd_per_gpu_h,factor,valid_from,valid_to\n"
+
+
+@pytest.fixture
+def priced(evidence, tmp_path):
+    """Return what reads a rate card and gives the price of each hour of a job on an H100."""
+    evidence.node("a", 1, model="NVIDIA H100 80GB HBM3")
+    evidence.job("1", 0, 4 * 3600, ["a"], 1, partition="gpu", qos="scavenger")
+
+    def prices(card):
+        file = tmp_path / "rates.csv"
+        file.write_text(HEADER + card)
+        ingest(evidence.store, "rates", [file], ReadOptions())
+        evidence.store.build()
+        rows = evidence.store.read(
+            "select usd_per_gpu_h from marts.ledger_scoped where job_run_key is not null "
+            "order by hour_ms"
+        )
+        return [None if usd is None else float(usd) for usd in rows["usd_per_gpu_h"]]
+
+    return prices
+
+
+def test_the_price_of_the_gpus_model_comes_before_that_of_partition_and_qos(priced):
+    card = ",,,,,1,,,\n,,,,scavenger,2,,,\n,,,gpu,,3,,,\n,H100,,,,4,,,\n"
+
+    assert priced(card) == [4] * 4
+
+
+def test_a_price_of_another_cluster_is_none(priced):
+    assert priced("d,H100,,,,9,,,\n") == [None] * 4
+
+
+def test_the_clusters_own_price_comes_before_one_for_all(priced):
+    assert priced(",H100,,,,9,,,\nc,,,,,2,,,\n") == [2] * 4
+
+
+def test_all_factors_that_match_multiply(priced):
+    card = ",H100,,,,2,,,\n,,,,scavenger,,0.5,,\n,,,gpu,,,0.9,,\n,,,cpu,,,0.1,,\n"
+
+    assert priced(card) == [0.9] * 4
+
+
+def test_a_factor_alone_makes_no_price(priced):
+    assert priced(",,,,scavenger,,0.5,,\n") == [None] * 4
+
+
+def test_a_price_changes_on_its_hour(priced):
+    card = ",H100,,,,2,,,\n,H100,,,,3,,2027-01-15T10:00:00Z,\n"
+
+    assert priced(card) == [2, 2, 3, 3]
+
+
+def test_an_hour_that_was_charged_keeps_its_price(evidence, priced):
+    assert priced(",H100,,,,2,,,\n") == [2] * 4
+    kept = evidence.store.read(
+        "select 'statement' as source, cluster, gpu_model, mig_profile, partition, qos, "
+        "timestamp '2027-01-15 09:00' as from_at, timestamp '2027-01-15 10:00' as to_at, "
+        "list_usd_per_gpu_h, factor, usd_per_gpu_h from intermediate.int_prices"
+    )
+    evidence.load("statement_prices", kept.to_dicts())
+
+    assert priced(",H100,,,,5,,,\n") == [5, 2, 5, 5]
+
+
+def test_factors_are_exact(evidence, priced):
+    priced(",H100,,,,2.850001,,,\n,,,,scavenger,,0.333333,,\n")
+
+    (price,) = evidence.store.read(
+        "select usd_per_gpu_h, list_usd_per_gpu_h, factor from intermediate.int_prices "
+        "where qos = 'scavenger'"
+    ).to_dicts()
+
+    assert price == {
+        "usd_per_gpu_h": Decimal("0.949999"),
+        "list_usd_per_gpu_h": Decimal("2.850001"),
+        "factor": Decimal("0.333333"),
+    }
