@@ -65,7 +65,7 @@ class Dcgm:
                 f"{self.path}: these are no metrics of a GPU exporter; expected lines as "
                 'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-..."} 100.'
             )
-        return ahead(self._batches())
+        return self._batches()
 
     def _batches(self) -> Iterator[Batch]:
         memory, first_line = Memory(), 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from goodput_ingest.ahead import ahead
 from goodput_ingest.registry import SOURCES, recognise
 from goodput_queries.errors import IngestError
 
@@ -62,7 +63,7 @@ def ingest(
             summary.unrecognised.append(str(path))
             continue
         try:
-            for batch in kind(path, options).extract():
+            for batch in ahead(kind(path, options).extract()):
                 loaded = store.load(batch)
                 summary.add(batch.table, loaded)
                 on_progress(path, loaded.rows)

@@ -24,7 +24,6 @@ from goodput_ingest import (
     slurm_json,
     slurm_nodes,
 )
-from goodput_ingest.ahead import ahead
 from goodput_queries.batch import Reject
 from goodput_queries.errors import IngestError
 
@@ -76,7 +75,7 @@ class Slurm:
             )
         try:
             if kind == "accounting":
-                yield from ahead(self._accounting(first, blocks))
+                yield from self._accounting(first, blocks)
             else:
                 yield from self._whole(kind, [first, *blocks])
         except IngestError as error:

@@ -168,7 +168,8 @@ class _Build:
 
     def _note_dirty_run_ids(self, model: Model) -> int:
         self.cursor.execute(f"create or replace {model.sql.split('create ', 1)[1]}")
-        if self.is_full:
+        # an event that names only its host may belong to another cluster than was thought
+        if self.is_full or "staging.stg_node_clusters" in self.others:
             changes.note_everything(self.cursor, model.name)
         else:
             changes.note_dirty_run_ids(self.cursor, self.readings)

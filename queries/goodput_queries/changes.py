@@ -197,7 +197,7 @@ def note_changed_job_runs(cursor: duckdb.DuckDBPyConnection, new: str, old: str)
 
 
 def note_dirty_run_ids(cursor: duckdb.DuckDBPyConnection, readings: Hours) -> None:
-    """Fill temp.dirty_run_ids: runs with new events, records, holds, readings or collectives."""
+    """Fill temp.dirty_run_ids: runs with new events, records, holds, readings, ranks."""
     spans = "".join(
         f" or (last_ms >= {first * HOUR_MS} and first_ms < {last * HOUR_MS})"
         for first, last in ranges(readings, len(readings))
@@ -216,8 +216,9 @@ def note_dirty_run_ids(cursor: duckdb.DuckDBPyConnection, readings: Hours) -> No
             union
             select attempts.cluster, attempts.said_run_id
             from (
-                select distinct node, pid
-                from raw.collectives where load_sequence > built_sequence()
+                select node, pid from raw.collectives where load_sequence > built_sequence()
+                union
+                select node, pid from raw.rank_map where load_sequence > built_sequence()
             )
             inner join intermediate.int_rank_gpus using (node, pid)
             inner join intermediate.int_attempts as attempts using (attempt_key)
@@ -279,9 +280,10 @@ def note_dirty_attempts(cursor: duckdb.DuckDBPyConnection) -> bool:
 
 
 def note_everything(cursor: duckdb.DuckDBPyConnection, table: str) -> None:
-    """Fill `dirty_run_ids` or `dirty_attempts` with all there are, for a full build."""
+    """Fill `dirty_run_ids` or `dirty_attempts` with all there are."""
     source = {
-        "dirty_run_ids": "select distinct cluster, run_id from staging.stg_job_events",
+        "dirty_run_ids": """select cluster, run_id from staging.stg_job_events
+            union select cluster, run_id from intermediate.int_event_spans""",
         "dirty_attempts": "select attempt_key from intermediate.int_attempts",
     }[table]
     cursor.execute(f"insert into temp.{table} {source}")

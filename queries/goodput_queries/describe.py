@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING
 
-import duckdb
-
 if TYPE_CHECKING:
+    import duckdb
+
     from goodput_queries.catalog import Model
 
 
@@ -15,9 +14,15 @@ def describe(cursor: duckdb.DuckDBPyConnection, model: Model) -> None:
     """Comment a table or view and its columns with what its file says of them."""
     kind = "table" if model.is_stored else "view"
     _comment(cursor, f"{kind} {model.qualified_name}", model.description)
+    columns = {
+        name
+        for (name,) in cursor.execute(
+            "select column_name from duckdb_columns() where schema_name = $1 and table_name = $2",
+            [model.layer, model.name],
+        ).fetchall()
+    }
     for column, meaning in model.columns.items():
-        # a header may speak of several columns in one line
-        with contextlib.suppress(duckdb.CatalogException, duckdb.BinderException):
+        if column in columns:  # a header may speak of several columns in one line
             _comment(cursor, f"column {model.qualified_name}.{column}", meaning)
 
 

@@ -9,12 +9,14 @@ hourly    rows of some hours, in passes of bounded size
 
 from __future__ import annotations
 
+import bisect
+import sys
 from typing import TYPE_CHECKING
 
 import duckdb
 
 from goodput_queries import catalog
-from goodput_queries.changes import HOUR_MS, Hours, changed_hours, ranges
+from goodput_queries.changes import HOUR_MS, Hours, changed_hours
 from goodput_queries.describe import describe
 from goodput_queries.errors import BuildError
 
@@ -142,7 +144,7 @@ def replace_hours(
     bounds = models[0].bounds
     changed: Hours = set() if bounds else set(hours)
     tables = {t.name: t for model in models for t in catalog.pass_tables(model)}
-    for first, last in ranges(hours, hours_in_a_pass(cursor)):
+    for first, last in passes(cursor, hours):
         set_hours(cursor, first, last)
         for table in tables.values():
             draft(cursor, table)
@@ -157,7 +159,31 @@ def replace_hours(
     return changed, rows
 
 
-def hours_in_a_pass(cursor: duckdb.DuckDBPyConnection) -> int:
-    """Return how many hours of the present fleet fit into one pass."""
-    units = cursor.execute("select count(*) from intermediate.int_gpu_units").fetchall()[0][0]
-    return max(1, PASS_MAX_GPU_HOURS // max(int(units), 1))
+def passes(cursor: duckdb.DuckDBPyConnection, hours: Hours) -> list[tuple[int, int]]:
+    """Return hours as half-open ranges, each with at most PASS_MAX_GPU_HOURS, or of one hour."""
+    joins = dict(
+        cursor.execute(
+            f"""select hour, sum(units)
+            from (
+                select start_ms // {HOUR_MS} as hour, 1 as units from intermediate.int_gpu_units
+                union all
+                select end_ms // {HOUR_MS} + 1, -1
+                from intermediate.int_gpu_units where end_ms is not null
+            )
+            group by hour"""
+        ).fetchall()
+    )
+    units = 0
+    present = [(hour, units := units + joins[hour]) for hour in sorted(joins)]
+    found: list[tuple[int, int]] = []
+    held = 0
+    for hour in sorted(hours):
+        place = bisect.bisect_right(present, (hour, sys.maxsize)) - 1
+        here = int(present[place][1]) if place >= 0 else 0
+        if found and found[-1][1] == hour and held + here <= PASS_MAX_GPU_HOURS:
+            found[-1] = (found[-1][0], hour + 1)
+            held += here
+        else:
+            found.append((hour, hour + 1))
+            held = here
+    return found

@@ -90,3 +90,23 @@ def test_rows_in_any_order_and_number_of_slices_give_the_same_ledger(evidence, w
 
     assert_same(stage_rows(store), whole)
     store.close()
+
+
+def test_events_that_name_only_their_host_find_the_cluster_that_is_told_later(evidence):
+    events = evidence["job_events"].with_columns(cluster=pl.lit(None, pl.String))
+    others = {name: rows for name, rows in evidence.items() if name != "job_events"}
+    ledgers = []
+    for is_late in (True, False):
+        store = LocalStore()
+        if is_late:
+            load(store, "job_events", events, "first")
+            store.build()
+        for name, rows in others.items():
+            load(store, name, rows, "whole")
+        load(store, "job_events", events, "last")
+        store.build()
+        ledgers.append(stage_rows(store))
+        store.close()
+
+    assert_same(*ledgers)
+    assert not ledgers[0]["intermediate.int_train_steps"].is_empty()

@@ -6,9 +6,11 @@ with attempts as (
     select * from intermediate.int_attempts where outcome in ('failed', 'limit')
 ),
 
-xids as (
+-- two sources may tell of one Xid: they are counted apart
+xids_by_source as (
     select
         attempts.attempt_key,
+        events.source,
         arg_min(events.code, events.ts) as code,
         arg_min(codes.meaning, events.ts) as meaning,
         arg_min(events.node, events.ts) as node,
@@ -22,13 +24,27 @@ xids as (
             or (events.gpu_uuid is null and events.node = gpus.node and events.pci_bus_id = gpus.pci_bus_id))
         -- an Xid within five minutes before the end or one after it speaks of the ending
         and to_ms(events.ts) between attempts.end_ms - 300000 and attempts.end_ms + 60000
+        -- a latch first seen at start-up may have been set months ago
+        and (events.ts_precision <> 'at_or_before' or events.source not in ('dcgm', 'prometheus'))
     inner join reference.xid_codes as codes
         on events.code = codes.xid
         and (
             codes.severity in ('gpu_fatal', 'node_fatal')
             or (codes.severity = 'job_fatal' and codes.fault_domain = 'hardware')
         )
-    group by attempts.attempt_key
+    group by attempts.attempt_key, events.source
+),
+
+xids as (
+    select
+        attempt_key,
+        arg_min(code, first_at) as code,
+        arg_min(meaning, first_at) as meaning,
+        arg_min(node, first_at) as node,
+        max(n) as n,
+        string_agg(replace(source, '-', ' '), ' and ' order by source) as sources
+    from xids_by_source
+    group by attempt_key
 ),
 
 said as (select * from intermediate.int_said_failures),
@@ -59,7 +75,7 @@ select
     end as confidence,
     case
         when xids.code is not null
-            then 'kernel log: Xid ' || xids.code || ' (' || coalesce(xids.meaning, 'unknown') || ') on '
+            then xids.sources || ': Xid ' || xids.code || ' (' || coalesce(xids.meaning, 'unknown') || ') on '
                 || coalesce(xids.node, '?') || ', ' || xids.n || ' line(s)'
         when attempts.is_infrastructure then 'scheduler state ' || attempts.state
         when said.kind is not null then 'job said: ' || said.kind || coalesce(' ' || left(said.msg, 120), '')

@@ -5,11 +5,7 @@
 -- role: missing (has launched fewer), waiting (has launched more)
 -- launched: by the ranks that are behind
 -- rank: in the communicator; null: RAS said only how many
-with limits as (
-    select 30000 as hang_min_ms -- as in int_flight_hang_ranks
-),
-
-answers as (
+with answers as (
     select
         comm_id,
         operation,
@@ -42,9 +38,8 @@ hangs as (
         standing.comm_id || '|' || standing.since_ms as hang_key,
         standing.*
     from standing
-    cross join limits
     where
-        standing.last_ms - standing.since_ms >= limits.hang_min_ms
+        standing.last_ms - standing.since_ms >= threshold('hang_min_ms')
         and standing.answers > 1
         and not exists (
             select 1 from answers as later

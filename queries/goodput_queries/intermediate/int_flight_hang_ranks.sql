@@ -5,11 +5,7 @@
 -- gang_key: the processes that dumped together
 -- role: missing (has not launched it), differs (launched another operation in its place), no_dump (said nothing),
 --  not_started (its GPU has not begun it, others' have), waiting, done
-with limits as (
-    select 30000 as hang_min_ms -- a GPU operation takes seconds at most, a healthy wait for a late rank some more
-),
-
-groups as (
+with groups as (
     select
         *,
         case when coalesce(last_enqueued, -1) > coalesce(last_completed, 0)
@@ -36,11 +32,10 @@ hangs as (
         and groups.rank = records.rank
         and groups.group_name = records.group_name
         and groups.open_sequence = records.sequence_number
-    cross join limits
     where
         records.state <> 'completed'
         and groups.stop_last_ms - records.created_ms
-        >= least(coalesce(nullif(records.timeout_ms, 0), limits.hang_min_ms), limits.hang_min_ms)
+        >= least(coalesce(nullif(records.timeout_ms, 0), threshold('hang_min_ms')), threshold('hang_min_ms'))
     group by groups.dump_set, groups.stop, groups.group_name
 ),
 

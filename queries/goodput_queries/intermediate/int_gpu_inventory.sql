@@ -5,17 +5,20 @@
 -- start_ms: null: as far back as there is evidence
 -- end_ms: null: still there
 -- is_dated: the dates come from an inventory file and are not widened by other evidence
-with gpus as (select * from staging.stg_gpus),
+with gpus as (
+    -- a source that does not know the scheduler's order gives NVML's
+    select *, coalesce(slurm_index, gpu_index) as place from staging.stg_gpus
+),
 
 named as (
-    select distinct cluster, node, slurm_index
+    select distinct cluster, node, place
     from gpus
-    where not is_slot and slurm_index is not null
+    where not is_slot and place is not null
 ),
 
 -- a slot that gives way leaves its evidence that a GPU stood there
 slots as (
-    select cluster, node, slurm_index, bool_or(valid_from_ms is null) as is_undated
+    select cluster, node, place, bool_or(valid_from_ms is null) as is_undated
     from gpus
     where is_slot
     group by all
@@ -30,9 +33,9 @@ candidates as (
         end as valid_from_ms
     from gpus
     left join named
-        on gpus.cluster = named.cluster and gpus.node = named.node and gpus.slurm_index = named.slurm_index
+        on gpus.cluster = named.cluster and gpus.node = named.node and gpus.place = named.place
     left join slots
-        on gpus.cluster = slots.cluster and gpus.node = slots.node and gpus.slurm_index = slots.slurm_index
+        on gpus.cluster = slots.cluster and gpus.node = slots.node and gpus.place = slots.place
     where not gpus.is_slot or named.node is null
     qualify gpus.source = 'inventory'
         or not bool_or(gpus.source = 'inventory') over (partition by gpus.gpu_uuid, gpus.node)

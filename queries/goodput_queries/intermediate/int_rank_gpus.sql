@@ -1,7 +1,7 @@
--- Which GPU each rank of an attempt ran on: as the rank said, else the n-th rank of a node on the n-th GPU
+-- Which GPU each rank of an attempt ran on: as the rank said, else as NCCL did, else the n-th rank of a node on the n-th GPU
 -- its job run holds there.
 -- grain: attempt_key, rank
--- method: said, assumed
+-- method: said (by the job), mapped (by NCCL), assumed
 -- materialised: attempts, since splits and stragglers join it
 with events as (
     select
@@ -24,6 +24,24 @@ ranks as (
     from events
 ),
 
+-- NCCL's own logs name the GPU of a process; a process id is used again after a while
+mapped as (
+    select ranks.attempt_key, ranks.rank, processes.gpu_uuid
+    from ranks
+    inner join temp.attempts as attempts using (attempt_key)
+    inner join intermediate.int_comm_processes as processes using (node, pid)
+    where
+        processes.gpu_uuid is not null
+        and (
+            processes.last_seen_ms is null
+            or processes.last_seen_ms between attempts.start_ms
+                and coalesce(attempts.end_ms, processes.last_seen_ms)
+        )
+    qualify row_number() over (
+        partition by ranks.attempt_key, ranks.rank order by processes.is_world desc, processes.last_seen_ms desc nulls last
+    ) = 1
+),
+
 held as (
     select
         job_run_key,
@@ -43,9 +61,14 @@ select
     ranks.rank,
     ranks.node,
     ranks.pid,
-    coalesce(ranks.gpu_uuid, held.gpu_uuid) as gpu_uuid,
-    case when ranks.gpu_uuid is not null then 'said' when held.gpu_uuid is not null then 'assumed' end as method
+    coalesce(ranks.gpu_uuid, mapped.gpu_uuid, held.gpu_uuid) as gpu_uuid,
+    case
+        when ranks.gpu_uuid is not null then 'said'
+        when mapped.gpu_uuid is not null then 'mapped'
+        when held.gpu_uuid is not null then 'assumed'
+    end as method
 from ranks
+left join mapped using (attempt_key, rank)
 left join held
     on ranks.job_run_key = held.job_run_key
     and ranks.node = held.node

@@ -13,5 +13,5 @@ create table raw.holds (
     gpu_type varchar,
     gpus integer,                       -- number on this node where the index is unknown
     method varchar not null,            -- scontrol, hpc_job, pod, job_report
-    load_sequence bigint not null        -- raw.ingested: the load that wrote the row as it is
+    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
 );

@@ -1,5 +1,5 @@
 -- What a job said of itself, one schema for every log format (job events v1).
--- grain: source, run_id, attempt, rank, host, pid, ts, event, step, phase, kind
+-- grain: source, cluster, run_id, attempt, rank, host, pid, ts, event, step, phase, kind
 -- time: ts
 create table raw.job_events (
     source varchar not null,
@@ -26,5 +26,5 @@ create table raw.job_events (
     msg varchar,
     reports_durability boolean not null, -- false: this format cannot say that a checkpoint is durable
     extra json,                         -- fields that the schema does not name
-    load_sequence bigint not null        -- raw.ingested: the load that wrote the row as it is
+    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
 );

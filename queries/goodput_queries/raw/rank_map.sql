@@ -14,5 +14,6 @@ create table raw.rank_map (
     gpu_index integer,
     pci_bus_id varchar,
     gpu_uuid varchar,
-    seen_at timestamp                   -- null: the source has no clock (NCCL's INIT lines)
+    seen_at timestamp,                  -- null: the source has no clock (NCCL's INIT lines)
+    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
 );

@@ -3,7 +3,15 @@
 -- valid_from_ms, valid_to_ms: null: as long as the GPU is there
 with instances as (
     select
-        parts.* exclude (gpu_uuid, cluster),
+        parts.* exclude (gpu_uuid, cluster, valid_to_at),
+        -- a source that tells the layout of a GPU anew (a collector that starts) has done with the one before
+        coalesce(
+            parts.valid_to_at,
+            min(parts.valid_from_at) over (
+                partition by parts.source, parts.cluster, parts.gpu_uuid order by parts.valid_from_at
+                range between interval 1 microsecond following and unbounded following
+            )
+        ) as valid_to_at,
         case
             when regexp_matches(parts.gpu_uuid, '#[0-9]+$')
                 then coalesce(parts.cluster, node_clusters.cluster, 'default') || '/' || parts.gpu_uuid

@@ -2,6 +2,7 @@
 -- grain: node
 -- cluster: null where two clusters have a node of this name
 -- materialised: full, since every source that names only nodes joins it
+-- dirties: all
 with named as (
     select cluster, unnest(nodes) as node from raw.job_runs
     union

@@ -1,0 +1,69 @@
+-- How each live source is doing now: whether it answers, how old its last answer is, what it brings.
+-- Sources that nobody has asked for a week are no longer listed.
+-- grain: source, origin
+-- state: ok; late: over 2 intervals since the last success; stale: over 5, or nobody asks; failing: the
+--   last poll failed; waiting: the first poll has not ended
+-- answered_at: when the last successful poll began
+-- age_s: since then
+-- age_intervals: the same in intervals of the source
+-- failing_since_at: null where the last poll was good
+-- failures: in a row
+-- rows_last_hour: new rows loaded in the last hour; of a folder those of all its files
+with statuses as (
+    select *, get_current_timestamp()::timestamp as now_at, count(*) over (partition by source) as origins
+    from raw.source_status
+    where asked_at > get_current_timestamp()::timestamp - interval 7 days
+),
+
+recent as (
+    select source, origin, sum(rows_new)::bigint as rows_new
+    from raw.ingested
+    where loaded_at > get_current_timestamp()::timestamp - interval 1 hour
+    group by source, origin
+),
+
+brought as (
+    select statuses.source, statuses.origin, sum(recent.rows_new)::bigint as rows_last_hour
+    from statuses
+    inner join recent
+        on statuses.source = recent.source
+        and (
+            statuses.origins = 1
+            or statuses.origin = recent.origin
+            or starts_with(recent.origin, rtrim(statuses.origin, '/') || '/')
+        )
+    group by statuses.source, statuses.origin
+),
+
+aged as (
+    select
+        *,
+        -- a clock that was set back does not make an answer come from the future
+        greatest(0, date_diff('millisecond', answered_at, now_at)) / 1000 as age_s,
+        greatest(0, date_diff('millisecond', asked_at, now_at)) / 1000 as asked_s
+    from statuses
+)
+
+select
+    aged.source,
+    aged.origin,
+    case
+        -- a failing source is asked at least once a minute, or at its interval
+        when aged.asked_s > greatest(5 * aged.interval_s, 300) then 'stale'
+        when aged.failures > 0 then 'failing'
+        when coalesce(aged.age_s, aged.asked_s) > 5 * aged.interval_s then 'stale'
+        when coalesce(aged.age_s, aged.asked_s) > 2 * aged.interval_s then 'late'
+        when aged.answered_at is null then 'waiting'
+        else 'ok'
+    end as state,
+    aged.asked_at,
+    aged.answered_at,
+    aged.failing_since_at,
+    aged.age_s,
+    aged.interval_s,
+    aged.age_s / nullif(aged.interval_s, 0) as age_intervals,
+    aged.failures,
+    coalesce(brought.rows_last_hour, 0) as rows_last_hour,
+    aged.error
+from aged
+left join brought using (source, origin)
