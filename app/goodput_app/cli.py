@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from goodput_app import output
+from goodput_app import cli_live, output
 from goodput_app.cli_options import (
     Commands,
     FailedWithRowsError,
@@ -75,7 +75,7 @@ def demo(port: int | None, address: str, folder: Path | None, gpus: int) -> None
         running.close()
         click.echo(running.url)
         return
-    _serve(path, port, address)
+    cli_live.serve_at(path, port, address)
 
 
 @main.command()
@@ -234,28 +234,8 @@ answer("stragglers", "marts.stragglers", "Late ranks and what waiting for them c
 answer("runs", "marts.runs", "Every run with its goodput.")
 
 
-@main.command()
-@database_option
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=lambda: settings().serve.port,
-    help="Default: 8501 or the next free one.",
-)
-@click.option("--address", default=lambda: settings().serve.address, help="Default: 127.0.0.1.")
-def serve(db: str, port: int | None, address: str) -> None:
-    """Serve the dashboard, /metrics and the database."""
-    _serve(db, port, address)
-
-
-@main.command()
-@database_option
-@output_options
-def doctor(db: str) -> pl.DataFrame:
-    """Say what is there, what is missing, and the line that adds it."""
-    from goodput_app.doctor import findings  # noqa: PLC0415 -- draws in streamlit
-
-    return findings(db)
+for command in (cli_live.serve, cli_live.collect, cli_live.doctor):
+    main.add_command(command)
 
 
 def find_view(name: str) -> Model:
@@ -280,9 +260,8 @@ def find_view(name: str) -> Model:
 def _catalogue() -> dict[str, Model]:
     from goodput_queries import catalog  # noqa: PLC0415 -- reads every SQL file
 
-    found = {
-        m.qualified_name: m for layer in catalog.LAYERS for m in catalog.models(layer).values()
-    }
+    layers = [layer for layer in catalog.LAYERS if layer != catalog.TEMP_LAYER]
+    found = {m.qualified_name: m for layer in layers for m in catalog.models(layer).values()}
     for name in catalog.reference_files():
         fact = catalog.Model("reference", name, "", "Facts; see the CSV of that name.", {}, {})
         found.setdefault(fact.qualified_name, fact)
@@ -343,12 +322,6 @@ def _built(db: str) -> Iterator[Store]:
     with _existing(db) as store:
         store.build()
         yield store
-
-
-def _serve(path: str | Path, port: int | None, address: str) -> None:
-    from goodput_app import server  # noqa: PLC0415 -- draws in streamlit's server
-
-    server.serve(path, port, address, on_ready=click.echo)
 
 
 @contextlib.contextmanager

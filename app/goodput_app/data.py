@@ -208,6 +208,15 @@ def sources() -> pl.DataFrame:
     return _read("select * from marts.sources order by source")
 
 
+def live_sources() -> pl.DataFrame:
+    """Return how each live source is doing at this moment: never a kept answer."""
+    return current_store().read(
+        "select * from marts.live_sources order by failures desc, age_intervals desc nulls first, "
+        "source, origin",
+        timeout_s=TIMEOUT_S,
+    )
+
+
 def coverage_by_hour(scope: Scope) -> pl.DataFrame:
     """Return how much of each hour each source covered."""
     return _read("select * from marts.coverage_by_hour order by source, hour_at", scope)

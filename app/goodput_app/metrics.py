@@ -80,8 +80,22 @@ def exposition(store: Store) -> str:
     ):
         samples = [({"source": row["source"]}, row[column]) for row in sources]
         add(f"goodput_{name}", kind, meaning, samples)
+    _add_live_sources(store, add)
     _add_ledger(store, add)
     return "\n".join(lines) + "\n"
+
+
+def _add_live_sources(store: Store, add: Add) -> None:
+    """Add how the sources are doing that are asked again and again."""
+    sources = store.read("select * from marts.live_sources", timeout_s=TIMEOUT_S).to_dicts()
+    for name, column, meaning in (
+        ("age_seconds", "age_s", "Since the last successful poll of a live source began."),
+        ("interval_seconds", "interval_s", "How often a live source is asked."),
+        ("failures", "failures", "Failed polls of a live source in a row."),
+        ("rows_last_hour", "rows_last_hour", "New rows of a live source in the last hour."),
+    ):
+        samples = [({k: row[k] for k in ("source", "origin")}, row[column]) for row in sources]
+        add(f"goodput_live_source_{name}", "gauge", meaning, samples)
 
 
 def _add_ledger(store: Store, add: Add) -> None:

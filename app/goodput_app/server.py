@@ -29,17 +29,23 @@ from starlette.routing import Route
 
 from goodput_app import metrics, theme
 from goodput_app.state import use_store
+from goodput_ingest import live_status
+from goodput_ingest.live import Collection
+from goodput_ingest.live_store import Held, sole_collector
 from goodput_queries import remote
+from goodput_queries.batch import Loaded
 from goodput_queries.errors import GoodputError, StoreError
 from goodput_queries.remote import LOOPBACK_HOSTS, RemoteStore, ServerNote
 from goodput_queries.store import IN_MEMORY, LocalStore, open_store
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     import polars as pl
     from starlette.requests import Request
     from streamlit import App
+
+    from goodput_ingest.live_sources import Collector
 
 log = logging.getLogger(__name__)
 
@@ -69,12 +75,13 @@ def serve(
     port: int | None = None,
     address: str = DEFAULT_ADDRESS,
     *,
+    sources: Sequence[Collector] = (),
     on_ready: Callable[[str], None] = lambda _url: None,
 ) -> None:
     """Serve the database at `path` until Ctrl-C or SIGTERM; `on_ready` gets the URL that answers.
 
-    Without a port it is 8501 or the next free one. Raises GoodputError where the port is taken or
-    the database is served already.
+    sources: live ones, asked meanwhile. Without a port it is 8501 or the next free one. Raises
+    GoodputError where the port is taken or the database is served already.
     """
     is_new = not (_database(path) == IN_MEMORY or Path(path).exists())
     if is_new:
@@ -102,7 +109,7 @@ def serve(
         configure(address, sockets[0].getsockname()[1])
         server = _Server(
             uvicorn.Config(
-                create_app(store, note),
+                create_app(store, note, sources),
                 access_log=False,
                 log_level="warning",
                 timeout_graceful_shutdown=GRACE_S,
@@ -120,11 +127,11 @@ def serve(
             raise GoodputError(f"{path}: the server did not start; the lines above say why.")
 
 
-def create_app(store: LocalStore, note: ServerNote) -> App:
+def create_app(store: LocalStore, note: ServerNote, sources: Sequence[Collector] = ()) -> App:
     """Return the ASGI application: pages, `/healthz`, `/metrics` and the store's calls.
 
-    Its lifespan leaves the note beside the database and keeps the ledger up to date; at the end it
-    removes the note and closes the store.
+    Its lifespan leaves the note beside the database, asks the live sources and keeps the ledger up
+    to date; at the end it removes the note and closes the store.
     """
     from streamlit import App  # noqa: PLC0415 -- half a second that only a server needs
 
@@ -136,7 +143,8 @@ def create_app(store: LocalStore, note: ServerNote) -> App:
             remote.write_note(note)
         building = asyncio.create_task(_keep_built(store))
         try:
-            yield
+            with _collecting(store, sources):
+                yield
         finally:
             building.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -173,7 +181,11 @@ def routes(store: LocalStore, note: ServerNote) -> list[Route]:
         return PlainTextResponse(text, media_type=metrics.CONTENT_TYPE)
 
     def load(body: bytes) -> Response:
-        return JSONResponse(vars(store.load(remote.batch_of(body))))
+        batch = remote.batch_of(body)
+        if batch.table == live_status.TABLE:
+            live_status.keep(store, batch)
+            return JSONResponse(vars(Loaded(batch.rows.height, 0, 0, is_repeat=False)))
+        return JSONResponse(vars(store.load(batch)))
 
     def read(body: bytes) -> Response:
         sql, parameters, scope, timeout_s = remote.query_of(body)
@@ -257,6 +269,25 @@ async def _keep_built(store: LocalStore) -> None:
                 said = str(error)
                 log.error("the ledger is not up to date: %s", said)
         await asyncio.sleep(BUILD_EVERY_S)
+
+
+@contextlib.contextmanager
+def _collecting(store: LocalStore, sources: Sequence[Collector]) -> Iterator[None]:
+    """Ask live sources for the length of a block, unless another process does already."""
+    with contextlib.ExitStack() as stack:
+        try:
+            if sources:
+                stack.enter_context(sole_collector(store.path))
+        except StoreError as error:
+            log.warning("%s This server asks no live source.", error)
+            sources = ()
+        collection = Collection(sources, Held(store))
+        collection.start()
+        try:
+            yield
+        finally:
+            if late := collection.stop(GRACE_S):
+                log.warning("not waited for: %s", ", ".join(late))
 
 
 class _Server(uvicorn.Server):

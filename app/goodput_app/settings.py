@@ -46,12 +46,16 @@ class UiSettings:
 
 @dataclass(frozen=True)
 class Settings:
-    """All of `goodput.toml`."""
+    """All of `goodput.toml`.
+
+    collect: its `[[collect]]` tables as they stand; `goodput_ingest.live_sources` reads them.
+    """
 
     db: str = "goodput.duckdb"
     ingest: IngestSettings = field(default_factory=IngestSettings)
     serve: ServeSettings = field(default_factory=ServeSettings)
     ui: UiSettings = field(default_factory=UiSettings)
+    collect: tuple[dict[str, Any], ...] = ()
 
 
 SECTIONS: dict[str, type] = {"ingest": IngestSettings, "serve": ServeSettings, "ui": UiSettings}
@@ -65,11 +69,15 @@ def settings() -> Settings:
 
     A file that is named must exist; without one the defaults hold.
     """
-    named = os.environ.get(FILE_VARIABLE)
-    path = Path(named or DEFAULT_FILE)
-    if not named and not path.exists():
+    path = settings_file()
+    if not os.environ.get(FILE_VARIABLE) and not path.exists():
         return Settings()
     return read(path)
+
+
+def settings_file() -> Path:
+    """Return where the settings are looked for."""
+    return Path(os.environ.get(FILE_VARIABLE) or DEFAULT_FILE)
 
 
 def read(path: Path) -> Settings:
@@ -80,6 +88,7 @@ def read(path: Path) -> Settings:
         raise GoodputError(f"{path}: the settings cannot be read ({error.strerror}).") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise GoodputError(f"{path}: this is not TOML ({error}).") from error
+    collect = _collect(path, given.pop("collect", []))
     top = {key: value for key, value in given.items() if key not in SECTIONS}
     _check(path, "", top, Settings)
     sections = {}
@@ -89,7 +98,13 @@ def read(path: Path) -> Settings:
             raise GoodputError(f"{path}: {name!r} is a section; write it as [{name}].")
         _check(path, f"{name}.", section, kind)
         sections[name] = kind(**section)
-    return Settings(**top, **sections)
+    return Settings(**top, **sections, collect=collect)
+
+
+def _collect(path: Path, given: Any) -> tuple[dict[str, Any], ...]:
+    if not isinstance(given, list) or not all(isinstance(table, dict) for table in given):
+        raise GoodputError(f"{path}: 'collect' is a list; write each source as [[collect]].")
+    return tuple(given)
 
 
 def _check(path: Path, prefix: str, given: dict[str, Any], kind: type) -> None:

@@ -102,11 +102,11 @@ def reached(store: Store, source: str, now: datetime) -> Mapping[str, datetime]:
     last poll that read all there was. A moment of a clock that ran ahead does not count as one.
     """
     known = store.read(
-        f"""select origin, max(at) as at from (
-            select origin, window_end_at as at from raw.ingested where source = $1
+        f"""select origin, max(moment) as moment from (
+            select origin, window_end_at as moment from raw.ingested where source = $1
             union all
             select origin, answered_at from raw.{TABLE} where source = $1 and answered_at <= $2
-        ) where at is not null group by origin""",
+        ) where moment is not null group by origin""",
         [source, now],
     )
     return dict(known.iter_rows())

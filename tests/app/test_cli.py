@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 COMMANDS = [
     *("demo", "ingest", "build", "check", "ledger", "show"),
-    *("gaps", "throttling", "stragglers", "runs", "serve", "doctor"),
+    *("gaps", "throttling", "stragglers", "runs", "serve", "collect", "doctor"),
 ]
 QUESTIONS = ["build", "check", "ledger", "gaps", "throttling", "stragglers", "runs"]
 
@@ -118,7 +118,7 @@ def test_wrong_settings_are_a_stated_failure(here: Path) -> None:
 
     assert (result.exit_code, result.stderr) == (
         1,
-        "goodput.toml: there is no setting 'colour'; known: db, ingest, serve, ui.\n",
+        "goodput.toml: there is no setting 'colour'; known: db, ingest, serve, ui, collect.\n",
     )
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+import goodput_app
 from goodput_app.settings import IngestSettings, ServeSettings, Settings, UiSettings, read, settings
 from goodput_queries.errors import GoodputError
 
-EXAMPLE = Path(__file__).parents[2] / "goodput.example.toml"
+EXAMPLE = Path(goodput_app.__file__).with_name("goodput.example.toml")
 
 
 def written(folder: Path, text: str) -> Path:
@@ -60,7 +61,7 @@ def test_a_named_file_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("colour = 1", "there is no setting 'colour'; known: db, ingest, serve, ui."),
+        ("colour = 1", "there is no setting 'colour'; known: db, ingest, serve, ui, collect."),
         (
             "[serve]\nhost = 'a'",
             "there is no setting 'serve.host'; known: serve.address, serve.port.",
@@ -68,8 +69,10 @@ def test_a_named_file_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ("db = 1", "'db' is 1, expected a text in quotes."),
         ("[serve]\nport = '1'", "'serve.port' is '1', expected a whole number."),
         ("[serve]\nport = true", "'serve.port' is True, expected a whole number."),
+        ("collect = 1", "'collect' is a list; write each source as [[collect]]."),
+        ("[collect]", "'collect' is a list; write each source as [[collect]]."),
         ("ingest = 1", "'ingest' is a section; write it as [ingest]."),
-        ("[nope]", "there is no setting 'nope'; known: db, ingest, serve, ui."),
+        ("[nope]", "there is no setting 'nope'; known: db, ingest, serve, ui, collect."),
     ],
 )
 def test_a_wrong_key_is_named_with_its_file(tmp_path: Path, text: str, sentence: str) -> None:
@@ -89,6 +92,9 @@ def test_what_is_not_toml_is_refused(tmp_path: Path, text: str) -> None:
 def test_the_example_shows_every_setting() -> None:
     example = read(EXAMPLE)
 
+    assert [table["source"] for table in example.collect] == [
+        *("prometheus", "slurm", "job-events", "job-log", "nccl-inspector")
+    ]
     for part, default in (
         (example.ingest, IngestSettings),
         (example.serve, ServeSettings),

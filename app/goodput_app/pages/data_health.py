@@ -7,10 +7,6 @@ from goodput_app.components import charts, figures_waste, scope_bar, tables
 from goodput_app.components.states import panel
 from goodput_queries.scope import EVERYTHING
 
-if not data.has_rows():
-    st.stop()
-view = scope_bar.view()
-scope = EVERYTHING if view is None else view.scope
 SOURCES = {
     "source": "Source",
     "first_row_at": "First row",
@@ -22,6 +18,19 @@ SOURCES = {
     "last_loaded_at": "Last loaded",
     "tables": "Tables",
 }
+LIVE = {
+    "source": "Source",
+    "origin": "Asked of",
+    "state": "State",
+    "answered_at": "Last success",
+    "age_s": "Age",
+    "interval_s": "Interval",
+    "failing_since_at": "Failing since",
+    "error": "Last error",
+    "rows_last_hour": "Rows in the last hour",
+}
+LIVE_EVERY_S = 5
+STALE = ("failing", "stale")
 FINDINGS = {
     "kind": "Finding",
     "what": "What it means",
@@ -38,8 +47,39 @@ REJECTS = {
     "content": "Row",
 }
 
+
+@st.fragment(run_every=LIVE_EVERY_S)
+def live_sources() -> None:
+    """Draw what is asked again and again, and again as time goes by."""
+    with panel("Live sources", "marts.live_sources", help="What is asked again and again."):
+        asked = data.live_sources()
+        if asked.is_empty():
+            st.caption(
+                "Nothing is collected live. `goodput doctor` says what could be, and the lines of "
+                "goodput.toml that add it."
+            )
+            return
+        if (troubled := asked["state"].is_in(STALE).sum()) > 0:
+            st.error(
+                f"{troubled} of {asked.height} live sources are failing or stale.",
+                icon=":material/sync_problem:",
+            )
+        elif (late := (asked["state"] == "late").sum()) > 0:
+            st.warning(
+                f"{late} of {asked.height} live sources are late.", icon=":material/schedule:"
+            )
+        tables.show(asked, LIVE, "live")
+
+
+if not data.has_rows():
+    if not data.live_sources().is_empty():
+        live_sources()  # why nothing comes
+    st.stop()
+view = scope_bar.view()
+scope = EVERYTHING if view is None else view.scope
 st.title("Data", anchor=False)
 st.caption("Can I trust it?")
+live_sources()
 with panel("Sources", "marts.sources", help="What each source brought, and how fresh it is."):
     tables.show(data.sources(), SOURCES, "sources")
 with panel(

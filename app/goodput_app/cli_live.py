@@ -1,0 +1,131 @@
+"""The commands that stay: the dashboard, the collecting of live sources, and what they miss."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from typing import TYPE_CHECKING
+
+import click
+
+from goodput_app.cli_options import FailedWithRowsError, database_option, output_options, say
+from goodput_app.settings import settings, settings_file
+from goodput_queries.errors import GoodputError, IngestError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import polars as pl
+
+    from goodput_ingest.live import Outcome
+    from goodput_ingest.live_sources import Collector
+
+GRACE_S = 10.0  # for batches that are under way
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@click.command()
+@database_option
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=lambda: settings().serve.port,
+    help="Default: 8501 or the next free one.",
+)
+@click.option("--address", default=lambda: settings().serve.address, help="Default: 127.0.0.1.")
+@click.option(
+    "--collect/--no-collect",
+    "is_collecting",
+    default=True,
+    help="Whether it asks the live sources of goodput.toml; default: it does.",
+)
+def serve(*, db: str, port: int | None, address: str, is_collecting: bool) -> None:
+    """Serve the dashboard, /metrics and the database."""
+    serve_at(db, port, address, configured() if is_collecting else [])
+
+
+@click.command()
+@database_option
+@click.option("--once", is_flag=True, help="Ask each source once and say what came, as for cron.")
+@output_options
+def collect(*, db: str, once: bool) -> pl.DataFrame:
+    """Ask the live sources of goodput.toml until Ctrl-C."""
+    from goodput_ingest.live import Collection  # noqa: PLC0415 -- `--help` needs no sources
+    from goodput_ingest.live_store import Shared, sole_collector  # noqa: PLC0415
+
+    sources = configured()
+    if not sources:
+        raise GoodputError(
+            f"{settings_file()}: no live source is named under [[collect]]; `goodput doctor` says "
+            "which there are and the lines that add them."
+        )
+    with sole_collector(db), contextlib.closing(Shared(db)) as stores:
+        collection = Collection(sources, stores)
+        if once:
+            return _summary(collection.ask_once())
+        is_over = threading.Event()
+        for number in SIGNALS:
+            signal.signal(number, lambda *_: is_over.set())
+        collection.start()
+        say(f"Asking {', '.join(one.label for one in sources)}. Ctrl-C ends it.")
+        is_over.wait()
+        if late := collection.stop(GRACE_S):
+            say(f"Not waited for: {', '.join(late)}.")
+    raise click.exceptions.Exit  # there is no table to print
+
+
+@click.command()
+@database_option
+@output_options
+def doctor(db: str) -> pl.DataFrame:
+    """Say what is there, what is missing, and the line that adds it."""
+    from goodput_app.doctor import findings  # noqa: PLC0415 -- draws in streamlit
+
+    return findings(db)
+
+
+def configured() -> list[Collector]:
+    """Return the live sources of the settings; raises GoodputError naming file, table and key."""
+    if not settings().collect:
+        return []
+    from goodput_ingest.live_sources import collectors  # noqa: PLC0415 -- as above
+
+    ingest = settings().ingest
+    try:
+        return collectors(settings().collect, cluster=ingest.cluster, timezone=ingest.timezone)
+    except IngestError as error:
+        raise IngestError(f"{settings_file()}: {error}") from error
+
+
+def serve_at(
+    path: str | Path, port: int | None, address: str, sources: Sequence[Collector] = ()
+) -> None:
+    """Serve a database, and ask these sources meanwhile."""
+    from goodput_app import server  # noqa: PLC0415 -- draws in streamlit's server
+
+    server.serve(path, port, address, sources=sources, on_ready=click.echo)
+
+
+def _summary(outcomes: Sequence[Outcome]) -> pl.DataFrame:
+    """Return a row a source; raises with these rows where one of them failed."""
+    import polars as pl  # noqa: PLC0415 -- `--help` needs no frames
+
+    frame = pl.DataFrame(
+        [
+            {
+                "source": one.collector.reads,
+                "origin": one.collector.origin,
+                "rows": one.rows,
+                "rows_new": one.rows_new,
+                "rejects": one.rejects,
+                "error": one.error,
+            }
+            for one in outcomes
+        ],
+        schema_overrides={"error": pl.String},
+    )
+    if failed := sum(one.error is not None for one in outcomes):
+        raise FailedWithRowsError(f"{failed} of {frame.height} sources failed.", frame)
+    return frame

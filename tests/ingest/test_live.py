@@ -1,0 +1,533 @@
+"""The loop over live sources: no source stops another, no outage leaves a hole or a double."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, ClassVar
+
+import polars as pl
+import pytest
+
+from goodput_ingest import live_status
+from goodput_ingest.live import BACKOFF_MAX_S, Clock, Collection, next_due_s
+from goodput_ingest.live_sources import Collector
+from goodput_ingest.live_store import Held, Shared, is_collected, sole_collector
+from goodput_ingest.source import Batch, LiveSource
+from goodput_queries.errors import IngestError, StoreError
+from goodput_queries.store import LocalStore, open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from goodput_queries.batch import Loaded
+
+NOON = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- naive UTC
+PATIENCE_S = 30.0
+
+
+def at(second: float) -> datetime:
+    return NOON + timedelta(seconds=second)
+
+
+def batch(origin: str, seconds: Sequence[int], *, source: str = "fake") -> Batch:
+    """Return readings of one GPU, one at each second; the digest is that of the content."""
+    rows = pl.DataFrame(
+        {
+            "source": source,
+            "gpu_uuid": f"GPU-{origin}",
+            "gpu_instance": "",
+            "ts": [at(second) for second in seconds],
+            "power_w": [float(second) for second in seconds],
+        }
+    )
+    return Batch("gpu_samples", rows, source, origin, f"{origin} {list(seconds)}")
+
+
+@dataclass
+class Hands:
+    """What a test does with a source: make it fail, make it hang, wait for its polls."""
+
+    failing: Exception | None = None
+    gate: threading.Event | None = None
+    polled: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    reached: list[Mapping[str, datetime]] = field(default_factory=list)
+    is_closed: bool = False
+    last_second: int = 2**62  # there is nothing after it
+
+    def wait_for_polls(self, count: int) -> None:
+        """Wait until so many more polls have ended."""
+        for _ in range(count):
+            assert self.polled.acquire(timeout=PATIENCE_S)
+
+
+@dataclass(frozen=True)
+class Fake:
+    """A source that has a reading a second since noon and gives what the store has not."""
+
+    name: ClassVar[str] = "fake"
+
+    origin: str = "a"
+    interval_s: float = 0.01
+    hands: Hands = field(default_factory=Hands)
+    per_batch: int = 10
+
+    def poll(self, reached: Mapping[str, datetime], now: datetime) -> Iterator[Batch]:
+        """Yield what is later than five seconds before `reached`."""
+        self.hands.reached.append(reached)
+        try:
+            if self.hands.gate is not None:
+                self.hands.gate.wait(PATIENCE_S)
+            if self.hands.failing is not None:
+                raise self.hands.failing
+            first = 0
+            if self.origin in reached:
+                first = max(0, int((reached[self.origin] - NOON).total_seconds()) - 5)
+            until = min(int((now - NOON).total_seconds()), self.hands.last_second)
+            for start in range(first, until, self.per_batch):
+                yield batch(self.origin, range(start, min(start + self.per_batch, until)))
+        finally:
+            self.hands.polled.release()
+
+    def probe(self) -> list[str]:
+        """Find nothing."""
+        return []
+
+    def close(self) -> None:
+        """Note that it was let go."""
+        self.hands.is_closed = True
+
+
+def collector(source: Fake) -> Collector:
+    return Collector(source, source.name, source.origin)
+
+
+@dataclass
+class SetClock:
+    """A clock that stands until the test sets it."""
+
+    second: float = 60.0
+
+    def clock(self) -> Clock:
+        """Return it as the loop takes it."""
+        return Clock(lambda: at(self.second))
+
+
+@pytest.fixture
+def hour() -> SetClock:
+    return SetClock()
+
+
+@contextlib.contextmanager
+def running(store: LocalStore, clock: Clock, *sources: Fake) -> Iterator[Collection]:
+    collection = Collection([collector(one) for one in sources], Held(store), clock)
+    collection.start()
+    try:
+        yield collection
+    finally:
+        for one in sources:
+            if one.hands.gate is not None:
+                one.hands.gate.set()
+        assert collection.stop(PATIENCE_S) == []
+
+
+def seconds_of(store: LocalStore, origin: str = "a") -> list[int]:
+    """Return the seconds of the readings in the store; a double shows twice."""
+    rows = store.read(
+        "select epoch(ts - $1)::bigint from raw.gpu_samples where gpu_uuid = $2 order by 1",
+        [NOON, f"GPU-{origin}"],
+    )
+    return rows.to_series().to_list()
+
+
+def status_of(store: LocalStore, origin: str = "a") -> dict[str, object]:
+    rows = store.read("select * from raw.source_status where origin = $1", [origin])
+    return rows.row(0, named=True)
+
+
+def ask(store: LocalStore, clock: Clock, *sources: Fake) -> list[str | None]:
+    """Poll each source once, as a new process; return the errors."""
+    collection = Collection([collector(one) for one in sources], Held(store), clock)
+    return [outcome.error for outcome in collection.ask_once()]
+
+
+def test_the_fake_is_a_live_source() -> None:
+    assert isinstance(Fake(), LiveSource)
+
+
+def test_what_a_source_has_comes_into_the_store_poll_by_poll(
+    store: LocalStore, hour: SetClock
+) -> None:
+    source = Fake()
+    with running(store, hour.clock(), source):
+        source.hands.wait_for_polls(2)
+        hour.second = 90
+        source.hands.wait_for_polls(2)
+
+    assert seconds_of(store) == list(range(90))
+
+
+def test_a_source_that_fails_stops_no_other(store: LocalStore, hour: SetClock) -> None:
+    good, bad = Fake("good"), Fake("bad", hands=Hands(failing=IngestError("bad: is away.")))
+    with running(store, hour.clock(), bad, good):
+        good.hands.wait_for_polls(5)
+        bad.hands.wait_for_polls(2)
+
+    assert seconds_of(store, "good") == list(range(60))
+    assert status_of(store, "bad")["error"] == "bad: is away."
+    assert status_of(store, "good")["error"] is None
+
+
+def test_a_source_that_hangs_stops_no_other_and_is_seen(store: LocalStore, hour: SetClock) -> None:
+    good, hung = Fake("good"), Fake("hung", hands=Hands(gate=threading.Event()))
+    with running(store, hour.clock(), hung, good):
+        good.hands.wait_for_polls(5)
+        status = status_of(store, "hung")
+
+    assert seconds_of(store, "good") == list(range(60))
+    assert (status["asked_at"], status["answered_at"]) == (at(60), None)
+
+
+def test_an_error_of_ours_is_told_with_its_place_in_the_log(
+    store: LocalStore, hour: SetClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = Fake(hands=Hands(failing=ZeroDivisionError("by zero")))
+
+    (error,) = ask(store, hour.clock(), source)
+
+    assert error == (
+        "fake (a): unexpected ZeroDivisionError (by zero); the log says where. Please report it."
+    )
+    assert "Traceback" in caplog.text
+
+
+def test_what_came_before_a_failure_is_kept(store: LocalStore, hour: SetClock) -> None:
+    @dataclass(frozen=True)
+    class BreaksOff(Fake):
+        def poll(self, reached: Mapping[str, datetime], now: datetime) -> Iterator[Batch]:
+            yield next(super().poll(reached, now))
+            raise IngestError("a: broke off.")
+
+    assert ask(store, hour.clock(), BreaksOff()) == ["a: broke off."]
+    assert seconds_of(store) == list(range(10))
+
+
+def test_after_an_outage_of_the_source_nothing_is_missing_or_twice(
+    store: LocalStore, hour: SetClock
+) -> None:
+    source = Fake()
+    ask(store, hour.clock(), source)
+    source.hands.failing = IngestError("a: is away.")
+    hour.second = 100
+    ask(store, hour.clock(), source)
+    hour.second = 200
+    source.hands.failing = None
+    ask(store, hour.clock(), source)
+
+    assert seconds_of(store) == list(range(200))
+
+
+def test_a_new_process_goes_on_where_the_store_is(store: LocalStore, hour: SetClock) -> None:
+    ask(store, hour.clock(), Fake())
+    hour.second = 90
+    later = Fake()
+    ask(store, hour.clock(), later)
+
+    assert later.hands.reached == [{"a": at(60)}]
+    assert seconds_of(store) == list(range(90))
+
+
+def test_a_source_without_times_goes_on_from_its_last_good_poll(
+    store: LocalStore, hour: SetClock
+) -> None:
+    """Accounting, as an example: its rows are records, not readings at a moment."""
+    silent = Fake()
+    hour.second = 0
+    ask(store, hour.clock(), silent)
+    silent.hands.failing = IngestError("a: is away.")
+    hour.second = 100
+    ask(store, hour.clock(), silent)
+    ask(store, hour.clock(), silent)
+
+    assert silent.hands.reached[1:] == [{"a": at(0)}, {"a": at(0)}]
+
+
+def test_a_poll_that_was_cut_short_is_not_taken_as_done(store: LocalStore, hour: SetClock) -> None:
+    """Killed in the middle of catching up: what is left is read by the next process."""
+    source = Fake(per_batch=10)
+    poll = source.poll({}, at(60))
+    store.load(next(poll))
+    poll.close()
+
+    ask(store, hour.clock(), source)
+
+    assert seconds_of(store) == list(range(60))
+
+
+def test_a_clock_that_ran_ahead_does_not_make_a_hole(
+    store: LocalStore, hour: SetClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = Fake(hands=Hands(last_second=60))
+    with running(store, hour.clock(), source):
+        source.hands.wait_for_polls(2)
+        hour.second = 86_400
+        source.hands.wait_for_polls(2)
+    assert "this machine's clock jumped by +86340 s" in caplog.text
+
+    hour.second = source.hands.last_second = 90
+    ask(store, hour.clock(), source)
+
+    assert seconds_of(store) == list(range(90))
+
+
+def test_a_status_of_a_wrong_clock_is_no_place_to_go_on(store: LocalStore) -> None:
+    ahead = live_status.Status("fake", "a", at(0), 10).answered(at(86_400))
+    live_status.write(store, [ahead])
+
+    assert live_status.reached(store, "fake", at(90)) == {}
+
+
+def test_the_status_tells_since_when_and_how_often_a_source_fails(
+    store: LocalStore, hour: SetClock
+) -> None:
+    source = Fake()
+    ask(store, hour.clock(), source)
+    for second in (70, 80):
+        hour.second = second
+        source.hands.failing = IngestError(f"a: is away at {second}." + "x" * 1_000)
+        ask(store, hour.clock(), source)
+
+    status = status_of(store)
+    assert len(str(status.pop("error"))) == live_status.ERROR_MAX_CHARS
+    assert status == {
+        "source": "fake",
+        "origin": "a",
+        "asked_at": at(80),
+        "answered_at": at(60),
+        "failing_since_at": at(70),
+        "failures": 2,
+        "interval_s": 0.01,
+    }
+
+
+def test_a_success_ends_a_failure(store: LocalStore, hour: SetClock) -> None:
+    source = Fake(hands=Hands(failing=IngestError("a: is away.")))
+    ask(store, hour.clock(), source)
+    source.hands.failing = None
+    hour.second = 70
+    ask(store, hour.clock(), source)
+
+    status = status_of(store)
+    assert (status["failures"], status["failing_since_at"], status["error"]) == (0, None, None)
+    assert status["answered_at"] == at(70)
+
+
+def test_the_log_says_what_changed_and_no_more(
+    store: LocalStore, hour: SetClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = Fake(hands=Hands(failing=IngestError("a: is away.")))
+    with running(store, hour.clock(), source):
+        source.hands.wait_for_polls(3)
+        source.hands.failing = None
+        source.hands.wait_for_polls(3)
+
+    first, second = (r.message for r in caplog.records if r.levelno == logging.WARNING)
+    assert first == "fake (a): a: is away."
+    assert second.startswith("fake (a) answers again after ")
+
+
+def test_a_status_is_no_evidence(store: LocalStore) -> None:
+    """Else each poll would make the ledger and every page anew."""
+    live_status.write(store, [live_status.Status("fake", "a", at(0), 10)])
+
+    assert store.read("select count(*) from raw.source_status").item() == 1
+    assert store.read("select count(*) from raw.ingested").item() == 0
+
+
+class Full:
+    """A store whose disk is full, for so many loads."""
+
+    def __init__(self, store: LocalStore, times: int) -> None:
+        self.store, self.times = store, times
+
+    @contextlib.contextmanager
+    def lease(self) -> Iterator[Full]:
+        """Give itself."""
+        yield self
+
+    def load(self, batch: Batch) -> Loaded:
+        """Refuse so many times."""
+        self.times -= 1
+        if self.times >= 0:
+            raise StoreError("the disk is full.")
+        return self.store.load(batch)
+
+    def read(self, *arguments: object) -> pl.DataFrame:
+        """Read as the store does."""
+        return self.store.read(*arguments)  # type: ignore[arg-type]
+
+
+def test_a_store_that_takes_nothing_is_tried_again(store: LocalStore, hour: SetClock) -> None:
+    full = Full(store, times=1_000_000)
+    source = Fake()
+    collection = Collection([collector(source)], full, hour.clock())  # type: ignore[arg-type]
+    collection.start()
+    source.hands.wait_for_polls(1) if source.hands.reached else None
+    full.times = 0
+    source.hands.wait_for_polls(2)
+
+    assert collection.stop(PATIENCE_S) == []
+    assert seconds_of(store) == list(range(60))
+
+
+def test_stopping_ends_after_the_batch_under_way(store: LocalStore, hour: SetClock) -> None:
+    hour.second = 1_000_000  # a hundred thousand batches
+    source = Fake()
+    with running(store, hour.clock(), source):
+        loaded = threading.Event()
+        while not loaded.is_set():
+            if seconds_of(store):
+                loaded.set()
+
+    assert len(seconds_of(store)) < 1_000_000
+    assert source.hands.is_closed
+    assert status_of(store)["answered_at"] is None  # it has not read all there was
+
+
+def test_a_source_that_does_not_end_is_named(store: LocalStore, hour: SetClock) -> None:
+    gate = threading.Event()
+    source = Fake(hands=Hands(gate=gate))
+    collection = Collection([collector(source)], Held(store), hour.clock())
+    collection.start()
+    assert not source.hands.polled.acquire(blocking=False)
+
+    assert collection.stop(0) == ["collect fake (a)"]
+    gate.set()
+    assert collection.stop(PATIENCE_S) == []
+
+
+@pytest.mark.parametrize(
+    ("due_s", "now_s", "expected_s"),
+    [(0, 1, 30), (0, 29.9, 30), (0, 30, 60), (0, 95, 120), (30, 31, 60)],
+)
+def test_a_source_that_answers_is_asked_in_a_rhythm_and_what_was_missed_is_left_out(
+    due_s: float, now_s: float, expected_s: float
+) -> None:
+    assert next_due_s(due_s, now_s, 30.0, failures=0) == expected_s
+
+
+@pytest.mark.parametrize(
+    ("interval_s", "failures", "longest_s"),
+    [(5, 1, 5), (5, 2, 10), (5, 3, 20), (5, 5, 60), (5, 10_000, 60), (300, 1, 300), (300, 9, 300)],
+)
+def test_a_source_that_fails_is_asked_later_each_time_up_to_a_minute(
+    interval_s: float, failures: int, longest_s: float
+) -> None:
+    wait = [next_due_s(0, 100, interval_s, failures, lambda c=c: c) - 100 for c in (0.0, 1.0)]
+
+    assert wait == [longest_s, longest_s / 2]
+    assert longest_s <= max(BACKOFF_MAX_S, interval_s)
+
+
+# the database between processes
+
+
+def test_between_leases_the_file_is_free(tmp_path: Path, empty_database: Path) -> None:
+    stores = Shared(empty_database)
+    with stores.lease() as first, stores.lease() as second:
+        assert first is second
+    sees = "import sys, duckdb; duckdb.connect(sys.argv[1]).close()"
+
+    subprocess.run([sys.executable, "-c", sees, str(empty_database)], check=True, cwd=tmp_path)
+    stores.close()
+
+
+def test_a_file_that_another_process_has_is_a_stated_failure(empty_database: Path) -> None:
+    holds = (
+        "import sys, duckdb; c = duckdb.connect(sys.argv[1]); print('has it', flush=True); "
+        "sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", holds, str(empty_database)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        stores = Shared(empty_database, wait_s=0)
+        with pytest.raises(StoreError, match="another process"), stores.lease():
+            pass
+        other.communicate()
+
+    with stores.lease() as store:
+        assert store.read("select 1").item() == 1
+
+
+def test_two_threads_share_one_opening(empty_database: Path) -> None:
+    stores = Shared(empty_database)
+    seen: list[object] = []
+    barrier = threading.Barrier(4, timeout=PATIENCE_S)
+
+    def use() -> None:
+        with stores.lease() as store:
+            barrier.wait()
+            seen.append(store)
+
+    threads = [threading.Thread(target=use) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(map(id, seen))) == 1
+
+
+def test_one_process_collects_into_a_database(tmp_path: Path) -> None:
+    database = tmp_path / "fleet.duckdb"
+    with sole_collector(database):
+        assert is_collected(database)
+        with pytest.raises(StoreError) as caught, sole_collector(database):
+            pass
+    assert str(caught.value) == (
+        f"{database}: process {os.getpid()} collects into this database already. Stop it, or let "
+        "it."
+    )
+    assert not is_collected(database)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_killed_collector_is_out_of_the_way(tmp_path: Path) -> None:
+    database = tmp_path / "fleet.duckdb"
+    holds = (
+        "import sys; from goodput_ingest.live_store import sole_collector\n"
+        "with sole_collector(sys.argv[1]): print('has it', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", holds, str(database)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        assert is_collected(database)
+        other.send_signal(signal.SIGKILL)
+        other.wait()
+        with sole_collector(database):
+            assert is_collected(database)
+
+
+def test_a_memory_database_is_nobody_elses() -> None:
+    with sole_collector(":memory:"), sole_collector(":memory:"):
+        assert isinstance(open_store(":memory:"), LocalStore)
+
+
+def test_moments_are_naive_utc() -> None:
+    now = Clock().now()
+
+    assert now.tzinfo is None
+    assert abs(datetime.now(UTC).replace(tzinfo=None) - now) < timedelta(minutes=1)
