@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from goodput_app.doctor_live import live_findings
 from goodput_queries.errors import GoodputError
 from goodput_queries.remote import RemoteStore
 from goodput_queries.store import IN_MEMORY, Store, open_store
@@ -28,7 +29,7 @@ SCHEMA = ("what", "status", "found", "next")
 
 def findings(db: str) -> pl.DataFrame:
     """Return one row a finding: what, status (ok, missing, problem), found, next (what to do)."""
-    rows = [*_versions(), *_database(db), *_machine()]
+    rows = [*_versions(), *_database(db), *_live(db), *_machine()]
     return pl.DataFrame(rows, schema=dict.fromkeys(SCHEMA, pl.String), orient="row")
 
 
@@ -40,7 +41,7 @@ def _versions() -> Iterator[Finding]:
 
 
 def _database(db: str) -> Iterator[Finding]:
-    if db != IN_MEMORY and not Path(db).exists():
+    if not _exists(db):
         yield "database", "missing", f"{db} is not there", f"goodput ingest auto PATH --db {db}"
         return
     try:
@@ -74,6 +75,22 @@ def _sources(store: Store, db: str) -> Iterator[Finding]:
         if row["rejects"]:
             set_aside = f"{row['rejects']:,} rows set aside"
             yield f"rejects {row['source']}", "problem", set_aside, "goodput show raw.rejects"
+
+
+def _live(db: str) -> Iterator[Finding]:
+    try:
+        store = open_store(db, wait_s=OPEN_WAIT_S) if _exists(db) else None
+    except GoodputError:  # said already
+        store = None
+    try:
+        yield from live_findings(db, store)
+    finally:
+        if store is not None:
+            store.close()
+
+
+def _exists(db: str) -> bool:
+    return db == IN_MEMORY or Path(db).exists()
 
 
 def _machine() -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import random
+import re
 import threading
 import time
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ JITTER = (
 )
 DOUBLINGS_MAX = 16
 CLOCK_JUMP_S = 5.0
+NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 def _utc_now() -> datetime:
@@ -198,7 +200,7 @@ class _Poller:
                 log.warning("%s answers again after %d failures", label, before.failures)
         else:
             self._status = before.failed(now, outcome.error)
-            if self._status.error != before.error:
+            if _words(self._status.error) != _words(before.error):
                 log.warning("%s: %s", label, outcome.error)
         if not self._is_known:  # it would replace what the store knows
             return
@@ -221,6 +223,11 @@ class _Poller:
                 beside_s - self._beside_s,
             )
         self._beside_s = beside_s
+
+
+def _words(sentence: str | None) -> str:
+    """Return a sentence without its numbers: a moment in it does not make it another one."""
+    return NUMBER.sub("", sentence or "")
 
 
 def next_due_s(

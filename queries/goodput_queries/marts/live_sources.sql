@@ -39,7 +39,8 @@ aged as (
     select
         *,
         -- a clock that was set back does not make an answer come from the future
-        greatest(0, date_diff('millisecond', answered_at, now_at)) / 1000 as age_s,
+        case when answered_at is not null
+            then greatest(0, date_diff('millisecond', answered_at, now_at)) / 1000 end as age_s,
         greatest(0, date_diff('millisecond', asked_at, now_at)) / 1000 as asked_s
     from statuses
 )
