@@ -9,9 +9,9 @@ claim one GPU at one time the later start has it, and the overlap is told (rules
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
@@ -93,6 +93,33 @@ class JobRun:
     gpus: int
     gpu_type: str | None
 
+    def part(self, told: Told) -> JobRun:
+        """Return the run cut to the time of a part of it that begins or ends by itself."""
+        return replace(
+            self,
+            start_ms=max(self.start_ms, told.start_ms or self.start_ms),
+            end_ms=min(self.end_ms, told.end_ms or self.end_ms),
+        )
+
+
+class Told(NamedTuple):
+    """What a source says of a job run's GPUs on a node: one by name, or how many."""
+
+    node: str
+    slurm_index: int | None
+    gpu_uuid: str | None
+    gpu_instance: str | None
+    gpu_type: str | None
+    gpus: int | None
+    method: str
+    start_ms: int | None
+    end_ms: int | None
+
+    @property
+    def is_named(self) -> bool:
+        """Say whether it is one GPU rather than a number of them."""
+        return self.slurm_index is not None or bool(self.gpu_uuid)
+
 
 def place(
     cursor: duckdb.DuckDBPyConnection, since: Mapping[Node, int] | None = None
@@ -164,14 +191,12 @@ def _slots(cursor: duckdb.DuckDBPyConnection) -> Slots:
     return slots
 
 
-def _explicit(
-    cursor: duckdb.DuckDBPyConnection,
-) -> dict[tuple[str, str, int], list[tuple[Any, ...]]]:
-    found: dict[tuple[str, str, int], list[tuple[Any, ...]]] = defaultdict(list)
+def _explicit(cursor: duckdb.DuckDBPyConnection) -> dict[tuple[str, str, int], list[Told]]:
+    found: dict[tuple[str, str, int], list[Told]] = defaultdict(list)
     for cluster, job, submit_ms, *rest in _rows(
         cursor,
         """select cluster, job_id_raw, to_ms(submit_at), node, slurm_index, gpu_uuid, gpu_instance,
-            lower(gpu_type), gpus, method
+            lower(gpu_type), gpus, method, to_ms(start_at), to_ms(end_at)
         from raw.holds as holds
         semi join temp.job_runs_to_place as runs
             on holds.cluster = runs.cluster
@@ -179,11 +204,11 @@ def _explicit(
             and to_ms(holds.submit_at) = runs.submit_ms
         order by all""",
     ):
-        found[cluster, job, submit_ms].append(tuple(rest))
+        found[cluster, job, submit_ms].append(Told(*rest))
     # a job seen while it ran and after has named GPUs and a bare number: the names are worth more
     for key, rows in found.items():
-        named = {node for node, index, uuid, *_ in rows if index is not None or uuid}
-        found[key] = [row for row in rows if row[1] is not None or row[2] or row[0] not in named]
+        named = {(row.node, row.start_ms) for row in rows if row.is_named}
+        found[key] = [row for row in rows if row.is_named or (row.node, row.start_ms) not in named]
     return found
 
 
@@ -241,12 +266,13 @@ def _job_runs(cursor: duckdb.DuckDBPyConnection, since: Mapping[Node, int] | Non
     ]  # fmt: skip
 
 
-def _told_numbers(slots: Slots, run: JobRun, known: list[tuple[Any, ...]]) -> dict[str, int] | None:
+def _told_numbers(slots: Slots, run: JobRun, known: list[Told]) -> dict[str, int] | None:
     """Return how many GPUs the run holds on each node; None where that is not certain."""
     told: dict[str, int] = defaultdict(int)
-    for node, _, _, _, _, gpus, _ in known:
-        told[node] += gpus or 1
-    if sum(told.values()) == run.gpus:
+    for row in known:
+        told[row.node] += row.gpus or 1
+    # parts that begin by themselves follow one another, so that they may add up to more
+    if sum(told.values()) == run.gpus or any(row.start_ms is not None for row in known):
         return dict(told)
     if len(run.nodes) == 1:
         return {run.nodes[0]: run.gpus}
@@ -255,43 +281,53 @@ def _told_numbers(slots: Slots, run: JobRun, known: list[tuple[Any, ...]]) -> di
 
 
 def _claim_named(
-    slots: Slots, run: JobRun, known: list[tuple[Any, ...]], numbers: dict[str, int]
+    slots: Slots, run: JobRun, known: list[Told], numbers: dict[str, int]
 ) -> list[tuple[JobRun, str, int, str | None]]:
     """Claim the GPUs a source names and whole nodes; return what is left to place."""
     left: list[tuple[JobRun, str, int, str | None]] = []
     for node, count in numbers.items():
         held = slots[run.cluster, node]
         there = [slot for slot in held if slot.is_there(run.start_ms, run.end_ms)]
-        claimed = 0
-        for row in known:
-            if row[0] == node and claimed < count:
+        rows = [row for row in known if row.node == node]
+        parts = [row for row in rows if row.start_ms is not None and not row.is_named]
+        claimed = sum(row.gpus or 1 for row in parts)
+        left += [(run.part(row), node, row.gpus or 1, row.gpu_type) for row in parts]
+        for row in rows:
+            if claimed < count:
                 claimed += _claim_one(held, run, row)
         if claimed == 0 and count == len(there):
             for slot in there:
                 slot.claims.append(Claim(run.key, run.start_ms, run.end_ms, "exact"))
         elif claimed < count:
-            kind = next((row[4] for row in known if row[0] == node and row[4]), run.gpu_type)
+            kind = next((row.gpu_type for row in rows if row.gpu_type), run.gpu_type)
             left.append((run, node, count - claimed, kind))
     return left
 
 
-def _claim_one(held: list[Slot], run: JobRun, row: tuple[Any, ...]) -> bool:
+def _claim_one(held: list[Slot], run: JobRun, row: Told) -> bool:
     """Claim the slot that a row of raw.holds names; False where it names none."""
-    node, index, uuid, instance, _, _, method = row
-    if index is None and uuid is None:
+    if not row.is_named:
         return False
+    part = run.part(row)
     for slot in held:
-        by_uuid = slot.gpu_uuid == uuid and (not instance or slot.gpu_instance == instance)
-        if by_uuid or (uuid is None and slot.index == index):
-            if any(c.job_run_key == run.key for c in slot.claims):
+        by_uuid = slot.gpu_uuid == row.gpu_uuid and (
+            not row.gpu_instance or slot.gpu_instance == row.gpu_instance
+        )
+        if by_uuid or (row.gpu_uuid is None and slot.index == row.slurm_index):
+            if any(
+                c.job_run_key == run.key and c.start_ms < part.end_ms and c.end_ms > part.start_ms
+                for c in slot.claims
+            ):
                 return False  # two sources name the same GPU
             break
     else:
-        if index is None:
+        if row.slurm_index is None:
             return False
-        slot = Slot(f"{run.cluster}/{node}#{index}", "", index, run.gpu_type)
+        slot = Slot(
+            f"{run.cluster}/{row.node}#{row.slurm_index}", "", row.slurm_index, run.gpu_type
+        )
         held.append(slot)
-    slot.claims.append(Claim(run.key, run.start_ms, run.end_ms, method))
+    slot.claims.append(Claim(run.key, part.start_ms, part.end_ms, row.method))
     return True
 
 

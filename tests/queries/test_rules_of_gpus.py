@@ -313,3 +313,43 @@ def test_a_gpu_cut_anew_still_counts_once(evidence):
     evidence.job("1", 600, 700, ["m"], 1, gpu_type="7g.80gb")
 
     assert evidence.gpu_s() == {"idle_no_demand": 900, "unknown": 100}
+
+
+def pods(evidence, starts, job="1"):
+    """Hold one GPU on node a from each of these seconds on, for job run `job`."""
+    evidence.load(
+        "holds",
+        [{"cluster": "c", "job_id_raw": job, "submit_at": evidence.at(0), "node": "a",
+          "gpu_uuid": f"c/a#{i}", "method": "pod", "start_at": evidence.at(start)}
+         for i, start in enumerate(starts)],
+    )  # fmt: skip
+
+
+def test_a_gang_waits_until_the_last_of_its_parts_has_its_gpu(evidence):
+    """Three GPUs from 0 s, the fourth from 60 s on: 180 GPU-s of waiting, and 60 GPU-s free."""
+    evidence.node("a", 4)
+    evidence.watched(200)
+    evidence.job("1", 0, 200, ["a"], 4)
+    pods(evidence, [0, 0, 0, 60])
+
+    assert evidence.gpu_s() == {"gang_wait": 180, "idle_no_demand": 60, "unknown": 4 * 140}
+
+
+def test_a_gang_that_never_gets_all_it_asked_for_waits_to_the_end(evidence):
+    evidence.node("a", 4)
+    evidence.watched(200)
+    evidence.job("1", 0, None, ["a"], 2, "RUNNING", gpus_requested=4)
+    pods(evidence, [0, 10])
+
+    assert evidence.gpu_s() == {"gang_wait": 390, "idle_no_demand": 410}
+
+
+def test_waiting_for_the_gang_comes_before_what_the_job_says_of_that_time(evidence):
+    evidence.node("a", 2)
+    evidence.watched(200)
+    evidence.job("1", 0, 200, ["a"], 2)
+    evidence.events("1", [{"event": "job.start", "t": 0}, {"event": "job.end", "t": 200}])
+    pods(evidence, [0, 50])
+
+    assert evidence.gpu_s()["gang_wait"] == 50
+    assert sum(evidence.gpu_s().values()) == 400

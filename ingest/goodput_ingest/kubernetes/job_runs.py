@@ -58,6 +58,7 @@ HOLDS: dict[str, Any] = {
     "cluster": pl.String, "job_id_raw": pl.String, "submit_at": INSTANT, "node": pl.String,
     "slurm_index": pl.Int32, "gpu_uuid": pl.String, "gpu_instance": pl.String,
     "gpu_type": pl.String, "gpus": pl.Int32, "method": pl.String,
+    "start_at": INSTANT, "end_at": INSTANT,
 }  # fmt: skip
 
 
@@ -184,27 +185,39 @@ def _ends_of_jobs(seen: Observation) -> dict[tuple[str, str], tuple[str, str]]:
 
 
 def _holds(members: Iterable[Pod], run: Mapping[str, Any], names: GpuNames) -> list[dict[str, Any]]:
-    """Return a row a GPU where telemetry names all of the job run's on the node, else a number."""
-    on_node: dict[str, list[Pod]] = defaultdict(list)
-    for pod in members:
-        if pod.start_ms is not None and pod.node:
-            on_node[pod.node].append(pod)
+    """Return a row a GPU where telemetry names all of a pod's, else their number by node and start.
+
+    A row lasts as long as its pod, since the pods of a gang do not begin together.
+    """
     found: list[dict[str, Any]] = []
-    for node, there in on_node.items():
-        of_run = {key: run[key] for key in ("cluster", "job_id_raw", "submit_at")} | {
-            "node": node,
-            "method": METHOD,
-        }
-        named = [gpu for pod in there for gpu in names.of(pod)]
-        if len(named) == sum(pod.gpu_count for pod in there):
+    unnamed: dict[tuple[str, int], list[Pod]] = defaultdict(list)
+    for pod in members:
+        if pod.start_ms is None or not pod.node:
+            continue
+        named = names.of(pod)
+        if len(named) == pod.gpu_count:
             found += [
-                of_run | {"gpu_uuid": uuid, "gpu_instance": instance, "gpu_type": _gpu_type(there)}
+                _hold(run, [pod]) | {"gpu_uuid": uuid, "gpu_instance": instance}
                 for uuid, instance in named
             ]
         else:
-            count = sum(pod.gpu_count for pod in there)
-            found.append(of_run | {"gpus": count, "gpu_type": _gpu_type(there)})
+            unnamed[pod.node, pod.start_ms].append(pod)
+    found += [
+        _hold(run, there) | {"gpus": sum(pod.gpu_count for pod in there)}
+        for there in unnamed.values()
+    ]
     return found
+
+
+def _hold(run: Mapping[str, Any], there: list[Pod]) -> dict[str, Any]:
+    ends = [pod.end_ms for pod in there if pod.end_ms is not None]
+    return {key: run[key] for key in ("cluster", "job_id_raw", "submit_at")} | {
+        "node": there[0].node,
+        "method": METHOD,
+        "gpu_type": _gpu_type(there),
+        "start_at": _at(there[0].start_ms),
+        "end_at": _at(max(ends)) if len(ends) == len(there) else None,
+    }
 
 
 def _is_shared(members: Iterable[Pod], shared_nodes: Mapping[str, int]) -> bool:

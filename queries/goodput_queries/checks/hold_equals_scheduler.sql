@@ -20,6 +20,15 @@ excused as (
     union
     select job_run_key from intermediate.int_job_runs where end_ms is null
     union
+    -- pods of a gang begin and end by themselves: their holds add up to less than its size by its length
+    select runs.job_run_key
+    from intermediate.int_job_runs as runs
+    inner join raw.holds as holds
+        on runs.cluster = holds.cluster
+        and runs.job_id_raw = holds.job_id_raw
+        and runs.submit_ms = to_ms(holds.submit_at)
+    where holds.start_at is not null
+    union
     select holds.job_run_key
     from intermediate.int_holds as holds
     inner join intermediate.int_gpu_inventory as gpus using (gpu_uuid, node)

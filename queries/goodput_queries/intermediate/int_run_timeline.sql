@@ -89,6 +89,40 @@ timeline as (
     where settled.category is not null or edges.is_without_progress
     union all
     select * from suspended
+),
+
+waits as (
+    select
+        attempts.attempt_key,
+        greatest(waits.start_ms, attempts.start_ms) as start_ms,
+        case when waits.end_ms is null then attempts.end_ms else least(waits.end_ms, attempts.end_ms) end as end_ms,
+        waits.end_ms is null and attempts.end_ms is null as is_open
+    from intermediate.int_gang_waits as waits
+    inner join attempts using (job_run_key)
+    where
+        coalesce(waits.end_ms, 9223372036854775807) > attempts.start_ms
+        and coalesce(attempts.end_ms, 9223372036854775807) > waits.start_ms
+),
+
+-- waiting for the rest of the gang comes before anything the job says, but after being suspended
+after_waits as (
+    select
+        timeline.attempt_key,
+        timeline.category,
+        timeline.phase,
+        case
+            when timeline.category = 'suspended' then timeline.start_ms
+            else greatest(timeline.start_ms, coalesce(waits.end_ms, timeline.start_ms))
+        end as start_ms,
+        timeline.end_ms
+    from timeline
+    left join waits using (attempt_key)
+    where
+        timeline.category = 'suspended'
+        or waits.attempt_key is null
+        or (not waits.is_open and coalesce(timeline.end_ms, 9223372036854775807) > waits.end_ms)
+    union all
+    select attempt_key, 'gang_wait', null, start_ms, end_ms from waits
 )
 
 select
@@ -98,5 +132,5 @@ select
     timeline.phase,
     timeline.start_ms,
     timeline.end_ms
-from timeline
+from after_waits as timeline
 inner join attempts using (attempt_key)

@@ -1,6 +1,6 @@
 -- Which GPUs of which node a job run had, where a source says so. Accounting alone never does.
--- grain: source, cluster, job_id_raw, submit_at, node, slurm_index, gpu_uuid, gpu_instance
--- keep: method
+-- grain: source, cluster, job_id_raw, submit_at, node, slurm_index, gpu_uuid, gpu_instance, start_at
+-- keep: end_at is not null, method, end_at
 create table raw.holds (
     source varchar not null,
     cluster varchar not null,
@@ -13,5 +13,7 @@ create table raw.holds (
     gpu_type varchar,
     gpus integer,                       -- number on this node where the index is unknown
     method varchar not null,            -- scontrol, hpc_job, pod, job_report
+    start_at timestamp,                 -- of a part of a gang that begins by itself (a pod); null: the job run's
+    end_at timestamp,                   -- null: the job run's
     load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
 );
