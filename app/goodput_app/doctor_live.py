@@ -183,8 +183,8 @@ def _nearby(sources: Sequence[Collector], tables: Sequence[Table]) -> Iterator[F
     for table, told in zip(unused, _asked(found, NEARBY_PATIENCE_S), strict=True):
         if any(status == "ok" for _, status, _, _ in told):
             lines = ", ".join(f"{key} = {_toml(value)}" for key, value in table.items())
-            found = f"{table['source']} answers on this machine and is not collected"
-            yield f"reachable {table['source']}", "missing", found, f"[[collect]] {lines}"
+            text = f"{table['source']} answers on this machine and is not collected"
+            yield f"reachable {table['source']}", "missing", text, f"[[collect]] {lines}"
 
 
 def _missing_kinds(sources: Sequence[Collector], store: Store | None) -> Iterator[Finding]:

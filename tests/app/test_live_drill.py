@@ -1,0 +1,448 @@
+"""The live drill: real scrapes, a job that writes events, and everything that can stop stops.
+
+Sixty-four GPUs on eight fake exporters, scraped by a real Prometheus; a job on half of them writes
+its events, another says nothing, eight GPUs are free. `goodput serve` collects. Prometheus is away
+for a while, then the server is killed and started again. The ledger must be that of a reader who
+came once at the end, and but for what was never scraped that of a run without any trouble.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import tomllib
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+from goodput_ingest import load
+from goodput_ingest.live import Collection
+from goodput_ingest.live_sources import collectors
+from goodput_ingest.live_store import Held
+from goodput_ingest.source import Batch, ReadOptions
+from goodput_queries.errors import GoodputError
+from goodput_queries.remote import find_server
+from goodput_queries.store import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+GOODPUT = [sys.executable, "-c", "from goodput_app.cli import main; main()"]
+PATIENCE_S = 60.0
+SCRAPE_MS = 500
+STEP_S = 0.5
+HOLE_STEPS, DOWN_STEPS = 12, 8  # how long Prometheus, and the server, are away
+NODES, GPUS_PER_NODE = 8, 8
+TRAINING, SILENT = range(4), range(4, 7)  # nodes of the two jobs; the last one is free
+SEGMENT = "gpu_uuid, start_ms, end_ms, category, phase, job_run_key, attempt_key"
+
+
+def until(is_so: Callable[[], bool], what: str) -> None:
+    """Wait for something that comes; fail where it does not."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not is_so():
+        if time.monotonic() > deadline:
+            pytest.fail(f"waited {PATIENCE_S} s in vain until {what}")
+        time.sleep(0.05)
+
+
+def uuid(node: int, gpu: int) -> str:
+    return f"GPU-{node:08x}-0000-4000-8000-{gpu:012x}"
+
+
+@dataclass
+class Exporters:
+    """Eight exporters behind one port; `is_over` ends what they have to say."""
+
+    port: int = 0
+    is_over: bool = False
+
+    def page(self, node: int) -> str:
+        """Return what the exporter of a node prints: the free one idles, the others work."""
+        active = 0.0 if node == NODES - 1 else 0.9
+        lines = [
+            f'{name}{{gpu="{gpu}",UUID="{uuid(node, gpu)}",pci_bus_id="00000000:{gpu + 1:02X}:00.0"'
+            f',device="nvidia{gpu}",modelName="NVIDIA H100 80GB HBM3",Hostname="n{node}"}} {value}'
+            for gpu in range(GPUS_PER_NODE)
+            for name, value in (
+                ("DCGM_FI_PROF_GR_ENGINE_ACTIVE", active),
+                ("DCGM_FI_DEV_POWER_USAGE", 100 + 500 * active),
+            )
+        ]
+        return "\n".join(lines) + "\n"
+
+
+@pytest.fixture
+def exporters() -> Iterator[Exporters]:
+    found = Exporters()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(500 if found.is_over else 200)
+            self.send_header("Content-Type", "text/plain; version=0.0.4")
+            self.end_headers()
+            if not found.is_over:
+                self.wfile.write(found.page(int(self.path.split("/")[1])).encode())
+
+        def log_message(self, *_: object) -> None:
+            """Keep quiet."""
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    found.port = http.server_address[1]
+    thread = threading.Thread(target=http.serve_forever, args=(0.01,))
+    thread.start()
+    yield found
+    http.shutdown()
+    thread.join()
+    http.server_close()
+
+
+@dataclass
+class Prometheus:
+    """A real server, which can be stopped and started on the same data."""
+
+    folder: Path
+    exporters: Exporters
+    port: int = 0
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """Return where it listens."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def configure(self) -> None:
+        """Write its settings: a job a node, since the exporters differ by their path."""
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        jobs = "".join(
+            f"  - job_name: n{node}\n    metrics_path: /{node}/metrics\n"
+            f'    static_configs: [{{targets: ["127.0.0.1:{self.exporters.port}"]}}]\n'
+            for node in range(NODES)
+        )
+        (self.folder / "prometheus.yml").write_text(
+            f"global: {{scrape_interval: {SCRAPE_MS}ms, scrape_timeout: {SCRAPE_MS}ms}}\n"
+            f"scrape_configs:\n{jobs}"
+        )
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        self.process = subprocess.Popen(
+            [
+                "prometheus",
+                f"--config.file={self.folder / 'prometheus.yml'}",
+                f"--storage.tsdb.path={self.folder / 'data'}",
+                f"--web.listen-address=127.0.0.1:{self.port}",
+                "--log.level=error",
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        until(lambda: self.get("/-/ready") is not None, "Prometheus is ready")
+
+    def stop(self) -> None:
+        """Stop it in order."""
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait(PATIENCE_S)
+            self.process = None
+
+    def get(self, path: str) -> bytes | None:
+        """Return what it answers; None where it does not."""
+        try:
+            with urllib.request.urlopen(self.url + path, timeout=5) as response:  # noqa: S310
+                return bytes(response.read())
+        except (urllib.error.URLError, ConnectionError):
+            return None
+
+    def down(self) -> int:
+        """Return how many targets it could not scrape last."""
+        return (self.get("/api/v1/targets") or b"").count(b'"health":"down"')
+
+
+@pytest.fixture
+def prometheus(tmp_path: Path, exporters: Exporters) -> Iterator[Prometheus]:
+    if shutil.which("prometheus") is None:
+        pytest.skip("the program prometheus is not installed (apt-get install prometheus)")
+    found = Prometheus(tmp_path, exporters)
+    found.configure()
+    try:
+        found.start()
+        yield found
+    finally:
+        found.stop()
+
+
+@dataclass
+class Job:
+    """A job of 32 ranks that writes its events, a step every half a second."""
+
+    file: Path
+    steps: int = 0
+    is_over: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> None:
+        """Write until it is over."""
+        with self.file.open("a", buffering=1) as out:
+            self._say(out, "job.start")
+            while not self.is_over.wait(STEP_S):
+                self.steps += 1
+                self._say(out, "step", step=self.steps, dur_s=STEP_S)
+            self._say(out, "job.end")
+
+    def goes_on(self, steps: int) -> None:
+        """Wait until it has done so many more steps."""
+        goal = self.steps + steps
+        until(lambda: self.steps >= goal, "the job has done its steps")
+
+    def _say(self, out: Any, event: str, **more: float) -> None:
+        for node in TRAINING:
+            for gpu in range(GPUS_PER_NODE):
+                rank = node * GPUS_PER_NODE + gpu
+                who = {"run_id": "9001", "rank": rank, "local_rank": gpu, "host": f"n{node}"}
+                line = {"v": 1, "ts": time.time(), "event": event, **who, **more}
+                out.write(json.dumps(line) + "\n")
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Iterator[Job]:
+    (tmp_path / "events").mkdir()
+    found = Job(tmp_path / "events" / "job.jsonl")
+    thread = threading.Thread(target=found.run)
+    thread.start()
+    yield found
+    found.is_over.set()
+    thread.join()
+
+
+@dataclass
+class Site:
+    """A folder with settings and a database, and the server on it, when there is one."""
+
+    folder: Path
+    server: subprocess.Popen[str] | None = None
+
+    @property
+    def database(self) -> Path:
+        """Return where the database is."""
+        return self.folder / "fleet.duckdb"
+
+    def serve(self) -> None:
+        """Start the server and wait until it says where it is."""
+        with (self.folder / "serve.log").open("a") as log:
+            self.server = subprocess.Popen(
+                [*GOODPUT, "serve", "--db", self.database.name, "--port", "0"],
+                cwd=self.folder,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            )
+        assert self.server.stdout is not None
+        assert self.server.stdout.readline().startswith("http://"), self.log()
+
+    def end(self, signal_number: int) -> int:
+        """Send the server a signal; return its exit status."""
+        assert self.server is not None
+        self.server.send_signal(signal_number)
+        status = self.server.wait(PATIENCE_S)
+        assert self.server.stdout is not None
+        self.server.stdout.close()
+        self.server = None
+        return status
+
+    def read(self, sql: str) -> list[tuple[Any, ...]]:
+        """Return rows through the server."""
+        with contextlib.suppress(GoodputError):
+            found = find_server(self.database)
+            if found is not None:
+                with contextlib.closing(found):
+                    return found.read(sql).rows()
+        return []
+
+    def source(self, name: str) -> dict[str, Any]:
+        """Return how a live source is doing."""
+        columns = "state, answered_at, failures"
+        rows = self.read(f"select {columns} from marts.live_sources where source = '{name}'")
+        return dict(zip(columns.split(", "), rows[0], strict=True)) if rows else {}
+
+    def has_collected(self, name: str, since: datetime) -> bool:
+        """Say whether a poll that began after a moment has read all there was."""
+        answered_at = self.source(name).get("answered_at")
+        return answered_at is not None and answered_at > since
+
+    def count(self, table: str) -> int:
+        """Return how many rows there are."""
+        rows = self.read(f"select count(*) from raw.{table}")
+        return int(rows[0][0]) if rows else 0
+
+    def log(self) -> str:
+        """Return what the server said."""
+        return (self.folder / "serve.log").read_text()
+
+
+@pytest.fixture
+def site(tmp_path: Path, prometheus: Prometheus, empty_database: Path) -> Iterator[Site]:
+    found = Site(tmp_path)
+    shutil.copyfile(empty_database, found.database)
+    (tmp_path / "goodput.toml").write_text(
+        f"""[ingest]
+cluster = "lab"
+
+[[collect]]
+source = "prometheus"
+url = "{prometheus.url}"
+interval_s = 1
+backfill_s = 600
+overlap_s = 5
+settle_s = 0
+
+[[collect]]
+source = "job-events"
+folder = "{tmp_path / "events"}"
+interval_s = 0.5
+"""
+    )
+    try:
+        yield found
+    finally:
+        if found.server is not None:
+            found.end(signal.SIGKILL)
+
+
+def accounting(folder: Path) -> Path:
+    """Return the accounting of the two jobs, which began a minute ago and still run."""
+    start = int(time.time()) - 60
+    header = "Cluster|JobID|JobIDRaw|User|Account|Partition|State|Submit|Eligible|Start|End"
+    header += "|ElapsedRaw|NNodes|NodeList|AllocTRES|JobName"
+    rows = [
+        f"lab|{job}|{job}|alice|vision|batch|RUNNING|{start}|{start}|{start}|Unknown|60"
+        f"|{len(nodes)}|n[{nodes[0]}-{nodes[-1]}]|gres/gpu={8 * len(nodes)},node={len(nodes)}|{job}"
+        for job, nodes in ((9001, TRAINING), (9002, SILENT))
+    ]
+    path = folder / "sacct.txt"
+    path.write_text("\n".join([header, *rows]) + "\n")
+    return path
+
+
+def now() -> datetime:
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
+def segments(store: LocalStore) -> pl.DataFrame:
+    store.build()
+    return store.read(f"select {SEGMENT} from marts.ledger_segments order by gpu_uuid, start_ms")
+
+
+def read_at_the_end(folder: Path, empty: Path) -> LocalStore:
+    """Return a database of somebody who asked all sources once, after everything."""
+    path = folder / "late.duckdb"
+    shutil.copyfile(empty, path)
+    store = LocalStore(path)
+    load.ingest(store, "slurm", [folder / "sacct.txt"], ReadOptions(cluster="lab"))
+    tables = tomllib.loads((folder / "goodput.toml").read_text())["collect"]
+    outcomes = Collection(collectors(tables, cluster="lab"), Held(store)).ask_once()
+    assert [outcome.error for outcome in outcomes] == [None, None]
+    return store
+
+
+def add_what_was_never_scraped(store: LocalStore) -> tuple[int, int]:
+    """Add the readings that a Prometheus without an outage would have; return the hole in ms."""
+    rows = store.read(
+        """select *, lead(ts) over (partition by gpu_uuid order by ts) as next_ts
+        from raw.gpu_samples qualify next_ts - ts > interval 3 seconds"""
+    )
+    assert rows["gpu_uuid"].n_unique() == rows.height == NODES * GPUS_PER_NODE
+    between = pl.datetime_ranges(
+        pl.col("ts"), pl.col("next_ts"), f"{SCRAPE_MS}ms", closed="none", time_unit="us"
+    )
+    hole = rows.select(pl.col("ts").min(), pl.col("next_ts").max()).row(0)
+    filled = rows.with_columns(between.alias("ts")).drop("next_ts").explode("ts")
+    store.load(Batch("gpu_samples", filled, "prometheus", "the hole", "the hole"))
+    first_ms, last_ms = (round(at.replace(tzinfo=UTC).timestamp() * 1000) for at in hole)
+    return first_ms, last_ms
+
+
+def pieces(store: LocalStore, start_ms: int, end_ms: int) -> pl.DataFrame:
+    """Return the segments of a window, cut at its ends."""
+    found = segments(store).filter((pl.col("start_ms") < end_ms) & (pl.col("end_ms") > start_ms))
+    return found.with_columns(
+        pl.col("start_ms").clip(lower_bound=start_ms), pl.col("end_ms").clip(upper_bound=end_ms)
+    )
+
+
+def by_category(frame: pl.DataFrame, job: str | None) -> dict[str, int]:
+    """Return the GPU-milliseconds of a job's categories."""
+    of_job = pl.col("job_run_key").str.contains(job) if job else pl.col("job_run_key").is_null()
+    spent = (pl.col("end_ms") - pl.col("start_ms")).sum()
+    return dict(frame.filter(of_job).group_by("category").agg(spent).iter_rows())
+
+
+def test_nothing_is_lost_or_doubled_when_prometheus_goes_and_the_server_is_killed(
+    site: Site, prometheus: Prometheus, exporters: Exporters, job: Job, empty_database: Path
+) -> None:
+    site.serve()
+    ingest = [*GOODPUT, "ingest", "slurm", accounting(site.folder).name, "--db", "fleet.duckdb"]
+    done = subprocess.run(ingest, cwd=site.folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    job.goes_on(6)
+    until(lambda: site.count("gpu_samples") > 5 * NODES * GPUS_PER_NODE, "readings come")
+
+    prometheus.stop()
+    events = site.count("job_events")
+    job.goes_on(HOLE_STEPS)
+    until(lambda: site.source("prometheus").get("state") == "failing", "the outage is seen")
+    until(lambda: site.count("job_events") > events, "the other source goes on")
+    assert site.source("job-events")["failures"] == 0
+    prometheus.start()
+    back = now()
+    until(lambda: site.has_collected("prometheus", back), "Prometheus is caught up with")
+
+    assert site.end(signal.SIGKILL) == -signal.SIGKILL
+    job.goes_on(DOWN_STEPS)
+    site.serve()
+    job.goes_on(4)
+
+    exporters.is_over = True
+    job.is_over.set()
+    until(lambda: prometheus.down() == NODES, "the last scrape is over")
+    over = now()
+    for name in ("prometheus", "job-events"):
+        until(lambda name=name: site.has_collected(name, over), "all is collected")
+    assert site.end(signal.SIGTERM) == 0, site.log()
+
+    with (
+        contextlib.closing(LocalStore(site.database)) as disturbed,
+        contextlib.closing(read_at_the_end(site.folder, empty_database)) as late,
+    ):
+        assert segments(disturbed).rows() == segments(late).rows()
+
+        hole = add_what_was_never_scraped(late)
+        ends = segments(late).select(pl.col("start_ms").min(), pl.col("end_ms").max()).row(0)
+        for window in ((ends[0], hole[0]), (hole[1], ends[1])):
+            assert pieces(disturbed, *window).rows() == pieces(late, *window).rows()
+
+        with_trouble, without = pieces(disturbed, *hole), pieces(late, *hole)
+        assert by_category(with_trouble, "9001") == by_category(without, "9001")  # its own events
+        assert by_category(with_trouble, None) == by_category(without, None)
+        assert set(by_category(without, "9002")) == {"busy_unclassified"}
+        silent = by_category(with_trouble, "9002")
+        assert set(silent) == {"unknown", "busy_unclassified"}
+        reach_ms = 3 * SCRAPE_MS * len(SILENT) * GPUS_PER_NODE  # what a reading covers
+        assert silent["busy_unclassified"] <= 2 * reach_ms
