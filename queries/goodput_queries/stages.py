@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from goodput_queries.catalog import Model
 
-PASS_MAX_GPU_HOURS = 24_000  # bounds the memory of one pass: about 1 GB
+PASS_MAX_GPU_HOURS = 24_000  # bounds the memory of one pass of the ledger: about 1 GB
+READINGS_MAX_GPU_HOURS = 48_000  # readings are narrower
 OF_THESE_HOURS = "hour_ms >= build_from_ms() and hour_ms < build_to_ms()"
 KEYS = {
     "job_runs": "job_run_key in (select job_run_key from temp.int_job_runs)",
@@ -144,7 +145,9 @@ def replace_hours(
     bounds = models[0].bounds
     changed: Hours = set() if bounds else set(hours)
     tables = {t.name: t for model in models for t in catalog.pass_tables(model)}
-    for first, last in passes(cursor, hours):
+    is_of_readings = models[0].layer == "intermediate" and not bounds
+    limit = READINGS_MAX_GPU_HOURS if is_of_readings else PASS_MAX_GPU_HOURS
+    for first, last in passes(cursor, hours, limit):
         set_hours(cursor, first, last)
         for table in tables.values():
             draft(cursor, table)
@@ -159,8 +162,10 @@ def replace_hours(
     return changed, rows
 
 
-def passes(cursor: duckdb.DuckDBPyConnection, hours: Hours) -> list[tuple[int, int]]:
-    """Return hours as half-open ranges, each with at most PASS_MAX_GPU_HOURS, or of one hour."""
+def passes(
+    cursor: duckdb.DuckDBPyConnection, hours: Hours, most_gpu_hours: int
+) -> list[tuple[int, int]]:
+    """Return hours as half-open ranges, each with at most that many GPU-hours, or of one hour."""
     joins = dict(
         cursor.execute(
             f"""select hour, sum(units)
@@ -180,7 +185,7 @@ def passes(cursor: duckdb.DuckDBPyConnection, hours: Hours) -> list[tuple[int, i
     for hour in sorted(hours):
         place = bisect.bisect_right(present, (hour, sys.maxsize)) - 1
         here = int(present[place][1]) if place >= 0 else 0
-        if found and found[-1][1] == hour and held + here <= PASS_MAX_GPU_HOURS:
+        if found and found[-1][1] == hour and held + here <= most_gpu_hours:
             found[-1] = (found[-1][0], hour + 1)
             held += here
         else:

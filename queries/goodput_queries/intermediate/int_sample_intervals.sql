@@ -4,19 +4,17 @@
 -- materialised: hourly, since it needs a pass over all readings
 -- counting distances is far cheaper than sorting them
 with counted as (
-    select series, ts_ms // 3600000 * 3600000 as hour_ms, ts_ms - previous_ms as distance_ms, count(*) as readings
-    from temp.readings
-    where
-        ts_ms >= build_from_ms()
-        and ts_ms < build_to_ms()
-        and ts_ms - previous_ms <= reading_margin_ms()
-    group by all
-),
-
-by_source as (
-    select series.source, counted.hour_ms, counted.distance_ms, sum(counted.readings) as readings
-    from counted
+    select
+        series.source,
+        readings.ts_ms // 3600000 * 3600000 as hour_ms,
+        readings.ts_ms - readings.previous_ms as distance_ms,
+        count(*) as readings
+    from temp.readings as readings
     inner join intermediate.int_reading_series as series using (series)
+    where
+        readings.ts_ms >= build_from_ms()
+        and readings.ts_ms < build_to_ms()
+        and readings.ts_ms - readings.previous_ms <= reading_margin_ms()
     group by all
 ),
 
@@ -28,7 +26,7 @@ ranked as (
             rows between unbounded preceding and current row
         ) as so_far,
         sum(readings) over (partition by source, hour_ms) as total
-    from by_source
+    from counted
 )
 
 select source, hour_ms, min(distance_ms) as interval_ms, max(total)::bigint as readings

@@ -16,7 +16,7 @@ with moments as (
     group by unit, at_ms
 ),
 
-carried as (
+carried as materialized (
     select
         unit,
         at_ms as start_ms,
@@ -33,35 +33,31 @@ carried as (
     )
 ),
 
-marked as (
+idle as (
     select
-        *,
-        hold <> 0 and activity = 1 as is_idle,
-        (hold, activity) is distinct from lag((hold, activity)) over (
-            partition by unit order by start_ms
-        ) as is_new
+        unit,
+        start_ms,
+        end_ms,
+        (hold, start_ms) is distinct from lag((hold, end_ms)) over (partition by unit order by start_ms) as is_new
     from carried
-    where end_ms is not null
+    where hold <> 0 and activity = 1 and end_ms is not null
 ),
 
-numbered as (
+idle_numbered as (
     select
         *,
         count_if(is_new) over (
             partition by unit order by start_ms rows between unbounded preceding and current row
         ) as stretch
-    from marked
+    from idle
 ),
 
 idle_stretches as (
-    select unit, stretch, sum(end_ms - start_ms) as stretch_ms
-    from numbered
-    where is_idle
-    group by unit, stretch
+    select unit, start_ms, sum(end_ms - start_ms) over (partition by unit, stretch) as stretch_ms
+    from idle_numbered
 )
 
-select numbered.* exclude (is_idle, is_new, stretch), idle_stretches.stretch_ms
-from numbered
-left join idle_stretches
-    on numbered.is_idle and numbered.unit = idle_stretches.unit and numbered.stretch = idle_stretches.stretch
-where numbered.end_ms > build_from_ms() and numbered.start_ms < build_to_ms()
+select carried.*, idle_stretches.stretch_ms
+from carried
+left join idle_stretches using (unit, start_ms)
+where carried.end_ms > build_from_ms() and carried.start_ms < build_to_ms()
