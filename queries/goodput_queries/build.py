@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from goodput_queries import catalog, changes, placement, placement_scope, stages
+from goodput_queries import catalog, changes, placement, placement_scope, retention, stages
 
 if TYPE_CHECKING:
     import duckdb
@@ -62,7 +62,6 @@ class _Build:
         self.others: set[str] = set()  # stages of which all hours depend, where they differ
         self.readings = changes.reading_hours(cursor, since)
         self.writers = {
-            "intermediate.int_reading_series": self._note_reading_series,
             "intermediate.int_holds": self._place,
             "temp.dirty_run_ids": self._note_dirty_run_ids,
             "temp.dirty_attempts": self._note_dirty_attempts,
@@ -74,6 +73,12 @@ class _Build:
             "attempts": self._make_keyed,
             "hourly": self._make_hourly,
         }
+        self.frozen_until = retention.kept_from_ms(cursor, "gpu_samples") // changes.HOUR_MS
+        for first, last in changes.ranges(self.readings, len(self.readings)):
+            stages.set_hours(cursor, first, last)
+            changes.note_reading_series(cursor)
+        margin_ms = changes.reading_margin_ms(cursor)
+        cursor.execute(f"set variable reading_margin_ms = {margin_ms}")
         cursor.execute(f"set variable built_sequence = {-1 if since is None else since}")
         if not self.is_full:
             cursor.execute(
@@ -127,26 +132,17 @@ class _Build:
 
     def _hours_of(self, model: Model) -> changes.Hours:
         """Return the hours for which an hourly stage is replaced: those its inputs changed in."""
-        if _is_of_readings(model):
-            return self.readings
         every = changes.all_hours(self.cursor)
+        if model.qualified_name == "marts.ledger_hourly" and self.is_full:
+            return every  # those whose readings were dropped come from the archive
+        every = {hour for hour in every if hour >= self.frozen_until}
+        if _is_of_readings(model):
+            return {hour for hour in self.readings if hour >= self.frozen_until}
         if self.is_full:
             return every
         inputs = catalog.inputs(model)
         hours = set().union(*(found for name, found in self.dirty.items() if name in inputs))
         return (hours | changes.hours_since_last_end(self.cursor)) & every
-
-    def _note_reading_series(self, _: Model) -> int:
-        """Widen each series of readings by the readings of the changed hours."""
-        if self.is_full:
-            self.cursor.execute("delete from intermediate.int_reading_series")
-        for first, last in changes.ranges(self.readings, len(self.readings)):
-            stages.set_hours(self.cursor, first, last)
-            changes.note_reading_series(self.cursor)
-        self.cursor.execute(
-            f"set variable reading_margin_ms = {changes.reading_margin_ms(self.cursor)}"
-        )
-        return 0
 
     def _place(self, model: Model) -> int:
         """Put holds on GPUs; a job run whose holds moved has changed."""

@@ -94,7 +94,7 @@ def reading_margin_ms(cursor: duckdb.DuckDBPyConnection) -> int:
         """select max(series.length_ms / loads.readings)
         from (
             select source, sum(last_ms - first_ms) as length_ms
-            from intermediate.int_reading_series
+            from raw.reading_series
             group by source
         ) as series
         inner join (
@@ -111,7 +111,7 @@ def reading_margin_ms(cursor: duckdb.DuckDBPyConnection) -> int:
 
 
 def note_reading_series(cursor: duckdb.DuckDBPyConnection) -> None:
-    """Add the readings of the hours that are set to intermediate.int_reading_series."""
+    """Add the readings of the hours that are set to raw.reading_series."""
     cursor.execute(
         """create or replace temp table reading_series as
         select
@@ -125,12 +125,12 @@ def note_reading_series(cursor: duckdb.DuckDBPyConnection) -> None:
             where ts >= from_ms(build_from_ms()) and ts < from_ms(build_to_ms())
             group by source, gpu_uuid, gpu_instance
             union all
-            select * exclude (series) from intermediate.int_reading_series
+            select * exclude (series) from raw.reading_series
         )
         group by source, gpu_uuid, gpu_instance"""
     )
-    cursor.execute("delete from intermediate.int_reading_series")
-    cursor.execute("insert into intermediate.int_reading_series from reading_series")
+    cursor.execute("delete from raw.reading_series")
+    cursor.execute("insert into raw.reading_series from temp.reading_series")
 
 
 def reading_hours(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> Hours:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 IN_MEMORY = ":memory:"
 DERIVED_LAYERS = ("staging", "intermediate", "marts", "checks")
 NOT_WRITTEN = (duckdb.IOException, duckdb.FatalException)  # the disk is full, the file is gone ...
+HOUR_MS = 3_600_000
 _COLUMNS = """select column_name, data_type from duckdb_columns()
     where schema_name = $1 and table_name = $2 order by column_index"""
 Parameters = "Sequence[Any] | Mapping[str, Any] | None"
@@ -236,10 +237,28 @@ def catalog_digest() -> str:
 
 
 def set_scope(cursor: duckdb.DuckDBPyConnection, scope: Scope) -> None:
-    """Set the DuckDB variables that the marts read; a fresh cursor has none."""
-    for name, value in scope.variables().items():
+    """Set the DuckDB variables that the marts read; a fresh cursor has none.
+
+    Of time whose segments were dropped by age only whole hours are known: a window that cuts one
+    is widened to it.
+    """
+    variables = scope.variables()
+    cuts = [m for m in (scope.from_ms, scope.to_ms) if m is not None and m % HOUR_MS]
+    if cuts and min(cuts) < _segments_from_ms(cursor):
+        if scope.from_ms is not None:
+            variables["scope_from_ms"] = scope.from_ms // HOUR_MS * HOUR_MS
+        if scope.to_ms is not None and scope.to_ms < _segments_from_ms(cursor):
+            variables["scope_to_ms"] = -(-scope.to_ms // HOUR_MS) * HOUR_MS
+    for name, value in variables.items():
         if value is not None:
             cursor.execute(f"set variable {name} = $1", [value])
+
+
+def _segments_from_ms(cursor: duckdb.DuckDBPyConnection) -> int:
+    found = cursor.execute(
+        "select min(hour_ms) from marts.ledger_segments where exists (from raw.kept_from)"
+    ).fetchall()
+    return int(found[0][0] or 0)
 
 
 def open_store(path: str | Path, *, wait_s: float = 30.0) -> Store:

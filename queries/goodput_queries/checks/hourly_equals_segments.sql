@@ -1,11 +1,22 @@
 -- Hours in which the roll-up and the segments differ.
 -- grain: hour_ms, category
-with segments as (
-    select hour_ms, category, sum(gpu_ms) as gpu_ms from marts.ledger_segments group by all
+-- Hours whose readings or segments were dropped by age are left out: the roll-up is all there is of them.
+with kept as (
+    select case when exists (from raw.kept_from) then min(hour_ms) else 0 end as from_ms from marts.ledger_segments
+),
+
+segments as (
+    select hour_ms, category, sum(gpu_ms) as gpu_ms
+    from marts.ledger_segments
+    where hour_ms >= (select from_ms from kept)
+    group by all
 ),
 
 hourly as (
-    select hour_ms, category, sum(gpu_ms) as gpu_ms from marts.ledger_hourly group by all
+    select hour_ms, category, sum(gpu_ms) as gpu_ms
+    from marts.ledger_hourly
+    where hour_ms >= (select from_ms from kept)
+    group by all
 )
 
 select hour_ms, category, segments.gpu_ms as segments_ms, hourly.gpu_ms as hourly_ms

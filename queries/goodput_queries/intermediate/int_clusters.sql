@@ -5,7 +5,7 @@
 -- materialised: full, since nearly every stage asks it
 with moments as (
     select inventory.cluster, min(first_ms) as first_ms, max(last_ms) as last_ms
-    from intermediate.int_reading_series
+    from raw.reading_series
     inner join (
         select gpu_uuid, min(cluster) as cluster from intermediate.int_gpu_inventory group by gpu_uuid
     ) as inventory using (gpu_uuid)

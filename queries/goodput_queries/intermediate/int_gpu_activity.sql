@@ -12,7 +12,7 @@ with series as (
         *,
         dense_rank() over (order by gpu_uuid, gpu_instance) as unit,
         count(*) over (partition by gpu_uuid, gpu_instance) > 1 as has_rivals
-    from intermediate.int_reading_series
+    from raw.reading_series
 ),
 
 -- where two sources read a GPU the one with more readings in each ten minutes speaks for it

@@ -10,7 +10,7 @@ with counted as (
         readings.ts_ms - readings.previous_ms as distance_ms,
         count(*) as readings
     from temp.readings as readings
-    inner join intermediate.int_reading_series as series using (series)
+    inner join raw.reading_series as series using (series)
     where
         readings.ts_ms >= build_from_ms()
         and readings.ts_ms < build_to_ms()

@@ -1,7 +1,7 @@
--- The readings of one GPU by one source: from when to when, those dropped by age included.
+-- The readings of one GPU by one source: from when to when. Beside the raw rows, since it outlives those that are
+-- dropped by age. Written by the build, which adds what is new.
 -- grain: source, gpu_uuid, gpu_instance
--- written_by: build.py, which adds the readings of each build to it
-create table intermediate.int_reading_series (
+create table raw.reading_series (
     source varchar not null,
     gpu_uuid varchar not null,
     gpu_instance varchar not null,

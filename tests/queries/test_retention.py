@@ -1,0 +1,107 @@
+"""Old evidence goes by age; what it said of GPU-hours stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from goodput_queries.check import check
+from goodput_queries.errors import StoreError
+from goodput_queries.ledger import capacity_ms, ledger
+from goodput_queries.retention import Retention, drop_old
+from goodput_queries.scope import Scope
+
+DAY_S = 86_400
+START_MS = 1_800_000_000_000  # 08:00 of a day in UTC
+LAST_DAY_MS = START_MS + (40 * 3600) * 1000  # its first midnight
+WEEK = Retention(samples_days=1, collectives_days=1)
+
+
+@pytest.fixture
+def two_days(evidence):
+    """One GPU, read every ten minutes for two days; a job on each, with a gap of 90 s."""
+    evidence.node("a", 1)
+    evidence.watched(2 * DAY_S)
+    for day in (0, 1):
+        evidence.job(str(day), day * DAY_S + 600, day * DAY_S + 36_090, ["a"], 1)
+    moments = evidence.every(0, 2 * DAY_S, 600)
+    evidence.samples("c/a#0", moments, lambda second: second % 7200 > 3000)
+    evidence.store.build()
+    return evidence
+
+
+def hourly(evidence):
+    return evidence.store.read("from marts.ledger_hourly order by all").rows()
+
+
+def test_readings_go_and_the_hourly_ledger_stays(two_days):
+    before = hourly(two_days)
+
+    dropped = drop_old(two_days.store, WEEK)
+
+    assert dict(dropped.select("table_name", "rows").rows())["raw.gpu_samples"] > 0
+    oldest = two_days.store.read("select epoch_ms(min(ts)) from raw.gpu_samples").item()
+    assert oldest >= LAST_DAY_MS
+    assert hourly(two_days) == before
+
+
+def test_a_full_build_keeps_what_can_no_longer_be_built(two_days):
+    before = hourly(two_days)
+    drop_old(two_days.store, WEEK)
+
+    two_days.store.build(is_full=True)
+
+    assert hourly(two_days) == before
+    assert check(two_days.store).filter(check(two_days.store)["violations"] > 0).is_empty()
+
+
+def test_late_evidence_does_not_change_frozen_hours(two_days):
+    before = hourly(two_days)
+    drop_old(two_days.store, WEEK)
+
+    two_days.job("late", 40_000, 47_000, ["a"], 1)
+    two_days.store.build()
+
+    assert hourly(two_days) == before
+
+
+def test_a_window_into_time_without_segments_is_answered_in_whole_hours(two_days):
+    drop_old(two_days.store, Retention(samples_days=1, segments_days=1))
+    cut = Scope(from_ms=START_MS + 1_800_000, to_ms=START_MS + 5_400_000)
+
+    found = ledger(two_days.store, scope=cut)
+
+    assert found["gpu_ms"].sum() == 2 * 3_600_000
+
+
+def test_windows_over_kept_segments_stay_exact(two_days):
+    drop_old(two_days.store, Retention(samples_days=1, segments_days=1))
+    cut = Scope(from_ms=LAST_DAY_MS + 1_800_001, to_ms=LAST_DAY_MS + 5_400_000)
+
+    assert ledger(two_days.store, scope=cut)["gpu_ms"].sum() == 3_599_999
+    assert capacity_ms(two_days.store, cut) == 3_599_999
+
+
+def test_what_no_build_has_seen_is_not_dropped(two_days):
+    two_days.job("late", 40_000, 47_000, ["a"], 1)
+
+    with pytest.raises(StoreError, match="run `goodput build` first"):
+        drop_old(two_days.store, WEEK)
+
+
+def test_dropping_twice_drops_nothing_more(two_days):
+    drop_old(two_days.store, WEEK)
+
+    assert drop_old(two_days.store, WEEK).is_empty()
+
+
+@pytest.mark.parametrize(
+    ("ages", "message"),
+    [
+        ({"samples_days": 0}, "keep one day at least"),
+        ({"segments_days": 3}, "set both"),
+        ({"samples_days": 9, "segments_days": 3}, "at least as long"),
+    ],
+)
+def test_ages_that_make_no_sense_are_refused(ages, message):
+    with pytest.raises(StoreError, match=message):
+        Retention(**ages)
