@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: demo test clean
+.PHONY: demo test bench clean
 
 demo: $(STAMP) ## build the demo database and serve the dashboard
 	$(BIN)/goodput demo
@@ -16,6 +16,18 @@ test: $(VENV)/.stamp-dev ## everything a change must pass: lint, types, layers, 
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n 2
 
+# the scale of the fleet, of the history, and how much of the usual amount of each format is read
+GPUS ?= 1000
+HOURS ?= 6
+DAYS ?= 7
+HISTORY_GPUS ?= 128
+INGEST ?= 0.2
+REPEATS ?= 1
+
+bench: $(VENV)/.stamp-bench ## speed against the budgets, beside alternatives; WRITE=1: into the README there
+	$(BIN)/python -m tests.benchmarks --gpus $(GPUS) --hours $(HOURS) --days $(DAYS) \
+		--history-gpus $(HISTORY_GPUS) --ingest $(INGEST) --repeats $(REPEATS) $(if $(WRITE),--write)
+
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
@@ -24,6 +36,10 @@ $(STAMP): pyproject.toml
 
 $(VENV)/.stamp-dev: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev
+	touch $@
+
+$(VENV)/.stamp-bench: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench
 	touch $@
 
 clean:

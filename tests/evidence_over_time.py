@@ -6,17 +6,15 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from goodput_queries import catalog
 from goodput_queries.batch import Batch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
     from datetime import datetime
 
     from goodput_queries.store import Store
 
 Evidence = dict[str, pl.DataFrame]  # by raw table, without load_sequence
-NOTES = {"ingested", "rejects"}  # of the loads themselves
 MOMENTS = {
     "job_events": "ts",
     "gpu_samples": "ts",
@@ -27,9 +25,11 @@ MOMENTS = {
 JOB_RUN = ("cluster", "job_id_raw", "submit_at")
 
 
-def tables() -> list[str]:
-    """Return the raw tables that hold evidence."""
-    return [name for name in catalog.models("raw") if name not in NOTES]
+def evidence_of(store: Store, *, without: Container[str] = ()) -> Evidence:
+    """Return all that was loaded into a store, less the tables that are named."""
+    loaded = store.read("select distinct table_name from raw.ingested where rows_new > 0")
+    names = sorted(set(loaded["table_name"]))
+    return {name: rows_of(store, name) for name in names if name not in without}
 
 
 def rows_of(

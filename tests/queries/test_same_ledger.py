@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import polars as pl
 import pytest
-from tests.evidence_over_time import load, rows_of, tables, told
+from tests.evidence_over_time import evidence_of, load, told
 
 from goodput_app.demo import recipe
 from goodput_ingest.load import ingest
@@ -37,9 +37,9 @@ def evidence(tmp_path_factory):
     store = LocalStore()
     for step in recipe(folder):
         ingest(store, step.source, [step.path], step.options)
-    found = {name: rows_of(store, name) for name in tables()}
+    found = evidence_of(store)
     store.close()
-    return {name: rows for name, rows in found.items() if not rows.is_empty()}
+    return found
 
 
 def stage_rows(store):

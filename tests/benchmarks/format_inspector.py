@@ -1,34 +1,23 @@
-"""Inspector logs end to end into the DuckDB file, beside what others would do with them.
+"""Inspector logs, plain and verbose, and what others would do with them.
 
-    python tests/benchmarks/bench_inspector.py --megabytes 300
-
-Prints a row for plain and one for verbose records: work, budget, ours, the alternatives. Ours
-reads, checks, brings into base units, drops repeats and commits; the alternatives come to a table
-of the same fields (json + pandas, polars.read_ndjson) or load the lines as they are (DuckDB
-read_json), without checks, keys or rejects.
+Ours reads, checks, brings into base units and drops repeats; the alternatives come to a table of
+the same fields or load the lines as they are, without checks, keys or rejects.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
-import tempfile
-import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import polars as pl
-
-from goodput_ingest.load import ingest
-from goodput_ingest.source import ReadOptions
-from goodput_queries.store import LocalStore
+from tests.benchmarks.formats import Alternative, Files, Format
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
-BUDGET_BYTES_PER_S = 150e6
 START_US = 1_795_175_064_709_880
 FILE_BYTES = 100_000_000  # a process's log; a folder has many
 CHANNELS = 24  # of an H200
@@ -102,82 +91,62 @@ def write_logs(folder: Path, size_bytes: int, *, is_verbose: bool) -> int:
     return total
 
 
-def ours(logs: Path, folder: Path) -> float:
-    """Read the folder into a database; return seconds without those of making its tables."""
-    with contextlib.closing(LocalStore(folder / "ours.duckdb")) as store:
-        start = time.perf_counter()
-        summary = ingest(store, "nccl-inspector", [logs], ReadOptions())
-        seconds = time.perf_counter() - start
-    if summary.rejects or not summary.rows_new:
-        raise SystemExit(f"the logs were not read whole: {summary}")
-    return seconds
+def write_plain(folder: Path, size_bytes: int) -> int:
+    """Write logs without events of channels; return their size."""
+    return write_logs(folder, size_bytes, is_verbose=False)
 
 
-def json_and_pandas(logs: Path, folder: Path) -> float:
+def write_verbose(folder: Path, size_bytes: int) -> int:
+    """Write logs with the events of each channel; return their size."""
+    return write_logs(folder, size_bytes, is_verbose=True)
+
+
+def json_and_pandas(logs: Path, folder: Path) -> None:
     """Parse line by line and flatten, as the plugin's own exporter does."""
     import pandas as pd  # noqa: PLC0415 -- an alternative, not a dependency
 
-    start = time.perf_counter()
     for file in sorted(logs.iterdir()):
         with file.open() as lines:
             frame = pd.json_normalize([json.loads(line) for line in lines])
         frame.to_pickle(folder / f"{file.name}.pickle")
-    return time.perf_counter() - start
 
 
-def polars_read_ndjson(logs: Path, folder: Path) -> float:
+def polars_read_ndjson(logs: Path, folder: Path) -> None:
     """Read each file at once, types guessed, and write the flat fields as Parquet."""
-    start = time.perf_counter()
     for file in sorted(logs.iterdir()):
         frame = pl.read_ndjson(file)
         frame.unnest("header", "metadata", "coll_perf").write_parquet(
             folder / f"{file.name}.parquet"
         )
-    return time.perf_counter() - start
 
 
-def duckdb_read_json(logs: Path, folder: Path) -> float:
+def duckdb_read_json(logs: Path, folder: Path) -> None:
     """Load the lines into a table of structs."""
-    start = time.perf_counter()
     with contextlib.closing(duckdb.connect(folder / "theirs.duckdb")) as connection:
         connection.execute(
             "create table records as select * from read_json($1, format = 'newline_delimited')",
             [str(logs / "*.log")],
         )
-    return time.perf_counter() - start
 
 
-def bytes_per_s(work: Callable[[Path, Path], float], logs: Path, size: int) -> float:
-    """Return the speed of one run into an empty folder."""
-    with tempfile.TemporaryDirectory() as folder:
-        return size / work(logs, Path(folder))
+def _logs(name: str, write: Callable[[Path, int], int]) -> Files:
+    alternatives = (
+        Alternative("json and pandas (flat)", json_and_pandas, ("pandas",)),
+        Alternative("Polars read_ndjson (flat)", polars_read_ndjson),
+        Alternative("DuckDB read_json (structs)", duckdb_read_json),
+    )
+    return Files(
+        Format(
+            name=f"Inspector logs, {name}",
+            source="nccl-inspector",
+            unit="MB",
+            per_unit=1e6,
+            budget_per_s=150e6,
+            alternatives=alternatives,
+            full=300_000_000,
+        ),
+        write,
+    )
 
 
-def main() -> None:
-    """Print the rows."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--megabytes", type=int, default=300)
-    parser.add_argument("--repeats", type=int, default=3, help="The best of so many runs counts.")
-    arguments = parser.parse_args()
-    alternatives = (json_and_pandas, polars_read_ndjson, duckdb_read_json)
-    for is_verbose in (False, True):
-        with tempfile.TemporaryDirectory() as folder:
-            logs = Path(folder, "logs")
-            size = write_logs(logs, arguments.megabytes * 1_000_000, is_verbose=is_verbose)
-            best = max(bytes_per_s(ours, logs, size) for _ in range(arguments.repeats))
-            others = []
-            for work in alternatives:
-                try:
-                    speed = f"{bytes_per_s(work, logs, size) / 1e6:.0f}"
-                except ImportError:
-                    speed = "not installed"
-                others.append(f"{work.__name__} {speed}")
-        kind = "verbose" if is_verbose else "plain"
-        print(  # noqa: T201 -- a table is what it is for
-            f"| Inspector logs, {kind}, {size / 1e6:.0f} MB | {BUDGET_BYTES_PER_S / 1e6:.0f} MB/s "
-            f"| {best / 1e6:.0f} MB/s | {', '.join(others)} |"
-        )
-
-
-if __name__ == "__main__":
-    main()
+PLAIN, VERBOSE = _logs("plain", write_plain), _logs("verbose", write_verbose)

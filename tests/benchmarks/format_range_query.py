@@ -1,35 +1,27 @@
-"""Range-query JSON end to end into the DuckDB file, beside what others would do with it.
+"""Answers of Prometheus to a range query, and what others would do with them.
 
-    python tests/benchmarks/bench_prometheus.py --points 3000000
-
-Prints one row: work, budget, ours, the alternatives. Ours reads the file, parses, brings into
-canonical units, pivots into wide rows and commits; the alternatives only come to a table of points
-(named so), which is the part of the work that they offer.
+Ours parses, brings into canonical units and pivots into wide rows; the alternatives only come to a
+table of points, which is the part of the work that they offer.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import random
-import tempfile
-import time
 import warnings
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import duckdb
 import polars as pl
+from tests.benchmarks.formats import Alternative, Files, Format
 
-from goodput_ingest.load import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_queries.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
-BUDGET_POINTS_PER_S = 1.5e6
 INTERVAL_S, POINTS_PER_SERIES = 30, 720
 START_S = 1_787_234_539.482
 METRICS: tuple[tuple[str, Callable[[random.Random, int], str]], ...] = (
@@ -74,17 +66,6 @@ def write_answer(file: Path, points: int) -> int:
                 out.write(f'{comma}{{"metric":{metric},"values":[{values}]}}')
         out.write("]}}")
     return gpus * len(METRICS) * POINTS_PER_SERIES
-
-
-def ours(file: Path, folder: Path) -> tuple[float, float]:
-    """Read the file into a database, wide rows in canonical units; return wall and CPU seconds."""
-    with contextlib.closing(LocalStore(folder / "ours.duckdb")) as store:
-        started, cpu_started = time.perf_counter(), time.process_time()
-        summary = ingest(store, "prometheus", [file], ReadOptions(cluster="bench"))
-        taken = time.perf_counter() - started, time.process_time() - cpu_started
-    if summary.rows_new == 0:
-        raise SystemExit("nothing was loaded")
-    return taken
 
 
 def metric_range_data_frame(file: Path, _: Path) -> None:
@@ -134,40 +115,23 @@ def duckdb_read_json(file: Path, folder: Path) -> None:
         )
 
 
-ALTERNATIVES: dict[str, Callable[[Path, Path], Any]] = {
-    "MetricRangeDataFrame (points)": metric_range_data_frame,
-    "pandas (points)": pandas,
-    "Polars read_json (points)": polars,
-    "DuckDB read_json (points, into a file)": duckdb_read_json,
-}
-
-
-def main() -> None:
-    """Measure and print the row."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--points", type=int, default=3_000_000)
-    parser.add_argument("--without-alternatives", action="store_true")
-    chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        file = folder / "answer.json"
-        points = write_answer(file, chosen.points)
-        size_mb = file.stat().st_size / 1e6
-        own_s, own_cpu_s = ours(file, folder)
-        cells = [
-            f"range-query JSON, {points:,} points, {size_mb:.0f} MB, into the file",
-            f"{BUDGET_POINTS_PER_S / 1e6:.1f} M points/s",
-            f"{points / own_s / 1e6:.2f} M points/s ({own_s:.2f} s, {own_cpu_s:.2f} s of CPU)",
-        ]
-        for label, run in {} if chosen.without_alternatives else ALTERNATIVES.items():
-            started = time.perf_counter()
-            run(file, folder)
-            seconds = time.perf_counter() - started
-            cells.append(
-                f"{label}: {points / seconds / 1e6:.2f} ({seconds / own_s:.1f} x our time)"
-            )
-        print("| " + " | ".join(cells) + " |")  # noqa: T201 -- its purpose
-
-
-if __name__ == "__main__":
-    main()
+RANGE_QUERY = Files(
+    Format(
+        name="range-query JSON",
+        source="prometheus",
+        unit="M points",
+        per_unit=1e6,
+        budget_per_s=1.5e6,
+        alternatives=(
+            Alternative(
+                "MetricRangeDataFrame (points)", metric_range_data_frame, ("prometheus_api_client",)
+            ),
+            Alternative("json and pandas (points)", pandas, ("pandas",)),
+            Alternative("Polars read_json (points)", polars),
+            Alternative("DuckDB read_json (points)", duckdb_read_json),
+        ),
+        full=3_000_000,
+        options=ReadOptions(cluster="bench"),
+    ),
+    write_answer,
+)

@@ -1,0 +1,99 @@
+"""`make bench`: one table of what the product does against its budgets and beside alternatives.
+
+    python -m tests.benchmarks --gpus 1000 --hours 6 --days 7
+
+Each work runs in a process of its own, so that its peak of memory is its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.benchmarks import bench_fleet, bench_history, bench_live, bench_marts, formats, table
+from tests.benchmarks.bench_fleet import Fleet
+from tests.benchmarks.format_exposition import EXPOSITION
+from tests.benchmarks.format_inspector import PLAIN, VERBOSE
+from tests.benchmarks.format_range_query import RANGE_QUERY
+from tests.benchmarks.format_sacct import SACCT
+from tests.benchmarks.meter import alone, together
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+FILES = (SACCT, PLAIN, VERBOSE, EXPOSITION, RANGE_QUERY)
+PARTS = ("ingest", "fleet", "live", "marts", "history")
+SLICES, WARM, FILTERS = 3, 5, 12  # so often a short work is done
+README = Path(__file__).with_name("README.md")
+
+
+def options(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return what is to be measured at which scale."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.benchmarks", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--gpus", type=int, default=1_000, help="of the fleet (1000)")
+    parser.add_argument("--hours", type=int, default=6, help="of the fleet (6)")
+    parser.add_argument("--days", type=int, default=7, help="of history, at least 4 (7)")
+    parser.add_argument("--history-gpus", type=int, default=128, help="of the history (128)")
+    parser.add_argument(
+        "--ingest", type=float, default=0.2, metavar="SHARE",
+        help="of 1 M sacct rows, 300 MB of Inspector logs, 2 M lines, 3 M points (0.2)",
+    )  # fmt: skip
+    parser.add_argument("--repeats", type=int, default=1, help="of made files; the best counts (1)")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--folder", type=Path, help="for the files; the system's temporary one")
+    parser.add_argument("--write", action="store_true", help="put the table into the README")
+    parser.add_argument(
+        "--smoke", action="store_true",
+        help="whether it runs, not how fast: everything once, in one process",
+    )  # fmt: skip
+    return parser.parse_args(arguments)
+
+
+def rows(chosen: argparse.Namespace, folder: Path) -> Iterator[table.Row]:
+    """Measure what is chosen, row by row."""
+    run = together if chosen.smoke else alone
+    if "ingest" in chosen.only:
+        for files in FILES:
+            yield formats.measure_files(files, chosen.ingest, chosen.repeats, run)
+    if {"fleet", "live", "marts"} & set(chosen.only):
+        fleet = Fleet(folder, chosen.gpus, chosen.hours)
+        yield bench_fleet.make(fleet, run)
+        yield from bench_fleet.read(fleet, run)
+        yield from bench_fleet.build(fleet, run)
+        if "live" in chosen.only:
+            yield bench_live.measure(fleet, 1 if chosen.smoke else SLICES, run)
+        if "marts" in chosen.only:
+            yield from bench_marts.measure(
+                fleet, 1 if chosen.smoke else WARM, 1 if chosen.smoke else FILTERS, run
+            )
+    if "history" in chosen.only:
+        yield bench_history.measure(chosen.history_gpus, chosen.days, run)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Print the table as it grows; write it where that is asked."""
+    chosen, load = options(arguments), table.load()
+    lines = table.header().splitlines()
+    print(*lines, sep="\n", flush=True)  # noqa: T201 -- a table is what it is for
+    with tempfile.TemporaryDirectory(dir=chosen.folder, prefix="bench-") as folder:
+        for row in rows(chosen, Path(folder)):
+            lines.append(str(row))
+            print(row, flush=True)  # noqa: T201
+    said = (
+        f"{datetime.now(UTC):%Y-%m-%d}, {table.machine()}; load average {load} at the start, "
+        f"{table.load()} at the end."
+    )
+    print(f"\n{said}")  # noqa: T201
+    if chosen.write:
+        command = f"python -m tests.benchmarks {' '.join(arguments)}"
+        table.write(README, f"\n`{command}`\n{said}\n\n" + "\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,232 @@
+"""A fleet made, read into a file, what a reading takes up there, and the ledger built from it."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from tests.benchmarks import (
+    databases,
+    format_fleet,
+    formats,
+    telemetry_stage,
+    telemetry_stage_others,
+)
+from tests.benchmarks.meter import Cost, Meter
+from tests.benchmarks.table import Other, Row, memory, number
+
+from goodput_app.demo import recipe
+from goodput_ingest.load import ingest
+from goodput_ingest.synthetic import generate
+from goodput_queries.check import check
+from goodput_queries.store import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+START = datetime(2026, 11, 16, tzinfo=UTC)
+SEED = 7
+BUDGET_GPUS, BUDGET_HOURS = 10_000, 24  # of the budgets that name no rate
+BUILD_S, BUILD_BYTES = 30.0, 4e9
+STORED_BYTES, PARQUET_BYTES = 45.0, 27.0
+GROWTH_MOST = 1.2
+LINEAR = "within 20 % of linear from 1,000 to 10,000 GPUs"
+SMALL_SHARE, GPUS_MIN, GPUS_OF_NODE = 10, 64, 8
+MEASURED_APART = {"telemetry-parquet", "job-events"}
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """A generated fleet in a folder of the benchmark's, and the database it is read into."""
+
+    folder: Path
+    gpus: int
+    hours: int
+
+    @property
+    def files(self) -> Path:
+        """Return the folder of its sources."""
+        return self.folder / "files"
+
+    @property
+    def database(self) -> Path:
+        """Return the file it is read into."""
+        return self.folder / "fleet.duckdb"
+
+    @property
+    def name(self) -> str:
+        """Return how rows of the table call it."""
+        return f"{self.gpus:,} GPUs x {self.hours} h"
+
+    @property
+    def is_of_budget(self) -> bool:
+        """Say whether it is the fleet that budgets are for."""
+        return (self.gpus, self.hours) == (BUDGET_GPUS, BUDGET_HOURS)
+
+    @property
+    def smaller(self) -> Fleet:
+        """Return a fleet of a tenth of its GPUs, as far as one can be."""
+        gpus = self.gpus // SMALL_SHARE // GPUS_OF_NODE * GPUS_OF_NODE
+        return replace(self, folder=self.folder / "smaller", gpus=max(GPUS_MIN, gpus))
+
+    def samples(self) -> int:
+        """Return how many readings were written."""
+        counted = pl.scan_parquet(self.files / "telemetry" / "*.parquet").select(pl.len())
+        return int(counted.collect().item())
+
+
+def make(fleet: Fleet, run: Callable[..., Any]) -> Row:
+    """Write the fleet's sources."""
+    cost = run(_generate, fleet)
+    size = sum(file.stat().st_size for file in fleet.files.rglob("*") if file.is_file())
+    rate = number(fleet.samples() / cost.wall_s / 1e6)
+    return Row(
+        f"generate the fleet, {fleet.name}, {number(size / 1e6)} MB",
+        f"{rate} M readings/s, {memory(cost.peak_bytes)}",
+        cost,
+    )
+
+
+def read(fleet: Fleet, run: Callable[..., Any]) -> Iterator[Row]:
+    """Read it into its database, readings first: of them alone the file's size is taken."""
+    telemetry, events = fleet.files / "telemetry", fleet.files / "job_events"
+    yield formats.measure(
+        format_fleet.WIDE, telemetry, fleet.database, samples := fleet.samples(), run
+    )
+    yield from _storage(fleet, samples, run)
+    cluster = recipe(fleet.files)[0].options.cluster or ""
+    yield formats.measure(
+        format_fleet.job_events(cluster), events, fleet.database, format_fleet.lines(events), run
+    )
+    run(_read_rest, fleet)
+
+
+def read_quietly(fleet: Fleet, run: Callable[..., Any]) -> None:
+    """Write and read it without rows of the table."""
+    run(_generate, fleet)
+    run(_read_rest, fleet, False)
+
+
+def build(fleet: Fleet, run: Callable[..., Any]) -> Iterator[Row]:
+    """Build the whole ledger from raw, and the telemetry stage beside the alternatives."""
+    cost, counts = run(_build, fleet)
+    is_met = cost.wall_s <= BUILD_S and (cost.peak_bytes or 0) <= BUILD_BYTES
+    samples = counts["raw.gpu_samples"]
+    yield Row(
+        f"full ledger, {fleet.name}: {number(samples / 1e6)} M readings, "
+        f"{counts['raw.job_runs']:,} job runs, {counts['intermediate.int_holds']:,} holds",
+        f"{number(cost.wall_s)} s, {memory(cost.peak_bytes)}",
+        cost,
+        f"<= {BUILD_S:.0f} s, <= {BUILD_BYTES / 1e9:.0f} GB",
+        is_met if fleet.is_of_budget else None,
+    )
+    yield _telemetry_stage(fleet, run)
+    yield _growth(fleet, cost, samples, run)
+
+
+def _telemetry_stage(fleet: Fleet, run: Callable[..., Any]) -> Row:
+    """Run the stage by all tools; raises SystemExit where they do not agree to the millisecond."""
+    margin_ms = run(telemetry_stage.export, fleet.database, fleet.folder)
+    mine = fleet.folder / "ours.parquet"
+    cost = run(telemetry_stage.ours, fleet.database, mine, margin_ms)
+    others = []
+    for name, work in telemetry_stage_others.ALTERNATIVES.items():
+        theirs = fleet.folder / f"{work.__name__}.parquet"
+        try:
+            others.append(Other(name, run(work, fleet.folder, theirs, margin_ms)))
+        except (ImportError, MemoryError) as error:
+            why = "not installed" if isinstance(error, ImportError) else "out of memory"
+            others.append(Other(name, None, why))
+        else:
+            if difference := telemetry_stage.difference(mine, theirs):
+                raise SystemExit(f"{name} comes to another ledger: {difference}")
+    cells = telemetry_stage.cells(mine)
+    return Row(
+        f"its telemetry stage, to {cells:,} hours of holds, all equal to the ms",
+        f"{number(cost.wall_s)} s, {memory(cost.peak_bytes)}",
+        cost,
+        others=others,
+    )
+
+
+def _growth(fleet: Fleet, cost: Cost, samples: int, run: Callable[..., Any]) -> Row:
+    """Compare the time a reading of the full ledger with that in a tenth of the fleet."""
+    small = fleet.smaller
+    read_quietly(small, run)
+    small_cost, counts = run(_build, small)
+    times = counts["raw.gpu_samples"] / samples
+    wall, cpu = cost.wall_s / small_cost.wall_s * times, cost.cpu_s / small_cost.cpu_s * times
+    return Row(
+        f"growth of the full ledger, {small.gpus:,} to {fleet.gpus:,} GPUs",
+        f"a reading takes {number(wall)} x the time (CPU {number(cpu)} x); "
+        f"{small.gpus:,} GPUs took {number(small_cost.wall_s)} s (CPU {number(small_cost.cpu_s)})",
+        budget=LINEAR,
+        is_met=wall <= GROWTH_MOST if fleet.is_of_budget else None,
+    )
+
+
+def _storage(fleet: Fleet, samples: int, run: Callable[..., Any]) -> Iterator[Row]:
+    """Take the bytes a reading, in the file and written out as Parquet."""
+    on_disk, used, parquet = run(_sizes, fleet, samples)
+    is_judged = samples >= format_fleet.WIDE.full  # blocks of the file weigh in smaller ones
+    yield Row(
+        "storage of a reading, native",
+        f"{on_disk:.1f} bytes of the file, {used:.1f} of its blocks in use",
+        budget=f"<= {STORED_BYTES:.0f} bytes",
+        is_met=on_disk <= STORED_BYTES if is_judged else None,
+    )
+    yield Row(
+        "storage of a reading, Parquet (zstd)",
+        f"{parquet:.1f} bytes",
+        budget=f"<= {PARQUET_BYTES:.0f} bytes",
+        is_met=parquet <= PARQUET_BYTES if is_judged else None,
+    )
+
+
+def _generate(fleet: Fleet) -> Cost:
+    with Meter() as meter:
+        generate(fleet.files, gpus=fleet.gpus, hours=fleet.hours, seed=SEED, start=START)
+    return meter.cost
+
+
+def _read_rest(fleet: Fleet, is_rest: bool = True) -> None:
+    """Read what is not measured apart, or everything."""
+    with contextlib.closing(databases.opened(fleet.database)) as store:
+        for step in recipe(fleet.files):
+            if not (is_rest and step.source in MEASURED_APART):
+                ingest(store, step.source, [step.path], step.options)
+
+
+def _sizes(fleet: Fleet, samples: int) -> tuple[float, float, float]:
+    """Return the bytes a reading of the file, of its blocks in use, and of its Parquet.
+
+    The file has the readings of the wide export alone, their rarer counters included.
+    """
+    parquet = fleet.folder / "samples.parquet"
+    with contextlib.closing(LocalStore(fleet.database)) as store, store.cursor() as cursor:
+        used = cursor.execute(
+            "select used_blocks * block_size from pragma_database_size()"
+        ).fetchall()[0][0]
+        cursor.execute(
+            f"copy (from raw.gpu_samples) to '{parquet}' (format parquet, compression zstd)"
+        )
+    sizes = fleet.database.stat().st_size, used, parquet.stat().st_size
+    on_disk, in_use, written = (size / samples for size in sizes)
+    return on_disk, in_use, written
+
+
+def _build(fleet: Fleet) -> tuple[Cost, dict[str, int]]:
+    """Build everything; return the cost and rows of tables. The checks must find nothing."""
+    with contextlib.closing(LocalStore(fleet.database)) as store:
+        with Meter() as meter:
+            store.build(is_full=True)
+        tables = ("raw.gpu_samples", "raw.job_runs", "intermediate.int_holds")
+        counts = {t: int(store.read(f"select count(*) from {t}").item()) for t in tables}
+        wrong = check(store).filter(pl.col("violations") > 0)
+        if not wrong.is_empty():
+            raise SystemExit(f"the ledger of {fleet.name} is not clean: {wrong.to_dicts()}")
+    return meter.cost, counts

@@ -1,0 +1,122 @@
+"""What one further day costs when there is one day of history, and when there are many.
+
+One generated day is told again and again, each time a day later and of other jobs, so that every
+day is the same work. Each is loaded and built on top of those before it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from tests.benchmarks import bench_fleet, databases
+from tests.benchmarks.bench_fleet import START, Fleet
+from tests.benchmarks.meter import Cost, Meter
+from tests.benchmarks.table import Row, number
+from tests.evidence_over_time import Evidence, evidence_of, load
+
+from goodput_queries.store import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DAY = timedelta(days=1)
+ALWAYS = {"gpus", "gpu_instances", "nodes", "rates"}  # told once, and true of every day
+NAMES = ("job_id", "job_id_raw", "job_name", "run_id", "comm_id", "name")  # other jobs every day
+PID_STEP = 10_000_000
+GROWTH_MOST = 1.2
+DAYS_OF_BUDGET = 30
+
+
+def measure(gpus: int, days: int, run: Callable[..., Any]) -> Row:
+    """Return the row: the second day, and the last ones."""
+    with tempfile.TemporaryDirectory() as folder:
+        fleet = Fleet(Path(folder), gpus, 24)
+        bench_fleet.read_quietly(fleet, run)
+        costs = run(_days, fleet, days)
+    few = _median(costs[1:3])
+    many = _median(costs[-2:])
+    wall, cpu = many.wall_s / few.wall_s, many.cpu_s / few.cpu_s
+    return Row(
+        f"one further day of {gpus:,} GPUs after 1 and after {days - 1} days, load and build",
+        f"{number(few.wall_s)} s, {number(many.wall_s)} s: {number(wall)} x "
+        f"(CPU {number(few.cpu_s)}, {number(many.cpu_s)}: {number(cpu)} x)",
+        many,
+        "a day costs the same with 30 days of history",
+        wall <= GROWTH_MOST if days >= DAYS_OF_BUDGET else None,
+    )
+
+
+def _median(costs: list[Cost]) -> Cost:
+    return Cost(
+        statistics.median(cost.wall_s for cost in costs),
+        statistics.median(cost.cpu_s for cost in costs),
+    )
+
+
+def _days(fleet: Fleet, days: int) -> list[Cost]:
+    """Load and build day after day; return the cost of each. Every day must have one ledger."""
+    with contextlib.closing(LocalStore(fleet.database)) as source:
+        day = _closed(evidence_of(source))
+    costs = []
+    with contextlib.closing(databases.opened(fleet.folder / "history.duckdb")) as store:
+        for number_of_day in range(days):
+            came = _on(day, number_of_day)
+            with Meter() as meter:
+                for name, rows in came.items():
+                    load(store, name, rows, number_of_day)
+                store.build()
+            costs.append(meter.cost)
+        _refuse_unequal_days(store, days)
+    return costs
+
+
+def _closed(evidence: Evidence) -> Evidence:
+    """Return the evidence with all that still runs at the end of the day ended there."""
+    end = START.replace(tzinfo=None) + DAY
+    until_end = pl.col("end_at").fill_null(pl.lit(end).cast(pl.Datetime("us")))
+    runs, states = evidence["job_runs"], evidence["node_states"]
+    return evidence | {
+        "job_runs": runs.with_columns(
+            end_at=until_end,
+            state=pl.when(pl.col("end_at").is_null()).then(pl.lit("CANCELLED")).otherwise("state"),
+        ),
+        "node_states": states.filter(pl.col("start_at") < end).with_columns(end_at=until_end),
+    }
+
+
+def _on(day: Evidence, number_of_day: int) -> Evidence:
+    """Return the day's evidence some days later, of other jobs."""
+    told = {n: rows for n, rows in day.items() if n not in ALWAYS or number_of_day == 0}
+    return {name: _later(rows, number_of_day) for name, rows in told.items()}
+
+
+def _later(rows: pl.DataFrame, days: int) -> pl.DataFrame:
+    schema = rows.schema
+    moments = [name for name, kind in schema.items() if kind == pl.Datetime]
+    names = [name for name in NAMES if name in schema]
+    return rows.with_columns(
+        pl.col(moments) + days * DAY,
+        *(pl.lit(f"{days:02}").add(pl.col(name)).alias(name) for name in names),
+        *(pl.col(name) + days * PID_STEP for name in ("pid",) if schema.get(name) == pl.Int64),
+    )
+
+
+def _refuse_unequal_days(store: LocalStore, days: int) -> None:
+    """Raise SystemExit where days between the first and the last are not the same work."""
+    by_day = store.read(
+        """select (start_ms - $1) // 86400000 as day, category, sum(end_ms - start_ms)::bigint as ms
+        from marts.ledger_segments
+        group by all""",
+        [int(START.timestamp()) * 1_000],
+    )
+    inner = by_day.filter(pl.col("day").is_between(1, days - 2))
+    kinds = inner.group_by("category").agg(pl.col("ms").n_unique(), pl.len())
+    odd = kinds.filter((pl.col("ms") > 1) | (pl.col("len") != max(days - 2, 0)))
+    if not odd.is_empty():
+        raise SystemExit(f"the repeated day has another ledger on other days: {odd.to_dicts()}")

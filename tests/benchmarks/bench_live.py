@@ -1,0 +1,93 @@
+"""The next five minutes of a fleet that is watched live: read what came, bring the ledger up.
+
+A database is filled with what the sources would have told until some minutes before T, in the
+middle of the last hour, and built; then come slices of five minutes, each loaded and built.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from tests.benchmarks import databases
+from tests.benchmarks.meter import Cost, Meter
+from tests.benchmarks.table import Row, number
+from tests.evidence_over_time import Evidence, evidence_of, load, rows_of, told, told_between
+
+from goodput_queries.store import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from tests.benchmarks.bench_fleet import Fleet
+
+from tests.benchmarks.bench_fleet import START
+
+SLICE = timedelta(minutes=5)
+BUDGET_S = 2.0
+
+
+def measure(fleet: Fleet, slices: int, run: Callable[..., Any]) -> Row:
+    """Return the row: medians over the slices."""
+    costs = run(_slices, fleet, slices)
+    both = [loading + building for loading, building in costs]
+    cost = Cost(_median(both, "wall_s"), _median(both, "cpu_s"))
+    loading, building = ([pair[i] for pair in costs] for i in (0, 1))
+    return Row(
+        f"the next 5 minutes, {fleet.name}, median of {slices}",
+        f"load {number(_median(loading, 'wall_s'))} s (CPU {number(_median(loading, 'cpu_s'))}), "
+        f"build {number(_median(building, 'wall_s'))} s (CPU "
+        f"{number(_median(building, 'cpu_s'))})",
+        cost,
+        f"<= {BUDGET_S:.0f} s",
+        cost.wall_s <= BUDGET_S if fleet.is_of_budget else None,
+    )
+
+
+def _median(costs: list[Cost], name: str) -> float:
+    return statistics.median(getattr(cost, name) for cost in costs)
+
+
+def _slices(fleet: Fleet, slices: int) -> list[tuple[Cost, Cost]]:
+    """Return what loading and building took, slice by slice."""
+    begin = START.replace(tzinfo=None)
+    last = begin + timedelta(hours=fleet.hours - 1, minutes=32)
+    first = last - slices * SLICE
+    path = fleet.folder / "live.duckdb"
+    with (
+        contextlib.closing(LocalStore(fleet.database)) as source,
+        contextlib.closing(databases.opened(path)) as store,
+    ):
+        evidence = evidence_of(source, without={"gpu_samples"})
+        for name, rows in told(evidence, first).items():
+            load(store, name, rows, first)
+        moment = begin - timedelta(hours=1)
+        while moment < first:  # hour by hour, as a big fleet's readings are many
+            until = min(moment + timedelta(hours=1), first)
+            load(store, "gpu_samples", _readings(source, moment, until), until)
+            moment = until
+        store.build()
+        return [_slice(store, _next(source, evidence, first + n * SLICE), n) for n in range(slices)]
+
+
+def _readings(source: LocalStore, after: datetime, until: datetime) -> Any:
+    return rows_of(source, "gpu_samples", "ts > $1 and ts <= $2", [after, until])
+
+
+def _next(source: LocalStore, evidence: Evidence, after: datetime) -> Evidence:
+    """Return what is told in the five minutes after a moment."""
+    until = after + SLICE
+    readings = {"gpu_samples": _readings(source, after, until)}
+    return {**told_between(evidence, after, until), **readings}
+
+
+def _slice(store: LocalStore, came: Evidence, part: int) -> tuple[Cost, Cost]:
+    with Meter() as loading:
+        for name, rows in came.items():
+            load(store, name, rows, part)
+    with Meter() as building:
+        store.build()
+    return loading.cost, building.cost

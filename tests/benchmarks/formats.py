@@ -1,0 +1,154 @@
+"""A format's way from its files into the DuckDB file, and what others offer for a part of that way.
+
+Ours is timed from the open, empty database to the closed file: read, check, bring into units, drop
+repeats, commit, checkpoint. Alternatives are timed from the file to what they come to, which is
+less, and named so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.benchmarks import databases
+from tests.benchmarks.meter import Cost, Meter
+from tests.benchmarks.table import Other, Row, number
+
+from goodput_ingest.load import ingest
+from goodput_ingest.source import ReadOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+NEARLY = 0.9  # files end with whole records, and amounts near the one wanted
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """Another way to read a format: `read(path, empty folder)`; modules it needs, not timed."""
+
+    name: str
+    read: Callable[[Path, Path], None]
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """A source format with its budget.
+
+    full: from this amount on a run is held against the budget; fixed costs weigh in smaller ones.
+    unit, per_unit: how amounts are written, as 1e3 and "k rows". budget_per_s: amount, None: none.
+    others_max: so much is given to the alternatives, whose times are projected to the whole.
+    is_a_row_each: whether what is counted comes to a raw row each, none less.
+    """
+
+    name: str
+    source: str
+    unit: str
+    per_unit: float
+    budget_per_s: float | None
+    alternatives: Sequence[Alternative]
+    full: int = 0
+    options: ReadOptions = field(default_factory=ReadOptions)
+    others_max: int | None = None
+    is_a_row_each: bool = False
+
+    def rate(self, amount: float, seconds: float) -> str:
+        """Return a speed as people write it."""
+        return f"{number(amount / seconds / self.per_unit)} {self.unit}/s"
+
+
+@dataclass(frozen=True)
+class Files:
+    """A format and the maker of its files: `write(path, amount)` returns the true amount."""
+
+    format: Format
+    write: Callable[[Path, int], int]
+
+
+def measure_files(files: Files, share: float, repeats: int, run: Callable[..., Any]) -> Row:
+    """Write files of a share of the usual amount, read them all ways, return the row."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        wanted = max(1, round(files.format.full * share))
+        amount = files.write(folder / "files", wanted)
+        path, most = folder / "files", files.format.others_max
+        theirs = path, amount
+        if most is not None and most < wanted:
+            theirs = folder / "fewer", files.write(folder / "fewer", most)
+        best = min(
+            (
+                run(_read, files.format, path, folder / f"{i}.duckdb", amount)
+                for i in range(repeats)
+            ),
+            key=lambda cost: cost.wall_s,
+        )
+        return row(files.format, amount, best, others(files.format, *theirs, amount, repeats, run))
+
+
+def measure(form: Format, path: Path, database: Path, amount: int, run: Callable[..., Any]) -> Row:
+    """Read files that are there into a database that may have other rows; return the row."""
+    cost = run(_read, form, path, database, amount)
+    return row(form, amount, cost, others(form, path, amount, amount, 1, run))
+
+
+def row(form: Format, amount: int, cost: Cost, found: list[Other]) -> Row:
+    """Return the row of a format."""
+    speed, budget = amount / cost.wall_s, form.budget_per_s
+    return Row(
+        f"ingest {form.name}, {number(amount / form.per_unit)} {form.unit}",
+        form.rate(speed, 1),
+        cost,
+        "-" if budget is None else f">= {form.rate(budget, 1)}",
+        None if budget is None or amount < form.full * NEARLY else speed >= budget,
+        found,
+    )
+
+
+def others(
+    form: Format, path: Path, given: int, amount: int, repeats: int, run: Callable[..., Any]
+) -> list[Other]:
+    """Time the alternatives, the best of `repeats`, projected from what was given to `amount`."""
+    found = []
+    for alternative in form.alternatives:
+        costs = [run(_read_otherwise, alternative, path) for _ in range(repeats)]
+        if None in costs:
+            found.append(Other(alternative.name, None, "not installed"))
+            continue
+        best, times = min(costs, key=lambda cost: cost.wall_s), amount / given
+        scaled = Cost(best.wall_s * times, best.cpu_s * times)
+        found.append(Other(alternative.name, scaled, "" if given == amount else "projected"))
+    return found
+
+
+def _read(form: Format, path: Path, database: Path, amount: int) -> Cost:
+    """Read files into a database and close it; all must be loaded."""
+    with contextlib.closing(databases.opened(database)) as store, Meter() as meter:
+        summary = ingest(store, form.source, [path], form.options)
+        store.close()
+    expected = amount if form.is_a_row_each else None
+    if summary.rejects or not summary.rows_new or expected not in {None, _most(summary)}:
+        raise SystemExit(f"{form.name}: not all was read: expected {amount}, found {summary}")
+    return meter.cost
+
+
+def _most(summary: Any) -> int:
+    """Return the rows of the table that got most: others come along, as counters of readings."""
+    return max(summary.rows_by_table.values())
+
+
+def _read_otherwise(alternative: Alternative, path: Path) -> Cost | None:
+    """Let an alternative read files; None where it is not installed."""
+    try:
+        for module in alternative.needs:
+            importlib.import_module(module)
+    except ImportError:
+        return None
+    with tempfile.TemporaryDirectory() as folder, Meter() as meter:
+        alternative.read(path, Path(folder))
+    return meter.cost

@@ -1,0 +1,84 @@
+"""Time and memory of one work: in a process of its own, so that the peak is of nothing else."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+STATUS = Path("/proc/self/status")  # of Linux; elsewhere the peak is not known
+_is_alone = False  # this process was started for one work
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a work took: seconds of the clock, seconds of all cores, peak memory of its process."""
+
+    wall_s: float
+    cpu_s: float
+    peak_bytes: int | None = None
+
+    def __add__(self, other: Cost) -> Cost:
+        """Return the cost of both, one after the other."""
+        peaks = [p for p in (self.peak_bytes, other.peak_bytes) if p is not None]
+        return Cost(self.wall_s + other.wall_s, self.cpu_s + other.cpu_s, max(peaks, default=None))
+
+
+class Meter:
+    """Measure a `with` block; `cost` is there afterwards."""
+
+    cost: Cost
+
+    def __enter__(self) -> Meter:
+        """Start the clocks."""
+        self._started = time.perf_counter(), time.process_time()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        """Stop them."""
+        wall, cpu = self._started
+        self.cost = Cost(time.perf_counter() - wall, time.process_time() - cpu, peak_bytes())
+
+
+def peak_bytes() -> int | None:
+    """Return the most memory of this process at once, imports included; None: not of one work."""
+    if not _is_alone or not STATUS.exists():
+        return None
+    peaks = [line for line in STATUS.read_text().splitlines() if line.startswith("VmHWM:")]
+    return int(peaks[0].split()[1]) * 1024
+
+
+def alone(work: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function of a module in a fresh process; return or raise what it does.
+
+    Raises MemoryError where the process was killed, which is what happens when memory runs out.
+    """
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+        try:
+            return process.submit(_call_alone, work, arguments).result()
+        except BrokenProcessPool as error:
+            raise MemoryError(f"{work.__name__}: its process was killed") from error
+
+
+def _call_alone(work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    global _is_alone  # noqa: PLW0603 -- true of a whole process
+    _is_alone = True
+    return work(*arguments)
+
+
+def together(work: Callable[..., Any], *arguments: Any) -> Any:
+    """Call it here, which is quick to start, and says nothing of its memory."""
+    return work(*arguments)

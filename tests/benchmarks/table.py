@@ -1,0 +1,123 @@
+"""The table: a row a work, with its budget, ours, the alternatives and how they compare."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tests.benchmarks.meter import Cost
+
+COLUMNS = ("work", "budget", "met", "ours", "wall s", "CPU s", "alternatives", "ratio")
+BEGIN, END = "<!-- written by `make bench WRITE=1` -->", "<!-- end of what is written -->"
+TOOLS = ("duckdb", "polars", "pandas", "chdb", "pyarrow")
+
+
+@dataclass(frozen=True)
+class Other:
+    """An alternative at the same work, or at the part of it that it offers.
+
+    cost: None where it did not come to an end. note: why, or that its time is projected.
+    """
+
+    name: str
+    cost: Cost | None
+    note: str = ""
+
+    def __str__(self) -> str:
+        """Return the alternative as the table has it."""
+        if self.cost is None:
+            return f"{self.name}: {self.note}"
+        note = f", {self.note}" if self.note else ""
+        peak = f", {memory(self.cost.peak_bytes)}" if self.cost.peak_bytes else ""
+        return (
+            f"{self.name} {number(self.cost.wall_s)} s (CPU {number(self.cost.cpu_s)}{peak}{note})"
+        )
+
+
+@dataclass(frozen=True)
+class Row:
+    """One work. is_met: None where the budget is for another scale, or there is none."""
+
+    work: str
+    ours: str
+    cost: Cost | None = None
+    budget: str = "-"
+    is_met: bool | None = None
+    others: Sequence[Other] = field(default=())
+
+    def __str__(self) -> str:
+        """Return the row in Markdown."""
+        cells = (
+            self.work,
+            self.budget,
+            {True: "yes", False: "**no**", None: "-"}[self.is_met],
+            self.ours,
+            "-" if self.cost is None else number(self.cost.wall_s),
+            "-" if self.cost is None else number(self.cost.cpu_s),
+            "; ".join(map(str, self.others)) or "-",
+            self._ratio(),
+        )
+        return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+
+    def _ratio(self) -> str:
+        """Return the time of the fastest alternative over ours: above 1 ours is faster."""
+        costs = [other.cost for other in self.others if other.cost is not None]
+        if self.cost is None or not costs:
+            return "-"
+        best = min(costs, key=lambda cost: cost.wall_s)
+        of_cpu = number(best.cpu_s / max(self.cost.cpu_s, 1e-9))
+        return f"{number(best.wall_s / max(self.cost.wall_s, 1e-9))} (CPU {of_cpu})"
+
+
+def header() -> str:
+    """Return the first two lines of the table."""
+    return f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}"
+
+
+def number(value: float) -> str:
+    """Return a figure with three digits that count."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.{1 if value >= 10 else 2 if value >= 0.1 else 3}f}"
+
+
+def memory(size: int | None) -> str:
+    """Return a size of memory as people write it."""
+    return "peak not measured" if size is None else f"peak {size / 1e9:.2f} GB"
+
+
+def machine() -> str:
+    """Return what the figures hold for: cores, memory, versions."""
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    known = [f"{name} {found}" for name in TOOLS if (found := _version(name))]
+    return (
+        f"{os.cpu_count()} cores, {pages / 2**30:.0f} GiB, {platform.system()}, "
+        f"Python {platform.python_version()}, {', '.join(known)}"
+    )
+
+
+def load() -> str:
+    """Return the load average of the last minute."""
+    return f"{os.getloadavg()[0]:.1f}"
+
+
+def write(readme: Path, text: str) -> None:
+    """Put the outcome of a run between the marks of a README."""
+    whole = readme.read_text(encoding="utf-8")
+    before, rest = whole.split(BEGIN)
+    _, after = rest.split(END)
+    readme.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
