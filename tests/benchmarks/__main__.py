@@ -73,7 +73,9 @@ def rows(chosen: argparse.Namespace, folder: Path) -> Iterator[table.Row]:
                 fleet, 1 if chosen.smoke else WARM, 1 if chosen.smoke else FILTERS, run
             )
     if "history" in chosen.only:
-        yield bench_history.measure(chosen.history_gpus, chosen.days, run)
+        yield bench_history.measure(
+            chosen.history_gpus, chosen.days, chosen.hours if chosen.smoke else 24, run
+        )
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -36,7 +36,6 @@ STORED_BYTES, PARQUET_BYTES = 45.0, 27.0
 GROWTH_MOST = 1.2
 LINEAR = "within 20 % of linear from 1,000 to 10,000 GPUs"
 SMALL_SHARE, GPUS_MIN, GPUS_OF_NODE = 10, 64, 8
-MEASURED_APART = {"telemetry-parquet", "job-events"}
 
 
 @dataclass(frozen=True)
@@ -92,23 +91,25 @@ def make(fleet: Fleet, run: Callable[..., Any]) -> Row:
 
 
 def read(fleet: Fleet, run: Callable[..., Any]) -> Iterator[Row]:
-    """Read it into its database, readings first: of them alone the file's size is taken."""
+    """Read it into its database, readings first: of them alone the file's size is taken.
+
+    Job events are read twice: measured into a database of their own, then with all the rest.
+    """
     telemetry, events = fleet.files / "telemetry", fleet.files / "job_events"
     yield formats.measure(
         format_fleet.WIDE, telemetry, fleet.database, samples := fleet.samples(), run
     )
     yield from _storage(fleet, samples, run)
     cluster = recipe(fleet.files)[0].options.cluster or ""
-    yield formats.measure(
-        format_fleet.job_events(cluster), events, fleet.database, format_fleet.lines(events), run
-    )
-    run(_read_rest, fleet)
+    form, lines = format_fleet.job_events(cluster), format_fleet.lines(events)
+    yield formats.measure(form, events, fleet.folder / "events.duckdb", lines, run)
+    run(_read_rest, fleet, {format_fleet.WIDE.source})
 
 
 def read_quietly(fleet: Fleet, run: Callable[..., Any]) -> None:
     """Write and read it without rows of the table."""
     run(_generate, fleet)
-    run(_read_rest, fleet, False)
+    run(_read_rest, fleet, set())
 
 
 def build(fleet: Fleet, run: Callable[..., Any]) -> Iterator[Row]:
@@ -193,11 +194,11 @@ def _generate(fleet: Fleet) -> Cost:
     return meter.cost
 
 
-def _read_rest(fleet: Fleet, is_rest: bool = True) -> None:
-    """Read what is not measured apart, or everything."""
+def _read_rest(fleet: Fleet, known: set[str]) -> None:
+    """Read the fleet's sources but those that its database has."""
     with contextlib.closing(databases.opened(fleet.database)) as store:
         for step in recipe(fleet.files):
-            if not (is_rest and step.source in MEASURED_APART):
+            if step.source not in known:
                 ingest(store, step.source, [step.path], step.options)
 
 

@@ -24,8 +24,9 @@ from goodput_queries.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
-DAY = timedelta(days=1)
+DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 ALWAYS = {"gpus", "gpu_instances", "nodes", "rates"}  # told once, and true of every day
 NAMES = ("job_id", "job_id_raw", "job_name", "run_id", "comm_id", "name")  # other jobs every day
 PID_STEP = 10_000_000
@@ -33,10 +34,10 @@ GROWTH_MOST = 1.2
 DAYS_OF_BUDGET = 30
 
 
-def measure(gpus: int, days: int, run: Callable[..., Any]) -> Row:
-    """Return the row: the second day, and the last ones."""
+def measure(gpus: int, days: int, hours: int, run: Callable[..., Any]) -> Row:
+    """Return the row: the second day, and the last ones; of each day so many hours are told."""
     with tempfile.TemporaryDirectory() as folder:
-        fleet = Fleet(Path(folder), gpus, 24)
+        fleet = Fleet(Path(folder), gpus, hours)
         bench_fleet.read_quietly(fleet, run)
         costs = run(_days, fleet, days)
     few = _median(costs[1:3])
@@ -62,7 +63,7 @@ def _median(costs: list[Cost]) -> Cost:
 def _days(fleet: Fleet, days: int) -> list[Cost]:
     """Load and build day after day; return the cost of each. Every day must have one ledger."""
     with contextlib.closing(LocalStore(fleet.database)) as source:
-        day = _closed(evidence_of(source))
+        day = _closed(evidence_of(source), START.replace(tzinfo=None) + fleet.hours * HOUR)
     costs = []
     with contextlib.closing(databases.opened(fleet.folder / "history.duckdb")) as store:
         for number_of_day in range(days):
@@ -76,9 +77,8 @@ def _days(fleet: Fleet, days: int) -> list[Cost]:
     return costs
 
 
-def _closed(evidence: Evidence) -> Evidence:
-    """Return the evidence with all that still runs at the end of the day ended there."""
-    end = START.replace(tzinfo=None) + DAY
+def _closed(evidence: Evidence, end: datetime) -> Evidence:
+    """Return the evidence with all that still runs at the end ended there."""
     until_end = pl.col("end_at").fill_null(pl.lit(end).cast(pl.Datetime("us")))
     runs, states = evidence["job_runs"], evidence["node_states"]
     return evidence | {

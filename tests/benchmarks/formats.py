@@ -92,7 +92,7 @@ def measure_files(files: Files, share: float, repeats: int, run: Callable[..., A
 
 
 def measure(form: Format, path: Path, database: Path, amount: int, run: Callable[..., Any]) -> Row:
-    """Read files that are there into a database that may have other rows; return the row."""
+    """Read files that are there into a new database, which stays; return the row."""
     cost = run(_read, form, path, database, amount)
     return row(form, amount, cost, others(form, path, amount, amount, 1, run))
 
