@@ -1,12 +1,10 @@
-"""Databases to read into: ours with its tables, which take time to make, and bare ones."""
+"""Databases to read into: their tables take longer to make than a tiny work does."""
 
 from __future__ import annotations
 
 import tempfile
 from functools import cache
 from pathlib import Path
-
-import duckdb
 
 from goodput_queries.store import LocalStore
 
@@ -16,13 +14,6 @@ def opened(path: Path) -> LocalStore:
     if not path.exists():
         path.write_bytes(_empty())
     return LocalStore(path)
-
-
-def bare(path: Path) -> duckdb.DuckDBPyConnection:
-    """Return a new DuckDB file for an alternative, which is to print no progress bars."""
-    connection = duckdb.connect(path)
-    connection.execute("set enable_progress_bar = false")
-    return connection
 
 
 @cache

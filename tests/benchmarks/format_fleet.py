@@ -11,8 +11,8 @@ import gzip
 import json
 from typing import TYPE_CHECKING
 
+import duckdb
 import polars as pl
-from tests.benchmarks import databases
 from tests.benchmarks.formats import Alternative, Format
 
 from goodput_ingest.source import ReadOptions
@@ -25,7 +25,7 @@ def pandas_read_parquet(folder: Path, out: Path) -> None:
     """Read file by file and insert the frames into a table."""
     import pandas as pd  # noqa: PLC0415 -- an alternative, not a dependency
 
-    with contextlib.closing(databases.bare(out / "pandas.duckdb")) as connection:
+    with contextlib.closing(duckdb.connect(out / "pandas.duckdb")) as connection:
         for number, file in enumerate(sorted(folder.iterdir())):
             connection.register("frame", pd.read_parquet(file))
             verb = "insert into samples" if number else "create table samples as"
@@ -39,7 +39,7 @@ def polars_sink_parquet(folder: Path, out: Path) -> None:
 
 def duckdb_read_parquet(folder: Path, out: Path) -> None:
     """Let the database read the files."""
-    with contextlib.closing(databases.bare(out / "duckdb.duckdb")) as connection:
+    with contextlib.closing(duckdb.connect(out / "duckdb.duckdb")) as connection:
         connection.execute(
             "create table samples as select * from read_parquet($1)", [str(folder / "*.parquet")]
         )
@@ -92,7 +92,7 @@ def polars_read_ndjson(folder: Path, out: Path) -> None:
 
 def duckdb_read_json(folder: Path, out: Path) -> None:
     """Let the database read the files, types guessed."""
-    with contextlib.closing(databases.bare(out / "duckdb.duckdb")) as connection:
+    with contextlib.closing(duckdb.connect(out / "duckdb.duckdb")) as connection:
         connection.execute(
             "create table events as select * from "
             "read_json($1, format = 'newline_delimited', union_by_name = true)",

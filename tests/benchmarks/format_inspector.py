@@ -10,8 +10,8 @@ import contextlib
 import json
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import polars as pl
-from tests.benchmarks import databases
 from tests.benchmarks.formats import Alternative, Files, Format
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def polars_read_ndjson(logs: Path, folder: Path) -> None:
 
 def duckdb_read_json(logs: Path, folder: Path) -> None:
     """Load the lines into a table of structs."""
-    with contextlib.closing(databases.bare(folder / "theirs.duckdb")) as connection:
+    with contextlib.closing(duckdb.connect(folder / "theirs.duckdb")) as connection:
         connection.execute(
             "create table records as select * from read_json($1, format = 'newline_delimited')",
             [str(logs / "*.log")],

@@ -12,8 +12,8 @@ import random
 import warnings
 from typing import TYPE_CHECKING
 
+import duckdb
 import polars as pl
-from tests.benchmarks import databases
 from tests.benchmarks.formats import Alternative, Files, Format
 
 from goodput_ingest.source import ReadOptions
@@ -102,7 +102,7 @@ def polars(file: Path, _: Path) -> None:
 
 def duckdb_read_json(file: Path, folder: Path) -> None:
     """Let DuckDB read the JSON into a table of points in a file."""
-    with contextlib.closing(databases.bare(folder / "points.duckdb")) as connection:
+    with contextlib.closing(duckdb.connect(folder / "points.duckdb")) as connection:
         connection.execute(
             """create table points as
             select metric, point[1]::double as ts, point[2]::double as value

@@ -10,7 +10,7 @@ import contextlib
 import random
 from typing import TYPE_CHECKING
 
-from tests.benchmarks import databases
+import duckdb
 from tests.benchmarks.formats import Alternative, Files, Format
 
 if TYPE_CHECKING:
@@ -61,14 +61,14 @@ def pandas_read_csv(file: Path, folder: Path) -> None:
     import pandas as pd  # noqa: PLC0415 -- an alternative, not a dependency
 
     frame = pd.read_csv(file, sep=SEPARATOR, low_memory=False)
-    with contextlib.closing(databases.bare(folder / "pandas.duckdb")) as connection:
+    with contextlib.closing(duckdb.connect(folder / "pandas.duckdb")) as connection:
         connection.register("frame", frame)
         connection.execute("create table job_runs as select * from frame")
 
 
 def duckdb_read_csv(file: Path, folder: Path) -> None:
     """Let the database read the file, types guessed."""
-    with contextlib.closing(databases.bare(folder / "duckdb.duckdb")) as connection:
+    with contextlib.closing(duckdb.connect(folder / "duckdb.duckdb")) as connection:
         connection.execute(
             "create table job_runs as select * from read_csv($1, delim = $2, header = true)",
             [str(file), SEPARATOR],

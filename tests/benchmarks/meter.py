@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -66,17 +67,18 @@ def alone(work: Callable[..., Any], *arguments: Any) -> Any:
 
     Raises MemoryError where the process was killed, which is what happens when memory runs out.
     """
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+    with ProcessPoolExecutor(1, get_context("spawn"), _begin_alone) as process:
         try:
-            return process.submit(_call_alone, work, arguments).result()
+            return process.submit(work, *arguments).result()
         except BrokenProcessPool as error:
             raise MemoryError(f"{work.__name__}: its process was killed") from error
 
 
-def _call_alone(work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+def _begin_alone() -> None:
     global _is_alone  # noqa: PLW0603 -- true of a whole process
     _is_alone = True
-    return work(*arguments)
+    # DuckDB takes a process whose main module is no file for a notebook, and draws progress bars
+    sys.modules["__main__"].__file__ = __file__
 
 
 def together(work: Callable[..., Any], *arguments: Any) -> Any:

@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
-import pytest
-from tests.benchmarks import meter, page_reads, table, telemetry_stage
+from tests.benchmarks import page_reads, table, telemetry_stage
 from tests.benchmarks.meter import Cost
 from tests.benchmarks.table import Other, Row
 from tests.evidence_over_time import evidence_of, load, rows_of, told, told_between
@@ -119,25 +118,6 @@ def test_sources_that_are_asked_again_tell_what_is_new_and_no_more(tmp_path):
     assert "gpus" not in came
     for store in (source, again, once):
         store.close()
-
-
-def test_a_work_alone_has_its_own_peak_and_one_here_has_none():
-    assert meter.alone(meter.peak_bytes) > 1e6
-    assert meter.together(meter.peak_bytes) is None
-
-
-def test_what_a_work_raises_is_raised_and_a_killed_one_is_out_of_memory():
-    with pytest.raises(ValueError, match="invalid literal"):
-        meter.alone(int, "x")
-    with pytest.raises(MemoryError, match="its process was killed"):
-        meter.alone(_die)
-
-
-def _die():
-    import os  # noqa: PLC0415
-    import signal  # noqa: PLC0415
-
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_the_ratio_is_that_of_the_fastest_alternative_that_ran():
