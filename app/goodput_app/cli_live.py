@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from goodput_ingest.live_sources import Collector
 
 GRACE_S = 10.0  # for batches that are under way
+SIGNALS_SEEN_S = 0.5
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -70,7 +71,8 @@ def collect(*, db: str, once: bool) -> pl.DataFrame:
             signal.signal(number, lambda *_: is_over.set())
         collection.start()
         say(f"Asking {', '.join(one.label for one in sources)}. Ctrl-C ends it.")
-        is_over.wait()
+        while not is_over.wait(SIGNALS_SEEN_S):  # a signal to another thread does not wake this one
+            pass
         if late := collection.stop(GRACE_S):
             say(f"Not waited for: {', '.join(late)}.")
     raise click.exceptions.Exit  # there is no table to print

@@ -141,14 +141,16 @@ def create_app(store: LocalStore, note: ServerNote, sources: Sequence[Collector]
         is_file = note.database != IN_MEMORY and not store.is_read_only
         if is_file:
             remote.write_note(note)
-        building = asyncio.create_task(_keep_built(store))
+        is_over = asyncio.Event()
         try:
             with _collecting(store, sources):
-                yield
+                building = asyncio.create_task(_keep_built(store, is_over))
+                try:
+                    yield
+                finally:
+                    is_over.set()
+                    await building  # a file that is in use cannot be closed
         finally:
-            building.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await building
             if is_file:
                 remote.remove_note(note)
             use_store(None)
@@ -257,10 +259,10 @@ def listen(address: str, port: int | None) -> socket.socket:
     )
 
 
-async def _keep_built(store: LocalStore) -> None:
+async def _keep_built(store: LocalStore, is_over: asyncio.Event) -> None:
     """Bring the ledger up to date at the start and whenever something was loaded since."""
     said = ""
-    while True:
+    while not is_over.is_set():
         try:
             await run_in_threadpool(store.build)
             said = ""
@@ -268,7 +270,8 @@ async def _keep_built(store: LocalStore) -> None:
             if str(error) != said:  # once, not every few seconds
                 said = str(error)
                 log.error("the ledger is not up to date: %s", said)
-        await asyncio.sleep(BUILD_EVERY_S)
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(is_over.wait(), BUILD_EVERY_S)
 
 
 @contextlib.contextmanager

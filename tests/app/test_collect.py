@@ -1,0 +1,385 @@
+"""`goodput collect`: alone, beside a server, inside one; what the Data page and /metrics tell."""
+
+from __future__ import annotations
+
+import configparser
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import goodput_app
+from goodput_app import cli, metrics
+from goodput_app.settings import read
+from goodput_app.state import use_store
+from goodput_ingest import live_status
+from goodput_ingest.live_sources import collectors
+from goodput_ingest.live_status import Status
+from goodput_ingest.live_store import is_collected
+from goodput_queries.errors import GoodputError
+from goodput_queries.remote import find_server
+from goodput_queries.store import LocalStore, open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+PACKAGE = Path(goodput_app.__file__).parent
+GOODPUT = [sys.executable, "-c", "from goodput_app.cli import main; main()"]
+PATIENCE_S = 30.0
+
+
+def until(is_so: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not is_so():
+        if time.monotonic() > deadline:
+            pytest.fail(f"waited {PATIENCE_S} s in vain until {what}")
+        time.sleep(0.05)
+
+
+def now() -> datetime:
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
+@pytest.fixture
+def site(tmp_path: Path, empty_database: Path) -> Path:
+    """Give a folder with an empty database, settings with a folder of job events, and a step."""
+    shutil.copyfile(empty_database, tmp_path / "goodput.duckdb")
+    (tmp_path / "events").mkdir()
+    (tmp_path / "goodput.toml").write_text(
+        '[[collect]]\nsource = "job-events"\nfolder = "events"\ninterval_s = 0.1\n'
+    )
+    say(tmp_path, 1)
+    return tmp_path
+
+
+def say(site: Path, step: int) -> None:
+    """Let a job write a step."""
+    line = {"v": 1, "ts": 1795177781.5 + step, "event": "step", "step": step, "dur_s": 1.0}
+    who = {"run_id": "9001", "rank": 0, "host": "n1"}
+    with (site / "events" / "job.jsonl").open("a") as file:
+        file.write(json.dumps(line | who) + "\n")
+
+
+def steps_of(site: Path) -> list[int]:
+    """Return the steps in the database, through the server if one has it."""
+    with contextlib.closing(open_store(site / "goodput.duckdb")) as store:
+        return store.read("select step from raw.job_events order by step").to_series().to_list()
+
+
+def goodput(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*GOODPUT, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=site,
+        timeout=PATIENCE_S,
+    )
+
+
+@contextlib.contextmanager
+def process(site: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Run a command until the end of the block."""
+    with subprocess.Popen(
+        [*GOODPUT, *arguments],
+        cwd=site,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    ) as running:
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
+@contextlib.contextmanager
+def collecting(site: Path) -> Iterator[subprocess.Popen[str]]:
+    """Run `goodput collect`, which says when it has begun."""
+    with process(site, "collect") as running:
+        assert running.stderr is not None
+        assert running.stderr.readline() == "Asking job-events (events). Ctrl-C ends it.\n"
+        yield running
+
+
+@contextlib.contextmanager
+def serving(site: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+    """Run `goodput serve`; it is ready when it says where it is."""
+    with process(site, "serve", "--port", "0", *options) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        url = running.stdout.readline()
+        assert url.startswith("http://"), running.stderr.read()
+        yield running
+
+
+def test_once_says_what_each_source_brought(site: Path) -> None:
+    first = goodput(site, "collect", "--once", "--format", "json")
+    say(site, 2)
+    second = goodput(site, "collect", "--once", "--format", "json")
+
+    assert first.returncode == 0, first.stderr
+    (row,) = json.loads(first.stdout)
+    assert row == {
+        "source": "job-events",
+        "origin": "events",
+        "rows": 1,
+        "rows_new": 1,
+        "rejects": 0,
+        "error": None,
+    }
+    assert json.loads(second.stdout)[0]["rows_new"] == 1
+    assert steps_of(site) == [1, 2]
+
+
+def test_once_fails_where_a_source_does_and_reads_the_others(site: Path) -> None:
+    with (site / "goodput.toml").open("a") as file:
+        file.write('[[collect]]\nsource = "job-log"\nfolder = "nowhere"\n')
+
+    done = goodput(site, "collect", "--once", "--format", "json")
+
+    assert done.returncode == 1
+    assert done.stderr.endswith("1 of 2 sources failed.\n")
+    assert json.loads(done.stdout)[1]["error"] == "nowhere: there is no such folder to follow."
+    assert steps_of(site) == [1]
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
+def test_collect_alone_follows_and_ends_cleanly(site: Path, signal_number: int) -> None:
+    with collecting(site) as running:
+        until(lambda: steps_of(site) == [1], "the first step is there")
+        say(site, 2)
+        until(lambda: steps_of(site) == [1, 2], "the second step is there")
+        running.send_signal(signal_number)
+
+        assert running.wait(PATIENCE_S) == 0
+        assert running.stderr is not None
+        assert running.stderr.read() == ""
+    assert {path.name for path in site.iterdir()} == {"goodput.duckdb", "goodput.toml", "events"}
+
+
+def test_commands_and_a_starting_server_get_the_database_from_a_collector(site: Path) -> None:
+    """Then the collector works through the server, and when that ends, without it."""
+    database = site / "goodput.duckdb"
+    with collecting(site) as running:
+        until(lambda: steps_of(site) == [1], "the first step is there")
+        assert goodput(site, "build").returncode == 0
+        with serving(site, "--no-collect") as server:
+            assert find_server(database) is not None
+            say(site, 2)
+            until(lambda: steps_of(site) == [1, 2], "it comes through the server")
+            server.send_signal(signal.SIGTERM)
+            assert server.wait(PATIENCE_S) == 0
+        say(site, 3)
+        until(lambda: steps_of(site) == [1, 2, 3], "it comes without the server")
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(PATIENCE_S) == 0
+
+
+def test_a_server_collects_by_itself_and_ends_cleanly(site: Path) -> None:
+    with serving(site) as server:
+        until(lambda: steps_of(site) == [1], "the server collects")
+        assert is_collected(site / "goodput.duckdb")
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(PATIENCE_S) == 0
+        assert server.stderr is not None
+        assert server.stderr.read() == ""
+    assert {path.name for path in site.iterdir()} == {"goodput.duckdb", "goodput.toml", "events"}
+
+
+def test_a_server_that_is_told_so_collects_nothing(site: Path) -> None:
+    with serving(site, "--no-collect"):
+        assert not is_collected(site / "goodput.duckdb")
+
+
+def test_nobody_collects_twice(site: Path) -> None:
+    with serving(site) as server:
+        second = goodput(site, "collect")
+
+    assert second.returncode == 1
+    assert second.stderr == (
+        f"{site / 'goodput.duckdb'}: process {server.pid} collects into this database already. "
+        "Stop it, or let it.\n"
+    )
+
+
+def test_a_server_beside_a_collector_serves_and_says_so(site: Path) -> None:
+    with collecting(site) as collector, serving(site) as server:
+        until(lambda: steps_of(site) == [1], "the collector works through the server")
+        server.send_signal(signal.SIGTERM)
+        status = server.wait(PATIENCE_S)
+        assert server.stderr is not None
+        said = server.stderr.read()
+        assert status == 0, said
+        assert f"process {collector.pid} collects into this database already" in said
+
+
+def test_a_server_that_is_stopped_during_a_build_ends_it_first(site: Path) -> None:
+    """The first build begins as the server does; a file in use could not be closed."""
+    assert goodput(site, "collect", "--once").returncode == 0
+    with serving(site, "--no-collect") as server:
+        server.send_signal(signal.SIGTERM)
+
+        assert server.wait(PATIENCE_S) == 0
+        assert server.stderr is not None
+        assert server.stderr.read() == ""
+
+
+def test_a_status_that_comes_through_a_server_is_no_evidence(site: Path) -> None:
+    with serving(site, "--no-collect"):
+        store = find_server(site / "goodput.duckdb")
+        assert store is not None
+        with contextlib.closing(store):
+            live_status.write(store, [Status("fake", "a", now(), 10)])
+
+            assert store.read("select origin from raw.source_status").rows() == [("a",)]
+            assert store.read("select count(*) from raw.ingested").item() == 0
+
+
+def test_without_live_sources_there_is_nothing_to_collect(tmp_path: Path) -> None:
+    done = goodput(tmp_path, "collect")
+
+    assert done.returncode == 1
+    assert done.stderr == (
+        "goodput.toml: no live source is named under [[collect]]; `goodput doctor` says which "
+        "there are and the lines that add them.\n"
+    )
+
+
+@pytest.mark.parametrize("command", ["collect", "serve"])
+def test_a_wrong_live_source_is_a_stated_failure(tmp_path: Path, command: str) -> None:
+    (tmp_path / "goodput.toml").write_text('[[collect]]\nsource = "nope"\n')
+
+    done = goodput(tmp_path, command)
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("goodput.toml: [[collect]] 1: 'source' is 'nope', expected ")
+    assert list(tmp_path.iterdir()) == [tmp_path / "goodput.toml"]
+
+
+def test_the_demo_collects_nothing(site: Path) -> None:
+    """What a settings file beside it names belongs to another database."""
+    with process(site, "demo", "--gpus", "0", "--port", "0", "--dir", str(site / "demo")) as demo:
+        assert demo.stdout is not None
+        assert demo.stdout.readline().startswith("http://")
+        assert not any(path.suffix == ".collecting" for path in (site / "demo").iterdir())
+
+
+def test_the_example_names_live_sources_that_are_right() -> None:
+    example = read(PACKAGE / "goodput.example.toml")
+
+    found = collectors(
+        example.collect, cluster=example.ingest.cluster, timezone=example.ingest.timezone
+    )
+
+    assert [one.reads for one in found] == [
+        *("prometheus", "slurm", "job-events", "job-log", "nccl-inspector")
+    ]
+
+
+def test_what_is_commented_out_in_the_example_is_right_too(tmp_path: Path) -> None:
+    lines = (PACKAGE / "goodput.example.toml").read_text().splitlines()
+    path = tmp_path / "goodput.toml"
+    settings = ("[[", "source = ", "url = ", "urls = ")
+    tables = [line[2:] for line in lines if line.startswith(tuple(f"# {s}" for s in settings))]
+    path.write_text("\n".join(tables))
+
+    found = collectors(read(path).collect)
+
+    assert [one.reads for one in found] == ["kubernetes", "dcgm", "nvml", "kernel-log"]
+
+
+@pytest.mark.parametrize(
+    ("name", "command"), [("goodput", "serve"), ("goodput-collect", "collect")]
+)
+def test_the_units_start_commands_that_there_are(name: str, command: str) -> None:
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read(PACKAGE / "systemd" / f"{name}.service")
+
+    assert unit["Service"]["ExecStart"].split("/")[-1] == f"goodput {command}"
+    assert command in cli.main.commands
+    assert unit["Install"]["WantedBy"] == "multi-user.target"
+
+
+def statuses(store: LocalStore) -> None:
+    """Leave a source of each state, asked every ten seconds."""
+    seconds = {"ok": 1, "late": 25, "stale": 55, "failing": 15}
+    for name, age_s in seconds.items():
+        status = Status(name, f"of {name}", now(), 10).answered(now() - timedelta(seconds=age_s))
+        if name == "failing":
+            status = status.failed(now(), "it <b>cannot</b> be reached.")
+        live_status.write(store, [status])
+    live_status.write(store, [Status("waiting", "of waiting", now(), 10)])
+    gone = now() - timedelta(days=8)
+    live_status.write(store, [Status("gone", "of gone", gone, 10).answered(gone)])
+
+
+def test_each_source_is_in_the_state_that_its_last_answers_say(store: LocalStore) -> None:
+    statuses(store)
+
+    rows = store.read("select source, state, age_s from marts.live_sources").rows_by_key("source")
+
+    assert {name: found[0][0] for name, found in rows.items()} == {
+        name: name for name in ("ok", "late", "stale", "failing", "waiting")
+    }
+    assert rows["waiting"][0][1] is None  # no success yet is not a success just now
+
+
+def test_a_source_that_nobody_asks_any_more_is_stale_though_it_failed_last(
+    store: LocalStore,
+) -> None:
+    long_ago = now() - timedelta(minutes=6)
+    live_status.write(store, [Status("a", "a", long_ago, 10).failed(long_ago, "away.")])
+
+    assert store.read("select state from marts.live_sources").item() == "stale"
+
+
+def test_the_data_page_shows_how_live_sources_are_doing(store: LocalStore) -> None:
+    statuses(store)
+    use_store(store)
+
+    app = AppTest.from_file(str(PACKAGE / "main.py"), default_timeout=PATIENCE_S).run()
+    app.switch_page("pages/data_health.py").run()
+
+    assert not app.exception
+    (error,) = app.error
+    assert error.value == "2 of 5 live sources are failing or stale."
+    table = app.dataframe[0].value
+    assert table["state"].tolist() == ["failing", "waiting", "stale", "late", "ok"]
+    assert table["error"][0] == "it <b>cannot</b> be reached."
+
+
+def test_metrics_tell_the_age_and_failures_of_live_sources(store: LocalStore) -> None:
+    statuses(store)
+
+    lines = metrics.exposition(store).splitlines()
+
+    assert 'goodput_live_source_failures{source="failing",origin="of failing"} 1' in lines
+    ages = [line for line in lines if line.startswith("goodput_live_source_age_seconds{")]
+    assert len(ages) == 4  # of the one that never answered there is none
+    assert any('source="late"' in line and float(line.split()[-1]) >= 25 for line in ages)
+
+
+def test_a_server_that_answers_shows_its_live_sources(site: Path) -> None:
+    with serving(site):
+        until(lambda: steps_of(site) == [1], "the server collects")
+        with contextlib.suppress(GoodputError):
+            store = find_server(site / "goodput.duckdb")
+            assert store is not None
+            text = httpx.get(f"{store.url}/metrics", trust_env=False, timeout=PATIENCE_S).text
+            store.close()
+
+    assert 'goodput_live_source_failures{source="job-events",origin="events"} 0' in text

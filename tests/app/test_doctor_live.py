@@ -1,0 +1,231 @@
+"""`goodput doctor` on live sources: what answers, what is off, and the line that adds it."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, ClassVar
+
+import polars as pl
+import pytest
+
+from goodput_app import doctor_live
+from goodput_app.settings import settings
+from goodput_ingest import live_status
+from goodput_ingest.gpu_metrics.recommended import COUNTERS_FILE
+from goodput_ingest.live_sources import Collector
+from goodput_ingest.live_status import Status
+from goodput_ingest.live_store import sole_collector
+from goodput_queries.batch import Batch
+from goodput_queries.store import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+LABELS = '{gpu="0",UUID="GPU-6f0c1c2e-3b7a-4d51-9a0e-0d1c2b3a4f50",Hostname="n1"}'
+TENSOR = "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"
+Rows = dict[str, list[tuple[str, str, str]]]  # by what: status, found, next
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def configure(here: Path, text: str) -> None:
+    (here / "goodput.toml").write_text(text)
+    settings.cache_clear()
+
+
+def findings(store: LocalStore | None = None, *nearby: Mapping[str, object]) -> Rows:
+    found: Rows = defaultdict(list)
+    for what, *rest in doctor_live.live_findings("goodput.duckdb", store, nearby=nearby):
+        found[what].append((rest[0], rest[1], rest[2]))
+    return found
+
+
+@pytest.fixture
+def exporter() -> Iterator[str]:
+    """Give the URL of an exporter that knows one GPU and two counters."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            text = f"DCGM_FI_DEV_GPU_UTIL{LABELS} 1\nDCGM_FI_PROF_SM_ACTIVE{LABELS} 0.5\n"
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain; version=0.0.4")
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, *_: object) -> None:
+            """Keep quiet."""
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=http.serve_forever, args=(0.01,))
+    thread.start()
+    yield f"http://127.0.0.1:{http.server_address[1]}"
+    http.shutdown()
+    thread.join()
+    http.server_close()
+
+
+@pytest.mark.usefixtures("here")
+def test_without_live_sources_the_example_is_named() -> None:
+    ((status, found, then),) = findings()["live sources"]
+
+    assert (status, found) == ("missing", "goodput.toml names none")
+    assert then.startswith("see /")
+    assert then.endswith("goodput.example.toml")
+
+
+def test_a_counter_that_is_off_comes_with_its_line_and_the_whole_file(
+    here: Path, exporter: str
+) -> None:
+    configure(here, f'[[collect]]\nsource = "dcgm"\nurls = ["{exporter}"]\n')
+
+    rows = findings()["live dcgm"]
+
+    assert rows[0] == ("ok", f"{exporter}/metrics: 1 GPUs, 2 metrics", "")
+    lines = [then for status, _, then in rows if status == "missing"]
+    assert any(line.endswith("Ratio of cycles the tensor pipe is active.") for line in lines)
+    assert any(f"add to the exporter's counters file: {TENSOR}, gauge, " in line for line in lines)
+    assert not any("DCGM_FI_PROF_SM_ACTIVE," in line for line in lines)
+    assert lines[-1] == str(COUNTERS_FILE)
+
+
+def test_a_source_that_does_not_answer_is_a_problem_and_stops_no_other(
+    here: Path, exporter: str
+) -> None:
+    configure(
+        here,
+        '[[collect]]\nsource = "prometheus"\nurl = "http://127.0.0.1:9"\n'
+        f'[[collect]]\nsource = "dcgm"\nurls = ["{exporter}"]\n',
+    )
+
+    rows = findings()
+
+    ((status, found, then),) = rows["live prometheus"]
+    assert (status, then) == ("problem", "mend it there, or in goodput.toml")
+    assert found.startswith("http://127.0.0.1:9: no connection")
+    assert rows["live dcgm"][0][0] == "ok"
+
+
+def test_a_folder_without_files_of_the_format_is_missing_something(here: Path) -> None:
+    (here / "events").mkdir()
+    (here / "events" / "note.txt").write_text("hello\n")
+    configure(here, '[[collect]]\nsource = "job-events"\nfolder = "events"\n')
+
+    ((status, found, _),) = findings()["live job-events"]
+
+    assert (status, found) == ("missing", "events: 0 of 1 files are job-events.")
+
+
+@dataclass(frozen=True)
+class Hanging:
+    """A source that does not come back."""
+
+    name: ClassVar[str] = "hanging"
+
+    interval_s: float = 1.0
+    gate: threading.Event = field(default_factory=threading.Event)
+
+    def poll(self, *_: object) -> Iterator[Batch]:
+        """Yield nothing."""
+        yield from ()
+
+    def probe(self) -> list[str]:
+        """Wait for the test to end."""
+        self.gate.wait()
+        return []
+
+
+def test_a_source_that_hangs_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    del here
+    source = Hanging()
+    monkeypatch.setattr(doctor_live, "configured", lambda: [Collector(source, "hanging", "a")])
+    monkeypatch.setattr(doctor_live, "PATIENCE_S", 0.1)
+
+    ((status, found, _),) = findings()["live hanging"]
+    source.gate.set()
+
+    assert (status, found) == ("problem", "a did not answer within 0.1 s")
+
+
+def test_settings_that_are_wrong_are_a_problem(here: Path) -> None:
+    configure(here, '[[collect]]\nsource = "nope"\n')
+
+    (row,) = findings()["live sources"]
+
+    assert row[0] == "problem"
+    assert row[1].startswith("goodput.toml: [[collect]] 1: 'source' is 'nope'")
+
+
+def test_sources_that_nobody_collects_are_a_problem(here: Path) -> None:
+    (here / "events").mkdir()
+    configure(here, '[[collect]]\nsource = "job-events"\nfolder = "events"\n')
+
+    (before,) = findings()["live sources"]
+    with sole_collector("goodput.duckdb"):
+        (during,) = findings()["live sources"]
+
+    assert before == (
+        "problem",
+        "1 are named and nobody collects them",
+        "goodput serve --db goodput.duckdb, or goodput collect",
+    )
+    assert during == ("ok", "1 are collected into goodput.duckdb", "")
+
+
+@pytest.mark.usefixtures("here")
+def test_what_the_loop_saw_fail_is_told(store: LocalStore) -> None:
+    now = datetime.now(UTC).replace(tzinfo=None)
+    live_status.write(store, [Status("dcgm", "n1", now, 30).failed(now, "n1: is away.")])
+
+    (row,) = findings(store)["collected dcgm"]
+
+    assert row == (
+        "problem",
+        "n1 is failing, last success never: n1: is away.",
+        "see the page Data",
+    )
+
+
+@pytest.mark.usefixtures("here")
+def test_what_answers_on_this_machine_and_is_not_collected_comes_with_its_lines(
+    exporter: str,
+) -> None:
+    rows = findings(
+        None,
+        {"source": "dcgm", "urls": [exporter]},
+        {"source": "prometheus", "url": "http://127.0.0.1:9"},
+    )
+
+    assert rows["reachable dcgm"] == [
+        (
+            "missing",
+            "dcgm answers on this machine and is not collected",
+            f'[[collect]] source = "dcgm", urls = ["{exporter}"]',
+        )
+    ]
+    assert "reachable prometheus" not in rows
+
+
+def test_kinds_of_evidence_that_nothing_gives_come_with_the_line_that_adds_them(
+    here: Path, store: LocalStore
+) -> None:
+    rows = pl.DataFrame({"source": ["slurm"], "cluster": ["lab"], "node": ["n1"]})
+    store.load(Batch("nodes", rows, "slurm", "sinfo.txt", "1"))
+    (here / "logs").mkdir()
+    configure(here, '[[collect]]\nsource = "job-log"\nfolder = "logs"\n')
+
+    found = findings(store)
+
+    assert set(found) & set(doctor_live.KINDS) == {"what GPUs did", "GPU errors"}
+    ((status, _, then),) = found["what GPUs did"]
+    assert status == "missing"
+    assert then.startswith('[[collect]] source = "prometheus"')

@@ -1,0 +1,220 @@
+"""From `[[collect]]` tables to live sources: every key checked, no secret in a settings file."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goodput_ingest.dcgm_live import DcgmLive
+from goodput_ingest.kernel_live import KernelLogLive
+from goodput_ingest.kubernetes.live import Kubernetes
+from goodput_ingest.live_sources import FOLLOWED, LIVE, NAMES, Collector, collectors
+from goodput_ingest.nvml.live import NvmlLive
+from goodput_ingest.prometheus import Prometheus
+from goodput_ingest.registry import SOURCES
+from goodput_ingest.slurm_live import SlurmLive
+from goodput_ingest.source import LiveSource
+from goodput_ingest.tail import Tail
+from goodput_queries.errors import IngestError
+
+URL = "http://127.0.0.1:9090"
+LEAST: dict[str, dict[str, Any]] = {
+    "prometheus": {"url": URL},
+    "kubernetes": {"url": URL},
+    "dcgm": {"urls": ["http://n1:9400"]},
+    **{name: {"folder": "/logs"} for name in FOLLOWED},
+    "kernel-log": {},
+}
+NOT_SETTINGS = {"module", "clock", "booted_at", "memory", "reads"}  # for tests, or of ours
+
+
+def one(source: str, **table: Any) -> Collector:
+    (found,) = collectors([{"source": source, **table}])
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_source_is_made_of_the_least_it_needs(name: str) -> None:
+    found = one(name, **LEAST.get(name, {}))
+
+    assert isinstance(found.source, LiveSource)
+    assert found.reads == name
+    assert found.origin
+
+
+def test_the_rows_of_each_source_are_known_by_its_name() -> None:
+    assert set(FOLLOWED) <= SOURCES.keys()
+    assert all(kind.name == name for name, (kind, _) in LIVE.items())
+
+
+@pytest.mark.parametrize(
+    ("table", "origin"),
+    [
+        ({"source": "prometheus", "url": f"{URL}/"}, URL),
+        ({"source": "kubernetes", "url": URL}, URL),
+        ({"source": "dcgm", "urls": ["http://n1:9400", "http://n2:9400"]}, "http://n1:9400 and 1"),
+        ({"source": "nvml", "node": "n1"}, "NVML on n1"),
+        ({"source": "kernel-log", "node": "n1"}, "journal of n1"),
+        ({"source": "slurm", "cluster": "lab"}, "slurm:lab"),
+        ({"source": "job-events", "folder": "/logs"}, "/logs"),
+    ],
+)
+def test_what_is_asked_is_what_a_source_calls_itself(table: dict[str, Any], origin: str) -> None:
+    """By these words it finds how far the store has come with it."""
+    assert collectors([table])[0].origin.startswith(origin)
+
+
+def test_the_kernel_log_is_this_machines_or_that_of_files() -> None:
+    assert isinstance(one("kernel-log").source, KernelLogLive)
+    source = one("kernel-log", folder="/var/log", pattern="kern.log").source
+    assert isinstance(source, Tail)
+    assert (source.reads, source.pattern) == ("kernel-log", "kern.log")
+
+
+@pytest.mark.parametrize(
+    "kind", [Prometheus, Kubernetes, DcgmLive, NvmlLive, SlurmLive, KernelLogLive, Tail]
+)
+def test_every_field_that_is_a_setting_can_be_set(kind: Any) -> None:
+    """A field of a type that no settings file can hold would be left out without a word."""
+    name = "job-log" if kind is Tail else kind.name
+    with pytest.raises(IngestError) as caught:
+        one(name, **LEAST.get(name, {}), nonsense=1)
+    known = str(caught.value).split("known: ")[1].rstrip(".").split(", ")
+
+    wanted = {f.name for f in fields(kind) if f.init and not f.name.startswith("_")}
+    assert set(known) == wanted - NOT_SETTINGS
+
+
+def test_values_reach_the_source() -> None:
+    source = one(
+        "dcgm",
+        urls=["http://n1:9400"],
+        interval_s=15,
+        is_certificate_checked=False,
+        record_to="/tmp/scrapes",  # noqa: S108 -- not written to
+        username="goodput",
+        password_file="/etc/secret",  # noqa: S106 -- the name of a file
+    ).source
+
+    assert isinstance(source, DcgmLive)
+    assert (source.urls, source.interval_s) == (("http://n1:9400",), 15.0)
+    assert source.record_to == Path("/tmp/scrapes")  # noqa: S108 -- as above
+    assert not source.is_certificate_checked
+    assert one("slurm", form="json").source.form == "json"  # type: ignore[attr-defined]
+
+
+def test_the_cluster_of_a_site_is_that_of_sources_that_name_none() -> None:
+    tables = [
+        {"source": "prometheus", "url": URL},
+        {"source": "dcgm", "urls": [URL], "cluster": "other"},
+        {"source": "job-log", "folder": "/logs"},
+        {"source": "slurm"},
+    ]
+
+    found = [c.source for c in collectors(tables, cluster="lab", timezone="Europe/Berlin")]
+
+    assert [source.cluster for source in found] == ["lab", "other", "lab", None]  # type: ignore[attr-defined]
+    assert found[2].timezone == "Europe/Berlin"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        ({}, "[[collect]] 1: 'source' is missing; expected one of prometheus, kubernetes, dcgm"),
+        ({"source": "nope"}, "[[collect]] 1: 'source' is 'nope', expected one of prometheus, "),
+        ({"source": 3}, "[[collect]] 1: 'source' is 3, expected one of prometheus, "),
+        (
+            {"source": "prometheus", "uri": URL},
+            "[[collect]] 1 (prometheus): there is no setting 'uri'; known: url, username, ",
+        ),
+        (
+            {"source": "prometheus"},
+            "[[collect]] 1 (prometheus): 'url' is missing; expected a text in quotes.",
+        ),
+        (
+            {"source": "job-events"},
+            "[[collect]] 1 (job-events): 'folder' is missing; expected a text in quotes.",
+        ),
+        (
+            {"source": "prometheus", "url": URL, "interval_s": "30"},
+            "[[collect]] 1 (prometheus): 'interval_s' is '30', expected a number.",
+        ),
+        (
+            {"source": "nvml", "interval_s": True},
+            "[[collect]] 1 (nvml): 'interval_s' is True, expected a number.",
+        ),
+        (
+            {"source": "nvml", "interval_s": float("inf")},
+            "[[collect]] 1 (nvml): 'interval_s' is inf, expected a number.",
+        ),
+        (
+            {"source": "nvml", "interval_s": 0},
+            "[[collect]] 1 (nvml): 'interval_s' is 0, expected a number above 0.",
+        ),
+        (
+            {"source": "nvml", "interval_s": 0.001},
+            "[[collect]] 1 (nvml): 'interval_s' is 0.001, expected 0.1 or more.",
+        ),
+        (
+            {"source": "prometheus", "url": URL, "overlap_s": 0},
+            "[[collect]] 1 (prometheus): 'overlap_s' is 0, expected a number above 0.",
+        ),
+        (
+            {"source": "dcgm", "urls": "http://n1:9400"},
+            "[[collect]] 1 (dcgm): 'urls' is 'http://n1:9400', expected texts in brackets, "
+            'as ["a", "b"].',
+        ),
+        (
+            {"source": "dcgm", "urls": [URL], "parallel": 2.5},
+            "[[collect]] 1 (dcgm): 'parallel' is 2.5, expected a whole number.",
+        ),
+        (
+            {"source": "dcgm", "urls": [URL], "is_certificate_checked": "no"},
+            "[[collect]] 1 (dcgm): 'is_certificate_checked' is 'no', expected true or false.",
+        ),
+        (
+            {"source": "slurm", "form": "xml"},
+            "[[collect]] 1 (slurm): 'form' is 'xml', expected one of text, json.",
+        ),
+        (
+            {"source": "prometheus", "url": "ftp://x"},
+            "[[collect]] 1 (prometheus): ftp://x: this is no URL of a server; write http://host",
+        ),
+    ],
+)
+def test_a_wrong_table_is_named_with_its_key(table: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(IngestError) as caught:
+        collectors([table])
+    assert str(caught.value).startswith(sentence)
+
+
+@pytest.mark.parametrize("key", ["password", "token", "secret"])
+def test_a_secret_in_a_settings_file_is_refused_and_not_repeated(key: str) -> None:
+    with pytest.raises(IngestError) as caught:
+        one("prometheus", url=URL, **{key: "hunter2"})
+
+    assert "name the environment variable or the file that has it" in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_two_tables_that_ask_the_same_are_one_too_many() -> None:
+    tables = [
+        {"source": "slurm"},
+        {"source": "prometheus", "url": URL},
+        {"source": "prometheus", "url": f"{URL}/", "interval_s": 5},
+    ]
+
+    with pytest.raises(IngestError) as caught:
+        collectors(tables)
+    assert str(caught.value) == (
+        f"[[collect]] 2 and 3 both ask prometheus ({URL}); one of them is enough."
+    )
+
+
+def test_one_server_may_be_asked_for_two_things() -> None:
+    tables = [{"source": "prometheus", "url": URL}, {"source": "kubernetes", "url": URL}]
+
+    assert len(collectors(tables)) == 2
