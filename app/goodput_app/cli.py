@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from goodput_app import cli_live, output
+from goodput_app import cli_live, cli_prune, output
 from goodput_app.cli_options import (
     Commands,
     FailedWithRowsError,
@@ -46,7 +46,7 @@ COSTS = ("usd", "lost_usd", "gpu_ms", "lost_gpu_ms", "booked_gpu_ms")  # what an
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="goodput", message="%(prog)s %(version)s")
 def main() -> None:
-    """Where every GPU-hour of a cluster went, what the waste cost, why, what to do first."""
+    """Where every GPU-hour went, what the waste cost, why, what to do first."""
 
 
 @main.command()
@@ -102,6 +102,7 @@ def demo(port: int | None, address: str, folder: Path | None, gpus: int) -> None
     help="When a snapshot (sinfo, scontrol) was taken, or a log without years.",
 )
 @click.option("--node", metavar="NAME", help="Whose kernel log it is, where lines do not say.")
+@click.option("--run-id", metavar="ID", help="Which run's log it is, where it does not say.")
 @output_options
 def ingest(
     *,
@@ -112,6 +113,7 @@ def ingest(
     timezone: str | None,
     observed_at: str | None,
     node: str | None,
+    run_id: str | None,
 ) -> pl.DataFrame:
     """Read files or folders in; SOURCE is a format, or `auto`."""
     import polars as pl  # noqa: PLC0415 -- `--help` needs no frames
@@ -119,7 +121,7 @@ def ingest(
     from goodput_ingest import load  # noqa: PLC0415 -- nor every source
     from goodput_ingest.source import ReadOptions  # noqa: PLC0415
 
-    options = ReadOptions(cluster, zone(timezone), instant(observed_at), node)
+    options = ReadOptions(cluster, zone(timezone), instant(observed_at), node, run_id)
     with _store(db) as store, _progress() as on_progress:
         summary = load.ingest(store, source, paths, options, on_progress=on_progress)
     for reason in summary.refused:
@@ -231,10 +233,11 @@ def answer(name: str, view: str, meaning: str) -> None:
 answer("gaps", "marts.idle_gaps", "Every idle gap: where, whose, why, what it cost.")
 answer("throttling", "marts.throttle_episodes", "Slowed GPUs and what they cost their runs.")
 answer("stragglers", "marts.stragglers", "Late ranks and what waiting for them cost.")
+answer("hangs", "marts.hangs", "Collectives that never ended, and whom the others waited for.")
 answer("runs", "marts.runs", "Every run with its goodput.")
 
 
-for command in (cli_live.serve, cli_live.collect, cli_live.doctor):
+for command in (cli_live.serve, cli_live.collect, cli_live.doctor, cli_prune.prune):
     main.add_command(command)
 
 

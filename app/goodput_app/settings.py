@@ -45,6 +45,15 @@ class UiSettings:
 
 
 @dataclass(frozen=True)
+class RetentionSettings:
+    """How many days evidence is kept; without a number for ever. See `queries.retention`."""
+
+    samples_days: int | None = None
+    collectives_days: int | None = None
+    segments_days: int | None = None
+
+
+@dataclass(frozen=True)
 class Settings:
     """All of `goodput.toml`.
 
@@ -55,11 +64,23 @@ class Settings:
     ingest: IngestSettings = field(default_factory=IngestSettings)
     serve: ServeSettings = field(default_factory=ServeSettings)
     ui: UiSettings = field(default_factory=UiSettings)
+    retention: RetentionSettings = field(default_factory=RetentionSettings)
     collect: tuple[dict[str, Any], ...] = ()
 
 
-SECTIONS: dict[str, type] = {"ingest": IngestSettings, "serve": ServeSettings, "ui": UiSettings}
-TYPES: dict[str, tuple[type, str]] = {"port": (int, "a whole number")}
+SECTIONS: dict[str, type] = {
+    "ingest": IngestSettings,
+    "serve": ServeSettings,
+    "ui": UiSettings,
+    "retention": RetentionSettings,
+}
+WHOLE_NUMBER: tuple[type, str] = (int, "a whole number")
+TYPES: dict[str, tuple[type, str]] = {
+    "port": WHOLE_NUMBER,
+    "samples_days": WHOLE_NUMBER,
+    "collectives_days": WHOLE_NUMBER,
+    "segments_days": WHOLE_NUMBER,
+}
 TEXT: tuple[type, str] = (str, "a text in quotes")
 
 

