@@ -87,10 +87,7 @@ def main(arguments: Sequence[str]) -> None:
         for row in rows(chosen, Path(folder)):
             lines.append(str(row))
             print(row, flush=True)  # noqa: T201
-    said = (
-        f"{datetime.now(UTC):%Y-%m-%d}, {table.machine()}; load average {load} at the start, "
-        f"{table.load()} at the end."
-    )
+    said = f"{datetime.now(UTC):%Y-%m-%d}, {table.machine()}; {table.busy(load)}"
     print(f"\n{said}")  # noqa: T201
     if chosen.write:
         command = f"python -m tests.benchmarks {' '.join(arguments)}"

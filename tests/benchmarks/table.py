@@ -103,9 +103,18 @@ def machine() -> str:
     )
 
 
-def load() -> str:
+def load() -> float:
     """Return the load average of the last minute."""
-    return f"{os.getloadavg()[0]:.1f}"
+    return os.getloadavg()[0]
+
+
+def busy(before: float) -> str:
+    """Return how busy the machine was, in a sentence; `before`: its load as the run began."""
+    after = load()
+    said = f"load average {before:.1f} at the start, {after:.1f} at the end"
+    if max(before, after) > (os.cpu_count() or 1) + 1:
+        said += ": others worked beside it, so that only CPU s can be relied on"
+    return f"{said}."
 
 
 def write(readme: Path, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Works in processes of their own. (What they call is here: a process imports little to begin.)"""
+"""Works in processes of their own; what they call is here, so that little is imported."""
 
 from __future__ import annotations
 
