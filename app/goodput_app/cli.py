@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from goodput_app import cli_live, cli_prune, output
+from goodput_app import cli_live, cli_prune, cli_report, output
 from goodput_app.cli_options import (
     Commands,
     FailedWithRowsError,
@@ -168,7 +168,7 @@ def check(db: str) -> pl.DataFrame:
     """Test the invariants; exit code 1 where one does not hold."""
     from goodput_queries.check import check as broken_rows  # noqa: PLC0415 -- draws in polars
 
-    with _built(db) as store:
+    with built(db) as store:
         frame = broken_rows(store)
     if (broken := frame.filter(frame["violations"] > 0).height) > 0:
         raise FailedWithRowsError(
@@ -195,7 +195,7 @@ def ledger(by: str, db: str, scope: Scope) -> pl.DataFrame:
     from goodput_queries import ledger as ledgers  # noqa: PLC0415 -- draws in polars
 
     keys = list(dict.fromkeys(key.strip() for key in by.split(",")))
-    with _built(db) as store:
+    with built(db) as store:
         frame = ledgers.ledger(store, by=keys, scope=scope)
         if click.get_current_context().params["form"] in {None, "table"}:
             say(_balance(store, scope, int(frame["gpu_ms"].sum())))
@@ -213,7 +213,7 @@ def show(view: str | None, limit: int, db: str, scope: Scope) -> pl.DataFrame:
     if view is None:
         return _views()
     model = find_view(view)
-    with _existing(db) if model.layer in {"raw", "reference"} else _built(db) as store:
+    with _existing(db) if model.layer in {"raw", "reference"} else built(db) as store:
         return _rows(store, model, scope, limit)
 
 
@@ -226,7 +226,7 @@ def answer(name: str, view: str, meaning: str) -> None:
     @scope_options
     @output_options
     def command(limit: int, db: str, scope: Scope) -> pl.DataFrame:
-        with _built(db) as store:
+        with built(db) as store:
             return _rows(store, find_view(view), scope, limit)
 
 
@@ -237,7 +237,13 @@ answer("hangs", "marts.hangs", "Collectives that never ended, and whom the other
 answer("runs", "marts.runs", "Every run with its goodput.")
 
 
-for command in (cli_live.serve, cli_live.collect, cli_live.doctor, cli_prune.prune):
+for command in (
+    cli_report.report,
+    cli_live.serve,
+    cli_live.collect,
+    cli_live.doctor,
+    cli_prune.prune,
+):
     main.add_command(command)
 
 
@@ -320,7 +326,7 @@ def _existing(db: str) -> Iterator[Store]:
 
 
 @contextlib.contextmanager
-def _built(db: str) -> Iterator[Store]:
+def built(db: str) -> Iterator[Store]:
     """Yield a database whose ledger holds everything that was read in."""
     with _existing(db) as store:
         store.build()

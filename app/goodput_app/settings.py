@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from goodput_app.reports.settings import StatementSettings
 from goodput_queries.errors import GoodputError
 
 FILE_VARIABLE = "GOODPUT_CONFIG"
@@ -65,6 +66,7 @@ class Settings:
     serve: ServeSettings = field(default_factory=ServeSettings)
     ui: UiSettings = field(default_factory=UiSettings)
     retention: RetentionSettings = field(default_factory=RetentionSettings)
+    statement: StatementSettings = field(default_factory=StatementSettings)
     collect: tuple[dict[str, Any], ...] = ()
 
 
@@ -73,13 +75,18 @@ SECTIONS: dict[str, type] = {
     "serve": ServeSettings,
     "ui": UiSettings,
     "retention": RetentionSettings,
+    "statement": StatementSettings,
 }
 WHOLE_NUMBER: tuple[type, str] = (int, "a whole number")
+YES_OR_NO: tuple[type, str] = (bool, "true or false")
 TYPES: dict[str, tuple[type, str]] = {
     "port": WHOLE_NUMBER,
     "samples_days": WHOLE_NUMBER,
     "collectives_days": WHOLE_NUMBER,
     "segments_days": WHOLE_NUMBER,
+    "lateness_h": WHOLE_NUMBER,
+    "credit_infra_failures": YES_OR_NO,
+    "showback": YES_OR_NO,
 }
 TEXT: tuple[type, str] = (str, "a text in quotes")
 

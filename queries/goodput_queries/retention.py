@@ -1,7 +1,7 @@
 """Dropping evidence by age: readings, collectives and segments by day; the hourly ledger stays.
 
-Hours whose readings are gone cannot be built again. Their hourly ledger goes to raw.ledger_archive,
-where every build finds it, and no later evidence changes it.
+Hours whose readings are gone cannot be built again. Their hourly ledger and energy go to archives,
+where every build finds them, and no later evidence changes them.
 """
 
 from __future__ import annotations
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 DAY_MS = 86_400_000
 SCHEMA = {"table_name": pl.String, "rows": pl.Int64, "kept_from_ms": pl.Int64}
 OF_READINGS = ("raw.gpu_samples", "raw.gpu_samples_other", "raw.gpu_processes")
+ARCHIVES = {
+    "raw.ledger_archive": "marts.ledger_hourly",
+    "raw.energy_archive": "marts.statement_energy_hourly",
+}
 STAGES_OF_READINGS = ("intermediate.int_gpu_activity", "intermediate.int_slowed_readings")
 
 
@@ -108,11 +112,11 @@ def _cut(
 
 
 def _archive(cursor: duckdb.DuckDBPyConnection, cut: int) -> None:
-    cursor.execute(
-        "insert into raw.ledger_archive select * from marts.ledger_hourly "
-        "where hour_ms >= $1 and hour_ms < $2",
-        [kept_from_ms(cursor, "gpu_samples"), cut],
-    )
+    for archive, stage in ARCHIVES.items():
+        cursor.execute(
+            f"insert into {archive} select * from {stage} where hour_ms >= $1 and hour_ms < $2",
+            [kept_from_ms(cursor, "gpu_samples"), cut],
+        )
 
 
 def _delete(cursor: duckdb.DuckDBPyConnection, table: str, where: str, cut: int) -> int:

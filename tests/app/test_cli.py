@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 COMMANDS = [
     *("demo", "ingest", "build", "check", "ledger", "show"),
-    *("gaps", "throttling", "stragglers", "hangs", "runs", "serve", "collect", "doctor", "prune"),
+    *("gaps", "throttling", "stragglers", "hangs", "runs", "report", "serve", "collect"),
+    *("doctor", "prune"),
 ]
 QUESTIONS = ["build", "check", "ledger", "gaps", "throttling", "stragglers", "hangs", "runs"]
 
@@ -119,7 +120,7 @@ def test_wrong_settings_are_a_stated_failure(here: Path) -> None:
     assert (result.exit_code, result.stderr) == (
         1,
         "goodput.toml: there is no setting 'colour'; "
-        "known: db, ingest, serve, ui, retention, collect.\n",
+        "known: db, ingest, serve, ui, retention, statement, collect.\n",
     )
 
 

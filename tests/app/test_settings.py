@@ -63,7 +63,8 @@ def test_a_named_file_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     [
         (
             "colour = 1",
-            "there is no setting 'colour'; known: db, ingest, serve, ui, retention, collect.",
+            "there is no setting 'colour'; "
+            "known: db, ingest, serve, ui, retention, statement, collect.",
         ),
         (
             "[serve]\nhost = 'a'",
@@ -75,7 +76,11 @@ def test_a_named_file_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ("collect = 1", "'collect' is a list; write each source as [[collect]]."),
         ("[collect]", "'collect' is a list; write each source as [[collect]]."),
         ("ingest = 1", "'ingest' is a section; write it as [ingest]."),
-        ("[nope]", "there is no setting 'nope'; known: db, ingest, serve, ui, retention, collect."),
+        (
+            "[nope]",
+            "there is no setting 'nope'; "
+            "known: db, ingest, serve, ui, retention, statement, collect.",
+        ),
     ],
 )
 def test_a_wrong_key_is_named_with_its_file(tmp_path: Path, text: str, sentence: str) -> None:

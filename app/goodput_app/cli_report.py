@@ -1,0 +1,108 @@
+"""`goodput report`: the chargeback statement of a day, as files."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+from pathlib import Path
+
+import click
+
+from goodput_app.cli_options import database_option, say
+from goodput_app.settings import settings
+
+FORMATS = ("csv", "parquet", "html", "pdf", "focus")
+VERSIONS = ("1.2", "1.3")
+
+
+class Formats(click.ParamType[list[str]]):
+    """A list of formats with commas between them."""
+
+    name = "FORMAT,..."
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> list[str]:
+        """Return the formats named, each once."""
+        named = [part.strip() for part in str(value).split(",") if part.strip()]
+        if unknown := [name for name in named if name not in FORMATS]:
+            self.fail(f"{unknown[0]!r} is none of {', '.join(FORMATS)}.", param, ctx)
+        return list(dict.fromkeys(named))
+
+
+class Day(click.ParamType[date]):
+    """A date, or `yesterday` in the zone of the statement."""
+
+    name = "DATE"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> date:
+        """Return the date."""
+        if isinstance(value, date):
+            return value
+        if value == "yesterday":
+            now = datetime.now(settings().statement.zone_info())
+            return now.date() - timedelta(days=1)
+        try:
+            return date.fromisoformat(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is no date; expected like 2026-11-19, or yesterday.", param, ctx)
+
+
+@click.command()
+@click.option(
+    "--date",
+    "when",
+    type=Day(),
+    default="yesterday",
+    show_default=True,
+    help="The day to report, by the date on which it begins.",
+)
+@database_option
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(),
+    metavar="DIR",
+    help="The folder to write to; default: this one.",
+)
+@click.option(
+    "--formats",
+    type=Formats(),
+    default=",".join(FORMATS),
+    show_default=True,
+    help="What to write.",
+)
+@click.option(
+    "--focus-version",
+    type=click.Choice(VERSIONS),
+    default=VERSIONS[0],
+    show_default=True,
+    help="Of the FOCUS file.",
+)
+@click.option(
+    "--close",
+    "closes_now",
+    is_flag=True,
+    help="Close the day once it has ended, however far the evidence reaches.",
+)
+def report(
+    *, when: date, db: str, out: Path, formats: list[str], focus_version: str, closes_now: bool
+) -> None:
+    """Write the chargeback statement of a day."""
+    from goodput_app.cli import built  # noqa: PLC0415 -- cli registers this command
+    from goodput_app.reports import files  # noqa: PLC0415 -- `--help` needs no frames
+    from goodput_app.reports.presentation import money, status_of  # noqa: PLC0415
+    from goodput_app.reports.statement import statement  # noqa: PLC0415
+
+    with built(db) as store:
+        made = statement(store, when, settings().statement, closes_now=closes_now)
+    for path in files.write(made, out, formats, focus_version):
+        click.echo(str(path))
+    unpriced = int(made.rows.filter(made.rows["total_usd"].is_null())["gpu_ms"].sum())
+    say(f"{when}: {money(made.total_usd)} USD. {status_of(made)}")
+    if unpriced:
+        say(
+            f"{unpriced / 3_600_000:,.1f} GPU-hours have no price and are not in it: "
+            "add them to the rate card and ingest it (source rates)."
+        )

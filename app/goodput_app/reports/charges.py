@@ -1,0 +1,208 @@
+"""What each line of a day costs, exactly: price times time, electricity, and who carries idle time.
+
+Nothing is rounded here; amounts are fractions of a dollar. Sharing out moves money between lines
+and never makes any: the shares of a pool add up to it, and what nobody can carry stays where it is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field, fields, replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+MS_PER_HOUR = 3_600_000
+MJ_PER_KWH = 3_600_000_000
+IDLE_POLICIES = ("none", "proportional", "uniform", "by_quota")
+IDLE_LINES = ("reserved_idle", "idle")
+ZERO = Fraction(0)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What a site decided: who carries idle time, and whether failed infrastructure is credited.
+
+    quotas: GPUs kept for an account, by (cluster, account), for `by_quota`; "" is any cluster.
+    """
+
+    idle: str = "none"
+    credits_infra_failures: bool = False
+    quotas: Mapping[tuple[str, str], Decimal] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Key:
+    """What tells two lines apart; None is none (idle time has no user) or not known."""
+
+    line: str
+    cluster: str
+    team: str | None = None
+    user_name: str | None = None
+    run_key: str | None = None
+    partition: str | None = None
+    qos: str | None = None
+    gpu_model: str | None = None
+    mig_profile: str | None = None
+    list_usd_per_gpu_h: Decimal | None = None
+    factor: Decimal | None = None
+    usd_per_gpu_h: Decimal | None = None
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """Return the group of lines it belongs to, outermost first: what is rounded together."""
+        of_nobody = "1" if self.line in (*IDLE_LINES, "not_available") else "0"
+        return (self.cluster, of_nobody, self.team or "", self.line, self.user_name or "")
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """Return where it stands in a statement: its place, then the rest of it."""
+        rest = ("" if getattr(self, f.name) is None else str(getattr(self, f.name)) for f in _REST)
+        return (*self.place, *rest)
+
+
+_REST = fields(Key)[4:]
+
+
+@dataclass(frozen=True)
+class Quantities:
+    """What was measured of a line: see `marts.statement_lines`; milliseconds of whole GPUs."""
+
+    job_runs: int = 0
+    gpu_ms: int = 0
+    productive_ms: int = 0
+    other_use_ms: int = 0
+    own_waste_ms: int = 0
+    platform_waste_ms: int = 0
+    unsettled_ms: int = 0
+    idle_held_ms: int = 0
+    lost_ms: int = 0
+    credit_ms: int = 0
+    energy_mj: int | None = None
+    measured_ms: int | None = None
+    untariffed_mj: int = 0
+
+
+@dataclass(frozen=True)
+class Charge:
+    """A line with its exact amounts in US dollars; None where a price is missing.
+
+    direct: time x price. idle_share: what it carries of idle time, or what an idle line gave away.
+    electricity: of the GPUs of the line, with what it carries of idle GPUs'; None: not known.
+    """
+
+    key: Key
+    quantities: Quantities
+    run_id: str | None
+    job_name: str | None
+    direct: Fraction | None
+    idle_share: Fraction
+    electricity: Fraction | None
+
+    @property
+    def total(self) -> Fraction | None:
+        """Return what the line costs, None where nothing of it has a price."""
+        known = [amount for amount in (self.direct, self.electricity) if amount is not None]
+        if not known and not self.idle_share:
+            return None
+        return sum(known, self.idle_share)
+
+
+def charges(rows: Iterable[Mapping[str, Any]], policy: Policy) -> list[Charge]:
+    """Return the charges of `marts.statement_lines` rows under a policy, in statement order."""
+    found = [_charge(row) for row in rows]
+    if policy.credits_infra_failures:
+        found += [_credit(c) for c in found if c.key.line == "usage" and c.quantities.credit_ms]
+    shared: list[Charge] = []
+    for cluster in sorted({charge.key.cluster for charge in found}):
+        shared += _shared_out([c for c in found if c.key.cluster == cluster], policy)
+    return sorted(shared, key=lambda charge: charge.key.order)
+
+
+def _charge(row: Mapping[str, Any]) -> Charge:
+    price, metered = row["usd_per_gpu_h"], row["metered_mj_usd"]
+    return Charge(
+        key=Key(**{f.name: row[f.name] for f in fields(Key)}),
+        quantities=Quantities(**{f.name: row[f.name] for f in fields(Quantities)}),
+        run_id=row["run_id"],
+        job_name=row["job_name"],
+        direct=None if price is None else Fraction(price) * row["gpu_ms"] / MS_PER_HOUR,
+        idle_share=ZERO,
+        electricity=None if metered is None else Fraction(metered) / MJ_PER_KWH,
+    )
+
+
+def _credit(usage: Charge) -> Charge:
+    """Return the row that gives back what failed infrastructure cost; usage stays as it is."""
+    price, credit_ms = usage.key.usd_per_gpu_h, usage.quantities.credit_ms
+    return replace(
+        usage,
+        key=replace(usage.key, line="credit"),
+        quantities=Quantities(credit_ms=credit_ms, job_runs=usage.quantities.job_runs),
+        direct=None if price is None else -Fraction(price) * credit_ms / MS_PER_HOUR,
+        electricity=None,
+    )
+
+
+def _shared_out(of_cluster: Sequence[Charge], policy: Policy) -> list[Charge]:
+    """Return the charges of one cluster with its idle time where the policy wants it."""
+    if policy.idle == "none":
+        return list(of_cluster)
+    carried: defaultdict[Key, list[Fraction]] = defaultdict(lambda: [ZERO, ZERO])
+    result: dict[Key, Charge] = {charge.key: charge for charge in of_cluster}
+    for pool in (c for c in of_cluster if c.key.line in IDLE_LINES):
+        weights = _weights(pool, of_cluster, policy)
+        whole = sum(weights.values(), ZERO)
+        if not whole:
+            continue  # nobody to carry it: it stays on its own line
+        for key, weight in weights.items():
+            carried[key][0] += (pool.direct or ZERO) * weight / whole
+            carried[key][1] += (pool.electricity or ZERO) * weight / whole
+        carried[pool.key][0] -= pool.direct or ZERO
+        carried[pool.key][1] -= pool.electricity or ZERO
+    for key, (idle, electricity) in carried.items():
+        charge = result.get(key) or Charge(key, Quantities(), None, None, None, ZERO, None)
+        own = charge.electricity
+        result[key] = replace(
+            charge,
+            idle_share=idle,
+            electricity=own if own is None and not electricity else (own or ZERO) + electricity,
+        )
+    return list(result.values())
+
+
+def _weights(pool: Charge, of_cluster: Sequence[Charge], policy: Policy) -> dict[Key, Fraction]:
+    """Return who carries an idle line, and with what weight; nobody where all weights are 0."""
+    direct = {c.key: c.direct for c in of_cluster if c.key.line == "usage" and c.direct}
+    if policy.idle == "proportional":
+        return direct
+    accounts: defaultdict[str, Fraction] = defaultdict(lambda: ZERO)
+    for key, amount in direct.items():
+        accounts[key.team or ""] += amount
+    if policy.idle == "uniform":
+        return {key: amount / accounts[key.team or ""] for key, amount in direct.items()}
+    if pool.key.line == "reserved_idle" and pool.key.team is not None:
+        wanted = {pool.key.team: Fraction(1)}
+    else:
+        wanted = _quotas(pool.key.cluster, policy)
+    spread = {
+        key: wanted[key.team or ""] * amount / accounts[key.team or ""]
+        for key, amount in direct.items()
+        if key.team in wanted
+    }
+    absent = {
+        Key("idle_share", pool.key.cluster, team): weight
+        for team, weight in wanted.items()
+        if team not in accounts
+    }
+    return spread | absent
+
+
+def _quotas(cluster: str, policy: Policy) -> dict[str, Fraction]:
+    """Return the quotas that hold in a cluster; its own come before those of any cluster."""
+    of_any = {team: gpus for (where, team), gpus in policy.quotas.items() if not where}
+    own = {team: gpus for (where, team), gpus in policy.quotas.items() if where == cluster}
+    return {team: Fraction(gpus) for team, gpus in (of_any | own).items() if gpus}

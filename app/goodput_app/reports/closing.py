@@ -1,0 +1,283 @@
+"""Closed days: what was charged is kept, and only corrections are added to it.
+
+A day closes when the evidence of its clusters reaches the configured lateness beyond its end. Its
+rows, prices, tariffs and policy are then written once. Asked again, the day is computed anew from
+today's evidence at the prices it was charged with; what differs becomes rows of a correction, and
+where nothing differs the day is proven unchanged.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from goodput_app.reports import rows
+from goodput_app.reports.charges import Key, Policy, charges
+from goodput_app.reports.rounding import nearest
+from goodput_queries.batch import Batch
+from goodput_queries.errors import StoreError
+
+if TYPE_CHECKING:
+    from goodput_app.reports.days import Day
+    from goodput_queries.store import Store
+
+SOURCE = "statement"
+INSTANT = pl.Datetime("us")
+NOISE_USD = Decimal("0.000000001")  # amounts are kept to 1e-12: less is how they were divided
+_LINES_BY_ACCOUNT = f"""select
+        line, cluster, team, null::varchar as user_name, null::varchar as run_key,
+        null::varchar as run_id, null::varchar as job_name, null::varchar as partition,
+        null::varchar as qos, gpu_model, mig_profile, list_usd_per_gpu_h, factor, usd_per_gpu_h,
+        {", ".join(f"sum({name})::bigint as {name}" for name in rows.QUANTITIES)},
+        sum(metered_mj_usd) as metered_mj_usd
+    from marts.statement_lines group by all"""
+HOUR_MS = 3_600_000
+_KIND = ("cluster", "gpu_model", "mig_profile", "partition", "qos")
+_BILLED = {
+    **{name: name.replace("_usd", "_billed_usd") for name in rows.AMOUNTS},
+    "total_usd": "billed_usd",
+}
+
+
+@dataclass(frozen=True)
+class Booking:
+    """One statement of a closed day (number 0) or a correction to it; `rows` in cents."""
+
+    number: int
+    evidence_ms: int
+    digest: str
+    policy: Policy
+    rows: pl.DataFrame
+    exact: pl.DataFrame
+
+    @property
+    def billed_cents(self) -> int:
+        """Return what it bills."""
+        return int(sum(self.rows["total_usd"].drop_nulls(), Decimal(0)) * 100)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How far the evidence of each cluster reaches, in epoch ms."""
+
+    as_of_ms: dict[str, int] = field(default_factory=dict)
+
+    def reach(self, clusters: set[str]) -> int | None:
+        """Return how far the evidence of all of these reaches; None where nothing is known."""
+        return min((self.as_of_ms[c] for c in clusters if c in self.as_of_ms), default=None)
+
+
+def evidence(store: Store) -> Evidence:
+    """Return how far the evidence of each cluster reaches."""
+    found = store.read("select cluster, to_ms(as_of_at) from marts.clusters")
+    return Evidence(dict(found.rows()))
+
+
+def quotas(store: Store, day: Day) -> dict[tuple[str, str], Decimal]:
+    """Return the GPUs kept for accounts on a day, by (cluster, account)."""
+    found = store.read(
+        "select cluster, account, quota_gpus from marts.statement_budgets "
+        "where quota_gpus is not null order by all",
+        scope=day.scope,
+    )
+    return {(cluster, account): gpus for cluster, account, gpus in found.rows()}
+
+
+def computed(
+    store: Store, day: Day, policy: Policy, *, sql: str = "select * from marts.statement_lines"
+) -> pl.DataFrame:
+    """Return the exact rows of a day from what is known now."""
+    lines = store.read(sql, scope=day.scope)
+    return rows.frame_of(charges(lines.iter_rows(named=True), policy))
+
+
+def account_totals(store: Store, day: Day, policy: Policy) -> pl.DataFrame:
+    """Return what a day came to: line, cluster, team, total_usd; empty where nothing is known.
+
+    As billed where the day is closed, else as it would be billed now; the same as the sums of its
+    rows, since rounding gives accounts their cents before it gives them to rows.
+    """
+    billed = store.read(
+        """select line, cluster, team, sum(kept.billed_usd)::decimal(18, 2) as total_usd
+        from raw.statement_days as days
+        inner join raw.statement_rows as kept using (rows_id)
+        where to_ms(from_at) = $1 and to_ms(to_at) = $2
+        group by all order by all""",
+        [day.from_ms, day.to_ms],
+    )
+    if billed.height:
+        return billed
+    exact = computed(store, day, policy, sql=_LINES_BY_ACCOUNT)
+    return rows.in_cents(exact).select("line", "cluster", "team", "total_usd")
+
+
+def bookings(store: Store, day: Day) -> list[Booking]:
+    """Return what was charged for a closed day, corrections last; empty while it is open.
+
+    Raises StoreError where the rows are not those that were billed.
+    """
+    heads = store.read(
+        """select number, to_ms(evidence_at) as evidence_ms, rows_id, digest, policy
+        from raw.statement_days
+        where to_ms(from_at) = $1 and to_ms(to_at) = $2
+        order by number""",
+        [day.from_ms, day.to_ms],
+    )
+    found = []
+    for head in heads.iter_rows(named=True):
+        kept = store.read(
+            "select * from raw.statement_rows where rows_id = $1 order by position",
+            [head["rows_id"]],
+        )
+        exact = kept.select(pl.col(name).cast(kind) for name, kind in rows.SCHEMA.items())
+        billed = exact.with_columns(kept[theirs].alias(ours) for ours, theirs in _BILLED.items())
+        if rows.digest(billed) != head["digest"]:
+            raise StoreError(
+                f"the statement of {day.date} in raw.statement_rows is not what was billed: its "
+                "digest differs. Restore the database from a copy."
+            )
+        policy = _policy(head["policy"])
+        found.append(
+            Booking(head["number"], head["evidence_ms"], head["digest"], policy, billed, exact)
+        )
+    return found
+
+
+def close(store: Store, day: Day, policy: Policy, evidence_ms: int) -> None:
+    """Write the statement of a day with the prices and tariffs it was made of."""
+    exact = computed(store, day, policy)
+    origin = f"statement of {day.date}"
+    tag = f"{day.from_ms}-{day.to_ms}"
+    for table, frame in (
+        ("statement_prices", _prices(store, day, exact)),
+        ("statement_tariffs", _tariffs(store, day)),
+    ):
+        store.load(Batch(table, _sourced(frame), SOURCE, origin, f"{table} {tag}"))
+    _write(store, day, Booking(0, evidence_ms, "", policy, rows.in_cents(exact), exact))
+    store.build()  # from now on its hours keep these prices
+
+
+def is_provable(store: Store, day: Day) -> bool:
+    """Say whether the evidence of a day is whole: none of it was dropped by age.
+
+    The first hour that is kept lacks the reading before it, so that its energy is no longer exact.
+    """
+    kept_from_ms = store.read("select max(kept_from_ms) as ms from raw.kept_from").item()
+    return kept_from_ms is None or day.from_ms >= kept_from_ms + HOUR_MS
+
+
+def correct(store: Store, day: Day, before: list[Booking], evidence_ms: int) -> bool:
+    """Write a correction where the evidence now says something else; return whether it did."""
+    policy = before[0].policy
+    now = computed(store, day, policy)
+    difference = _difference(now, pl.concat([booking.exact for booking in before]))
+    if difference.is_empty():
+        return False
+    total = nearest(rows.exact_total(now)) - sum(booking.billed_cents for booking in before)
+    billed = rows.in_cents(difference, total)
+    _write(store, day, Booking(before[-1].number + 1, evidence_ms, "", policy, billed, difference))
+    return True
+
+
+def _write(store: Store, day: Day, booking: Booking) -> None:
+    digest = rows.digest(booking.rows)
+    rows_id = f"{day.from_ms}-{day.to_ms}-{booking.number}-{digest}"
+    origin = f"statement of {day.date}"
+    kept = booking.exact.with_columns(
+        booking.rows[ours].alias(theirs) for ours, theirs in _BILLED.items()
+    ).with_columns(
+        pl.lit(rows_id).alias("rows_id"),
+        pl.int_range(pl.len(), dtype=pl.Int32).alias("position"),
+    )
+    # the rows come first: without the day they are nobody's, and a repeated command finds them
+    store.load(Batch("statement_rows", _sourced(kept), SOURCE, origin, rows_id))
+    head = pl.DataFrame(
+        {
+            "day": [day.date],
+            "zone": [day.zone],
+            "from_at": [instant(day.from_ms)],
+            "to_at": [instant(day.to_ms)],
+            "number": [booking.number],
+            "evidence_at": [instant(booking.evidence_ms)],
+            "rows_id": [rows_id],
+            "digest": [digest],
+            "billed_usd": [Decimal(booking.billed_cents).scaleb(-2)],
+            "policy": [_policy_text(booking.policy)],
+        },
+        schema_overrides={
+            "from_at": INSTANT, "to_at": INSTANT, "evidence_at": INSTANT, "billed_usd": rows.CENTS,
+            "number": pl.Int32,
+        },
+    )  # fmt: skip
+    store.load(Batch("statement_days", _sourced(head), SOURCE, origin, f"day {rows_id}"))
+
+
+def _difference(now: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
+    """Return what has to be added to `before` to get `now`, row by row; equal rows are left out."""
+    sums: dict[Key, dict[str, Any]] = {}
+    for frame, sign in ((before, -1), (now, 1)):
+        for row in frame.iter_rows(named=True):
+            key = Key(**{name: row[name] for name in rows.KEYS})
+            total = sums.setdefault(key, dict.fromkeys((*rows.QUANTITIES, *rows.AMOUNTS)))
+            total |= {"run_id": row["run_id"], "job_name": row["job_name"]}
+            for name in (*rows.QUANTITIES, *rows.AMOUNTS):
+                if row[name] is not None:
+                    total[name] = (total[name] or 0) + sign * row[name]
+    found = [
+        {name: getattr(key, name) for name in rows.KEYS} | total
+        for key, total in sorted(sums.items(), key=lambda item: item[0].order)
+        if any(total[name] for name in rows.QUANTITIES)
+        or any(abs(total[name] or 0) > NOISE_USD for name in rows.AMOUNTS)
+    ]
+    return pl.DataFrame(found, schema=rows.SCHEMA)
+
+
+def _prices(store: Store, day: Day, exact: pl.DataFrame) -> pl.DataFrame:
+    """Return the prices of the kinds that the day charged, for the hours it touches."""
+    used = exact.filter(pl.col("usd_per_gpu_h").is_not_null()).select(
+        "cluster", *(pl.col(name).fill_null("") for name in _KIND[1:])
+    )
+    found = store.read(
+        """select cluster, gpu_model, mig_profile, partition, qos,
+            from_ms(greatest(from_ms, $1)) as from_at, from_ms(least(to_ms, $2)) as to_at,
+            list_usd_per_gpu_h, factor, usd_per_gpu_h
+        from intermediate.int_prices
+        where from_ms < $2 and to_ms > $1
+        order by all""",
+        [day.from_ms // HOUR_MS * HOUR_MS, -(-day.to_ms // HOUR_MS) * HOUR_MS],
+    )
+    return found.join(used.unique(), on=list(_KIND), how="semi")
+
+
+def _tariffs(store: Store, day: Day) -> pl.DataFrame:
+    return store.read(
+        "select cluster, from_ms(hour_ms) as hour_at, usd_per_kwh from marts.statement_tariffs "
+        "order by all",
+        scope=day.scope,
+    )
+
+
+def _sourced(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.with_columns(pl.lit(SOURCE).alias("source"))
+
+
+def instant(ms: int) -> datetime:
+    """Return a moment as naive UTC, as the database keeps it."""
+    return datetime.fromtimestamp(ms / 1000, UTC).replace(tzinfo=None)
+
+
+def _policy_text(policy: Policy) -> str:
+    quotas = [[cluster, team, str(gpus)] for (cluster, team), gpus in policy.quotas.items()]
+    told = {"idle": policy.idle, "credits_infra_failures": policy.credits_infra_failures}
+    return json.dumps({**told, "quotas": sorted(quotas)}, sort_keys=True)
+
+
+def _policy(text: str) -> Policy:
+    told = json.loads(text)
+    quotas = {(cluster, team): Decimal(gpus) for cluster, team, gpus in told["quotas"]}
+    return Policy(told["idle"], told["credits_infra_failures"], quotas)

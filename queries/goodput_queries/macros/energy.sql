@@ -1,0 +1,17 @@
+-- The part inside [from_ms, to_ms) of the energy of [start_ms, end_ms), spread evenly over it: additive wherever one
+-- cuts.
+create or replace macro part_mj(energy_mj, start_ms, end_ms, from_ms, to_ms) as (
+    energy_mj * (least(end_ms, to_ms) - start_ms) // (end_ms - start_ms)
+    - energy_mj * (greatest(start_ms, from_ms) - start_ms) // (end_ms - start_ms)
+);
+
+-- The part of an hour's amount that lies inside the scope's window: additive over windows that follow each other.
+create or replace macro scope_part(amount, hour_ms) as (
+    part_mj(
+        amount,
+        hour_ms,
+        hour_ms + 3600000,
+        coalesce(getvariable('scope_from_ms')::bigint, hour_ms),
+        coalesce(getvariable('scope_to_ms')::bigint, hour_ms + 3600000)
+    )
+);

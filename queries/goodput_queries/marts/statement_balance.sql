@@ -1,0 +1,27 @@
+-- What a statement is held against: ledger, inventory and scheduler of the scope's window, beside each other.
+-- grain: cluster
+-- ledger_ms: all categories of marts.ledger_scoped; ledger_held_ms: of those the held ones
+-- capacity_ms: GPU time in the inventory
+-- scheduler_held_ms: in the scheduler's units (marts.scheduler_reconciliation)
+with ledger as (
+    select
+        cluster,
+        sum(gpu_ms)::bigint as ledger_ms,
+        coalesce(sum(gpu_ms) filter (where job_run_key is not null), 0)::bigint as ledger_held_ms
+    from marts.ledger_scoped
+    group by cluster
+),
+
+capacity as (
+    select cluster, sum(capacity_ms)::bigint as capacity_ms from marts.capacity group by cluster
+)
+
+select
+    ledger.cluster,
+    ledger.ledger_ms,
+    ledger.ledger_held_ms,
+    capacity.capacity_ms,
+    round(scheduler.held_gpu_s * 1000)::bigint as scheduler_held_ms
+from ledger
+left join capacity using (cluster)
+left join marts.scheduler_reconciliation as scheduler using (cluster)

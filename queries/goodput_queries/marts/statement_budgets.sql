@@ -1,0 +1,19 @@
+-- What accounts may spend in a month, and the GPUs kept for them, as it holds when the scope's window begins.
+-- grain: cluster, account
+-- cluster: empty: all clusters together
+-- usd_per_month, quota_gpus: null: none is set
+with in_force as (
+    select *, coalesce(to_ms(valid_from_at), 0) as from_ms
+    from raw.budgets
+    where
+        coalesce(to_ms(valid_from_at), 0) <= coalesce(getvariable('scope_from_ms')::bigint, 9223372036854775807)
+        and coalesce(to_ms(valid_to_at), 9223372036854775807) > coalesce(getvariable('scope_from_ms')::bigint, 0)
+)
+
+select
+    coalesce(cluster, '') as cluster,
+    account,
+    arg_max(usd_per_month, from_ms) filter (where usd_per_month is not null) as usd_per_month,
+    arg_max(quota_gpus, from_ms) filter (where quota_gpus is not null) as quota_gpus
+from in_force
+group by all

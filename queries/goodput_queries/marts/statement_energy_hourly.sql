@@ -1,0 +1,259 @@
+-- Energy of GPUs by who held them, hour by hour: differences of the GPUs' own counters.
+-- A counter that starts anew (the driver was loaded again) counts from 0. Between two readings energy is spread
+-- evenly; between readings too far apart nothing is known. Instances of a GPU share its energy by their slices.
+-- grain: cluster, job_run_key, availability, gpu_model, mig_profile, hour_ms
+-- availability: held, free, not_available
+-- energy_mj: millijoules
+-- measured_ms: milliseconds of a whole GPU for which the energy is known
+-- materialised: hourly, since it needs a pass over all readings; of time whose readings were dropped it is kept
+with holds as (
+    select
+        holds.gpu_uuid,
+        holds.gpu_instance,
+        holds.job_run_key,
+        greatest(holds.start_ms, build_from_ms()) as start_ms,
+        least(coalesce(holds.end_ms, clusters.as_of_ms), build_to_ms()) as end_ms
+    from intermediate.int_holds as holds
+    inner join intermediate.int_clusters as clusters using (cluster)
+),
+
+-- hours in which a GPU changes hands are cut there: of each piece the first and the last reading count
+changes as (
+    select distinct gpu_uuid, at_ms // 3600000 * 3600000 as hour_ms, at_ms
+    from (select gpu_uuid, unnest([start_ms, end_ms]) as at_ms from holds where start_ms < end_ms)
+    where at_ms % 3600000 <> 0
+),
+
+pieces as (
+    select
+        gpu_uuid,
+        hour_ms,
+        at_ms as start_ms,
+        lead(at_ms, 1, hour_ms + 3600000) over (partition by gpu_uuid, hour_ms order by at_ms) as end_ms
+    from (
+        select * from changes
+        union all
+        select distinct gpu_uuid, hour_ms, hour_ms from changes
+    )
+),
+
+readings as (
+    select source, gpu_uuid, ts_ms, ts_ms // 3600000 * 3600000 as hour_ms, energy_j
+    from staging.stg_gpu_samples
+    where
+        ts >= from_ms(build_from_ms() - reading_margin_ms())
+        and ts < from_ms(build_to_ms() + reading_margin_ms())
+        and gpu_instance = ''
+        and energy_j between 0 and 1e13  -- 10 kW for 30 years: more is no counter
+),
+
+ends as (
+    select
+        readings.source,
+        readings.gpu_uuid,
+        min(readings.ts_ms) as first_ms,
+        arg_min(readings.energy_j, readings.ts_ms) as first_j,
+        max(readings.ts_ms) as last_ms,
+        arg_max(readings.energy_j, readings.ts_ms) as last_j,
+        max(readings.energy_j) as most_j
+    from readings
+    left join pieces
+        on readings.gpu_uuid = pieces.gpu_uuid
+        and readings.hour_ms = pieces.hour_ms
+        and readings.ts_ms >= pieces.start_ms
+        and readings.ts_ms < pieces.end_ms
+    group by readings.source, readings.gpu_uuid, readings.hour_ms, pieces.start_ms
+),
+
+-- within a piece the counters tell all, however few readings there are
+points as (
+    select source, gpu_uuid, first_ms as ts_ms, first_j as energy_j, null as gain_j from ends
+    union all
+    select
+        source, gpu_uuid, last_ms, last_j,
+        most_j - first_j + case when last_j < most_j then last_j else 0 end
+    from ends
+    where last_ms > first_ms
+),
+
+steps as (
+    select
+        source,
+        gpu_uuid,
+        lag(ts_ms) over in_order as start_ms,
+        ts_ms as end_ms,
+        gain_j is not null as is_within,
+        coalesce(
+            gain_j,
+            energy_j - case when energy_j >= lag(energy_j) over in_order then lag(energy_j) over in_order else 0 end
+        ) as energy_j
+    from points
+    window in_order as (partition by source, gpu_uuid order by ts_ms)
+),
+
+-- more than 10 kW is no GPU: such a jump is not believed
+known as (
+    select
+        source,
+        gpu_uuid,
+        start_ms,
+        end_ms,
+        cast(round(1000 * energy_j) as bigint) as energy_mj
+    from steps
+    where
+        end_ms > start_ms
+        and (is_within or end_ms - start_ms <= reading_margin_ms())
+        and energy_j <= 10.0 * (end_ms - start_ms)
+),
+
+by_hour as (
+    select
+        *,
+        unnest(range(start_ms // 3600000, (end_ms - 1) // 3600000 + 1)) * 3600000 as hour_ms
+    from known
+),
+
+-- of several sources the one that reads oftenest speaks for the GPU and hour
+chosen as (
+    select by_hour.*
+    from by_hour
+    left join intermediate.int_sample_intervals as intervals using (source, hour_ms)
+    where by_hour.hour_ms >= build_from_ms() and by_hour.hour_ms < build_to_ms()
+    qualify rank() over (
+        partition by gpu_uuid, hour_ms order by intervals.interval_ms nulls last, source
+    ) = 1
+),
+
+of_units as (
+    select
+        chosen.gpu_uuid,
+        units.gpu_instance,
+        chosen.hour_ms,
+        any_value(units.share_lo) as share_lo,
+        any_value(units.share_hi) as share_hi,
+        any_value(units.share_of) as share_of,
+        sum(part_mj(
+            chosen.energy_mj, chosen.start_ms, chosen.end_ms,
+            greatest(units.start_ms, chosen.hour_ms),
+            least(coalesce(units.end_ms, chosen.end_ms), chosen.hour_ms + 3600000)
+        )) as energy_mj,
+        sum(
+            least(chosen.end_ms, units.end_ms, chosen.hour_ms + 3600000)
+            - greatest(chosen.start_ms, units.start_ms, chosen.hour_ms)
+        ) as measured_ms
+    from chosen
+    inner join intermediate.int_gpu_units as units
+        on chosen.gpu_uuid = units.gpu_uuid
+        and units.start_ms < least(chosen.end_ms, chosen.hour_ms + 3600000)
+        and coalesce(units.end_ms, chosen.end_ms) > greatest(chosen.start_ms, chosen.hour_ms)
+    group by all
+),
+
+of_holds as (
+    select
+        chosen.gpu_uuid,
+        holds.gpu_instance,
+        chosen.hour_ms,
+        holds.job_run_key,
+        sum(part_mj(
+            chosen.energy_mj, chosen.start_ms, chosen.end_ms,
+            greatest(holds.start_ms, chosen.hour_ms), least(holds.end_ms, chosen.hour_ms + 3600000)
+        )) as energy_mj,
+        sum(
+            least(chosen.end_ms, holds.end_ms, chosen.hour_ms + 3600000)
+            - greatest(chosen.start_ms, holds.start_ms, chosen.hour_ms)
+        ) as measured_ms
+    from chosen
+    inner join holds
+        on chosen.gpu_uuid = holds.gpu_uuid
+        and holds.start_ms < least(chosen.end_ms, chosen.hour_ms + 3600000)
+        and holds.end_ms > greatest(chosen.start_ms, chosen.hour_ms)
+    group by all
+),
+
+-- what the ledger says of each part of a GPU: whose it is, and for how long nobody held it
+parts as (
+    select
+        ledger.gpu_uuid,
+        ledger.gpu_instance,
+        ledger.hour_ms,
+        min(ledger.cluster) as cluster,
+        min(ledger.gpu_model) as gpu_model,
+        min(ledger.mig_profile) as mig_profile,
+        coalesce(sum(ledger.gpu_ms) filter (where categories.group = 'free'), 0)::bigint as free_ms,
+        coalesce(sum(ledger.gpu_ms) filter (where categories.group = 'not_available'), 0)::bigint as away_ms
+    from marts.ledger_hourly as ledger
+    inner join reference.gpu_second_categories as categories using (category)
+    where ledger.hour_ms >= build_from_ms() and ledger.hour_ms < build_to_ms()
+    group by all
+),
+
+held as (
+    select
+        parts.*,
+        of_holds.job_run_key,
+        of_holds.energy_mj * units.share_hi // units.share_of
+            - of_holds.energy_mj * units.share_lo // units.share_of as energy_mj,
+        of_holds.measured_ms * units.share_hi // units.share_of
+            - of_holds.measured_ms * units.share_lo // units.share_of as measured_ms
+    from of_holds
+    inner join of_units as units using (gpu_uuid, gpu_instance, hour_ms)
+    inner join parts using (gpu_uuid, gpu_instance, hour_ms)
+),
+
+not_held as (
+    select
+        parts.*,
+        units.share_lo,
+        units.share_hi,
+        units.share_of,
+        any_value(units.energy_mj) - coalesce(sum(of_holds.energy_mj), 0) as rest_mj,
+        any_value(units.measured_ms) - coalesce(sum(of_holds.measured_ms), 0) as rest_ms
+    from parts
+    inner join of_units as units using (gpu_uuid, gpu_instance, hour_ms)
+    left join of_holds using (gpu_uuid, gpu_instance, hour_ms)
+    where parts.free_ms + parts.away_ms > 0
+    group by all
+),
+
+split as (
+    select
+        *,
+        rest_mj * share_hi // share_of - rest_mj * share_lo // share_of as energy_mj,
+        rest_ms * share_hi // share_of - rest_ms * share_lo // share_of as measured_ms
+    from not_held
+),
+
+rows_ as (
+    select cluster, job_run_key, 'held' as availability, gpu_model, mig_profile, hour_ms, energy_mj, measured_ms
+    from held
+    union all
+    select
+        cluster, null, 'free', gpu_model, mig_profile, hour_ms,
+        energy_mj * free_ms // (free_ms + away_ms), measured_ms * free_ms // (free_ms + away_ms)
+    from split
+    where free_ms > 0
+    union all
+    select
+        cluster, null, 'not_available', gpu_model, mig_profile, hour_ms,
+        energy_mj - energy_mj * free_ms // (free_ms + away_ms),
+        measured_ms - measured_ms * free_ms // (free_ms + away_ms)
+    from split
+    where away_ms > 0
+)
+
+select
+    cluster,
+    job_run_key,
+    availability,
+    gpu_model,
+    mig_profile,
+    hour_ms,
+    sum(energy_mj)::bigint as energy_mj,
+    sum(measured_ms)::bigint as measured_ms
+from rows_
+-- older ones are in the archive
+where hour_ms >= (select coalesce(max(kept_from_ms), 0) from raw.kept_from where table_name = 'gpu_samples')
+group by all
+union all
+select * from raw.energy_archive where hour_ms >= build_from_ms() and hour_ms < build_to_ms()

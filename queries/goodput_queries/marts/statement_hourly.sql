@@ -1,0 +1,20 @@
+-- The ledger as statements ask it: GPU time by job run, kind of GPU and category, hour by hour.
+-- grain: cluster, node, job_run_key, attempt_key, gpu_model, mig_profile, category, hour_ms
+-- node: of reserved time alone, since reservations name nodes
+-- gpu_ms: milliseconds of a whole GPU
+-- materialised: hourly, since a month of single GPUs is too much to sum for a page
+select
+    cluster,
+    case when category = 'reserved_idle' then node end as node,
+    job_run_key,
+    attempt_key,
+    gpu_model,
+    mig_profile,
+    category,
+    hour_ms,
+    sum(gpu_ms)::bigint as gpu_ms
+from marts.ledger_hourly
+where
+    hour_ms >= build_from_ms()
+    and hour_ms < build_to_ms()
+group by all

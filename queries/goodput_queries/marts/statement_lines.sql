@@ -1,0 +1,203 @@
+-- What is charged for the scope's window, before anything is shared out: GPU time and energy by cluster, account,
+-- user, run, partition, kind of GPU and price. The gpu_ms add up to the ledger's, to the millisecond; money is
+-- their product with the price, made and rounded where it is printed. Scope: window, cluster, model, team, user,
+-- run, partition.
+-- grain: line, cluster, team, user_name, run_key, partition, qos, gpu_model, mig_profile, list_usd_per_gpu_h, factor, usd_per_gpu_h
+-- line: usage (held by job runs), reserved_idle (team: the owner of the reservation, where it is one), idle,
+--  not_available
+-- usd_per_gpu_h: null: the rate card has no price
+-- gpu_ms: milliseconds of a whole GPU; of usage it is the sum of the five that follow
+-- productive_ms: productive or kept step time not split: the headline's numerator
+-- other_use_ms: exposed communication, evaluation and other declared work
+-- own_waste_ms: lost for reasons of the job's own
+-- platform_waste_ms: lost for reasons of the platform
+-- unsettled_ms: not settled by the evidence
+-- idle_held_ms, lost_ms: of the waste: held and idle; lost work, fault stalls, failed without progress
+-- credit_ms: of the waste: lost because infrastructure failed
+-- energy_mj: millijoules of the GPUs' own counters; null: not measured
+-- measured_ms: GPU time for which energy is known
+-- metered_mj_usd: millijoules x US dollars per kWh, at the tariffs of their hours; null: no tariff
+-- untariffed_mj: energy for which there is no tariff
+with whole_hours as (
+    select cluster, node, job_run_key, attempt_key, gpu_model, mig_profile, category, hour_ms, gpu_ms
+    from marts.statement_hourly
+    where
+        hour_ms >= coalesce(getvariable('scope_from_ms')::bigint, 0)
+        and hour_ms <= coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807) - 3600000
+),
+
+-- hours that the window cuts (a zone with half hours): of the finer ledger
+cut_hours as (
+    select cluster, node, job_run_key, attempt_key, gpu_model, mig_profile, category, hour_ms, gpu_ms
+    from marts.ledger_scoped
+    where
+        hour_ms < coalesce(getvariable('scope_from_ms')::bigint, 0)
+        or hour_ms > coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807) - 3600000
+),
+
+times as (
+    select * from whole_hours
+    union all
+    select * from cut_hours
+),
+
+energies as (
+    select
+        * exclude (energy_mj, measured_ms),
+        scope_part(energy_mj, hour_ms) as energy_mj,
+        scope_part(measured_ms, hour_ms) as measured_ms
+    from marts.statement_energy_hourly
+    where in_window(hour_ms, hour_ms + 3600000)
+),
+
+reservations as (
+    select distinct
+        cluster,
+        owner,
+        unnest(nodes) as node,
+        to_ms(start_at) as start_ms,
+        coalesce(to_ms(end_at), 9223372036854775807) as end_ms
+    from raw.reservations
+    where owner is not null and owner not like '%,%' and coalesce(flags, '') not ilike '%MAINT%'
+),
+
+reserved_hours as (
+    select distinct cluster, node, hour_ms from times where category = 'reserved_idle'
+),
+
+reserved_for as (
+    select
+        hours.cluster,
+        hours.node,
+        hours.hour_ms,
+        -- two owners in one hour: nobody can say whose idleness it was
+        case when count(distinct reservations.owner) = 1 then any_value(reservations.owner) end as owner
+    from reserved_hours as hours
+    inner join reservations
+        on coalesce(reservations.cluster, hours.cluster) = hours.cluster
+        and reservations.node = hours.node
+        and reservations.start_ms < hours.hour_ms + 3600000
+        and reservations.end_ms > hours.hour_ms
+    group by all
+),
+
+settled as (
+    select
+        times.cluster,
+        times.job_run_key,
+        case
+            when categories.group = 'held' then 'usage'
+            when times.category = 'reserved_idle' then 'reserved_idle'
+            when categories.group = 'free' then 'idle'
+            else 'not_available'
+        end as line,
+        reserved_for.owner,
+        times.gpu_model,
+        times.mig_profile,
+        times.hour_ms,
+        times.gpu_ms,
+        times.category,
+        categories.kind,
+        case
+            when categories.blame <> 'fault' then categories.blame
+            when coalesce(causes.is_platform, false) then 'platform'
+            else 'own'
+        end as blame
+    from times
+    inner join reference.gpu_second_categories as categories using (category)
+    left join intermediate.int_attempt_causes as causes using (attempt_key)
+    left join reserved_for
+        on times.category = 'reserved_idle'
+        and times.cluster = reserved_for.cluster
+        and times.node = reserved_for.node
+        and times.hour_ms = reserved_for.hour_ms
+),
+
+measures as (
+    select
+        * exclude (gpu_ms, category, kind, blame),
+        gpu_ms,
+        case when category in ('productive', 'step_unsplit') then gpu_ms else 0 end as productive_ms,
+        case when category not in ('productive', 'step_unsplit') and blame = 'use' then gpu_ms else 0 end
+            as other_use_ms,
+        case when blame = 'own' then gpu_ms else 0 end as own_waste_ms,
+        case when blame = 'platform' then gpu_ms else 0 end as platform_waste_ms,
+        case when blame = 'unsettled' then gpu_ms else 0 end as unsettled_ms,
+        case when category = 'idle_held' then gpu_ms else 0 end as idle_held_ms,
+        case when category in ('lost_work', 'fault_stall', 'failed_without_progress') then gpu_ms else 0 end
+            as lost_ms,
+        case
+            when category in ('lost_work', 'fault_stall', 'failed_without_progress') and blame = 'platform'
+                then gpu_ms
+            else 0
+        end as credit_ms,
+        null::bigint as energy_mj,
+        null::bigint as measured_ms,
+        null::decimal(38, 9) as metered_mj_usd,
+        0 as untariffed_mj
+    from settled
+    union all by name
+    select
+        energies.cluster,
+        energies.job_run_key,
+        case energies.availability
+            when 'held' then 'usage'
+            when 'free' then 'idle'
+            else 'not_available'
+        end as line,
+        energies.gpu_model,
+        energies.mig_profile,
+        energies.hour_ms,
+        energies.energy_mj,
+        energies.measured_ms,
+        energies.energy_mj::decimal(20, 0) * tariffs.usd_per_kwh as metered_mj_usd,
+        case when tariffs.usd_per_kwh is null then energies.energy_mj else 0 end as untariffed_mj
+    from energies
+    left join marts.statement_tariffs as tariffs using (cluster, hour_ms)
+)
+
+select
+    measures.line,
+    measures.cluster,
+    case when measures.line = 'usage' then owners.team else measures.owner end as team,
+    owners.user_name,
+    owners.run_key,
+    any_value(owners.run_id) as run_id,
+    any_value(owners.job_name) as job_name,
+    owners.partition,
+    owners.qos,
+    measures.gpu_model,
+    measures.mig_profile,
+    prices.list_usd_per_gpu_h,
+    prices.factor,
+    prices.usd_per_gpu_h,
+    count(distinct measures.job_run_key) as job_runs,
+    coalesce(sum(measures.gpu_ms), 0)::bigint as gpu_ms,
+    coalesce(sum(measures.productive_ms), 0)::bigint as productive_ms,
+    coalesce(sum(measures.other_use_ms), 0)::bigint as other_use_ms,
+    coalesce(sum(measures.own_waste_ms), 0)::bigint as own_waste_ms,
+    coalesce(sum(measures.platform_waste_ms), 0)::bigint as platform_waste_ms,
+    coalesce(sum(measures.unsettled_ms), 0)::bigint as unsettled_ms,
+    coalesce(sum(measures.idle_held_ms), 0)::bigint as idle_held_ms,
+    coalesce(sum(measures.lost_ms), 0)::bigint as lost_ms,
+    coalesce(sum(measures.credit_ms), 0)::bigint as credit_ms,
+    sum(measures.energy_mj)::bigint as energy_mj,
+    sum(measures.measured_ms)::bigint as measured_ms,
+    sum(measures.metered_mj_usd) as metered_mj_usd,
+    coalesce(sum(measures.untariffed_mj), 0)::bigint as untariffed_mj
+from measures
+left join intermediate.int_job_run_owners as owners using (job_run_key)
+left join intermediate.int_prices as prices
+    on measures.cluster = prices.cluster
+    and coalesce(measures.gpu_model, '') = prices.gpu_model
+    and coalesce(measures.mig_profile, '') = prices.mig_profile
+    and coalesce(owners.partition, '') = prices.partition
+    and coalesce(owners.qos, '') = prices.qos
+    and measures.hour_ms >= prices.from_ms
+    and measures.hour_ms < prices.to_ms
+where
+    in_scope(
+        measures.cluster, null, null, measures.gpu_model,
+        owners.team, owners.user_name, owners.run_key, owners.partition
+    )
+group by all

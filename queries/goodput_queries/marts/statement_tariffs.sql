@@ -1,0 +1,45 @@
+-- What a kWh of a GPU's counter costs in each hour of a cluster in which energy was measured: the tariff of that hour
+-- of the day in its own zone, times what server and site add. A tariff of the cluster's own comes before one for
+-- all, a later one before an earlier; hours of a closed day keep theirs.
+-- grain: cluster, hour_ms
+-- usd_per_kwh: per kWh of the GPUs' counters
+with hours as (
+    select distinct cluster, hour_ms from marts.statement_energy_hourly where in_window(hour_ms, hour_ms + 3600000)
+),
+
+matches as (
+    select
+        hours.cluster,
+        hours.hour_ms,
+        (tariffs.cluster is not null, coalesce(to_ms(tariffs.valid_from_at), 0), tariffs.from_hour) as rank,
+        (tariffs.usd_per_kwh * tariffs.pue * tariffs.server_ratio)::decimal(18, 9) as usd_per_kwh,
+        hour(timezone(tariffs.zone, from_ms(hours.hour_ms)::timestamptz)) as hour_of_day,
+        tariffs.from_hour,
+        tariffs.to_hour
+    from hours
+    inner join raw.tariffs as tariffs
+        on coalesce(tariffs.cluster, hours.cluster) = hours.cluster
+        and coalesce(to_ms(tariffs.valid_from_at), 0) <= hours.hour_ms
+        and coalesce(to_ms(tariffs.valid_to_at), 9223372036854775807) > hours.hour_ms
+),
+
+of_tariffs as (
+    select cluster, hour_ms, arg_max(usd_per_kwh, rank) as usd_per_kwh
+    from matches
+    where
+        case
+            when from_hour < to_hour then hour_of_day >= from_hour and hour_of_day < to_hour
+            else hour_of_day >= from_hour or hour_of_day < to_hour
+        end
+    group by cluster, hour_ms
+)
+
+select
+    hours.cluster,
+    hours.hour_ms,
+    coalesce(kept.usd_per_kwh, of_tariffs.usd_per_kwh) as usd_per_kwh
+from hours
+left join of_tariffs using (cluster, hour_ms)
+left join raw.statement_tariffs as kept
+    on hours.cluster = kept.cluster and from_ms(hours.hour_ms) = kept.hour_at
+where coalesce(kept.usd_per_kwh, of_tariffs.usd_per_kwh) is not null

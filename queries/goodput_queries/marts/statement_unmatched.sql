@@ -1,0 +1,53 @@
+-- GPU time of the scope's window whose owner, place or price is not certain: to read beside a statement.
+-- grain: cluster, kind
+-- gpu_ms: milliseconds of a whole GPU
+with held as (
+    select cluster, job_run_key, gpu_uuid, gpu_instance, gpu_ms, usd_per_gpu_h
+    from marts.ledger_scoped
+    where job_run_key is not null
+),
+
+assumed as (
+    select distinct job_run_key, gpu_uuid, gpu_instance from intermediate.int_holds where method = 'assumed'
+),
+
+-- what telemetry saw at work inside time that no job run held
+unclaimed as (
+    select
+        segments.cluster,
+        activity.gpu_uuid,
+        share_ms(
+            greatest(activity.start_ms, segments.start_ms, scope_start(segments.start_ms)),
+            least(activity.end_ms, segments.end_ms, scope_end(segments.end_ms)),
+            segments.share_lo, segments.share_hi, segments.share_of
+        ) as gpu_ms
+    from marts.ledger_segments as segments
+    inner join intermediate.int_gpu_activity as activity
+        on activity.gpu_uuid = segments.gpu_uuid
+        and activity.gpu_instance = segments.gpu_instance
+        and activity.hour_ms = segments.hour_ms
+        and activity.start_ms < least(segments.end_ms, scope_end(segments.end_ms))
+        and activity.end_ms > greatest(segments.start_ms, scope_start(segments.start_ms))
+    where
+        segments.job_run_key is null
+        and activity.is_active
+        and in_window(segments.start_ms, segments.end_ms)
+        and (getvariable('scope_cluster') is null or segments.cluster = getvariable('scope_cluster'))
+)
+
+select cluster, 'held without a price' as kind, count(distinct job_run_key) as n, sum(gpu_ms)::bigint as gpu_ms,
+    'Add a row to the rate card and ingest it (source rates)' as what_to_do
+from held
+where usd_per_gpu_h is null
+group by cluster
+union all
+select held.cluster, 'placed on GPUs by assumption', count(distinct held.job_run_key), sum(held.gpu_ms)::bigint,
+    'The amount is right, which GPU is not known: ingest `scontrol show job -d` while jobs run'
+from held
+semi join assumed using (job_run_key, gpu_uuid, gpu_instance)
+group by held.cluster
+union all
+select cluster, 'busy with no job', count(distinct gpu_uuid), sum(gpu_ms)::bigint,
+    'Ingest the accounting of that time (sacct); else look who uses these GPUs'
+from unclaimed
+group by cluster

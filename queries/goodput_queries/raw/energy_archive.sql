@@ -1,0 +1,12 @@
+-- The hourly energy of the time whose readings were dropped by age: it cannot be read again, so it is kept here.
+-- grain: cluster, job_run_key, availability, gpu_model, mig_profile, hour_ms
+create table raw.energy_archive (
+    cluster varchar not null,
+    job_run_key varchar,
+    availability varchar not null,
+    gpu_model varchar,
+    mig_profile varchar,
+    hour_ms bigint not null,
+    energy_mj bigint,
+    measured_ms bigint
+);

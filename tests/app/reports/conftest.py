@@ -1,0 +1,75 @@
+"""A statement made of rows, without a database."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+import pytest
+
+from goodput_app.reports.budgets import SCHEMA as BUDGETS
+from goodput_app.reports.charges import Policy, charges
+from goodput_app.reports.days import day_of
+from goodput_app.reports.rows import frame_of, in_cents
+from goodput_app.reports.settings import StatementSettings
+from goodput_app.reports.statement import Statement
+from goodput_app.reports.summary import Days, accounts, totals
+
+HOSTILE = "=cmd|' /C calc'!A0 <script>alert(\"x\")</script> & |, 漢字"
+
+
+def line(kind: str, gpu_ms: int, team: str | None = None, **more: Any) -> dict[str, Any]:
+    """Return a row of `marts.statement_lines`, at 2 dollars a GPU-hour."""
+    row: dict[str, Any] = {
+        "line": kind, "cluster": "c", "team": team, "user_name": team and f"u-{team}",
+        "run_key": team and f"c/{team}-1", "run_id": team and f"{team}-1", "job_name": team,
+        "partition": team and "gpu", "qos": team and "normal", "gpu_model": "NVIDIA H100",
+        "mig_profile": None, "list_usd_per_gpu_h": Decimal("2.500000"),
+        "factor": Decimal("0.800000"), "usd_per_gpu_h": Decimal("2.000000"), "job_runs": 1,
+        "gpu_ms": gpu_ms, "productive_ms": 0, "other_use_ms": 0, "own_waste_ms": 0,
+        "platform_waste_ms": 0, "unsettled_ms": gpu_ms if kind == "usage" else 0, "idle_held_ms": 0,
+        "lost_ms": 0, "credit_ms": 0, "energy_mj": None, "measured_ms": None,
+        "metered_mj_usd": None, "untariffed_mj": 0,
+    }  # fmt: skip
+    return row | more
+
+
+def made_of(rows: list[dict[str, Any]], policy: Policy, **settings: Any) -> Statement:
+    """Return an open statement of these lines."""
+    chosen = StatementSettings(**settings)
+    day = day_of(date(2026, 11, 19), chosen)
+    billed = in_cents(frame_of(charges(rows, policy))).with_columns(
+        pl.lit(0, pl.Int32).alias("correction")
+    )
+    days = Days(None, None, [totals(billed)])
+    return Statement(
+        day=day, settings=chosen, policy=policy, bookings=[], evidence_ms=day.to_ms,
+        closes_ms=day.to_ms + 6 * 3_600_000, was_corrected=False, is_proven=True, rows=billed,
+        accounts=accounts(billed, days), budgets=pl.DataFrame(schema=BUDGETS),
+        losses=pl.DataFrame(), balance=pl.DataFrame(), differences=pl.DataFrame(),
+        unmatched=pl.DataFrame(), days_of_month=1,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def lines() -> list[dict[str, Any]]:
+    """Return accounts, one of a hostile name, one without a price; credits, energy, idle time."""
+    hour = 3_600_000
+    return [
+        line("usage", 1_234_567_891, "nlp", credit_ms=hour, energy_mj=5 * 10**12,
+             metered_mj_usd=Decimal(5 * 10**12) * Decimal("0.21")),
+        line("usage", 7_000_001, HOSTILE),
+        line("usage", 70 * hour, "vision", qos="scavenger", mig_profile="3g.40gb"),
+        line("usage", hour, "new", gpu_model="B200", usd_per_gpu_h=None, list_usd_per_gpu_h=None,
+             factor=None),
+        line("idle", 100 * hour),
+        line("not_available", hour),
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def make() -> Any:
+    """Return the maker of statements."""
+    return made_of

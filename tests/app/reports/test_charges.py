@@ -1,0 +1,187 @@
+"""Who carries what: policies move money and never make any."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from goodput_app.reports.charges import IDLE_POLICIES, Charge, Policy, charges
+from goodput_app.reports.rows import frame_of, in_cents
+
+H = 3_600_000
+
+
+def line(
+    kind: str, gpu_ms: int, team: str | None = None, price: str | None = "2", **more: Any
+) -> dict[str, Any]:
+    """Return a row of `marts.statement_lines`."""
+    usd = None if price is None else Decimal(price)
+    row: dict[str, Any] = {
+        "line": kind, "cluster": "c", "team": team, "user_name": team and f"u-{team}",
+        "run_key": None, "run_id": None, "job_name": None, "partition": None, "qos": None,
+        "gpu_model": "H100", "mig_profile": None, "list_usd_per_gpu_h": usd,
+        "factor": None if price is None else Decimal(1), "usd_per_gpu_h": usd, "job_runs": 1,
+        "gpu_ms": gpu_ms, "productive_ms": 0, "other_use_ms": 0, "own_waste_ms": 0,
+        "platform_waste_ms": 0, "unsettled_ms": gpu_ms if kind == "usage" else 0, "idle_held_ms": 0,
+        "lost_ms": 0, "credit_ms": 0, "energy_mj": None, "measured_ms": None,
+        "metered_mj_usd": None, "untariffed_mj": 0,
+    }  # fmt: skip
+    return row | more
+
+
+def total(found: list[Charge]) -> Fraction:
+    return sum((c.total for c in found if c.total is not None), Fraction(0))
+
+
+def by_team(found: list[Charge]) -> dict[str, float]:
+    sums: dict[str, float] = {}
+    for charge in found:
+        name = charge.key.team or charge.key.line
+        sums[name] = sums.get(name, 0) + float(charge.total or 0)
+    return sums
+
+
+teams = st.sampled_from(["a", "b", "c"])
+held = st.builds(
+    lambda team, ms, price, mj, n: line(
+        "usage", ms, team, price, run_key=str(n), energy_mj=mj,
+        metered_mj_usd=None if mj is None else Decimal(mj) * Decimal("0.21"), credit_ms=ms // 3,
+    ),
+    teams, st.integers(0, 10**10), st.sampled_from(["2", "0.333333", "0", None]),
+    st.none() | st.integers(0, 10**12), st.integers(0, 10**6),
+)  # fmt: skip
+free = st.builds(
+    lambda kind, ms, team, model: line(
+        kind, ms, team if kind == "reserved_idle" else None, gpu_model=model
+    ),
+    st.sampled_from(["idle", "reserved_idle", "not_available"]), st.integers(0, 10**10), teams,
+    st.sampled_from(["H100", "H200"]),
+)  # fmt: skip
+days = st.lists(st.one_of(held, free), max_size=25).map(
+    lambda rows: list(
+        {
+            tuple(map(str, (r["line"], r["team"], r["run_key"], r["gpu_model"]))): r for r in rows
+        }.values()
+    )
+)
+quotas = st.dictionaries(
+    st.tuples(st.sampled_from(["", "c"]), st.sampled_from(["a", "b", "z"])),
+    st.integers(0, 9).map(Decimal), max_size=4,
+)  # fmt: skip
+
+
+@settings(deadline=None)
+@given(days, quotas, st.booleans())
+def test_idle_policies_move_money_and_never_create_it(
+    rows: list[dict[str, Any]], given_quotas: dict[tuple[str, str], Decimal], is_credited: bool
+) -> None:
+    plain = charges(rows, Policy("none", is_credited))
+
+    for idle in IDLE_POLICIES:
+        found = charges(rows, Policy(idle, is_credited, given_quotas))
+        assert total(found) == total(plain)
+        assert sum((c.idle_share for c in found), Fraction(0)) == 0
+
+
+@settings(deadline=None)
+@given(days, quotas, st.sampled_from(IDLE_POLICIES))
+def test_rows_in_cents_add_up_across_and_down(
+    rows: list[dict[str, Any]], given_quotas: dict[tuple[str, str], Decimal], idle: str
+) -> None:
+    found = charges(rows, Policy(idle, credits_infra_failures=True, quotas=given_quotas))
+
+    billed = in_cents(frame_of(found))
+
+    columns = ("direct_usd", "idle_share_usd", "electricity_usd")
+    for row in billed.iter_rows(named=True):
+        known = [row[name] for name in columns if row[name] is not None]
+        assert row["total_usd"] is None or row["total_usd"] == sum(known)
+    assert sum(billed["idle_share_usd"]) == 0
+    assert abs(
+        Fraction(sum(billed["total_usd"].drop_nulls(), Decimal(0))) - total(found)
+    ) <= Fraction(1, 200)
+
+
+def test_a_thousand_accounts_of_a_third_of_a_gpu_second_pay_what_they_used() -> None:
+    rows = [line("usage", 333, f"account-{i:04}") for i in range(1000)]
+
+    billed = in_cents(frame_of(charges(rows, Policy())))
+
+    # 333 GPU-seconds at 2.00 an hour are 18.5 cents
+    assert sum(billed["total_usd"]) == Decimal("0.19")
+    assert set(billed["total_usd"]) == {Decimal("0.00"), Decimal("0.01")}
+
+
+def test_a_thousand_small_runs_of_one_account_make_its_own_sum() -> None:
+    rows = [line("usage", 7_000, "small", run_key=f"r{i}") for i in range(1000)]
+    rows += [line("usage", 3_601_000 + i, f"big-{i}") for i in range(50)]
+
+    billed = in_cents(frame_of(charges(rows, Policy())))
+
+    small = billed.filter(billed["team"] == "small")["total_usd"]
+    assert sum(small) == Decimal("3.89")  # 7,000 GPU-seconds: 3.888...
+
+
+def test_uniform_gives_accounts_equal_parts_and_their_lines_parts_by_cost() -> None:
+    rows = [line("usage", 3 * H, "a", run_key="1"), line("usage", H, "a", run_key="2"),
+            line("usage", H, "b"), line("idle", 10 * H)]  # fmt: skip
+
+    found = charges(rows, Policy("uniform"))
+
+    shares = [(c.key.team, float(c.idle_share)) for c in found if c.key.line == "usage"]
+    assert shares == [("a", 7.5), ("a", 2.5), ("b", 10)]
+
+
+def test_by_quota_charges_who_kept_gpus_away_from_others() -> None:
+    rows = [line("usage", H, "a"), line("usage", H, "b"), line("idle", 8 * H),
+            line("reserved_idle", 5 * H, "b")]  # fmt: skip
+    policy = Policy("by_quota", quotas={("", "a"): Decimal(1), ("c", "z"): Decimal(3)})
+
+    found = charges(rows, policy)
+
+    # z used nothing and has a quota; the reservation's idle time is b's alone
+    assert by_team(found) == {"a": 2 + 4, "b": 2 + 10 + 0, "z": 12, "idle": 0}
+    assert next(c for c in found if c.key.team == "z").key.line == "idle_share"
+
+
+def test_reserved_idle_time_of_nobody_known_is_idle_time() -> None:
+    rows = [line("usage", H, "a"), line("reserved_idle", 5 * H)]
+
+    found = charges(rows, Policy("by_quota", quotas={("", "a"): Decimal(1)}))
+
+    assert by_team(found)["a"] == 12
+
+
+def test_failed_infrastructure_is_credited_on_a_row_of_its_own() -> None:
+    rows = [line("usage", 4 * H, "a", credit_ms=H)]
+
+    without, with_credit = (charges(rows, Policy(credits_infra_failures=c)) for c in (False, True))
+
+    assert [float(c.total or 0) for c in without] == [8]
+    assert sorted((c.key.line, float(c.total or 0)) for c in with_credit) == [
+        ("credit", -2),
+        ("usage", 8),
+    ]
+
+
+@pytest.mark.parametrize("idle", IDLE_POLICIES)
+def test_a_line_without_a_price_has_no_total(idle: str) -> None:
+    rows = [line("usage", H, "a", None), line("usage", H, "b"), line("idle", H)]
+
+    found = charges(rows, Policy(idle))
+
+    (unpriced,) = (c for c in found if c.key.team == "a")
+    assert unpriced.total is None
+
+
+def test_clusters_carry_their_own_idle_time_alone() -> None:
+    rows = [line("usage", H, "a"), line("idle", H), line("usage", H, "b", cluster="d")]
+
+    found = charges(rows, Policy("proportional"))
+
+    assert by_team(found) == {"a": 4, "b": 2, "idle": 0}

@@ -1,0 +1,138 @@
+"""The files of a statement: complete, harmless, the same every time."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pypdfium2
+import pytest
+
+from goodput_app.reports import files
+from goodput_app.reports.charges import Policy
+from goodput_queries.errors import StoreError
+
+PROPORTIONAL = Policy("proportional", credits_infra_failures=True)
+
+
+@pytest.fixture
+def statement(make: Any, lines: Any) -> Any:
+    return make(lines, PROPORTIONAL, organisation="Example Lab")
+
+
+@pytest.mark.parametrize("form", files.FORMATS)
+def test_the_same_statement_gives_the_same_bytes(
+    make: Any, lines: Any, tmp_path: Path, form: str
+) -> None:
+    (first,) = files.write(make(lines, PROPORTIONAL), tmp_path / "a", [form])
+    (second,) = files.write(make(lines[::-1], PROPORTIONAL), tmp_path / "b", [form])
+
+    assert first.name == second.name
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_csv_and_parquet_have_the_same_rows_that_add_up(statement: Any, tmp_path: Path) -> None:
+    comma, parquet = files.write(statement, tmp_path, ["csv", "parquet"])
+
+    rows = list(csv.DictReader(io.StringIO(comma.read_text())))
+    kept = pl.read_parquet(parquet)
+
+    assert [row["total_usd"] for row in rows] == [
+        "" if usd is None else f"{usd:.2f}" for usd in kept["total_usd"]
+    ]
+    assert sum(kept["total_usd"].drop_nulls()) == statement.total_usd
+    assert kept["gpu_ms"].sum() == sum(row["gpu_ms"] for row in statement.rows.to_dicts())
+
+
+def test_a_name_that_a_spreadsheet_would_run_is_text(statement: Any, tmp_path: Path) -> None:
+    (path,) = files.write(statement, tmp_path, ["csv"])
+
+    teams = {row["team"] for row in csv.DictReader(io.StringIO(path.read_text()))}
+
+    assert not any(team.startswith(("=", "+", "-", "@")) for team in teams)
+    assert any(team.startswith("'=cmd") for team in teams)
+
+
+def test_a_page_shows_hostile_names_as_text_and_needs_nothing_else(
+    statement: Any, tmp_path: Path
+) -> None:
+    (path,) = files.write(statement, tmp_path, ["html"])
+
+    page = path.read_text()
+
+    assert "<script" not in page
+    assert "&lt;script&gt;alert(&#34;x&#34;)&lt;/script&gt;" in page
+    assert "漢字" in page
+    assert not re.search(r"(src|href|url\()\s*=?\s*[\"']?(http|//|data:)", page)
+
+
+def test_totals_on_the_page_are_the_sums_of_its_rows(statement: Any, tmp_path: Path) -> None:
+    (path,) = files.write(statement, tmp_path, ["html"])
+    table = path.read_text().split("<h2>Accounts</h2>")[1].split("</table>")[0]
+
+    def cells(row: str) -> list[str]:
+        return re.findall(r"<td[^>]*>(.*?)</td>", row)
+
+    body = [cells(row) for row in table.split("<tbody>")[1].split("</tbody>")[0].split("<tr>")[1:]]
+    (foot,) = [cells(row) for row in table.split("<tfoot>")[1].split("<tr>")[1:]]
+
+    for column in range(2, 12):
+        numbers = [row[column].replace(",", "") for row in body]
+        known = [Decimal(n) for n in numbers if n not in ("\N{EN DASH}", "unknown")]
+        assert sum(known) == Decimal(foot[column].replace(",", "")), column
+
+
+def test_a_pdf_has_its_figures_as_text_and_a_number_on_every_page(
+    statement: Any, tmp_path: Path
+) -> None:
+    (path,) = files.write(statement, tmp_path, ["pdf"])
+
+    with pypdfium2.PdfDocument(path) as document:
+        pages = [page.get_textpage().get_text_bounded() for page in document]
+
+    assert "GPU chargeback statement, Thursday 19 November 2026" in pages[0]
+    assert f"${statement.total_usd:,.2f}" in pages[0]
+    assert all(f"Page {i + 1}" in text for i, text in enumerate(pages))
+    assert "Open: figures may still change" in pages[0]
+
+
+def test_a_statement_of_thousands_of_lines_fits_its_page_and_pdf(
+    make: Any, lines: Any, tmp_path: Path
+) -> None:
+    many = [{**lines[0], "run_key": f"c/{i}", "run_id": str(i)} for i in range(3_000)]
+
+    page, pdf = files.write(make(many, PROPORTIONAL), tmp_path, ["html", "pdf"])
+
+    assert page.stat().st_size < 2_000_000
+    assert "more lines" in page.read_text()
+    with pypdfium2.PdfDocument(pdf) as document:
+        assert len(document) < 10
+
+
+def test_a_folder_that_cannot_be_written_is_said(statement: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(StoreError, match="the statement cannot be written"):
+        files.write(statement, tmp_path / "file", ["csv"])
+
+
+def test_a_failure_leaves_the_file_that_was_there(
+    statement: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (path,) = files.write(statement, tmp_path, ["csv"])
+    before = path.read_bytes()
+
+    def full(_handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files.os, "fsync", full)
+    with pytest.raises(StoreError, match="No space left"):
+        files.write(statement, tmp_path, ["csv"])
+
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]

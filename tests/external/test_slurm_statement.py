@@ -1,0 +1,76 @@
+"""Statements of real Slurm accounting: statement = ledger = scheduler, differences named."""
+
+from __future__ import annotations
+
+import os
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import polars as pl
+import pytest
+
+from goodput_app.reports.settings import StatementSettings
+from goodput_app.reports.statement import statement
+from goodput_ingest.load import ingest
+from goodput_ingest.source import ReadOptions
+
+DATA = os.environ.get("GOODPUT_EXTERNAL_DATA")
+pytestmark = [
+    pytest.mark.external,
+    pytest.mark.skipif(not DATA, reason="GOODPUT_EXTERNAL_DATA names no folder"),
+]
+WHEN = date(2026, 11, 20)
+
+
+RELEASES = {"22.05.8": "goodlab", "24.11.5": "goodlab24"}
+
+
+@pytest.fixture(params=RELEASES)
+def made(request, store, tmp_path):
+    vectors = Path(DATA) / "slurm" / request.param
+    options = ReadOptions(cluster=RELEASES[request.param], zone=ZoneInfo("UTC"))
+    files = [
+        "final/scontrol_node_o.txt",
+        "final/sacctmgr_event_default.psv",
+        "final/sacct_core_X_D_unit_separator.txt",
+        "final/scontrol_job_d_o.txt",
+    ]
+    ingest(store, "slurm", [vectors / f for f in files if (vectors / f).exists()], options)
+    inventory = tmp_path / "inventory.csv"
+    inventory.write_text('node,gpus,mig\nmig01,1,"1g.10gb:4,3g.40gb:1"\n')
+    ingest(store, "inventory", [inventory], options)
+    rates = tmp_path / "rates.csv"
+    rates.write_text("gpu_model,usd_per_gpu_h\nh100,2.85\na100,1.20\n")
+    ingest(store, "rates", [rates], ReadOptions())
+    store.build()
+    return statement(store, WHEN, StatementSettings(idle_policy="proportional"))
+
+
+def test_the_statement_is_the_ledger_is_the_capacity(made):
+    (row,) = made.balance.to_dicts()
+
+    assert row["statement_ms"] == row["ledger_ms"] == row["capacity_ms"]
+    assert row["held_ms"] == row["ledger_held_ms"]
+
+
+def test_what_sets_it_apart_from_the_scheduler_is_named_to_the_millisecond(made):
+    (row,) = made.balance.to_dicts()
+
+    apart = row["scheduler_held_ms"] - row["held_ms"]
+
+    assert sum(made.differences["gpu_ms"]) == apart
+    assert "not explained" not in made.differences["reason"].to_list()
+    assert "MIG instances count by their slices" in made.differences["reason"].to_list()
+
+
+def test_it_charges_every_priced_hour_at_its_price(made):
+    priced = made.rows.filter(pl.col("usd_per_gpu_h").is_not_null())
+    cost = sum(
+        (row["gpu_ms"] * row["usd_per_gpu_h"] / 3_600_000 for row in priced.iter_rows(named=True)),
+        Decimal(0),
+    )
+
+    assert abs(made.total_usd - cost) <= Decimal("0.005")
+    assert sum(made.accounts["total_usd"]) == made.total_usd

@@ -1,0 +1,300 @@
+"""A closed day is what it was; late evidence adds rows."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+
+import polars as pl
+import pytest
+
+from goodput_app.reports import files
+from goodput_app.reports.charges import Policy
+from goodput_app.reports.closing import computed
+from goodput_app.reports.rows import AMOUNTS, KEYS, QUANTITIES
+from goodput_app.reports.settings import StatementSettings
+from goodput_app.reports.statement import statement
+from goodput_queries.errors import QueryError, StoreError
+from goodput_queries.retention import Retention, drop_old
+
+HOUR_S = 3_600
+DAY_END_S = 16 * HOUR_S  # made-up time begins at 08:00 UTC
+WHEN = date(2027, 1, 15)
+SETTINGS = StatementSettings(lateness_h=6, idle_policy="proportional")
+
+
+@pytest.fixture
+def fleet(evidence):
+    """Tell of four GPUs and two jobs, one of which runs on over midnight."""
+    evidence.node("a", 4)
+    evidence.watched(1)
+    evidence.job("1", 0, 5 * HOUR_S, ["a"], 2, account="A", user_name="ann")
+    evidence.job("2", 10 * HOUR_S, 20 * HOUR_S, ["a"], 1, account="B", user_name="bob",
+                 submit=10 * HOUR_S)  # fmt: skip
+    evidence.load("rates", [{"gpu_model": "H100", "usd_per_gpu_h": Decimal(2)}])
+    evidence.store.build()
+    return evidence
+
+
+def watched_until(fleet, hours):
+    fleet.state("*", "up", 0, hours * HOUR_S)
+    fleet.store.build()
+
+
+def late_job(fleet):
+    """Tell of a job of the closed day whose record came late."""
+    fleet.job(
+        "9", 6 * HOUR_S, 9 * HOUR_S, ["a"], 4, account="C", user_name="eve", submit=6 * HOUR_S
+    )
+    fleet.store.build()
+
+
+def by_account(made):
+    return dict(made.accounts.select("account", "total_usd").rows())
+
+
+def test_a_day_is_open_until_evidence_reaches_the_lateness_beyond_its_end(fleet):
+    watched_until(fleet, 16 + 5.9)
+    assert not statement(fleet.store, WHEN, SETTINGS).is_closed
+
+    watched_until(fleet, 16 + 6)
+    assert statement(fleet.store, WHEN, SETTINGS).is_closed
+
+
+def test_an_open_day_can_be_closed_by_hand_once_it_has_ended(fleet):
+    watched_until(fleet, 15)
+    job_runs_until_20 = statement(fleet.store, WHEN, SETTINGS, closes_now=True)
+
+    assert job_runs_until_20.is_closed
+
+
+def test_a_day_that_has_not_ended_cannot_be_closed(evidence):
+    evidence.node("a", 1)
+    evidence.watched(15 * HOUR_S)
+    evidence.store.build()
+
+    assert not statement(evidence.store, WHEN, SETTINGS, closes_now=True).is_closed
+
+
+def test_a_job_over_midnight_is_charged_to_each_day_its_part(fleet):
+    watched_until(fleet, 60)
+
+    first, second = (statement(fleet.store, date(2027, 1, day), SETTINGS) for day in (15, 16))
+
+    held = [
+        made.rows.filter((pl.col("team") == "B") & (pl.col("line") == "usage"))["gpu_ms"].sum()
+        for made in (first, second)
+    ]
+    assert held == [6 * HOUR_S * 1000, 4 * HOUR_S * 1000]
+
+
+def test_a_closed_day_computed_again_is_proven_unchanged(fleet, tmp_path):
+    watched_until(fleet, 30)
+    first = statement(fleet.store, WHEN, SETTINGS)
+    files.write(first, tmp_path / "first", files.FORMATS)
+
+    again = statement(fleet.store, WHEN, SETTINGS)
+    files.write(again, tmp_path / "again", files.FORMATS)
+
+    assert [b.number for b in again.bookings] == [0]
+    assert not again.was_corrected
+    for path in sorted((tmp_path / "first").iterdir()):
+        assert path.read_bytes() == (tmp_path / "again" / path.name).read_bytes(), path.name
+
+
+def test_late_evidence_makes_a_correction_and_leaves_what_was_billed(fleet):
+    watched_until(fleet, 30)
+    first = statement(fleet.store, WHEN, SETTINGS)
+
+    late_job(fleet)
+    second = statement(fleet.store, WHEN, SETTINGS)
+
+    assert second.was_corrected
+    assert [booking.number for booking in second.bookings] == [0, 1]
+    assert second.rows.filter(pl.col("correction") == 0).rows() == first.rows.rows()
+    assert second.bookings[0].digest == first.bookings[0].digest
+    assert not statement(fleet.store, WHEN, SETTINGS).was_corrected
+
+
+def test_corrections_add_up_to_the_difference(fleet):
+    watched_until(fleet, 30)
+    statement(fleet.store, WHEN, SETTINGS)
+    late_job(fleet)
+    corrected = statement(fleet.store, WHEN, SETTINGS)
+    fleet.job("10", 9.5 * HOUR_S, 9.7 * HOUR_S, ["a"], 3, account="A", user_name="ann",
+              submit=9.5 * HOUR_S)  # fmt: skip
+    fleet.store.build()
+    corrected = statement(fleet.store, WHEN, SETTINGS)
+
+    fresh = computed(fleet.store, corrected.day, corrected.policy)
+    summed = (
+        pl.concat([booking.exact for booking in corrected.bookings])
+        .group_by(KEYS, maintain_order=True)
+        .agg(pl.col(*QUANTITIES, *AMOUNTS).sum())
+        .filter(pl.col("gpu_ms") != 0)
+    )
+
+    assert [b.number for b in corrected.bookings] == [0, 1, 2]
+    columns = [*KEYS, "gpu_ms", "job_runs"]
+    assert summed.select(columns).sort(KEYS).rows() == fresh.select(columns).sort(KEYS).rows()
+    for name in AMOUNTS:
+        apart = abs(
+            (summed.sort(KEYS)[name] - fresh.sort(KEYS)[name].fill_null(0)).cast(pl.Float64)
+        )
+        assert apart.max() < 1e-8
+    assert corrected.total_usd == Decimal("128.00")  # all 64 GPU-hours of the day, at 2
+    assert by_account(corrected)["C"] > 0
+
+
+def test_rows_of_corrections_add_up_across_and_down(fleet):
+    watched_until(fleet, 30)
+    statement(fleet.store, WHEN, SETTINGS)
+    late_job(fleet)
+
+    made = statement(fleet.store, WHEN, SETTINGS)
+
+    for row in made.rows.iter_rows(named=True):
+        known = [row[name] for name in AMOUNTS if row[name] is not None]
+        assert row["total_usd"] is None or row["total_usd"] == sum(known)
+    assert sum(by_account(made).values()) == made.total_usd
+
+
+def test_a_new_price_changes_no_closed_day(fleet):
+    watched_until(fleet, 30)
+    before = statement(fleet.store, WHEN, SETTINGS)
+
+    fleet.load("rates", [{"gpu_model": "H100", "usd_per_gpu_h": Decimal(9)}])
+    fleet.store.build()
+    after = statement(fleet.store, WHEN, SETTINGS)
+
+    assert after.rows.rows() == before.rows.rows()
+    next_day = statement(fleet.store, date(2027, 1, 16), SETTINGS)
+    assert set(next_day.rows["usd_per_gpu_h"]) == {Decimal(9)}
+
+
+def test_late_evidence_of_a_closed_day_is_charged_at_the_prices_of_that_day(fleet):
+    watched_until(fleet, 30)
+    statement(fleet.store, WHEN, SETTINGS)
+    fleet.load("rates", [{"gpu_model": "H100", "usd_per_gpu_h": Decimal(9)}])
+
+    late_job(fleet)
+    made = statement(fleet.store, WHEN, SETTINGS)
+
+    late = made.rows.filter((pl.col("team") == "C") & (pl.col("line") == "usage"))
+    assert late["direct_usd"].to_list() == [Decimal("24.00")]
+
+
+def test_a_new_policy_changes_no_closed_day(fleet):
+    watched_until(fleet, 30)
+    before = statement(fleet.store, WHEN, SETTINGS)
+
+    after = statement(fleet.store, WHEN, StatementSettings(idle_policy="none"))
+
+    assert after.policy.idle == "proportional"
+    assert after.rows.rows() == before.rows.rows()
+
+
+def test_time_without_a_price_is_listed_and_becomes_a_correction_once_it_has_one(fleet):
+    fleet.node("b", 1, model="b200")
+    fleet.job("3", HOUR_S, 2 * HOUR_S, ["b"], 1, account="B", submit=HOUR_S)
+    watched_until(fleet, 30)
+    before = statement(fleet.store, WHEN, SETTINGS)
+    assert before.unmatched.filter(pl.col("kind") == "held without a price")[
+        "gpu_ms"
+    ].to_list() == [HOUR_S * 1000]
+
+    fleet.load("rates", [{"gpu_model": "B200", "usd_per_gpu_h": Decimal(7)}])
+    fleet.store.build()
+    after = statement(fleet.store, WHEN, SETTINGS)
+
+    assert after.was_corrected
+    assert after.total_usd - before.total_usd == 16 * 7
+
+
+def test_rows_that_were_meddled_with_are_refused(fleet):
+    watched_until(fleet, 30)
+    statement(fleet.store, WHEN, SETTINGS)
+    with fleet.store.writing() as cursor:
+        cursor.execute("update raw.statement_rows set direct_billed_usd = 1 where team = 'A'")
+
+    with pytest.raises(StoreError, match="not what was billed"):
+        statement(fleet.store, WHEN, SETTINGS)
+
+
+def test_a_closing_that_was_cut_off_is_done_again(fleet):
+    """The rows are there, the day is not: it is still open, and the next command closes it."""
+    watched_until(fleet, 30)
+    whole = statement(fleet.store, WHEN, SETTINGS)
+    with fleet.store.writing() as cursor:
+        cursor.execute("delete from raw.statement_days")
+        cursor.execute("delete from raw.ingested where table_name = 'statement_days'")
+
+    again = statement(fleet.store, WHEN, SETTINGS)
+
+    assert again.rows.rows() == whole.rows.rows()
+    assert fleet.store.read("select count(*) from raw.statement_rows").item() == whole.rows.height
+
+
+def test_days_beside_it_and_the_month_so_far(fleet):
+    watched_until(fleet, 60)
+    fleet.load("budgets", [{"account": "B", "usd_per_month": Decimal(20)}])
+    fleet.store.build()
+
+    made = statement(fleet.store, date(2027, 1, 16), StatementSettings())
+
+    rows = {row["account"]: row for row in made.accounts.iter_rows(named=True)}
+    assert rows["B"]["total_usd"] == Decimal("8.00")
+    assert rows["B"]["yesterday_usd"] == Decimal("12.00")
+    assert rows["B"]["week_ago_usd"] is None
+    assert rows["A"]["total_usd"] == 0
+    (budget,) = made.budgets.filter(pl.col("account") == "B").to_dicts()
+    assert (budget["month_usd"], budget["budget_usd"]) == (Decimal(20), Decimal(20))
+    assert budget["forecast_usd"] == Decimal("310.00")  # 20 in two days: 31 days
+    assert budget["spent_ratio"] == 1
+
+
+def test_a_day_without_evidence_is_no_statement_of_zeros(fleet):
+    with pytest.raises(QueryError, match="no evidence of 2027-03-01"):
+        statement(fleet.store, date(2027, 3, 1), SETTINGS)
+
+
+def test_a_job_that_still_runs_is_charged_as_far_as_evidence_reaches(evidence):
+    evidence.node("a", 1)
+    evidence.load("rates", [{"usd_per_gpu_h": Decimal(2)}])
+    evidence.job("1", 0, None, ["a"], 1, "RUNNING", account="A")
+    evidence.watched(3 * HOUR_S)
+    evidence.store.build()
+
+    made = statement(evidence.store, WHEN, StatementSettings())
+
+    assert not made.is_closed
+    assert by_account(made) == {"A": Decimal("6.00")}
+
+
+def test_policy_none_leaves_idle_time_on_its_own_line(fleet):
+    watched_until(fleet, 30)
+
+    exact = computed(fleet.store, statement(fleet.store, WHEN, SETTINGS).day, Policy())
+
+    assert set(exact.filter(pl.col("line") == "idle")["idle_share_usd"]) == {0}
+
+
+def test_a_day_whose_readings_were_dropped_stands_as_billed(fleet):
+    fleet.load(
+        "gpu_samples",
+        [{"gpu_uuid": "c/a#0", "gpu_instance": "", "ts": fleet.at(s), "energy_j": 1e6 + 300.0 * s,
+          "engine_active_ratio": 0.5, "is_flagged": False} for s in range(0, 10 * HOUR_S, 600)],
+        "dcgm",
+    )  # fmt: skip
+    watched_until(fleet, 24 * 10)
+    before = statement(fleet.store, WHEN, SETTINGS)
+    assert before.rows["energy_mj"].sum() > 0
+
+    drop_old(fleet.store, Retention(samples_days=3))
+    fleet.store.build(is_full=True)
+    after = statement(fleet.store, WHEN, SETTINGS)
+
+    assert not after.is_proven
+    assert after.rows.rows() == before.rows.rows()
+    kept = fleet.store.read("select sum(energy_mj) from marts.statement_energy_hourly").item()
+    assert kept == before.rows["energy_mj"].sum()

@@ -1,0 +1,346 @@
+"""What a statement is made of: it ties to the ledger and to the scheduler, to the millisecond."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+
+import polars as pl
+import pytest
+
+from goodput_app.reports.charges import Policy
+from goodput_app.reports.closing import computed
+from goodput_app.reports.days import Day, day_of
+from goodput_app.reports.rows import exact_total
+from goodput_app.reports.settings import StatementSettings
+from goodput_app.reports.statement import statement
+from goodput_queries.scope import Scope
+
+HOUR_S = 3_600
+KEYS = (
+    "line, cluster, team, user_name, run_key, partition, qos, gpu_model, mig_profile, usd_per_gpu_h"
+)
+SUMS = (
+    "sum(gpu_ms)::bigint as gpu_ms, sum(own_waste_ms)::bigint as own_ms, "
+    "sum(energy_mj)::bigint as mj, sum(measured_ms)::bigint as measured_ms, "
+    "sum(metered_mj_usd) as metered"
+)
+
+
+def counter(evidence, gpu, readings):
+    """Tell of a GPU's energy counter: joules by second."""
+    evidence.load(
+        "gpu_samples",
+        [
+            {"gpu_uuid": gpu, "gpu_instance": "", "ts": evidence.at(second), "energy_j": joules,
+             "engine_active_ratio": 0.5, "is_flagged": False}
+            for second, joules in readings
+        ],
+        "dcgm",
+    )  # fmt: skip
+
+
+def steady(until, watts, every=60):
+    """Return readings of a counter that rises evenly."""
+    return [(second, 1e6 + watts * second) for second in range(0, until + 1, every)]
+
+
+def lines(store, scope):
+    return store.read(f"select {KEYS}, {SUMS} from marts.statement_lines group by all", scope=scope)
+
+
+@pytest.fixture
+def busy(evidence, tell):
+    """Tell of two nodes, one with a MIG instance, with jobs that begin and end at odd moments."""
+    evidence.node("a", 4, model="NVIDIA H100 80GB HBM3")
+    evidence.node("m", 1, model="NVIDIA H100 80GB HBM3")
+    evidence.load(
+        "gpu_instances",
+        [{"cluster": "c", "gpu_uuid": "m#0", "gpu_instance": "3g.40gb.0", "profile": "3g.40gb",
+          "compute_slices": 3, "slurm_index": 0}],
+    )  # fmt: skip
+    evidence.watched(6 * HOUR_S)
+    evidence.state("a", "down", 15_000, 16_000)
+    evidence.job("1", 123.457, 9_000.001, ["a"], 4, account="A")
+    evidence.job("2", 10_000, 13_333.333, ["a"], 2, "NODE_FAIL", account="B", user_name="bob")
+    evidence.job("3", 1_000, None, ["m"], 1, "RUNNING", account="B", gpu_type="3g.40gb")
+    evidence.events("1", [{"event": "job.start", "t": 200}, *tell.steps(1, 400, 300, 20)])
+    evidence.load("rates", [{"gpu_model": "H100", "usd_per_gpu_h": Decimal("2.85")}])
+    evidence.load(
+        "tariffs",
+        [{"zone": "UTC", "from_hour": 0, "to_hour": 24, "usd_per_kwh": Decimal("0.123457"),
+          "pue": Decimal("1.3"), "server_ratio": Decimal("1.25")}],
+    )  # fmt: skip
+    for gpu in ("a#0", "a#1", "m#0"):
+        counter(evidence, f"c/{gpu}", steady(6 * HOUR_S, 137.7))
+    evidence.store.build()
+    return evidence.store
+
+
+@pytest.mark.parametrize("cut_ms", [1, 1_800_000, 3_600_000, 5_432_109, 12_345_678])
+def test_splitting_a_day_changes_nothing(busy, tell, cut_ms):
+    start, end = tell.start_ms, tell.start_ms + 6 * HOUR_S * 1000
+    middle = start + cut_ms
+
+    parts = [lines(busy, Scope(from_ms=a, to_ms=b)) for a, b in ((start, middle), (middle, end))]
+
+    whole = lines(busy, Scope(from_ms=start, to_ms=end))
+    keys = KEYS.split(", ")
+    added = (
+        pl.concat(parts)
+        .group_by(keys)
+        .agg(pl.col("gpu_ms", "own_ms", "mj", "measured_ms", "metered").sum())
+    )
+    assert added.sort(keys).fill_null(0).rows() == whole.sort(keys).fill_null(0).rows()
+
+
+def test_a_statement_is_the_ledger(busy, tell):
+    day = Scope(from_ms=tell.start_ms + 1_800_000, to_ms=tell.start_ms + 20_000_000)
+    by_team = "select team, sum(gpu_ms)::bigint as gpu_ms"
+
+    ledger = busy.read(
+        f"{by_team} from marts.ledger_scoped group by all order by all",
+        scope=day,
+    )
+
+    found = busy.read(
+        f"{by_team} from marts.statement_lines group by all order by all",
+        scope=day,
+    )
+    assert found.rows() == ledger.rows()
+
+
+def test_of_held_time_every_millisecond_has_one_use(busy):
+    odd = busy.read(
+        """select * from marts.statement_lines
+        where line = 'usage' and gpu_ms <> productive_ms + other_use_ms + own_waste_ms
+            + platform_waste_ms + unsettled_ms"""
+    )
+    assert odd.is_empty()
+
+
+def test_what_a_node_failure_cost_can_be_credited(evidence, tell):
+    evidence.node("a", 2)
+    for job, state, start in (("1", "NODE_FAIL", 0), ("2", "FAILED", 2_000)):
+        evidence.job(job, start, start + 1_000, ["a"], 2, state, account=state, submit=start)
+        steps = tell.steps(1, 80, start + 100, 10)
+        evidence.events(job, [{"event": "job.start", "t": start + 50}, *steps])
+    evidence.store.build()
+
+    found = evidence.store.read(
+        "select team, gpu_ms, own_waste_ms, platform_waste_ms, credit_ms "
+        "from marts.statement_lines where line = 'usage' order by team"
+    )
+
+    # attempts that kept nothing: the user's own, and the platform's
+    assert found.rows() == [
+        ("FAILED", 2_000_000, 2_000_000, 0, 0),
+        ("NODE_FAIL", 2_000_000, 0, 2_000_000, 2_000_000),
+    ]
+
+
+def test_differences_from_the_scheduler_are_named_and_add_up(busy, tell):
+    day = Day(date(2027, 1, 15), "UTC", tell.start_ms, tell.start_ms + 6 * HOUR_S * 1000)
+    held = busy.read(
+        "select sum(gpu_ms) from marts.statement_lines where line = 'usage'", scope=day.scope
+    )
+    scheduler = busy.read(
+        "select sum(held_gpu_s) * 1000 from marts.scheduler_reconciliation", scope=day.scope
+    )
+
+    named = busy.read("select reason, gpu_ms from marts.statement_differences", scope=day.scope)
+
+    assert round(scheduler.item()) - held.item() == sum(named["gpu_ms"])
+    assert set(named["reason"]) == {"MIG instances count by their slices"}
+
+
+def test_energy_that_was_counted_is_charged_once(busy):
+    found = busy.read("select line, sum(energy_mj) as mj from marts.statement_lines group by line")
+
+    assert sum(found["mj"]) == pytest.approx(3 * 6 * HOUR_S * 137_700, abs=3)
+
+
+def test_a_counter_that_starts_anew_counts_from_0(evidence):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 7_200, ["a"], 1)
+    counter(evidence, "c/a#0", ((0, 5e6), (600, 5.3e6), (1200, 2e5), (1800, 5e5)))
+    evidence.store.build()
+
+    found = evidence.store.read("select sum(energy_mj) from marts.statement_energy_hourly").item()
+
+    # 300 kJ, then at least the 200 kJ since the reset, then 300 kJ
+    assert found == 800_000_000
+
+
+def test_a_jump_that_no_gpu_makes_is_no_energy(evidence):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 7_200, ["a"], 1)
+    counter(
+        evidence, "c/a#0", ((0, 5e6), (600, 9.2e18), (1200, 9.2e18), (4000, 5e6), (4600, 5.1e6))
+    )
+    evidence.store.build()
+
+    found = evidence.store.read("select sum(energy_mj) from marts.statement_energy_hourly").item()
+
+    assert found == 100_000_000
+
+
+def test_energy_goes_to_who_held_the_gpu_when_it_was_used(evidence):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 1_800, ["a"], 1, account="A")
+    evidence.job("2", 1_800, 3_600, ["a"], 1, account="B", submit=1_800)
+    readings = [
+        (second, 1e6 + 100 * min(second, 1_800) + 500 * max(0, second - 1_800))
+        for second in range(0, 3_601, 30)
+    ]
+    counter(evidence, "c/a#0", readings)
+    evidence.store.build()
+
+    found = evidence.store.read(
+        "select team, energy_mj from marts.statement_lines where line = 'usage'"
+    )
+
+    assert dict(found.rows()) == {"A": 180_000_000, "B": 900_000_000}
+
+
+def test_the_tariff_is_that_of_the_hour_in_its_own_zone(evidence):
+    """08:00 to 12:00 UTC is 03:00 to 07:00 in New York: two hours by night, two by day."""
+    evidence.node("a", 1)
+    evidence.watched(4 * HOUR_S)
+    counter(evidence, "c/a#0", steady(4 * HOUR_S, 1000))
+    zone = "America/New_York"
+    evidence.load(
+        "tariffs",
+        [{"zone": zone, "from_hour": begin, "to_hour": end, "usd_per_kwh": Decimal(usd),
+          "pue": Decimal(1), "server_ratio": Decimal(1)}
+         for begin, end, usd in ((22, 5, "0.05"), (5, 22, "0.20"))],
+    )  # fmt: skip
+    evidence.store.build()
+
+    metered = evidence.store.read("select sum(metered_mj_usd) from marts.statement_lines").item()
+
+    assert Fraction(metered) / 3_600_000_000 == Fraction(2 * 5 + 2 * 20, 100)
+
+
+def test_without_a_tariff_energy_is_known_and_its_cost_is_not(evidence):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 3_600, ["a"], 1)
+    counter(evidence, "c/a#0", steady(3_600, 100))
+    evidence.store.build()
+
+    (row,) = evidence.store.read(
+        "select energy_mj, metered_mj_usd, untariffed_mj from marts.statement_lines "
+        "where line = 'usage'"
+    ).to_dicts()
+
+    assert row == {"energy_mj": 360_000_000, "metered_mj_usd": None, "untariffed_mj": 360_000_000}
+
+
+def test_a_node_that_changed_its_price_at_noon_is_charged_both(evidence):
+    evidence.node("a", 2)
+    evidence.job("1", 0, 8 * HOUR_S, ["a"], 2)
+    evidence.load(
+        "rates",
+        [{"gpu_model": "H100", "usd_per_gpu_h": Decimal(2)},
+         {"gpu_model": "H100", "usd_per_gpu_h": Decimal(3),
+          "valid_from_at": evidence.at(4 * HOUR_S)}],
+    )  # fmt: skip
+    evidence.store.build()
+
+    found = evidence.store.read(
+        "select usd_per_gpu_h, gpu_ms from marts.statement_lines where line = 'usage' order by 1"
+    )
+
+    half = 8 * HOUR_S * 1000
+    assert found.rows() == [(Decimal(2), half), (Decimal(3), half)]
+
+
+def test_a_gpu_that_moved_is_charged_at_one_place_at_a_time(evidence):
+    stays = [("a", 0, 1_800), ("b", 1_800, None)]
+    evidence.load(
+        "gpus",
+        [{"cluster": "c", "node": node, "gpu_uuid": "GPU-1", "slurm_index": 0, "gpu_model": "h100",
+          "valid_from_at": evidence.at(begin), "valid_to_at": evidence.at(end)}
+         for node, begin, end in stays],
+        "inventory",
+    )  # fmt: skip
+    evidence.watched(3_600)
+    evidence.job("1", 0, 1_800, ["a"], 1, account="A")
+    evidence.job("2", 1_800, 3_600, ["b"], 1, account="B", submit=1_800)
+    counter(evidence, "GPU-1", steady(3_600, 100))
+    evidence.store.build()
+
+    found = evidence.store.read(
+        "select team, gpu_ms, energy_mj from marts.statement_lines where gpu_ms > 0 order by team"
+    )
+
+    assert found.rows() == [("A", 1_800_000, 180_000_000), ("B", 1_800_000, 180_000_000)]
+
+
+@pytest.mark.parametrize(
+    ("when", "hours"), [(date(2026, 3, 8), 23), (date(2026, 11, 1), 25), (date(2026, 11, 2), 24)]
+)
+def test_days_are_as_long_as_their_zone_makes_them(when, hours):
+    settings = StatementSettings(zone="America/New_York", day_starts_at="00:00")
+
+    assert day_of(when, settings).hours == hours
+
+
+def test_a_day_of_25_hours_charges_25_and_the_days_about_it_lose_nothing(evidence):
+    evidence.node("a", 1)
+    begin = -((1_800_000_000 - 1_793_404_800) // 1)  # 2026-10-31T00:00Z
+    evidence.load(
+        "gpus",
+        [{"cluster": "c", "node": "n", "gpu_uuid": "GPU-1", "slurm_index": 0, "gpu_model": "h100",
+          "valid_from_at": evidence.at(begin)}],
+        "inventory",
+    )  # fmt: skip
+    evidence.job("1", begin, begin + 4 * 24 * HOUR_S, ["n"], 1)
+    evidence.store.build()
+    settings = StatementSettings(zone="America/New_York", day_starts_at="17:00")
+
+    held = {}
+    for day in (date(2026, 10, 31), date(2026, 11, 1), date(2026, 11, 2)):
+        scope = day_of(day, settings).scope
+        sql = "select sum(gpu_ms) from marts.statement_lines where line = 'usage'"
+        held[day.day] = evidence.store.read(sql, scope=scope).item() / 3_600_000
+
+    assert held == {31: 25, 1: 24, 2: 24}
+
+
+def test_a_day_that_begins_at_half_past_in_utc_is_cut_there(evidence):
+    """India is 5:30 ahead: its midnight is 18:30 UTC, ten and a half hours from 08:00."""
+    evidence.node("a", 1)
+    evidence.job("1", 0, 24 * HOUR_S, ["a"], 1)
+    evidence.load("rates", [{"usd_per_gpu_h": Decimal(2)}])
+    evidence.store.build()
+    settings = StatementSettings(zone="Asia/Kolkata")
+
+    totals = [
+        exact_total(computed(evidence.store, day_of(when, settings), Policy()))
+        for when in (date(2027, 1, 15), date(2027, 1, 16))
+    ]
+
+    assert totals == [Fraction(21), Fraction(27)]
+
+
+def test_a_statement_of_real_days_balances(busy):
+    settings = StatementSettings(idle_policy="proportional")
+
+    made = statement(busy, date(2027, 1, 15), settings)
+
+    (row,) = made.balance.to_dicts()
+    assert row["statement_ms"] == row["ledger_ms"] == row["capacity_ms"]
+    assert row["held_ms"] + row["free_ms"] + row["not_available_ms"] == row["statement_ms"]
+    assert row["held_ms"] == row["ledger_held_ms"]
+    assert sum(made.accounts["total_usd"]) == made.total_usd
+    uses = (
+        "productive_usd",
+        "other_use_usd",
+        "own_waste_usd",
+        "platform_waste_usd",
+        "unsettled_usd",
+    )
+    for account in made.accounts.filter("is_account").iter_rows(named=True):
+        assert sum(account[name] for name in uses) == account["held_usd"]
