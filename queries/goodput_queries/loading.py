@@ -75,7 +75,7 @@ def insert_keyed(
         f"{_value(name, rows.columns, sequence)}::{kind} as {name}" for name, kind in columns
     )
     before = _count(cursor, table)
-    cursor.register("incoming_frame", rows.to_arrow(compat_level=pl.CompatLevel.newest()))
+    cursor.register("incoming_frame", rows.rechunk().to_arrow(compat_level=pl.CompatLevel.newest()))
     incoming = f"(select {values} from incoming_frame)"
     if _is_all_new(cursor, model, incoming):
         cursor.execute(f"insert into {table} select * from {incoming}")
