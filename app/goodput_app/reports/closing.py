@@ -18,7 +18,6 @@ import polars as pl
 
 from goodput_app.reports import rows
 from goodput_app.reports.charges import Key, Policy, charges
-from goodput_app.reports.rounding import nearest
 from goodput_queries.batch import Batch
 from goodput_queries.errors import StoreError
 
@@ -178,7 +177,7 @@ def correct(store: Store, day: Day, before: list[Booking], evidence_ms: int) -> 
     difference = _difference(now, pl.concat([booking.exact for booking in before]))
     if difference.is_empty():
         return False
-    total = nearest(rows.exact_total(now)) - sum(booking.billed_cents for booking in before)
+    total = rows.cents_of(rows.exact_total(now)) - sum(booking.billed_cents for booking in before)
     billed = rows.in_cents(difference, total)
     _write(store, day, Booking(before[-1].number + 1, evidence_ms, "", policy, billed, difference))
     return True

@@ -15,7 +15,6 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 VERSIONS = ("1.2", "1.3")
 UNIT = "GPU-Hours"
 QUANTITY = Decimal("0.000000001")
-RATIO_UNIT = Fraction(1, 10**12)
+RATIO_DECIMALS = 12
 PREEMPTIBLE = frozenset({"scavenger", "preemptible", "preempt", "spot"})
 CUSTOM = (
     *("x_HeldGpuSeconds", "x_ProductiveGpuSeconds", "x_IdleHeldGpuSeconds", "x_LostGpuSeconds"),
@@ -218,22 +217,23 @@ def gpu_hours(gpu_ms: int) -> Decimal:
 
 def _ratios(rows: pl.DataFrame) -> dict[int, Decimal]:
     """Return, by row, which part of its cluster's shared idle cost it carries; they make 1."""
-    carried: dict[str, list[tuple[int, Fraction]]] = {}
+    carried: dict[str, list[tuple[int, int]]] = {}
     for i, row in enumerate(rows.iter_rows(named=True)):
         if (
             row["line"] in ("usage", "idle_share")
             and row["idle_share_usd"]
             and not row["correction"]
         ):
-            share = (i, Fraction(row["idle_share_usd"]))
+            share = (i, int(row["idle_share_usd"] * 100))
             carried.setdefault(row["cluster"], []).append(share)
     found = {}
     for shares in carried.values():
-        whole = sum((usd for _, usd in shares), Fraction(0))
+        whole = sum(cents for _, cents in shares)
         if whole:
-            parts = apportion([usd / whole for _, usd in shares], 10**12, RATIO_UNIT)
+            scaled = [cents * 10**RATIO_DECIMALS for _, cents in shares]
+            parts = apportion(scaled, 10**RATIO_DECIMALS, whole)
             for (i, _), part in zip(shares, parts, strict=True):
-                found[i] = Decimal(part).scaleb(-12)
+                found[i] = Decimal(part).scaleb(-RATIO_DECIMALS)
     return found
 
 

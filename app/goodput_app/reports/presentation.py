@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 UNKNOWN = "unknown"
 NONE = "\N{EN DASH}"
+BARS_SHOWN = 20
 USES = {
     "productive": ("Productive", "#159a5c"),
     "other_use": ("Other use", "#6cbf8c"),
@@ -177,14 +178,22 @@ def _share(part: int, whole: int) -> str:
 
 
 def _bars(statement: Statement) -> list[Bar]:
+    """Return a bar an account, the longest first; the shortest of many are one bar together."""
     found = []
-    for row in statement.accounts.iter_rows(named=True):
-        if not row["is_account"]:
-            continue
-        parts = [(*USES[name], row[f"{name}_usd"]) for name in USES]
-        if any(usd > 0 for _, _, usd in parts):
-            found.append(Bar(_of_cluster(statement, row), [p for p in parts if p[2] > 0]))
-    return found
+    for row in statement.accounts.filter("is_account").iter_rows(named=True):
+        parts = [(*USES[name], max(row[f"{name}_usd"], Decimal(0))) for name in USES]
+        bar = Bar(_of_cluster(statement, row), parts)
+        if bar.total > 0:
+            found.append(bar)
+    found.sort(key=lambda bar: (-bar.total, bar.label))
+    if len(found) <= BARS_SHOWN:
+        return found
+    rest = found[BARS_SHOWN - 1 :]
+    sums = [
+        (*use, sum((bar.parts[i][2] for bar in rest), Decimal(0)))
+        for i, use in enumerate(USES.values())
+    ]
+    return [*found[: BARS_SHOWN - 1], Bar(f"{len(rest)} other accounts", sums)]
 
 
 def _of_cluster(statement: Statement, row: dict[str, Any]) -> str:
@@ -205,7 +214,7 @@ def _accounts(statement: Statement) -> Table:
             hours(row["gpu_ms"]),
             *(
                 NONE if name[:-4] in BUCKETS and not row["is_account"]
-                else money(row[name], UNKNOWN)
+                else money(row[name], _why_not(row))
                 for name in names
             ),
             money(row["usd_per_held_gpu_h"]),
@@ -231,6 +240,11 @@ def _accounts(statement: Statement) -> Table:
             "Total", hours(_gpu_ms(frame)), *(money(usd, UNKNOWN) for usd in sums), "", "",
         ],
     )  # fmt: skip
+
+
+def _why_not(row: dict[str, Any]) -> str:
+    """Return what stands for a missing amount: energy of reserved GPUs is among the idle's."""
+    return NONE if row["account"] == NOBODYS["reserved_idle"] else UNKNOWN
 
 
 def _comparison(statement: Statement) -> Table:
@@ -309,7 +323,7 @@ def _losses(statement: Statement) -> Table:
             ("Whose", False), ("Confidence", False), ("GPU-h", True), ("$", True), ("Fix", False),
         ],
         rows,
-        note="As known now, at list of the day's prices; what jobs lost, own and the platform's.",
+        note="As known now, at the day's prices.",
     )  # fmt: skip
 
 
@@ -366,13 +380,19 @@ def _line(row: dict[str, Any]) -> list[str]:
     return [
         f"{account_of(row)}{words.get(row['line'], '')}{mark}",
         *(row[name] or NONE for name in texts),
-        "no price" if price is None else f"{price.normalize():f}",
+        "no price" if price is None else _price(price),
         hours(-row["credit_ms"] if row["line"] == "credit" else row["gpu_ms"]),
         money(row["direct_usd"], "no price"),
         money(row["idle_share_usd"]),
         money(row["electricity_usd"], UNKNOWN),
         money(row["total_usd"], "no price"),
     ]
+
+
+def _price(usd: Decimal) -> str:
+    """Return a price with all its decimals, two at least."""
+    text = f"{usd.normalize():f}"
+    return text if len(text.partition(".")[2]) >= 2 else f"{usd:.2f}"
 
 
 def _gpu_ms(rows: pl.DataFrame) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, fields
+from dataclasses import fields
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from goodput_app.reports.charges import IDLE_LINES, Charge, Key, Quantities
-from goodput_app.reports.rounding import CENT, apportion, apportion_groups, nearest
+from goodput_app.reports.rounding import apportion, apportion_groups, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 EXACT_DECIMALS = 12
 EXACT = pl.Decimal(38, EXACT_DECIMALS)
 CENTS = pl.Decimal(18, 2)
 PRICE = pl.Decimal(18, 6)
-UNIT = Fraction(1, 10**EXACT_DECIMALS)
+CENT = 10 ** (EXACT_DECIMALS - 2)  # in units of EXACT
+FINER = 10**6  # fractions are first made whole numbers of EXACT / FINER
 AMOUNTS = ("direct_usd", "idle_share_usd", "electricity_usd")
 KEYS = tuple(field.name for field in fields(Key))
 QUANTITIES = tuple(field.name for field in fields(Quantities))
@@ -40,36 +41,37 @@ def frame_of(charges: Sequence[Charge]) -> pl.DataFrame:
     Each column of amounts adds up to its exact sum, rounded once; shares of idle time to 0.
     """
     places = [charge.key.place for charge in charges]
-    direct = _in_units([charge.direct for charge in charges], places)
-    idle = _in_units([charge.idle_share for charge in charges], places)
-    electricity = _in_units([charge.electricity for charge in charges], places)
-    rows = [
-        {
-            **asdict(charge.key),
-            "run_id": charge.run_id,
-            "job_name": charge.job_name,
-            **asdict(charge.quantities),
-            "direct_usd": direct[i],
-            "idle_share_usd": idle[i],
-            "electricity_usd": electricity[i],
-        }
-        for i, charge in enumerate(charges)
-    ]
-    return pl.DataFrame(rows, schema=SCHEMA)
+    columns: dict[str, list[Any]] = {
+        **{name: [getattr(charge.key, name) for charge in charges] for name in KEYS},
+        "run_id": [charge.run_id for charge in charges],
+        "job_name": [charge.job_name for charge in charges],
+        **{name: [getattr(charge.quantities, name) for charge in charges] for name in QUANTITIES},
+        "direct_usd": _exact([charge.direct for charge in charges], places),
+        "idle_share_usd": _exact([charge.idle_share for charge in charges], places),
+        "electricity_usd": _exact([charge.electricity for charge in charges], places),
+    }
+    return pl.DataFrame(columns, schema=SCHEMA)
 
 
-def _in_units(
+def _exact(
     amounts: Sequence[Fraction | None], places: Sequence[tuple[str, ...]]
 ) -> list[Decimal | None]:
-    """Return amounts of UNIT; groups of lines keep their sums, however fine their lines are."""
-    total = nearest(sum((a for a in amounts if a is not None), Fraction(0)), UNIT)
-    units = _whole(amounts, places, total, UNIT)
+    """Return amounts as EXACT; groups of lines keep their sums, however fine their lines are."""
+    scale = FINER * 10**EXACT_DECIMALS
+    fine = [None if a is None else a.numerator * scale // a.denominator for a in amounts]
+    total = sum((a for a in amounts if a is not None), Fraction(0))
+    units = _whole(fine, places, nearest(round(total * scale), FINER), FINER)
     return [None if u is None else Decimal(u).scaleb(-EXACT_DECIMALS) for u in units]
 
 
-def exact_total(frame: pl.DataFrame) -> Fraction:
-    """Return what all rows come to, before rounding."""
-    return sum((_fractions_sum(frame[name]) for name in AMOUNTS), Fraction(0))
+def exact_total(frame: pl.DataFrame) -> int:
+    """Return what all rows come to before rounding, in units of EXACT."""
+    return sum(sum(u for u in _units(frame[name]) if u is not None) for name in AMOUNTS)
+
+
+def cents_of(units: int) -> int:
+    """Return units of EXACT in cents, rounded once."""
+    return nearest(units, CENT)
 
 
 def in_cents(frame: pl.DataFrame, total: int | None = None) -> pl.DataFrame:
@@ -79,14 +81,15 @@ def in_cents(frame: pl.DataFrame, total: int | None = None) -> pl.DataFrame:
     once. A row without any known amount has no total.
     """
     places = [Key(**row).place for row in frame.select(KEYS).iter_rows(named=True)]
-    total = nearest(exact_total(frame)) if total is None else total
-    sums = [_fractions_sum(frame[name]) for name in AMOUNTS]
-    shares = dict(zip(AMOUNTS, apportion(sums, total), strict=True))
+    exact = {name: _units(frame[name]) for name in AMOUNTS}
+    sums = [sum(u for u in exact[name] if u is not None) for name in AMOUNTS]
+    total = cents_of(sum(sums)) if total is None else total
+    shares = dict(zip(AMOUNTS, apportion(sums, total, CENT), strict=True))
     cents = {
-        name: _whole(frame[name].to_list(), places, shares[name])
+        name: _whole(exact[name], places, shares[name], CENT)
         for name in ("direct_usd", "electricity_usd")
     }
-    cents["idle_share_usd"] = _idle_in_cents(frame, places, cents["direct_usd"])
+    cents["idle_share_usd"] = _idle_in_cents(frame["line"], exact, places, cents["direct_usd"])
     rows_known = zip(*(cents[name] for name in AMOUNTS), strict=True)
     totals = [
         None if direct is None and electricity is None and not idle
@@ -99,42 +102,44 @@ def in_cents(frame: pl.DataFrame, total: int | None = None) -> pl.DataFrame:
 
 
 def _whole(
-    amounts: Sequence[Fraction | Decimal | None],
-    places: Sequence[tuple[str, ...]],
-    total: int,
-    unit: Fraction = CENT,
+    amounts: Sequence[int | None], places: Sequence[tuple[str, ...]], total: int, unit: int
 ) -> list[int | None]:
     """Return the amounts in whole units that add up to `total`; what is not known stays so."""
-    known = [(i, Fraction(amount)) for i, amount in enumerate(amounts) if amount is not None]
-    units: list[int | None] = [None] * len(amounts)
+    known = [i for i, amount in enumerate(amounts) if amount is not None]
+    found: list[int | None] = [None] * len(amounts)
     if known:
-        exact = [amount for _, amount in known]
-        rounded = apportion_groups(exact, [places[i] for i, _ in known], total, unit)
-        for (i, _), value in zip(known, rounded, strict=True):
-            units[i] = value
-    return units
+        exact = [amount for amount in amounts if amount is not None]
+        rounded = apportion_groups(exact, [places[i] for i in known], total, unit)
+        for i, value in zip(known, rounded, strict=True):
+            found[i] = value
+    return found
 
 
 def _idle_in_cents(
-    frame: pl.DataFrame, places: Sequence[tuple[str, ...]], direct_cents: Sequence[int | None]
+    lines: Iterable[str],
+    exact: Mapping[str, Sequence[int | None]],
+    places: Sequence[tuple[str, ...]],
+    direct_cents: Sequence[int | None],
 ) -> list[int | None]:
     """Return the shares of idle time: what an idle line gave away is its cost, to the cent."""
-    exact, direct = frame["idle_share_usd"].to_list(), frame["direct_usd"].to_list()
-    given = [d is not None and e == -d and line in IDLE_LINES
-             for line, e, d in zip(frame["line"], exact, direct, strict=True)]  # fmt: skip
-    left: list[Decimal | None] = [None if g else e for g, e in zip(given, exact, strict=True)]
-    away = [-(c or 0) if g else None for g, c in zip(given, direct_cents, strict=True)]
-    rest = _whole(left, places, -sum(c for c in away if c is not None))
-    return [r if a is None else a for a, r in zip(away, rest, strict=True)]
+    shares, direct = exact["idle_share_usd"], exact["direct_usd"]
+    away = [
+        -cents if cents is not None and line in IDLE_LINES and share == -(cost or 0) else None
+        for line, share, cost, cents in zip(lines, shares, direct, direct_cents, strict=True)
+    ]
+    kept = [share if gone is None else None for gone, share in zip(away, shares, strict=True)]
+    rest = _whole(kept, places, -sum(gone for gone in away if gone is not None), CENT)
+    return [carried if gone is None else gone for gone, carried in zip(away, rest, strict=True)]
+
+
+def _units(amounts: pl.Series) -> list[int | None]:
+    """Return a column of EXACT as whole numbers of its last decimal."""
+    return [None if a is None else int(a.scaleb(EXACT_DECIMALS)) for a in amounts.to_list()]
 
 
 def digest(frame: pl.DataFrame) -> str:
     """Return what identifies the rows of a statement, to the last cent and millisecond."""
     return hashlib.blake2b(frame.write_csv().encode(), digest_size=16).hexdigest()
-
-
-def _fractions_sum(amounts: Iterable[Decimal | None]) -> Fraction:
-    return sum((Fraction(a) for a in amounts if a is not None), Fraction(0))
 
 
 def _money(name: str, cents: Sequence[int | None]) -> pl.Series:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from decimal import Decimal
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -17,6 +16,7 @@ from goodput_app.reports.rows import CENTS, PRICE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+PRICE_DECIMALS = 6
 BUCKETS = ("productive", "other_use", "own_waste", "platform_waste", "unsettled")
 NOBODYS = {
     "reserved_idle": "Reserved, not used",
@@ -96,18 +96,19 @@ def _sums(group: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 def _by_use(usage: Sequence[dict[str, Any]]) -> list[Decimal]:
     """Return what held time cost by use; the five add up to it, to the cent."""
-    exact = [Fraction(0)] * len(BUCKETS)
-    for row in usage:
-        if row["usd_per_gpu_h"] is not None:
-            price = Fraction(row["usd_per_gpu_h"]) / MS_PER_HOUR
-            for i, name in enumerate(BUCKETS):
-                exact[i] += price * row[f"{name}_ms"]
-    cents = int(_money(row["direct_usd"] for row in usage) * 100)
-    # what rows were rounded by may exceed a cent in an account: it goes where the most is
-    whole = sum(exact, Fraction(0))
-    if whole:
-        exact = [amount * Fraction(cents, 100) / whole for amount in exact]
-    shares = apportion(exact, cents) if whole else [0] * len(BUCKETS)
+    exact = [
+        sum(
+            int(row["usd_per_gpu_h"].scaleb(PRICE_DECIMALS)) * row[f"{name}_ms"]
+            for row in usage
+            if row["usd_per_gpu_h"] is not None
+        )
+        for name in BUCKETS
+    ]
+    cents, whole = int(_money(row["direct_usd"] for row in usage) * 100), sum(exact)
+    if not whole:
+        return [Decimal("0.00")] * len(BUCKETS)
+    # rounded like the account's lines: parts of what they came to, not of what they cost exactly
+    shares = apportion([amount * cents for amount in exact], cents, whole)
     return [Decimal(share).scaleb(-2) for share in shares]
 
 

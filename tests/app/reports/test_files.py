@@ -114,6 +114,18 @@ def test_a_statement_of_thousands_of_lines_fits_its_page_and_pdf(
         assert len(document) < 10
 
 
+def test_a_statement_of_hundreds_of_accounts_fits_its_pdf(
+    make: Any, lines: Any, tmp_path: Path
+) -> None:
+    many = [{**lines[1], "team": f"team-{i}"} for i in range(300)]
+
+    page, pdf = files.write(make(many, PROPORTIONAL), tmp_path, ["html", "pdf"])
+
+    assert "281 other accounts" in page.read_text()
+    with pypdfium2.PdfDocument(pdf) as document:
+        assert len(document) > 1
+
+
 def test_a_folder_that_cannot_be_written_is_said(statement: Any, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
