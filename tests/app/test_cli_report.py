@@ -1,0 +1,128 @@
+"""`goodput report`: files for a day, and what is said beside them."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+from goodput_app import cli
+from goodput_ingest.load import ingest
+from goodput_ingest.source import ReadOptions
+from goodput_queries.store import LocalStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from click.testing import Result
+
+ACCOUNTING = """Cluster|JobID|JobIDRaw|User|Account|Partition|State|Submit|Eligible|Start|End|\
+NNodes|NodeList|AllocTRES|JobName
+c|1|1|ann|nlp|gpu|COMPLETED|{at}08:00:00|{at}08:00:00|{at}08:00:00|{at}14:00:00|\
+1|a|gres/gpu=4|train
+c|2|2|bob|cv|gpu|COMPLETED|{next}09:00:00|{next}09:00:00|{next}09:00:00|{next}10:00:00|\
+1|a|gres/gpu=1|later
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, empty_database: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a folder with a database of two jobs, on the days of 19 and 20 November."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "goodput.duckdb").write_bytes(empty_database.read_bytes())
+    (tmp_path / "sacct.txt").write_text(ACCOUNTING.format(at="2026-11-19T", next="2026-11-20T"))
+    (tmp_path / "rates.csv").write_text("usd_per_gpu_h\n2\n".replace("\\\n", "\n"))
+    with contextlib.closing(LocalStore(tmp_path / "goodput.duckdb")) as store:
+        options = ReadOptions(zone=ZoneInfo("UTC"))
+        ingest(store, "slurm", [tmp_path / "sacct.txt"], options)
+        ingest(store, "rates", [tmp_path / "rates.csv"], ReadOptions())
+    return tmp_path
+
+
+def report(*arguments: str) -> Result:
+    return CliRunner().invoke(cli.main, ["report", *arguments])
+
+
+def test_it_writes_the_files_of_a_day_and_names_them(here: Path) -> None:
+    result = report("--date", "2026-11-19", "--out", "out")
+
+    assert result.exit_code == 0, result.output
+    names = [f"statement-2026-11-19.{form}" for form in ("csv", "parquet", "html", "pdf")]
+    assert result.stdout.splitlines() == [f"out/{n}" for n in [*names, "focus-2026-11-19.csv"]]
+    assert all((here / line).stat().st_size for line in result.stdout.splitlines())
+    rows = pl.read_parquet(here / "out" / names[1])
+    assert rows.filter(pl.col("team") == "nlp")["total_usd"].to_list() == [pytest.approx(48)]
+    assert "Closed with evidence up to 2026-11-20 10:00 UTC" in result.stderr
+
+
+def test_only_the_formats_that_are_named(here: Path) -> None:
+    result = report("--date", "2026-11-19", "--formats", "csv, focus,csv")
+
+    assert result.stdout.split() == ["statement-2026-11-19.csv", "focus-2026-11-19.csv"]
+    assert not (here / "statement-2026-11-19.pdf").exists()
+
+
+def test_the_settings_of_the_site_hold(here: Path) -> None:
+    (here / "goodput.toml").write_text(
+        '[statement]\nlateness_h = 48\nidle_policy = "uniform"\n'.replace("\\\n", "\n")
+    )
+
+    result = report("--date", "2026-11-19", "--formats", "csv")
+
+    assert "Open: figures may still change" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["--date", "yesteryear"], 2, "'yesteryear' is no date; expected like 2026-11-19"),
+        (["--formats", "csv,xls"], 2, "'xls' is none of csv, parquet, html, pdf, focus."),
+        (["--date", "2030-01-01"], 1, "there is no evidence of 2030-01-01 (UTC)"),
+        (["--date", "2026-11-19", "--db", "no.duckdb"], 1, "there is no such database"),
+        (["--date", "2026-11-19", "--out", "sacct.txt/x"], 1, "the statement cannot be written"),
+    ],
+)
+@pytest.mark.usefixtures("here")
+def test_what_cannot_be_done_is_said_in_a_sentence(
+    arguments: list[str], code: int, told: str
+) -> None:
+    result = report(*arguments)
+
+    assert result.exit_code == code
+    assert told in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ('idle_policy = "fair"', "expected one of none, proportional, uniform, by_quota"),
+        ('zone = "Mars/Base"', "expected a zone like Europe/Berlin"),
+        ('day_starts_at = "5 pm"', "expected like 17:00"),
+        ("lateness_h = -1", "is below 0"),
+        ("showback = 1", "expected true or false"),
+    ],
+)
+def test_a_wrong_setting_is_named(here: Path, setting: str, told: str) -> None:
+    (here / "goodput.toml").write_text(f"[statement]\n{setting}\n".replace("\\\n", "\n"))
+
+    result = report("--date", "2026-11-19")
+
+    assert result.exit_code == 1
+    assert told in result.stderr
+
+
+def test_time_without_a_price_is_said(here: Path) -> None:
+    with (
+        contextlib.closing(LocalStore(here / "goodput.duckdb")) as store,
+        store.writing() as cursor,
+    ):
+        cursor.execute("delete from raw.rates")
+
+    result = report("--date", "2026-11-19", "--formats", "csv")
+
+    assert "64.0 GPU-hours have no price" in result.stderr
