@@ -109,12 +109,12 @@ def test_rows_in_cents_add_up_across_and_down(
 
 def test_an_idle_line_that_was_shared_out_costs_nobody_a_cent() -> None:
     rows = [line("usage", H, "a")]
-    rows += [line("idle", 1_234_567 + i, gpu_model=f"M{i}") for i in range(7)]
+    rows += [line("idle", 1_234_567, gpu_model=f"M{i}") for i in range(7)]
 
     billed = in_cents(frame_of(charges(rows, Policy("proportional"))))
 
     assert set(billed.filter(billed["line"] == "idle")["total_usd"]) == {Decimal("0.00")}
-    assert sum(billed["total_usd"]) == Decimal("6.80")  # 2 + 2 x 7 x 1,234,570 / 3,600,000
+    assert sum(billed["total_usd"]) == Decimal("6.80")  # 2 + 2 x 7 x 1,234,567 / 3,600,000
 
 
 def test_a_thousand_accounts_of_a_third_of_a_gpu_second_pay_what_they_used() -> None:
