@@ -20,7 +20,11 @@ MODULES = [
 ]
 FOREIGN = re.compile(r"`(?!goodput )\w[^`]*`")  # another program's command line
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+\b")
-OPTIONS = {
+FOREIGN_OPTIONS = {  # of the commands that live sources run
+    *("--json", "--noconvert", "--delimiter"),  # Slurm's
+    *("--no-pager", "--output", "--output-fields", "--after-cursor", "--lines", "--since"),
+}  # the last ones journalctl's
+OPTIONS = FOREIGN_OPTIONS | {
     option
     for command in cli.main.commands.values()
     for parameter in command.params

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -9,10 +10,11 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import TracebackType
 
 STATUS = Path("/proc/self/status")  # of Linux; elsewhere the peak is not known
@@ -67,11 +69,25 @@ def alone(work: Callable[..., Any], *arguments: Any) -> Any:
 
     Raises MemoryError where the process was killed, which is what happens when memory runs out.
     """
-    with ProcessPoolExecutor(1, get_context("spawn"), _begin_alone) as process:
+    with (
+        _no_main_module(),
+        ProcessPoolExecutor(1, get_context("spawn"), _begin_alone) as process,
+    ):
         try:
             return process.submit(work, *arguments).result()
         except BrokenProcessPool as error:
             raise MemoryError(f"{work.__name__}: its process was killed") from error
+
+
+@contextlib.contextmanager
+def _no_main_module() -> Iterator[None]:
+    """Hide the main module: a spawned process would import it, and all that it imports, first."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def _begin_alone() -> None:

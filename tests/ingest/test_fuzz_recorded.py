@@ -27,13 +27,13 @@ GOLDEN = Path(__file__).parent / "golden"
 NAMES = {
     "nvml": "nvml",
     "job_events": "job-events",
-    "nccl_inspector": "nccl-inspector",
+    "nccl_inspector/verbose_and_plain_of_two_versions": "nccl-inspector",
     "kernel_log": "kernel-log",
 }
 REAL = {
     name: [
         line
-        for file in sorted((GOLDEN / folder).glob("*/input.*"))
+        for file in sorted((GOLDEN / folder).rglob("input.*"))
         for line in file.read_bytes().splitlines()
     ]
     for folder, name in NAMES.items()
