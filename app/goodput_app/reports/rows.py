@@ -21,6 +21,7 @@ EXACT = pl.Decimal(38, EXACT_DECIMALS)
 CENTS = pl.Decimal(18, 2)
 PRICE = pl.Decimal(18, 6)
 CENT = 10 ** (EXACT_DECIMALS - 2)  # in units of EXACT
+NOISE = 10**3  # in units of EXACT: columns are rounded to it apart
 FINER = 10**6  # fractions are first made whole numbers of EXACT / FINER
 AMOUNTS = ("direct_usd", "idle_share_usd", "electricity_usd")
 KEYS = tuple(field.name for field in fields(Key))
@@ -124,12 +125,17 @@ def _idle_in_cents(
     """Return the shares of idle time: what an idle line gave away is its cost, to the cent."""
     shares, direct = exact["idle_share_usd"], exact["direct_usd"]
     away = [
-        -cents if cents is not None and line in IDLE_LINES and share == -(cost or 0) else None
+        -cents if cents is not None and line in IDLE_LINES and _is_all(share, cost) else None
         for line, share, cost, cents in zip(lines, shares, direct, direct_cents, strict=True)
     ]
     kept = [share if gone is None else None for gone, share in zip(away, shares, strict=True)]
     rest = _whole(kept, places, -sum(gone for gone in away if gone is not None), CENT)
     return [carried if gone is None else gone for gone, carried in zip(away, rest, strict=True)]
+
+
+def _is_all(share: int | None, cost: int | None) -> bool:
+    """Say whether a line gave all of its cost away."""
+    return abs((share or 0) + (cost or 0)) <= NOISE
 
 
 def _units(amounts: pl.Series) -> list[int | None]:
