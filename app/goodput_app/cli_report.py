@@ -92,8 +92,9 @@ def report(
     """Write the chargeback statement of a day."""
     from goodput_app.cli import built  # noqa: PLC0415 -- cli registers this command
     from goodput_app.reports import files  # noqa: PLC0415 -- `--help` needs no frames
-    from goodput_app.reports.presentation import money, status_of  # noqa: PLC0415
+    from goodput_app.reports.presentation import status_of  # noqa: PLC0415
     from goodput_app.reports.statement import statement  # noqa: PLC0415
+    from goodput_app.reports.wording import money  # noqa: PLC0415
 
     with built(db) as store:
         made = statement(store, when, settings().statement, closes_now=closes_now)

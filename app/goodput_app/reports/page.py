@@ -7,7 +7,8 @@ from functools import cache
 
 import jinja2
 
-from goodput_app.reports.presentation import USES, Presentation, empty_tables_left_out
+from goodput_app.reports.presentation import USES, Presentation
+from goodput_app.reports.wording import empty_tables_left_out
 
 TEMPLATE = "statement.html.j2"
 

@@ -26,7 +26,8 @@ from reportlab.platypus import (
 )
 from reportlab.platypus import Table as Grid
 
-from goodput_app.reports.presentation import USES, Presentation, Table, empty_tables_left_out
+from goodput_app.reports.presentation import USES, Presentation
+from goodput_app.reports.wording import Table, empty_tables_left_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

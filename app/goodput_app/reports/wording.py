@@ -1,0 +1,65 @@
+"""How a statement writes what it says: amounts, hours, changes, and tables of such texts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from goodput_app.reports.charges import MS_PER_HOUR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+UNKNOWN = "unknown"
+NONE = "\N{EN DASH}"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of texts: a title, what it says, its columns (True: numbers, to the right), rows.
+
+    total: a last row that the others add up to, or None.
+    """
+
+    title: str
+    columns: Sequence[tuple[str, bool]]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+    total: Sequence[str] | None = None
+
+
+def empty_tables_left_out(tables: Iterable[Table]) -> list[Table]:
+    """Return the tables that have rows."""
+    return [table for table in tables if table.rows]
+
+
+def money(amount: Decimal | float | None, none: str = NONE) -> str:
+    """Return an amount with separators and two decimals."""
+    return none if amount is None else f"{amount:,.2f}"
+
+
+def hours(ms: int) -> str:
+    """Return GPU milliseconds as GPU-hours with one decimal, two below ten."""
+    value = ms / MS_PER_HOUR
+    return f"{value:,.2f}" if abs(value) < 10 else f"{value:,.1f}"
+
+
+def change(now: Decimal, before: Decimal | None) -> str:
+    """Return a change in percent; a word where there is nothing to compare with."""
+    if before is None:
+        return "no data"
+    if not before:
+        return NONE if not now else "new"
+    return f"{(now - before) / before * 100:+,.1f} %"
+
+
+def percent(part: int, whole: int) -> str:
+    """Return a part in percent of the whole, one decimal."""
+    return f"{part / whole * 100:.1f} %" if whole else NONE
+
+
+def price(usd: Decimal) -> str:
+    """Return a price with all its decimals, two at least."""
+    text = f"{usd.normalize():f}"
+    return text if len(text.partition(".")[2]) >= 2 else f"{usd:.2f}"
