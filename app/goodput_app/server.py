@@ -222,8 +222,11 @@ def routes(store: LocalStore, note: ServerNote) -> list[Route]:
 
 def configure(address: str, port: int) -> None:
     """Give Streamlit its settings: ours, the theme's, and where it listens."""
-    from streamlit.web.bootstrap import load_config_options  # noqa: PLC0415 -- as in create_app
+    from streamlit.runtime.pages_manager import PagesManager  # noqa: PLC0415 -- as in create_app
+    from streamlit.web.bootstrap import load_config_options  # noqa: PLC0415
 
+    # what `st.navigation` sets when it first runs: a link that comes before that finds its page too
+    PagesManager.uses_pages_directory = False
     load_config_options(
         {
             **STREAMLIT_CONFIG,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import sync_playwright
 
 from goodput_app.demo import demo_database
 
@@ -26,7 +26,6 @@ FLAGS = [
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
 WAIT_MS = 60_000  # the first page of a cold server on a busy machine
-expect.set_options(timeout=30_000)  # charts draw late there too
 
 
 @pytest.fixture(scope="session")
@@ -60,20 +59,8 @@ def browser() -> Iterator[Browser]:
         started.close()
 
 
-@pytest.fixture(scope="session")
-def opened_once(browser: Browser, base_url: str) -> None:
-    """Open the first page: a link into the dashboard that comes before it finds no pages yet.
-
-    The server that has just started then shows "Page not found" above the page; known, not mended.
-    """
-    first = browser.new_page()
-    first.goto(base_url, timeout=WAIT_MS)
-    expect(first.get_by_role("heading", name="Overview", exact=True)).to_be_visible()
-    first.close()
-
-
 @pytest.fixture(params=["light", "dark"])
-def page(browser: Browser, opened_once: None, request: pytest.FixtureRequest) -> Iterator[Page]:  # noqa: ARG001 -- a warm server
+def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
     """Open a window of its own, once in each colour scheme."""
     context = browser.new_context(
         viewport={"width": 1440, "height": 1600}, color_scheme=request.param
