@@ -4,159 +4,44 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
-import signal
-import subprocess
-import sys
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
 
 from goodput_ingest import live_status
 from goodput_ingest.live import BACKOFF_MAX_S, Clock, Collection, next_due_s
-from goodput_ingest.live_sources import Collector
-from goodput_ingest.live_store import Held, Shared, is_collected, sole_collector
+from goodput_ingest.live_store import Held
 from goodput_ingest.source import Batch, LiveSource
 from goodput_queries.errors import IngestError, StoreError
-from goodput_queries.store import LocalStore, open_store
+from goodput_queries.store import LocalStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping
 
     from goodput_queries.batch import Loaded
 
-NOON = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- naive UTC
-PATIENCE_S = 30.0
 
-
-def at(second: float) -> datetime:
-    return NOON + timedelta(seconds=second)
-
-
-def batch(origin: str, seconds: Sequence[int], *, source: str = "fake") -> Batch:
-    """Return readings of one GPU, one at each second; the digest is that of the content."""
-    rows = pl.DataFrame(
-        {
-            "source": source,
-            "gpu_uuid": f"GPU-{origin}",
-            "gpu_instance": "",
-            "ts": [at(second) for second in seconds],
-            "power_w": [float(second) for second in seconds],
-        }
-    )
-    return Batch("gpu_samples", rows, source, origin, f"{origin} {list(seconds)}")
-
-
-@dataclass
-class Hands:
-    """What a test does with a source: make it fail, make it hang, wait for its polls."""
-
-    failing: Exception | None = None
-    gate: threading.Event | None = None
-    polled: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
-    reached: list[Mapping[str, datetime]] = field(default_factory=list)
-    is_closed: bool = False
-    last_second: int = 2**62  # there is nothing after it
-
-    def wait_for_polls(self, count: int) -> None:
-        """Wait until so many more polls have ended."""
-        for _ in range(count):
-            assert self.polled.acquire(timeout=PATIENCE_S)
-
-
-@dataclass(frozen=True)
-class Fake:
-    """A source that has a reading a second since noon and gives what the store has not."""
-
-    name: ClassVar[str] = "fake"
-
-    origin: str = "a"
-    interval_s: float = 0.01
-    hands: Hands = field(default_factory=Hands)
-    per_batch: int = 10
-
-    def poll(self, reached: Mapping[str, datetime], now: datetime) -> Iterator[Batch]:
-        """Yield what is later than five seconds before `reached`."""
-        self.hands.reached.append(reached)
-        try:
-            if self.hands.gate is not None:
-                self.hands.gate.wait(PATIENCE_S)
-            if self.hands.failing is not None:
-                raise self.hands.failing
-            first = 0
-            if self.origin in reached:
-                first = max(0, int((reached[self.origin] - NOON).total_seconds()) - 5)
-            until = min(int((now - NOON).total_seconds()), self.hands.last_second)
-            for start in range(first, until, self.per_batch):
-                yield batch(self.origin, range(start, min(start + self.per_batch, until)))
-        finally:
-            self.hands.polled.release()
-
-    def probe(self) -> list[str]:
-        """Find nothing."""
-        return []
-
-    def close(self) -> None:
-        """Note that it was let go."""
-        self.hands.is_closed = True
-
-
-def collector(source: Fake) -> Collector:
-    return Collector(source, source.name, source.origin)
-
-
-@dataclass
-class SetClock:
-    """A clock that stands until the test sets it."""
-
-    second: float = 60.0
-
-    def clock(self) -> Clock:
-        """Return it as the loop takes it."""
-        return Clock(lambda: at(self.second))
+from tests.ingest.fake_live import (
+    PATIENCE_S,
+    Fake,
+    Hands,
+    SetClock,
+    ask,
+    at,
+    collector,
+    running,
+    seconds_of,
+    status_of,
+)
 
 
 @pytest.fixture
 def hour() -> SetClock:
     return SetClock()
-
-
-@contextlib.contextmanager
-def running(store: LocalStore, clock: Clock, *sources: Fake) -> Iterator[Collection]:
-    collection = Collection([collector(one) for one in sources], Held(store), clock)
-    collection.start()
-    try:
-        yield collection
-    finally:
-        for one in sources:
-            if one.hands.gate is not None:
-                one.hands.gate.set()
-        assert collection.stop(PATIENCE_S) == []
-
-
-def seconds_of(store: LocalStore, origin: str = "a") -> list[int]:
-    """Return the seconds of the readings in the store; a double shows twice."""
-    rows = store.read(
-        "select epoch(ts - $1)::bigint from raw.gpu_samples where gpu_uuid = $2 order by 1",
-        [NOON, f"GPU-{origin}"],
-    )
-    return rows.to_series().to_list()
-
-
-def status_of(store: LocalStore, origin: str = "a") -> dict[str, object]:
-    rows = store.read("select * from raw.source_status where origin = $1", [origin])
-    return rows.row(0, named=True)
-
-
-def ask(store: LocalStore, clock: Clock, *sources: Fake) -> list[str | None]:
-    """Poll each source once, as a new process; return the errors."""
-    collection = Collection([collector(one) for one in sources], Held(store), clock)
-    return [outcome.error for outcome in collection.ask_once()]
 
 
 def test_the_fake_is_a_live_source() -> None:
@@ -435,95 +320,6 @@ def test_a_source_that_fails_is_asked_later_each_time_up_to_a_minute(
 
     assert wait == [longest_s, longest_s / 2]
     assert longest_s <= max(BACKOFF_MAX_S, interval_s)
-
-
-# the database between processes
-
-
-def test_between_leases_the_file_is_free(tmp_path: Path, empty_database: Path) -> None:
-    stores = Shared(empty_database)
-    with stores.lease() as first, stores.lease() as second:
-        assert first is second
-    sees = "import sys, duckdb; duckdb.connect(sys.argv[1]).close()"
-
-    subprocess.run([sys.executable, "-c", sees, str(empty_database)], check=True, cwd=tmp_path)
-    stores.close()
-
-
-def test_a_file_that_another_process_has_is_a_stated_failure(empty_database: Path) -> None:
-    holds = (
-        "import sys, duckdb; c = duckdb.connect(sys.argv[1]); print('has it', flush=True); "
-        "sys.stdin.read()"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", holds, str(empty_database)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as other:
-        assert other.stdout is not None
-        other.stdout.readline()
-        stores = Shared(empty_database, wait_s=0)
-        with pytest.raises(StoreError, match="another process"), stores.lease():
-            pass
-        other.communicate()
-
-    with stores.lease() as store:
-        assert store.read("select 1").item() == 1
-
-
-def test_two_threads_share_one_opening(empty_database: Path) -> None:
-    stores = Shared(empty_database)
-    seen: list[object] = []
-    barrier = threading.Barrier(4, timeout=PATIENCE_S)
-
-    def use() -> None:
-        with stores.lease() as store:
-            barrier.wait()
-            seen.append(store)
-
-    threads = [threading.Thread(target=use) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(set(map(id, seen))) == 1
-
-
-def test_one_process_collects_into_a_database(tmp_path: Path) -> None:
-    database = tmp_path / "fleet.duckdb"
-    with sole_collector(database):
-        assert is_collected(database)
-        with pytest.raises(StoreError) as caught, sole_collector(database):
-            pass
-    assert str(caught.value) == (
-        f"{database}: process {os.getpid()} collects into this database already. Stop it, or let "
-        "it."
-    )
-    assert not is_collected(database)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_killed_collector_is_out_of_the_way(tmp_path: Path) -> None:
-    database = tmp_path / "fleet.duckdb"
-    holds = (
-        "import sys; from goodput_ingest.live_store import sole_collector\n"
-        "with sole_collector(sys.argv[1]): print('has it', flush=True); sys.stdin.read()"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", holds, str(database)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as other:
-        assert other.stdout is not None
-        other.stdout.readline()
-        assert is_collected(database)
-        other.send_signal(signal.SIGKILL)
-        other.wait()
-        with sole_collector(database):
-            assert is_collected(database)
-
-
-def test_a_memory_database_is_nobody_elses() -> None:
-    with sole_collector(":memory:"), sole_collector(":memory:"):
-        assert isinstance(open_store(":memory:"), LocalStore)
 
 
 def test_moments_are_naive_utc() -> None:

@@ -1,96 +1,36 @@
 # ruff: noqa: DTZ001 -- moments are stored naive, in UTC
+"""A recording of NVML: readings in base units, what is set aside, files that grow or are cut."""
+
 from __future__ import annotations
 
 import gzip
 import json
-import os
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from goodput_ingest import files
-from goodput_ingest.load import ingest
-from goodput_ingest.source import ReadOptions
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
-    from goodput_ingest.load import Summary
     from goodput_queries.store import LocalStore
 
-Line = dict[str, Any]
-MANY = 10**9
-SHARED = Path(os.environ.get("GOODPUT_EXTERNAL_DATA", "nowhere")).parent
-CAPTURE = SHARED / "captures" / "h200x4-a"
-META: Line = {
-    "kind": "meta",
-    "t": 1795177770.5,
-    "host": "vm",
-    "driver": "580.159.04",
-    "gpus": [
-        {
-            "index": 0,
-            "uuid": "GPU-a",
-            "name": "NVIDIA H200",
-            "pci_bus_id": "00000000:9B:00.0",
-            "minor": 4,
-            "mem_total": 1000,
-            "power_limit_mw": 700000,
-            "sm_clock_max_mhz": 1980,
-            "temp_slowdown_c": 89,
-        }
-    ],
-}
-GPM: Line = {
-    "gr_active_pct": 98.0,
-    "sm_active_pct": 90.0,
-    "sm_occupancy_pct": 40.0,
-    "tensor_any_pct": 50.0,
-    "dram_bw_pct": 30.0,
-    "fp64_pct": 0.0,
-    "fp32_pct": 4.0,
-    "fp16_pct": 1.0,
-    "nvlink_tx_mibs": 2.0,
-    "nvlink_rx_mibs": 1.0,
-    "pcie_tx_mibs": 1.0,
-    "pcie_rx_mibs": 3.0,
-}
-FAST: Line = {
-    "kind": "fast",
-    "t": 1795177771.0,
-    "gpu": 0,
-    "util_gpu_pct": 97,
-    "power_mw": 690500,
-    "energy_mj": 2000,
-    "sm_mhz": 1980,
-    "mem_mhz": 3201,
-    "event_reasons": 4,
-    "temp_c": 55,
-    "mem_temp_c": 60,
-    "mem_used": 500,
-    "gpm": GPM,
-}
-SLOW: Line = {"kind": "slow", "t": 1795177772.0, "gpu": 0}
-GPM_COLUMNS = (
-    "engine_active_ratio, sm_active_ratio, sm_occupancy_ratio, tensor_active_ratio, "
-    "dram_active_ratio, fp64_active_ratio, fp32_active_ratio, fp16_active_ratio, "
-    "nvlink_tx_bytes_per_s, nvlink_rx_bytes_per_s, pcie_tx_bytes_per_s, pcie_rx_bytes_per_s"
+
+from tests.ingest.nvml_lines import (
+    CAPTURE,
+    FAST,
+    GPM,
+    GPM_COLUMNS,
+    MANY,
+    META,
+    SLOW,
+    Line,
+    read,
+    reasons,
+    record,
 )
-
-
-def record(path: Path, *lines: Line | str) -> Path:
-    path.write_text("".join((x if isinstance(x, str) else json.dumps(x)) + "\n" for x in lines))
-    return path
-
-
-def read(store: LocalStore, path: Path) -> Summary:
-    return ingest(store, "nvml", [path], ReadOptions())
-
-
-def reasons(store: LocalStore) -> list[tuple[int, str]]:
-    rows = store.read("select line, reason from raw.rejects order by line").rows()
-    return [(line, reason) for line, reason in rows]
 
 
 def test_a_sample_is_kept_in_base_units(store: LocalStore, tmp_path: Path) -> None:
@@ -358,119 +298,6 @@ def test_an_empty_file_has_no_rows(store: LocalStore, tmp_path: Path) -> None:
     assert read(store, path).rows == 0
 
 
-def test_an_xid_event_is_of_its_gpu_and_dated_at_or_before(
-    store: LocalStore, tmp_path: Path
-) -> None:
-    event: Line = {"kind": "event", "t": 1795177772.0, "gpu": 0, "event": "xid", "xid": 94}
-
-    read(store, record(tmp_path / "nvml.jsonl", META, event))
-
-    columns = "node, gpu_uuid, pci_bus_id, ts, ts_precision, kind, code, message"
-    assert store.read(f"select {columns} from raw.gpu_events").row(0) == (
-        "vm",
-        "GPU-a",
-        "00000000:9b:00.0",
-        datetime(2026, 11, 20, 12, 29, 32),
-        "at_or_before",
-        "xid",
-        94,
-        "NVML event: Xid 94",
-    )
-
-
-@pytest.mark.parametrize(
-    ("event", "kind", "code"),
-    [
-        ("lost", "off_the_bus", 79),
-        ("reset", "reset_required", None),
-        ("silent", "unresponsive", None),
-    ],
-)
-def test_a_gpu_that_was_lost_is_an_event(
-    store: LocalStore, tmp_path: Path, event: str, kind: str, code: int | None
-) -> None:
-    line: Line = {"kind": "event", "t": 1795177772.0, "gpu": 0, "event": event, "reason": "so"}
-
-    read(store, record(tmp_path / "nvml.jsonl", META, line))
-
-    found = store.read("select kind, code, message from raw.gpu_events").row(0)
-    assert found == (kind, code, "NVML: so")
-
-
-@pytest.mark.parametrize(
-    ("fields", "reason"),
-    [
-        ({"event": "xid"}, "xid is missing"),
-        ({"event": "xid", "xid": -1}, "xid is out of range"),
-        ({"event": "party"}, "unknown event 'party'"),
-        ({}, "event is missing"),
-        ({"event": "xid", "xid": 79, "gpu": 7}, "no meta line before this one names GPU 7"),
-    ],
-)
-def test_an_event_that_says_too_little_is_set_aside(
-    store: LocalStore, tmp_path: Path, fields: Line, reason: str
-) -> None:
-    line = {"kind": "event", "t": 1795177772.0, "gpu": 0, **fields}
-
-    read(store, record(tmp_path / "nvml.jsonl", META, line))
-
-    assert reasons(store) == [(2, reason)]
-
-
-def with_instances(t: float, *instances: Line) -> Line:
-    return {**META, "t": t, "gpus": [{**META["gpus"][0], "instances": list(instances)}]}
-
-
-THREE: Line = {"gi": 1, "profile": "3g.71gb", "slices": 3}
-ONE: Line = {"gi": 5, "profile": "1g.18gb", "slices": 1}
-
-
-def test_readings_of_mig_instances_are_of_their_instance(store: LocalStore, tmp_path: Path) -> None:
-    meta = with_instances(1795177770.0, THREE, ONE)
-
-    read(store, record(tmp_path / "nvml.jsonl", meta, {**FAST, "gi": 1}, {**FAST, "gi": 5}))
-
-    found = store.read("select gpu_instance, power_w from raw.gpu_samples order by 1").rows()
-    assert found == [("1", 690.5), ("5", 690.5)]
-
-
-def test_an_instance_lasts_from_the_first_meta_line_that_has_it_to_the_first_without(
-    store: LocalStore, tmp_path: Path
-) -> None:
-    begin, cut, restart = 1795177770.0, 1795177830.0, 1795177890.0
-    other = {**ONE, "gi": 1}
-
-    read(
-        store,
-        record(
-            tmp_path / "nvml.jsonl",
-            with_instances(begin, THREE, ONE),
-            with_instances(cut, other, ONE),
-            with_instances(restart, other, ONE),
-        ),
-    )
-
-    columns = "gpu_instance, profile, compute_slices, valid_from_at, valid_to_at"
-    found = store.read(f"select {columns} from raw.gpu_instances order by all").rows()
-    begin_at, cut_at = datetime(2026, 11, 20, 12, 29, 30), datetime(2026, 11, 20, 12, 30, 30)
-    assert found == [
-        ("1", "1g.18gb", 1, cut_at, None),
-        ("1", "3g.71gb", 3, begin_at, cut_at),
-        ("5", "1g.18gb", 1, begin_at, None),
-    ]
-
-
-@pytest.mark.parametrize(
-    "instance", [{"gi": 1}, {**ONE, "slices": 8}, {**ONE, "gi": -1}, {**ONE, "profile": 3}, "1g"]
-)
-def test_a_meta_line_with_an_instance_that_cannot_be_is_set_aside(
-    store: LocalStore, tmp_path: Path, instance: Any
-) -> None:
-    summary = read(store, record(tmp_path / "nvml.jsonl", with_instances(1795177770.0, instance)))
-
-    assert (summary.rows_new, summary.rejects) == (0, 1)
-
-
 def test_a_share_that_this_gpu_never_has_does_not_spoil_the_others(
     store: LocalStore, tmp_path: Path
 ) -> None:
@@ -488,33 +315,6 @@ def test_bytes_of_nvlink_5_are_summed_like_kib(store: LocalStore, tmp_path: Path
 
     found = store.read("select metric, value from raw.gpu_samples_other").rows()
     assert found == [("nvlink_tx_bytes_total", 3.0)]
-
-
-def clock(t: float, mono: float) -> Line:
-    return {"kind": "clock", "t": t, "mono": mono}
-
-
-def test_a_clock_that_was_set_is_told_once(store: LocalStore, tmp_path: Path) -> None:
-    lines = (
-        clock(1795177770.0, 100.0),
-        clock(1795177780.2, 110.0),  # drifts
-        clock(1795174190.0, 120.0),  # an hour back
-        clock(1795174200.0, 130.0),
-    )
-
-    read(store, record(tmp_path / "nvml.jsonl", META, *lines))
-
-    ((line, reason),) = reasons(store)
-    assert line == 4
-    assert reason.startswith("the node's clock was set by -3600.2 s")
-
-
-def test_another_boot_is_no_clock_that_was_set(store: LocalStore, tmp_path: Path) -> None:
-    path = record(
-        tmp_path / "nvml.jsonl", META, clock(1795177770.0, 9e6), META, clock(1795177870.0, 37.5)
-    )
-
-    assert read(store, path).rejects == 0
 
 
 @pytest.mark.external

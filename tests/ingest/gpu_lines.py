@@ -1,0 +1,67 @@
+# ruff: noqa: DTZ001 -- moments are stored naive, in UTC
+"""Lines of exporters for tests, and the rows that they become."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import polars as pl
+
+from goodput_ingest.gpu_metrics import (
+    Memory,
+    gpu_rows,
+    labels,
+)
+
+START = datetime(2026, 11, 20, 12)
+GPU = {"UUID": "GPU-a", "gpu": "0", "Hostname": "n1", "modelName": "H100"}
+
+Line = tuple[str, dict[str, str], float, float]  # name, labels, seconds after START, value
+
+
+def rows(
+    lines: list[Line], memory: Memory | None = None, node: str | None = None
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of each raw table that the lines give."""
+    sets = [line[1] for line in lines]
+    names = sorted({name for one in sets for name in one}) or ["gpu"]
+    label_sets = pl.DataFrame(
+        {name: [one.get(name) for one in sets] for name in names},
+        schema=dict.fromkeys(names, pl.String),
+    )
+    numbers = pl.Series(range(len(lines)), dtype=pl.UInt32)
+    points = pl.DataFrame(
+        {
+            "series": numbers,
+            "ts": [START + timedelta(seconds=s) for _, _, s, _ in lines],
+            "value": pl.Series([float(value) for *_, value in lines], dtype=pl.Float64),
+        }
+    )
+    series = pl.DataFrame({"metric": [line[0] for line in lines], "labels": numbers})
+    found = gpu_rows(
+        points, series, labels.normalise(label_sets, node=node), source="test", memory=memory
+    )
+    return {parsed.table: parsed.rows.rows(named=True) for parsed in found}
+
+
+def one(name: str, value: float, **more: str) -> dict[str, Any]:
+    """Return the wide row that a single series gives."""
+    (row,) = rows([(name, {**GPU, **more}, 0, value)])["gpu_samples"]
+    return row
+
+
+def other(lines: list[Line], memory: Memory | None = None) -> dict[tuple[str, str], float]:
+    found = rows(lines, memory).get("gpu_samples_other", [])
+    return {(row["gpu_instance"], row["metric"]): row["value"] for row in found}
+
+
+def mig(name: str, values: dict[str, float]) -> list[Line]:
+    return [
+        (name, {**GPU, "GPU_I_ID": i, "GPU_I_PROFILE": "1g.10gb"}, 0, value)
+        for i, value in values.items()
+    ]
+
+
+def power(seconds: float, **more: str) -> Line:
+    return ("DCGM_FI_DEV_POWER_USAGE", {**GPU, **more}, seconds, 600)

@@ -1,0 +1,89 @@
+"""Lines of an NVML recording, for tests."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from goodput_ingest.load import ingest
+from goodput_ingest.source import ReadOptions
+
+if TYPE_CHECKING:
+    from goodput_ingest.load import Summary
+    from goodput_queries.store import LocalStore
+
+
+Line = dict[str, Any]
+MANY = 10**9
+SHARED = Path(os.environ.get("GOODPUT_EXTERNAL_DATA", "nowhere")).parent
+CAPTURE = SHARED / "captures" / "h200x4-a"
+META: Line = {
+    "kind": "meta",
+    "t": 1795177770.5,
+    "host": "vm",
+    "driver": "580.159.04",
+    "gpus": [
+        {
+            "index": 0,
+            "uuid": "GPU-a",
+            "name": "NVIDIA H200",
+            "pci_bus_id": "00000000:9B:00.0",
+            "minor": 4,
+            "mem_total": 1000,
+            "power_limit_mw": 700000,
+            "sm_clock_max_mhz": 1980,
+            "temp_slowdown_c": 89,
+        }
+    ],
+}
+GPM: Line = {
+    "gr_active_pct": 98.0,
+    "sm_active_pct": 90.0,
+    "sm_occupancy_pct": 40.0,
+    "tensor_any_pct": 50.0,
+    "dram_bw_pct": 30.0,
+    "fp64_pct": 0.0,
+    "fp32_pct": 4.0,
+    "fp16_pct": 1.0,
+    "nvlink_tx_mibs": 2.0,
+    "nvlink_rx_mibs": 1.0,
+    "pcie_tx_mibs": 1.0,
+    "pcie_rx_mibs": 3.0,
+}
+FAST: Line = {
+    "kind": "fast",
+    "t": 1795177771.0,
+    "gpu": 0,
+    "util_gpu_pct": 97,
+    "power_mw": 690500,
+    "energy_mj": 2000,
+    "sm_mhz": 1980,
+    "mem_mhz": 3201,
+    "event_reasons": 4,
+    "temp_c": 55,
+    "mem_temp_c": 60,
+    "mem_used": 500,
+    "gpm": GPM,
+}
+SLOW: Line = {"kind": "slow", "t": 1795177772.0, "gpu": 0}
+GPM_COLUMNS = (
+    "engine_active_ratio, sm_active_ratio, sm_occupancy_ratio, tensor_active_ratio, "
+    "dram_active_ratio, fp64_active_ratio, fp32_active_ratio, fp16_active_ratio, "
+    "nvlink_tx_bytes_per_s, nvlink_rx_bytes_per_s, pcie_tx_bytes_per_s, pcie_rx_bytes_per_s"
+)
+
+
+def record(path: Path, *lines: Line | str) -> Path:
+    path.write_text("".join((x if isinstance(x, str) else json.dumps(x)) + "\n" for x in lines))
+    return path
+
+
+def read(store: LocalStore, path: Path) -> Summary:
+    return ingest(store, "nvml", [path], ReadOptions())
+
+
+def reasons(store: LocalStore) -> list[tuple[int, str]]:
+    rows = store.read("select line, reason from raw.rejects order by line").rows()
+    return [(line, reason) for line, reason in rows]

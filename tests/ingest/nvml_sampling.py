@@ -1,0 +1,96 @@
+# ruff: noqa: D102, DTZ001 -- tests name what they do; moments are stored naive, in UTC
+"""What tests of reading NVML share: lines that can be waited for, clocks that tests move."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from tests.ingest.fake_nvml import FakeGpu, FakeNvml
+
+from goodput_ingest.nvml.gpu import Gpu
+from goodput_ingest.nvml.library import Nvml
+from goodput_ingest.nvml.sampler import Sampler
+from goodput_ingest.nvml.watch import Clock, Rhythm, Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+NOW = datetime(2026, 11, 20, 12)
+WALL_S = 1795177770.0
+PATIENCE_S = 20.0  # far more than any wait here takes
+QUICK = Rhythm(0.1, 0.1)
+Line = dict[str, Any]
+
+
+class Lines:
+    """A sink that can be waited on until a line of some shape came."""
+
+    def __init__(self) -> None:
+        self.all: list[Line] = []
+        self._came = threading.Condition()
+
+    def add(self, line: Line) -> None:
+        with self._came:
+            self.all.append(line)
+            self._came.notify_all()
+
+    def until(self, is_wanted: Callable[[Line], bool], count: int = 1) -> list[Line]:
+        def found() -> list[Line]:
+            return [line for line in self.all if is_wanted(line)]
+
+        with self._came:
+            assert self._came.wait_for(lambda: len(found()) >= count, PATIENCE_S), self.all[-5:]
+            return found()
+
+    def of(self, kind: str) -> list[Line]:
+        return [line for line in self.all if line["kind"] == kind]
+
+
+def kind(name: str, gpu: int | None = None) -> Callable[[Line], bool]:
+    return lambda line: line["kind"] == name and gpu in (None, line.get("gpu"))
+
+
+@contextlib.contextmanager
+def sampling(module: FakeNvml, lines: Lines, **options: Any) -> Iterator[Sampler]:
+    sampler = Sampler(Nvml(module), lines.add, "node7", QUICK, **{"retry_s": 0.1, **options})
+    sampler.start()
+    try:
+        yield sampler
+    finally:
+        sampler.stop()
+
+
+class Times:
+    """Two clocks that tests move."""
+
+    def __init__(self) -> None:
+        self.wall_s, self.steady_s = WALL_S, 100.0
+        self.clock = Clock(lambda: self.wall_s, lambda: self.steady_s)
+
+    def pass_s(self, seconds: float) -> None:
+        self.wall_s += seconds
+        self.steady_s += seconds
+
+
+def watching(gpu: FakeGpu, times: Times) -> tuple[Watch, Lines]:
+    lines = Lines()
+    stop, attention = threading.Event(), threading.Event()
+    watch = Watch(
+        Gpu(Nvml(FakeNvml(gpu)), 0),
+        lines.add,
+        stop,
+        attention,
+        rhythm=Rhythm(1.0, 10.0),
+        clock=times.clock,
+    )
+    return watch, lines
+
+
+def steps(watch: Watch, times: Times, count: int) -> None:
+    for _ in range(count):
+        watch.step()
+        times.pass_s(1.0)

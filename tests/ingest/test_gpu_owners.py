@@ -1,0 +1,70 @@
+"""Whose GPU it was by the labels of its series."""
+
+from __future__ import annotations
+
+from tests.ingest.gpu_lines import START, Line, mig, power, rows
+
+from goodput_ingest.gpu_metrics import (
+    Memory,
+)
+
+
+def owned(lines: list[Line], memory: Memory | None = None) -> list[tuple[str, float, float]]:
+    return [
+        (
+            row["owner"],
+            (row["first_seen_at"] - START).total_seconds(),
+            (row["last_seen_at"] - START).total_seconds(),
+        )
+        for row in rows(lines, memory).get("gpu_owners", [])
+    ]
+
+
+def test_an_owner_is_from_the_first_reading_with_its_label_to_the_last() -> None:
+    lines = [power(0), *(power(s, hpc_job="7") for s in (30, 60, 90)), power(120)]
+
+    assert owned(lines) == [("7", 30, 90)]
+
+
+def test_a_reading_without_the_label_and_a_hole_both_end_a_stretch() -> None:
+    lines = [
+        *(power(s, hpc_job="7") for s in (0, 30)),
+        power(60),
+        *(power(s, hpc_job="7") for s in (90, 120, 600, 630)),
+    ]
+
+    assert owned(lines) == [("7", 0, 30), ("7", 90, 120), ("7", 600, 630)]
+
+
+def test_an_owner_goes_on_from_poll_to_poll_as_one_stretch() -> None:
+    memory = Memory()
+
+    polls = [owned([power(s, hpc_job="7")], memory) for s in (0, 30, 60)]
+    other_owner = owned([power(90, hpc_job="8")], memory)
+    again = owned([power(120, hpc_job="7")], memory)
+
+    assert polls == [[("7", 0, 0)], [("7", 0, 30)], [("7", 0, 60)]]
+    assert other_owner == [("8", 90, 90)]
+    assert again == [("7", 120, 120)]
+
+
+def test_an_outage_of_ours_ends_a_stretch() -> None:
+    memory = Memory()
+
+    owned([power(0, hpc_job="7"), power(30, hpc_job="7")], memory)
+
+    assert owned([power(3600, hpc_job="7")], memory) == [("7", 3600, 3600)]
+
+
+def test_pods_and_jobs_are_owners_of_instances_too() -> None:
+    lines = mig("DCGM_FI_PROF_GR_ENGINE_ACTIVE", {"1": 0.5})
+    labelled: list[Line] = [
+        (name, {**one_set, "pod": "p", "namespace": "ns", "container": "c"}, s, value)
+        for name, one_set, s, value in lines
+    ]
+
+    (row,) = rows(labelled)["gpu_owners"]
+
+    assert (row["gpu_instance"], row["kind"], row["owner"], row["container"]) == (
+        "1", "pod", "ns/p", "c",
+    )  # fmt: skip

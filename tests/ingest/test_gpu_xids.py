@@ -1,0 +1,76 @@
+"""Xids from the gauge that holds the last one."""
+
+from __future__ import annotations
+
+from tests.ingest.gpu_lines import GPU, START, Line, power, rows
+
+from goodput_ingest.gpu_metrics import (
+    Memory,
+)
+
+
+def xids(lines: list[Line], memory: Memory | None = None) -> list[tuple[float, int, str]]:
+    return [
+        ((row["ts"] - START).total_seconds(), row["code"], row["ts_precision"])
+        for row in rows(lines, memory).get("gpu_events", [])
+    ]
+
+
+def xid(seconds: float, code: float, **more: str) -> Line:
+    return ("DCGM_FI_DEV_XID_ERRORS", {**GPU, **more}, seconds, code)
+
+
+def test_a_change_of_the_latch_is_an_event() -> None:
+    lines = [xid(0, 0), xid(30, 31), xid(60, 31), xid(90, 79), xid(120, 79)]
+
+    assert xids(lines) == [(30, 31, "approximate"), (90, 79, "approximate")]
+
+
+def test_a_latch_that_was_set_when_we_came_is_not_dated() -> None:
+    assert xids([xid(0, 79), xid(30, 79)]) == [(0, 79, "at_or_before")]
+
+
+def test_a_latch_that_appears_on_a_gpu_we_watched_is_an_event() -> None:
+    lines = [power(0), power(30), power(60), xid(60, 94, err_code="94", err_msg="Contained ECC")]
+
+    assert xids(lines) == [(60, 94, "approximate")]
+    assert rows(lines)["gpu_events"][0]["message"] == "Contained ECC"
+
+
+def test_after_a_hole_the_same_code_is_the_old_event_and_another_is_not_dated() -> None:
+    before = [xid(seconds, 13) for seconds in (0, 30, 60)]
+
+    assert xids([*before, xid(3600, 13)]) == [(0, 13, "at_or_before")]
+    assert xids([*before, xid(3600, 79)]) == [(0, 13, "at_or_before"), (3600, 79, "at_or_before")]
+
+
+def test_a_missing_gauge_does_not_make_its_code_new() -> None:
+    lines = [xid(0, 13), power(30), xid(60, 13)]
+
+    assert xids(lines) == [(0, 13, "at_or_before")]
+
+
+def test_the_latch_is_remembered_from_poll_to_poll() -> None:
+    memory = Memory()
+
+    polls = [xids([xid(s, code)], memory) for s, code in ((0, 0), (30, 79), (60, 79), (90, 0))]
+    again = xids([xid(120, 79)], memory)
+
+    assert polls == [[], [(30, 79, "approximate")], [], []]
+    assert again == [(120, 79, "approximate")]
+
+
+def test_an_xid_on_a_mig_gpu_is_one_event_of_the_gpu() -> None:
+    memory = Memory()
+    instances = [{"GPU_I_ID": i, "GPU_I_PROFILE": "1g.10gb"} for i in "12"]
+
+    polls = [
+        xids([xid(seconds, code, **one_set) for one_set in instances], memory)
+        for seconds, code in ((0, 0), (30, 79))
+    ]
+
+    assert polls == [[], [(30, 79, "approximate")]]
+
+
+def test_a_blank_is_no_xid() -> None:
+    assert xids([xid(0, 0), xid(30, 2147483632)]) == []

@@ -1,0 +1,108 @@
+"""The database between processes: held, shared, and collected into by one at a time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from goodput_ingest.live_store import Shared, is_collected, sole_collector
+from goodput_queries.errors import StoreError
+from goodput_queries.store import LocalStore, open_store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+from tests.ingest.fake_live import PATIENCE_S
+
+
+def test_between_leases_the_file_is_free(tmp_path: Path, empty_database: Path) -> None:
+    stores = Shared(empty_database)
+    with stores.lease() as first, stores.lease() as second:
+        assert first is second
+    sees = "import sys, duckdb; duckdb.connect(sys.argv[1]).close()"
+
+    subprocess.run([sys.executable, "-c", sees, str(empty_database)], check=True, cwd=tmp_path)
+    stores.close()
+
+
+def test_a_file_that_another_process_has_is_a_stated_failure(empty_database: Path) -> None:
+    holds = (
+        "import sys, duckdb; c = duckdb.connect(sys.argv[1]); print('has it', flush=True); "
+        "sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", holds, str(empty_database)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        stores = Shared(empty_database, wait_s=0)
+        with pytest.raises(StoreError, match="another process"), stores.lease():
+            pass
+        other.communicate()
+
+    with stores.lease() as store:
+        assert store.read("select 1").item() == 1
+
+
+def test_two_threads_share_one_opening(empty_database: Path) -> None:
+    stores = Shared(empty_database)
+    seen: list[object] = []
+    barrier = threading.Barrier(4, timeout=PATIENCE_S)
+
+    def use() -> None:
+        with stores.lease() as store:
+            barrier.wait()
+            seen.append(store)
+
+    threads = [threading.Thread(target=use) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(map(id, seen))) == 1
+
+
+def test_one_process_collects_into_a_database(tmp_path: Path) -> None:
+    database = tmp_path / "fleet.duckdb"
+    with sole_collector(database):
+        assert is_collected(database)
+        with pytest.raises(StoreError) as caught, sole_collector(database):
+            pass
+    assert str(caught.value) == (
+        f"{database}: process {os.getpid()} collects into this database already. Stop it, or let "
+        "it."
+    )
+    assert not is_collected(database)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_killed_collector_is_out_of_the_way(tmp_path: Path) -> None:
+    database = tmp_path / "fleet.duckdb"
+    holds = (
+        "import sys; from goodput_ingest.live_store import sole_collector\n"
+        "with sole_collector(sys.argv[1]): print('has it', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", holds, str(database)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        assert is_collected(database)
+        other.send_signal(signal.SIGKILL)
+        other.wait()
+        with sole_collector(database):
+            assert is_collected(database)
+
+
+def test_a_memory_database_is_nobody_elses() -> None:
+    with sole_collector(":memory:"), sole_collector(":memory:"):
+        assert isinstance(open_store(":memory:"), LocalStore)

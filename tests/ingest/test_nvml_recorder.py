@@ -1,0 +1,88 @@
+"""The recorder that writes what is read of NVML to a file."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.ingest.fake_nvml import FakeGpu, FakeNvml
+
+from goodput_ingest.load import ingest
+from goodput_ingest.nvml.library import Nvml
+from goodput_ingest.nvml.recorder import Recorder
+from goodput_ingest.nvml.sampler import Sampler
+from goodput_ingest.source import ReadOptions
+
+if TYPE_CHECKING:
+    from goodput_queries.store import LocalStore
+
+
+from tests.ingest.nvml_sampling import QUICK, Line, Lines, kind
+
+
+def test_a_recording_of_ours_is_recognised_and_read(store: LocalStore, tmp_path: Path) -> None:
+    for name in ("gpus.jsonl", "gpus.jsonl.gz"):
+        recorder, lines = Recorder(tmp_path / name), Lines()
+
+        def both(line: Line, recorder: Recorder = recorder, lines: Lines = lines) -> None:
+            recorder.add(line)
+            lines.add(line)
+
+        sampler = Sampler(Nvml(FakeNvml(FakeGpu(uuid=name))), both, "node7", QUICK)
+        sampler.start()
+        lines.until(kind("fast"), 3)
+        sampler.stop()
+        recorder.close()
+
+        summary = ingest(store, "auto", [tmp_path / name], ReadOptions())
+
+        assert (summary.rejects, summary.unrecognised) == (0, [])
+        assert summary.rows_by_table["gpu_samples"] >= 3
+        assert summary.rows_by_table["gpus"] == 1
+
+
+def test_a_recorder_goes_on_after_one_that_was_killed_inside_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "gpus.jsonl"
+    path.write_bytes(b'{"kind":"meta"}\n{"kind":"fa')
+
+    recorder = Recorder(path)
+    recorder.add({"kind": "clock"})
+    recorder.close()
+
+    kept = path.read_bytes().splitlines()
+    assert kept[:3] == [b'{"kind":"meta"}', b'{"kind":"fa', b'{"kind":"clock"}']
+
+
+def test_a_compressed_recording_is_never_written_over(tmp_path: Path) -> None:
+    path = tmp_path / "gpus.jsonl.gz"
+    path.touch()
+
+    with pytest.raises(FileExistsError):
+        Recorder(path)
+
+
+def test_a_recorder_stops_where_the_disk_is_full() -> None:
+    recorder = Recorder(Path("/dev/full"))
+    for _ in range(10_000):
+        recorder.add({"kind": "fast", "t": 1.0})
+
+    recorder.wait(threading.Event(), None)
+    recorder.close()
+
+    assert recorder.problem == "No space left on device"
+
+
+def test_the_recorder_says_where_there_is_no_driver(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "goodput_ingest.nvml", "--out", str(tmp_path / "x.jsonl")],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    if done.returncode == 0:
+        pytest.skip("this machine has NVIDIA's driver")
+    assert done.stderr.startswith("nvml: NVML cannot be used")
+    assert done.returncode == 1
