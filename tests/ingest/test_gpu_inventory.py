@@ -6,9 +6,7 @@ from datetime import timedelta
 
 from tests.ingest.gpu_lines import GPU, START, Line, rows
 
-from goodput_ingest.gpu_metrics import (
-    Memory,
-)
+from goodput_ingest.gpu_metrics import Memory
 
 
 def test_a_gpu_is_told_when_it_is_new_or_something_about_it_changes() -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from tests.ingest.gpu_lines import GPU, START, Line, power, rows
 
-from goodput_ingest.gpu_metrics import (
-    Memory,
-)
+from goodput_ingest.gpu_metrics import Memory
 
 
 def xids(lines: list[Line], memory: Memory | None = None) -> list[tuple[float, int, str]]:
@@ -58,6 +56,33 @@ def test_the_latch_is_remembered_from_poll_to_poll() -> None:
 
     assert polls == [[], [(30, 79, "approximate")], [], []]
     assert again == [(120, 79, "approximate")]
+
+
+def test_readings_that_are_read_again_make_no_event_of_a_code_that_is_over() -> None:
+    """Each poll of a server begins some minutes before the end of the one before it."""
+    memory = Memory()
+    told = [xid(0, 0), xid(30, 94), xid(60, 94), xid(90, 31), xid(120, 31)]
+
+    assert xids(told, memory) == [(30, 94, "approximate"), (90, 31, "approximate")]
+    assert xids(told[2:], memory) == []
+    assert xids([*told[3:], xid(150, 79)], memory) == [(150, 79, "approximate")]
+
+
+def test_an_xid_told_in_an_answer_of_its_own_is_an_event_of_its_time() -> None:
+    """Saved answers have one metric each, so that the other readings are known before."""
+    memory = Memory()
+    rows([power(seconds) for seconds in (0, 30, 60, 90)], memory)
+
+    found = xids([xid(0, 0), xid(30, 0), xid(60, 79), xid(90, 79)], memory)
+
+    assert found == [(60, 79, "approximate")]
+
+
+def test_a_latch_read_after_later_readings_of_its_gpu_was_not_watched_before() -> None:
+    memory = Memory()
+    rows([power(seconds) for seconds in (0, 30, 60)], memory)
+
+    assert xids([xid(0, 79), xid(30, 79)], memory) == [(0, 79, "at_or_before")]
 
 
 def test_an_xid_on_a_mig_gpu_is_one_event_of_the_gpu() -> None:

@@ -28,7 +28,7 @@ class Memory:
     gpus: what was said of a GPU last, so that only changes are told again.
     seen: (GPU, instance) to its latest reading.
     owners: label still carried at that reading, to when it was first seen without a break.
-    xids: GPU to the code that its latch holds; 0 for none.
+    xids: GPU to the code that its latch held when it was read last, 0 for none, and when.
     """
 
     scales: dict[tuple[str, str], float] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Memory:
     gpus: dict[str, dict[str, object]] = field(default_factory=dict)
     seen: dict[tuple[str, str], datetime] = field(default_factory=dict)
     owners: dict[OwnerKey, datetime] = field(default_factory=dict)
-    xids: dict[str, int] = field(default_factory=dict)
+    xids: dict[str, tuple[int, datetime]] = field(default_factory=dict)
 
     def seen_at(self, gpu_uuid: str) -> datetime | None:
         """Return the latest reading of a GPU or any instance of it."""

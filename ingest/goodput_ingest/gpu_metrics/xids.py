@@ -7,9 +7,12 @@ that showed it: `approximate` where the reading before it was not long ago, else
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
+
+from goodput_ingest.parsed import INSTANT
 
 if TYPE_CHECKING:
     from goodput_ingest.gpu_metrics.memory import Memory
@@ -27,16 +30,20 @@ def events(
     """Return rows of raw.gpu_events; the codes that the latches now hold are remembered.
 
     A reading without the gauge changes nothing: recent exporters print it from the first Xid on,
-    so that its first appearance is an event if the GPU's other series were there before.
+    so that its first appearance is an event if the GPU's other series were there before. A latch
+    that is read again (polls of a server overlap) tells of nothing that was not told then.
     """
     codes = (
         facts.filter((pl.col("metric") == LATCH) & pl.col("value").is_not_null())
         .group_by("gpu_uuid", "ts")
         .agg(code=pl.col("value").max().cast(pl.Int32))
     )
+    told = dict(memory.xids)
+    latest = codes.sort("ts").group_by("gpu_uuid").agg(pl.col("code", "ts").last())
+    for gpu_uuid, code, ts in latest.iter_rows():
+        if gpu_uuid not in memory.xids or memory.xids[gpu_uuid][1] < ts:
+            memory.xids[gpu_uuid] = code, ts
     of_note = codes.filter(pl.col("code") != 0)["gpu_uuid"].unique().to_list()
-    for gpu_uuid in set(codes["gpu_uuid"].unique()) & set(memory.xids) - set(of_note):
-        memory.xids[gpu_uuid] = 0
     if not of_note:
         return pl.DataFrame(schema={"gpu_uuid": pl.String})
     readings = (
@@ -52,8 +59,13 @@ def events(
         .sort("gpu_uuid", "ts")
     )
     before = pl.DataFrame(
-        [(uuid, memory.xids.get(uuid), memory.seen_at(uuid)) for uuid in of_note],
-        schema={"gpu_uuid": pl.String, "code_before": pl.Int32, "seen_before": pl.Datetime("us")},
+        [(uuid, *told.get(uuid, (None, None)), memory.seen_at(uuid)) for uuid in of_note],
+        schema={
+            "gpu_uuid": pl.String,
+            "code_before": pl.Int32,
+            "told_until": INSTANT,
+            "seen_before": INSTANT,
+        },
         orient="row",
     )
     held = readings.join(before, on="gpu_uuid", how="left", maintain_order="left").with_columns(
@@ -65,9 +77,11 @@ def events(
         ),
         ts_before=pl.coalesce(pl.col("ts").shift().over("gpu_uuid"), "seen_before"),
     )
-    memory.xids.update(held.group_by("gpu_uuid").agg(pl.col("held").last()).iter_rows())
-    is_watched = (pl.col("ts") - pl.col("ts_before") <= memory.hole).fill_null(value=False)
-    return earlier.filter((pl.col("held") != 0) & (pl.col("held") != pl.col("held_before"))).select(
+    since = pl.col("ts") - pl.col("ts_before")
+    is_watched = since.is_between(timedelta(0), memory.hole).fill_null(value=False)
+    is_told = (pl.col("ts") <= pl.col("told_until")).fill_null(value=False)
+    is_event = (pl.col("held") != 0) & (pl.col("held") != pl.col("held_before")) & ~is_told
+    return earlier.filter(is_event).select(
         "gpu_uuid",
         "node",
         "pci_bus_id",
