@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from tests.ingest.gpu_lines import START, Line, mig, power, rows
 
-from goodput_ingest.gpu_metrics import (
-    Memory,
-)
+from goodput_ingest.gpu_metrics import Memory
 
 
 def owned(lines: list[Line], memory: Memory | None = None) -> list[tuple[str, float, float]]:
@@ -46,6 +44,16 @@ def test_an_owner_goes_on_from_poll_to_poll_as_one_stretch() -> None:
     assert polls == [[("7", 0, 0)], [("7", 0, 30)], [("7", 0, 60)]]
     assert other_owner == [("8", 90, 90)]
     assert again == [("7", 120, 120)]
+
+
+def test_readings_that_are_read_again_tell_the_same_stretches() -> None:
+    """Each poll of a server begins some minutes before the end of the one before it."""
+    memory = Memory()
+    lines = [power(s, hpc_job="7" if s < 90 else "8") for s in range(0, 300, 30)]
+
+    assert owned(lines[:6], memory) == [("7", 0, 60), ("8", 90, 150)]
+    assert owned(lines[1:8], memory) == [("7", 0, 60), ("8", 90, 210)]
+    assert owned(lines[2:], memory) == [("7", 0, 60), ("8", 90, 270)]
 
 
 def test_an_outage_of_ours_ends_a_stretch() -> None:

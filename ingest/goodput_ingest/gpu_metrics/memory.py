@@ -27,7 +27,7 @@ class Memory:
     interval: median time between readings of a GPU.
     gpus: what was said of a GPU last, so that only changes are told again.
     seen: (GPU, instance) to its latest reading.
-    owners: label still carried at that reading, to when it was first seen without a break.
+    owners: label of the last hour, to the first and the last reading of its last stretch.
     xids: GPU to the code that its latch held when it was read last, 0 for none, and when.
     """
 
@@ -35,7 +35,7 @@ class Memory:
     interval: timedelta | None = None
     gpus: dict[str, dict[str, object]] = field(default_factory=dict)
     seen: dict[tuple[str, str], datetime] = field(default_factory=dict)
-    owners: dict[OwnerKey, datetime] = field(default_factory=dict)
+    owners: dict[OwnerKey, tuple[datetime, datetime]] = field(default_factory=dict)
     xids: dict[str, tuple[int, datetime]] = field(default_factory=dict)
 
     def seen_at(self, gpu_uuid: str) -> datetime | None:
