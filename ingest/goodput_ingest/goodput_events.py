@@ -15,18 +15,17 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import polars as pl
-
-from goodput_ingest import files, json_lines
-from goodput_ingest.job_events import DURATION_MAX_S, SCHEMA
+from goodput_ingest import event_lines, files, json_lines
+from goodput_ingest.event_lines import DURATION_MAX_S, Row
 from goodput_ingest.json_lines import FieldError
-from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
     from pathlib import Path
+
+    from goodput_ingest.source import Batch, ReadOptions
 
 SPANS = {  # of `<name>_start_time` and `<name>_end_time`
     "tpu_init": "init",
@@ -65,41 +64,28 @@ class GoodputEvents:
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
         """Say whether most lines are objects, some with a job's name and the library's times."""
-        return json_lines.are_most(head) and any(
-            (b'"job_name"' in line and any(m in line for m in MARKS))
-            or (b'"event_type"' in line and any(m in line for m in SAVE_MARKS))
-            for line in json_lines.objects(head)
-        )
+        return json_lines.are_most(head) and _has_event(head)
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.job_events`, part by part; what is no such event is a reject."""
-        if not self.recognises(self.path, files.head(self.path)):
+        if not _has_event(files.head(self.path)):
             raise IngestError(
                 f"{self.path}: no line has a job_name and one of the library's times."
             )
-        so_far = ""
-        for part in files.parts(self.path):
-            rows: list[dict[str, Any]] = []
-            rejects: list[Reject] = []
-            for number, line in enumerate(part.lines, part.first_line):
-                if not line.strip():
-                    continue
-                try:
-                    rows += self._rows(_payload(json_lines.record(line)))
-                except FieldError as error:
-                    rejects.append(Reject(number, str(error), json_lines.printable(line, 500)))
-            if part.damage:
-                rejects.append(Reject(part.first_line + len(part.raw_lines), part.damage))
+        yield from event_lines.batches(
             # the first step of a part ends one of the part before
-            so_far = files.digest(part, so_far, self.options.cluster)
-            said = {
-                "source": self.name,
-                "cluster": self.options.cluster,
-                "reports_durability": False,
-            }
-            data = [tuple({**said, **row}.get(name) for name in SCHEMA) for row in rows]
-            frame = pl.DataFrame(data, schema=SCHEMA, orient="row")
-            yield Batch("job_events", frame, self.name, str(self.path), so_far, rejects)
+            *(self.path, self.name, self._told, self.options.cluster),
+            is_carried_over=True,
+        )
+
+    def _told(self, record: dict[str, Any]) -> Iterator[Row]:
+        said = {
+            "source": self.name,
+            "cluster": self.options.cluster,
+            "reports_durability": False,
+        }
+        for row in self._rows(_payload(record)):
+            yield event_lines.row(**said, **row)
 
     def _rows(self, said: dict[str, Any]) -> list[dict[str, Any]]:
         run_id = json_lines.text(said, "job_name") or ""
@@ -145,6 +131,14 @@ class GoodputEvents:
         if number - before[0] > 1:
             done["extra"] = json.dumps({"span": f"steps {before[0]} to {number - 1}"})
         return [{"run_id": run_id, **done}, started]
+
+
+def _has_event(head: bytes) -> bool:
+    return any(
+        (b'"job_name"' in line and any(m in line for m in MARKS))
+        or (b'"event_type"' in line and any(m in line for m in SAVE_MARKS))
+        for line in json_lines.objects(head)
+    )
 
 
 def _payload(record: dict[str, Any]) -> dict[str, Any]:

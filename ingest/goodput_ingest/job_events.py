@@ -7,23 +7,25 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import polars as pl
-
-from goodput_ingest import files, json_lines
+from goodput_ingest import event_lines, files, json_lines
+from goodput_ingest.event_lines import (
+    DURATION_MAX_S,
+    EXTRA_MAX_CHARS,
+    INT32_MAX,
+    MSG_MAX_CHARS,
+    SCHEMA,
+    Row,
+)
 from goodput_ingest.json_lines import FieldError
-from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-DURATION_MAX_S = (
-    31 * 86_400
-)  # nothing inside a job takes longer; milliseconds in the seconds' place do
+    from goodput_ingest.source import Batch, ReadOptions
 
 VERSION = 1
 EVENTS = (
@@ -45,36 +47,6 @@ NEEDS = {  # what an event says nothing without
     "phase": "phase",
     "phase.start": "phase",
     "phase.end": "phase",
-}
-INT32_MAX = 2**31 - 1
-MSG_MAX_CHARS = 2000
-EXTRA_MAX_CHARS = 8000
-SRUN_LABEL = re.compile(r"^\s*\d+:\s*(?=\{)")  # `srun --label` writes "3: " before each line
-SCHEMA: dict[str, Any] = {
-    "source": pl.String,
-    "cluster": pl.String,
-    "run_id": pl.String,
-    "attempt": pl.Int32,
-    "rank": pl.Int32,
-    "local_rank": pl.Int32,
-    "host": pl.String,
-    "pid": pl.Int64,
-    "gpu_uuid": pl.String,
-    "ts": pl.Datetime("us"),
-    "event": pl.String,
-    "step": pl.Int64,
-    "dur_s": pl.Float64,
-    "phase": pl.String,
-    "data_s": pl.Float64,
-    "comm_s": pl.Float64,
-    "straggler_s": pl.Float64,
-    "throttle_s": pl.Float64,
-    "tokens": pl.Float64,
-    "flops": pl.Float64,
-    "kind": pl.String,
-    "msg": pl.String,
-    "reports_durability": pl.Boolean,
-    "extra": pl.String,
 }
 NAMED = {*SCHEMA, "v"} - {"source", "cluster", "reports_durability", "extra"}
 
@@ -103,29 +75,18 @@ class JobEvents:
                 f"{self.path}: no line is a job event; expected "
                 '{"v": 1, "ts": ..., "event": ...}.'
             )
-        for part in files.parts(self.path):
-            rows: list[tuple[Any, ...]] = []
-            rejects: list[Reject] = []
-            for number, line in enumerate(part.lines, part.first_line):
-                if not line.strip():
-                    continue
-                try:
-                    rows.append(self._row(line))
-                except FieldError as error:
-                    rejects.append(Reject(number, str(error), json_lines.printable(line, 500)))
-            if part.damage:
-                rejects.append(Reject(part.first_line + len(part.lines), part.damage))
-            yield Batch(
-                "job_events",
-                pl.DataFrame(rows, schema=SCHEMA, orient="row"),
-                self.name,
-                str(self.path),
-                files.digest(part, "job_events", self.options.cluster),
-                rejects,
-            )
+        yield from event_lines.batches(
+            self.path,
+            self.name,
+            self._rows,
+            *("job_events", self.options.cluster),
+            is_carried_over=False,
+        )
 
-    def _row(self, line: str) -> tuple[Any, ...]:
-        event = json_lines.record(SRUN_LABEL.sub("", line) if line[0] != "{" else line)
+    def _rows(self, event: dict[str, Any]) -> tuple[Row]:
+        return (self._row(event),)
+
+    def _row(self, event: dict[str, Any]) -> Row:
         version = event.get("v")
         if isinstance(version, bool) or version != VERSION:
             shown = json_lines.printable(repr(version), 20)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from goodput_ingest import files, json_lines
-from goodput_ingest.job_events import SCHEMA as JOB_EVENTS
+from goodput_ingest.event_lines import SCHEMA as JOB_EVENTS
 from goodput_ingest.json_lines import EPOCH, FieldError
 from goodput_ingest.mlperf_lines import IN_HEAD, Place, is_power, marked, place_of_log, time_ms
 from goodput_ingest.parsed import INSTANT, Parsed, frame

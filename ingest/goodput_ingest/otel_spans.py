@@ -15,20 +15,20 @@ import json
 import re
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import polars as pl
-
-from goodput_ingest import files, json_lines
-from goodput_ingest.job_events import DURATION_MAX_S, INT32_MAX, MSG_MAX_CHARS, SCHEMA
+from goodput_ingest import event_lines, files, json_lines
+from goodput_ingest.event_lines import DURATION_MAX_S, INT32_MAX, MSG_MAX_CHARS, Row
 from goodput_ingest.json_lines import EPOCH, EPOCH_S_MAX, FieldError
-from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from datetime import datetime
     from pathlib import Path
+
+    from goodput_ingest.source import Batch, ReadOptions
 
 STEPS = ("megatron.train.iteration", "megatron.train_step")  # the code's name, the manual's
 STARTS = ("megatron.startup.initialize_megatron",)  # once a life of a rank
@@ -79,35 +79,26 @@ class OtelSpans:
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
         """Say whether most lines are objects with spans, some of them of names we know."""
-        lines = json_lines.objects(head)
-        return json_lines.are_most(head) and any(
-            MARK.search(line) and any(mark in line for mark in SPAN_MARKS) for line in lines
-        )
+        return json_lines.are_most(head) and _has_span(head)
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.job_events`, part by part; broken spans are rejects, unknown ones left out."""
-        if not self.recognises(self.path, files.head(self.path)):
+        if not _has_span(files.head(self.path)):
             raise IngestError(f"{self.path}: no line has a span named megatron.* or nvrx.*.")
-        so_far = ""
-        for part in files.parts(self.path):
-            rows: list[dict[str, Any]] = []
-            rejects: list[Reject] = []
-            for number, line in enumerate(part.lines, part.first_line):
-                if not line.strip():
-                    continue
-                try:
-                    for span in _spans(json_lines.record(line)):
-                        rows += self._rows(span)
-                except FieldError as error:
-                    rejects.append(Reject(number, str(error), json_lines.printable(line, 500)))
-            if part.damage:
-                rejects.append(Reject(part.first_line + len(part.raw_lines), part.damage))
-            so_far = files.digest(part, so_far, self.options)
-            data = [tuple(row.get(name) for name in SCHEMA) for row in rows]
-            frame = pl.DataFrame(data, schema=SCHEMA, orient="row")
-            yield Batch("job_events", frame, self.name, str(self.path), so_far, rejects)
+        yield from event_lines.batches(
+            # a save that is final tells no step: the one whose save began before it
+            *(self.path, self.name, self._told_by, self.options),
+            is_carried_over=True,
+        )
 
-    def _rows(self, span: Span) -> list[dict[str, Any]]:
+    def _told_by(self, record: dict[str, Any]) -> Iterator[Row | FieldError]:
+        for read in _spans(record):
+            try:
+                yield from self._rows(read())
+            except FieldError as error:
+                yield error
+
+    def _rows(self, span: Span) -> list[Row]:
         run_id = next((str(span.resource[k]) for k in RUN_IDS if span.resource.get(k)), "")
         run_id = json_lines.printable(run_id or self.options.run_id or "", 200)
         rank = _rank(span)
@@ -120,10 +111,10 @@ class OtelSpans:
             "reports_durability": True,
             "extra": json.dumps({"span": span.name[:200]}),
         }
-        rows = [{**said, **told} for told in self._told(span, (run_id, rank))]
+        rows = [event_lines.row(**said, **told) for told in self._told(span, (run_id, rank))]
         if span.failed is not None:
             failure = {"event": "failure", "ts": span.end, "kind": "exception", "msg": span.failed}
-            rows.append({**said, **failure})
+            rows.append(event_lines.row(**said, **failure))
         return rows
 
     def _told(self, span: Span, whose: tuple[str, int | None]) -> Iterable[dict[str, Any]]:
@@ -151,17 +142,24 @@ class OtelSpans:
         return told
 
 
+def _has_span(head: bytes) -> bool:
+    return any(
+        MARK.search(line) and any(mark in line for mark in SPAN_MARKS)
+        for line in json_lines.objects(head)
+    )
+
+
 def _rank(span: Span) -> int | None:
     """Return the rank that `service.instance.id` (`<run>-rank<rank>`) names."""
     found = RANK.search(json_lines.text(span.resource, "service.instance.id", 300) or "")
     return int(found[1]) if found and int(found[1]) <= INT32_MAX else None
 
 
-def _spans(record: dict[str, Any]) -> Iterator[Span]:
-    """Yield the spans of a line, in whichever form; raises FieldError for a broken one."""
+def _spans(record: dict[str, Any]) -> Iterator[Callable[[], Span]]:
+    """Yield what reads each span of a line, in whichever form; FieldError for too many."""
     if "resourceSpans" not in record:
         if isinstance(record.get("name"), str) and record.get("start_time") is not None:
-            yield _sdk_span(record)
+            yield partial(_sdk_span, record)
         return  # metrics and logs lie beside spans
     count = 0
     for resource_spans in _objects(record, "resourceSpans"):
@@ -171,7 +169,7 @@ def _spans(record: dict[str, Any]) -> Iterator[Span]:
             for span in _objects(scope_spans, "spans"):
                 if (count := count + 1) > SPANS_MAX:
                     raise FieldError(f"more than {SPANS_MAX} spans in a line; the rest is left out")
-                yield _otlp_span(span, of_all)
+                yield partial(_otlp_span, span, of_all)
 
 
 def _sdk_span(record: dict[str, Any]) -> Span:

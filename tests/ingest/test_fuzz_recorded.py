@@ -29,6 +29,9 @@ NAMES = {
     "job_events": "job-events",
     "nccl_inspector/verbose_and_plain_of_two_versions": "nccl-inspector",
     "kernel_log": "kernel-log",
+    "torchtitan_structured": "torchtitan-structured",
+    "goodput_events": "goodput-events",
+    "otel_spans": "otel-spans",
 }
 REAL = {
     name: [

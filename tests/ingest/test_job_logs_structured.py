@@ -41,6 +41,28 @@ def test_a_step_carries_what_its_rank_waited_for_data(store: LocalStore, tmp_pat
     ).rows() == [("run7", 8, "node002", 1, 1.0, 0.5), ("run7", 8, "node002", 2, 1.0, 0.0)]
 
 
+def test_lines_that_srun_labelled_are_read(store: LocalStore, tmp_path: Path) -> None:
+    ingest(
+        store,
+        "auto",
+        [write(tmp_path, "3: " + line("structured_logger_started", 0))],
+        ReadOptions(),
+    )
+
+    assert store.read("select event from raw.job_events").rows() == [("job.start",)]
+
+
+def test_a_file_that_is_said_to_be_one_is_read_among_other_lines(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    """`auto` leaves it to others; who names the source knows what the file is."""
+    path = write(tmp_path, "warning", "warning", line("structured_logger_started", 0), "warning")
+
+    summary = ingest(store, "torchtitan-structured", [path], ReadOptions())
+
+    assert (summary.rows, summary.rejects) == (1, 3)
+
+
 def test_waiting_for_data_is_never_longer_than_its_step(store: LocalStore, tmp_path: Path) -> None:
     path = write(
         tmp_path,

@@ -62,6 +62,20 @@ def test_an_iteration_is_a_step_in_either_form_and_under_either_name(
     assert (event["run_id"], event["rank"], event["host"]) == ("run7", 31, "node004")
 
 
+def test_a_broken_span_of_a_request_costs_no_other_span(store: LocalStore, tmp_path: Path) -> None:
+    request = otlp("megatron.train.iteration", {"megatron.iteration": 401})
+    spans = request["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    spans[:0] = [spans[0] | {"endTimeUnixNano": "soon"}, spans[0] | {"attributes": []}]
+
+    found = told(store, tmp_path, request)
+
+    assert [event["step"] for event in found] == [401]
+    assert sorted(store.read("select line, reason from raw.rejects").rows()) == [
+        (1, "a span megatron.train.iteration without megatron.iteration"),
+        (1, "endTimeUnixNano is no number of nanoseconds since 1970"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "phase"),
     [

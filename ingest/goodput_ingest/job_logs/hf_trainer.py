@@ -15,7 +15,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from goodput_ingest.job_events import DURATION_MAX_S
+from goodput_ingest.event_lines import DURATION_MAX_S
 from goodput_ingest.job_logs.events import Event
 from goodput_ingest.job_logs.progress import Progress
 from goodput_ingest.json_lines import FieldError

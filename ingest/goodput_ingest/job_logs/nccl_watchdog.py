@@ -13,7 +13,7 @@ import re
 from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar
 
-from goodput_ingest.job_events import DURATION_MAX_S
+from goodput_ingest.event_lines import DURATION_MAX_S
 from goodput_ingest.job_logs.events import Event
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from goodput_ingest import files, json_lines, mlperf_lines
-from goodput_ingest.job_events import EXTRA_MAX_CHARS, MSG_MAX_CHARS, SCHEMA
+from goodput_ingest.event_lines import EXTRA_MAX_CHARS, MSG_MAX_CHARS, SCHEMA
 from goodput_ingest.job_logs.cuda_oom import CudaOom
 from goodput_ingest.job_logs.deepspeed import DeepSpeed
 from goodput_ingest.job_logs.hf_trainer import HfTrainer

@@ -13,17 +13,16 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import polars as pl
-
-from goodput_ingest import files, json_lines
-from goodput_ingest.job_events import DURATION_MAX_S, INT32_MAX, SCHEMA
+from goodput_ingest import event_lines, files, json_lines
+from goodput_ingest.event_lines import DURATION_MAX_S, INT32_MAX, Row
 from goodput_ingest.json_lines import EPOCH, FieldError
-from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from goodput_ingest.source import Batch, ReadOptions
 
 PHASES = {
     "torch_distributed_init": "init",
@@ -50,49 +49,33 @@ class TorchtitanStructured:
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
         """Say whether most lines are objects, the first of them with this log's own fields."""
-        return json_lines.are_most(head) and any(
-            b'"log_type_name"' in line and b'"time_us"' in line for line in json_lines.objects(head)
-        )
+        return json_lines.are_most(head) and _has_event(head)
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.job_events`, part by part; broken lines are rejects."""
-        if not self.recognises(self.path, files.head(self.path)):
+        if not _has_event(files.head(self.path)):
             raise IngestError(f"{self.path}: no line has a log_type_name and a time_us.")
         run_id = self.options.run_id or self._folder()
-        for part in files.parts(self.path):
-            rows: list[tuple[Any, ...]] = []
-            rejects: list[Reject] = []
-            for number, line in enumerate(part.lines, part.first_line):
-                if not line.strip():
-                    continue
-                try:
-                    rows += self._rows(json_lines.record(line), run_id)
-                except FieldError as error:
-                    rejects.append(Reject(number, str(error), json_lines.printable(line, 500)))
-            if part.damage:
-                rejects.append(Reject(part.first_line + len(part.raw_lines), part.damage))
-            yield Batch(
-                "job_events",
-                pl.DataFrame(rows, schema=SCHEMA, orient="row"),
-                self.name,
-                str(self.path),
-                files.digest(part, run_id, self.options.cluster),
-                rejects,
-            )
+        yield from event_lines.batches(
+            # what was fetched before a part is waiting of the part's first step
+            *(self.path, self.name, lambda record: self._rows(record, run_id)),
+            *(run_id, self.options.cluster),
+            is_carried_over=True,
+        )
 
     def _folder(self) -> str:
         """Return the name of the folder that holds `structured_logs`; '' outside of such."""
         folder = self.path.resolve().parent
         return folder.parent.name if folder.name == "structured_logs" else ""
 
-    def _rows(self, said: dict[str, Any], run_id: str) -> list[tuple[Any, ...]]:
+    def _rows(self, said: dict[str, Any], run_id: str) -> tuple[Row, ...]:
         name = json_lines.text(said, "log_type_name", 100)
         at_us = json_lines.whole(said, "time_us", 0, EPOCH_US_MAX)
         if name is None or at_us is None:
             raise FieldError("log_type_name or time_us is missing")
         told = self._told(name, said)
         if told is None:
-            return []
+            return ()
         row = {
             "source": self.name,
             "cluster": self.options.cluster,
@@ -106,7 +89,7 @@ class TorchtitanStructured:
             "extra": json.dumps({"log": "torchtitan", "said": name}),
             **told,
         }
-        return [tuple(row.get(column) for column in SCHEMA)]
+        return (event_lines.row(**row),)
 
     def _told(self, name: str, said: dict[str, Any]) -> dict[str, Any] | None:
         """Return what an event is in our words; None where the ledger has no use for it."""
@@ -137,3 +120,9 @@ class TorchtitanStructured:
             if (phase := PHASES.get(name.removesuffix(ending))) and name.endswith(ending):
                 return {"event": event, "phase": phase}
         return None
+
+
+def _has_event(head: bytes) -> bool:
+    return any(
+        b'"log_type_name"' in line and b'"time_us"' in line for line in json_lines.objects(head)
+    )
