@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SAMPLES: Final = "gpu_samples"
-GO_ON: Final = ("gpus", "gpu_owners", "gpu_events")  # few rows, told once a file
+GO_ON: Final = ("gpus", "gpu_instances", "gpu_owners", "gpu_events")  # few rows, told once a file
 ROWS_PER_BATCH: Final = 122_880  # DuckDB's row group: written at once, not by way of its log
 NO_ROWS: Final = pl.DataFrame(schema={"gpu_uuid": pl.String})
 NAMED_MOMENT: Final = re.compile(r"(?<!\d)(\d{8}T\d{6}Z)(?!\w)")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -16,6 +16,14 @@ INTERVAL_UNKNOWN: Final = timedelta(seconds=60)  # Prometheus' default scrape_in
 HOLE_INTERVALS: Final = 3  # a longer silence is a hole: nobody saw what happened in it
 
 OwnerKey = tuple[str, str, str, str, str]  # GPU, instance, kind, owner, container
+
+
+class Layout(NamedTuple):
+    """How a GPU is cut: (instance, profile) of its parts, since when, and when it was seen last."""
+
+    parts: frozenset[tuple[str, str]]
+    since: datetime
+    seen_at: datetime
 
 
 @dataclass
@@ -28,6 +36,7 @@ class Memory:
     gpus: what was said of a GPU last, so that only changes are told again.
     seen: (GPU, instance) to its latest reading.
     owners: label of the last hour, to the first and the last reading of its last stretch.
+    layouts: GPU to its MIG instances, while it has any.
     xids: GPU to the code that its latch held when it was read last, 0 for none, and when.
     """
 
@@ -36,6 +45,7 @@ class Memory:
     gpus: dict[str, dict[str, object]] = field(default_factory=dict)
     seen: dict[tuple[str, str], datetime] = field(default_factory=dict)
     owners: dict[OwnerKey, tuple[datetime, datetime]] = field(default_factory=dict)
+    layouts: dict[str, Layout] = field(default_factory=dict)
     xids: dict[str, tuple[int, datetime]] = field(default_factory=dict)
 
     def seen_at(self, gpu_uuid: str) -> datetime | None:

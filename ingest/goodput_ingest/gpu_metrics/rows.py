@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from goodput_ingest.gpu_metrics import inventory, owners, samples, scales, xids
+from goodput_ingest.gpu_metrics import instances, inventory, owners, samples, scales, xids
 from goodput_ingest.gpu_metrics.memory import Memory
 from goodput_ingest.gpu_metrics.plan import plan as planned
 from goodput_ingest.gpu_metrics.presence import presence
@@ -25,7 +25,8 @@ def gpu_rows(
 ) -> list[Parsed]:
     """Return the rows of raw tables that the points of one part of a file or one answer give.
 
-    Tables: gpu_samples, gpu_samples_other, gpus, gpu_processes, gpu_events, gpu_owners.
+    Tables: gpu_samples, gpu_samples_other, gpus, gpu_instances, gpu_processes, gpu_events,
+    gpu_owners.
 
     points: series (row of `series`), ts (naive UTC, us), value; in any order
     series: metric (raw name, as the exporter prints it), labels (row of `label_sets`)
@@ -51,6 +52,7 @@ def gpu_rows(
         Parsed("gpu_samples", samples.wide(usable, plan), without),
         Parsed("gpu_samples_other", other),
         Parsed("gpus", inventory.gpus(seen, label_sets, facts, cluster, memory)),
+        Parsed("gpu_instances", instances.instances(seen, label_sets, cluster, memory)),
         Parsed("gpu_processes", inventory.processes(facts)),
         Parsed("gpu_events", xids.events(seen, label_sets, facts, cluster, memory)),
         Parsed("gpu_owners", owners.owners(seen, label_sets, cluster, memory)),

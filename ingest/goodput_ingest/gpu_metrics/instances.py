@@ -1,0 +1,101 @@
+"""How GPUs are cut into MIG instances, by the labels of their series.
+
+A layout is told whole, from the reading on that shows an instance which was not there before; what
+was there has ended then. A reading that lacks instances says nothing for a while, since a GPU may
+have series of the whole beside them: they have gone when it was read without them over a hole.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from goodput_ingest.gpu_metrics.memory import Layout
+from goodput_ingest.parsed import INSTANT, frame
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from goodput_ingest.gpu_metrics.memory import Memory
+
+PROFILE: Final = re.compile(r"([1-7])g\.\d+gb.*")  # other parts (AMD's partitions) have none
+ROWS: Final[dict[str, Any]] = {
+    "cluster": pl.String,
+    "gpu_uuid": pl.String,
+    "gpu_instance": pl.String,
+    "profile": pl.String,
+    "compute_slices": pl.Int32,
+    "valid_from_at": INSTANT,
+    "valid_to_at": INSTANT,
+}
+
+
+def instances(
+    seen: pl.DataFrame, label_sets: pl.DataFrame, cluster: str | None, memory: Memory
+) -> pl.DataFrame:
+    """Return rows of raw.gpu_instances for GPUs whose layout is new; layouts are remembered."""
+    part = pl.struct("gpu_instance", "mig_profile")
+    is_part = pl.col("mig_profile").str.contains(f"^{PROFILE.pattern}$")
+    parts = label_sets.select(part=pl.when(is_part).then(part))["part"]
+    of_note = {*seen.filter(parts.is_not_null()[seen["labels"]])["gpu_uuid"], *memory.layouts}
+    if not of_note:
+        return frame([], ROWS)
+    shown = (
+        seen.select("gpu_uuid", "ts", part=parts[seen["labels"]])
+        .filter(pl.col("gpu_uuid").is_in(list(of_note)))
+        .group_by("gpu_uuid", "ts")
+        .agg(pl.col("part").drop_nulls().unique().sort())
+        .sort("gpu_uuid", "ts")
+        .group_by("gpu_uuid", pl.col("part").rle_id().over("gpu_uuid").alias("run"))
+        .agg(pl.col("part").first(), first=pl.col("ts").min(), last=pl.col("ts").max())
+        .sort("gpu_uuid", "first")
+    )
+    rows: list[dict[str, object]] = []
+    for gpu_uuid, _, found, first, last in shown.iter_rows():
+        layout = frozenset((one["gpu_instance"], one["mig_profile"]) for one in found)
+        for instance, profile, since, until in _told(gpu_uuid, layout, first, last, memory):
+            rows.append(
+                {
+                    "cluster": cluster,
+                    "gpu_uuid": gpu_uuid,
+                    "gpu_instance": instance,
+                    "profile": profile,
+                    "compute_slices": int(profile[0]),
+                    "valid_from_at": since,
+                    "valid_to_at": until,
+                }
+            )
+    return frame(rows, ROWS)
+
+
+def _told(
+    gpu_uuid: str,
+    parts: frozenset[tuple[str, str]],
+    first: datetime,
+    last: datetime,
+    memory: Memory,
+) -> Iterator[tuple[str, str, datetime, datetime | None]]:
+    """Yield instance, profile, begin and end where what was read from first to last is news."""
+    before = memory.layouts.get(gpu_uuid)
+    if before is None:
+        begin = first
+    elif last <= before.seen_at:
+        return  # a poll reads it again
+    elif parts == before.parts:
+        memory.layouts[gpu_uuid] = before._replace(seen_at=last)
+        return
+    elif parts < before.parts and last - before.seen_at <= memory.hole:
+        return
+    else:
+        begin = max(first, before.seen_at)
+        for instance, profile in sorted(before.parts):
+            yield instance, profile, before.since, begin
+    if not parts:
+        memory.layouts.pop(gpu_uuid, None)
+        return
+    memory.layouts[gpu_uuid] = Layout(parts, begin, last)
+    for instance, profile in sorted(parts):
+        yield instance, profile, begin, None
