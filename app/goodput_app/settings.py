@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from goodput_app.reports.delivery_settings import MailSettings, ReportSettings, WebhookSettings
 from goodput_app.reports.settings import StatementSettings
 from goodput_queries.errors import GoodputError
 
@@ -67,6 +68,7 @@ class Settings:
     ui: UiSettings = field(default_factory=UiSettings)
     retention: RetentionSettings = field(default_factory=RetentionSettings)
     statement: StatementSettings = field(default_factory=StatementSettings)
+    report: ReportSettings = field(default_factory=ReportSettings)
     collect: tuple[dict[str, Any], ...] = ()
 
 
@@ -76,9 +78,14 @@ SECTIONS: dict[str, type] = {
     "ui": UiSettings,
     "retention": RetentionSettings,
     "statement": StatementSettings,
+    "report": ReportSettings,
+}
+SECTIONS_IN: dict[type, dict[str, type]] = {
+    ReportSettings: {"mail": MailSettings, "webhook": WebhookSettings},
 }
 WHOLE_NUMBER: tuple[type, str] = (int, "a whole number")
 YES_OR_NO: tuple[type, str] = (bool, "true or false")
+TEXTS: tuple[type, str] = (list, "a list of texts in quotes")
 TYPES: dict[str, tuple[type, str]] = {
     "port": WHOLE_NUMBER,
     "samples_days": WHOLE_NUMBER,
@@ -87,8 +94,14 @@ TYPES: dict[str, tuple[type, str]] = {
     "lateness_h": WHOLE_NUMBER,
     "credit_infra_failures": YES_OR_NO,
     "showback": YES_OR_NO,
+    "provisional": YES_OR_NO,
+    "timeout_s": WHOLE_NUMBER,
+    "formats": TEXTS,
+    "attach": TEXTS,
+    "to": TEXTS,
 }
 TEXT: tuple[type, str] = (str, "a text in quotes")
+SECRETS = frozenset({"password", "token"})
 
 
 @cache
@@ -119,14 +132,24 @@ def read(path: Path) -> Settings:
     collect = _collect(path, given.pop("collect", []))
     top = {key: value for key, value in given.items() if key not in SECTIONS}
     _check(path, "", top, Settings)
-    sections = {}
-    for name, kind in SECTIONS.items():
-        section = given.get(name, {})
-        if not isinstance(section, dict):
-            raise GoodputError(f"{path}: {name!r} is a section; write it as [{name}].")
-        _check(path, f"{name}.", section, kind)
-        sections[name] = kind(**section)
+    sections = {
+        name: _section(path, name, given.get(name, {}), SECTIONS[name]) for name in SECTIONS
+    }
     return Settings(**top, **sections, collect=collect)
+
+
+def _section(path: Path, name: str, given: Any, kind: type) -> Any:
+    if not isinstance(given, dict):
+        raise GoodputError(f"{path}: {name!r} is a section; write it as [{name}].")
+    inner = {
+        key: _section(path, f"{name}.{key}", given[key], part)
+        for key, part in SECTIONS_IN.get(kind, {}).items()
+        if key in given
+    }
+    plain = {key: value for key, value in given.items() if key not in inner}
+    _check(path, f"{name}.", plain, kind)
+    values = {k: tuple(v) if isinstance(v, list) else v for k, v in plain.items()}
+    return kind(**values, **inner)
 
 
 def _collect(path: Path, given: Any) -> tuple[dict[str, Any], ...]:
@@ -138,9 +161,15 @@ def _collect(path: Path, given: Any) -> tuple[dict[str, Any], ...]:
 def _check(path: Path, prefix: str, given: dict[str, Any], kind: type) -> None:
     known = [f.name for f in fields(kind)]
     for key, value in given.items():
+        if key in SECRETS:
+            raise GoodputError(
+                f"{path}: '{prefix}{key}' would be a secret in a settings file; name the "
+                f"environment variable or the file that has it ({key}_env, {key}_file)."
+            )
         if key not in known:
             names = ", ".join(f"{prefix}{name}" for name in known)
             raise GoodputError(f"{path}: there is no setting '{prefix}{key}'; known: {names}.")
         expected, words = TYPES.get(key, TEXT)
-        if type(value) is not expected:
+        is_mixed = isinstance(value, list) and any(type(one) is not str for one in value)
+        if type(value) is not expected or is_mixed:
             raise GoodputError(f"{path}: '{prefix}{key}' is {value!r}, expected {words}.")

@@ -64,7 +64,7 @@ def test_a_named_file_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (
             "colour = 1",
             "there is no setting 'colour'; "
-            "known: db, ingest, serve, ui, retention, statement, collect.",
+            "known: db, ingest, serve, ui, retention, statement, report, collect.",
         ),
         (
             "[serve]\nhost = 'a'",
@@ -79,7 +79,7 @@ def test_a_named_file_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (
             "[nope]",
             "there is no setting 'nope'; "
-            "known: db, ingest, serve, ui, retention, statement, collect.",
+            "known: db, ingest, serve, ui, retention, statement, report, collect.",
         ),
     ],
 )

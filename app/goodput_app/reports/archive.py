@@ -24,7 +24,6 @@ import msgspec
 from goodput_app.reports import atomic
 from goodput_app.reports.wording import hours, money
 from goodput_queries.errors import StoreError
-from goodput_queries.store import IN_MEMORY
 
 INDEX = "statements.jsonl"
 PAGE = "index.html"
@@ -89,14 +88,6 @@ class PastStatement:
     def latest(self) -> list[Delivery]:
         """Return how the version that stands here fared, a row a channel."""
         return [one for one in self.deliveries if one.version == self.version]
-
-
-def folder_beside(database: str | Path) -> Path:
-    """Return where the statements of a database are kept unless the settings say otherwise."""
-    if str(database) == IN_MEMORY:
-        raise StoreError("a database in memory has no folder for statements; name report.folder.")
-    path = Path(database)
-    return path.with_name(f"{path.stem}-statements")
 
 
 def past_statements(folder: Path) -> list[PastStatement]:
