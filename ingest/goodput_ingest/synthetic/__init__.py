@@ -44,7 +44,10 @@ RECIPE = (
     ("kernel.log", "kernel-log"),
     ("nccl_inspector", "nccl-inspector"),
     ("rates.csv", "rates"),
+    ("tariffs.csv", "tariffs"),
+    ("budgets.csv", "budgets"),
 )
+NAMES_ITS_CLUSTER = ("rates", "tariffs", "budgets")
 
 
 def generate(
@@ -102,7 +105,7 @@ def _write_recipe(folder: Path, end: datetime, *, has_telemetry: bool) -> None:
         if not (folder / path).exists() or (source == "telemetry-parquet" and not has_telemetry):
             continue
         lines += ["", "[[ingest]]", f'path = "{path}"', f'source = "{source}"']
-        if source != "rates":
+        if source not in NAMES_ITS_CLUSTER:
             lines.append(f'cluster = "{accounting.CLUSTER}"')
         if source in ("slurm", "kernel-log"):
             lines.append('timezone = "UTC"')

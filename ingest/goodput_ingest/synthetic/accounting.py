@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from goodput_ingest.synthetic.demand import TEAMS
+from goodput_ingest.synthetic.demand import TEAM_SHARES, TEAMS
 from goodput_ingest.synthetic.fleet import (
     CPUS_PER_NODE,
     GPUS_PER_NODE,
@@ -54,7 +54,7 @@ UIDS = {user: 10_001 + i for i, user in enumerate(u for users in TEAMS.values() 
 def write(
     folder: Path, fleet: Fleet, schedule: Schedule, lives: list[Life], start: datetime, total_s: int
 ) -> None:
-    """Write sacct, scontrol, sacctmgr, inventory and rates."""
+    """Write sacct, scontrol, sacctmgr, inventory, rates, tariffs and budgets."""
     start_s = int(start.timestamp())
     suspended = {id(life.run): life.suspended // SECOND for life in lives}
     _write(folder / "sacct.txt", _sacct(fleet, schedule, suspended, start_s, total_s))
@@ -64,6 +64,8 @@ def write(
     _write(folder / "sacctmgr_event.psv", _events(fleet, schedule, start))
     _write(folder / "inventory.csv", _inventory(fleet, start))
     _write(folder / "rates.csv", RATES)
+    _write(folder / "tariffs.csv", TARIFFS)
+    _write(folder / "budgets.csv", _budgets(len(fleet.gpu_uuids)))
 
 
 RATES = [
@@ -72,10 +74,27 @@ RATES = [
     f"{CLUSTER},H200,,,,2.60,,,example price; replace it with your own",
     f"{CLUSTER},,,,scavenger,0.90,,,example price of preemptible jobs",
 ]
+TARIFFS = [
+    "cluster,zone,from_hour,to_hour,usd_per_kwh,pue,server_ratio,note",
+    f"{CLUSTER},UTC,22,6,0.09,1.35,1.40,example tariff at night; replace it with your own",
+    f"{CLUSTER},UTC,6,22,0.14,1.35,1.40,example tariff by day; replace it with your own",
+]
+USD_PER_GPU_MONTH = 1100
+BUDGET_RATIOS = {"nlp": 0.9, "vision": 1.15, "speech": 1.0, "platform": 1.3}  # robotics has none
 
 
 def _write(path: Path, lines: list[str]) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+
+
+def _budgets(gpus: int) -> list[str]:
+    """Return what teams may spend and the GPUs kept for them: some spend less, some more."""
+    lines = ["cluster,account,usd_per_month,quota_gpus,note"]
+    for team, share in zip(TEAMS, TEAM_SHARES, strict=True):
+        ratio = BUDGET_RATIOS.get(team)
+        usd = "" if ratio is None else round(gpus * share * ratio * USD_PER_GPU_MONTH / 100) * 100
+        lines.append(f"{CLUSTER},{team},{usd},{round(gpus * share)},example budget")
+    return lines
 
 
 def _tres(run: JobRun) -> str:
