@@ -7,7 +7,6 @@ a list of words, a time that is not set is null, 0 or 4294967294. A record becom
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +78,6 @@ def parse_records(
             rows += [{"line": str(number)} | row for row in _texts(record)]
         else:
             rejects.append(Reject(number, f"slurm: record {number} is no object."))
-    _number_resized(rows)
     table = pl.DataFrame(
         {name: [row.get(name, "") for row in rows] for name in ("line", *FIELDS)},
         schema=dict.fromkeys(("line", *FIELDS), pl.String),
@@ -143,22 +141,6 @@ def _step(job: dict[str, str], step: dict[str, Any]) -> dict[str, str]:
         "NodeList": _text(_object(step, "nodes").get("range"), NODE_LIST_MAX_CHARS),
         "AllocTRES": _tres(_object(step, "tres").get("allocated")),
     }
-
-
-def _number_resized(rows: list[dict[str, str]]) -> None:
-    """Tell records of one job and one submission apart: 22.05 writes a second when it is resized.
-
-    Without the index of the database they are numbered in order of their end.
-    """
-    jobs = [row for row in rows if row.get("Submit") and "." not in row["JobID"]]
-    key = {id(row): (row["Cluster"], row["JobIDRaw"], row["Submit"]) for row in jobs}
-    several = {k for k, records in Counter(key.values()).items() if records > 1}
-    seen: Counter[tuple[str, str, str]] = Counter()
-    alike = [row for row in jobs if key[id(row)] in several]
-    for row in sorted(alike, key=lambda row: int(row["End"] or INTEGER_MAX)):
-        if before := seen[key[id(row)]]:
-            row["DBIndex"] = str(before)
-        seen[key[id(row)]] += 1
 
 
 def _object(record: dict[str, Any], name: str) -> dict[str, Any]:

@@ -72,6 +72,32 @@ def test_records_hold_what_they_held(release: str, store: LocalStore) -> None:
     assert held["held"].to_list() == [HELD_GPU_S[release]]
 
 
+@pytest.mark.parametrize("is_text_first", [True, False])
+@pytest.mark.parametrize("release", RELEASES)
+def test_records_that_the_text_tells_too_hold_once(
+    release: str, is_text_first: bool, store: LocalStore
+) -> None:
+    texts = ["sacct_core_X_D_unit_separator.txt", "sacct_D.json.gz"]
+    for name in texts if is_text_first else texts[::-1]:
+        ingest(
+            store,
+            "auto",
+            [SLURM / release / "final" / name],
+            ReadOptions(zone=ZoneInfo("UTC")),
+        )
+        store.build()
+
+    held = store.read(
+        """select (select sum(end_ms - start_ms) / 1000 from intermediate.int_holds) as placed,
+            (select sum(gpu_ms) / 1000 from marts.ledger_hourly
+                where job_run_key is not null) as held,
+            (select count(distinct job_run_key) = count(*)
+                from intermediate.int_job_runs) as is_told_once"""
+    )
+
+    assert held.rows() == [(HELD_GPU_S[release], HELD_GPU_S[release], True)]
+
+
 @pytest.mark.parametrize("version", ["40", "41", "42"])
 def test_three_versions_of_the_parser_say_the_same(version: str) -> None:
     """Only v0.0.42 has the number of restarts."""

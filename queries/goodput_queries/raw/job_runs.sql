@@ -1,13 +1,15 @@
 -- A job run: one scheduler record (one start of a job; a requeue makes another), as the accounting says it.
 -- Records that never started are kept: they are the demand.
--- grain: source, cluster, job_id_raw, submit_at, db_index
--- keep: end_at is not null, start_at is not null, observed_at, end_at, elapsed_s
+-- A requeue and a resize submit anew, so that the moment of submission tells records of one job apart; the
+-- index of the database does not, since the JSON of the accounting lacks it.
+-- grain: source, cluster, job_id_raw, submit_at
+-- keep: end_at is not null, start_at is not null, observed_at, end_at, elapsed_s, db_index
 create table raw.job_runs (
     source varchar not null,
     cluster varchar not null,
     job_id varchar not null,            -- 7, 10_3, 12+1, 53_[1-20%2]
     job_id_raw varchar not null,
-    db_index bigint,
+    db_index bigint,                    -- null: told by a listing without it
     submit_at timestamp not null,
     eligible_at timestamp,
     start_at timestamp,                 -- null: never started

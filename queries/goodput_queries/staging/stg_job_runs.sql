@@ -8,8 +8,7 @@
 with job_runs as (select * from raw.job_runs)
 
 select
-    cluster || '/' || job_id_raw || '@' || to_ms(submit_at) // 1000
-        || case when db_index is null then '' else '.' || db_index end as job_run_key,
+    cluster || '/' || job_id_raw || '@' || to_ms(submit_at) // 1000 as job_run_key,
     cluster,
     job_id,
     job_id_raw,
