@@ -45,34 +45,50 @@ def changed_hours(
 ) -> Hours:
     """Return the hours in which the intervals of select `new` differ from those of `old`.
 
-    Intervals are cut at hours before they are compared, so that a job that ends after three days
-    reopens its last hour, not three days. A null end is compared at the end of the evidence.
+    Time differs between the first and the last moment at which, in an hour, the beginnings and
+    ends of intervals of the same attributes do not cancel: a job that ends after three days
+    reopens its last hour, not three days, and one that is seen to run on only what was added.
+    A null end is compared at the end of the evidence.
     """
     start, end = bounds
     until = f"coalesce({end}, (select max(as_of_ms) from intermediate.int_clusters))"
-    cut = f"""select * exclude ({start}, {end}),
-        greatest({start}, hour * {HOUR_MS}) as cut_start,
-        least(until_ms, (hour + 1) * {HOUR_MS}) as cut_end
-    from (
-        select *, unnest(range({start} // {HOUR_MS}, (until_ms - 1) // {HOUR_MS} + 1)) as hour
-        from (select *, {until} as until_ms from {{rows}})
-    )"""
     rows = cursor.execute(
         f"""with new_rows as ({new}), old_rows as ({old}),
-        only_new as (from new_rows except all from old_rows),
-        only_old as (from old_rows except all from new_rows),
-        new_cells as ({cut.format(rows="only_new")}), old_cells as ({cut.format(rows="only_old")}),
-        changed as (
-            (from new_cells except all from old_cells)
+        signed as (
+            select *, 1 as sign from (from new_rows except all from old_rows)
             union all
-            (from old_cells except all from new_cells)
+            select *, -1 from (from old_rows except all from new_rows)
+        ),
+        cells as (
+            select *, unnest(range({start} // {HOUR_MS}, (until_ms - 1) // {HOUR_MS} + 1)) as hour
+            from (select *, {until} as until_ms from signed)
+        ),
+        moments as (
+            select
+                * exclude ({start}, {end}, until_ms, sign),
+                unnest([
+                    greatest({start}, hour * {HOUR_MS}), least(until_ms, (hour + 1) * {HOUR_MS})
+                ]) as at_ms,
+                unnest([sign, -sign]) as step
+            from cells
+        ),
+        uneven as (
+            select * exclude (step), sum(step) as steps
+            from moments
+            group by all
+            having sum(step) <> 0
+        ),
+        stretches as (
+            select * exclude (at_ms, steps), min(at_ms) as from_ms, max(at_ms) as to_ms
+            from uneven
+            group by all
         )
         select distinct unnest([
-            (cut_start - {IDLE_MARGIN_MS}) // {HOUR_MS},
+            (from_ms - {IDLE_MARGIN_MS}) // {HOUR_MS},
             hour,
-            (cut_end + {IDLE_MARGIN_MS}) // {HOUR_MS}
+            (to_ms + {IDLE_MARGIN_MS}) // {HOUR_MS}
         ])
-        from changed"""
+        from stretches"""
     ).fetchall()
     return {hour for (hour,) in rows}
 
