@@ -3,4 +3,7 @@
 -- materialised: job_runs, since the build looks only at those that changed
 select * exclude (load_sequence)
 from staging.stg_job_runs
-where load_sequence > built_sequence()
+where
+    load_sequence > built_sequence()
+    -- what other records say may end one that ran
+    or outcome = 'running'

@@ -89,6 +89,12 @@ with findings as (
     )
     union all
     select
+        'running jobs that vanished', 'the accounting listed them as running, and later no more: how they ended is not known',
+        count(*), null, min(job_run_key),
+        'Ingest a listing of all jobs since their start (`sacct -a -D`); see `sacctmgr show runawayjobs`'
+    from intermediate.int_job_runs where outcome = 'running' and end_ms is not null
+    union all
+    select
         'nodes in two clusters', 'one node name in two clusters: is --cluster spelt alike everywhere?',
         count(*), null, min(node), 'If they are one cluster, start a new database and give one name'
     from (

@@ -1,11 +1,36 @@
 -- Job runs: scheduler records with their times in epoch ms and their ending in the ledger's words.
 -- grain: job_run_key
 -- start_ms: max(start, submit), since a resized record repeats the first one's start; null: never started
--- end_ms: null while running or pending
+-- end_ms: null while running or pending; of a running record that later listings leave out (the job was purged,
+--     or is a runaway) the moment up to which it was last told
 -- outcome: ok, failed, limit (time limit, cancelled, preempted), running, pending, never_started
 -- is_infrastructure: the scheduler itself blames a node
 -- gpus: allocated; null where accounting does not track GPUs
-with job_runs as (select * from raw.job_runs)
+with job_runs as (select * from raw.job_runs),
+
+-- a listing of sacct has every job that runs: one without a record says that it runs no more
+listed as (
+    select source, cluster, max(greatest(submit_at, start_at, end_at, observed_at)) as listed_at
+    from job_runs
+    where source = 'slurm'
+    group by source, cluster
+),
+
+told as (
+    select
+        job_runs.*,
+        -- a running record tells how long it had run when the accounting was asked
+        greatest(
+            to_ms(observed_at),
+            case
+                when end_at is null and start_at is not null
+                    then to_ms(start_at) + 1000 * (elapsed_s + coalesce(suspended_s, 0))
+            end
+        ) as observed_ms,
+        to_ms(listed.listed_at) as listed_ms
+    from job_runs
+    left join listed using (source, cluster)
+)
 
 select
     cluster || '/' || job_id_raw || '@' || to_ms(submit_at) // 1000 as job_run_key,
@@ -34,16 +59,14 @@ select
     to_ms(submit_at) as submit_ms,
     to_ms(eligible_at) as eligible_ms,
     case when start_at is not null then to_ms(greatest(start_at, submit_at)) end as start_ms,
-    case when start_at is not null then to_ms(end_at) end as end_ms,
+    case
+        when start_at is null then null
+        when end_at is not null then to_ms(end_at)
+        when listed_ms - observed_ms > threshold('vanished_min_ms')
+            then greatest(observed_ms, to_ms(greatest(start_at, submit_at)))
+    end as end_ms,
     to_ms(end_at) as record_end_ms,
-    -- a running record tells how long it had run when the accounting was asked
-    greatest(
-        to_ms(observed_at),
-        case
-            when end_at is null and start_at is not null
-                then to_ms(start_at) + 1000 * (coalesce(elapsed_s, 0) + coalesce(suspended_s, 0))
-        end
-    ) as observed_ms,
+    coalesce(observed_ms, to_ms(start_at)) as observed_ms,
     coalesce(nodes, []) as nodes,
     gpus,
     gpu_type,
@@ -52,4 +75,4 @@ select
     cpus,
     coalesce(suspended_s, 0) as suspended_s,
     coalesce(load_sequence, 0) as load_sequence  -- null: written by an earlier version
-from job_runs
+from told
