@@ -5,9 +5,31 @@
 -- start_ms: null: as far back as there is evidence
 -- end_ms: null: still there
 -- is_dated: the dates come from an inventory file and are not widened by other evidence
-with gpus as (
-    -- a source that does not know the scheduler's order gives NVML's
-    select *, coalesce(slurm_index, gpu_index) as place from staging.stg_gpus
+-- materialised: full, since every stage that knows GPUs asks it
+with cut as (
+    select distinct gpus.cluster, gpus.node
+    from staging.stg_gpus as gpus
+    semi join staging.stg_gpu_instances as parts using (gpu_uuid)
+    where gpus.is_slot
+),
+
+-- a scheduler numbers the instances of a cut node: its GPUs come in their order
+counted as (
+    select
+        gpus.gpu_uuid,
+        dense_rank() over (partition by gpus.cluster, gpus.node order by gpus.slurm_index) - 1 as place
+    from staging.stg_gpus as gpus
+    semi join cut using (cluster, node)
+    where gpus.is_slot
+),
+
+gpus as (
+    select
+        gpus.*,
+        -- a source that does not know the scheduler's order gives NVML's
+        coalesce(counted.place, gpus.slurm_index, gpus.gpu_index) as place
+    from staging.stg_gpus as gpus
+    left join (select distinct * from counted) as counted using (gpu_uuid)
 ),
 
 named as (

@@ -50,7 +50,7 @@ gpus as (
     anti join inventory using (cluster, gpu_uuid, node)
 ),
 
-parts as (select * from staging.stg_gpu_instances),
+parts as (select * from intermediate.int_gpu_instances),
 
 -- a GPU that is cut anew, or switched between whole and cut, is cut in time there
 bounds as (

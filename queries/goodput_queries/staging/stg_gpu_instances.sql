@@ -1,5 +1,5 @@
--- MIG instances of GPUs with their compute slices, as one source tells them: an inventory file has the last word.
--- grain: gpu_uuid, gpu_instance, valid_from_ms
+-- MIG instances of GPUs with their compute slices, source by source.
+-- grain: source, gpu_uuid, gpu_instance, valid_from_ms
 -- valid_from_ms, valid_to_ms: null: as long as the GPU is there
 with instances as (
     select
@@ -20,6 +20,27 @@ with instances as (
     from raw.gpu_instances as parts
     left join staging.stg_node_clusters as node_clusters
         on regexp_replace(parts.gpu_uuid, '#[0-9]+$', '') = node_clusters.node
+),
+
+-- an instance that is in the next layout too has not ended
+turns as (
+    select
+        *,
+        valid_from_at is distinct from lag(valid_to_at) over (
+            partition by source, gpu_uuid, gpu_instance, profile, compute_slices, slurm_index
+            order by valid_from_at nulls first
+        ) as is_new
+    from instances
+),
+
+stretches as (
+    select
+        *,
+        count_if(is_new) over (
+            partition by source, gpu_uuid, gpu_instance, profile, compute_slices, slurm_index
+            order by valid_from_at nulls first
+        ) as stretch
+    from turns
 )
 
 select
@@ -29,9 +50,7 @@ select
     profile,
     compute_slices,
     slurm_index,
-    to_ms(valid_from_at) as valid_from_ms,
-    to_ms(valid_to_at) as valid_to_ms
-from instances
-qualify source = first_value(source) over (
-    partition by gpu_uuid order by source <> 'inventory', source
-)
+    to_ms(case when count(*) = count(valid_from_at) then min(valid_from_at) end) as valid_from_ms,
+    to_ms(case when count(*) = count(valid_to_at) then max(valid_to_at) end) as valid_to_ms
+from stretches
+group by source, gpu_uuid, gpu_instance, profile, compute_slices, slurm_index, stretch

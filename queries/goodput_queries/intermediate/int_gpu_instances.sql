@@ -1,0 +1,75 @@
+-- The parts of each MIG GPU by the name that telemetry has for them, with the scheduler's number. An inventory
+-- file has the last word on how a GPU is cut, then telemetry, then the scheduler, which does not say which
+-- instances share a GPU.
+-- grain: gpu_uuid, gpu_instance, valid_from_ms
+-- gpu_instance: the GPU instance id; '<profile>.<n>' where only an inventory or a scheduler tells of it
+-- valid_from_ms: null: as far back as there is evidence; so is how a GPU was cut when telemetry saw it first
+-- materialised: full, since slots and units join it
+with told as (
+    select
+        parts.*,
+        regexp_full_match(parts.gpu_instance, '[0-9]+') as is_id,
+        coalesce(gpus.cluster || '/' || gpus.node, regexp_extract(parts.gpu_uuid, '^(.*)#[0-9]+$', 1)) as node,
+        coalesce(gpus.slurm_index, gpus.gpu_index) as place
+    from staging.stg_gpu_instances as parts
+    left join intermediate.int_gpu_inventory as gpus using (gpu_uuid)
+    qualify row_number() over (
+        partition by parts.source, parts.gpu_uuid, parts.gpu_instance, parts.valid_from_ms
+        order by gpus.start_ms desc nulls last
+    ) = 1
+),
+
+chosen as (
+    select *
+    from told
+    qualify source = first_value(source) over (
+        partition by gpu_uuid order by source <> 'inventory', not is_id, source
+    )
+),
+
+-- within a profile ids and numbers go up together on a node
+ids as (
+    select
+        *,
+        row_number() over (partition by node, profile order by place, gpu_uuid, gpu_instance::integer) as nth
+    from told
+    where is_id and valid_to_ms is null
+    qualify source = first_value(source) over (partition by gpu_uuid order by source)
+),
+
+numbers as (
+    select
+        *,
+        row_number() over (partition by node, profile order by slurm_index, gpu_uuid, gpu_instance) as nth
+    from told
+    where not is_id and valid_to_ms is null
+    qualify source = first_value(source) over (partition by node order by source <> 'inventory', source)
+),
+
+same as (
+    select
+        ids.gpu_uuid,
+        ids.gpu_instance as id,
+        numbers.slurm_index,
+        case when ids.gpu_uuid = numbers.gpu_uuid then numbers.gpu_instance end as name
+    from ids
+    inner join numbers using (node, profile, nth)
+)
+
+select
+    chosen.gpu_uuid,
+    coalesce(by_name.id, chosen.gpu_instance) as gpu_instance,
+    chosen.profile,
+    chosen.compute_slices,
+    coalesce(chosen.slurm_index, by_id.slurm_index) as slurm_index,
+    case
+        when not chosen.is_id
+            or chosen.valid_from_ms > min(chosen.valid_from_ms) over (partition by chosen.gpu_uuid)
+            then chosen.valid_from_ms
+    end as valid_from_ms,
+    chosen.valid_to_ms
+from chosen
+left join same as by_name
+    on chosen.gpu_uuid = by_name.gpu_uuid and chosen.gpu_instance = by_name.name and chosen.valid_to_ms is null
+left join same as by_id
+    on chosen.gpu_uuid = by_id.gpu_uuid and chosen.gpu_instance = by_id.id and chosen.valid_to_ms is null
