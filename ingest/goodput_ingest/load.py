@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from goodput_ingest import finding
 from goodput_ingest.ahead import ahead
+from goodput_ingest.finding import LeftOut
 from goodput_ingest.registry import SOURCES, recognise
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from goodput_ingest.source import ReadOptions
     from goodput_queries.batch import Loaded
@@ -48,7 +50,7 @@ def ingest(
     *,
     on_progress: Callable[[Path, int], None] = lambda _path, _rows: None,
 ) -> Summary:
-    """Read files (folders are walked) as source `name` (`auto`: by their content) into the store.
+    """Read files (folders and archives are walked) as source `name` (`auto`: by content) in.
 
     A file that is refused (not this format, or it lacks what only a person knows, as a time zone)
     is listed in the summary and the others are read. Only a file that is itself in `paths` of a
@@ -57,34 +59,23 @@ def ingest(
     if name != "auto" and name not in SOURCES:
         raise IngestError(f"there is no source {name!r}; known: auto, {', '.join(SOURCES)}.")
     summary = Summary()
-    for path in _files(paths):
-        kind = recognise(path) if name == "auto" else SOURCES[name]
+    for found in finding.found(paths):
+        if isinstance(found, LeftOut):
+            summary.refused.append(found.reason)
+            continue
+        kind = recognise(found.path) if name == "auto" else SOURCES[name]
         if kind is None:
-            summary.unrecognised.append(str(path))
+            summary.unrecognised.append(found.origin)
             continue
         try:
-            for batch in ahead(kind(path, options).extract()):
-                loaded = store.load(batch)
+            for batch in ahead(kind(found.path, options).extract()):
+                loaded = store.load(replace(batch, origin=found.origin))
                 summary.add(batch.table, loaded)
-                on_progress(path, loaded.rows)
+                on_progress(Path(found.origin), loaded.rows)
         except IngestError as error:
-            if name != "auto" and path in paths:
+            if name != "auto" and found.is_named:
                 raise
-            summary.refused.append(str(error))
+            summary.refused.append(str(error).replace(str(found.path), found.origin))
         else:
             summary.files += 1
     return summary
-
-
-def _files(paths: Sequence[Path]) -> list[Path]:
-    found: list[Path] = []
-    for path in paths:
-        if path.is_dir():
-            found += sorted(
-                p for p in path.rglob("*") if p.is_file() and not p.name.startswith(".")
-            )
-        elif path.exists():
-            found.append(path)
-        else:
-            raise IngestError(f"{path}: there is no such file or folder.")
-    return found

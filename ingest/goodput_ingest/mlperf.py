@@ -184,10 +184,16 @@ class Mlperf:
             parsed = Parsed(table, frame(tables[table], schema), rejects)
             yield parsed.batch(source=self.name, origin=str(self.path), digest=digest)
 
+    def _meaning(self) -> tuple[object, ...]:
+        """Return what names the run beside its content: where it lies in a submission."""
+        place = place_of_log(self.path)
+        named = (place.org.name, place.run_id) if place else (self.path.name,)
+        return (self.options.cluster, *named)
+
     def _read(self) -> tuple[Told, str]:
         told, digests = Told(), hashlib.sha256()
         for part in files.parts(self.path):
-            digests.update(files.digest(part, self.path.resolve(), self.options.cluster).encode())
+            digests.update(files.digest(part, *self._meaning()).encode())
             for number, line in enumerate(part.lines, part.first_line):
                 try:
                     told.take(line)

@@ -1,0 +1,242 @@
+"""Files that come in archives: what is in them is read, and nothing else happens."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tarfile
+import zipfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from goodput_ingest import archives
+from goodput_ingest.load import Summary, ingest
+from goodput_ingest.source import ReadOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from goodput_queries.store import LocalStore
+
+START = 1_800_000_000
+
+
+def events(run: str) -> bytes:
+    told = [
+        {"v": 1, "ts": START + second, "event": event, "run_id": run, "rank": 0, "host": "a"}
+        for second, event in enumerate(["job.start", "job.end"])
+    ]
+    return "".join(json.dumps(event) + "\n" for event in told).encode()
+
+
+def tarred(path: Path, files: Mapping[str, bytes], mode: str = "w:gz") -> Path:
+    with tarfile.open(path, mode) as tar:  # type: ignore[call-overload]
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    return path
+
+
+def zipped(path: Path, files: Mapping[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in files.items():
+            file.writestr(name, content)
+    return path
+
+
+def read(store: LocalStore, *paths: Path) -> Summary:
+    return ingest(store, "auto", paths, ReadOptions())
+
+
+def runs(store: LocalStore) -> list[str]:
+    return store.read("select distinct run_id from raw.job_events order by all")["run_id"].to_list()
+
+
+@pytest.mark.parametrize("suffix", ["tar", "tar.gz", "tar.bz2", "tar.xz", "zip"])
+@pytest.mark.parametrize("is_in_folder", [True, False])
+def test_every_file_of_an_archive_is_read(
+    store: LocalStore, tmp_path: Path, suffix: str, *, is_in_folder: bool
+) -> None:
+    path = tmp_path / f"logs.{suffix}"
+    inside = {"a/one.jsonl": events("one"), "b/two.jsonl.gz": gzip.compress(events("two"))}
+    if suffix == "zip":
+        zipped(path, inside)
+    else:
+        tarred(path, inside, f"w:{suffix.partition('.')[2]}")
+
+    found = read(store, tmp_path if is_in_folder else path)
+
+    assert (found.files, found.refused, found.unrecognised) == (2, [], [])
+    assert runs(store) == ["one", "two"]
+    origins = store.read("select distinct origin from raw.ingested order by all")["origin"]
+    assert origins.to_list() == [f"{path}/a/one.jsonl", f"{path}/b/two.jsonl.gz"]
+
+
+def test_an_archive_that_was_read_from_its_folder_is_a_repeat(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    (tmp_path / "one.jsonl").write_bytes(events("one"))
+    read(store, tmp_path)
+    archive = tarred(tmp_path / "logs.tar", {"one.jsonl": events("one")}, "w")
+
+    found = read(store, archive, archive)
+
+    assert (found.repeats, found.rows_new) == (2, 0)
+
+
+def test_archives_in_archives_are_opened_to_a_depth(store: LocalStore, tmp_path: Path) -> None:
+    inner = tarred(tmp_path / "0.tar.gz", {"one.jsonl": events("one")})
+    for depth in range(1, 5):
+        outer = zipped(tmp_path / f"{depth}.zip", {inner.name: inner.read_bytes()})
+        inner.unlink()
+        inner = outer
+        found = read(store, inner)
+        assert found.files == (1 if depth < 3 else 0)
+
+    assert "archives lie 3 deep in one another at most" in found.refused[0]
+
+
+@pytest.mark.parametrize("name", ["../outside.jsonl", "a/../../outside.jsonl", "/outside.jsonl"])
+@pytest.mark.parametrize("kind", ["tar", "zip"])
+def test_a_name_that_leads_out_of_the_archive_writes_nothing_outside(
+    tmp_path: Path, kind: str, name: str
+) -> None:
+    inside = {name: events("evil"), "good.jsonl": events("good")}
+    archive = tmp_path / f"x.{kind}"
+    _ = tarred(archive, inside) if kind == "tar" else zipped(archive, inside)
+    folder = tmp_path / "deep" / "folder"
+    folder.mkdir(parents=True)
+
+    left_out = archives.unpack(archive, folder, archives.Allowance.of(archive))
+
+    written = {p.relative_to(tmp_path) for p in tmp_path.rglob("*.jsonl")}
+    assert all(p.is_relative_to("deep/folder") for p in written)
+    assert folder.joinpath("good.jsonl").exists()
+    assert name.startswith("/") or "leads out of the archive" in left_out[0]
+
+
+def test_links_and_devices_are_left_out_with_a_reason(store: LocalStore, tmp_path: Path) -> None:
+    path = tmp_path / "x.tar"
+    with tarfile.open(path, "w") as tar:
+        for name, kind in (
+            ("link", tarfile.SYMTYPE), ("hard", tarfile.LNKTYPE), ("dev", tarfile.CHRTYPE),
+            ("pipe", tarfile.FIFOTYPE),
+        ):  # fmt: skip
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.linkname = kind, "/etc/passwd"
+            tar.addfile(entry)
+
+    found = read(store, path)
+
+    assert [reason.rpartition("/")[2] for reason in found.refused] == [
+        f"x.tar: {name}: is no plain file." for name in ("link", "hard", "dev", "pipe")
+    ]
+
+
+@pytest.mark.parametrize("kind", ["tar.gz", "zip"])
+def test_a_small_archive_that_unpacks_to_a_huge_file_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, store: LocalStore
+) -> None:
+    monkeypatch.setattr(archives, "ALWAYS_BYTES", 1_000_000)
+    inside = {"one.jsonl": events("one"), "zeros": bytes(40_000_000)}
+    path = tmp_path / f"bomb.{kind}"
+    _ = zipped(path, inside) if kind == "zip" else tarred(path, inside)
+
+    found = read(store, path)
+
+    assert runs(store) == ["one"]
+    assert "unpacks to over 200 times its size" in found.refused[0]
+
+
+def test_bombs_in_bombs_share_one_allowance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: LocalStore
+) -> None:
+    monkeypatch.setattr(archives, "ALWAYS_BYTES", 3_000_000)
+    bomb = zipped(tmp_path / "b", {"zeros": bytes(2_000_000)}).read_bytes()
+    path = zipped(tmp_path / "many.zip", {f"{i}.zip": bomb for i in range(5)})
+
+    found = read(store, path)
+
+    assert len([reason for reason in found.refused if "200 times" in reason]) >= 3
+
+
+def test_a_tar_whose_header_would_fill_the_memory_is_refused(
+    tmp_path: Path, store: LocalStore
+) -> None:
+    path = tmp_path / "x.tar"
+    with tarfile.open(path, "w") as tar:
+        entry = tarfile.TarInfo("././@LongLink")
+        entry.type, entry.size = tarfile.GNUTYPE_LONGNAME, 5_000_000
+        tar.addfile(entry, io.BytesIO(b"x" * 5_000_000))
+
+    assert "a header of 5,000,000 bytes" in read(store, path).refused[0]
+
+
+@pytest.mark.parametrize("kind", ["tar", "tar.gz"])
+def test_a_cut_archive_gives_the_files_before_the_cut(
+    tmp_path: Path, store: LocalStore, kind: str
+) -> None:
+    noise = bytes(range(256)) * 4_000
+    inside = {"one.jsonl": events("one"), "noise": noise, "two.jsonl": events("two")}
+    path = tarred(tmp_path / f"x.{kind}", inside, "w" if kind == "tar" else "w:gz")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+
+    found = read(store, path)
+
+    assert runs(store) == ["one"]
+    assert any("cut or damaged" in r or "cannot be unpacked" in r for r in found.refused)
+
+
+def test_one_bad_file_of_an_archive_costs_no_other(tmp_path: Path, store: LocalStore) -> None:
+    path = zipped(tmp_path / "x.zip", {"a.jsonl": events("one"), "b.jsonl": events("two")})
+    content = bytearray(path.read_bytes())
+    at = content.index(b"a.jsonl") + len("a.jsonl") + 4
+    content[at : at + 8] = b"\xff" * 8
+    path.write_bytes(content)
+
+    found = read(store, path)
+
+    assert runs(store) == ["two"]
+    assert "a.jsonl: cannot be unpacked" in found.refused[0]
+
+
+def test_a_file_that_is_a_zip_by_another_name_is_not_opened_in_a_folder(
+    tmp_path: Path, store: LocalStore
+) -> None:
+    """A saved model is one, of many gigabytes."""
+    path = zipped(tmp_path / "model.pt", {"a.jsonl": events("one")})
+
+    assert read(store, tmp_path).unrecognised == [str(path)]
+    assert read(store, path).files == 1
+
+
+def test_a_run_is_named_by_the_archive_its_files_lie_in(tmp_path: Path, store: LocalStore) -> None:
+    """Never by the folder that they are unpacked to for a moment."""
+    line = {
+        "global_rank": 0, "rank": 0, "source": "training", "host_name": "a", "pid": 1, "step": 1,
+        "time_us": START * 1_000_000, "time_ms": START * 1000, "log_type": "event",
+        "log_type_name": "step_end", "value": 10.0, "seq_id": 1, "caller": "x", "message": "",
+    }  # fmt: skip
+    name = "structured_logs/training.global_rank_0.20270115-abc.jsonl"
+    path = tarred(tmp_path / "run7.tar.gz", {name: json.dumps(line).encode() + b"\n"})
+
+    found = read(store, path)
+
+    assert (found.files, found.refused, found.unrecognised) == (1, [], [])
+    assert runs(store) == ["run7"]
+
+
+def test_the_member_is_named_in_what_is_said_of_it(tmp_path: Path, store: LocalStore) -> None:
+    said = {"a.jsonl": events("one") + b'{"v": 1, "event": "step"}\n', "what": b"\x00\x01"}
+    path = tarred(tmp_path / "x.tar.gz", said)
+
+    found = read(store, path)
+
+    assert found.unrecognised == [f"{path}/what"]
+    rejects = store.read("select origin, line from raw.rejects").rows()
+    assert rejects == [(f"{path}/a.jsonl", 3)]
