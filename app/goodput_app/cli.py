@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from goodput_app import cli_live, cli_prune, cli_report, output
+from goodput_app import cli_live, cli_prune, cli_report, cli_what_if, output
 from goodput_app.cli_options import (
     Commands,
     FailedWithRowsError,
@@ -239,6 +239,7 @@ answer("runs", "marts.runs", "Every run with its goodput.")
 
 for command in (
     cli_report.report,
+    cli_what_if.what_if,
     cli_live.serve,
     cli_live.collect,
     cli_live.doctor,

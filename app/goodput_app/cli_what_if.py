@@ -1,0 +1,131 @@
+"""`goodput what-if`: a scenario from the site's own ledger, with its inputs and formulas."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from goodput_app.cli_options import database_option, output_options, say, scope_options
+from goodput_queries.errors import QueryError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from goodput_app.what_if.scenario import Answer, Field, Given
+    from goodput_queries.scope import Scope
+
+NAMES = ("upgrade", "halve-a-loss", "checkpoints", "power-cap", "prices")
+
+
+class Amount(click.ParamType[tuple[str, Decimal]]):
+    """A value given by hand: NAME=NUMBER."""
+
+    name = "NAME=NUMBER"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, Decimal]:
+        """Return the name and the number."""
+        name, _, text = str(value).partition("=")
+        try:
+            return name.strip(), Decimal(text.strip())
+        except InvalidOperation:
+            self.fail(f"{value!r} is not like new_gpus=50.", param, ctx)
+
+
+@click.command("what-if")
+@click.argument("scenario", type=click.Choice(NAMES))
+@click.option(
+    "--of",
+    "of",
+    metavar="WHAT",
+    help="GPU model, loss or run it is asked of; default: the one with most GPU time.",
+)
+@click.option(
+    "--set",
+    "given",
+    type=Amount(),
+    multiple=True,
+    help="A value that is not measured, or another than measured; again for each.",
+)
+@database_option
+@scope_options
+@output_options
+def what_if(
+    *, scenario: str, of: str | None, given: tuple[tuple[str, Decimal], ...], db: str, scope: Scope
+) -> pl.DataFrame:
+    """Ask what other GPUs, prices, power limits or checkpoint intervals would bring."""
+    from goodput_app.cli import built  # noqa: PLC0415 -- cli registers this command
+    from goodput_app.what_if import measured  # noqa: PLC0415
+    from goodput_app.what_if import scenario as scenarios  # noqa: PLC0415
+    from goodput_app.what_if.scenarios import SCENARIOS  # noqa: PLC0415
+
+    asked = SCENARIOS[scenario]
+    with built(db) as store:
+        choices = measured.choices(store, scenario, scope)
+        subject = _subject(of, choices)
+        known = {} if subject is None else measured.measured(store, scenario, scope, subject)
+    try:
+        values = scenarios.filled(asked, known, dict(given))
+    except ValueError as error:
+        raise click.UsageError(f"{error}.") from error
+    say(asked.question if subject is None else f"{asked.question} Of: {choices[subject]}.")
+    if lacking := scenarios.missing(asked, values):
+        flags = " ".join(f"--set {field.name}=..." for field in lacking)
+        say(f"Not known here, give them for all answers: {flags}")
+    inputs = [_input(field, values.get(field.name)) for field in asked.fields]
+    return frame([*inputs, *map(_answer, scenarios.solved(asked, values))])
+
+
+def frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    """Return inputs and answers as a frame. low, high: bounds, equal where it is known exactly."""
+    import polars as pl  # noqa: PLC0415 -- `--help` needs no frames
+
+    texts = ("kind", "name", "label")
+    return pl.DataFrame(
+        rows,
+        schema={
+            **dict.fromkeys(texts, pl.String),
+            "low": pl.Float64,
+            "high": pl.Float64,
+            **dict.fromkeys(("unit", "basis", "worked"), pl.String),
+        },
+    )
+
+
+def _subject(of: str | None, choices: dict[str, str]) -> str | None:
+    """Return what is asked about: the one named, else the first; None where there is none."""
+    if of is None:
+        return next(iter(choices), None)
+    if of in choices:
+        return of
+    known = ", ".join(repr(name) for name in list(choices)[:8] if name) or "nothing in this window"
+    raise QueryError(f"--of {of!r} is none of what there is here: {known}.")
+
+
+def _input(field: Field, given: Given | None) -> dict[str, Any]:
+    return {
+        "kind": "unknown" if given is None else given.kind,
+        "name": field.name,
+        "label": field.label,
+        "low": None if given is None else float(given.span.lo),
+        "high": None if given is None else float(given.span.hi),
+        "unit": field.unit,
+        "basis": field.meaning if given is None else given.source,
+        "worked": None,
+    }
+
+
+def _answer(answer: Answer) -> dict[str, Any]:
+    return {
+        "kind": "answer",
+        "name": None,
+        "label": answer.label,
+        "low": None if answer.span is None else float(answer.span.lo),
+        "high": None if answer.span is None else float(answer.span.hi),
+        "unit": answer.unit,
+        "basis": answer.formula,
+        "worked": answer.worked,
+    }

@@ -1,0 +1,88 @@
+-- What the GPUs of each model did, drew and were charged in the scope's window, from the hourly rollups: what a
+-- question about buying, capping or pricing them starts from. Scope: window, cluster, model.
+-- grain: cluster, gpu_model
+-- window_ms: length of the scope's window for which the cluster has evidence
+-- gpus: capacity / window: how many there were on average
+-- capacity_ms, held_ms: milliseconds of a whole GPU
+-- productive_ms: productive or kept step time not split, of the held time
+-- unsettled_ms: of the held time, not settled by the evidence
+-- energy_mj, measured_ms: millijoules of the GPUs' own counters, and the GPU time for which they are known
+-- held_energy_mj, held_measured_ms: the same of held time
+-- power_w, held_power_w: mean power over measured time, of all and of held time; null: not measured
+-- power_limit_w: mean over the GPUs that report one
+-- metered_mj_usd: millijoules x US dollars per kWh at the tariffs of their hours; null: no tariff
+-- tariffed_mj: the energy that has a tariff
+-- priced_held_ms: held time with a price
+-- priced_productive_ms, priced_unsettled_ms: of it
+-- held_ms_list_usd, held_ms_usd: held milliseconds x price of a GPU-hour, before and after factors; null: no price
+-- priced_ms, ms_usd: all time with a price, and its milliseconds x price; null: no price
+with windows as (
+    select
+        cluster,
+        least(as_of_ms, coalesce(getvariable('scope_to_ms')::bigint, as_of_ms))
+            - greatest(first_ms, coalesce(getvariable('scope_from_ms')::bigint, first_ms)) as window_ms
+    from intermediate.int_clusters
+),
+
+lines as (
+    select *, line = 'usage' as is_held, usd_per_gpu_h is not null as is_priced
+    from marts.statement_lines
+),
+
+sums as (
+    select
+        cluster,
+        gpu_model,
+        sum(gpu_ms)::bigint as capacity_ms,
+        coalesce(sum(gpu_ms) filter (where is_held), 0)::bigint as held_ms,
+        sum(productive_ms)::bigint as productive_ms,
+        sum(unsettled_ms)::bigint as unsettled_ms,
+        sum(energy_mj)::bigint as energy_mj,
+        sum(measured_ms)::bigint as measured_ms,
+        sum(energy_mj) filter (where is_held)::bigint as held_energy_mj,
+        sum(measured_ms) filter (where is_held)::bigint as held_measured_ms,
+        sum(metered_mj_usd) as metered_mj_usd,
+        (sum(energy_mj) - sum(untariffed_mj))::bigint as tariffed_mj,
+        coalesce(sum(gpu_ms) filter (where is_held and is_priced), 0)::bigint as priced_held_ms,
+        coalesce(sum(productive_ms) filter (where is_priced), 0)::bigint as priced_productive_ms,
+        coalesce(sum(unsettled_ms) filter (where is_priced), 0)::bigint as priced_unsettled_ms,
+        sum(gpu_ms * list_usd_per_gpu_h) filter (where is_held) as held_ms_list_usd,
+        sum(gpu_ms * usd_per_gpu_h) filter (where is_held) as held_ms_usd,
+        coalesce(sum(gpu_ms) filter (where is_priced), 0)::bigint as priced_ms,
+        sum(gpu_ms * usd_per_gpu_h) as ms_usd
+    from lines
+    group by cluster, gpu_model
+),
+
+limits as (
+    select cluster, gpu_model, avg(power_limit_w) as power_limit_w from staging.stg_gpus group by cluster, gpu_model
+)
+
+select
+    sums.cluster,
+    sums.gpu_model,
+    windows.window_ms,
+    sums.capacity_ms / nullif(windows.window_ms, 0) as gpus,
+    sums.capacity_ms,
+    sums.held_ms,
+    sums.productive_ms,
+    sums.unsettled_ms,
+    sums.energy_mj,
+    sums.measured_ms,
+    sums.held_energy_mj,
+    sums.held_measured_ms,
+    sums.energy_mj / nullif(sums.measured_ms, 0) as power_w,
+    sums.held_energy_mj / nullif(sums.held_measured_ms, 0) as held_power_w,
+    limits.power_limit_w,
+    sums.metered_mj_usd,
+    sums.tariffed_mj,
+    sums.priced_held_ms,
+    sums.priced_productive_ms,
+    sums.priced_unsettled_ms,
+    sums.held_ms_list_usd,
+    sums.held_ms_usd,
+    sums.priced_ms,
+    sums.ms_usd
+from sums
+inner join windows using (cluster)
+left join limits on sums.cluster = limits.cluster and sums.gpu_model is not distinct from limits.gpu_model

@@ -1,0 +1,126 @@
+"""`goodput what-if`: inputs and answers as rows, and what is asked for."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from click.testing import CliRunner
+
+from goodput_app import cli, cli_what_if
+from goodput_app.what_if.scenarios import SCENARIOS
+from goodput_ingest.load import ingest
+from goodput_ingest.source import ReadOptions
+from goodput_queries.store import LocalStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from click.testing import Result
+
+ACCOUNTING = """Cluster|JobID|JobIDRaw|User|Account|Partition|State|Submit|Eligible|Start|End|\
+NNodes|NodeList|AllocTRES|JobName
+c|1|1|ann|nlp|gpu|COMPLETED|{at}08:00:00|{at}08:00:00|{at}08:00:00|{at}14:00:00|\
+1|a|gres/gpu=4|train
+"""
+
+
+@pytest.fixture(scope="module")
+def database(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a database of one job of four GPUs at 2 dollars, without telemetry or tariff."""
+    folder = tmp_path_factory.mktemp("what_if")
+    path = folder / "fleet.duckdb"
+    path.write_bytes(empty_database.read_bytes())
+    (folder / "sacct.txt").write_text(ACCOUNTING.format(at="2026-11-19T"))
+    (folder / "rates.csv").write_text("usd_per_gpu_h\n2\n")
+    with contextlib.closing(LocalStore(path)) as store:
+        ingest(store, "slurm", [folder / "sacct.txt"], ReadOptions(zone=ZoneInfo("UTC")))
+        ingest(store, "rates", [folder / "rates.csv"], ReadOptions())
+        store.build()
+    return path
+
+
+def asked(database: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(cli.main, ["what-if", *arguments, "--db", str(database)])
+
+
+def rows(result: Result) -> dict[str, dict[str, Any]]:
+    """Return the rows of a JSON answer by name or label."""
+    assert result.exit_code == 0, result.output
+    return {row["name"] or row["label"]: row for row in json.loads(result.stdout)}
+
+
+UPGRADE = [
+    "upgrade", "--format", "json", "--set", "old_gpus=100", "--set", "old_power_w=700",
+    "--set", "new_gpus=50", "--set", "new_power_w=1000", "--set", "usd_per_kwh=0.10",
+]  # fmt: skip
+
+
+def test_the_commands_scenarios_are_all_that_there_are() -> None:
+    assert {*SCENARIOS} <= {*cli_what_if.NAMES}
+
+
+def test_values_given_by_hand_answer_with_the_formula(database: Path) -> None:
+    found = rows(asked(database, *UPGRADE))
+
+    assert found["old_gpus"]["kind"] == "given"
+    energy = found["Energy saved a year"]
+    assert (energy["low"], energy["high"], energy["unit"]) == (175_200, 175_200, "kWh")
+    assert energy["worked"] == "20.00 kW x 8,760 h = 175,200 kWh"
+    assert energy["basis"] == "(power before - power after) x 8,760 h"
+
+
+def test_what_nothing_tells_is_unknown_and_asked_for(database: Path) -> None:
+    result = asked(database, *UPGRADE)
+
+    found = rows(result)
+    assert found["speed_up"]["kind"] == "unknown"
+    assert found["speed_up"]["low"] is None
+    assert found["Payback"]["low"] is None
+    assert "--set speed_up=..." in result.stderr
+    assert "--set old_gpus" not in result.stderr
+
+
+def test_what_the_ledger_tells_bears_its_view(database: Path) -> None:
+    found = rows(asked(database, "prices", "--format", "json", "--set", "new_usd_per_gpu_h=3"))
+
+    assert found["held_gpu_h"]["low"] == 24
+    assert found["usd_per_gpu_h"]["basis"].startswith("marts.gpu_models: ")
+    assert found["Difference"]["low"] == 24
+
+
+def test_a_subject_that_is_not_there_is_named_with_those_that_are(database: Path) -> None:
+    result = asked(database, "halve-a-loss", "--of", "gremlins")
+
+    assert result.exit_code == 1
+    assert "--of 'gremlins' is none of what there is here: " in result.stderr
+
+
+def test_a_scenario_without_any_subject_is_still_answered_by_hand(database: Path) -> None:
+    found = rows(
+        asked(
+            database, "checkpoints", "--format", "json", "--set", "save_s=300",
+            "--set", "mtbf_s=86400",
+        )
+    )  # fmt: skip
+
+    assert found["The same by Young"]["low"] == pytest.approx(7200)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["upgrade", "--set", "use_ratio=2"], "Share of GPU time that is productive is 2"),
+        (["upgrade", "--set", "colour=2"], "'colour' is no value of upgrade"),
+        (["upgrade", "--set", "new_gpus"], "'new_gpus' is not like new_gpus=50."),
+        (["upgrade", "--set", "new_gpus=nan"], "New GPUs is NaN"),
+    ],
+)
+def test_a_wrong_value_is_a_usage_error(database: Path, arguments: list[str], words: str) -> None:
+    result = asked(database, *arguments)
+
+    assert result.exit_code == 2
+    assert words in result.stderr

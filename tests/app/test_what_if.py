@@ -1,0 +1,277 @@
+"""Scenarios: the worked figures of the requirements, bounds, and what is not known."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, strategies
+
+from goodput_app.what_if.checkpoints import daly_s, overhead, young_s
+from goodput_app.what_if.power_cap import drawn_above_w
+from goodput_app.what_if.scenario import Answer, Given, filled, missing, solved
+from goodput_app.what_if.scenarios import SCENARIOS
+from goodput_app.what_if.span import Span
+
+CLOSE = pytest.approx
+
+
+def answers(name: str, **given: float | str) -> dict[str, Answer]:
+    """Return what a scenario says to these values, by label."""
+    amounts = {field: Decimal(str(amount)) for field, amount in given.items()}
+    scenario = SCENARIOS[name]
+    return {a.label: a for a in solved(scenario, filled(scenario, {}, amounts))}
+
+
+def exactly(answer: Answer) -> float:
+    """Return a number that is known exactly."""
+    assert answer.span is not None, answer.worked
+    assert answer.span.lo == answer.span.hi
+    return float(answer.span.lo)
+
+
+HUNDRED_H100 = {"old_gpus": 100, "old_power_w": 700, "new_gpus": 50, "new_power_w": 1000}
+OF_WORK = {"use_ratio": "0.8", "usd_per_productive_gpu_h": 3}
+
+
+def test_half_as_many_gpus_at_a_thousand_watts_save_three_tenths_of_the_power():
+    found = answers("upgrade", **HUNDRED_H100, usd_per_kwh="0.10")
+
+    assert exactly(found["Power after"]) == 50
+    assert "100 x 700.0 W = 70.00 kW" in found["Power after"].worked
+    assert exactly(found["Change of power"]) == CLOSE(-28.571, abs=1e-3)
+    assert exactly(found["Energy saved a year"]) == 175_200
+    assert exactly(found["Electricity saved a year"]) == 17_520
+
+
+def test_a_dearer_kwh_saves_more():
+    found = answers("upgrade", **HUNDRED_H100, usd_per_kwh="0.12")
+
+    assert exactly(found["Electricity saved a year"]) == 21_024
+
+
+def test_half_as_many_gpus_may_cost_twice_as_much_each():
+    found = answers("upgrade", **HUNDRED_H100, old_unit_usd=30_000)
+
+    assert exactly(found["Capital-neutral up to"]) == 2
+    assert exactly(found["Capital-neutral unit price"]) == 60_000
+
+
+def test_an_upgrade_that_does_more_work_pays_back_within_two_years():
+    found = answers(
+        "upgrade", **HUNDRED_H100, **OF_WORK, usd_per_kwh="0.10", speed_up="2.5",
+        new_unit_usd=20_000,
+    )  # fmt: skip
+
+    months = exactly(found["Payback"])
+    # 1,000,000 / (17,520 + 25 x 8,760 x 0.8 x 3) x 12
+    assert months == CLOSE(12 * 1_000_000 / (17_520 + 525_600))
+    assert 12 <= months <= 24
+
+
+@pytest.mark.parametrize(
+    ("use", "why"),
+    [("0.05", "= 238 months: beyond 60 of life"), ("0", "= 685 months: beyond 60 of life")],
+)
+def test_gpus_that_are_hardly_used_never_pay_back(use, why):
+    found = answers(
+        "upgrade", **HUNDRED_H100, usd_per_kwh="0.10", speed_up="2.5", use_ratio=use,
+        usd_per_productive_gpu_h=3, new_unit_usd=20_000,
+    )  # fmt: skip
+
+    assert found["Payback"].span is None
+    assert why in found["Payback"].worked
+
+
+def test_fewer_gpus_that_do_less_work_never_pay_back():
+    found = answers(
+        "upgrade", **HUNDRED_H100, **OF_WORK, usd_per_kwh="0.10", speed_up="1.5",
+        new_unit_usd=20_000,
+    )  # fmt: skip
+
+    assert found["Payback"].span is None
+    assert "never pays back" in found["Payback"].worked
+
+
+def test_nothing_spent_is_paid_back_at_once():
+    found = answers(
+        "upgrade", **HUNDRED_H100, **OF_WORK, usd_per_kwh="0.10", speed_up="2.5",
+        new_unit_usd=20_000, resale_usd=10_000,
+    )  # fmt: skip
+
+    assert exactly(found["Payback"]) == 0
+
+
+def test_new_gpus_may_draw_as_small_a_share_of_their_limit_as_the_old_ones():
+    found = answers("upgrade", **{**HUNDRED_H100, "old_power_w": 350}, power_limit_w=700)
+
+    assert found["Power after"].span == Span(Decimal(25), Decimal(50))
+
+
+def test_what_needs_an_unknown_value_asks_for_it_and_the_rest_is_answered():
+    found = answers("upgrade", **HUNDRED_H100)
+
+    assert exactly(found["Energy saved a year"]) == 175_200
+    assert found["Electricity saved a year"].span is None
+    assert found["Electricity saved a year"].worked == "not known: Price of a kWh"
+    assert "Price of a new GPU" in found["Payback"].worked
+
+
+def test_a_cap_at_equal_speed_gives_a_quarter_more_work_per_watt():
+    assert exactly(
+        answers("power-cap", cap_ratio="0.8", slowdown_ratio=0)["Work per watt at the limit"]
+    ) == CLOSE(1.25)
+    assert exactly(
+        answers("power-cap", cap_ratio="0.8", slowdown_ratio="0.01")["Work per watt at the limit"]
+    ) == CLOSE(1.2375)
+
+
+def test_a_cap_above_what_is_drawn_may_save_nothing():
+    drawn = drawn_above_w(Span.of(500), Span.of(700), Span.of("0.8"))
+
+    assert drawn == Span(Decimal(0), Decimal(100))
+
+
+def test_a_cap_far_below_what_is_drawn_saves_at_least_the_difference():
+    drawn = drawn_above_w(Span.of(700), Span.of(700), Span.of("0.8"))
+
+    assert drawn == Span(Decimal(140), Decimal(140))
+
+
+def test_a_cap_that_loses_more_work_than_it_saves_energy_leaves_less_than_nothing():
+    found = answers(
+        "power-cap", slowdown_ratio="0.05", gpus=100, held_power_w=700, power_limit_w=700,
+        held_ratio=1, usd_per_kwh="0.1", use_ratio="0.8", usd_per_productive_gpu_h=3,
+    )  # fmt: skip
+
+    # 140 W x 100 x 8,760 h = 122,640 kWh; 100 x 8,760 x 0.8 x 0.05 = 35,040 h
+    assert exactly(found["Energy saved a year"]) == CLOSE(122_640)
+    assert exactly(found["Work lost a year"]) == CLOSE(35_040)
+    assert exactly(found["Left over a year"]) == CLOSE(12_264 - 105_120)
+
+
+def test_halving_a_data_wait_of_four_tenths_makes_a_job_a_quarter_faster():
+    found = answers("halve-a-loss", lost_gpu_h=40, held_gpu_h=100)
+
+    assert exactly(found["Time for the same work"]) == CLOSE(0.8)
+    assert exactly(found["Speed-up"]) == CLOSE(1.25)
+
+
+def test_half_of_a_loss_over_a_day_is_worth_its_price_over_a_year():
+    found = answers(
+        "halve-a-loss", lost_gpu_h=48, held_gpu_h=480, capacity_gpu_h=960, window_h=24,
+        usd_per_gpu_h=2,
+    )  # fmt: skip
+
+    assert exactly(found["Goodput gained"]) == CLOSE(2.5)
+    assert exactly(found["GPU-hours back a year"]) == CLOSE(8_760)
+    assert exactly(found["Worth a year"]) == CLOSE(17_520)
+
+
+def test_a_loss_that_may_be_larger_than_seen_gives_back_a_span():
+    lost = Given(Span(Decimal(10), Decimal(30)), "measured", "marts.ledger_by_category")
+    halve = SCENARIOS["halve-a-loss"]
+
+    (back, *_) = solved(halve, filled(halve, {"lost_gpu_h": lost}, {}))
+
+    assert back.span == Span(Decimal(5), Decimal(15))
+    assert "5.0 to 15.0" in back.worked
+
+
+def test_young_and_daly_give_the_published_intervals():
+    # Daly 2006, section 4: a dump of 5 minutes and a failure a day
+    save, mtbf = Decimal(300), Decimal(86_400)
+
+    assert float(young_s(save, mtbf)) == CLOSE(7200)
+    # 7200 x (1 + sqrt(300 / 172800) / 3 + 300 / (18 x 86400)) - 300
+    assert float(daly_s(save, mtbf)) == CLOSE(7001.389, abs=1e-3)
+
+
+def test_saves_longer_than_twice_the_time_between_failures_are_spaced_by_it():
+    assert daly_s(Decimal(100), Decimal(50)) == 50
+
+
+@given(
+    save=strategies.decimals(1, 600, places=3),
+    ratio=strategies.integers(20, 100_000),
+    factor=strategies.decimals("0.1", 10, places=3),
+)
+def test_no_other_interval_loses_much_less_than_dalys(save, ratio, factor):
+    mtbf = save * ratio
+    best = daly_s(save, mtbf)
+
+    assert overhead(best, save, mtbf) <= overhead(best * factor, save, mtbf) * Decimal("1.02")
+
+
+def test_saving_too_often_is_told_in_gpu_hours_and_dollars_a_year():
+    found = answers(
+        "checkpoints", save_s=300, mtbf_s=86_400, interval_s=1500, gpus=64, usd_per_gpu_h=2
+    )
+
+    now = 300 / 1800 + 1800 / 172_800
+    best = 300 / 7301.388889 + 7301.388889 / 172_800
+    assert exactly(found["Lost now"]) == CLOSE(100 * now)
+    assert exactly(found["Lost at the best interval"]) == CLOSE(100 * best)
+    assert exactly(found["Won a year"]) == CLOSE(64 * 8760 * (now - best))
+    assert exactly(found["Worth a year"]) == CLOSE(2 * 64 * 8760 * (now - best))
+
+
+def test_another_price_charges_the_same_hours():
+    found = answers(
+        "prices", new_usd_per_gpu_h="2.5", usd_per_gpu_h=2, held_gpu_h=1000, productive_gpu_h=500
+    )
+
+    assert exactly(found["Charge for what was held"]) == 2500
+    assert exactly(found["Difference"]) == 500
+    assert exactly(found["Per productive GPU-hour"]) == 5
+
+
+def test_without_a_productive_hour_there_is_no_price_of_one():
+    found = answers("prices", new_usd_per_gpu_h=2, held_gpu_h=10, productive_gpu_h=0)
+
+    assert found["Per productive GPU-hour"].span is None
+
+
+def test_what_a_person_gives_beats_what_was_measured():
+    upgrade = SCENARIOS["upgrade"]
+    measured = {"old_power_w": Given(Span.of(400), "measured", "marts.gpu_models")}
+
+    values = filled(upgrade, measured, {"old_power_w": Decimal(500)})
+
+    assert values["old_power_w"] == Given(Span.of(500), "given", "given")
+
+
+def test_an_amount_outside_of_its_limits_is_refused_by_name():
+    with pytest.raises(ValueError, match="Share of GPU time that is productive is 2, expected 0"):
+        filled(SCENARIOS["upgrade"], {}, {"use_ratio": Decimal(2)})
+
+
+def test_an_amount_that_is_no_number_is_refused():
+    with pytest.raises(ValueError, match="New GPUs is NaN"):
+        filled(SCENARIOS["upgrade"], {}, {"new_gpus": Decimal("NaN")})
+
+
+def test_a_value_of_no_field_is_refused_with_those_that_there_are():
+    with pytest.raises(ValueError, match=r"'colour' is no value of upgrade, expected of: old_gpus"):
+        filled(SCENARIOS["upgrade"], {}, {"colour": Decimal(1)})
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_formula_is_fed_by_fields_and_every_field_feeds_one(name):
+    scenario = SCENARIOS[name]
+    fields = {field.name for field in scenario.fields}
+    used = {need for formula in scenario.formulas for need in formula.needs}
+
+    assert used <= fields
+    assert fields - used <= {"power_limit_w"}  # narrows a bound where it is known
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_an_unknown_site_is_asked_for_everything_but_assumptions(name):
+    scenario = SCENARIOS[name]
+
+    asked = missing(scenario, filled(scenario, {}, {}))
+
+    assert [field.name for field in asked] == [
+        field.name for field in scenario.fields if field.assumed is None
+    ]

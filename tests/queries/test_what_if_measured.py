@@ -1,0 +1,207 @@
+"""What scenarios know from a site's own ledger, each value with the view it comes from."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from goodput_app.what_if.measured import EVERY_MODEL, choices, measured
+from goodput_queries.scope import EVERYTHING, Scope
+
+HOUR_S = 3_600
+
+
+def number(given):
+    """Return a value that is known exactly."""
+    assert given.kind == "measured"
+    assert given.span.lo == given.span.hi
+    return float(given.span.lo)
+
+
+def counter(evidence, gpu, kwh_per_h, hours):
+    """Tell of an energy counter that rises by so much each hour."""
+    evidence.load(
+        "gpu_samples",
+        [
+            {"gpu_uuid": f"c/{gpu}", "gpu_instance": "", "ts": evidence.at(second),
+             "energy_j": 1e9 + second * kwh_per_h * 1000, "engine_active_ratio": 0.9,
+             "is_flagged": False}
+            for second in range(0, hours * HOUR_S + 1, 60)
+        ],
+        "dcgm",
+    )  # fmt: skip
+
+
+@pytest.fixture
+def node(evidence):
+    """Give four H100 over 10 hours, two of them held for 5, one measured all the time."""
+    evidence.node("n", 4)
+    evidence.watched(10 * HOUR_S)
+    evidence.job("1", 0, 5 * HOUR_S, ["n"], 2, partition="batch")
+    counter(evidence, "n#0", 0.5, 10)
+    return evidence
+
+
+@pytest.fixture
+def priced(node):
+    """Give the same node with a price, a factor and a tariff."""
+    node.load("rates", [{"usd_per_gpu_h": Decimal(2)}])
+    node.load("rate_factors", [{"partition": "batch", "factor": Decimal("0.5")}])
+    node.load(
+        "tariffs",
+        [{"zone": "UTC", "from_hour": 0, "to_hour": 24, "usd_per_kwh": Decimal("0.1"),
+          "pue": Decimal("1.5"), "server_ratio": Decimal(1)}],
+    )  # fmt: skip
+    node.store.build()
+    return node.store
+
+
+def test_a_model_is_known_by_count_power_use_and_price(priced):
+    known = measured(priced, "upgrade", EVERYTHING, "h100")
+
+    assert number(known["old_gpus"]) == 4
+    assert number(known["old_power_w"]) == pytest.approx(500, abs=1)
+    assert number(known["usd_per_kwh"]) == pytest.approx(0.15)
+    assert number(known["held_ratio"]) == pytest.approx(10 / 40)
+    assert known["old_power_w"].source.startswith("marts.gpu_models: ")
+
+
+def test_prices_before_and_after_factors_are_those_of_what_was_held(priced):
+    known = measured(priced, "prices", EVERYTHING, "h100")
+
+    assert number(known["usd_per_gpu_h"]) == 2
+    assert number(known["factor"]) == 0.5
+    assert number(known["held_gpu_h"]) == pytest.approx(10)
+
+
+def test_without_rates_tariffs_and_limits_they_are_not_known(node):
+    node.store.build()
+
+    known = measured(node.store, "upgrade", EVERYTHING, "h100")
+
+    assert "old_power_w" in known
+    assert not {"usd_per_kwh", "power_limit_w", "usd_per_productive_gpu_h"} & known.keys()
+
+
+def test_without_energy_counters_power_is_not_known(evidence):
+    evidence.node("n", 4)
+    evidence.watched(10 * HOUR_S)
+    evidence.store.build()
+
+    known = measured(evidence.store, "power-cap", EVERYTHING, "h100")
+
+    assert number(known["gpus"]) == 4
+    assert "held_power_w" not in known
+
+
+def test_use_has_the_bounds_of_what_is_not_settled(priced):
+    known = measured(priced, "upgrade", EVERYTHING, "h100")
+
+    # the job said nothing: one GPU was seen busy, of the other nothing is known
+    assert float(known["use_ratio"].span.lo) == 0
+    assert float(known["use_ratio"].span.hi) == pytest.approx(0.25)
+    assert "usd_per_productive_gpu_h" not in known
+
+
+def test_a_window_counts_its_own_hours_alone(priced, tell_start_ms):
+    scope = Scope(
+        from_ms=tell_start_ms + 5 * HOUR_S * 1000, to_ms=tell_start_ms + 10 * HOUR_S * 1000
+    )
+
+    known = measured(priced, "upgrade", scope, EVERY_MODEL)
+
+    assert number(known["old_gpus"]) == 4
+    assert number(known["held_ratio"]) == 0
+
+
+def test_a_model_that_is_not_there_is_not_known(priced):
+    assert measured(priced, "upgrade", EVERYTHING, "B200") == {}
+
+
+def test_the_largest_model_is_offered_first_and_all_together_last(priced):
+    assert list(choices(priced, "upgrade", EVERYTHING)) == ["h100", EVERY_MODEL]
+
+
+@pytest.fixture
+def saving(evidence, tell):
+    """Give a run of two GPUs that saves for 30 s each 10 minutes and fails once in two hours."""
+    evidence.node("n", 2)
+    evidence.watched(2 * HOUR_S)
+    evidence.job("1", 0, 2 * HOUR_S, ["n"], 2)
+    for attempt, start in ((0, 0), (1, HOUR_S)):
+        cycles = [start + 630 * n for n in range(5)]
+        told = [
+            event
+            for n, begin in enumerate(cycles)
+            for event in (
+                *tell.steps(60 * n + 300 * attempt, 60 * n + 59 + 300 * attempt, begin),
+                tell.phase("ckpt_save", begin + 600, begin + 630),
+                tell.durable(60 * n + 59 + 300 * attempt, begin + 630),
+            )
+        ]
+        evidence.events("1", told, attempt=attempt)
+    evidence.load("rates", [{"usd_per_gpu_h": Decimal(2)}])
+    evidence.store.build()
+    return evidence.store
+
+
+def test_a_run_is_known_by_its_own_saves_and_failures(saving):
+    (run,) = choices(saving, "checkpoints", EVERYTHING)
+
+    known = measured(saving, "checkpoints", EVERYTHING, run)
+
+    assert number(known["save_s"]) == 30
+    assert number(known["interval_s"]) == 600
+    assert number(known["gpus"]) == 2
+    assert number(known["mtbf_s"]) == 2 * HOUR_S
+    assert "1 failure in 2.0 h; few, so a rough figure" in known["mtbf_s"].source
+    assert number(known["usd_per_gpu_h"]) == 2
+
+
+def test_a_run_that_has_not_failed_reckons_with_the_platforms_failures(evidence, tell):
+    evidence.node("n", 2)
+    evidence.node("m", 8)
+    evidence.watched(10 * HOUR_S)
+    evidence.job("1", 0, 10 * HOUR_S, ["n"], 2)
+    told = [tell.phase("ckpt_save", begin, begin + 30) for begin in (600, 1200, 1800)]
+    evidence.events("1", [*tell.steps(0, 59, 0), *told])
+    evidence.job("2", 0, 5 * HOUR_S, ["m"], 8, state="NODE_FAIL")
+    evidence.store.build()
+
+    known = measured(evidence.store, "checkpoints", EVERYTHING, "c/1")
+
+    # one node failure in 8 x 5 + 2 x 10 GPU-h; the run has 2 GPUs
+    assert number(known["mtbf_s"]) == 30 * HOUR_S
+    assert "it has not failed in 10.0 h; the platform ended 1 attempts" in known["mtbf_s"].source
+
+
+def test_where_nothing_ever_failed_the_time_between_failures_is_not_known(evidence, tell):
+    evidence.node("n", 2)
+    evidence.watched(HOUR_S)
+    evidence.job("1", 0, HOUR_S, ["n"], 2)
+    told = [tell.phase("ckpt_save", begin, begin + 30) for begin in (600, 1200)]
+    evidence.events("1", [*tell.steps(0, 59, 0), *told])
+    evidence.store.build()
+
+    known = measured(evidence.store, "checkpoints", EVERYTHING, "c/1")
+
+    assert "mtbf_s" not in known
+    assert number(known["interval_s"]) == 570
+
+
+def test_a_run_without_saves_is_not_offered(priced):
+    assert choices(priced, "checkpoints", EVERYTHING) == {}
+
+
+def test_a_loss_is_known_by_its_time_and_what_may_be_it_too(saving):
+    losses = choices(saving, "halve-a-loss", EVERYTHING)
+    assert "checkpoint_save" in losses
+
+    known = measured(saving, "halve-a-loss", EVERYTHING, "checkpoint_save")
+
+    assert float(known["lost_gpu_h"].span.lo) == pytest.approx(2 * 10 * 30 / HOUR_S)
+    assert number(known["capacity_gpu_h"]) == 4
+    assert number(known["held_gpu_h"]) == 4
+    assert number(known["window_h"]) == 2
+    assert number(known["usd_per_gpu_h"]) == pytest.approx(2)
