@@ -86,22 +86,50 @@ class Day(click.ParamType[date]):
     is_flag=True,
     help="Close the day once it has ended, however far the evidence reaches.",
 )
+@click.option(
+    "--account",
+    metavar="NAME",
+    help="Show one account its own and nothing of others.",
+)
+@click.option(
+    "--by-account",
+    "--by-team",
+    "by_account",
+    is_flag=True,
+    help="Besides, a folder for each account with its own.",
+)
 def report(
-    *, when: date, db: str, out: Path, formats: list[str], focus_version: str, closes_now: bool
+    *,
+    when: date,
+    db: str,
+    out: Path,
+    formats: list[str],
+    focus_version: str,
+    closes_now: bool,
+    account: str | None,
+    by_account: bool,
 ) -> None:
     """Write the chargeback statement of a day."""
     from goodput_app.cli import built  # noqa: PLC0415 -- cli registers this command
-    from goodput_app.reports import files  # noqa: PLC0415 -- `--help` needs no frames
+    from goodput_app.reports import files, one_account  # noqa: PLC0415 -- `--help` needs no frames
     from goodput_app.reports.presentation import status_of  # noqa: PLC0415
     from goodput_app.reports.statement import statement  # noqa: PLC0415
     from goodput_app.reports.wording import money  # noqa: PLC0415
 
+    if account is not None and by_account:
+        raise click.UsageError("--account makes one account's files, --by-account those of all.")
     with built(db) as store:
         made = statement(store, when, settings().statement, closes_now=closes_now)
-    for path in files.write(made, out, formats, focus_version):
+        if account is not None:
+            made = one_account.of_account(store, made, account)
+        written = files.write(made, out, formats, focus_version)
+        for own in one_account.each_account(store, made) if by_account else ():
+            folder = out / one_account.file_name(own.account or "")
+            written += files.write(own, folder, formats, focus_version)
+    for path in written:
         click.echo(str(path))
-    unpriced = int(made.rows.filter(made.rows["total_usd"].is_null())["gpu_ms"].sum())
-    say(f"{when}: {money(made.total_usd)} USD. {status_of(made)}")
+    unpriced = int(made.rows.filter(made.rows["usd_per_gpu_h"].is_null())["gpu_ms"].sum())
+    say(f"{when}: {money(made.total_usd)} {made.policy.currency}. {status_of(made)}")
     if unpriced:
         say(
             f"{unpriced / 3_600_000:,.1f} GPU-hours have no price and are not in it: "

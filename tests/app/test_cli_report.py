@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
@@ -13,6 +14,7 @@ from click.testing import CliRunner
 from goodput_app import cli
 from goodput_ingest.load import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_queries.batch import Batch
 from goodput_queries.store import LocalStore
 
 if TYPE_CHECKING:
@@ -103,6 +105,9 @@ def test_what_cannot_be_done_is_said_in_a_sentence(
         ('idle_policy = "fair"', "expected one of none, proportional, uniform, by_quota"),
         ('zone = "Mars/Base"', "expected a zone like Europe/Berlin"),
         ('day_starts_at = "5 pm"', "expected like 17:00"),
+        ('day_starts_at = "17:00+02:00"', "expected like 17:00"),
+        ('currency = "EURO"', "expected an ISO 4217 code like EUR"),
+        ('organisation = " "', "'statement.organisation' is empty"),
         ("lateness_h = -1", "is below 0"),
         ("showback = 1", "expected true or false"),
     ],
@@ -126,3 +131,58 @@ def test_time_without_a_price_is_said(here: Path) -> None:
     result = report("--date", "2026-11-19", "--formats", "csv")
 
     assert "64.0 GPU-hours have no price" in result.stderr
+
+
+def test_time_without_a_price_is_said_though_its_electricity_has_one(here: Path) -> None:
+    (here / "tariffs.csv").write_text("zone,from_hour,to_hour,usd_per_kwh\nUTC,0,24,0.15\n")
+    start = datetime(2026, 11, 19, 8, tzinfo=UTC).replace(tzinfo=None)
+    readings = pl.DataFrame(
+        [
+            {"source": "dcgm", "gpu_uuid": "c/a#0", "gpu_instance": "", "energy_j": 300.0 * second,
+             "ts": start + timedelta(seconds=second), "is_flagged": False}
+            for second in range(0, 6 * 3_600, 60)
+        ]
+    )  # fmt: skip
+    with contextlib.closing(LocalStore(here / "goodput.duckdb")) as store:
+        ingest(store, "tariffs", [here / "tariffs.csv"], ReadOptions())
+        store.load(Batch("gpu_samples", readings, "dcgm", "test", "readings"))
+        with store.writing() as cursor:
+            cursor.execute("delete from raw.rates")
+
+    result = report("--date", "2026-11-19", "--formats", "csv")
+
+    assert "64.0 GPU-hours have no price" in result.stderr
+
+
+def test_one_account_gets_its_own(here: Path) -> None:
+    result = report("--date", "2026-11-19", "--account", "nlp", "--formats", "csv,focus")
+
+    assert result.exit_code == 0, result.output
+    assert result.stdout.split() == ["statement-2026-11-19-nlp.csv", "focus-2026-11-19-nlp.csv"]
+    assert set(pl.read_csv(here / "statement-2026-11-19-nlp.csv")["team"]) == {"nlp"}
+    assert "2026-11-19: 48.00 USD." in result.stderr
+
+
+def test_every_account_gets_a_folder_beside_the_whole_statement(here: Path) -> None:
+    result = report("--date", "2026-11-20", "--by-account", "--formats", "csv", "--out", "out")
+
+    assert result.stdout.split() == [
+        "out/statement-2026-11-20.csv",
+        "out/cv/statement-2026-11-20-cv.csv",
+    ]
+    assert set(pl.read_csv(here / result.stdout.split()[1])["team"]) == {"cv"}
+
+
+def test_an_account_that_nobody_knows_is_refused(here: Path) -> None:
+    result = report("--date", "2026-11-19", "--account", "npl")
+
+    assert result.exit_code == 1
+    assert "no account 'npl' in the month of 2026-11-19" in result.stderr
+    assert not list(here.glob("statement-*"))
+
+
+def test_one_account_and_all_of_them_are_two_commands() -> None:
+    result = report("--account", "nlp", "--by-account")
+
+    assert result.exit_code == 2
+    assert "--account makes one account's files" in result.stderr

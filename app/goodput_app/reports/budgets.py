@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from goodput_app.reports.days import days_in_month
+from goodput_app.reports.rounding import nearest
 from goodput_app.reports.rows import CENTS
 from goodput_app.reports.summary import NOBODYS
 
@@ -27,10 +29,11 @@ SCHEMA = {
 }
 
 
-def budgets(store: Store, day: Day, days: Days) -> pl.DataFrame:
+def budgets(store: Store, day: Day, days: Days, seen: Fraction | None = None) -> pl.DataFrame:
     """Return the month of every account, all clusters together, and of those with a budget for one.
 
-    forecast_usd: spent / days with evidence x days of the month. cluster: null is all of them.
+    seen: days of the month with evidence; None: every one of `days`, whole. forecast_usd: spent /
+    seen x days of the month; null while nothing is seen. cluster: null is all of them.
     budget_usd: null where the account has none. spent_ratio: of the budget.
     """
     allowed = {
@@ -48,7 +51,7 @@ def budgets(store: Store, day: Day, days: Days) -> pl.DataFrame:
                 spent[account, None] += usd
                 spent[account, cluster] += usd
     keys = {key for key in spent if key[1] is None} | set(allowed)
-    seen, whole = len(days.month), days_in_month(day.date)
+    whole, seen = days_in_month(day.date), Fraction(len(days.month)) if seen is None else seen
     rows = []
     for key in sorted(keys, key=lambda key: (key[0], key[1] or "")):
         month, budget = spent[key], allowed.get(key)
@@ -56,8 +59,12 @@ def budgets(store: Store, day: Day, days: Days) -> pl.DataFrame:
             "account": key[0],
             "cluster": key[1],
             "month_usd": month,
-            "forecast_usd": (month * whole / seen).quantize(Decimal("0.01")) if seen else None,
+            "forecast_usd": _cents(Fraction(month) * whole / seen) if seen else None,
             "budget_usd": budget,
             "spent_ratio": float(month / budget) if budget else None,
         })  # fmt: skip
     return pl.DataFrame(rows, schema=SCHEMA)
+
+
+def _cents(amount: Fraction) -> Decimal:
+    return Decimal(nearest(amount.numerator * 100, amount.denominator)).scaleb(-2)

@@ -1,6 +1,6 @@
 """What each line of a day costs, exactly: price times time, electricity, and who carries idle time.
 
-Nothing is rounded here; amounts are fractions of a dollar. Sharing out moves money between lines
+Nothing is rounded here; amounts are fractions. Sharing out moves money between lines
 and never makes any: the shares of a pool add up to it, and what nobody can carry stays where it is.
 """
 
@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
+
+from goodput_app.reports import currency
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,11 +29,13 @@ class Policy:
     """What a site decided: who carries idle time, and whether failed infrastructure is credited.
 
     quotas: GPUs kept for an account, by (cluster, account), for `by_quota`; "" is any cluster.
+    currency: ISO 4217 code of what its prices are in.
     """
 
     idle: str = "none"
     credits_infra_failures: bool = False
     quotas: Mapping[tuple[str, str], Decimal] = field(default_factory=dict)
+    currency: str = currency.DEFAULT
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,7 @@ class Quantities:
 
 @dataclass(frozen=True)
 class Charge:
-    """A line with its exact amounts in US dollars; None where a price is missing.
+    """A line with its exact amounts; None where a price is missing.
 
     direct: time x price. idle_share: what it carries of idle time, or what an idle line gave away.
     electricity: of the GPUs of the line, with what it carries of idle GPUs'; None: not known.
@@ -141,7 +145,7 @@ def _credit(usage: Charge) -> Charge:
     return replace(
         usage,
         key=replace(usage.key, line="credit"),
-        quantities=Quantities(credit_ms=credit_ms, job_runs=usage.quantities.job_runs),
+        quantities=Quantities(credit_ms=credit_ms),  # its job runs are counted with the usage
         direct=None if price is None else -Fraction(price) * credit_ms / MS_PER_HOUR,
         electricity=None,
     )

@@ -37,6 +37,10 @@ _LINES_BY_ACCOUNT = f"""select
     from marts.statement_lines group by all"""
 HOUR_MS = 3_600_000
 _KIND = ("cluster", "gpu_model", "mig_profile", "partition", "qos")
+_TOTALS: dict[str, pl.DataType] = {
+    **dict.fromkeys(("line", "cluster", "team"), pl.String()),
+    "total_usd": rows.CENTS,
+}
 _BILLED = {
     **{name: name.replace("_usd", "_billed_usd") for name in rows.AMOUNTS},
     "total_usd": "billed_usd",
@@ -99,8 +103,15 @@ def account_totals(store: Store, day: Day, policy: Policy) -> pl.DataFrame:
     """Return what a day came to: line, cluster, team, total_usd; empty where nothing is known.
 
     As billed where the day is closed, else as it would be billed now; the same as the sums of its
-    rows, since rounding gives accounts their cents before it gives them to rows.
+    rows, since rounding gives accounts their cents before it gives them to rows. Empty too for a
+    day that was billed in another currency: amounts of two are neither compared nor added.
     """
+    heads = store.read(
+        "select policy from raw.statement_days where to_ms(from_at) = $1 and to_ms(to_at) = $2",
+        [day.from_ms, day.to_ms],
+    )
+    if any(_policy(text).currency != policy.currency for text in heads["policy"]):
+        return pl.DataFrame(schema=_TOTALS)
     billed = store.read(
         """select line, cluster, team, sum(kept.billed_usd)::decimal(18, 2) as total_usd
         from raw.statement_days as days
@@ -272,11 +283,15 @@ def instant(ms: int) -> datetime:
 
 def _policy_text(policy: Policy) -> str:
     quotas = [[cluster, team, str(gpus)] for (cluster, team), gpus in policy.quotas.items()]
-    told = {"idle": policy.idle, "credits_infra_failures": policy.credits_infra_failures}
+    told = {
+        "idle": policy.idle,
+        "credits_infra_failures": policy.credits_infra_failures,
+        "currency": policy.currency,
+    }
     return json.dumps({**told, "quotas": sorted(quotas)}, sort_keys=True)
 
 
 def _policy(text: str) -> Policy:
     told = json.loads(text)
     quotas = {(cluster, team): Decimal(gpus) for cluster, team, gpus in told["quotas"]}
-    return Policy(told["idle"], told["credits_infra_failures"], quotas)
+    return Policy(told["idle"], told["credits_infra_failures"], quotas, told["currency"])

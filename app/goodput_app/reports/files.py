@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
-import os
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from goodput_app.reports import atomic, currency
+from goodput_app.reports.one_account import file_name
+from goodput_app.reports.wording import FORMULA
 from goodput_queries.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from goodput_app.reports.statement import Statement
 
@@ -37,13 +37,14 @@ def write(
         "pdf": lambda: _pdf(statement),
         "focus": lambda: _focus(statement, focus_version),
     }
+    of_whom = "" if statement.account is None else f"-{file_name(statement.account)}"
     written = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for form in formats:
-            name = f"{'focus' if form == 'focus' else 'statement'}-{statement.day.date}"
+            name = f"{'focus' if form == 'focus' else 'statement'}-{statement.day.date}{of_whom}"
             target = folder / f"{name}.{'csv' if form == 'focus' else form}"
-            _replace(target, makers[form]())
+            atomic.replace(target, makers[form]())
             written.append(target)
     except OSError as error:
         raise StoreError(
@@ -56,22 +57,29 @@ def table(statement: Statement) -> pl.DataFrame:
     """Return the rows of a statement as CSV and Parquet hand them out: see `marts.statement_lines`.
 
     Besides: day, correction (0, or the number of the correction that added the row), amounts in
-    cents that add up across (direct, idle share and electricity make the total) and down.
+    cents that add up across (direct, idle share and electricity make the total) and down. Columns
+    of amounts bear the currency in their names.
     """
-    return statement.rows.select(
+    rows = statement.rows
+    return rows.select(
         pl.lit(statement.day.date).alias("day"),
         "correction",
-        pl.all().exclude("correction"),
+        *(
+            pl.col(name).alias(currency.column(name, statement.policy.currency))
+            for name in rows.columns
+            if name != "correction"
+        ),
     )
+
+
+def harmless(texts: pl.Expr) -> pl.Expr:
+    """Return texts with a `'` before those that a spreadsheet would run as a formula."""
+    return pl.when(texts.str.contains(FORMULA)).then("'" + texts).otherwise(texts).name.keep()
 
 
 def csv(statement: Statement) -> bytes:
     """Return the rows as CSV; text that a spreadsheet would run gets a `'` before it."""
-    texts = pl.selectors.string()
-    harmless = table(statement).with_columns(
-        pl.when(texts.str.contains(r"^[=+\-@\t\r]")).then("'" + texts).otherwise(texts).name.keep()
-    )
-    return harmless.write_csv().encode()
+    return table(statement).with_columns(harmless(pl.selectors.string())).write_csv().encode()
 
 
 def parquet(statement: Statement) -> bytes:
@@ -99,19 +107,3 @@ def _focus(statement: Statement, version: str) -> bytes:
     from goodput_app.reports.focus import focus  # noqa: PLC0415 -- as above
 
     return focus(statement, version)
-
-
-def _replace(target: Path, content: bytes) -> None:
-    """Put a file in its place at once: a reader sees the old one or the new one."""
-    handle, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(draft).chmod(0o644)
-        Path(draft).replace(target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(draft).unlink()
-        raise

@@ -4,6 +4,9 @@ One row a line of the statement: held time is Usage, credits are Credit, what no
 has no price of its own is an Adjustment. EffectiveCost adds up to the statement, to the cent; list
 and contracted cost are unit price x quantity, exactly. In 1.3 shares of idle time are rows of their
 own that say how they were allocated. Column rules: focus.finops.org, versions 1.2 and 1.3.
+
+Programs read the file: names stand in it as they are, also those that a spreadsheet would run as a
+formula. For people there is the statement's own CSV.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import io
 import json
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +24,13 @@ import polars as pl
 
 from goodput_app.reports import closing
 from goodput_app.reports.charges import IDLE_LINES, MJ_PER_KWH, MS_PER_HOUR
+from goodput_app.reports.days import day_of, days_in_month
 from goodput_app.reports.rounding import apportion
 from goodput_app.reports.summary import NOBODYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from datetime import datetime
 
     from goodput_app.reports.statement import Statement
 
@@ -149,21 +154,21 @@ class _Maker:
 
     def _common(self, row: Mapping[str, Any]) -> dict[str, Any]:
         day, settings = self.statement.day, self.statement.settings
-        month = datetime(day.date.year, day.date.month, 1, tzinfo=UTC)
-        following = datetime(
-            day.date.year + day.date.month // 12, day.date.month % 12 + 1, 1, tzinfo=UTC
-        )
+        # the month as days are cut, so that it holds all of their charge periods
+        first = day.date.replace(day=1)
+        following = first + timedelta(days=days_in_month(first))
+        month_ms, month_end_ms = (day_of(when, settings).from_ms for when in (first, following))
         is_account = row["team"] is not None and row["line"] not in NOBODYS
         invoice = None
         if self.statement.is_closed:
             number = f"-{row['correction']}" if row["correction"] else ""
             invoice = f"goodput-{day.date}{number}"
         found = {
-            "BillingAccountId": _slug(settings.organisation),
+            "BillingAccountId": _slug(settings.organisation) or settings.organisation,
             "BillingAccountName": settings.organisation,
-            "BillingCurrency": "USD",
-            "BillingPeriodStart": _instant(month),
-            "BillingPeriodEnd": _instant(following),
+            "BillingCurrency": self.statement.policy.currency,
+            "BillingPeriodStart": _instant(closing.instant(month_ms)),
+            "BillingPeriodEnd": _instant(closing.instant(month_end_ms)),
             "ChargePeriodStart": _instant(closing.instant(day.from_ms)),
             "ChargePeriodEnd": _instant(closing.instant(day.to_ms)),
             "ChargeClass": "Correction" if row["correction"] else None,
@@ -216,7 +221,10 @@ def gpu_hours(gpu_ms: int) -> Decimal:
 
 
 def _ratios(rows: pl.DataFrame) -> dict[int, Decimal]:
-    """Return, by row, which part of its cluster's shared idle cost it carries; they make 1."""
+    """Return, by row, which part of its cluster's shared idle cost it carries; they make 1.
+
+    In the statement of one account: of its own share, since a part of all would tell the rest.
+    """
     carried: dict[str, list[tuple[int, int]]] = {}
     for i, row in enumerate(rows.iter_rows(named=True)):
         if (

@@ -75,7 +75,7 @@ def pdf(page: Presentation) -> bytes:
         Spacer(1, 5 * mm),
     ]
     if page.bars:
-        chart = _bars(page.bars)
+        chart = _bars(page.bars, page.sign)
         head = Paragraph(
             "What the accounts' money was spent on, before electricity and credits", HEAD
         )
@@ -137,7 +137,7 @@ def _tiles(page: Presentation) -> Grid:
     return grid
 
 
-def _bars(bars: Sequence[Bar]) -> Drawing:
+def _bars(bars: Sequence[Bar], sign: str) -> Drawing:
     row, label_width, value_width = 5.2 * mm, 42 * mm, 24 * mm
     track = WIDTH - label_width - value_width
     height = row * (len(bars) + 1.4)
@@ -154,7 +154,7 @@ def _bars(bars: Sequence[Bar]) -> Drawing:
             drawing.add(Rect(x, y, width, row * 0.72, fillColor=fill, strokeColor=None))
             x += width
         drawing.add(
-            String(WIDTH, y + 1.2 * mm, f"${bar.total:,.2f}", fontName=FONT, fontSize=8,
+            String(WIDTH, y + 1.2 * mm, f"{sign}{bar.total:,.2f}", fontName=FONT, fontSize=8,
                    fillColor=INK, textAnchor="end")
         )  # fmt: skip
     x = label_width

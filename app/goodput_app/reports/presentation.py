@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from goodput_app.reports import closing
+from goodput_app.reports.currency import sign
 from goodput_app.reports.tables import account_name, tables
 from goodput_app.reports.wording import hours, money, percent
 
@@ -37,7 +38,7 @@ IDLE_WORDS = {
 
 @dataclass(frozen=True)
 class Bar:
-    """One account's money by use: parts of (label, colour, dollars)."""
+    """One account's money by use: parts of (label, colour, amount)."""
 
     label: str
     parts: Sequence[tuple[str, str, Decimal]]
@@ -50,9 +51,10 @@ class Bar:
 
 @dataclass(frozen=True)
 class Presentation:
-    """All that a page or a PDF shows of a statement, in order."""
+    """All that a page or a PDF shows of a statement, in order; sign: before its amounts."""
 
     title: str
+    sign: str
     subtitle: str
     status: str
     is_final: bool
@@ -66,15 +68,18 @@ def present(statement: Statement, *, lines: int) -> Presentation:
     """Return a statement as it is shown, with at most so many of its lines (CSV has them all)."""
     day = statement.day
     begin, end = closing.instant(day.from_ms), closing.instant(day.to_ms)
+    whose = "" if statement.account is None else f" of account {statement.account}"
     return Presentation(
-        title=f"GPU chargeback statement, {day.date:%A} {day.date.day} {day.date:%B %Y}",
+        title=f"GPU chargeback statement{whose}, {day.date:%A} {day.date.day} {day.date:%B %Y}",
+        sign=sign(statement.policy.currency),
         subtitle=(
             f"{statement.settings.organisation}. Day in {day.zone}: {begin:%Y-%m-%d %H:%M} to "
-            f"{end:%Y-%m-%d %H:%M} UTC, {day.hours:g} hours. Amounts in US dollars."
+            f"{end:%Y-%m-%d %H:%M} UTC, {day.hours:g} hours. "
+            f"Amounts in {statement.policy.currency}."
         ),
         status=status_of(statement),
         is_final=statement.is_closed,
-        tiles=_tiles(statement),
+        tiles=_tiles(statement) if statement.account is None else _tiles_of_account(statement),
         bars=_bars(statement),
         tables=tables(statement, lines=lines),
         notes=_notes(statement),
@@ -110,22 +115,47 @@ def _tiles(statement: Statement) -> list[tuple[str, str, str]]:
     frame = statement.accounts
     of_accounts = frame.filter("is_account")
     held, capacity = int(of_accounts["gpu_ms"].sum()), int(frame["gpu_ms"].sum())
-    productive = int(of_accounts["productive_ms"].sum())
-    nobodys = frame.filter(~pl.col("is_account"))
-
-    def usd(rows: pl.DataFrame, column: str) -> Decimal:
-        return sum(rows[column].drop_nulls(), Decimal("0.00"))
-
+    to_accounts = sum(of_accounts["total_usd"], Decimal("0.00"))
     return [
-        ("Billed" if not statement.settings.showback else "Cost", f"${money(statement.total_usd)}",
-         f"{money(usd(of_accounts, 'total_usd'))} to accounts"),
+        _total_tile(statement, f"{money(to_accounts)} to accounts"),
         ("Held", f"{hours(held)} GPU-h", f"{percent(held, capacity)} of capacity"),
-        ("Productive", f"{hours(productive)} GPU-h", f"{percent(productive, held)} of held"),
-        ("Own waste", f"${money(usd(frame, 'own_waste_usd'))}", "lost for reasons of the jobs"),
-        ("Platform waste", f"${money(usd(frame, 'platform_waste_usd'))}",
-         "credited below" if statement.policy.credits_infra_failures else "not credited"),
-        ("Nobody's", f"${money(usd(nobodys, 'held_usd'))}", "idle or not available"),
+        *_use_tiles(statement, of_accounts),
+        ("Nobody's", _amount(statement, frame.filter(~pl.col("is_account")), "held_usd"),
+         "idle or not available"),
     ]  # fmt: skip
+
+
+def _tiles_of_account(statement: Statement) -> list[tuple[str, str, str]]:
+    """Return the tiles without what would tell of others: capacity and idle time."""
+    frame = statement.accounts
+    runs = statement.rows.filter(pl.col("line") == "usage")["run_key"].n_unique()
+    return [
+        _total_tile(statement, f"{statement.day.date}"),
+        ("Held", f"{hours(int(frame['gpu_ms'].sum()))} GPU-h", f"by {runs:,} runs"),
+        *_use_tiles(statement, frame),
+        ("Share of idle", _amount(statement, frame, "idle_share_usd"), "carried by policy"),
+    ]
+
+
+def _total_tile(statement: Statement, more: str) -> tuple[str, str, str]:
+    name = "Cost" if statement.settings.showback else "Billed"
+    return (name, f"{sign(statement.policy.currency)}{money(statement.total_usd)}", more)
+
+
+def _use_tiles(statement: Statement, frame: pl.DataFrame) -> list[tuple[str, str, str]]:
+    held, productive = int(frame["gpu_ms"].sum()), int(frame["productive_ms"].sum())
+    is_credited = statement.policy.credits_infra_failures
+    return [
+        ("Productive", f"{hours(productive)} GPU-h", f"{percent(productive, held)} of held"),
+        ("Own waste", _amount(statement, frame, "own_waste_usd"), "lost for reasons of the jobs"),
+        ("Platform waste", _amount(statement, frame, "platform_waste_usd"),
+         "credited below" if is_credited else "not credited"),
+    ]  # fmt: skip
+
+
+def _amount(statement: Statement, frame: pl.DataFrame, column: str) -> str:
+    usd = sum(frame[column].drop_nulls(), Decimal("0.00"))
+    return f"{sign(statement.policy.currency)}{money(usd)}"
 
 
 def _bars(statement: Statement) -> list[Bar]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import time
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from goodput_app.reports import currency
 from goodput_app.reports.charges import IDLE_POLICIES
 from goodput_queries.errors import GoodputError
 
@@ -18,7 +19,8 @@ class StatementSettings:
     date on which it begins. lateness_h: a day closes when the evidence of its clusters reaches this
     far beyond its end. idle_policy: none, proportional, uniform or by_quota.
     credit_infra_failures: give back what failed infrastructure cost. showback: nothing is billed,
-    the figures are the same. organisation, site: who runs the cluster, and where.
+    the figures are the same. currency: what rate card, tariffs and budgets are written in, an ISO
+    4217 code; nothing is converted. organisation, site: who runs the cluster, and where.
     """
 
     zone: str = "UTC"
@@ -27,6 +29,7 @@ class StatementSettings:
     idle_policy: str = "none"
     credit_infra_failures: bool = False
     showback: bool = False
+    currency: str = currency.DEFAULT
     organisation: str = "Our organisation"
     site: str = ""
 
@@ -38,6 +41,12 @@ class StatementSettings:
             )
         if self.lateness_h < 0:
             raise GoodputError("'statement.lateness_h' is below 0, expected hours.")
+        if self.currency not in currency.CODES:
+            raise GoodputError(
+                f"'statement.currency' is {self.currency!r}, expected an ISO 4217 code like EUR."
+            )
+        if not self.organisation.strip():
+            raise GoodputError("'statement.organisation' is empty, expected who sends statements.")
         self.zone_info()
         self.start()
 
@@ -53,8 +62,11 @@ class StatementSettings:
     def start(self) -> time:
         """Return the time of day at which a day begins."""
         try:
-            return time.fromisoformat(self.day_starts_at)
+            start = time.fromisoformat(self.day_starts_at)
+            if start.tzinfo is not None:
+                raise ValueError("the zone has a setting of its own")
         except ValueError as error:
             raise GoodputError(
                 f"'statement.day_starts_at' is {self.day_starts_at!r}, expected like 17:00."
             ) from error
+        return start

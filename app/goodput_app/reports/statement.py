@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -33,7 +34,8 @@ class Statement:
     that added the row. bookings: empty while the day is open. closes_ms: what its clusters'
     evidence has to reach for it to close. was_corrected: this very call found late evidence.
     is_proven: it was computed again just now; not so once its readings were dropped by age, or
-    where the database is only read from.
+    where the database is only read from. account: whose it is alone; None: the whole day.
+    days_of_month: with evidence, the reported one as far as its evidence reaches.
     """
 
     day: Day
@@ -51,7 +53,8 @@ class Statement:
     balance: pl.DataFrame
     differences: pl.DataFrame
     unmatched: pl.DataFrame
-    days_of_month: int = field(default=0)
+    days_of_month: Fraction
+    account: str | None = None
 
     @property
     def is_closed(self) -> bool:
@@ -93,11 +96,14 @@ def statement(
             closing.close(store, day, policy, reach)
         booked = closing.bookings(store, day)
     rows = _rows(booked) if booked else _open_rows(store, day, policy)
-    days = _days(store, when, settings, totals(rows))
+    made_by = booked[0].policy if booked else policy
+    days = _days(store, when, settings, totals(rows), made_by.currency)
+    known_ms = min(reach, day.to_ms) - day.from_ms
+    seen = len(days.month) - 1 + Fraction(max(known_ms, 0), day.to_ms - day.from_ms)
     return Statement(
         day=day,
         settings=settings,
-        policy=booked[0].policy if booked else policy,
+        policy=made_by,
         bookings=booked,
         evidence_ms=reach,
         closes_ms=closes_ms,
@@ -105,8 +111,8 @@ def statement(
         is_proven=is_proven,
         rows=rows,
         accounts=accounts(rows, days),
-        budgets=budgets(store, day, days),
-        losses=_losses(store, day),
+        budgets=budgets(store, day, days, seen),
+        losses=losses(store, day),
         balance=_balance(store, day, rows),
         differences=store.read(
             "select * from marts.statement_differences order by cluster, reason", scope=day.scope
@@ -115,14 +121,14 @@ def statement(
             "select * from marts.statement_unmatched where gpu_ms > 0 order by cluster, kind",
             scope=day.scope,
         ),
-        days_of_month=len(days.month),
+        days_of_month=seen,
     )
 
 
 def policy_of(store: Store, day: Day, settings: StatementSettings) -> Policy:
     """Return how a day that is not closed yet is charged."""
     quotas = closing.quotas(store, day)
-    return Policy(settings.idle_policy, settings.credit_infra_failures, quotas)
+    return Policy(settings.idle_policy, settings.credit_infra_failures, quotas, settings.currency)
 
 
 def _rows(booked: list[Booking]) -> pl.DataFrame:
@@ -137,27 +143,30 @@ def _open_rows(store: Store, day: Day, policy: Policy) -> pl.DataFrame:
     return rows.with_columns(pl.lit(0, pl.Int32).alias("correction"))
 
 
-def _days(store: Store, when: date, settings: StatementSettings, today: Totals) -> Days:
-    """Return the totals of the days that this one is compared with."""
+def _days(
+    store: Store, when: date, settings: StatementSettings, today: Totals, currency: str
+) -> Days:
+    """Return the totals of the days that this one is compared with, those in its currency."""
     found = {when: today}
 
     def of(other: date) -> Totals | None:
         if other not in found:
-            found[other] = _totals_of(store, other, settings)
+            found[other] = _totals_of(store, other, settings, currency)
         return found[other] or None
 
-    month = [of(other) for other in month_to(when)]
+    month = [of(other) for other in month_to(when) if other != when]
     return Days(
         yesterday=of(when - timedelta(days=1)),
         week_ago=of(when - timedelta(days=7)),
-        month=[day for day in month if day],
+        month=[*(day for day in month if day), today],
     )
 
 
-def _totals_of(store: Store, when: date, settings: StatementSettings) -> Totals:
+def _totals_of(store: Store, when: date, settings: StatementSettings, currency: str) -> Totals:
     """Return what a day came to: as billed where it is closed; empty where nothing is known."""
     day = day_of(when, settings)
-    return totals(closing.account_totals(store, day, policy_of(store, day, settings)))
+    policy = replace(policy_of(store, day, settings), currency=currency)
+    return totals(closing.account_totals(store, day, policy))
 
 
 def _clusters(store: Store, day: Day) -> list[str]:
@@ -168,15 +177,19 @@ def _clusters(store: Store, day: Day) -> list[str]:
     return found["cluster"].to_list()
 
 
-def _losses(store: Store, day: Day) -> pl.DataFrame:
+def losses(store: Store, day: Day, *, of_each_account: bool = False) -> pl.DataFrame:
+    """Return the dearest losses of a day: of all, or of each account; dearest first."""
     return store.read(
         """select cluster, coalesce(team, '') as account, coalesce(run_id, '') as run_id, label,
             coalesce(cause, '') as cause, blame, confidence, gpu_ms, usd, fix
         from marts.losses
         where blame in ('own', 'platform')
-        order by usd desc nulls last, gpu_ms desc, cluster, run_key, category
-        limit $1""",
-        [LOSSES_SHOWN],
+        qualify row_number() over (
+            partition by case when $1 then team end
+            order by usd desc nulls last, gpu_ms desc, cluster, run_key, category
+        ) <= $2
+        order by usd desc nulls last, gpu_ms desc, cluster, run_key, category""",
+        [of_each_account, LOSSES_SHOWN],
         scope=day.scope,
     )
 

@@ -42,7 +42,8 @@ def account_of(row: Mapping[str, Any]) -> str:
     """Return whose a row is: an account, or what nobody held."""
     if row["line"] in NOBODYS:
         return NOBODYS[row["line"]]
-    return str(row["team"])
+    team = str(row["team"])
+    return f"{team} (account)" if team in NOBODYS.values() else team
 
 
 def totals(frame: pl.DataFrame) -> Totals:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from goodput_app.reports import closing
+from goodput_app.reports.currency import sign
 from goodput_app.reports.summary import BUCKETS, NOBODYS, account_of
 from goodput_app.reports.wording import NONE, UNKNOWN, Table, change, hours, money, price
 
@@ -36,7 +37,12 @@ def account_name(statement: Statement, row: dict[str, Any]) -> str:
     return f"{row['account']} ({row['cluster']})" if several else str(row["account"])
 
 
+def _unit(statement: Statement) -> str:
+    return sign(statement.policy.currency).strip()
+
+
 def _accounts(statement: Statement) -> Table:
+    unit = _unit(statement)
     names = [*(f"{name}_usd" for name in BUCKETS), "held_usd", "idle_share_usd"]
     names += ["electricity_usd", "credit_usd", "total_usd"]
     frame = statement.accounts.filter(
@@ -65,7 +71,7 @@ def _accounts(statement: Statement) -> Table:
             ("Account", False), ("GPU-h", True), ("Productive", True), ("Other use", True),
             ("Own waste", True), ("Platform waste", True), ("Not settled", True), ("Held", True),
             ("Idle share", True), ("Electricity", True), ("Credits", True), ("Total", True),
-            ("$/held GPU-h", True), ("$/productive GPU-h", True),
+            (f"{unit}/held GPU-h", True), (f"{unit}/productive GPU-h", True),
         ],
         rows,
         note="Productive to not settled add up to held; held, idle share, electricity and credits "
@@ -137,8 +143,8 @@ def _month(statement: Statement) -> Table:
             ("Budget", True), ("Spent", True), ("Forecast is", False),
         ],
         rows,
-        note=f"Forecast: month to date / {statement.days_of_month} days with evidence x days of "
-        "the month.",
+        note=f"Forecast: month to date / {float(statement.days_of_month):.3g} days with evidence x "
+        "days of the month.",
     )  # fmt: skip
 
 
@@ -154,7 +160,8 @@ def _losses(statement: Statement) -> Table:
         "Dearest losses",
         [
             ("Account", False), ("Run", False), ("Loss", False), ("Cause", False),
-            ("Whose", False), ("Confidence", False), ("GPU-h", True), ("$", True), ("Fix", False),
+            ("Whose", False), ("Confidence", False), ("GPU-h", True), (_unit(statement), True),
+            ("Fix", False),
         ],
         rows,
         note="As known now, at the day's prices.",
@@ -174,10 +181,13 @@ def _corrections(statement: Statement) -> Table:
     ]
     return Table(
         "Corrections",
-        [("No.", False), ("Evidence up to", False), ("Rows", True), ("$", True), ("Digest", False)],
+        [
+            ("No.", False), ("Evidence up to", False), ("Rows", True), (_unit(statement), True),
+            ("Digest", False),
+        ],
         rows,
         note="Evidence that came after the day had closed; the rows are in the files.",
-    )
+    )  # fmt: skip
 
 
 def _lines(statement: Statement, limit: int) -> Table:
@@ -194,8 +204,8 @@ def _lines(statement: Statement, limit: int) -> Table:
         "Lines",
         [
             ("Account", False), ("User", False), ("Run", False), ("Partition", False),
-            ("Model", False), ("MIG", False), ("$/GPU-h", True), ("GPU-h", True), ("Direct", True),
-            ("Idle share", True), ("Electricity", True), ("Total", True),
+            ("Model", False), ("MIG", False), (f"{_unit(statement)}/GPU-h", True), ("GPU-h", True),
+            ("Direct", True), ("Idle share", True), ("Electricity", True), ("Total", True),
         ],
         rows,
         total=[

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 UNKNOWN = "unknown"
 NONE = "\N{EN DASH}"
+# what a spreadsheet takes for a formula, with the full-width signs that it takes for the same
+FORMULA = "^[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import polars as pl
@@ -49,7 +50,7 @@ def made_of(rows: list[dict[str, Any]], policy: Policy, **settings: Any) -> Stat
         closes_ms=day.to_ms + 6 * 3_600_000, was_corrected=False, is_proven=True, rows=billed,
         accounts=accounts(billed, days), budgets=pl.DataFrame(schema=BUDGETS),
         losses=pl.DataFrame(), balance=pl.DataFrame(), differences=pl.DataFrame(),
-        unmatched=pl.DataFrame(), days_of_month=1,
+        unmatched=pl.DataFrame(), days_of_month=Fraction(1),
     )  # fmt: skip
 
 

@@ -58,6 +58,48 @@ def test_a_name_that_a_spreadsheet_would_run_is_text(statement: Any, tmp_path: P
     assert any(team.startswith("'=cmd") for team in teams)
 
 
+@pytest.mark.parametrize(
+    "begin", ["=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff20"]
+)
+def test_every_beginning_of_a_formula_is_made_text(
+    make: Any, lines: Any, tmp_path: Path, begin: str
+) -> None:
+    rows = [{**lines[1], "team": f"{begin}1+1", "job_name": f"{begin}x"}]
+
+    comma, parquet = files.write(make(rows, PROPORTIONAL), tmp_path, ["csv", "parquet"])
+
+    (row,) = csv.DictReader(io.StringIO(comma.read_bytes().decode(), newline=""))
+    assert (row["team"], row["job_name"]) == (f"'{begin}1+1", f"'{begin}x")
+    assert pl.read_parquet(parquet)["team"].to_list() == [f"{begin}1+1"]
+
+
+def test_amounts_bear_their_currency_in_every_file(make: Any, lines: Any, tmp_path: Path) -> None:
+    statement = make(lines, Policy("proportional", currency="EUR"))
+
+    comma, parquet, page, pdf = files.write(statement, tmp_path, ["csv", "parquet", "html", "pdf"])
+
+    header = comma.read_text().splitlines()[0].split(",")
+    assert {"total_eur", "eur_per_gpu_h", "list_eur_per_gpu_h", "direct_eur"} <= set(header)
+    assert not [name for name in header if "usd" in name]
+    assert pl.read_parquet(parquet).columns == header
+    text = page.read_text()
+    assert f"€{statement.total_usd:,.2f}" in text
+    assert "Amounts in EUR." in text
+    assert "$" not in text.split("</style>")[1]
+    with pypdfium2.PdfDocument(pdf) as document:
+        told = "".join(part.get_textpage().get_text_bounded() for part in document)
+    assert f"€{statement.total_usd:,.2f}" in told
+    assert "$" not in told
+
+
+def test_an_account_called_like_what_nobody_held_stays_an_account(make: Any, lines: Any) -> None:
+    rows = [{**lines[1], "team": "Idle, nobody's"}, lines[4]]
+
+    found = make(rows, Policy()).accounts.select("account", "is_account").rows()
+
+    assert found == [("Idle, nobody's (account)", True), ("Idle, nobody's", False)]
+
+
 def test_a_page_shows_hostile_names_as_text_and_needs_nothing_else(
     statement: Any, tmp_path: Path
 ) -> None:
@@ -142,7 +184,7 @@ def test_a_failure_leaves_the_file_that_was_there(
     def full(_handle: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files.os, "fsync", full)
+    monkeypatch.setattr(files.atomic.os, "fsync", full)
     with pytest.raises(StoreError, match="No space left"):
         files.write(statement, tmp_path, ["csv"])
 

@@ -140,6 +140,40 @@ def test_a_name_stays_as_it_is(statement: Any) -> None:
     assert any(name.startswith("=cmd|") and "漢字" in name for name in names)
 
 
+@pytest.mark.parametrize(
+    ("zone", "begin", "end"),
+    [
+        ("UTC", "2026-11-01T00:00:00Z", "2026-12-01T00:00:00Z"),
+        ("Asia/Tokyo", "2026-10-31T15:00:00Z", "2026-11-30T15:00:00Z"),
+        ("America/New_York", "2026-11-01T04:00:00Z", "2026-12-01T05:00:00Z"),
+    ],
+)
+def test_the_billing_period_is_the_month_of_the_days_zone(
+    make: Any, lines: Any, zone: str, begin: str, end: str
+) -> None:
+    for row in rows_of(focus(make(lines, POLICY, zone=zone))):
+        assert (row["BillingPeriodStart"], row["BillingPeriodEnd"]) == (begin, end)
+        assert begin <= row["ChargePeriodStart"] < row["ChargePeriodEnd"] <= end
+
+
+def test_an_organisation_of_other_letters_has_an_id(make: Any, lines: Any) -> None:
+    rows = rows_of(focus(make(lines, POLICY, organisation="研究所")))
+
+    assert {row["BillingAccountId"] for row in rows} == {"研究所"}
+
+
+def test_amounts_bear_the_currency_they_are_in(make: Any, lines: Any) -> None:
+    rows = rows_of(focus(make(lines, Policy(currency="EUR"))))
+
+    assert {row["BillingCurrency"] for row in rows} == {"EUR"}
+
+
+def test_a_credit_counts_no_job_run_again(statement: Any) -> None:
+    credits_ = [row for row in rows_of(focus(statement)) if row["ChargeCategory"] == "Credit"]
+
+    assert {row["x_JobCount"] for row in credits_} == {"0"}
+
+
 @pytest.mark.skipif(
     not os.environ.get("GOODPUT_FOCUS_VALIDATOR"),
     reason="GOODPUT_FOCUS_VALIDATOR names no focus-validator (its pins need an environment apart)",

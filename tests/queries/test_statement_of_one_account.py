@@ -1,0 +1,199 @@
+"""What one account is shown: its own rows as billed, and not a byte of anybody else."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+
+import polars as pl
+import pypdfium2
+import pytest
+
+from goodput_app.reports import files
+from goodput_app.reports.one_account import each_account, file_name, of_account
+from goodput_app.reports.settings import StatementSettings
+from goodput_app.reports.statement import statement
+from goodput_queries.errors import QueryError
+
+HOUR_S = 3_600
+WHEN = date(2027, 1, 15)
+# words that only the others have: account, user, job, run, partition, QOS, model; node, reservation
+TOLD_OF_ALL = ("rivals", "mallory", "7700123", "secretjob", "dungeon", "vipqos", "b200")
+HIDDEN = ("hiddennode", "secretres", "c/7700")
+
+
+POLICIES = ("none", "proportional", "uniform", "by_quota")
+CLOSED = StatementSettings(idle_policy="proportional", credit_infra_failures=True, lateness_h=6)
+
+
+def open_statements(fleet):
+    """Return the whole statement and the account's own, under each policy."""
+    for idle in POLICIES:
+        settings = replace(CLOSED, idle_policy=idle, lateness_h=10_000)
+        whole = statement(fleet.store, WHEN, settings)
+        yield idle, whole, of_account(fleet.store, whole, "ours")
+
+
+@pytest.fixture
+def fleet(evidence, tell):
+    """Tell of two accounts that waste, fail, have budgets, quotas and a reservation."""
+    evidence.node("a", 8)
+    evidence.node("hiddennode", 4, model="b200")
+    evidence.watched(24 * HOUR_S)
+    others = {"account": "rivals", "user_name": "mallory", "job_name": "secretjob",
+              "partition": "dungeon", "qos": "vipqos"}  # fmt: skip
+    for job, node, gpus, state, about in (
+        ("11", "a", 2, "COMPLETED", {"account": "ours", "user_name": "ann"}),
+        ("7700", "hiddennode", 4, "NODE_FAIL", others),
+        ("7700123", "a", 3, "FAILED", others),
+    ):
+        evidence.job(job, 0, 5 * HOUR_S + 17, [node], gpus, state, **about)
+        steps = tell.steps(1, 80, 100, 10)
+        evidence.events(job, [{"event": "job.start", "t": 50}, *steps], cluster="c", host=node)
+    evidence.load("rates", [{"usd_per_gpu_h": Decimal("2.37")}])
+    evidence.load(
+        "budgets",
+        [{"account": name, "usd_per_month": Decimal(usd), "quota_gpus": Decimal(gpus)}
+         for name, usd, gpus in (("ours", "1234.00", 2), ("rivals", "98765.43", 5))],
+    )  # fmt: skip
+    evidence.load(
+        "reservations",
+        [{"cluster": "c", "name": "secretres", "owner": "rivals", "nodes": ["hiddennode"],
+          "start_at": evidence.at(6 * HOUR_S), "end_at": evidence.at(9 * HOUR_S), "flags": ""}],
+    )  # fmt: skip
+    evidence.store.build()
+    return evidence
+
+
+def texts(made, folder):
+    """Return all that the files hold, as text, by the name of the file."""
+    found = {}
+    written = files.write(made, folder / "1.2", files.FORMATS)
+    for path in [*written, *files.write(made, folder / "1.3", ["focus"], "1.3")]:
+        content = path.read_bytes().decode("latin-1")
+        if path.suffix == ".parquet":
+            content += pl.read_parquet(path).write_csv() + str(pl.read_parquet_metadata(path))
+        if path.suffix == ".pdf":
+            with pypdfium2.PdfDocument(path) as document:
+                content += "".join(p.get_textpage().get_text_bounded() for p in document)
+                content += str(document.get_metadata_dict())
+        found[f"{path.parent.name}/{path.name}"] = content
+    return found
+
+
+def test_no_name_of_another_account_is_in_any_file_of_the_own_statement(fleet, tmp_path):
+    _, whole, _ = next(open_statements(fleet))
+    told = texts(whole, tmp_path / "whole").values()
+    assert [word for word in TOLD_OF_ALL if not any(word in text for text in told)] == []
+
+    for idle, _, own in open_statements(fleet):
+        for name, text in texts(own, tmp_path / idle).items():
+            found = [word for word in (*TOLD_OF_ALL, *HIDDEN) if word in text.lower()]
+            assert found == [], (idle, name)
+
+
+def test_no_amount_of_others_or_of_all_is_in_any_file_of_the_own_statement(fleet, tmp_path):
+    for idle, whole, own in open_statements(fleet):
+        frames = [*whole.accounts.to_dicts(), *whole.rows.to_dicts(), *whole.budgets.to_dicts()]
+        mine = [*own.accounts.to_dicts(), *own.rows.to_dicts(), *own.budgets.to_dicts()]
+        searched = amounts(frames) | {whole.total_usd}
+        searched -= amounts(mine)
+        assert len(searched) > 3
+
+        for name, text in texts(own, tmp_path / idle).items():
+            found = [usd for usd in searched if re.search(rf"(?<![\d.,]){usd}(?!\d)", bare(text))]
+            assert found == [], (idle, name)
+
+
+def amounts(rows):
+    """Return the amounts in rows that are large enough to be told from other numbers."""
+    found = {abs(row[name]) for row in rows for name in row if name.endswith("_usd") and row[name]}
+    return {usd for usd in found if usd > 10}
+
+
+def bare(text):
+    """Return a text without the separators of thousands."""
+    return re.sub(r"(?<=\d),(?=\d{3}\b)", "", text)
+
+
+def test_what_a_cluster_came_to_is_left_out(fleet):
+    for _, _, own in open_statements(fleet):
+        assert own.balance.is_empty()
+        assert own.differences.is_empty()
+        assert set(own.rows["line"]) <= {"usage", "credit", "idle_share"}
+        assert set(own.accounts["account"]) == {"ours"}
+        assert {account for _, account in own.policy.quotas} <= {"ours"}
+
+
+def test_ratios_of_shared_idle_time_are_of_the_own_share(fleet, tmp_path):
+    """A part of all, with the own share in money, would tell what all others carry."""
+    for idle, _, own in open_statements(fleet):
+        (path,) = files.write(own, tmp_path / idle, ["focus"], "1.3")
+
+        rows = list(csv.DictReader(io.StringIO(path.read_text())))
+        ratios = [float(found) for row in rows for found in re.findall(
+            r'"AllocatedRatio":([0-9.e-]+)', row["AllocatedMethodDetails"]
+        )]  # fmt: skip
+        assert bool(ratios) == (idle != "none")
+        assert not ratios or sum(ratios) == pytest.approx(1)
+
+
+def test_its_rows_are_those_of_the_whole_statement_and_all_accounts_make_it_up(fleet):
+    for _, whole, own in open_statements(fleet):
+        parts = list(each_account(fleet.store, whole))
+
+        assert [part.account for part in parts] == ["ours", "rivals"]
+        billed = whole.rows.filter(pl.col("line").is_in(["usage", "credit", "idle_share"]))
+        assert pl.concat(p.rows for p in parts).sort(pl.all()).equals(billed.sort(pl.all()))
+        of_accounts = whole.accounts.filter("is_account")
+        assert sum(p.total_usd for p in parts) == sum(of_accounts["total_usd"])
+        assert parts[0].rows.equals(own.rows)
+        assert [set(p.losses["account"]) for p in parts] == [{"ours"}, {"rivals"}]
+
+
+def test_its_corrections_are_its_own(fleet, tmp_path):
+    statement(fleet.store, WHEN, replace(CLOSED, idle_policy="none"))
+    fleet.job("7701", 10 * HOUR_S, 12 * HOUR_S, ["a"], 1, account="rivals", submit=10 * HOUR_S)
+    fleet.store.build()
+    whole = statement(fleet.store, WHEN, CLOSED)
+    assert [b.number for b in whole.bookings] == [0, 1]
+
+    ours, rivals = each_account(fleet.store, whole)
+
+    assert [b.number for b in ours.bookings] == [0]
+    assert [b.number for b in rivals.bookings] == [0, 1]
+    assert sum(b.billed_cents for b in rivals.bookings) == rivals.total_usd * 100
+    assert not {b.digest for b in ours.bookings} & {b.digest for b in whole.bookings}
+    for name, text in texts(ours, tmp_path).items():
+        assert "c/7701" not in text, name
+        assert "orrection 1" not in text, name
+
+
+def test_an_account_without_a_row_of_the_day_is_told_so_unless_nobody_knows_it(fleet):
+    fleet.load("budgets", [{"account": "resting", "usd_per_month": Decimal(5)}])
+    fleet.store.build()
+    whole = statement(fleet.store, WHEN, CLOSED)
+
+    assert of_account(fleet.store, whole, "resting").total_usd == 0
+    with pytest.raises(QueryError, match="no account 'unheard of'"):
+        of_account(fleet.store, whole, "unheard of")
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "a/b", "", ".", "..", "CON ", "\x00", "é"])
+def test_a_name_makes_a_harmless_file_name(name):
+    made = file_name(name)
+
+    assert re.fullmatch(r"[a-z0-9][a-z0-9._-]*", made)
+    assert ".." not in made
+
+
+def test_no_two_accounts_share_a_file_name():
+    names = ["nlp", "NLP", "nlp ", "n/lp", "n lp", "n-lp", "é", "è", "", "x" * 90, "x" * 91]
+    names += [file_name(name) for name in names]
+
+    assert len({file_name(name) for name in names}) == len(set(names))
+    assert file_name("nlp") == "nlp"
