@@ -81,6 +81,11 @@ class KernelLogLive:
     booted_at: Callable[[], datetime] = field(default=_booted_at, repr=False, compare=False)
     _state: _State = field(default_factory=_State, init=False, repr=False, compare=False)
 
+    @property
+    def origin(self) -> str:
+        """Return what is asked as a rule; of the kernel's buffer rows bear another."""
+        return self._origin("journal")
+
     def poll(self, reached: Mapping[str, datetime], now: datetime) -> Iterator[Batch]:
         """Yield the events since the last poll, or since what the store has; raises IngestError."""
         if self._state.kmsg is None and (self._state.cursor or self._journal_end()):

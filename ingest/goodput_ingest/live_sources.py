@@ -30,13 +30,9 @@ if TYPE_CHECKING:
 
     from goodput_ingest.source import LiveSource
 
-LIVE: dict[str, tuple[type[LiveSource], str]] = {  # with the words for what is asked
-    Prometheus.name: (Prometheus, "{0.base_url}"),
-    Kubernetes.name: (Kubernetes, "{0.base_url}"),
-    DcgmLive.name: (DcgmLive, "{0.origin}"),
-    NvmlLive.name: (NvmlLive, "NVML on {0.node}"),
-    SlurmLive.name: (SlurmLive, "{0.origin}"),
-    KernelLogLive.name: (KernelLogLive, "journal of {0.node}"),
+LIVE: dict[str, type[LiveSource]] = {
+    kind.name: kind
+    for kind in (Prometheus, Kubernetes, DcgmLive, NvmlLive, SlurmLive, KernelLogLive)
 }
 FOLLOWED = (  # formats whose files grow by lines: `folder` says where
     *("job-events", "job-log", "torchtitan-structured", "goodput-events", "otel-spans"),
@@ -53,13 +49,16 @@ CHOICE = re.compile(r"['\"](\w+)['\"]")
 class Collector:
     """A live source as the loop asks it.
 
-    reads: under which name its rows are in the store. origin: what is asked, as one reads it on
-    the Data page; a source that goes on where the store is knows itself by the same words.
+    reads: under which name its rows are in the store.
     """
 
     source: LiveSource
     reads: str
-    origin: str
+
+    @property
+    def origin(self) -> str:
+        """Return what is asked, as one reads it on the Data page."""
+        return self.source.origin
 
     @property
     def label(self) -> str:
@@ -103,9 +102,9 @@ def _collector(
     where = f"{where} ({name})"
     kind: type[LiveSource]
     if name in FOLLOWED and (name not in LIVE or "folder" in given):
-        kind, words, fixed = Tail, "{0.folder}", {"reads": name}
+        kind, fixed = Tail, {"reads": name}
     else:
-        (kind, words), fixed = LIVE[name], {}
+        kind, fixed = LIVE[name], {}
     known = {f.name: f for f in _settable(kind) if f.name not in fixed}
     values = {key: _value(where, key, value, known) for key, value in given.items()}
     for key, default in defaults.items():
@@ -118,7 +117,7 @@ def _collector(
         source = kind(**values, **fixed)
     except IngestError as error:
         raise IngestError(f"{where}: {error}") from error
-    return Collector(source, name, words.format(source))
+    return Collector(source, name)
 
 
 def _settable(kind: Any) -> list[Field[Any]]:

@@ -71,6 +71,10 @@ class LiveSource(Protocol):
     name: ClassVar[str]
 
     @property
+    def origin(self) -> str:
+        """Say what is asked: under these words the store knows how far it has come."""
+
+    @property
     def interval_s(self) -> float:
         """Say how often it is worth asking."""
 

@@ -92,6 +92,11 @@ class Tail:
     _others: dict[Identity, int] = field(default_factory=dict, init=False, repr=False)
     _last_asked: list[Identity] = field(default_factory=list, init=False, repr=False)
 
+    @property
+    def origin(self) -> str:
+        """Return what is asked; rows bear the file that they are from."""
+        return self.folder
+
     def poll(self, reached: Mapping[str, datetime], now: datetime) -> Iterator[Batch]:
         """Yield what was added to any file, file by file in turn; one bad file stops no other."""
         del now  # files bring their own times

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 LAYERS = ("raw", "reference", "staging", "intermediate", "temp", "marts", "checks")
 TEMP_LAYER = "temp"  # tables of one connection, made anew for every build or pass
 _DIRECTIVE = re.compile(
-    r"^--\s*(?P<key>grain|keep|time|materialised|dirties|written_by|reads)\s*:\s*(?P<value>.*)$"
+    r"^--\s*(?P<key>grain|keep|holds_of|time|materialised|dirties|written_by|reads)\s*:\s*(?P<value>.*)$"
 )
 _COLUMN = re.compile(r"^--\s*(?P<column>[a-z][a-z0-9_]*)\s*:\s*(?P<meaning>.*)$")
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from goodput_queries.catalog import Model
 
 REPLACE = "replace"  # `keep: replace` in a raw table's header: what came last holds
+BEGIN, END = "valid_from_at", "valid_to_at"  # of tables with `holds_of` in their header
 SEQUENCE = "load_sequence"  # of tables whose changes the build follows row by row
 
 
@@ -77,12 +78,68 @@ def insert_keyed(
     before = _count(cursor, table)
     cursor.register("incoming_frame", rows.rechunk().to_arrow(compat_level=pl.CompatLevel.newest()))
     incoming = f"(select {values} from incoming_frame)"
+    if "holds_of" in model.directives:
+        names = [name for name, _ in columns]
+        cursor.execute(f"create or replace temp table news as {_news(model, incoming, names)}")
+        incoming = "(from temp.news)"
     if _is_all_new(cursor, model, incoming):
         cursor.execute(f"insert into {table} select * from {incoming}")
     else:
         _merge(cursor, model, incoming, [name for name, _ in columns])
     cursor.unregister("incoming_frame")  # after a failure the cursor goes, and takes it along
     return _count(cursor, table) - before
+
+
+def _news(model: Model, incoming: str, columns: Sequence[str]) -> str:
+    """Return the select of the rows that tell more than what holds of their thing already.
+
+    What is told of a thing (the header's `holds_of`) holds from its beginning until something else
+    is told: the same from a later moment on, as by each collector that starts, is nothing new. A
+    thing of several rows (the parts of a GPU) is compared whole; null says nothing.
+    """
+    thing = [name.strip() for name in model.directives["holds_of"].split(",")]
+    part = [name for name in model.grain if name not in {*thing, BEGIN}]
+    facts = [name for name in columns if name not in {*model.grain, END}]
+    of, moment = ", ".join(thing), ", ".join([*thing, BEGIN])
+
+    def same(names: Sequence[str], one: str, other: str) -> str:
+        return " and ".join(f"{one}.{n} is not distinct from {other}.{n}" for n in names)
+
+    says_no_more = " and ".join(f"(new.{n} is null or new.{n} = old.{n})" for n in facts)
+    return f"""with
+        incoming as (from {incoming}),
+        told as (
+            select *, false as is_known from incoming
+            union all
+            select old.*, true
+            from {model.qualified_name} as old
+            semi join incoming as new on {same(thing, "old", "new")}
+        ),
+        moments as (
+            select {moment}, count(*) as parts, bool_or(is_known) as is_known,
+                count({END}) = 0 as is_open
+            from told group by {moment}
+        ),
+        turns as (
+            select *, lag({BEGIN}) over w as before_at, lag(parts) over w as parts_before,
+                lag(is_open) over w as was_open
+            from moments window w as (partition by {of} order by {BEGIN} nulls first)
+        ),
+        repeated as (
+            select turns.*
+            from turns
+            inner join incoming as new on {same([*thing, BEGIN], "turns", "new")}
+            inner join told as old
+                on {same([*thing, *part], "old", "new")}
+                and old.{BEGIN} is not distinct from turns.before_at
+                and {says_no_more}
+            where not turns.is_known and turns.is_open and turns.was_open
+                and turns.parts = turns.parts_before
+            group by all
+            having count(*) = turns.parts
+        )
+        select new.* from incoming as new anti join repeated as old
+            on {same([*thing, BEGIN], "old", "new")}"""
 
 
 def _is_all_new(cursor: duckdb.DuckDBPyConnection, model: Model, incoming: str) -> bool:

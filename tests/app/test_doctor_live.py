@@ -147,7 +147,7 @@ class Hanging:
 def test_a_source_that_hangs_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     del here
     source = Hanging()
-    monkeypatch.setattr(doctor_live, "configured", lambda: [Collector(source, "hanging", "a")])
+    monkeypatch.setattr(doctor_live, "configured", lambda: [Collector(source, "hanging")])
     monkeypatch.setattr(doctor_live, "PATIENCE_S", 0.1)
 
     ((status, found, _),) = findings()["live hanging"]

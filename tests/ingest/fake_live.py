@@ -97,7 +97,7 @@ class Fake:
 
 
 def collector(source: Fake) -> Collector:
-    return Collector(source, source.name, source.origin)
+    return Collector(source, source.name)
 
 
 @dataclass

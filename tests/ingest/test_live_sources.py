@@ -47,7 +47,7 @@ def test_each_source_is_made_of_the_least_it_needs(name: str) -> None:
 
 def test_the_rows_of_each_source_are_known_by_its_name() -> None:
     assert set(FOLLOWED) <= SOURCES.keys()
-    assert all(kind.name == name for name, (kind, _) in LIVE.items())
+    assert all(kind.name == name for name, kind in LIVE.items())
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,7 @@ def test_the_rows_of_each_source_are_known_by_its_name() -> None:
     [
         ({"source": "prometheus", "url": f"{URL}/"}, URL),
         ({"source": "kubernetes", "url": URL}, URL),
+        ({"source": "prometheus", "url": URL, "matchers": 'cluster="a"'}, f'{URL} {{cluster="a"}}'),
         ({"source": "dcgm", "urls": ["http://n1:9400", "http://n2:9400"]}, "http://n1:9400 and 1"),
         ({"source": "nvml", "node": "n1"}, "NVML on n1"),
         ({"source": "kernel-log", "node": "n1"}, "journal of n1"),

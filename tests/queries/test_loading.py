@@ -61,3 +61,91 @@ def test_a_price_that_was_put_back_holds_again(store):
         load(store, "rates", rate(price), digest)
 
     assert store.read("select usd_per_gpu_h from raw.rates").rows() == [(Decimal("2.000000"),)]
+
+
+def gpu(minute, **facts):
+    """Return a row of raw.gpus told from a minute on."""
+    begin = {"valid_from_at": START + timedelta(minutes=minute)}
+    return {
+        "source": "s",
+        "gpu_uuid": "GPU-0",
+        "node": "a",
+        "gpu_index": 0,
+        "power_limit_w": 700.0,
+        **begin,
+        **facts,
+    }
+
+
+def part(minute, instance, **facts):
+    """Return a row of raw.gpu_instances told from a minute on."""
+    begin = {"valid_from_at": START + timedelta(minutes=minute)}
+    named = {"source": "s", "gpu_uuid": "GPU-0", "gpu_instance": instance}
+    return {**named, "profile": "3g.40gb", "compute_slices": 3, **begin, **facts}
+
+
+def told(store, table, *loads):
+    """Load rows, a batch each; return the minutes that stand in the table."""
+    for number, rows in enumerate(loads):
+        frame = pl.DataFrame(rows, infer_schema_length=None)
+        load(store, table, frame, f"{table} {number}")
+    moments = store.read(f"select distinct valid_from_at from raw.{table} order by 1").to_series()
+    return [(moment - START) / timedelta(minutes=1) for moment in moments]
+
+
+@pytest.mark.parametrize("again", [{}, {"power_limit_w": None}])
+def test_a_gpu_that_is_told_again_is_no_new_row(store, again):
+    """As by each collector that starts: its first reading may know less than the last one did."""
+    assert told(store, "gpus", [gpu(0)], [gpu(5, **again)], [gpu(9)]) == [0]
+
+
+@pytest.mark.parametrize("other", [{"node": "b"}, {"power_limit_w": 500.0}, {"gpu_index": 3}])
+def test_a_gpu_that_has_changed_is_told_and_so_is_its_way_back(store, other):
+    rows = [gpu(0), gpu(5, **other), gpu(9)]
+
+    assert told(store, "gpus", *[[row] for row in rows]) == [0, 5, 9]
+
+
+def test_a_change_and_its_way_back_may_come_in_one_batch(store):
+    assert told(store, "gpus", [gpu(0)], [gpu(5, node="b"), gpu(9)]) == [0, 5, 9]
+
+
+def test_a_gpu_that_was_there_earlier_than_was_told_is_told_from_then(store):
+    assert told(store, "gpus", [gpu(5)], [gpu(0)]) == [0, 5]
+
+
+def test_a_gpu_that_was_told_to_have_gone_comes_back(store):
+    gone = gpu(0, valid_to_at=START + timedelta(minutes=3))
+
+    assert told(store, "gpus", [gone], [gpu(5)]) == [0, 5]
+
+
+def test_gpus_of_two_sources_or_clusters_are_told_each(store):
+    loads = [[gpu(0)], [gpu(5, cluster="c")], [gpu(9, source="other")]]
+
+    assert told(store, "gpus", *loads) == [0, 5, 9]
+
+
+def test_a_layout_that_is_told_again_is_no_new_rows(store):
+    layout = [part(0, "1"), part(0, "2")]
+
+    assert told(store, "gpu_instances", layout, [part(5, "1"), part(5, "2")]) == [0]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        [part(5, "1")],
+        [part(5, "1"), part(5, "2"), part(5, "9")],
+        [part(5, "1"), part(5, "2", profile="2g.20gb")],
+    ],
+)
+def test_a_layout_that_differs_in_one_part_is_told_whole(store, other):
+    assert told(store, "gpu_instances", [part(0, "1"), part(0, "2")], other) == [0, 5]
+    assert store.read("from raw.gpu_instances").height == 2 + len(other)
+
+
+def test_a_layout_that_comes_back_after_its_end_is_told_again(store):
+    ended = part(0, "1", valid_to_at=START + timedelta(minutes=3))
+
+    assert told(store, "gpu_instances", [part(0, "1")], [ended], [part(5, "1")]) == [0, 5]

@@ -13,6 +13,7 @@ from goodput_ingest.kubernetes.recorded import CLUSTER_UNKNOWN, parsed
 from goodput_ingest.prometheus.batches import batches, digest_of
 from goodput_ingest.prometheus.bulk import epoch_ms, samples
 from goodput_ingest.prometheus.client import Client
+from goodput_ingest.prometheus.clusters import mixed_clusters
 from goodput_ingest.prometheus.discovery import Discovery
 from goodput_ingest.prometheus.endpoint import Endpoint
 from goodput_ingest.prometheus.replicas import REPLICA_LABELS, without_doubles
@@ -39,7 +40,7 @@ NEEDED = {
 class Kubernetes(Endpoint):
     """A server that scrapes kube-state-metrics.
 
-    cluster: what to call the cluster. matchers: which series of a server for many clusters.
+    cluster: what to call the cluster.
     lookback_s: how far back the first poll of a process reads, beyond what the store has: pods of
     a gang that have gone since are in no later answer.
     """
@@ -47,7 +48,6 @@ class Kubernetes(Endpoint):
     name: ClassVar[str] = "kubernetes"
 
     cluster: str = CLUSTER_UNKNOWN
-    matchers: str = ""
     interval_s: float = 60.0
     lookback_s: float = 86_400.0
     overlap_s: float = 300.0
@@ -58,7 +58,7 @@ class Kubernetes(Endpoint):
     def poll(self, reached: Mapping[str, datetime], now: datetime) -> Iterator[Batch]:
         """Yield job runs, holds and nodes since the store was there, an hour at a time."""
         end_ms = epoch_ms(now) - round(self.settle_s * 1000)
-        since = reached.get(self.base_url)
+        since = reached.get(self.origin)
         back_s = self.overlap_s if self.memory.pods and since is not None else self.lookback_s
         from_ms = end_ms if since is None else min(epoch_ms(since), end_ms)
         start_ms = (from_ms - round(back_s * 1000)) // PIECE_MS * PIECE_MS
@@ -74,16 +74,16 @@ class Kubernetes(Endpoint):
     def probe(self) -> list[str]:
         """Return which series are missing that holds and states of nodes need."""
         now_s = datetime.now(UTC).timestamp()
-        with Discovery(self) as discovery:
+        with Discovery(self) as discovery, Client(self) as client:
             discovery.check()
             names = set(discovery.metric_names(now_s - 3_600, now_s))
+            mixed = mixed_clusters(client, sorted(names & NEEDED.keys()), self.matchers)
         if names.isdisjoint(METRICS):
-            return [f"{self.base_url}: there are no series of kube-state-metrics in the last hour."]
-        return [
-            f"{self.base_url}: {name} is missing; {why}."
-            for name, why in NEEDED.items()
-            if name not in names
+            return [f"{self.origin}: there are no series of kube-state-metrics in the last hour."]
+        missing = [
+            f"{name} is missing; {why}." for name, why in NEEDED.items() if name not in names
         ]
+        return [f"{self.origin}: {finding}" for finding in (*mixed, *missing)]
 
     def _window(
         self, client: Client, start_ms: int, end_ms: int, *, is_continued: bool
@@ -99,7 +99,7 @@ class Kubernetes(Endpoint):
             parsed(seen, self.cluster, self.memory),
             notes,
             self.name,
-            self.base_url,
+            self.origin,
             digest,
             table="job_runs",
         )

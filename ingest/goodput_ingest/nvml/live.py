@@ -74,6 +74,11 @@ class NvmlLive:
                 f"{SAMPLE_MIN_S} s or more, and slow_s not less than sample_s."
             )
 
+    @property
+    def origin(self) -> str:
+        """Return what is asked, as freshness is kept by it."""
+        return f"NVML on {self.node}"
+
     def poll(self, reached: Mapping[str, datetime], now: datetime) -> Iterator[Batch]:  # noqa: ARG002 -- NVML knows no past
         """Yield what was read since the last poll; the first one begins to read.
 
@@ -126,7 +131,7 @@ class NvmlLive:
             sampler = Sampler(
                 nvml, lambda line: buffer.add(as_json(line)), self.node, rhythm, self.clock
             )
-            rows = NvmlRows(self.cluster, f"NVML on {self.node}")
+            rows = NvmlRows(self.cluster, self.origin)
             self._sessions.append(_Session(sampler, buffer, rows))
             sampler.start()
         return self._sessions[0]
@@ -134,9 +139,10 @@ class NvmlLive:
     def _dropped(self, count: int, digest: str) -> Batch:
         """Return the note that lines were dropped while the store took none."""
         reason = f"{count} lines were dropped unread: the store took none for too long"
-        origin = f"NVML on {self.node}"
         note = Reject(None, reason)
-        return Batch("gpu_samples", pl.DataFrame(), SOURCE, origin, f"{digest}-dropped", (note,))
+        return Batch(
+            "gpu_samples", pl.DataFrame(), SOURCE, self.origin, f"{digest}-dropped", (note,)
+        )
 
     def _findings(self, nvml: Nvml) -> list[str]:
         count = int(nvml.ask("nvmlDeviceGetCount"))

@@ -27,10 +27,8 @@ def samples(
     """
     if not names:
         return
-    alternatives = "|".join(names)
-    selector = f'{{__name__=~"{alternatives}"{"," if matchers else ""}{matchers}}}'
     try:
-        yield client.samples(selector, start_ms, end_ms)
+        yield client.samples(selector(names, matchers), start_ms, end_ms)
     except TooLargeError:
         if len(names) > 1:
             half = len(names) // 2
@@ -42,6 +40,12 @@ def samples(
             yield from samples(client, names, matchers, middle_ms, end_ms)
         else:
             raise
+
+
+def selector(names: Sequence[str], matchers: str) -> str:
+    """Return what selects the series of these metrics; matchers: further ones, or ''."""
+    alternatives = "|".join(names)
+    return f'{{__name__=~"{alternatives}"{"," if matchers else ""}{matchers}}}'
 
 
 def epoch_ms(moment: datetime) -> int:

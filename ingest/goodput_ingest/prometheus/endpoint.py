@@ -20,6 +20,7 @@ class Endpoint:
     bearer token. Secrets come from the environment or from files, never from the settings.
     ca_file: certificates that may sign the server's; certificate_file, key_file: our own.
     tenant: sent as X-Scope-OrgID (Mimir). timeout_s: how long one answer may take in all.
+    matchers: which series of a server for many clusters, as `cluster="a",env="prod"`.
     """
 
     url: str
@@ -34,6 +35,7 @@ class Endpoint:
     is_certificate_checked: bool = True
     tenant: str | None = None
     timeout_s: float = 60.0
+    matchers: str = ""
 
     def __post_init__(self) -> None:
         """Refuse what would not work, or would write a password into the database."""
@@ -47,11 +49,20 @@ class Endpoint:
                 f"{parts.hostname}: the URL carries a user or password, which would be stored with "
                 "the data; use username with password_env or password_file."
             )
+        if "{" in self.matchers.split('"')[0]:
+            raise IngestError(
+                f"matchers is {self.matchers!r}; write it without the braces, as 'cluster=\"a\"'."
+            )
 
     @property
     def base_url(self) -> str:
         """Return the URL without a slash at its end."""
         return self.url.rstrip("/")
+
+    @property
+    def origin(self) -> str:
+        """Return what is asked: a part of a server has read as far as it has, not as the others."""
+        return f"{self.base_url} {{{self.matchers}}}" if self.matchers else self.base_url
 
     def basic(self) -> tuple[str, str] | None:
         """Return user and password, read now; None where none are set."""

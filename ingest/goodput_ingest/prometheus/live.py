@@ -12,6 +12,7 @@ from goodput_ingest.gpu_metrics import Memory
 from goodput_ingest.prometheus.batches import batches, digest_of
 from goodput_ingest.prometheus.bulk import epoch_ms, samples
 from goodput_ingest.prometheus.client import Client
+from goodput_ingest.prometheus.clusters import mixed_clusters
 from goodput_ingest.prometheus.discovery import Discovery
 from goodput_ingest.prometheus.endpoint import Endpoint
 from goodput_ingest.prometheus.gpu_series import is_gpu_metric, parsed_gpu_rows
@@ -32,7 +33,6 @@ class Prometheus(Endpoint):
     """A server that scrapes GPU exporters.
 
     cluster: whose GPUs these are; unset: found through their nodes.
-    matchers: which series of a server for many, as `cluster="a",env="prod"`.
     backfill_s: how far back a first poll reads. overlap_s: how much of what was read each poll
     reads again, for samples that came late. settle_s: how long a scrape may take until it shows.
     """
@@ -40,7 +40,6 @@ class Prometheus(Endpoint):
     name: ClassVar[str] = "prometheus"
 
     cluster: str | None = None
-    matchers: str = ""
     interval_s: float = 30.0
     backfill_s: float = 86_400.0
     overlap_s: float = 300.0
@@ -54,9 +53,8 @@ class Prometheus(Endpoint):
         No answer spans more than the overlap: whoever was killed between two tables of one begins
         before it again, so nothing is missing and repeated rows change nothing.
         """
-        origin = self.base_url
         to = now - timedelta(seconds=self.settle_s)
-        since = reached.get(origin)
+        since = reached.get(self.origin)
         start = (
             to - timedelta(seconds=self.backfill_s)
             if since is None
@@ -76,14 +74,16 @@ class Prometheus(Endpoint):
             findings = discovery.down_targets()
             clock = client.query("vector(time())").series
             now = datetime.now(UTC).replace(tzinfo=None)
-            if not self._names(now - timedelta(hours=1), now):
+            names = self._names(now - timedelta(hours=1), now)
+            if not names:
                 findings.append(
                     "there is no metric of a GPU exporter in the last hour; is dcgm-exporter "
                     "among its targets?"
                 )
+            findings += mixed_clusters(client, names, self.matchers)
         if clock and abs(ahead_s := clock[0].values[0] - epoch_ms(now) / 1000) > CLOCKS_DIFFER_S:
             findings.append(f"its clock is {ahead_s:+.0f} s beside ours; let both follow NTP.")
-        return [f"{self.base_url}: {finding}" for finding in findings]
+        return [f"{self.origin}: {finding}" for finding in findings]
 
     def _names(self, start: datetime, end: datetime) -> list[str]:
         with Discovery(self) as discovery:
@@ -97,7 +97,7 @@ class Prometheus(Endpoint):
         parsed = parsed_gpu_rows(series, source=self.name, cluster=self.cluster, memory=self.memory)
         notes = [note for answer in answers for note in answer.notes()]
         digest = digest_of(answers, self.cluster)
-        yield from batches(parsed, notes, self.name, self.base_url, digest)
+        yield from batches(parsed, notes, self.name, self.origin, digest)
 
 
 def spans(start_ms: int, end_ms: int, at_most_s: float) -> Iterator[tuple[int, int]]:

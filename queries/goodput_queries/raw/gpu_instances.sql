@@ -1,6 +1,7 @@
 -- A MIG instance of a GPU: a part of it with a weight.
 -- grain: source, cluster, gpu_uuid, gpu_instance, valid_from_at
 -- keep: valid_to_at
+-- holds_of: source, cluster, gpu_uuid
 create table raw.gpu_instances (
     source varchar not null,
     cluster varchar,

@@ -22,7 +22,7 @@ def poll(store, server: Prometheus, now: datetime = NOW, reached: datetime | Non
     """Load what one poll yields, as the collect loop does."""
     loaded = [
         store.load(batch)
-        for batch in server.poll({} if reached is None else {server.base_url: reached}, now)
+        for batch in server.poll({} if reached is None else {server.origin: reached}, now)
     ]
     return sum(one.rows_new for one in loaded)
 

@@ -46,7 +46,7 @@ def served(fake, reply_types):
 
 
 def poll(store, source, minute, reached_minute=None):
-    reached = {} if reached_minute is None else {source.base_url: at(reached_minute)}
+    reached = {} if reached_minute is None else {source.origin: at(reached_minute)}
     for batch in source.poll(reached, at(minute)):
         store.load(batch)
 
