@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from goodput_app import cli_live, cli_prune, cli_report, cli_what_if, output
+from goodput_app import cli_forget, cli_live, cli_prune, cli_report, cli_what_if, output
 from goodput_app.cli_options import (
     Commands,
     FailedWithRowsError,
@@ -243,6 +243,7 @@ for command in (
     cli_live.serve,
     cli_live.collect,
     cli_live.doctor,
+    cli_forget.forget,
     cli_prune.prune,
 ):
     main.add_command(command)

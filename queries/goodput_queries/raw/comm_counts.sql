@@ -11,5 +11,6 @@ create table raw.comm_counts (
     operation varchar not null,         -- AllReduce ...
     launched bigint not null,
     rank_count integer not null,
-    ranks integer[]                     -- in the communicator; null: RAS named only how many
+    ranks integer[],                    -- in the communicator; null: RAS named only how many
+    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
 );

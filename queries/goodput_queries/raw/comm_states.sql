@@ -10,5 +10,6 @@ create table raw.comm_states (
     state varchar not null,             -- RUNNING INIT FINALIZE ABORT ERROR; NOCOMM: answers, without the communicator;
                                         -- SILENT: did not answer; DEAD: given up
     rank_count integer not null,
-    ranks integer[]                     -- in the communicator; null: RAS named only how many
+    ranks integer[],                    -- in the communicator; null: RAS named only how many
+    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
 );

@@ -13,5 +13,6 @@ create table raw.flight_groups (
     last_completed bigint,
     last_moment_at timestamp,           -- latest moment the dump speaks of: it does not say when it was written;
                                         -- null: it holds no entry
-    nccl_version varchar
+    nccl_version varchar,
+    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
 );

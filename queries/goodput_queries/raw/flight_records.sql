@@ -25,5 +25,6 @@ create table raw.flight_records (
     input_elements bigint,              -- over all tensors
     message_bytes bigint,               -- of the input; null where the type is not known
     thread_name varchar,
-    called_from varchar                 -- innermost frame; pickle only
+    called_from varchar,                -- innermost frame; pickle only
+    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
 );

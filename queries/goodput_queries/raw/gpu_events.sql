@@ -13,5 +13,6 @@ create table raw.gpu_events (
     code integer,
     pid varchar,
     process_name varchar,
-    message varchar
+    message varchar,
+    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
 );

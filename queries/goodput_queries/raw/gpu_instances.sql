@@ -11,5 +11,6 @@ create table raw.gpu_instances (
     compute_slices integer not null,    -- the weight is compute_slices / 7
     slurm_index integer,                -- index of the instance in the node's gres list
     valid_from_at timestamp,
-    valid_to_at timestamp
+    valid_to_at timestamp,
+    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
 );

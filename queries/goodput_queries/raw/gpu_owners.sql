@@ -12,5 +12,6 @@ create table raw.gpu_owners (
     owner varchar not null,             -- '<namespace>/<pod>', or the job id as printed
     container varchar not null,         -- '' where none
     first_seen_at timestamp not null,
-    last_seen_at timestamp not null
+    last_seen_at timestamp not null,
+    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
 );

@@ -6,5 +6,6 @@ create table raw.gpu_processes (
     gpu_uuid varchar not null,
     ts timestamp not null,
     processes integer not null,
-    pids bigint[]
+    pids bigint[],
+    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
 );

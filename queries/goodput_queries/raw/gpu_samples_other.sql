@@ -7,5 +7,6 @@ create table raw.gpu_samples_other (
     gpu_instance varchar not null,
     ts timestamp not null,
     metric varchar not null,
-    value double
+    value double,
+    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
 );

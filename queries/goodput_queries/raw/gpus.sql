@@ -17,5 +17,6 @@ create table raw.gpus (
     slowdown_temperature_c double,
     driver_version varchar,
     valid_from_at timestamp,            -- null: as far back as there is evidence
-    valid_to_at timestamp               -- null: still there
+    valid_to_at timestamp,              -- null: still there
+    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
 );

@@ -11,5 +11,6 @@ create table raw.job_steps (
     state varchar not null,
     exit_code varchar,
     nodes varchar[],
-    gpus integer
+    gpus integer,
+    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
 );

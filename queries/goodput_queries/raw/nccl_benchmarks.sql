@@ -21,5 +21,6 @@ create table raw.nccl_benchmarks (
     nodes varchar[],                    -- hosts that took part
     gpu_model varchar,                  -- null: several
     nccl_version varchar,
-    started_at timestamp                -- null: the output does not say
+    started_at timestamp,               -- null: the output does not say
+    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
 );

@@ -14,5 +14,6 @@ create table raw.node_samples (
     dirty_bytes bigint,
     disk_read_bytes bigint,             -- counter
     disk_write_bytes bigint,            -- counter
-    power_w double
+    power_w double,
+    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
 );

@@ -12,5 +12,6 @@ create table raw.node_states (
     start_at timestamp not null,
     end_at timestamp,                   -- null: still so
     reason varchar,
-    user_name varchar
+    user_name varchar,
+    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
 );

@@ -10,5 +10,6 @@ create table raw.nodes (
     gpus integer,                       -- configured GPUs (MIG instances count each)
     gres varchar,                       -- as printed
     partitions varchar[],
-    observed_at timestamp
+    observed_at timestamp,
+    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
 );

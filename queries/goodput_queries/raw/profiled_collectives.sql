@@ -23,5 +23,6 @@ create table raw.profiled_collectives (
     dtype varchar,
     in_elements bigint,
     out_elements bigint,
-    message_bytes bigint                -- the larger side
+    message_bytes bigint,               -- the larger side
+    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
 );

@@ -12,5 +12,6 @@ create table raw.rate_factors (
     factor decimal(18, 6) not null,
     valid_from_at timestamp,            -- null: always
     valid_to_at timestamp,
-    note varchar
+    note varchar,
+    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
 );

@@ -11,5 +11,6 @@ create table raw.rates (
     usd_per_gpu_h decimal(18, 6) not null,
     valid_from_at timestamp,            -- null: always
     valid_to_at timestamp,
-    note varchar                        -- where the figure comes from
+    note varchar,                       -- where the figure comes from
+    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
 );

@@ -9,5 +9,6 @@ create table raw.reservations (
     owner varchar,                      -- accounts or users
     flags varchar,                      -- MAINT makes it maintenance
     start_at timestamp not null,
-    end_at timestamp
+    end_at timestamp,
+    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
 );

@@ -12,5 +12,6 @@ create table raw.tariffs (
     server_ratio decimal(9, 6) not null, -- energy of a server / of its GPUs
     valid_from_at timestamp,            -- null: always
     valid_to_at timestamp,
-    note varchar
+    note varchar,
+    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
 );

@@ -1,0 +1,186 @@
+"""What was read in by mistake goes, and the database is as if it had never seen it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from goodput_queries import catalog
+from goodput_queries.batch import Batch, Reject
+from goodput_queries.errors import StoreError
+from goodput_queries.forgetting import forget
+from goodput_queries.retention import Retention, drop_old
+
+DAY_S = 86_400
+BOOKS = {"ingested", "kept_from", "source_status"}  # of loads, which differ by nature
+
+
+def job(at, job_id: str, start: float, end: float | None, **more: Any) -> dict[str, Any]:
+    return {
+        "source": "slurm", "cluster": "c", "job_id": job_id, "job_id_raw": job_id,
+        "submit_at": at(start), "eligible_at": at(start), "start_at": at(start), "end_at": at(end),
+        "state": "RUNNING" if end is None else "COMPLETED", "nodes": ["a"], "gpus": 1, **more,
+    }  # fmt: skip
+
+
+def readings(at, gpu: str, seconds: range, engine_active_ratio: float) -> list[dict[str, Any]]:
+    return [
+        {
+            "source": "dcgm", "gpu_uuid": f"c/{gpu}", "gpu_instance": "", "ts": at(second),
+            "engine_active_ratio": engine_active_ratio, "is_flagged": False,
+        }
+        for second in seconds
+    ]  # fmt: skip
+
+
+def load(evidence, table: str, rows: list[dict[str, Any]], origin: str, *rejects: Reject) -> int:
+    frame = pl.DataFrame(rows, infer_schema_length=None)
+    digest = f"{origin} {table}"  # of one file
+    batch = Batch(table, frame, rows[0]["source"], origin, digest, list(rejects))
+    return evidence.store.load(batch).rows_new
+
+
+def everything(evidence) -> dict[str, list[tuple[Any, ...]]]:
+    evidence.store.build()
+    tables = [
+        (
+            model,
+            [
+                c
+                for c in evidence.store.read(f"from {name} limit 0").columns
+                if c != "load_sequence"
+            ],
+        )
+        for layer in ("raw", "intermediate", "marts")
+        for model in catalog.models(layer).values()
+        if model.name not in BOOKS and (layer == "raw" or model.is_stored)
+        for name in [model.qualified_name]
+    ]
+    return {
+        model.qualified_name: evidence.store.read(
+            f"select {', '.join(columns)} from {model.qualified_name} order by all"
+        ).rows()
+        for model, columns in tables
+    }
+
+
+def the_right(evidence) -> None:
+    evidence.node("a", 2)
+    load(evidence, "job_runs", [job(evidence.at, "1", 0, 1000)], "right/sacct.txt")
+    load(
+        evidence, "gpu_samples", readings(evidence.at, "a#0", range(0, 1000, 10), 0.9), "right/dcgm"
+    )
+
+
+def the_wrong(evidence) -> None:
+    load(
+        evidence, "job_runs", [job(evidence.at, "2", 200, 90_000)], "wrong/sacct.txt",
+        Reject(7, "no job"),
+    )  # fmt: skip
+    later = [*range(995, 2000, 10), *range(50_000, 60_000, 500)]
+    load(evidence, "gpu_samples", readings(evidence.at, "a#1", later, 0.0), "wrong/dcgm")
+
+
+@pytest.mark.parametrize("order", [("right", "wrong"), ("wrong", "right")])
+@pytest.mark.parametrize("is_built_between", [True, False])
+def test_a_forgotten_folder_leaves_the_ledger_that_never_saw_it(
+    new_evidence, order, is_built_between
+):
+    seen, unseen = new_evidence(), new_evidence()
+    the_right(unseen)
+    for part in order:
+        {"right": the_right, "wrong": the_wrong}[part](seen)
+        if is_built_between:
+            seen.store.build()
+
+    found = forget(seen.store, ["wrong"])
+
+    assert found.rows() == [("wrong/dcgm", 121, False), ("wrong/sacct.txt", 1, False)]
+    assert everything(seen) == everything(unseen)
+
+
+def test_a_file_that_told_the_same_rows_can_be_read_again(new_evidence):
+    """The wrong file was there first, so that the rows of both are its own."""
+    seen, unseen = new_evidence(), new_evidence()
+    the_right(unseen)
+    seen.node("a", 2)
+    both = [job(seen.at, "1", 0, 1000), job(seen.at, "2", 200, 300)]
+    load(seen, "job_runs", both, "wrong/sacct.txt")
+    load(seen, "gpu_samples", readings(seen.at, "a#0", range(500, 1500, 10), 0.9), "wrong/dcgm")
+    the_right(seen)
+    seen.store.build()
+
+    found = forget(seen.store, ["wrong/sacct.txt", "wrong/dcgm"])
+    again = found.filter(found["is_to_read_again"])["origin"].to_list()
+    the_right(seen)
+
+    assert again == ["right/dcgm", "right/sacct.txt"]
+    assert everything(seen) == everything(unseen)
+
+
+def test_what_a_later_record_replaced_can_be_read_again(new_evidence):
+    """A wrong listing ended a job that ran; its row stands in the place of the right one's."""
+    seen, unseen = new_evidence(), new_evidence()
+    for one in (seen, unseen):
+        one.node("a", 1)
+        load(one, "job_runs", [job(one.at, "1", 0, None, elapsed_s=600)], "right")
+    load(seen, "job_runs", [job(seen.at, "1", 0, 500)], "wrong")
+
+    found = forget(seen.store, ["wrong"])
+    load(seen, "job_runs", [job(seen.at, "1", 0, None, elapsed_s=600)], "right")
+
+    assert found.rows() == [("wrong", 1, False), ("right", 0, True)]
+    assert everything(seen) == everything(unseen)
+
+
+def test_a_file_of_other_times_is_not_asked_for_again(evidence):
+    load(evidence, "gpu_samples", readings(evidence.at, "a#0", range(0, 100, 10), 0.9), "wrong")
+    late = range(1000, 1100, 10)
+    load(evidence, "gpu_samples", readings(evidence.at, "a#0", late, 0.9), "right")
+
+    assert forget(evidence.store, ["wrong"])["origin"].to_list() == ["wrong"]
+
+
+def test_a_forgotten_file_may_be_read_in_again(evidence):
+    load(evidence, "job_runs", [job(evidence.at, "1", 0, 10)], "sacct.txt")
+    forget(evidence.store, ["sacct.txt"])
+
+    assert load(evidence, "job_runs", [job(evidence.at, "1", 0, 10)], "sacct.txt") == 1
+
+
+def test_an_origin_that_is_not_known_is_an_error_that_names_the_nearest(evidence):
+    load(evidence, "job_runs", [job(evidence.at, "1", 0, 10)], "logs/sacct.txt")
+
+    with pytest.raises(
+        StoreError, match=r"nothing was read in from 'logs/sact.txt'.*'logs/sacct.t"
+    ):
+        forget(evidence.store, ["logs/sact.txt"])
+
+
+def test_rows_of_an_earlier_version_are_not_guessed_at(evidence):
+    load(evidence, "job_runs", [job(evidence.at, "1", 0, 10)], "sacct.txt")
+    with evidence.store.writing() as cursor:
+        cursor.execute("alter table raw.job_runs alter load_sequence drop not null")
+        cursor.execute("update raw.job_runs set load_sequence = null")
+
+    with pytest.raises(StoreError, match="rows of an earlier version"):
+        forget(evidence.store, ["sacct.txt"])
+
+
+def test_readings_of_hours_that_are_settled_stay(evidence):
+    evidence.node("a", 1)
+    days = range(0, 5 * DAY_S, 600)
+    load(evidence, "gpu_samples", readings(evidence.at, "a#0", days, 0.9), "dcgm")
+    evidence.store.build()
+    drop_old(evidence.store, Retention(samples_days=2))
+
+    with pytest.raises(StoreError, match="whose hours are settled"):
+        forget(evidence.store, ["dcgm"])
+    late = range(4 * DAY_S, 4 * DAY_S + 100, 7)
+    load(evidence, "gpu_samples", readings(evidence.at, "a#0", late, 0.9), "late")
+    before = evidence.store.read("select first_ms from raw.reading_series").rows()
+    assert forget(evidence.store, ["late"])["is_to_read_again"].to_list() == [False]
+    evidence.store.build()
+    assert evidence.store.read("select first_ms from raw.reading_series").rows() == before
