@@ -115,7 +115,7 @@ def ingest(
     node: str | None,
     run_id: str | None,
 ) -> pl.DataFrame:
-    """Read files, folders, archives in; SOURCE is a format, or `auto`."""
+    """Read in files, folders, archives; SOURCE: a format, or `auto`."""
     import polars as pl  # noqa: PLC0415 -- `--help` needs no frames
 
     from goodput_ingest import load  # noqa: PLC0415 -- nor every source

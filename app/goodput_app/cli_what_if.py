@@ -56,7 +56,7 @@ class Amount(click.ParamType[tuple[str, Decimal]]):
 def what_if(
     *, scenario: str, of: str | None, given: tuple[tuple[str, Decimal], ...], db: str, scope: Scope
 ) -> pl.DataFrame:
-    """Ask what other GPUs, prices, power limits or checkpoint intervals would bring."""
+    """Ask what other GPUs, prices, power limits, saves would bring."""
     from goodput_app.cli import built  # noqa: PLC0415 -- cli registers this command
     from goodput_app.what_if import measured  # noqa: PLC0415
     from goodput_app.what_if import scenario as scenarios  # noqa: PLC0415
