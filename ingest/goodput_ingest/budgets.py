@@ -4,7 +4,7 @@
     ,nlp,120000,,2026-01-01T00:00:00Z,,approved in December
     east,nlp,,64,,,
 
-Without a cluster a budget is for all clusters together.
+Without a cluster a budget is for all clusters together. `currency` is as in `rates`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 import polars as pl
 
 from goodput_ingest import site_csv
-from goodput_ingest.money_csv import exact, read_rows, validity
+from goodput_ingest.money_csv import currency, exact, read_rows, validity
 from goodput_ingest.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     *("cluster", "account", "usd_per_month", "quota_gpus"),
-    *("valid_from", "valid_to", "note"),
+    *("currency", "valid_from", "valid_to", "note"),
 )
 AMOUNTS = {"usd_per_month", "quota_gpus"}
 BUDGETS = {
@@ -35,6 +35,7 @@ BUDGETS = {
     "account": pl.String(),
     "usd_per_month": pl.Decimal(18, 2),
     "quota_gpus": pl.Decimal(18, 6),
+    "currency": pl.String(),
     "valid_from_at": INSTANT,
     "valid_to_at": INSTANT,
     "note": pl.String(),
@@ -74,6 +75,7 @@ def _budget(row: dict[str, str], instant: Callable[[str], datetime | None]) -> d
         "account": row["account"][:TEXT_MAX_CHARS],
         "usd_per_month": exact(row, "usd_per_month", 2) if row.get("usd_per_month") else None,
         "quota_gpus": exact(row, "quota_gpus") if row.get("quota_gpus") else None,
+        "currency": currency(row),
         **validity(row, instant),
         "note": row.get("note", "")[:TEXT_MAX_CHARS] or None,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING
@@ -67,6 +68,14 @@ def validity(
     if begin is not None and end is not None and end <= begin:
         raise ValueError("valid_to is not after valid_from")
     return {"valid_from_at": begin, "valid_to_at": end}
+
+
+def currency(row: dict[str, str]) -> str | None:
+    """Return the currency that a row's amounts are in, None where it does not say."""
+    code = row.get("currency", "")
+    if code and not re.fullmatch("[A-Z]{3}", code):
+        raise ValueError(f"currency {code[:40]!r} is no ISO 4217 code like EUR")
+    return code or None
 
 
 def exact(row: dict[str, str], column: str, decimals: int = DECIMALS) -> Decimal:

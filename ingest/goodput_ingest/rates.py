@@ -7,7 +7,8 @@
 An empty cell matches anything. A row gives a price, or a factor that multiplies whatever price
 holds, or what a GPU of one's own cost: `purchase_usd`, `life_h`, `availability_ratio` and perhaps
 `overhead_usd_per_gpu_h` make the price purchase / (life x availability) + overhead. Charges are
-sums over whole hours, so a price changes on one.
+sums over whole hours, so a price changes on one. Amounts are in the currency of the statement;
+`currency` names it, and makes sure of it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar
 import polars as pl
 
 from goodput_ingest import site_csv
-from goodput_ingest.money_csv import AMOUNT_MAX, amount, exact, read_rows, validity
+from goodput_ingest.money_csv import AMOUNT_MAX, amount, currency, exact, read_rows, validity
 from goodput_ingest.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
 
 if TYPE_CHECKING:
@@ -31,7 +32,16 @@ if TYPE_CHECKING:
 
 MATCHED = ("cluster", "gpu_model", "mig_profile", "partition", "qos")
 OWNED = ("purchase_usd", "life_h", "availability_ratio", "overhead_usd_per_gpu_h")
-COLUMNS = (*MATCHED, "usd_per_gpu_h", "factor", *OWNED, "valid_from", "valid_to", "note")
+COLUMNS = (
+    *MATCHED,
+    "usd_per_gpu_h",
+    "factor",
+    *OWNED,
+    "currency",
+    "valid_from",
+    "valid_to",
+    "note",
+)
 AMOUNTS = {"usd_per_gpu_h", "factor", "purchase_usd"}
 _SHARED = {
     **dict.fromkeys(MATCHED, pl.String()),
@@ -39,7 +49,7 @@ _SHARED = {
     "valid_to_at": INSTANT,
     "note": pl.String(),
 }
-RATES = {**_SHARED, "usd_per_gpu_h": pl.Decimal(18, 6)}
+RATES = {**_SHARED, "currency": pl.String(), "usd_per_gpu_h": pl.Decimal(18, 6)}
 FACTORS = {**_SHARED, "factor": pl.Decimal(18, 6)}
 
 
@@ -86,8 +96,10 @@ class Rates:
         if given != ["purchase_usd"]:
             if extra := [name for name in OWNED if row.get(name)]:
                 raise ValueError(f"{extra[0]} belongs to purchase_usd, which is empty")
-            return {**shared, given[0]: exact(row, given[0])}
-        return {**shared, "usd_per_gpu_h": _amortised(row)}
+            shared[given[0]] = exact(row, given[0])
+        else:
+            shared["usd_per_gpu_h"] = _amortised(row)
+        return shared if given == ["factor"] else {**shared, "currency": currency(row)}
 
 
 def _amortised(row: dict[str, str]) -> Decimal:

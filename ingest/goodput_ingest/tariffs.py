@@ -6,6 +6,7 @@
 
 Without hours a row holds all day. `pue` is the energy of the site over that of its computers,
 `server_ratio` that of a server over that of its GPUs; an empty one is 1: nothing is added.
+`currency` is as in `rates`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import polars as pl
 
 from goodput_ingest import site_csv
-from goodput_ingest.money_csv import exact, read_rows, validity
+from goodput_ingest.money_csv import currency, exact, read_rows, validity
 from goodput_ingest.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     *("cluster", "zone", "from_hour", "to_hour", "usd_per_kwh", "pue", "server_ratio"),
-    *("valid_from", "valid_to", "note"),
+    *("currency", "valid_from", "valid_to", "note"),
 )
 TARIFFS = {
     "cluster": pl.String(),
@@ -41,6 +42,7 @@ TARIFFS = {
     "usd_per_kwh": pl.Decimal(18, 6),
     "pue": pl.Decimal(9, 6),
     "server_ratio": pl.Decimal(9, 6),
+    "currency": pl.String(),
     "valid_from_at": INSTANT,
     "valid_to_at": INSTANT,
     "note": pl.String(),
@@ -88,6 +90,7 @@ class Tariffs:
             "usd_per_kwh": exact(row, "usd_per_kwh"),
             "pue": _ratio(row, "pue"),
             "server_ratio": _ratio(row, "server_ratio"),
+            "currency": currency(row),
             **validity(row, instant),
             "note": row.get("note", "")[:TEXT_MAX_CHARS] or None,
         }

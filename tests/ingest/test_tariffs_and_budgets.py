@@ -106,3 +106,12 @@ def test_a_row_that_is_no_budget_is_set_aside(tmp_path: Path, row: str, told: st
 
     assert batch.rows.is_empty()
     assert told in batch.rejects[0].reason
+
+
+def test_a_row_may_name_its_currency(tmp_path: Path) -> None:
+    batch = tariffs(tmp_path, "usd_per_kwh,currency\n0.1,EUR\n0.2,\n0.3,euro\n")
+
+    assert batch.rows["currency"].to_list() == ["EUR", None]
+    assert [reject.reason for reject in batch.rejects] == [
+        "tariffs: line 4: currency 'euro' is no ISO 4217 code like EUR."
+    ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import date
+from dataclasses import replace
+from datetime import date, timedelta
 from decimal import Decimal
 
 import polars as pl
@@ -192,6 +193,42 @@ def test_a_new_policy_changes_no_closed_day(fleet):
 
     assert after.policy.idle == "proportional"
     assert after.rows.rows() == before.rows.rows()
+
+
+def test_prices_of_another_currency_are_refused_and_nothing_is_written(fleet):
+    watched_until(fleet, 16 + 6)
+    fleet.load("rates", [{"gpu_model": "H200", "usd_per_gpu_h": Decimal(3), "currency": "EUR"}])
+    fleet.load("budgets", [{"account": "A", "usd_per_month": Decimal(9), "currency": "CHF"}])
+
+    told = "in USD, but there are budgets in CHF, rates in EUR; nothing is converted"
+    with pytest.raises(QueryError, match=told):
+        statement(fleet.store, WHEN, SETTINGS)
+
+    assert fleet.store.read("select count(*) from raw.statement_days").item() == 0
+
+
+def test_prices_of_another_currency_that_hold_on_other_days_do_not_matter(fleet):
+    fleet.load(
+        "rates",
+        [{"gpu_model": "H100", "usd_per_gpu_h": Decimal(3), "currency": "EUR",
+          "valid_from_at": fleet.at(40 * HOUR_S)}],
+    )  # fmt: skip
+    watched_until(fleet, 16 + 6)
+
+    assert statement(fleet.store, WHEN, SETTINGS).is_closed
+
+
+def test_a_closed_day_keeps_its_currency_and_is_not_compared_with_another(fleet):
+    watched_until(fleet, 16 + 30)
+    statement(fleet.store, WHEN, SETTINGS)
+
+    in_euros = replace(SETTINGS, currency="EUR")
+    following = statement(fleet.store, WHEN + timedelta(days=1), in_euros)
+
+    assert statement(fleet.store, WHEN, in_euros).policy.currency == "USD"
+    assert following.policy.currency == "EUR"
+    assert following.accounts["yesterday_usd"].null_count() == following.accounts.height
+    assert following.accounts["month_usd"].sum() == following.total_usd
 
 
 def test_time_without_a_price_is_listed_and_becomes_a_correction_once_it_has_one(fleet):

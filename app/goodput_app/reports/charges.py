@@ -88,6 +88,7 @@ class Quantities:
     energy_mj: int | None = None
     measured_ms: int | None = None
     untariffed_mj: int = 0
+    wall_mj: int | None = None
 
 
 @dataclass(frozen=True)

@@ -28,19 +28,8 @@ if TYPE_CHECKING:
 SOURCE = "statement"
 INSTANT = pl.Datetime("us")
 NOISE_USD = Decimal("0.000000001")  # amounts are kept to 1e-12: less is how they were divided
-_LINES_BY_ACCOUNT = f"""select
-        line, cluster, team, null::varchar as user_name, null::varchar as run_key,
-        null::varchar as run_id, null::varchar as job_name, null::varchar as partition,
-        null::varchar as qos, gpu_model, mig_profile, list_usd_per_gpu_h, factor, usd_per_gpu_h,
-        {", ".join(f"sum({name})::bigint as {name}" for name in rows.QUANTITIES)},
-        sum(metered_mj_usd) as metered_mj_usd
-    from marts.statement_lines group by all"""
 HOUR_MS = 3_600_000
 _KIND = ("cluster", "gpu_model", "mig_profile", "partition", "qos")
-_TOTALS: dict[str, pl.DataType] = {
-    **dict.fromkeys(("line", "cluster", "team"), pl.String()),
-    "total_usd": rows.CENTS,
-}
 _BILLED = {
     **{name: name.replace("_usd", "_billed_usd") for name in rows.AMOUNTS},
     "total_usd": "billed_usd",
@@ -66,19 +55,27 @@ class Booking:
 
 @dataclass(frozen=True)
 class Evidence:
-    """How far the evidence of each cluster reaches, in epoch ms."""
+    """From when to when there is evidence of each cluster, in epoch ms."""
 
+    first_ms: dict[str, int] = field(default_factory=dict)
     as_of_ms: dict[str, int] = field(default_factory=dict)
 
     def reach(self, clusters: set[str]) -> int | None:
         """Return how far the evidence of all of these reaches; None where nothing is known."""
         return min((self.as_of_ms[c] for c in clusters if c in self.as_of_ms), default=None)
 
+    def touches(self, day: Day) -> bool:
+        """Say whether there is any of a day."""
+        return any(
+            self.first_ms[cluster] < day.to_ms and as_of_ms > day.from_ms
+            for cluster, as_of_ms in self.as_of_ms.items()
+        )
+
 
 def evidence(store: Store) -> Evidence:
-    """Return how far the evidence of each cluster reaches."""
-    found = store.read("select cluster, to_ms(as_of_at) from marts.clusters")
-    return Evidence(dict(found.rows()))
+    """Return from when to when there is evidence of each cluster."""
+    rows = store.read("select cluster, to_ms(first_at), to_ms(as_of_at) from marts.clusters").rows()
+    return Evidence({row[0]: row[1] for row in rows}, {row[0]: row[2] for row in rows})
 
 
 def quotas(store: Store, day: Day) -> dict[tuple[str, str], Decimal]:
@@ -91,39 +88,10 @@ def quotas(store: Store, day: Day) -> dict[tuple[str, str], Decimal]:
     return {(cluster, account): gpus for cluster, account, gpus in found.rows()}
 
 
-def computed(
-    store: Store, day: Day, policy: Policy, *, sql: str = "select * from marts.statement_lines"
-) -> pl.DataFrame:
+def computed(store: Store, day: Day, policy: Policy) -> pl.DataFrame:
     """Return the exact rows of a day from what is known now."""
-    lines = store.read(sql, scope=day.scope)
+    lines = store.read("select * from marts.statement_lines", scope=day.scope)
     return rows.frame_of(charges(lines.iter_rows(named=True), policy))
-
-
-def account_totals(store: Store, day: Day, policy: Policy) -> pl.DataFrame:
-    """Return what a day came to: line, cluster, team, total_usd; empty where nothing is known.
-
-    As billed where the day is closed, else as it would be billed now; the same as the sums of its
-    rows, since rounding gives accounts their cents before it gives them to rows. Empty too for a
-    day that was billed in another currency: amounts of two are neither compared nor added.
-    """
-    heads = store.read(
-        "select policy from raw.statement_days where to_ms(from_at) = $1 and to_ms(to_at) = $2",
-        [day.from_ms, day.to_ms],
-    )
-    if any(_policy(text).currency != policy.currency for text in heads["policy"]):
-        return pl.DataFrame(schema=_TOTALS)
-    billed = store.read(
-        """select line, cluster, team, sum(kept.billed_usd)::decimal(18, 2) as total_usd
-        from raw.statement_days as days
-        inner join raw.statement_rows as kept using (rows_id)
-        where to_ms(from_at) = $1 and to_ms(to_at) = $2
-        group by all order by all""",
-        [day.from_ms, day.to_ms],
-    )
-    if billed.height:
-        return billed
-    exact = computed(store, day, policy, sql=_LINES_BY_ACCOUNT)
-    return rows.in_cents(exact).select("line", "cluster", "team", "total_usd")
 
 
 def bookings(store: Store, day: Day) -> list[Booking]:
@@ -151,7 +119,7 @@ def bookings(store: Store, day: Day) -> list[Booking]:
                 f"the statement of {day.date} in raw.statement_rows is not what was billed: its "
                 "digest differs. Restore the database from a copy."
             )
-        policy = _policy(head["policy"])
+        policy = policy_of_text(head["policy"])
         found.append(
             Booking(head["number"], head["evidence_ms"], head["digest"], policy, billed, exact)
         )
@@ -266,8 +234,8 @@ def _prices(store: Store, day: Day, exact: pl.DataFrame) -> pl.DataFrame:
 
 def _tariffs(store: Store, day: Day) -> pl.DataFrame:
     return store.read(
-        "select cluster, from_ms(hour_ms) as hour_at, usd_per_kwh from marts.statement_tariffs "
-        "order by all",
+        "select cluster, from_ms(hour_ms) as hour_at, usd_per_kwh, usd_per_wall_kwh "
+        "from marts.statement_tariffs order by all",
         scope=day.scope,
     )
 
@@ -291,7 +259,8 @@ def _policy_text(policy: Policy) -> str:
     return json.dumps({**told, "quotas": sorted(quotas)}, sort_keys=True)
 
 
-def _policy(text: str) -> Policy:
+def policy_of_text(text: str) -> Policy:
+    """Return the policy that a closed day was charged by, from `raw.statement_days`."""
     told = json.loads(text)
     quotas = {(cluster, team): Decimal(gpus) for cluster, team, gpus in told["quotas"]}
     return Policy(told["idle"], told["credits_infra_failures"], quotas, told["currency"])

@@ -1,10 +1,18 @@
 """The currency of a statement: its ISO 4217 code, and the sign before an amount.
 
-Prices have no currency of their own: a site writes its rate card, tariffs and budgets in one, and
-names it in `[statement] currency`. Nothing is converted.
+A site writes its rate card, tariffs and budgets in one currency and names it in `[statement]
+currency`. Nothing is converted: a row that names another is refused.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from goodput_queries.errors import QueryError
+
+if TYPE_CHECKING:
+    from goodput_app.reports.days import Day
+    from goodput_queries.store import Store
 
 DEFAULT = "USD"
 SIGNS = {"USD": "$", "EUR": "\N{EURO SIGN}", "GBP": "\N{POUND SIGN}", "JPY": "\N{YEN SIGN}"}
@@ -19,6 +27,11 @@ _IN_USE = (
     "UGX USD UYU UZS VES VND VUV WST XAF XCD XOF XPF YER ZAR ZMW ZWG"
 )
 CODES = frozenset(_IN_USE.split())
+_NAMED = " union all ".join(
+    f"""select '{table}' as source, currency from raw.{table}
+    where coalesce(to_ms(valid_from_at), 0) < $2 and coalesce(to_ms(valid_to_at), $1 + 1) > $1"""
+    for table in ("rates", "tariffs", "budgets")
+)
 
 
 def sign(code: str) -> str:
@@ -29,3 +42,23 @@ def sign(code: str) -> str:
 def column(name: str, code: str) -> str:
     """Return a column of amounts by the currency that it is in: total_usd, total_eur."""
     return name.replace("usd", code.lower())
+
+
+def others(store: Store, day: Day, code: str) -> list[tuple[str, str]]:
+    """Return what holds on a day and names another currency: (source, code), in order."""
+    found = store.read(
+        f"select distinct source, currency from ({_NAMED}) where currency <> $3 order by all",
+        [day.from_ms, day.to_ms, code],
+    )
+    return [(source, named) for source, named in found.rows()]
+
+
+def refuse_others(store: Store, day: Day, code: str) -> None:
+    """Raise QueryError where prices, tariffs or budgets of a day are in another currency."""
+    if found := others(store, day, code):
+        told = ", ".join(f"{source} in {named}" for source, named in found)
+        raise QueryError(
+            f"the statement of {day.date} is in {code}, but there are {told}; nothing is "
+            "converted. Ingest them in one currency and name it as 'currency' of [statement] in "
+            "goodput.toml."
+        )

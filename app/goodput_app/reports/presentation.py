@@ -178,16 +178,6 @@ def _bars(statement: Statement) -> list[Bar]:
 
 
 def _notes(statement: Statement) -> list[str]:
-    lacks = statement.rows["untariffed_mj"].sum()
-    measured = statement.rows["energy_mj"].drop_nulls()
-    electricity = (
-        "Electricity is not known: no energy counter was read."
-        if not measured.len()
-        else "Electricity is not charged: the energy is known, a tariff is not."
-        if lacks == measured.sum() != 0
-        else "Electricity: differences of the GPUs' energy counters x tariff of the hour x what "
-        "server and site add. GPUs without readings add none."
-    )
     return [
         IDLE_WORDS[statement.policy.idle],
         "What failed infrastructure cost (node failures, hardware Xids) is credited on rows of its "
@@ -195,9 +185,28 @@ def _notes(statement: Statement) -> list[str]:
         else "What failed infrastructure cost is shown, not credited.",
         "Charged is what was held, at the price of its hour: it is what others could not use. What "
         "it was used for is shown beside it and changes nothing.",
-        electricity,
+        _of_electricity(statement.rows),
         "Not available GPUs (down, drained, in maintenance, off) are the platform's; their cost is "
         "never shared out.",
         "Amounts are exact until they are printed; cents are given to the largest remainders, so "
         "that rows add up to totals everywhere.",
     ]  # fmt: skip
+
+
+def _of_electricity(rows: pl.DataFrame) -> str:
+    has_meters = rows["wall_mj"].is_not_null().any()
+    if not has_meters and not rows["energy_mj"].is_not_null().any():
+        return "Electricity is not known: no energy counter and no power meter was read."
+    if not rows["electricity_usd"].is_not_null().any():
+        return "Electricity is not charged: the energy is known, a tariff is not."
+    words = (
+        "Electricity: differences of the GPUs' energy counters x tariff of the hour x what server "
+        "and site add. GPUs without readings add none."
+    )
+    if not has_meters:
+        return words
+    return (
+        f"{words} In hours that a node's power meter covers whole, its energy is charged instead: "
+        "to each GPU its own, and the rest of the node by GPU time; only what the site adds comes "
+        "on top."
+    )

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from goodput_app.reports import closing
+from goodput_app.reports import closing, currency
 from goodput_app.reports.budgets import budgets
 from goodput_app.reports.charges import IDLE_LINES, Policy
-from goodput_app.reports.days import Day, day_of, month_to
+from goodput_app.reports.days import Day, day_of
+from goodput_app.reports.other_days import beside
 from goodput_app.reports.rows import in_cents
-from goodput_app.reports.summary import Days, Totals, accounts, totals
+from goodput_app.reports.summary import accounts, totals
 from goodput_queries.errors import QueryError
 
 if TYPE_CHECKING:
@@ -80,6 +81,8 @@ def statement(
     policy = policy_of(store, day, settings)
     known = closing.evidence(store)
     booked = closing.bookings(store, day)
+    if not booked:
+        currency.refuse_others(store, day, policy.currency)
     clusters = set(_clusters(store, day))
     reach = known.reach(clusters)
     if not booked and reach is None:
@@ -97,7 +100,10 @@ def statement(
         booked = closing.bookings(store, day)
     rows = _rows(booked) if booked else _open_rows(store, day, policy)
     made_by = booked[0].policy if booked else policy
-    days = _days(store, when, settings, totals(rows), made_by.currency)
+    days = beside(
+        store, when, settings, totals(rows), known,
+        lambda day: replace(policy_of(store, day, settings), currency=made_by.currency),
+    )  # fmt: skip
     known_ms = min(reach, day.to_ms) - day.from_ms
     seen = len(days.month) - 1 + Fraction(max(known_ms, 0), day.to_ms - day.from_ms)
     return Statement(
@@ -141,32 +147,6 @@ def _rows(booked: list[Booking]) -> pl.DataFrame:
 def _open_rows(store: Store, day: Day, policy: Policy) -> pl.DataFrame:
     rows = in_cents(closing.computed(store, day, policy))
     return rows.with_columns(pl.lit(0, pl.Int32).alias("correction"))
-
-
-def _days(
-    store: Store, when: date, settings: StatementSettings, today: Totals, currency: str
-) -> Days:
-    """Return the totals of the days that this one is compared with, those in its currency."""
-    found = {when: today}
-
-    def of(other: date) -> Totals | None:
-        if other not in found:
-            found[other] = _totals_of(store, other, settings, currency)
-        return found[other] or None
-
-    month = [of(other) for other in month_to(when) if other != when]
-    return Days(
-        yesterday=of(when - timedelta(days=1)),
-        week_ago=of(when - timedelta(days=7)),
-        month=[*(day for day in month if day), today],
-    )
-
-
-def _totals_of(store: Store, when: date, settings: StatementSettings, currency: str) -> Totals:
-    """Return what a day came to: as billed where it is closed; empty where nothing is known."""
-    day = day_of(when, settings)
-    policy = replace(policy_of(store, day, settings), currency=currency)
-    return totals(closing.account_totals(store, day, policy))
 
 
 def _clusters(store: Store, day: Day) -> list[str]:

@@ -1,10 +1,13 @@
 -- Energy of GPUs by who held them, hour by hour: differences of the GPUs' own counters.
 -- A counter that starts anew (the driver was loaded again) counts from 0. Between two readings energy is spread
 -- evenly; between readings too far apart nothing is known. Instances of a GPU share its energy by their slices.
--- grain: cluster, job_run_key, availability, gpu_model, mig_profile, hour_ms
+-- Where a node's meter covers an hour, what it counts beyond the node's GPUs is shared among them by their time.
+-- grain: cluster, job_run_key, availability, gpu_model, mig_profile, hour_ms, is_metered
 -- availability: held, free, not_available
--- energy_mj: millijoules
--- measured_ms: milliseconds of a whole GPU for which the energy is known
+-- energy_mj: millijoules of the GPUs' counters
+-- measured_ms: milliseconds of a whole GPU for which that is known
+-- is_metered: of nodes whose meter covers the hour
+-- wall_mj: of those, millijoules at the meter: the GPUs' own and their part of the rest of the server
 -- materialised: hourly, since it needs a pass over all readings; of time whose readings were dropped it is kept
 with holds as (
     select
@@ -178,6 +181,7 @@ parts as (
         ledger.gpu_instance,
         ledger.hour_ms,
         min(ledger.cluster) as cluster,
+        min(ledger.node) as node,
         min(ledger.gpu_model) as gpu_model,
         min(ledger.mig_profile) as mig_profile,
         coalesce(sum(ledger.gpu_ms) filter (where categories.group = 'free'), 0)::bigint as free_ms,
@@ -225,21 +229,86 @@ split as (
 ),
 
 rows_ as (
-    select cluster, job_run_key, 'held' as availability, gpu_model, mig_profile, hour_ms, energy_mj, measured_ms
+    select
+        cluster, node, job_run_key, 'held' as availability, gpu_model, mig_profile, hour_ms, energy_mj, measured_ms
     from held
     union all
     select
-        cluster, null, 'free', gpu_model, mig_profile, hour_ms,
+        cluster, node, null, 'free', gpu_model, mig_profile, hour_ms,
         energy_mj * free_ms // (free_ms + away_ms), measured_ms * free_ms // (free_ms + away_ms)
     from split
     where free_ms > 0
     union all
     select
-        cluster, null, 'not_available', gpu_model, mig_profile, hour_ms,
+        cluster, node, null, 'not_available', gpu_model, mig_profile, hour_ms,
         energy_mj - energy_mj * free_ms // (free_ms + away_ms),
         measured_ms - measured_ms * free_ms // (free_ms + away_ms)
     from split
     where away_ms > 0
+),
+
+-- a meter that counts less than its GPUs is not believed
+meters as (
+    select
+        meters.cluster,
+        meters.node,
+        meters.hour_ms,
+        any_value(meters.energy_mj) - coalesce(sum(rows_.energy_mj), 0) as rest_mj
+    from intermediate.int_node_energy as meters
+    left join rows_ using (cluster, node, hour_ms)
+    where meters.hour_ms >= build_from_ms() and meters.hour_ms < build_to_ms()
+    group by all
+    having rest_mj >= 0
+),
+
+times as (
+    select
+        ledger.cluster,
+        ledger.node,
+        ledger.job_run_key,
+        categories.group as availability,
+        ledger.gpu_model,
+        ledger.mig_profile,
+        ledger.hour_ms,
+        meters.rest_mj::hugeint as rest_mj,
+        sum(ledger.gpu_ms) as gpu_ms
+    from marts.ledger_hourly as ledger
+    inner join meters using (cluster, node, hour_ms)
+    inner join reference.gpu_second_categories as categories using (category)
+    group by all
+),
+
+in_order as (
+    select
+        *,
+        sum(gpu_ms) over (
+            partition by cluster, node, hour_ms
+            order by job_run_key, availability, gpu_model, mig_profile
+            rows between unbounded preceding and current row
+        ) as until_ms,
+        sum(gpu_ms) over (partition by cluster, node, hour_ms) as all_ms
+    from times
+),
+
+at_wall as (
+    select
+        cluster, job_run_key, availability, gpu_model, mig_profile, hour_ms, false as is_metered,
+        energy_mj, measured_ms, null::bigint as wall_mj
+    from rows_
+    anti join meters using (cluster, node, hour_ms)
+    union all
+    select
+        cluster, job_run_key, availability, gpu_model, mig_profile, hour_ms, true,
+        energy_mj, measured_ms, energy_mj
+    from rows_
+    semi join meters using (cluster, node, hour_ms)
+    union all
+    select
+        cluster, job_run_key, availability, gpu_model, mig_profile, hour_ms, true,
+        null, 0,
+        rest_mj * until_ms // all_ms - rest_mj * (until_ms - gpu_ms) // all_ms
+    from in_order
+    where all_ms > 0
 )
 
 select
@@ -250,8 +319,10 @@ select
     mig_profile,
     hour_ms,
     sum(energy_mj)::bigint as energy_mj,
-    sum(measured_ms)::bigint as measured_ms
-from rows_
+    sum(measured_ms)::bigint as measured_ms,
+    is_metered,
+    sum(wall_mj)::bigint as wall_mj
+from at_wall
 -- older ones are in the archive
 where hour_ms >= (select coalesce(max(kept_from_ms), 0) from raw.kept_from where table_name = 'gpu_samples')
 group by all

@@ -16,8 +16,10 @@
 -- credit_ms: of the waste: lost because infrastructure failed
 -- energy_mj: millijoules of the GPUs' own counters; null: not measured
 -- measured_ms: GPU time for which energy is known
--- metered_mj_usd: millijoules x US dollars per kWh, at the tariffs of their hours; null: no tariff
--- untariffed_mj: energy for which there is no tariff
+-- metered_mj_usd: millijoules x price of a kWh, at the tariffs of their hours: at the node's meter where it covers
+--  the hour, else of the GPUs' counters; null: no tariff
+-- untariffed_mj: of energy_mj, for which there is no tariff
+-- wall_mj: millijoules at the meters of nodes that have one; null: none has
 with whole_hours as (
     select cluster, node, job_run_key, attempt_key, gpu_model, mig_profile, category, hour_ms, gpu_ms
     from marts.statement_hourly
@@ -43,7 +45,8 @@ times as (
 
 energies as (
     select
-        * exclude (energy_mj, measured_ms),
+        * exclude (energy_mj, measured_ms, wall_mj),
+        scope_part(wall_mj, hour_ms) as wall_mj,
         scope_part(energy_mj, hour_ms) as energy_mj,
         scope_part(measured_ms, hour_ms) as measured_ms
     from marts.statement_energy_hourly
@@ -134,7 +137,8 @@ measures as (
         null::bigint as energy_mj,
         null::bigint as measured_ms,
         null::decimal(38, 9) as metered_mj_usd,
-        0 as untariffed_mj
+        0 as untariffed_mj,
+        null::bigint as wall_mj
     from settled
     union all by name
     select
@@ -150,8 +154,12 @@ measures as (
         energies.hour_ms,
         energies.energy_mj,
         energies.measured_ms,
-        energies.energy_mj::decimal(20, 0) * tariffs.usd_per_kwh as metered_mj_usd,
-        case when tariffs.usd_per_kwh is null then energies.energy_mj else 0 end as untariffed_mj
+        case
+            when energies.wall_mj is not null then energies.wall_mj::decimal(20, 0) * tariffs.usd_per_wall_kwh
+            else energies.energy_mj::decimal(20, 0) * tariffs.usd_per_kwh
+        end as metered_mj_usd,
+        case when tariffs.usd_per_kwh is null then energies.energy_mj else 0 end as untariffed_mj,
+        energies.wall_mj
     from energies
     left join marts.statement_tariffs as tariffs using (cluster, hour_ms)
 )
@@ -184,7 +192,8 @@ select
     sum(measures.energy_mj)::bigint as energy_mj,
     sum(measures.measured_ms)::bigint as measured_ms,
     sum(measures.metered_mj_usd) as metered_mj_usd,
-    coalesce(sum(measures.untariffed_mj), 0)::bigint as untariffed_mj
+    coalesce(sum(measures.untariffed_mj), 0)::bigint as untariffed_mj,
+    sum(measures.wall_mj)::bigint as wall_mj
 from measures
 left join intermediate.int_job_run_owners as owners using (job_run_key)
 left join intermediate.int_prices as prices

@@ -9,6 +9,7 @@ create table raw.budgets (
     quota_gpus decimal(18, 6),          -- by what idle time is shared under the policy by_quota
     valid_from_at timestamp,            -- null: always
     valid_to_at timestamp,
+    currency varchar,                   -- ISO 4217; null: that of the statement
     note varchar,
     load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
 );

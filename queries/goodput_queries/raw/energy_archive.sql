@@ -1,5 +1,5 @@
 -- The hourly energy of the time whose readings were dropped by age: it cannot be read again, so it is kept here.
--- grain: cluster, job_run_key, availability, gpu_model, mig_profile, hour_ms
+-- grain: cluster, job_run_key, availability, gpu_model, mig_profile, hour_ms, is_metered
 create table raw.energy_archive (
     cluster varchar not null,
     job_run_key varchar,
@@ -8,5 +8,7 @@ create table raw.energy_archive (
     mig_profile varchar,
     hour_ms bigint not null,
     energy_mj bigint,
-    measured_ms bigint
+    measured_ms bigint,
+    is_metered boolean,
+    wall_mj bigint
 );

@@ -11,6 +11,7 @@ create table raw.rates (
     usd_per_gpu_h decimal(18, 6) not null,
     valid_from_at timestamp,            -- null: always
     valid_to_at timestamp,
+    currency varchar,                   -- ISO 4217; null: that of the statement
     note varchar,                       -- where the figure comes from
     load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
 );

@@ -31,6 +31,7 @@ create table raw.statement_rows (
     energy_mj bigint,
     measured_ms bigint,
     untariffed_mj bigint not null,
+    wall_mj bigint,
     direct_usd decimal(38, 12),         -- before rounding, as the next two
     idle_share_usd decimal(38, 12),
     electricity_usd decimal(38, 12),

@@ -12,6 +12,7 @@ create table raw.tariffs (
     server_ratio decimal(9, 6) not null, -- energy of a server / of its GPUs
     valid_from_at timestamp,            -- null: always
     valid_to_at timestamp,
+    currency varchar,                   -- ISO 4217; null: that of the statement
     note varchar,
     load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
 );

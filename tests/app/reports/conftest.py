@@ -33,6 +33,7 @@ def line(kind: str, gpu_ms: int, team: str | None = None, **more: Any) -> dict[s
         "platform_waste_ms": 0, "unsettled_ms": gpu_ms if kind == "usage" else 0, "idle_held_ms": 0,
         "lost_ms": 0, "credit_ms": 0, "energy_mj": None, "measured_ms": None,
         "metered_mj_usd": None, "untariffed_mj": 0,
+        "wall_mj": None,
     }  # fmt: skip
     return row | more
 

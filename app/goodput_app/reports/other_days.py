@@ -1,0 +1,78 @@
+"""What the days beside a reported one came to: as billed where closed, else as they would be now.
+
+Lines are read by account: rounding gives accounts their cents before it gives them to rows, so that
+every figure is the one of the day's own statement, to the cent.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from goodput_app.reports import closing, currency
+from goodput_app.reports.charges import charges
+from goodput_app.reports.days import day_of, month_to
+from goodput_app.reports.rows import frame_of, in_cents
+from goodput_app.reports.summary import Days, Totals, totals
+from goodput_app.reports.window import lines_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import date
+
+    from goodput_app.reports.charges import Policy
+    from goodput_app.reports.days import Day
+    from goodput_app.reports.settings import StatementSettings
+    from goodput_queries.store import Store
+
+
+def beside(
+    store: Store,
+    when: date,
+    settings: StatementSettings,
+    today: Totals,
+    known: closing.Evidence,
+    policy_of: Callable[[Day], Policy],
+) -> Days:
+    """Return the totals of the days that one is compared with, as far as there is evidence of them.
+
+    policy_of: how an open day is charged. Left out are days that are billed or priced in another
+    currency: amounts of two are neither compared nor added.
+    """
+    found = {when: today}
+
+    def of(other: date) -> Totals | None:
+        if other not in found:
+            found[other] = _totals_of(store, day_of(other, settings), known, policy_of)
+        return found[other] or None
+
+    month = [of(other) for other in month_to(when) if other != when]
+    return Days(
+        yesterday=of(when - timedelta(days=1)),
+        week_ago=of(when - timedelta(days=7)),
+        month=[*(day for day in month if day), today],
+    )
+
+
+def _totals_of(
+    store: Store, day: Day, known: closing.Evidence, policy_of: Callable[[Day], Policy]
+) -> Totals:
+    billed = store.read(
+        """select min(policy) as policy, line, cluster, team,
+            sum(kept.billed_usd)::decimal(18, 2) as total_usd
+        from raw.statement_days as days
+        inner join raw.statement_rows as kept using (rows_id)
+        where to_ms(from_at) = $1 and to_ms(to_at) = $2
+        group by all order by all""",
+        [day.from_ms, day.to_ms],
+    )
+    if not billed.height and not known.touches(day):
+        return {}
+    policy = policy_of(day)
+    if billed.height:
+        was = closing.policy_of_text(billed["policy"][0])
+        return totals(billed) if was.currency == policy.currency else {}
+    if currency.others(store, day, policy.currency):
+        return {}
+    lines = lines_of(store, day)
+    return totals(in_cents(frame_of(charges(lines.iter_rows(named=True), policy))))

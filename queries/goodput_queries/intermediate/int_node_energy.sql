@@ -1,0 +1,58 @@
+-- Energy of servers by their own power meters, hour by hour: of hours that a meter covers whole.
+-- A reading of power covers back to the one before it; readings too far apart tell nothing of the time between.
+-- grain: cluster, node, hour_ms
+-- energy_mj: millijoules
+-- materialised: hourly, since it needs a pass over all readings of the meters
+with readings as (
+    select
+        samples.source,
+        clusters.cluster,
+        samples.node,
+        samples.power_w,
+        lag(to_ms(samples.ts)) over (partition by samples.source, samples.node order by samples.ts) as start_ms,
+        to_ms(samples.ts) as end_ms
+    from raw.node_samples as samples
+    inner join staging.stg_node_clusters as clusters using (node)
+    where
+        clusters.cluster is not null
+        and samples.ts >= from_ms(build_from_ms() - reading_margin_ms())
+        and samples.ts <= from_ms(build_to_ms() + reading_margin_ms())
+),
+
+-- more than a megawatt is no server: such a reading is not believed
+known as (
+    select source, cluster, node, start_ms, end_ms, round(power_w * (end_ms - start_ms))::bigint as energy_mj
+    from readings
+    where
+        end_ms > start_ms
+        and end_ms - start_ms <= reading_margin_ms()
+        and power_w between 0 and 1e6
+),
+
+by_hour as (
+    select
+        *,
+        unnest(range(start_ms // 3600000, (end_ms - 1) // 3600000 + 1)) * 3600000 as hour_ms
+    from known
+),
+
+of_meters as (
+    select
+        source,
+        cluster,
+        node,
+        hour_ms,
+        count(*) as readings,
+        sum(part_mj(
+            energy_mj, start_ms, end_ms, greatest(start_ms, hour_ms), least(end_ms, hour_ms + 3600000)
+        )) as energy_mj
+    from by_hour
+    where hour_ms >= build_from_ms() and hour_ms < build_to_ms()
+    group by all
+    having sum(least(end_ms, hour_ms + 3600000) - greatest(start_ms, hour_ms)) = 3600000
+)
+
+select cluster, node, hour_ms, energy_mj::bigint as energy_mj
+from of_meters
+-- of several meters the one that reads oftenest speaks for the node and hour
+qualify row_number() over (partition by cluster, node, hour_ms order by readings desc, source) = 1
