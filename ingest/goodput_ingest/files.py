@@ -7,6 +7,7 @@ import hashlib
 import zlib
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import IO, TYPE_CHECKING, cast
 
 from goodput_queries.errors import IngestError
@@ -89,27 +90,35 @@ def parts(
     ingest skip it. A gzip stream that was cut ends the reading at the cut; what came before is
     kept, the line that was cut included, and the last part says so.
     """
-    lines: list[bytes] = []
+    held: list[bytes] = []
     first, size, damage = 1, 0, ""
     with open_bytes(path) as file:
         reader = _lines(file)
         while True:
             try:
-                line = next(reader, None)
+                lines = next(reader, None)
             except _BrokenOffError as error:
                 damage = str(error)
-                line = error.rest or None
+                lines = [error.rest] if error.rest else None
                 reader = iter(())
-            if line is not None:
-                lines.append(line)
-                size += len(line)
-            if line is None or len(lines) >= lines_per_part or size >= bytes_per_part:
-                is_last = line is None
-                if lines or damage:
-                    yield _part(first, lines, damage if is_last else "")
-                if is_last:
-                    return
-                first, size, lines = first + len(lines), 0, []
+            if lines is None:
+                break
+            while taken := _filling(lines, lines_per_part - len(held), bytes_per_part - size):
+                yield _part(first, held + lines[:taken], "")
+                first, size = first + len(held) + taken, 0
+                held, lines = [], lines[taken:]
+            held += lines
+            size += sum(map(len, lines))
+    if held or damage:
+        yield _part(first, held, damage)
+
+
+def _filling(lines: list[bytes], lines_max: int, bytes_max: int) -> int:
+    """Return how many of the lines fill a part up; 0: it has room for all of them and more."""
+    if len(lines) < lines_max and sum(map(len, lines)) < bytes_max:
+        return 0
+    sizes = accumulate(map(len, lines[:lines_max]))
+    return next((n for n, size in enumerate(sizes, 1) if size >= bytes_max), lines_max)
 
 
 class _BrokenOffError(Exception):
@@ -127,8 +136,11 @@ def _part(first: int, lines: list[bytes], damage: str) -> Part:
     return Part(first, lines, digest, damage)
 
 
-def _lines(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield lines without their end; of a line over LINE_MAX_BYTES only its beginning."""
+def _lines(file: IO[bytes]) -> Iterator[list[bytes]]:
+    """Yield lines without their end, those of a chunk together.
+
+    Of a line over LINE_MAX_BYTES only the beginning is kept.
+    """
     rest = b""
     is_skipping = False
     while True:
@@ -141,15 +153,15 @@ def _lines(file: IO[bytes]) -> Iterator[bytes]:
             break
         *whole, last = chunk.split(b"\n")
         if whole:
-            yield rest if is_skipping else (rest + whole[0])[:LINE_MAX_BYTES]
-            yield from whole[1:]
+            whole[0] = rest if is_skipping else (rest + whole[0])[:LINE_MAX_BYTES]
+            yield whole
             rest, is_skipping = last, False
         elif not is_skipping:
             rest += last
         if len(rest) > LINE_MAX_BYTES:
             rest, is_skipping = rest[:LINE_MAX_BYTES], True
     if rest:
-        yield rest
+        yield [rest]
 
 
 def _read(file: IO[bytes], size: int) -> bytes:
