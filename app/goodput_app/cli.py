@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from goodput_app import cli_forget, cli_live, cli_prune, cli_report, cli_what_if, output
+from goodput_app.cli_left_out import left_out
 from goodput_app.cli_options import (
     Commands,
     FailedWithRowsError,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
     from goodput_queries.catalog import Model
 
-UNRECOGNISED_SHOWN = 3
 COSTS = ("usd", "lost_usd", "gpu_ms", "lost_gpu_ms", "booked_gpu_ms")  # what answers are ranked by
 
 
@@ -124,12 +124,8 @@ def ingest(
     options = ReadOptions(cluster, zone(timezone), instant(observed_at), node, run_id)
     with _store(db) as store, _progress() as on_progress:
         summary = load.ingest(store, source, paths, options, on_progress=on_progress)
-    for reason in summary.refused:
-        say(f"left out: {reason}")
-    if summary.unrecognised:
-        some = ", ".join(summary.unrecognised[:UNRECOGNISED_SHOWN])
-        more = " ..." if len(summary.unrecognised) > UNRECOGNISED_SHOWN else ""
-        say(f"{len(summary.unrecognised)} files of no known format were left out: {some}{more}")
+    for sentence in left_out(summary.refused, summary.unrecognised):
+        say(sentence)
     if summary.rejects:
         say(
             f"{summary.rejects:,} rows were set aside: "

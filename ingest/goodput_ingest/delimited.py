@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+DELIMITER_IN_NAME = ": a name holds a |? `--delimiter=$'\\x1f'` of sacct keeps fields apart."
 LINES_PER_BLOCK = 122_880  # a row group of DuckDB: whole ones are written once, not merged later
 BYTES_PER_BLOCK = 64 * 1024 * 1024
 UNIT_SEPARATOR = "\x1f"
@@ -235,8 +236,9 @@ def _odd_rows(
             lines.append(number)
             rows.append(text)
         else:
-            reason = f"slurm: line {number} has {found} fields, expected {layout.fields}."
-            rejects.append(Reject(number, reason, text))
+            reason = f"slurm: line {number} has {found} fields, expected {layout.fields}"
+            hint = DELIMITER_IN_NAME if found > layout.fields and layout.delimiter == "|" else "."
+            rejects.append(Reject(number, f"{reason}{hint}", text))
     if not rows:
         return _no_rows(layout.columns), rejects
     good = "\n".join(rows)

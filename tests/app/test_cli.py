@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 COMMANDS = [
     *("demo", "ingest", "build", "check", "ledger", "show"),
-    *("gaps", "throttling", "stragglers", "hangs", "runs", "report", "serve", "collect"),
-    *("doctor", "prune"),
+    *("gaps", "throttling", "stragglers", "hangs", "runs", "report", "what-if"),
+    *("serve", "collect", "doctor", "forget", "prune"),
 ]
 QUESTIONS = ["build", "check", "ledger", "gaps", "throttling", "stragglers", "hangs", "runs"]
 
@@ -138,7 +138,7 @@ def test_wrong_settings_are_a_stated_failure(here: Path) -> None:
     assert (result.exit_code, result.stderr) == (
         1,
         "goodput.toml: there is no setting 'colour'; "
-        "known: db, ingest, serve, ui, retention, statement, collect.\n",
+        "known: db, ingest, serve, ui, retention, statement, report, collect.\n",
     )
 
 
@@ -160,7 +160,7 @@ def test_what_was_read_in_is_summed_up(here: Path) -> None:
         }
     ]
     assert result.stderr == (
-        "1 files of no known format were left out: notes.txt\n"
+        "1 file of no known format left out: notes.txt\n"
         "nothing was read in: no file could be read as said above.\n"
     )
 

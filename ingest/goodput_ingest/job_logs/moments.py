@@ -40,10 +40,7 @@ class Moments:
         Raises ZoneNeededError where no zone is configured, FieldError where it is no moment.
         """
         if self.zone is None:
-            raise ZoneNeededError(
-                f"{self.origin}: its times are local ({text}) and carry no offset from UTC. Say "
-                "their zone with --timezone (as Europe/Berlin)."
-            )
+            raise self._no_zone(text)
         try:
             found = datetime.fromisoformat(text.replace(",", ".").replace("_", " "))
         except ValueError:
@@ -61,6 +58,8 @@ class Moments:
 
         Raises FieldError where neither is known: then its year is not.
         """
+        if self.zone is None:
+            raise self._no_zone(f"{month:02}-{day:02} {clock}")
         if self.last is not None:
             # a log goes on: the first year in which the stamp does not lie before what was told
             years, is_it = range(self.last.year - 1, self.last.year + 2), self._is_after
@@ -83,6 +82,12 @@ class Moments:
             if is_it(found):
                 return self.told(found)
         raise FieldError(f"the stamp {month:02}-{day:02} {clock} fits no year")
+
+    def _no_zone(self, text: str) -> ZoneNeededError:
+        return ZoneNeededError(
+            f"{self.origin}: its times are local ({text}) and carry no offset from UTC. Say "
+            "their zone with --timezone (as Europe/Berlin)."
+        )
 
     def _is_after(self, moment: datetime) -> bool:
         return self.last is not None and moment >= self.last - CLOCKS

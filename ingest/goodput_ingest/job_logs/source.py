@@ -65,6 +65,7 @@ ROWS_PER_BATCH = 100_000
 PREAMBLE_BYTES = files.HEAD_BYTES // 2  # a shorter file has been seen whole
 BEGINNING_BYTES = 4 * 1024 * 1024
 STEP_MAX = 2**62
+LOCAL_MOMENT = re.compile(r"\[?(20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?)[\]\s]")
 
 
 class JobLog:
@@ -108,6 +109,8 @@ class JobLog:
                 "when. Write the log with moments (as kubectl logs --timestamps does), or use job "
                 "events."
                 if reader.without_moment
+                else f"{self.path}: {reader.first_problem}."
+                if reader.first_problem
                 else f"{self.path}: no line tells of a job in a known framework's words."
             )
 
@@ -152,6 +155,7 @@ class _Reader:
         self.is_life_begun = False
         self.placed = 0
         self.without_moment = 0
+        self.first_problem = ""
 
     def read(self, part: Part) -> Iterator[tuple[list[dict[str, Any]], list[Reject]]]:
         """Yield rows and rejects of a part, in bounded pieces."""
@@ -187,6 +191,10 @@ class _Reader:
             for line in cleaned(0, raw):
                 if line.at is not None:
                     self.moments.told(line.at)
+                    return
+        if self.moments.zone is not None and (found := LOCAL_MOMENT.match(raw)) is not None:
+            with contextlib.suppress(FieldError):
+                self.moments.local(found[1])
 
     def _events(self, line: Line, rejects: list[Reject]) -> Iterator[tuple[Teller, Event]]:
         if line.at is not None:
@@ -202,6 +210,7 @@ class _Reader:
                 beyond = "a moment or a duration is beyond the calendar"
                 reason = str(error) if isinstance(error, FieldError) else beyond
                 content = json_lines.printable(line.text, 500)
+                self.first_problem = self.first_problem or f"line {line.number}: {reason}"
                 rejects.append(Reject(line.number, reason, content))
 
     def _counts(self, teller: Teller, event: Event) -> bool:

@@ -1,0 +1,38 @@
+"""What an ingest says of files that it left out: one sentence a reason, not one a file."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+SHOWN = 3
+NUMBERS = re.compile(r"\d[\d:.,T+-]*")
+
+
+def left_out(refused: Sequence[str], unrecognised: Sequence[str]) -> Iterator[str]:
+    """Yield sentences: why files were refused, alike ones together, then those of no known format.
+
+    refused: `path: reason`, a sentence each; reasons are alike where only numbers and moments
+    differ.
+    """
+    alike: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for sentence in refused:
+        path, colon, reason = sentence.partition(": ")
+        alike[NUMBERS.sub("0", reason)].append((path, reason) if colon else ("", sentence))
+    for files in alike.values():
+        path, reason = files[0]
+        if len(files) == 1:
+            yield f"left out: {path}: {reason}" if path else f"left out: {reason}"
+        else:
+            yield f"left out, {len(files):,} files: {reason} {_some([name for name, _ in files])}"
+    if unrecognised:
+        are = "file" if len(unrecognised) == 1 else "files"
+        yield f"{len(unrecognised):,} {are} of no known format left out: {_some(unrecognised)}"
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:SHOWN]) + (" ..." if len(names) > SHOWN else "")

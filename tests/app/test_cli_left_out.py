@@ -1,0 +1,36 @@
+"""What an ingest says of the files that it left out."""
+
+from __future__ import annotations
+
+import pytest
+
+from goodput_app.cli_left_out import left_out
+
+ZONE = "carries no offset from UTC. Say its zone with --timezone (as Europe/Berlin)."
+
+
+def test_files_with_one_reason_are_one_sentence() -> None:
+    refused = [f"logs/{i}.txt: time 2026-11-20T11:45:{i:02} {ZONE}" for i in range(5)]
+
+    assert list(left_out([*refused, "x.txt: it is cut at line 7."], [])) == [
+        f"left out, 5 files: time 2026-11-20T11:45:00 {ZONE} "
+        "logs/0.txt, logs/1.txt, logs/2.txt ...",
+        "left out: x.txt: it is cut at line 7.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        ([], []),
+        (["a"], ["1 file of no known format left out: a"]),
+        (["a", "b", "c"], ["3 files of no known format left out: a, b, c"]),
+        (["a", "b", "c", "d"], ["4 files of no known format left out: a, b, c ..."]),
+    ],
+)
+def test_files_of_no_known_format_are_counted(names: list[str], sentence: list[str]) -> None:
+    assert list(left_out([], names)) == sentence
+
+
+def test_a_sentence_without_a_file_stays_as_it_is() -> None:
+    assert list(left_out(["nothing there"], [])) == ["left out: nothing there"]

@@ -1,0 +1,38 @@
+"""Logs of jobs as their frameworks print them, and what is told of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+from goodput_ingest.load import ingest
+from goodput_ingest.source import ReadOptions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from goodput_queries.store import LocalStore
+
+UTC = ReadOptions(zone=ZoneInfo("UTC"))
+ITERATION = (
+    " [2026-08-20 14:03:{second:02}.500000] iteration {step:8}/   50000 | consumed samples: 512 |"
+    " elapsed time per iteration (ms): {ms} | lm loss: 7.1E+00 | \n"
+)
+
+
+def told(
+    store: LocalStore, folder: Path, text: str, options: ReadOptions = UTC
+) -> list[dict[str, Any]]:
+    """Return the events of a log, in time's order."""
+    path = folder / "slurm-4711.out"
+    path.write_text(text)
+    ingest(store, "job-log", [path], options)
+    return store.read(
+        """select event, strftime(ts, '%H:%M:%S.%g') as at, step, round(dur_s, 3) as dur_s, phase,
+            kind, msg, reports_durability, extra::varchar as extra
+        from raw.job_events order by ts, event, step"""
+    ).rows(named=True)
+
+
+def brief(events: list[dict[str, Any]], *names: str) -> list[tuple[Any, ...]]:
+    return [tuple(event[name] for name in names) for event in events]
