@@ -7,13 +7,12 @@ so that commands and a starting server get it; once a server has it, the loop wo
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from goodput_queries.errors import StoreError
+from goodput_queries.sole import is_held, sole
 from goodput_queries.store import IN_MEMORY, LocalStore, Store, open_store
 
 if TYPE_CHECKING:
@@ -94,59 +93,22 @@ def sole_collector(database: str | Path) -> Iterator[None]:
         yield
         return
     path = _lock_path(database)
-    descriptor = _locked(path)
-    try:
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, str(os.getpid()).encode())
+
+    def refusal(pid: str) -> str:
+        return (
+            f"{path.with_suffix('')}: process {pid} collects into this database already. Stop it, "
+            "or let it."
+        )
+
+    with sole(path, refusal):
         yield
-    finally:
-        path.unlink(missing_ok=True)
-        os.close(descriptor)
 
 
 def is_collected(database: str | Path) -> bool:
     """Say whether a process collects into the database now."""
-    try:
-        descriptor = os.open(_lock_path(database), os.O_RDWR)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
+    return is_held(_lock_path(database))
 
 
 def _lock_path(database: str | Path) -> Path:
     resolved = Path(database).resolve()
     return resolved.with_name(f"{resolved.name}.collecting")
-
-
-def _locked(path: Path) -> int:
-    """Return the descriptor of the lock file, locked; of one that was removed meanwhile another."""
-    while True:
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-        except OSError as error:
-            raise StoreError(f"{path}: cannot be written ({error.strerror}).") from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            pid = os.read(descriptor, 20).decode(errors="replace")
-            os.close(descriptor)
-            raise StoreError(
-                f"{path.with_suffix('')}: process {pid or 'unknown'} collects into this database "
-                "already. Stop it, or let it."
-            ) from error
-        if _is_at(path, descriptor):
-            return descriptor
-        os.close(descriptor)
-
-
-def _is_at(path: Path, descriptor: int) -> bool:
-    try:
-        return os.path.samestat(path.stat(), os.fstat(descriptor))
-    except FileNotFoundError:
-        return False
