@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -43,3 +44,20 @@ def untouched_surroundings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     settings.cache_clear()
     use_store(None)
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Give a certificate of 127.0.0.1, that nobody but its own file vouches for, and its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("the program openssl is not installed")
+    folder = tmp_path_factory.mktemp("certificate")
+    files = folder / "server.pem", folder / "server.key"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
+         "-out", files[0], "-keyout", files[1]],
+        check=True,
+        capture_output=True,
+    )  # fmt: skip
+    return files

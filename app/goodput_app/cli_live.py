@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from goodput_app.reports.delivery import Plan
     from goodput_ingest.live import Outcome
     from goodput_ingest.live_sources import Collector
 
@@ -44,7 +45,10 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 )
 def serve(*, db: str, port: int | None, address: str, is_collecting: bool) -> None:
     """Serve the dashboard, /metrics and the database."""
-    serve_at(db, port, address, configured() if is_collecting else [])
+    from goodput_app.cli_deliver import plan_of  # noqa: PLC0415 -- `--help` needs no frames
+
+    plan = plan_of(settings(), db) if settings().report.at is not None else None
+    serve_at(db, port, address, configured() if is_collecting else [], plan)
 
 
 @click.command()
@@ -102,12 +106,16 @@ def configured() -> list[Collector]:
 
 
 def serve_at(
-    path: str | Path, port: int | None, address: str, sources: Sequence[Collector] = ()
+    path: str | Path,
+    port: int | None,
+    address: str,
+    sources: Sequence[Collector] = (),
+    statements: Plan | None = None,
 ) -> None:
-    """Serve a database, and ask these sources meanwhile."""
+    """Serve a database, ask these sources and hand out its statements meanwhile."""
     from goodput_app import server  # noqa: PLC0415 -- draws in streamlit's server
 
-    server.serve(path, port, address, sources=sources, on_ready=click.echo)
+    server.serve(path, port, address, sources=sources, statements=statements, on_ready=click.echo)
 
 
 def _summary(outcomes: Sequence[Outcome]) -> pl.DataFrame:

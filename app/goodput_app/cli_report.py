@@ -12,6 +12,7 @@ from goodput_app.settings import settings
 
 FORMATS = ("csv", "parquet", "html", "pdf", "focus")
 VERSIONS = ("1.2", "1.3")
+OF_FILES = ("out", "formats", "focus_version", "account", "by_account")  # options
 
 
 class Formats(click.ParamType[list[str]]):
@@ -49,6 +50,11 @@ class Day(click.ParamType[date]):
             self.fail(f"{value!r} is no date; expected like 2026-11-19, or yesterday.", param, ctx)
 
 
+def _is_given(option: str) -> bool:
+    source = click.get_current_context().get_parameter_source(option)
+    return source is not click.core.ParameterSource.DEFAULT
+
+
 @click.command()
 @click.option(
     "--date",
@@ -81,6 +87,12 @@ class Day(click.ParamType[date]):
     help="Of the FOCUS file.",
 )
 @click.option(
+    "--deliver",
+    "delivers",
+    is_flag=True,
+    help="Write, mail and post as [report] says: a day that is named, else all that is due.",
+)
+@click.option(
     "--close",
     "closes_now",
     is_flag=True,
@@ -108,16 +120,24 @@ def report(
     closes_now: bool,
     account: str | None,
     by_account: bool,
+    delivers: bool,
 ) -> None:
     """Write the chargeback statement of a day."""
     from goodput_app.cli import built  # noqa: PLC0415 -- cli registers this command
-    from goodput_app.reports import files, one_account  # noqa: PLC0415 -- `--help` needs no frames
+    from goodput_app.cli_deliver import deliver  # noqa: PLC0415 -- `--help` needs no frames
+    from goodput_app.reports import files, one_account  # noqa: PLC0415
     from goodput_app.reports.presentation import status_of  # noqa: PLC0415
     from goodput_app.reports.statement import statement  # noqa: PLC0415
     from goodput_app.reports.wording import money  # noqa: PLC0415
 
     if account is not None and by_account:
         raise click.UsageError("--account makes one account's files, --by-account those of all.")
+    if delivers:
+        if others := [name for name in OF_FILES if _is_given(name)]:
+            option = f"--{others[0].replace('_', '-')}"
+            raise click.UsageError(f"{option} is not for --deliver, which does as [report] says.")
+        deliver(db, when if _is_given("when") else None, closes_now=closes_now)
+        return
     with built(db) as store:
         made = statement(store, when, settings().statement, closes_now=closes_now)
         if account is not None:

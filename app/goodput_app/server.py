@@ -29,6 +29,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from goodput_app import metrics, theme
+from goodput_app.reports.scheduled import handing_out
 from goodput_app.settings import settings
 from goodput_app.state import use_store
 from goodput_ingest import live_status
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from streamlit import App
 
+    from goodput_app.reports.delivery import Plan
     from goodput_ingest.live_sources import Collector
 
 log = logging.getLogger(__name__)
@@ -79,12 +81,14 @@ def serve(
     address: str = DEFAULT_ADDRESS,
     *,
     sources: Sequence[Collector] = (),
+    statements: Plan | None = None,
     on_ready: Callable[[str], None] = lambda _url: None,
 ) -> None:
     """Serve the database at `path` until Ctrl-C or SIGTERM; `on_ready` gets the URL that answers.
 
-    sources: live ones, asked meanwhile. Without a port it is 8501 or the next free one. Raises
-    GoodputError where the port is taken or the database is served already.
+    sources: live ones, asked meanwhile. statements: where they go at their time of day. Without a
+    port it is 8501 or the next free one. Raises GoodputError where the port is taken or the
+    database is served already.
     """
     is_new = not (_database(path) == IN_MEMORY or Path(path).exists())
     if is_new:
@@ -112,7 +116,7 @@ def serve(
         configure(address, sockets[0].getsockname()[1])
         server = _Server(
             uvicorn.Config(
-                create_app(store, note, sources),
+                create_app(store, note, sources, statements),
                 access_log=False,
                 log_level="warning",
                 timeout_graceful_shutdown=GRACE_S,
@@ -130,11 +134,16 @@ def serve(
             raise GoodputError(f"{path}: the server did not start; the lines above say why.")
 
 
-def create_app(store: LocalStore, note: ServerNote, sources: Sequence[Collector] = ()) -> App:
+def create_app(
+    store: LocalStore,
+    note: ServerNote,
+    sources: Sequence[Collector] = (),
+    statements: Plan | None = None,
+) -> App:
     """Return the ASGI application: pages, `/healthz`, `/metrics` and the store's calls.
 
-    Its lifespan leaves the note beside the database, asks the live sources and keeps the ledger up
-    to date; at the end it removes the note and closes the store.
+    Its lifespan leaves the note beside the database, asks the live sources, hands out statements
+    and keeps the ledger up to date; at the end it removes the note and closes the store.
     """
     from streamlit import App  # noqa: PLC0415 -- half a second that only a server needs
 
@@ -146,7 +155,7 @@ def create_app(store: LocalStore, note: ServerNote, sources: Sequence[Collector]
             remote.write_note(note)
         is_over = asyncio.Event()
         try:
-            with _collecting(store, sources):
+            with _collecting(store, sources), handing_out(store, statements):
                 building = asyncio.create_task(_keep_built(store, is_over))
                 try:
                     yield

@@ -96,12 +96,13 @@ TYPES: dict[str, tuple[type, str]] = {
     "showback": YES_OR_NO,
     "provisional": YES_OR_NO,
     "timeout_s": WHOLE_NUMBER,
+    "attach_max_mb": WHOLE_NUMBER,
     "formats": TEXTS,
     "attach": TEXTS,
     "to": TEXTS,
 }
 TEXT: tuple[type, str] = (str, "a text in quotes")
-SECRETS = frozenset({"password", "token"})
+SECRETS = frozenset({"password", "token", "secret"})
 
 
 @cache

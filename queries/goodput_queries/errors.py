@@ -3,6 +3,7 @@
 GoodputError            a stated failure: one sentence, no traceback, exit code 1
 ├── StoreError          the database cannot be opened, reached or written
 ├── QueryError          a query that cannot be answered as asked
+│   └── NoEvidenceError nothing is known of the time that it asks about
 ├── BuildError          a view or stage could not be built
 │   └── UnbuiltError    something was loaded that no build has seen
 └── IngestError         a source cannot be read at all (single bad rows are rejects, not errors)
@@ -19,6 +20,10 @@ class StoreError(GoodputError):
 
 class QueryError(GoodputError):
     """A query cannot be answered as asked: unknown view, unknown column, bad SQL, out of time."""
+
+
+class NoEvidenceError(QueryError):
+    """Nothing is known of the time that a question is about."""
 
 
 class BuildError(GoodputError):

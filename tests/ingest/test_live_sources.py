@@ -97,7 +97,7 @@ def test_values_reach_the_source() -> None:
         is_certificate_checked=False,
         record_to="/tmp/scrapes",  # noqa: S108 -- not written to
         username="goodput",
-        password_file="/etc/secret",  # noqa: S106 -- the name of a file
+        password_file="/etc/secret",
     ).source
 
     assert isinstance(source, DcgmLive)

@@ -11,7 +11,7 @@ folder that is copied away brings its index along.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
@@ -22,6 +22,7 @@ import jinja2
 import msgspec
 
 from goodput_app.reports import atomic
+from goodput_app.reports.currency import DEFAULT, sign
 from goodput_app.reports.wording import hours, money
 from goodput_queries.errors import StoreError
 
@@ -36,8 +37,9 @@ class Delivery:
     """How one version of a statement fared on one channel: the last attempt, and how many.
 
     channel: `files`, `mail` or `webhook`. version: see PastStatement. tried_at, delivered_at: UTC;
-    delivered_at is null until all of it arrived. recipients: who has it, where the channel has any.
-    error: one sentence of the last attempt, null where that was good.
+    delivered_at is null until all of it arrived; attempts is 0 before the first. recipients: who
+    has it, where the channel has any. error: one sentence of the last attempt, null where that was
+    good.
     """
 
     channel: str
@@ -56,8 +58,9 @@ class PastStatement:
     is_closed: false for a provisional one, whose figures may still change. corrections: how many
     a closed day has had. version: changes with what is billed, and with nothing else. status: the
     sentence of the statement on what its figures rest. accounts_usd: of `total_usd` what accounts
-    pay, the rest is nobody's. Times of GPUs in milliseconds; unpriced_ms has no price and is in no
-    total. files: bare names, in this folder. deliveries: the latest version's last.
+    pay, the rest is nobody's; both in `currency`. Times of GPUs in milliseconds; unpriced_ms has no
+    price and is in no total. files: bare names, in this folder. deliveries: of each channel how
+    this version fared, and what it took last; in order of time.
     """
 
     date: date
@@ -73,6 +76,7 @@ class PastStatement:
     held_ms: int
     productive_ms: int
     unpriced_ms: int = 0
+    currency: str = DEFAULT
     files: tuple[str, ...] = ()
     deliveries: tuple[Delivery, ...] = ()
 
@@ -88,6 +92,27 @@ class PastStatement:
     def latest(self) -> list[Delivery]:
         """Return how the version that stands here fared, a row a channel."""
         return [one for one in self.deliveries if one.version == self.version]
+
+    def taken(self, channel: str) -> Delivery | None:
+        """Return what a channel took last of this day, of whichever version."""
+        for one in reversed(self.deliveries):
+            if one.channel == channel and one.delivered_at is not None:
+                return one
+        return None
+
+    def tried(self, channel: str) -> Delivery | None:
+        """Return how this version fared on a channel; None where it was not tried."""
+        return next((one for one in self.latest if one.channel == channel), None)
+
+    def with_delivery(self, delivery: Delivery) -> PastStatement:
+        """Return the entry with how its version fared now on a channel."""
+        kept = [
+            one
+            for one in self.deliveries
+            if one.channel != delivery.channel
+            or (one is self.taken(one.channel) and one.version != delivery.version)
+        ]
+        return replace(self, deliveries=(*kept, delivery))
 
 
 def past_statements(folder: Path) -> list[PastStatement]:
@@ -159,5 +184,5 @@ def _template() -> jinja2.Template:
         autoescape=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {"money": money, "hours": hours, "link": quote}
+    environment.filters |= {"money": money, "hours": hours, "link": quote, "sign": sign}
     return environment.get_template(TEMPLATE)

@@ -21,14 +21,14 @@ def replace(target: Path, content: bytes) -> None:
             os.fsync(stream.fileno())
         Path(draft).chmod(0o644)
         Path(draft).replace(target)
-        _settle(target.parent)
+        settle(target.parent)
     except BaseException:
         with contextlib.suppress(OSError):
             Path(draft).unlink()
         raise
 
 
-def _settle(folder: Path) -> None:
+def settle(folder: Path) -> None:
     """Bring the new name of a file to the disk too, so that it outlives a power cut."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:

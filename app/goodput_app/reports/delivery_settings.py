@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from goodput_queries.errors import GoodputError
+from goodput_queries.remote import LOOPBACK_HOSTS
 
 FORMATS = ("csv", "parquet", "html", "pdf", "focus")
 SECURITIES = ("starttls", "tls", "none")
@@ -29,7 +30,8 @@ class MailSettings:
     security: starttls, tls (from the first byte) or none. port: unset: 587, 465 or 25 by it.
     ca_file: certificates that may sign the server's, instead of the system's. sender, to: as
     `goodput@example.org` or `Goodput <goodput@example.org>`. attach: formats that go along as
-    files. timeout_s: how long the server may take for one answer.
+    files; attach_max_mb: together at most so large, the rest is left out. timeout_s: how long the
+    server may take for one answer.
     """
 
     host: str = ""
@@ -41,7 +43,8 @@ class MailSettings:
     password_env: str | None = None
     password_file: str | None = None
     ca_file: str | None = None
-    attach: tuple[str, ...] = ("pdf",)
+    attach: tuple[str, ...] = ("pdf", "csv")
+    attach_max_mb: int = 10
     timeout_s: int = 30
 
     def __post_init__(self) -> None:
@@ -62,6 +65,8 @@ class MailSettings:
         if self.port is not None and not 0 < self.port < 65536:
             raise GoodputError(f"'{where}.port' is {self.port}, expected 1 to 65535.")
         _refuse_unless_positive(f"{where}.timeout_s", self.timeout_s)
+        if self.attach_max_mb < 0:
+            raise GoodputError(f"'{where}.attach_max_mb' is below 0, expected megabytes.")
         if self.username is not None:
             _refuse_unless_one(where, "password", self.password_env, self.password_file)
             if self.security == "none":
@@ -85,7 +90,8 @@ class WebhookSettings:
     """Where a statement is posted as JSON.
 
     url, or url_env, url_file where the URL is a secret itself. token_env, token_file: sent as
-    `Authorization: Bearer`. ca_file: as for mail. timeout_s: how long the answer may take.
+    `Authorization: Bearer`. secret_env, secret_file: what the post is signed with. ca_file: as for
+    mail. timeout_s: how long all of it may take.
     """
 
     url: str | None = None
@@ -93,29 +99,48 @@ class WebhookSettings:
     url_file: str | None = None
     token_env: str | None = None
     token_file: str | None = None
+    secret_env: str | None = None
+    secret_file: str | None = None
     ca_file: str | None = None
     timeout_s: int = 15
 
     def __post_init__(self) -> None:
         where = "report.webhook"
         _refuse_unless_one(where, "url", self.url, self.url_env, self.url_file)
-        if self.token_env and self.token_file:
-            _refuse_unless_one(where, "token", self.token_env, self.token_file)
+        for what, *given in (
+            ("token", self.token_env, self.token_file),
+            ("secret", self.secret_env, self.secret_file),
+        ):
+            if all(one is not None for one in given):
+                _refuse_unless_one(where, what, *given)
         _refuse_unless_positive(f"{where}.timeout_s", self.timeout_s)
         if self.url is not None:
-            check_url(f"{where}.url", self.url)
+            self._check(self.url)
 
     def target(self) -> str:
         """Return the URL, read now; raises GoodputError where it is missing or none."""
         if self.url is not None:
             return self.url
-        return check_url("report.webhook.url", secret(self.url_env, self.url_file))
+        return self._check(secret(self.url_env, self.url_file))
 
     def token(self) -> str | None:
         """Return the token, read now; None where none is set."""
-        if self.token_env is None and self.token_file is None:
-            return None
-        return secret(self.token_env, self.token_file)
+        return _optional_secret(self.token_env, self.token_file)
+
+    def secret(self) -> str | None:
+        """Return what posts are signed with, read now; None where none is set."""
+        return _optional_secret(self.secret_env, self.secret_file)
+
+    def _check(self, url: str) -> str:
+        check_url("report.webhook.url", url)
+        parts = urlsplit(url)
+        has_token = self.token_env is not None or self.token_file is not None
+        if has_token and parts.scheme == "http" and parts.hostname not in LOOPBACK_HOSTS:
+            raise GoodputError(
+                "'report.webhook.url' is http, which would send the token in the clear; expected "
+                "https."
+            )
+        return url
 
 
 @dataclass(frozen=True)
@@ -144,6 +169,12 @@ class ReportSettings:
         for key, url in (("dashboard_url", self.dashboard_url), ("files_url", self.files_url)):
             if url is not None:
                 check_url(f"report.{key}", url)
+        for form in () if self.mail is None else self.mail.attach:
+            if form not in self.formats:
+                raise GoodputError(
+                    f"'report.mail.attach' names {form}, which 'report.formats' does not; name it "
+                    "there too."
+                )
         self.time()
 
     def time(self) -> time | None:
@@ -190,6 +221,10 @@ def secret(variable: str | None, file: str | None) -> str:
     if len(found) > SECRET_MAX_CHARS or not found.isprintable():
         raise GoodputError(f"{where} holds no secret but a text of several lines, or a long one.")
     return found
+
+
+def _optional_secret(variable: str | None, file: str | None) -> str | None:
+    return None if variable is None and file is None else secret(variable, file)
 
 
 def mailbox(text: str) -> Address | None:

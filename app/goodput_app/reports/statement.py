@@ -17,7 +17,7 @@ from goodput_app.reports.days import Day, day_of
 from goodput_app.reports.other_days import beside
 from goodput_app.reports.rows import in_cents
 from goodput_app.reports.summary import accounts, totals
-from goodput_queries.errors import QueryError
+from goodput_queries.errors import NoEvidenceError
 
 if TYPE_CHECKING:
     from goodput_app.reports.closing import Booking
@@ -75,7 +75,7 @@ def statement(
 
     A closed day is computed anew and corrected where evidence came late. A database that is only
     read from is left as it is: the day stays open in it. closes_now closes a day that has ended,
-    however far the evidence reaches. Raises QueryError for a day without evidence.
+    however far the evidence reaches. Raises NoEvidenceError for a day without evidence.
     """
     day = day_of(when, settings)
     policy = policy_of(store, day, settings)
@@ -86,7 +86,7 @@ def statement(
     clusters = set(_clusters(store, day))
     reach = known.reach(clusters)
     if not booked and reach is None:
-        raise QueryError(f"there is no evidence of {when} ({day.zone}){_extent(known)}.")
+        raise NoEvidenceError(f"there is no evidence of {when} ({day.zone}){_extent(known)}.")
     reach = reach or booked[-1].evidence_ms
     closes_ms = day.to_ms + settings.lateness_h * 3_600_000
     was_corrected = False

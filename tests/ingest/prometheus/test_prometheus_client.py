@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import base64
-import shutil
 import ssl
-import subprocess
 import threading
 
 import pytest
@@ -218,22 +216,6 @@ def test_a_password_in_the_url_is_refused_without_being_repeated():
         Endpoint(url="http://me:geheim@prometheus:9090")
 
     assert "geheim" not in str(got.value)
-
-
-@pytest.fixture
-def certificate(tmp_path):
-    """Give a certificate of 127.0.0.1 that nobody but its own file vouches for."""
-    if shutil.which("openssl") is None:
-        pytest.skip("the program openssl is not installed")
-    files = tmp_path / "server.pem", tmp_path / "server.key"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-         "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
-         "-out", files[0], "-keyout", files[1]],
-        check=True,
-        capture_output=True,
-    )  # fmt: skip
-    return files
 
 
 @pytest.fixture

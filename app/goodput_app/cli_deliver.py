@@ -1,0 +1,67 @@
+"""`goodput report --deliver`: what cron and systemd call."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from goodput_app.cli_options import say
+from goodput_app.reports.delivery import Plan, sole_deliverer
+from goodput_app.reports.delivery import deliver as deliver_day
+from goodput_app.reports.due import deliver_due, last_day
+from goodput_app.settings import Settings, settings
+from goodput_queries.errors import GoodputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import date
+
+    from goodput_app.reports.delivery import Outcome
+
+
+def plan_of(chosen: Settings, db: str) -> Plan:
+    """Return where the statements of a database go by these settings."""
+    return Plan(chosen.report.folder_for(db), chosen.report, chosen.statement, wait=_wait)
+
+
+def deliver(db: str, when: date | None, *, closes_now: bool) -> None:
+    """Hand out the statement of a day, else all that are due; print the files in the folder.
+
+    Raises GoodputError where something has not got everywhere.
+    """
+    from goodput_app.cli import built  # noqa: PLC0415 -- cli registers the command that calls this
+
+    if closes_now and when is None:
+        raise click.UsageError("--close with --deliver needs the --date that it is to close.")
+    plan = plan_of(settings(), db)
+    with built(db) as store, sole_deliverer(plan.folder):
+        if when is not None:
+            asked = replace(plan, is_asked=True)
+            outcomes = [deliver_day(store, when, asked, closes_now=closes_now)]
+        else:
+            outcomes = deliver_due(store, plan, last_day(plan.statement, plan.now()))
+    _tell(outcomes, plan)
+
+
+def _tell(outcomes: Iterable[Outcome], plan: Plan) -> None:
+    errors = []
+    for outcome in outcomes:
+        if outcome.entry is None:
+            say(f"{outcome.when}: not handed out. {outcome.status}")
+            continue
+        for name in outcome.entry.files if outcome.done else ():
+            click.echo(str(plan.folder / name))
+        say(f"{outcome.when}: {', '.join(outcome.done) or 'nothing to do'}. {outcome.status}")
+        errors += [f"{outcome.when}: {error}" for error in outcome.errors]
+    if not outcomes:
+        say("There is no day with evidence to hand out.")
+    if errors:
+        raise GoodputError("\n".join(errors))
+
+
+def _wait(seconds: float) -> bool:
+    time.sleep(seconds)
+    return False

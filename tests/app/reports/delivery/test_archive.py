@@ -1,0 +1,129 @@
+"""The index of past statements: what it remembers, and what it does not believe."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from goodput_app.reports import atomic
+from goodput_app.reports.archive import Delivery, PastStatement, keep, page, past_statements
+from goodput_queries.errors import StoreError
+
+AT = datetime(2026, 11, 20, 7, tzinfo=UTC)
+ENTRY = PastStatement(
+    date=date(2026, 11, 19), zone="UTC", is_closed=True, corrections=0, version="0-a",
+    status="Closed.", made_at=AT, total_usd=Decimal("1234.50"), accounts_usd=Decimal("1000.00"),
+    capacity_ms=36_000_000, held_ms=18_000_000, productive_ms=9_000_000,
+    files=("statement-2026-11-19.csv",),
+)  # fmt: skip
+
+
+def delivered(channel: str, version: str, hours: int = 0) -> Delivery:
+    at = AT + timedelta(hours=hours)
+    return Delivery(channel, version, at, 1, delivered_at=at)
+
+
+def test_days_come_back_as_they_were_kept_newest_first(tmp_path: Path) -> None:
+    later = replace(ENTRY, date=date(2026, 11, 20), is_closed=False, version="open-b")
+    entry = ENTRY.with_delivery(replace(delivered("mail", "0-a"), recipients=("a@b.example",)))
+
+    keep(tmp_path / "out", entry)
+    keep(tmp_path / "out", later)
+
+    assert past_statements(tmp_path / "out") == [later, entry]
+
+
+def test_a_day_has_one_entry(tmp_path: Path) -> None:
+    corrected = replace(ENTRY, corrections=1, version="1-c", total_usd=Decimal("1300.00"))
+
+    keep(tmp_path, ENTRY)
+    keep(tmp_path, corrected)
+
+    assert past_statements(tmp_path) == [corrected]
+    assert corrected.state == "closed, 1 correction"
+
+
+def test_what_a_channel_took_before_a_correction_stays_known() -> None:
+    first = ENTRY.with_delivery(delivered("mail", "0-a"))
+    corrected = replace(first, corrections=1, version="1-c")
+    failed = corrected.with_delivery(Delivery("mail", "1-c", AT, 3, error="away."))
+    again = failed.with_delivery(Delivery("mail", "1-c", AT, 6, error="still away."))
+
+    assert corrected.latest == []
+    assert [one.error for one in again.latest] == ["still away."]
+    taken = again.taken("mail")
+    assert taken is not None
+    assert taken.version == "0-a"
+    last = again.with_delivery(delivered("mail", "1-c", hours=2))
+    assert [one.version for one in last.deliveries if one.channel == "mail"] == ["0-a", "1-c"]
+    assert last.taken("mail") == last.latest[0]
+
+
+def test_a_channel_says_nothing_of_another() -> None:
+    entry = ENTRY.with_delivery(delivered("mail", "0-a"))
+
+    assert entry.taken("webhook") is None
+    assert entry.tried("webhook") is None
+
+
+def test_a_folder_without_an_index_has_no_statements(tmp_path: Path) -> None:
+    assert past_statements(tmp_path / "not there") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (b"{", "line 2 is no entry of the index"),
+        (b'{"date": "2026-11-19"}', "line 2 is no entry of the index"),
+        (b"[" * 100_000, "line 2 is no entry of the index"),
+        (b"\xff\xfe", "line 2 is no entry of the index"),
+    ],
+)
+def test_a_damaged_index_is_not_guessed_at(tmp_path: Path, line: bytes, told: str) -> None:
+    keep(tmp_path, ENTRY)
+    with (tmp_path / "statements.jsonl").open("ab") as stream:
+        stream.write(line)
+
+    with pytest.raises(StoreError, match=told):
+        past_statements(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["../secrets", "/etc/passwd", "..", ".", ""])
+def test_an_index_names_no_file_outside_of_its_folder(tmp_path: Path, name: str) -> None:
+    keep(tmp_path, replace(ENTRY, files=(name,)))
+
+    with pytest.raises(StoreError, match="not in this folder"):
+        past_statements(tmp_path)
+
+
+def test_the_page_links_files_and_shows_what_failed_and_runs_nothing(tmp_path: Path) -> None:
+    bad = Delivery("mail", "0-a", AT, 4, error="<script>alert(1)</script> refused.")
+    keep(tmp_path, replace(ENTRY, files=("a b#.csv",), currency="EUR").with_delivery(bad))
+
+    shown = (tmp_path / "index.html").read_text()
+
+    assert 'href="a%20b%23.csv"' in shown
+    assert "€1,234.50" in shown
+    assert "failed 2026-11-20 07:00: &lt;script&gt;" in shown
+    assert "<script" not in shown
+    assert "None yet." in page([]).decode()
+
+
+def test_a_write_that_is_cut_off_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    atomic.replace(tmp_path / "a.csv", b"old")
+
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(atomic.os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        atomic.replace(tmp_path / "a.csv", b"new")
+
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+    assert (tmp_path / "a.csv").read_bytes() == b"old"

@@ -1,0 +1,261 @@
+"""Statements of a real database, handed out by the command and by the server's timetable."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from click.testing import CliRunner
+
+from goodput_app import cli
+from goodput_app.reports.archive import Delivery, PastStatement, keep, past_statements
+from goodput_app.reports.delivery import Plan, deliver, sole_deliverer
+from goodput_app.reports.scheduled import AGAIN_S, Timetable, handing_out
+from goodput_app.reports.statement import statement
+from goodput_app.settings import settings
+from goodput_ingest.load import ingest
+from goodput_ingest.source import ReadOptions
+from goodput_queries.errors import NoEvidenceError
+from goodput_queries.store import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from click.testing import Result
+
+TODAY = datetime.now(UTC).date()
+DAY = TODAY - timedelta(2)  # closed
+YESTERDAY = TODAY - timedelta(1)  # open: evidence ends at 14 h
+SECRET = "geheim-t0ken"  # noqa: S105 -- of no use
+HEAD = (
+    "Cluster|JobID|JobIDRaw|User|Account|Partition|State|Submit|Eligible|Start|End|NNodes|NodeList|"
+    "AllocTRES|JobName\n"
+)
+
+
+def job(when: date, start: int = 8, hours: int = 6, account: str = "nlp") -> str:
+    """Return a line of sacct: a job with four GPUs."""
+    begin, end = (f"{when}T{hour:02}:00:00" for hour in (start, start + hours))
+    number = f"{when.day}{start:02}"
+    return (
+        f"c|{number}|{number}|ann|{account}|gpu|COMPLETED|{begin}|{begin}|{begin}|{end}|1|a|"
+        "gres/gpu=4|train\n"
+    )
+
+
+def read_in(store: LocalStore, path: Path, *jobs: str) -> None:
+    path.write_text(HEAD + "".join(jobs))
+    ingest(store, "slurm", [path], ReadOptions(zone=ZoneInfo("UTC")))
+    store.build()
+
+
+@pytest.fixture(scope="module")
+def made(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a database with a job on each of two days, the first of them closed."""
+    folder = tmp_path_factory.mktemp("made")
+    shutil.copyfile(empty_database, folder / "fleet.duckdb")
+    (folder / "rates.csv").write_text("usd_per_gpu_h\n2\n")
+    with contextlib.closing(LocalStore(folder / "fleet.duckdb")) as store:
+        ingest(store, "rates", [folder / "rates.csv"], ReadOptions())
+        read_in(store, folder / "sacct.txt", job(DAY), job(YESTERDAY))
+        assert statement(store, DAY, settings().statement).is_closed
+    return folder / "fleet.duckdb"
+
+
+@pytest.fixture
+def days(made: Path, tmp_path: Path) -> Iterator[LocalStore]:
+    """Give a copy of that database, open."""
+    shutil.copyfile(made, tmp_path / "fleet.duckdb")
+    with contextlib.closing(LocalStore(tmp_path / "fleet.duckdb")) as store:
+        yield store
+
+
+@pytest.fixture
+def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, post: Any, hook: Any) -> Path:
+    """Work in a folder with a copy of that database, and settings with mail and webhook."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOOK_TOKEN", SECRET)
+    shutil.copyfile(made, tmp_path / "goodput.duckdb")
+    (tmp_path / "goodput.toml").write_text(
+        f"""[report]
+        formats = ["csv"]
+        [report.mail]
+        host = "127.0.0.1"
+        port = {post.port}
+        sender = "goodput@lab.example"
+        to = ["finance@lab.example"]
+        security = "none"
+        attach = ["csv"]
+        [report.webhook]
+        url = "{hook.url}/secret-path"
+        token_env = "HOOK_TOKEN"
+        """
+    )
+    return tmp_path
+
+
+def report(*arguments: str) -> Result:
+    return CliRunner().invoke(cli.main, ["report", *arguments])
+
+
+def test_the_command_hands_out_what_is_due_and_fails_until_all_have_it(
+    here: Path, post: Any, hook: Any
+) -> None:
+    hook.answers += [(400, {})]
+
+    first, second = (report("--deliver") for _ in range(2))
+
+    assert first.exit_code == 1
+    assert first.stdout == f"goodput-statements/statement-{DAY}.csv\n"
+    assert f"{DAY}: 1 files in goodput-statements, mail to 1." in first.stderr
+    assert f"{YESTERDAY}: not handed out. Open: figures may still change." in first.stderr
+    assert f"{DAY}: webhook: {hook.url} answered 400" in first.stderr
+    assert second.exit_code == 0, second.stderr
+    assert f"{DAY}: webhook." in second.stderr
+    assert (len(post.mails), len(hook.posts)) == (1, 2)
+    files = [path.read_text() for path in (here / "goodput-statements").iterdir()]
+    for text in (first.output, second.output, *files):
+        assert SECRET not in text
+        assert "secret-path" not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["--out", "x"], 2, "--out is not for --deliver, which does as [report] says."),
+        (["--focus-version", "1.3"], 2, "--focus-version is not for --deliver"),
+        (["--close"], 2, "--close with --deliver needs the --date"),
+        (["--date", "2020-01-01"], 1, "there is no evidence of 2020-01-01 (UTC)"),
+        (["--db", "no.duckdb"], 1, "there is no such database"),
+    ],
+)
+@pytest.mark.usefixtures("here")
+def test_what_cannot_be_delivered_is_said_in_a_sentence(
+    arguments: list[str], code: int, told: str
+) -> None:
+    result = report("--deliver", *arguments)
+
+    assert result.exit_code == code
+    assert told in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_second_process_does_not_hand_out_meanwhile(here: Path, post: Any) -> None:
+    with sole_deliverer(here / "goodput-statements"):
+        result = report("--deliver")
+
+    assert result.exit_code == 1
+    assert "hands out these statements now. Try again after it." in result.stderr
+    assert post.mails == []
+
+
+def test_late_evidence_makes_a_correction_that_goes_out(
+    days: LocalStore, plan: Plan, post: Any, tmp_path: Path
+) -> None:
+    deliver(days, DAY, plan)
+    read_in(days, tmp_path / "late.txt", job(DAY, start=16, hours=2, account="cv"))
+
+    deliver(days, DAY, plan)
+
+    assert [one["Subject"].partition(": ")[2] for one in post.mails] == [
+        "$128.00, closed", "$128.00, closed, 1 correction",
+    ]  # fmt: skip
+    (entry,) = past_statements(plan.folder)
+    assert (entry.corrections, str(entry.accounts_usd)) == (1, "64.00")  # of the idle 80
+
+
+def test_a_day_without_evidence_is_no_statement(store: LocalStore, plan: Plan) -> None:
+    with pytest.raises(NoEvidenceError, match="there is no evidence of 2026-10-01"):
+        deliver(store, date(2026, 10, 1), plan)
+
+
+def at_seven(plan: Plan, **more: Any) -> Plan:
+    return replace(plan, report=replace(plan.report, at="07:00", **more))
+
+
+def entry(when: date, *, mailed: bool) -> PastStatement:
+    """Return a closed day that the mail got, or did not."""
+    at = datetime(2026, 11, 20, tzinfo=UTC)
+    return PastStatement(
+        date=when, zone="UTC", is_closed=True, corrections=0, version="0-a", status="",
+        made_at=at, total_usd=Decimal(1), accounts_usd=Decimal(1), capacity_ms=1, held_ms=1,
+        productive_ms=1, deliveries=(
+            Delivery("mail", "0-a", at, 1, delivered_at=at if mailed else None),
+        ),
+    )  # fmt: skip
+
+
+def looking(store: LocalStore, plan: Plan) -> Timetable:
+    at = plan.report.time()
+    assert at is not None
+    return Timetable(store, plan, at)
+
+
+def test_after_all_is_out_the_next_look_is_at_the_next_time(
+    store: LocalStore, plan: Plan, clock: Any
+) -> None:
+    keep(plan.folder, entry(date(2026, 11, 19), mailed=True))
+
+    assert looking(store, at_seven(plan)).look() == 16 * 3600
+    assert clock.at.hour == 15
+
+
+def test_while_a_day_is_open_it_looks_again_soon(store: LocalStore, plan: Plan, clock: Any) -> None:
+    timetable = looking(store, at_seven(plan))
+
+    assert timetable.look() == AGAIN_S
+    clock.at = clock.at.replace(day=21, hour=6, minute=59, second=30)
+    assert timetable.look() == 30.0
+
+
+def test_a_server_that_was_down_at_the_time_hands_out_when_it_starts(
+    days: LocalStore, plan: Plan, post: Any, clock: Any
+) -> None:
+    clock.at = datetime.combine(YESTERDAY, datetime.min.time(), UTC) + timedelta(hours=15)
+    timetable = looking(days, at_seven(plan))
+
+    wait_s = timetable.look()
+    again_s = timetable.look()
+
+    assert wait_s == again_s == 16 * 3600
+    assert [one["Subject"].partition(": ")[2] for one in post.mails] == ["$128.00, closed"]
+
+
+def test_what_goes_wrong_is_logged_once(
+    store: LocalStore, plan: Plan, caplog: pytest.LogCaptureFixture
+) -> None:
+    plan.folder.write_text("a file")
+    timetable = looking(store, at_seven(plan))
+
+    waits = [timetable.look() for _ in range(3)]
+
+    assert waits == [AGAIN_S] * 3
+    (record,) = caplog.records
+    assert "the folder of statements cannot be made" in record.getMessage()
+
+
+def test_a_server_hands_out_beside_its_pages(days: LocalStore, plan: Plan, post: Any) -> None:
+    moment = datetime.combine(YESTERDAY, datetime.min.time(), UTC) + timedelta(hours=15)
+    plan = replace(at_seven(plan), now=lambda: moment)
+
+    with handing_out(days, plan):
+        post.arrived.wait(60)
+
+    assert len(post.mails) == 1
+
+
+def test_without_a_time_of_day_nothing_is_handed_out(
+    store: LocalStore, plan: Plan, caplog: pytest.LogCaptureFixture
+) -> None:
+    with handing_out(store, None), handing_out(store, plan):
+        pass
+
+    assert not plan.folder.exists()
+    assert caplog.records == []

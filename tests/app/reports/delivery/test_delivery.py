@@ -1,0 +1,284 @@
+"""Handing a day out: once to everybody, whatever fails in between."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from goodput_app.reports.archive import past_statements
+from goodput_app.reports.charges import Policy
+from goodput_app.reports.delivery import Plan, hand_out, sole_deliverer
+from goodput_app.reports.sending import PAUSES_S
+from goodput_queries.errors import StoreError
+
+if TYPE_CHECKING:
+    from goodput_app.reports.statement import Statement
+
+
+def test_a_closed_day_is_filed_mailed_posted_and_noted(
+    closed: Statement, lines: Any, plan: Plan, post: Any, hook: Any
+) -> None:
+    outcome = hand_out(closed, plan)
+
+    assert outcome.errors == ()
+    assert outcome.is_settled
+    names = ("statement-2026-11-19.csv", "statement-2026-11-19.html")
+    assert {path.name for path in plan.folder.iterdir()} == {
+        *names, "statements.jsonl", "index.html",
+    }  # fmt: skip
+    (arrived,) = post.mails
+    assert arrived["Subject"] == "GPU statement 2026-11-19: $1,323.43, closed"
+    (attached,) = arrived.iter_attachments()
+    assert attached.get_payload(decode=True) == (plan.folder / names[0]).read_bytes()
+    text = arrived.get_body(("plain",)).get_content()
+    assert f"{names[1]}: https://files.example/gpu/{names[1]}" in text
+    ((headers, body),) = hook.posts
+    posted = json.loads(body)
+    assert posted["event"] == "statement.closed"
+    assert posted["id"] == headers["webhook-id"]
+    assert f"<{posted['id']}@lab.example>" == arrived["Message-ID"]
+    assert posted["totals"]["total"] == "1323.43"
+    assert posted["totals"]["held_gpu_ms"] == sum(
+        row["gpu_ms"] for row in lines if row["line"] == "usage"
+    )
+    assert sum(Decimal(row["total"]) for row in posted["accounts"]) == Decimal("1323.43")
+    (entry,) = past_statements(plan.folder)
+    assert (entry.date, entry.state, entry.total_usd) == (
+        date(2026, 11, 19),
+        "closed",
+        Decimal("1323.43"),
+    )
+    assert [(one.channel, one.recipients) for one in entry.latest] == [
+        ("files", ()), ("mail", ("finance@lab.example",)), ("webhook", ()),
+    ]  # fmt: skip
+
+
+def test_what_was_handed_out_is_not_handed_out_again(
+    closed: Statement, plan: Plan, post: Any, hook: Any
+) -> None:
+    hand_out(closed, plan)
+    before = {path: path.stat().st_mtime_ns for path in plan.folder.iterdir()}
+
+    outcome = hand_out(closed, plan)
+
+    assert (outcome.done, outcome.errors) == ((), ())
+    assert (len(post.mails), len(hook.posts)) == (1, 1)
+    assert {path: path.stat().st_mtime_ns for path in plan.folder.iterdir()} == before
+
+
+def test_a_channel_that_fails_stops_no_other_and_alone_is_tried_again(
+    closed: Statement, plan: Plan, post: Any, hook: Any, clock: Any
+) -> None:
+    post.answers += ["554 5.3.0 the disk is full"]
+
+    failed = hand_out(closed, plan)
+    shown = (plan.folder / "index.html").read_text()
+    then = hand_out(closed, plan)
+
+    assert failed.errors == (
+        f"mail: 127.0.0.1:{post.port} refused the mail (554 5.3.0 the disk is full).",
+    )
+    assert not failed.is_settled
+    assert "554 5.3.0 the disk is full" in shown
+    assert clock.pauses == []
+    assert then.done == ("mail to 1",)
+    assert (len(post.mails), len(hook.posts)) == (1, 1)
+    assert "554" not in (plan.folder / "index.html").read_text()
+
+
+def test_a_channel_that_is_away_for_a_moment_gets_it_all_the_same(
+    closed: Statement, plan: Plan, post: Any, hook: Any, clock: Any
+) -> None:
+    post.answers += ["451 4.3.0 later"] * 2
+    hook.answers += [(503, {})]
+
+    outcome = hand_out(closed, plan)
+
+    assert outcome.errors == ()
+    assert (len(post.mails), post.attempts, len(hook.posts)) == (1, 3, 2)
+    assert clock.pauses == [*PAUSES_S[:2], PAUSES_S[0]]
+    (entry,) = past_statements(plan.folder)
+    assert [(one.channel, one.attempts) for one in entry.latest[1:]] == [
+        ("mail", 3),
+        ("webhook", 2),
+    ]
+
+
+def test_who_got_it_does_not_get_it_again_when_others_do(
+    closed: Statement, plan: Plan, post: Any
+) -> None:
+    assert plan.report.mail is not None
+    mail = replace(plan.report.mail, to=("gone@lab.example", "finance@lab.example"))
+    plan = replace(plan, report=replace(plan.report, mail=mail))
+    post.refused["gone@lab.example"] = "550 5.1.1 no such user"
+
+    hand_out(closed, plan)
+    post.refused.clear()
+    hand_out(closed, plan)
+
+    assert post.recipients == [["finance@lab.example"], ["gone@lab.example"]]
+
+
+def test_a_correction_is_handed_out_and_answers_what_it_corrects(
+    closed: Statement, corrected: Statement, plan: Plan, post: Any, hook: Any
+) -> None:
+    hand_out(closed, plan)
+
+    outcome = hand_out(corrected, plan)
+    again = hand_out(corrected, plan)
+
+    assert outcome.done == (f"2 files in {plan.folder}", "mail to 1", "webhook")
+    assert again.done == ()
+    first, second = post.mails
+    assert second["Subject"] == "GPU statement 2026-11-19: $1,343.43, closed, 1 correction"
+    assert second["In-Reply-To"] == first["Message-ID"] != second["Message-ID"]
+    assert "Correction 1 adds 20.00" in second.get_body(("plain",)).get_content()
+    assert json.loads(hook.posts[1][1])["event"] == "statement.corrected"
+    (entry,) = past_statements(plan.folder)
+    assert (entry.corrections, entry.total_usd) == (1, Decimal("1343.43"))
+    assert all(one.delivered_at is not None for one in entry.latest)
+
+
+def test_an_open_day_is_not_handed_out(make: Any, lines: Any, plan: Plan, post: Any) -> None:
+    outcome = hand_out(make(lines, Policy("none", False, {})), plan)
+
+    assert outcome.entry is None
+    assert outcome.status.startswith("Open: figures may still change.")
+    assert not outcome.is_settled
+    assert not plan.folder.exists()
+    assert post.mails == []
+
+
+def test_where_provisional_days_go_out_they_do_so_once_and_then_closed(
+    make: Any, lines: Any, closed: Statement, plan: Plan, post: Any
+) -> None:
+    plan = replace(plan, report=replace(plan.report, provisional=True))
+    policy = Policy("none", False, {})
+
+    first = hand_out(make(lines[1:], policy), plan)
+    still = hand_out(make(lines, policy), plan)
+    last = hand_out(closed, plan)
+
+    assert not first.is_settled
+    assert still.done == (f"2 files in {plan.folder}",)
+    assert last.is_settled
+    assert [one["Subject"].rpartition(", ")[2] for one in post.mails] == ["provisional", "closed"]
+    assert post.mails[1]["In-Reply-To"] == post.mails[0]["Message-ID"]
+
+
+def test_a_folder_that_cannot_be_written_lets_nothing_go_out(
+    closed: Statement, plan: Plan, post: Any, hook: Any
+) -> None:
+    plan.folder.write_text("a file")
+
+    with pytest.raises(StoreError):
+        hand_out(closed, plan)
+
+    assert (post.mails, hook.posts) == ([], [])
+
+
+def test_a_damaged_index_lets_nothing_go_out(closed: Statement, plan: Plan, post: Any) -> None:
+    hand_out(closed, plan)
+    (plan.folder / "statements.jsonl").write_text("{")
+
+    with pytest.raises(StoreError, match="without it statements that were mailed"):
+        hand_out(closed, plan)
+
+    assert len(post.mails) == 1
+
+
+def test_a_file_that_somebody_removed_is_made_again_and_not_mailed(
+    closed: Statement, plan: Plan, post: Any
+) -> None:
+    hand_out(closed, plan)
+    path = plan.folder / "statement-2026-11-19.csv"
+    content = path.read_bytes()
+    path.unlink()
+
+    hand_out(closed, plan)
+
+    assert path.read_bytes() == content
+    assert len(post.mails) == 1
+
+
+def test_a_format_that_is_added_later_is_made_and_not_mailed(
+    closed: Statement, plan: Plan, post: Any
+) -> None:
+    hand_out(closed, plan)
+    plan = replace(plan, report=replace(plan.report, formats=("csv", "parquet")))
+
+    outcome = hand_out(closed, plan)
+
+    assert outcome.entry is not None
+    assert outcome.entry.files == ("statement-2026-11-19.csv", "statement-2026-11-19.parquet")
+    assert len(post.mails) == 1
+
+
+def test_files_that_are_too_large_are_named_instead_of_attached(
+    closed: Statement, plan: Plan, post: Any
+) -> None:
+    assert plan.report.mail is not None
+    mail = replace(plan.report.mail, attach_max_mb=0)
+
+    hand_out(closed, replace(plan, report=replace(plan.report, mail=mail)))
+
+    (arrived,) = post.mails
+    assert list(arrived.iter_attachments()) == []
+    text = arrived.get_body(("plain",)).get_content()
+    assert "Too large to be attached: statement-2026-11-19.csv (0.0 MB)." in text
+
+
+def test_a_secret_that_is_missing_fails_its_channel_alone(
+    closed: Statement, plan: Plan, post: Any, hook: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HOOK_TOKEN", raising=False)
+    assert plan.report.webhook is not None
+    webhook = replace(plan.report.webhook, token_env="HOOK_TOKEN")
+
+    outcome = hand_out(closed, replace(plan, report=replace(plan.report, webhook=webhook)))
+
+    assert outcome.errors[0].startswith("webhook: the environment variable HOOK_TOKEN is empty")
+    assert (len(post.mails), len(hook.posts)) == (1, 0)
+
+
+def test_nothing_in_the_index_or_its_page_is_secret(
+    closed: Statement, plan: Plan, hook: Any
+) -> None:
+    hook.answers += [(400, {})]
+    hook.said = b"bad"
+
+    outcome = hand_out(closed, plan)
+
+    written = (plan.folder / "statements.jsonl").read_text() + (
+        plan.folder / "index.html"
+    ).read_text()
+    assert outcome.errors == (f"webhook: {hook.url} answered 400 (bad).",)
+    assert "secret-path" not in written
+
+
+def test_one_process_at_a_time_hands_out(plan: Plan) -> None:
+    with (
+        sole_deliverer(plan.folder),
+        pytest.raises(StoreError, match="hands out these statements now"),
+        sole_deliverer(plan.folder),
+    ):
+        pass
+
+    assert list(plan.folder.iterdir()) == []
+
+
+def test_a_channel_that_is_new_in_the_settings_gets_past_days_only_where_asked_for(
+    closed: Statement, plan: Plan, post: Any, hook: Any
+) -> None:
+    hand_out(closed, replace(plan, report=replace(plan.report, webhook=None)))
+
+    hand_out(closed, plan)
+    before = len(hook.posts)
+    hand_out(closed, replace(plan, is_asked=True))
+
+    assert (before, len(hook.posts), len(post.mails)) == (0, 1, 1)

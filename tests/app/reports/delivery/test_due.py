@@ -1,0 +1,116 @@
+"""Which days are handed out when nobody names one, and at which moments of the clock."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from goodput_app.reports.archive import Delivery, PastStatement
+from goodput_app.reports.due import due_days, last_day, last_time, next_time
+from goodput_app.reports.settings import StatementSettings
+
+UNTIL = date(2026, 11, 30)
+BERLIN = ZoneInfo("Europe/Berlin")
+AT = datetime(2026, 11, 20, 7, tzinfo=UTC)
+
+
+def past(*days: int, is_closed: bool = True) -> dict[date, PastStatement]:
+    """Return an index of days before UNTIL, that the mail got."""
+    return {
+        when: PastStatement(
+            date=when, zone="UTC", is_closed=is_closed, corrections=0, version="0-a", status="",
+            made_at=AT, total_usd=Decimal(1), accounts_usd=Decimal(1), capacity_ms=1, held_ms=1,
+            productive_ms=1, deliveries=(Delivery("mail", "0-a", AT, 1, delivered_at=AT),),
+        )
+        for when in (UNTIL - timedelta(n) for n in days)
+    }  # fmt: skip
+
+
+def due(index: dict[date, PastStatement], *, asks_again: bool = False) -> list[int]:
+    """Return which days before UNTIL are due for the mail."""
+    return [(UNTIL - when).days for when in due_days(index, UNTIL, ["mail"], asks_again=asks_again)]
+
+
+def test_days_after_the_newest_are_due_a_month_back_at_most() -> None:
+    assert due(past(3)) == [2, 1, 0]
+    assert due(past(90)) == list(range(30, -1, -1))
+
+
+def test_the_last_week_is_asked_again_for_late_evidence() -> None:
+    assert due(past(*range(20))) == []
+    assert due(past(*range(20)), asks_again=True) == [6, 5, 4, 3, 2, 1, 0]
+
+
+def test_a_day_that_was_left_out_is_due_within_a_week() -> None:
+    assert due(past(0, 1, 2, 4, 5, 9)) == [6, 3]
+
+
+def test_an_old_day_that_somebody_asked_for_makes_none_since_then_due() -> None:
+    assert due(past(0, 25)) == [6, 5, 4, 3, 2, 1]
+
+
+def test_open_days_are_due_until_they_close() -> None:
+    assert due(past(*range(12)) | past(10, is_closed=False)) == [10]
+
+
+def test_a_channel_that_failed_or_was_not_reached_is_owed_a_month_long() -> None:
+    index = past(*range(40))
+    for n, attempts in ((35, 4), (20, 4), (15, 0)):
+        when = UNTIL - timedelta(n)
+        index[when] = replace(index[when], deliveries=(Delivery("mail", "0-a", AT, attempts),))
+
+    assert due(index) == [20, 15]
+
+
+def test_a_channel_that_is_new_in_the_settings_is_owed_nothing_of_the_past() -> None:
+    assert due_days(past(0, 1, 2), UNTIL, ["mail", "webhook"], asks_again=False) == []
+
+
+@pytest.mark.parametrize(
+    ("now", "starts_at", "expected"),
+    [
+        ("2026-11-20T22:59", "00:00", "2026-11-19"),  # in Berlin still the 20th
+        ("2026-11-20T23:00", "00:00", "2026-11-20"),
+        ("2026-11-20T15:59", "17:00", "2026-11-18"),
+        ("2026-11-20T16:00", "17:00", "2026-11-19"),
+        ("2026-10-25T22:59", "00:00", "2026-10-24"),  # 25 hours
+        ("2026-10-25T23:00", "00:00", "2026-10-25"),
+        ("2026-03-29T21:59", "00:00", "2026-03-28"),  # 23 hours
+        ("2026-03-29T22:00", "00:00", "2026-03-29"),
+    ],
+)
+def test_the_last_day_is_the_last_that_has_ended_where_the_site_is(
+    now: str, starts_at: str, expected: str
+) -> None:
+    settings = StatementSettings(zone="Europe/Berlin", day_starts_at=starts_at)
+
+    found = last_day(settings, datetime.fromisoformat(now).replace(tzinfo=UTC))
+
+    assert found.isoformat() == expected
+
+
+@pytest.mark.parametrize(
+    ("now", "at", "last", "following"),
+    [
+        ("2026-11-20T06:00", "07:00", "2026-11-20T06:00", "2026-11-21T06:00"),
+        ("2026-11-20T05:59", "07:00", "2026-11-19T06:00", "2026-11-20T06:00"),
+        # the clocks skip 02:30 on 29 March: an hour later, once
+        ("2026-03-29T12:00", "02:30", "2026-03-29T01:30", "2026-03-30T00:30"),
+        # they show 02:30 twice on 25 October: the first, once
+        ("2026-10-25T00:30", "02:30", "2026-10-25T00:30", "2026-10-26T01:30"),
+        ("2026-10-25T01:45", "02:30", "2026-10-25T00:30", "2026-10-26T01:30"),
+    ],
+)
+def test_a_time_of_day_comes_once_a_day_whatever_the_clocks_do(
+    now: str, at: str, last: str, following: str
+) -> None:
+    moment = datetime.fromisoformat(now).replace(tzinfo=UTC)
+    clock = time.fromisoformat(at)
+
+    found = last_time(clock, BERLIN, moment), next_time(clock, BERLIN, moment)
+
+    assert [one.strftime("%Y-%m-%dT%H:%M") for one in found] == [last, following]

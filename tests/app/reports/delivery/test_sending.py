@@ -1,0 +1,101 @@
+"""Sending again: what is worth it, how often, and to whom."""
+
+from __future__ import annotations
+
+import pytest
+
+from goodput_app.reports.sending import PAUSE_MAX_S, PAUSES_S, NotSentError, insist
+from goodput_queries.errors import GoodputError
+
+
+class Channel:
+    """Something that answers as it was told to."""
+
+    def __init__(self, *answers: GoodputError | tuple[str, ...]) -> None:
+        self.answers = list(answers)
+        self.had: list[tuple[str, ...]] = []
+
+    def __call__(self, had: tuple[str, ...]) -> tuple[str, ...]:
+        """Answer."""
+        self.had.append(had)
+        answer = self.answers.pop(0)
+        if isinstance(answer, GoodputError):
+            raise answer
+        return answer
+
+
+class Pauses(list[float]):
+    """How long was waited; over: whether that ended it."""
+
+    over = False
+
+    def __call__(self, seconds: float) -> bool:
+        """Note it."""
+        self.append(seconds)
+        return self.over
+
+
+def away(wait_s: float = 0.0) -> NotSentError:
+    return NotSentError("away.", is_transient=True, wait_s=wait_s)
+
+
+def test_what_is_away_is_asked_again_until_it_takes_it() -> None:
+    channel, pauses = Channel(away(), away(), ("a",)), Pauses()
+
+    sent = insist(channel, (), pauses)
+
+    assert (sent.attempts, sent.recipients, sent.error) == (3, ("a",), None)
+    assert pauses == list(PAUSES_S[:2])
+
+
+def test_what_stays_away_is_left_to_another_time() -> None:
+    channel, pauses = Channel(*[away()] * 9), Pauses()
+
+    sent = insist(channel, (), pauses)
+
+    assert sent.attempts == len(PAUSES_S) + 1 == len(channel.had)
+    assert sent.is_for_later
+
+
+def test_what_refuses_for_good_is_not_asked_again() -> None:
+    pauses = Pauses()
+
+    sent = insist(Channel(NotSentError("no.")), (), pauses)
+
+    assert (sent.attempts, str(sent.error), sent.is_for_later) == (1, "no.", False)
+    assert pauses == []
+
+
+def test_a_secret_that_is_missing_is_an_answer_and_not_the_end() -> None:
+    sent = insist(Channel(GoodputError("X is not set.")), (), Pauses())
+
+    assert (sent.attempts, str(sent.error)) == (1, "X is not set.")
+
+
+@pytest.mark.parametrize(("asked_s", "waited_s"), [(5.0, 5.0), (1.0, 2.0), (86_400.0, PAUSE_MAX_S)])
+def test_a_server_may_ask_for_a_longer_pause_within_reason(asked_s: float, waited_s: float) -> None:
+    pauses = Pauses()
+
+    insist(Channel(away(asked_s), ()), (), pauses)
+
+    assert pauses == [waited_s]
+
+
+def test_who_has_it_does_not_get_it_again() -> None:
+    part = NotSentError("b: later.", is_transient=True, recipients=("a",))
+    channel = Channel(part, ("c", "a", "b"))
+
+    sent = insist(channel, ("c",), Pauses())
+
+    assert channel.had == [("c",), ("c", "a")]
+    assert sent.recipients == ("c", "a", "b")
+
+
+def test_the_end_of_the_server_ends_the_waiting() -> None:
+    pauses = Pauses()
+    pauses.over = True
+
+    sent = insist(Channel(away(), ()), (), pauses)
+
+    assert (sent.attempts, len(pauses)) == (1, 1)
+    assert sent.error is not None

@@ -1,0 +1,159 @@
+"""The webhook: what is posted, and what a server that refuses makes of it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import socket
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from goodput_app.reports import webhook
+from goodput_app.reports.delivery_settings import WebhookSettings
+from goodput_app.reports.sending import NotSentError
+from goodput_queries.errors import GoodputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+AT = datetime(2026, 11, 20, 7, tzinfo=UTC)
+BODY = '{"date":"2026-11-19","account":"漢字"}'.encode()
+IDENTITY = "statement-2026-11-19-0-ab"
+
+
+def post(url: str, **more: Any) -> None:
+    webhook.post(BODY, IDENTITY, WebhookSettings(**{"url": url, "timeout_s": 5, **more}), AT)
+
+
+def test_a_statement_is_posted_as_json_under_its_id(hook: Any) -> None:
+    post(f"{hook.url}/in?team=finance")
+
+    ((headers, body),) = hook.posts
+    assert hook.paths == ["/in?team=finance"]
+    assert body == BODY
+    assert headers["content-type"] == "application/json"
+    assert headers["webhook-id"] == IDENTITY
+    assert headers["webhook-timestamp"] == str(int(AT.timestamp()))
+    assert "authorization" not in headers
+    assert "webhook-signature" not in headers
+
+
+@pytest.mark.parametrize(
+    ("secret", "key"),
+    [("geheim", b"geheim"), (f"whsec_{base64.b64encode(b'k' * 24).decode()}", b"k" * 24)],
+)
+def test_a_secret_signs_id_time_and_body(
+    hook: Any, monkeypatch: pytest.MonkeyPatch, secret: str, key: bytes
+) -> None:
+    monkeypatch.setenv("HOOK_SECRET", secret)
+    monkeypatch.setenv("HOOK_TOKEN", "t0ken")
+
+    post(hook.url, secret_env="HOOK_SECRET", token_env="HOOK_TOKEN")
+
+    ((headers, body),) = hook.posts
+    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    expected = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
+    assert headers["webhook-signature"] == f"v1,{expected}"
+    assert headers["authorization"] == "Bearer t0ken"
+
+
+def test_a_secret_that_is_marked_and_no_base64_is_not_told(
+    hook: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOOK_SECRET", "whsec_not*base64")
+
+    with pytest.raises(GoodputError, match="is not base64") as caught:
+        post(hook.url, secret_env="HOOK_SECRET")
+
+    assert "not*base64" not in str(caught.value)
+    assert hook.posts == []
+
+
+@pytest.mark.parametrize(
+    ("status", "is_transient"),
+    [(400, False), (401, False), (404, False), (410, False), (429, True), (500, True), (503, True)],
+)
+def test_a_refusal_names_the_status_and_whether_it_is_for_good(
+    hook: Any, status: int, is_transient: bool
+) -> None:
+    hook.answers.append((status, {}))
+    hook.said = b"no\r\nsuch \x1b[31m hook"
+
+    with pytest.raises(NotSentError) as caught:
+        post(f"{hook.url}/T0000/secret-path")
+
+    assert str(caught.value).startswith(f"{hook.url} answered {status} (no such \\x1b[31m hook).")
+    assert "secret-path" not in str(caught.value)
+    assert caught.value.is_transient == is_transient
+
+
+@pytest.mark.parametrize(("asked", "wait_s"), [("7", 7.0), ("Fri, 20 Nov 2026", 0.0), ("-1", 0.0)])
+def test_what_a_server_asks_to_be_waited_is_heard(hook: Any, asked: str, wait_s: float) -> None:
+    hook.answers.append((429, {"Retry-After": asked}))
+
+    with pytest.raises(NotSentError) as caught:
+        post(hook.url)
+
+    assert caught.value.wait_s == wait_s
+
+
+def test_a_redirection_is_not_followed(hook: Any) -> None:
+    hook.answers.append((302, {"Location": f"{hook.url}/elsewhere"}))
+
+    with pytest.raises(NotSentError, match="Name the URL that it moved to") as caught:
+        post(hook.url)
+
+    assert len(hook.posts) == 1
+    assert not caught.value.is_transient
+
+
+def test_a_server_that_drips_is_not_waited_for(hook: Any) -> None:
+    hook.pause_s = 0.3  # each byte is in time, all of them are not
+    begin = time.monotonic()
+
+    with pytest.raises(NotSentError, match="did not answer within 1 s") as caught:
+        post(hook.url, timeout_s=1)
+
+    assert time.monotonic() - begin < 17 * 0.3
+    assert caught.value.is_transient
+
+
+def test_where_no_server_is_another_time_may_do() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        url = f"http://127.0.0.1:{gone.getsockname()[1]}/secret-path"
+
+    with pytest.raises(NotSentError, match="no connection") as caught:
+        post(url)
+
+    assert caught.value.is_transient
+    assert "secret-path" not in str(caught.value)
+
+
+def test_a_certificate_is_trusted_by_its_file_only(
+    secure_hook: Any, certificate: tuple[Path, Path]
+) -> None:
+    post(secure_hook.url, ca_file=str(certificate[0]))
+    with pytest.raises(NotSentError, match="self-signed certificate") as caught:
+        post(secure_hook.url)
+
+    assert len(secure_hook.posts) == 1
+    assert not caught.value.is_transient
+
+
+def test_a_url_that_is_a_secret_comes_from_a_file_and_is_not_told(
+    hook: Any, tmp_path: Path
+) -> None:
+    file = tmp_path / "url"
+    file.write_text(f"{hook.url}/secret-path\n")
+
+    post(None, url_file=str(file))  # type: ignore[arg-type]
+    file.write_text("no url, secret-path")
+    with pytest.raises(GoodputError, match="is no URL") as caught:
+        post(None, url_file=str(file))  # type: ignore[arg-type]
+
+    assert hook.paths == ["/secret-path"]
+    assert "secret-path" not in str(caught.value)
