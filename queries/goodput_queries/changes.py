@@ -207,8 +207,11 @@ def note_changed_job_runs(cursor: duckdb.DuckDBPyConnection, new: str, old: str)
         f"""create or replace temp table changed_job_runs as
         select distinct job_run_key
         from (
-            select * exclude (observed_ms) from {new} except
-            select * exclude (observed_ms) from {old}
+            (select * exclude (observed_ms) from {new} except
+            select * exclude (observed_ms) from {old})
+            union all
+            (select * exclude (observed_ms) from {old} where is_inferred except
+            select * exclude (observed_ms) from {new})
         )"""
     )
 

@@ -8,7 +8,7 @@ claim one GPU at one time the later start has it, and the overlap is told (rules
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from goodput_queries.placement_scope import Node
 
 FOREVER_MS = 2**62
+BY_ID = "hpc_job"  # the job's id on the series of its GPUs
 
 HOLDS_SCHEMA = {
     "cluster": pl.String,
@@ -195,21 +196,28 @@ def _explicit(cursor: duckdb.DuckDBPyConnection) -> dict[tuple[str, str, int], l
     found: dict[tuple[str, str, int], list[Told]] = defaultdict(list)
     for cluster, job, submit_ms, *rest in _rows(
         cursor,
-        """select cluster, job_id_raw, to_ms(submit_at), node, slurm_index, gpu_uuid, gpu_instance,
-            lower(gpu_type), gpus, method, to_ms(start_at), to_ms(end_at)
-        from raw.holds as holds
-        semi join temp.job_runs_to_place as runs
-            on holds.cluster = runs.cluster
-            and holds.job_id_raw = runs.job_id_raw
-            and to_ms(holds.submit_at) = runs.submit_ms
+        """select cluster, job_id_raw, submit_ms, node, slurm_index, gpu_uuid, gpu_instance,
+            gpu_type, gpus, method, start_ms, end_ms
+        from intermediate.int_told_holds
+        semi join temp.job_runs_to_place using (cluster, job_id_raw, submit_ms)
         order by all""",
     ):
         found[cluster, job, submit_ms].append(Told(*rest))
     # a job seen while it ran and after has named GPUs and a bare number: the names are worth more
     for key, rows in found.items():
         named = {(row.node, row.start_ms) for row in rows if row.is_named}
-        found[key] = [row for row in rows if row.is_named or (row.node, row.start_ms) not in named]
+        kept = [row for row in rows if row.is_named or (row.node, row.start_ms) not in named]
+        found[key] = _of_the_fullest(kept)
     return found
+
+
+def _of_the_fullest(rows: list[Told]) -> list[Told]:
+    """Return of each node only what one method says: ids on the series, unless it names fewer."""
+    names = Counter((row.node, row.method) for row in rows if row.is_named)
+    best: dict[str, tuple[int, bool, str]] = {}
+    for (node, method), count in names.items():
+        best[node] = max(best.get(node, (0, False, "")), (count, method == BY_ID, method))
+    return [row for row in rows if not row.is_named or row.method == best[row.node][2]]
 
 
 def _downs(cursor: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], list[int]]:
@@ -305,21 +313,20 @@ def _claim_named(
 
 
 def _claim_one(held: list[Slot], run: JobRun, row: Told) -> bool:
-    """Claim the slot that a row of raw.holds names; False where it names none."""
+    """Claim the slot that a row of int_told_holds names; False where it names none."""
     if not row.is_named:
         return False
     part = run.part(row)
-    for slot in held:
-        by_uuid = slot.gpu_uuid == row.gpu_uuid and (
-            not row.gpu_instance or slot.gpu_instance == row.gpu_instance
-        )
-        if by_uuid or (row.gpu_uuid is None and slot.index == row.slurm_index):
-            if any(
-                c.job_run_key == run.key and c.start_ms < part.end_ms and c.end_ms > part.start_ms
-                for c in slot.claims
-            ):
-                return False  # two sources name the same GPU
-            break
+    fitting = [slot for slot in held if _is_meant(slot, row)]
+    if any(
+        c.job_run_key == run.key and c.start_ms < part.end_ms and c.end_ms > part.start_ms
+        for slot in fitting
+        for c in slot.claims
+    ):
+        return False  # two sources name the same GPU
+    if fitting:  # of a GPU in shares that one is meant which nobody has
+        free = (slot for slot in fitting if slot.is_free(part.start_ms, part.end_ms))
+        slot = next(free, fitting[0])
     else:
         if row.slurm_index is None:
             return False
@@ -329,6 +336,12 @@ def _claim_one(held: list[Slot], run: JobRun, row: Told) -> bool:
         held.append(slot)
     slot.claims.append(Claim(run.key, part.start_ms, part.end_ms, row.method))
     return True
+
+
+def _is_meant(slot: Slot, row: Told) -> bool:
+    if row.gpu_uuid is None:
+        return slot.index == row.slurm_index
+    return slot.gpu_uuid == row.gpu_uuid and row.gpu_instance in (None, "", slot.gpu_instance)
 
 
 def _spread(slots: Slots, run: JobRun) -> dict[str, int]:

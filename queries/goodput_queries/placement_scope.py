@@ -38,12 +38,17 @@ def changed_nodes(cursor: duckdb.DuckDBPyConnection) -> dict[Node, int]:
                 union all
                 -- GPUs that a source has named since
                 select runs.cluster, unnest(list_append(runs.nodes, holds.node)), runs.start_ms
-                from raw.holds as holds
-                inner join intermediate.int_job_runs as runs
-                    on holds.cluster = runs.cluster
-                    and holds.job_id_raw = runs.job_id_raw
-                    and to_ms(holds.submit_at) = runs.submit_ms
+                from intermediate.int_told_holds as holds
+                inner join intermediate.int_job_runs as runs using (cluster, job_id_raw, submit_ms)
                 where holds.load_sequence > built_sequence()
+                    -- a label is read again and again: what it named is named
+                    and (holds.method <> 'hpc_job' or not exists (
+                        from intermediate.int_holds as placed
+                        where placed.job_run_key = holds.job_run_key
+                            and placed.gpu_uuid = holds.gpu_uuid
+                            and placed.gpu_instance = holds.gpu_instance
+                            and placed.method = 'hpc_job'
+                    ))
                 union all
                 -- what the scheduler lost track of ends when its node goes down
                 select holds.cluster, holds.node, holds.start_ms

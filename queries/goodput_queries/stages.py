@@ -29,7 +29,10 @@ PASS_MAX_GPU_HOURS = 24_000  # bounds the memory of one pass of the ledger: abou
 READINGS_MAX_GPU_HOURS = 48_000  # readings are narrower
 OF_THESE_HOURS = "hour_ms >= build_from_ms() and hour_ms < build_to_ms()"
 KEYS = {
-    "job_runs": "job_run_key in (select job_run_key from temp.int_job_runs)",
+    "job_runs": """(
+        job_run_key in (select job_run_key from temp.int_job_runs)
+        -- a scheduler may tell of its time since
+        or is_inferred and job_run_key not in (select job_run_key from staging.stg_owner_holds))""",
     "run_ids": "(cluster, run_id) in (select (cluster, run_id) from temp.dirty_run_ids)",
     "attempts": "attempt_key in (select attempt_key from temp.dirty_attempts)",
 }

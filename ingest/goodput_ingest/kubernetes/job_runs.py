@@ -13,7 +13,6 @@ from goodput_ingest.kubernetes.gangs import Gang, gangs, queue
 from goodput_ingest.kubernetes.gpu_names import GpuNames
 from goodput_ingest.kubernetes.pods import gpu_resource, pods
 from goodput_ingest.parsed import INSTANT, Parsed, frame
-from goodput_ingest.source import Reject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -62,22 +61,17 @@ HOLDS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def parsed_job_runs(
-    seen: Observation, cluster: str, shared_nodes: Mapping[str, int], memory: PodMemory
-) -> list[Parsed]:
+def parsed_job_runs(seen: Observation, cluster: str, memory: PodMemory) -> list[Parsed]:
     """Return the job runs and holds of all pods that asked for GPUs and of which there is news.
 
-    memory: the pods of before; it is brought up to date.
-
-    shared_nodes: nodes whose GPUs are handed out in so many shares. Pods there hold parts of GPUs,
-    which the tables cannot say yet: their number is left unknown, and that is said.
+    memory: the pods of before; it is brought up to date. A share of a GPU (time-slicing) counts as
+    one, as a MIG instance does.
     """
     names = GpuNames(seen.gpu_series)
     jobs = _ends_of_jobs(seen)
     observed = _at(int(seen.moments_ms[-1])) if len(seen.moments_ms) else None
     runs: list[dict[str, Any]] = []
     holds: list[dict[str, Any]] = []
-    rejects: list[Reject] = []
     known, news = memory.with_earlier(seen, pods(seen))
     for gang in gangs(seen, known):
         if news.isdisjoint(pod.uid for pod in gang.pods):
@@ -85,17 +79,10 @@ def parsed_job_runs(
                 memory.forget(gang.pods)
             continue
         run = _job_run(gang, cluster, jobs) | {"observed_at": observed}
-        if _is_shared(gang.pods, shared_nodes):
-            run |= {"gpus": None}
-            rejects.append(
-                Reject(None, "shares of GPUs (time-slicing) have no place in the ledger yet",
-                       f"{gang.name}: {run['alloc_tres'] or run['req_tres']}")
-            )  # fmt: skip
-        else:
-            holds += _holds(gang.pods, run, names)
+        holds += _holds(gang.pods, run, names)
         runs.append(run)
     return [
-        Parsed("job_runs", frame(runs, JOB_RUNS), rejects),
+        Parsed("job_runs", frame(runs, JOB_RUNS)),
         Parsed("holds", frame(holds, HOLDS)),
     ]
 
@@ -218,13 +205,6 @@ def _hold(run: Mapping[str, Any], there: list[Pod]) -> dict[str, Any]:
         "start_at": _at(there[0].start_ms),
         "end_at": _at(max(ends)) if len(ends) == len(there) else None,
     }
-
-
-def _is_shared(members: Iterable[Pod], shared_nodes: Mapping[str, int]) -> bool:
-    return any(
-        pod.node in shared_nodes or any(gpu_resource(r) == "shared" for r in pod.gpus)
-        for pod in members
-    )
 
 
 def _gpu_type(members: Iterable[Pod]) -> str | None:

@@ -57,6 +57,12 @@ GPUS: dict[str, Any] = {
     "valid_to_at": INSTANT,
 }  # fmt: skip
 
+SHARES: dict[str, Any] = {
+    "cluster": pl.String, "gpu_uuid": pl.String, "gpu_instance": pl.String, "profile": pl.String,
+    "compute_slices": pl.Int32, "slices_of": pl.Int32, "slurm_index": pl.Int32,
+    "valid_from_at": INSTANT,
+}  # fmt: skip
+
 
 def parsed_nodes(seen: Observation, cluster: str) -> list[Parsed]:
     """Return nodes with GPUs, their states, and their GPUs: numbered slots where none is named.
@@ -66,18 +72,19 @@ def parsed_nodes(seen: Observation, cluster: str) -> list[Parsed]:
     """
     capacity = _resources(seen, "kube_node_status_capacity")
     nodes = {node for node, have in capacity.items() if _gpu_resources(have)}
-    labels = {label(one, "node"): one.labels for one in seen.named("kube_node_labels")}
+    labels = {label(one, "node"): one for one in seen.named("kube_node_labels")}
     named = {of["gpu_uuid"]: of for of in normalised(seen.gpu_series) if of["gpu_uuid"]}
     named_nodes = {of["node"] for of in named.values()}
     observed = _at(int(seen.moments_ms[-1])) if len(seen.moments_ms) else None
     rows: list[dict[str, Any]] = []
+    shares: list[dict[str, Any]] = []
     slots = [
         of | {"cluster": cluster, "slurm_index": of["gpu_index"]}
         for of in named.values()
         if of["node"] in nodes
     ]
     for node in sorted(nodes):
-        have, said = capacity[node], labels.get(node, {})
+        have, said = capacity[node], labels[node].labels if node in labels else {}
         gpus = _physical(have, said)
         rows.append(
             {
@@ -92,20 +99,14 @@ def parsed_nodes(seen: Observation, cluster: str) -> list[Parsed]:
         )
         if node not in named_nodes and gpus is not None:
             slots += _slots(seen, cluster, node, gpus, said)
+    for slot in slots:
+        shares += _shares(slot, labels.get(slot["node"]))
     return [
         Parsed("nodes", frame(rows, NODES)),
         Parsed("gpus", frame(slots, GPUS)),
+        Parsed("gpu_instances", frame(shares, SHARES)),
         Parsed("node_states", frame(_states(seen, cluster, nodes), STATES)),
     ]
-
-
-def shared_nodes(seen: Observation) -> dict[str, int]:
-    """Return the nodes whose GPUs are handed out in shares (time-slicing): how many of each."""
-    return {
-        label(one, "node"): replicas
-        for one in seen.named("kube_node_labels")
-        if (replicas := _replicas(one.labels)) > 1
-    }
 
 
 def _resources(seen: Observation, name: str) -> dict[str, dict[str, float]]:
@@ -156,6 +157,26 @@ def _slots(
             "valid_to_at": _at(last_ms) if seen.has_ended(last_ms) else None,
         }
         for index in range(gpus)
+    ]
+
+
+def _shares(gpu: Mapping[str, Any], said: Series | None) -> list[dict[str, Any]]:
+    """Return the shares of a GPU that is handed out by time-slicing, all alike; else nothing."""
+    replicas = _replicas(said.labels) if said is not None else 1
+    if said is None or replicas == 1 or gpu["slurm_index"] is None:
+        return []
+    return [
+        {
+            "cluster": gpu["cluster"],
+            "gpu_uuid": gpu["gpu_uuid"],
+            "gpu_instance": f"share.{number}/{replicas}",
+            "profile": f"shared 1/{replicas}",
+            "compute_slices": 1,
+            "slices_of": replicas,
+            "slurm_index": gpu["slurm_index"] * replicas + number,
+            "valid_from_at": _at(int(said.times_ms[0])),
+        }
+        for number in range(replicas)
     ]
 
 

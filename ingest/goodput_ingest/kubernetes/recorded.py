@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from goodput_ingest.kubernetes.job_runs import parsed_job_runs
 from goodput_ingest.kubernetes.memory import PodMemory
-from goodput_ingest.kubernetes.nodes import parsed_nodes, shared_nodes
+from goodput_ingest.kubernetes.nodes import parsed_nodes
 from goodput_ingest.kubernetes.observation import Observation
 from goodput_ingest.prometheus.batches import batches, digest_of
 from goodput_ingest.prometheus.recorded import KUBERNETES_NAME, answers, has_answer
@@ -70,7 +70,7 @@ class KubernetesRecording:
 def parsed(seen: Observation, cluster: str, memory: PodMemory) -> list[Parsed]:
     """Return all that an observation says, by raw table; the states of nodes come last."""
     found = [
-        *parsed_job_runs(seen, cluster, shared_nodes(seen), memory),
+        *parsed_job_runs(seen, cluster, memory),
         *parsed_nodes(seen, cluster),
     ]
     return [one for one in found if not one.rows.is_empty() or one.rejects]

@@ -6,7 +6,7 @@ with runs as (
     select runs.job_run_key, runs.gpus * (least(coalesce(runs.end_ms, clusters.as_of_ms), clusters.as_of_ms) - runs.start_ms) as scheduler_ms
     from intermediate.int_job_runs as runs
     inner join intermediate.int_clusters as clusters using (cluster)
-    where runs.gpus > 0 and runs.start_ms is not null and len(runs.nodes) > 0
+    where not runs.is_inferred and runs.gpus > 0 and runs.start_ms is not null and len(runs.nodes) > 0
         and (runs.end_ms is null or runs.end_ms > runs.start_ms)
 ),
 

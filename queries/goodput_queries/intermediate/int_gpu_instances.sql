@@ -1,17 +1,30 @@
--- The parts of each MIG GPU by the name that telemetry has for them, with the scheduler's number. An inventory
+-- The parts of each GPU that is cut (MIG, shares of its time) by the name that telemetry has for them, with the scheduler's number. An inventory
 -- file has the last word on how a GPU is cut, then telemetry, then the scheduler, which does not say which
 -- instances share a GPU.
 -- grain: gpu_uuid, gpu_instance, valid_from_ms
 -- gpu_instance: the GPU instance id; '<profile>.<n>' where only an inventory or a scheduler tells of it
 -- valid_from_ms: null: as far back as there is evidence; so is how a GPU was cut when telemetry saw it first
 -- materialised: full, since slots and units join it
-with told as (
+with places as (
+    select cluster || '/' || node || '#' || coalesce(slurm_index, gpu_index) as slot, gpu_uuid
+    from intermediate.int_gpu_inventory
+    where not is_slot
+),
+
+-- who hands out shares may know a GPU by its number alone
+parts as (
+    select parts.* replace (coalesce(places.gpu_uuid, parts.gpu_uuid) as gpu_uuid)
+    from staging.stg_gpu_instances as parts
+    left join places on parts.gpu_uuid = places.slot and parts.slices_of is not null
+),
+
+told as (
     select
         parts.*,
         regexp_full_match(parts.gpu_instance, '[0-9]+') as is_id,
         coalesce(gpus.cluster || '/' || gpus.node, regexp_extract(parts.gpu_uuid, '^(.*)#[0-9]+$', 1)) as node,
         coalesce(gpus.slurm_index, gpus.gpu_index) as place
-    from staging.stg_gpu_instances as parts
+    from parts
     left join intermediate.int_gpu_inventory as gpus using (gpu_uuid)
     qualify row_number() over (
         partition by parts.source, parts.gpu_uuid, parts.gpu_instance, parts.valid_from_ms
@@ -61,9 +74,10 @@ select
     coalesce(by_name.id, chosen.gpu_instance) as gpu_instance,
     chosen.profile,
     chosen.compute_slices,
+    coalesce(chosen.slices_of, 7) as slices_of,
     coalesce(chosen.slurm_index, by_id.slurm_index) as slurm_index,
     case
-        when not chosen.is_id
+        when (not chosen.is_id and chosen.slices_of is null)
             or chosen.valid_from_ms > min(chosen.valid_from_ms) over (partition by chosen.gpu_uuid)
             then chosen.valid_from_ms
     end as valid_from_ms,

@@ -1,4 +1,4 @@
--- The parts of GPUs that the ledger counts: a whole GPU, a MIG instance, or the rest of a MIG GPU; each
+-- The parts of GPUs that the ledger counts: a whole GPU, a MIG instance, the rest of a MIG GPU, a share; each
 -- with the share of its GPU and the time it is in the inventory. The shares of a GPU add up to 1.
 -- grain: gpu_uuid, gpu_instance, start_ms
 -- gpu_instance: '' for a whole GPU, 'rest' for what no instance covers
@@ -76,7 +76,7 @@ cells as (
         and bounds.at_ms <= coalesce(gpus.end_ms, 9223372036854775807)
 ),
 
--- in each cell the instances lie end to end, in parts of seven slices
+-- in each cell the instances lie end to end
 laid as (
     select
         cells.gpu_uuid,
@@ -85,6 +85,7 @@ laid as (
         cells.end_ms,
         parts.gpu_instance,
         parts.profile,
+        parts.slices_of,
         coalesce(sum(parts.compute_slices) over before_it, 0)::bigint as share_lo,
         coalesce(sum(parts.compute_slices) over before_it, 0)::bigint + parts.compute_slices as share_hi
     from cells
@@ -100,13 +101,13 @@ laid as (
 ),
 
 units as (
-    select gpu_uuid, stay_ms, start_ms, end_ms, gpu_instance, profile, share_lo, share_hi, 7::bigint as share_of
+    select gpu_uuid, stay_ms, start_ms, end_ms, gpu_instance, profile, share_lo, share_hi, slices_of::bigint as share_of
     from laid
     union all
-    select gpu_uuid, stay_ms, start_ms, end_ms, 'rest', null, max(share_hi), 7, 7
+    select gpu_uuid, stay_ms, start_ms, end_ms, 'rest', null, max(share_hi), max(slices_of), max(slices_of)
     from laid
     group by gpu_uuid, stay_ms, start_ms, end_ms
-    having max(share_hi) < 7
+    having max(share_hi) < max(slices_of)
     union all
     select cells.gpu_uuid, cells.stay_ms, cells.start_ms, cells.end_ms, '', null, 0, 1, 1
     from cells

@@ -3,7 +3,7 @@
 -- grain: gpu_uuid, gpu_instance, start_ms
 -- written_by: placement.py
 -- dirties: start_ms, end_ms
--- reads: intermediate.int_job_runs, intermediate.int_slots, staging.stg_node_states
+-- reads: intermediate.int_job_runs, intermediate.int_told_holds, intermediate.int_slots, staging.stg_node_states
 create table intermediate.int_holds (
     cluster varchar not null,
     job_run_key varchar not null,
@@ -13,5 +13,5 @@ create table intermediate.int_holds (
     slurm_index integer,
     start_ms bigint not null,
     end_ms bigint,                      -- null: still held
-    method varchar not null             -- exact (all of the node), scontrol ..., assumed
+    method varchar not null             -- exact (all of the node), scontrol, hpc_job, pod, label ..., assumed
 );

@@ -26,6 +26,13 @@ with findings as (
     from intermediate.int_holds where method = 'assumed'
     union all
     select
+        'job runs known from labels alone',
+        'no scheduler tells of them: labels on the series of GPUs do; how they ended nobody says',
+        count(*), null, min(job_run_key),
+        'Add the scheduler: [[collect]] source = "slurm", or "kubernetes" with the url of a Prometheus'
+    from intermediate.int_job_runs where is_inferred
+    union all
+    select
         'jobs without tracked GPUs', 'the accounting has no gres/gpu for them: 0 would be a lie', count(*), null,
         min(job_run_key), 'Set AccountingStorageTRES=gres/gpu'
     from intermediate.int_job_runs where gpus is null and start_ms is not null

@@ -22,7 +22,7 @@ held as (
         ) as held_ms
     from intermediate.int_job_runs as runs
     inner join window_ using (cluster)
-    where runs.start_ms is not null and runs.gpus > 0
+    where runs.start_ms is not null and runs.gpus > 0 and not runs.is_inferred
     group by all
 ),
 

@@ -15,8 +15,9 @@ scheduled as (
     select
         runs.cluster,
         runs.job_run_key,
+        runs.is_inferred,
         len(runs.nodes) = 0 as is_nowhere,
-        runs.gpus * (least(coalesce(runs.end_ms, window_.to_ms), window_.to_ms)
+        case when runs.is_inferred then 0 else runs.gpus end * (least(coalesce(runs.end_ms, window_.to_ms), window_.to_ms)
             - greatest(runs.start_ms, window_.from_ms)) as gpu_ms
     from intermediate.int_job_runs as runs
     inner join window_ using (cluster)
@@ -83,6 +84,7 @@ job_runs as (
         cluster,
         job_run_key,
         coalesce(scheduled.is_nowhere, false) as is_nowhere,
+        coalesce(scheduled.is_inferred, false) as is_inferred,
         coalesce(scheduled.gpu_ms, 0) as scheduled_ms,
         coalesce(sums.placed_ms, 0) as placed_ms,
         coalesce(inside.whole_ms, 0) as whole_ms,
@@ -107,7 +109,11 @@ reasons as (
     union all
     select
         cluster, job_run_key,
-        case when is_nowhere then 'the accounting names no node' else 'no such GPU was free on the named nodes' end,
+        case
+            when is_inferred then 'known from labels of telemetry alone'
+            when is_nowhere then 'the accounting names no node'
+            else 'no such GPU was free on the named nodes'
+        end,
         scheduled_ms - placed_ms - contested_ms
     from job_runs
     union all

@@ -1,4 +1,4 @@
--- MIG instances of GPUs with their compute slices, source by source.
+-- Parts of GPUs with their slices, source by source; slices_of: null: of 7, a MIG instance.
 -- grain: source, gpu_uuid, gpu_instance, valid_from_ms
 -- valid_from_ms, valid_to_ms: null: as long as the GPU is there
 with instances as (
@@ -27,7 +27,7 @@ turns as (
     select
         *,
         valid_from_at is distinct from lag(valid_to_at) over (
-            partition by source, gpu_uuid, gpu_instance, profile, compute_slices, slurm_index
+            partition by source, gpu_uuid, gpu_instance, profile, compute_slices, slices_of, slurm_index
             order by valid_from_at nulls first
         ) as is_new
     from instances
@@ -37,7 +37,7 @@ stretches as (
     select
         *,
         count_if(is_new) over (
-            partition by source, gpu_uuid, gpu_instance, profile, compute_slices, slurm_index
+            partition by source, gpu_uuid, gpu_instance, profile, compute_slices, slices_of, slurm_index
             order by valid_from_at nulls first
         ) as stretch
     from turns
@@ -49,8 +49,9 @@ select
     gpu_instance,
     profile,
     compute_slices,
+    slices_of,
     slurm_index,
     to_ms(case when count(*) = count(valid_from_at) then min(valid_from_at) end) as valid_from_ms,
     to_ms(case when count(*) = count(valid_to_at) then max(valid_to_at) end) as valid_to_ms
 from stretches
-group by source, gpu_uuid, gpu_instance, profile, compute_slices, slurm_index, stretch
+group by source, gpu_uuid, gpu_instance, profile, compute_slices, slices_of, slurm_index, stretch

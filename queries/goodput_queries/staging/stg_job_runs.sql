@@ -6,6 +6,7 @@
 -- outcome: ok, failed, limit (time limit, cancelled, preempted), running, pending, never_started
 -- is_infrastructure: the scheduler itself blames a node
 -- gpus: allocated; null where accounting does not track GPUs
+-- is_inferred: no scheduler tells of it, labels of telemetry do: how it ended nobody says
 with job_runs as (select * from raw.job_runs),
 
 -- a listing of sacct has every job that runs: one without a record says that it runs no more
@@ -74,5 +75,40 @@ select
     coalesce(gpu_type_requested, gpu_type) as gpu_type_requested,
     cpus,
     coalesce(suspended_s, 0) as suspended_s,
+    false as is_inferred,
     coalesce(load_sequence, 0) as load_sequence  -- null: written by an earlier version
 from told
+union all
+select
+    job_run_key,
+    cluster,
+    owner,
+    owner,
+    regexp_extract(owner, '[^/]*$'),
+    '',
+    case when kind = 'pod' and contains(owner, '/') then split_part(owner, '/', 1) else '(no account)' end,
+    null,
+    null,
+    null,
+    'UNKNOWN',
+    null,
+    null,
+    'limit',
+    false,
+    submit_ms,
+    submit_ms,
+    submit_ms,
+    max(end_ms),
+    max(end_ms),
+    max(end_ms),
+    list(distinct node order by node),
+    count(distinct (gpu_uuid, gpu_instance))::integer,
+    null,
+    count(distinct (gpu_uuid, gpu_instance))::integer,
+    null,
+    null,
+    0,
+    true,
+    max(load_sequence)
+from staging.stg_owner_holds
+group by job_run_key, cluster, kind, owner, submit_ms

@@ -281,18 +281,14 @@ def test_labels_that_prometheus_renamed_are_the_pods_own(cluster, runs):
     assert runs(cluster, "job_id", "nodes") == [("nlp/train", ["gpu-a01"])]
 
 
-def test_shares_of_a_gpu_are_not_taken_for_whole_ones(cluster, store, load):
+def test_a_share_of_a_gpu_is_held_as_one_of_the_nodes_shares(cluster, store, load):
     cluster.node("gpu-s01", 4, label_nvidia_com_gpu_replicas="4", label_nvidia_com_gpu_count="1")
     cluster.pod("serve-0", "gpu-s01", gpus=1)
 
     load(cluster)
 
-    assert store.read("select gpus, gpus_requested from raw.job_runs").rows() == [(None, 1)]
-    assert store.read("select * from raw.holds").is_empty()
-    assert store.read("select reason, content from raw.rejects").rows() == [
-        ("shares of GPUs (time-slicing) have no place in the ledger yet",
-         "nlp/train: nvidia_com_gpu=1"),
-    ]  # fmt: skip
+    assert store.read("select gpus, gpus_requested from raw.job_runs").rows() == [(1, 1)]
+    assert store.read("select node, gpus from raw.holds").rows() == [("gpu-s01", 1)]
     nodes = store.read("select gpus, gres from raw.nodes where node = 'gpu-s01'").rows()
     assert nodes == [(1, "nvidia_com_gpu=4")]
 

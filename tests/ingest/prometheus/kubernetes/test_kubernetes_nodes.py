@@ -66,6 +66,21 @@ def test_shares_are_not_counted_as_gpus(new_cluster, rows):
     assert rows(cluster, "select count(*), max(gpu_model) from raw.gpus") == [(2, "A10")]
 
 
+def test_gpus_that_are_handed_out_in_shares_have_these_as_parts(new_cluster, rows):
+    cluster = new_cluster().node("gpu-s01", 4, label_nvidia_com_gpu_replicas="2")
+
+    assert rows(
+        cluster,
+        "select gpu_uuid, gpu_instance, profile, compute_slices, slices_of, slurm_index "
+        "from raw.gpu_instances order by slurm_index",
+    ) == [
+        ("gpu-s01#0", "share.0/2", "shared 1/2", 1, 2, 0),
+        ("gpu-s01#0", "share.1/2", "shared 1/2", 1, 2, 1),
+        ("gpu-s01#1", "share.0/2", "shared 1/2", 1, 2, 2),
+        ("gpu-s01#1", "share.1/2", "shared 1/2", 1, 2, 3),
+    ]
+
+
 def test_a_node_of_mig_instances_has_as_many_gpus_as_it_says(new_cluster, rows):
     resource = "nvidia_com_mig_1g_10gb"
     told = new_cluster().node("gpu-m01", 14, resource, label_nvidia_com_gpu_count="2")

@@ -1,0 +1,34 @@
+-- What placement is told of the GPUs of job runs: staging.stg_holds, and which GPUs bore the job's id while it ran.
+-- grain: none
+with names as (
+    select distinct
+        cluster, unnest([job_id, job_id_raw]) as owner, job_id_raw, job_run_key, submit_ms, start_ms, end_ms, nodes
+    from intermediate.int_job_runs
+    where start_ms is not null and not is_inferred
+)
+
+select *, null as job_run_key from staging.stg_holds
+union all
+select
+    names.cluster,
+    names.job_id_raw,
+    names.submit_ms,
+    owners.node,
+    null,
+    owners.gpu_uuid,
+    owners.gpu_instance,
+    null,
+    null,
+    'hpc_job',
+    null,
+    null,
+    max(owners.load_sequence),
+    names.job_run_key
+from staging.stg_gpu_owners as owners
+inner join names using (cluster, owner)
+where
+    owners.kind = 'hpc_job'
+    and owners.first_ms < coalesce(names.end_ms, 9223372036854775807)
+    and owners.last_ms >= names.start_ms
+    and list_contains(names.nodes, owners.node)
+group by all

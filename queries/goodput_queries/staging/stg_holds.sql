@@ -1,0 +1,22 @@
+-- GPUs of job runs, or their number on a node, as a source names them: schedulers, and labels where there is none.
+-- grain: none
+-- start_ms, end_ms: of a part that begins or ends by itself; null: the job run's
+select
+    cluster,
+    job_id_raw,
+    to_ms(submit_at) as submit_ms,
+    node,
+    slurm_index,
+    gpu_uuid,
+    gpu_instance,
+    lower(gpu_type) as gpu_type,
+    gpus,
+    method,
+    to_ms(start_at) as start_ms,
+    to_ms(end_at) as end_ms,
+    load_sequence
+from raw.holds
+union all
+select
+    cluster, owner, submit_ms, node, null, gpu_uuid, gpu_instance, null, null, 'label', start_ms, end_ms, load_sequence
+from staging.stg_owner_holds
