@@ -7,8 +7,8 @@
 -- interval_s: median time from the end of a save to the begin of the next one of the same attempt
 -- attempts, failures: lives of the run's gang, and those that failed
 -- run_s: how long its attempts ran, end to end
--- cluster_failures, cluster_gpu_ms: attempts of all runs of its cluster that the platform ended, and all GPU time they
---  held: what a run that has not failed yet has to reckon with, by its GPUs (own failures do not grow with GPUs)
+-- cluster_failures, cluster_gpu_ms: attempts of all runs of its cluster that the platform ended, and all GPU time
+--     that they held: what a run that has not failed yet has to reckon with, by its GPUs (own failures do not grow with GPUs)
 with clusters as (select * from intermediate.int_clusters),
 
 attempts as (
