@@ -101,7 +101,7 @@ def _subject(of: str | None, choices: dict[str, str]) -> str | None:
         return next(iter(choices), None)
     if of in choices:
         return of
-    known = ", ".join(repr(name) for name in list(choices)[:8] if name) or "nothing in this window"
+    known = ", ".join(repr(name) for name in list(choices)[:8]) or "nothing in this window"
     raise QueryError(f"--of {of!r} is none of what there is here: {known}.")
 
 

@@ -45,10 +45,11 @@ OVERVIEW = _page("fleet_overview.py", "Overview", "dashboard", default=True)
 RUNS = _page("all_runs.py", "Runs", "play_circle")
 RUN = _page("one_run.py", "Run", "monitoring")
 WASTE = _page("idle_gaps.py", "Waste", "savings")
+COST = _page("cost_statement.py", "Cost", "payments")
 DATA = _page("data_health.py", "Data", "fact_check")
-GROUPS = {"See": [OVERVIEW, RUNS], "Fix": [WASTE], "Prove": [DATA]}
+GROUPS = {"See": [OVERVIEW, RUNS], "Fix": [WASTE], "Pay": [COST], "Prove": [DATA]}
 
-page = st.navigation([OVERVIEW, RUNS, RUN, WASTE, DATA], position="hidden")
+page = st.navigation([OVERVIEW, RUNS, RUN, WASTE, COST, DATA], position="hidden")
 with st.sidebar:
     st.title("Goodput", anchor=False)
     for group, members in GROUPS.items():
@@ -59,7 +60,7 @@ with st.sidebar:
 
 view = None
 with states.panel("", "marts.clusters"):
-    view = scope_bar.show()
+    view = scope_bar.show(scope_bar.COST_RANGE if page == COST else None)
     if view is None and not (page == DATA and data.has_rows()):
         states.first_run()
 if page == DATA or (view is not None and not states.is_empty(view)):

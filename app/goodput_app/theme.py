@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
+from goodput_app.reports import currency as currencies
+from goodput_app.settings import settings
+
 MS_PER_GPU_H = 3_600_000
 MS_PER_GPU_MIN = 60_000
 LABEL_MAX_CHARS = 48
@@ -80,6 +83,19 @@ ORDER = (
 )
 USEFUL = ("productive", "step_unsplit")
 
+# Parts of a charge in the order of stacks: column, label, look. They add up to what is paid.
+MONEY: dict[str, tuple[str, Style]] = {
+    "productive_usd": ("Productive", STYLES["productive"]),
+    "other_use_usd": ("Other use", STYLES["other"]),
+    "own_waste_usd": ("Own waste", STYLES["checkpoint"]),
+    "platform_waste_usd": ("Platform waste", STYLES["fault"]),
+    "unsettled_usd": ("Not settled", STYLES["unknown"]),
+    "idle_usd": ("Idle", STYLES["free"]),
+    "not_available_usd": ("Not available", STYLES["drained"]),
+    "electricity_usd": ("Electricity", Style("#b0895f", "electricity", ".")),
+    "credit_usd": ("Credits", Style("#5aa79b", "credit", "\\")),
+}
+
 Badge = Literal["red", "orange", "green", "blue", "violet", "gray"]
 CONFIDENCE_COLOURS: dict[str, Badge] = {
     "Confirmed": "green",
@@ -145,15 +161,25 @@ def gpu_time(gpu_ms: float | None) -> str:
     return f"{gpu_ms / divisor:,.1f} {unit}"
 
 
+def currency() -> str:
+    """Return the code of the currency in which the site writes its prices."""
+    return settings().statement.currency
+
+
+def currency_sign() -> str:
+    """Return what stands before an amount."""
+    return currencies.sign(currency())
+
+
 def usd(amount: float | None) -> str:
     """Return money with separators; what has no price says so and is never $0."""
     if amount is None or math.isnan(amount):
         return NO_PRICE
-    sign = "-" if amount < 0 else ""
+    sign, unit = "-" if amount < 0 else "", currency_sign()
     size = abs(amount)
     if size == 0 or size >= 0.01:
-        return f"{sign}${size:,.0f}" if size >= 10_000 else f"{sign}${size:,.2f}"
-    return f"{sign}<$0.01"
+        return f"{sign}{unit}{size:,.0f}" if size >= 10_000 else f"{sign}{unit}{size:,.2f}"
+    return f"{sign}<{unit}0.01"
 
 
 def percent(ratio: float | None) -> str:

@@ -17,7 +17,6 @@ from streamlit.testing.v1 import AppTest
 import goodput_app
 from goodput_app import theme
 from goodput_app.components import scope_bar, tables, tiles
-from goodput_app.state import use_store
 from goodput_ingest import load
 from goodput_ingest.source import ReadOptions
 from goodput_queries.batch import Batch, Reject
@@ -27,11 +26,9 @@ from goodput_queries.store import LocalStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-MAIN = Path(goodput_app.__file__).with_name("main.py")
 SAMPLE = Path(__file__).parents[2] / "sample_data" / "h200x4-a"
-PAGES = ("fleet_overview", "all_runs", "one_run", "idle_gaps", "data_health")
+PAGES = ("fleet_overview", "all_runs", "one_run", "idle_gaps", "cost_statement", "data_health")
 HOSTILE = '<script>alert(1)</script> [x](http://evil) "quoted" a/b|c :red[z] $x$'
-PATIENCE_S = 30
 
 
 @pytest.fixture(scope="module")
@@ -57,24 +54,6 @@ def _store(empty: Path, folders: pytest.TempPathFactory, parts: list[Path]) -> I
         load.ingest(store, "auto", parts, ReadOptions(cluster="lab"))
         store.build()
         yield store
-
-
-@pytest.fixture
-def visit() -> Iterator[Callable[..., AppTest]]:
-    """Give what opens a page of a store, as a link with these query parameters would."""
-
-    def opened(store: LocalStore, page: str = "fleet_overview", **params: str) -> AppTest:
-        use_store(store)
-        app = AppTest.from_file(str(MAIN), default_timeout=PATIENCE_S)
-        if page != "fleet_overview":
-            app.run()
-            app.switch_page(f"pages/{page}.py")
-        for name, value in params.items():
-            app.query_params[name] = value
-        return app.run()
-
-    yield opened
-    st.cache_data.clear()
 
 
 def charts(app: AppTest) -> dict[str, dict[str, object]]:
@@ -432,5 +411,7 @@ def test_filters_of_a_view_are_those_that_are_set() -> None:
 
 def test_no_page_file_is_named_like_a_url() -> None:
     """Else a new server's first visit would run that file alone, without filters."""
-    urls = {"overview", "runs", "run", "waste", "data"}
-    assert urls.isdisjoint(file.stem for file in (MAIN.parent / "pages").glob("*.py"))
+    urls = {"overview", "runs", "run", "waste", "cost", "data"}
+    assert urls.isdisjoint(
+        file.stem for file in Path(goodput_app.__file__).with_name("pages").glob("*.py")
+    )

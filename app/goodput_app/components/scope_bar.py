@@ -46,6 +46,7 @@ PRESETS = {
     "Yesterday": ("now-1d/d", "now-1d/d"),
     "This month": ("now/M", "now"),
 }
+COST_RANGE = "now-30d"  # money is looked at by the month, whatever other pages begin with
 LIVE_WITHIN = timedelta(minutes=2)
 AMBER_AFTER = timedelta(seconds=60)
 RED_AFTER = timedelta(seconds=150)
@@ -88,8 +89,11 @@ def carried(**changes: str | None) -> dict[str, str]:
     return {name: value for name, value in {**kept, **changes}.items() if value}
 
 
-def view() -> View | None:
-    """Return what the URL asks for; None where the database holds nothing yet."""
+def view(default_range: str | None = None) -> View | None:
+    """Return what the URL asks for; None where the database holds nothing yet.
+
+    default_range: where the window begins if the URL does not say; else as the settings say.
+    """
     clusters = data.clusters()
     if clusters.is_empty():
         return None
@@ -104,23 +108,24 @@ def view() -> View | None:
     wall = datetime.now(UTC).replace(tzinfo=None)
     mode = _mode(as_of, wall)
     now = wall if mode == "LIVE" else as_of
-    start, end, problem = _window(first, as_of, now)
+    begin = st.query_params.get("from") or default_range or settings().ui.range
+    start, end, problem = _window(begin, first, as_of, now)
     from_ms, to_ms = epoch_ms(start), epoch_ms(end)
     scope = Scope(from_ms=from_ms, to_ms=to_ms, bucket_ms=bucket_ms(to_ms - from_ms), **wanted)
     return View(scope, start, end, now, as_of, mode, problem)
 
 
-def required_view() -> View:
+def required_view(default_range: str | None = None) -> View:
     """Return what the URL asks for; a page without data ends here, main.py shows the first run."""
-    shown = view()
+    shown = view(default_range)
     if shown is None:
         st.stop()
     return shown
 
 
-def show() -> View | None:
+def show(default_range: str | None = None) -> View | None:
     """Draw the bar and return the view; None where the database holds nothing yet."""
-    shown = view()
+    shown = view(default_range)
     if shown is None:
         return None
     _watch(data.state())
@@ -135,7 +140,7 @@ def show() -> View | None:
         with column:
             choice(kind, kind.title(), {v: theme.printable(label or v) for v, label in names})
     with columns[4]:
-        _time_picker(shown)
+        _time_picker(shown, default_range or settings().ui.range)
     _status(shown)
     if shown.problem:
         st.warning(theme.markdown_text(shown.problem), icon=":material/schedule:")
@@ -179,7 +184,7 @@ def choice(param: str, label: str, options: dict[str, str], none: str = "All") -
     )
 
 
-def _time_picker(shown: View) -> None:
+def _time_picker(shown: View, default_range: str) -> None:
     asked = st.query_params.get("from"), st.query_params.get("to")
     label = theme.window(shown.start, shown.end)
     with st.popover(
@@ -189,7 +194,7 @@ def _time_picker(shown: View) -> None:
             (name for name, preset in PRESETS.items() if preset == asked), None
         )
         st.pills("Window", list(PRESETS), key="scope_preset", on_change=_preset_chosen)
-        st.session_state["scope_from"] = asked[0] or settings().ui.range
+        st.session_state["scope_from"] = asked[0] or default_range
         st.session_state["scope_to"] = asked[1] or "now"
         with st.form("scope_times", border=False):
             left, right = st.columns(2)
@@ -275,13 +280,13 @@ def _mode(as_of: datetime, wall: datetime) -> str:
 
 
 def _window(
-    first: datetime, as_of: datetime, now: datetime
+    begin: str, first: datetime, as_of: datetime, now: datetime
 ) -> tuple[datetime, datetime, str | None]:
     """Return the window asked for, cut to the data where they meet, and what was wrong with it."""
     problem = None
     anchor = now.replace(tzinfo=UTC)
     try:
-        start = _moment(st.query_params.get("from") or settings().ui.range, anchor, is_end=False)
+        start = _moment(begin, anchor, is_end=False)
         end = _moment(st.query_params.get("to") or "now", anchor, is_end=True)
         if start >= end:
             problem = "The window is empty: its start is not before its end. Showing the default."

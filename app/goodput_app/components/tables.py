@@ -42,7 +42,11 @@ def _column(series: pl.Series, header: str) -> tuple[pl.Series, Any]:
         if series.null_count() == series.len():
             text = pl.Series(name, [theme.NO_PRICE] * series.len(), dtype=pl.String)
             return text, of.TextColumn(header, help="The rate card has no price for it.")
-        return series, of.NumberColumn(header, format="dollar", help=f"{MISSING}: no price")
+        code = theme.currency()
+        if code == "USD":
+            return series, of.NumberColumn(header, format="dollar", help=f"{MISSING}: no price")
+        unit = f"{header} ({code})"
+        return series, of.NumberColumn(unit, format="%,.2f", help=f"{MISSING}: no price")
     if series.dtype.is_numeric() and name.endswith("_ms"):
         unit, divisor = theme.gpu_time_unit(series.cast(pl.Float64).abs().max())  # type: ignore[arg-type]
         scaled = series.cast(pl.Float64) / divisor

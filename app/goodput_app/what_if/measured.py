@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from goodput_queries.store import Store
 
 MS_PER_HOUR = Decimal(3_600_000)
-EVERY_MODEL = ""
+EVERY_MODEL = "every"
 FEW_FAILURES = 3
 CHOICES_MOST = 200
 MODELS, RUNS, LOSSES = "marts.gpu_models", "marts.checkpointing", "marts.ledger_by_category"

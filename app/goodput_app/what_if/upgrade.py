@@ -201,8 +201,8 @@ UPGRADE = Scenario(
             _neutral_price,
         ),
         Formula(
-            "Work added a year",
-            "productive hours of an old GPU",
+            "Productive work added a year",
+            "old GPU-h",
             "(new GPUs x work of each - GPUs to replace) x 8,760 h x productive share",
             _OF_WORK,
             _work,
