@@ -260,7 +260,7 @@ def test_late_ranks_say_what_they_cost_and_where() -> None:
 
 def test_runs_of_one_name_keep_a_bar_each() -> None:
     runs = pl.DataFrame(
-        {"run_key": ["a/x", "b/x"], "run_id": ["x", "x"], "held_ms": [60_000, 120_000]}
+        {"run_key": ["a/x", "b/x"], "run_name": ["x", "x"], "held_ms": [60_000, 120_000]}
     )
     parts = pl.DataFrame(
         {

@@ -21,8 +21,8 @@ def run_ledgers(runs: pl.DataFrame, categories: pl.DataFrame) -> go.Figure:
     shown = runs.head(RUNS_DRAWN)
     unit, divisor = theme.gpu_time_unit(shown["held_ms"].max())  # type: ignore[arg-type]
     names = {
-        key: theme.plotly_text(run_id, 32)
-        for key, run_id in shown.select("run_key", "run_id").iter_rows()
+        key: theme.plotly_text(name, 32)
+        for key, name in shown.select("run_key", "run_name").iter_rows()
     }
     parts = categories.filter(pl.col("run_key").is_in(list(names)) & (pl.col("gpu_ms") > 0))
     held = dict(shown.select("run_key", "held_ms").iter_rows())

@@ -10,7 +10,8 @@ from goodput_app.components.states import panel
 view = scope_bar.required_view()
 scope = view.scope
 COLUMNS = {
-    "run_id": "Run",
+    "run_name": "Run",
+    "cluster": "Cluster",
     "state": "State",
     "team": "Team",
     "user_name": "User",

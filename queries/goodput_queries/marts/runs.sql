@@ -1,5 +1,6 @@
 -- Runs (training tasks across attempts and job runs) with their ledger in the window, lineage and a verdict.
 -- grain: run_key
+-- run_name: how people know it: beside the scheduler's number, which says nothing, the job's name
 -- held_ms: GPU time held in the window
 -- kept_step_ms: durable step time less data stalls (S of the accounting rules)
 -- lost_ms: lost work, fault stalls and attempts that kept nothing
@@ -37,6 +38,7 @@ lineage as (
         any_value(run_id) as run_id,
         any_value(cluster) as cluster,
         any_value(job_name) as job_name,
+        bool_or(run_id in (job_id, '') and job_name not in (job_id, '')) as is_number,
         any_value(team) as team,
         any_value(user_name) as user_name,
         any_value(partition) as partition,
@@ -105,6 +107,8 @@ causes as (
 select
     lineage.run_key,
     lineage.run_id,
+    case when lineage.is_number then lineage.job_name || ' (' || lineage.run_id || ')' else lineage.run_id end
+        as run_name,
     lineage.cluster,
     lineage.job_name,
     lineage.team,

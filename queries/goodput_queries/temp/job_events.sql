@@ -1,7 +1,8 @@
 -- The events of the runs that this build looks at, with the attempt worked out where it was not said.
 -- grain: event_id
--- attempt: as given, else counted within its job run by the rank's starts: a `job.start`, or a step number
---  that does not go on
+-- attempt: as given, unless the number comes again in a later job run (a counter that each one begins anew); else
+--  counted within its job run by the rank's starts: a `job.start`, or a step number that does not go on. A rank
+--  that tells no `job.start` lives as long as the gang.
 with job_events as (
     select events.*
     from staging.stg_job_events as events
@@ -56,27 +57,114 @@ starts_marked as (
     from told_starts
 ),
 
-restarts_counted as (
+starts_counted as (
     select
         *,
         count_if(is_start) over (
             partition by cluster, run_id, job_run_start_ms, rank order by ts, event, step
             rows between unbounded preceding and current row
-        ) as restarts
+        ) as starts_so_far,
+        max(starts) over (partition by cluster, run_id, job_run_start_ms, rank) = 0 as is_silent
     from starts_marked
+),
+
+-- steps before the first start that a rank tells are a life, too
+lives_counted as (
+    select
+        *,
+        starts_so_far + cast(
+            bool_or(event = 'step' and starts_so_far = 0)
+                over (partition by cluster, run_id, job_run_start_ms, rank) as integer
+        ) as life
+    from starts_counted
+),
+
+gang_lives as (
+    select cluster, run_id, coalesce(job_run_start_ms, -1) as job_run_start_ms, life, min(ts) as ts
+    from lives_counted
+    where event = 'job.start'
+    group by all
 ),
 
 attempts_inferred as (
     select
-        * exclude (attempt, is_start, starts, restarts, job_run_start_ms),
+        events.* exclude (
+            attempt, is_start, starts, starts_so_far, is_silent, life, job_run_start_ms
+        ),
         -- any number that grows from job run to job run and from start to start will do
         cast(
-            (dense_rank() over (partition by cluster, run_id order by job_run_start_ms nulls first) - 1)
-            * 10000 + greatest(restarts - 1, 0) as integer
+            (
+                dense_rank() over (
+                    partition by events.cluster, events.run_id
+                    order by events.job_run_start_ms nulls first
+                ) - 1
+            ) * 10000 + greatest(events.life - 1, gang.life - 1, 0) as integer
         ) as attempt
-    from restarts_counted
+    from lives_counted as events
+    asof left join gang_lives as gang
+        on events.cluster = gang.cluster
+        and events.run_id = gang.run_id
+        and coalesce(events.job_run_start_ms, -1) = gang.job_run_start_ms
+        and events.is_silent
+        and events.ts >= gang.ts
+),
+
+numbered as (select * from job_events where attempt is not null),
+
+reused as (
+    select distinct cluster, run_id
+    from (
+        select
+            lives.cluster,
+            lives.run_id,
+            job_runs.start_ms,
+            lag(job_runs.end_ms) over (
+                partition by lives.cluster, lives.run_id, lives.attempt order by job_runs.start_ms
+            ) as before_end_ms
+        from (
+            select cluster, run_id, attempt, min(start_ms) as first_ms, max(end_ms) as last_ms
+            from numbered
+            group by cluster, run_id, attempt
+        ) as lives
+        inner join job_runs
+            on lives.cluster = job_runs.cluster
+            and lives.run_id = job_runs.run_id
+            and lives.first_ms < coalesce(job_runs.end_ms, 9223372036854770000)
+            and lives.last_ms > job_runs.start_ms + 1000
+    )
+    where before_end_ms <= start_ms
+),
+
+renumbered as (
+    select
+        * exclude (attempt, job_run_start_ms),
+        cast(
+            (dense_rank() over (partition by cluster, run_id order by job_run_start_ms nulls first) - 1)
+            * 10000 + least(attempt, 9999) as integer
+        ) as attempt
+    from (
+        select events.*, job_runs.start_ms as job_run_start_ms
+        from (select * from numbered semi join reused using (cluster, run_id)) as events
+        left join job_runs
+            on events.cluster = job_runs.cluster
+            and events.run_id = job_runs.run_id
+            and events.end_ms >= job_runs.start_ms - 1000
+            and (events.host is null or list_contains(job_runs.nodes, events.host))
+        -- inside one, if any; else the one that had begun last, give or take a second between clocks
+        qualify row_number() over (
+            partition by events.event_id
+            order by
+                (
+                    events.start_ms >= job_runs.start_ms
+                    and events.end_ms <= coalesce(job_runs.end_ms, 9223372036854770000)
+                ) desc nulls last,
+                job_runs.start_ms desc nulls last
+        ) = 1
+    )
 )
 
-select * from job_events where attempt is not null
+select * from numbered anti join reused using (cluster, run_id)
+union all by name
+select * from renumbered
 union all by name
 select * from attempts_inferred
