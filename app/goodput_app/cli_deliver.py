@@ -43,23 +43,24 @@ def deliver(db: str, when: date | None, *, closes_now: bool) -> None:
             outcomes = [deliver_day(store, when, asked, closes_now=closes_now)]
         else:
             outcomes = deliver_due(store, plan, last_day(plan.statement, plan.now()))
-    _tell(outcomes, plan)
+    _tell(outcomes, plan, is_asked=when is not None)
 
 
-def _tell(outcomes: Iterable[Outcome], plan: Plan) -> None:
-    errors = []
-    for outcome in outcomes:
-        if outcome.entry is None:
-            say(f"{outcome.when}: not handed out. {outcome.status}")
-            continue
-        for name in outcome.entry.files if outcome.done else ():
+def _tell(outcomes: Iterable[Outcome], plan: Plan, *, is_asked: bool) -> None:
+    told = [one for one in outcomes if is_asked or one.done or not one.is_settled]
+    for outcome in told:
+        for name in outcome.entry.files if outcome.entry and outcome.done else ():
             click.echo(str(plan.folder / name))
-        say(f"{outcome.when}: {', '.join(outcome.done) or 'nothing to do'}. {outcome.status}")
-        errors += [f"{outcome.when}: {error}" for error in outcome.errors]
-    if not outcomes:
-        say("There is no day with evidence to hand out.")
+        what = "not handed out" if outcome.entry is None else ", ".join(outcome.done) or "no change"
+        say(f"{outcome.when}: {what}. {outcome.status}")
+    if not told:
+        say("Nothing is due.")
+    errors = [f"{one.when}: {error}" for one in told for error in one.errors]
+    for error in errors:
+        say(error)
     if errors:
-        raise GoodputError("\n".join(errors))
+        count = "1 delivery" if len(errors) == 1 else f"{len(errors)} deliveries"
+        raise GoodputError(f"{count} failed; the same command tries again.")
 
 
 def _wait(seconds: float) -> bool:

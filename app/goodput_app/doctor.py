@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from goodput_app.doctor_live import live_findings
+from goodput_app.doctor_reports import report_findings
 from goodput_queries.errors import GoodputError
 from goodput_queries.remote import RemoteStore
 from goodput_queries.store import IN_MEMORY, Store, open_store
@@ -29,7 +30,7 @@ SCHEMA = ("what", "status", "found", "next")
 
 def findings(db: str) -> pl.DataFrame:
     """Return one row a finding: what, status (ok, missing, problem), found, next (what to do)."""
-    rows = [*_versions(), *_database(db), *_live(db), *_machine()]
+    rows = [*_versions(), *_database(db), *_live(db), *report_findings(db), *_machine()]
     return pl.DataFrame(rows, schema=dict.fromkeys(SCHEMA, pl.String), orient="row")
 
 

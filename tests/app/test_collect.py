@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import configparser
 import contextlib
 import json
 import os
@@ -20,7 +19,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import goodput_app
-from goodput_app import cli, metrics
+from goodput_app import metrics
 from goodput_app.settings import read
 from goodput_app.state import use_store
 from goodput_ingest import live_status
@@ -299,19 +298,6 @@ def test_what_is_commented_out_in_the_example_is_right_too(tmp_path: Path) -> No
     found = collectors(read(path).collect)
 
     assert [one.reads for one in found] == ["kubernetes", "dcgm", "nvml", "kernel-log"]
-
-
-@pytest.mark.parametrize(
-    ("name", "command"), [("goodput", "serve"), ("goodput-collect", "collect")]
-)
-def test_the_units_start_commands_that_there_are(name: str, command: str) -> None:
-    unit = configparser.ConfigParser(strict=False, interpolation=None)
-    unit.optionxform = str  # type: ignore[assignment,method-assign]
-    unit.read(PACKAGE / "systemd" / f"{name}.service")
-
-    assert unit["Service"]["ExecStart"].split("/")[-1] == f"goodput {command}"
-    assert command in cli.main.commands
-    assert unit["Install"]["WantedBy"] == "multi-user.target"
 
 
 def statuses(store: LocalStore) -> None:

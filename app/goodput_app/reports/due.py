@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from goodput_app.reports import archive
 from goodput_app.reports.days import day_of
-from goodput_app.reports.delivery import Outcome, channels, deliver, is_owed
-from goodput_queries.errors import NoEvidenceError
+from goodput_app.reports.delivery import Outcome, channels, hand_out, is_owed
+from goodput_app.reports.statement import statement
+from goodput_queries.errors import GoodputError, NoEvidenceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -101,8 +102,11 @@ def _first(store: Store, plan: Plan, until: date) -> list[Outcome]:
 
 
 def _handed_out(store: Store, when: date, plan: Plan) -> Outcome | None:
-    """Return what became of a day; None for one without evidence."""
+    """Return what became of a day; None for one without evidence. A bad day stops no other."""
     try:
-        return deliver(store, when, plan)
+        made = statement(store, when, plan.statement)
     except NoEvidenceError:
         return None
+    except GoodputError as error:
+        return Outcome(when, None, str(error), errors=(str(error),))
+    return hand_out(made, plan)

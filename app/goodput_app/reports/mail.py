@@ -69,22 +69,37 @@ def send(mail: EmailMessage, settings: MailSettings, had: tuple[str, ...] = ()) 
     if not missing:
         return had
     password = None if settings.username is None else settings.password()
+    with _session(settings, password) as server:
+        refused = server.send_message(
+            mail, from_addr=_address(settings.sender).addr_spec, to_addrs=missing
+        )
+    has = (*had, *(one for one in missing if one not in refused))
+    if refused:
+        raise _refusal(settings, refused, has)
+    return has
+
+
+def probe(settings: MailSettings) -> str:
+    """Return the server that lets us in; raises GoodputError where none does. Nothing is mailed."""
+    password = None if settings.username is None else settings.password()
+    with _session(settings, password) as server:
+        server.noop()
+    return settings.origin
+
+
+@contextlib.contextmanager
+def _session(settings: MailSettings, password: str | None) -> Iterator[smtplib.SMTP]:
+    """Yield a connection that is encrypted and logged in as the settings want it."""
     with _stated(settings):
         server = _connected(settings)
         try:
             if settings.username is not None and password is not None:
                 server.login(settings.username, password)
-            refused = server.send_message(
-                mail, from_addr=_address(settings.sender).addr_spec, to_addrs=missing
-            )
+            yield server
             with contextlib.suppress(smtplib.SMTPException, OSError):
                 server.quit()  # it has taken the mail: how it takes leave changes nothing
         finally:
             server.close()
-    has = (*had, *(one for one in missing if one not in refused))
-    if refused:
-        raise _refusal(settings, refused, has)
-    return has
 
 
 def _connected(settings: MailSettings) -> smtplib.SMTP:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import contextlib
 import hashlib
 import hmac
 import json
@@ -98,9 +99,6 @@ def post(body: bytes, identity: str, settings: WebhookSettings, at: datetime) ->
 
     No sentence names more of the URL than its server: the rest may be a secret.
     """
-    url = settings.target()
-    parts = urlsplit(url)
-    where = f"{parts.scheme}://{parts.netloc}"
     headers = {
         "Content-Type": "application/json",
         "webhook-id": identity,
@@ -110,18 +108,50 @@ def post(body: bytes, identity: str, settings: WebhookSettings, at: datetime) ->
         headers["Authorization"] = f"Bearer {token}"
     if (secret := settings.secret()) is not None:
         headers["webhook-signature"] = signature(secret, identity, int(at.timestamp()), body)
+    url = settings.target()
+    status, wait_s, said = _asked("POST", url, headers, body, settings)
+    if not 200 <= status < 300:
+        raise _refusal(_origin(url), status, wait_s, said)
+
+
+def probe(settings: WebhookSettings) -> str:
+    """Return the server that answers, whatever it does; raises GoodputError where none does.
+
+    Its root is asked, not the URL: that could count as a post.
+    """
+    where = _origin(settings.target())
+    settings.token()
+    settings.secret()
+    _asked("HEAD", f"{where}/", {}, b"", settings)
+    return where
+
+
+def _asked(
+    method: str, url: str, headers: dict[str, str], body: bytes, settings: WebhookSettings
+) -> tuple[int, float, str]:
+    """Return what a server answers; raises NotSentError where it does not."""
+    where = _origin(url)
+    try:
+        request = httpx.Request(method, url, content=body, headers=headers)
+    except (httpx.InvalidURL, UnicodeError):
+        raise NotSentError(
+            f"{where}: url or token of {SECTION} has characters that HTTP cannot send."
+        ) from None  # that error has them in it
     context = trusted(settings.ca_file, "report.webhook")
     try:
-        status, wait_s, said = asyncio.run(_answer(url, body, headers, context, settings.timeout_s))
+        return asyncio.run(_answer(request, context, settings.timeout_s))
     except (httpx.TimeoutException, TimeoutError):
         raise NotSentError(
             f"{where} did not answer within {settings.timeout_s} s (report.webhook.timeout_s).",
             is_transient=True,
         ) from None  # the errors of the client name the whole URL
-    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, OSError) as error:
+    except (httpx.HTTPError, OSError) as error:
         raise _no_answer(where, error) from None
-    if not 200 <= status < 300:
-        raise _refusal(where, status, wait_s, said)
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 def signature(secret: str, identity: str, at_s: int, body: bytes) -> str:
@@ -139,13 +169,13 @@ def signature(secret: str, identity: str, at_s: int, body: bytes) -> str:
 
 
 async def _answer(
-    url: str, body: bytes, headers: dict[str, str], context: ssl.SSLContext, timeout_s: float
+    request: httpx.Request, context: ssl.SSLContext, timeout_s: float
 ) -> tuple[int, float, str]:
     """Return status, seconds to wait as asked for, and the first of what is said."""
     async with (
         asyncio.timeout(timeout_s),  # for all of it: a server may drip
         httpx.AsyncClient(timeout=timeout_s, verify=context) as client,
-        client.stream("POST", url, content=body, headers=headers) as answer,
+        contextlib.aclosing(await client.send(request, stream=True)) as answer,
     ):
         said = b""
         if not answer.is_success:

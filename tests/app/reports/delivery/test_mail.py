@@ -229,3 +229,21 @@ def test_a_server_that_speaks_no_smtp_is_said_so(
 
     with pytest.raises(NotSentError, match=f"127.0.0.1:{post.port}"):
         send(by_mail(post, timeout_s=1))
+
+
+def test_a_probe_logs_in_and_mails_nothing(
+    secure_post: Any,
+    by_mail: Callable[..., MailSettings],
+    certificate: tuple[Path, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    password: str,
+) -> None:
+    monkeypatch.setenv("SMTP_PASSWORD", password)
+    settings = by_mail(
+        secure_post, security="starttls", username="goodput", password_env="SMTP_PASSWORD",
+        ca_file=str(certificate[0]),
+    )  # fmt: skip
+
+    assert mail.probe(settings) == f"127.0.0.1:{secure_post.port}"
+    assert secure_post.logins == [("goodput", password)]
+    assert secure_post.mails == []

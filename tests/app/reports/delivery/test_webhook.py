@@ -157,3 +157,22 @@ def test_a_url_that_is_a_secret_comes_from_a_file_and_is_not_told(
 
     assert hook.paths == ["/secret-path"]
     assert "secret-path" not in str(caught.value)
+
+
+def test_a_token_that_http_cannot_send_is_not_told(
+    hook: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOOK_TOKEN", "geheim-漢字")
+
+    with pytest.raises(NotSentError, match="characters that HTTP cannot send") as caught:
+        post(hook.url, token_env="HOOK_TOKEN")
+
+    assert "geheim" not in str(caught.value)
+    assert hook.posts == []
+
+
+def test_a_probe_asks_for_the_root_and_posts_nothing(hook: Any) -> None:
+    settings = WebhookSettings(url=f"{hook.url}/secret-path")
+
+    assert webhook.probe(settings) == hook.url
+    assert hook.posts == []

@@ -1,0 +1,91 @@
+"""`goodput doctor` on statements: what was handed out, what failed, who answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from goodput_app.doctor_reports import report_findings
+from goodput_app.reports.delivery import hand_out
+from goodput_app.settings import settings
+
+if TYPE_CHECKING:
+    from goodput_app.reports.delivery import Plan
+    from goodput_app.reports.statement import Statement
+
+Rows = dict[str, tuple[str, str, str]]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a folder of the test's own."""
+    monkeypatch.chdir(tmp_path)
+
+
+def findings(text: str) -> Rows:
+    Path("goodput.toml").write_text(text)
+    settings.cache_clear()
+    return {what: tuple(rest) for what, *rest in report_findings("goodput.duckdb")}  # type: ignore[misc]
+
+
+def test_without_statements_the_way_to_them_is_named() -> None:
+    (row,) = findings("").values()
+
+    assert row[:2] == ("missing", "none was handed out to goodput-statements")
+    assert row[2].startswith("goodput report --deliver; to do it daily see [report] in /")
+
+
+def test_the_last_statement_and_what_failed_are_told(
+    closed: Statement, plan: Plan, post: Any
+) -> None:
+    post.answers += ["554 5.3.0 the disk is full"]
+    hand_out(closed, plan)
+
+    rows = findings('[report]\nfolder = "out"\n')
+
+    assert rows["statements"] == ("ok", "the last is of 2026-11-19, closed, in out", "")
+    status, found, then = rows["statements by mail"]
+    assert (status, then) == ("problem", "it is tried again; at once: goodput report --deliver")
+    assert found.startswith("2026-11-19 failed 2026-11-20 15:00Z: 127.0.0.1:")
+    assert "statements by webhook" not in rows
+
+
+def test_statements_that_should_be_newer_are_a_problem(closed: Statement, plan: Plan) -> None:
+    old = datetime.now(UTC).date() - timedelta(3)
+    day = replace(closed.day, date=old)
+    hand_out(replace(closed, day=day), plan)
+
+    (row,) = findings('[report]\nfolder = "out"\nat = "07:00"\n').values()
+
+    assert row[0] == "problem"
+    assert row[2] == f"goodput report --deliver --date {old + timedelta(1)} says why"
+
+
+def test_servers_that_answer_and_those_that_do_not_are_told(post: Any, hook: Any) -> None:
+    text = (
+        '[report.mail]\nhost = "127.0.0.1"\nsender = "a@lab.example"\nto = ["b@lab.example"]\n'
+        'security = "{security}"\nport = {port}\ntimeout_s = 5\n'
+        '[report.webhook]\nurl = "{url}/secret-path"\ntimeout_s = 5\n'
+    )
+
+    good = findings(text.format(security="none", port=post.port, url=hook.url))
+    bad = findings(text.format(security="starttls", port=post.port, url="http://127.0.0.1:9"))
+
+    assert good["report.mail"] == ("ok", f"127.0.0.1:{post.port} answers", "")
+    assert good["report.webhook"] == ("ok", f"{hook.url} answers", "")
+    assert bad["report.mail"][0] == bad["report.webhook"][0] == "problem"
+    assert bad["report.webhook"][1].startswith("http://127.0.0.1:9: no connection")
+    assert bad["report.webhook"][2] == "mend it there, or [report.webhook] in goodput.toml"
+    assert "secret-path" not in str((good, bad))
+    assert (post.mails, hook.posts) == ([], [])
+
+
+def test_settings_that_are_wrong_are_a_problem() -> None:
+    (row,) = findings('[report]\nat = "7 am"\n').values()
+
+    assert row[0] == "problem"
+    assert "'report.at' is '7 am', expected like 07:00" in row[1]
