@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -11,7 +12,7 @@ from goodput_queries.batch import REJECT_CONTENT_MAX_CHARS, Batch, Loaded
 from goodput_queries.errors import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import duckdb
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 REPLACE = "replace"  # `keep: replace` in a raw table's header: what came last holds
 BEGIN, END = "valid_from_at", "valid_to_at"  # of tables with `holds_of` in their header
 SEQUENCE = "load_sequence"  # which load wrote a row: what is new, what goes when forgotten
+RANGED = frozenset({"BIGINT", "INTEGER", "TIMESTAMP"})  # types of keys that zone maps know well
 
 
 def load(cursor: duckdb.DuckDBPyConnection, model: Model, batch: Batch) -> Loaded:
@@ -64,30 +66,28 @@ def insert_keyed(
     if rows.is_empty():
         return 0
     table = model.qualified_name
-    columns = [
-        (name, kind)
-        for name, kind in cursor.execute(
-            f"select column_name, column_type from (describe {table})"
-        ).fetchall()
-    ]
-    if unknown := set(rows.columns) - {name for name, _ in columns}:
+    columns: dict[str, str] = dict(
+        cursor.execute(f"select column_name, column_type from (describe {table})").fetchall()
+    )
+    if unknown := rows.columns - columns.keys():
         raise StoreError(f"{table} has no column {min(unknown)!r}")
     values = ", ".join(
-        f"{_value(name, rows.columns, sequence)}::{kind} as {name}" for name, kind in columns
+        f"{_value(name, rows.columns, sequence)}::{kind} as {name}"
+        for name, kind in columns.items()
     )
-    before = _count(cursor, table)
     cursor.register("incoming_frame", rows.rechunk().to_arrow(compat_level=pl.CompatLevel.newest()))
     incoming = f"(select {values} from incoming_frame)"
     if "holds_of" in model.directives:
-        names = [name for name, _ in columns]
-        cursor.execute(f"create or replace temp table news as {_news(model, incoming, names)}")
+        news = _news(model, incoming, list(columns))
+        cursor.execute(f"create or replace temp table news as {news}")
         incoming = "(from temp.news)"
-    if _is_all_new(cursor, model, incoming):
-        cursor.execute(f"insert into {table} select * from {incoming}")
+    repeats, near = _keys(cursor, model, incoming, columns)
+    if not repeats and not _is_known(cursor, model, incoming, near):
+        rows_new = _changed(cursor, f"insert into {table} select * from {incoming}")
     else:
-        _merge(cursor, model, incoming, [name for name, _ in columns])
+        rows_new = _merge(cursor, model, incoming, list(columns), near)
     cursor.unregister("incoming_frame")  # after a failure the cursor goes, and takes it along
-    return _count(cursor, table) - before
+    return rows_new
 
 
 def _news(model: Model, incoming: str, columns: Sequence[str]) -> str:
@@ -142,33 +142,63 @@ def _news(model: Model, incoming: str, columns: Sequence[str]) -> str:
             on {same([*thing, BEGIN], "old", "new")}"""
 
 
-def _is_all_new(cursor: duckdb.DuckDBPyConnection, model: Model, incoming: str) -> bool:
-    """Say whether no key of the batch repeats, in itself or in the table."""
-    keys = ", ".join(model.grain)
-    repeats = f"select 1 from {incoming} group by {keys} having count(*) > 1 limit 1"
-    if cursor.execute(repeats).fetchall():
+@dataclass(frozen=True)
+class _Near:
+    """Rows of the table, called `old`, that may have a key of the batch; with its parameters."""
+
+    condition: str
+    parameters: list[str]
+
+
+def _keys(
+    cursor: duckdb.DuckDBPyConnection, model: Model, incoming: str, columns: Mapping[str, str]
+) -> tuple[bool, _Near]:
+    """Return whether a key may repeat in the batch, and where in the table its keys could be.
+
+    That two keys have one hash is taken for a repetition, after which a merge looks closely. Zone
+    maps find what is near without reading the table, and evidence mostly comes in order.
+    """
+    ranged = [name for name in model.grain if columns[name] in RANGED]
+    ends = "".join(
+        f", count({name}), min({name})::varchar, max({name})::varchar" for name in ranged
+    )
+    rows, distinct, *found = cursor.execute(
+        f"select count(*), count(distinct hash({', '.join(model.grain)})){ends} from {incoming}"
+    ).fetchall()[0]
+    conditions, parameters = ["true"], list[str]()
+    for i, name in enumerate(ranged):
+        known, low, high = found[3 * i : 3 * i + 3]
+        if known and known == rows:  # nulls are keys too, and in no range
+            at, kind = len(parameters), columns[name]
+            conditions.append(f"old.{name} between ${at + 1}::{kind} and ${at + 2}::{kind}")
+            parameters += [low, high]
+    return distinct < rows, _Near(" and ".join(conditions), parameters)
+
+
+def _is_known(cursor: duckdb.DuckDBPyConnection, model: Model, incoming: str, near: _Near) -> bool:
+    """Say whether the table has a key of the batch."""
+    old = f"from {model.qualified_name} old where {near.condition}"
+    if not cursor.execute(f"select 1 {old} limit 1", near.parameters).fetchall():
         return False
-    if (time_column := model.directives.get("time")) is not None:
-        # zone maps answer this without reading the table, and readings mostly come in order
-        nearby = f"""select 1 from {model.qualified_name}
-            where {time_column} between (select min({time_column}) from {incoming})
-                and (select max({time_column}) from {incoming})
-            limit 1"""
-        if not cursor.execute(nearby).fetchall():
-            return True
-    known = f"""select 1 from {incoming} new semi join {model.qualified_name} old
-        on {_same_key(model)} limit 1"""
-    return not cursor.execute(known).fetchall()
+    known = f"""select 1 from (select {", ".join(model.grain)} {old}) old
+        semi join {incoming} new on {_same_key(model)} limit 1"""
+    return bool(cursor.execute(known, near.parameters).fetchall())
 
 
 def _merge(
-    cursor: duckdb.DuckDBPyConnection, model: Model, incoming: str, columns: Sequence[str]
-) -> None:
+    cursor: duckdb.DuckDBPyConnection,
+    model: Model,
+    incoming: str,
+    columns: Sequence[str],
+    near: _Near,
+) -> int:
     """Write the rows whose key is new or which are better than what stands under their key.
 
-    Which of several rows of one key is taken does not depend on their order.
+    Which of several rows of one key is taken does not depend on their order. Returns how many
+    keys are new.
     """
     table, keep = model.qualified_name, model.directives.get("keep")
+    old = f"(select * from {table} old where {near.condition}) old"
     keys, same = ", ".join(model.grain), _same_key(model)
     content = f"({', '.join(c for c in columns if c != SEQUENCE)})"
     better = (
@@ -183,9 +213,11 @@ def _merge(
         qualify row_number() over (partition by {keys} order by {better}{content} desc) = 1"""
     )
     if keep is None:
-        cursor.execute(
+        rows_new = _changed(
+            cursor,
             f"""insert into {table}
-            select new.* from incoming_rows new anti join {table} old on {same}"""
+            select new.* from incoming_rows new anti join {old} on {same}""",
+            near.parameters,
         )
     else:
         if keep == REPLACE:
@@ -197,18 +229,30 @@ def _merge(
                 from (
                     select *, false as is_old from incoming_rows
                     union all
-                    select old.*, true from {table} old semi join incoming_rows new on {same}
+                    select old.*, true from {old} semi join incoming_rows new on {same}
                 )
                 qualify not is_old and row_number() over (
                     partition by {keys} order by {better}{content} desc, is_old desc
-                ) = 1"""
+                ) = 1""",
+                near.parameters,
             )
-        cursor.execute(
-            f"delete from {table} old where exists (select 1 from best_rows new where {same})"
+        rows_replaced = _changed(
+            cursor,
+            f"""delete from {table} old where {near.condition}
+                and exists (select 1 from best_rows new where {same})""",
+            near.parameters,
         )
-        cursor.execute(f"insert into {table} select * from best_rows")
+        rows_new = _changed(cursor, f"insert into {table} select * from best_rows") - rows_replaced
         cursor.execute("drop table best_rows")
     cursor.execute("drop table incoming_rows")
+    return rows_new
+
+
+def _changed(
+    cursor: duckdb.DuckDBPyConnection, statement: str, parameters: Sequence[str] = ()
+) -> int:
+    """Execute an insert or a delete; return how many rows it wrote or took away."""
+    return int(cursor.execute(statement, list(parameters)).fetchall()[0][0])
 
 
 def _same_key(model: Model) -> str:
@@ -249,7 +293,3 @@ def _window(model: Model, rows: pl.DataFrame) -> tuple[Any, Any]:
     if column is None or rows.is_empty():
         return None, None
     return rows[column].min(), rows[column].max()
-
-
-def _count(cursor: duckdb.DuckDBPyConnection, table: str) -> int:
-    return int(cursor.execute(f"select count(*) from {table}").fetchall()[0][0])

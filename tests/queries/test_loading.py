@@ -53,6 +53,41 @@ def test_a_key_that_repeats_in_a_batch_is_loaded_once(store):
     assert (loaded.rows, loaded.rows_new) == (16, 8)
 
 
+def hold(**facts):
+    """Return a frame of raw.holds of one row, of a GPU that is not named."""
+    nothing = {"slurm_index": None, "end_at": None}
+    schema = {"slurm_index": pl.Int32, "submit_at": pl.Datetime("us"), "end_at": pl.Datetime("us")}
+    row = {"source": "s", "cluster": "c", "job_id_raw": "1", "submit_at": START, "node": "a"}
+    return pl.DataFrame([{**row, **nothing, "method": "pod", **facts}], schema_overrides=schema)
+
+
+def test_a_key_with_nulls_is_known_again(store):
+    load(store, "holds", hold(), "a")
+    load(store, "holds", hold(slurm_index=3), "b")
+
+    again = load(store, "holds", pl.concat([hold(), hold(slurm_index=3)]), "c")
+
+    assert (again.rows_new, count(store, "holds")) == (0, 2)
+
+
+@pytest.mark.parametrize("other", [{"slurm_index": 0}, {"submit_at": START - timedelta(days=400)}])
+def test_a_key_that_differs_in_one_column_is_new(store, other):
+    load(store, "holds", hold(), "a")
+
+    assert load(store, "holds", hold(**other), "b").rows_new == 1
+
+
+def test_a_row_that_takes_the_place_of_another_is_not_new(store):
+    end = START + timedelta(hours=1)
+    load(store, "holds", hold(), "a")
+
+    ended = load(store, "holds", pl.concat([hold(end_at=end), hold(node="b")]), "b")
+
+    assert ended.rows_new == 1
+    ends = store.read("select node, end_at from raw.holds order by node").rows()
+    assert ends == [("a", end), ("b", None)]
+
+
 def test_a_price_that_was_put_back_holds_again(store):
     def rate(price):
         return pl.DataFrame({"source": ["rates"], "usd_per_gpu_h": [Decimal(price)]})
