@@ -172,8 +172,8 @@ def past() -> None:
         return
     if not found:
         st.caption(
-            "None yet. With `[report]` and `at` in goodput.toml `goodput serve` writes each closed "
-            f"day to {theme.markdown_text(folder)}."
+            "None yet. `goodput report --deliver`, or `goodput serve` with `at` under `[report]` "
+            f"in goodput.toml, writes each closed day to {theme.markdown_text(folder)}."
         )
         return
     rows = pl.DataFrame([_past(one) for one in found], infer_schema_length=None)
@@ -201,7 +201,7 @@ def in_browser(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _past(one: PastStatement) -> dict[str, Any]:
-    sent = [d.channel if d.delivered_at else f"{d.channel} failed" for d in one.latest]
+    sent = [d.words for d in one.latest]
     row = {name: getattr(one, name) for name in PAST if name != "sent"}
     row["made_at"] = one.made_at.replace(tzinfo=None)
     return row | {"sent": ", ".join(sent) or None}

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from goodput_app import data
-from goodput_app.components import charts, figures_waste, scope_bar, tables
+from goodput_app.components import charts, figures_waste, handed_out, scope_bar, tables
 from goodput_app.components.states import panel
 from goodput_queries.scope import EVERYTHING
 
@@ -80,6 +80,8 @@ scope = EVERYTHING if view is None else view.scope
 st.title("Data", anchor=False)
 st.caption("Can I trust it?")
 live_sources()
+with panel("Statements", "statements.jsonl", help="What went out, and what failed."):
+    handed_out.show()
 with panel("Sources", "marts.sources", help="What each source brought, and how fresh it is."):
     tables.show(data.sources(), SOURCES, "sources")
 with panel(

@@ -50,6 +50,13 @@ class Delivery:
     recipients: tuple[str, ...] = ()
     error: str | None = None
 
+    @property
+    def words(self) -> str:
+        """Return the channel, and what is wrong with it where it has not got all."""
+        if self.delivered_at is not None:
+            return self.channel
+        return f"{self.channel} failed: {self.error}" if self.error else f"{self.channel} not yet"
+
 
 @dataclass(frozen=True)
 class PastStatement:

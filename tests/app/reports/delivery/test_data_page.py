@@ -1,0 +1,78 @@
+"""The Data page on statements that went out, or did not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import goodput_app
+from goodput_app.reports.delivery import hand_out
+from goodput_app.settings import settings
+from goodput_app.state import use_store
+from goodput_queries.batch import Batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from goodput_app.reports.delivery import Plan
+    from goodput_app.reports.statement import Statement
+    from goodput_queries.store import LocalStore
+
+MAIN = Path(goodput_app.__file__).with_name("main.py")
+
+
+@pytest.fixture
+def page(
+    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], AppTest]:
+    """Give the Data page of a database with one node, statements in `out`."""
+    monkeypatch.chdir(tmp_path)
+    Path("goodput.toml").write_text('[report]\nfolder = "out"\n')
+    settings.cache_clear()
+    rows = pl.DataFrame({"source": ["slurm"], "cluster": ["lab"], "node": ["n1"]})
+    store.load(Batch("nodes", rows, "slurm", "sinfo.txt", "1"))
+    use_store(store)
+
+    def shown() -> AppTest:
+        app = AppTest.from_file(str(MAIN), default_timeout=60).run()
+        return app.switch_page("pages/data_health.py").run()
+
+    return shown
+
+
+def test_it_shows_what_went_out_and_what_failed_first(
+    page: Callable[[], AppTest], closed: Statement, plan: Plan, post: Any
+) -> None:
+    post.answers += ["554 5.3.0 <b>full</b>"]
+    hand_out(closed, plan)
+
+    app = page()
+
+    assert not app.exception
+    assert [one.value for one in app.error] == ["1 of 3 deliveries failed; they are tried again."]
+    table = next(one.value for one in app.dataframe if "channel" in one.value.columns)
+    assert table["channel"].tolist() == ["mail", "files", "webhook"]
+    assert table["error"][0].endswith("refused the mail (554 5.3.0 <b>full</b>).")
+    assert table["error"].isna().tolist() == [False, True, True]
+
+
+def test_without_statements_it_names_the_way_to_them(page: Callable[[], AppTest]) -> None:
+    app = page()
+
+    assert not app.error
+    assert any("`[report]` in goodput.toml" in one.value for one in app.caption)
+
+
+def test_a_damaged_index_is_an_error_in_its_place(page: Callable[[], AppTest], plan: Plan) -> None:
+    plan.folder.mkdir()
+    (plan.folder / "statements.jsonl").write_text("{")
+
+    app = page()
+
+    assert not app.exception
+    (error,) = app.error
+    assert "line 1 is no entry of the index" in error.value
