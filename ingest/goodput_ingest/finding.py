@@ -28,11 +28,6 @@ class Found:
     origin: str
     is_named: bool = False
 
-    @property
-    def is_unpacked(self) -> bool:
-        """Say whether the file came out of an archive and goes when the next is asked for."""
-        return self.origin != str(self.path)
-
 
 @dataclass(frozen=True)
 class LeftOut:
@@ -48,8 +43,13 @@ def found(paths: Sequence[Path]) -> Iterator[Found | LeftOut]:
         raise IngestError(f"{missing}: there is no such file or folder.")
     for path in paths:
         for file in _walked(path):
-            one = Found(file, str(file), is_named=file is path)
+            one = Found(file, text_of(file), is_named=file is path)
             yield from _opened(one, None, NESTED_MAX)
+
+
+def text_of(path: Path) -> str:
+    """Return a path as text that can be stored: bytes that are no UTF-8 are spelt out."""
+    return str(path).encode("utf-8", "backslashreplace").decode()
 
 
 def _walked(path: Path) -> list[Path]:
@@ -77,7 +77,7 @@ def _opened(
             for reason in archives.unpack(one.path, inside, allowance):
                 yield LeftOut(f"{one.origin}: {reason}")
             for file in _walked(inside):
-                origin = f"{one.origin}/{file.relative_to(inside)}"
+                origin = f"{one.origin}/{text_of(file.relative_to(inside))}"
                 yield from _opened(Found(file, origin), allowance, nested_left - 1)
     except OSError as error:
         yield LeftOut(f"{one.origin}: cannot be unpacked ({error.strerror}).")

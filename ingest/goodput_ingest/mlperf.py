@@ -157,7 +157,7 @@ class Mlperf:
                 f"{self.path}: the log has no :::SYSJSON line and no systems/*.json lies beside "
                 "its results folder: the number of GPUs is not known. Read it from its submission."
             )
-        cluster = self.options.cluster or (place.org.name if place else None)
+        cluster = self.options.cluster or (place.org_name if place else None)
         cluster = cluster or told.names.get("submission_org") or "mlperf"
         base = place.run_id if place else _own_name(told, system, self.path)
         names = (_nodes_beside(place, nodes) if place else None) or [
@@ -175,7 +175,7 @@ class Mlperf:
             name = base if ordinal == 1 else f"{base}#{ordinal}"
             # events are told apart by their run's name alone, so it carries the cluster
             run_id = f"{cluster}/{name}"
-            hosts = [f"{place.org.name if place else cluster}/{name}/{node}" for node in names]
+            hosts = [f"{place.org_name if place else cluster}/{name}/{node}" for node in names]
             tables["job_runs"].append(_job_run(run, run_id, hosts, gpus_per_node) | said)
             tables["gpus"] += _gpus(run, cluster, hosts, gpus_per_node, said["gpu_type"])
             tables["job_events"] += _events(run, cluster, run_id)
@@ -187,7 +187,7 @@ class Mlperf:
     def _meaning(self) -> tuple[object, ...]:
         """Return what names the run beside its content: where it lies in a submission."""
         place = place_of_log(self.path)
-        named = (place.org.name, place.run_id) if place else (self.path.name,)
+        named = (place.org_name, place.run_id) if place else (self.path.name,)
         return (self.options.cluster, *named)
 
     def _read(self) -> tuple[Told, str]:
@@ -274,7 +274,8 @@ def _at(epoch_ms: int) -> datetime:
 def _own_name(told: Told, system: dict[str, Any], path: Path) -> str:
     """Return a name for a run outside a submission: by its content, the file's name last."""
     benchmark = told.names.get("submission_benchmark") or "benchmark"
-    return f"{_text(system, 'system_name') or 'system'}/{benchmark}/{path.stem}"
+    file = json_lines.printable(path.stem, 200)
+    return f"{_text(system, 'system_name') or 'system'}/{benchmark}/{file}"
 
 
 def _text(system: dict[str, Any], name: str) -> str | None:

@@ -34,13 +34,18 @@ class Place:
     run: str
 
     @property
+    def org_name(self) -> str:
+        """The organisation that submitted."""
+        return json_lines.printable(self.org.name, 200)
+
+    @property
     def run_id(self) -> str:
         """The run's name within its organisation."""
-        return f"{self.system}/{self.benchmark}/{self.run}"
+        return json_lines.printable(f"{self.system}/{self.benchmark}/{self.run}", 1000)
 
     def node(self, name: str) -> str:
         """Return the name of a node of the run; runs do not say which machine it was."""
-        return f"{self.org.name}/{self.run_id}/{name}"
+        return json_lines.printable(f"{self.org_name}/{self.run_id}/{name}", 1000)
 
 
 def place_of_log(path: Path) -> Place | None:

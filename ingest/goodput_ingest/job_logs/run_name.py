@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from goodput_ingest.json_lines import printable
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -31,9 +33,9 @@ def run_name(path: Path, head: bytes, said: str | None) -> str:
     """
     for pattern in SAID:
         if (found := pattern.search(head)) is not None:
-            return found[1].decode("utf-8", "replace")[:RUN_ID_MAX_CHARS]
+            return printable(found[1].decode("utf-8", "replace"), RUN_ID_MAX_CHARS)
     if said is not None:
         return said
     if (number := JOB_NUMBER.search(path.name)) is not None:
         return number[1]
-    return ENDINGS.sub("", path.name)[:RUN_ID_MAX_CHARS]
+    return printable(ENDINGS.sub("", path.name), RUN_ID_MAX_CHARS)

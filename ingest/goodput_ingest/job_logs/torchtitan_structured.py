@@ -66,7 +66,8 @@ class TorchtitanStructured:
     def _folder(self) -> str:
         """Return the name of the folder that holds `structured_logs`; '' outside of such."""
         folder = self.path.resolve().parent
-        return folder.parent.name if folder.name == "structured_logs" else ""
+        named = folder.parent.name if folder.name == "structured_logs" else ""
+        return json_lines.printable(named, 200)
 
     def _rows(self, said: dict[str, Any], run_id: str) -> tuple[Row, ...]:
         name = json_lines.text(said, "log_type_name", 100)
