@@ -39,23 +39,27 @@ NEARBY: tuple[Table, ...] = (  # what often runs where Goodput does
     {"source": "nvml"},
 )
 EXAMPLE = Path(__file__).with_name("goodput.example.toml")
-KINDS = {  # of evidence: which sources give it, and the least that adds one
+KINDS = {  # of evidence: which sources give it, and the lines of goodput.toml that add one
     "who held which GPU": (
         {"slurm", "kubernetes"},
-        '[[collect]] source = "slurm" (or "kubernetes" with url), or goodput ingest slurm FILE',
+        '[[collect]]\nsource = "slurm"\n'
+        '# or "kubernetes" with url = "http://PROMETHEUS:9090"\n'
+        "# of files: goodput ingest slurm FILE",
     ),
     "what GPUs did": (
         {"prometheus", "dcgm", "nvml", "telemetry-parquet"},
-        '[[collect]] source = "prometheus" with url (or "dcgm" with urls, or "nvml")',
+        '[[collect]]\nsource = "prometheus"\nurl = "http://PROMETHEUS:9090"\n'
+        '# or "dcgm" with urls = ["http://NODE:9400"], or "nvml" on each node',
     ),
     "what jobs did": (
         {"job-events", "job-log", "torchtitan-structured", "goodput-events", "otel-spans"},
-        '[[collect]] source = "job-events" with folder (five lines of Python, see the README), or '
-        '"job-log" with folder',
+        '[[collect]]\nsource = "job-events"\nfolder = "FOLDER"\n'
+        '# five lines of Python write them, see the README; or "job-log" with a folder of logs',
     ),
     "GPU errors": (
         {"kernel-log", "nvml", "dcgm", "prometheus"},
-        '[[collect]] source = "kernel-log" on each node, or goodput ingest kernel-log FILE',
+        '[[collect]]\nsource = "kernel-log"\n'
+        "# on each node; of files: goodput ingest kernel-log FILE",
     ),
 }
 COUNTER_OFF = re.compile(r"counter off that could be used; (?P<add>add to .*)")
@@ -86,7 +90,11 @@ def live_findings(
 
 def _collecting(db: str, sources: Sequence[Collector]) -> Finding:
     if not sources:
-        return "live sources", "missing", f"{settings_file()} names none", f"see {EXAMPLE}"
+        file = settings_file()
+        if file.exists():
+            return "live sources", "missing", f"{file} names none", f"all there are: {EXAMPLE}"
+        then = f"cp {EXAMPLE} {file}\n# then keep what this site has; goodput doctor tries it"
+        return "live sources", "missing", f"{file} is not there", then
     if is_collected(db):
         return "live sources", "ok", f"{len(sources)} are collected into {db}", ""
     nobody = f"{len(sources)} are named and nobody collects them"
@@ -182,9 +190,9 @@ def _nearby(sources: Sequence[Collector], tables: Sequence[Table]) -> Iterator[F
     found = collectors([t if t["source"] == "nvml" else {**t, **hasty} for t in unused])
     for table, told in zip(unused, _asked(found, NEARBY_PATIENCE_S), strict=True):
         if any(status == "ok" for _, status, _, _ in told):
-            lines = ", ".join(f"{key} = {_toml(value)}" for key, value in table.items())
+            lines = "\n".join(f"{key} = {_toml(value)}" for key, value in table.items())
             text = f"{table['source']} answers on this machine and is not collected"
-            yield f"reachable {table['source']}", "missing", text, f"[[collect]] {lines}"
+            yield f"reachable {table['source']}", "missing", text, f"[[collect]]\n{lines}"
 
 
 def _missing_kinds(sources: Sequence[Collector], store: Store | None) -> Iterator[Finding]:

@@ -26,6 +26,7 @@ TABLE_ROWS = 50
 CELL_MAX_CHARS = 80
 PIPE_WIDTH = 4096  # a pipe has no edge to wrap at
 UNKNOWN = "-"
+ADVICE = frozenset({"next"})  # what to type: shown whole, in lines of its own
 
 
 def format_of(out: Path | None) -> str:
@@ -83,8 +84,8 @@ def _table(frame: pl.DataFrame) -> Table:
         table.add_column(
             Text(printable(name)),
             justify="right" if kind.is_numeric() else "left",
-            overflow="ellipsis" if is_long else "fold",
-            no_wrap=True,
+            overflow="ellipsis" if is_long and name not in ADVICE else "fold",
+            no_wrap=name not in ADVICE,
         )
     for row in frame.iter_rows():
         cells = zip(frame.columns, row, strict=True)
@@ -103,6 +104,8 @@ def cell(column: str, value: object) -> str:
     if isinstance(value, datetime):
         return f"{_utc(value).isoformat(sep=' ')[:23]}Z"
     text = value if isinstance(value, str) else json.dumps(_plain(value), ensure_ascii=False)
+    if column in ADVICE:
+        return "\n".join(map(printable, text.splitlines()))
     text = printable(text)
     return text if len(text) <= CELL_MAX_CHARS else text[: CELL_MAX_CHARS - 1] + "…"
 

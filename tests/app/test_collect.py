@@ -342,7 +342,11 @@ def test_the_data_page_shows_how_live_sources_are_doing(store: LocalStore) -> No
 
     assert not app.exception
     (error,) = app.error
-    assert error.value == "2 of 5 live sources are failing or stale."
+    assert error.value.splitlines() == [
+        "2 of 5 live sources are failing or stale.",
+        r"- failing \(of failing\): it \<b\>cannot\</b\> be reached\.",
+        r"- stale \(of stale\): nobody asks it any more; is a server or goodput collect running?",
+    ]
     table = app.dataframe[0].value
     assert table["state"].tolist() == ["failing", "waiting", "stale", "late", "ok"]
     assert table["error"][0] == "it <b>cannot</b> be reached."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import tomllib
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ from goodput_app import doctor_live
 from goodput_app.settings import settings
 from goodput_ingest import live_status
 from goodput_ingest.gpu_metrics.recommended import COUNTERS_FILE
-from goodput_ingest.live_sources import Collector
+from goodput_ingest.live_sources import Collector, collectors
 from goodput_ingest.live_status import Status
 from goodput_ingest.live_store import sole_collector
 from goodput_queries.batch import Batch
@@ -74,13 +75,16 @@ def exporter() -> Iterator[str]:
     http.server_close()
 
 
-@pytest.mark.usefixtures("here")
-def test_without_live_sources_the_example_is_named() -> None:
-    ((status, found, then),) = findings()["live sources"]
+def test_a_site_without_settings_is_told_how_to_make_them(here: Path) -> None:
+    (without,) = findings()["live sources"]
+    configure(here, "")
+    (empty,) = findings()["live sources"]
 
-    assert (status, found) == ("missing", "goodput.toml names none")
-    assert then.startswith("see /")
-    assert then.endswith("goodput.example.toml")
+    assert without[:2] == ("missing", "goodput.toml is not there")
+    assert without[2].startswith(f"cp {doctor_live.EXAMPLE} goodput.toml\n")
+    assert empty == (
+        "missing", "goodput.toml names none", f"all there are: {doctor_live.EXAMPLE}"
+    )  # fmt: skip
 
 
 def test_a_counter_that_is_off_comes_with_its_line_and_the_whole_file(
@@ -131,6 +135,7 @@ class Hanging:
 
     name: ClassVar[str] = "hanging"
 
+    origin: str = "a"
     interval_s: float = 1.0
     gate: threading.Event = field(default_factory=threading.Event)
 
@@ -209,7 +214,7 @@ def test_what_answers_on_this_machine_and_is_not_collected_comes_with_its_lines(
         (
             "missing",
             "dcgm answers on this machine and is not collected",
-            f'[[collect]] source = "dcgm", urls = ["{exporter}"]',
+            f'[[collect]]\nsource = "dcgm"\nurls = ["{exporter}"]',
         )
     ]
     assert "reachable prometheus" not in rows
@@ -228,4 +233,12 @@ def test_kinds_of_evidence_that_nothing_gives_come_with_the_line_that_adds_them(
     assert set(found) & set(doctor_live.KINDS) == {"what GPUs did", "GPU errors"}
     ((status, _, then),) = found["what GPUs did"]
     assert status == "missing"
-    assert then.startswith('[[collect]] source = "prometheus"')
+    assert then.startswith('[[collect]]\nsource = "prometheus"')
+
+
+def test_the_lines_that_add_a_kind_of_evidence_can_be_pasted() -> None:
+    lines = "\n".join(then for _, then in doctor_live.KINDS.values())
+
+    found = collectors(tomllib.loads(lines)["collect"])
+
+    assert [one.reads for one in found] == ["slurm", "prometheus", "job-events", "kernel-log"]

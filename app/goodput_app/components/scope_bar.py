@@ -276,7 +276,9 @@ def _mode(as_of: datetime, wall: datetime) -> str:
     path = str(getattr(current_store(), "path", ""))
     if Path(path).name.startswith("demo-"):
         return "DEMO"
-    return "LIVE" if abs(wall - as_of) < LIVE_WITHIN else "RECORDED"
+    # an outage does not make a recording of a site that is asked again and again
+    is_asked = (data.live_sources()["state"] != "stale").any()
+    return "LIVE" if is_asked or abs(wall - as_of) < LIVE_WITHIN else "RECORDED"
 
 
 def _window(

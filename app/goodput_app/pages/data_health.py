@@ -1,8 +1,10 @@
 """Data: whether to trust it."""
 
+from typing import Any
+
 import streamlit as st
 
-from goodput_app import data
+from goodput_app import data, theme
 from goodput_app.components import charts, figures_waste, handed_out, scope_bar, tables
 from goodput_app.components.states import panel
 from goodput_queries.scope import EVERYTHING
@@ -31,6 +33,7 @@ LIVE = {
 }
 LIVE_EVERY_S = 5
 STALE = ("failing", "stale")
+SAID_MAX = 5  # the worst; the table has them all
 FINDINGS = {
     "kind": "Finding",
     "what": "What it means",
@@ -48,6 +51,15 @@ REJECTS = {
 }
 
 
+def _why(source: dict[str, Any]) -> str:
+    """Return the line of a list with what ails a live source; '' where it is well."""
+    if source["state"] not in STALE:
+        return ""
+    name = theme.markdown_text(f"{source['source']} ({source['origin']})")
+    said = source["error"] or "nobody asks it any more; is a server or goodput collect running?"
+    return f"\n- {name}: {theme.markdown_text(said)}"
+
+
 @st.fragment(run_every=LIVE_EVERY_S)
 def live_sources() -> None:
     """Draw what is asked again and again, and again as time goes by."""
@@ -61,7 +73,8 @@ def live_sources() -> None:
             return
         if (troubled := asked["state"].is_in(STALE).sum()) > 0:
             st.error(
-                f"{troubled} of {asked.height} live sources are failing or stale.",
+                f"{troubled} of {asked.height} live sources are failing or stale."
+                + "".join(_why(row) for row in asked.head(SAID_MAX).iter_rows(named=True)),
                 icon=":material/sync_problem:",
             )
         elif (late := (asked["state"] == "late").sum()) > 0:

@@ -98,7 +98,9 @@ class Discovery:
         except (KeyError, TypeError, RecursionError, requests.JSONDecodeError) as error:
             raise IngestError(f"{self._url}: it answers, but not as Prometheus does.") from error
         except requests.RequestException as error:
-            raise IngestError(f"{self._url}: no connection, or it broke off ({error}).") from error
+            raise IngestError(
+                f"{self._url}: no connection, or it broke off ({_root(error)})."
+            ) from error
 
 
 class _CappedSession(requests.Session):
@@ -127,6 +129,13 @@ class _CappedSession(requests.Session):
                 raise requests.Timeout
         response._content = bytes(found)
         return response
+
+
+def _root(error: BaseException) -> str:
+    """Return what the deepest cause says: `Connection refused`, not who passed it on."""
+    while (deeper := error.__cause__ or error.__context__) is not None:
+        error = deeper
+    return json_lines.printable(getattr(error, "strerror", None) or str(error), 200)
 
 
 def _is_down(target: Any) -> bool:
