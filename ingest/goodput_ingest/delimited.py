@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 DELIMITER_IN_NAME = ": a name holds a |? `--delimiter=$'\\x1f'` of sacct keeps fields apart."
 LINES_PER_BLOCK = 122_880  # a row group of DuckDB: whole ones are written once, not merged later
 BYTES_PER_BLOCK = 64 * 1024 * 1024
+CELLS_MAX = 20_000_000  # of a block that is read whole; a reference to each takes 16 bytes
 UNIT_SEPARATOR = "\x1f"
-NEWLINE = ord("\n")
 _FIRST_NAME = re.compile(r"([A-Za-z][A-Za-z0-9_/() ]*?)([^A-Za-z0-9_/() ]+)[A-Za-z]")
 
 
@@ -189,25 +189,28 @@ def _no_rows(columns: dict[int, str]) -> pl.DataFrame:
 def _clean_rows(data: bytes, layout: _Layout) -> pl.DataFrame | None:
     """Return the rows where every line has its number of fields, else None.
 
-    The CSV reader cannot say so: it fills up short lines and, asked for some columns, cuts long
-    ones. What ends fields and lines is looked at here: each so many fields a line must end.
+    The CSV reader fills up short lines without a word; long ones it refuses where it is asked for
+    all fields. Where none is long and all together have their number of delimiters, none is short.
     """
-    if b"\r" in data:
+    lines = data.count(b"\n") + 1
+    delimiters = lines * (layout.fields - 1)
+    if delimiters > CELLS_MAX or b"\r" in data:
         return None
-    cells = np.frombuffer(data, np.uint8)
-    ends = cells[(cells == ord(layout.delimiter)) | (cells == NEWLINE)] == NEWLINE
-    lines = int(ends.sum()) + 1
-    if len(ends) != lines * layout.fields - 1 or not ends[layout.fields - 1 :: layout.fields].all():
+    if np.count_nonzero(np.frombuffer(data, np.uint8) == ord(layout.delimiter)) != delimiters:
+        return None
+    last_line = data[data.rfind(b"\n") + 1 :]  # of which the reader takes an empty field too many
+    if last_line.count(layout.delimiter.encode()) != layout.fields - 1:
         return None
     try:
-        table = _read(data, layout)
+        table = _read(data, layout, range(layout.fields))
     except pl.exceptions.PolarsError:
         return None
-    return table if table.height == lines else None
+    return _named(table, layout) if table.height == lines else None
 
 
-def _read(data: bytes, layout: _Layout) -> pl.DataFrame:
-    table = pl.read_csv(
+def _read(data: bytes, layout: _Layout, fields: Iterable[int]) -> pl.DataFrame:
+    """Return these fields of the rows; what a line has beyond all of them may be cut."""
+    return pl.read_csv(
         data,
         has_header=False,
         separator=layout.delimiter,
@@ -215,9 +218,12 @@ def _read(data: bytes, layout: _Layout) -> pl.DataFrame:
         empty_string_is_null=False,
         infer_schema=False,
         schema={f"column_{i + 1}": pl.String for i in range(layout.fields)},
-        columns=[f"column_{i + 1}" for i in layout.columns],
+        columns=[f"column_{i + 1}" for i in fields],
     )
-    return table.rename({f"column_{i + 1}": name for i, name in layout.columns.items()})
+
+
+def _named(table: pl.DataFrame, layout: _Layout) -> pl.DataFrame:
+    return table.select(pl.col(f"column_{i + 1}").alias(name) for i, name in layout.columns.items())
 
 
 def _odd_rows(
@@ -230,7 +236,8 @@ def _odd_rows(
     rejects: list[Reject] = []
     for number, text in enumerate(texts, start=first_line):
         found = text.count(layout.delimiter) + 1
-        if not text.strip() or text == header_line:
+        is_blank = found == 1 and not text.strip()  # \x1f between fields is a blank as well
+        if is_blank or text == header_line:
             continue
         if found == layout.fields:
             lines.append(number)
@@ -247,5 +254,5 @@ def _odd_rows(
         schema = dict.fromkeys(layout.columns.values(), pl.String())
         table = pl.DataFrame(cells, schema=schema, orient="row")
     else:
-        table = _read(good.encode(), layout)
+        table = _named(_read(good.encode(), layout, layout.columns), layout)
     return table.select(pl.Series("line", lines, pl.Int64), pl.all()), rejects

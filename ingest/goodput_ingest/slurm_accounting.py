@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from goodput_ingest import hostlist
+from goodput_ingest import slurm_node_lists
 from goodput_ingest.instants import instants, seconds
 from goodput_ingest.parsed import INSTANT, TEXT_MAX_CHARS, Parsed
 from goodput_queries.batch import REJECT_CONTENT_MAX_CHARS, Reject
@@ -52,8 +52,6 @@ XDMOD_FIELDS = (  # what Open XDMoD's slurm helper asks for, --noheader and | be
     *("ReqCPUS", "ReqMem", "ReqTRES", "AllocTRES", "Timelimit", "NodeList", "JobName"),
 )
 TRACKED = "gres/gpu"
-HOSTS_PER_PART_MAX = 20_000_000
-_ONE_NODE = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$"
 _STATE = r"^\s*([A-Za-z_]+)\+?(?:\s|$)"
 _JOB_ID = r"^[0-9]"
 _PRINTED_TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\S*|Unknown|None"
@@ -129,7 +127,7 @@ def parse(rows: pl.DataFrame, accounting: Accounting, delimiter: str) -> list[Pa
     long = [c for c in texts if (known[c].str.len_bytes() > TEXT_MAX_CHARS).any()]
     known = known.with_columns(pl.col(long).str.head(TEXT_MAX_CHARS))
     known, problems = _with_times(known, accounting.zone)
-    known, problem = _with_nodes(known)
+    known, problem = slurm_node_lists.with_nodes(known)
     problems += [*_record_problems(), problem]
     known = known.with_columns(pl.coalesce(problems).alias("problem"))
     rejects: list[Reject] = []
@@ -162,46 +160,6 @@ def _with_times(rows: pl.DataFrame, zone: ZoneInfo | None) -> tuple[pl.DataFrame
         rows = rows.with_columns(at, problem.alias(f"{name} problem"))
         problems.append(pl.format("slurm: {} {}.", pl.lit(name), f"{name} problem"))
     return rows, problems
-
-
-def _with_nodes(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.Expr]:
-    """Return the rows with their node lists expanded (each distinct text once), and what failed.
-
-    The rows together may name HOSTS_PER_PART_MAX nodes: a short text can stand for a million.
-    """
-    texts = rows.group_by("NodeList").len().sort("NodeList")
-    is_one = pl.col("NodeList").str.contains(_ONE_NODE).fill_null(value=False)
-    one = texts.filter(is_one).select(
-        "NodeList",
-        nodes=pl.concat_list("NodeList"),
-        problem=pl.lit(None, dtype=pl.String),
-    )
-    names, nodes, problems = list[str | None](), list[str | None](), list[str | None]()
-    left = HOSTS_PER_PART_MAX
-    for text, records in texts.filter(~is_one).iter_rows():
-        found, problem = None, None
-        if text is not None:
-            try:
-                found = hostlist.expand(text, min(hostlist.HOSTS_MAX, left // records))
-                left -= len(found) * records
-            except hostlist.HostlistError as error:
-                problem = f"slurm: {error}"
-        names.append(text)
-        nodes.append(None if found is None else ",".join(found))
-        problems.append(problem)
-    others = pl.DataFrame(
-        {"NodeList": names, "nodes": nodes, "problem": problems},
-        schema={"NodeList": pl.String, "nodes": pl.String, "problem": pl.String},
-    ).with_columns(
-        nodes=pl.when(pl.col("nodes") == "")
-        .then(pl.lit([]))
-        .otherwise(pl.col("nodes").str.split(","))
-    )
-    expanded = pl.concat([one, others]).rename({"problem": "nodes problem"})
-    told = rows.select("NodeList").join(
-        expanded, on="NodeList", how="left", maintain_order="left", nulls_equal=True
-    )
-    return rows.hstack(told.drop("NodeList")), pl.col("nodes problem")
 
 
 def _record_problems() -> list[pl.Expr]:

@@ -6,7 +6,7 @@ import gzip
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from goodput_ingest import delimited, files
@@ -34,6 +34,30 @@ def test_blocks_together_are_the_lines_of_the_file(
     found = [line for block in blocks for line in block.data.decode().split("\n")]
     assert found == lines
     assert [block.first_line for block in blocks] == [1, *range(5, len(lines) + 1, 3)]
+
+
+CELLS = st.lists(st.text("ab \"'\t0", max_size=2), min_size=1, max_size=5)
+
+
+@given(st.lists(CELLS, max_size=12), st.sampled_from(["|", ";", "\x1f"]))
+@example([["a", "b", "c"], ["a", "b"], ["a", "b", "c", ""]], "|")
+@example([["a", "b", "c"], ["a", "b", "c", ""], ["a", "b"]], "|")
+@example([["", "", "", ""], ["", ""]], "|")
+@example([["a", "b", "c", ""]], "|")
+@example([["", "", ""], ["a"]], "\x1f")
+def test_a_line_is_a_row_where_it_has_as_many_fields_as_the_header(
+    rows: list[list[str]], delimiter: str
+) -> None:
+    header = delimited.Header(("x", "y", "z"), delimiter, delimiter.join("xyz"))
+    lines = [delimiter.join(cells) for cells in rows]
+    block = delimited.Block(1, "\n".join([header.line, *lines]).encode())
+
+    table, rejects = delimited.rows_of(block, header, {"x", "z"})
+
+    numbered = [(n, cells) for n, cells in enumerate(rows, 2) if len(cells) > 1 or cells[0].strip()]
+    whole = [(n, cells[0], cells[2]) for n, cells in numbered if len(cells) == 3]
+    assert table.select("line", "x", "z").rows() == whole
+    assert [reject.line for reject in rejects] == [n for n, cells in numbered if len(cells) != 3]
 
 
 def test_a_file_that_has_grown_begins_with_the_same_blocks(
