@@ -162,6 +162,11 @@ def keep(folder: Path, statement: PastStatement) -> None:
         raise StoreError(f"{folder}: the index cannot be written ({error.strerror}).") from error
 
 
+def form_of(name: str) -> str:
+    """Return the format of a statement's file: csv, parquet, html, pdf, focus."""
+    return "focus" if name.startswith("focus-") else name.rpartition(".")[2]
+
+
 def page(statements: list[PastStatement]) -> bytes:
     """Return the page that links statements, in this order."""
     return _template().render(statements=statements).encode()
@@ -191,5 +196,7 @@ def _template() -> jinja2.Template:
         autoescape=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {"money": money, "hours": hours, "link": quote, "sign": sign}
+    environment.filters |= {
+        "money": money, "hours": hours, "link": quote, "sign": sign, "form": form_of,
+    }  # fmt: skip
     return environment.get_template(TEMPLATE)

@@ -114,7 +114,9 @@ class Content:
             found.append(("Dashboard", self.report.dashboard_url))
         if self.report.files_url is not None:
             base = f"{self.report.files_url.rstrip('/')}/"
-            found += [(name, base + quote(name)) for name in self.entry.files]
+            found += [
+                (archive.form_of(name).upper(), base + quote(name)) for name in self.entry.files
+            ]
         return found
 
 
@@ -255,7 +257,7 @@ def _is_filed(entry: PastStatement, made: Statement, plan: Plan) -> bool:
     """Say whether the folder has this version, in all formats that are wanted."""
     return (
         entry.version == version_of(made)
-        and {_form(name) for name in entry.files} == set(plan.report.formats)
+        and {archive.form_of(name) for name in entry.files} == set(plan.report.formats)
         and all((plan.folder / name).is_file() for name in entry.files)
     )
 
@@ -336,7 +338,7 @@ def _attachments(
     content: Content, formats: tuple[str, ...], most_bytes: int
 ) -> tuple[dict[str, bytes], list[str]]:
     """Return the files of these formats that fit together, and those that do not in words."""
-    by_form = {_form(name): name for name in content.entry.files}
+    by_form = {archive.form_of(name): name for name in content.entry.files}
     given: dict[str, bytes] = {}
     too_large = []
     for name in (by_form[form] for form in formats):
@@ -351,8 +353,3 @@ def _attachments(
         else:
             given[name] = body
     return given, too_large
-
-
-def _form(name: str) -> str:
-    """Return the format of a file that `files.write` named."""
-    return "focus" if name.startswith("focus-") else name.rpartition(".")[2]

@@ -20,6 +20,7 @@ import contextlib
 import hashlib
 import hmac
 import json
+import os
 import ssl
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -188,14 +189,17 @@ async def _answer(
 
 
 def _no_answer(where: str, error: Exception) -> NotSentError:
+    reason = type(error).__name__
     cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, (ssl.SSLError, OSError)):
+    while cause is not None:
+        if isinstance(cause, ssl.SSLError):
+            return NotSentError(
+                f"{where}: no secure connection ({told(cause)}). Check url and ca_file of "
+                f"{SECTION}."
+            )
+        if isinstance(cause, OSError) and cause.errno:  # of a name that is not found it is below 0
+            reason = os.strerror(cause.errno) if cause.errno > 0 else str(cause.strerror)
         cause = cause.__cause__ or cause.__context__
-    if isinstance(cause, ssl.SSLError):
-        return NotSentError(
-            f"{where}: no secure connection ({told(cause)}). Check url and ca_file of {SECTION}."
-        )
-    reason = getattr(cause, "strerror", None) or type(error).__name__
     return NotSentError(f"{where}: no connection ({reason}).", is_transient=True)
 
 

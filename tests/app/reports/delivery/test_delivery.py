@@ -36,7 +36,7 @@ def test_a_closed_day_is_filed_mailed_posted_and_noted(
     (attached,) = arrived.iter_attachments()
     assert attached.get_payload(decode=True) == (plan.folder / names[0]).read_bytes()
     text = arrived.get_body(("plain",)).get_content()
-    assert f"{names[1]}: https://files.example/gpu/{names[1]}" in text
+    assert f"HTML: https://files.example/gpu/{names[1]}" in text
     ((headers, body),) = hook.posts
     posted = json.loads(body)
     assert posted["event"] == "statement.closed"

@@ -78,7 +78,9 @@ def test_servers_that_answer_and_those_that_do_not_are_told(post: Any, hook: Any
     assert good["report.mail"] == ("ok", f"127.0.0.1:{post.port} answers", "")
     assert good["report.webhook"] == ("ok", f"{hook.url} answers", "")
     assert bad["report.mail"][0] == bad["report.webhook"][0] == "problem"
-    assert bad["report.webhook"][1].startswith("http://127.0.0.1:9: no connection")
+    assert bad["report.webhook"][1].startswith(
+        "http://127.0.0.1:9: no connection (Connection refused)"
+    )
     assert bad["report.webhook"][2] == "mend it there, or [report.webhook] in goodput.toml"
     assert "secret-path" not in str((good, bad))
     assert (post.mails, hook.posts) == ([], [])
