@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from datetime import time
-from email.errors import MessageError
 from email.headerregistry import Address
 from email.policy import SMTP
 from pathlib import Path
@@ -228,16 +227,22 @@ def _optional_secret(variable: str | None, file: str | None) -> str | None:
 
 
 def mailbox(text: str) -> Address | None:
-    """Return an address with or without a name; None where it is none, or more than one."""
+    """Return an address with or without a name; None where it is none, or more than one.
+
+    Addresses are ASCII (xn--... for other domains), so that every server takes them; names need
+    not be.
+    """
     if not text.isprintable():
         return None
     try:
         header = SMTP.header_factory("to", text)
         (found,) = header.addresses
-    except (MessageError, ValueError, IndexError):
+    except Exception:  # Python's parser of headers fails in ways of its own on what is no address
         return None
-    is_whole = not header.defects and found.username and "." not in found.domain[:1]
-    return found if is_whole and found.domain else None
+    spec = found.addr_spec
+    is_whole = not header.defects and found.username and found.domain and spec.isascii()
+    is_alone = header.groups[0].display_name is None and not found.domain.startswith(".")
+    return found if is_whole and is_alone else None
 
 
 def check_url(key: str, url: str) -> str:
@@ -257,6 +262,8 @@ def check_url(key: str, url: str) -> str:
 
 
 def _refuse_others(key: str, given: list[str] | tuple[str, ...], known: tuple[str, ...]) -> None:
+    if len(set(given)) < len(given):
+        raise GoodputError(f"{key!r} names something twice, expected each once.")
     for one in given:
         if one not in known:
             raise GoodputError(f"{key!r} is {one!r}, expected one of {', '.join(known)}.")

@@ -64,7 +64,7 @@ def send(mail: EmailMessage, settings: MailSettings, had: tuple[str, ...] = ()) 
     Raises NotSentError where the server, or the server for one of them, refuses; who got it all
     the same is in the error.
     """
-    wanted = [str(_address(one).addr_spec) for one in settings.to]
+    wanted = dict.fromkeys(str(_address(one).addr_spec) for one in settings.to)
     missing = [one for one in wanted if one not in had]
     if not missing:
         return had

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -25,7 +29,7 @@ from goodput_queries.errors import NoEvidenceError
 from goodput_queries.store import LocalStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from click.testing import Result
@@ -259,3 +263,36 @@ def test_without_a_time_of_day_nothing_is_handed_out(
 
     assert not plan.folder.exists()
     assert caplog.records == []
+
+
+def test_goodput_serve_hands_out_and_a_command_beside_it_finds_nothing_due(
+    here: Path, post: Any
+) -> None:
+    text = (here / "goodput.toml").read_text()
+    (here / "goodput.toml").write_text(text.replace("[report]", '[report]\nat = "00:00"', 1))
+    command = [sys.executable, "-c", "from goodput_app.cli import main; main()", "serve"]
+
+    with subprocess.Popen([*command, "--port", "0"], stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            assert server.stdout.readline().startswith("http://")
+            assert post.arrived.wait(60)
+            result = while_another_hands_out(report, "--deliver", "--date", str(DAY))
+            server.send_signal(signal.SIGTERM)
+            assert server.wait(60) == 0
+        finally:
+            server.kill()
+
+    assert result.exit_code == 0, result.output
+    assert f"{DAY}: no change." in result.stderr
+    assert len(post.mails) == 1
+
+
+def while_another_hands_out(command: Callable[..., Result], *arguments: str) -> Result:
+    """Return what a command says once no other process hands out: it is not waited for."""
+    deadline = time.monotonic() + 60
+    while True:
+        result = command(*arguments)
+        if "hands out these statements now" not in result.output or time.monotonic() > deadline:
+            return result
+        time.sleep(0.1)
