@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from goodput_queries import catalog, changes, placement, placement_scope, retention, stages
+from goodput_queries import (
+    catalog,
+    changes,
+    placement,
+    placement_scope,
+    reopening,
+    retention,
+    stages,
+)
 
 if TYPE_CHECKING:
     import duckdb
@@ -20,6 +28,8 @@ if TYPE_CHECKING:
     from goodput_queries.catalog import Model
     from goodput_queries.store import LocalStore
 
+# what is written to them is written by loads alone
+LOADED = {f"raw.{name}" for name in ("gpu_instances", "gpus", "nodes")}
 SUMMARY_SCHEMA = {"stage": pl.String, "rows": pl.Int64, "seconds": pl.Float64}
 
 
@@ -59,6 +69,11 @@ class _Build:
         self.is_full = since is None
         self.timings: list[tuple[str, int, float]] = []
         self.dirty: dict[str, changes.Hours] = {}  # by stage
+        self.every: changes.Hours | None = None
+        self.added: changes.Hours | None = None
+        self.partly: dict[str, changes.Hours] = {}  # of the GPUs in temp.reopened alone
+        self.same: set[str] = set()  # stages that came out as they were
+        self.loaded = changes.loaded_tables(cursor, since)
         self.others: set[str] = set()  # stages of which all hours depend, where they differ
         self.readings = changes.reading_hours(cursor, since)
         self.writers = {
@@ -79,6 +94,7 @@ class _Build:
             changes.note_reading_series(cursor)
         margin_ms = changes.reading_margin_ms(cursor)
         cursor.execute(f"set variable reading_margin_ms = {margin_ms}")
+        reopening.begin(cursor)
         cursor.execute(f"set variable built_sequence = {-1 if since is None else since}")
         if not self.is_full:
             cursor.execute(
@@ -99,14 +115,32 @@ class _Build:
             return
         self.timings.append((model.name, rows, time.perf_counter() - started))
 
+    def _is_unmoved(self, model: Model) -> bool:
+        """Say whether nothing that a stage is made of has changed."""
+        tables, stages_read = catalog.evidence(model.qualified_name)
+        return not (self.is_full or tables & self.loaded or stages_read - self.same)
+
     def _make_full(self, model: Model) -> int:
+        if _may_stand(model) and self._is_unmoved(model):
+            self.same.add(model.qualified_name)
+            self.dirty[model.qualified_name] = set()
+            return _scalar(self.cursor, f"select count(*) from {model.qualified_name}") or 0
+        self.every = None  # it may be one of those that say from when to when the ledger goes
         hours, is_other, rows = stages.replace_all(
             self.cursor, model, model.sql, is_compared=not self.is_full
         )
         if is_other:
             self.others.add(model.qualified_name)
-        self.dirty[model.qualified_name] = changes.all_hours(self.cursor) if is_other else hours
+        if is_other:
+            hours = self._every_hour()
+        elif model.directives.get("dirties") == "all" and not self.is_full:
+            self.same.add(model.qualified_name)
+        self._note(model, hours)
         return rows
+
+    def _note(self, model: Model, hours: changes.Hours) -> None:
+        """Keep the hours in which a stage differs: of all GPUs, or of those it has reopened."""
+        (self.partly if model.reopens else self.dirty)[model.qualified_name] = hours
 
     def _make_keyed(self, model: Model) -> int:
         stages.draft(self.cursor, model)
@@ -118,31 +152,69 @@ class _Build:
             changes.note_changed_job_runs(self.cursor, new, old)
             before = set() if self.is_full else changes.job_run_hours(self.cursor, new, old)
         hours, rows = stages.replace_keys(self.cursor, model, kind, is_full=self.is_full)
-        self.dirty[model.qualified_name] = hours | before
+        self._note(model, hours | before)
         return rows
 
     def _make_hourly(self, model: Model) -> int:
         if model.qualified_name in self.dirty:
             return 0  # made together with another one
         together = catalog.of_readings() if _is_of_readings(model) else [model]
-        hours = self._hours_of(model)
-        changed, rows = stages.replace_hours(self.cursor, together, hours)
-        self.dirty |= dict.fromkeys((m.qualified_name for m in together), changed)
+        whole, part = self._hours_of(model)
+        inputs = catalog.inputs(model)
+        changed, rows = stages.replace_hours(
+            self.cursor, together, whole, is_compared=not self.is_full
+        )
+        for made in together:
+            self._note(made, changed)
+        if part:
+            changed, more = stages.replace_hours(
+                self.cursor, together, part, is_compared=True, reopened_by=inputs
+            )
+            rows += more
+            self._note_part(model, inputs, changed)
         return rows
 
-    def _hours_of(self, model: Model) -> changes.Hours:
-        """Return the hours for which an hourly stage is replaced: those its inputs changed in."""
-        every = changes.all_hours(self.cursor)
+    def _note_part(self, model: Model, inputs: set[str], hours: changes.Hours) -> None:
+        """Keep the hours in which a stage was replaced for some GPUs alone."""
+        name = model.qualified_name
+        if model.is_compared:
+            self.dirty[name] = self.dirty[name] | hours
+        else:
+            self.partly[name] = hours
+            reopening.pass_on(self.cursor, name, inputs, hours)
+
+    def _hours_of(self, model: Model) -> tuple[changes.Hours, changes.Hours]:
+        """Return the hours for which an hourly stage is replaced: those its inputs changed in.
+
+        First those in which it is replaced for every GPU, then those of some GPUs alone.
+        """
+        every = self._every_hour()
         if model.qualified_name == "marts.ledger_hourly" and self.is_full:
-            return every  # those whose readings were dropped come from the archive
+            return every, set()  # those whose readings were dropped come from the archive
         every = {hour for hour in every if hour >= self.frozen_until}
         if _is_of_readings(model):
-            return {hour for hour in self.readings if hour >= self.frozen_until}
+            return {hour for hour in self.readings if hour >= self.frozen_until}, set()
         if self.is_full:
-            return every
+            return every, set()
         inputs = catalog.inputs(model)
-        hours = set().union(*(found for name, found in self.dirty.items() if name in inputs))
-        return (hours | changes.hours_since_last_end(self.cursor)) & every
+        whole = set().union(*(found for name, found in self.dirty.items() if name in inputs))
+        part = set().union(*(found for name, found in self.partly.items() if name in inputs))
+        whole |= self._hours_since_last_end()
+        if not model.is_by_gpu:
+            whole |= part
+        return whole & every, (part - whole) & every
+
+    def _every_hour(self) -> changes.Hours:
+        """Return every hour of the ledger; asked once, after the stages that bound it."""
+        if self.every is None:
+            self.every = changes.all_hours(self.cursor)
+        return self.every
+
+    def _hours_since_last_end(self) -> changes.Hours:
+        """Return the hours over which the end of the evidence moved; asked once it is known."""
+        if self.added is None:
+            self.added = changes.hours_since_last_end(self.cursor)
+        return self.added
 
     def _place(self, model: Model) -> int:
         """Put holds on GPUs; a job run whose holds moved has changed."""
@@ -153,9 +225,8 @@ class _Build:
             self.cursor.register("placed", rows.to_arrow())
             self.cursor.execute(f"create or replace temp table {stage.name} as from placed")
             self.cursor.unregister("placed")
-            self.dirty[stage.qualified_name] = stages.replace_places(
-                self.cursor, stage, since, is_compared=not self.is_full
-            )
+            hours = stages.replace_places(self.cursor, stage, since, is_compared=not self.is_full)
+            self._note(stage, hours)
         return held.height
 
     def _is_fleet_other(self) -> bool:
@@ -178,6 +249,11 @@ class _Build:
         elif changes.note_dirty_attempts(self.cursor):
             stages.draft(self.cursor, catalog.models(catalog.TEMP_LAYER)["job_events"])
         return 0
+
+
+def _may_stand(model: Model) -> bool:
+    """Say whether it is known of a stage's inputs if they changed: all are loaded or compared."""
+    return catalog.evidence(model.qualified_name)[0] <= LOADED and "dirties" in model.directives
 
 
 def _is_of_readings(model: Model) -> bool:

@@ -58,8 +58,24 @@ class Model:
     @property
     def bounds(self) -> tuple[str, str] | None:
         """Return the columns that bound its intervals, by which its changed hours are found."""
-        columns = tuple(c.strip() for c in self.directives.get("dirties", "").split(","))
-        return (columns[0], columns[1]) if len(columns) == 2 else None
+        columns = self.directives.get("dirties", "").split(" of ")[0].split(",")
+        return (columns[0].strip(), columns[1].strip()) if len(columns) == 2 else None
+
+    @property
+    def reopens(self) -> tuple[str, str] | None:
+        """Return its name and the column that tells whose hours differ; None: all GPUs'."""
+        column = self.directives.get("dirties", "").partition(" of ")[2].strip()
+        return (self.qualified_name, column) if column else None
+
+    @property
+    def is_compared(self) -> bool:
+        """Say whether rows are compared with those before, so that equal hours reopen no others."""
+        return "dirties" in self.directives
+
+    @property
+    def is_by_gpu(self) -> bool:
+        """Say whether its hours can be replaced for some GPUs alone."""
+        return self.directives.get("materialised", "").startswith("hourly by GPU")
 
     @property
     def reads(self) -> set[str]:
@@ -164,15 +180,29 @@ def inputs(model: Model) -> set[str]:
     return found
 
 
+@cache
+def evidence(name: str) -> tuple[set[str], set[str]]:
+    """Return the raw tables and the stored stages that a stage is made of, through views too."""
+    known = {m.qualified_name: m for m in build_order()}
+    stored = {n for n in inputs(known[name]) if known[n].is_stored and known[n].layer != TEMP_LAYER}
+    views = inputs(known[name]) - stored | {name}
+    reads = set().union(*(known[view].reads for view in views))
+    return {table for table in reads if table.startswith("raw.")}, stored
+
+
 def pass_tables(model: Model) -> list[Model]:
     """Return the temporary tables that an hourly stage reads, in the order of their making."""
     found = inputs(model)
-    return [m for m in build_order() if m.layer == TEMP_LAYER and m.qualified_name in found]
+    return [m for m in build_order() if _is_drafted(m) and m.qualified_name in found]
+
+
+def _is_drafted(model: Model) -> bool:
+    return model.layer == TEMP_LAYER and "written_by" not in model.directives
 
 
 @cache
 def is_of_a_pass(name: str) -> bool:
-    """Say whether a temporary table is made for each pass over some hours, not once a build."""
+    """Say whether a temporary table belongs to a pass over some hours, not to the build."""
     return any(name in inputs(m) for m in build_order() if m.materialised == "hourly")
 
 

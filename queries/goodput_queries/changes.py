@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from goodput_queries import reopening
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -41,7 +43,11 @@ def ranges(hours: Iterable[int], most: int) -> list[tuple[int, int]]:
 
 
 def changed_hours(
-    cursor: duckdb.DuckDBPyConnection, new: str, old: str, bounds: tuple[str, str]
+    cursor: duckdb.DuckDBPyConnection,
+    new: str,
+    old: str,
+    bounds: tuple[str, str],
+    reopens: tuple[str, str] | None = None,
 ) -> Hours:
     """Return the hours in which the intervals of select `new` differ from those of `old`.
 
@@ -49,11 +55,15 @@ def changed_hours(
     ends of intervals of the same attributes do not cancel: a job that ends after three days
     reopens its last hour, not three days, and one that is seen to run on only what was added.
     A null end is compared at the end of the evidence.
+
+    reopens: the name of a stage and its column that tells whose time it is: the GPUs concerned are
+    noted in temp.reopened by hour.
     """
     start, end = bounds
     until = f"coalesce({end}, (select max(as_of_ms) from intermediate.int_clusters))"
-    rows = cursor.execute(
-        f"""with new_rows as ({new}), old_rows as ({old}),
+    cursor.execute(
+        f"""create or replace temp table differing as
+        with new_rows as ({new}), old_rows as ({old}),
         signed as (
             select *, 1 as sign from (from new_rows except all from old_rows)
             union all
@@ -83,14 +93,40 @@ def changed_hours(
             from uneven
             group by all
         )
-        select distinct unnest([
-            (from_ms - {IDLE_MARGIN_MS}) // {HOUR_MS},
-            hour,
-            (to_ms + {IDLE_MARGIN_MS}) // {HOUR_MS}
-        ])
+        select distinct
+            {reopening.columns(reopens)}
+            unnest([
+                (from_ms - {IDLE_MARGIN_MS}) // {HOUR_MS},
+                hour,
+                (to_ms + {IDLE_MARGIN_MS}) // {HOUR_MS}
+            ]) as hour
         from stretches"""
+    )
+    if reopens:
+        reopening.note(cursor, reopens)
+    return _hours(cursor, "select distinct hour from temp.differing")
+
+
+def loaded_tables(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> set[str]:
+    """Return the raw tables that were loaded into since load `sequence`, with their layer."""
+    rows = cursor.execute(
+        "select distinct table_name from raw.ingested where sequence > $1",
+        [-1 if sequence is None else sequence],
     ).fetchall()
-    return {hour for (hour,) in rows}
+    return {f"raw.{name}" for (name,) in rows}
+
+
+def changed_rows(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> Hours:
+    """Return the hours (of column hour_ms) in which select `new` gives other rows than `old`."""
+    return _hours(
+        cursor,
+        f"""select distinct hour_ms // {HOUR_MS}
+        from ((({new}) except all ({old})) union all (({old}) except all ({new})))""",
+    )
+
+
+def _hours(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: object = None) -> Hours:
+    return {hour for (hour,) in cursor.execute(sql, parameters).fetchall()}
 
 
 def job_run_hours(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> Hours:
@@ -154,7 +190,8 @@ def reading_hours(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> Ho
 
     A reading covers back towards the one before it, and tells how long the state before it lasted.
     """
-    rows = cursor.execute(
+    return _hours(
+        cursor,
         """select distinct unnest(range(
             (to_ms(window_start_at) - $1) // 3600000, (to_ms(window_end_at) + $1) // 3600000 + 1
         ))
@@ -163,13 +200,13 @@ def reading_hours(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> Ho
             and window_start_at is not null
             and sequence > $2""",
         [reading_margin_ms(cursor), -1 if sequence is None else sequence],
-    ).fetchall()
-    return {hour for (hour,) in rows}
+    )
 
 
 def hours_since_last_end(cursor: duckdb.DuckDBPyConnection) -> Hours:
     """Return the hours between each cluster's last end of evidence and the present one."""
-    rows = cursor.execute(
+    return _hours(
+        cursor,
         f"""select unnest(range(
             (least(coalesce(built.as_of_ms, clusters.first_ms), clusters.as_of_ms)
                 - {IDLE_MARGIN_MS}) // {HOUR_MS},
@@ -178,23 +215,24 @@ def hours_since_last_end(cursor: duckdb.DuckDBPyConnection) -> Hours:
         ))
         from intermediate.int_clusters as clusters
         left join intermediate.built as built using (cluster)
-        where built.as_of_ms is distinct from clusters.as_of_ms"""
-    ).fetchall()
-    return {hour for (hour,) in rows}
+        where built.as_of_ms is distinct from clusters.as_of_ms""",
+    )
 
 
 def all_hours(cursor: duckdb.DuckDBPyConnection) -> Hours:
     """Return every hour that the ledger covers or did cover."""
-    rows = cursor.execute(
+    return _hours(
+        cursor,
         f"""select distinct unnest(range(
             (select min(start_ms) from intermediate.int_gpu_units where units.cluster = cluster)
                 // {HOUR_MS},
             as_of_ms // {HOUR_MS} + 1))
         from intermediate.int_clusters as units
         -- hours whose GPUs have left the inventory since are to be emptied
-        union select distinct hour_ms // {HOUR_MS} from marts.ledger_hourly"""
-    ).fetchall()
-    return {hour for (hour,) in rows}
+        union
+        select unnest(range(min(hour_ms) // {HOUR_MS}, max(hour_ms) // {HOUR_MS} + 1))
+        from marts.ledger_hourly""",
+    )
 
 
 def note_changed_job_runs(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> None:

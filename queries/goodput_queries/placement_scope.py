@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import duckdb
 
 BEGINNING_MS = -(2**62)
+MARGIN_MS = 86_400_000  # looked at beyond what is needed at first: runs reach back over each other
 Node = tuple[str, str]  # cluster, node
+_Run = tuple[str, list[str], int, int, bool]
 
 
 def changed_nodes(cursor: duckdb.DuckDBPyConnection) -> dict[Node, int]:
@@ -79,47 +79,45 @@ def _closed(
     cursor: duckdb.DuckDBPyConnection, since: dict[Node, int], known: set[Node]
 ) -> dict[Node, int]:
     """Go back, node by node, until nothing is held over the moment."""
-    while True:
+    seen_from: int | None = None
+    runs: list[_Run] = []
+    while since:
         for node in since.keys() - known:
             since[node] = BEGINNING_MS  # GPUs of such a node are those that its jobs made up
-        before = dict(since)
-        runs = _runs_on(cursor, since)
-        is_settled = False
-        while not is_settled:
-            is_settled = True
-            for cluster, nodes, start_ms, end_ms, is_named in runs:
-                here = [(cluster, node) for node in nodes if (cluster, node) in since]
-                if not any(end_ms > since[node] for node in here):
-                    continue
-                touched = here if is_named else [(cluster, node) for node in nodes]
-                for node in touched:
-                    if start_ms < since.get(node, end_ms):
-                        since[node] = start_ms
-                        is_settled = False
-        if since == before:
-            return since
+        earliest = min(since.values())
+        if seen_from is not None and earliest >= seen_from:
+            break
+        seen_from = earliest - MARGIN_MS
+        runs = _runs_after(cursor, seen_from)
+        _settle(since, runs)
+    return since
 
 
-def _runs_on(
-    cursor: duckdb.DuckDBPyConnection, since: Mapping[Node, int]
-) -> list[tuple[str, list[str], int, int, bool]]:
-    """Return cluster, nodes, start, end of the runs on these nodes, and whether all GPUs are named.
+def _settle(since: dict[Node, int], runs: list[_Run]) -> None:
+    """Go back on the nodes of runs that began before a moment and end after it."""
+    is_settled = False
+    while not is_settled:
+        is_settled = True
+        for cluster, nodes, start_ms, end_ms, is_named in runs:
+            here = [place for node in nodes if (place := (cluster, node)) in since]
+            if not any(end_ms > since[place] for place in here):
+                continue
+            for place in here if is_named else [(cluster, node) for node in nodes]:
+                if start_ms < since.get(place, end_ms):
+                    since[place] = start_ms
+                    is_settled = False
 
-    A run on one node counts as named: its GPUs cannot be anywhere else.
+
+def _runs_after(cursor: duckdb.DuckDBPyConnection, ms: int) -> list[_Run]:
+    """Return cluster, nodes, start, end of the runs that end after, and if all GPUs are named.
+
+    The latest start comes first. A run on one node counts as named: its GPUs cannot be elsewhere.
     """
-    if not since:
-        return []
-    cursor.execute("create or replace temp table placed_nodes (cluster varchar, nodes varchar[])")
-    by_cluster: dict[str, list[str]] = {}
-    for cluster, node in since:
-        by_cluster.setdefault(cluster, []).append(node)
-    cursor.executemany("insert into placed_nodes values ($1, $2)", list(by_cluster.items()))
     return cursor.execute(
         """with runs as (
-            select runs.*
-            from intermediate.int_job_runs as runs
-            inner join temp.placed_nodes as placed using (cluster)
-            where start_ms is not null and gpus > 0 and list_has_any(runs.nodes, placed.nodes)
+            select *
+            from intermediate.int_job_runs
+            where start_ms is not null and gpus > 0
                 and coalesce(end_ms, 9223372036854775807) > $1
         ),
         named as (
@@ -129,7 +127,8 @@ def _runs_on(
                 on holds.cluster = runs.cluster
                 and holds.job_id_raw = runs.job_id_raw
                 and to_ms(holds.submit_at) = runs.submit_ms
-            where holds.slurm_index is not null or holds.gpu_uuid is not null
+            where (holds.slurm_index is not null or holds.gpu_uuid is not null)
+                and len(runs.nodes) > 1
             group by runs.job_run_key
         )
         select runs.cluster, runs.nodes, start_ms, coalesce(end_ms, 9223372036854775807),
@@ -137,5 +136,5 @@ def _runs_on(
         from runs
         left join named using (job_run_key)
         order by start_ms desc""",
-        [min(since.values())],
+        [ms],
     ).fetchall()

@@ -77,7 +77,7 @@ def drop_old(store: LocalStore, retention: Retention) -> pl.DataFrame:
                 (table, _delete(cursor, table, "ts < from_ms($1)", cut), cut)
                 for table in OF_READINGS
             ]
-            for table in STAGES_OF_READINGS:
+            for table in (*STAGES_OF_READINGS, "marts.unheld_hourly"):
                 _delete(cursor, table, "hour_ms < $1", cut)
             _note(cursor, "gpu_samples", cut)
         days = retention.segments_days

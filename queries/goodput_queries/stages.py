@@ -15,13 +15,18 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from goodput_queries import catalog
-from goodput_queries.changes import HOUR_MS, Hours, changed_hours
+from goodput_queries import catalog, reopening
+from goodput_queries.changes import (
+    HOUR_MS,
+    Hours,
+    changed_hours,
+    changed_rows,
+)
 from goodput_queries.describe import describe
 from goodput_queries.errors import BuildError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from goodput_queries.catalog import Model
 
@@ -71,7 +76,7 @@ def replace_all(
     hours: Hours = set()
     is_other = False
     if is_compared and model.bounds:
-        hours = changed_hours(cursor, f"from {new}", f"from {name}", model.bounds)
+        hours = changed_hours(cursor, f"from {new}", f"from {name}", model.bounds, model.reopens)
     elif is_compared and model.directives.get("dirties") == "all":
         is_other = bool(
             cursor.execute(
@@ -94,7 +99,9 @@ def replace_keys(
         _, _, rows = replace_all(cursor, model, f"from {new}", is_compared=False)
         return set(), rows
     old = f"from {name} where {KEYS[kind]}"
-    hours = changed_hours(cursor, f"from {new}", old, model.bounds) if model.bounds else set()
+    hours: Hours = set()
+    if model.bounds:
+        hours = changed_hours(cursor, f"from {new}", old, model.bounds, model.reopens)
     cursor.execute(f"delete {old}")
     return hours, run(cursor, model, f"insert into {name} from {new}")
 
@@ -120,7 +127,9 @@ def replace_places(
     cursor.execute(f"create or replace temp table before as {old}")
     hours: Hours = set()
     if is_compared and model.bounds:
-        hours = changed_hours(cursor, f"from {new}", "from temp.before", model.bounds)
+        hours = changed_hours(
+            cursor, f"from {new}", "from temp.before", model.bounds, model.reopens
+        )
         cursor.execute(
             f"""insert into temp.changed_job_runs
             select distinct job_run_key
@@ -137,32 +146,52 @@ def replace_places(
 
 
 def replace_hours(
-    cursor: duckdb.DuckDBPyConnection, models: Sequence[Model], hours: Hours
+    cursor: duckdb.DuckDBPyConnection,
+    models: Sequence[Model],
+    hours: Hours,
+    *,
+    is_compared: bool,
+    reopened_by: Iterable[str] | None = None,
 ) -> tuple[Hours, int]:
     """Replace hourly stages for these hours, pass by pass; return hours that differ and rows.
 
-    Several stages share the temporary tables of a pass. Only a lone stage whose header names the
-    bounds of its intervals is compared; of others all hours count as changed.
+    Several stages share the temporary tables of a pass. Only a lone stage whose header says by what
+    it dirties others is compared; of others all hours count as changed.
+
+    reopened_by: the stages whose GPUs in temp.reopened are to be replaced; None: all GPUs are.
     """
     rows = 0
-    bounds = models[0].bounds
-    changed: Hours = set() if bounds else set(hours)
+    # compared for all GPUs, rows that differ hour by hour would tell of nearly every hour
+    is_compared = is_compared and (models[0].bounds is not None or reopened_by is not None)
+    is_compared = is_compared and models[0].is_compared
+    changed: Hours = set() if is_compared else set(hours)
     tables = {t.name: t for model in models for t in catalog.pass_tables(model)}
-    is_of_readings = models[0].layer == "intermediate" and not bounds
-    limit = READINGS_MAX_GPU_HOURS if is_of_readings else PASS_MAX_GPU_HOURS
+    limit = READINGS_MAX_GPU_HOURS if models[0] in catalog.of_readings() else PASS_MAX_GPU_HOURS
+    cursor.execute(f"set variable build_is_partial = {reopened_by is not None}")
     for first, last in passes(cursor, hours, limit):
         set_hours(cursor, first, last)
+        where = OF_THESE_HOURS
+        if reopened_by is not None:
+            reopening.begin_pass(cursor, reopened_by, first, last)
+            where += " and gpu_uuid in (select gpu_uuid from temp.reopened_gpus)"
         for table in tables.values():
             draft(cursor, table)
         for model in models:
-            old = f"from {model.qualified_name} where {OF_THESE_HOURS}"
-            if bounds:
+            old = f"from {model.qualified_name} where {where}"
+            if is_compared:
                 draft(cursor, model)
-                changed |= changed_hours(cursor, f"from temp.{model.name}", old, bounds)
+                changed |= _changed(cursor, model, f"from temp.{model.name}", old)
             cursor.execute(f"delete {old}")
-            select = f"from temp.{model.name}" if bounds else model.sql
+            select = f"from temp.{model.name}" if is_compared else model.sql
             rows += run(cursor, model, f"insert into {model.qualified_name} {select}")
+    cursor.execute("set variable build_is_partial = false")
     return changed, rows
+
+
+def _changed(cursor: duckdb.DuckDBPyConnection, model: Model, new: str, old: str) -> Hours:
+    if model.bounds:
+        return changed_hours(cursor, new, old, model.bounds, model.reopens)
+    return changed_rows(cursor, new, old)
 
 
 def passes(

@@ -5,6 +5,7 @@
 -- gpu_instance: the GPU instance id; '<profile>.<n>' where only an inventory or a scheduler tells of it
 -- valid_from_ms: null: as far back as there is evidence; so is how a GPU was cut when telemetry saw it first
 -- materialised: full, since slots and units join it
+-- dirties: all
 with places as (
     select cluster || '/' || node || '#' || coalesce(slurm_index, gpu_index) as slot, gpu_uuid
     from intermediate.int_gpu_inventory

@@ -6,6 +6,7 @@
 -- end_ms: null: still there
 -- is_dated: the dates come from an inventory file and are not widened by other evidence
 -- materialised: full, since every stage that knows GPUs asks it
+-- dirties: all
 with cut as (
     select distinct gpus.cluster, gpus.node
     from staging.stg_gpus as gpus

@@ -7,16 +7,12 @@
 -- end_ms: null: still there
 -- method: inventory, or holds (no inventory: the GPUs that job runs held at one time)
 -- materialised: full, since every later stage joins it
--- dirties: start_ms, end_ms
+-- dirties: start_ms, end_ms of gpu_uuid
 with inventory as (select * from intermediate.int_gpu_inventory),
 
-clusters as (select * from intermediate.int_clusters),
+clusters as (select * from intermediate.int_cluster_starts),
 
-first_holds as (
-    select cluster, gpu_uuid, node, min(start_ms) as start_ms, max(slurm_index) as slurm_index
-    from intermediate.int_holds
-    group by cluster, gpu_uuid, node
-),
+first_holds as (select * from intermediate.int_first_holds),
 
 gpus as (
     select

@@ -8,7 +8,7 @@
 -- has_demand: an eligible pending job asks for this kind of GPU in a partition of the node
 -- is_demand_known: the accounting says since when jobs were eligible
 -- materialised: hourly, since it needs a pass over the job runs of the time
--- dirties: start_ms, end_ms
+-- dirties: start_ms, end_ms of node
 with nodes as (select * from intermediate.int_node_partitions),
 
 job_runs as (

@@ -6,7 +6,7 @@
 -- gpu_uuid: null: the one rank that speaks, speaks for all
 -- is_cut: the amounts exceeded the step and the last ones were cut
 -- materialised: attempts, since each GPU of the gang joins it
--- dirties: start_ms, end_ms
+-- dirties: start_ms, end_ms of attempt_key
 with losses as (
     select *
     from temp.int_rank_step_losses

@@ -7,3 +7,6 @@ create or replace macro built_sequence() as (coalesce(getvariable('built_sequenc
 
 -- How far around an hour its readings are looked at: over ten intervals of any source.
 create or replace macro reading_margin_ms() as (coalesce(getvariable('reading_margin_ms')::bigint, 3600000));
+
+-- Whether a pass is for the GPUs in temp.reopened_gpus alone.
+create or replace macro build_is_partial() as (coalesce(getvariable('build_is_partial')::boolean, false));

@@ -176,20 +176,7 @@ of_holds as (
 
 -- what the ledger says of each part of a GPU: whose it is, and for how long nobody held it
 parts as (
-    select
-        ledger.gpu_uuid,
-        ledger.gpu_instance,
-        ledger.hour_ms,
-        min(ledger.cluster) as cluster,
-        min(ledger.node) as node,
-        min(ledger.gpu_model) as gpu_model,
-        min(ledger.mig_profile) as mig_profile,
-        coalesce(sum(ledger.gpu_ms) filter (where categories.group = 'free'), 0)::bigint as free_ms,
-        coalesce(sum(ledger.gpu_ms) filter (where categories.group = 'not_available'), 0)::bigint as away_ms
-    from marts.ledger_hourly as ledger
-    inner join reference.gpu_second_categories as categories using (category)
-    where ledger.hour_ms >= build_from_ms() and ledger.hour_ms < build_to_ms()
-    group by all
+    select * from marts.unheld_hourly where hour_ms >= build_from_ms() and hour_ms < build_to_ms()
 ),
 
 held as (

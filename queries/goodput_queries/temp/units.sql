@@ -19,4 +19,4 @@ clipped as (
 
 select cast(row_number() over (order by gpu_uuid, gpu_instance, start_ms) as integer) as unit, *
 from clipped
-where end_ms > start_ms
+where end_ms > start_ms and (not build_is_partial() or gpu_uuid in (select gpu_uuid from temp.reopened_gpus))

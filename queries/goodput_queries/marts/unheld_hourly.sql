@@ -1,0 +1,22 @@
+-- How long nobody held each part of a GPU, hour by hour: energy of that time is nobody's.
+-- grain: gpu_uuid, gpu_instance, hour_ms
+-- free_ms, away_ms: milliseconds of a whole GPU, free and not available
+-- materialised: hourly by GPU, since what a job did with its GPUs changes the ledger of old hours, but not this
+-- dirties: hour_ms
+select
+    min(ledger.cluster) as cluster,
+    min(ledger.node) as node,
+    ledger.gpu_uuid,
+    ledger.gpu_instance,
+    min(ledger.gpu_model) as gpu_model,
+    min(ledger.mig_profile) as mig_profile,
+    ledger.hour_ms,
+    coalesce(sum(ledger.gpu_ms) filter (where categories.group = 'free'), 0)::bigint as free_ms,
+    coalesce(sum(ledger.gpu_ms) filter (where categories.group = 'not_available'), 0)::bigint as away_ms
+from marts.ledger_hourly as ledger
+inner join reference.gpu_second_categories as categories using (category)
+where
+    ledger.hour_ms >= build_from_ms()
+    and ledger.hour_ms < build_to_ms()
+    and (not build_is_partial() or ledger.gpu_uuid in (select gpu_uuid from temp.reopened_gpus))
+group by ledger.gpu_uuid, ledger.gpu_instance, ledger.hour_ms

@@ -1,0 +1,202 @@
+"""What placing holds needs to know: slots, job runs, what sources say of their GPUs, nodes down."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    import duckdb
+
+    from goodput_queries.placement_scope import Node
+
+FOREVER_MS = 2**62
+BY_ID = "hpc_job"  # the job's id on the series of its GPUs
+
+
+@dataclass
+class Claim:
+    """A job run's claim on a slot for a time; `end_ms` is FOREVER_MS while it runs."""
+
+    job_run_key: str
+    start_ms: int
+    end_ms: int
+    method: str
+
+
+@dataclass
+class Slot:
+    """A GPU or MIG instance of a node that the scheduler can hand out, with the claims on it."""
+
+    gpu_uuid: str
+    gpu_instance: str
+    index: int
+    gpu_type: str | None
+    from_ms: int = 0
+    to_ms: int = FOREVER_MS
+    claims: list[Claim] = field(default_factory=list)
+
+    def is_there(self, start_ms: int, end_ms: int) -> bool:
+        """Say whether the slot is in the inventory for all of `[start_ms, end_ms)`."""
+        return self.from_ms <= start_ms and (end_ms == FOREVER_MS or self.to_ms >= end_ms)
+
+    def is_free(self, start_ms: int, end_ms: int) -> bool:
+        """Say whether nothing claims the slot within `[start_ms, end_ms)`."""
+        return self.is_there(start_ms, end_ms) and all(
+            c.end_ms <= start_ms or c.start_ms >= end_ms for c in reversed(self.claims)
+        )
+
+
+@dataclass(frozen=True)
+class JobRun:
+    """What placement needs of a scheduler record."""
+
+    key: str
+    cluster: str
+    job: tuple[str, int]  # raw id and submit: how explicit holds name it
+    start_ms: int
+    end_ms: int
+    nodes: tuple[str, ...]
+    gpus: int
+    gpu_type: str | None
+
+    def part(self, told: Told) -> JobRun:
+        """Return the run cut to the time of a part of it that begins or ends by itself."""
+        return replace(
+            self,
+            start_ms=max(self.start_ms, told.start_ms or self.start_ms),
+            end_ms=min(self.end_ms, told.end_ms or self.end_ms),
+        )
+
+
+class Told(NamedTuple):
+    """What a source says of a job run's GPUs on a node: one by name, or how many."""
+
+    node: str
+    slurm_index: int | None
+    gpu_uuid: str | None
+    gpu_instance: str | None
+    gpu_type: str | None
+    gpus: int | None
+    method: str
+    start_ms: int | None
+    end_ms: int | None
+
+    @property
+    def is_named(self) -> bool:
+        """Say whether it is one GPU rather than a number of them."""
+        return self.slurm_index is not None or bool(self.gpu_uuid)
+
+
+def _rows(cursor: duckdb.DuckDBPyConnection, sql: str) -> Iterable[tuple[Any, ...]]:
+    return cursor.execute(sql).fetchall()
+
+
+Slots = dict[tuple[str, str], list[Slot]]
+
+
+def slots_by_node(cursor: duckdb.DuckDBPyConnection) -> Slots:
+    """Return the slots of each (cluster, node) by index, MIG instances in place of their GPU."""
+    slots: Slots = defaultdict(list)
+    for cluster, node, uuid, instance, index, kind, from_ms, to_ms in _rows(
+        cursor,
+        "from intermediate.int_slots order by all",
+    ):
+        held = slots[cluster, node]
+        place = index if index is not None else len(held)
+        held.append(
+            Slot(uuid, instance, place, kind, from_ms, FOREVER_MS if to_ms is None else to_ms)
+        )
+    for held in slots.values():
+        held.sort(key=lambda slot: (slot.index, slot.gpu_uuid, slot.gpu_instance))
+    return slots
+
+
+def told_by_job(cursor: duckdb.DuckDBPyConnection) -> dict[tuple[str, str, int], list[Told]]:
+    """Return what sources say of the GPUs of each job (cluster, raw id, submit in epoch ms)."""
+    found: dict[tuple[str, str, int], list[Told]] = defaultdict(list)
+    for cluster, job, submit_ms, *rest in _rows(
+        cursor,
+        """select cluster, job_id_raw, submit_ms, node, slurm_index, gpu_uuid, gpu_instance,
+            gpu_type, gpus, method, start_ms, end_ms
+        from intermediate.int_told_holds
+        semi join temp.job_runs_to_place using (cluster, job_id_raw, submit_ms)
+        order by all""",
+    ):
+        found[cluster, job, submit_ms].append(Told(*rest))
+    # a job seen while it ran and after has named GPUs and a bare number: the names are worth more
+    for key, rows in found.items():
+        named = {(row.node, row.start_ms) for row in rows if row.is_named}
+        kept = [row for row in rows if row.is_named or (row.node, row.start_ms) not in named]
+        found[key] = _of_the_fullest(kept)
+    return found
+
+
+def _of_the_fullest(rows: list[Told]) -> list[Told]:
+    """Return of each node only what one method says: ids on the series, unless it names fewer."""
+    names = Counter((row.node, row.method) for row in rows if row.is_named)
+    best: dict[str, tuple[int, bool, str]] = {}
+    for (node, method), count in names.items():
+        best[node] = max(best.get(node, (0, False, "")), (count, method == BY_ID, method))
+    return [row for row in rows if not row.is_named or row.method == best[row.node][2]]
+
+
+def down_moments(cursor: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], list[int]]:
+    """Return when each node went down: what the scheduler lost track of ended there at latest."""
+    downs: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for cluster, node, start_ms in _rows(
+        cursor,
+        "select cluster, node, start_ms from staging.stg_node_states "
+        "where state = 'down' order by start_ms",
+    ):
+        downs[cluster, node].append(start_ms)
+    return downs
+
+
+def job_runs_to_place(
+    cursor: duckdb.DuckDBPyConnection, since: Mapping[Node, int] | None
+) -> list[JobRun]:
+    """Return the job runs to place by start; also keeps them as temp.job_runs_to_place."""
+    cursor.execute("create or replace temp table places (cluster varchar, node varchar, ms bigint)")
+    if since:
+        frame = pl.DataFrame(
+            [(*node, ms) for node, ms in since.items()],
+            schema=["cluster", "node", "ms"],
+            orient="row",
+        )
+        cursor.register("placed", frame.to_arrow())
+        cursor.execute("insert into temp.places from placed")
+        cursor.unregister("placed")
+    where = (
+        "true"
+        if since is None
+        else """job_run_key in (
+            select job_run_key
+            from (select job_run_key, cluster, start_ms, unnest(nodes) as node
+                from intermediate.int_job_runs)
+            inner join temp.places using (cluster, node)
+            where start_ms >= places.ms
+        )"""
+    )
+    cursor.execute(
+        f"""create or replace temp table job_runs_to_place as
+        select job_run_key, cluster, job_id_raw, submit_ms, start_ms, end_ms, nodes, gpus,
+            lower(gpu_type) as gpu_type
+        from intermediate.int_job_runs
+        where start_ms is not null and gpus > 0 and (end_ms is null or end_ms > start_ms)
+            and len(nodes) > 0 and {where}"""
+    )
+    return [
+        JobRun(
+            key, cluster, (raw_id, submit_ms), start, FOREVER_MS if end is None else end,
+            tuple(nodes), gpus, kind,
+        )
+        for key, cluster, raw_id, submit_ms, start, end, nodes, gpus, kind in _rows(
+            cursor, "from temp.job_runs_to_place order by start_ms, submit_ms, job_run_key"
+        )
+    ]  # fmt: skip
