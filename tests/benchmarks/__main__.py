@@ -14,7 +14,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.benchmarks import bench_fleet, bench_history, bench_live, bench_marts, formats, table
+from tests.benchmarks import (
+    bench_fleet,
+    bench_history,
+    bench_live,
+    bench_marts,
+    bench_statement,
+    formats,
+    table,
+)
 from tests.benchmarks.bench_fleet import Fleet
 from tests.benchmarks.format_exposition import EXPOSITION
 from tests.benchmarks.format_inspector import PLAIN, VERBOSE
@@ -26,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 FILES = (SACCT, PLAIN, VERBOSE, EXPOSITION, RANGE_QUERY)
-PARTS = ("ingest", "fleet", "live", "marts", "history")
+PARTS = ("ingest", "fleet", "live", "marts", "statement", "history")
 SLICES, WARM, FILTERS = 3, 5, 12  # so often a short work is done
 README = Path(__file__).with_name("README.md")
 
@@ -38,7 +46,9 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--gpus", type=int, default=1_000, help="of the fleet (1000)")
     parser.add_argument("--hours", type=int, default=6, help="of the fleet (6)")
-    parser.add_argument("--days", type=int, default=7, help="of history, at least 4 (7)")
+    parser.add_argument(
+        "--days", type=int, default=7, help="of history and statements, at least 4 (7)"
+    )
     parser.add_argument("--history-gpus", type=int, default=128, help="of the history (128)")
     parser.add_argument(
         "--ingest", type=float, default=0.2, metavar="SHARE",
@@ -61,7 +71,7 @@ def rows(chosen: argparse.Namespace, folder: Path) -> Iterator[table.Row]:
     if "ingest" in chosen.only:
         for files in FILES:
             yield formats.measure_files(files, chosen.ingest, chosen.repeats, run)
-    if {"fleet", "live", "marts"} & set(chosen.only):
+    if {"fleet", "live", "marts", "statement"} & set(chosen.only):
         fleet = Fleet(folder, chosen.gpus, chosen.hours)
         yield bench_fleet.make(fleet, run)
         yield from bench_fleet.read(fleet, run)
@@ -72,6 +82,8 @@ def rows(chosen: argparse.Namespace, folder: Path) -> Iterator[table.Row]:
             yield from bench_marts.measure(
                 fleet, 1 if chosen.smoke else WARM, 1 if chosen.smoke else FILTERS, run
             )
+        if "statement" in chosen.only:  # the last: it adds days to the fleet's database
+            yield from bench_statement.measure(fleet, chosen.days, run)
     if "history" in chosen.only:
         yield bench_history.measure(
             chosen.history_gpus, chosen.days, chosen.hours if chosen.smoke else 24, run

@@ -45,6 +45,8 @@ WORKS = (
     "marts of Data",
     "marts of Overview, first after opening the file",
     "marts of Overview, filter change",
+    "statement of 2 days",
+    "report of the last day",
     "one further day",
 )
 START = datetime(2026, 11, 16, tzinfo=UTC).replace(tzinfo=None)
