@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
+from fractions import Fraction
 
 import polars as pl
 import pytest
@@ -15,6 +16,7 @@ from goodput_app.reports.closing import computed
 from goodput_app.reports.rows import AMOUNTS, KEYS, QUANTITIES
 from goodput_app.reports.settings import StatementSettings
 from goodput_app.reports.statement import statement
+from goodput_app.reports.tables import tables
 from goodput_queries.errors import QueryError, StoreError
 from goodput_queries.retention import Retention, drop_old
 
@@ -286,8 +288,30 @@ def test_days_beside_it_and_the_month_so_far(fleet):
     assert rows["A"]["total_usd"] == 0
     (budget,) = made.budgets.filter(pl.col("account") == "B").to_dicts()
     assert (budget["month_usd"], budget["budget_usd"]) == (Decimal(20), Decimal(20))
-    assert budget["forecast_usd"] == Decimal("310.00")  # 20 in two days: 31 days
+    assert budget["forecast_usd"] == Decimal("372.00")  # 20 in a day and two thirds: 31 days
     assert budget["spent_ratio"] == 1
+
+
+def test_a_day_that_is_known_in_part_says_so_and_counts_so_in_the_forecast(fleet):
+    """Evidence begins at 08:00 of the first day and ends at 06:00 of the third."""
+    watched_until(fleet, 16 + 30)
+
+    made = statement(fleet.store, WHEN + timedelta(days=1), SETTINGS)
+
+    assert made.known_parts == {"The day before": Fraction(2, 3)}
+    assert made.days_of_month == Fraction(2, 3) + 1
+    (note,) = [t.note for t in tables(made, lines=1) if t.title == "Against other days"]
+    assert note == "The day before is known for 67 % of its hours."
+
+
+def test_a_budget_of_the_only_cluster_is_told_once(fleet):
+    fleet.load("budgets", [{"cluster": "c", "account": "A", "usd_per_month": Decimal(900)}])
+    watched_until(fleet, 16)
+
+    made = statement(fleet.store, WHEN, SETTINGS)
+
+    (month,) = [t.rows for t in tables(made, lines=1) if t.title == "January so far"]
+    assert [row[:2] for row in month] == [["A", "c"], ["B", "all"]]
 
 
 def test_a_day_without_evidence_is_no_statement_of_zeros(fleet):

@@ -12,6 +12,7 @@ import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -64,12 +65,13 @@ class Evidence:
         """Return how far the evidence of all of these reaches; None where nothing is known."""
         return min((self.as_of_ms[c] for c in clusters if c in self.as_of_ms), default=None)
 
-    def touches(self, day: Day) -> bool:
-        """Say whether there is any of a day."""
-        return any(
-            self.first_ms[cluster] < day.to_ms and as_of_ms > day.from_ms
+    def part_of(self, day: Day) -> Fraction:
+        """Return the part of a day of which there is evidence, of the cluster with the most."""
+        known = (
+            min(as_of_ms, day.to_ms) - max(self.first_ms[cluster], day.from_ms)
             for cluster, as_of_ms in self.as_of_ms.items()
         )
+        return Fraction(max(0, *known, 0), day.to_ms - day.from_ms)
 
 
 def evidence(store: Store) -> Evidence:

@@ -7,6 +7,7 @@ every figure is the one of the day's own statement, to the cent.
 from __future__ import annotations
 
 from datetime import timedelta
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from goodput_app.reports import closing, currency
@@ -46,11 +47,18 @@ def beside(
             found[other] = _totals_of(store, day_of(other, settings), known, policy_of)
         return found[other] or None
 
-    month = [of(other) for other in month_to(when) if other != when]
+    def part_of(other: date) -> Fraction:
+        # a closed day whose evidence was dropped was known
+        return known.part_of(day_of(other, settings)) or Fraction(1)
+
+    before = [other for other in month_to(when) if other != when and of(other)]
+    beside_it = {"The day before": when - timedelta(days=1), "A week before": when - timedelta(7)}
     return Days(
-        yesterday=of(when - timedelta(days=1)),
-        week_ago=of(when - timedelta(days=7)),
-        month=[*(day for day in month if day), today],
+        yesterday=of(beside_it["The day before"]),
+        week_ago=of(beside_it["A week before"]),
+        month=[*(found[other] for other in before), today],
+        seen_before=sum(map(part_of, before), Fraction(0)),
+        known_parts={name: part_of(other) for name, other in beside_it.items() if of(other)},
     )
 
 
@@ -66,7 +74,7 @@ def _totals_of(
         group by all order by all""",
         [day.from_ms, day.to_ms],
     )
-    if not billed.height and not known.touches(day):
+    if not billed.height and not known.part_of(day):
         return {}
     policy = policy_of(day)
     if billed.height:

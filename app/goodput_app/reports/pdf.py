@@ -44,6 +44,7 @@ FONT, BOLD = "Helvetica", "Helvetica-Bold"
 CELL_MAX_CHARS = 160
 LABEL_MAX_CHARS = 28
 MIN_COLUMN = 9 * mm
+ROWS_TOGETHER = 12  # a table of so many rows is not torn by the end of a page
 
 BODY = ParagraphStyle("body", fontName=FONT, fontSize=8.5, leading=11.5, textColor=INK)
 NOTE = ParagraphStyle("note", BODY, fontSize=7.5, leading=10, textColor=SOFT, spaceBefore=2)
@@ -51,6 +52,8 @@ TITLE = ParagraphStyle("title", BODY, fontName=BOLD, fontSize=17, leading=21)
 HEAD = ParagraphStyle("head", BODY, fontName=BOLD, fontSize=11, leading=14, spaceAfter=3)
 CELL = ParagraphStyle("cell", BODY, fontSize=7.2, leading=8.8, splitLongWords=1)
 NUMBER = ParagraphStyle("number", CELL, alignment=TA_RIGHT)
+TOTAL = ParagraphStyle("total", CELL, fontName=BOLD)
+NUMBER_TOTAL = ParagraphStyle("number_total", NUMBER, fontName=BOLD)
 CELL_HEAD = ParagraphStyle("cell_head", CELL, fontName=BOLD, textColor=SOFT)
 NUMBER_HEAD = ParagraphStyle("number_head", CELL_HEAD, alignment=TA_RIGHT)
 
@@ -81,10 +84,11 @@ def pdf(page: Presentation) -> bytes:
         )
         story.append(KeepTogether([head, chart]))
     for table in empty_tables_left_out(page.tables):
-        story += [CondPageBreak(32 * mm), Spacer(1, 4 * mm), Paragraph(_text(table.title), HEAD)]
-        story.append(_table(table))
+        parts = [Spacer(1, 4 * mm), Paragraph(_text(table.title), HEAD), _table(table)]
         if table.note:
-            story.append(Paragraph(_text(table.note), NOTE))
+            parts.append(Paragraph(_text(table.note), NOTE))
+        is_short = len(table.rows) <= ROWS_TOGETHER
+        story += [KeepTogether(parts)] if is_short else [CondPageBreak(32 * mm), *parts]
     notes = [Paragraph(f"• {_text(note)}", BODY) for note in page.notes]
     story += [Spacer(1, 4 * mm), KeepTogether([Paragraph("How it is reckoned", HEAD), *notes])]
 
@@ -176,14 +180,9 @@ def _table(table: Table) -> LongTable:
         Paragraph(_text(name), NUMBER_HEAD if is_number else CELL_HEAD)
         for name, is_number in table.columns
     ]
-    body = [*table.rows, *([table.total] if table.total else [])]
-    cells = [
-        [
-            Paragraph(_text(_cut(cell)), NUMBER if table.columns[i][1] else CELL)
-            for i, cell in enumerate(row)
-        ]
-        for row in body
-    ]
+    cells = [_cells(table, row, CELL, NUMBER) for row in table.rows]
+    if table.total:
+        cells.append(_cells(table, table.total, TOTAL, NUMBER_TOTAL))
     grid = LongTable([head, *cells], colWidths=_widths(table), repeatRows=1)
     style: list[Any] = [
         ("LINEBELOW", (0, 0), (-1, 0), 1, LINE),
@@ -202,6 +201,15 @@ def _table(table: Table) -> LongTable:
         ]
     grid.setStyle(TableStyle(style))
     return grid
+
+
+def _cells(
+    table: Table, row: Sequence[str], text: ParagraphStyle, number: ParagraphStyle
+) -> list[Paragraph]:
+    return [
+        Paragraph(_text(_cut(cell)), number if is_number else text)
+        for cell, (_, is_number) in zip(row, table.columns, strict=True)
+    ]
 
 
 def _cut(text: str) -> str:

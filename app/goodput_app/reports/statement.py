@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -20,6 +20,8 @@ from goodput_app.reports.summary import accounts, totals
 from goodput_queries.errors import NoEvidenceError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from goodput_app.reports.closing import Booking
     from goodput_app.reports.settings import StatementSettings
     from goodput_queries.store import Store
@@ -36,7 +38,8 @@ class Statement:
     evidence has to reach for it to close. was_corrected: this very call found late evidence.
     is_proven: it was computed again just now; not so once its readings were dropped by age, or
     where the database is only read from. account: whose it is alone; None: the whole day.
-    days_of_month: with evidence, the reported one as far as its evidence reaches.
+    days_of_month: with evidence, each as far as its evidence reaches. known_parts: of the days that
+    it is compared with, by name.
     """
 
     day: Day
@@ -56,6 +59,7 @@ class Statement:
     unmatched: pl.DataFrame
     days_of_month: Fraction
     account: str | None = None
+    known_parts: Mapping[str, Fraction] = field(default_factory=dict)
 
     @property
     def is_closed(self) -> bool:
@@ -105,7 +109,7 @@ def statement(
         lambda day: replace(policy_of(store, day, settings), currency=made_by.currency),
     )  # fmt: skip
     known_ms = min(reach, day.to_ms) - day.from_ms
-    seen = len(days.month) - 1 + Fraction(max(known_ms, 0), day.to_ms - day.from_ms)
+    seen = days.seen_before + Fraction(max(known_ms, 0), day.to_ms - day.from_ms)
     return Statement(
         day=day,
         settings=settings,
@@ -128,6 +132,7 @@ def statement(
             scope=day.scope,
         ),
         days_of_month=seen,
+        known_parts=days.known_parts,
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -30,12 +31,16 @@ Totals = dict[tuple[str, str], Decimal]
 class Days:
     """Totals by (cluster, account) of days beside the one reported; None: no evidence of that day.
 
-    month: the days of the month so far that have evidence, the reported one included.
+    month: the days of the month so far that have evidence, the reported one included. seen_before:
+    of those before it, each as far as there is evidence. known_parts: of the days beside it, by
+    name, the part of which there is evidence.
     """
 
     yesterday: Totals | None
     week_ago: Totals | None
     month: Sequence[Totals]
+    seen_before: Fraction = Fraction(0)
+    known_parts: Mapping[str, Fraction] = field(default_factory=dict)
 
 
 def account_of(row: Mapping[str, Any]) -> str:

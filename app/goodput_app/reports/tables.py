@@ -10,7 +10,16 @@ import polars as pl
 from goodput_app.reports import closing
 from goodput_app.reports.currency import sign
 from goodput_app.reports.summary import BUCKETS, NOBODYS, account_of
-from goodput_app.reports.wording import NONE, UNKNOWN, Table, change, hours, money, price
+from goodput_app.reports.wording import (
+    NONE,
+    UNKNOWN,
+    Table,
+    change,
+    hours,
+    hours_that_add_up,
+    money,
+    price,
+)
 
 if TYPE_CHECKING:
     from goodput_app.reports.statement import Statement
@@ -48,10 +57,11 @@ def _accounts(statement: Statement) -> Table:
     frame = statement.accounts.filter(
         pl.col("gpu_ms").cast(pl.Boolean) | (pl.col("total_usd") != 0)
     )
+    *times, whole = _adding_up(frame["gpu_ms"].to_list())
     rows = [
         [
             account_name(statement, row),
-            hours(row["gpu_ms"]),
+            time,
             *(
                 NONE if name[:-4] in BUCKETS and not row["is_account"]
                 else money(row[name], _why_not(row))
@@ -60,13 +70,13 @@ def _accounts(statement: Statement) -> Table:
             money(row["usd_per_held_gpu_h"]),
             money(row["usd_per_productive_gpu_h"]),
         ]
-        for row in frame.iter_rows(named=True)
+        for row, time in zip(frame.iter_rows(named=True), times, strict=True)
     ]  # fmt: skip
     sums = [sum(frame[name].drop_nulls(), Decimal("0.00")) for name in names]
     if frame["electricity_usd"].null_count() == frame.height:
         sums[names.index("electricity_usd")] = None
     return Table(
-        "Accounts",
+        "Accounts" if statement.account is None else "What it comes to",
         [
             ("Account", False), ("GPU-h", True), ("Productive", True), ("Other use", True),
             ("Own waste", True), ("Platform waste", True), ("Not settled", True), ("Held", True),
@@ -77,8 +87,8 @@ def _accounts(statement: Statement) -> Table:
         note="Productive to not settled add up to held; held, idle share, electricity and credits "
         "to the total. Unit costs are the total over held and over productive hours.",
         total=[
-            "Total", hours(_gpu_ms(frame)), *(money(usd, UNKNOWN) for usd in sums), "", "",
-        ],
+            "Total", whole, *(money(usd, UNKNOWN) for usd in sums), "", "",
+        ] if frame.height > 1 else None,
     )  # fmt: skip
 
 
@@ -110,7 +120,14 @@ def _comparison(statement: Statement) -> Table:
         "Against other days",
         [*columns, ("A week before", True), ("Change", True)],
         rows,
-        total=[
+        note=" ".join(
+            f"{name} is known for {float(part) * 100:.0f} % of its hours."
+            for name, part in statement.known_parts.items()
+            if part < 1
+        ),
+        total=None
+        if frame.height <= 1
+        else [
             "Total",
             money(total),
             *(
@@ -134,7 +151,7 @@ def _month(statement: Statement) -> Table:
             NONE if row["budget_usd"] is None or row["forecast_usd"] is None
             else "over" if row["forecast_usd"] > row["budget_usd"] else "within",
         ]
-        for row in statement.budgets.iter_rows(named=True)
+        for row in _told_once(statement.budgets).iter_rows(named=True)
     ]  # fmt: skip
     return Table(
         f"{statement.day.date:%B} so far",
@@ -146,6 +163,15 @@ def _month(statement: Statement) -> Table:
         note=f"Forecast: month to date / {float(statement.days_of_month):.3g} days with evidence x "
         "days of the month.",
     )  # fmt: skip
+
+
+def _told_once(budgets: pl.DataFrame) -> pl.DataFrame:
+    """Leave out all clusters together where a budget of one cluster tells the same."""
+    of_one = pl.col("cluster").is_not_null() & pl.col("month_usd").is_not_null()
+    told = budgets.filter(of_one).select("account", "month_usd").unique()
+    of_all = budgets.filter(pl.col("cluster").is_null(), pl.col("budget_usd").is_null())
+    again = of_all.join(told, on=["account", "month_usd"], how="semi").select("account", "cluster")
+    return budgets.join(again, on=["account", "cluster"], how="anti", nulls_equal=True)
 
 
 def _losses(statement: Statement) -> Table:
@@ -193,10 +219,11 @@ def _corrections(statement: Statement) -> Table:
 def _lines(statement: Statement, limit: int) -> Table:
     ranked = statement.rows.sort("total_usd", descending=True, nulls_last=True, maintain_order=True)
     shown, rest = ranked.head(limit), ranked.slice(limit)
-    rows = [_line(row) for row in shown.iter_rows(named=True)]
+    *times, of_rest, whole = _adding_up([*shown["gpu_ms"], int(rest["gpu_ms"].sum())])
+    rows = [_line(row, time) for row, time in zip(shown.iter_rows(named=True), times, strict=True)]
     if rest.height:
         rows.append([
-            f"{rest.height:,} more lines", *[""] * 6, hours(_gpu_ms(rest)),
+            f"{rest.height:,} more lines", *[""] * 6, of_rest,
             *(_sum(rest, name) for name in ("direct_usd", "idle_share_usd", "electricity_usd")),
             _sum(rest, "total_usd"),
         ])  # fmt: skip
@@ -209,14 +236,14 @@ def _lines(statement: Statement, limit: int) -> Table:
         ],
         rows,
         total=[
-            "Total", *[""] * 6, hours(_gpu_ms(ranked)),
+            "Total", *[""] * 6, whole,
             *(_sum(ranked, name) for name in ("direct_usd", "idle_share_usd", "electricity_usd")),
             _sum(ranked, "total_usd"),
         ],
     )  # fmt: skip
 
 
-def _line(row: dict[str, Any]) -> list[str]:
+def _line(row: dict[str, Any], gpu_h: str) -> list[str]:
     words = {"credit": " (credit)", "idle_share": " (idle share)"}
     mark = f" (correction {row['correction']})" if row["correction"] else ""
     usd = row["usd_per_gpu_h"]
@@ -225,7 +252,7 @@ def _line(row: dict[str, Any]) -> list[str]:
         f"{account_of(row)}{words.get(row['line'], '')}{mark}",
         *(row[name] or NONE for name in texts),
         "no price" if usd is None else price(usd),
-        hours(-row["credit_ms"] if row["line"] == "credit" else row["gpu_ms"]),
+        NONE if row["line"] == "credit" else gpu_h,
         money(row["direct_usd"], "no price"),
         money(row["idle_share_usd"]),
         money(row["electricity_usd"], UNKNOWN),
@@ -233,8 +260,10 @@ def _line(row: dict[str, Any]) -> list[str]:
     ]
 
 
-def _gpu_ms(rows: pl.DataFrame) -> int:
-    return int(rows["gpu_ms"].sum())
+def _adding_up(gpu_ms: list[int]) -> list[str]:
+    """Return GPU-hours as they are printed, and their sum as the last: they add up."""
+    found = hours_that_add_up(gpu_ms)
+    return [*found, *hours_that_add_up([sum(gpu_ms)])]
 
 
 def _sum(rows: pl.DataFrame, name: str) -> str:
@@ -248,11 +277,13 @@ def _balance(statement: Statement) -> Table:
     rows = []
     for row in statement.balance.iter_rows(named=True):
         held, free, away = row["held_ms"], row["free_ms"], row["not_available_ms"]
+        of_scheduler = row["scheduler_held_ms"]
         rows.append([
-            row["cluster"], hours(held), hours(free), hours(away), hours(row["statement_ms"]),
-            hours(row["capacity_ms"] or 0), _ms_apart(row["statement_ms"], row["ledger_ms"]),
-            hours(row["scheduler_held_ms"] or 0),
-            _ms_apart(held, row["scheduler_held_ms"]),
+            row["cluster"], *_adding_up([held, free, away]),
+            *hours_that_add_up([row["capacity_ms"] or 0]),
+            _ms_apart(row["statement_ms"], row["ledger_ms"]),
+            NONE if of_scheduler is None else hours_that_add_up([of_scheduler])[0],
+            _ms_apart(held, of_scheduler),
         ])  # fmt: skip
     return Table(
         "It balances",

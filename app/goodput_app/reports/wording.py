@@ -7,12 +7,14 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from goodput_app.reports.charges import MS_PER_HOUR
+from goodput_app.reports.rounding import apportion, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 UNKNOWN = "unknown"
 NONE = "\N{EN DASH}"
+_CENTIHOUR_MS = MS_PER_HOUR // 100
 # what a spreadsheet takes for a formula, with the full-width signs that it takes for the same
 FORMULA = "^[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
 
@@ -45,6 +47,12 @@ def hours(ms: int) -> str:
     """Return GPU milliseconds as GPU-hours with one decimal, two below ten."""
     value = ms / MS_PER_HOUR
     return f"{value:,.2f}" if abs(value) < 10 else f"{value:,.1f}"
+
+
+def hours_that_add_up(parts: Sequence[int]) -> list[str]:
+    """Return GPU milliseconds as GPU-hours with two decimals that add up to those of their sum."""
+    found = apportion(parts, nearest(sum(parts), _CENTIHOUR_MS), _CENTIHOUR_MS)
+    return [f"{Decimal(part).scaleb(-2):,.2f}" for part in found]
 
 
 def change(now: Decimal, before: Decimal | None) -> str:
