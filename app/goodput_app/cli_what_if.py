@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from goodput_app.cli_options import database_option, output_options, say, scope_options
+from goodput_app.settings import settings
 from goodput_queries.errors import QueryError
 
 if TYPE_CHECKING:
@@ -15,8 +16,11 @@ if TYPE_CHECKING:
 
     from goodput_app.what_if.scenario import Answer, Field, Given
     from goodput_queries.scope import Scope
+    from goodput_queries.store import Store
 
-NAMES = ("upgrade", "halve-a-loss", "checkpoints", "power-cap", "prices")
+IDLE_POLICY = "idle-policy"
+NAMES = ("upgrade", "halve-a-loss", "checkpoints", "power-cap", "prices", IDLE_POLICY)
+DAYS_MOST = 366
 
 
 class Amount(click.ParamType[tuple[str, Decimal]]):
@@ -62,6 +66,13 @@ def what_if(
     from goodput_app.what_if import scenario as scenarios  # noqa: PLC0415
     from goodput_app.what_if.scenarios import SCENARIOS  # noqa: PLC0415
 
+    if scenario == IDLE_POLICY:
+        if of is not None or given:
+            raise click.UsageError(
+                "idle-policy takes neither --of nor --set: it compares all four."
+            )
+        with built(db) as store:
+            return _idle_policies(store, scope)
     asked = SCENARIOS[scenario]
     with built(db) as store:
         choices = measured.choices(store, scenario, scope)
@@ -93,6 +104,28 @@ def frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
             **dict.fromkeys(("unit", "basis", "worked"), pl.String),
         },
     )
+
+
+def _idle_policies(store: Store, scope: Scope) -> pl.DataFrame:
+    """Return what each account would pay under each policy, over the days that a window touches."""
+    from goodput_app.reports import window  # noqa: PLC0415 -- as above
+    from goodput_app.reports.statement import policy_of  # noqa: PLC0415
+    from goodput_app.what_if.by_account import by_idle_policy  # noqa: PLC0415
+
+    first, last = store.read(
+        "select min(to_ms(first_at)), max(to_ms(as_of_at)) from marts.clusters", scope=scope
+    ).row(0)
+    if first is None:
+        raise QueryError("there is no evidence of any day.")
+    from_ms = first if scope.from_ms is None else scope.from_ms
+    to_ms = last if scope.to_ms is None else scope.to_ms
+    own = settings().statement
+    days = window.days_of(from_ms, to_ms, own, most=DAYS_MOST)
+    span = f"{days[0].date} to {days[-1].date}"
+    say(f"Whole days, {span} ({own.zone}); the site's: {own.idle_policy}.")
+    lines = [(window.lines_of(store, day), policy_of(store, day, own)) for day in days]
+    found = by_idle_policy(lines)
+    return found if scope.cluster is None else found.filter(found["cluster"] == scope.cluster)
 
 
 def _subject(of: str | None, choices: dict[str, str]) -> str | None:

@@ -60,7 +60,7 @@ UPGRADE = [
 
 
 def test_the_commands_scenarios_are_all_that_there_are() -> None:
-    assert {*SCENARIOS} <= {*cli_what_if.NAMES}
+    assert [*SCENARIOS, cli_what_if.IDLE_POLICY] == [*cli_what_if.NAMES]
 
 
 def test_values_given_by_hand_answer_with_the_formula(database: Path) -> None:
@@ -110,6 +110,17 @@ def test_a_scenario_without_any_subject_is_still_answered_by_hand(database: Path
     assert found["The same by Young"]["low"] == pytest.approx(7200)
 
 
+def test_idle_policies_stand_beside_each_other_and_move_money_alone(database: Path) -> None:
+    result = asked(database, "idle-policy", "--format", "json")
+
+    found = json.loads(result.stdout)
+    assert [row["account"] for row in found if row["is_account"]] == ["nlp"]
+    assert {"none_usd", "proportional_usd", "uniform_usd", "by_quota_usd"} < found[0].keys()
+    totals = {round(sum(row[f"{name}_usd"] for row in found), 2) for name in ("none", "uniform")}
+    assert totals == {48.0}
+    assert "Whole days, 2026-11-19 to 2026-11-19 (UTC); the site's: none." in result.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -117,6 +128,7 @@ def test_a_scenario_without_any_subject_is_still_answered_by_hand(database: Path
         (["upgrade", "--set", "colour=2"], "'colour' is no value of upgrade"),
         (["upgrade", "--set", "new_gpus"], "'new_gpus' is not like new_gpus=50."),
         (["upgrade", "--set", "new_gpus=nan"], "New GPUs is NaN"),
+        (["idle-policy", "--of", "h100"], "idle-policy takes neither --of nor --set"),
     ],
 )
 def test_a_wrong_value_is_a_usage_error(database: Path, arguments: list[str], words: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 from goodput_app.demo import demo_database
 
@@ -26,6 +26,7 @@ FLAGS = [
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
 WAIT_MS = 60_000  # the first page of a cold server on a busy machine
+expect.set_options(timeout=WAIT_MS)
 
 
 @pytest.fixture(scope="session")

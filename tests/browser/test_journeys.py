@@ -80,7 +80,12 @@ def test_a_run_tells_its_verdict_its_lanes_and_its_late_ranks(page: Page, base_u
 
 @pytest.mark.parametrize(
     ("path", "heading", "shown"),
-    [("runs", "Runs", "All runs"), ("waste", "Waste", "Causes"), ("data", "Data", "Findings")],
+    [
+        ("runs", "Runs", "All runs"),
+        ("waste", "Waste", "Causes"),
+        ("cost", "Cost", "Who pays, and for what"),
+        ("data", "Data", "Findings"),
+    ],
 )
 def test_each_page_opens_by_its_link(page: Page, base_url, path, heading, shown):
     page.goto(f"{base_url}/{path}")
@@ -106,3 +111,37 @@ def test_a_filter_without_time_says_so_and_offers_to_clear_it(page: Page, base_u
     expect(page.get_by_role("button", name="Clear filters").first).to_be_visible()
     settled(page)
     shoot(page, "empty-by-filter")
+
+
+def test_from_the_cost_of_accounts_to_the_dearest_run_and_its_page(page: Page, base_url):
+    page.goto(f"{base_url}/cost?by=run&line=lab%7Clab/main")
+
+    expect(page.get_by_role("link", name="Open the run")).to_be_visible()
+    settled(page)
+    shoot(page, "cost-run")
+    page.get_by_role("link", name="Open the run").click()
+
+    expect(page.get_by_role("heading", name="main", exact=True)).to_be_visible()
+
+
+def test_an_upgrade_is_answered_while_its_values_are_typed(page: Page, base_url):
+    page.goto(f"{base_url}/cost?part=what-if&old_gpus=100&old_power_w=700&new_power_w=1000")
+    settled(page)
+
+    page.get_by_role("spinbutton", name="New GPUs (GPUs)").fill("50")
+    page.keyboard.press("Enter")
+
+    expect(page.get_by_text("-28.6 %")).to_be_visible()
+    assert "new_gpus=50" in page.url
+    shoot(page, "what-if")
+
+
+def test_the_web_page_of_a_statement_is_handed_out(page: Page, base_url):
+    page.goto(f"{base_url}/cost")
+    settled(page)
+
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Web page").click()
+
+    assert download.value.suggested_filename.startswith("statement-2026-11-20")
+    assert "GPU chargeback statement" in Path(download.value.path()).read_text(encoding="utf-8")

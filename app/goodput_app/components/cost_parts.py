@@ -57,6 +57,7 @@ def tiles(shown: Shown, as_of_ms: int) -> None:
     """Draw the numbers of the days, each with its denominator; as_of_ms: where evidence ends."""
     frame, row = shown.accounts, window.whole(shown.accounts)
     has_price = bool((frame["unpriced_ms"] < frame["gpu_ms"]).any())
+    credited = "credited" if shown.how.settings.credit_infra_failures else "not credited"
     of_accounts = _usd(row["total_usd"] if has_price else None)
     cells: tuple[tuple[str, object, str, str], ...] = (
         ("Cost of these days", _sum(frame["total_usd"]) if has_price else None,
@@ -65,16 +66,17 @@ def tiles(shown: Shown, as_of_ms: int) -> None:
         ("Held at its price", row["held_usd"] if has_price else None,
          f"{_gpu_time(row['gpu_ms'])} held",
          "What accounts held x the price of its hour, before idle time and electricity."),
-        ("Wasted by accounts", row["own_waste_usd"] if has_price else None,
-         f"{_usd(row['platform_waste_usd'] if has_price else None)} more by the platform",
-         "Of the held time: lost for reasons of the jobs, and beside it of the platform."),
+        ("Own waste", row["own_waste_usd"] if has_price else None,
+         f"{_usd(row['platform_waste_usd'] if has_price else None)} platform waste, {credited}",
+         "Of the held time: lost for reasons of the jobs; beside it, for reasons of the platform."),
         ("Per held GPU-hour", row["usd_per_held_gpu_h"], "all that accounts pay",
          "What accounts pay in all / the GPU-hours they held."),
         ("Per productive GPU-h", row["usd_per_productive_gpu_h"],
          f"{_gpu_time(row['productive_ms'])} productive",
          "What accounts pay in all / their productive hours (kept steps less known losses)."),
         ("Electricity", _sum(frame["electricity_usd"]), _energy(frame),
-         "GPU energy counters x tariff of the hour x PUE x server / GPU energy."),
+         "By node meters where they cover an hour, else GPU energy counters x server / GPU energy; "
+         "x PUE x tariff of the hour."),
     )  # fmt: skip
     with st.container(key="tiles"):
         columns = st.columns([1.15, 1.05, 1.1, 0.95, 1.1, 1], gap="small")
@@ -86,18 +88,17 @@ def tiles(shown: Shown, as_of_ms: int) -> None:
             st.caption(theme.markdown_text(second))
 
 
-def budgets(shown: Shown) -> None:
-    """Draw month to date, forecast and budget as of the last day with evidence."""
+def budgets(shown: Shown, team: str | None) -> None:
+    """Draw month to date, forecast and budget as of the last day with evidence, of all or one."""
     last = shown.last
     if last is None:
         st.caption("No day with evidence.")
         return
     month = data_cost.month(last.day, shown.how)
+    if team is not None:
+        month = month.filter(pl.col("account") == team)
     have = month.filter(pl.col("budget_usd").is_not_null())
-    st.caption(
-        f"{last.day.date:%B} up to {last.day.date}, every account; forecast: the whole month at "
-        "this pace."
-    )
+    st.caption(f"{last.day.date:%B} up to {last.day.date}; forecast: the whole month at this pace.")
     if have.is_empty():
         st.info("No budget is set. A line a budget, in a CSV:", icon=":material/account_balance:")
         st.code(BUDGET_EXAMPLE, language="text")

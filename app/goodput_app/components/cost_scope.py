@@ -88,8 +88,9 @@ def chosen(view: View) -> Shown:
     wanted = one or of_window
     with note:
         _note(wanted, how)
-    days = in_scope(data_cost.costs(wanted, how), view.scope)
-    accounts = window.added_up([day.accounts for day in days])
+    with st.spinner("Adding up the statements of these days", show_time=True):
+        days = in_scope(data_cost.costs(wanted, how), view.scope)
+        accounts = window.added_up([day.accounts for day in days])
     return Shown(how, days, accounts, len(of_window))
 
 

@@ -89,7 +89,9 @@ def _by(shown: Shown) -> str:
 def _rows(view: View, shown: Shown, by: str) -> pl.DataFrame:
     days = [day.day for day in shown.days]
     if by:
-        frame = data_cost.breakdown(days, shown.how, by, view.scope.cluster, view.scope.team)
+        with st.spinner("Reading the lines of these days", show_time=True):
+            scope = view.scope
+            frame = data_cost.breakdown(days, shown.how, by, scope.cluster, scope.team)
         name = "run_id" if by == "run" else "account"
         return frame.with_columns(pl.coalesce(name, "account").alias("label"))
     frame = shown.accounts.with_columns(pl.col("account").alias("label"))
@@ -164,7 +166,7 @@ def _file(frame: pl.DataFrame, form: str) -> bytes:
 
 
 def _picked(row: dict[str, Any], by: str) -> None:
-    left, right = st.columns([5, 1], vertical_alignment="top")
+    left, right = st.columns([2.6, 1], vertical_alignment="top")
     left.markdown(f"#### {theme.markdown_text(row['label'] or '(none)')}")
     amount = theme.usd(row["total_usd"])
     left.caption(theme.markdown_text(f"{row['cluster']}, {amount}"))

@@ -154,7 +154,7 @@ def budgets(frame: pl.DataFrame) -> go.Figure:
         y=labels,
         x=ends,
         mode="text",
-        text=[theme.plotly_text(f"\u00a0\u00a0{_against(row)}") for row in rows],
+        text=[f"\u00a0\u00a0{theme.plotly_text(_against(row))}" for row in rows],
         textposition="middle right",
         hoverinfo="skip",
         showlegend=False,

@@ -32,6 +32,7 @@ SUBJECTS = {
     "prices": "GPUs to price",
 }
 ROWS_MOST = 10_000
+VALUE_MAX_CHARS = 24
 POLICIES = {
     "account": "Account",
     "cluster": "Cluster",
@@ -192,10 +193,20 @@ def _answers(answers: list[Answer]) -> None:
         columns = st.columns(2, gap="small")
         for column, answer in zip(columns, ranked[begin : begin + 2], strict=False):
             with column, st.container(border=True, height="stretch", gap="xsmall"):
-                value = theme.NOT_KNOWN if answer.span is None else amount(answer.span, answer.unit)
-                st.metric(answer.label, theme.markdown_text(value))
+                label, value = _said(answer)
+                st.metric(label, theme.markdown_text(value))
                 st.caption(theme.markdown_text(f"= {answer.formula}"))
                 st.markdown(f":small[{theme.markdown_text(answer.worked)}]")
+
+
+def _said(answer: Answer) -> tuple[str, str]:
+    """Return label and value; a unit that the value has no room for goes to the label."""
+    if answer.span is None:
+        return answer.label, theme.NOT_KNOWN
+    value = amount(answer.span, answer.unit)
+    if len(value) <= VALUE_MAX_CHARS or answer.unit in ("USD", "s"):
+        return answer.label, value
+    return f"{answer.label} ({answer.unit})", plain(answer.span)
 
 
 def _idle_policies(view: View) -> None:

@@ -69,7 +69,7 @@ with panel("Statement", "marts.statement_lines", help="What `goodput report` bil
     cost_statement_table.show(view, shown)
 left, right = st.columns(2, gap="medium")
 with left, panel("Budgets", "marts.statement_budgets"):
-    cost_parts.budgets(shown)
+    cost_parts.budgets(shown, view.scope.team)
 with right, panel("What a GPU-hour came to", "marts.statement_lines"):
     cost_parts.unit_costs(shown)
 with panel("Dearest losses", "marts.losses", help="Of the window above; pick one for evidence."):
