@@ -13,6 +13,12 @@ with attempt_ranks as (
     group by attempt_key
 ),
 
+flight_ranks as (
+    select * from intermediate.int_flight_hang_ranks
+    union all by name
+    select * from intermediate.int_flight_p2p_hang_ranks
+),
+
 gangs as (
     select
         gang_key,
@@ -20,7 +26,7 @@ gangs as (
         any_value(dump_set) as dump_set,
         min(since_ms) as since_ms,
         list(distinct rank order by rank) as ranks
-    from intermediate.int_flight_hang_ranks
+    from flight_ranks
     group by gang_key
 ),
 
@@ -64,7 +70,7 @@ flight as (
         ranks.gpu_uuid,
         hangs.since_ms,
         hangs.last_ms
-    from intermediate.int_flight_hang_ranks as hangs
+    from flight_ranks as hangs
     left join gang_attempts using (gang_key)
     left join intermediate.int_rank_gpus as ranks
         on gang_attempts.attempt_key = ranks.attempt_key and hangs.rank = ranks.rank

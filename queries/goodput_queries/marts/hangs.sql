@@ -1,10 +1,11 @@
--- Collectives that never ended because a rank did not come, differed or died: which operation of which
+-- Collectives and transfers that never ended because a rank did not come, differed or died: which operation of which
 -- communicator, since when, who waited and for whom. From PyTorch's Flight Recorder and from NCCL RAS; one row
 -- where both speak of the same ranks of an attempt.
 -- grain: hang_key
 -- communicator: name of the process group, or hash of the communicator (RAS)
 -- operation: that the others wait in
--- sequence_number: of the operation: over all collectives of the group (Flight Recorder), of its kind (RAS)
+-- sequence_number: of the operation: over all collectives of the group (Flight Recorder), of its kind (RAS); of a
+--  transfer (send 0->1) over all of the waiting rank. RAS counts no transfers.
 -- since_at: the first rank began to wait (RAS: first answer that shows it)
 -- last_seen_at: latest evidence that it still stood
 -- culprit_ranks: global ranks that the others waited for; null: all came, the operation itself stands
@@ -144,7 +145,7 @@ select
         when 'no_dump' then 'left no dump of '
         when 'not_started' then 'has not begun on its GPU '
         else 'all ranks came to '
-    end || merged.operation || ' ' || merged.sequence_number || ' of ' || merged.communicator
+    end || merged.operation || coalesce(' ' || merged.sequence_number, '') || ' of ' || merged.communicator
     || ', in which ' || merged.waiting || ' rank' || case when merged.waiting = 1 then ' waits' else 's wait' end
     as evidence
 from merged

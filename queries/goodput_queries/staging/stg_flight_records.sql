@@ -7,6 +7,7 @@ select
     group_name,
     record_id,
     sequence_number,
+    p2p_sequence_number,
     operation,
     is_p2p,
     state,
