@@ -41,9 +41,14 @@ class ServeSettings:
 
 @dataclass(frozen=True)
 class UiSettings:
-    """What the dashboard shows before anybody chose something. range: as in `--from`."""
+    """What the dashboard shows before anybody chose something, and what it lets people do.
+
+    range: as in `--from`. edit_prices: who sees the Cost page may write prices, tariffs and budgets
+    there; the dashboard does not tell its readers apart.
+    """
 
     range: str = "now-24h"
+    edit_prices: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,6 +98,7 @@ TYPES: dict[str, tuple[type, str]] = {
     "segments_days": WHOLE_NUMBER,
     "lateness_h": WHOLE_NUMBER,
     "credit_infra_failures": YES_OR_NO,
+    "edit_prices": YES_OR_NO,
     "showback": YES_OR_NO,
     "provisional": YES_OR_NO,
     "timeout_s": WHOLE_NUMBER,

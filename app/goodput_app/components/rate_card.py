@@ -7,13 +7,15 @@ import shlex
 import polars as pl
 import streamlit as st
 
-from goodput_app import data_cost, theme
+from goodput_app import data_cost, price_edit, theme
 from goodput_app.components import tables
 from goodput_app.components.cost_parts import BUDGET_EXAMPLE, in_browser
 from goodput_app.components.states import panel
 from goodput_app.settings import settings
 from goodput_app.state import current_store
+from goodput_queries.errors import GoodputError
 
+SAID = "prices_said"
 ORIGIN = {
     "valid_from": "From (UTC)",
     "valid_to": "To (UTC)",
@@ -72,6 +74,7 @@ def first_price() -> None:
     )
     st.code(RATE_EXAMPLE, language="text")
     st.code(_command("rates"), language="bash")
+    _edit("rates", RATE_EXAMPLE)
 
 
 def show() -> None:
@@ -81,6 +84,8 @@ def show() -> None:
         "multiply. An empty cell matches anything. A closed day keeps the prices it was "
         "charged with."
     )
+    if (said := st.session_state.pop(SAID, None)) is not None:
+        st.success(said, icon=":material/check:")
     with panel("Rate card", "raw.rates", help="What an hour of a GPU costs, for whom, since when."):
         rates = data_cost.rates()
         if rates.is_empty():
@@ -106,6 +111,7 @@ def _card(frame: pl.DataFrame, names: dict[str, str], source: str, example: str,
         st.info(f"{none} A CSV like this one adds it:", icon=":material/add:")
         st.code(example, language="text")
         st.code(_command(source), language="bash")
+        _edit(source, example)
         return
     _table(frame, names, source)
     _change(example, source, "Repeating a file changes nothing; a row with its key replaces it.")
@@ -146,6 +152,27 @@ def _change(example: str, source: str, rule: str) -> None:
         st.markdown(f"Write the lines to a CSV and read it in. {rule}")
         st.code(example, language="text")
         st.code(_command(source), language="bash")
+        _edit(source, example)
+
+
+def _edit(source: str, example: str) -> None:
+    """Draw what reads lines in from here, where the settings let people do so."""
+    if not settings().ui.edit_prices:
+        st.caption("To write them here: `edit_prices = true` under `[ui]` in goodput.toml.")
+        return
+    header = example.partition("\n")[0]
+    with st.form(f"edit_{source}", border=False):
+        text = st.text_area("Lines", value=f"{header}\n", key=f"lines_{source}", height=120)
+        if not st.form_submit_button("Read in", icon=":material/input:"):
+            return
+    try:
+        rows = price_edit.read_in(current_store(), source, text)
+    except GoodputError as error:
+        st.warning(theme.markdown_text(error), icon=":material/error:")
+        return
+    told = theme.count(rows, "row")
+    st.session_state[SAID] = f"{told} of {source} read in; figures follow in a few seconds."
+    st.rerun()
 
 
 def _command(source: str) -> str:

@@ -1,0 +1,53 @@
+"""Prices, tariffs and budgets written on the Cost page: checked and read in as a file would be."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+import uuid
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from goodput_ingest.budgets import Budgets
+from goodput_ingest.rates import Rates
+from goodput_ingest.source import ReadOptions
+from goodput_ingest.tariffs import Tariffs
+from goodput_queries.errors import GoodputError
+
+if TYPE_CHECKING:
+    from goodput_queries.batch import Batch
+    from goodput_queries.store import Store
+
+SOURCES = {source.name: source for source in (Rates, Tariffs, Budgets)}
+TEXT_MAX_CHARS = 200_000
+
+
+def read_in(store: Store, source: str, text: str) -> int:
+    """Read the lines of a CSV in, all or none, and return how many rows they gave.
+
+    Raises GoodputError for a header that is not known, for the first line that is wrong, and where
+    there is no line at all.
+    """
+    batches = _batches(source, text)
+    if rejects := [reject for batch in batches for reject in batch.rejects]:
+        more = f" ({len(rejects)} lines are wrong.)" if len(rejects) > 1 else ""
+        raise GoodputError(f"{rejects[0].reason}{more} Nothing was read in.")
+    rows = sum(batch.rows.height for batch in batches)
+    if not rows:
+        raise GoodputError("there is no line below the header.")
+    origin = f"Cost page, {datetime.now(UTC):%Y-%m-%d %H:%M:%S}Z"
+    digest = uuid.uuid4().hex  # a price that comes back is not the repeat of a file
+    for batch in batches:
+        if batch.rows.height:
+            store.load(dataclasses.replace(batch, origin=origin, digest=digest))
+    return rows
+
+
+def _batches(source: str, text: str) -> list[Batch]:
+    if len(text) > TEXT_MAX_CHARS:
+        raise GoodputError(f"over {TEXT_MAX_CHARS:,} characters; read them in as a file.")
+    with tempfile.TemporaryDirectory(prefix="goodput-prices-") as folder:
+        path = Path(folder) / f"{source}.csv"
+        path.write_text(text, encoding="utf-8")
+        return list(SOURCES[source](path, ReadOptions()).extract())
