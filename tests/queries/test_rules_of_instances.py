@@ -8,6 +8,7 @@ import pytest
 from goodput_queries.check import check
 
 GPU = "GPU-c2d0e8aa-55f1-4b6e-8a7d-20f3b1c4d5e6"
+OTHER = "GPU-5b1f7c66-90ad-4c1e-b2f8-6a4d3e2c1b0a"
 
 
 def cut(evidence, source, gpu, parts, start=None, end=None, **more):
@@ -202,3 +203,31 @@ def test_an_inventory_that_says_otherwise_has_the_last_word(evidence):
 
     units = evidence.store.read("select gpu_instance from intermediate.int_gpu_units")
     assert units.equals(pl.DataFrame({"gpu_instance": ["7g.80gb.0"]}))
+
+
+def test_an_inventory_with_the_numbers_of_the_scheduler_names_its_gpus_past_cut_ones(evidence):
+    halves = ("3g.40gb.0", "3g.40gb.1")
+    for uuid, number, is_told_by in ((GPU, 0, "inventory"), (OTHER, 2, "inventory")):
+        evidence.load(
+            "gpus",
+            [
+                {
+                    "cluster": "c", "node": "m", "gpu_uuid": uuid, "gpu_index": number // 2,
+                    "slurm_index": number, "gpu_model": "h100",
+                }
+            ],
+            is_told_by,
+        )  # fmt: skip
+        for source, whose in (("inventory", uuid), ("slurm", f"m#{number}")):
+            parts = [(h, "3g.40gb", number + i) for i, h in enumerate(halves)]
+            cut(evidence, source, whose, parts)
+        evidence.load(
+            "gpus",
+            [{"cluster": "c", "node": "m", "gpu_uuid": f"m#{number}", "slurm_index": number}],
+            "slurm",
+        )
+    evidence.watched(1000)
+    evidence.store.build()
+
+    rows = evidence.store.read("select distinct gpu_uuid from intermediate.int_gpu_units")
+    assert set(rows["gpu_uuid"]) == {GPU, OTHER}

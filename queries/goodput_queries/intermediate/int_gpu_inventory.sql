@@ -11,6 +11,12 @@ with cut as (
     select distinct gpus.cluster, gpus.node
     from staging.stg_gpus as gpus
     semi join staging.stg_gpu_instances as parts using (gpu_uuid)
+    -- where a source numbers GPUs as the scheduler does, nothing is to be counted
+    anti join staging.stg_gpus as numbered
+        on gpus.cluster = numbered.cluster
+        and gpus.node = numbered.node
+        and not numbered.is_slot
+        and numbered.slurm_index is not null
     where gpus.is_slot
 ),
 
