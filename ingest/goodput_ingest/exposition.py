@@ -17,7 +17,6 @@ once per distinct text. Lines that are otherwise (`exposition_lines`) take a slo
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -36,7 +35,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MARK: Final = "# scraped_at "
-MARK_LINE: Final = re.compile(r"# scraped_at (\S+)(?:\s+(\S+))?\s*")
+MARK_LINE: Final = r"^# scraped_at (?P<at>\S+)(?:\s+(?P<target>\S+))?\s*$"
+USUAL_MOMENT: Final = r"[12]\d{3}-\d\d-\d\dT\d\d:\d\d:[0-5]\d(?:\.\d{1,6})?Z"
 HEAD_MAX_BYTES: Final = (
     16_384  # name and labels; with all labels of its pod a series has some 2,000
 )
@@ -176,23 +176,24 @@ def _lines(data: bytes) -> _Lines:
 def _marks(lines: _Lines) -> _Marks:
     is_mark = lines.heads.str.starts_with(MARK).to_numpy()
     rows = np.flatnonzero((lines.head != NONE) & np.append(is_mark, False)[lines.head])
-    read = [_mark(text) for text in lines.heads.gather(lines.head[rows])]
-    return _Marks(
-        row=rows,
-        ts=pl.Series([ts for ts, _ in read], dtype=INSTANT),
-        target=pl.Series([target for _, target in read], dtype=pl.String),
-    )
+    texts = lines.heads.gather(lines.head[rows])
+    fields = texts.str.extract_groups(MARK_LINE).struct.unnest()
+    return _Marks(row=rows, ts=_moments(fields["at"]), target=fields["target"])
 
 
-def _mark(text: str) -> tuple[datetime | None, str | None]:
-    match = MARK_LINE.fullmatch(text)
-    if match is None:
-        return None, None
+def _moments(texts: pl.Series) -> pl.Series:
+    """Return the moments that texts say, null where they say none; our own scraper's at once."""
+    usual = texts.str.extract(f"^({USUAL_MOMENT})$")
+    at = usual.str.to_datetime("%Y-%m-%dT%H:%M:%S%.fZ", time_unit="us", strict=False)
+    others = (at.is_null() & texts.is_not_null()).arg_true()
+    return at.scatter(others, [_moment(text) for text in texts.gather(others)])
+
+
+def _moment(text: str) -> datetime | None:
     try:
-        at = json_lines.moment({"scraped_at": match[1]}, "scraped_at")
+        return json_lines.moment({"scraped_at": text}, "scraped_at")
     except FieldError:
-        at = None
-    return at, match[2]
+        return None
 
 
 def _series(

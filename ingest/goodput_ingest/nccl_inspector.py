@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from goodput_ingest import files, json_lines, nccl_inspector_prometheus
+from goodput_ingest.ahead import ahead
 from goodput_ingest.nccl_inspector_records import FLAT, HEADER, METADATA, TEXT_MAX_CHARS, flat
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError
@@ -91,7 +92,7 @@ class NcclInspector:
                 f"{self.path}: no line is a record of the NCCL Inspector; expected "
                 '{"header": ..., "metadata": ..., "coll_perf": ...}.'
             )
-        for part in files.parts(self.path):
+        for part in ahead(files.parts(self.path)):
             key = files.digest(part, "collectives", self.options.cluster, self._header)
             records = flat(part.raw_lines, part.first_line)
             rows, rejects = _checked(self._with_carried_header(records), part)

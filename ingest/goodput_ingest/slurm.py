@@ -24,6 +24,7 @@ from goodput_ingest import (
     slurm_json,
     slurm_nodes,
 )
+from goodput_ingest.ahead import ahead
 from goodput_queries.batch import Reject
 from goodput_queries.errors import IngestError
 
@@ -95,7 +96,7 @@ class Slurm:
         rows, rejects = delimited.rows_of(first, header, wanted)
         tracks = slurm_accounting.names_gpus(rows) or self._names_gpus_later(header, first)
         accounting = replace(accounting, tracks_gpus=tracks)
-        for block in chain([first], rest):
+        for block in chain([first], ahead(rest)):
             if block is not first:
                 rows, rejects = delimited.rows_of(block, header, wanted)
             digest = self._digest(f"{block.digest}\n{header.line}\n{tracks}")

@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from goodput_ingest import exposition_blocks
+from goodput_ingest import exposition_blocks, json_lines
 from goodput_ingest.exposition import HEAD_MAX_BYTES, Exposition, parse
 from goodput_ingest.exposition_blocks import blocks
+from goodput_ingest.json_lines import FieldError
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
@@ -141,6 +143,27 @@ def test_a_mark_that_cannot_be_read_dates_nothing() -> None:
     )
 
     assert [ts for _, _, ts, _ in said(found)] == [datetime(2026, 11, 20, 12), None]
+
+
+MOMENTS = st.builds(
+    "{:04d}-{:02d}-{:02d}T{:02d}:{:02d}:{:02d}{}{}".format,
+    *(st.integers(0, most) for most in (9_999, 13, 32, 25, 61, 61)),
+    st.sampled_from(["", ".5", ".123456", ".1234567", ".9999999"]),
+    st.sampled_from(["Z", "z", "", "+00:00", "+0200", "-23:59"]),
+)
+
+
+@given(st.lists(MOMENTS, min_size=1, max_size=5))
+@example(["0000-01-01T00:00:00Z", "2026-02-29T00:00:00Z", "2026-06-30T23:59:60Z"])
+def test_marks_say_what_moments_say_anywhere(texts: list[str]) -> None:
+    found = read("".join(f'# scraped_at {text}\nup{{uuid="a"}} 1\n' for text in texts))
+
+    def moment(text: str) -> datetime | None:
+        with contextlib.suppress(FieldError):
+            return json_lines.moment({"text": text}, "text")
+        return None
+
+    assert found.points["ts"].to_list() == [moment(text) for text in texts]
 
 
 def test_a_digest_is_of_what_the_lines_say() -> None:
