@@ -15,6 +15,7 @@ from goodput_app.reports.budgets import budgets
 from goodput_app.reports.charges import IDLE_LINES, Policy
 from goodput_app.reports.days import Day, day_of
 from goodput_app.reports.other_days import beside
+from goodput_app.reports.overlaps import refuse_overlap
 from goodput_app.reports.rows import in_cents
 from goodput_app.reports.summary import accounts, totals
 from goodput_queries.errors import NoEvidenceError
@@ -86,6 +87,7 @@ def statement(
     known = closing.evidence(store)
     booked = closing.bookings(store, day)
     if not booked:
+        refuse_overlap(store, day)
         currency.refuse_others(store, day, policy.currency)
     clusters = set(_clusters(store, day))
     reach = known.reach(clusters)

@@ -1,0 +1,48 @@
+"""A site that changes its zone or the beginning of its days bills no hour twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date, timedelta
+from decimal import Decimal
+
+import pytest
+
+from goodput_app.reports.settings import StatementSettings
+from goodput_app.reports.statement import statement
+from goodput_queries.errors import QueryError
+
+HOUR_S = 3_600
+WHEN = date(2027, 1, 15)
+IN_UTC = StatementSettings(lateness_h=0)
+
+
+@pytest.fixture
+def closed(evidence):
+    """Tell of two days and more; the first was closed in UTC."""
+    evidence.node("a", 4)
+    evidence.load("rates", [{"gpu_model": "H100", "usd_per_gpu_h": Decimal(2)}])
+    evidence.watched(70 * HOUR_S)
+    evidence.store.build()
+    assert statement(evidence.store, WHEN, IN_UTC).is_closed
+    return evidence.store
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [replace(IN_UTC, zone="Europe/Berlin"), replace(IN_UTC, day_starts_at="17:00")],
+)
+def test_a_day_with_billed_hours_is_refused_under_other_bounds(closed, changed):
+    with pytest.raises(QueryError, match=r"2027-01-15 00:00 to 2027-01-16 00:00 UTC\) billed\."):
+        statement(closed, WHEN, changed)
+
+    assert closed.read("select count(*) from raw.statement_days").item() == 1
+
+
+def test_from_a_day_on_that_begins_after_it_other_bounds_hold(closed):
+    changed = replace(IN_UTC, zone="America/New_York")
+
+    made = statement(closed, WHEN + timedelta(days=1), changed)
+
+    assert made.is_closed
+    assert statement(closed, WHEN, IN_UTC).is_closed
