@@ -11,8 +11,6 @@ import pytest
 
 from goodput_ingest import files
 from goodput_ingest.load import ingest
-from goodput_ingest.nccl_inspector import NcclInspector
-from goodput_ingest.registry import recognise
 from goodput_ingest.source import ReadOptions
 from goodput_queries.errors import IngestError
 
@@ -193,6 +191,62 @@ def test_a_bandwidth_that_is_none_is_null(store: LocalStore, tmp_path: Path, val
     assert reasons(store) == []
 
 
+def test_an_operation_of_less_than_a_microsecond_is_kept(store: LocalStore, tmp_path: Path) -> None:
+    """Times are cut to whole ones; both bandwidths are 0 then."""
+    read(store, write(tmp_path, line(coll_exec_time_us=0, coll_algobw_gbs=0, coll_busbw_gbs=0)))
+
+    found = store.read("select exec_time_s, busbw_bytes_per_s from raw.collectives").rows()
+    assert found == [(0.0, 0.0)]
+
+
+def test_operations_are_numbered_each_for_itself(store: LocalStore, tmp_path: Path) -> None:
+    """The first AllReduce and the first AllGather of a communicator are both number 0."""
+    read(store, write(tmp_path, line(), line(coll="AllGather"), line(coll="Invalid")))
+
+    found = store.read("select operation, sequence_number from raw.collectives order by all")
+    assert found.rows() == [("AllGather", 0), ("AllReduce", 0), ("Invalid", 0)]
+
+
+def test_a_restart_makes_another_communicator_of_one_name(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    again = line() | {"header": {**HEADER, "id": "0xbeef"}, "metadata": {**METADATA, "pid": 7}}
+
+    read(store, write(tmp_path, line(), again))
+
+    found = store.read("select comm_id, comm_name, pid from raw.collectives order by all")
+    assert found.rows() == [("0x9af1c2d3e4", "dp", 20896), ("0xbeef", "dp", 7)]
+
+
+def test_a_build_of_the_plugin_may_tell_no_version(store: LocalStore, tmp_path: Path) -> None:
+    read(store, write(tmp_path, line() | {"metadata": {**METADATA, "git_rev": ""}}))
+
+    assert store.read("select count(*) from raw.collectives").item() == 1
+    assert reasons(store) == []
+
+
+def test_numbers_that_are_missing_are_told(store: LocalStore, tmp_path: Path) -> None:
+    """They are the only word of what rings and samples lost; what comes twice counts once."""
+    later = {"metadata": {**METADATA, "dump_timestamp_us": DUMPED_US + 5}}
+    read(store, write(tmp_path, *(line(coll_sn=n) for n in (3, 4, 9)), line(coll_sn=9) | later))
+    store.build()
+
+    ((n, what, example),) = store.read(
+        "select n, what, example from marts.data_quality where kind = 'collectives not recorded'"
+    ).rows()
+    assert n == 4
+    assert "42.9 % of them" in what
+    assert example == "AllReduce of dp, rank 2 on vm: 3 of 7"
+
+
+def test_where_no_number_is_missing_nothing_is_told(store: LocalStore, tmp_path: Path) -> None:
+    read(store, write(tmp_path, *(line(coll_sn=n) for n in (3, 4, 5)), line(coll="AllGather")))
+    store.build()
+
+    found = store.read("from marts.data_quality where kind = 'collectives not recorded'")
+    assert found.is_empty()
+
+
 def test_a_communicator_without_a_name_is_read(store: LocalStore, tmp_path: Path) -> None:
     header = {k: v for k, v in HEADER.items() if k != "comm_name"}  # NCCL 2.28
 
@@ -277,101 +331,6 @@ def test_a_file_of_another_format_is_refused(store: LocalStore, tmp_path: Path) 
 
     with pytest.raises(IngestError, match="no line is a record of the NCCL Inspector"):
         read(store, path)
-
-
-GPU_FILE = "nccl_inspector_metrics_55aa8e95-02cb-59dd-8a6f-15cbd706e86e.prom"
-LABELS = (
-    'version="v5.1",slurm_job_id="91234",node="vm",gpu="GPU2",comm_name="unknown",n_nodes="1",'
-    'nranks="4",collective="AllGather",message_size="6-7MB",algo_proto="RING_SIMPLE"'
-)
-SAMPLES = (
-    f"nccl_bus_bandwidth_gbs{{{LABELS}}} 60.5\n"
-    f"nccl_collective_exec_time_microseconds{{{LABELS}}} 533.5\n"
-)
-WRITTEN_AT = datetime(2026, 11, 20, 12, 32, 51)
-
-
-def read_metrics(
-    store: LocalStore, path: Path, text: str, observed_at: datetime | None = WRITTEN_AT
-) -> list[dict[str, Any]]:
-    path.write_text(text)
-    assert recognise(path) is NcclInspector
-    ingest(store, "nccl-inspector", [path], ReadOptions(observed_at=observed_at))
-    return store.read("from raw.collective_summaries order by ts, gpu_uuid").rows(named=True)
-
-
-def test_two_samples_of_the_prometheus_mode_are_one_row_in_base_units(
-    store: LocalStore, tmp_path: Path
-) -> None:
-    (row,) = read_metrics(store, tmp_path / GPU_FILE, SAMPLES)
-
-    assert row == {
-        "source": "nccl-inspector",
-        "cluster": None,
-        "node": "vm",
-        "gpu_uuid": "GPU-55aa8e95-02cb-59dd-8a6f-15cbd706e86e",
-        "gpu_label": "GPU2",
-        "ts": WRITTEN_AT,
-        "job_id": "91234",
-        "comm_name": None,
-        "nodes": 1,
-        "ranks": 4,
-        "operation": "AllGather",
-        "is_p2p": False,
-        "size_from_bytes": 6 * 1024**2,
-        "size_to_bytes": 7 * 1024**2,
-        "algorithm": "RING",
-        "protocol": "SIMPLE",
-        "busbw_bytes_per_s": 60.5e9,
-        "exec_time_s": pytest.approx(533.5e-6),
-    }
-
-
-def test_files_of_the_prometheus_mode_put_into_one_keep_gpu_and_time(
-    store: LocalStore, tmp_path: Path
-) -> None:
-    text = f"# file 1795177971-{GPU_FILE}\n{SAMPLES}# file 1795177975-{GPU_FILE}\n{SAMPLES}"
-
-    rows = read_metrics(store, tmp_path / "all.txt", text, observed_at=None)
-
-    assert [row["ts"].second for row in rows] == [51, 55]
-    assert {row["gpu_uuid"] for row in rows} == {"GPU-55aa8e95-02cb-59dd-8a6f-15cbd706e86e"}
-
-
-def test_the_prometheus_mode_needs_to_be_told_when_it_was_written(
-    store: LocalStore, tmp_path: Path
-) -> None:
-    with pytest.raises(IngestError, match="--observed-at"):
-        read_metrics(store, tmp_path / GPU_FILE, SAMPLES, observed_at=None)
-
-
-def test_point_to_point_samples_name_their_operation(store: LocalStore, tmp_path: Path) -> None:
-    labels = LABELS.replace("collective=", "p2p_operation=").replace("AllGather", "Send")
-    text = (
-        f"nccl_p2p_bus_bandwidth_gbs{{{labels}}} 1\nnccl_p2p_exec_time_microseconds{{{labels}}} 2\n"
-    )
-
-    (row,) = read_metrics(store, tmp_path / GPU_FILE, text)
-
-    assert (row["operation"], row["is_p2p"], row["exec_time_s"]) == ("Send", True, 2e-6)
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        "nccl_bus_bandwidth_gbs 5",
-        'other{node="vm"} 5',
-        'nccl_bus_bandwidth_gbs{node="vm"} 5',
-        f"nccl_bus_bandwidth_gbs{{{LABELS}}} x",
-        f"nccl_bus_bandwidth_gbs{{{LABELS}}} nan",
-        f"nccl_bus_bandwidth_gbs{{{'x' * 5000}}} 5",
-    ],
-)
-def test_a_sample_that_is_none_is_set_aside(store: LocalStore, tmp_path: Path, broken: str) -> None:
-    rows = read_metrics(store, tmp_path / GPU_FILE, f"{SAMPLES}{broken}\n")
-
-    assert len(rows) == 1
-    assert [number for number, _ in reasons(store)] == [3]
 
 
 @pytest.mark.external

@@ -122,6 +122,27 @@ with findings as (
     where activity.is_active and segments.job_run_key is null
     union all
     select
+        'collectives not recorded',
+        'numbers of operations are missing between those that the NCCL Inspector wrote: stragglers and bandwidths go by '
+        || round(100.0 * sum(seen) / nullif(sum(seen) + sum(missing), 0), 1) || ' % of them',
+        sum(missing)::bigint, null,
+        arg_max(
+            counted || ' of ' || comm || ', rank ' || rank || ' on ' || node || ': ' || seen || ' of ' || (seen + missing),
+            missing
+        ),
+        'Let NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS be shorter; small operations are left out by '
+        || 'NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES'
+    from (
+        select
+            node, rank, coalesce(comm_name, comm_id) as comm,
+            case when is_p2p then 'point to point' else operation end as counted,
+            count(distinct sequence_number) as seen,
+            max(sequence_number) - min(sequence_number) + 1 - count(distinct sequence_number) as missing
+        from staging.stg_collectives
+        group by node, pid, comm_id, comm, rank, counted
+    )
+    union all
+    select
         'rows set aside', 'rows that could not be read', count(*), null, min(reason), 'See the rejects below'
     from raw.rejects
 )
