@@ -155,12 +155,13 @@ def create_app(
             remote.write_note(note)
         is_over = asyncio.Event()
         try:
-            with _collecting(store, sources), handing_out(store, statements):
+            with _collecting(store, sources) as collection, handing_out(store, statements):
                 building = asyncio.create_task(_keep_built(store, is_over))
                 try:
                     yield
                 finally:
                     is_over.set()
+                    collection.end()  # what waits for the build to write ends with it
                     await building  # a file that is in use cannot be closed
         finally:
             if is_file:
@@ -299,7 +300,7 @@ async def _keep_built(store: LocalStore, is_over: asyncio.Event) -> None:
 
 
 @contextlib.contextmanager
-def _collecting(store: LocalStore, sources: Sequence[Collector]) -> Iterator[None]:
+def _collecting(store: LocalStore, sources: Sequence[Collector]) -> Iterator[Collection]:
     """Ask live sources for the length of a block, unless another process does already."""
     with contextlib.ExitStack() as stack:
         try:
@@ -311,7 +312,7 @@ def _collecting(store: LocalStore, sources: Sequence[Collector]) -> Iterator[Non
         collection = Collection(sources, Held(store))
         collection.start()
         try:
-            yield
+            yield collection
         finally:
             if late := collection.stop(GRACE_S):
                 log.warning("not waited for: %s", ", ".join(late))

@@ -88,12 +88,16 @@ class Collection:
         for thread in self._threads:
             thread.start()
 
+    def end(self) -> None:
+        """Let no source be asked again; what is under way goes on, see `stop`."""
+        self._is_over.set()
+
     def stop(self, timeout_s: float) -> list[str]:
         """End after the batches that are under way; return the sources that did not in time.
 
         Their threads end with the process: what they had not loaded is read again by the next.
         """
-        self._is_over.set()
+        self.end()
         deadline = self._clock.steady_s() + timeout_s
         for thread in self._threads:
             thread.join(max(0.0, deadline - self._clock.steady_s()))

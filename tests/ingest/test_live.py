@@ -327,3 +327,17 @@ def test_moments_are_naive_utc() -> None:
 
     assert now.tzinfo is None
     assert abs(datetime.now(UTC).replace(tzinfo=None) - now) < timedelta(minutes=1)
+
+
+def test_a_source_that_was_told_to_end_is_not_asked_again(
+    store: LocalStore, hour: SetClock
+) -> None:
+    """While a server ends its last build, nothing new waits to be written."""
+    source = Fake()
+    with running(store, hour.clock(), source) as collection:
+        source.hands.wait_for_polls(1)
+        collection.end()
+        assert collection.stop(PATIENCE_S) == []
+        asked = len(source.hands.reached)
+
+    assert len(source.hands.reached) == asked

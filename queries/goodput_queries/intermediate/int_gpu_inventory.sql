@@ -95,8 +95,10 @@ per_stay as (
         stay,
         any_value(cluster) as cluster,
         any_value(node) as node,
-        min(slurm_index) as slurm_index,
-        min(gpu_index) as gpu_index,
+        -- a reboot may give GPUs other numbers
+        arg_max(slurm_index, coalesce(valid_from_ms, -1)) as slurm_index,
+        arg_max(gpu_index, coalesce(valid_from_ms, -1)) as gpu_index,
+        max(valid_from_ms) as told_ms,
         max(pci_bus_id) as pci_bus_id,
         max(gpu_model) as gpu_model,
         bool_and(is_slot) as is_slot,
@@ -105,6 +107,27 @@ per_stay as (
         case when count(*) = count(valid_to_ms) then max(valid_to_ms) end as last_to_ms
     from stays
     group by gpu_uuid, stay
+),
+
+readings as (
+    select gpu_uuid, max(last_ms) as last_ms from raw.reading_series group by gpu_uuid
+),
+
+-- another GPU that comes where one was read no more was put in its place
+placed as (
+    select
+        per_stay.*,
+        min(case when others.told_ms > coalesce(readings.last_ms, 9223372036854775807) then others.told_ms end) as replaced_ms
+    from per_stay
+    left join readings using (gpu_uuid)
+    left join per_stay as others
+        on per_stay.cluster = others.cluster
+        and per_stay.node = others.node
+        and per_stay.gpu_index = others.gpu_index
+        and per_stay.gpu_uuid <> others.gpu_uuid
+        and per_stay.told_ms < others.told_ms
+        and not (per_stay.is_dated or others.is_dated or per_stay.is_slot or others.is_slot)
+    group by all
 )
 
 select
@@ -118,5 +141,5 @@ select
     gpu_model,
     is_dated,
     first_from_ms as start_ms,
-    least(last_to_ms, lead(first_from_ms) over (partition by gpu_uuid order by stay)) as end_ms
-from per_stay
+    least(last_to_ms, replaced_ms, lead(first_from_ms) over (partition by gpu_uuid order by stay)) as end_ms
+from placed

@@ -1,0 +1,94 @@
+"""What a reboot changes: numbers of GPUs, and GPUs themselves; UUIDs say which is which."""
+
+from __future__ import annotations
+
+from goodput_queries.check import check
+
+A, B, C = (f"GPU-{letter}" for letter in "abc")
+
+
+def told(evidence, second, source="dcgm", **gpus):
+    """Tell which GPU has which number from a moment on: `a=0`, GPU-a is number 0."""
+    evidence.load(
+        "gpus",
+        [
+            {
+                "cluster": "c", "node": "n", "gpu_uuid": f"GPU-{name}", "gpu_index": index,
+                "gpu_model": "h100", "valid_from_at": evidence.at(second),
+            }
+            for name, index in gpus.items()
+        ],
+        source,
+    )  # fmt: skip
+
+
+def readings(evidence, gpu, first, until):
+    evidence.load(
+        "gpu_samples",
+        [
+            {
+                "gpu_uuid": gpu, "gpu_instance": "", "ts": evidence.at(second),
+                "engine_active_ratio": 0.9, "is_flagged": False,
+            }
+            for second in evidence.every(first, until)
+        ],
+        "dcgm",
+    )  # fmt: skip
+
+
+def gpu_s(evidence):
+    """Build; return GPU-seconds in the inventory by GPU."""
+    evidence.store.build()
+    assert check(evidence.store)["violations"].sum() == 0
+    rows = evidence.store.read(
+        "select gpu_uuid, sum(gpu_ms) / 1000 from marts.ledger_scoped group by all"
+    )
+    return dict(rows.rows())
+
+
+def test_gpus_that_change_numbers_at_a_reboot_stay_two(evidence):
+    told(evidence, 0, a=0, b=1)
+    told(evidence, 500, a=1, b=0)
+    evidence.watched(1000)
+    evidence.job("1", 600, 1000, ["n"], 1)
+    evidence.load(
+        "holds",
+        [{"cluster": "c", "job_id_raw": "1", "submit_at": evidence.at(600), "node": "n",
+          "slurm_index": 1, "method": "scontrol"}],
+    )  # fmt: skip
+
+    assert gpu_s(evidence) == {A: 1000, B: 1000}
+    held = evidence.store.read("select gpu_uuid from intermediate.int_holds")
+    assert held.to_series().to_list() == [A]
+
+
+def test_a_gpu_that_another_one_was_put_in_place_of_has_left(evidence):
+    told(evidence, 0, a=0, b=1)
+    for gpu, until in ((A, 490), (B, 1000)):
+        readings(evidence, gpu, 0, until)
+    told(evidence, 600, c=0)
+    readings(evidence, C, 600, 1000)
+
+    assert gpu_s(evidence) == {A: 600, B: 1000, C: 400}
+
+
+def test_gpus_of_one_number_that_are_read_side_by_side_are_all_there(evidence):
+    """Each of two exporters sees one GPU of the node, and calls it the first."""
+    told(evidence, 0, a=0)
+    told(evidence, 300, b=0)
+    readings(evidence, A, 0, 1000)
+    readings(evidence, B, 300, 1000)
+
+    assert gpu_s(evidence) == {A: 1000, B: 700}
+
+
+def test_a_gpu_that_came_back_has_not_left(evidence):
+    told(evidence, 0, a=0)
+    readings(evidence, A, 0, 200)
+    told(evidence, 300, c=0)
+    readings(evidence, C, 300, 500)
+    evidence.store.build()
+    told(evidence, 600, a=1)
+    readings(evidence, A, 600, 1000)
+
+    assert gpu_s(evidence) == {A: 1000, C: 700}
