@@ -10,7 +10,7 @@ import polars as pl
 from goodput_app.reports import atomic, currency
 from goodput_app.reports.one_account import file_name
 from goodput_app.reports.wording import FORMULA
-from goodput_queries.errors import StoreError
+from goodput_queries.errors import GoodputError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +28,8 @@ def write(
 ) -> list[Path]:
     """Write a statement in these formats into a folder; return the files in that order.
 
-    Raises StoreError where the folder cannot be written; a file is replaced as a whole.
+    Raises StoreError where the folder cannot be written, GoodputError where ReportLab is missing.
+    A file is replaced as a whole.
     """
     makers: dict[str, Callable[[], bytes]] = {
         "csv": lambda: csv(statement),
@@ -97,8 +98,15 @@ def _html(statement: Statement) -> bytes:
 
 
 def _pdf(statement: Statement) -> bytes:
-    from goodput_app.reports.pdf import pdf  # noqa: PLC0415 -- the same for ReportLab
     from goodput_app.reports.presentation import present  # noqa: PLC0415
+
+    try:
+        from goodput_app.reports.pdf import pdf  # noqa: PLC0415 -- the same for ReportLab
+    except ImportError as error:
+        raise GoodputError(
+            f"the PDF cannot be made here ({error}). Install reportlab, or name the formats "
+            "without it: --formats csv,parquet,html,focus."
+        ) from error
 
     return pdf(present(statement, lines=LINES_IN_PDF))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 
 from goodput_app.reports import files
 from goodput_app.reports.charges import Policy
-from goodput_queries.errors import StoreError
+from goodput_queries.errors import GoodputError, StoreError
 
 PROPORTIONAL = Policy("proportional", credits_infra_failures=True)
 
@@ -184,6 +185,19 @@ def test_a_folder_that_cannot_be_written_is_said(statement: Any, tmp_path: Path)
 
     with pytest.raises(StoreError, match="the statement cannot be written"):
         files.write(statement, tmp_path / "file", ["csv"])
+
+
+def test_without_the_library_of_pdfs_it_is_said_and_the_other_files_are_there(
+    statement: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "goodput_app.reports.pdf", raising=False)
+    monkeypatch.setitem(sys.modules, "reportlab.platypus", None)
+
+    with pytest.raises(GoodputError, match="Install reportlab, or name the formats without it"):
+        files.write(statement, tmp_path, ["csv", "pdf"])
+
+    assert [path.suffix for path in tmp_path.iterdir()] == [".csv"]
+    assert len(files.write(statement, tmp_path, ["html", "focus"])) == 2
 
 
 def test_a_failure_leaves_the_file_that_was_there(
