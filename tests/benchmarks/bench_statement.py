@@ -91,10 +91,8 @@ def _of_days(fleet: Fleet, days: int) -> tuple[int, Cost]:
     policy = Policy(SETTINGS.idle_policy, SETTINGS.credit_infra_failures)
     with contextlib.closing(LocalStore(fleet.database)) as store:
         with Meter() as meter:
-            lines = [
-                window.lines_of(store, day_of(first + timedelta(days=n), SETTINGS))
-                for n in range(days)
-            ]
+            dates = [first + timedelta(days=n) for n in range(days)]
+            lines = window.lines_of_days(store, [day_of(when, SETTINGS) for when in dates])
             summed = window.added_up(window.computed_of(of_day, policy) for of_day in lines)
         _refuse_unequal_days(lines, summed)
     return sum(of_day.height for of_day in lines), meter.cost
@@ -103,7 +101,7 @@ def _of_days(fleet: Fleet, days: int) -> tuple[int, Cost]:
 def _refuse_unequal_days(lines: list[pl.DataFrame], summed: pl.DataFrame) -> None:
     """Raise SystemExit where copies of a day are not that day, or do not add up."""
     of_days = {of_day["gpu_ms"].sum() for of_day in lines}
-    if len(of_days) != 1 or summed["gpu_ms"].sum() != of_days.pop() * len(lines):
+    if len(of_days) != 1 or 0 in of_days or summed["gpu_ms"].sum() != of_days.pop() * len(lines):
         raise SystemExit("the copied days have other GPU time than the day they are copies of")
 
 

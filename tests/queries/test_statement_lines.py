@@ -15,6 +15,7 @@ from goodput_app.reports.days import Day, day_of
 from goodput_app.reports.rows import exact_total
 from goodput_app.reports.settings import StatementSettings
 from goodput_app.reports.statement import statement
+from goodput_app.reports.window import lines_of, lines_of_days
 from goodput_queries.scope import Scope
 
 HOUR_S = 3_600
@@ -93,6 +94,22 @@ def test_splitting_a_day_changes_nothing(busy, tell, cut_ms):
         .agg(pl.col("gpu_ms", "own_ms", "mj", "measured_ms", "metered").sum())
     )
     assert added.sort(keys).fill_null(0).rows() == whole.sort(keys).fill_null(0).rows()
+
+
+@pytest.mark.parametrize(
+    ("zone", "day_starts_at"), [("UTC", "00:00"), ("UTC", "11:00"), ("Asia/Kolkata", "16:00")]
+)
+def test_days_that_are_read_together_are_those_read_alone(busy, zone, day_starts_at):
+    settings = StatementSettings(zone=zone, day_starts_at=day_starts_at)
+    days = [day_of(date(2027, 1, day), settings) for day in range(13, 18)]
+
+    together = lines_of_days(busy, days)
+
+    assert len(together) == len(days)
+    alone = [lines_of(busy, day) for day in days]
+    assert any(frame.height for frame in alone)
+    for found, expected in zip(together, alone, strict=True):
+        assert found.equals(expected)
 
 
 def test_a_statement_is_the_ledger(busy, tell):

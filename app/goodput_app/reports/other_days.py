@@ -15,10 +15,10 @@ from goodput_app.reports.charges import charges
 from goodput_app.reports.days import day_of, month_to
 from goodput_app.reports.rows import frame_of, in_cents
 from goodput_app.reports.summary import Days, Totals, totals
-from goodput_app.reports.window import lines_of
+from goodput_app.reports.window import closed_days, lines_of_days
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from datetime import date
 
     from goodput_app.reports.charges import Policy
@@ -40,31 +40,46 @@ def beside(
     policy_of: how an open day is charged. Left out are days that are billed or priced in another
     currency: amounts of two are neither compared nor added.
     """
-    found = {when: today}
-
-    def of(other: date) -> Totals | None:
-        if other not in found:
-            found[other] = _totals_of(store, day_of(other, settings), known, policy_of)
-        return found[other] or None
+    beside_it = {"The day before": when - timedelta(days=1), "A week before": when - timedelta(7)}
+    others = sorted({*month_to(when), *beside_it.values()} - {when})
+    found = _totals_of(store, [day_of(other, settings) for other in others], known, policy_of)
 
     def part_of(other: date) -> Fraction:
         # a closed day whose evidence was dropped was known
         return known.part_of(day_of(other, settings)) or Fraction(1)
 
-    before = [other for other in month_to(when) if other != when and of(other)]
-    beside_it = {"The day before": when - timedelta(days=1), "A week before": when - timedelta(7)}
+    before = [other for other in month_to(when) if other in found]
     return Days(
-        yesterday=of(beside_it["The day before"]),
-        week_ago=of(beside_it["A week before"]),
+        yesterday=found.get(beside_it["The day before"]),
+        week_ago=found.get(beside_it["A week before"]),
         month=[*(found[other] for other in before), today],
         seen_before=sum(map(part_of, before), Fraction(0)),
-        known_parts={name: part_of(other) for name, other in beside_it.items() if of(other)},
+        known_parts={name: part_of(day) for name, day in beside_it.items() if day in found},
     )
 
 
 def _totals_of(
-    store: Store, day: Day, known: closing.Evidence, policy_of: Callable[[Day], Policy]
-) -> Totals:
+    store: Store,
+    days: Sequence[Day],
+    known: closing.Evidence,
+    policy_of: Callable[[Day], Policy],
+) -> dict[date, Totals]:
+    """Return what days came to, by date: those of which anything is known in their currency."""
+    closed = closed_days(store)
+    found, still_open = {}, []
+    for day in days:
+        if (day.from_ms, day.to_ms) in closed:
+            found[day.date] = _billed(store, day, policy_of(day).currency)
+        elif known.part_of(day) and not currency.others(store, day, policy_of(day).currency):
+            still_open.append(day)
+    for day, lines in zip(still_open, lines_of_days(store, still_open), strict=True):
+        charged = charges(lines.iter_rows(named=True), policy_of(day))
+        found[day.date] = totals(in_cents(frame_of(charged)))
+    return {day: of_day for day, of_day in found.items() if of_day}
+
+
+def _billed(store: Store, day: Day, code: str) -> Totals:
+    """Return what a closed day was billed; nothing where that was in another currency."""
     billed = store.read(
         """select min(policy) as policy, line, cluster, team,
             sum(kept.billed_usd)::decimal(18, 2) as total_usd
@@ -74,13 +89,6 @@ def _totals_of(
         group by all order by all""",
         [day.from_ms, day.to_ms],
     )
-    if not billed.height and not known.part_of(day):
+    if billed.is_empty() or closing.policy_of_text(billed["policy"][0]).currency != code:
         return {}
-    policy = policy_of(day)
-    if billed.height:
-        was = closing.policy_of_text(billed["policy"][0])
-        return totals(billed) if was.currency == policy.currency else {}
-    if currency.others(store, day, policy.currency):
-        return {}
-    lines = lines_of(store, day)
-    return totals(in_cents(frame_of(charges(lines.iter_rows(named=True), policy))))
+    return totals(billed)

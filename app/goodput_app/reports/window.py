@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from goodput_app.reports.charges import MS_PER_HOUR, charges
-from goodput_app.reports.days import Day, day_of, month_to
+from goodput_app.reports.days import HOUR_MS, Day, day_of, month_to
 from goodput_app.reports.rows import AMOUNTS, KEYS, PRICE, QUANTITIES, frame_of, in_cents
 from goodput_app.reports.summary import SCHEMA, Days, Totals, accounts
+from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,6 +34,7 @@ _COLUMNS = ", ".join(
 _SUMS = ", ".join(f"sum({name})::bigint as {name}" for name in QUANTITIES)
 _LINES = f"""select {_COLUMNS}, {_SUMS}, sum(metered_mj_usd) as metered_mj_usd
     from marts.statement_lines group by all order by all"""
+_LINES_OF_DAYS = _LINES.replace("select ", "select bucket, ", 1)
 _BILLED = ", ".join(
     f"sum({name.replace('_usd', '_billed_usd')})::decimal(18, 2) as {name}" for name in AMOUNTS
 )
@@ -77,6 +79,39 @@ def closed_days(store: Store) -> dict[tuple[int, int], Closed]:
 def lines_of(store: Store, day: Day) -> pl.DataFrame:
     """Return `marts.statement_lines` of a day by account and price: before idle time is shared."""
     return store.read(_LINES, scope=day.scope)
+
+
+def lines_of_days(store: Store, days: Sequence[Day]) -> list[pl.DataFrame]:
+    """Return the lines of each of these days; those of whole hours and one length in one read."""
+    found: list[pl.DataFrame] = []
+    for together in _alike(days):
+        first, last = together[0], together[-1]
+        if first is last:
+            found.append(lines_of(store, first))
+            continue
+        scope = Scope(first.from_ms, last.to_ms, bucket_ms=first.to_ms - first.from_ms)
+        rows = store.read(_LINES_OF_DAYS, scope=scope)
+        by_day = rows.partition_by("bucket", as_dict=True)
+        found += [by_day.get((n,), rows.clear()).drop("bucket") for n in range(len(together))]
+    return found
+
+
+def _alike(days: Sequence[Day]) -> list[list[Day]]:
+    """Return days that follow each other, begin on whole hours and are equally long, together."""
+    found: list[list[Day]] = []
+    for day in days:
+        before = found[-1][-1] if found else None
+        is_next = (
+            before is not None
+            and before.to_ms == day.from_ms
+            and before.to_ms - before.from_ms == day.to_ms - day.from_ms
+            and day.from_ms % HOUR_MS == 0
+        )
+        if is_next:
+            found[-1].append(day)
+        else:
+            found.append([day])
+    return found
 
 
 def billed_of(store: Store, closed: Closed) -> pl.DataFrame:

@@ -2,7 +2,7 @@
 -- user, run, partition, kind of GPU and price. The gpu_ms add up to the ledger's, to the millisecond; money is
 -- their product with the price, made and rounded where it is printed. Scope: window, cluster, model, team, user,
 -- run, partition.
--- grain: line, cluster, team, user_name, run_key, partition, qos, gpu_model, mig_profile, list_usd_per_gpu_h, factor, usd_per_gpu_h
+-- grain: line, cluster, team, user_name, run_key, partition, qos, gpu_model, mig_profile, list_usd_per_gpu_h, factor, usd_per_gpu_h, bucket
 -- line: usage (held by job runs), reserved_idle (team: the owner of the reservation, where it is one), idle,
 --  not_available
 -- usd_per_gpu_h: null: the rate card has no price
@@ -19,6 +19,7 @@
 -- metered_mj_usd: millijoules x price of a kWh, at the tariffs of their hours: at the node's meter where it covers
 --  the hour, else of the GPUs' counters; null: no tariff
 -- untariffed_mj: of energy_mj, for which there is no tariff
+-- bucket: which of the scope's buckets, from 0, where it has buckets: days of whole hours, read together
 -- wall_mj: millijoules at the meters of nodes that have one; null: none has
 with whole_hours as (
     select cluster, node, job_run_key, attempt_key, gpu_model, mig_profile, category, hour_ms, gpu_ms
@@ -179,6 +180,7 @@ select
     prices.list_usd_per_gpu_h,
     prices.factor,
     prices.usd_per_gpu_h,
+    (measures.hour_ms - getvariable('scope_from_ms')::bigint) // getvariable('scope_bucket_ms')::bigint as bucket,
     count(distinct measures.job_run_key) as job_runs,
     coalesce(sum(measures.gpu_ms), 0)::bigint as gpu_ms,
     coalesce(sum(measures.productive_ms), 0)::bigint as productive_ms,
