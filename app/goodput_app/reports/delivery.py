@@ -8,6 +8,7 @@ post the same `webhook-id`.
 from __future__ import annotations
 
 import contextlib
+import shutil
 import tempfile
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from goodput_queries.store import Store
 
 LOCK = ".delivering"
+DRAFTS = ".drafts-"
 FILES = "files"
 PROVISIONAL = "open-"  # how the version of a day begins that is not closed
 ERROR_MAX_CHARS = 600
@@ -299,7 +301,11 @@ def _write(made: Statement, plan: Plan) -> tuple[str, ...]:
     """Make all files apart, then put them into the folder: none, or each as a whole."""
     try:
         plan.folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=plan.folder, prefix=".drafts-") as drafts:
+        for left in plan.folder.glob(
+            f"{DRAFTS}*"
+        ):  # by one that was killed: there is one at a time
+            shutil.rmtree(left)
+        with tempfile.TemporaryDirectory(dir=plan.folder, prefix=DRAFTS) as drafts:
             written = files.write(made, Path(drafts), plan.report.formats)
             for path in written:
                 path.replace(plan.folder / path.name)

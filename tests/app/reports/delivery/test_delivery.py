@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from goodput_app.reports import atomic
 from goodput_app.reports.archive import past_statements
 from goodput_app.reports.charges import Policy
 from goodput_app.reports.delivery import Plan, hand_out, sole_deliverer
@@ -180,6 +181,35 @@ def test_a_folder_that_cannot_be_written_lets_nothing_go_out(
         hand_out(closed, plan)
 
     assert (post.mails, hook.posts) == ([], [])
+
+
+def test_drafts_of_a_process_that_was_killed_are_cleared_away(
+    closed: Statement, plan: Plan
+) -> None:
+    drafts = plan.folder / ".drafts-abc"
+    drafts.mkdir(parents=True)
+    (drafts / "statement-2026-11-18.csv").write_text("half")
+
+    hand_out(closed, plan)
+
+    assert not drafts.exists()
+    assert len(list(plan.folder.iterdir())) == 4
+
+
+def test_a_file_that_cannot_be_made_leaves_all_earlier_ones(
+    closed: Statement, corrected: Statement, plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hand_out(closed, plan)
+    before = {path.name: path.read_bytes() for path in plan.folder.iterdir()}
+
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(atomic.os, "fsync", full)
+    with pytest.raises(StoreError, match="No space left on device"):
+        hand_out(corrected, plan)
+
+    assert {path.name: path.read_bytes() for path in plan.folder.iterdir()} == before
 
 
 def test_a_damaged_index_lets_nothing_go_out(closed: Statement, plan: Plan, post: Any) -> None:
