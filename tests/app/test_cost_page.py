@@ -413,6 +413,26 @@ def _written(app: AppTest, text: str) -> AppTest:
     return button.click().run()
 
 
+def test_a_closed_day_is_shown_as_it_was_billed(
+    editable: LocalStore, cost: Callable[..., AppTest], tmp_path: Path
+) -> None:
+    statement(editable, DAY, StatementSettings(idle_policy="uniform"), closes_now=True)
+    (tmp_path / "rates.csv").write_text("usd_per_gpu_h\n7\n")
+    ingest(editable, "rates", [tmp_path / "rates.csv"], ReadOptions())
+    editable.build()
+
+    app = cost(editable, day=str(DAY))
+
+    # at the price of that day, idle time as it was carried then
+    rows = table(app, "label", "idle_share_usd")
+    billed = dict(rows.select("label", "held_usd").iter_rows())
+    assert (billed["nlp"], billed[HOSTILE]) == (48, 2)
+    assert rows.filter(label="nlp")["idle_share_usd"].item() > 0
+    assert "1 of 1 day closed" in texts(app)
+    by_run = table(cost(editable, day=str(DAY), by="run"), "label", "held_usd")
+    assert by_run["total_usd"].sum() == pytest.approx(rows["total_usd"].sum())
+
+
 @pytest.mark.usefixtures("may_edit")
 def test_a_price_written_on_the_page_is_charged_from_its_hour_on(
     editable: LocalStore, cost: Callable[..., AppTest]

@@ -151,7 +151,7 @@ def test_a_cap_that_loses_more_work_than_it_saves_energy_leaves_less_than_nothin
 
 
 def test_halving_a_data_wait_of_four_tenths_makes_a_job_a_quarter_faster():
-    found = answers("halve-a-loss", lost_gpu_h=40, held_gpu_h=100)
+    found = answers("halve-a-loss", in_jobs_gpu_h=40, held_gpu_h=100)
 
     assert exactly(found["Time for the same work"]) == CLOSE(0.8)
     assert exactly(found["Speed-up"]) == CLOSE(1.25)

@@ -201,7 +201,17 @@ def test_a_loss_is_known_by_its_time_and_what_may_be_it_too(saving):
     known = measured(saving, "halve-a-loss", EVERYTHING, "checkpoint_save")
 
     assert float(known["lost_gpu_h"].span.lo) == pytest.approx(2 * 10 * 30 / HOUR_S)
+    assert known["in_jobs_gpu_h"].span == known["lost_gpu_h"].span
     assert number(known["capacity_gpu_h"]) == 4
     assert number(known["held_gpu_h"]) == 4
     assert number(known["window_h"]) == 2
     assert number(known["usd_per_gpu_h"]) == pytest.approx(2)
+
+
+def test_idle_gpus_are_a_loss_that_slows_no_job(priced):
+    (idle, *_) = choices(priced, "halve-a-loss", EVERYTHING)
+
+    known = measured(priced, "halve-a-loss", EVERYTHING, idle)
+
+    assert number(known["lost_gpu_h"]) == pytest.approx(30)
+    assert number(known["in_jobs_gpu_h"]) == 0

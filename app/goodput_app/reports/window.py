@@ -117,7 +117,7 @@ def _alike(days: Sequence[Day]) -> list[list[Day]]:
 def billed_of(store: Store, closed: Closed) -> pl.DataFrame:
     """Return the accounts of a closed day as billed, corrections included: `summary.SCHEMA`."""
     rows = store.read(
-        f"""select {_COLUMNS}, {_SUMS}, {_BILLED}, sum(billed_usd)::decimal(18, 2) as total_usd
+        f"""select {_COLUMNS}, {_SUMS}, {_BILLED}, sum(kept.billed_usd)::decimal(18, 2) as total_usd
         from raw.statement_days as days
         inner join raw.statement_rows as kept using (rows_id)
         where to_ms(from_at) = $1 and to_ms(to_at) = $2

@@ -17,6 +17,7 @@ FIELDS = (
         "GPU-h",
         "In the window; its upper end holds what is not settled and might belong here",
     ),
+    Field("in_jobs_gpu_h", "Of it inside jobs", "GPU-h", "Idle GPUs that nobody held slow no job"),
     Field("held_gpu_h", "Held", "GPU-h", "By jobs, in the window", least=LEAST),
     Field("capacity_gpu_h", "Capacity", "GPU-h", "GPUs x the window", least=LEAST),
     Field("window_h", "Length of the window", "h", "Of the ledger", least=LEAST),
@@ -29,7 +30,7 @@ def _back(values: Values) -> Span:
 
 
 def _time_left(values: Values) -> Span:
-    share = (values["lost_gpu_h"] / values["held_gpu_h"]).at_most(Decimal(1))
+    share = (values["in_jobs_gpu_h"] / values["held_gpu_h"]).at_most(Decimal(1))
     return ONE - share * HALF
 
 
@@ -51,7 +52,7 @@ def _points(values: Values) -> Worked:
 def _time(values: Values) -> Worked:
     left = _time_left(values)
     return left, (
-        f"1 - {number(values['lost_gpu_h'], 1)} / {number(values['held_gpu_h'], 1)} / 2 = "
+        f"1 - {number(values['in_jobs_gpu_h'], 1)} / {number(values['held_gpu_h'], 1)} / 2 = "
         f"{number(left, 4)}"
     )
 
@@ -100,15 +101,15 @@ HALVING = Scenario(
         Formula(
             "Time for the same work",
             "of now",
-            "1 - lost / held / 2",
-            ("lost_gpu_h", "held_gpu_h"),
+            "1 - lost inside jobs / held / 2",
+            ("in_jobs_gpu_h", "held_gpu_h"),
             _time,
         ),
         Formula(
             "Speed-up",
             "x",
             "1 / time for the same work",
-            ("lost_gpu_h", "held_gpu_h"),
+            ("in_jobs_gpu_h", "held_gpu_h"),
             _speed_up,
             is_headline=True,
         ),

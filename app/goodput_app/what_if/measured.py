@@ -189,6 +189,10 @@ def _of_loss(store: Store, scope: Scope, category: str) -> dict[str, Given]:
         LOSSES,
         {
             "lost_gpu_h": (lost, f"{loss['label']}; upper end with what is not settled"),
+            "in_jobs_gpu_h": (
+                lost if loss["group"] == "held" else Span.of(0),
+                "all of it" if loss["group"] == "held" else "none of it: no job held these GPUs",
+            ),
             "held_gpu_h": (_over(held, MS_PER_HOUR), "all that jobs held"),
             "capacity_gpu_h": (_over(ledger["gpu_ms"].sum(), MS_PER_HOUR), "the ledger adds up"),
             "window_h": (_over(window_ms, MS_PER_HOUR), "with evidence"),
