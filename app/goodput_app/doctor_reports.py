@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from goodput_app.reports import mail, webhook
 from goodput_app.reports.archive import past_statements
-from goodput_app.reports.due import last_day
+from goodput_app.reports.due import LOOKED_BACK_DAYS, last_day
 from goodput_app.settings import settings, settings_file
 from goodput_queries.errors import GoodputError
 from goodput_queries.store import IN_MEMORY
@@ -55,7 +55,7 @@ def _handed_out(db: str, chosen: Settings) -> Iterator[Finding]:
         yield "statements", "problem", found, then
     else:
         yield "statements", "ok", found, ""
-    for one in past:
+    for one in (one for one in past if one.date > ended - timedelta(LOOKED_BACK_DAYS)):
         for delivery in one.latest:
             if delivery.error is not None:
                 then = "it is tried again; at once: goodput report --deliver"

@@ -39,30 +39,44 @@ def test_without_statements_the_way_to_them_is_named() -> None:
     assert row[2].startswith("goodput report --deliver; to do it daily see [report] in /")
 
 
+def of_day(made: Statement, days_ago: int) -> Statement:
+    when = datetime.now(UTC).date() - timedelta(days_ago)
+    return replace(made, day=replace(made.day, date=when))
+
+
 def test_the_last_statement_and_what_failed_are_told(
     closed: Statement, plan: Plan, post: Any
 ) -> None:
+    made = of_day(closed, 1)
     post.answers += ["554 5.3.0 the disk is full"]
-    hand_out(closed, plan)
+    hand_out(made, plan)
 
     rows = findings('[report]\nfolder = "out"\n')
 
-    assert rows["statements"] == ("ok", "the last is of 2026-11-19, closed, in out", "")
+    assert rows["statements"] == ("ok", f"the last is of {made.day.date}, closed, in out", "")
     status, found, then = rows["statements by mail"]
     assert (status, then) == ("problem", "it is tried again; at once: goodput report --deliver")
-    assert found.startswith("2026-11-19 failed 2026-11-20 15:00Z: 127.0.0.1:")
+    assert found.startswith(f"{made.day.date} failed 2026-11-20 15:00Z: 127.0.0.1:")
     assert "statements by webhook" not in rows
 
 
+def test_what_is_not_tried_again_any_more_is_history(
+    closed: Statement, plan: Plan, post: Any
+) -> None:
+    post.answers += ["554 5.3.0 the disk is full"]
+    hand_out(of_day(closed, 40), plan)
+
+    assert "statements by mail" not in findings('[report]\nfolder = "out"\n')
+
+
 def test_statements_that_should_be_newer_are_a_problem(closed: Statement, plan: Plan) -> None:
-    old = datetime.now(UTC).date() - timedelta(3)
-    day = replace(closed.day, date=old)
-    hand_out(replace(closed, day=day), plan)
+    old = of_day(closed, 3)
+    hand_out(old, plan)
 
     (row,) = findings('[report]\nfolder = "out"\nat = "07:00"\n').values()
 
     assert row[0] == "problem"
-    assert row[2] == f"goodput report --deliver --date {old + timedelta(1)} says why"
+    assert row[2] == f"goodput report --deliver --date {old.day.date + timedelta(1)} says why"
 
 
 def test_servers_that_answer_and_those_that_do_not_are_told(post: Any, hook: Any) -> None:
