@@ -83,6 +83,29 @@ def test_a_pod_on_the_series_of_gpus_has_held_them(labelled):
     assert {row[4] for row in holds(labelled)} == {"label"}
 
 
+def test_a_label_on_the_latest_reading_says_that_its_owner_goes_on(labelled):
+    label(labelled, "n-0", "nlp/a", 100, 1000)
+    label(labelled, "n-1", "nlp/b", 100, 900)
+
+    assert holds(labelled) == [
+        ("n-0", "nlp/a", 100, None, "label"), ("n-1", "nlp/b", 100, 900, "label"),
+    ]  # fmt: skip
+    runs = labelled.store.read("select job_id, state, outcome from intermediate.int_job_runs")
+    assert sorted(runs.rows()) == [
+        ("nlp/a", "RUNNING", "running"), ("nlp/b", "UNKNOWN", "limit"),
+    ]  # fmt: skip
+
+
+def test_an_exporter_that_has_gone_holds_nothing_for_ever(labelled):
+    label(labelled, "n-0", "nlp/a", 100, 1000)
+    before = holds(labelled)
+    gpus(labelled, "m", 1)
+    readings(labelled, "m-0", 2000)
+
+    assert [row[3] for row in before] == [None]
+    assert [row[3] for row in holds(labelled)] == [1000]
+
+
 def test_two_sources_that_see_one_label_tell_of_one_hold(labelled):
     label(labelled, "n-0", "nlp/a", 100, 600)
     label(labelled, "n-0", "nlp/a", 90, 900, source="prometheus")

@@ -2,8 +2,19 @@
 -- it alone says who had what in its cluster, since labels stay when their job has gone.
 -- grain: job_run_key, gpu_uuid, gpu_instance, start_ms
 -- job_run_key: an owner from one absence of its labels to the next
--- end_ms: where the label was read last
-with schedulers as (
+-- last_ms: where the label was read last
+-- end_ms: the same; null: on the latest reading of the GPU, which is no older than a label may be away
+with readings as (
+    select
+        gpu_uuid,
+        gpu_instance,
+        max(last_ms) as read_ms,
+        max(max(last_ms)) over () - threshold('label_absent_ms') as since_ms
+    from raw.reading_series
+    group by gpu_uuid, gpu_instance
+),
+
+schedulers as (
     select
         cluster,
         to_ms(min(submit_at)) as since_ms,
@@ -63,7 +74,12 @@ select
     gpu_uuid,
     gpu_instance,
     min(first_ms) as start_ms,
-    max(last_ms) as end_ms,
+    max(last_ms) as last_ms,
+    case
+        when max(last_ms) < coalesce(any_value(greatest(readings.read_ms, readings.since_ms)), 9223372036854775807)
+            then max(last_ms)
+    end as end_ms,
     max(load_sequence) as load_sequence
 from begun
+left join readings using (gpu_uuid, gpu_instance)
 group by cluster, kind, owner, submit_ms, gpu_uuid, gpu_instance, stay
