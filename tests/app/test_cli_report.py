@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
@@ -59,6 +62,23 @@ def test_it_writes_the_files_of_a_day_and_names_them(here: Path) -> None:
     rows = pl.read_parquet(here / "out" / names[1])
     assert rows.filter(pl.col("team") == "nlp")["total_usd"].to_list() == [pytest.approx(48)]
     assert "Closed with evidence up to 2026-11-20 10:00 UTC" in result.stderr
+
+
+def test_other_processes_in_other_places_write_the_same_bytes_of_a_closed_day(here: Path) -> None:
+    report("--date", "2026-11-19", "--out", "first")
+
+    for seed, zone, language in (("1", "Asia/Tokyo", "C"), ("77", "America/New_York", "C.UTF-8")):
+        place = {"PYTHONHASHSEED": seed, "TZ": zone, "LC_ALL": language}
+        subprocess.run(
+            [sys.executable, "-c", "from goodput_app.cli import main; main()", "report",
+             "--date", "2026-11-19", "--out", seed],
+            cwd=here, env=os.environ | place, check=True, capture_output=True,
+        )  # fmt: skip
+        written = sorted((here / "first").iterdir())
+        assert len(written) == 5
+        assert [
+            p.name for p in written if (here / seed / p.name).read_bytes() != p.read_bytes()
+        ] == []
 
 
 def test_only_the_formats_that_are_named(here: Path) -> None:
