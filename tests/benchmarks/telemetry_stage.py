@@ -94,7 +94,7 @@ def ours(database: Path, result: Path, _: int) -> Cost:
                 stages.set_hours(cursor, first, last)
                 changes.note_reading_series(cursor)
             cursor.execute(f"set variable reading_margin_ms = {changes.reading_margin_ms(cursor)}")
-            stages.replace_hours(cursor, stored, hours)
+            stages.replace_hours(cursor, stored, hours, is_compared=False)
             found = cursor.sql(OURS).pl()
         cursor.execute("rollback")
     write(found, result)

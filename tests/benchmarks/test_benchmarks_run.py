@@ -43,6 +43,7 @@ WORKS = (
     "marts of Runs",
     "marts of Run",
     "marts of Data",
+    "marts of Cost",
     "marts of Overview, first after opening the file",
     "marts of Overview, filter change",
     "statement of 2 days",
