@@ -47,12 +47,12 @@ DAY = date(2026, 11, 19)
 
 
 def _store(
-    empty: Path, folder: Path, money: dict[str, str], start: str = "2026-11-19T"
+    empty: Path, folder: Path, money: dict[str, str], accounting: str = ""
 ) -> Iterator[LocalStore]:
     path = folder / "fleet.duckdb"
     shutil.copyfile(empty, path)
-    following = f"{date.fromisoformat(start[:10]).replace(day=int(start[8:10]) + 1)}T"
-    (folder / "sacct.txt").write_text(SACCT.format(day=start, next=following))
+    text = accounting or SACCT.format(day="2026-11-19T", next="2026-11-20T")
+    (folder / "sacct.txt").write_text(text)
     with contextlib.closing(LocalStore(path)) as store:
         ingest(store, "slurm", [folder / "sacct.txt"], ReadOptions(zone=ZoneInfo("UTC")))
         for source, text in money.items():
@@ -151,7 +151,33 @@ def test_a_day_stands_beside_the_day_before(
 
     (row,) = table(app, "label", "day_before_usd").filter(label="nlp").to_dicts()
     assert (row["total_usd"], row["day_before_usd"]) == (2.0, 48.0)
-    assert row["change_ratio"] == pytest.approx(-100 * 46 / 48)
+    assert "change_ratio" not in row  # neither day has evidence from its begin to its end
+
+
+@pytest.fixture
+def whole_days(
+    empty_database: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalStore]:
+    """Give a job of four GPUs from before the 18th to the 21st, joined by another on the 19th."""
+    text = SACCT.splitlines()[0] + "".join(
+        f"\nc|{job}|{job}|ann|nlp|gpu|COMPLETED|{begin}|{begin}|{begin}|{end}|1|{node}|"
+        "gres/gpu=4|train"
+        for job, node, begin, end in (
+            (1, "a", "2026-11-17T20:00:00", "2026-11-21T01:00:00"),
+            (2, "b", "2026-11-19T00:00:00", "2026-11-19T06:00:00"),
+        )
+    )
+    yield from _store(empty_database, tmp_path_factory.mktemp("whole"), PRICED, text)
+
+
+def test_whole_days_are_compared(whole_days: LocalStore, cost: Callable[..., AppTest]) -> None:
+    app = cost(whole_days, day="2026-11-19")
+    of_all = cost(whole_days)
+
+    (row,) = table(app, "label", "change_ratio").filter(label="nlp").to_dicts()
+    assert (row["total_usd"], row["day_before_usd"]) == (192 + 48, 192)
+    assert row["change_ratio"] == pytest.approx(25)
+    assert "20 Nov: -" in texts(of_all).replace("\\", "")
 
 
 def test_a_day_that_still_runs_is_said_and_not_compared(

@@ -9,7 +9,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app import data_cost, theme
-from goodput_app.components import charts, figures_cost, tables
+from goodput_app.components import charts, cost_scope, figures_cost, tables
 from goodput_app.reports import window
 from goodput_queries.errors import GoodputError
 
@@ -53,15 +53,15 @@ FILE_KINDS = {
 BUDGET_EXAMPLE = "cluster,account,usd_per_month,quota_gpus\n,nlp,120000,64"
 
 
-def tiles(shown: Shown, as_of_ms: int) -> None:
-    """Draw the numbers of the days, each with its denominator; as_of_ms: where evidence ends."""
+def tiles(shown: Shown) -> None:
+    """Draw the numbers of the days, each with its denominator."""
     frame, row = shown.accounts, window.whole(shown.accounts)
     has_price = bool((frame["unpriced_ms"] < frame["gpu_ms"]).any())
     credited = "credited" if shown.how.settings.credit_infra_failures else "not credited"
     of_accounts = _usd(row["total_usd"] if has_price else None)
     cells: tuple[tuple[str, object, str, str], ...] = (
         ("Cost of these days", _sum(frame["total_usd"]) if has_price else None,
-         f"{of_accounts} to accounts" + _last_day(shown, as_of_ms),
+         f"{of_accounts} to accounts" + _last_day(shown),
          "All that is charged: held time at its price, idle time, electricity, less credits."),
         ("Held at its price", row["held_usd"] if has_price else None,
          f"{_gpu_time(row['gpu_ms'])} held",
@@ -208,9 +208,9 @@ def _past(one: PastStatement) -> dict[str, Any]:
     return row | {"sent": ", ".join(sent) or None}
 
 
-def _last_day(shown: Shown, as_of_ms: int) -> str:
+def _last_day(shown: Shown) -> str:
     """Return how the last whole day stands against the one before it, where both are shown."""
-    days = [day for day in shown.days if day.accounts.height and day.day.to_ms <= as_of_ms]
+    days = [day for day in shown.days if day.accounts.height and cost_scope.is_whole(day.day)]
     if len(days) < 2 or days[-1].day.from_ms != days[-2].day.to_ms:
         return ""
     now, before = (_sum(day.accounts["total_usd"]) for day in (days[-1], days[-2]))

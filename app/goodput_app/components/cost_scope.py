@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import polars as pl
 import streamlit as st
 
-from goodput_app import data_cost, theme
+from goodput_app import data, data_cost, theme
 from goodput_app.components import scope_bar, tables
 from goodput_app.data_cost import Chosen, DayCost
 from goodput_app.reports import window
@@ -105,6 +106,15 @@ def in_scope(days: Sequence[DayCost], scope: Scope) -> list[DayCost]:
             rows = rows.filter("is_account", pl.col("account") == scope.team)
         found.append(DayCost(day.day, day.closed, rows))
     return found
+
+
+def is_whole(day: Day) -> bool:
+    """Say whether there is evidence from the begin of a day to its end: only such are compared."""
+    clusters = data.clusters()
+    first, last = clusters["first_at"].min(), clusters["as_of_at"].max()
+    if not isinstance(first, datetime) or not isinstance(last, datetime):
+        return False
+    return scope_bar.epoch_ms(first) <= day.from_ms and day.to_ms <= scope_bar.epoch_ms(last)
 
 
 def nothing(view: View, shown: Shown) -> None:

@@ -28,6 +28,8 @@ NAMES = {
     "user_name": "User",
     "cluster": "Cluster",
     "total_usd": "Total",
+    "day_before_usd": "The day before",
+    "change_ratio": "Change",
     "gpu_ms": "Held",
     "productive_ms": "Productive",
     "held_usd": "Held at its price",
@@ -38,8 +40,6 @@ NAMES = {
     "idle_share_usd": "Share of idle",
     "electricity_usd": "Electricity",
     "credit_usd": "Credits",
-    "day_before_usd": "The day before",
-    "change_ratio": "Change",
     "usd_per_held_gpu_h": "Per held GPU-h",
     "usd_per_productive_gpu_h": "Per productive GPU-h",
     "unpriced_ms": "No price",
@@ -99,13 +99,15 @@ def _rows(view: View, shown: Shown, by: str) -> pl.DataFrame:
 
 
 def _against_the_day_before(frame: pl.DataFrame, view: View, shown: Shown) -> pl.DataFrame:
-    """Return the rows of one day with what the day before came to, where that is known."""
+    """Return the rows of one day beside the day before, compared where both are whole."""
     before = day_of(shown.days[0].day.date - timedelta(days=1), shown.how.settings)
     (found,) = cost_scope.in_scope(data_cost.costs([before], shown.how), view.scope)
     if found.accounts.is_empty():
         return frame
     totals = found.accounts.select("cluster", "account", day_before_usd="total_usd")
     joined = frame.join(totals, on=["cluster", "account"], how="left", maintain_order="left")
+    if not (cost_scope.is_whole(shown.days[0].day) and cost_scope.is_whole(before)):
+        return joined
     now, then = pl.col("total_usd").cast(pl.Float64), pl.col("day_before_usd").cast(pl.Float64)
     return joined.with_columns(pl.when(then > 0).then(now / then - 1).alias("change_ratio"))
 

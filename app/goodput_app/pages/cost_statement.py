@@ -50,7 +50,7 @@ if shown is None or shown.accounts.is_empty():
     st.stop()
 with panel("", "marts.statement_lines"):
     cost_scope.states(view, shown)
-    cost_parts.tiles(shown, scope_bar.epoch_ms(view.as_of))
+    cost_parts.tiles(shown)
 left, right = st.columns(2, gap="medium")
 with left, panel("Who pays, and for what", "marts.statement_lines", help="Bars add up to totals."):
     dearest = figures_cost.dearest(shown.accounts)
