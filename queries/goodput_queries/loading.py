@@ -85,7 +85,7 @@ def insert_keyed(
     if not repeats and not _is_known(cursor, model, incoming, near):
         rows_new = _changed(cursor, f"insert into {table} select * from {incoming}")
     else:
-        rows_new = _merge(cursor, model, incoming, list(columns), near)
+        rows_new = _merge(cursor, model, incoming, list(columns), near, repeats=repeats)
     cursor.unregister("incoming_frame")  # after a failure the cursor goes, and takes it along
     return rows_new
 
@@ -191,11 +191,13 @@ def _merge(
     incoming: str,
     columns: Sequence[str],
     near: _Near,
+    *,
+    repeats: bool,
 ) -> int:
     """Write the rows whose key is new or which are better than what stands under their key.
 
     Which of several rows of one key is taken does not depend on their order. Returns how many
-    keys are new.
+    keys are new. repeats: whether keys may repeat in the batch.
     """
     table, keep = model.qualified_name, model.directives.get("keep")
     old = f"(select * from {table} old where {near.condition}) old"
@@ -206,11 +208,13 @@ def _merge(
         if keep in {None, REPLACE}
         else "".join(f"{term.strip()} desc nulls last, " for term in keep.split(","))
     )
+    # of a few rows with many columns DuckDB finds the first of a group sooner than a window's
+    once = f"""select unnest(first(told order by {better}{content} desc))
+        from {incoming} told group by {keys}"""
     # filled as it is made: DuckDB 2.0.0 loses what is inserted into a table that was created empty
     # by a select in the same transaction, from 122,880 rows on
     cursor.execute(
-        f"""create or replace temp table incoming_rows as select * from {incoming}
-        qualify row_number() over (partition by {keys} order by {better}{content} desc) = 1"""
+        f"create or replace temp table incoming_rows as {once if repeats else f'from {incoming}'}"
     )
     if keep is None:
         rows_new = _changed(
@@ -225,15 +229,17 @@ def _merge(
         else:
             cursor.execute(
                 f"""create or replace temp table best_rows as
-                select * exclude (is_old)
-                from (
+                with told as (
                     select *, false as is_old from incoming_rows
                     union all
                     select old.*, true from {old} semi join incoming_rows new on {same}
+                ),
+                kept as (
+                    select first(told order by {better}{content} desc, is_old desc) as best
+                    from told group by {keys}
                 )
-                qualify not is_old and row_number() over (
-                    partition by {keys} order by {better}{content} desc, is_old desc
-                ) = 1""",
+                select * exclude (is_old) from (select unnest(best) from kept where not best.is_old)
+                """,
                 near.parameters,
             )
         rows_replaced = _changed(
