@@ -177,7 +177,8 @@ def test_whole_days_are_compared(whole_days: LocalStore, cost: Callable[..., App
     (row,) = table(app, "label", "change_ratio").filter(label="nlp").to_dicts()
     assert (row["total_usd"], row["day_before_usd"]) == (192 + 48, 192)
     assert row["change_ratio"] == pytest.approx(25)
-    assert "20 Nov: -" in texts(of_all).replace("\\", "")
+    told = texts(of_all).replace("\\", "")
+    assert "20 Nov: +0.0 % on the day before" in told  # idle GPUs cost the same as held ones
 
 
 def test_a_day_that_still_runs_is_said_and_not_compared(
