@@ -158,16 +158,19 @@ def _shared_out(of_cluster: Sequence[Charge], policy: Policy) -> list[Charge]:
         return list(of_cluster)
     carried: defaultdict[Key, list[Fraction]] = defaultdict(lambda: [ZERO, ZERO])
     result: dict[Key, Charge] = {charge.key: charge for charge in of_cluster}
-    for pool in (c for c in of_cluster if c.key.line in IDLE_LINES):
-        weights = _weights(pool, of_cluster, policy)
+    for owner, pools in _pools(of_cluster, policy).items():
+        weights = _weights(pools[0].key.cluster, owner, of_cluster, policy)
         whole = sum(weights.values(), ZERO)
         if not whole:
             continue  # nobody to carry it: it stays on its own line
+        direct = sum((pool.direct or ZERO for pool in pools), ZERO) / whole
+        electricity = sum((pool.electricity or ZERO for pool in pools), ZERO) / whole
         for key, weight in weights.items():
-            carried[key][0] += (pool.direct or ZERO) * weight / whole
-            carried[key][1] += (pool.electricity or ZERO) * weight / whole
-        carried[pool.key][0] -= pool.direct or ZERO
-        carried[pool.key][1] -= pool.electricity or ZERO
+            carried[key][0] += direct * weight
+            carried[key][1] += electricity * weight
+        for pool in pools:
+            carried[pool.key][0] -= pool.direct or ZERO
+            carried[pool.key][1] -= pool.electricity or ZERO
     for key, (idle, electricity) in carried.items():
         charge = result.get(key) or Charge(key, Quantities(), None, None, None, ZERO, None)
         own = charge.electricity
@@ -179,8 +182,20 @@ def _shared_out(of_cluster: Sequence[Charge], policy: Policy) -> list[Charge]:
     return list(result.values())
 
 
-def _weights(pool: Charge, of_cluster: Sequence[Charge], policy: Policy) -> dict[Key, Fraction]:
-    """Return who carries an idle line, and with what weight; nobody where all weights are 0."""
+def _pools(of_cluster: Sequence[Charge], policy: Policy) -> dict[str | None, list[Charge]]:
+    """Return idle lines by whose they are before all others', None: nobody's; see `_weights`."""
+    pools: defaultdict[str | None, list[Charge]] = defaultdict(list)
+    for charge in of_cluster:
+        if charge.key.line in IDLE_LINES:
+            is_owned = policy.idle == "by_quota" and charge.key.line == "reserved_idle"
+            pools[charge.key.team if is_owned else None].append(charge)
+    return pools
+
+
+def _weights(
+    cluster: str, owner: str | None, of_cluster: Sequence[Charge], policy: Policy
+) -> dict[Key, Fraction]:
+    """Return who carries idle lines, and with what weight; nobody where all weights are 0."""
     direct = {c.key: c.direct for c in of_cluster if c.key.line == "usage" and c.direct}
     if policy.idle == "proportional":
         return direct
@@ -189,17 +204,14 @@ def _weights(pool: Charge, of_cluster: Sequence[Charge], policy: Policy) -> dict
         accounts[key.team or ""] += amount
     if policy.idle == "uniform":
         return {key: amount / accounts[key.team or ""] for key, amount in direct.items()}
-    if pool.key.line == "reserved_idle" and pool.key.team is not None:
-        wanted = {pool.key.team: Fraction(1)}
-    else:
-        wanted = _quotas(pool.key.cluster, policy)
+    wanted = _quotas(cluster, policy) if owner is None else {owner: Fraction(1)}
     spread = {
         key: wanted[key.team or ""] * amount / accounts[key.team or ""]
         for key, amount in direct.items()
         if key.team in wanted
     }
     absent = {
-        Key("idle_share", pool.key.cluster, team): weight
+        Key("idle_share", cluster, team): weight
         for team, weight in wanted.items()
         if team not in accounts
     }
