@@ -310,7 +310,7 @@ def test_commands_work_while_the_server_runs(server: Server) -> None:
     assert (shown.returncode, shown.stderr) == (0, "")
     assert isinstance(json.loads(shown.stdout), list)
     assert read_in.returncode == 1
-    assert "1 files of no known format" in read_in.stderr
+    assert "1 file of no known format" in read_in.stderr
     assert second.returncode == 1
     assert second.stderr == (
         f"{name}: process {server.process.pid} serves this database at {server.url} already.\n"
