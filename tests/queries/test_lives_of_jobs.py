@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 
 def lives(evidence) -> list[tuple[object, ...]]:
     evidence.store.build()
@@ -85,3 +87,30 @@ def test_a_run_that_has_only_the_schedulers_number_is_named_after_its_job(eviden
     found = evidence.store.read("select run_id, run_name from marts.runs order by all").rows()
 
     assert found == [("7", "pretrain (7)"), ("8", "8"), ("exp42", "exp42")]
+
+
+@pytest.mark.parametrize("rank", [0, None])
+def test_starts_that_two_sources_tell_are_one_life(evidence, tell, rank):
+    """The job's own events, and the lines that its framework or NVRx printed about the same."""
+    evidence.node("a", 1)
+    evidence.job("1", 0, 300, ["a"], 1)
+    for start, first in ((0, 1), (150, 6)):
+        told = tell.steps(first, first + 8, start + 10)
+        for source, late, host in (("job-events", 1.0, "a"), ("job-log", 1.4, None)):
+            begun = {"event": "job.start", "t": start + late}
+            rows = [begun, *told] if source == "job-events" else [begun]
+            evidence.load(
+                "job_events",
+                [
+                    {
+                        "cluster": "c", "run_id": "1", "rank": rank if host is None else 0,
+                        "host": host, "reports_durability": True,
+                        **{k: v for k, v in row.items() if k != "t"}, "ts": evidence.at(row["t"]),
+                    }
+                    for row in rows
+                ],
+                source,
+            )  # fmt: skip
+
+    assert [row[2:] for row in lives(evidence)] == [(0, 151, "failed"), (151, 300, "ok")]
+    assert evidence.store.read("select restarts from marts.runs").item() == 1

@@ -6,6 +6,7 @@
 -- rank: 0 where the job does not say
 select
     events.rowid as event_id,
+    events.source,
     coalesce(events.cluster, node_clusters.cluster, 'default') as cluster,
     events.run_id,
     events.attempt,

@@ -34,21 +34,67 @@ unnumbered as (
     ) = 1
 ),
 
--- ... and in it the number of starts of the rank so far
-told_starts as (
+-- ... and in it the number of starts of the rank so far. Several sources may tell one start: of starts without a
+-- step between them as many count as the source tells that tells most
+starts_met as (
     select
         *,
-        count_if(event = 'job.start') over (
+        event = 'job.start' and coalesce(
+            max(ts) filter (where event = 'step') over earlier
+            >= max(ts) filter (where event = 'job.start') over earlier,
+            max(ts) filter (where event = 'job.start') over earlier is null
+        ) as is_after_steps
+    from unnumbered
+    window earlier as (
+        partition by cluster, run_id, job_run_start_ms, rank order by ts, event, step
+        rows between unbounded preceding and 1 preceding
+    )
+),
+
+starts_grouped as (
+    select
+        *,
+        count_if(is_after_steps) over (
+            partition by cluster, run_id, job_run_start_ms, rank order by ts, event, step
+            rows between unbounded preceding and current row
+        ) as start_group
+    from starts_met
+),
+
+starts_of_source as (
+    select
+        *,
+        case when event = 'job.start' then count_if(event = 'job.start') over (
+            partition by cluster, run_id, job_run_start_ms, rank, start_group, source order by ts, event, step
+            rows between unbounded preceding and current row
+        ) end as own_starts
+    from starts_grouped
+),
+
+starts_told as (
+    select
+        *,
+        coalesce(own_starts > coalesce(max(own_starts) over (
+            partition by cluster, run_id, job_run_start_ms, rank, start_group order by ts, event, step
+            rows between unbounded preceding and 1 preceding
+        ), 0), false) as is_told_start
+    from starts_of_source
+),
+
+told_starts as (
+    select
+        * exclude (is_after_steps, start_group, own_starts),
+        count_if(is_told_start) over (
             partition by cluster, run_id, job_run_start_ms, rank order by ts, event, step
             rows between unbounded preceding and current row
         ) as starts
-    from unnumbered
+    from starts_told
 ),
 
 starts_marked as (
     select
         *,
-        event = 'job.start'
+        is_told_start
         or (
             event = 'step' and step <= lag(step) over (
                 partition by cluster, run_id, job_run_start_ms, rank, event, starts order by ts
@@ -89,7 +135,7 @@ gang_lives as (
 attempts_inferred as (
     select
         events.* exclude (
-            attempt, is_start, starts, starts_so_far, is_silent, life, job_run_start_ms
+            attempt, is_start, is_told_start, starts, starts_so_far, is_silent, life, job_run_start_ms
         ),
         -- any number that grows from job run to job run and from start to start will do
         cast(
