@@ -1,0 +1,88 @@
+"""A server in a process of its own, and what tests load through it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import httpx
+import polars as pl
+
+from goodput_queries.batch import Batch, Reject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PATIENCE_S = 30.0
+GOODPUT = [sys.executable, "-c", "from goodput_app.cli import main; main()"]
+
+
+@dataclass
+class Server:
+    """A `goodput serve` in a process of its own."""
+
+    process: subprocess.Popen[str]
+    url: str
+    database: Path
+
+    def get(self, path: str) -> httpx.Response:
+        """Return what the server answers to a GET."""
+        return httpx.get(f"{self.url}{path}", timeout=PATIENCE_S, trust_env=False)
+
+    def end(self, signal_number: int) -> int:
+        """Send a signal, wait, return the exit status."""
+        self.process.send_signal(signal_number)
+        return self.process.wait(PATIENCE_S)
+
+
+@contextlib.contextmanager
+def serving(database: Path, *options: str) -> Iterator[Server]:
+    """Run `goodput serve` until the end of the block; it is ready when it says where it is."""
+    command = [*GOODPUT, "serve", "--db", str(database), *(options or ("--port", "0"))]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=database.parent,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            url = process.stdout.readline().strip()
+            assert url.startswith("http://"), process.stderr.read()
+            yield Server(process, url, database)
+        finally:
+            process.kill()
+
+
+def goodput(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command of the product in a process of its own."""
+    return subprocess.run(
+        [*GOODPUT, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+        timeout=PATIENCE_S,
+    )
+
+
+def rows_of(source: str, count: int, *, digest: str = "1", rejects: int = 0) -> Batch:
+    frame = pl.DataFrame(
+        {
+            "source": source,
+            "gpu_uuid": [f"GPU-{number}" for number in range(count)],
+            "gpu_instance": "",
+            "ts": datetime(2026, 11, 20),  # noqa: DTZ001 -- the database holds naive UTC
+        }
+    )
+    set_aside = [Reject(line, "bad") for line in range(rejects)]
+    return Batch("gpu_samples", frame, source, "file", digest, set_aside)

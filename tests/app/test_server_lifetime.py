@@ -1,0 +1,195 @@
+"""From the first port a server tries to its end: what stays, who waits, who is told what."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import socket
+import subprocess
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.app.served import PATIENCE_S, goodput, rows_of, serving
+
+from goodput_app import server as server_module
+from goodput_app.state import current_store, use_store
+from goodput_queries.errors import GoodputError, StoreError
+from goodput_queries.remote import RemoteStore, find_server, note_path
+from goodput_queries.store import LocalStore, open_store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_that_is_told_to_stop_leaves_only_the_database(
+    tmp_path: Path, signal_number: int
+) -> None:
+    database = tmp_path / "fleet.duckdb"
+    with serving(database) as running:
+        store = open_store(database)
+        store.load(rows_of("test", 5))
+        store.close()
+
+        assert running.end(signal_number) == 0
+        assert running.process.stderr is not None
+        assert running.process.stderr.read() == ""
+    assert list(tmp_path.iterdir()) == [database]
+    with contextlib.closing(LocalStore(database)) as here:
+        assert here.read("select count(*) from raw.gpu_samples").item() == 5
+
+
+def test_a_killed_server_loses_nothing_and_blocks_nobody(tmp_path: Path) -> None:
+    database = tmp_path / "fleet.duckdb"
+    with serving(database) as running:
+        orphan = open_store(database)
+        assert isinstance(orphan, RemoteStore)
+        orphan.load(rows_of("test", 5))
+        running.end(signal.SIGKILL)
+
+        with pytest.raises(StoreError, match=r"stopped during `read`\. Run the command again"):
+            orphan.read("select 1")
+        orphan.close()
+    assert note_path(database).exists()
+    with contextlib.closing(open_store(database)) as here:
+        assert isinstance(here, LocalStore)
+        assert here.read("select count(*) from raw.gpu_samples").item() == 5
+
+
+def test_a_server_that_dies_during_a_call_is_said_so(tmp_path: Path) -> None:
+    with serving(tmp_path / "fleet.duckdb") as running:
+        store = find_server(running.database)
+        assert store is not None
+        endless = "select sum(a.range * b.range) from range(1000000) a, range(1000000) b"
+        timer = threading.Timer(0.5, running.process.kill)
+        timer.start()
+
+        with contextlib.closing(store), pytest.raises(StoreError) as caught:
+            store.read(endless)
+        timer.join()
+
+    assert str(caught.value) == (
+        f"{running.database}: the server at {running.url} (process {running.process.pid}) stopped "
+        "during `read`. Run the command again: what was acknowledged is kept."
+    )
+
+
+def event_file(folder: Path, run_id: str) -> str:
+    where = {"run_id": run_id, "attempt": 0, "rank": 0, "host": "n1"}
+    line = {"v": 1, "ts": 1795177781.5, "event": "phase", "phase": "init", "dur_s": 1.5, **where}
+    path = folder / f"{run_id}.jsonl"
+    path.write_text(f"{json.dumps(line)}\n")
+    return path.name
+
+
+def ingest_at_once(folder: Path, database: str, names: list[str]) -> list[int]:
+    """Read files in with a process each, all at the same time; return how many rows were new."""
+    done: list[subprocess.CompletedProcess[str]] = []
+    threads = [
+        threading.Thread(
+            target=lambda name=name: done.append(
+                goodput("ingest", "auto", name, "--db", database, "--format", "json", cwd=folder)
+            )
+        )
+        for name in names
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [process.returncode for process in done] == [0] * len(names), [p.stderr for p in done]
+    assert not any("lock" in process.stderr for process in done)
+    return sorted(json.loads(process.stdout)[0]["rows_new"] for process in done)
+
+
+def test_two_ingests_without_a_server_wait_for_each_other(tmp_path: Path) -> None:
+    names = [event_file(tmp_path, "r1"), event_file(tmp_path, "r2")]
+
+    assert ingest_at_once(tmp_path, "fleet.duckdb", names) == [1, 1]
+    with contextlib.closing(LocalStore(tmp_path / "fleet.duckdb")) as here:
+        assert here.read("select count(*) from raw.job_events").item() == 2
+
+
+def test_two_ingests_go_through_the_server(tmp_path: Path) -> None:
+    name = event_file(tmp_path, "r1")
+
+    with serving(tmp_path / "fleet.duckdb"):
+        assert ingest_at_once(tmp_path, "fleet.duckdb", [name, name]) == [0, 1]
+
+
+def test_a_command_waits_for_the_process_that_has_the_database(tmp_path: Path) -> None:
+    database = tmp_path / "fleet.duckdb"
+    first = LocalStore(database)
+    done: list[subprocess.CompletedProcess[str]] = []
+    waiting = threading.Thread(
+        target=lambda: done.append(goodput("show", "raw.gpus", "--db", database.name, cwd=tmp_path))
+    )
+    waiting.start()
+    waiting.join(1.2)
+    assert waiting.is_alive()
+    first.close()
+    waiting.join(PATIENCE_S)
+
+    assert [(process.returncode, process.stderr) for process in done] == [(0, "")]
+
+
+def test_who_holds_the_database_too_long_is_named(tmp_path: Path) -> None:
+    database = tmp_path / "fleet.duckdb"
+    with contextlib.closing(LocalStore(database)):
+        command = goodput("doctor", "--db", "fleet.duckdb", cwd=tmp_path)
+
+    assert "another process has this database open" in command.stdout
+
+
+def test_a_taken_port_is_not_taken_twice() -> None:
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+
+        with pytest.raises(GoodputError) as caught:
+            server_module.listen("127.0.0.1", port)
+
+    assert str(caught.value) == (
+        f"127.0.0.1: port {port} is taken. Name another --port, or none for the next free one."
+    )
+
+
+def test_a_taken_port_leaves_no_database_behind(tmp_path: Path) -> None:
+    with (
+        contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken,
+        pytest.raises(GoodputError, match=r"is taken"),
+    ):
+        server_module.serve(tmp_path / "fleet.duckdb", taken.getsockname()[1])
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_next_free_port_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(server_module, "DEFAULT_PORT", port)
+
+        with contextlib.closing(server_module.listen("127.0.0.1", None)) as found:
+            assert port < found.getsockname()[1] < port + server_module.PORTS_TRIED
+
+
+def test_an_address_of_another_machine_is_refused() -> None:
+    with pytest.raises(GoodputError, match=r"^192\.0\.2\.1: the server cannot listen there"):
+        server_module.listen("192.0.2.1", 0)
+
+
+def test_pages_outside_of_the_server_open_the_named_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOODPUT_DB", str(tmp_path / "fleet.duckdb"))
+
+    with contextlib.closing(current_store()) as opened:
+        assert current_store() is opened
+    assert (tmp_path / "fleet.duckdb").exists()
+
+
+def test_pages_use_the_store_they_are_given(store: LocalStore) -> None:
+    use_store(store)
+
+    assert current_store() is store
