@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 LAYERS = ("raw", "reference", "staging", "intermediate", "temp", "marts", "checks")
 TEMP_LAYER = "temp"  # tables of one connection, made anew for every build or pass
 _DIRECTIVE = re.compile(
-    r"^--\s*(?P<key>grain|keep|holds_of|time|materialised|dirties|written_by|reads)\s*:\s*(?P<value>.*)$"
+    r"^--\s*(?P<key>grain|keep|holds_of|time|materialised|dirties|inline|written_by|reads)\s*:\s*(?P<value>.*)$"
 )
 _COLUMN = re.compile(r"^--\s*(?P<column>[a-z][a-z0-9_]*)\s*:\s*(?P<meaning>.*)$")
 
@@ -71,6 +71,11 @@ class Model:
     def is_compared(self) -> bool:
         """Say whether rows are compared with those before, so that equal hours reopen no others."""
         return "dirties" in self.directives
+
+    @property
+    def is_inline(self) -> bool:
+        """Say whether a temporary stage is a view in the one that asks it."""
+        return "inline" in self.directives
 
     @property
     def is_by_gpu(self) -> bool:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from goodput_queries.catalog import Model
 
 PASS_MAX_GPU_HOURS = 24_000  # bounds the memory of one pass of the ledger: about 1 GB
-READINGS_MAX_GPU_HOURS = 48_000  # readings are narrower
 OF_THESE_HOURS = "hour_ms >= build_from_ms() and hour_ms < build_to_ms()"
 KEYS = {
     "job_runs": """(
@@ -59,8 +58,13 @@ def run(cursor: duckdb.DuckDBPyConnection, model: Model, sql: str) -> int:
 
 
 def draft(cursor: duckdb.DuckDBPyConnection, model: Model) -> None:
-    """Make a stage's rows of this build as the temporary table of its name."""
-    run(cursor, model, f"create or replace temp table {model.name} as {model.sql}")
+    """Make a stage's rows of this build as the temporary table, or view, of its name.
+
+    What a transaction once wrote into a temporary table takes up memory to its end, so that what is
+    wide and asked once, by the next stage, is a view.
+    """
+    kind = "view" if model.is_inline else "table"
+    run(cursor, model, f"create or replace temp {kind} {model.name} as {model.sql}")
 
 
 def replace_all(
@@ -166,9 +170,8 @@ def replace_hours(
     is_compared = is_compared and models[0].is_compared
     changed: Hours = set() if is_compared else set(hours)
     tables = {t.name: t for model in models for t in catalog.pass_tables(model)}
-    limit = READINGS_MAX_GPU_HOURS if models[0] in catalog.of_readings() else PASS_MAX_GPU_HOURS
     cursor.execute(f"set variable build_is_partial = {reopened_by is not None}")
-    for first, last in passes(cursor, hours, limit):
+    for first, last in passes(cursor, hours, PASS_MAX_GPU_HOURS):
         set_hours(cursor, first, last)
         where = OF_THESE_HOURS
         if reopened_by is not None:

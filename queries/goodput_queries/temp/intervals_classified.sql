@@ -1,6 +1,7 @@
 -- Every moment of every unit in exactly one category: one case, in the order of precedence of the
 -- accounting rules (section 1.4). The only place where a category is decided.
 -- grain: unit, start_ms
+-- inline: it is wide, and ledger_segments alone asks it
 with holds as (select distinct hold, job_run_key from temp.holds),
 
 pieces as (select distinct piece, attempt_key, category, phase from temp.pieces),

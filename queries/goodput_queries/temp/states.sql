@@ -1,5 +1,6 @@
 -- The state of every layer of a unit between one change and the next; 0: the layer says nothing.
 -- grain: unit, start_ms
+-- inline: intervals_classified alone asks it
 -- activity: 2 active, 1 idle, 0 no telemetry
 -- stretch_ms: of held time without activity: how long it went on within the hold
 with moments as (
