@@ -17,6 +17,11 @@ START = datetime(2026, 11, 16, tzinfo=UTC).replace(tzinfo=None)
 STAGES = (
     "marts.ledger_segments",
     "marts.ledger_hourly",
+    "marts.statement_hourly",
+    "marts.statement_energy_hourly",
+    "marts.unheld_hourly",
+    "intermediate.int_gpu_inventory",
+    "intermediate.int_gpu_units",
     "intermediate.int_holds",
     "intermediate.int_hold_conflicts",
     "intermediate.int_attempts",

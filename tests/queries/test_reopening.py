@@ -1,0 +1,87 @@
+"""An older hour is built again for the GPUs that changed in it, and comes out as a full build's."""
+
+from __future__ import annotations
+
+import pytest
+
+from goodput_queries import catalog
+
+HOUR_S = 3600
+
+
+@pytest.fixture
+def two_nodes(evidence):
+    """Return six hours of two nodes with a job each that reads its GPUs every minute."""
+    for node in ("a", "b"):
+        evidence.node(node, 2)
+        evidence.job(f"job-{node}", 600, None, [node], 2, state="RUNNING")
+        for index in range(2):
+            seconds = evidence.every(0, 6 * HOUR_S, 60)
+            evidence.samples(f"{node}#{index}", seconds, lambda second: second >= 600)
+    evidence.watched(6 * HOUR_S)
+    evidence.store.build()
+    return evidence
+
+
+def stored(evidence):
+    """Return the rows of every stage that builds keep, by name."""
+    models = [m for m in catalog.build_order() if m.layer != "temp" and m.is_stored]
+    return {
+        m.qualified_name: sorted(evidence.store.read(f"from {m.qualified_name}").rows(), key=str)
+        for m in models
+    }
+
+
+def assert_as_built_anew(evidence):
+    evidence.store.build()
+    found = stored(evidence)
+    evidence.store.build(is_full=True)
+    for name, rows in stored(evidence).items():
+        assert found[name] == rows, name
+
+
+def test_a_job_that_turns_out_to_have_ended_hours_ago(two_nodes):
+    end = 2.5 * HOUR_S
+    two_nodes.job("job-a", 600, end, ["a"], 2, state="FAILED")
+
+    assert_as_built_anew(two_nodes)
+
+
+def test_a_run_that_tells_of_itself_hours_later(two_nodes):
+    steps = [{"t": 700 + 60 * n, "event": "step", "step": n, "dur_s": 50.0} for n in range(200)]
+    start = {"t": 620, "event": "job.start"}
+    saved = {"t": 9000, "event": "ckpt.durable", "step": 100}
+    two_nodes.events("job-a", [start, *steps, saved])
+    assert_as_built_anew(two_nodes)
+
+    two_nodes.events("job-a", [{"t": 6 * HOUR_S - 60, "event": "job.end"}])
+    assert_as_built_anew(two_nodes)
+
+
+def test_a_node_that_was_down_hours_ago(two_nodes):
+    two_nodes.state("b", "down", 1.5 * HOUR_S, 1.6 * HOUR_S)
+
+    assert_as_built_anew(two_nodes)
+
+
+def test_a_gpu_that_left_hours_ago(two_nodes):
+    two_nodes.load(
+        "gpus",
+        [
+            {
+                "cluster": "c", "node": "b", "gpu_uuid": "c/b#1", "slurm_index": 1, "gpu_index": 1,
+                "gpu_model": "h100", "valid_from_at": two_nodes.at(0),
+                "valid_to_at": two_nodes.at(2 * HOUR_S),
+            }
+        ],
+        "inventory",
+    )  # fmt: skip
+
+    assert_as_built_anew(two_nodes)
+
+
+def test_a_node_that_is_new(two_nodes):
+    two_nodes.node("d", 4)
+    two_nodes.job("job-d", HOUR_S, 2 * HOUR_S, ["d"], 4)
+
+    assert_as_built_anew(two_nodes)
