@@ -120,7 +120,8 @@ def test_a_row_means_the_same_however_it_was_printed(release: str, file: str) ->
     assert told[1].rows.drop(ignored).equals(without_job_19.drop(ignored))
     assert [reject.reason for reject in told[1].rejects] == [
         f"slurm: line {told[1].rejects[0].line} has {31 + ('trailing' in file)} fields, "
-        f"expected {29 + ('trailing' in file)}."
+        f"expected {29 + ('trailing' in file)}: a name holds a |? "
+        "`--delimiter=$'\\x1f'` of sacct keeps fields apart."
     ]
 
 
