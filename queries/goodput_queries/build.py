@@ -131,7 +131,6 @@ class _Build:
         )
         if is_other:
             self.others.add(model.qualified_name)
-        if is_other:
             hours = self._every_hour()
         elif model.directives.get("dirties") == "all" and not self.is_full:
             self.same.add(model.qualified_name)
