@@ -7,13 +7,12 @@ import hashlib
 import zlib
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 from typing import IO, TYPE_CHECKING, cast
 
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -30,23 +29,32 @@ BROKEN_OFF = (EOFError, OSError, zlib.error)  # what a cut or damaged gzip strea
 class Part:
     """Some consecutive lines of a file: number of the first (from 1), the lines, their digest.
 
-    raw_lines: the lines as bytes, without their ends.
+    data: the lines as they stand in the file, each with its end, the last one too.
     damage: why the reading broke off after these lines; empty where it did not.
     """
 
     first_line: int
-    raw_lines: list[bytes]
+    data: bytes
     digest: str
     damage: str = ""
 
     @cached_property
+    def raw_lines(self) -> list[bytes]:
+        """The lines as bytes, without their ends."""
+        return self.data.split(b"\n")[:-1]
+
+    @cached_property
     def lines(self) -> list[str]:
         """The lines as text; undecodable bytes are replaced."""
-        if not self.raw_lines:
+        if not self.data:
             return []
-        text = b"\n".join(self.raw_lines).decode("utf-8", errors="replace")
-        lines = text.split("\n")
-        return [line.rstrip("\r") for line in lines] if "\r" in text else lines
+        lines = self.data[:-1].decode("utf-8", errors="replace").split("\n")
+        return [line.rstrip("\r") for line in lines] if b"\r" in self.data else lines
+
+
+def with_ends(lines: Iterable[bytes]) -> bytes:
+    """Return lines as a part has them."""
+    return b"".join(line + b"\n" for line in lines)
 
 
 def open_bytes(path: Path) -> IO[bytes]:
@@ -91,34 +99,38 @@ def parts(
     kept, the line that was cut included, and the last part says so.
     """
     held: list[bytes] = []
-    first, size, damage = 1, 0, ""
+    first, count, size, damage = 1, 0, 0, ""
     with open_bytes(path) as file:
-        reader = _lines(file)
+        reader = _pieces(file)
         while True:
             try:
-                lines = next(reader, None)
+                piece = next(reader, b"")
             except _BrokenOffError as error:
                 damage = str(error)
-                lines = [error.rest] if error.rest else None
+                piece = error.rest + b"\n" if error.rest else b""
                 reader = iter(())
-            if lines is None:
+            if not piece:
                 break
-            while taken := _filling(lines, lines_per_part - len(held), bytes_per_part - size):
-                yield _part(first, held + lines[:taken], "")
-                first, size = first + len(held) + taken, 0
-                held, lines = [], lines[taken:]
-            held += lines
-            size += sum(map(len, lines))
-    if held or damage:
+            lines = piece.count(b"\n")
+            while count + lines >= lines_per_part or size + len(piece) - lines >= bytes_per_part:
+                taken, end = _filling(piece, lines_per_part - count, bytes_per_part - size)
+                yield _part(first, [*held, piece[:end]], "")
+                first, count, size = first + count + taken, 0, 0
+                held, piece, lines = [], piece[end:], lines - taken
+            held.append(piece)
+            count, size = count + lines, size + len(piece) - lines
+    if count or damage:
         yield _part(first, held, damage)
 
 
-def _filling(lines: list[bytes], lines_max: int, bytes_max: int) -> int:
-    """Return how many of the lines fill a part up; 0: it has room for all of them and more."""
-    if len(lines) < lines_max and sum(map(len, lines)) < bytes_max:
-        return 0
-    sizes = accumulate(map(len, lines[:lines_max]))
-    return next((n for n, size in enumerate(sizes, 1) if size >= bytes_max), lines_max)
+def _filling(piece: bytes, lines_max: int, bytes_max: int) -> tuple[int, int]:
+    """Return how many of a piece's lines fill a part up, and where they end."""
+    number = end = 0
+    for number, line in enumerate(piece.split(b"\n")[:-1], 1):
+        end += len(line) + 1
+        if number == lines_max or end - number >= bytes_max:
+            break
+    return number, end
 
 
 class _BrokenOffError(Exception):
@@ -129,15 +141,16 @@ class _BrokenOffError(Exception):
         self.rest = rest
 
 
-def _part(first: int, lines: list[bytes], damage: str) -> Part:
-    digest = hashlib.sha256(b"\n".join(lines)).hexdigest()[:DIGEST_CHARS]
-    if first == 1 and lines:
-        lines[0] = lines[0].removeprefix(BYTE_ORDER_MARK)
-    return Part(first, lines, digest, damage)
+def _part(first: int, pieces: list[bytes], damage: str) -> Part:
+    data = b"".join(pieces)
+    digest = hashlib.sha256(memoryview(data)[:-1]).hexdigest()[:DIGEST_CHARS]
+    if first == 1:
+        data = data.removeprefix(BYTE_ORDER_MARK)
+    return Part(first, data, digest, damage)
 
 
-def _lines(file: IO[bytes]) -> Iterator[list[bytes]]:
-    """Yield lines without their end, those of a chunk together.
+def _pieces(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield lines with their ends, those of a chunk together; the last one gets an end.
 
     Of a line over LINE_MAX_BYTES only the beginning is kept.
     """
@@ -151,17 +164,19 @@ def _lines(file: IO[bytes]) -> Iterator[list[bytes]]:
             raise _BrokenOffError(reason, rest) from error
         if not chunk:
             break
-        *whole, last = chunk.split(b"\n")
-        if whole:
-            whole[0] = rest if is_skipping else (rest + whole[0])[:LINE_MAX_BYTES]
-            yield whole
-            rest, is_skipping = last, False
+        end = chunk.rfind(b"\n") + 1
+        if end:
+            # a chunk is shorter than a line may be: only what began before it can be too long
+            room = 0 if is_skipping else LINE_MAX_BYTES - len(rest)
+            first = chunk.index(b"\n")
+            yield rest + (chunk[:end] if first <= room else chunk[:room] + chunk[first:end])
+            rest, is_skipping = chunk[end:], False
         elif not is_skipping:
-            rest += last
+            rest += chunk
         if len(rest) > LINE_MAX_BYTES:
             rest, is_skipping = rest[:LINE_MAX_BYTES], True
     if rest:
-        yield [rest]
+        yield rest + b"\n"
 
 
 def _read(file: IO[bytes], size: int) -> bytes:

@@ -216,7 +216,7 @@ class KernelLogLive:
             options = ReadOptions(cluster=self.cluster, node=self.node)
             state.rows = KernelRows(self._origin(log), options)
         digest = hashlib.sha256(b"\n".join(lines)).hexdigest()[: files.DIGEST_CHARS]
-        batch = state.rows.batch(files.Part(state.lines + 1, lines, digest))
+        batch = state.rows.batch(files.Part(state.lines + 1, files.with_ends(lines), digest))
         if batch.rows.height or batch.rejects:
             yield batch
         state.lines += len(lines)

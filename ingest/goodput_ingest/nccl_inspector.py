@@ -2,9 +2,9 @@
 
 Its Prometheus mode is read as well (nccl_inspector_prometheus.py).
 
-Lines become rows of `FLAT` (nccl_inspector_records.py), which `_checked` turns into
-`raw.collectives` and rejects. Verbose records say when an operation ran; the others only when the
-line was written.
+Lines become rows of `FLAT` (nccl_inspector_plain.py, nccl_inspector_records.py), which `_checked`
+turns into `raw.collectives` and rejects. Verbose records say when an operation ran; the others only
+when the line was written.
 
 A proposed later format writes header and metadata once and then records without them: a line with
 a header but no operation is remembered and lends its header to what follows.
@@ -18,7 +18,8 @@ import polars as pl
 
 from goodput_ingest import files, json_lines, nccl_inspector_prometheus
 from goodput_ingest.ahead import ahead
-from goodput_ingest.nccl_inspector_records import FLAT, HEADER, METADATA, TEXT_MAX_CHARS, flat
+from goodput_ingest.nccl_inspector_plain import flat
+from goodput_ingest.nccl_inspector_records import FLAT, HEADER, METADATA
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+LINES_PER_PART = 122_880  # DuckDB's row group: written at once, not by way of its log
+BYTES_PER_PART = 80 * 1024 * 1024  # so many plain records
 GB = 1e9  # the plugin's GB/s are decimal
 SIGN_BIT = 2**63  # a size above is 2^64 minus the true one: the plugin took the type's size as -1
 EPOCH_US_MAX = json_lines.EPOCH_S_MAX * 1_000_000
@@ -92,9 +95,10 @@ class NcclInspector:
                 f"{self.path}: no line is a record of the NCCL Inspector; expected "
                 '{"header": ..., "metadata": ..., "coll_perf": ...}.'
             )
-        for part in ahead(files.parts(self.path)):
+        parts = files.parts(self.path, lines_per_part=LINES_PER_PART, bytes_per_part=BYTES_PER_PART)
+        for part in ahead(parts):
             key = files.digest(part, "collectives", self.options.cluster, self._header)
-            records = flat(part.raw_lines, part.first_line)
+            records = flat(part.data, part.first_line)
             rows, rejects = _checked(self._with_carried_header(records), part)
             yield Batch(
                 "collectives",
@@ -149,10 +153,6 @@ def _has_record(head: bytes) -> bool:
 
 def _checked(records: pl.DataFrame, part: files.Part) -> tuple[pl.DataFrame, list[Reject]]:
     """Return the rows of `raw.collectives` less source and cluster, and what was set aside."""
-    missing = [
-        pl.when(pl.col(column).is_null()).then(pl.lit(f"{called} is missing"))
-        for column, called in NEEDED.items()
-    ]
     ranges = {
         "rank": (0, 2**31 - 1),
         "n_ranks": (1, 2**31 - 1),
@@ -161,27 +161,32 @@ def _checked(records: pl.DataFrame, part: files.Part) -> tuple[pl.DataFrame, lis
         "exec_time_us": (0, 1e15),
         "dump_timestamp_us": (0, EPOCH_US_MAX),
     }
-    outside = [
-        pl.when(~pl.col(column).is_between(low, high)).then(
-            pl.lit(f"{NEEDED[column]} is out of range")
+    refusals = {  # in this order; is_p2p is null where there is no operation
+        "there is no operation: neither coll_perf nor p2p_perf": pl.col("is_p2p").is_null(),
+        **{f"{called} is missing": pl.col(name).is_null() for name, called in NEEDED.items()},
+        **{
+            f"{NEEDED[name]} is out of range": ~pl.col(name).is_between(low, high)
+            for name, (low, high) in ranges.items()
+        },
+    }
+    is_bad = records.select(
+        pl.any_horizontal(pl.col("refusal").is_not_null(), *refusals.values()).fill_null(
+            value=False
         )
-        for column, (low, high) in ranges.items()
-    ]
-    no_operation = pl.when(pl.col("is_p2p").is_null()).then(
-        pl.lit("there is no operation: neither coll_perf nor p2p_perf")
-    )
-    records = records.with_columns(
-        pl.coalesce("refusal", no_operation, *missing, *outside).alias("refusal")
-    )
-    rejects = [
-        Reject(n, reason, json_lines.printable(part.lines[n - part.first_line], 500))
-        for n, reason in records.filter(pl.col("refusal").is_not_null())
-        .select("line", "refusal")
-        .iter_rows()
-    ]
+    ).to_series()
+    rejects: list[Reject] = []
+    if is_bad.any():
+        reasons = [pl.when(condition).then(pl.lit(text)) for text, condition in refusals.items()]
+        rejects += [
+            Reject(n, reason, json_lines.printable(part.lines[n - part.first_line], 500))
+            for n, reason in records.filter(is_bad)
+            .select("line", pl.coalesce("refusal", *reasons))
+            .iter_rows()
+        ]
+        records = records.filter(~is_bad)
     if part.damage:
-        rejects.append(Reject(part.first_line + len(part.lines), part.damage))
-    return records.filter(pl.col("refusal").is_null()).select(_columns()), rejects
+        rejects.append(Reject(part.first_line + part.data.count(b"\n"), part.damage))
+    return records.select(_columns()), rejects
 
 
 def _columns() -> list[pl.Expr]:
@@ -203,20 +208,20 @@ def _columns() -> list[pl.Expr]:
         return pl.when(pl.col(name).is_between(-1, 2**31 - 1)).then(pl.col(name)).cast(pl.Int32)
 
     return [
-        _text("hostname").alias("node"),
+        pl.col("hostname").alias("node"),
         pl.col("pid"),
-        _text("id").alias("comm_id"),
-        _text("comm_name"),
+        pl.col("id").alias("comm_id"),
+        pl.col("comm_name"),
         pl.col("rank").cast(pl.Int32),
         pl.col("n_ranks").cast(pl.Int32).alias("ranks"),
         small("nnodes").alias("nodes"),
-        _text("operation"),
+        pl.col("operation"),
         pl.col("is_p2p"),
         small("peer"),
         pl.col("sequence_number"),
         pl.when(size >= 0).then(size).alias("message_bytes"),
         (pl.col("exec_time_us") / 1e6).alias("exec_time_s"),
-        _text("timing_source"),
+        pl.col("timing_source"),
         rate("algobw_gbs").alias("algbw_bytes_per_s"),
         rate("busbw_gbs").alias("busbw_bytes_per_s"),
         moment("dump_timestamp_us").alias("dumped_at"),
@@ -224,9 +229,5 @@ def _columns() -> list[pl.Expr]:
         moment("kernel_start_us").alias("kernel_start_at"),
         moment("kernel_stop_us").alias("kernel_stop_at"),
         small("channels"),
-        _text("git_rev").alias("plugin_version"),
+        pl.col("git_rev").alias("plugin_version"),
     ]
-
-
-def _text(name: str) -> pl.Expr:
-    return pl.col(name).str.slice(0, TEXT_MAX_CHARS).str.replace_all("\x00", "\ufffd", literal=True)

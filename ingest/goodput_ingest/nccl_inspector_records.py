@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 TEXT_MAX_CHARS = 255
+KINDS = ("coll", "p2p")
+TRACE = "event_trace_ts"  # of verbose records
 LINES_AT_ONCE = 1_000  # what they become stays in the cache of a core until columns are made of it
 REFUSED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -66,6 +68,13 @@ _Unsigned = Annotated[int, msgspec.Meta(ge=0)] | None
 _KINDS = {pl.String: _Text, pl.Float64: _Number, pl.Int64: _Whole, pl.UInt64: _Unsigned}
 
 
+def names(kind: str) -> dict[str, str]:
+    """Return how the JSON calls the columns of OPERATION in `coll_perf` or `p2p_perf`."""
+    called = {name: f"{kind}_{name}" for name in OPERATION}
+    called |= {"operation": kind, "sequence_number": f"{kind}_sn", "size": f"{kind}_msg_size_bytes"}
+    return called | {"peer": "p2p_peer"}
+
+
 def _type(name: str, fields: dict[str, Any], called: dict[str, str] | None = None) -> Any:
     """Return a type of objects whose fields may be absent, some called otherwise in the JSON."""
     optional = [(field, kind, None) for field, kind in fields.items()]
@@ -79,10 +88,8 @@ def _of(columns: dict[str, Any]) -> dict[str, Any]:
 def _performance(kind: str) -> Any:
     """Return the type of `coll_perf` or `p2p_perf`, whose fields are named after the kind."""
     trace = {"start_us": _Whole, "kernel_events": list[_Event] | None}
-    called = {name: f"{kind}_{name}" for name in OPERATION}
-    called |= {"operation": kind, "sequence_number": f"{kind}_sn", "size": f"{kind}_msg_size_bytes"}
-    called |= {"peer": "p2p_peer", "trace": "event_trace_ts"}
     trace_type = _type("Trace", trace, {"start_us": f"{kind}_start_ts"})
+    called = names(kind) | {"trace": TRACE}
     return _type("Performance", _of(OPERATION) | {"trace": trace_type | None}, called)
 
 
@@ -108,18 +115,18 @@ _decode = msgspec.json.Decoder(_Record).decode
 _start, _stop = attrgetter("kernel_start_ts"), attrgetter("kernel_stop_ts")
 
 
-def flat(lines: Sequence[bytes], first_line: int) -> pl.DataFrame:
+def read(lines: Sequence[bytes], numbers: Sequence[int]) -> pl.DataFrame:
     """Return one row of FLAT a line that is not blank, in their order."""
     starts = range(0, len(lines), LINES_AT_ONCE)
-    found = [_flat(lines[i : i + LINES_AT_ONCE], first_line + i) for i in starts]
+    found = [_flat(lines[i : i + LINES_AT_ONCE], numbers[i : i + LINES_AT_ONCE]) for i in starts]
     return pl.concat(found) if found else pl.DataFrame(schema=FLAT)
 
 
-def _flat(lines: Sequence[bytes], first_line: int) -> pl.DataFrame:
+def _flat(lines: Sequence[bytes], at: Sequence[int]) -> pl.DataFrame:
     records: list[Any] = []
     numbers: list[int] = []
     odd: list[dict[str, Any]] = []
-    for number, line in enumerate(lines, first_line):
+    for number, line in zip(at, lines, strict=True):
         if b"\\" not in line and b"\x7f" not in line:  # else a text may hold a control character
             try:
                 records.append(_decode(line))
@@ -133,7 +140,8 @@ def _flat(lines: Sequence[bytes], first_line: int) -> pl.DataFrame:
         typed = _frame(records, numbers)
     except TypeError:  # one of them has a size beyond 64 bits
         typed = pl.DataFrame(schema=FLAT)
-        odd += [_one(lines[number - first_line]) | {"line": number} for number in numbers]
+        line_at = dict(zip(at, lines, strict=True))
+        odd += [_one(line_at[number]) | {"line": number} for number in numbers]
     return pl.concat([typed, pl.DataFrame(odd, schema=FLAT)]).sort("line") if odd else typed
 
 
@@ -165,10 +173,15 @@ def _frame(records: Sequence[Any], numbers: Sequence[int]) -> pl.DataFrame:
     )
 
 
-def _columns(names: dict[str, Any], objects: Sequence[Any]) -> list[pl.Series]:
-    return [
-        pl.Series(name, list(map(attrgetter(name), objects)), kind) for name, kind in names.items()
+def _columns(kinds: dict[str, Any], objects: Sequence[Any]) -> list[pl.Series]:
+    found = [
+        pl.Series(name, list(map(attrgetter(name), objects)), kind) for name, kind in kinds.items()
     ]
+    return [_short(column) if column.dtype == pl.String else column for column in found]
+
+
+def _short(texts: pl.Series) -> pl.Series:
+    return texts.str.slice(0, TEXT_MAX_CHARS).str.replace_all("\x00", "\ufffd", literal=True)
 
 
 def _one(line: bytes) -> dict[str, Any]:
@@ -190,11 +203,11 @@ def _fields(record: dict[str, Any]) -> dict[str, Any]:
         "pid": json_lines.whole(metadata, "pid"),
         "dump_timestamp_us": json_lines.whole(metadata, "dump_timestamp_us"),
     }
-    kind = next((k for k in ("coll", "p2p") if record.get(f"{k}_perf") is not None), None)
+    kind = next((k for k in KINDS if record.get(f"{k}_perf") is not None), None)
     if kind is None:
         return flat
     perf = _object(record, f"{kind}_perf")
-    trace = _object(perf, "event_trace_ts")
+    trace = _object(perf, TRACE)
     events = trace.get("kernel_events")
     if events is not None and not (
         isinstance(events, list) and all(isinstance(event, dict) for event in events)

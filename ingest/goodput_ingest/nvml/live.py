@@ -91,7 +91,7 @@ class NvmlLive:
             if not taken.lines:
                 break
             digest = hashlib.sha256(b"\n".join(taken.lines)).hexdigest()[: files.DIGEST_CHARS]
-            part = files.Part(session.lines + 1, taken.lines, digest)
+            part = files.Part(session.lines + 1, files.with_ends(taken.lines), digest)
             yield from session.rows.batches(part)
             if taken.dropped:
                 yield self._dropped(taken.dropped, digest)

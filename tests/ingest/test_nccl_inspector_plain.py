@@ -1,0 +1,159 @@
+"""Plain records read at once, by their layout: they say what they say line by line."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from goodput_ingest import nccl_inspector_plain, nccl_inspector_records
+from goodput_ingest.json_layout import layout_of
+from goodput_ingest.nccl_inspector_plain import PATHS, flat
+
+RECORD: dict[str, Any] = {
+    "header": {"id": "0x9af1", "comm_name": "dp group", "rank": 2, "n_ranks": 4, "nnodes": 1},
+    "metadata": {
+        "inspector_output_format_version": "v4.0",
+        "git_rev": "v2.30.7-1",
+        "dump_timestamp_us": 1_795_175_064_709_880,
+        "hostname": "vm",
+        "pid": 20_896,
+    },
+}
+FIELDS = {
+    "": "AllReduce",
+    "_sn": 0,
+    "_msg_size_bytes": 2**64 - 1_000_000,
+    "_exec_time_us": 450,
+    "_timing_source": "kernel_gpu",
+    "_algobw_gbs": 222.222222,
+    "_busbw_gbs": 0.1,
+}
+PLACES = st.sampled_from(
+    [
+        *(("header", name) for name in RECORD["header"]),
+        *(("metadata", name) for name in RECORD["metadata"]),
+        *(("coll_perf", f"coll{name}") for name in FIELDS),
+        ("header", "of a later version"),
+        ("coll_perf", "event_trace_ts"),
+        ("header", ""),
+    ]
+)
+RAW = st.one_of(
+    st.integers().map(str),
+    st.floats().map(json.dumps),
+    st.text(max_size=8).map(lambda text: f'"{text}"'),
+    st.text(max_size=300).map(lambda text: json.dumps(text, ensure_ascii=False)),
+    st.sampled_from(
+        [
+            *("null", "true", "007", "+1", "-0", "1.", ".5", "1e3", "1E400", "5.0", "1_0", " 7 "),
+            *("18446744073709551616", "9223372036854775808", "-1", "1e-400", "NaN", "Infinity"),
+            *("", "x", '"', "}}", "1}", "{}", "[]", "[1]", '{"x":1}', '"a":1', '1,"rank":7'),
+            *('""', '"a,b"', '"a:b"', '"nan"', '"inf"', '"\x7f"', '"\x00"', '"\ufffd"', "\u0661"),
+            '"' + "x" * 300 + '"',
+        ]
+    ),
+)
+
+
+@pytest.fixture(autouse=True)
+def _few_lines_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nccl_inspector_plain, "BYTES_MIN", 0)
+
+
+def record(kind: str = "coll", **changes: object) -> dict[str, Any]:
+    performance = {f"{kind}{name}": value for name, value in FIELDS.items()} | changes
+    return copy.deepcopy(RECORD) | {f"{kind}_perf": performance}
+
+
+def text(whole: object) -> bytes:
+    return json.dumps(whole, separators=(",", ":")).encode()
+
+
+def is_read_alike(lines: list[bytes]) -> bool:
+    at_once = flat(b"".join(line + b"\n" for line in lines), 11)
+    one_by_one = nccl_inspector_records.read(lines, range(11, 11 + len(lines)))
+    return at_once.equals(one_by_one)
+
+
+@settings(max_examples=120, deadline=None, derandomize=True)
+@given(PLACES, RAW)
+def test_whatever_stands_in_one_place_is_read_as_line_by_line(
+    place: tuple[str, str], raw: str
+) -> None:
+    whole = record()
+    whole[place[0]][place[1]] = "here it stands"
+    line = text(whole).replace(b'"here it stands"', raw.encode("utf-8", "surrogatepass"))
+
+    assert is_read_alike([text(record()), *line.split(b"\n"), text(record(coll_sn=1))])
+    assert is_read_alike([*line.split(b"\n"), text(record(coll_sn=1))])
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.lists(st.tuples(st.integers(0, 400), st.binary(max_size=2)), max_size=4))
+def test_bytes_that_were_changed_are_read_as_line_by_line(edits: list[tuple[int, bytes]]) -> None:
+    line = text(record())
+    for at, new in edits:
+        line = line[:at] + new + line[at + 1 :]
+
+    assert is_read_alike([text(record()), *line.split(b"\n"), text(record(coll_sn=1))])
+
+
+def test_lines_of_several_layouts_stay_in_their_order() -> None:
+    rng = random.Random(1)  # noqa: S311 -- no secret
+    without_name = record()
+    del without_name["header"]["comm_name"]
+    kinds = [
+        text(record()),
+        text(record("p2p", p2p_peer=3)),
+        text(without_name),
+        text(record(coll_algobw_gbs="nan")),
+        json.dumps(record()).encode(),  # blanks behind commas and colons
+        text({"header": RECORD["header"], "metadata": RECORD["metadata"]}),
+        text(record(event_trace_ts={"coll_start_ts": 5, "kernel_events": []})),
+        text(record(coll="a,b")),
+        text(record()) + b"\r",
+        text(record())[:99],
+        b"",
+        b"  ",
+        b"NCCL INFO, something else, entirely",
+    ]
+
+    assert is_read_alike([rng.choice(kinds) for _ in range(500)])
+
+
+@pytest.mark.parametrize("lines", [[], [b""], [b"", b"", b""]])
+def test_without_a_record_there_is_no_row(lines: list[bytes]) -> None:
+    assert flat(b"".join(line + b"\n" for line in lines), 1).is_empty()
+
+
+def test_plain_records_have_a_layout() -> None:
+    assert layout_of(text(record()), PATHS)
+    assert layout_of(json.dumps(record()).encode(), PATHS)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"5",
+        b"[1,2]",
+        b'{"a":1,"a":2}',
+        b'{"a":{"x":1},"a":{"y":2}}',
+        b'{"a":{}}',
+        b'{"a":[1],"b":2}',
+        b'{"a":"b,c"}',
+        b'{"a":"b\\u0041"}',
+        b'{"a\\u0041":1}',
+        b'{"header":5}',
+        b'{"header":{"id":{"x":1}}}',
+        b'{"a":1',
+    ],
+)
+def test_other_lines_have_none(line: bytes) -> None:
+    assert layout_of(line, PATHS) is None
