@@ -109,8 +109,8 @@ def ledger_over_time(scope: Scope) -> pl.DataFrame:
 def losses(scope: Scope) -> pl.DataFrame:
     """Return the dearest losses first."""
     return _read(
-        "select * from marts.losses order by usd desc nulls last, gpu_ms desc, run_key, category "
-        f"limit {LOSSES_SHOWN}",
+        "select * from marts.loss_causes "
+        f"order by usd desc nulls last, gpu_ms desc, run_key, category limit {LOSSES_SHOWN}",
         scope,
     )
 

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 # what is written to them is written by loads alone
 LOADED = {f"raw.{name}" for name in ("gpu_instances", "gpus", "nodes")}
+# made of the archive too, where readings were dropped
+ROLL_UPS = {
+    f"marts.{name}" for name in ("ledger_hourly", "ledger_hourly_by_node", "statement_hourly")
+}
 SUMMARY_SCHEMA = {"stage": pl.String, "rows": pl.Int64, "seconds": pl.Float64}
 
 
@@ -188,7 +192,7 @@ class _Build:
         First those in which it is replaced for every GPU, then those of some GPUs alone.
         """
         every = self._every_hour()
-        if model.qualified_name == "marts.ledger_hourly" and self.is_full:
+        if model.qualified_name in ROLL_UPS and self.is_full:
             return every, set()  # those whose readings were dropped come from the archive
         every = {hour for hour in every if hour >= self.frozen_until}
         if _is_of_readings(model):

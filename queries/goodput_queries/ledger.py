@@ -49,10 +49,11 @@ def ledger(
             raise QueryError(f"the ledger has no key {key!r}; known: {', '.join(KEYS)}.")
     columns = ", ".join(f"{KEYS[key]} as {key}" for key in by)
     order = ", ".join(by)
+    view = "ledger_scoped" if "gpu" in by else "ledger_scoped_by_node"
     return store.read(
         f"""with grouped as (
             select {columns}, sum(gpu_ms)::bigint as gpu_ms, sum(usd) as usd
-            from marts.ledger_scoped
+            from marts.{view}
             group by all
         )
         select

@@ -332,15 +332,16 @@ def test_one_broken_panel_leaves_the_page(
     del store
     with capture.writing() as cursor:
         sql = cursor.execute(
-            "select sql from duckdb_views() where schema_name = 'marts' and view_name = 'losses'"
+            "select sql from duckdb_views() "
+            "where schema_name = 'marts' and view_name = 'loss_causes'"
         ).fetchall()[0][0]
-        cursor.execute("drop view marts.losses")
+        cursor.execute("drop view marts.loss_causes")
     st.cache_data.clear()
     try:
         app = visit(capture)
         assert not app.exception
         assert len(app.error) == 1
-        assert "marts.losses" in app.error[0].value
+        assert "marts.loss_causes" in app.error[0].value
         assert len(app.get("plotly_chart")) == 2
     finally:
         with capture.writing() as cursor:

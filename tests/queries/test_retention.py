@@ -54,6 +54,23 @@ def test_a_full_build_keeps_what_can_no_longer_be_built(two_days):
     assert check(two_days.store).filter(check(two_days.store)["violations"] > 0).is_empty()
 
 
+@pytest.mark.parametrize("view", ["ledger_hourly_by_node", "statement_hourly"])
+def test_a_file_of_another_version_keeps_its_frozen_hours_in_every_roll_up(two_days, view):
+    def rolled_up():
+        sql = f"select hour_ms, category, sum(gpu_ms)::bigint from marts.{view} group by all"
+        return sorted(two_days.store.read(sql).rows())
+
+    before = rolled_up()
+    drop_old(two_days.store, WEEK)
+    with two_days.store.writing() as cursor:
+        cursor.execute("update raw.catalog set digest = 'of another version'")
+
+    two_days.store._prepare()  # what opening the file does: all that is derived is made anew
+    two_days.store.build()
+
+    assert rolled_up() == before
+
+
 def test_late_evidence_does_not_change_frozen_hours(two_days):
     before = hourly(two_days)
     drop_old(two_days.store, WEEK)

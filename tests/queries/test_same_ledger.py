@@ -17,6 +17,7 @@ START = datetime(2026, 11, 16, tzinfo=UTC).replace(tzinfo=None)
 STAGES = (
     "marts.ledger_segments",
     "marts.ledger_hourly",
+    "marts.ledger_hourly_by_node",
     "marts.statement_hourly",
     "marts.statement_energy_hourly",
     "marts.unheld_hourly",

@@ -72,7 +72,9 @@ with left, panel("Budgets", "marts.statement_budgets"):
     cost_parts.budgets(shown, view.scope.team)
 with right, panel("What a GPU-hour came to", "marts.statement_lines"):
     cost_parts.unit_costs(shown)
-with panel("Dearest losses", "marts.losses", help="Of the window above; pick one for evidence."):
+with panel(
+    "Dearest losses", "marts.loss_causes", help="Of the window above; pick one for evidence."
+):
     details.losses(data.losses(view.scope), LOSSES)
 with panel("Files", "raw.statement_days", help="The same database and day give the same bytes."):
     cost_parts.downloads(shown)

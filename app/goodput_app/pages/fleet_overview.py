@@ -54,6 +54,8 @@ with (
     charts.draw(figure, over_time, "over-time", "GPUs in each category over time, stacked")
 
 with panel(
-    "Dearest losses", "marts.losses", help="Pick a row to see why, how sure, and where to look."
+    "Dearest losses",
+    "marts.loss_causes",
+    help="Pick a row to see why, how sure, and where to look.",
 ):
     details.losses(data.losses(scope), LOSSES)

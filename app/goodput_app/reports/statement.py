@@ -169,7 +169,7 @@ def losses(store: Store, day: Day, *, of_each_account: bool = False) -> pl.DataF
     return store.read(
         """select cluster, coalesce(team, '') as account, coalesce(run_id, '') as run_id, label,
             coalesce(cause, '') as cause, blame, confidence, gpu_ms, usd, fix
-        from marts.losses
+        from marts.loss_causes
         where blame in ('own', 'platform')
         qualify row_number() over (
             partition by case when $1 then team end

@@ -17,3 +17,9 @@ create or replace macro in_window(start_ms, end_ms) as (
     start_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
     and coalesce(end_ms, 9223372036854775807) > coalesce(getvariable('scope_from_ms')::bigint, 0)
 );
+
+-- Whether the window holds the whole hour that begins at hour_ms.
+create or replace macro is_whole_hour(hour_ms) as (
+    hour_ms >= coalesce(getvariable('scope_from_ms')::bigint, 0)
+    and hour_ms <= coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807) - 3600000
+);

@@ -12,7 +12,7 @@ with sums as (
         coalesce(sum(gpu_ms) filter (where category in ('productive', 'step_unsplit')), 0)::bigint as goodput_ms,
         sum(gpu_ms) filter (where usd is not null) as priced_ms,
         sum(usd) as usd
-    from marts.ledger_scoped
+    from marts.ledger_scoped_by_node
     group by gpu_model
 )
 

@@ -10,7 +10,18 @@
 -- coverage_ratio: share of held time that evidence settles
 -- wasted_usd: badput, not counting time that is not settled
 -- is_interval_wide: the bounds are so far apart that they are shown instead of one number
-with sums as (
+with parts as (
+    select
+        category,
+        run_key,
+        sum(gpu_ms) as gpu_ms,
+        sum(usd) as usd,
+        coalesce(sum(gpu_ms) filter (where usd is null), 0) as unpriced_gpu_ms
+    from marts.ledger_scoped_by_node
+    group by category, run_key
+),
+
+sums as (
     select
         coalesce(sum(gpu_ms), 0)::bigint as capacity_ms,
         coalesce(sum(gpu_ms) filter (where categories.group = 'held'), 0)::bigint as held_ms,
@@ -28,10 +39,10 @@ with sums as (
             when sum(usd) is not null then coalesce(sum(usd) filter (where categories.kind = 'badput'), 0)
         end as wasted_usd,
         sum(usd) as capacity_usd,
-        coalesce(sum(gpu_ms) filter (where usd is null), 0)::bigint as unpriced_gpu_ms,
-        count(distinct gpu_uuid) as gpus,
+        coalesce(sum(unpriced_gpu_ms), 0)::bigint as unpriced_gpu_ms,
+        (select count(distinct gpu_uuid) from marts.ledger_owned where not is_by_node) as gpus,
         count(distinct run_key) as runs
-    from marts.ledger_scoped
+    from parts
     inner join reference.gpu_second_categories as categories using (category)
 )
 

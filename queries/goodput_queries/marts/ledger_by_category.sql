@@ -11,7 +11,7 @@ with sums as (
         sum(gpu_ms)::bigint as gpu_ms,
         sum(usd) as usd,
         coalesce(sum(gpu_ms) filter (where usd is null), 0)::bigint as unpriced_gpu_ms
-    from marts.ledger_scoped
+    from marts.ledger_scoped_by_node
     group by category
 ),
 

@@ -2,13 +2,16 @@
 -- grain: bucket_at, category
 -- bucket_at: start of the bucket, UTC
 -- gpu_ms: milliseconds of a whole GPU
-with fine as (
+with alike as (
+    -- the GPUs of a gang begin and end together: what is alike is cut into buckets once
     select
-        segments.*,
-        unnest(range(
-            scope_start(start_ms) // getvariable('scope_bucket_ms')::bigint,
-            (scope_end(end_ms) - 1) // getvariable('scope_bucket_ms')::bigint + 1
-        )) * getvariable('scope_bucket_ms')::bigint as bucket_ms
+        segments.category,
+        scope_start(segments.start_ms) as start_ms,
+        scope_end(segments.end_ms) as end_ms,
+        segments.share_lo,
+        segments.share_hi,
+        segments.share_of,
+        count(*) as segments
     from marts.ledger_segments as segments
     left join intermediate.int_job_run_owners as owners using (job_run_key)
     where
@@ -18,15 +21,26 @@ with fine as (
             segments.cluster, segments.node, segments.gpu_uuid, segments.gpu_model,
             owners.team, owners.user_name, owners.run_key, owners.partition
         )
+    group by all
+),
+
+fine as (
+    select
+        *,
+        unnest(range(
+            start_ms // getvariable('scope_bucket_ms')::bigint,
+            (end_ms - 1) // getvariable('scope_bucket_ms')::bigint + 1
+        )) * getvariable('scope_bucket_ms')::bigint as bucket_ms
+    from alike
 ),
 
 buckets as (
     select
         category,
         bucket_ms,
-        share_ms(
-            greatest(scope_start(start_ms), bucket_ms),
-            least(scope_end(end_ms), bucket_ms + getvariable('scope_bucket_ms')::bigint),
+        segments * share_ms(
+            greatest(start_ms, bucket_ms),
+            least(end_ms, bucket_ms + getvariable('scope_bucket_ms')::bigint),
             share_lo, share_hi, share_of
         ) as gpu_ms
     from fine
@@ -36,7 +50,7 @@ buckets as (
         hour_ms // greatest(coalesce(getvariable('scope_bucket_ms')::bigint, 3600000), 3600000)
             * greatest(coalesce(getvariable('scope_bucket_ms')::bigint, 3600000), 3600000),
         gpu_ms
-    from marts.ledger_scoped
+    from marts.ledger_scoped_by_node
     where coalesce(getvariable('scope_bucket_ms')::bigint, 3600000) >= 3600000
 )
 

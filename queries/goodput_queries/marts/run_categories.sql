@@ -10,7 +10,7 @@ select
     any_value(categories.kind) as kind,
     sum(scoped.gpu_ms)::bigint as gpu_ms,
     sum(scoped.usd) as usd
-from marts.ledger_scoped as scoped
+from marts.ledger_scoped_by_node as scoped
 inner join reference.gpu_second_categories as categories using (category)
 where scoped.run_key is not null
 group by scoped.run_key, scoped.category

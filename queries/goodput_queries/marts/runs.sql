@@ -99,7 +99,7 @@ causes as (
         arg_max(losses.cause, losses.gpu_ms) as cause,
         arg_max(losses.confidence, losses.gpu_ms) as confidence,
         arg_max(losses.evidence, losses.gpu_ms) as evidence
-    from marts.losses as losses
+    from marts.loss_causes as losses
     where losses.run_key is not null
     group by losses.run_key
 )

@@ -1,7 +1,12 @@
 -- What the scope bar can choose from: the values with GPU time in the window, largest first when ordered.
 -- grain: kind, value, cluster
 -- gpu_ms: GPU time behind the value
-with rows_ as (select * from marts.ledger_scoped),
+with rows_ as materialized (
+    select cluster, node, gpu_model, team, user_name, partition, run_key, run_id, sum(gpu_ms) as gpu_ms
+    from marts.ledger_owned
+    where is_by_node
+    group by all
+),
 
 named as (
     select 'team' as kind, team as value, team as label, cluster, sum(gpu_ms) as gpu_ms

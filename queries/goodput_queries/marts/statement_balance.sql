@@ -1,6 +1,6 @@
 -- What a statement is held against: ledger, inventory and scheduler of the scope's window, beside each other.
 -- grain: cluster
--- ledger_ms: all categories of marts.ledger_scoped; ledger_held_ms: of those the held ones
+-- ledger_ms: all categories of marts.ledger_scoped_by_node; ledger_held_ms: of those the held ones
 -- capacity_ms: GPU time in the inventory
 -- scheduler_held_ms: in the scheduler's units (marts.scheduler_reconciliation)
 with ledger as (
@@ -8,7 +8,7 @@ with ledger as (
         cluster,
         sum(gpu_ms)::bigint as ledger_ms,
         coalesce(sum(gpu_ms) filter (where job_run_key is not null), 0)::bigint as ledger_held_ms
-    from marts.ledger_scoped
+    from marts.ledger_scoped_by_node
     group by cluster
 ),
 

@@ -1,0 +1,20 @@
+-- The hourly ledger with the GPUs of a node summed up: what pages ask that do not ask about single GPUs.
+-- grain: cluster, node, gpu_model, mig_profile, hour_ms, job_run_key, attempt_key, category, phase
+-- gpu_ms: milliseconds of a whole GPU
+-- materialised: hourly, since a fleet has a tenth as many rows of nodes as of GPUs
+select
+    cluster,
+    node,
+    gpu_model,
+    mig_profile,
+    job_run_key,
+    attempt_key,
+    category,
+    phase,
+    hour_ms,
+    sum(gpu_ms)::bigint as gpu_ms
+from marts.ledger_hourly
+where
+    hour_ms >= build_from_ms()
+    and hour_ms < build_to_ms()
+group by all

@@ -1,0 +1,8 @@
+-- The ledger of the scope with the GPUs of a node summed up, each row with its owner and price: a tenth of the
+-- rows of ledger_scoped with the same sums, for pages.
+-- grain: none (parts of hours)
+-- gpu_ms: milliseconds of a whole GPU
+-- usd: null where the rate card has no price
+select * exclude (is_by_node, gpu_uuid, gpu_instance)
+from marts.ledger_in_scope
+where is_by_node

@@ -1,0 +1,96 @@
+-- What each run of the scope lost to each category, and free or unavailable time by cluster; each with cause,
+-- evidence, confidence and what to do. marts.losses counts the GPUs too.
+-- grain: cluster, run_key, category
+-- gpu_ms: milliseconds of a whole GPU
+-- usd: null where the rate card has no price
+-- confidence: Confirmed, Likely, Not confirmed
+with rows_ as (
+    select
+        rows_.*,
+        categories.label,
+        categories.colour,
+        categories.blame,
+        categories.kind,
+        categories.group
+    from marts.ledger_scoped_by_node as rows_
+    inner join reference.gpu_second_categories as categories using (category)
+    where categories.kind in ('badput', 'unavailable', 'unsettled', 'unknown')
+),
+
+grouped as (
+    select
+        cluster,
+        run_key,
+        any_value(run_id) as run_id,
+        any_value(job_name) as job_name,
+        any_value(team) as team,
+        any_value(user_name) as user_name,
+        case when count(distinct node) = 1 then min(node) else count(distinct node) || ' nodes' end as node,
+        category,
+        any_value(label) as label,
+        any_value(colour) as colour,
+        any_value(blame) as blame,
+        any_value(kind) as kind,
+        sum(gpu_ms)::bigint as gpu_ms,
+        sum(usd) as usd,
+        min(hour_ms) as first_hour_ms,
+        max(hour_ms) as last_hour_ms,
+        arg_max(attempt_key, gpu_ms) as attempt_key,
+        arg_max(coalesce(phase, ''), gpu_ms) as phase
+    from rows_
+    group by cluster, run_key, category
+)
+
+select
+    grouped.cluster,
+    grouped.run_key,
+    grouped.run_id,
+    grouped.job_name,
+    grouped.team,
+    grouped.user_name,
+    grouped.node,
+    grouped.category,
+    grouped.label,
+    grouped.colour,
+    case
+        when grouped.blame <> 'fault' then grouped.blame
+        when causes.is_platform then 'platform'
+        else 'own'
+    end as blame,
+    grouped.gpu_ms,
+    grouped.usd,
+    from_ms(grouped.first_hour_ms) as first_at,
+    from_ms(grouped.last_hour_ms + 3600000) as last_at,
+    case
+        when grouped.category in ('fault_stall', 'lost_work', 'failed_without_progress') then causes.cause
+        else coalesce(phases.label, nullif(replace(grouped.phase, '_', ' '), ''))
+    end as cause,
+    case
+        when grouped.category in ('fault_stall', 'lost_work', 'failed_without_progress') then causes.confidence
+        when grouped.category in ('straggler_wait', 'throttled') then 'Likely'
+        when grouped.category in ('free_unknown', 'unknown', 'busy_unclassified', 'at_risk') then 'Not confirmed'
+        when grouped.category in ('idle_held', 'idle_with_demand', 'idle_no_demand', 'stranded') then 'Likely'
+        else 'Confirmed'
+    end as confidence,
+    case
+        when grouped.category in ('fault_stall', 'lost_work', 'failed_without_progress') then causes.evidence
+        when grouped.category in ('restore', 'checkpoint_save', 'other_declared') then 'declared by the job'
+        when grouped.category = 'startup' then 'time from allocation (or restart) to the first step'
+        when grouped.category = 'data_stall' then 'data_s of the job''s step events'
+        when grouped.category = 'straggler_wait' then 'waits in NCCL collectives held against the step''s excess'
+        when grouped.category = 'teardown' then 'time from the last step to release'
+        when grouped.category = 'idle_held' then 'telemetry: no activity, or no process'
+        when grouped.category in ('down', 'drained', 'maintenance', 'powered_off') then 'scheduler node states'
+        when grouped.category in ('idle_with_demand', 'idle_no_demand') then 'scheduler queue and node states'
+        when grouped.category = 'suspended' then 'suspended time in the accounting'
+        when grouped.category = 'unknown' then 'no telemetry and no job events in that time'
+        when grouped.category = 'busy_unclassified' then 'telemetry alone: busy, or idle under the limit'
+        when grouped.category = 'free_unknown' then 'no job held them and no node state is known'
+        when grouped.category = 'at_risk' then 'steps after the last durable checkpoint'
+        else 'definition: ' || grouped.label
+    end as evidence,
+    fixes.fix
+from grouped
+left join reference.fixes as fixes using (category)
+left join reference.phases as phases using (phase)
+left join intermediate.int_attempt_causes as causes using (attempt_key)
