@@ -98,6 +98,10 @@ class _Build:
             changes.note_reading_series(cursor)
         margin_ms = changes.reading_margin_ms(cursor)
         cursor.execute(f"set variable reading_margin_ms = {margin_ms}")
+        cursor.execute(
+            """set variable build_thresholds = (
+                select map_from_entries(list((name, value))) from reference.thresholds)"""
+        )
         reopening.begin(cursor)
         cursor.execute(f"set variable built_sequence = {-1 if since is None else since}")
         if not self.is_full:

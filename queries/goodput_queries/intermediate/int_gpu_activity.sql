@@ -7,47 +7,70 @@
 --  it came too late to tell (threshold gap_hole_reach)
 -- interval_ms: how often the source read the GPU in this hour
 -- materialised: hourly, since it needs a pass over all readings
-with series as (
-    select
-        *,
-        dense_rank() over (order by gpu_uuid, gpu_instance) as unit,
-        count(*) over (partition by gpu_uuid, gpu_instance) > 1 as has_rivals
-    from raw.reading_series
-),
-
--- where two sources read a GPU the one with more readings in each ten minutes speaks for it
-rivals as (
+with entangled as (
     select
         series.unit,
-        series.series,
         series.source,
+        series.series,
         readings.ts_ms,
         readings.is_active,
         count(*) over (partition by series.series, readings.ts_ms // 600000) as in_ten_minutes
-    from temp.readings as readings
-    inner join series using (series)
-    where series.has_rivals
+    from temp.entangled_readings as readings
+    inner join temp.pass_series as series using (series)
 ),
 
+-- where two sources read a GPU the one with more readings in each ten minutes speaks for it
 chosen as (
     select unit, series, ts_ms, is_active
-    from rivals
+    from entangled
     qualify rank() over (partition by unit, ts_ms // 600000 order by in_ten_minutes desc, source) = 1
 ),
 
-in_order as (
-    select series.unit, series.series, ts_ms, is_active, previous_ms, was_active, next_ms
+reaches as (
+    select coalesce(min(floor(interval_ms * build_threshold('sample_reach'))), 0) as least_ms
+    from intermediate.int_sample_intervals
+    where hour_ms >= build_from_ms() and hour_ms < build_to_ms()
+),
+
+-- most readings turn nothing: they are left out by the shortest reach before anything else is asked of them
+candidates as (
+    select series, ts_ms, readings.is_active, before_ms as previous_ms, was_active
     from temp.readings as readings
-    inner join series using (series)
-    where not series.has_rivals
+    cross join reaches
+    where
+        not is_begin
+        and (
+            is_active <> was_active
+            or ts_ms - before_ms > least_ms
+            or before_ms // 3600000 < ts_ms // 3600000
+        )
+    union all
+    select series, first_ms, first_active, previous_ms, was_active
+    from temp.reading_runs
+),
+
+in_order as (
+    select unit, series, ts_ms, is_active, previous_ms, was_active
+    from candidates
+    inner join temp.pass_series as series using (series)
+    where not series.has_rivals and not series.is_tangled
     union all
     select
-        *,
+        unit, series, ts_ms, is_active,
         lag(ts_ms) over chosen_in_order,
-        lag(is_active) over chosen_in_order,
-        lead(ts_ms) over chosen_in_order
+        lag(is_active) over chosen_in_order
     from chosen
     window chosen_in_order as (partition by unit order by ts_ms)
+),
+
+last_readings as (
+    select series.unit, max(runs.last_ms) as ts_ms
+    from temp.reading_runs as runs
+    inner join temp.pass_series as series using (series)
+    where not series.has_rivals and not series.is_tangled
+    group by series.unit
+    union all
+    select unit, max(ts_ms) from chosen group by unit
 ),
 
 reached as (
@@ -58,10 +81,10 @@ reached as (
         series.first_ms,
         -- a lone reading has no interval and covers nothing
         in_order.ts_ms - cast(
-            floor(coalesce(intervals.interval_ms, 0) * threshold('sample_reach')) as bigint
+            floor(coalesce(intervals.interval_ms, 0) * build_threshold('sample_reach')) as bigint
         ) as reached_ms
     from in_order
-    inner join series using (series)
+    inner join temp.pass_series as series using (series)
     left join intermediate.int_sample_intervals as intervals
         on series.source = intervals.source and in_order.ts_ms // 3600000 * 3600000 = intervals.hour_ms
 ),
@@ -77,31 +100,26 @@ turns as (
         previous_ms,
         -- the first reading of all covers nothing
         case when ts_ms = first_ms then ts_ms else greatest(previous_ms, reached_ms) end as start_ms,
-        next_ms is null as is_last,
-        (
+        false as is_last
+    from reached
+    where
+        ts_ms >= build_from_ms()
+        and (
             was_active is distinct from is_active
             or reached_ms > previous_ms
             or previous_ms < hour_ms
-        ) as is_start
-    from reached
-    where
-        was_active is distinct from is_active
-        or reached_ms > previous_ms
-        or previous_ms < hour_ms
-        or next_ms is null
+        )
+    union all by name
+    select unit, ts_ms, true as is_last from last_readings
 ),
 
 runs as (
     select
         *,
-        case
-            when is_last then ts_ms
-            else lead(case when is_start then previous_ms else ts_ms end) over unit_turns
-        end as end_ms,
-        case when not is_last then lead(case when is_start then ts_ms end) over unit_turns end
-            as next_reading_ms
+        lead(case when is_last then ts_ms else previous_ms end) over unit_turns as end_ms,
+        lead(case when not is_last then ts_ms end) over unit_turns as next_reading_ms
     from turns
-    window unit_turns as (partition by unit order by ts_ms)
+    window unit_turns as (partition by unit order by ts_ms, is_last)
 ),
 
 by_hour as (
@@ -115,7 +133,7 @@ by_hour as (
         next_reading_ms,
         interval_ms
     from runs
-    where is_start
+    where not is_last
     union all
     -- the first reading of an hour covers back into the one before; a reading covering more than that
     -- hour saw too little of it
@@ -129,7 +147,7 @@ by_hour as (
         ts_ms,
         interval_ms
     from turns
-    where is_start and start_ms < hour_ms
+    where not is_last and start_ms < hour_ms
 )
 
 select
@@ -141,12 +159,12 @@ select
     by_hour.end_ms,
     by_hour.first_reading_ms,
     case
-        when by_hour.next_reading_ms - by_hour.end_ms <= threshold('gap_hole_reach') * by_hour.interval_ms
+        when by_hour.next_reading_ms - by_hour.end_ms <= build_threshold('gap_hole_reach') * by_hour.interval_ms
             then by_hour.next_reading_ms
     end as next_reading_ms,
     by_hour.interval_ms
 from by_hour
-inner join (select distinct unit, gpu_uuid, gpu_instance from series) as units using (unit)
+inner join (select distinct unit, gpu_uuid, gpu_instance from temp.pass_series) as units using (unit)
 where
     by_hour.hour_ms >= build_from_ms()
     and by_hour.hour_ms < build_to_ms()

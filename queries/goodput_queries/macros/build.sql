@@ -10,3 +10,9 @@ create or replace macro reading_margin_ms() as (coalesce(getvariable('reading_ma
 
 -- Whether a pass is for the GPUs in temp.reopened_gpus alone.
 create or replace macro build_is_partial() as (coalesce(getvariable('build_is_partial')::boolean, false));
+
+-- A threshold as a constant of the build: where it is compared with every reading a subquery would cost more than
+-- all the rest.
+create or replace macro build_threshold(threshold_name) as (
+    getvariable('build_thresholds')[threshold_name]
+);

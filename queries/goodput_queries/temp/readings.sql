@@ -1,31 +1,21 @@
--- The readings of this pass in the order of their series, with as much before and after as a reading speaks of.
--- One sort of all readings; everything else asks its result.
+-- The readings of this pass beside the row that is stored before each: a load is stored series by series, so
+-- that the row before is most often the reading before, and nothing need be sorted.
 -- grain: series, ts_ms
--- is_active: the GPU did something: by its profiling counters, else by its utilisation
--- previous_ms, was_active, next_ms: of the readings before and after in the series
-with states as (
+-- inline: asked in passing
+-- place: in the order of the table
+-- before_ms, was_active: of the row before
+-- is_begin: the row before is not an earlier reading of the series: a run of rows begins
+with in_passing as (
     select
-        hash(source, gpu_uuid, gpu_instance) as series,
-        ts_ms,
-        coalesce(
-            engine_active_ratio > threshold('idle_engine_ratio'),
-            gpu_busy_ratio > threshold('idle_busy_ratio')
-        ) as is_active
-    from staging.stg_gpu_samples
-    where
-        ts >= from_ms(build_from_ms() - reading_margin_ms())
-        and ts < from_ms(build_to_ms() + reading_margin_ms())
-        and coalesce(engine_active_ratio, gpu_busy_ratio) is not null
-        -- a reading whose profiling shares are incomplete is no reading (rule 10)
-        and (engine_active_ratio is not null or not is_flagged)
+        * exclude (gpu_uuid),
+        row_number() over () as place,
+        lag(series) over () as before_series,
+        lag(ts_ms) over () as before_ms,
+        lag(is_active) over () as was_active
+    from temp.reading_states
 )
 
 select
-    series,
-    ts_ms,
-    is_active,
-    lag(ts_ms) over in_order as previous_ms,
-    lag(is_active) over in_order as was_active,
-    lead(ts_ms) over in_order as next_ms
-from states
-window in_order as (partition by series order by ts_ms)
+    *,
+    coalesce(series <> before_series or ts_ms <= before_ms, true) as is_begin
+from in_passing

@@ -1,0 +1,20 @@
+-- What readings say of what a GPU did, with as much before and after this pass as a reading speaks of.
+-- grain: series, ts_ms
+-- inline: it is the widest table of a build, and all that is asked of it is asked in passing
+-- reader: hash of the source: numbers pass faster than names
+-- is_active: the GPU did something: by its profiling counters, else by its utilisation
+select
+    gpu_uuid,
+    hash(source, gpu_uuid, gpu_instance) as series,
+    hash(source) as reader,
+    ts_ms,
+    coalesce(
+        engine_active_ratio > build_threshold('idle_engine_ratio'),
+        gpu_busy_ratio > build_threshold('idle_busy_ratio')
+    ) as is_active
+from staging.stg_gpu_samples
+where
+    ts >= from_ms(build_from_ms() - reading_margin_ms())
+    and ts < from_ms(build_to_ms() + reading_margin_ms())
+    -- a reading whose profiling shares are incomplete is no reading (rule 10)
+    and (engine_active_ratio is not null or gpu_busy_ratio is not null and not is_flagged)
