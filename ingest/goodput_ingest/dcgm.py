@@ -20,6 +20,7 @@ from goodput_ingest.ahead import ahead
 from goodput_ingest.exposition_blocks import blocks
 from goodput_ingest.gpu_metrics import Memory, gpu_rows, labels, resolve
 from goodput_ingest.parsed import Parsed
+from goodput_ingest.row_groups import Held
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError
 
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SAMPLES: Final = "gpu_samples"
-GO_ON: Final = ("gpus", "gpu_instances", "gpu_owners", "gpu_events")  # few rows, told once a file
-ROWS_PER_BATCH: Final = 122_880  # DuckDB's row group: written at once, not by way of its log
+GO_ON: Final = {"gpus", "gpu_instances", "gpu_owners", "gpu_events"}  # few rows, told once a file
 NO_ROWS: Final = pl.DataFrame(schema={"gpu_uuid": pl.String})
 NAMED_MOMENT: Final = re.compile(r"(?<!\d)(\d{8}T\d{6}Z)(?!\w)")
 SAMPLE: Final = re.compile(
@@ -69,7 +69,7 @@ class Dcgm:
 
     def _batches(self) -> Iterator[Batch]:
         memory, first_line = Memory(), 1
-        held: dict[str, list[Parsed]] = {}
+        held: dict[str, Held] = {}
         digest = ""
         for block in ahead(blocks(self.path)):
             meaning = (digest, self.options, _moment_in(self.path.name))
@@ -87,18 +87,19 @@ class Dcgm:
                 node=self.options.node,
             )
             for parsed in with_rejects(rows, found.rejects):
-                held.setdefault(parsed.table, []).append(parsed)
-            for table in [t for t in held if t not in GO_ON and _rows(held[t]) >= ROWS_PER_BATCH]:
-                yield self._batch(held.pop(table), digest)
-        for parts in held.values():
-            yield self._batch(parts, digest)
+                held.setdefault(parsed.table, Held(parsed.table)).add(parsed)
+            for table in held.keys() - GO_ON:
+                if whole := held[table].whole_groups():
+                    yield self._batch(whole, digest)
+        for rows_left in held.values():
+            yield self._batch(rows_left.rest(), f"{digest}-rest")
 
-    def _batch(self, parts: Sequence[Parsed], digest: str) -> Batch:
+    def _batch(self, parsed: Parsed, digest: str) -> Batch:
         """Return what blocks say for one table as a batch.
 
         digest: of these blocks and all before them, which decide what goes on in these
         """
-        return joined(parts).batch(source=self.name, origin=str(self.path), digest=digest)
+        return parsed.batch(source=self.name, origin=str(self.path), digest=digest)
 
     def _taken_at(self, found: exposition.Exposition) -> datetime | None:
         taken_at = self.options.observed_at or _moment_in(self.path.name)
@@ -138,20 +139,6 @@ def with_rejects(parsed: list[Parsed], rejects: Sequence[Reject]) -> list[Parsed
     samples = next((p for p in parsed if p.table == SAMPLES), Parsed(SAMPLES, NO_ROWS))
     others = [p for p in parsed if p.table != SAMPLES]
     return [replace(samples, rejects=[*rejects, *samples.rejects]), *others]
-
-
-def joined(parts: Sequence[Parsed]) -> Parsed:
-    """Return parts of one table as one."""
-    if len(parts) == 1:
-        return parts[0]
-    # each block has an Enum of its own GPUs
-    rows = [part.rows.with_columns(pl.col(pl.Enum).cast(pl.String)) for part in parts]
-    rejects = [reject for part in parts for reject in part.rejects]
-    return Parsed(parts[0].table, pl.concat(rows, how="diagonal_relaxed"), rejects)
-
-
-def _rows(parts: Sequence[Parsed]) -> int:
-    return sum(part.rows.height for part in parts)
 
 
 def is_of_gpus(head: bytes) -> bool:

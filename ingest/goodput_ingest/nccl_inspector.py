@@ -20,6 +20,8 @@ from goodput_ingest import files, json_lines, nccl_inspector_prometheus
 from goodput_ingest.ahead import ahead
 from goodput_ingest.nccl_inspector_plain import flat
 from goodput_ingest.nccl_inspector_records import FLAT, HEADER, METADATA
+from goodput_ingest.parsed import Parsed
+from goodput_ingest.row_groups import Held
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError
 
@@ -27,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-LINES_PER_PART = 122_880  # DuckDB's row group: written at once, not by way of its log
-BYTES_PER_PART = 80 * 1024 * 1024  # so many plain records
+LINES_PER_PART = 122_880  # a row group, so that few are held longer than they need
+BYTES_PER_PART = 64 * 1024 * 1024  # mostly as many plain records
 GB = 1e9  # the plugin's GB/s are decimal
 SIGN_BIT = 2**63  # a size above is 2^64 minus the true one: the plugin took the type's size as -1
 EPOCH_US_MAX = json_lines.EPOCH_S_MAX * 1_000_000
@@ -96,22 +98,18 @@ class NcclInspector:
                 '{"header": ..., "metadata": ..., "coll_perf": ...}.'
             )
         parts = files.parts(self.path, lines_per_part=LINES_PER_PART, bytes_per_part=BYTES_PER_PART)
+        held, digest = Held("collectives"), ""
         for part in ahead(parts):
-            key = files.digest(part, "collectives", self.options.cluster, self._header)
+            digest = files.digest(part, "collectives", self.options.cluster, self._header, digest)
             records = flat(part.data, part.first_line)
             rows, rejects = _checked(self._with_carried_header(records), part)
-            yield Batch(
-                "collectives",
-                rows.select(
-                    pl.lit(self.name).alias("source"),
-                    pl.lit(self.options.cluster, pl.String).alias("cluster"),
-                    pl.all(),
-                ),
-                self.name,
-                str(self.path),
-                key,
-                rejects,
-            )
+            cluster = pl.lit(self.options.cluster, pl.String).alias("cluster")
+            held.add(Parsed("collectives", rows.with_columns(cluster), rejects))
+            if whole := held.whole_groups():
+                yield whole.batch(source=self.name, origin=str(self.path), digest=digest)
+        if held.parts:
+            rest = f"{digest}-rest"
+            yield held.rest().batch(source=self.name, origin=str(self.path), digest=rest)
 
     def _summaries(self) -> Iterator[Batch]:
         """Yield what the Prometheus mode tells, which is means of windows."""

@@ -7,7 +7,7 @@ A reading without the label, or a hole in the readings, ends a stretch. Readings
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 KINDS: Final = {"pod": "pod", "hpc_job": "hpc_job"}  # kind, label
 GPU: Final = ["gpu_uuid", "gpu_instance"]
 KEY: Final = [*GPU, "kind", "owner", "container"]
+STRETCH: Final[dict[str, Any]] = {"first_seen_at": INSTANT, "last_seen_at": INSTANT}
 REMEMBERED: Final = timedelta(hours=1)  # a stretch that is over: more than any poll goes back
 
 
@@ -26,67 +27,100 @@ def owners(
     seen: pl.DataFrame, label_sets: pl.DataFrame, cluster: str | None, memory: Memory
 ) -> pl.DataFrame:
     """Return rows of raw.gpu_owners; the last stretch of each owner is remembered."""
-    readings = (
-        seen.select(*GPU, "ts")
-        .unique()
-        .sort(*GPU, "ts")
-        .with_columns(ts_before=pl.col("ts").shift().over(GPU))
-    )
-    before = pl.DataFrame(
-        [(*gpu, ts) for gpu, ts in memory.seen.items()],
-        schema={"gpu_uuid": pl.String, "gpu_instance": pl.String, "seen_before": INSTANT},
-        orient="row",
-    )
-    readings = readings.join(before, on=GPU, how="left").with_columns(
-        ts_before=pl.coalesce("ts_before", "seen_before")
-    )
-    carried = _carried(seen, label_sets)
-    stretches = (
-        carried.join(readings, on=[*GPU, "ts"], how="left")
-        .sort(*KEY, "ts")
-        .with_columns(carried_before=pl.col("ts").shift().over(KEY))
-        .join(_told(memory), on=KEY, how="left")
-        .with_columns(is_first=pl.col("carried_before").is_null())
-        .with_columns(carried_before=pl.coalesce("carried_before", "told_until"))
-        .with_columns(
-            goes_on=(
-                (pl.col("carried_before") == pl.col("ts_before"))
-                & (pl.col("ts") - pl.col("ts_before") <= memory.hole)
-            ).fill_null(value=False)
-            | (pl.col("is_first") & pl.col("ts").is_between("told_from", "told_until")).fill_null(
-                value=False
-            )
+    gpus = label_sets.select(GPU).unique().with_row_index("gpu")
+    keys = _keys(label_sets, gpus)
+    if keys.is_empty():
+        stretches = pl.DataFrame(schema=dict.fromkeys(KEY, pl.String) | STRETCH)
+    else:
+        told = keys.select(KEY).unique().sort(KEY).with_row_index("key")
+        told = told.join(_told(memory), on=KEY, how="left", maintain_order="left")
+        readings = _readings(seen, label_sets, gpus, memory)
+        numbered = keys.join(told.select(*KEY, "key"), on=KEY).select("labels", "gpu", "key")
+        carried = _carried(seen, numbered, readings, told)
+        found = _stretches(carried, memory)
+        stretches = pl.concat(
+            [told.select(KEY)[found["key"]], found.select(STRETCH.keys())], how="horizontal"
         )
-        .sort(*KEY, "ts")
-        .with_columns(stretch=(~pl.col("goes_on")).cast(pl.Int32).cum_sum().over(KEY))
-        .group_by(*KEY, "stretch", maintain_order=True)
-        .agg(
-            first_seen_at=pl.when(pl.col("is_first").first() & pl.col("goes_on").first())
-            .then(pl.col("told_from").first())
-            .otherwise(pl.col("ts").first()),
-            last_seen_at=pl.col("ts").last(),
-        )
-    )
     _remember(stretches, seen, memory)
-    return stretches.drop("stretch").with_columns(cluster=pl.lit(cluster, dtype=pl.String))
+    return stretches.with_columns(cluster=pl.lit(cluster, dtype=pl.String))
 
 
-def _carried(seen: pl.DataFrame, label_sets: pl.DataFrame) -> pl.DataFrame:
-    """Return a row for each owner that a reading of a GPU named: KEY and ts."""
+def _keys(label_sets: pl.DataFrame, gpus: pl.DataFrame) -> pl.DataFrame:
+    """Return a row for each owner that a label set names: labels (its row), gpu and KEY."""
     of_kind = [
-        label_sets.select(
+        label_sets.with_row_index("labels").select(
+            "labels",
+            *GPU,
             pl.lit(kind).alias("kind"),
             pl.col(label).alias("owner"),
             (pl.col("container") if kind == "pod" else pl.lit(None, pl.String))
             .fill_null("")
             .alias("container"),
         )
-        .with_row_index("labels")
-        .filter(pl.col("owner").is_not_null())
         for kind, label in KINDS.items()
     ]
-    named = pl.concat(of_kind).with_columns(pl.col("labels").cast(seen.schema["labels"]))
-    return seen.join(named, on="labels").select(*KEY, "ts").unique()
+    named = pl.concat(of_kind).filter(pl.col("owner").is_not_null())
+    return named.join(gpus, on=GPU, how="inner")
+
+
+def _readings(
+    seen: pl.DataFrame, label_sets: pl.DataFrame, gpus: pl.DataFrame, memory: Memory
+) -> pl.DataFrame:
+    """Return gpu and ts of every reading, and ts_before, of the reading before it."""
+    before = pl.DataFrame(
+        [(*gpu, ts) for gpu, ts in memory.seen.items()],
+        schema={"gpu_uuid": pl.String, "gpu_instance": pl.String, "seen_before": INSTANT},
+        orient="row",
+    )
+    known = gpus.join(before, on=GPU, how="left", maintain_order="left")["seen_before"]
+    gpu = label_sets.join(gpus, on=GPU, how="left", nulls_equal=True, maintain_order="left")["gpu"]
+    readings = pl.DataFrame([gpu.gather(seen["labels"]), seen["ts"]]).unique().sort("gpu", "ts")
+    is_next = pl.col("gpu") == pl.col("gpu").shift()
+    return readings.with_columns(
+        ts_before=pl.when(is_next)
+        .then(pl.col("ts").shift())
+        .otherwise(known.gather(readings["gpu"]))
+    )
+
+
+def _carried(
+    seen: pl.DataFrame, numbered: pl.DataFrame, readings: pl.DataFrame, told: pl.DataFrame
+) -> pl.DataFrame:
+    """Return a row for each reading of a GPU that named an owner, sorted by key (row of told)."""
+    carried = (
+        seen.select("labels", "ts")
+        .join(numbered.cast({"labels": seen.schema["labels"]}), on="labels")
+        .select("key", "gpu", "ts")
+        .unique()
+        .join(readings, on=["gpu", "ts"], how="left")
+        .sort("key", "ts")
+    )
+    of_key = told.select("told_from", "told_until")[carried["key"]]
+    return pl.concat([carried.drop("gpu"), of_key], how="horizontal")
+
+
+def _stretches(carried: pl.DataFrame, memory: Memory) -> pl.DataFrame:
+    """Return key, first_seen_at and last_seen_at of each stretch."""
+    is_first = pl.col("key").ne_missing(pl.col("key").shift())
+    carried_before = pl.when(is_first).then("told_until").otherwise(pl.col("ts").shift())
+    is_near = pl.col("ts") - pl.col("ts_before") <= memory.hole
+    follows = (carried_before == pl.col("ts_before")) & is_near
+    is_told = is_first & pl.col("ts").is_between("told_from", "told_until")
+    return (
+        carried.with_columns(
+            is_first=is_first,
+            goes_on=follows.fill_null(value=False) | is_told.fill_null(value=False),
+        )
+        .with_columns(stretch=(pl.col("is_first") | ~pl.col("goes_on")).cum_sum())
+        .group_by("stretch", maintain_order=True)
+        .agg(
+            pl.col("key").first(),
+            first_seen_at=pl.when(pl.col("is_first").first() & pl.col("goes_on").first())
+            .then(pl.col("told_from").first())
+            .otherwise(pl.col("ts").first()),
+            last_seen_at=pl.col("ts").last(),
+        )
+    )
 
 
 def _told(memory: Memory) -> pl.DataFrame:

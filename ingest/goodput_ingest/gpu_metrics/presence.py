@@ -5,11 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from goodput_ingest.gpu_metrics.keys import rows_of
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from goodput_ingest.gpu_metrics.memory import Memory
     from goodput_ingest.gpu_metrics.samples import Points
 
@@ -28,13 +31,21 @@ def presence(
     seen = label_sets.select("gpu_uuid", "gpu_instance")[rows].with_columns(
         rows, points.moments.gather(pl.Series(keys // height)).alias("ts")
     )
-    between = (
-        seen.select("gpu_uuid", "ts")
-        .unique()
-        .sort("gpu_uuid", "ts")
-        .select(pl.col("ts").diff().over("gpu_uuid"))["ts"]
-        .median()
-    )
+    between = _between(points, label_sets["gpu_uuid"], keys).median()
     if isinstance(between, timedelta):
         memory.interval = between
     return seen
+
+
+def _between(points: Points, gpu_uuid: pl.Series, keys: NDArray[np.int64]) -> pl.Series:
+    """Return the times between one reading of a GPU and the next.
+
+    keys: moment * height + label set, of those that were seen
+    """
+    height, moments = max(len(gpu_uuid), 1), len(points.moments)
+    gpu = gpu_uuid.rank("dense").fill_null(0).cast(pl.Int64).to_numpy()
+    of_gpu = gpu[keys % height] * moments + keys // height
+    _, readings = rows_of(of_gpu, (int(gpu.max(initial=0)) + 1) * moments)
+    us = points.moments.to_physical().to_numpy()[readings % max(moments, 1)]
+    is_same = np.diff(readings // max(moments, 1)) == 0
+    return pl.Series(np.diff(us)[is_same]).cast(pl.Duration("us"))
