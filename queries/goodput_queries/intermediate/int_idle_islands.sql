@@ -3,14 +3,26 @@
 -- grain: gpu_uuid, gpu_instance, start_ms
 -- end_ms: the next active reading; without one, the last idle reading
 -- seen_ms: time covered by readings
-with runs as (
+with units as materialized (
+    -- sorted and grouped by a number: two names take twice as long
+    select gpu_uuid, gpu_instance, row_number() over () as unit
+    from (select distinct gpu_uuid, gpu_instance from intermediate.int_gpu_activity)
+),
+
+activity as (
+    select units.unit, acts.is_active, acts.start_ms, acts.end_ms, acts.next_reading_ms, acts.interval_ms
+    from intermediate.int_gpu_activity as acts
+    inner join units using (gpu_uuid, gpu_instance)
+),
+
+runs as (
     select
         *,
         lag(is_active) over gpu as is_previous_active,
         start_ms - lag(end_ms) over gpu as hole_ms,
         lead(is_active) over gpu as is_next_active
-    from intermediate.int_gpu_activity
-    window gpu as (partition by gpu_uuid, gpu_instance order by start_ms)
+    from activity
+    window gpu as (partition by unit order by start_ms)
 ),
 
 idle as (
@@ -27,15 +39,15 @@ numbered as (
     select
         *,
         count_if(is_new) over (
-            partition by gpu_uuid, gpu_instance order by start_ms
+            partition by unit order by start_ms
             rows between unbounded preceding and current row
         ) as island
     from idle
 )
 
 select
-    gpu_uuid,
-    gpu_instance,
+    any_value(units.gpu_uuid) as gpu_uuid,
+    any_value(units.gpu_instance) as gpu_instance,
     min(start_ms) as start_ms,
     case
         when arg_max(is_next_active, start_ms)
@@ -45,4 +57,5 @@ select
     end as end_ms,
     sum(end_ms - start_ms)::bigint as seen_ms
 from numbered
-group by gpu_uuid, gpu_instance, island
+inner join units using (unit)
+group by unit, island

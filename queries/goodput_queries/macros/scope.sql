@@ -1,15 +1,24 @@
--- Whether a row belongs to the scope's part of the fleet; an unset variable does not restrict.
-create or replace macro in_scope(
-    row_cluster, row_node, row_gpu_uuid, row_gpu_model, row_team, row_user, row_run, row_partition
-) as (
+-- Whether a place belongs to the scope's part of the fleet; an unset variable does not restrict.
+create or replace macro in_place(row_cluster, row_node, row_gpu_uuid, row_gpu_model) as (
     (getvariable('scope_cluster') is null or row_cluster = getvariable('scope_cluster'))
     and (getvariable('scope_node') is null or row_node = getvariable('scope_node'))
     and (getvariable('scope_gpu_uuid') is null or row_gpu_uuid = getvariable('scope_gpu_uuid'))
     and (getvariable('scope_gpu_model') is null or row_gpu_model = getvariable('scope_gpu_model'))
-    and (getvariable('scope_team') is null or row_team = getvariable('scope_team'))
+);
+
+-- Whether it is the time of an owner in the scope.
+create or replace macro of_owner(row_team, row_user, row_run, row_partition) as (
+    (getvariable('scope_team') is null or row_team = getvariable('scope_team'))
     and (getvariable('scope_user') is null or row_user = getvariable('scope_user'))
     and (getvariable('scope_run') is null or row_run = getvariable('scope_run'))
     and (getvariable('scope_partition') is null or row_partition = getvariable('scope_partition'))
+);
+
+create or replace macro in_scope(
+    row_cluster, row_node, row_gpu_uuid, row_gpu_model, row_team, row_user, row_run, row_partition
+) as (
+    in_place(row_cluster, row_node, row_gpu_uuid, row_gpu_model)
+    and of_owner(row_team, row_user, row_run, row_partition)
 );
 
 -- Whether [start_ms, end_ms) has a part inside the scope's window; a null end is still open.
