@@ -36,8 +36,8 @@ telemetry as (
     from holds
     inner join staging.stg_gpu_samples as samples
         on holds.gpu_uuid = samples.gpu_uuid
-        and samples.ts_ms >= holds.start_ms
-        and samples.ts_ms < holds.end_ms
+        and samples.ts >= from_ms(holds.start_ms)
+        and samples.ts < from_ms(holds.end_ms)
     group by holds.run_key, holds.gpu_uuid
 )
 

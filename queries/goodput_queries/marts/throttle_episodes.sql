@@ -15,12 +15,15 @@ readings as (
     select samples.source, samples.gpu_uuid, samples.ts_ms, samples.power_w, samples.sm_clock_hz,
         samples.gpu_temperature_c, reasons.reason, reasons.counts_as_loss, intervals.interval_ms
     from staging.stg_gpu_samples as samples
-    inner join reasons on samples.clocks_event_reasons & reasons.bit_value <> 0
+    -- a mask is at least each of its bits, which zone maps know: few readings have one of these
+    inner join reasons
+        on samples.clocks_event_reasons >= reasons.bit_value
+        and samples.clocks_event_reasons & reasons.bit_value <> 0
     left join intermediate.int_sample_intervals as intervals
         on samples.source = intervals.source and samples.ts_ms // 3600000 * 3600000 = intervals.hour_ms
     where
-        samples.ts_ms >= coalesce(getvariable('scope_from_ms')::bigint, 0)
-        and samples.ts_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+        samples.ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
+        and samples.ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
         and (getvariable('scope_gpu_uuid') is null or samples.gpu_uuid = getvariable('scope_gpu_uuid'))
 ),
 
