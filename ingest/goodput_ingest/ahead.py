@@ -6,24 +6,41 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 T = TypeVar("T")
 
 
-def ahead(items: Iterator[T]) -> Iterator[T]:
+def ahead(items: Iterator[T], size: Callable[[T], int] = lambda _: 1, most: int = 1) -> Iterator[T]:
     """Yield the items; the next one is made in another thread meanwhile, and no more than that.
 
+    Where their `size` is given, so many are made until together they have size `most`: else beside
+    a big item, that takes long to use, only the small one after it would be made.
     What making an item raises is raised here, after the items before it.
     """
     with ThreadPoolExecutor(1, thread_name_prefix="parse") as parser:
-        coming = parser.submit(_next, items)
-        while found := coming.result():
-            coming = parser.submit(_next, items)
-            yield found[0]
+        coming = parser.submit(_next, items, size, most)
+        while True:
+            found, error = coming.result()
+            if found and error is None:
+                coming = parser.submit(_next, items, size, most)
+            yield from found
+            if error is not None:
+                raise error
+            if not found:
+                return
 
 
-def _next(items: Iterator[T]) -> tuple[T] | None:
-    for item in items:
-        return (item,)
-    return None
+def _next(
+    items: Iterator[T], size: Callable[[T], int], most: int
+) -> tuple[list[T], BaseException | None]:
+    found, held = list[T](), 0
+    try:
+        for item in items:
+            found.append(item)
+            held += size(item)
+            if held >= most:
+                break
+    except BaseException as error:
+        return found, error
+    return found, None

@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING
 
 from goodput_ingest import finding
 from goodput_ingest.ahead import ahead
-from goodput_ingest.finding import LeftOut
+from goodput_ingest.finding import Found, LeftOut
 from goodput_ingest.registry import SOURCES, recognise
+from goodput_queries.batch import Batch
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from goodput_ingest.source import ReadOptions
     from goodput_queries.batch import Loaded
     from goodput_queries.store import Store
+
+ROWS_AHEAD = 122_880  # a row group of DuckDB's is parsed while what came before is written
+SIZE_MIN = 10_000  # what is small takes its time too, and is not to wait long
 
 
 @dataclass
@@ -59,23 +63,62 @@ def ingest(
     if name != "auto" and name not in SOURCES:
         raise IngestError(f"there is no source {name!r}; known: auto, {', '.join(SOURCES)}.")
     summary = Summary()
-    for found in finding.found(paths):
-        if isinstance(found, LeftOut):
-            summary.refused.append(found.reason)
-            continue
-        kind = recognise(found.path) if name == "auto" else SOURCES[name]
-        if kind is None:
-            summary.unrecognised.append(found.origin)
-            continue
-        try:
-            for batch in ahead(kind(found.path, options).extract()):
-                loaded = store.load(replace(batch, origin=found.origin))
-                summary.add(batch.table, loaded)
-                on_progress(Path(found.origin), loaded.rows)
-        except IngestError as error:
-            if name != "auto" and found.is_named:
-                raise
-            summary.refused.append(str(error).replace(str(found.path), found.origin))
+    for told in ahead(_told(name, paths, options), _size, ROWS_AHEAD):
+        if isinstance(told, LeftOut):
+            summary.refused.append(told.reason)
+        elif isinstance(told, _Unrecognised):
+            summary.unrecognised.append(told.origin)
+        elif isinstance(told, _Refused):
+            if name != "auto" and told.found.is_named:
+                raise told.error
+            reason = str(told.error).replace(str(told.found.path), told.found.origin)
+            summary.refused.append(reason)
+        elif isinstance(told, Batch):
+            loaded = store.load(told)
+            summary.add(told.table, loaded)
+            on_progress(Path(told.origin), loaded.rows)
         else:
             summary.files += 1
     return summary
+
+
+@dataclass(frozen=True)
+class _Unrecognised:
+    origin: str
+
+
+@dataclass(frozen=True)
+class _Refused:
+    found: Found
+    error: IngestError
+
+
+@dataclass(frozen=True)
+class _ReadThrough:
+    """A file has no more to tell."""
+
+
+_Told = Batch | LeftOut | _Unrecognised | _Refused | _ReadThrough
+
+
+def _told(name: str, paths: Sequence[Path], options: ReadOptions) -> Iterator[_Told]:
+    """Yield what there is to load, and what becomes of each file, in the order of the files."""
+    for found in finding.found(paths):
+        if isinstance(found, LeftOut):
+            yield found
+            continue
+        kind = recognise(found.path) if name == "auto" else SOURCES[name]
+        if kind is None:
+            yield _Unrecognised(found.origin)
+            continue
+        try:
+            for batch in kind(found.path, options).extract():
+                yield replace(batch, origin=found.origin)
+        except IngestError as error:
+            yield _Refused(found, error)
+        else:
+            yield _ReadThrough()
+
+
+def _size(told: _Told) -> int:
+    return max(SIZE_MIN, told.rows.height if isinstance(told, Batch) else 0)

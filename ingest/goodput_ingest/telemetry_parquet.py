@@ -15,6 +15,7 @@ sorted by GPU and time, and row groups of some hundred thousand rows, are read f
 from __future__ import annotations
 
 import hashlib
+import sys
 from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
@@ -216,22 +217,30 @@ def _samples(keyed: pl.DataFrame) -> pl.DataFrame:
     """Return rows of raw.gpu_samples: what is no value is null, and said to be so."""
     kinds = keyed.schema
     present = [name for name in METRICS if name in kinds and kinds[name].is_numeric()]
-    is_odd = {name: _is_no_value(name, kinds[name]) for name in present}
-    flag = pl.any_horizontal(pl.lit(value=False), *is_odd.values()).fill_null(value=False)
-    is_flagged = keyed.select(flag.alias("is_flagged")).to_series()
-    if is_flagged.any():
-        keyed = keyed.with_columns(
-            pl.when(~is_odd[name].fill_null(value=False)).then(name).alias(name) for name in present
-        )
-    return keyed.select(
+    # most columns are sound all through, and that is soon said
+    sound = keyed.select(_is_sound(name, kinds[name]).all() for name in present).row(0)
+    odd = [name for name, is_sound in zip(present, sound, strict=True) if not is_sound]
+    is_odd = keyed.select(_is_no_value(name, kinds[name]).fill_null(value=False) for name in odd)
+    flag = pl.any_horizontal(pl.lit(value=False), *is_odd).alias("is_flagged")
+    nulled = (pl.when(~is_odd[name]).then(name).alias(name) for name in odd)
+    return keyed.with_columns(*nulled, flag).select(
         "source",
         *KEY,
         *(
             pl.col(name).cast(pl.Int64 if name in COUNTS else pl.Float64, strict=False)
             for name in present
         ),
-        is_flagged,
+        "is_flagged",
     )
+
+
+def _is_sound(name: str, kind: pl.DataType) -> pl.Expr:
+    """Say of values that they surely are some: in one comparison, NaN being above every number."""
+    if kind != pl.Float64:
+        return ~_is_no_value(name, kind)
+    if name in RATIOS:
+        return pl.col(name).is_between(0, RATIO_MAX)
+    return pl.col(name).is_between(-sys.float_info.max, BLANK_FLOAT, closed="left")
 
 
 def _is_no_value(name: str, kind: pl.DataType) -> pl.Expr:

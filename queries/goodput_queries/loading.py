@@ -10,6 +10,7 @@ import polars as pl
 from goodput_queries import catalog
 from goodput_queries.batch import REJECT_CONTENT_MAX_CHARS, Batch, Loaded
 from goodput_queries.errors import StoreError
+from goodput_queries.keys import RANGED, keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 REPLACE = "replace"  # `keep: replace` in a raw table's header: what came last holds
 BEGIN, END = "valid_from_at", "valid_to_at"  # of tables with `holds_of` in their header
 SEQUENCE = "load_sequence"  # which load wrote a row: what is new, what goes when forgotten
-RANGED = frozenset({"BIGINT", "INTEGER", "TIMESTAMP"})  # types of keys that zone maps know well
 
 
 def load(cursor: duckdb.DuckDBPyConnection, model: Model, batch: Batch) -> Loaded:
@@ -81,7 +81,7 @@ def insert_keyed(
         news = _news(model, incoming, list(columns))
         cursor.execute(f"create or replace temp table news as {news}")
         incoming = "(from temp.news)"
-    repeats, near = _keys(cursor, model, incoming, columns)
+    repeats, near = _keys(cursor, model, rows, incoming, columns)
     if not repeats and not _is_known(cursor, model, incoming, near):
         rows_new = _changed(cursor, f"insert into {table} select * from {incoming}")
     else:
@@ -147,32 +147,48 @@ class _Near:
     """Rows of the table, called `old`, that may have a key of the batch; with its parameters."""
 
     condition: str
-    parameters: list[str]
+    parameters: list[int | str]
 
 
 def _keys(
-    cursor: duckdb.DuckDBPyConnection, model: Model, incoming: str, columns: Mapping[str, str]
+    cursor: duckdb.DuckDBPyConnection,
+    model: Model,
+    rows: pl.DataFrame,
+    incoming: str,
+    columns: Mapping[str, str],
 ) -> tuple[bool, _Near]:
     """Return whether a key may repeat in the batch, and where in the table its keys could be.
 
     That two keys have one hash is taken for a repetition, after which a merge looks closely. Zone
     maps find what is near without reading the table, and evidence mostly comes in order.
     """
+    if "holds_of" not in model.directives:  # else of the rows not all are incoming
+        keys = keys_of(rows, model.grain, columns)
+        if keys is not None:
+            return keys.may_repeat, _near(keys.ends, columns)
     ranged = [name for name in model.grain if columns[name] in RANGED]
     ends = "".join(
         f", count({name}), min({name})::varchar, max({name})::varchar" for name in ranged
     )
-    rows, distinct, *found = cursor.execute(
+    count, distinct, *found = cursor.execute(
         f"select count(*), count(distinct hash({', '.join(model.grain)})){ends} from {incoming}"
     ).fetchall()[0]
-    conditions, parameters = ["true"], list[str]()
-    for i, name in enumerate(ranged):
-        known, low, high = found[3 * i : 3 * i + 3]
-        if known and known == rows:  # nulls are keys too, and in no range
-            at, kind = len(parameters), columns[name]
-            conditions.append(f"old.{name} between ${at + 1}::{kind} and ${at + 2}::{kind}")
-            parameters += [low, high]
-    return distinct < rows, _Near(" and ".join(conditions), parameters)
+    known = {name: found[3 * i : 3 * i + 3] for i, name in enumerate(ranged)}
+    full = {name: (low, high) for name, (n, low, high) in known.items() if n and n == count}
+    return distinct < count, _near(full, columns)  # nulls are keys too, and in no range
+
+
+def _near(ends: Mapping[str, tuple[int | str, int | str]], columns: Mapping[str, str]) -> _Near:
+    """Return the rows whose ranged key columns lie between these ends."""
+    conditions, parameters = ["true"], list[int | str]()
+    for name, (low, high) in ends.items():
+        at, kind = len(parameters), columns[name]
+        given = [f"${at + 1}::{kind}", f"${at + 2}::{kind}"]
+        if kind == "TIMESTAMP" and isinstance(low, int):
+            given = [f"make_timestamp(${at + 1}::bigint)", f"make_timestamp(${at + 2}::bigint)"]
+        conditions.append(f"old.{name} between {given[0]} and {given[1]}")
+        parameters += [low, high]
+    return _Near(" and ".join(conditions), parameters)
 
 
 def _is_known(cursor: duckdb.DuckDBPyConnection, model: Model, incoming: str, near: _Near) -> bool:
@@ -255,7 +271,7 @@ def _merge(
 
 
 def _changed(
-    cursor: duckdb.DuckDBPyConnection, statement: str, parameters: Sequence[str] = ()
+    cursor: duckdb.DuckDBPyConnection, statement: str, parameters: Sequence[int | str] = ()
 ) -> int:
     """Execute an insert or a delete; return how many rows it wrote or took away."""
     return int(cursor.execute(statement, list(parameters)).fetchall()[0][0])

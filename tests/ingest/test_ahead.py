@@ -43,6 +43,22 @@ def test_no_more_than_one_item_waits() -> None:
     assert made == [0, 1]
 
 
+def test_small_items_do_not_keep_the_big_one_behind_them_from_being_made() -> None:
+    made: list[int] = []
+
+    def items() -> Iterator[int]:
+        for size in (9, 1, 9, 1, 9):
+            made.append(size)
+            yield size
+
+    found = ahead(items(), size=lambda size: size, most=9)
+    first = next(found)
+    found.close()  # type: ignore[attr-defined]
+
+    assert first == 9
+    assert made == [9, 1, 9]
+
+
 def test_what_fails_fails_after_the_items_before_it() -> None:
     def items() -> Iterator[int]:
         yield 1
