@@ -12,7 +12,7 @@ from goodput_ingest.json_lines import FieldError
 from goodput_ingest.source import Batch, Reject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
 DURATION_MAX_S = 31 * 86_400  # nothing inside a job takes longer; milliseconds as seconds do
@@ -46,6 +46,7 @@ SCHEMA: dict[str, Any] = {
     "reports_durability": pl.Boolean,
     "extra": pl.String,
 }
+LINE = "line"  # which line of a part tells a row, from 0
 Row = tuple[Any, ...]  # in the order of SCHEMA
 
 
@@ -60,33 +61,52 @@ def batches(
     rows_of: Callable[[dict[str, Any]], Iterable[Row | FieldError]],
     *meaning: object,
     is_carried_over: bool,
+    bulk: Callable[[Sequence[bytes]], pl.DataFrame] | None = None,
 ) -> Iterator[Batch]:
     """Yield the job events of a file; `rows_of` says what the object on a line tells.
 
     It raises FieldError for a broken line and yields one for a broken item among several of a line.
     `meaning` is what else decides what lines mean; `is_carried_over`: so do the lines before them.
+    `bulk` returns the same rows of many lines at once, and LINE, for the lines that it can.
     """
     so_far = ""
     for part in files.parts(path):
-        rows: list[Row] = []
-        rejects: list[Reject] = []
-        for number, line in enumerate(part.lines, part.first_line):
-            if not line.strip():
-                continue
-            try:
-                for told in rows_of(_record(line)):
-                    if isinstance(told, FieldError):
-                        rejects.append(_reject(number, told, line))
-                    else:
-                        rows.append(told)
-            except FieldError as error:
-                rejects.append(_reject(number, error, line))
+        told = bulk(part.raw_lines) if bulk else None
+        frame, rejects = _one_by_one(part, rows_of, told)
         if part.damage:
             rejects.append(Reject(part.first_line + len(part.raw_lines), part.damage))
         before = (so_far,) if is_carried_over else ()
         so_far = files.digest(part, *before, *meaning)
-        frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
         yield Batch("job_events", frame, source, str(path), so_far, rejects)
+
+
+def _one_by_one(
+    part: files.Part,
+    rows_of: Callable[[dict[str, Any]], Iterable[Row | FieldError]],
+    told: pl.DataFrame | None,
+) -> tuple[pl.DataFrame, list[Reject]]:
+    """Return the rows of a part in the order of its lines; of those in `told` the rest is read."""
+    known = set() if told is None else set(told[LINE])
+    rows: list[Row] = []
+    at: list[int] = []
+    rejects: list[Reject] = []
+    for number in range(len(part.raw_lines)):
+        if number in known or not (line := part.line(number)).strip():
+            continue
+        try:
+            for item in rows_of(_record(line)):
+                if isinstance(item, FieldError):
+                    rejects.append(_reject(part.first_line + number, item, line))
+                else:
+                    rows.append(item)
+                    at.append(number)
+        except FieldError as error:
+            rejects.append(_reject(part.first_line + number, error, line))
+    frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
+    if told is None:
+        return frame, rejects
+    read = frame.with_columns(pl.Series(LINE, at, pl.Int64))
+    return pl.concat([told, read]).sort(LINE, maintain_order=True).drop(LINE), rejects
 
 
 def _record(line: str) -> dict[str, Any]:

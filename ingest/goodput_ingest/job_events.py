@@ -18,16 +18,18 @@ from goodput_ingest.event_lines import (
     SCHEMA,
     Row,
 )
+from goodput_ingest.job_events_bulk import VERSION, events_of
 from goodput_ingest.json_lines import FieldError
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    import polars as pl
 
     from goodput_ingest.source import Batch, ReadOptions
 
-VERSION = 1
 EVENTS = (
     "job.start",
     "job.end",
@@ -48,6 +50,8 @@ NEEDS = {  # what an event says nothing without
     "phase.start": "phase",
     "phase.end": "phase",
 }
+REQUIRED = {name: [NEEDS[name]] if name in NEEDS else [] for name in EVENTS}
+REQUIRED["phase"] = ["phase", "dur_s"]
 NAMED = {*SCHEMA, "v"} - {"source", "cluster", "reports_durability", "extra"}
 
 
@@ -81,7 +85,11 @@ class JobEvents:
             self._rows,
             *("job_events", self.options.cluster),
             is_carried_over=False,
+            bulk=self._events,
         )
+
+    def _events(self, lines: Sequence[bytes]) -> pl.DataFrame:
+        return events_of(lines, REQUIRED, self.name, self.options.cluster)
 
     def _rows(self, event: dict[str, Any]) -> tuple[Row]:
         return (self._row(event),)

@@ -1,0 +1,165 @@
+"""Job events told many at once: the same as line by line, or left to that."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+from goodput_ingest import event_lines, job_events, job_events_bulk
+from goodput_ingest.job_events import JobEvents
+from goodput_ingest.source import ReadOptions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from goodput_ingest.source import Batch
+
+STEP: dict[str, Any] = {"v": 1, "ts": 1787234549.25, "event": "step", "step": 401, "dur_s": 10.02}
+NUMBERS = st.one_of(
+    st.integers(-1, 3),
+    st.integers(-(2**70), 2**70),
+    st.floats(),
+    st.floats(0, 5e6),
+    st.sampled_from(["7", True, None, [1], {"a": 1}]),
+)
+TEXTS = st.one_of(
+    st.text(max_size=4),
+    st.sampled_from(
+        [
+            'a"b',
+            "a\\b",
+            "[rank3]: x",
+            "{}",
+            "x" * 300,
+            "\x7f",
+            "null",
+            ":",
+            ":x",
+            "é\u2028",
+            7,
+            None,
+            True,
+        ]
+    ),
+)
+FIELDS = st.fixed_dictionaries(
+    {},
+    optional={
+        **dict.fromkeys(job_events_bulk.TEXTS, TEXTS),
+        **dict.fromkeys(job_events_bulk.WHOLES, NUMBERS),
+        **dict.fromkeys((*job_events_bulk.DURATIONS, *job_events_bulk.AMOUNTS), NUMBERS),
+        "event": st.sampled_from([*job_events.EVENTS, "other", None, 1]),
+        "v": st.sampled_from([1, 1.0, 2, "1", True]),
+        "ts": st.one_of(NUMBERS, st.floats(1.7e9, 1.8e9), st.just("2026-08-20T14:02:29Z")),
+        **dict.fromkeys(("loss", ":", "a :b"), NUMBERS),
+        'a"b': TEXTS,
+    },
+)
+LINES = st.one_of(
+    st.builds(lambda more: json.dumps({**STEP, **more}), FIELDS),
+    st.builds(
+        lambda more, colon: json.dumps(
+            {**STEP, **more}, ensure_ascii=False, separators=(",", colon)
+        ),
+        FIELDS,
+        st.sampled_from([":", ": ", " : ", " :", "\t: "]),
+    ),
+    st.builds(lambda more: json.dumps(STEP)[:-1] + "," + json.dumps(more)[1:], FIELDS),  # twice
+    st.builds(lambda at: json.dumps(STEP)[:at], st.integers(0, 90)),  # cut
+    st.builds(
+        lambda at, char: json.dumps(STEP)[:at] + char + json.dumps(STEP)[at + 1 :],
+        st.integers(0, 90),
+        st.sampled_from('{}[]",:0.eE- \t\r\x00\x7f\\ tn\ud800'),
+    ),
+    st.sampled_from(
+        [
+            "",
+            "  ",
+            '{"v":1,"ts":1,"event":"job.end" : 1,"x":0,"run_id":7}',
+            "3: " + json.dumps(STEP),
+            json.dumps(STEP) * 2,
+            "[1]",
+            "7",
+            "null",
+            "{}",
+        ]
+    ),
+)
+
+
+def only(path: Path) -> Batch:
+    (batch,) = JobEvents(path, ReadOptions(cluster="lab")).extract()
+    return batch
+
+
+def one_by_one(path: Path) -> Batch:
+    source = JobEvents(path, ReadOptions(cluster="lab"))
+    (batch,) = event_lines.batches(
+        path, source.name, source._rows, "job_events", "lab", is_carried_over=False
+    )
+    return batch
+
+
+@given(st.lists(LINES, min_size=1, max_size=12))
+def test_lines_told_at_once_are_those_told_one_by_one(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str]
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "told.jsonl"
+    text = "\n".join([json.dumps(STEP), *lines])
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+
+    at_once, singly = only(path), one_by_one(path)
+
+    assert_frame_equal(at_once.rows, singly.rows, check_exact=True)
+    assert at_once.rejects == singly.rejects
+    assert at_once.digest == singly.digest
+
+
+@given(st.floats(0, 7e9, exclude_max=True))
+def test_a_moment_is_the_same_to_the_microsecond(
+    tmp_path_factory: pytest.TempPathFactory, ts: float
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "moment.jsonl"
+    path.write_text(json.dumps({**STEP, "ts": ts, "dur_s": ts / 1e4}))
+
+    assert_frame_equal(only(path).rows, one_by_one(path).rows, check_exact=True)
+
+
+def bulk(*lines: str) -> pl.DataFrame:
+    given_ = [line.encode() for line in lines]
+    return job_events_bulk.events_of(given_, job_events.REQUIRED, "job-events", "lab")
+
+
+def test_plain_lines_are_told_at_once() -> None:
+    whole = {**STEP, "run_id": "r", "attempt": 0, "rank": 3, "host": "n1", "data_s": 0, "kind": "é"}
+
+    told = bulk(
+        json.dumps(STEP), json.dumps(whole, ensure_ascii=False), json.dumps({**STEP, "step": 2**62})
+    )
+
+    assert told["line"].to_list() == [0, 1, 2]
+
+
+def test_an_odd_line_leaves_its_neighbours_told() -> None:
+    odd = [
+        json.dumps({**STEP, **more}) for more in ({"msg": "a\\b"}, {"x": math.nan}, {"rank": []})
+    ]
+
+    told = bulk(json.dumps(STEP), *odd, json.dumps({**STEP, "lr": 1}), json.dumps(STEP))
+
+    assert told["line"].to_list() == [0, 5]
+
+
+def test_a_line_that_is_no_json_leaves_other_blocks_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_events_bulk, "BLOCK_LINES", 2)
+
+    told = bulk(*[json.dumps(STEP)] * 4, json.dumps(STEP)[:-9], *[json.dumps(STEP)] * 3)
+
+    assert told["line"].to_list() == [0, 1, 2, 3, 6, 7]
