@@ -1,0 +1,94 @@
+"""What the frame of a batch says of its keys."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import polars as pl
+import pytest
+
+from goodput_queries.keys import Keys, keys_of
+
+KEY = ("source", "gpu", "ts")
+KINDS = {"source": "VARCHAR", "gpu": "VARCHAR", "ts": "TIMESTAMP", "step": "BIGINT"}
+BEGIN = datetime(2026, 11, 20)  # noqa: DTZ001 -- moments are stored naive, in UTC
+
+
+def readings(gpus: str, seconds: list[int | None]) -> pl.DataFrame:
+    """Return readings of GPUs named by one letter, one a letter, so many seconds after BEGIN."""
+    ts = [None if s is None else BEGIN + timedelta(seconds=s) for s in seconds]
+    return pl.DataFrame(
+        {"source": "x", "gpu": list(gpus), "ts": ts}, schema_overrides={"ts": pl.Datetime("us")}
+    )
+
+
+def found(rows: pl.DataFrame, key: tuple[str, ...] = KEY, **kinds: str) -> Keys:
+    keys = keys_of(rows, key, {**KINDS, **kinds})
+    assert keys is not None
+    return keys
+
+
+@pytest.mark.parametrize(
+    ("gpus", "seconds", "may_repeat"),
+    [
+        ("a" * 20 + "b" * 20, [*range(20), *range(20)], False),
+        ("b" * 20 + "a" * 20, [*range(20), *range(20)], False),
+        ("a" * 20, [*range(19), 18], True),  # the moment stands still
+        ("a" * 20, [*range(19), 3], True),  # it goes back to one that was
+        ("a" * 20, [*range(1, 20), 0], False),  # it goes back to none that was
+        ("a" * 20 + "b" * 20 + "a" * 20, [*range(20), *range(20), *range(20)], True),
+        ("a" * 20 + "b" * 20 + "a" * 20, [*range(20), *range(20), *range(20, 40)], False),
+        ("ab" * 20, [n // 2 for n in range(40)], False),
+        ("ab" * 20, [n // 4 for n in range(40)], True),
+        ("a" * 20, [*range(18), None, None], True),
+        ("a" * 20, [*range(19), None], False),
+    ],
+)
+def test_a_key_that_comes_twice_is_found_in_any_order(
+    gpus: str, seconds: list[int | None], may_repeat: bool
+) -> None:
+    assert found(readings(gpus, seconds)).may_repeat is may_repeat
+
+
+def test_a_key_of_constants_alone_repeats_from_two_rows_on() -> None:
+    rows = readings("aa", [1, 2])
+
+    assert found(rows, ("source", "gpu")).may_repeat
+    assert not found(rows.head(1), ("source", "gpu")).may_repeat
+
+
+def test_nulls_are_keys_and_a_column_that_is_not_given_is_null() -> None:
+    rows = pl.DataFrame({"source": ["x", "x", "x"], "step": [1, None, None]})
+
+    assert found(rows, ("source", "gpu", "step")).may_repeat
+    assert not found(rows.head(2), ("source", "gpu", "step")).may_repeat
+
+
+def test_ends_are_of_moments_and_whole_numbers_without_nulls() -> None:
+    rows = readings("aab", [5, 3, 9]).with_columns(step=pl.Series([7, None, 8]))
+
+    ends = found(rows, (*KEY, "step")).ends
+
+    at = int((BEGIN - datetime(1970, 1, 1)).total_seconds())  # noqa: DTZ001
+    assert ends == {"ts": ((at + 3) * 1_000_000, (at + 9) * 1_000_000)}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pl.col("ts").cast(pl.Datetime("ns")),
+        pl.col("ts").cast(pl.String),
+        pl.col("ts").to_physical().cast(pl.Float64),
+    ],
+)
+def test_keys_that_the_database_is_to_cast_are_left_to_it(other: pl.Expr) -> None:
+    assert keys_of(readings("a", [1]).with_columns(ts=other), KEY, KINDS) is None
+
+
+@pytest.mark.parametrize("kind", [pl.Categorical(), pl.Enum(["a", "b"])])
+def test_texts_may_be_categories(kind: Any) -> None:
+    rows = readings("ab" * 9, [n // 2 for n in range(18)]).with_columns(pl.col("gpu").cast(kind))
+
+    assert not found(rows).may_repeat
+    assert found(pl.concat([rows, rows])).may_repeat
