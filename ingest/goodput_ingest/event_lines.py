@@ -12,7 +12,7 @@ from goodput_ingest.json_lines import FieldError
 from goodput_ingest.source import Batch, Reject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
 DURATION_MAX_S = 31 * 86_400  # nothing inside a job takes longer; milliseconds as seconds do
@@ -61,7 +61,7 @@ def batches(
     rows_of: Callable[[dict[str, Any]], Iterable[Row | FieldError]],
     *meaning: object,
     is_carried_over: bool,
-    bulk: Callable[[Sequence[bytes]], pl.DataFrame] | None = None,
+    bulk: Callable[[files.Part], pl.DataFrame] | None = None,
 ) -> Iterator[Batch]:
     """Yield the job events of a file; `rows_of` says what the object on a line tells.
 
@@ -71,7 +71,7 @@ def batches(
     """
     so_far = ""
     for part in files.parts(path):
-        told = bulk(part.raw_lines) if bulk else None
+        told = bulk(part) if bulk else None
         frame, rejects = _one_by_one(part, rows_of, told)
         if part.damage:
             rejects.append(Reject(part.first_line + len(part.raw_lines), part.damage))

@@ -51,14 +51,14 @@ class Part:
         lines = self.data[:-1].decode("utf-8", errors="replace").split("\n")
         return [line.rstrip("\r") for line in lines] if b"\r" in self.data else lines
 
+    def line(self, number: int) -> str:
+        """Return one of the lines, from 0, without making text of all."""
+        return self.raw_lines[number].decode("utf-8", errors="replace").rstrip("\r")
+
 
 def with_ends(lines: Iterable[bytes]) -> bytes:
     """Return lines as a part has them."""
     return b"".join(line + b"\n" for line in lines)
-
-    def line(self, number: int) -> str:
-        """Return one of the lines, from 0, without making text of all."""
-        return self.raw_lines[number].decode("utf-8", errors="replace").rstrip("\r")
 
 
 def open_bytes(path: Path) -> IO[bytes]:

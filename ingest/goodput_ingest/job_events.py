@@ -23,7 +23,7 @@ from goodput_ingest.json_lines import FieldError
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
     import polars as pl
@@ -88,8 +88,8 @@ class JobEvents:
             bulk=self._events,
         )
 
-    def _events(self, lines: Sequence[bytes]) -> pl.DataFrame:
-        return events_of(lines, REQUIRED, self.name, self.options.cluster)
+    def _events(self, part: files.Part) -> pl.DataFrame:
+        return events_of(part, REQUIRED, self.name, self.options.cluster)
 
     def _rows(self, event: dict[str, Any]) -> tuple[Row]:
         return (self._row(event),)

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from goodput_ingest.event_lines import DURATION_MAX_S, INT32_MAX, LINE, MSG_MAX_CHARS, SCHEMA
+from goodput_ingest.files import with_ends
 from goodput_ingest.json_lines import EPOCH_S_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from goodput_ingest.files import Part
 
 VERSION: Final = 1
 BLOCK_LINES: Final = 1_024  # a line that is no JSON spoils the block it stands in
@@ -52,13 +55,13 @@ FIELDS: Final[dict[str, pl.DataType]] = {
 
 
 def events_of(
-    lines: Sequence[bytes], needs: Mapping[str, Sequence[str]], source: str, cluster: str | None
+    part: Part, needs: Mapping[str, Sequence[str]], source: str, cluster: str | None
 ) -> pl.DataFrame:
-    """Return the events of plain lines as rows of SCHEMA, and LINE: which of `lines`, from 0.
+    """Return the events of plain lines as rows of SCHEMA, and LINE: which of the part's, from 0.
 
     needs: the events there are, and the fields that each says nothing without.
     """
-    rows = _parsed(lines).filter(_is_plain(needs))
+    rows = _parsed(part).filter(_is_plain(needs))
     said = {
         "source": pl.lit(source),
         "cluster": pl.lit(cluster, pl.String),
@@ -73,12 +76,12 @@ def events_of(
     return rows.select(*columns, LINE)
 
 
-def _parsed(lines: Sequence[bytes]) -> pl.DataFrame:
+def _parsed(part: Part) -> pl.DataFrame:
     """Return the fields of the lines that are JSON, which line it is, and its quotes and colons.
 
     Where a line is none, those of its block are left out; where a value has another type, too.
     """
-    flat = _flat(lines)
+    lines, flat = part.raw_lines, _flat(part)
     if (whole := _fields(lines, flat)) is not None:
         return whole
     blocks = (flat[at : at + BLOCK_LINES] for at in range(0, len(flat), BLOCK_LINES))
@@ -86,9 +89,9 @@ def _parsed(lines: Sequence[bytes]) -> pl.DataFrame:
     return pl.concat(found) if found else _none()
 
 
-def _flat(lines: Sequence[bytes]) -> Sequence[int]:
+def _flat(part: Part) -> Sequence[int]:
     """Return which lines begin an object and seem to hold no other, no list and no escapes."""
-    data = b"\n".join(lines)
+    lines, data = part.raw_lines, part.data
     begun = sum(line[:1] == b"{" for line in lines)
     odd = set[int]()
     if not begun == len(lines) == data.count(b"{"):
@@ -116,7 +119,7 @@ def _fields(lines: Sequence[bytes], numbers: Sequence[int]) -> pl.DataFrame | No
         return _none()
     chosen = lines if len(numbers) == len(lines) else [lines[number] for number in numbers]
     try:
-        found = pl.read_ndjson(b"\n".join(chosen), schema=FIELDS)
+        found = pl.read_ndjson(with_ends(chosen), schema=FIELDS)
     except pl.exceptions.PolarsError:
         return None
     if found.height != len(chosen):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from goodput_ingest import event_lines, job_events, job_events_bulk
+from goodput_ingest import event_lines, files, job_events, job_events_bulk
 from goodput_ingest.job_events import JobEvents
 from goodput_ingest.source import ReadOptions
 
@@ -133,8 +133,8 @@ def test_a_moment_is_the_same_to_the_microsecond(
 
 
 def bulk(*lines: str) -> pl.DataFrame:
-    given_ = [line.encode() for line in lines]
-    return job_events_bulk.events_of(given_, job_events.REQUIRED, "job-events", "lab")
+    part = files.Part(1, files.with_ends(line.encode() for line in lines), "")
+    return job_events_bulk.events_of(part, job_events.REQUIRED, "job-events", "lab")
 
 
 def test_plain_lines_are_told_at_once() -> None:
