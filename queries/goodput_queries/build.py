@@ -96,12 +96,7 @@ class _Build:
         for first, last in changes.ranges(self.readings, len(self.readings)):
             stages.set_hours(cursor, first, last)
             changes.note_reading_series(cursor)
-        margin_ms = changes.reading_margin_ms(cursor)
-        cursor.execute(f"set variable reading_margin_ms = {margin_ms}")
-        cursor.execute(
-            """set variable build_thresholds = (
-                select map_from_entries(list((name, value))) from reference.thresholds)"""
-        )
+        changes.set_constants(cursor)
         reopening.begin(cursor)
         cursor.execute(f"set variable built_sequence = {-1 if since is None else since}")
         if not self.is_full:

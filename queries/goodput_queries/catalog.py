@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 LAYERS = ("raw", "reference", "staging", "intermediate", "temp", "marts", "checks")
 TEMP_LAYER = "temp"  # tables of one connection, made anew for every build or pass
 _DIRECTIVE = re.compile(
-    r"^--\s*(?P<key>grain|keep|holds_of|time|materialised|dirties|inline|written_by|reads)\s*:\s*(?P<value>.*)$"
+    r"^--\s*(?P<key>grain|keep|holds_of|time|materialised|dirties|inline|written_by|reads|parts)\s*:\s*(?P<value>.*)$"
 )
 _COLUMN = re.compile(r"^--\s*(?P<column>[a-z][a-z0-9_]*)\s*:\s*(?P<meaning>.*)$")
 
@@ -76,6 +76,19 @@ class Model:
     def is_inline(self) -> bool:
         """Say whether a temporary stage is a view in the one that asks it."""
         return "inline" in self.directives
+
+    @property
+    def parts(self) -> int:
+        """Return in how many parts of its input a temporary stage is asked."""
+        return int(self.directives.get("parts", "1").split(",")[0])
+
+    @property
+    def select(self) -> str:
+        """Return what it is made of: its SQL, for all parts where it has some."""
+        if self.parts == 1:
+            return self.sql
+        parts = (self.sql.replace("part_number()", str(part)) for part in range(self.parts))
+        return "\nunion all\n".join(f"({part})" for part in parts)
 
     @property
     def is_by_gpu(self) -> bool:

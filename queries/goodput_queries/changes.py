@@ -162,6 +162,29 @@ def reading_margin_ms(cursor: duckdb.DuckDBPyConnection) -> int:
     return READING_MARGIN_MS if is_fast else SLOW_READING_MARGIN_MS
 
 
+def set_constants(cursor: duckdb.DuckDBPyConnection) -> None:
+    """Set what a build compares every reading with; asked once the series of readings are noted."""
+    cursor.execute(f"set variable reading_margin_ms = {reading_margin_ms(cursor)}")
+    cursor.execute(
+        """set variable build_thresholds = (
+            select map_from_entries(list((name, value))) from reference.thresholds)"""
+    )
+
+
+def note_reading_parts(cursor: duckdb.DuckDBPyConnection, parts: int) -> None:
+    """Set where the parts of the table begin in which the readings of these hours are looked at."""
+    cursor.execute(
+        f"""set variable build_reading_parts = (
+            select [first + part * (after - first) // {parts} for part in range({parts} + 1)]
+            from (
+                select coalesce(min(place), 0) as first, coalesce(max(place) + 1, 0) as after
+                from staging.stg_gpu_samples
+                where ts >= from_ms(build_from_ms() - reading_margin_ms())
+                    and ts < from_ms(build_to_ms() + reading_margin_ms())
+            ))"""
+    )
+
+
 def note_reading_series(cursor: duckdb.DuckDBPyConnection) -> None:
     """Add the readings of the hours that are set to raw.reading_series."""
     cursor.execute(

@@ -21,6 +21,7 @@ from goodput_queries.changes import (
     Hours,
     changed_hours,
     changed_rows,
+    note_reading_parts,
 )
 from goodput_queries.describe import describe
 from goodput_queries.errors import BuildError
@@ -64,7 +65,7 @@ def draft(cursor: duckdb.DuckDBPyConnection, model: Model) -> None:
     wide and asked once, by the next stage, is a view.
     """
     kind = "view" if model.is_inline else "table"
-    run(cursor, model, f"create or replace temp {kind} {model.name} as {model.sql}")
+    run(cursor, model, f"create or replace temp {kind} {model.name} as {model.select}")
 
 
 def replace_all(
@@ -177,6 +178,8 @@ def replace_hours(
         if reopened_by is not None:
             reopening.begin_pass(cursor, reopened_by, first, last)
             where += " and gpu_uuid in (select gpu_uuid from temp.reopened_gpus)"
+        for parts in {table.parts for table in tables.values()} - {1}:
+            note_reading_parts(cursor, parts)
         for table in tables.values():
             draft(cursor, table)
         for model in models:

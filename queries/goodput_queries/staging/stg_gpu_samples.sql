@@ -1,7 +1,9 @@
 -- Readings of GPUs with the time in epoch ms.
+-- place: in the order of the table: a load is stored series by series
 -- ts: to filter by: the zones of the table are known for it, not for what is computed from it
 -- grain: source, gpu_uuid, gpu_instance, ts_ms
 select
+    rowid as place,
     source,
     gpu_uuid,
     gpu_instance,

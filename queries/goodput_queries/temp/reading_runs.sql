@@ -6,6 +6,8 @@ with runs as (
     select
         series,
         reader,
+        place,
+        lead(place) over as_stored as next_place,
         first_ms,
         first_active,
         lead(last_ms) over as_stored as last_ms,
@@ -14,40 +16,48 @@ with runs as (
     window as_stored as (order by place)
 ),
 
-last_begin as (
-    select begins.series, known.gpu_uuid, begins.first_ms
-    from temp.reading_begins as begins
+-- the last run of each part of the table is not seen to end
+open_runs as (
+    select runs.place, runs.next_place, runs.series, known.gpu_uuid
+    from runs
     inner join raw.reading_series as known using (series)
-    order by begins.place desc
-    limit 1
+    where runs.last_ms is null
 ),
 
--- after the last run no other begins: it ends with its series, or is found to be tangled
-last_run as (
+ends as (
     select
-        any_value(states.series) as series,
+        open_runs.place,
         max(states.ts_ms) as last_ms,
         arg_max(states.is_active, states.ts_ms) as last_active
     from temp.reading_states as states
-    inner join last_begin
-        on states.series = last_begin.series
+    inner join open_runs
+        on states.series = open_runs.series
         -- zones are known for it, not for what is computed from it
-        and states.gpu_uuid = last_begin.gpu_uuid
-        and states.ts_ms >= last_begin.first_ms
+        and states.gpu_uuid = open_runs.gpu_uuid
+        and states.place >= open_runs.place
+        and states.place < coalesce(open_runs.next_place, 9223372036854775807)
+    group by open_runs.place
+),
+
+whole_runs as (
+    select
+        runs.series,
+        runs.reader,
+        runs.first_ms,
+        runs.first_active,
+        coalesce(runs.last_ms, ends.last_ms) as last_ms,
+        coalesce(runs.last_active, ends.last_active) as last_active
+    from runs
+    left join ends using (place)
 ),
 
 in_order as (
     select
-        runs.series,
-        reader,
-        first_ms,
-        first_active,
-        coalesce(runs.last_ms, last_run.last_ms) as last_ms,
-        lag(coalesce(runs.last_ms, last_run.last_ms)) over by_time as previous_ms,
-        lag(coalesce(runs.last_active, last_run.last_active)) over by_time as was_active
-    from runs
-    left join last_run on runs.series = last_run.series and runs.last_ms is null
-    window by_time as (partition by runs.series order by first_ms)
+        * exclude (last_active),
+        lag(last_ms) over by_time as previous_ms,
+        lag(last_active) over by_time as was_active
+    from whole_runs
+    window by_time as (partition by series order by first_ms)
 )
 
 select

@@ -4,6 +4,7 @@
 -- reader: hash of the source: numbers pass faster than names
 -- is_active: the GPU did something: by its profiling counters, else by its utilisation
 select
+    place,
     gpu_uuid,
     hash(source, gpu_uuid, gpu_instance) as series,
     hash(source) as reader,

@@ -1,18 +1,21 @@
--- The readings of this pass beside the row that is stored before each: a load is stored series by series, so
--- that the row before is most often the reading before, and nothing need be sorted.
+-- The readings of this pass beside the row that is stored before each. No partition, no order: rows pass by as
+-- they are stored, most often the reading before first, and nothing need be sorted. Whatever the order is, is_begin
+-- says where the row before is not the reading before.
 -- grain: series, ts_ms
 -- inline: asked in passing
--- place: in the order of the table
+-- parts: 4, since rows pass by on one core: so many parts of the table at once; part_number() counts them from 0
 -- before_ms, was_active: of the row before
 -- is_begin: the row before is not an earlier reading of the series: a run of rows begins
 with in_passing as (
     select
         * exclude (gpu_uuid),
-        row_number() over () as place,
         lag(series) over () as before_series,
         lag(ts_ms) over () as before_ms,
         lag(is_active) over () as was_active
     from temp.reading_states
+    where
+        place >= getvariable('build_reading_parts')[part_number() + 1]
+        and place < getvariable('build_reading_parts')[part_number() + 2]
 )
 
 select
