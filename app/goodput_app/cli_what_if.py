@@ -73,7 +73,7 @@ def what_if(
             )
         with built(db) as store:
             return _idle_policies(store, scope)
-    asked = SCENARIOS[scenario]
+    asked = scenarios.in_currency(SCENARIOS[scenario], settings().statement.currency)
     with built(db) as store:
         choices = measured.choices(store, scenario, scope)
         subject = _subject(of, choices)

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from goodput_app import cli, cli_what_if
+from goodput_app.settings import settings
 from goodput_app.what_if.scenarios import SCENARIOS
 from goodput_ingest.load import ingest
 from goodput_ingest.source import ReadOptions
@@ -53,6 +54,10 @@ def rows(result: Result) -> dict[str, dict[str, Any]]:
     return {row["name"] or row["label"]: row for row in json.loads(result.stdout)}
 
 
+EVERYTHING_GIVEN = {
+    "power-cap": ("--set", "usd_per_kwh=0.1"),
+    "prices": ("--set", "new_usd_per_gpu_h=3"),
+}
 UPGRADE = [
     "upgrade", "--format", "json", "--set", "old_gpus=100", "--set", "old_power_w=700",
     "--set", "new_gpus=50", "--set", "new_power_w=1000", "--set", "usd_per_kwh=0.10",
@@ -136,3 +141,17 @@ def test_a_wrong_value_is_a_usage_error(database: Path, arguments: list[str], wo
 
     assert result.exit_code == 2
     assert words in result.stderr
+
+
+def test_answers_are_in_the_sites_currency(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "goodput.toml").write_text('[statement]\ncurrency = "EUR"\n')
+    monkeypatch.setenv("GOODPUT_CONFIG", str(tmp_path / "goodput.toml"))
+    settings.cache_clear()
+
+    for name in SCENARIOS:
+        found = asked(database, name, "--format", "json", *EVERYTHING_GIVEN.get(name, ()))
+        texts = [f"{row['unit']} {row['basis']} {row['worked']}" for row in rows(found).values()]
+        assert any("EUR" in text for text in texts), name
+        assert not any("USD" in text for text in texts), name

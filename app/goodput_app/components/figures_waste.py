@@ -66,7 +66,7 @@ def causes(frame: pl.DataFrame) -> go.Figure:
     figure.update_layout(barmode="overlay")
     top = max((trace.x[0] for trace in figure.data), default=1)
     figure.update_xaxes(
-        title_text="USD" if is_priced else f"idle {unit}", range=[0, (top or 1) * 1.75]
+        title_text=theme.currency() if is_priced else f"idle {unit}", range=[0, (top or 1) * 1.75]
     )
     figure.update_yaxes(autorange="reversed", automargin=True)
     return finished(figure, height=shown.height * (ROW_PX + 7) + 70)

@@ -61,7 +61,7 @@ def show(view: View) -> None:
     if name == IDLE_POLICY:
         _idle_policies(view)
         return
-    asked = SCENARIOS[name]
+    asked = scenario.in_currency(SCENARIOS[name], theme.currency())
     st.subheader(asked.question, anchor=False)
     subject, known = _subject(view, asked)
     values = scenario.filled(asked, known, _given(asked))
@@ -204,7 +204,7 @@ def _said(answer: Answer) -> tuple[str, str]:
     if answer.span is None:
         return answer.label, theme.NOT_KNOWN
     value = amount(answer.span, answer.unit)
-    if len(value) <= VALUE_MAX_CHARS or answer.unit in ("USD", "s"):
+    if len(value) <= VALUE_MAX_CHARS or answer.unit in (theme.currency(), "s"):
         return answer.label, value
     return f"{answer.label} ({answer.unit})", plain(answer.span)
 
@@ -247,14 +247,14 @@ def _table(frame: pl.DataFrame, names: Mapping[str, str], key: str) -> None:
 
 def amount(span: Span, unit: str) -> str:
     """Return an answer as it is read: `$175,200`, `1h 57m`, `12.0 to 24.0 months`."""
-    if unit == "USD":
+    if unit == theme.currency():
         ends = [theme.usd(float(end)) for end in (span.lo, span.hi)]
     elif unit == "s":
         ends = [theme.duration(float(end)) for end in (span.lo, span.hi)]
     else:
         ends = [_decimals(end) for end in (span.lo, span.hi)]
     text = ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
-    return text if unit in ("USD", "s") else f"{text} {unit}"
+    return text if unit in (theme.currency(), "s") else f"{text} {unit}"
 
 
 def plain(span: Span) -> str:

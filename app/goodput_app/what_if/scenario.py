@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Literal
 
 from goodput_app.what_if.span import Span
 
 HOURS_PER_YEAR = Decimal(8760)
+MONEY = "USD"  # as the scenarios are written; shown in the site's currency
+_MONEY = re.compile(rf"\b{MONEY}\b")
 Kind = Literal["measured", "assumed", "given"]
 Values = Mapping[str, Span]
 Worked = tuple[Span | None, str]
@@ -78,6 +81,34 @@ class Scenario:
     question: str
     fields: Sequence[Field]
     formulas: Sequence[Formula]
+
+
+def in_currency(scenario: Scenario, code: str) -> Scenario:
+    """Return the scenario with the site's currency in its units and in how it is worked."""
+
+    def told(text: str) -> str:
+        return _MONEY.sub(code, text)
+
+    def worked_in_it(work: Callable[[Values], Worked]) -> Callable[[Values], Worked]:
+        def work_in_it(values: Values) -> Worked:
+            span, worked = work(values)
+            return span, told(worked)
+
+        return work_in_it
+
+    return replace(
+        scenario,
+        fields=[replace(field, unit=told(field.unit)) for field in scenario.fields],
+        formulas=[
+            replace(
+                formula,
+                unit=told(formula.unit),
+                words=told(formula.words),
+                work=worked_in_it(formula.work),
+            )
+            for formula in scenario.formulas
+        ],
+    )
 
 
 def filled(
