@@ -1,21 +1,26 @@
-"""What tests of pages share: a page opened in-process, as a link would."""
+"""What tests of the app share: pages opened in-process, as a link would, and small databases."""
 
 from __future__ import annotations
 
+import contextlib
+import shutil
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
+from tests.app.cost_page import PRICED, cost_store
 
 import goodput_app
 from goodput_app.state import use_store
+from goodput_queries.batch import Batch, Reject
+from goodput_queries.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from goodput_queries.store import LocalStore
 
 MAIN = Path(goodput_app.__file__).with_name("main.py")
 PATIENCE_S = 30
@@ -37,3 +42,66 @@ def visit() -> Iterator[Callable[..., AppTest]]:
 
     yield opened
     st.cache_data.clear()
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def database(here: Path, empty_database: Path) -> Path:
+    """Give `goodput.duckdb` with two GPUs and a row that was set aside."""
+    rows = pl.DataFrame(
+        {
+            "source": "test",
+            "cluster": "lab",
+            "gpu_uuid": ["GPU-1", "GPU-2"],
+            "node": ["n1", "\x1b[31mn2"],
+            "memory_bytes": [151_000_000_000, None],
+            "power_limit_w": [700.0, float("nan")],
+            "valid_from_at": [datetime(2026, 11, 20, 12), None],  # noqa: DTZ001 -- naive UTC
+        }
+    )
+    path = here / "goodput.duckdb"
+    shutil.copyfile(empty_database, path)
+    with contextlib.closing(LocalStore(path)) as store:
+        store.load(Batch("gpus", rows, "test", "file", "1", [Reject(3, "14 fields", "a|b")]))
+    return path
+
+
+@pytest.fixture(scope="module")
+def priced(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore]:
+    """Give three jobs of two accounts on two days, at 2 dollars, and a budget."""
+    yield from cost_store(empty_database, tmp_path_factory.mktemp("priced"), PRICED)
+
+
+@pytest.fixture(scope="module")
+def unpriced(
+    empty_database: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalStore]:
+    """Give the same jobs without any price."""
+    yield from cost_store(empty_database, tmp_path_factory.mktemp("unpriced"), {})
+
+
+@pytest.fixture
+def cost(visit: Callable[..., AppTest]) -> Callable[..., AppTest]:
+    """Give what opens the Cost page and holds it to being sound."""
+
+    def opened(store: LocalStore, **params: str) -> AppTest:
+        app = visit(store, "cost_statement", **params)
+        assert not app.exception, app.exception
+        assert not app.error, [error.value for error in app.error]
+        return app
+
+    return opened
+
+
+@pytest.fixture
+def editable(
+    empty_database: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalStore]:
+    """Give jobs at 2 dollars whose prices a test may change."""
+    yield from cost_store(empty_database, tmp_path_factory.mktemp("editable"), PRICED)

@@ -1,25 +1,17 @@
-"""The command line: what it prints, what it says when it cannot, how it exits."""
+"""The command line: what it says, what it says when it cannot, how it exits."""
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
-import shutil
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-import polars as pl
 import pytest
-from click.testing import CliRunner, Result
 
-from goodput_app import cli, output
-from goodput_queries.batch import Batch, Reject
-from goodput_queries.errors import QueryError
-from goodput_queries.store import LocalStore
+from goodput_app import cli
 
 if TYPE_CHECKING:
     from pathlib import Path
+from tests.app.command_line import run
 
 COMMANDS = [
     *("demo", "ingest", "build", "check", "ledger", "show"),
@@ -27,38 +19,6 @@ COMMANDS = [
     *("serve", "collect", "doctor", "forget", "prune"),
 ]
 QUESTIONS = ["build", "check", "ledger", "gaps", "throttling", "stragglers", "hangs", "runs"]
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def database(here: Path, empty_database: Path) -> Path:
-    """Give `goodput.duckdb` with two GPUs and a row that was set aside."""
-    rows = pl.DataFrame(
-        {
-            "source": "test",
-            "cluster": "lab",
-            "gpu_uuid": ["GPU-1", "GPU-2"],
-            "node": ["n1", "\x1b[31mn2"],
-            "memory_bytes": [151_000_000_000, None],
-            "power_limit_w": [700.0, float("nan")],
-            "valid_from_at": [datetime(2026, 11, 20, 12), None],  # noqa: DTZ001 -- naive UTC
-        }
-    )
-    path = here / "goodput.duckdb"
-    shutil.copyfile(empty_database, path)
-    with contextlib.closing(LocalStore(path)) as store:
-        store.load(Batch("gpus", rows, "test", "file", "1", [Reject(3, "14 fields", "a|b")]))
-    return path
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(cli.main, arguments)
 
 
 def test_help_fits_a_screen() -> None:
@@ -219,117 +179,9 @@ def test_wrong_usage_exits_with_2(arguments: list[str], sentence: str) -> None:
     assert result.stdout == ""
 
 
-def test_views_are_listed_with_their_meaning() -> None:
-    rows = json.loads(run("show", "--format", "json").stdout)
-
-    (rejects,) = [row for row in rows if row["view"] == "raw.rejects"]
-    assert rejects["meaning"] == "A row that was set aside, with the reason; nothing is lost."
-    assert all(row["meaning"] for row in rows)
-
-
-@pytest.mark.usefixtures("database")
-def test_rows_of_a_view_are_json_with_exact_types() -> None:
-    rows = json.loads(run("show", "gpus", "--format", "json").stdout)
-
-    assert [row["gpu_uuid"] for row in rows] == ["GPU-1", "GPU-2"]
-    assert rows[0]["memory_bytes"] == 151_000_000_000
-    assert isinstance(rows[0]["memory_bytes"], int)
-    assert rows[0]["valid_from_at"] == "2026-11-20T12:00:00Z"
-    assert rows[1]["power_limit_w"] is None
-    assert rows[1]["node"] == "\x1b[31mn2"
-
-
-@pytest.mark.usefixtures("database")
-def test_rows_of_a_view_are_csv() -> None:
-    lines = run("show", "raw.rejects", "--format", "csv").stdout.splitlines()
-
-    assert lines == ["source,origin,line,reason,content", "test,file,3,14 fields,a|b"]
-
-
-@pytest.mark.usefixtures("database")
-def test_rows_of_a_view_are_parquet() -> None:
-    result = run("show", "raw.gpus", "--format", "parquet")
-
-    assert pl.read_parquet(io.BytesIO(result.stdout_bytes)).height == 2
-
-
-@pytest.mark.usefixtures("database")
-def test_a_table_moves_no_cursor() -> None:
-    text = run("show", "raw.gpus").stdout
-
-    assert "\\x1b[31mn2" in text
-    assert "\x1b" not in text
-    assert "151,000,000,000" in text
-    assert "2026-11-20 12:00:00Z" in text
-
-
-def test_results_go_to_a_file_where_one_is_named(database: Path) -> None:
-    result = run("show", "raw.gpus", "--format", "json", "--out", "gpus.json")
-
-    assert (result.exit_code, result.stdout) == (0, "")
-    assert len(json.loads((database.parent / "gpus.json").read_text())) == 2
-
-
-@pytest.mark.parametrize(
-    ("options", "begins"),
-    [
-        (["--out", "gpus.json"], b"[\n{"),
-        (["--out", "gpus.CSV"], b"source,cluster,"),
-        (["--out", "gpus.parquet"], b"PAR1"),
-        (["--out", "gpus.txt"], b"source  "),
-        (["--out", "gpus.json", "--format", "csv"], b"source,cluster,"),
-    ],
-)
-def test_the_name_of_the_file_says_the_format(
-    database: Path, options: list[str], begins: bytes
-) -> None:
-    assert run("show", "raw.gpus", *options).exit_code == 0
-    assert (database.parent / options[1]).read_bytes().startswith(begins)
-
-
 @pytest.mark.usefixtures("here")
 def test_a_command_to_type_next_quotes_its_paths() -> None:
     assert "--db 'our fleet.duckdb'`" in run("build", "--db", "our fleet.duckdb").stderr
-
-
-@pytest.mark.usefixtures("database")
-def test_a_file_that_cannot_be_written_is_a_stated_failure() -> None:
-    result = run("show", "raw.gpus", "--out", "nowhere/gpus.txt")
-
-    assert result.exit_code == 1
-    assert result.stderr == "nowhere/gpus.txt: cannot be written (No such file or directory).\n"
-
-
-@pytest.mark.usefixtures("database")
-def test_a_limit_limits() -> None:
-    assert len(json.loads(run("show", "gpus", "--limit", "1", "--format", "json").stdout)) == 1
-
-
-@pytest.mark.usefixtures("database")
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        ("raw.gpu", "there is no view 'raw.gpu'. Did you mean 'raw.gpus'? `goodput show` lists"),
-        ("gpus; drop table raw.gpus", "there is no view 'gpus; drop table raw.gpus'."),
-        ("pg_catalog.pg_tables", "there is no view 'pg_catalog.pg_tables'."),
-        ("raw.catalog", "there is no view 'raw.catalog'."),
-    ],
-)
-def test_only_our_own_views_are_shown(name: str, sentence: str) -> None:
-    result = run("show", name)
-
-    assert result.exit_code == 1
-    assert result.stderr.startswith(sentence)
-
-
-@pytest.mark.usefixtures("database")
-def test_a_long_table_is_cut_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output, "TABLE_ROWS", 1)
-
-    result = run("show", "raw.gpus")
-
-    assert len(result.stdout.splitlines()) == 2
-    assert result.stderr == "1 of 2 rows; --format json has them all.\n"
 
 
 def test_the_doctor_finds_what_is_there(database: Path) -> None:
@@ -350,148 +202,3 @@ def test_the_doctor_makes_no_database() -> None:
     (row,) = [row for row in rows if row["what"] == "database"]
     assert row["status"] == "missing"
     assert row["next"] == "goodput ingest auto PATH --db goodput.duckdb"
-
-
-@pytest.fixture
-def measured(database: Path) -> Path:
-    """Give a database in which one GPU was read every 30 s for ten minutes, and nobody held it."""
-    start = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- naive UTC
-    readings = pl.DataFrame(
-        {
-            "source": "test",
-            "gpu_uuid": "GPU-1",
-            "gpu_instance": "",
-            "ts": [start + timedelta(seconds=30 * n) for n in range(21)],
-            "engine_active_ratio": 0.0,
-        }
-    )
-    with contextlib.closing(LocalStore(database)) as store:
-        store.load(Batch("gpu_samples", readings, "test", "file", "2"))
-    return database
-
-
-@pytest.mark.usefixtures("measured")
-def test_the_ledger_is_built_first_and_balances() -> None:
-    result = run("ledger", "--cluster", "lab")
-    rows = json.loads(run("ledger", "--by", "node,category", "--format", "json").stdout)
-
-    assert result.exit_code == 0
-    assert "GPU-s: it balances. Goodput 0.0 %, between 0.0 % and 0.0 %.\n" in result.stderr
-    assert {row["node"] for row in rows} >= {"n1"}
-    assert all(isinstance(row["gpu_ms"], int) for row in rows)
-    assert all(row["gpu_s"] == row["gpu_ms"] / 1000 for row in rows)
-    assert sum(row["share_ratio"] for row in rows) == pytest.approx(1)
-
-
-@pytest.mark.usefixtures("measured")
-def test_the_ledger_of_a_window_is_as_long_as_the_window() -> None:
-    window = ["--from", "2026-11-20T12:02Z", "--to", "2026-11-20T13:05+01:00", "--node", "n1"]
-    rows = json.loads(run("ledger", *window, "--by", "gpu", "--format", "json").stdout)
-
-    assert [(row["gpu"], row["gpu_ms"]) for row in rows] == [("GPU-1", 180_000)]
-
-
-@pytest.mark.usefixtures("measured")
-def test_a_scope_that_holds_nothing_is_said_so() -> None:
-    result = run("ledger", "--team", "nobody")
-
-    assert result.exit_code == 0
-    assert result.stderr == (
-        "Ledger 0.000 GPU-s: nothing in this scope "
-        "(data: 2026-11-20 12:00:00Z to 2026-11-20 12:10:00Z).\n"
-    )
-
-
-@pytest.mark.usefixtures("measured")
-def test_a_window_that_holds_nothing_is_told_where_the_data_is() -> None:
-    result = run("gaps", "--from", "2020-01-01", "--to", "2020-01-02", "--format", "json")
-
-    assert (result.exit_code, json.loads(result.stdout)) == (0, [])
-    assert result.stderr == (
-        "Nothing in this window (data: 2026-11-20 12:00:00Z to 2026-11-20 12:10:00Z).\n"
-    )
-
-
-@pytest.mark.usefixtures("measured")
-def test_an_unknown_key_of_the_ledger_is_a_stated_failure() -> None:
-    result = run("ledger", "--by", "category,colour")
-
-    assert result.exit_code == 1
-    assert result.stderr.startswith("the ledger has no key 'colour'; known: category, ")
-
-
-@pytest.mark.usefixtures("measured")
-def test_checks_that_hold_exit_with_0() -> None:
-    result = run("check", "--format", "json")
-
-    assert result.exit_code == 0, result.stderr
-    assert all(row["violations"] == 0 for row in json.loads(result.stdout))
-
-
-def test_a_check_that_does_not_hold_exits_with_1_after_its_rows(measured: Path) -> None:
-    run("build")
-    with contextlib.closing(LocalStore(measured)) as store, store.writing() as cursor:
-        cursor.execute("update marts.ledger_hourly set gpu_ms = gpu_ms + 1")
-
-    result = run("check", "--format", "json")
-
-    assert result.exit_code == 1
-    assert any(row["violations"] for row in json.loads(result.stdout))
-    assert "checks found rows: `goodput show checks.CHECK --db goodput.duckdb`." in result.stderr
-
-
-@pytest.mark.usefixtures("measured")
-def test_a_build_says_what_it_built_and_does_it_once() -> None:
-    first = json.loads(run("build", "--format", "json").stdout)
-
-    assert {"stage", "rows", "seconds"} == set(first[0])
-    assert json.loads(run("build", "--format", "json").stdout) == []
-    assert len(json.loads(run("build", "--full", "--format", "json").stdout)) == len(first)
-
-
-@pytest.mark.usefixtures("measured")
-@pytest.mark.parametrize("command", ["gaps", "throttling", "stragglers", "runs"])
-def test_an_answer_is_a_list_of_rows(command: str) -> None:
-    result = run(command, "--format", "json")
-
-    assert result.exit_code == 0, result.stderr
-    assert isinstance(json.loads(result.stdout), list)
-
-
-@pytest.mark.parametrize(
-    ("column", "value", "shown"),
-    [
-        ("gpu_ms", 1326268, "1,326,268"),
-        ("job_id", 1326268, "1326268"),
-        ("share", 0.1234, "12.3 %"),
-        ("goodput_ratio", 1.0, "100.0 %"),
-        ("usd", 1234.5, "1,234.50"),
-        ("gpu_s", 1326.2684, "1,326.268"),
-        ("power_w", 699.123, "699.1"),
-        ("is_open", True, "yes"),
-        ("reason", None, "-"),
-        ("reason", "a\nb", "a\\nb"),
-        ("reason", "x" * 100, "x" * 79 + "…"),
-        ("kinds", ["a", 1], '["a", 1]'),
-        ("power_w", float("nan"), "-"),
-    ],
-)
-def test_a_cell_reads_as_its_column_means(column: str, value: object, shown: str) -> None:
-    assert output.cell(column, value) == shown
-
-
-def test_parquet_is_not_for_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-
-    with pytest.raises(QueryError, match="name a file with --out"):
-        output.write(pl.DataFrame(), "parquet")
-
-
-def test_nested_values_are_json_in_csv() -> None:
-    frame = pl.DataFrame({"kinds": [["a", "b"], None], "box": [{"x": 1}, {"x": None}]})
-
-    assert output.encoded(frame, "csv").decode().splitlines() == [
-        "kinds,box",
-        '"[""a"", ""b""]","{""x"": 1}"',
-        ',"{""x"": null}"',
-    ]

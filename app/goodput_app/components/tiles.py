@@ -15,7 +15,7 @@ WIDE_RATIO = 0.05  # threshold('interval_shown_over') is the fleet's
 def of_fleet(summary: Row) -> None:
     """Draw the six tiles of the Overview. summary: the row of marts.goodput_summary."""
     with st.container(key="tiles"):
-        columns = st.columns([1.3, 1.1, 1.05, 1.05, 1.05, 0.7], gap="small")
+        columns = st.columns([1.2, 1.1, 1.2, 1.05, 1.05, 0.65], gap="small")
     value, second = headline(summary)
     with columns[0]:
         _tile(

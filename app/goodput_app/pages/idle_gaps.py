@@ -40,6 +40,7 @@ THROTTLING = {
 st.title("Waste", anchor=False)
 st.caption("Which gaps and losses, whose, why?")
 gaps = data.idle_gaps(scope)
+is_cut = gaps.height == data.GAPS_SHOWN
 labels = dict(gaps.select("category", "label").unique().sort("label").iter_rows())
 left, right, note = st.columns([1, 1, 3], vertical_alignment="bottom")
 with left:
@@ -51,7 +52,8 @@ if category := st.query_params.get("category"):
 if (least := st.query_params.get("least", "")) in LEAST:
     gaps = gaps.filter(pl.col("gap_s") >= float(least))
 note.caption(
-    f"{theme.count(gaps.height, 'gap')}, {theme.gpu_time(int(gaps['gpu_ms'].sum()))} idle."
+    f"{theme.count(gaps.height, 'gap')}, {theme.gpu_time(int(gaps['gpu_ms'].sum()))} idle"
+    + (f", of the {data.GAPS_SHOWN:,} dearest; all: `goodput gaps`." if is_cut else ".")
 )
 if gaps.is_empty() and not data.has_telemetry(scope):
     st.info("No telemetry in this window: gaps are not known.", icon=":material/help:")

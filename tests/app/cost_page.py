@@ -1,0 +1,72 @@
+"""What tests of the Cost page share: a small priced fleet, and reading what the page shows."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from datetime import date
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from goodput_ingest.load import ingest
+from goodput_ingest.source import ReadOptions
+from goodput_queries.store import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import polars as pl
+    from streamlit.testing.v1 import AppTest
+
+HOSTILE = "<img src=x onerror=alert(1)> [x](http://evil) $x$ `a` :red[z]"
+SACCT = f"""Cluster|JobID|JobIDRaw|User|Account|Partition|State|Submit|Eligible|Start|End|\
+NNodes|NodeList|AllocTRES|JobName
+c|1|1|ann|nlp|gpu|COMPLETED|{{day}}08:00:00|{{day}}08:00:00|{{day}}08:00:00|{{day}}14:00:00|\
+1|a|gres/gpu=4|train
+c|2|2|eve|{HOSTILE}|gpu|COMPLETED|{{day}}09:00:00|{{day}}15:00:00|{{day}}15:00:00|\
+{{day}}16:00:00|1|a|gres/gpu=1|other
+c|3|3|ann|nlp|gpu|COMPLETED|{{next}}09:00:00|{{next}}09:00:00|{{next}}09:00:00|\
+{{next}}10:00:00|1|a|gres/gpu=1|later
+"""
+PRICED = {
+    "rates": "usd_per_gpu_h,note\n2,contract 4711\n",
+    "budgets": "account,usd_per_month\nnlp,300\n",
+}
+DAY = date(2026, 11, 19)
+
+
+def cost_store(
+    empty: Path, folder: Path, money: dict[str, str], accounting: str = ""
+) -> Iterator[LocalStore]:
+    path = folder / "fleet.duckdb"
+    shutil.copyfile(empty, path)
+    text = accounting or SACCT.format(day="2026-11-19T", next="2026-11-20T")
+    (folder / "sacct.txt").write_text(text)
+    with contextlib.closing(LocalStore(path)) as store:
+        ingest(store, "slurm", [folder / "sacct.txt"], ReadOptions(zone=ZoneInfo("UTC")))
+        for source, text in money.items():
+            (folder / f"{source}.csv").write_text(text)
+            ingest(store, source, [folder / f"{source}.csv"], ReadOptions())
+        store.build()
+        yield store
+
+
+def texts(app: AppTest) -> str:
+    """Return all text of a page that is not in a table or chart."""
+    kinds = (app.title, app.subheader, app.markdown, app.caption, app.info, app.warning)
+    return "\n".join(str(element.value) for kind in kinds for element in kind)
+
+
+def tile(app: AppTest, label: str) -> str:
+    """Return what a tile or answer shows."""
+    (found,) = (metric.value for metric in app.metric if metric.label == label)
+    return str(found).replace("\\", "")
+
+
+def table(app: AppTest, *columns: str) -> pl.DataFrame:
+    """Return the first table that has these columns."""
+    import polars as pl  # noqa: PLC0415 -- for its types alone otherwise
+
+    found = (pl.from_pandas(frame.value) for frame in app.dataframe)
+    return next(frame for frame in found if set(columns) <= set(frame.columns))

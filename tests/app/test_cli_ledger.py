@@ -1,0 +1,124 @@
+"""Questions on the command line: the ledger, its checks, its builds, ranked answers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from goodput_queries.batch import Batch
+from goodput_queries.store import LocalStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+from tests.app.command_line import run
+
+
+@pytest.fixture
+def measured(database: Path) -> Path:
+    """Give a database in which one GPU was read every 30 s for ten minutes, and nobody held it."""
+    start = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- naive UTC
+    readings = pl.DataFrame(
+        {
+            "source": "test",
+            "gpu_uuid": "GPU-1",
+            "gpu_instance": "",
+            "ts": [start + timedelta(seconds=30 * n) for n in range(21)],
+            "engine_active_ratio": 0.0,
+        }
+    )
+    with contextlib.closing(LocalStore(database)) as store:
+        store.load(Batch("gpu_samples", readings, "test", "file", "2"))
+    return database
+
+
+@pytest.mark.usefixtures("measured")
+def test_the_ledger_is_built_first_and_balances() -> None:
+    result = run("ledger", "--cluster", "lab")
+    rows = json.loads(run("ledger", "--by", "node,category", "--format", "json").stdout)
+
+    assert result.exit_code == 0
+    assert "GPU-s: it balances. Goodput 0.0 %, between 0.0 % and 0.0 %.\n" in result.stderr
+    assert {row["node"] for row in rows} >= {"n1"}
+    assert all(isinstance(row["gpu_ms"], int) for row in rows)
+    assert all(row["gpu_s"] == row["gpu_ms"] / 1000 for row in rows)
+    assert sum(row["share_ratio"] for row in rows) == pytest.approx(1)
+
+
+@pytest.mark.usefixtures("measured")
+def test_the_ledger_of_a_window_is_as_long_as_the_window() -> None:
+    window = ["--from", "2026-11-20T12:02Z", "--to", "2026-11-20T13:05+01:00", "--node", "n1"]
+    rows = json.loads(run("ledger", *window, "--by", "gpu", "--format", "json").stdout)
+
+    assert [(row["gpu"], row["gpu_ms"]) for row in rows] == [("GPU-1", 180_000)]
+
+
+@pytest.mark.usefixtures("measured")
+def test_a_scope_that_holds_nothing_is_said_so() -> None:
+    result = run("ledger", "--team", "nobody")
+
+    assert result.exit_code == 0
+    assert result.stderr == (
+        "Ledger 0.000 GPU-s: nothing in this scope "
+        "(data: 2026-11-20 12:00:00Z to 2026-11-20 12:10:00Z).\n"
+    )
+
+
+@pytest.mark.usefixtures("measured")
+def test_a_window_that_holds_nothing_is_told_where_the_data_is() -> None:
+    result = run("gaps", "--from", "2020-01-01", "--to", "2020-01-02", "--format", "json")
+
+    assert (result.exit_code, json.loads(result.stdout)) == (0, [])
+    assert result.stderr == (
+        "Nothing in this window (data: 2026-11-20 12:00:00Z to 2026-11-20 12:10:00Z).\n"
+    )
+
+
+@pytest.mark.usefixtures("measured")
+def test_an_unknown_key_of_the_ledger_is_a_stated_failure() -> None:
+    result = run("ledger", "--by", "category,colour")
+
+    assert result.exit_code == 1
+    assert result.stderr.startswith("the ledger has no key 'colour'; known: category, ")
+
+
+@pytest.mark.usefixtures("measured")
+def test_checks_that_hold_exit_with_0() -> None:
+    result = run("check", "--format", "json")
+
+    assert result.exit_code == 0, result.stderr
+    assert all(row["violations"] == 0 for row in json.loads(result.stdout))
+
+
+def test_a_check_that_does_not_hold_exits_with_1_after_its_rows(measured: Path) -> None:
+    run("build")
+    with contextlib.closing(LocalStore(measured)) as store, store.writing() as cursor:
+        cursor.execute("update marts.ledger_hourly set gpu_ms = gpu_ms + 1")
+
+    result = run("check", "--format", "json")
+
+    assert result.exit_code == 1
+    assert any(row["violations"] for row in json.loads(result.stdout))
+    assert "checks found rows: `goodput show checks.CHECK --db goodput.duckdb`." in result.stderr
+
+
+@pytest.mark.usefixtures("measured")
+def test_a_build_says_what_it_built_and_does_it_once() -> None:
+    first = json.loads(run("build", "--format", "json").stdout)
+
+    assert {"stage", "rows", "seconds"} == set(first[0])
+    assert json.loads(run("build", "--format", "json").stdout) == []
+    assert len(json.loads(run("build", "--full", "--format", "json").stdout)) == len(first)
+
+
+@pytest.mark.usefixtures("measured")
+@pytest.mark.parametrize("command", ["gaps", "throttling", "stragglers", "runs"])
+def test_an_answer_is_a_list_of_rows(command: str) -> None:
+    result = run(command, "--format", "json")
+
+    assert result.exit_code == 0, result.stderr
+    assert isinstance(json.loads(result.stdout), list)

@@ -1,0 +1,164 @@
+"""How the command line prints rows: tables, JSON, CSV, Parquet, files."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from goodput_app import output
+from goodput_queries.errors import QueryError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+from tests.app.command_line import run
+
+
+def test_views_are_listed_with_their_meaning() -> None:
+    rows = json.loads(run("show", "--format", "json").stdout)
+
+    (rejects,) = [row for row in rows if row["view"] == "raw.rejects"]
+    assert rejects["meaning"] == "A row that was set aside, with the reason; nothing is lost."
+    assert all(row["meaning"] for row in rows)
+
+
+@pytest.mark.usefixtures("database")
+def test_rows_of_a_view_are_json_with_exact_types() -> None:
+    rows = json.loads(run("show", "gpus", "--format", "json").stdout)
+
+    assert [row["gpu_uuid"] for row in rows] == ["GPU-1", "GPU-2"]
+    assert rows[0]["memory_bytes"] == 151_000_000_000
+    assert isinstance(rows[0]["memory_bytes"], int)
+    assert rows[0]["valid_from_at"] == "2026-11-20T12:00:00Z"
+    assert rows[1]["power_limit_w"] is None
+    assert rows[1]["node"] == "\x1b[31mn2"
+
+
+@pytest.mark.usefixtures("database")
+def test_rows_of_a_view_are_csv() -> None:
+    lines = run("show", "raw.rejects", "--format", "csv").stdout.splitlines()
+
+    assert lines == ["source,origin,line,reason,content", "test,file,3,14 fields,a|b"]
+
+
+@pytest.mark.usefixtures("database")
+def test_rows_of_a_view_are_parquet() -> None:
+    result = run("show", "raw.gpus", "--format", "parquet")
+
+    assert pl.read_parquet(io.BytesIO(result.stdout_bytes)).height == 2
+
+
+@pytest.mark.usefixtures("database")
+def test_a_table_moves_no_cursor() -> None:
+    text = run("show", "raw.gpus").stdout
+
+    assert "\\x1b[31mn2" in text
+    assert "\x1b" not in text
+    assert "151,000,000,000" in text
+    assert "2026-11-20 12:00:00Z" in text
+
+
+def test_results_go_to_a_file_where_one_is_named(database: Path) -> None:
+    result = run("show", "raw.gpus", "--format", "json", "--out", "gpus.json")
+
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert len(json.loads((database.parent / "gpus.json").read_text())) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "begins"),
+    [
+        (["--out", "gpus.json"], b"[\n{"),
+        (["--out", "gpus.CSV"], b"source,cluster,"),
+        (["--out", "gpus.parquet"], b"PAR1"),
+        (["--out", "gpus.txt"], b"source  "),
+        (["--out", "gpus.json", "--format", "csv"], b"source,cluster,"),
+    ],
+)
+def test_the_name_of_the_file_says_the_format(
+    database: Path, options: list[str], begins: bytes
+) -> None:
+    assert run("show", "raw.gpus", *options).exit_code == 0
+    assert (database.parent / options[1]).read_bytes().startswith(begins)
+
+
+@pytest.mark.usefixtures("database")
+def test_a_file_that_cannot_be_written_is_a_stated_failure() -> None:
+    result = run("show", "raw.gpus", "--out", "nowhere/gpus.txt")
+
+    assert result.exit_code == 1
+    assert result.stderr == "nowhere/gpus.txt: cannot be written (No such file or directory).\n"
+
+
+@pytest.mark.usefixtures("database")
+def test_a_limit_limits() -> None:
+    assert len(json.loads(run("show", "gpus", "--limit", "1", "--format", "json").stdout)) == 1
+
+
+@pytest.mark.usefixtures("database")
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("raw.gpu", "there is no view 'raw.gpu'. Did you mean 'raw.gpus'? `goodput show` lists"),
+        ("gpus; drop table raw.gpus", "there is no view 'gpus; drop table raw.gpus'."),
+        ("pg_catalog.pg_tables", "there is no view 'pg_catalog.pg_tables'."),
+        ("raw.catalog", "there is no view 'raw.catalog'."),
+    ],
+)
+def test_only_our_own_views_are_shown(name: str, sentence: str) -> None:
+    result = run("show", name)
+
+    assert result.exit_code == 1
+    assert result.stderr.startswith(sentence)
+
+
+@pytest.mark.usefixtures("database")
+def test_a_long_table_is_cut_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "TABLE_ROWS", 1)
+
+    result = run("show", "raw.gpus")
+
+    assert len(result.stdout.splitlines()) == 2
+    assert result.stderr == "1 of 2 rows; --format json has them all.\n"
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "shown"),
+    [
+        ("gpu_ms", 1326268, "1,326,268"),
+        ("job_id", 1326268, "1326268"),
+        ("share", 0.1234, "12.3 %"),
+        ("goodput_ratio", 1.0, "100.0 %"),
+        ("usd", 1234.5, "1,234.50"),
+        ("gpu_s", 1326.2684, "1,326.268"),
+        ("power_w", 699.123, "699.1"),
+        ("is_open", True, "yes"),
+        ("reason", None, "-"),
+        ("reason", "a\nb", "a\\nb"),
+        ("reason", "x" * 100, "x" * 79 + "…"),
+        ("kinds", ["a", 1], '["a", 1]'),
+        ("power_w", float("nan"), "-"),
+    ],
+)
+def test_a_cell_reads_as_its_column_means(column: str, value: object, shown: str) -> None:
+    assert output.cell(column, value) == shown
+
+
+def test_parquet_is_not_for_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+
+    with pytest.raises(QueryError, match="name a file with --out"):
+        output.write(pl.DataFrame(), "parquet")
+
+
+def test_nested_values_are_json_in_csv() -> None:
+    frame = pl.DataFrame({"kinds": [["a", "b"], None], "box": [{"x": 1}, {"x": None}]})
+
+    assert output.encoded(frame, "csv").decode().splitlines() == [
+        "kinds,box",
+        '"[""a"", ""b""]","{""x"": 1}"',
+        ',"{""x"": null}"',
+    ]

@@ -1,0 +1,107 @@
+"""The Cost page: closed days, the files of a day, what was handed out."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from goodput_app import data_cost
+from goodput_app.reports import archive, files
+from goodput_app.reports.days import day_of
+from goodput_app.reports.settings import StatementSettings
+from goodput_app.reports.statement import statement
+from goodput_app.settings import settings
+from goodput_app.state import use_store
+from goodput_ingest.load import ingest
+from goodput_ingest.source import ReadOptions
+from goodput_queries.store import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from streamlit.testing.v1 import AppTest
+from tests.app.cost_page import DAY, HOSTILE, table, texts, tile
+
+
+def _past(day: date, files: tuple[str, ...]) -> archive.PastStatement:
+    made_at = datetime(2026, 11, 20, 7, tzinfo=UTC)
+    return archive.PastStatement(
+        date=day, zone="UTC", is_closed=True, corrections=0, version="v", status="Closed.",
+        made_at=made_at, total_usd=Decimal("12.30"), accounts_usd=Decimal("10.00"),
+        capacity_ms=7_200_000, held_ms=3_600_000, productive_ms=1_800_000, files=files,
+        deliveries=(archive.Delivery("files", "v", made_at, 1, delivered_at=made_at),),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def handed_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give the folder of a statement that went out, with its file."""
+    folder = tmp_path / "out"
+    (tmp_path / "goodput.toml").write_text(f'[report]\nfolder = "{folder}"\n')
+    monkeypatch.setenv("GOODPUT_CONFIG", str(tmp_path / "goodput.toml"))
+    settings.cache_clear()
+    archive.keep(folder, _past(DAY, ("statement-2026-11-19.html",)))
+    (folder / "statement-2026-11-19.html").write_bytes(b"<html>it</html>")
+    return folder
+
+
+@pytest.mark.usefixtures("handed_out")
+def test_statements_that_went_out_are_listed_with_their_files(
+    priced: LocalStore, cost: Callable[..., AppTest]
+) -> None:
+    app = cost(priced)
+
+    (row,) = table(app, "state", "sent").to_dicts()
+    assert (row["state"], row["total_usd"], row["sent"]) == ("closed", 12.3, "files")
+    labels = [button.proto.label for button in app.get("download_button")]
+    assert "statement-2026-11-19.html" in labels
+    assert data_cost.past_file("statement-2026-11-19.html") == b"<html>it</html>"
+
+
+def test_a_damaged_index_is_said_and_the_page_stays(
+    priced: LocalStore, cost: Callable[..., AppTest], handed_out: Path
+) -> None:
+    (handed_out / archive.INDEX).write_text("nonsense\n")
+
+    app = cost(priced)
+
+    assert "is no entry of the index" in texts(app).replace("\\", "")
+    assert tile(app, "Held at its price") == "$52.00"
+
+
+def test_the_files_of_a_day_are_those_of_the_report_and_close_nothing(
+    priced: LocalStore, tmp_path: Path
+) -> None:
+    use_store(priced)
+    how = data_cost.chosen(None)
+
+    looked = data_cost.statement_file(day_of(DAY, how.settings), "csv", how)
+
+    assert priced.read("select count(*) as n from raw.statement_days").item() == 0
+    made = statement(data_cost.ReadOnly(priced), DAY, StatementSettings())  # type: ignore[arg-type]
+    (path,) = files.write(made, tmp_path, ["csv"])
+    assert path.read_bytes() == looked
+
+
+def test_a_closed_day_is_shown_as_it_was_billed(
+    editable: LocalStore, cost: Callable[..., AppTest], tmp_path: Path
+) -> None:
+    statement(editable, DAY, StatementSettings(idle_policy="uniform"), closes_now=True)
+    (tmp_path / "rates.csv").write_text("usd_per_gpu_h\n7\n")
+    ingest(editable, "rates", [tmp_path / "rates.csv"], ReadOptions())
+    editable.build()
+
+    app = cost(editable, day=str(DAY))
+
+    # at the price of that day, idle time as it was carried then
+    rows = table(app, "label", "idle_share_usd")
+    billed = dict(rows.select("label", "held_usd").iter_rows())
+    assert (billed["nlp"], billed[HOSTILE]) == (48, 2)
+    assert rows.filter(label="nlp")["idle_share_usd"].item() > 0
+    assert "1 of 1 day closed" in texts(app)
+    by_run = table(cost(editable, day=str(DAY), by="run"), "label", "held_usd")
+    assert by_run["total_usd"].sum() == pytest.approx(rows["total_usd"].sum())

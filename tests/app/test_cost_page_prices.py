@@ -1,0 +1,105 @@
+"""The Cost page: at what price, and who may write one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from goodput_app.settings import settings
+from goodput_queries.store import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from streamlit.testing.v1 import AppTest
+from tests.app.cost_page import table, texts
+
+
+def test_prices_are_shown_with_where_they_come_from_and_how_to_change_them(
+    priced: LocalStore, cost: Callable[..., AppTest]
+) -> None:
+    app = cost(priced, part="prices")
+
+    (row,) = table(app, "usd_per_gpu_h", "valid_from").to_dicts()
+    assert (row["usd_per_gpu_h"], row["note"], row["valid_from"]) == (
+        2.0,
+        "contract 4711",
+        "always",
+    )
+    commands = [code.value for code in app.code if code.value.startswith("goodput ingest")]
+    assert [command.split()[2] for command in commands] == ["rates", "tariffs", "budgets"]
+    assert "No tariff is known" in texts(app)
+
+
+@pytest.fixture
+def may_edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let people write prices on the page."""
+    (tmp_path / "goodput.toml").write_text("[ui]\nedit_prices = true\n")
+    monkeypatch.setenv("GOODPUT_CONFIG", str(tmp_path / "goodput.toml"))
+    settings.cache_clear()
+
+
+def _written(app: AppTest, text: str) -> AppTest:
+    """Write lines of the rate card on the page and read them in."""
+    app.text_area(key="lines_rates").set_value(text)
+    (button,) = (b for b in app.button if b.label == "Read in" and "edit_rates" in str(b.proto))
+    return button.click().run()
+
+
+@pytest.mark.usefixtures("may_edit")
+def test_a_price_written_on_the_page_is_charged_from_its_hour_on(
+    editable: LocalStore, cost: Callable[..., AppTest]
+) -> None:
+    app = _written(
+        cost(editable, part="prices"), "usd_per_gpu_h,valid_from\n3,2026-11-20T00:00:00Z\n"
+    )
+
+    assert not app.exception, app.exception
+    assert [said.value for said in app.success] == [
+        "1 row of rates read in; figures follow in a few seconds."
+    ]
+    editable.build()
+    paid = table(cost(editable), "label", "held_usd").filter(label="nlp")["total_usd"].item()
+    assert paid == 48 + 3
+    origins = table(cost(editable, part="prices"), "table_name", "origin")["origin"]
+    assert origins[0].startswith("Cost page, ")
+
+
+@pytest.mark.usefixtures("may_edit")
+def test_a_price_that_comes_back_holds_again(
+    editable: LocalStore, cost: Callable[..., AppTest]
+) -> None:
+    for price in ("3", "2.5", "3"):
+        _written(cost(editable, part="prices"), f"usd_per_gpu_h\n{price}\n")
+
+    assert editable.read("select usd_per_gpu_h from raw.rates").item() == 3
+
+
+@pytest.mark.usefixtures("may_edit")
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("usd_per_gpu_h\n-3\n", "Nothing was read in"),
+        ("usd_per_gpu_h\n3\nfree\n", "Nothing was read in"),
+        ("colour\nred\n", "colour"),
+        ("usd_per_gpu_h\n", "no line below the header"),
+    ],
+)
+def test_a_wrong_line_is_named_and_changes_nothing(
+    editable: LocalStore, cost: Callable[..., AppTest], text: str, words: str
+) -> None:
+    app = _written(cost(editable, part="prices"), text)
+
+    assert words in texts(app).replace("\\", "")
+    assert editable.read("select usd_per_gpu_h from raw.rates")["usd_per_gpu_h"].to_list() == [2]
+
+
+def test_nobody_writes_prices_unless_the_settings_let_them(
+    priced: LocalStore, cost: Callable[..., AppTest]
+) -> None:
+    app = cost(priced, part="prices")
+
+    assert not app.text_area
+    assert "edit_prices = true" in texts(app)
