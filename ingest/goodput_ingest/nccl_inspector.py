@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-LINES_PER_PART = 122_880  # a row group, so that few are held longer than they need
-BYTES_PER_PART = 64 * 1024 * 1024  # mostly as many plain records
 GB = 1e9  # the plugin's GB/s are decimal
 SIGN_BIT = 2**63  # a size above is 2^64 minus the true one: the plugin took the type's size as -1
 EPOCH_US_MAX = json_lines.EPOCH_S_MAX * 1_000_000
@@ -97,9 +95,8 @@ class NcclInspector:
                 f"{self.path}: no line is a record of the NCCL Inspector; expected "
                 '{"header": ..., "metadata": ..., "coll_perf": ...}.'
             )
-        parts = files.parts(self.path, lines_per_part=LINES_PER_PART, bytes_per_part=BYTES_PER_PART)
         held, digest = Held("collectives"), ""
-        for part in ahead(parts):
+        for part in ahead(files.parts(self.path)):
             digest = files.digest(part, "collectives", self.options.cluster, self._header, digest)
             records = flat(part.data, part.first_line)
             rows, rejects = _checked(self._with_carried_header(records), part)

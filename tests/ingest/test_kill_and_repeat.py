@@ -28,13 +28,12 @@ import sys
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from goodput_ingest import files, nccl_inspector
+from goodput_ingest import files
 from goodput_ingest.load import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.store import LocalStore
 
 files.parts.__kwdefaults__["lines_per_part"] = 150  # many transactions
-nccl_inspector.LINES_PER_PART = 150
 store = LocalStore(sys.argv[1], threads=1)
 print("open", flush=True)
 ingest(store, "auto", [Path(sys.argv[2])], ReadOptions(cluster="alpha", zone=ZoneInfo("UTC")))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from goodput_ingest import nccl_inspector
+from goodput_ingest import files
 from goodput_ingest.load import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.errors import IngestError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from goodput_queries.store import LocalStore
 
 Record = dict[str, Any]
+MANY = 10**9
 SHARED = Path(os.environ.get("GOODPUT_EXTERNAL_DATA", "nowhere")).parent
 CAPTURE = SHARED / "captures" / "h200x4-a" / "nccl_inspector"
 DUMPED_US = 1795175064709880
@@ -261,7 +262,8 @@ def test_a_communicator_without_a_name_is_read(store: LocalStore, tmp_path: Path
 def test_records_without_a_header_take_the_last_one_that_came_alone(
     store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines_per_part: int
 ) -> None:
-    monkeypatch.setattr(nccl_inspector, "LINES_PER_PART", lines_per_part)
+    sizes = {"lines_per_part": lines_per_part, "bytes_per_part": MANY}
+    monkeypatch.setattr(files.parts, "__kwdefaults__", sizes)
 
     def bare(number: int) -> Record:
         return {"coll_perf": {**COLL, "coll_sn": number}}
