@@ -205,29 +205,44 @@ def _gpus(tres: str) -> tuple[pl.Expr, pl.Expr]:
     return gpus, gpu_type
 
 
-def _tres(rows: pl.DataFrame, column: str) -> pl.DataFrame:
-    """Return `gpus`, `gpu_type` and `cpus` of a TRES column, each distinct text read once."""
-    distinct = rows.select(pl.col(column).unique())
-    gpus, gpu_type = _gpus(column)
-    read = distinct.with_columns(
-        gpus.cast(pl.Int32, strict=False).alias("gpus"),
-        gpu_type.str.head(TEXT_MAX_CHARS).alias("gpu_type"),
-        pl.col(column)
-        .str.extract(r"(?:^|,)cpu=([0-9]{1,9})(?:,|$)")
-        .cast(pl.Int32, strict=False)
-        .alias("cpus"),
-    )
+def _by_text(rows: pl.DataFrame, column: str, **read: pl.Expr) -> pl.DataFrame:
+    """Return what is read from the texts of a column: each distinct text, mostly few, once."""
+    distinct = rows.select(pl.col(column).unique()).with_columns(**read)
     joined = rows.select(column).join(
-        read, on=column, how="left", maintain_order="left", nulls_equal=True
+        distinct, on=column, how="left", maintain_order="left", nulls_equal=True
     )
     return joined.drop(column)
 
 
+def _tres(rows: pl.DataFrame, column: str) -> pl.DataFrame:
+    """Return `gpus`, `gpu_type` and `cpus` of a TRES column."""
+    gpus, gpu_type = _gpus(column)
+    return _by_text(
+        rows,
+        column,
+        gpus=gpus.cast(pl.Int32, strict=False),
+        gpu_type=gpu_type.str.head(TEXT_MAX_CHARS),
+        cpus=pl.col(column)
+        .str.extract(r"(?:^|,)cpu=([0-9]{1,9})(?:,|$)")
+        .cast(pl.Int32, strict=False),
+    )
+
+
+def _states(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return `state` and `cancelled_by`."""
+    return _by_text(
+        rows,
+        "State",
+        state=pl.col("State").str.extract(_STATE).str.to_uppercase(),
+        cancelled_by=pl.col("State").str.extract(r"(?i)^\s*CANCELLED by (\S.{0,254})"),
+    )
+
+
 def _job_runs(rows: pl.DataFrame, accounting: Accounting) -> pl.DataFrame:
     allocated, requested = _tres(rows, "AllocTRES"), _tres(rows, "ReqTRES")
-    rows = pl.concat(
-        [rows, allocated, requested.rename(lambda name: f"{name}_requested")], how="horizontal"
-    )
+    requested = requested.rename(lambda name: f"{name}_requested")
+    suspended = _by_text(rows, "Suspended", suspended_s=seconds(pl.col("Suspended")))
+    rows = pl.concat([rows, allocated, requested, _states(rows), suspended], how="horizontal")
     has_none = {  # without an allocation a record that never started had no GPU, if they are named
         "AllocTRES": (pl.col("AllocTRES").fill_null("") != "") | pl.col("Start").is_null(),
         "ReqTRES": pl.col("ReqTRES").fill_null("") != "",
@@ -246,8 +261,8 @@ def _job_runs(rows: pl.DataFrame, accounting: Accounting) -> pl.DataFrame:
         job_id_raw="JobIDRaw",
         db_index=pl.col("DBIndex").cast(pl.Int64, strict=False),
         **{column: pl.col(name) for name, column in TIMES.items()},
-        state=pl.col("State").str.extract(_STATE).str.to_uppercase(),
-        cancelled_by=pl.col("State").str.extract(r"(?i)^\s*CANCELLED by (\S.{0,254})"),
+        state="state",
+        cancelled_by="cancelled_by",
         **{column: _text(name) for name, column in TEXTS.items()},
         nodes="nodes",
         gpus=pl.coalesce("gpus", pl.when(has_none["AllocTRES"]).then(none)),
@@ -259,7 +274,7 @@ def _job_runs(rows: pl.DataFrame, accounting: Accounting) -> pl.DataFrame:
         elapsed_s=pl.coalesce(
             pl.col("ElapsedRaw").cast(pl.Int64, strict=False), seconds(pl.col("Elapsed"))
         ),
-        suspended_s=seconds(pl.col("Suspended")),
+        suspended_s="suspended_s",
         time_limit_s=time_limit_s,
         restarts=number["restarts"],
         observed_at=pl.lit(accounting.observed_at, dtype=INSTANT),
