@@ -31,12 +31,16 @@ _FIRST_NAME = re.compile(r"([A-Za-z][A-Za-z0-9_/() ]*?)([^A-Za-z0-9_/() ]+)[A-Za
 
 @dataclass(frozen=True)
 class Block:
-    """Consecutive lines of a file: number of the first (from 1), text, digest, what broke off."""
+    """Consecutive lines of a file: number of the first (from 1), text, digest, what broke off.
+
+    lines: how many they are, where that was counted.
+    """
 
     first_line: int
     data: bytes
     digest: str = ""
     rejects: tuple[Reject, ...] = ()
+    lines: int | None = None
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ def blocks(path: Path) -> Iterator[Block]:
         if not text.isascii():
             text = text.decode("utf-8", errors="replace").encode()
         rejects = (Reject(first_line + lines, damage),) if damage else ()
-        yield Block(first_line, text, digest.hexdigest()[: files.DIGEST_CHARS], rejects)
+        yield Block(first_line, text, digest.hexdigest()[: files.DIGEST_CHARS], rejects, lines)
         first_line += lines
 
 
@@ -168,13 +172,15 @@ def rows_of(block: Block, header: Header, wanted: set[str]) -> tuple[pl.DataFram
     columns = {i: name for i, name in enumerate(names) if name in wanted and names.index(name) == i}
     layout = _Layout(delimiter, len(names), columns)
     first_line = block.first_line
+    lines = data.count(b"\n") + 1 if block.lines is None else block.lines
     while data.startswith((b"\n", header_line + b"\n")):
         data = data[data.index(b"\n") + 1 :]
         first_line += 1
+        lines -= 1
     if not data or data == header_line:
         return _no_rows(columns), []
     if not header_line or header_line not in data:
-        clean = _clean_rows(data, layout)
+        clean = _clean_rows(data, lines, layout)
         if clean is not None:
             numbers = pl.int_range(first_line, first_line + clean.height, eager=True)
             return clean.select(numbers.alias("line"), pl.all()), []
@@ -185,14 +191,13 @@ def _no_rows(columns: dict[int, str]) -> pl.DataFrame:
     return pl.DataFrame(schema={"line": pl.Int64, **dict.fromkeys(columns.values(), pl.String)})
 
 
-def _clean_rows(data: bytes, layout: _Layout) -> pl.DataFrame | None:
-    """Return the rows where every line has its number of fields, else None.
+def _clean_rows(data: bytes, lines: int, layout: _Layout) -> pl.DataFrame | None:
+    """Return the rows of so many lines where each has its number of fields, else None.
 
     The CSV reader fills up short lines without a word; long ones it refuses where it is asked for
     all fields. Where none is long and all together have their number of delimiters, none is short:
     these are what is neither of a field nor the end of a line.
     """
-    lines = data.count(b"\n") + 1
     delimiters = lines * (layout.fields - 1)
     if delimiters > CELLS_MAX or b"\r" in data:
         return None
