@@ -1,29 +1,21 @@
 -- Every moment at which anything known of a unit changes: a layer's number comes at the start of an interval
 -- and goes at its end. The intervals of one layer never overlap, so that the sum of its changes so far is the
 -- number of the interval that holds: this replaces range joins between millions of intervals.
+-- A layer is there only where it decides: facts of nodes while nobody has the unit, telemetry where no attempt tells.
 -- grain: none (changes of several layers at one moment)
-with held_pieces as (
+-- change: of all layers in one number (macros/layers.sql)
+with activity as (
     select
-        holds.unit,
-        pieces.piece,
-        greatest(pieces.start_ms, holds.start_ms) as start_ms,
-        least(pieces.end_ms, holds.end_ms) as end_ms
-    from temp.holds as holds
-    inner join temp.pieces as pieces
-        on holds.hold = pieces.hold
-        and pieces.start_ms < holds.end_ms
-        and pieces.end_ms > holds.start_ms
-),
-
-activity as (
-    select
-        units.unit,
-        case when activity.is_active then 2 else 1 end as activity,
-        greatest(activity.start_ms, units.start_ms) as start_ms,
-        least(activity.end_ms, units.end_ms) as end_ms
-    from intermediate.int_gpu_activity as activity
-    inner join temp.units as units using (gpu_uuid, gpu_instance)
-    where activity.start_ms < units.end_ms and activity.end_ms > units.start_ms
+        gaps.unit,
+        seen.activity,
+        greatest(seen.start_ms, gaps.start_ms) as start_ms,
+        least(seen.end_ms, gaps.end_ms) as end_ms
+    from temp.held_activity as seen
+    inner join temp.untold_gaps as gaps
+        on seen.unit = gaps.unit
+        and seen.hold = gaps.hold
+        and seen.start_ms < gaps.end_ms
+        and seen.end_ms > gaps.start_ms
 ),
 
 processes as (
@@ -54,38 +46,38 @@ node_facts as (
     select
         units.unit,
         facts.fact,
-        greatest(facts.start_ms, units.start_ms) as start_ms,
-        least(facts.end_ms, units.end_ms) as end_ms
-    from temp.node_facts as facts
-    inner join temp.units as units using (cluster, node)
-    where facts.start_ms < units.end_ms and facts.end_ms > units.start_ms
+        greatest(facts.start_ms, gaps.start_ms) as start_ms,
+        least(facts.end_ms, gaps.end_ms) as end_ms
+    from temp.free_gaps as gaps
+    inner join temp.units as units using (unit)
+    inner join temp.node_facts as facts
+        on units.cluster = facts.cluster
+        and units.node = facts.node
+        and facts.start_ms < gaps.end_ms
+        and facts.end_ms > gaps.start_ms
+),
+
+intervals as (
+    select unit, start_ms, end_ms, layer_hold(hold) as change from temp.holds
+    union all
+    select unit, start_ms, end_ms, layer_piece(piece) from temp.held_pieces
+    union all
+    select unit, start_ms, end_ms, layer_split(split) from temp.splits
+    union all
+    select unit, start_ms, end_ms, layer_activity(activity) from activity
+    union all
+    select unit, start_ms, end_ms, layer_emptiness(emptiness) from empties
+    union all
+    select unit, start_ms, end_ms, layer_fact(fact) from node_facts
 )
 
-select unit, unnest([start_ms, end_ms]) as at_ms,
-    0 as hold, 0 as piece, 0 as split, 0 as activity, 0 as emptiness, 0 as fact
+select unit, unnest([start_ms, end_ms]) as at_ms, unnest([change, -change]) as change
+from intervals
+where end_ms > start_ms
+union all
+select unit, unnest([start_ms, end_ms]), 0
 from temp.units
-union all by name
+union all
 -- the ledger is cut at hours
-select unit, unnest(range(start_ms // 3600000 + 1, (end_ms - 1) // 3600000 + 1)) * 3600000 as at_ms
+select unit, unnest(range(start_ms // 3600000 + 1, (end_ms - 1) // 3600000 + 1)) * 3600000, 0
 from temp.units
-union all by name
-select unit, unnest([start_ms, end_ms]) as at_ms, unnest([hold, -hold]) as hold
-from temp.holds
-union all by name
-select unit, unnest([start_ms, end_ms]) as at_ms, unnest([piece, -piece]) as piece
-from held_pieces
-union all by name
-select unit, unnest([start_ms, end_ms]) as at_ms, unnest([split, -split]) as split
-from temp.splits
-where end_ms > start_ms
-union all by name
-select unit, unnest([start_ms, end_ms]) as at_ms, unnest([activity, -activity]) as activity
-from activity
-where end_ms > start_ms
-union all by name
-select unit, unnest([start_ms, end_ms]) as at_ms, unnest([emptiness, -emptiness]) as emptiness
-from empties
-where end_ms > start_ms
-union all by name
-select unit, unnest([start_ms, end_ms]) as at_ms, unnest([fact, -fact]) as fact
-from node_facts

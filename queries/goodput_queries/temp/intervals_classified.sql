@@ -24,7 +24,7 @@ select
                 when pieces.category = 'step_unsplit' then coalesce(splits.category, 'step_unsplit')
                 when pieces.category is not null then pieces.category
                 when states.emptiness = 1 then 'idle_held'
-                when states.activity = 1 and states.stretch_ms >= threshold('idle_min_ms') then 'idle_held'
+                when states.activity = 3 then 'idle_held'
                 when states.activity in (1, 2) then 'busy_unclassified'
                 else 'unknown'
             end
@@ -46,7 +46,7 @@ select
                     end
                 when pieces.category is not null then pieces.phase
                 when states.emptiness = 1 then 'no_process'
-                when states.activity = 1 and states.stretch_ms < threshold('idle_min_ms') then 'short_idle'
+                when states.activity = 1 then 'short_idle'
             end
         when facts.is_watched and facts.state is null and not facts.is_demand_known then 'demand_unknown'
     end as phase

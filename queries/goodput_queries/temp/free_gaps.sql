@@ -1,0 +1,14 @@
+-- When nobody had a unit of this pass.
+-- grain: unit, start_ms
+with ends as (
+    select unit, start_ms, end_ms from temp.holds
+    union all
+    -- what nobody has begins with the unit and ends with it
+    select unit, start_ms, start_ms from temp.units
+    union all
+    select unit, end_ms, end_ms from temp.units
+)
+
+select unit, end_ms as start_ms, next_ms as end_ms
+from (select unit, end_ms, lead(start_ms) over (partition by unit order by start_ms, end_ms) as next_ms from ends)
+where next_ms > end_ms

@@ -1,0 +1,50 @@
+-- What telemetry saw of held units of which no attempt tells all.
+-- grain: unit, start_ms
+-- activity: 1 idle for less than the threshold within the hold, 2 active, 3 idle for longer
+with holders as materialized (
+    select holds.unit, holds.hold, units.gpu_uuid, units.gpu_instance, holds.start_ms, holds.end_ms
+    from temp.holds as holds
+    inner join temp.units as units using (unit)
+    semi join temp.untold_gaps as gaps on holds.unit = gaps.unit and holds.hold = gaps.hold
+),
+
+seen as (
+    select
+        holders.unit,
+        holders.hold,
+        activity.is_active,
+        greatest(activity.start_ms, holders.start_ms) as start_ms,
+        least(activity.end_ms, holders.end_ms) as end_ms
+    from intermediate.int_gpu_activity as activity
+    inner join holders using (gpu_uuid, gpu_instance)
+    where activity.start_ms < holders.end_ms and activity.end_ms > holders.start_ms
+),
+
+marked as (
+    select
+        *,
+        is_active or start_ms is distinct from lag(case when not is_active then end_ms end) over in_order as is_new
+    from seen
+    window in_order as (partition by unit, hold order by start_ms)
+),
+
+numbered as (
+    select
+        *,
+        count_if(is_new) over (
+            partition by unit, hold order by start_ms rows between unbounded preceding and current row
+        ) as stretch
+    from marked
+)
+
+select
+    unit,
+    hold,
+    case
+        when is_active then 2
+        when sum(end_ms - start_ms) over (partition by unit, hold, stretch) >= threshold('idle_min_ms') then 3
+        else 1
+    end as activity,
+    start_ms,
+    end_ms
+from numbered
