@@ -68,15 +68,11 @@ class Dcgm:
         return self._batches()
 
     def _batches(self) -> Iterator[Batch]:
-        memory, first_line = Memory(), 1
+        memory = Memory()
         held: dict[str, Held] = {}
         digest = ""
-        for block in ahead(blocks(self.path)):
+        for found in ahead(self._read()):
             meaning = (digest, self.options, _moment_in(self.path.name))
-            found = exposition.parse(block.data, labels.NAMES, first_line=first_line)
-            first_line += found.lines
-            if block.damage:
-                found.rejects.append(Reject(first_line, block.damage))
             digest = found.digest(*meaning)
             rows = rows_of(
                 found,
@@ -93,6 +89,16 @@ class Dcgm:
                     yield self._batch(whole, digest)
         for rows_left in held.values():
             yield self._batch(rows_left.rest(), f"{digest}-rest")
+
+    def _read(self) -> Iterator[exposition.Exposition]:
+        """Yield what the lines of each block say; the next block is read meanwhile."""
+        first_line = 1
+        for block in ahead(blocks(self.path)):
+            found = exposition.parse(block.data, labels.NAMES, first_line=first_line)
+            first_line += found.lines
+            if block.damage:
+                found.rejects.append(Reject(first_line, block.damage))
+            yield found
 
     def _batch(self, parsed: Parsed, digest: str) -> Batch:
         """Return what blocks say for one table as a batch.
