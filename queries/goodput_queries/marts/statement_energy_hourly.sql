@@ -29,8 +29,7 @@ changes as (
 
 pieces as (
     select
-        gpu_uuid,
-        hour_ms,
+        hash(gpu_uuid, hour_ms) as gpu_hour,
         at_ms as start_ms,
         lead(at_ms, 1, hour_ms + 3600000) over (partition by gpu_uuid, hour_ms order by at_ms) as end_ms
     from (
@@ -40,8 +39,14 @@ pieces as (
     )
 ),
 
+-- hashes instead of names: numbers join and sort faster
 readings as (
-    select source, gpu_uuid, ts_ms, ts_ms // 3600000 * 3600000 as hour_ms, energy_j
+    select
+        hash(source, gpu_uuid, gpu_instance) as series,
+        hash(gpu_uuid, ts_ms // 3600000 * 3600000) as gpu_hour,
+        ts_ms,
+        ts_ms // 3600000 * 3600000 as hour_ms,
+        energy_j
     from staging.stg_gpu_samples
     where
         ts >= from_ms(build_from_ms() - reading_margin_ms())
@@ -52,8 +57,7 @@ readings as (
 
 ends as (
     select
-        readings.source,
-        readings.gpu_uuid,
+        readings.series,
         min(readings.ts_ms) as first_ms,
         arg_min(readings.energy_j, readings.ts_ms) as first_j,
         max(readings.ts_ms) as last_ms,
@@ -61,19 +65,18 @@ ends as (
         max(readings.energy_j) as most_j
     from readings
     left join pieces
-        on readings.gpu_uuid = pieces.gpu_uuid
-        and readings.hour_ms = pieces.hour_ms
+        on readings.gpu_hour = pieces.gpu_hour
         and readings.ts_ms >= pieces.start_ms
         and readings.ts_ms < pieces.end_ms
-    group by readings.source, readings.gpu_uuid, readings.hour_ms, pieces.start_ms
+    group by readings.series, readings.hour_ms, pieces.start_ms
 ),
 
 -- within a piece the counters tell all, however few readings there are
 points as (
-    select source, gpu_uuid, first_ms as ts_ms, first_j as energy_j, null as gain_j from ends
+    select series, first_ms as ts_ms, first_j as energy_j, null as gain_j from ends
     union all
     select
-        source, gpu_uuid, last_ms, last_j,
+        series, last_ms, last_j,
         most_j - first_j + case when last_j < most_j then last_j else 0 end
     from ends
     where last_ms > first_ms
@@ -81,8 +84,7 @@ points as (
 
 steps as (
     select
-        source,
-        gpu_uuid,
+        series,
         lag(ts_ms) over in_order as start_ms,
         ts_ms as end_ms,
         gain_j is not null as is_within,
@@ -91,14 +93,13 @@ steps as (
             energy_j - case when energy_j >= lag(energy_j) over in_order then lag(energy_j) over in_order else 0 end
         ) as energy_j
     from points
-    window in_order as (partition by source, gpu_uuid order by ts_ms)
+    window in_order as (partition by series order by ts_ms)
 ),
 
 -- more than 10 kW is no GPU: such a jump is not believed
 known as (
     select
-        source,
-        gpu_uuid,
+        series,
         start_ms,
         end_ms,
         cast(round(1000 * energy_j) as bigint) as energy_mj
@@ -116,12 +117,23 @@ by_hour as (
     from known
 ),
 
+in_hours as (
+    select by_hour.* exclude (series), series.source, series.gpu_uuid, series.has_rivals
+    from by_hour
+    inner join (
+        select *, count(*) over (partition by gpu_uuid, gpu_instance) > 1 as has_rivals from raw.reading_series
+    ) as series using (series)
+    where by_hour.hour_ms >= build_from_ms() and by_hour.hour_ms < build_to_ms()
+),
+
 -- of several sources the one that reads oftenest speaks for the GPU and hour
 chosen as (
-    select by_hour.*
-    from by_hour
+    select * from in_hours where not has_rivals
+    union all
+    select in_hours.*
+    from in_hours
     left join intermediate.int_sample_intervals as intervals using (source, hour_ms)
-    where by_hour.hour_ms >= build_from_ms() and by_hour.hour_ms < build_to_ms()
+    where has_rivals
     qualify rank() over (
         partition by gpu_uuid, hour_ms order by intervals.interval_ms nulls last, source
     ) = 1
