@@ -16,7 +16,6 @@ import polars as pl
 
 from goodput_queries.placement_evidence import (
     FOREVER_MS,
-    Claim,
     Slot,
     down_moments,
     job_runs_to_place,
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from goodput_queries.placement_evidence import JobRun, Slots, Told
+    from goodput_queries.placement_evidence import Claim, JobRun, Slots, Told
     from goodput_queries.placement_scope import Node
 
 HOLDS_SCHEMA = {
@@ -120,19 +119,24 @@ def _claim_named(
 ) -> list[tuple[JobRun, str, int, str | None]]:
     """Claim the GPUs a source names and whole nodes; return what is left to place."""
     left: list[tuple[JobRun, str, int, str | None]] = []
+    by_node: dict[str, list[Told]] = defaultdict(list)
+    for row in known:
+        by_node[row.node].append(row)
     for node, count in numbers.items():
         held = slots[run.cluster, node]
-        there = [slot for slot in held if slot.is_there(run.start_ms, run.end_ms)]
-        rows = [row for row in known if row.node == node]
+        rows = by_node[node]
         parts = [row for row in rows if row.start_ms is not None and not row.is_named]
         claimed = sum(row.gpus or 1 for row in parts)
         left += [(run.part(row), node, row.gpus or 1, row.gpu_type) for row in parts]
         for row in rows:
             if claimed < count:
                 claimed += _claim_one(held, run, row)
+        if claimed >= count > 0:
+            continue
+        there = [slot for slot in held if slot.is_there(run.start_ms, run.end_ms)]
         if claimed == 0 and count == len(there):
             for slot in there:
-                slot.claims.append(Claim(run.key, run.start_ms, run.end_ms, "exact"))
+                slot.claim(run.key, run.start_ms, run.end_ms, "exact")
         elif claimed < count:
             kind = next((row.gpu_type for row in rows if row.gpu_type), run.gpu_type)
             left.append((run, node, count - claimed, kind))
@@ -146,9 +150,9 @@ def _claim_one(held: list[Slot], run: JobRun, row: Told) -> bool:
     part = run.part(row)
     fitting = [slot for slot in held if _is_meant(slot, row)]
     if any(
-        c.job_run_key == run.key and c.start_ms < part.end_ms and c.end_ms > part.start_ms
+        claim.job_run_key == run.key
         for slot in fitting
-        for c in slot.claims
+        for claim in slot.claims_within(part.start_ms, part.end_ms)
     ):
         return False  # two sources name the same GPU
     if fitting:  # of a GPU in shares that one is meant which nobody has
@@ -161,7 +165,7 @@ def _claim_one(held: list[Slot], run: JobRun, row: Told) -> bool:
             f"{run.cluster}/{row.node}#{row.slurm_index}", "", row.slurm_index, run.gpu_type
         )
         held.append(slot)
-    slot.claims.append(Claim(run.key, part.start_ms, part.end_ms, row.method))
+    slot.claim(run.key, part.start_ms, part.end_ms, row.method)
     return True
 
 
@@ -209,14 +213,14 @@ def _claim_assumed(
     free = [s for s in held if s.is_free(run.start_ms, run.end_ms)]
     free.sort(key=lambda s: (not _is_type(s, kind), s.index))
     for slot in free[:count]:
-        slot.claims.append(Claim(run.key, run.start_ms, run.end_ms, "assumed"))
+        slot.claim(run.key, run.start_ms, run.end_ms, "assumed")
     for _ in range(count - len(free[:count])):
         if is_known:
             _claim_fragments(held, run)
         else:
             index = max((s.index for s in held), default=-1) + 1
             slot = Slot(f"{run.cluster}/{node}#{index}", "", index, kind)
-            slot.claims.append(Claim(run.key, run.start_ms, run.end_ms, "assumed"))
+            slot.claim(run.key, run.start_ms, run.end_ms, "assumed")
             held.append(slot)
 
 
@@ -235,7 +239,7 @@ def _claim_fragments(held: list[Slot], run: JobRun) -> None:
             slot, claims = open_[0]
             turns = [c.end_ms for s in held for c in s.claims if c.start_ms <= moment < c.end_ms]
             until = min([*turns, *(c.start_ms for c in claims if c.start_ms > moment)])
-        slot.claims.append(Claim(run.key, moment, min(until, run.end_ms), "assumed"))
+        slot.claim(run.key, moment, min(until, run.end_ms), "assumed")
         moment = min(until, run.end_ms)
 
 

@@ -40,6 +40,12 @@ class Slot:
     from_ms: int = 0
     to_ms: int = FOREVER_MS
     claims: list[Claim] = field(default_factory=list)
+    claimed_until_ms: int = 0
+
+    def claim(self, job_run_key: str, start_ms: int, end_ms: int, method: str) -> None:
+        """Add a claim."""
+        self.claims.append(Claim(job_run_key, start_ms, end_ms, method))
+        self.claimed_until_ms = max(self.claimed_until_ms, end_ms)
 
     def is_there(self, start_ms: int, end_ms: int) -> bool:
         """Say whether the slot is in the inventory for all of `[start_ms, end_ms)`."""
@@ -47,9 +53,14 @@ class Slot:
 
     def is_free(self, start_ms: int, end_ms: int) -> bool:
         """Say whether nothing claims the slot within `[start_ms, end_ms)`."""
-        return self.is_there(start_ms, end_ms) and all(
-            c.end_ms <= start_ms or c.start_ms >= end_ms for c in reversed(self.claims)
-        )
+        return self.is_there(start_ms, end_ms) and not self.claims_within(start_ms, end_ms)
+
+    def claims_within(self, start_ms: int, end_ms: int) -> list[Claim]:
+        """Return the claims that overlap `[start_ms, end_ms)`."""
+        # most job runs begin after all that had the slot before them
+        if self.claimed_until_ms <= start_ms:
+            return []
+        return [c for c in self.claims if c.start_ms < end_ms and c.end_ms > start_ms]
 
 
 @dataclass(frozen=True)
@@ -67,6 +78,8 @@ class JobRun:
 
     def part(self, told: Told) -> JobRun:
         """Return the run cut to the time of a part of it that begins or ends by itself."""
+        if told.start_ms is None and told.end_ms is None:
+            return self
         return replace(
             self,
             start_ms=max(self.start_ms, told.start_ms or self.start_ms),
