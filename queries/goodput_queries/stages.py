@@ -166,9 +166,9 @@ def replace_hours(
     reopened_by: the stages whose GPUs in temp.reopened are to be replaced; None: all GPUs are.
     """
     rows = 0
-    # compared for all GPUs, rows that differ hour by hour would tell of nearly every hour
-    is_compared = is_compared and (models[0].bounds is not None or reopened_by is not None)
-    is_compared = is_compared and models[0].is_compared
+    # rows by GPU that are compared for all GPUs would tell of nearly every hour
+    is_told = models[0].bounds is not None or not models[0].is_by_gpu or reopened_by is not None
+    is_compared = is_compared and models[0].is_compared and is_told
     changed: Hours = set() if is_compared else set(hours)
     tables = {t.name: t for model in models for t in catalog.pass_tables(model)}
     cursor.execute(f"set variable build_is_partial = {reopened_by is not None}")

@@ -261,20 +261,9 @@ meters as (
 ),
 
 times as (
-    select
-        ledger.cluster,
-        ledger.node,
-        ledger.job_run_key,
-        categories.group as availability,
-        ledger.gpu_model,
-        ledger.mig_profile,
-        ledger.hour_ms,
-        meters.rest_mj::hugeint as rest_mj,
-        sum(ledger.gpu_ms) as gpu_ms
-    from marts.ledger_hourly as ledger
+    select times.*, meters.rest_mj::hugeint as rest_mj
+    from marts.metered_hourly as times
     inner join meters using (cluster, node, hour_ms)
-    inner join reference.gpu_second_categories as categories using (category)
-    group by all
 ),
 
 in_order as (
