@@ -63,12 +63,7 @@ def changed_hours(
     until = f"coalesce({end}, (select max(as_of_ms) from intermediate.int_clusters))"
     cursor.execute(
         f"""create or replace temp table differing as
-        with new_rows as ({new}), old_rows as ({old}),
-        signed as (
-            select *, 1 as sign from (from new_rows except all from old_rows)
-            union all
-            select *, -1 from (from old_rows except all from new_rows)
-        ),
+        with signed as ({_differences(new, old)}),
         cells as (
             select *, unnest(range({start} // {HOUR_MS}, (until_ms - 1) // {HOUR_MS} + 1)) as hour
             from (select *, {until} as until_ms from signed)
@@ -121,8 +116,19 @@ def changed_rows(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> Hours
     return _hours(
         cursor,
         f"""select distinct hour_ms // {HOUR_MS}
-        from ((({new}) except all ({old})) union all (({old}) except all ({new})))""",
+        from ({_differences(new, old)})""",
     )
+
+
+def _differences(new: str, old: str) -> str:
+    """Return a select of the rows that one has oftener, with `sign`: how much oftener the new.
+
+    Counting is cheaper than `except all`, which numbers the rows of each kind.
+    """
+    return f"""select * exclude (one), sum(one) as sign
+        from (select *, 1 as one from ({new}) union all select *, -1 from ({old}))
+        group by all
+        having sum(one) <> 0"""
 
 
 def _hours(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: object = None) -> Hours:

@@ -14,13 +14,8 @@ def describe(cursor: duckdb.DuckDBPyConnection, model: Model) -> None:
     """Comment a table or view and its columns with what its file says of them."""
     kind = "table" if model.is_stored else "view"
     _comment(cursor, f"{kind} {model.qualified_name}", model.description)
-    columns = {
-        name
-        for (name,) in cursor.execute(
-            "select column_name from duckdb_columns() where schema_name = $1 and table_name = $2",
-            [model.layer, model.name],
-        ).fetchall()
-    }
+    cursor.execute(f"from {model.qualified_name} limit 0")
+    columns = {column[0] for column in cursor.description}
     for column, meaning in model.columns.items():
         if column in columns:  # a header may speak of several columns in one line
             _comment(cursor, f"column {model.qualified_name}.{column}", meaning)

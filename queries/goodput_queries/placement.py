@@ -8,7 +8,9 @@ claim one GPU at one time the later start has it, and the overlap is told (rules
 
 from __future__ import annotations
 
+import gc
 from collections import defaultdict
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +26,7 @@ from goodput_queries.placement_evidence import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     import duckdb
 
@@ -54,6 +56,19 @@ CONFLICTS_SCHEMA = {
 }
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Pause the collector of cyclic garbage: of many claims it finds none, over and over."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@_uncollected()
 def place(
     cursor: duckdb.DuckDBPyConnection, since: Mapping[Node, int] | None = None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -113,13 +113,14 @@ turns as (
     select unit, ts_ms, true as is_last from last_readings
 ),
 
+-- the last turn of a unit is its last reading; one order of all is cheaper than one of each of many units
 runs as (
     select
         *,
-        lead(case when is_last then ts_ms else previous_ms end) over unit_turns as end_ms,
-        lead(case when not is_last then ts_ms end) over unit_turns as next_reading_ms
+        lead(case when is_last then ts_ms else previous_ms end) over in_order as end_ms,
+        lead(case when not is_last then ts_ms end) over in_order as next_reading_ms
     from turns
-    window unit_turns as (partition by unit order by ts_ms, is_last)
+    window in_order as (order by unit, ts_ms, is_last)
 ),
 
 by_hour as (

@@ -12,20 +12,33 @@ with marked as (
     select
         *,
         start_ms // 3600000 * 3600000 as hour_ms,
-        (hold, piece, category, coalesce(phase, ''), start_ms // 3600000) is distinct from lag(
-            (hold, piece, category, coalesce(phase, ''), start_ms // 3600000)
-        ) over (partition by unit order by start_ms) as is_new,
-        max(end_ms) over (partition by unit) as last_ms
+        (unit, hold, piece, category, coalesce(phase, ''), start_ms // 3600000) is distinct from lag(
+            (unit, hold, piece, category, coalesce(phase, ''), start_ms // 3600000)
+        ) over (order by unit, start_ms) as is_new
     from temp.intervals_classified
+),
+
+followed as (
+    select
+        *,
+        lead(unit) over in_order as next_unit,
+        lead(start_ms) over in_order as next_ms
+    from marked
+    where is_new
+    -- one order of all is cheaper than one of each of many units
+    window in_order as (order by unit, start_ms)
 ),
 
 -- what is known of a unit has no holes, so that a segment lasts until the next one begins
 segments as (
     select
-        * exclude (is_new, end_ms, last_ms),
-        coalesce(lead(start_ms) over (partition by unit order by start_ms), last_ms) as end_ms
-    from marked
-    where is_new
+        followed.* exclude (end_ms),
+        case
+            when followed.next_unit = followed.unit then followed.next_ms
+            else least(units.end_ms, build_to_ms())
+        end as end_ms
+    from followed
+    inner join temp.units as units using (unit)
 )
 
 select

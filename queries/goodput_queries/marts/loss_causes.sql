@@ -34,10 +34,23 @@ grouped as (
         sum(gpu_ms)::bigint as gpu_ms,
         sum(usd) as usd,
         min(hour_ms) as first_hour_ms,
-        max(hour_ms) as last_hour_ms,
-        arg_max(attempt_key, gpu_ms) as attempt_key,
-        arg_max(coalesce(phase, ''), gpu_ms) as phase
+        max(hour_ms) as last_hour_ms
     from rows_
+    group by cluster, run_key, category
+),
+
+-- the attempt and phase that lost most tell the cause
+most as (
+    select
+        cluster,
+        run_key,
+        category,
+        max({gpu_ms: gpu_ms, attempt_key: attempt_key, phase: phase}) as part
+    from (
+        select cluster, run_key, category, attempt_key, coalesce(phase, '') as phase, sum(gpu_ms) as gpu_ms
+        from rows_
+        group by all
+    )
     group by cluster, run_key, category
 )
 
@@ -63,7 +76,7 @@ select
     from_ms(grouped.last_hour_ms + 3600000) as last_at,
     case
         when grouped.category in ('fault_stall', 'lost_work', 'failed_without_progress') then causes.cause
-        else coalesce(phases.label, nullif(replace(grouped.phase, '_', ' '), ''))
+        else coalesce(phases.label, nullif(replace(most.part.phase, '_', ' '), ''))
     end as cause,
     case
         when grouped.category in ('fault_stall', 'lost_work', 'failed_without_progress') then causes.confidence
@@ -91,6 +104,10 @@ select
     end as evidence,
     fixes.fix
 from grouped
-left join reference.fixes as fixes using (category)
-left join reference.phases as phases using (phase)
-left join intermediate.int_attempt_causes as causes using (attempt_key)
+inner join most
+    on grouped.cluster is not distinct from most.cluster
+    and grouped.run_key is not distinct from most.run_key
+    and grouped.category = most.category
+left join reference.fixes as fixes on grouped.category = fixes.category
+left join reference.phases as phases on most.part.phase = phases.phase
+left join intermediate.int_attempt_causes as causes on most.part.attempt_key = causes.attempt_key

@@ -82,18 +82,26 @@ points as (
     where last_ms > first_ms
 ),
 
+in_order as (
+    select
+        *,
+        lag(series) over by_series as before_series,
+        lag(ts_ms) over by_series as before_ms,
+        lag(energy_j) over by_series as before_j
+    from points
+    -- one order of all is cheaper than one of each of many series
+    window by_series as (order by series, ts_ms)
+),
+
 steps as (
     select
         series,
-        lag(ts_ms) over in_order as start_ms,
+        before_ms as start_ms,
         ts_ms as end_ms,
         gain_j is not null as is_within,
-        coalesce(
-            gain_j,
-            energy_j - case when energy_j >= lag(energy_j) over in_order then lag(energy_j) over in_order else 0 end
-        ) as energy_j
-    from points
-    window in_order as (partition by series order by ts_ms)
+        coalesce(gain_j, energy_j - case when energy_j >= before_j then before_j else 0 end) as energy_j
+    from in_order
+    where before_series = series
 ),
 
 -- more than 10 kW is no GPU: such a jump is not believed
@@ -266,7 +274,7 @@ times as (
     inner join meters using (cluster, node, hour_ms)
 ),
 
-in_order as (
+up_to as (
     select
         *,
         sum(gpu_ms) over (
@@ -295,7 +303,7 @@ at_wall as (
         cluster, job_run_key, availability, gpu_model, mig_profile, hour_ms, true,
         null, 0,
         rest_mj * until_ms // all_ms - rest_mj * (until_ms - gpu_ms) // all_ms
-    from in_order
+    from up_to
     where all_ms > 0
 )
 

@@ -54,14 +54,14 @@ whole_runs as (
 in_order as (
     select
         * exclude (last_active),
-        lag(last_ms) over by_time as previous_ms,
-        lag(last_active) over by_time as was_active
+        case when lag(series) over by_time = series then lag(last_ms) over by_time end as previous_ms,
+        case when lag(series) over by_time = series then lag(last_active) over by_time end as was_active
     from whole_runs
-    window by_time as (partition by series order by first_ms)
+    window by_time as (order by series, first_ms)
 )
 
 select
     *,
     -- of runs in the order of their beginnings some two overlap only where two neighbours do
-    coalesce(bool_or(previous_ms >= first_ms) over (partition by series), false) as is_tangled
+    series in (select series from in_order where previous_ms >= first_ms) as is_tangled
 from in_order

@@ -8,15 +8,16 @@ with moments as (
     group by unit, at_ms
 ),
 
+-- at its end all that was known of a unit has gone again, so that one sum can go on from unit to unit
 carried as (
     select
         unit,
         at_ms as start_ms,
-        lead(at_ms) over (partition by unit order by at_ms) as end_ms,
-        sum(change) over (
-            partition by unit order by at_ms rows between unbounded preceding and current row
-        ) as layers
+        lead(unit) over in_order as next_unit,
+        lead(at_ms) over in_order as end_ms,
+        sum(change) over (in_order rows between unbounded preceding and current row) as layers
     from moments
+    window in_order as (order by unit, at_ms)
 )
 
 select
@@ -30,4 +31,4 @@ select
     emptiness_in(layers) as emptiness,
     fact_in(layers) as fact
 from carried
-where end_ms > build_from_ms() and start_ms < build_to_ms()
+where next_unit = unit and end_ms > build_from_ms() and start_ms < build_to_ms()
