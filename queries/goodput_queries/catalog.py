@@ -79,16 +79,13 @@ class Model:
 
     @property
     def parts(self) -> int:
-        """Return in how many parts of its input a temporary stage is asked."""
+        """Return in how many parts of its input a temporary stage is asked at most."""
         return int(self.directives.get("parts", "1").split(",")[0])
 
-    @property
-    def select(self) -> str:
-        """Return what it is made of: its SQL, for all parts where it has some."""
-        if self.parts == 1:
-            return self.sql
-        parts = (self.sql.replace("part_number()", str(part)) for part in range(self.parts))
-        return "\nunion all\n".join(f"({part})" for part in parts)
+    def select(self, parts: int = 1) -> str:
+        """Return what it is made of: its SQL, for so many parts of its input where it has some."""
+        numbered = [self.sql.replace("part_number()", str(part)) for part in range(parts)]
+        return "\nunion all\n".join(f"({part})" for part in numbered) if parts > 1 else numbered[0]
 
     @property
     def is_by_gpu(self) -> bool:

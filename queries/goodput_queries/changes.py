@@ -22,6 +22,7 @@ IDLE_MARGIN_MS = (
 )
 READING_MARGIN_MS = 900_000  # over ten intervals of a source that reads every minute or oftener
 SLOW_READING_MARGIN_MS = 3_600_000
+READINGS_OF_A_PART = 2_000_000
 Hours = set[int]
 
 _ASKED = """select job_run_key, cluster, partition, gpu_type_requested, gpus_requested,
@@ -177,18 +178,21 @@ def set_constants(cursor: duckdb.DuckDBPyConnection) -> None:
     )
 
 
-def note_reading_parts(cursor: duckdb.DuckDBPyConnection, parts: int) -> None:
-    """Set where the parts of the table begin in which the readings of these hours are looked at."""
-    cursor.execute(
-        f"""set variable build_reading_parts = (
-            select [first + part * (after - first) // {parts} for part in range({parts} + 1)]
-            from (
-                select coalesce(min(place), 0) as first, coalesce(max(place) + 1, 0) as after
-                from staging.stg_gpu_samples
-                where ts >= from_ms(build_from_ms() - reading_margin_ms())
-                    and ts < from_ms(build_to_ms() + reading_margin_ms())
-            ))"""
-    )
+def note_reading_parts(cursor: duckdb.DuckDBPyConnection, most: int) -> int:
+    """Set where the parts of the table begin in which the readings of these hours are looked at.
+
+    Returns how many there are: at most so many, and none that is not worth its own.
+    """
+    first, after = cursor.execute(
+        """select coalesce(min(place), 0), coalesce(max(place) + 1, 0)
+        from staging.stg_gpu_samples
+        where ts >= from_ms(build_from_ms() - reading_margin_ms())
+            and ts < from_ms(build_to_ms() + reading_margin_ms())"""
+    ).fetchall()[0]
+    parts = max(1, min(most, (after - first) // READINGS_OF_A_PART))
+    borders = [first + part * (after - first) // parts for part in range(parts + 1)]
+    cursor.execute(f"set variable build_reading_parts = {borders}")
+    return parts
 
 
 def note_reading_series(cursor: duckdb.DuckDBPyConnection) -> None:

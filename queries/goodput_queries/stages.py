@@ -58,14 +58,14 @@ def run(cursor: duckdb.DuckDBPyConnection, model: Model, sql: str) -> int:
     return int(rows[0][0]) if rows else 0
 
 
-def draft(cursor: duckdb.DuckDBPyConnection, model: Model) -> None:
+def draft(cursor: duckdb.DuckDBPyConnection, model: Model, parts: int = 1) -> None:
     """Make a stage's rows of this build as the temporary table, or view, of its name.
 
     What a transaction once wrote into a temporary table takes up memory to its end, so that what is
     wide and asked once, by the next stage, is a view.
     """
     kind = "view" if model.is_inline else "table"
-    run(cursor, model, f"create or replace temp {kind} {model.name} as {model.select}")
+    run(cursor, model, f"create or replace temp {kind} {model.name} as {model.select(parts)}")
 
 
 def replace_all(
@@ -178,10 +178,9 @@ def replace_hours(
         if reopened_by is not None:
             reopening.begin_pass(cursor, reopened_by, first, last)
             where += " and gpu_uuid in (select gpu_uuid from temp.reopened_gpus)"
-        for parts in {table.parts for table in tables.values()} - {1}:
-            note_reading_parts(cursor, parts)
         for table in tables.values():
-            draft(cursor, table)
+            parts = note_reading_parts(cursor, table.parts) if table.parts > 1 else 1
+            draft(cursor, table, parts)
         for model in models:
             old = f"from {model.qualified_name} where {where}"
             if is_compared:

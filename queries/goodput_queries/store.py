@@ -311,7 +311,7 @@ def _create(cursor: duckdb.DuckDBPyConnection, model: catalog.Model) -> None:
     if "written_by" in model.directives:
         cursor.execute(model.sql)
     elif model.layer == catalog.TEMP_LAYER:
-        select = f"from ({model.select}) limit 0"
+        select = f"from ({model.select()}) limit 0"
         cursor.execute(f"create or replace temp table {model.name} as {select}")
     elif model.is_stored:
         cursor.execute(f"create table {name} as select * from ({model.sql}) limit 0")

@@ -10,5 +10,9 @@ with ends as (
 )
 
 select unit, end_ms as start_ms, next_ms as end_ms
-from (select unit, end_ms, lead(start_ms) over (partition by unit order by start_ms, end_ms) as next_ms from ends)
-where next_ms > end_ms
+from (
+    select unit, end_ms, lead(unit) over in_order as next_unit, lead(start_ms) over in_order as next_ms
+    from ends
+    window in_order as (order by unit, start_ms, end_ms)
+)
+where next_unit = unit and next_ms > end_ms

@@ -20,19 +20,21 @@ seen as (
     where activity.start_ms < holders.end_ms and activity.end_ms > holders.start_ms
 ),
 
+-- one order of all is cheaper than one of each of many units
 marked as (
     select
         *,
-        is_active or start_ms is distinct from lag(case when not is_active then end_ms end) over in_order as is_new
+        is_active or (unit, hold, start_ms) is distinct from lag(
+            case when not is_active then (unit, hold, end_ms) end
+        ) over (order by unit, start_ms) as is_new
     from seen
-    window in_order as (partition by unit, hold order by start_ms)
 ),
 
 numbered as (
     select
         *,
         count_if(is_new) over (
-            partition by unit, hold order by start_ms rows between unbounded preceding and current row
+            order by unit, start_ms rows between unbounded preceding and current row
         ) as stretch
     from marked
 )
@@ -42,7 +44,7 @@ select
     hold,
     case
         when is_active then 2
-        when sum(end_ms - start_ms) over (partition by unit, hold, stretch) >= threshold('idle_min_ms') then 3
+        when sum(end_ms - start_ms) over (partition by stretch) >= threshold('idle_min_ms') then 3
         else 1
     end as activity,
     start_ms,

@@ -13,7 +13,9 @@ select unit, hold, end_ms as start_ms, next_ms as end_ms
 from (
     select
         unit, hold, end_ms,
-        lead(start_ms) over (partition by unit, hold order by start_ms, end_ms) as next_ms
+        lead((unit, hold)) over in_order as next_of,
+        lead(start_ms) over in_order as next_ms
     from ends
+    window in_order as (order by unit, hold, start_ms, end_ms)
 )
-where next_ms > end_ms
+where next_of = (unit, hold) and next_ms > end_ms
