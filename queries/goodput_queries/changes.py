@@ -338,14 +338,10 @@ def note_dirty_run_ids(cursor: duckdb.DuckDBPyConnection, readings: Hours) -> No
 def note_dirty_attempts(cursor: duckdb.DuckDBPyConnection) -> bool:
     """Fill temp.dirty_attempts; return whether that asks for the events of yet other runs."""
     cursor.execute(
-        """insert into temp.dirty_attempts
+        f"""insert into temp.dirty_attempts
         with runs as (
             select run_key
-            from (
-                (from intermediate.int_attempts except from temp.attempts_before)
-                union all
-                (from temp.attempts_before except from intermediate.int_attempts)
-            )
+            from ({_differences("from intermediate.int_attempts", "from temp.attempts_before")})
             union
             select run_key
             from intermediate.int_attempts as attempts

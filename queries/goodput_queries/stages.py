@@ -125,7 +125,9 @@ def replace_places(
     name, new = model.qualified_name, f"temp.{model.name}"
     old = f"from {name} as placed"
     if since is not None:
-        old += """ where exists (
+        # the earliest moment of all besides: zones are known for it
+        earliest_ms = min(since.values(), default=0)
+        old += f""" where start_ms >= {earliest_ms} and exists (
             from temp.places as places
             where places.cluster = placed.cluster and places.node = placed.node
                 and placed.start_ms >= places.ms)"""

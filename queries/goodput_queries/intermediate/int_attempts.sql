@@ -11,13 +11,25 @@ with job_runs as (
     select * from intermediate.int_job_runs where start_ms is not null and (end_ms is null or end_ms > start_ms)
 ),
 
-lives as (
+-- one order of all is cheaper than one of each of many job runs
+ordered_lives as (
     select
         *,
-        row_number() over (partition by job_run_key order by first_ms, attempt) as life,
-        lead(first_ms) over (partition by job_run_key order by first_ms, attempt) as next_first_ms
+        row_number() over in_order as place,
+        case when lead(job_run_key) over in_order = job_run_key then lead(first_ms) over in_order end as next_first_ms
     from intermediate.int_event_lives
     where job_run_key is not null
+    window in_order as (order by job_run_key, first_ms, attempt)
+),
+
+first_lives as (
+    select job_run_key, min(place) as first_place from ordered_lives group by job_run_key
+),
+
+lives as (
+    select ordered_lives.*, place - first_place + 1 as life
+    from ordered_lives
+    inner join first_lives using (job_run_key)
 ),
 
 run_of_job_run as (
@@ -39,13 +51,19 @@ joined as (
     left join lives using (job_run_key)
 ),
 
-numbered as (
-    select
-        *,
-        row_number() over (
-            partition by cluster, run_id order by start_ms, submit_ms, job_run_key, life
-        ) - 1 as ordinal
+ordered as (
+    select *, row_number() over (order by cluster, run_id, start_ms, submit_ms, job_run_key, life) as place
     from joined
+),
+
+firsts as (
+    select cluster, run_id, min(place) as first_place from ordered group by cluster, run_id
+),
+
+numbered as (
+    select ordered.*, place - first_place as ordinal
+    from ordered
+    inner join firsts using (cluster, run_id)
 )
 
 select

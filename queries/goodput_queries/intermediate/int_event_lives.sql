@@ -70,23 +70,25 @@ by_hold as (
 ),
 
 best as (
-    select *
+    select
+        cluster,
+        run_id,
+        attempt,
+        min({rank: rank, less_ms: -overlap_ms, job_run_key: job_run_key}) as match
     from (
         select * from by_name
         union all
         select * from by_hold
     )
-    qualify row_number() over (
-        partition by cluster, run_id, attempt order by rank, overlap_ms desc, job_run_key
-    ) = 1
+    group by cluster, run_id, attempt
 )
 
 select
     lives.cluster,
     lives.run_id,
     lives.attempt,
-    best.job_run_key,
-    case best.rank when 1 then 'job_id' when 2 then 'job_name' when 3 then 'hold' end as match,
+    best.match.job_run_key,
+    case best.match.rank when 1 then 'job_id' when 2 then 'job_name' when 3 then 'hold' end as match,
     lives.first_ms,
     lives.last_ms,
     lives.hosts,

@@ -18,6 +18,7 @@ with holds as (
         least(coalesce(holds.end_ms, clusters.as_of_ms), build_to_ms()) as end_ms
     from intermediate.int_holds as holds
     inner join intermediate.int_clusters as clusters using (cluster)
+    where holds.start_ms < build_to_ms() and (holds.end_ms is null or holds.end_ms > build_from_ms())
 ),
 
 -- hours in which a GPU changes hands are cut there: of each piece the first and the last reading count
