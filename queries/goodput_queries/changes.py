@@ -22,7 +22,7 @@ IDLE_MARGIN_MS = (
 )
 READING_MARGIN_MS = 900_000  # over ten intervals of a source that reads every minute or oftener
 SLOW_READING_MARGIN_MS = 3_600_000
-READINGS_OF_A_PART = 2_000_000
+READINGS_OF_A_PART = 400_000
 Hours = set[int]
 
 _ASKED = """select job_run_key, cluster, partition, gpu_type_requested, gpus_requested,

@@ -76,9 +76,9 @@ def place(
 
     With `since`, only those of these nodes that begin at their moment or later.
     """
+    job_runs = job_runs_to_place(cursor, since)
     slots = slots_by_node(cursor)
     inventory = frozenset(slots)
-    job_runs = job_runs_to_place(cursor, since)
     explicit = told_by_job(cursor)
     downs = down_moments(cursor)
     told: list[tuple[JobRun, str, int, str | None]] = []

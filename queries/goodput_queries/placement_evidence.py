@@ -114,11 +114,20 @@ Slots = dict[tuple[str, str], list[Slot]]
 
 
 def slots_by_node(cursor: duckdb.DuckDBPyConnection) -> Slots:
-    """Return the slots of each (cluster, node) by index, MIG instances in place of their GPU."""
+    """Return the slots of each (cluster, node) by index, MIG instances in place of their GPU.
+
+    Only of nodes on which a job run is to be placed, or whose claims are looked at.
+    """
     slots: Slots = defaultdict(list)
     for cluster, node, uuid, instance, index, kind, from_ms, to_ms in _rows(
         cursor,
-        "from intermediate.int_slots order by all",
+        """from intermediate.int_slots
+        semi join (
+            select cluster, unnest(nodes) as node from temp.job_runs_to_place
+            union
+            select cluster, node from temp.places
+        ) using (cluster, node)
+        order by all""",
     ):
         held = slots[cluster, node]
         place = index if index is not None else len(held)

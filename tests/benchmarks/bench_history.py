@@ -32,21 +32,27 @@ NAMES = ("job_id", "job_id_raw", "job_name", "run_id", "comm_id", "name")  # oth
 PID_STEP = 10_000_000
 GROWTH_MOST = 1.2
 DAYS_OF_BUDGET = 30
+DAYS_COMPARED = 5
 
 
 def measure(gpus: int, days: int, hours: int, run: Callable[..., Any]) -> Row:
-    """Return the row: the second day, and the last ones; of each day so many hours are told."""
+    """Return the row: the days after the first, and the last ones; of each so many hours are told.
+
+    Medians, since once in many days the log is written into the file: the dearest is told beside.
+    """
     with tempfile.TemporaryDirectory() as folder:
         fleet = Fleet(Path(folder), gpus, hours)
         bench_fleet.read_quietly(fleet, run)
         costs = run(_days, fleet, days)
-    few = _median(costs[1:3])
-    many = _median(costs[-2:])
+    few = _median(costs[1 : 1 + DAYS_COMPARED])
+    many = _median(costs[-DAYS_COMPARED:])
+    most = max(cost.wall_s for cost in costs[1:])
     wall, cpu = many.wall_s / few.wall_s, many.cpu_s / few.cpu_s
     return Row(
         f"one further day of {gpus:,} GPUs after 1 and after {days - 1} days, load and build",
         f"{number(few.wall_s)} s, {number(many.wall_s)} s: {number(wall)} x "
-        f"(CPU {number(few.cpu_s)}, {number(many.cpu_s)}: {number(cpu)} x)",
+        f"(CPU {number(few.cpu_s)}, {number(many.cpu_s)}: {number(cpu)} x); dearest day "
+        f"{number(most)} s",
         many,
         "a day costs the same with 30 days of history",
         wall <= GROWTH_MOST if days >= DAYS_OF_BUDGET else None,

@@ -85,3 +85,39 @@ def test_a_node_that_is_new(two_nodes):
     two_nodes.job("job-d", HOUR_S, 2 * HOUR_S, ["d"], 4)
 
     assert_as_built_anew(two_nodes)
+
+
+@pytest.mark.parametrize("shortened", [False, True])
+def test_what_a_meter_counts_is_shared_anew_where_time_changed_hands_hours_ago(
+    two_nodes, shortened
+):
+    for gpu in ("c/a#0", "c/a#1"):
+        two_nodes.load(
+            "gpu_samples",
+            [
+                {"gpu_uuid": gpu, "gpu_instance": "", "ts": two_nodes.at(second),
+                 "energy_j": 200.0 * second, "is_flagged": False}
+                for second in two_nodes.every(0, 6 * HOUR_S, 60)
+            ],
+            "meters-of-gpus",
+        )  # fmt: skip
+    two_nodes.load(
+        "node_samples",
+        [
+            {"node": "a", "ts": two_nodes.at(second), "power_w": 1000.0}
+            for second in two_nodes.every(0, 6 * HOUR_S, 60)
+        ],
+        "meter",
+    )
+    two_nodes.store.build()
+    walls = "select sum(wall_mj) from marts.statement_energy_hourly where availability = 'held'"
+    held_mj = two_nodes.store.read(walls).item()
+
+    if shortened:
+        two_nodes.job("job-a", 600, 2.5 * HOUR_S, ["a"], 2, state="FAILED")
+    else:
+        told = [{"t": 700 + 60 * n, "event": "step", "step": n, "dur_s": 50.0} for n in range(200)]
+        two_nodes.events("job-a", [{"t": 620, "event": "job.start"}, *told])
+
+    assert_as_built_anew(two_nodes)
+    assert (two_nodes.store.read(walls).item() < held_mj) is shortened

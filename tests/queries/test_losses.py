@@ -1,0 +1,29 @@
+"""What a loss is said to come from."""
+
+from __future__ import annotations
+
+
+def test_the_phase_that_lost_most_tells_the_cause_not_the_longest_in_one_hour(evidence):
+    """Initialisation takes 100 s of one hour, compilation 70 s of that and 70 s of the next."""
+    evidence.node("a", 1)
+    evidence.watched(4000)
+    evidence.job("1", 3420, 4000, ["a"], 1)
+    evidence.events(
+        "1",
+        [
+            {"t": 3420, "event": "job.start"},
+            {"t": 3520, "event": "phase", "phase": "init", "dur_s": 100.0},
+            {"t": 3670, "event": "phase", "phase": "compile", "dur_s": 140.0},
+            {"t": 3770, "event": "step", "step": 1, "dur_s": 100.0},
+            {"t": 4000, "event": "job.end"},
+        ],
+    )
+    evidence.store.build()
+
+    by_hour = evidence.store.read(
+        "select phase, hour_ms, sum(gpu_ms)::bigint as ms from marts.ledger_segments "
+        "where category = 'startup' group by all order by ms desc"
+    )
+    assert by_hour["phase"][0] == "init", "the longest in one hour"
+    cause = evidence.store.read("select cause from marts.losses where category = 'startup'")
+    assert cause.item() == "Compilation (first step)"

@@ -1,0 +1,109 @@
+"""Readings are asked as they are stored: in whatever order they came, they say the same."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import pytest
+from tests.queries.conftest import Evidence
+
+from goodput_queries import changes
+from goodput_queries.store import LocalStore
+
+UNTIL_S = 2 * 3600 + 600
+STAGES = ("int_sample_intervals", "int_gpu_activity")
+GPUS = ("a#0", "a#1", "a#2")
+
+
+def worked(second):
+    return second % 1000 < 400
+
+
+def moments(gpu):
+    """Return when a GPU was read: every ten seconds, a hole of twenty minutes apart."""
+    offset = GPUS.index(gpu)
+    return [
+        second + offset
+        for second in range(0, UNTIL_S, 10)
+        if not 3000 + 600 * offset <= second < 4200 + 600 * offset
+    ]
+
+
+def in_order():
+    return [[(gpu, moments(gpu)) for gpu in GPUS]]
+
+
+def backwards():
+    return [[(gpu, moments(gpu)[::-1]) for gpu in GPUS]]
+
+
+def in_no_order():
+    mixed = random.Random(7)
+    return [[(gpu, mixed.sample(moments(gpu), len(moments(gpu)))) for gpu in GPUS]]
+
+
+def scrape_by_scrape():
+    return [
+        [(gpu, [s for s in moments(gpu) if first <= s < first + 1500]) for gpu in GPUS]
+        for first in range(0, UNTIL_S, 1500)
+    ]
+
+
+def every_other_later():
+    return [[(gpu, moments(gpu)[part::2]) for gpu in GPUS] for part in range(2)]
+
+
+def the_last_hour_first():
+    return [
+        [(gpu, [s for s in moments(gpu) if s // 3600 == hour]) for gpu in GPUS]
+        for hour in (2, 0, 1)
+    ]
+
+
+def what_is_made_of(loads, *, builds):
+    """Return the rows of the stages of readings, built at the end or after every load."""
+    evidence = Evidence(LocalStore())
+    evidence.node("a", len(GPUS))
+    for load in loads:
+        for gpu, seconds in load:
+            evidence.samples(gpu, seconds, worked)
+        if builds:
+            evidence.store.build()
+    evidence.store.build()
+    rows = {
+        name: sorted(evidence.store.read(f"from intermediate.{name}").rows()) for name in STAGES
+    }
+    evidence.store.close()
+    return rows
+
+
+@pytest.mark.parametrize("builds", [False, True])
+@pytest.mark.parametrize(
+    "told",
+    [backwards, in_no_order, scrape_by_scrape, every_other_later, the_last_hour_first],
+    ids=lambda told: told.__name__,
+)
+def test_readings_say_the_same_in_whatever_order_they_came(told, builds):
+    assert what_is_made_of(told(), builds=builds) == what_is_made_of(in_order(), builds=False)
+
+
+@pytest.mark.parametrize("told", [in_order, every_other_later, in_no_order])
+def test_it_does_not_matter_where_the_table_is_parted(monkeypatch, told):
+    whole = what_is_made_of(told(), builds=False)
+
+    monkeypatch.setattr(changes, "READINGS_OF_A_PART", 100)
+
+    assert what_is_made_of(told(), builds=False) == whole
+
+
+def test_a_reading_covers_back_to_the_one_before_it_and_at_most_two_and_a_half_intervals():
+    covered = dict.fromkeys((f"c/{gpu}" for gpu in GPUS), 0)
+    for row in what_is_made_of(in_order(), builds=False)["int_gpu_activity"]:
+        covered[row[0]] += row[5] - row[4]
+
+    assert covered == {
+        f"c/{gpu}": sum(min(later - earlier, 25) for earlier, later in pairwise(moments(gpu)))
+        * 1000
+        for gpu in GPUS
+    }
