@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
@@ -18,6 +18,7 @@ from goodput_ingest import (
     delimited,
     files,
     json_items,
+    row_groups,
     slurm_accounting,
     slurm_events,
     slurm_jobs,
@@ -29,7 +30,7 @@ from goodput_queries.batch import Reject
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -39,6 +40,23 @@ if TYPE_CHECKING:
 NO_RESERVATIONS = "No reservations in the system"
 SINFO_SAMPLE_LINES = 50
 RECORDS_PER_PART = 20_000
+BLOCKS_PER_BATCH = 2  # row groups: DuckDB writes each with one thread, several at once
+
+
+@dataclass
+class _Held:
+    """Blocks of accounting that are written together."""
+
+    digests: list[str] = field(default_factory=list)
+    tables: dict[str, row_groups.Held] = field(default_factory=dict)
+
+    def add(self, block: delimited.Block, tables: Sequence[Parsed], rejects: list[Reject]) -> None:
+        """Hold what a block says, and its rows that were set aside before it was parsed."""
+        self.digests.append(block.digest)
+        for parsed in tables:
+            own = [*rejects, *block.rejects] if parsed.table == "job_runs" else []
+            table = self.tables.setdefault(parsed.table, row_groups.Held(parsed.table))
+            table.add(replace(parsed, rejects=[*own, *parsed.rejects]))
 
 
 @dataclass(frozen=True)
@@ -96,13 +114,26 @@ class Slurm:
         rows, rejects = delimited.rows_of(first, header, wanted)
         tracks = slurm_accounting.names_gpus(rows) or self._names_gpus_later(header, first)
         accounting = replace(accounting, tracks_gpus=tracks)
-        for block in chain([first], ahead(rest)):
-            if block is not first:
-                rows, rejects = delimited.rows_of(block, header, wanted)
-            digest = self._digest(f"{block.digest}\n{header.line}\n{tracks}")
-            for parsed in slurm_accounting.parse(rows, accounting, header.delimiter):
-                own = [*rejects, *block.rejects] if parsed.table == "job_runs" else []
-                yield self._batch(replace(parsed, rejects=[*own, *parsed.rejects]), digest)
+        meaning = f"{header.line}\n{tracks}"
+        held = _Held()
+        try:
+            for block in chain([first], ahead(rest)):
+                if block is not first:
+                    rows, rejects = delimited.rows_of(block, header, wanted)
+                tables = slurm_accounting.parse(rows, accounting, header.delimiter)
+                held.add(block, tables, rejects)
+                if len(held.digests) == BLOCKS_PER_BATCH:
+                    yield from self._batches(held, meaning)
+                    held = _Held()
+        except IngestError:  # where one block is refused those before it are kept
+            yield from self._batches(held, meaning)
+            raise
+        yield from self._batches(held, meaning)
+
+    def _batches(self, held: _Held, meaning: str) -> Iterator[Batch]:
+        blocks = "\n".join(held.digests)
+        digest = self._digest(f"{blocks}\n{meaning}")
+        return (self._batch(table.rest(), digest) for table in held.tables.values())
 
     def _names_gpus_later(self, header: delimited.Header, first: delimited.Block) -> bool:
         """Say whether a later block names GPUs: asked only where the first does not."""
