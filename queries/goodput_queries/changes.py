@@ -189,7 +189,7 @@ def note_reading_parts(cursor: duckdb.DuckDBPyConnection, most: int) -> int:
         where ts >= from_ms(build_from_ms() - reading_margin_ms())
             and ts < from_ms(build_to_ms() + reading_margin_ms())"""
     ).fetchall()[0]
-    parts = max(1, min(most, (after - first) // READINGS_OF_A_PART))
+    parts: int = max(1, min(most, (after - first) // READINGS_OF_A_PART))
     borders = [first + part * (after - first) // parts for part in range(parts + 1)]
     cursor.execute(f"set variable build_reading_parts = {borders}")
     return parts
