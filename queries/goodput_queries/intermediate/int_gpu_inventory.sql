@@ -53,7 +53,7 @@ slots as (
     group by all
 ),
 
-candidates as (
+standing as (
     select
         gpus.* exclude (valid_from_ms),
         case
@@ -66,15 +66,23 @@ candidates as (
     left join slots
         on gpus.cluster = slots.cluster and gpus.node = slots.node and gpus.place = slots.place
     where not gpus.is_slot or named.node is null
-    qualify gpus.source = 'inventory'
-        or not bool_or(gpus.source = 'inventory') over (partition by gpus.gpu_uuid, gpus.node)
 ),
 
+-- what an inventory says of a GPU on a node others need not say
+candidates as (
+    select standing.*
+    from standing
+    left join (select distinct gpu_uuid, node, true as is_listed from standing where source = 'inventory') as listed
+        on standing.gpu_uuid = listed.gpu_uuid and standing.node is not distinct from listed.node
+    where standing.source = 'inventory' or listed.is_listed is null
+),
+
+-- one order of all is cheaper than one of each of many GPUs
 moves as (
     select
         *,
-        node is distinct from lag(node) over (
-            partition by gpu_uuid order by valid_from_ms nulls first, source
+        (gpu_uuid, node) is distinct from lag((gpu_uuid, node)) over (
+            order by gpu_uuid, valid_from_ms nulls first, source
         ) as is_move
     from candidates
 ),
@@ -83,7 +91,7 @@ stays as (
     select
         *,
         sum(is_move::integer) over (
-            partition by gpu_uuid order by valid_from_ms nulls first, source
+            order by gpu_uuid, valid_from_ms nulls first, source
             rows between unbounded preceding and current row
         ) as stay
     from moves
@@ -141,5 +149,10 @@ select
     gpu_model,
     is_dated,
     first_from_ms as start_ms,
-    least(last_to_ms, replaced_ms, lead(first_from_ms) over (partition by gpu_uuid order by stay)) as end_ms
+    least(
+        last_to_ms,
+        replaced_ms,
+        case when lead(gpu_uuid) over in_order = gpu_uuid then lead(first_from_ms) over in_order end
+    ) as end_ms
 from placed
+window in_order as (order by gpu_uuid, stay)

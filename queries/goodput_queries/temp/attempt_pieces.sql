@@ -16,12 +16,14 @@ marked_steps as (
         fate,
         start_ms,
         end_ms,
-        (fate, true) is distinct from (
-            lag(fate) over attempt,
-            start_ms - lag(end_ms) over attempt < threshold('gap_step_share') * median_step_ms
+        (attempt_key, fate, true) is distinct from (
+            lag(attempt_key) over in_order,
+            lag(fate) over in_order,
+            start_ms - lag(end_ms) over in_order < threshold('gap_step_share') * median_step_ms
         ) as is_new
     from temp.int_train_steps
-    window attempt as (partition by attempt_key order by start_ms)
+    -- one order of all is cheaper than one of each of many attempts
+    window in_order as (order by attempt_key, start_ms)
 ),
 
 -- steps of one fate with no gap worth the name between them: a day of steps is a handful of rows
@@ -31,8 +33,7 @@ steps as (
         select
             *,
             count_if(is_new) over (
-                partition by attempt_key order by start_ms
-                rows between unbounded preceding and current row
+                order by attempt_key, start_ms rows between unbounded preceding and current row
             ) as step_run
         from marked_steps
     )
@@ -58,12 +59,16 @@ cells as (
     select
         bounds.attempt_key,
         bounds.at_ms as start_ms,
-        lead(bounds.at_ms) over (partition by bounds.attempt_key order by bounds.at_ms) as end_ms
+        case
+            when lead(bounds.attempt_key) over in_order = bounds.attempt_key
+                then lead(bounds.at_ms) over in_order
+        end as end_ms
     from bounds
     inner join attempts using (attempt_key)
     where
         bounds.at_ms >= attempts.start_ms
         and bounds.at_ms <= coalesce(attempts.end_ms, 9223372036854775807)
+    window in_order as (order by bounds.attempt_key, bounds.at_ms)
 ),
 
 innermost as (
@@ -145,30 +150,39 @@ classified as (
     from described
 ),
 
+followed as (
+    select
+        *,
+        lag(attempt_key) over in_order = attempt_key as follows,
+        lag(category) over in_order as before_category,
+        lag(phase) over in_order as before_phase
+    from classified
+    window in_order as (order by attempt_key, start_ms)
+),
+
 -- a gap shorter than 5 % of the median step belongs to the interval before it
 absorbed as (
     select
-        * exclude (category, phase, is_gap),
+        * exclude (category, phase, is_gap, follows, before_category, before_phase),
         case
             when is_gap and end_ms - start_ms < threshold('gap_step_share') * median_step_ms
-                then coalesce(lag(category) over attempt, category)
+                then coalesce(case when follows then before_category end, category)
             else category
         end as category,
         case
             when is_gap and end_ms - start_ms < threshold('gap_step_share') * median_step_ms
-                then lag(phase) over attempt
+                then case when follows then before_phase end
             else phase
         end as phase,
         is_gap and end_ms - start_ms >= threshold('gap_step_share') * median_step_ms as is_gap
-    from classified
-    window attempt as (partition by attempt_key order by start_ms)
+    from followed
 ),
 
 marked as (
     select
         *,
-        (category, phase, is_gap) is distinct from lag((category, phase, is_gap)) over (
-            partition by attempt_key order by start_ms
+        (attempt_key, category, phase, is_gap) is distinct from lag((attempt_key, category, phase, is_gap)) over (
+            order by attempt_key, start_ms
         ) as is_new
     from absorbed
 ),
@@ -177,7 +191,7 @@ numbered as (
     select
         *,
         sum(is_new::integer) over (
-            partition by attempt_key order by start_ms rows between unbounded preceding and current row
+            order by attempt_key, start_ms rows between unbounded preceding and current row
         ) as piece
     from marked
 )
