@@ -98,6 +98,7 @@ class Dcgm:
             first_line += found.lines
             if block.damage:
                 found.rejects.append(Reject(first_line, block.damage))
+            del block  # its memory is used for another one
             yield found
 
     def _batch(self, parsed: Parsed, digest: str) -> Batch:

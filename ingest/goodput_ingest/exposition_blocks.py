@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 from dataclasses import dataclass
+from itertools import cycle
 from typing import IO, TYPE_CHECKING, Final
 
 from goodput_ingest import files
@@ -45,26 +47,43 @@ def blocks(path: Path) -> Iterator[Block]:
                     f"{MARK.strip()!r}. Cut the file between scrapes, or by time."
                 )
             text = data if number else data.removeprefix(files.BYTE_ORDER_MARK)
+            del data
             yield Block(text, damage)
+            del text
 
 
 def _plain(file: IO[bytes]) -> Iterator[tuple[bytes, str]]:
     """Yield blocks of a file that can be read anywhere: each is read once, in its length."""
     descriptor, at = file.fileno(), 0
+    memory = cycle((io.BytesIO(), io.BytesIO()))  # one is parsed while the next is read
     while True:
         # a block that ends where it nearly always does is not copied to be cut
         tail = os.pread(descriptor, TAIL_BYTES, at + BLOCK_BYTES + len(BOUNDARY) - TAIL_BYTES)
         found = tail.rfind(BOUNDARY) if len(tail) == TAIL_BYTES else -1
         if found != -1:
             end = BLOCK_BYTES + len(BOUNDARY) - TAIL_BYTES + found + 1
-            data = os.pread(descriptor, end, at)
+            data = _read(descriptor, end, at, next(memory))
         else:
             data = os.pread(descriptor, BLOCK_MAX_BYTES + 1, at)
             data = data[: _end(data) or None]
         if not data:
             return
-        yield data, ""
         at += len(data)
+        yield data, ""
+        del data  # nobody else may hold what is to be used again
+
+
+def _read(descriptor: int, size: int, at: int, memory: io.BytesIO) -> bytes:
+    """Return bytes of a file in memory used before, whose pages need not be made again.
+
+    Where the bytes returned before are still held they stay as they are, and other memory is used.
+    """
+    memory.seek(size)
+    memory.write(b"\0")  # makes it as large
+    with memory.getbuffer() as view:
+        found = os.preadv(descriptor, [view[:size]], at)
+    memory.truncate(found)
+    return memory.getvalue()
 
 
 def _unpacked(file: IO[bytes]) -> Iterator[tuple[bytes, str]]:

@@ -21,7 +21,7 @@ LABEL: Final = re.compile(
     r'\s*(?:([a-zA-Z_][a-zA-Z0-9_.:]*)|"((?:[^"\\]|\\.)*)")\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,|$)'
 )
 ESCAPE: Final = re.compile(r'\\([\\"n])')
-CUT: Final = re.compile(r'\s*([^\s{"#]+)\s*\{((?:[^"{}]|"(?:[^"\\]|\\.)*")*)\}(.*)', re.DOTALL)
+CUT: Final = re.compile(r'\s*([^\s{"#]+)\s*\{((?:[^"{}]|"(?:[^"\\]|\\.)*")*)\}(\s*\S.*)', re.DOTALL)
 WITHOUT_LABELS: Final = re.compile(r'\s*([^\s{}"#]+)(\s.*)', re.DOTALL)
 EXEMPLAR: Final = re.compile(r"\s#\s.*", re.DOTALL)
 VALUE_AND_TIME: Final = r"^(\S+)\s+(\S+)$"
@@ -37,7 +37,7 @@ def columns(
 
     is_lenient: a tail that is not of its type is null instead of an error
     """
-    return pl.read_csv(
+    found = pl.read_csv(
         data,
         separator="}",
         quote_char=None,
@@ -50,6 +50,12 @@ def columns(
         raise_if_empty=False,
         ignore_errors=is_lenient,
     )
+    if b"}\n" not in data and b"}\r\n" not in data:
+        return found
+    # nothing behind the last brace looks like no brace
+    lines = data.split(b"\n")[: found.height]
+    is_open = pl.Series([line.endswith((b"}", b"}\r")) for line in lines], dtype=pl.Boolean)
+    return found.with_columns(more=pl.when(is_open).then(pl.lit("")).otherwise("more"))
 
 
 def read(data: bytes, rows: NDArray[np.int64]) -> pl.DataFrame:

@@ -19,6 +19,7 @@ from goodput_queries import (
     placement_scope,
     reopening,
     retention,
+    spans,
     stages,
 )
 
@@ -34,6 +35,8 @@ LOADED = {f"raw.{name}" for name in ("gpu_instances", "gpus", "nodes")}
 ROLL_UPS = {
     f"marts.{name}" for name in ("ledger_hourly", "ledger_hourly_by_node", "statement_hourly")
 }
+# they say from when to when the ledger goes
+BOUNDING = {"intermediate.int_clusters", "intermediate.int_gpu_units"}
 SUMMARY_SCHEMA = {"stage": pl.String, "rows": pl.Int64, "seconds": pl.Float64}
 
 
@@ -95,8 +98,10 @@ class _Build:
         self.frozen_until = retention.kept_from_ms(cursor, "gpu_samples") // changes.HOUR_MS
         for first, last in changes.ranges(self.readings, len(self.readings)):
             stages.set_hours(cursor, first, last)
-            changes.note_reading_series(cursor)
-        changes.set_constants(cursor)
+            spans.note_reading_series(cursor, since)
+        spans.set_constants(cursor)
+        if "raw.job_events" in self.loaded or self.is_full:
+            spans.note_event_hosts(cursor, since)
         reopening.begin(cursor)
         cursor.execute(f"set variable built_sequence = {-1 if since is None else since}")
         if not self.is_full:
@@ -128,7 +133,8 @@ class _Build:
             self.same.add(model.qualified_name)
             self.dirty[model.qualified_name] = set()
             return _scalar(self.cursor, f"select count(*) from {model.qualified_name}") or 0
-        self.every = None  # it may be one of those that say from when to when the ledger goes
+        if model.qualified_name in BOUNDING:
+            self.every = None
         hours, is_other, rows = stages.replace_all(
             self.cursor, model, model.sql, is_compared=not self.is_full
         )
@@ -148,12 +154,14 @@ class _Build:
         stages.draft(self.cursor, model)
         kind = str(model.materialised)
         before: changes.Hours = set()
+        old = f"from {model.qualified_name} where {stages.KEYS[kind]}"
         if kind == "job_runs":
             new = f"temp.{model.name}"
-            old = f"(from {model.qualified_name} where {stages.KEYS[kind]})"
             changes.note_changed_job_runs(self.cursor, new, old)
-            before = set() if self.is_full else changes.job_run_hours(self.cursor, new, old)
-        hours, rows = stages.replace_keys(self.cursor, model, kind, is_full=self.is_full)
+            old = f"from {changes.JOB_RUNS_BEFORE}"  # asked once: finding them takes a while
+            if not self.is_full:
+                before = changes.job_run_hours(self.cursor, new, changes.JOB_RUNS_BEFORE)
+        hours, rows = stages.replace_keys(self.cursor, model, kind, old, is_full=self.is_full)
         self._note(model, hours | before)
         return rows
 
@@ -242,6 +250,7 @@ class _Build:
             changes.note_everything(self.cursor, model.name)
         else:
             changes.note_dirty_run_ids(self.cursor, self.readings)
+            changes.note_first_event(self.cursor)
         return 0
 
     def _note_dirty_attempts(self, model: Model) -> int:
@@ -249,6 +258,7 @@ class _Build:
         if self.is_full:
             changes.note_everything(self.cursor, model.name)
         elif changes.note_dirty_attempts(self.cursor):
+            changes.note_first_event(self.cursor)
             stages.draft(self.cursor, catalog.models(catalog.TEMP_LAYER)["job_events"])
         return 0
 

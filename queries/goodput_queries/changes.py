@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from goodput_queries import reopening
+from goodput_queries.spans import reading_margin_ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,9 +21,8 @@ HOUR_MS = 3_600_000
 IDLE_MARGIN_MS = (
     300_000  # what happens within idle_min_ms of an hour may change what the hour is called
 )
-READING_MARGIN_MS = 900_000  # over ten intervals of a source that reads every minute or oftener
-SLOW_READING_MARGIN_MS = 3_600_000
 READINGS_OF_A_PART = 400_000
+JOB_RUNS_BEFORE = "temp.job_runs_before"
 Hours = set[int]
 
 _ASKED = """select job_run_key, cluster, partition, gpu_type_requested, gpus_requested,
@@ -121,6 +121,11 @@ def changed_rows(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> Hours
     )
 
 
+def differ(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> bool:
+    """Say whether select `new` gives other rows than `old`."""
+    return bool(cursor.execute(f"select 1 from ({_differences(new, old)}) limit 1").fetchall())
+
+
 def _differences(new: str, old: str) -> str:
     """Return a select of the rows that one has oftener, with `sign`: how much oftener the new.
 
@@ -144,40 +149,6 @@ def job_run_hours(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> Hour
     )
 
 
-def reading_margin_ms(cursor: duckdb.DuckDBPyConnection) -> int:
-    """Return how far readings reach beyond their hour: ten intervals of the slowest source.
-
-    The interval is estimated from the number of readings: holes make it longer, not shorter.
-    """
-    rows = cursor.execute(
-        """select max(series.length_ms / loads.readings)
-        from (
-            select source, sum(last_ms - first_ms) as length_ms
-            from raw.reading_series
-            group by source
-        ) as series
-        inner join (
-            select source, sum(rows_new) as readings
-            from raw.ingested
-            where table_name = 'gpu_samples'
-            group by source
-            having readings > 0
-        ) as loads using (source)"""
-    ).fetchall()
-    interval_ms = rows[0][0]
-    is_fast = interval_ms is not None and 10 * interval_ms <= READING_MARGIN_MS
-    return READING_MARGIN_MS if is_fast else SLOW_READING_MARGIN_MS
-
-
-def set_constants(cursor: duckdb.DuckDBPyConnection) -> None:
-    """Set what a build compares every reading with; asked once the series of readings are noted."""
-    cursor.execute(f"set variable reading_margin_ms = {reading_margin_ms(cursor)}")
-    cursor.execute(
-        """set variable build_thresholds = (
-            select map_from_entries(list((name, value))) from reference.thresholds)"""
-    )
-
-
 def note_reading_parts(cursor: duckdb.DuckDBPyConnection, most: int) -> int:
     """Set where the parts of the table begin in which the readings of these hours are looked at.
 
@@ -193,29 +164,6 @@ def note_reading_parts(cursor: duckdb.DuckDBPyConnection, most: int) -> int:
     borders = [first + part * (after - first) // parts for part in range(parts + 1)]
     cursor.execute(f"set variable build_reading_parts = {borders}")
     return parts
-
-
-def note_reading_series(cursor: duckdb.DuckDBPyConnection) -> None:
-    """Add the readings of the hours that are set to raw.reading_series."""
-    cursor.execute(
-        """create or replace temp table reading_series as
-        select
-            source, gpu_uuid, gpu_instance, hash(source, gpu_uuid, gpu_instance) as series,
-            min(first_ms) as first_ms, max(last_ms) as last_ms
-        from (
-            select
-                source, gpu_uuid, gpu_instance,
-                to_ms(min(ts)) as first_ms, to_ms(max(ts)) as last_ms
-            from raw.gpu_samples
-            where ts >= from_ms(build_from_ms()) and ts < from_ms(build_to_ms())
-            group by source, gpu_uuid, gpu_instance
-            union all
-            select * exclude (series) from raw.reading_series
-        )
-        group by source, gpu_uuid, gpu_instance"""
-    )
-    cursor.execute("delete from raw.reading_series")
-    cursor.execute("insert into raw.reading_series from temp.reading_series")
 
 
 def reading_hours(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> Hours:
@@ -271,18 +219,18 @@ def all_hours(cursor: duckdb.DuckDBPyConnection) -> Hours:
 def note_changed_job_runs(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> None:
     """Keep the job runs whose record says more than that it still runs (temp.changed_job_runs).
 
-    temp.job_runs_before has what was known of them.
+    JOB_RUNS_BEFORE has what was known of them, as select `old` gives it.
     """
-    cursor.execute(f"create or replace temp table job_runs_before as from {old}")
+    cursor.execute(f"create or replace temp table job_runs_before as {old}")
     cursor.execute(
         f"""create or replace temp table changed_job_runs as
+        with said_before as (select * exclude (observed_ms) from {JOB_RUNS_BEFORE}),
+        said as (select * exclude (observed_ms) from {new})
         select distinct job_run_key
         from (
-            (select * exclude (observed_ms) from {new} except
-            select * exclude (observed_ms) from {old})
+            (from said except from said_before)
             union all
-            (select * exclude (observed_ms) from {old} where is_inferred except
-            select * exclude (observed_ms) from {new})
+            (from said_before where is_inferred except from said)
         )"""
     )
 
@@ -366,6 +314,22 @@ def note_dirty_attempts(cursor: duckdb.DuckDBPyConnection) -> bool:
     return bool(more[0][0])
 
 
+def note_first_event(cursor: duckdb.DuckDBPyConnection) -> None:
+    """Set since when there are events of the runs in temp.dirty_run_ids: before it none is read."""
+    cursor.execute(
+        """set variable build_events_from_ms = (
+            select coalesce(min(first_ms), 0)
+            from (
+                select min(first_ms) as first_ms
+                from intermediate.int_event_spans
+                semi join temp.dirty_run_ids using (cluster, run_id)
+                union all
+                select to_ms(min(ts)) from raw.job_events where load_sequence > built_sequence()
+            )
+        )"""
+    )
+
+
 def note_everything(cursor: duckdb.DuckDBPyConnection, table: str) -> None:
     """Fill `dirty_run_ids` or `dirty_attempts` with all there are."""
     source = {
@@ -374,3 +338,4 @@ def note_everything(cursor: duckdb.DuckDBPyConnection, table: str) -> None:
         "dirty_attempts": "select attempt_key from intermediate.int_attempts",
     }[table]
     cursor.execute(f"insert into temp.{table} {source}")
+    cursor.execute("set variable build_events_from_ms = 0")

@@ -48,6 +48,8 @@ def forget(store: LocalStore, origins: Sequence[str]) -> pl.DataFrame:
             cursor.execute(f"delete {rows}")
         if "gpu_samples" in tables:
             _forget_series(cursor)
+        if "job_events" in tables:
+            cursor.execute("delete from raw.event_hosts")  # the next build has it anew
         cursor.execute(
             """delete from raw.rejects as rejects where exists (
                 from temp.gone

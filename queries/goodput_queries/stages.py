@@ -21,6 +21,7 @@ from goodput_queries.changes import (
     Hours,
     changed_hours,
     changed_rows,
+    differ,
     note_reading_parts,
 )
 from goodput_queries.describe import describe
@@ -71,43 +72,49 @@ def draft(cursor: duckdb.DuckDBPyConnection, model: Model, parts: int = 1) -> No
 def replace_all(
     cursor: duckdb.DuckDBPyConnection, model: Model, select: str, *, is_compared: bool
 ) -> tuple[Hours, bool, int]:
-    """Put a new table in the place of a stage; return dirty hours, whether it differs, its rows.
+    """Make a stage anew; return dirty hours, whether it differs (where that is asked), its rows.
+
+    A stage that came out as it was stays, and nothing is written to the file.
+    """
+    is_compared = is_compared and "dirties" in model.directives
+    if not is_compared:
+        return set(), False, _put_in_place(cursor, model, select)
+    name, new = model.qualified_name, f"temp.{model.name}"
+    rows = run(cursor, model, f"create or replace temp table {model.name} as {select}")
+    if not differ(cursor, f"from {new}", f"from {name}"):
+        return set(), False, rows
+    hours: Hours = set()
+    if model.bounds:
+        hours = changed_hours(cursor, f"from {new}", f"from {name}", model.bounds, model.reopens)
+    return hours, not model.bounds, _put_in_place(cursor, model, f"from {new}")
+
+
+def _put_in_place(cursor: duckdb.DuckDBPyConnection, model: Model, select: str) -> int:
+    """Put a new table in the place of a stage; return its rows.
 
     A new table rather than new rows: the planner has its true size in the same transaction, and the
     file holds no dead ones.
     """
     name, new = model.qualified_name, f"{model.qualified_name}_next"
     rows = run(cursor, model, f"create or replace table {new} as {select}")
-    hours: Hours = set()
-    is_other = False
-    if is_compared and model.bounds:
-        hours = changed_hours(cursor, f"from {new}", f"from {name}", model.bounds, model.reopens)
-    elif is_compared and model.directives.get("dirties") == "all":
-        is_other = bool(
-            cursor.execute(
-                f"""select 1 from ((from {new} except from {name}) union all
-                (from {name} except from {new})) limit 1"""
-            ).fetchall()
-        )
     cursor.execute(f"drop table {name}")
     cursor.execute(f"alter table {new} rename to {model.name}")
     describe(cursor, model)
-    return hours, is_other, rows
+    return rows
 
 
 def replace_keys(
-    cursor: duckdb.DuckDBPyConnection, model: Model, kind: str, *, is_full: bool
+    cursor: duckdb.DuckDBPyConnection, model: Model, kind: str, old: str, *, is_full: bool
 ) -> tuple[Hours, int]:
-    """Replace the rows of the keys that this build looks at by those in temp.<name>."""
+    """Replace the rows of the keys that this build looks at, `old`, by those in temp.<name>."""
     name, new = model.qualified_name, f"temp.{model.name}"
     if is_full:
         _, _, rows = replace_all(cursor, model, f"from {new}", is_compared=False)
         return set(), rows
-    old = f"from {name} where {KEYS[kind]}"
     hours: Hours = set()
     if model.bounds:
         hours = changed_hours(cursor, f"from {new}", old, model.bounds, model.reopens)
-    cursor.execute(f"delete {old}")
+    cursor.execute(f"delete from {name} where {KEYS[kind]}")
     return hours, run(cursor, model, f"insert into {name} from {new}")
 
 
@@ -205,6 +212,8 @@ def passes(
     cursor: duckdb.DuckDBPyConnection, hours: Hours, most_gpu_hours: int
 ) -> list[tuple[int, int]]:
     """Return hours as half-open ranges, each with at most that many GPU-hours, or of one hour."""
+    if not any(hour + 1 in hours for hour in hours):
+        return [(hour, hour + 1) for hour in sorted(hours)]
     joins = dict(
         cursor.execute(
             f"""select hour, sum(units)

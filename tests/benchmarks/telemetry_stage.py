@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 from tests.benchmarks.meter import Cost, Meter
 
-from goodput_queries import catalog, changes, stages
+from goodput_queries import catalog, changes, spans, stages
 from goodput_queries.store import LocalStore
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def export(database: Path, folder: Path) -> int:
     with contextlib.closing(LocalStore(database)) as store, store.cursor() as cursor:
         for name, select in EXPORTS.items():
             cursor.execute(f"copy ({select}) to '{folder / name}' (format parquet)")
-        return changes.reading_margin_ms(cursor)
+        return spans.reading_margin_ms(cursor)
 
 
 def ours(database: Path, result: Path, _: int) -> Cost:
@@ -92,8 +92,8 @@ def ours(database: Path, result: Path, _: int) -> Cost:
             hours = changes.reading_hours(cursor, None)
             for first, last in changes.ranges(hours, len(hours)):
                 stages.set_hours(cursor, first, last)
-                changes.note_reading_series(cursor)
-            changes.set_constants(cursor)
+                spans.note_reading_series(cursor, None)
+            spans.set_constants(cursor)
             stages.replace_hours(cursor, stored, hours, is_compared=False)
             found = cursor.sql(OURS).pl()
         cursor.execute("rollback")

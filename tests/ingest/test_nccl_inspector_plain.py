@@ -127,6 +127,14 @@ def test_lines_of_several_layouts_stay_in_their_order() -> None:
     assert is_read_alike([rng.choice(kinds) for _ in range(500)])
 
 
+@pytest.mark.parametrize(
+    "end", [b",", b",,", b",\r", b", ", b",\r\r", b"\r", b" \r", b"}", b"\x00"]
+)
+def test_what_stands_behind_a_record_is_read_as_line_by_line(end: bytes) -> None:
+    assert is_read_alike([text(record()), text(record()) + end, text(record(coll_sn=1))])
+    assert is_read_alike([text(record()) + end, text(record())])
+
+
 @pytest.mark.parametrize("lines", [[], [b""], [b"", b"", b""]])
 def test_without_a_record_there_is_no_row(lines: list[bytes]) -> None:
     assert flat(b"".join(line + b"\n" for line in lines), 1).is_empty()

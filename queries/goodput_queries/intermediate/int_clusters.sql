@@ -20,11 +20,7 @@ with moments as (
     union all
     -- where a span is told to have begun proves no cluster: a wrong duration must not invent years of it
     select coalesce(told.cluster, node_clusters.cluster, 'default'), min(told.first_ms), max(told.last_ms)
-    from (
-        select cluster, host, to_ms(min(ts)) as first_ms, to_ms(max(ts)) as last_ms
-        from raw.job_events
-        group by cluster, host
-    ) as told
+    from raw.event_hosts as told
     left join staging.stg_node_clusters as node_clusters on told.host = node_clusters.node
     group by all
     union all

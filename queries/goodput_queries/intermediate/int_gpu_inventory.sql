@@ -1,120 +1,12 @@
 -- The time each GPU stood in a node, as far as an inventory source says: one row a GPU and stay.
--- A slot gives way to the GPU whose UUID is known for the same node and index; an inventory file has
--- the last word on when.
 -- grain: gpu_uuid, node, start_ms
 -- start_ms: null: as far back as there is evidence
 -- end_ms: null: still there
 -- is_dated: the dates come from an inventory file and are not widened by other evidence
 -- materialised: full, since every stage that knows GPUs asks it
 -- dirties: all
-with cut as (
-    select distinct gpus.cluster, gpus.node
-    from staging.stg_gpus as gpus
-    semi join staging.stg_gpu_instances as parts using (gpu_uuid)
-    -- where a source numbers GPUs as the scheduler does, nothing is to be counted
-    anti join staging.stg_gpus as numbered
-        on gpus.cluster = numbered.cluster
-        and gpus.node = numbered.node
-        and not numbered.is_slot
-        and numbered.slurm_index is not null
-    where gpus.is_slot
-),
-
--- a scheduler numbers the instances of a cut node: its GPUs come in their order
-counted as (
-    select
-        gpus.gpu_uuid,
-        dense_rank() over (partition by gpus.cluster, gpus.node order by gpus.slurm_index) - 1 as place
-    from staging.stg_gpus as gpus
-    semi join cut using (cluster, node)
-    where gpus.is_slot
-),
-
-gpus as (
-    select
-        gpus.*,
-        -- a source that does not know the scheduler's order gives NVML's
-        coalesce(counted.place, gpus.slurm_index, gpus.gpu_index) as place
-    from staging.stg_gpus as gpus
-    left join (select distinct * from counted) as counted using (gpu_uuid)
-),
-
-named as (
-    select distinct cluster, node, place
-    from gpus
-    where not is_slot and place is not null
-),
-
--- a slot that gives way leaves its evidence that a GPU stood there
-slots as (
-    select cluster, node, place, bool_or(valid_from_ms is null) as is_undated
-    from gpus
-    where is_slot
-    group by all
-),
-
-standing as (
-    select
-        gpus.* exclude (valid_from_ms),
-        case
-            when gpus.source = 'inventory' or not coalesce(slots.is_undated, false)
-                then gpus.valid_from_ms
-        end as valid_from_ms
-    from gpus
-    left join named
-        on gpus.cluster = named.cluster and gpus.node = named.node and gpus.place = named.place
-    left join slots
-        on gpus.cluster = slots.cluster and gpus.node = slots.node and gpus.place = slots.place
-    where not gpus.is_slot or named.node is null
-),
-
--- what an inventory says of a GPU on a node others need not say
-candidates as (
-    select standing.*
-    from standing
-    left join (select distinct gpu_uuid, node, true as is_listed from standing where source = 'inventory') as listed
-        on standing.gpu_uuid = listed.gpu_uuid and standing.node is not distinct from listed.node
-    where standing.source = 'inventory' or listed.is_listed is null
-),
-
--- one order of all is cheaper than one of each of many GPUs
-moves as (
-    select
-        *,
-        (gpu_uuid, node) is distinct from lag((gpu_uuid, node)) over (
-            order by gpu_uuid, valid_from_ms nulls first, source
-        ) as is_move
-    from candidates
-),
-
-stays as (
-    select
-        *,
-        sum(is_move::integer) over (
-            order by gpu_uuid, valid_from_ms nulls first, source
-            rows between unbounded preceding and current row
-        ) as stay
-    from moves
-),
-
-per_stay as (
-    select
-        gpu_uuid,
-        stay,
-        any_value(cluster) as cluster,
-        any_value(node) as node,
-        -- a reboot may give GPUs other numbers
-        arg_max(slurm_index, coalesce(valid_from_ms, -1)) as slurm_index,
-        arg_max(gpu_index, coalesce(valid_from_ms, -1)) as gpu_index,
-        max(valid_from_ms) as told_ms,
-        max(pci_bus_id) as pci_bus_id,
-        max(gpu_model) as gpu_model,
-        bool_and(is_slot) as is_slot,
-        bool_or(source = 'inventory') as is_dated,
-        case when count(*) = count(valid_from_ms) then min(valid_from_ms) end as first_from_ms,
-        case when count(*) = count(valid_to_ms) then max(valid_to_ms) end as last_to_ms
-    from stays
-    group by gpu_uuid, stay
+with others as (
+    select gpu_uuid, stay, unnest(others_ms) as told_ms from intermediate.int_gpu_stays
 ),
 
 readings as (
@@ -122,37 +14,16 @@ readings as (
 ),
 
 -- another GPU that comes where one was read no more was put in its place
-placed as (
-    select
-        per_stay.*,
-        min(case when others.told_ms > coalesce(readings.last_ms, 9223372036854775807) then others.told_ms end) as replaced_ms
-    from per_stay
-    left join readings using (gpu_uuid)
-    left join per_stay as others
-        on per_stay.cluster = others.cluster
-        and per_stay.node = others.node
-        and per_stay.gpu_index = others.gpu_index
-        and per_stay.gpu_uuid <> others.gpu_uuid
-        and per_stay.told_ms < others.told_ms
-        and not (per_stay.is_dated or others.is_dated or per_stay.is_slot or others.is_slot)
-    group by all
+ends as (
+    select others.gpu_uuid, others.stay, min(others.told_ms) as replaced_ms
+    from others
+    inner join readings using (gpu_uuid)
+    where others.told_ms > readings.last_ms
+    group by others.gpu_uuid, others.stay
 )
 
 select
-    cluster,
-    node,
-    gpu_uuid,
-    is_slot,
-    gpu_index,
-    slurm_index,
-    pci_bus_id,
-    gpu_model,
-    is_dated,
-    first_from_ms as start_ms,
-    least(
-        last_to_ms,
-        replaced_ms,
-        case when lead(gpu_uuid) over in_order = gpu_uuid then lead(first_from_ms) over in_order end
-    ) as end_ms
-from placed
-window in_order as (order by gpu_uuid, stay)
+    stays.* exclude (stay, end_ms, others_ms),
+    least(stays.end_ms, ends.replaced_ms) as end_ms
+from intermediate.int_gpu_stays as stays
+left join ends using (gpu_uuid, stay)

@@ -59,6 +59,14 @@ asked_stretches as (
     group by cluster, partition, gpu_type, stretch
 ),
 
+-- each model is held against each kind once: a pattern takes longer to make than to match
+kinds as materialized (
+    select models.gpu_model, types.gpu_type
+    from (select distinct gpu_model from nodes) as models
+    cross join (select distinct gpu_type from asked_stretches) as types
+    where types.gpu_type is null or models.gpu_model is null or is_model(models.gpu_model, types.gpu_type)
+),
+
 demand as (
     select distinct
         nodes.cluster,
@@ -67,8 +75,9 @@ demand as (
         asked.end_ms
     from asked_stretches as asked
     inner join nodes on asked.cluster = nodes.cluster and asked.partition = nodes.partition
-    where
-        asked.gpu_type is null or nodes.gpu_model is null or is_model(nodes.gpu_model, asked.gpu_type)
+    inner join kinds
+        on nodes.gpu_model is not distinct from kinds.gpu_model
+        and asked.gpu_type is not distinct from kinds.gpu_type
 ),
 
 held_cpus as (

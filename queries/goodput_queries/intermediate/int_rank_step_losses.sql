@@ -10,8 +10,11 @@
 -- is_straggler_measured: the job or the NCCL profiler tells of waiting in this step
 -- materialised: attempts, since splits, stragglers and the run page read it
 with steps as (
-    select *, row_number() over (partition by attempt_key order by start_ms) as place
-    from temp.int_train_steps
+    select steps.*, steps.start_ms = firsts.start_ms as is_first
+    from temp.int_train_steps as steps
+    inner join (
+        select attempt_key, min(start_ms) as start_ms from temp.int_train_steps group by attempt_key
+    ) as firsts using (attempt_key)
 ),
 
 attempt_ranks as (
@@ -61,7 +64,7 @@ rank_steps as (
     select
         steps.attempt_key,
         steps.step,
-        steps.place,
+        steps.is_first,
         steps.median_step_ms,
         steps.fate,
         case
@@ -98,20 +101,28 @@ with_work as (
     select
         *,
         greatest(end_ms - start_ms - data_ms, 0) as work_ms,
-        median(case when place > 1 then greatest(end_ms - start_ms - data_ms, 0) end) over (
+        median(case when not is_first then greatest(end_ms - start_ms - data_ms, 0) end) over (
             partition by attempt_key, rank
         ) as median_work_ms
     from rank_steps
 ),
 
-with_others as (
+step_waits as (
     select
-        *,
-        min(wait_ms) over step as least_wait_ms,
+        attempt_key,
+        step,
+        min(wait_ms) as least_wait_ms,
         -- the median of the others: the least one is its own, at the bottom of the list
-        list_aggregate(list_sort(list(wait_ms) over step)[2:], 'median') as others_median_ms
+        list_aggregate(list(wait_ms order by wait_ms)[2:], 'median') as others_median_ms
     from with_work
-    window step as (partition by attempt_key, step)
+    where wait_ms is not null
+    group by attempt_key, step
+),
+
+with_others as (
+    select with_work.*, step_waits.least_wait_ms, step_waits.others_median_ms
+    from with_work
+    left join step_waits using (attempt_key, step)
 )
 
 select
@@ -138,7 +149,7 @@ select
     told_straggler_ms is not null or wait_ms is not null as is_straggler_measured,
     coalesce(
         -- the first step compiles and warms up on every rank
-        place > 1
+        not is_first
         and wait_ms = least_wait_ms
         and others_median_ms > threshold('straggler_share') * median_work_ms
         and work_ms - median_work_ms > threshold('straggler_share') * median_work_ms,

@@ -29,10 +29,7 @@ cut as (
         greatest(
             first_start_ms,
             coalesce(
-                max(end_ms) over (
-                    partition by attempt_key order by end_ms, step
-                    rows between unbounded preceding and 1 preceding
-                ),
+                lag(end_ms) over (partition by attempt_key order by end_ms, step),
                 first_start_ms
             )
         ) as start_ms
@@ -51,6 +48,14 @@ inside as (
         cut.flops
     from cut
     inner join attempts using (attempt_key)
+),
+
+-- grouped: a window sorts the steps of each attempt
+medians as (
+    select attempt_key, median(end_ms - start_ms) as median_step_ms
+    from inside
+    where end_ms > start_ms
+    group by attempt_key
 ),
 
 saves as (
@@ -129,7 +134,8 @@ select
             and earlier.attempt < with_later.attempt
             and seen.step = inside.step
     ) as is_recomputed,
-    median(inside.end_ms - inside.start_ms) over (partition by inside.attempt_key) as median_step_ms
+    medians.median_step_ms
 from inside
 inner join with_later using (attempt_key)
+inner join medians using (attempt_key)
 where inside.end_ms > inside.start_ms

@@ -16,3 +16,6 @@ create or replace macro build_is_partial() as (coalesce(getvariable('build_is_pa
 create or replace macro build_threshold(threshold_name) as (
     getvariable('build_thresholds')[threshold_name]
 );
+
+-- No event of the runs that a build looks at is earlier; set by the build.
+create or replace macro build_events_from_ms() as (coalesce(getvariable('build_events_from_ms')::bigint, 0));

@@ -48,8 +48,8 @@ select
     units.gpu_instance,
     units.gpu_model,
     units.mig_profile,
-    segments.job_run_key,
-    segments.attempt_key,
+    holds.job_run_key,
+    pieces.attempt_key,
     segments.category,
     segments.phase,
     segments.hour_ms,
@@ -61,3 +61,6 @@ select
     share_ms(segments.start_ms, segments.end_ms, units.share_lo, units.share_hi, units.share_of) as gpu_ms
 from segments
 inner join temp.units as units using (unit)
+-- the last: names make rows wide, which are sorted before
+left join (select distinct hold, job_run_key from temp.holds) as holds using (hold)
+left join (select distinct piece, attempt_key from temp.pieces) as pieces using (piece)

@@ -15,7 +15,8 @@ with holds as (
         holds.gpu_instance,
         holds.job_run_key,
         greatest(holds.start_ms, build_from_ms()) as start_ms,
-        least(coalesce(holds.end_ms, clusters.as_of_ms), build_to_ms()) as end_ms
+        least(coalesce(holds.end_ms, clusters.as_of_ms), build_to_ms()) as end_ms,
+        holds.end_ms as known_end_ms
     from intermediate.int_holds as holds
     inner join intermediate.int_clusters as clusters using (cluster)
     where holds.start_ms < build_to_ms() and (holds.end_ms is null or holds.end_ms > build_from_ms())
@@ -24,8 +25,8 @@ with holds as (
 -- hours in which a GPU changes hands are cut there: of each piece the first and the last reading count
 changes as (
     select distinct gpu_uuid, at_ms // 3600000 * 3600000 as hour_ms, at_ms
-    from (select gpu_uuid, unnest([start_ms, end_ms]) as at_ms from holds where start_ms < end_ms)
-    where at_ms % 3600000 <> 0
+    from (select gpu_uuid, unnest([start_ms, known_end_ms]) as at_ms from holds where start_ms < end_ms)
+    where at_ms % 3600000 <> 0 and at_ms < build_to_ms()
 ),
 
 pieces as (

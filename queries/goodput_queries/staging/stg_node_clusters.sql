@@ -13,7 +13,7 @@ with named as (
     union
     select cluster, node, true from raw.node_states where cluster is not null and node <> '*'
     union
-    select cluster, host, false from raw.job_events where cluster is not null and host is not null
+    select cluster, host, false from raw.event_hosts where cluster is not null and host is not null
 )
 
 select

@@ -37,6 +37,13 @@ numbered as (
             order by unit, start_ms rows between unbounded preceding and current row
         ) as stretch
     from marked
+),
+
+long_stretches as (
+    select stretch
+    from numbered
+    group by stretch
+    having sum(end_ms - start_ms) >= threshold('idle_min_ms')
 )
 
 select
@@ -44,7 +51,7 @@ select
     hold,
     case
         when is_active then 2
-        when sum(end_ms - start_ms) over (partition by stretch) >= threshold('idle_min_ms') then 3
+        when stretch in (from long_stretches) then 3
         else 1
     end as activity,
     start_ms,

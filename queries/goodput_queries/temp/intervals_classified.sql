@@ -2,9 +2,7 @@
 -- accounting rules (section 1.4). The only place where a category is decided.
 -- grain: unit, start_ms
 -- inline: it is wide, and ledger_segments alone asks it
-with holds as (select distinct hold, job_run_key from temp.holds),
-
-pieces as (select distinct piece, attempt_key, category, phase from temp.pieces),
+with pieces as (select distinct piece, category, phase from temp.pieces),
 
 splits as (select distinct split, category from temp.splits),
 
@@ -16,8 +14,6 @@ select
     least(states.end_ms, build_to_ms()) as end_ms,
     states.hold,
     states.piece,
-    holds.job_run_key,
-    pieces.attempt_key,
     case
         when states.hold <> 0 then
             case
@@ -52,7 +48,6 @@ select
     end as phase
 from temp.states as states
 inner join temp.units as units using (unit)
-left join holds using (hold)
 left join pieces using (piece)
 left join splits using (split)
 left join facts using (fact)

@@ -7,6 +7,8 @@ with job_events as (
     select events.*
     from staging.stg_job_events as events
     semi join temp.dirty_run_ids using (cluster, run_id)
+    -- zones are known for it: what came before is not read
+    where events.ts >= from_ms(build_events_from_ms())
 ),
 
 job_runs as (

@@ -1,0 +1,95 @@
+"""From when to when something was seen or told: kept beside the raw rows, carried on by builds.
+
+So no build needs to look through all rows that ever came, and what was known of rows that were
+dropped by age stays known.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import duckdb
+
+READING_MARGIN_MS = 900_000  # over ten intervals of a source that reads every minute or oftener
+SLOW_READING_MARGIN_MS = 3_600_000
+
+
+def reading_margin_ms(cursor: duckdb.DuckDBPyConnection) -> int:
+    """Return how far readings reach beyond their hour: ten intervals of the slowest source.
+
+    The interval is estimated from the number of readings: holes make it longer, not shorter.
+    """
+    rows = cursor.execute(
+        """select max(series.length_ms / loads.readings)
+        from (
+            select source, sum(last_ms - first_ms) as length_ms
+            from raw.reading_series
+            group by source
+        ) as series
+        inner join (
+            select source, sum(rows_new) as readings
+            from raw.ingested
+            where table_name = 'gpu_samples'
+            group by source
+            having readings > 0
+        ) as loads using (source)"""
+    ).fetchall()
+    interval_ms = rows[0][0]
+    is_fast = interval_ms is not None and 10 * interval_ms <= READING_MARGIN_MS
+    return READING_MARGIN_MS if is_fast else SLOW_READING_MARGIN_MS
+
+
+def set_constants(cursor: duckdb.DuckDBPyConnection) -> None:
+    """Set what a build compares every reading with; asked once the series of readings are noted."""
+    cursor.execute(f"set variable reading_margin_ms = {reading_margin_ms(cursor)}")
+    cursor.execute(
+        """set variable build_thresholds = (
+            select map_from_entries(list((name, value))) from reference.thresholds)"""
+    )
+
+
+def note_reading_series(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> None:
+    """Add the readings of the hours that are set, of loads after `sequence`, to their series."""
+    cursor.execute(
+        """create or replace temp table reading_series as
+        select
+            source, gpu_uuid, gpu_instance, hash(source, gpu_uuid, gpu_instance) as series,
+            min(first_ms) as first_ms, max(last_ms) as last_ms
+        from (
+            select
+                source, gpu_uuid, gpu_instance,
+                to_ms(min(ts)) as first_ms, to_ms(max(ts)) as last_ms
+            from raw.gpu_samples
+            where ts >= from_ms(build_from_ms()) and ts < from_ms(build_to_ms())
+                and load_sequence > $1
+            group by source, gpu_uuid, gpu_instance
+            union all
+            select * exclude (series) from raw.reading_series
+        )
+        group by source, gpu_uuid, gpu_instance""",
+        [-1 if sequence is None else sequence],
+    )
+    cursor.execute("delete from raw.reading_series")
+    cursor.execute("insert into raw.reading_series from temp.reading_series")
+
+
+def note_event_hosts(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> None:
+    """Add the events of loads after `sequence` to the spans of their hosts."""
+    # rows of an earlier version do not tell their load
+    news = "true" if sequence is None else f"load_sequence > {sequence}"
+    cursor.execute(
+        f"""create or replace temp table event_hosts as
+        select cluster, host, min(first_ms) as first_ms, max(last_ms) as last_ms
+        from (
+            select cluster, host, to_ms(min(ts)) as first_ms, to_ms(max(ts)) as last_ms
+            from raw.job_events
+            where {news}
+            group by cluster, host
+            union all
+            from raw.event_hosts
+        )
+        group by cluster, host"""
+    )
+    cursor.execute("delete from raw.event_hosts")
+    cursor.execute("insert into raw.event_hosts from temp.event_hosts")
