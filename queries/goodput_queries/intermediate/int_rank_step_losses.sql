@@ -48,8 +48,8 @@ worth as (
         told.comm_s is not null
         or told.straggler_s is not null
         or told.throttle_s is not null
-        or told.wait_data_s * 1000 >= threshold('gap_step_share') * (told.end_ms - told.start_ms)
-        or told.wait_data_s * 1000 >= threshold('split_min_ms')
+        or told.wait_data_s * 1000 >= build_threshold('gap_step_share') * (told.end_ms - told.start_ms)
+        or told.wait_data_s * 1000 >= build_threshold('split_min_ms')
     union
     -- the first step after a gap, for the ranks that came to it late
     select told.attempt_key, told.step, told.rank, ranks.gpu_uuid
@@ -70,7 +70,7 @@ rank_steps as (
         case
             when
                 gaps.end_ms is not null
-                and told.start_ms - steps.start_ms >= threshold('gap_step_share') * steps.median_step_ms
+                and told.start_ms - steps.start_ms >= build_threshold('gap_step_share') * steps.median_step_ms
                 then least(told.start_ms, steps.end_ms)
             else steps.start_ms
         end as start_ms,
@@ -151,8 +151,8 @@ select
         -- the first step compiles and warms up on every rank
         not is_first
         and wait_ms = least_wait_ms
-        and others_median_ms > threshold('straggler_share') * median_work_ms
-        and work_ms - median_work_ms > threshold('straggler_share') * median_work_ms,
+        and others_median_ms > build_threshold('straggler_share') * median_work_ms
+        and work_ms - median_work_ms > build_threshold('straggler_share') * median_work_ms,
         false
     ) as is_straggler
 from with_others

@@ -45,8 +45,8 @@ seen as (
     from gap_gpus
     inner join intermediate.int_gpu_activity as activity using (gpu_uuid, gpu_instance, hour_ms)
     where
-        activity.end_ms >= gap_gpus.start_ms + greatest(threshold('gap_trim_ms'), activity.interval_ms)
-        and activity.first_reading_ms <= gap_gpus.end_ms - greatest(threshold('gap_trim_ms'), activity.interval_ms)
+        activity.end_ms >= gap_gpus.start_ms + greatest(build_threshold('gap_trim_ms'), activity.interval_ms)
+        and activity.first_reading_ms <= gap_gpus.end_ms - greatest(build_threshold('gap_trim_ms'), activity.interval_ms)
     group by gap_gpus.attempt_key, gap_gpus.start_ms
 ),
 

@@ -57,7 +57,7 @@ amounts as (
         losses.end_ms - losses.start_ms as length_ms,
         gaps.category as gap_category,
         case
-            when losses.data_ms >= least(threshold('split_min_ms'), threshold('gap_step_share') * losses.median_step_ms)
+            when losses.data_ms >= least(build_threshold('split_min_ms'), build_threshold('gap_step_share') * losses.median_step_ms)
                 then losses.data_ms
             else 0
         end as data_ms,

@@ -19,7 +19,7 @@ marked_steps as (
         (attempt_key, fate, true) is distinct from (
             lag(attempt_key) over in_order,
             lag(fate) over in_order,
-            start_ms - lag(end_ms) over in_order < threshold('gap_step_share') * median_step_ms
+            start_ms - lag(end_ms) over in_order < build_threshold('gap_step_share') * median_step_ms
         ) as is_new
     from temp.int_train_steps
     -- one order of all is cheaper than one of each of many attempts
@@ -165,16 +165,16 @@ absorbed as (
     select
         * exclude (category, phase, is_gap, follows, before_category, before_phase),
         case
-            when is_gap and end_ms - start_ms < threshold('gap_step_share') * median_step_ms
+            when is_gap and end_ms - start_ms < build_threshold('gap_step_share') * median_step_ms
                 then coalesce(case when follows then before_category end, category)
             else category
         end as category,
         case
-            when is_gap and end_ms - start_ms < threshold('gap_step_share') * median_step_ms
+            when is_gap and end_ms - start_ms < build_threshold('gap_step_share') * median_step_ms
                 then case when follows then before_phase end
             else phase
         end as phase,
-        is_gap and end_ms - start_ms >= threshold('gap_step_share') * median_step_ms as is_gap
+        is_gap and end_ms - start_ms >= build_threshold('gap_step_share') * median_step_ms as is_gap
     from followed
 ),
 

@@ -26,8 +26,8 @@ processes as (
         lag(to_ms(ts)) over (partition by gpu_uuid order by ts) as start_ms
     from raw.gpu_processes
     where
-        ts >= from_ms(build_from_ms() - threshold('idle_min_ms')::bigint - 60000)
-        and ts <= from_ms(build_to_ms() + threshold('idle_min_ms')::bigint + 60000)
+        ts >= from_ms(build_from_ms() - build_threshold('idle_min_ms')::bigint - 60000)
+        and ts <= from_ms(build_to_ms() + build_threshold('idle_min_ms')::bigint + 60000)
 ),
 
 empties as (

@@ -43,7 +43,7 @@ long_stretches as (
     select stretch
     from numbered
     group by stretch
-    having sum(end_ms - start_ms) >= threshold('idle_min_ms')
+    having sum(end_ms - start_ms) >= build_threshold('idle_min_ms')
 )
 
 select

@@ -10,4 +10,4 @@ asof join temp.int_train_steps as steps
     on gpus.attempt_key = steps.attempt_key and readings.ts_ms >= steps.start_ms
 where readings.ts_ms < steps.end_ms
 group by gpus.attempt_key, steps.step, gpus.gpu_uuid
-having count_if(readings.is_slowed) > 0 and count_if(readings.is_slowed) >= threshold('throttle_sample_share') * count(*)
+having count_if(readings.is_slowed) > 0 and count_if(readings.is_slowed) >= build_threshold('throttle_sample_share') * count(*)

@@ -3,8 +3,8 @@
 -- grain: unit
 with range as (
     select
-        build_from_ms() - threshold('idle_min_ms')::bigint as from_ms,
-        build_to_ms() + threshold('idle_min_ms')::bigint as to_ms
+        build_from_ms() - build_threshold('idle_min_ms')::bigint as from_ms,
+        build_to_ms() + build_threshold('idle_min_ms')::bigint as to_ms
 ),
 
 clipped as (
