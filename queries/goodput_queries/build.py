@@ -86,12 +86,14 @@ class _Build:
         self.writers = {
             "intermediate.int_holds": self._place,
             "temp.dirty_run_ids": self._note_dirty_run_ids,
+            "temp.dirty_job_runs": self._note_dirty_job_runs,
             "temp.dirty_attempts": self._note_dirty_attempts,
         }
         self.makers = {
             "full": self._make_full,
             "job_runs": self._make_keyed,
             "run_ids": self._make_keyed,
+            "runs": self._make_keyed,
             "attempts": self._make_keyed,
             "hourly": self._make_hourly,
         }
@@ -104,10 +106,6 @@ class _Build:
             spans.note_event_hosts(cursor, since)
         reopening.begin(cursor)
         cursor.execute(f"set variable built_sequence = {-1 if since is None else since}")
-        if not self.is_full:
-            cursor.execute(
-                "create or replace temp table attempts_before as from intermediate.int_attempts"
-            )
 
     def make(self, model: Model) -> None:
         """Bring one stage up to date."""
@@ -251,6 +249,14 @@ class _Build:
         else:
             changes.note_dirty_run_ids(self.cursor, self.readings)
             changes.note_first_event(self.cursor)
+        return 0
+
+    def _note_dirty_job_runs(self, model: Model) -> int:
+        self.cursor.execute(f"create or replace {model.sql.split('create ', 1)[1]}")
+        if self.is_full:
+            changes.note_everything(self.cursor, model.name)
+        else:
+            changes.note_dirty_job_runs(self.cursor)
         return 0
 
     def _note_dirty_attempts(self, model: Model) -> int:

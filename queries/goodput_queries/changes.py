@@ -248,8 +248,10 @@ def note_dirty_run_ids(cursor: duckdb.DuckDBPyConnection, readings: Hours) -> No
             from staging.stg_job_events
             where load_sequence > built_sequence()
             union
+            -- by the names it has and those it had
             select cluster, unnest([job_id, job_id_raw, job_name])
-            from intermediate.int_job_runs semi join temp.changed_job_runs using (job_run_key)
+            from (from intermediate.int_job_runs union all from {JOB_RUNS_BEFORE})
+            semi join temp.changed_job_runs using (job_run_key)
             union
             select cluster, run_id from intermediate.int_event_spans where false{spans}
             union
@@ -283,13 +285,54 @@ def note_dirty_run_ids(cursor: duckdb.DuckDBPyConnection, readings: Hours) -> No
     )
 
 
+def note_dirty_job_runs(cursor: duckdb.DuckDBPyConnection) -> None:
+    """Fill temp.dirty_job_runs; keep the attempts that they had as temp.attempts_before.
+
+    A run has the job runs of its lives and those of its job id, and counts attempts over all.
+    """
+    cursor.execute(
+        """insert into temp.dirty_job_runs
+        with touched as (
+            select job_run_key from temp.changed_job_runs
+            union
+            select attempts.job_run_key
+            from intermediate.int_attempts as attempts
+            inner join temp.dirty_run_ids as dirty
+                on attempts.cluster = dirty.cluster and attempts.said_run_id = dirty.run_id
+            union
+            select job_run_key from temp.int_event_lives where job_run_key is not null
+        ),
+        lives as (
+            select job_run_key, run_of_lives(run_id, first_ms) as run_id
+            from intermediate.int_event_lives semi join touched using (job_run_key)
+            group by job_run_key
+        ),
+        runs as (
+            select cluster, run_id
+            from intermediate.int_attempts semi join touched using (job_run_key)
+            union
+            select job_runs.cluster, coalesce(lives.run_id, job_runs.job_id)
+            from intermediate.int_job_runs as job_runs
+            semi join touched using (job_run_key)
+            left join lives using (job_run_key)
+        )
+        select job_run_key from touched
+        union
+        select job_run_key from intermediate.int_attempts semi join runs using (cluster, run_id)"""
+    )
+    cursor.execute(
+        """create or replace temp table attempts_before as
+        from intermediate.int_attempts semi join temp.dirty_job_runs using (job_run_key)"""
+    )
+
+
 def note_dirty_attempts(cursor: duckdb.DuckDBPyConnection) -> bool:
     """Fill temp.dirty_attempts; return whether that asks for the events of yet other runs."""
     cursor.execute(
         f"""insert into temp.dirty_attempts
         with runs as (
             select run_key
-            from ({_differences("from intermediate.int_attempts", "from temp.attempts_before")})
+            from ({_differences("from temp.int_attempts", "from temp.attempts_before")})
             union
             select run_key
             from intermediate.int_attempts as attempts
@@ -335,6 +378,7 @@ def note_everything(cursor: duckdb.DuckDBPyConnection, table: str) -> None:
     source = {
         "dirty_run_ids": """select cluster, run_id from staging.stg_job_events
             union select cluster, run_id from intermediate.int_event_spans""",
+        "dirty_job_runs": "select job_run_key from intermediate.int_job_runs",
         "dirty_attempts": "select attempt_key from intermediate.int_attempts",
     }[table]
     cursor.execute(f"insert into temp.{table} {source}")

@@ -3,6 +3,7 @@
 full      made anew; small, run-length encoded
 job_runs  rows of job runs whose raw record is new
 run_ids   rows of the runs in temp.dirty_run_ids
+runs      rows of the job runs in temp.dirty_job_runs, which are all of some runs
 attempts  rows of the attempts in temp.dirty_attempts; made in temp.<name>, which siblings read
 hourly    rows of some hours, in passes of bounded size
 """
@@ -40,6 +41,7 @@ KEYS = {
         -- a scheduler may tell of its time since
         or is_inferred and job_run_key not in (select job_run_key from staging.stg_owner_holds))""",
     "run_ids": "(cluster, run_id) in (select (cluster, run_id) from temp.dirty_run_ids)",
+    "runs": "job_run_key in (select job_run_key from temp.dirty_job_runs)",
     "attempts": "attempt_key in (select attempt_key from temp.dirty_attempts)",
 }
 

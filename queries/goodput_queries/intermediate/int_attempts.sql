@@ -6,9 +6,12 @@
 -- said_run_id, said_attempt: how the job named this life, for finding its events
 -- outcome: ok, failed, limit, running; an attempt followed by another in its job run failed
 -- has_events: the job spoke of this attempt
--- materialised: full, since every stage of the job evidence joins it
+-- materialised: runs, since of other runs nothing changed
 with job_runs as (
-    select * from intermediate.int_job_runs where start_ms is not null and (end_ms is null or end_ms > start_ms)
+    select *
+    from intermediate.int_job_runs
+    semi join temp.dirty_job_runs using (job_run_key)
+    where start_ms is not null and (end_ms is null or end_ms > start_ms)
 ),
 
 -- one order of all is cheaper than one of each of many job runs
@@ -18,7 +21,7 @@ ordered_lives as (
         row_number() over in_order as place,
         case when lead(job_run_key) over in_order = job_run_key then lead(first_ms) over in_order end as next_first_ms
     from intermediate.int_event_lives
-    where job_run_key is not null
+    semi join temp.dirty_job_runs using (job_run_key)
     window in_order as (order by job_run_key, first_ms, attempt)
 ),
 
@@ -33,7 +36,7 @@ lives as (
 ),
 
 run_of_job_run as (
-    select job_run_key, arg_min(nullif(run_id, ''), first_ms) as run_id from lives group by job_run_key
+    select job_run_key, run_of_lives(run_id, first_ms) as run_id from lives group by job_run_key
 ),
 
 joined as (

@@ -4,21 +4,25 @@
 -- grain: cluster, run_id, attempt
 -- job_run_key: null: unmatched, listed in marts.data_quality
 -- match: how it was matched: job_id, job_name, hold
--- materialised: full, since attempts and the data page read it
-with lives as (select * from intermediate.int_event_spans),
+-- materialised: run_ids, since only runs with new events or other holds change
+with lives as (select * from temp.int_event_spans),
 
 job_runs as (
-    select distinct
-        job_run_key,
-        cluster,
-        unnest([job_id, job_id_raw, job_name]) as name,
-        job_id,
-        job_id_raw,
-        nodes,
-        start_ms,
-        coalesce(end_ms, 9223372036854775807) as until_ms
-    from intermediate.int_job_runs
-    where start_ms is not null
+    select distinct named.*
+    from (
+        select
+            job_run_key,
+            cluster,
+            unnest([job_id, job_id_raw, job_name]) as name,
+            job_id,
+            job_id_raw,
+            nodes,
+            start_ms,
+            coalesce(end_ms, 9223372036854775807) as until_ms
+        from intermediate.int_job_runs
+        where start_ms is not null
+    ) as named
+    semi join lives on named.cluster = lives.cluster and named.name = lives.run_id
 ),
 
 by_name as (

@@ -1,6 +1,6 @@
 -- Whose each job run is.
 -- grain: job_run_key
--- materialised: full, since every row of the ledger joins it
+-- materialised: runs, since every row of the ledger joins it
 select
     job_run_key,
     any_value(cluster) as cluster,
@@ -13,5 +13,5 @@ select
     any_value(partition) as partition,
     any_value(qos) as qos,
     any_value(state) as state
-from intermediate.int_attempts
+from temp.int_attempts
 group by job_run_key

@@ -19,3 +19,6 @@ create or replace macro build_threshold(threshold_name) as (
 
 -- No event of the runs that a build looks at is earlier; set by the build.
 create or replace macro build_events_from_ms() as (coalesce(getvariable('build_events_from_ms')::bigint, 0));
+
+-- The run that the lives in a job run tell of: as the first one that names it.
+create or replace macro run_of_lives(run_id, first_ms) as (arg_min(nullif(run_id, ''), (first_ms, run_id)));
