@@ -197,10 +197,12 @@ def job_runs_to_place(
     where = (
         "true"
         if since is None
-        else """job_run_key in (
+        # the earliest moment of all besides: what began before it is not looked at
+        else f"""start_ms >= {min(since.values(), default=0)} and job_run_key in (
             select job_run_key
             from (select job_run_key, cluster, start_ms, unnest(nodes) as node
-                from intermediate.int_job_runs)
+                from intermediate.int_job_runs
+                where start_ms >= {min(since.values(), default=0)})
             inner join temp.places using (cluster, node)
             where start_ms >= places.ms
         )"""

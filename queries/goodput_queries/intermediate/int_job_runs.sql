@@ -6,4 +6,4 @@ from staging.stg_job_runs
 where
     load_sequence > built_sequence()
     -- what other records say may end one that ran
-    or outcome = 'running'
+    or start_ms is not null and record_end_ms is null

@@ -1,8 +1,15 @@
 -- What placement is told of the GPUs of job runs: staging.stg_holds, and which GPUs bore the job's id while it ran.
 -- grain: none
 with names as (
-    select distinct
-        cluster, unnest([job_id, job_id_raw]) as owner, job_id_raw, job_run_key, submit_ms, start_ms, end_ms, nodes
+    select
+        cluster,
+        unnest(list_distinct([job_id, job_id_raw])) as owner,
+        job_id_raw,
+        job_run_key,
+        submit_ms,
+        start_ms,
+        end_ms,
+        nodes
     from intermediate.int_job_runs
     where start_ms is not null and not is_inferred
 )

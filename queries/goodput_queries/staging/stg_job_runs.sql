@@ -7,12 +7,10 @@
 -- is_infrastructure: the scheduler itself blames a node
 -- gpus: allocated; null where accounting does not track GPUs
 -- is_inferred: no scheduler tells of it, labels of telemetry do: how it ended nobody says
-with job_runs as (select * from raw.job_runs),
-
--- a listing of sacct has every job that runs: one without a record says that it runs no more
-listed as (
+with listed as (
+    -- a listing of sacct has every job that runs: one without a record says that it runs no more
     select source, cluster, max(greatest(submit_at, start_at, end_at, observed_at)) as listed_at
-    from job_runs
+    from raw.job_runs
     where source = 'slurm'
     group by source, cluster
 ),
@@ -29,7 +27,7 @@ told as (
             end
         ) as observed_ms,
         to_ms(listed.listed_at) as listed_ms
-    from job_runs
+    from raw.job_runs as job_runs
     left join listed using (source, cluster)
 )
 
