@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from goodput_queries import catalog
+from tests.queries.as_built_anew import assert_as_built_anew
 
 HOUR_S = 3600
 
@@ -21,23 +20,6 @@ def two_nodes(evidence):
     evidence.watched(6 * HOUR_S)
     evidence.store.build()
     return evidence
-
-
-def stored(evidence):
-    """Return the rows of every stage that builds keep, by name."""
-    models = [m for m in catalog.build_order() if m.layer != "temp" and m.is_stored]
-    return {
-        m.qualified_name: sorted(evidence.store.read(f"from {m.qualified_name}").rows(), key=str)
-        for m in models
-    }
-
-
-def assert_as_built_anew(evidence):
-    evidence.store.build()
-    found = stored(evidence)
-    evidence.store.build(is_full=True)
-    for name, rows in stored(evidence).items():
-        assert found[name] == rows, name
 
 
 def test_a_job_that_turns_out_to_have_ended_hours_ago(two_nodes):

@@ -1,0 +1,22 @@
+"""What an incremental build is held against: a full one of the same evidence."""
+
+from __future__ import annotations
+
+from goodput_queries import catalog
+
+
+def stored(evidence):
+    """Return the rows of every stage that builds keep, by name."""
+    models = [m for m in catalog.build_order() if m.layer != "temp" and m.is_stored]
+    return {
+        m.qualified_name: sorted(evidence.store.read(f"from {m.qualified_name}").rows(), key=str)
+        for m in models
+    }
+
+
+def assert_as_built_anew(evidence):
+    evidence.store.build()
+    found = stored(evidence)
+    evidence.store.build(is_full=True)
+    for name, rows in stored(evidence).items():
+        assert found[name] == rows, name
