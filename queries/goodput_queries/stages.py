@@ -74,11 +74,10 @@ def draft(cursor: duckdb.DuckDBPyConnection, model: Model, parts: int = 1) -> No
 def replace_all(
     cursor: duckdb.DuckDBPyConnection, model: Model, select: str, *, is_compared: bool
 ) -> tuple[Hours, bool, int]:
-    """Make a stage anew; return dirty hours, whether it differs (where that is asked), its rows.
+    """Make a stage anew; return dirty hours, whether all hours depend on what differs, its rows.
 
     A stage that came out as it was stays, and nothing is written to the file.
     """
-    is_compared = is_compared and "dirties" in model.directives
     if not is_compared:
         return set(), False, _put_in_place(cursor, model, select)
     name, new = model.qualified_name, f"temp.{model.name}"
@@ -88,7 +87,8 @@ def replace_all(
     hours: Hours = set()
     if model.bounds:
         hours = changed_hours(cursor, f"from {new}", f"from {name}", model.bounds, model.reopens)
-    return hours, not model.bounds, _put_in_place(cursor, model, f"from {new}")
+    is_other = model.directives.get("dirties") == "all"
+    return hours, is_other, _put_in_place(cursor, model, f"from {new}")
 
 
 def _put_in_place(cursor: duckdb.DuckDBPyConnection, model: Model, select: str) -> int:

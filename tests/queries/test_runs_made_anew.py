@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.queries.as_built_anew import assert_as_built_anew
 
@@ -74,6 +74,12 @@ EVENTS = st.builds(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )  # fmt: skip
 @given(told=st.lists(st.lists(JOBS | EVENTS, min_size=1, max_size=3), min_size=2, max_size=4))
+@example(  # two lives that begin together
+    told=[
+        [("job", "7", 0, None, "b", "r"), ("events", "r", 0, 210, "b")],
+        [("events", "", 0, 210, "b")],
+    ]
+)
 def test_whatever_is_told_in_whatever_order(new_evidence, tell, told):
     evidence = new_evidence()
     for node in ("a", "b"):

@@ -22,7 +22,7 @@ ordered_lives as (
         case when lead(job_run_key) over in_order = job_run_key then lead(first_ms) over in_order end as next_first_ms
     from intermediate.int_event_lives
     semi join temp.dirty_job_runs using (job_run_key)
-    window in_order as (order by job_run_key, first_ms, attempt)
+    window in_order as (order by job_run_key, first_ms, attempt, run_id)
 ),
 
 first_lives as (

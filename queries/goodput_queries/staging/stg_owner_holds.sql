@@ -4,6 +4,7 @@
 -- job_run_key: an owner from one absence of its labels to the next
 -- last_ms: where the label was read last
 -- end_ms: the same; null: on the latest reading of the GPU, which is no older than a label may be away
+-- materialised: full, since both what job runs there are and what they held is asked of it, in several selects
 with readings as (
     select
         gpu_uuid,
