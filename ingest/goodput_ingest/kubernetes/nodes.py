@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from datetime import timedelta
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -16,7 +17,7 @@ from goodput_ingest.parsed import INSTANT, Parsed, frame
 from goodput_ingest.prometheus.gpu_series import normalised
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from datetime import datetime
 
     import numpy as np
@@ -60,7 +61,7 @@ GPUS: dict[str, Any] = {
 SHARES: dict[str, Any] = {
     "cluster": pl.String, "gpu_uuid": pl.String, "gpu_instance": pl.String, "profile": pl.String,
     "compute_slices": pl.Int32, "slices_of": pl.Int32, "slurm_index": pl.Int32,
-    "valid_from_at": INSTANT,
+    "valid_from_at": INSTANT, "valid_to_at": INSTANT,
 }  # fmt: skip
 
 
@@ -72,7 +73,7 @@ def parsed_nodes(seen: Observation, cluster: str) -> list[Parsed]:
     """
     capacity = _resources(seen, "kube_node_status_capacity")
     nodes = {node for node, have in capacity.items() if _gpu_resources(have)}
-    labels = {label(one, "node"): one for one in seen.named("kube_node_labels")}
+    labels = _labels(seen)
     named = {of["gpu_uuid"]: of for of in normalised(seen.gpu_series) if of["gpu_uuid"]}
     named_nodes = {of["node"] for of in named.values()}
     observed = _at(int(seen.moments_ms[-1])) if len(seen.moments_ms) else None
@@ -84,7 +85,7 @@ def parsed_nodes(seen: Observation, cluster: str) -> list[Parsed]:
         if of["node"] in nodes
     ]
     for node in sorted(nodes):
-        have, said = capacity[node], labels[node].labels if node in labels else {}
+        have, said = capacity[node], labels[node][-1].labels if node in labels else {}
         gpus = _physical(have, said)
         rows.append(
             {
@@ -100,7 +101,7 @@ def parsed_nodes(seen: Observation, cluster: str) -> list[Parsed]:
         if node not in named_nodes and gpus is not None:
             slots += _slots(seen, cluster, node, gpus, said)
     for slot in slots:
-        shares += _shares(slot, labels.get(slot["node"]))
+        shares += _shares(slot, labels.get(slot["node"], []))
     return [
         Parsed("nodes", frame(rows, NODES)),
         Parsed("gpus", frame(slots, GPUS)),
@@ -109,11 +110,28 @@ def parsed_nodes(seen: Observation, cluster: str) -> list[Parsed]:
     ]
 
 
+def _labels(seen: Observation) -> dict[str, list[Series]]:
+    """Return the labels of each node; where they changed, the earlier ones first."""
+    found: dict[str, list[Series]] = defaultdict(list)
+    for one in sorted(seen.named("kube_node_labels"), key=lambda one: int(one.times_ms[-1])):
+        found[label(one, "node")].append(one)
+    return found
+
+
 def _resources(seen: Observation, name: str) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = defaultdict(dict)
+    """Return what each node has by resource; what it had before, it has no more."""
+    of_nodes: dict[str, list[Series]] = defaultdict(list)
     for one in seen.named(name):
         if node := printable(label(one, "node"), TEXT_MAX_CHARS):
-            found[node][one.labels.get("resource", "")] = float(one.values[-1])
+            of_nodes[node].append(one)
+    found: dict[str, dict[str, float]] = {}
+    for node, series in of_nodes.items():
+        seen_last_ms = max(int(one.times_ms[-1]) for one in series)
+        found[node] = {
+            one.labels.get("resource", ""): float(one.values[-1])
+            for one in series
+            if seen_last_ms - int(one.times_ms[-1]) <= seen.hole_ms
+        }
     return found
 
 
@@ -160,11 +178,26 @@ def _slots(
     ]
 
 
-def _shares(gpu: Mapping[str, Any], said: Series | None) -> list[dict[str, Any]]:
-    """Return the shares of a GPU that is handed out by time-slicing, all alike; else nothing."""
-    replicas = _replicas(said.labels) if said is not None else 1
-    if said is None or replicas == 1 or gpu["slurm_index"] is None:
+def _shares(gpu: Mapping[str, Any], told: Sequence[Series]) -> list[dict[str, Any]]:
+    """Return the shares of a GPU that is handed out by time-slicing, all alike; else nothing.
+
+    told: the labels of its node, which end shares where later ones tell of others, or of none
+    """
+    if gpu["slurm_index"] is None:
         return []
+    found: list[dict[str, Any]] = []
+    for said, after in zip_longest(told, told[1:]):
+        replicas = _replicas(said.labels)
+        is_over = after is not None and _replicas(after.labels) != replicas
+        if replicas > 1:
+            end_ms = int(after.times_ms[0]) if is_over else None
+            found += _shares_of(gpu, replicas, int(said.times_ms[0]), end_ms)
+    return found
+
+
+def _shares_of(
+    gpu: Mapping[str, Any], replicas: int, start_ms: int, end_ms: int | None
+) -> list[dict[str, Any]]:
     return [
         {
             "cluster": gpu["cluster"],
@@ -174,7 +207,8 @@ def _shares(gpu: Mapping[str, Any], said: Series | None) -> list[dict[str, Any]]
             "compute_slices": 1,
             "slices_of": replicas,
             "slurm_index": gpu["slurm_index"] * replicas + number,
-            "valid_from_at": _at(int(said.times_ms[0])),
+            "valid_from_at": _at(start_ms),
+            "valid_to_at": _at(end_ms),
         }
         for number in range(replicas)
     ]

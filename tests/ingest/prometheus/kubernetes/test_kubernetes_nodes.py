@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -79,6 +79,67 @@ def test_gpus_that_are_handed_out_in_shares_have_these_as_parts(new_cluster, row
         ("gpu-s01#1", "share.0/2", "shared 1/2", 1, 2, 2),
         ("gpu-s01#1", "share.1/2", "shared 1/2", 1, 2, 3),
     ]
+
+
+PARTS = """select gpu_instance, (epoch_ms(valid_from_at) - $1) // 1000,
+        (epoch_ms(valid_to_at) - $1) // 1000
+    from raw.gpu_instances where gpu_uuid = 'gpu-s01#0' order by 1, 2"""
+
+
+def of_replicas(cluster, replicas, first_s, last_s, resource="nvidia_com_gpu"):
+    seen = {"node": "gpu-s01", "first_s": first_s, "last_s": last_s}
+    count = 2 * int(replicas or 1)
+    cluster.add("kube_node_status_capacity", count, resource=resource, unit="integer", **seen)
+    told = {"label_nvidia_com_gpu_replicas": replicas} if replicas else {}
+    return cluster.add("kube_node_labels", label_team="a", **told, **seen)
+
+
+def parts(store, cluster, folder):
+    ingest(store, "kubernetes", [cluster.save(folder)], ReadOptions(cluster="k8s"))
+    return store.read(PARTS, [int(at(0).replace(tzinfo=UTC).timestamp() * 1000)]).rows()
+
+
+@pytest.mark.parametrize("after", ["1", ""])
+def test_shares_end_where_the_node_hands_out_whole_gpus_again(new_cluster, store, tmp_path, after):
+    cluster = of_replicas(new_cluster(), "2", 0, 1800, "nvidia_com_gpu_shared")
+    of_replicas(cluster, after, 1830, None)
+
+    assert parts(store, cluster, tmp_path) == [("share.0/2", 0, 1830), ("share.1/2", 0, 1830)]
+    assert store.read("select count(*) from raw.gpus").item() == 2
+    store.build()
+    ended = int(at(1830).replace(tzinfo=UTC).timestamp() * 1000) + 482
+    assert store.read(
+        "select gpu_instance, coalesce(start_ms >= $1, false) from intermediate.int_gpu_units "
+        "where contains(gpu_uuid, 'gpu-s01#0') order by 1", [ended],
+    ).rows() == [("", True), ("share.0/2", False), ("share.1/2", False)]  # fmt: skip
+
+
+def test_other_shares_take_the_place_of_those_before(new_cluster, store, tmp_path):
+    cluster = of_replicas(of_replicas(new_cluster(), "2", 0, 1800), "3", 1830, None)
+
+    assert parts(store, cluster, tmp_path) == [
+        ("share.0/2", 0, 1830), ("share.0/3", 1830, None), ("share.1/2", 0, 1830),
+        ("share.1/3", 1830, None), ("share.2/3", 1830, None),
+    ]  # fmt: skip
+
+
+def test_shares_told_in_one_reading_end_in_the_next(new_cluster, store, tmp_path):
+    for number, (first_s, turn_s) in enumerate([(0, None), (900, 1800)]):
+        cluster = of_replicas(new_cluster(), "2", first_s, turn_s)
+        if turn_s:
+            of_replicas(cluster, "", turn_s + 30, None)
+        (tmp_path / str(number)).mkdir()
+        found = parts(store, cluster, tmp_path / str(number))
+
+    assert found == [
+        ("share.0/2", 0, None), ("share.0/2", 900, 1830),
+        ("share.1/2", 0, None), ("share.1/2", 900, 1830),
+    ]  # fmt: skip
+    told = store.read(
+        "select count(*), count(valid_to_ms) from staging.stg_gpu_instances "
+        "where contains(gpu_uuid, 'gpu-s01#0')"
+    )
+    assert told.rows() == [(2, 2)]
 
 
 def test_a_node_of_mig_instances_has_as_many_gpus_as_it_says(new_cluster, rows):
