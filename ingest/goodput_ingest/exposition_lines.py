@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import polars as pl
 
 from goodput_ingest import json_lines
+from goodput_ingest.cut_lines import cut
 from goodput_queries.batch import REJECT_CONTENT_MAX_CHARS
 
 if TYPE_CHECKING:
@@ -37,25 +38,7 @@ def columns(
 
     is_lenient: a tail that is not of its type is null instead of an error
     """
-    found = pl.read_csv(
-        data,
-        separator="}",
-        quote_char=None,
-        has_header=False,
-        schema={"head": head, "tail": tail, "more": pl.String()},
-        truncate_ragged_lines=True,
-        missing_columns="insert",
-        extra_columns="ignore",
-        encoding="utf8-lossy",
-        raise_if_empty=False,
-        ignore_errors=is_lenient,
-    )
-    if b"}\n" not in data and b"}\r\n" not in data:
-        return found
-    # nothing behind the last brace looks like no brace
-    lines = data.split(b"\n")[: found.height]
-    is_open = pl.Series([line.endswith((b"}", b"}\r")) for line in lines], dtype=pl.Boolean)
-    return found.with_columns(more=pl.when(is_open).then(pl.lit("")).otherwise("more"))
+    return cut(data, "}", {"head": head, "tail": tail}, is_lenient=is_lenient)
 
 
 def read(data: bytes, rows: NDArray[np.int64]) -> pl.DataFrame:

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
+from goodput_ingest import cut_lines
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
@@ -115,23 +117,16 @@ def read(
         pl.String() if piece.path in varied else pl.Categorical(pl.Categories.random())
         for piece in layout
     ]
-    cut = pl.read_csv(
+    cut = cut_lines.cut(
         data,
-        separator=",",
-        quote_char=None,
-        has_header=False,
-        schema={**dict(zip(names.values(), kinds, strict=True)), "more": pl.String()},
-        truncate_ragged_lines=True,
-        missing_columns="insert",
-        extra_columns="ignore",
-        encoding="utf8-lossy",
-        raise_if_empty=False,
-        ignore_errors=True,  # bytes that are no text become null
+        ",",
+        dict(zip(names.values(), kinds, strict=True)),
+        is_lenient=True,  # bytes that are no text become null
     )
     numbers = [piece for piece in layout if piece.path in varied]
     found = cut.select(
         pl.all_horizontal(
-            pl.col("more").is_null(),
+            pl.col(cut_lines.MORE).is_null(),
             *(_is_number(names[piece.path], piece, wanted[piece.path]) for piece in numbers),
         )
         .fill_null(value=False)
@@ -147,8 +142,6 @@ def read(
             is_read = is_read if is_good is None else is_read & is_good
             if kind is not None:
                 columns[piece.path] = values
-    if b",\n" in data or b",\r\n" in data:  # cut there it looks like a line without the comma
-        is_read &= ~pl.Series([line.endswith((b",", b",\r")) for line in data.split(b"\n")[:-1]])
     return columns, is_read
 
 
