@@ -101,7 +101,7 @@ class _Build:
         for first, last in changes.ranges(self.readings, len(self.readings)):
             stages.set_hours(cursor, first, last)
             spans.note_reading_series(cursor, since)
-        spans.set_constants(cursor)
+        changes.set_constants(cursor)
         if "raw.job_events" in self.loaded or self.is_full:
             spans.note_event_hosts(cursor, since)
         reopening.begin(cursor)
@@ -241,8 +241,12 @@ class _Build:
         """Say whether the GPUs that can be held are others than in the build before."""
         return self.is_full or "intermediate.int_slots" in self.others
 
-    def _note_dirty_run_ids(self, model: Model) -> int:
+    def _empty(self, model: Model) -> None:
+        """Make a table that is written by code anew."""
         self.cursor.execute(f"create or replace {model.sql.split('create ', 1)[1]}")
+
+    def _note_dirty_run_ids(self, model: Model) -> int:
+        self._empty(model)
         # an event that names only its host may belong to another cluster than was thought
         if self.is_full or "staging.stg_node_clusters" in self.others:
             changes.note_everything(self.cursor, model.name)
@@ -252,7 +256,7 @@ class _Build:
         return 0
 
     def _note_dirty_job_runs(self, model: Model) -> int:
-        self.cursor.execute(f"create or replace {model.sql.split('create ', 1)[1]}")
+        self._empty(model)
         if self.is_full:
             changes.note_everything(self.cursor, model.name)
         else:
@@ -260,7 +264,7 @@ class _Build:
         return 0
 
     def _note_dirty_attempts(self, model: Model) -> int:
-        self.cursor.execute(f"create or replace {model.sql.split('create ', 1)[1]}")
+        self._empty(model)
         if self.is_full:
             changes.note_everything(self.cursor, model.name)
         elif changes.note_dirty_attempts(self.cursor):

@@ -149,6 +149,15 @@ def job_run_hours(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> Hour
     )
 
 
+def set_constants(cursor: duckdb.DuckDBPyConnection) -> None:
+    """Set what a build compares every reading with; asked once the series of readings are noted."""
+    cursor.execute(f"set variable reading_margin_ms = {reading_margin_ms(cursor)}")
+    cursor.execute(
+        """set variable build_thresholds = (
+            select map_from_entries(list((name, value))) from reference.thresholds)"""
+    )
+
+
 def note_reading_parts(cursor: duckdb.DuckDBPyConnection, most: int) -> int:
     """Set where the parts of the table begin in which the readings of these hours are looked at.
 
@@ -374,7 +383,7 @@ def note_first_event(cursor: duckdb.DuckDBPyConnection) -> None:
 
 
 def note_everything(cursor: duckdb.DuckDBPyConnection, table: str) -> None:
-    """Fill `dirty_run_ids` or `dirty_attempts` with all there are."""
+    """Fill one of the dirty tables with all there is; no event is too early to be read then."""
     source = {
         "dirty_run_ids": """select cluster, run_id from staging.stg_job_events
             union select cluster, run_id from intermediate.int_event_spans""",

@@ -40,15 +40,6 @@ def reading_margin_ms(cursor: duckdb.DuckDBPyConnection) -> int:
     return READING_MARGIN_MS if is_fast else SLOW_READING_MARGIN_MS
 
 
-def set_constants(cursor: duckdb.DuckDBPyConnection) -> None:
-    """Set what a build compares every reading with; asked once the series of readings are noted."""
-    cursor.execute(f"set variable reading_margin_ms = {reading_margin_ms(cursor)}")
-    cursor.execute(
-        """set variable build_thresholds = (
-            select map_from_entries(list((name, value))) from reference.thresholds)"""
-    )
-
-
 def note_reading_series(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> None:
     """Add the readings of the hours that are set, of loads after `sequence`, to their series."""
     cursor.execute(

@@ -93,7 +93,7 @@ def ours(database: Path, result: Path, _: int) -> Cost:
             for first, last in changes.ranges(hours, len(hours)):
                 stages.set_hours(cursor, first, last)
                 spans.note_reading_series(cursor, None)
-            spans.set_constants(cursor)
+            changes.set_constants(cursor)
             stages.replace_hours(cursor, stored, hours, is_compared=False)
             found = cursor.sql(OURS).pl()
         cursor.execute("rollback")
