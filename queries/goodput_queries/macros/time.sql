@@ -1,5 +1,6 @@
--- Epoch milliseconds (UTC) of a timestamp, floored: the one place where boundaries become integers.
-create or replace macro to_ms(moment) as epoch_ms(moment);
+-- Epoch milliseconds (UTC) of a timestamp since 1970, floored: the one place where boundaries become integers.
+-- Half the price of `epoch_ms`, and a build asks it of every reading.
+create or replace macro to_ms(moment) as (epoch_us(moment) // 1000);
 create or replace macro from_ms(ms) as make_timestamp(ms * 1000);
 
 -- A threshold by name (reference.thresholds).

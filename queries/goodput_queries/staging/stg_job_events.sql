@@ -17,7 +17,7 @@ select
     events.event,
     events.step,
     events.phase,
-    to_ms(events.ts - to_microseconds(cast(round(coalesce(events.dur_s, 0) * 1e6) as bigint))) as start_ms,
+    (epoch_us(events.ts) - coalesce(cast(round(events.dur_s * 1e6) as bigint), 0)) // 1000 as start_ms,
     to_ms(events.ts) as end_ms,
     events.ts,
     events.dur_s,
