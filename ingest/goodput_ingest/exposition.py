@@ -250,8 +250,9 @@ def _odd_points(odd: pl.DataFrame, series: pl.DataFrame) -> pl.DataFrame:
 
 
 def _rejects(bad: pl.DataFrame, data: bytes, first_line: int) -> list[Reject]:
-    texts = data.split(b"\n")
+    bad = bad.sort("row")
+    texts = exposition_lines.lines_at(data, bad["row"].to_numpy())
     return [
-        Reject(first_line + row, reason, exposition_lines.shown(texts[row]))
-        for row, reason in bad.sort("row").select("row", "reason").iter_rows()
+        Reject(first_line + row, reason, exposition_lines.shown(text))
+        for row, reason, text in zip(bad["row"], bad["reason"], texts, strict=True)
     ]

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+import numpy as np
 import polars as pl
 
 from goodput_ingest import json_lines
@@ -15,9 +16,9 @@ from goodput_queries.batch import REJECT_CONTENT_MAX_CHARS
 if TYPE_CHECKING:
     from collections.abc import Container
 
-    import numpy as np
     from numpy.typing import NDArray
 
+NEWLINE: Final = ord("\n")
 LABEL: Final = re.compile(
     r'\s*(?:([a-zA-Z_][a-zA-Z0-9_.:]*)|"((?:[^"\\]|\\.)*)")\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,|$)'
 )
@@ -57,16 +58,21 @@ def read(data: bytes, rows: NDArray[np.int64]) -> pl.DataFrame:
     is_comment = pl.col("head").str.contains(r"^\s*#").fill_null(value=False)
     cut = lines.filter(is_cut & ~is_comment)
     rest = lines.filter(~is_cut & ~is_comment)
-    texts = data.split(b"\n") if rest["more"].is_not_null().any() else []
     anew: list[tuple[int, str | None, str | None, None]] = []
-    for row, head, tail, more in rest.iter_rows():
-        # without a second brace the two are all there is to the line
-        text = (
-            f"{head or ''}{tail or ''}" if more is None else texts[row].decode("utf-8", "replace")
-        )
+    for row, line in zip(rest["row"], lines_at(data, rest["row"].to_numpy()), strict=True):
+        text = line.decode("utf-8", "replace")
         if text.strip():
             anew.append((row, *_cut(text), None))
     return _read_tails(pl.concat([cut, pl.DataFrame(anew, schema=kinds, orient="row")]))
+
+
+def lines_at(data: bytes, rows: NDArray[np.int64]) -> list[bytes]:
+    """Return some lines of a text, by their number from 0, less their ends."""
+    if not len(rows):
+        return []
+    ends = np.append(np.flatnonzero(np.frombuffer(data, np.uint8) == NEWLINE), len(data))
+    starts = np.append(0, ends[:-1] + 1)
+    return [data[start:end] for start, end in zip(starts[rows], ends[rows], strict=True)]
 
 
 def labels_of(text: str, keep: Container[str]) -> tuple[dict[str, str], str | None]:

@@ -81,6 +81,7 @@ def test_forms_of_a_line(line: str, labels: dict[str, str], value: float) -> Non
         ('up{uuid="a"} ERROR - FAILED TO CONVERT TO STRING', "value is no number"),
         ('up{uuid="a"} 1 2 3', "value is no number"),
         ('up{uuid="a"} 1}', "value is no number"),
+        ("up 1}", "value is no number"),
         ('up{uuid="a"} 1 99999999999999999', "time is no moment"),
         ('up{uuid="a"} 1 -5', "time is no moment"),
         ('9up{uuid="a"} 1', "name of a metric"),
