@@ -156,7 +156,7 @@ class TelemetryParquet:
         ]
 
     def _digest_of_content(self) -> str:
-        found = hashlib.blake2b(digest_size=16)
+        found = hashlib.sha256()  # processors have it built in
         try:
             with self.path.open("rb") as file:
                 while chunk := file.read(CHUNK_BYTES):

@@ -50,7 +50,7 @@ def test_without_any_price_hours_are_shown_and_money_is_not(
     assert app.code[1].value.startswith("goodput ingest rates rates.csv --db ")
     assert tile(app, "Cost of these days") == "no price"
     assert "$0" not in texts(app)
-    assert table(app, "label", "gpu_ms")["total_usd"].to_list() == ["no price"] * 3
+    assert table(app, "label", "gpu_h")["total_usd"].to_list() == ["no price"] * 3
 
 
 def test_a_day_stands_beside_the_day_before(
@@ -83,9 +83,9 @@ def test_whole_days_are_compared(whole_days: LocalStore, cost: Callable[..., App
     app = cost(whole_days, day="2026-11-19")
     of_all = cost(whole_days)
 
-    (row,) = table(app, "label", "change_ratio").filter(label="nlp").to_dicts()
+    (row,) = table(app, "label", "change_percent").filter(label="nlp").to_dicts()
     assert (row["total_usd"], row["day_before_usd"]) == (192 + 48, 192)
-    assert row["change_ratio"] == pytest.approx(25)
+    assert row["change_percent"] == pytest.approx(25)
     told = texts(of_all).replace("\\", "")
     assert "20 Nov: +0.0 % on the day before" in told  # idle GPUs cost the same as held ones
 

@@ -18,20 +18,26 @@ ROWS_SHOWN = 12
 AUTO_ROWS = 10
 CELL_MAX_CHARS = 300
 MISSING = "-"
+CLOCK_FROM_S = 600
+DIGITS = 6  # of an hour: less than 4 ms
 
 
-def shaped(frame: pl.DataFrame, names: Mapping[str, str]) -> tuple[pl.DataFrame, dict[str, Any]]:
+def shaped(
+    frame: pl.DataFrame, names: Mapping[str, str], wide: Mapping[str, Any] | None = None
+) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Return the named columns as they are shown, and Streamlit's configuration of each.
 
-    names: column -> header, in order; a column's suffix says its unit. Money without any price
-    reads "no price", never $0.
+    names: column -> header, in order; a column's suffix says its unit. What is shown in another
+    unit is called after that (`gpu_ms` in hours `gpu_h`), since a download has these names. Money
+    without any price reads "no price", never $0.
+    wide: configurations of columns of `names` that are not the usual ones
     """
     columns: list[pl.Series] = []
     config: dict[str, Any] = {}
     for name, header in names.items():
         series, shown_as = _column(frame.get_column(name), header)
-        columns.append(series.alias(name))
-        config[name] = shown_as
+        columns.append(series)
+        config[series.name] = (wide or {}).get(name, shown_as)
     return pl.DataFrame(columns), config
 
 
@@ -48,19 +54,19 @@ def _column(series: pl.Series, header: str) -> tuple[pl.Series, Any]:
         unit = f"{header} ({code})"
         return series, of.NumberColumn(unit, format="%,.2f", help=f"{MISSING}: no price")
     if series.dtype.is_numeric() and name.endswith("_ms"):
-        unit, divisor = theme.gpu_time_unit(series.cast(pl.Float64).abs().max())  # type: ignore[arg-type]
-        scaled = series.cast(pl.Float64) / divisor
-        return scaled, of.NumberColumn(f"{header} ({unit})", format="%,.1f")
+        return _gpu_time(series.cast(pl.Float64), header)
     if name.endswith("_ratio"):
-        return series.cast(pl.Float64) * 100, of.NumberColumn(f"{header} (%)", format="%.1f")
+        percent = (series.cast(pl.Float64) * 100).alias(f"{name.removesuffix('_ratio')}_percent")
+        return percent, of.NumberColumn(f"{header} (%)", format="%.1f")
     if name.endswith("_gpu_s"):
         return series, of.NumberColumn(f"{header} (GPU-s)", format="%,.1f")
     if name.endswith("_s"):
-        return series.cast(pl.Float64), of.NumberColumn(f"{header} (s)", format="%,.1f")
+        return _lengths(series.cast(pl.Float64), header)
     if name.endswith("_w"):
         return series, of.NumberColumn(f"{header} (W)", format="%,.0f")
     if name.endswith("_hz"):
-        return series.cast(pl.Float64) / 1e6, of.NumberColumn(f"{header} (MHz)", format="%,.0f")
+        megahertz = (series.cast(pl.Float64) / 1e6).alias(f"{name.removesuffix('_hz')}_mhz")
+        return megahertz, of.NumberColumn(f"{header} (MHz)", format="%,.0f")
     if name.endswith("_temperature_c"):
         return series, of.NumberColumn(f"{header} (\u00b0C)", format="%.0f")
     if series.dtype.is_temporal():
@@ -73,6 +79,23 @@ def _column(series: pl.Series, header: str) -> tuple[pl.Series, Any]:
     return series, of.Column(header)
 
 
+def _gpu_time(gpu_ms: pl.Series, header: str) -> tuple[pl.Series, Any]:
+    """Return GPU time in the unit in which the longest reads well."""
+    unit, divisor = theme.gpu_time_unit(gpu_ms.abs().max())  # type: ignore[arg-type]
+    of = gpu_ms.name.removesuffix("_ms").removesuffix("gpu")
+    named = f"{of.removesuffix('_')}_{unit}".removeprefix("_").lower().replace("-", "_")
+    shown = (gpu_ms / divisor).round(DIGITS).alias(named)
+    return shown, st.column_config.NumberColumn(f"{header} ({unit})", format="%,.1f")
+
+
+def _lengths(seconds: pl.Series, header: str) -> tuple[pl.Series, Any]:
+    """Return lengths of time in seconds, or as on a clock where one is longer than some minutes."""
+    if (seconds.max() or 0) < CLOCK_FROM_S:  # type: ignore[operator]
+        return seconds, st.column_config.NumberColumn(f"{header} (s)", format="%,.1f")
+    clock = (seconds.round() * 1000).cast(pl.Int64).cast(pl.Duration("ms"))
+    return clock, st.column_config.NumberColumn(f"{header} (h:m:s)", format="compact")
+
+
 def show(
     frame: pl.DataFrame,
     names: Mapping[str, str],
@@ -82,12 +105,12 @@ def show(
     wide: Mapping[str, Any] | None = None,
 ) -> None:
     """Draw a table; its own menu downloads it as CSV."""
-    shown, config = shaped(frame, names)
+    shown, config = shaped(frame, names, wide)
     st.dataframe(
         shown,
         key=key,
         hide_index=True,
-        column_config={**config, **(wide or {})},
+        column_config=config,
         height=height(frame.height, rows),
         placeholder=MISSING,
     )
@@ -113,12 +136,12 @@ def pick(
         rows = st.session_state[f"pick_{key}"].selection.rows
         scope_bar.go({key: known[rows[0]] if rows and rows[0] < len(known) else None})
 
-    shown, config = shaped(frame, names)
+    shown, config = shaped(frame, names, wide)
     st.dataframe(
         shown,
         key=f"pick_{key}",
         hide_index=True,
-        column_config={**config, **(wide or {})},
+        column_config=config,
         height=height(frame.height, rows),
         placeholder=MISSING,
         on_select=picked,

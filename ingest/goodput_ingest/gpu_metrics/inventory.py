@@ -33,9 +33,10 @@ def gpus(
 
     A GPU is there from its first reading. Without a node it is in no inventory.
     """
-    labels = label_sets.select("node", *FROM_LABELS)[seen["labels"]]
+    first = seen.group_by("labels", "gpu_uuid").agg(pl.col("ts").min())
+    labels = label_sets.select("node", *FROM_LABELS)[first["labels"]]
     found = (
-        pl.concat([seen.select("gpu_uuid", "ts"), labels], how="horizontal")
+        pl.concat([first.select("gpu_uuid", "ts"), labels], how="horizontal")
         .filter(pl.col("node").is_not_null())
         .group_by("gpu_uuid", "node")
         .agg(

@@ -124,7 +124,7 @@ def parse(body: bytes) -> Answer:
     for number, result in enumerate(data.result, 1):
         _add(result, number, found, rejects)
     warnings = [*(envelope.warnings or ()), *(envelope.infos or ())]
-    return Answer(found, rejects, warnings, hashlib.blake2b(body, digest_size=16).hexdigest())
+    return Answer(found, rejects, warnings, hashlib.sha256(body).hexdigest())
 
 
 def is_on_a_grid(series: Sequence[Series]) -> bool:
