@@ -94,6 +94,23 @@ def goodput_summary(scope: Scope) -> pl.DataFrame:
     return _read("select * from marts.goodput_summary", replace(scope, bucket_ms=None))
 
 
+def goodput_before(scope: Scope) -> pl.DataFrame:
+    """Return goodput_summary of the window before, as long; no row where nothing is known of it.
+
+    A cluster that came later is a change like any other.
+    """
+    assert scope.from_ms is not None  # noqa: S101 -- pages always have a window
+    assert scope.to_ms is not None  # noqa: S101
+    start_ms = 2 * scope.from_ms - scope.to_ms
+    begun = clusters().filter(pl.col("first_at").dt.epoch("ms") <= start_ms)
+    if scope.cluster is not None:
+        begun = begun.filter(pl.col("cluster") == scope.cluster)
+    if begun.is_empty():
+        return pl.DataFrame()
+    before = goodput_summary(replace(scope, from_ms=start_ms, to_ms=scope.from_ms))
+    return before.filter(pl.col("capacity_ms") > 0)
+
+
 def ledger_by_category(scope: Scope) -> pl.DataFrame:
     """Return where the GPU time went: one row a category, adding up to the capacity."""
     return _read(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 
 import goodput_app
 from goodput_app import theme
-from goodput_app.components import scope_bar, tables, tiles
+from goodput_app.components import scope_bar
 from goodput_ingest import load
 from goodput_ingest.source import ReadOptions
 from goodput_queries.batch import Batch, Reject
@@ -168,18 +168,6 @@ def test_without_job_events_lateness_and_goodput_of_a_run_are_not_known(
     assert_sound(app)
     assert "Whether a rank was late is not known" in texts(app)
     assert "Goodput (of held): not known" in texts(app)
-
-
-@pytest.mark.parametrize(
-    ("unsettled_ms", "hi", "shown"),
-    [(0, 0.5, "50.0 %"), (30, 0.8, "50.0 - 80.0 %"), (100, 1.5, "not known")],
-)
-def test_goodput_of_a_run_is_as_sharp_as_its_evidence(
-    unsettled_ms: int, hi: float, shown: str
-) -> None:
-    run = {"goodput_of_held_ratio": 0.5, "held_ms": 100, "unsettled_ms": unsettled_ms}
-    bounds = {"runtime_lo_ratio": 0.5, "runtime_hi_ratio": hi}
-    assert tiles.goodput_of_held({**run, **bounds}) == shown
 
 
 def test_the_overview_says_what_is_not_separated_and_what_has_no_price(
@@ -376,67 +364,6 @@ def test_rejected_rows_are_listed_with_their_reason(
 )
 def test_a_window_has_as_many_buckets_as_can_be_seen(window_ms: int, bucket_ms: int) -> None:
     assert scope_bar.bucket_ms(window_ms) == bucket_ms
-
-
-def test_a_table_without_any_price_says_so() -> None:
-    frame = pl.DataFrame(
-        {"usd": [None, None], "gpu_ms": [60_000, 120_000], "ettr_ratio": [0.5, None]},
-        schema_overrides={"usd": pl.Float64},
-    )
-    shown, config = tables.shaped(frame, {"usd": "Cost", "gpu_ms": "Time", "ettr_ratio": "ETTR"})
-    assert shown["usd"].to_list() == ["no price", "no price"]
-    assert shown["gpu_min"].to_list() == [1.0, 2.0]
-    assert shown["ettr_percent"].to_list() == [50.0, None]
-    assert config["gpu_min"]["label"] == "Time (GPU-min)"
-
-
-def test_a_column_in_another_unit_is_called_after_it() -> None:
-    frame = pl.DataFrame(
-        {
-            "gpu_ms": [3_600_000],
-            "held_ms": [7_200_000],
-            "booked_gpu_ms": [60_000],
-            "sm_clock_hz": [1_980_000_000],
-        }
-    )
-    shown, config = tables.shaped(frame, {name: name for name in frame.columns})
-    assert shown.row(0, named=True) == {
-        "gpu_h": 1.0,
-        "held_gpu_h": 2.0,
-        "booked_gpu_min": 1.0,
-        "sm_clock_mhz": 1980.0,
-    }
-    assert list(config) == shown.columns
-
-
-@pytest.mark.parametrize(
-    ("seconds", "cell", "header"),
-    [
-        ([0.25, 599.0], [0.25, 599.0], "Length (s)"),
-        ([0.25, 226_350.4], [timedelta(0), timedelta(seconds=226_350)], "Length (h:m:s)"),
-        ([None, None], [None, None], "Length (s)"),
-    ],
-)
-def test_long_times_read_as_on_a_clock(
-    seconds: list[float | None], cell: list[object], header: str
-) -> None:
-    frame = pl.DataFrame({"gap_s": seconds}, schema={"gap_s": pl.Float64})
-    shown, config = tables.shaped(frame, {"gap_s": "Length"})
-    assert shown["gap_s"].to_list() == cell
-    assert config["gap_s"]["label"] == header
-
-
-def test_the_headline_is_an_interval_where_the_bounds_are_wide() -> None:
-    row = {
-        "goodput_ratio": 0.32,
-        "goodput_lo_ratio": 0.0,
-        "goodput_hi_ratio": 0.333,
-        "step_unsplit_ms": 1,
-        "is_interval_wide": True,
-    }
-    assert tiles.headline(row) == ("0.0 - 33.3 %", "32.0 % kept steps; communication not separated")
-    narrow = {**row, "goodput_lo_ratio": 0.3, "step_unsplit_ms": 0, "is_interval_wide": False}
-    assert tiles.headline(narrow) == ("32.0 %", "bounds 30.0 - 33.3 %")
 
 
 def test_filters_of_a_view_are_those_that_are_set() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
 
@@ -12,8 +12,12 @@ Row = dict[str, Any]
 WIDE_RATIO = 0.05  # threshold('interval_shown_over') is the fleet's
 
 
-def of_fleet(summary: Row) -> None:
-    """Draw the six tiles of the Overview. summary: the row of marts.goodput_summary."""
+def of_fleet(summary: Row, before: Row | None = None) -> None:
+    """Draw the six tiles of the Overview, with what changed since the window before, where known.
+
+    summary, before: rows of marts.goodput_summary.
+    """
+    then = before or {}
     with st.container(key="tiles"):
         columns = st.columns([1.2, 1.1, 1.2, 1.05, 1.05, 0.65], gap="small")
     value, second = headline(summary)
@@ -23,7 +27,8 @@ def of_fleet(summary: Row) -> None:
             value,
             second,
             "Kept step time less every loss known inside steps, over capacity. The interval is "
-            "what the evidence leaves open.",
+            "what the evidence leaves open. The change is that of kept steps.",
+            _points(summary, then, "goodput_ratio"),
         )
     with columns[1]:
         wasted = f"{theme.gpu_time(summary['wasted_ms'])} = {_share(summary, 'wasted_ms')}"
@@ -32,6 +37,8 @@ def of_fleet(summary: Row) -> None:
             theme.usd(summary["wasted_usd"]),
             wasted,
             "GPU time that is badput, and its cost.",
+            _growth(summary, then, "wasted_usd"),
+            "inverse",
         )
     with columns[2]:
         cost = theme.usd(summary["capacity_usd"])
@@ -40,6 +47,8 @@ def of_fleet(summary: Row) -> None:
             theme.gpu_time(summary["capacity_ms"]),
             cost,
             "GPUs in the inventory times the window.",
+            _growth(summary, then, "capacity_ms"),
+            "off",
         )
     with columns[3]:
         _tile(
@@ -47,6 +56,8 @@ def of_fleet(summary: Row) -> None:
             theme.percent(summary["allocation_ratio"]),
             f"{theme.gpu_time(summary['held_ms'])} held",
             "Held by jobs, over capacity less what was down or drained. This is not goodput.",
+            _points(summary, then, "allocation_ratio"),
+            "off",
         )
     with columns[4]:
         _tile(
@@ -54,6 +65,7 @@ def of_fleet(summary: Row) -> None:
             theme.percent(summary["coverage_ratio"]),
             f"{theme.gpu_time(summary['unknown_ms'] + summary['busy_ms'])} open",
             "The share of held GPU time that job evidence or telemetry settles.",
+            _points(summary, then, "coverage_ratio"),
         )
     with columns[5]:
         _tile(
@@ -61,6 +73,8 @@ def of_fleet(summary: Row) -> None:
             f"{summary['runs']:,}",
             f"on {theme.count(summary['gpus'], 'GPU')}",
             "Runs that held GPUs.",
+            _growth(summary, then, "runs"),
+            "off",
         )
 
 
@@ -138,7 +152,42 @@ def _share(summary: Row, name: str) -> str:
     return theme.percent(summary[name] / summary["capacity_ms"] if summary["capacity_ms"] else None)
 
 
-def _tile(label: str, value: str, second: str, meaning: str) -> None:
+def _points(now: Row, then: Row, name: str) -> str | None:
+    """Return by how many percentage points a ratio changed; None: that is not known."""
+    if now[name] is None or then.get(name) is None:
+        return None
+    return _signed(100 * (now[name] - then[name]), "pts")
+
+
+def _growth(now: Row, then: Row, name: str) -> str | None:
+    """Return by how many percent an amount changed; None: that is not known, or it began at 0."""
+    if now[name] is None or not then.get(name):
+        return None
+    return _signed(100 * (now[name] / then[name] - 1), "%")
+
+
+def _signed(change: float, unit: str) -> str:
+    size = f"{abs(change):,.1f}"
+    sign = "" if size == "0.0" else "-" if change < 0 else "+"
+    return f"{sign}{size} {unit}"
+
+
+def _tile(
+    label: str,
+    value: str,
+    second: str,
+    meaning: str,
+    change: str | None = None,
+    colour: Literal["normal", "inverse", "off"] = "normal",
+) -> None:
+    is_same = change is not None and change.startswith("0.0 ")
     with st.container(border=True, height="stretch", gap="xsmall"):
-        st.metric(label, theme.markdown_text(value), help=meaning)
+        st.metric(
+            label,
+            theme.markdown_text(value),
+            change,
+            "off" if is_same else colour,
+            help=meaning,
+            delta_arrow="off" if is_same else "auto",
+        )
         st.caption(theme.markdown_text(second))

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from goodput_app import data
+from goodput_app import data, theme
 from goodput_app.components import charts, details, figures, scope_bar, tiles
 from goodput_app.components.states import panel
 
@@ -23,7 +23,14 @@ LOSSES = {
 st.title("Overview", anchor=False)
 st.caption("Where did the GPU-hours go, and what to do first?")
 with panel("", "marts.goodput_summary"):
-    tiles.of_fleet(data.goodput_summary(scope).row(0, named=True))
+    before = data.goodput_before(scope)
+    tiles.of_fleet(
+        data.goodput_summary(scope).row(0, named=True),
+        None if before.is_empty() else before.row(0, named=True),
+    )
+    if not before.is_empty():
+        span = theme.window(view.start - (view.end - view.start), view.start)
+        st.caption(f"Changes: against {span}.")
 
 left, right = st.columns(2, gap="medium")
 with (

@@ -1,0 +1,58 @@
+"""Tables of pages: what is shown of a column, under which name and header."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import polars as pl
+import pytest
+
+from goodput_app.components import tables
+
+
+def test_a_table_without_any_price_says_so() -> None:
+    frame = pl.DataFrame(
+        {"usd": [None, None], "gpu_ms": [60_000, 120_000], "ettr_ratio": [0.5, None]},
+        schema_overrides={"usd": pl.Float64},
+    )
+    shown, config = tables.shaped(frame, {"usd": "Cost", "gpu_ms": "Time", "ettr_ratio": "ETTR"})
+    assert shown["usd"].to_list() == ["no price", "no price"]
+    assert shown["gpu_min"].to_list() == [1.0, 2.0]
+    assert shown["ettr_percent"].to_list() == [50.0, None]
+    assert config["gpu_min"]["label"] == "Time (GPU-min)"
+
+
+def test_a_column_in_another_unit_is_called_after_it() -> None:
+    frame = pl.DataFrame(
+        {
+            "gpu_ms": [3_600_000],
+            "held_ms": [7_200_000],
+            "booked_gpu_ms": [60_000],
+            "sm_clock_hz": [1_980_000_000],
+        }
+    )
+    shown, config = tables.shaped(frame, {name: name for name in frame.columns})
+    assert shown.row(0, named=True) == {
+        "gpu_h": 1.0,
+        "held_gpu_h": 2.0,
+        "booked_gpu_min": 1.0,
+        "sm_clock_mhz": 1980.0,
+    }
+    assert list(config) == shown.columns
+
+
+@pytest.mark.parametrize(
+    ("seconds", "cell", "header"),
+    [
+        ([0.25, 599.0], [0.25, 599.0], "Length (s)"),
+        ([0.25, 226_350.4], [timedelta(0), timedelta(seconds=226_350)], "Length (h:m:s)"),
+        ([None, None], [None, None], "Length (s)"),
+    ],
+)
+def test_long_times_read_as_on_a_clock(
+    seconds: list[float | None], cell: list[object], header: str
+) -> None:
+    frame = pl.DataFrame({"gap_s": seconds}, schema={"gap_s": pl.Float64})
+    shown, config = tables.shaped(frame, {"gap_s": "Length"})
+    assert shown["gap_s"].to_list() == cell
+    assert config["gap_s"]["label"] == header
