@@ -366,6 +366,22 @@ def test_a_window_has_as_many_buckets_as_can_be_seen(window_ms: int, bucket_ms: 
     assert scope_bar.bucket_ms(window_ms) == bucket_ms
 
 
+def test_runs_that_are_called_alike_are_offered_with_their_cluster() -> None:
+    values = pl.DataFrame(
+        [
+            ("run", "a/7", "7", "a"),
+            ("run", "b/7", "7", "b"),
+            ("run", "a/8", "8", "a"),
+            ("node", "n1", "n1", "a"),
+            ("node", "n1", "n1", "b"),
+        ],
+        schema=["kind", "value", "label", "cluster"],
+        orient="row",
+    )
+    assert scope_bar.options_of(values, "run") == {"a/7": "7 (a)", "b/7": "7 (b)", "a/8": "8"}
+    assert scope_bar.options_of(values, "node") == {"n1": "n1"}
+
+
 def test_filters_of_a_view_are_those_that_are_set() -> None:
     at = datetime(2026, 1, 1)  # noqa: DTZ001 -- UTC
     view = scope_bar.View(Scope(team="a", from_ms=1), at, at, at, at, "RECORDED")

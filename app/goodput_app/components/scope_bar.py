@@ -135,16 +135,33 @@ def show(default_range: str | None = None) -> View | None:
     with columns[0]:
         choice("cluster", "Cluster", {name: theme.printable(name) for name in clusters})
     for column, kind in zip(columns[1:4], FILTERS[1:], strict=True):
-        of_kind = values.filter(pl.col("kind") == kind).head(CHOICES_MAX)
-        names = zip(of_kind["value"].to_list(), of_kind["label"].to_list(), strict=True)
         with column:
-            choice(kind, kind.title(), {v: theme.printable(label or v) for v, label in names})
+            choice(kind, kind.title(), options_of(values, kind))
     with columns[4]:
         _time_picker(shown, default_range or settings().ui.range)
     _status(shown)
     if shown.problem:
         st.warning(theme.markdown_text(shown.problem), icon=":material/schedule:")
     return shown
+
+
+def options_of(values: pl.DataFrame, kind: str) -> dict[str, str]:
+    """Return what a filter offers, as it is shown; what is called alike names its cluster.
+
+    values: marts.scope_values
+    """
+    is_alike = pl.col("value").n_unique().over("label") > 1
+    named = (
+        values.filter(pl.col("kind") == kind)
+        .head(CHOICES_MAX)
+        .with_columns(
+            pl.when(is_alike).then(pl.format("{} ({})", "label", "cluster")).otherwise("label")
+        )
+    )
+    return {
+        value: theme.printable(label or value)
+        for value, label in named.select("value", "label").iter_rows()
+    }
 
 
 def clear_filters() -> None:
