@@ -27,6 +27,7 @@ from goodput_app.cli_options import (
     scope_options,
     zone,
 )
+from goodput_app.cli_scope import unknown_filters
 from goodput_app.settings import settings
 from goodput_queries.errors import QueryError, StoreError
 from goodput_queries.remote import find_server
@@ -300,8 +301,12 @@ def _rows(store: Store, model: Model, scope: Scope, limit: int) -> pl.DataFrame:
         [limit] if limit else None,
         scope=scope,
     )
-    if found.is_empty() and (scope.from_ms, scope.to_ms) != (None, None):
-        say(f"Nothing in this window{_extent(store)}.")
+    if found.is_empty():
+        unknown = unknown_filters(store, scope)
+        if not unknown and (scope.from_ms, scope.to_ms) != (None, None):
+            say(f"Nothing in this window{_extent(store)}.")
+        for sentence in unknown:
+            say(sentence)
     return found
 
 

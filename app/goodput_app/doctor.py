@@ -48,7 +48,9 @@ def _database(db: str) -> Iterator[Finding]:
     try:
         store = open_store(db, wait_s=OPEN_WAIT_S)
     except GoodputError as error:
-        yield "database", "problem", str(error), f"stop that process, or --db another than {db}"
+        is_held = "another process" in str(error)
+        fix = f"{'stop that process, or ' if is_held else ''}--db another than {db}"
+        yield "database", "problem", str(error), fix
         return
     with contextlib.closing(store):
         yield "database", "ok", f"{db}, {_holder(store)}", ""
@@ -63,8 +65,9 @@ def _holder(store: Store) -> str:
 
 def _sources(store: Store, db: str) -> Iterator[Finding]:
     sources = store.read(
-        """select source, sum(rows_new)::bigint as rows_new, sum(rejects)::bigint as rejects,
-            max(loaded_at) as loaded_at, max(window_end_at) as window_end_at
+        """select source, sum(rows_new)::bigint as rows_new,
+            max(loaded_at) as loaded_at, max(window_end_at) as window_end_at,
+            (select count(*) from raw.rejects where rejects.source = ingested.source) as rejects
         from raw.ingested group by source order by source"""
     )
     if sources.is_empty():

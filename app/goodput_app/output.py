@@ -30,9 +30,16 @@ ADVICE = frozenset({"next"})  # what to type: shown whole, in lines of its own
 
 
 def format_of(out: Path | None) -> str:
-    """Return the format that the name of a file asks for; a table where it asks for none."""
+    """Return the format that the name of a file asks for; a table where it asks for none.
+
+    Raises QueryError where it asks for one that is not written here.
+    """
     suffix = "" if out is None else out.suffix.lower().removeprefix(".")
-    return suffix if suffix in FORMATS else "table"
+    if suffix in FORMATS:
+        return suffix
+    if suffix in {"", "txt"}:
+        return "table"
+    raise QueryError(f"{out}: .{suffix} is none of {', '.join(FORMATS)}; say --format.")
 
 
 def write(frame: pl.DataFrame, form: str, out: Path | None = None) -> None:

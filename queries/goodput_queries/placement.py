@@ -95,7 +95,7 @@ def place(
         _claim_assumed(slots, run, node, count, kind, is_known=is_known)
     # how many GPUs on which node is unknown of these: they get what the others leave free
     for run in open_:
-        for node, count in _spread(slots, run).items():
+        for node, count in _spread(slots, run, inventory).items():
             is_known = (run.cluster, node) in inventory
             _claim_assumed(slots, run, node, count, run.gpu_type, is_known=is_known)
     looked_at = slots if since is None else {n: slots[n] for n in since if n in slots}
@@ -190,13 +190,22 @@ def _is_meant(slot: Slot, row: Told) -> bool:
     return slot.gpu_uuid == row.gpu_uuid and row.gpu_instance in (None, "", slot.gpu_instance)
 
 
-def _spread(slots: Slots, run: JobRun) -> dict[str, int]:
-    """Return a number of GPUs for each node: evenly if that fits, else filling what is free."""
-    nodes = [n for n in run.nodes if slots.get((run.cluster, n))] or list(run.nodes)
+def _spread(slots: Slots, run: JobRun, inventory: frozenset[Node]) -> dict[str, int]:
+    """Return a number of GPUs for each node: evenly if that fits, else filling what is free.
+
+    Nodes without GPUs in the inventory are left out where the others have enough; where they have
+    not, an inventory lacks nodes, which then have as many as it takes.
+    """
+    known = [n for n in run.nodes if (run.cluster, n) in inventory]
+    has_enough = sum(len(slots[run.cluster, n]) for n in known) >= run.gpus
+    nodes = known if known and has_enough else list(run.nodes)
     room = {
-        n: sum(s.is_free(run.start_ms, run.end_ms) for s in slots[run.cluster, n]) or run.gpus
+        n: sum(s.is_free(run.start_ms, run.end_ms) for s in slots[run.cluster, n])
+        if n in known
+        else 0
         for n in nodes
     }
+    room = {n: free or run.gpus for n, free in room.items()}
     each, rest = divmod(run.gpus, len(nodes))
     if rest == 0 and all(room[n] >= each for n in nodes):
         return dict.fromkeys(nodes, each)

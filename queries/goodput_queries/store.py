@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 IN_MEMORY = ":memory:"
 DERIVED_LAYERS = ("staging", "intermediate", "marts", "checks")
+MAGIC, MAGIC_OFFSET = b"DUCK", 8  # of a DuckDB file
 NOT_WRITTEN = (duckdb.IOException, duckdb.FatalException)  # the disk is full, the file is gone ...
 HOUR_MS = 3_600_000
 _COLUMNS = """select column_name, data_type from duckdb_columns()
@@ -71,6 +72,7 @@ class LocalStore:
         config: dict[str, str | bool | int | float | list[str]] = (
             {} if threads is None else {"threads": threads}
         )
+        _refuse_unless_duckdb(self.path)
         try:
             self.is_read_only = _is_for_reading_only(self.path)
             self._root = duckdb.connect(self.path, read_only=self.is_read_only, config=config)
@@ -202,6 +204,7 @@ class LocalStore:
         """Create what is missing: raw tables, reference facts, macros; views follow at build."""
         digest = catalog_digest()
         with self.writing() as cursor:
+            _refuse_unless_ours(cursor, self.path)
             for layer in ("raw", "reference"):
                 cursor.execute(f"create schema if not exists {layer}")
             cursor.execute("create table if not exists raw.catalog (digest varchar)")
@@ -341,6 +344,31 @@ def _why_not_opened(path: str, error: duckdb.Error) -> str:
     if "Permission denied" in text:
         return f"{path}: the file or its folder is not writable for you."
     return f"{path}: this is not a database that can be opened here. ({text.splitlines()[0]})"
+
+
+def _refuse_unless_duckdb(path: str) -> None:
+    """Raise StoreError for a file of another kind, for which DuckDB would fetch an extension."""
+    if path == IN_MEMORY or not Path(path).is_file():
+        return
+    try:
+        with Path(path).open("rb") as file:
+            head = file.read(MAGIC_OFFSET + len(MAGIC))
+    except OSError:
+        return  # opening it says why
+    if head and head[MAGIC_OFFSET:] != MAGIC:
+        raise StoreError(f"{path}: this is no DuckDB database; name another file with --db.")
+
+
+def _refuse_unless_ours(cursor: duckdb.DuckDBPyConnection, path: str) -> None:
+    """Raise StoreError where a database is another program's: a build drops whole schemas."""
+    tables = cursor.execute(
+        "select table_schema, table_name from information_schema.tables order by all"
+    ).fetchall()
+    if tables and ("raw", "catalog") not in tables:
+        raise StoreError(
+            f"{path}: this database is not Goodput's: it has {'.'.join(tables[0])}. Nothing was "
+            "changed; name another file with --db."
+        )
 
 
 def _is_for_reading_only(path: str) -> bool:

@@ -79,6 +79,22 @@ def test_a_window_that_holds_nothing_is_told_where_the_data_is() -> None:
 
 
 @pytest.mark.usefixtures("measured")
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--cluster", "lba"], "The ledger knows no cluster lba; did you mean lab?\n"),
+        (["--node", "x9"], "The ledger knows no node x9.\n"),
+        (["--run", "7", "--from", "2026-11-20"], "The ledger knows no run 7.\n"),
+    ],
+)
+def test_a_filter_that_names_nothing_says_so(options: list[str], said: str) -> None:
+    result = run("gaps", *options, "--format", "json")
+
+    assert (result.exit_code, json.loads(result.stdout)) == (0, [])
+    assert result.stderr == said
+
+
+@pytest.mark.usefixtures("measured")
 def test_an_unknown_key_of_the_ledger_is_a_stated_failure() -> None:
     result = run("ledger", "--by", "category,colour")
 

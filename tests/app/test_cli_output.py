@@ -85,6 +85,16 @@ def test_the_name_of_the_file_says_the_format(
     assert (database.parent / options[1]).read_bytes().startswith(begins)
 
 
+def test_a_file_of_another_kind_is_not_written(database: Path) -> None:
+    result = run("show", "raw.gpus", "--out", "gpus.xlsx")
+
+    assert result.exit_code == 1
+    assert result.stderr == (
+        "gpus.xlsx: .xlsx is none of table, json, csv, parquet; say --format.\n"
+    )
+    assert not (database.parent / "gpus.xlsx").exists()
+
+
 @pytest.mark.usefixtures("database")
 def test_a_file_that_cannot_be_written_is_a_stated_failure() -> None:
     result = run("show", "raw.gpus", "--out", "nowhere/gpus.txt")

@@ -103,3 +103,58 @@ def test_a_running_record_ends_when_a_late_listing_says_so(evidence):
 
     assert runs(evidence)[0] == ("1", 5_000_000, "ok")
     assert held(evidence)[0] == ("c/1@1800000000", 5_000)
+
+
+def by_node(evidence):
+    evidence.store.build()
+    return evidence.store.read(
+        """select node, count(distinct gpu_uuid) as gpus, (sum(gpu_ms) / 1000)::integer as gpu_s
+        from marts.ledger_hourly where job_run_key is not null group by node order by node"""
+    ).rows()
+
+
+def test_a_job_on_nodes_of_which_the_inventory_lacks_one_holds_its_gpus_on_all(evidence):
+    evidence.node("a", 8)
+    evidence.watched(200)
+    evidence.job("1", 0, 100, ["a", "b"], 16)
+
+    assert by_node(evidence) == [("a", 8, 800), ("b", 8, 800)]
+
+
+def test_a_job_on_nodes_of_which_none_is_in_the_inventory_is_spread_whoever_else_is_there(evidence):
+    evidence.job("1", 0, 100, ["a"], 1)
+    evidence.job("2", 200, 300, ["a", "b"], 16)
+
+    assert by_node(evidence) == [("a", 8, 900), ("b", 8, 800)]
+
+
+def test_a_node_without_gpus_of_a_job_whose_others_have_enough_has_none(evidence):
+    evidence.node("a", 8)
+    evidence.watched(200)
+    evidence.job("1", 0, 100, ["a", "login"], 8)
+
+    assert by_node(evidence) == [("a", 8, 800)]
+
+
+def told_twice(evidence):
+    evidence.store.build()
+    return evidence.store.read(
+        "select n, example from marts.data_quality where kind = 'records told twice'"
+    ).rows()
+
+
+def test_records_that_were_read_in_two_zones_are_told_of(evidence):
+    """Berlin is an hour ahead of UTC; nothing else but the times tells the records apart."""
+    evidence.node("a", 4)
+    for hour in (0, 3_600):
+        evidence.job("1", hour + 10, hour + 100, ["a"], 2, submit=hour)
+
+    assert told_twice(evidence) == [(1, "c/1")]
+
+
+def test_a_requeue_that_lasts_otherwise_is_no_record_told_twice(evidence):
+    evidence.node("a", 4)
+    evidence.job("1", 10, 100, ["a"], 2, submit=0)
+    evidence.job("1", 3_610, 3_790, ["a"], 2, submit=3_600)
+
+    assert told_twice(evidence) == []

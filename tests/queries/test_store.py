@@ -11,6 +11,7 @@ import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
+import duckdb
 import polars as pl
 import pytest
 
@@ -278,8 +279,30 @@ def test_what_is_no_database_is_refused_at_once(tmp_path: Path) -> None:
     path = tmp_path / "fleet.duckdb"
     path.write_text("not a database, whatever lock it names\n" * 500)
 
+    with pytest.raises(StoreError, match="this is no DuckDB database; name another file"):
+        open_store(path)
+
+
+def test_a_damaged_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.duckdb"
+    path.write_bytes(b"12345678DUCK" + b"no more of it" * 1_000)
+
     with pytest.raises(StoreError, match="this is not a database that can be opened here"):
         open_store(path)
+
+
+def test_the_database_of_another_program_is_left_as_it_is(tmp_path: Path) -> None:
+    """Schemas `staging` and `marts` are what others call theirs, too."""
+    path = tmp_path / "theirs.duckdb"
+    with contextlib.closing(duckdb.connect(str(path))) as theirs:
+        theirs.execute("create schema staging")
+        theirs.execute("create table staging.payroll as select 1 as employee")
+    before = path.read_bytes()
+
+    with pytest.raises(StoreError, match=r"not Goodput's: it has staging\.payroll\. Nothing was"):
+        LocalStore(path)
+
+    assert path.read_bytes() == before
 
 
 def test_a_full_disk_is_no_fault_of_the_rows(store: LocalStore) -> None:

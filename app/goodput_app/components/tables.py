@@ -45,7 +45,7 @@ def _column(series: pl.Series, header: str) -> tuple[pl.Series, Any]:
     name = series.name
     of = st.column_config
     if name == "usd" or name.endswith("_usd"):
-        if series.null_count() == series.len():
+        if series.null_count() == series.len() and not name.startswith("budget"):
             text = pl.Series(name, [theme.NO_PRICE] * series.len(), dtype=pl.String)
             return text, of.TextColumn(header, help="The rate card has no price for it.")
         code = theme.currency()

@@ -61,7 +61,7 @@ elif gaps.is_empty():
     st.info("No gap of one second or more in this scope.", icon=":material/check_circle:")
 else:
     causes, lengths = st.columns([3, 2], gap="medium")
-    with causes, panel("Causes, dearest first", "marts.idle_gaps"):
+    with causes, panel("Causes of idle gaps, dearest first", "marts.idle_gaps"):
         sums = gaps.group_by("label").agg(pl.len().alias("gaps"), pl.col("gpu_ms", "usd").sum())
         figure = figures_waste.causes(gaps)
         charts.draw(

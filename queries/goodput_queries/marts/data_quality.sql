@@ -89,10 +89,20 @@ with findings as (
         'records told twice', 'one scheduler record with two submit times: read with a wrong time zone?',
         count(*), null, min(job), 'Take the wrong one back (`goodput forget FILE`) and ingest it with the right --timezone'
     from (
-        select cluster || '/' || job_id_raw as job from raw.job_runs
+        select cluster || '/' || job_id_raw as job
+        from raw.job_runs
         where db_index is not null
         group by cluster, job_id_raw, db_index
         having count(distinct submit_at) > 1
+        union
+        -- without the index: of two zones all times of a record differ by the same quarters of an hour
+        select cluster || '/' || job_id_raw
+        from raw.job_runs
+        where db_index is null and end_at is not null
+        group by cluster, job_id_raw, job_name, user_name, start_at - submit_at, end_at - submit_at
+        having
+            count(distinct submit_at) > 1
+            and (to_ms(max(submit_at)) - to_ms(min(submit_at))) % 900000 = 0
     )
     union all
     select
