@@ -144,6 +144,10 @@ def ingest(
         raise FailedWithRowsError(
             f"{len(summary.refused)} files could not be read as {source}; the others were.", frame
         )
+    if summary.rows == 0:
+        if not summary.rejects:
+            say("There was nothing in it.")
+        return frame
     say(f"Next: `goodput ledger --db {_quoted(db)}`, or `goodput serve --db {_quoted(db)}`.")
     return frame
 

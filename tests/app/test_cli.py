@@ -202,3 +202,12 @@ def test_the_doctor_makes_no_database() -> None:
     (row,) = [row for row in rows if row["what"] == "database"]
     assert row["status"] == "missing"
     assert row["next"] == "goodput ingest auto PATH --db goodput.duckdb"
+
+
+def test_reading_nothing_is_said_and_leads_nowhere(here: Path) -> None:
+    (here / "scrape.txt").touch()
+
+    result = run("ingest", "dcgm", "scrape.txt", "--format", "json")
+
+    assert (result.exit_code, json.loads(result.stdout)[0]["rows"]) == (0, 0)
+    assert result.stderr == "There was nothing in it.\n"
