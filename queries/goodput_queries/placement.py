@@ -78,7 +78,7 @@ def place(
     """
     job_runs = job_runs_to_place(cursor, since)
     slots = slots_by_node(cursor)
-    inventory = frozenset(slots)
+    inventory = {node: len(held) for node, held in slots.items()}
     explicit = told_by_job(cursor)
     downs = down_moments(cursor)
     told: list[tuple[JobRun, str, int, str | None]] = []
@@ -190,22 +190,19 @@ def _is_meant(slot: Slot, row: Told) -> bool:
     return slot.gpu_uuid == row.gpu_uuid and row.gpu_instance in (None, "", slot.gpu_instance)
 
 
-def _spread(slots: Slots, run: JobRun, inventory: frozenset[Node]) -> dict[str, int]:
+def _spread(slots: Slots, run: JobRun, inventory: Mapping[Node, int]) -> dict[str, int]:
     """Return a number of GPUs for each node: evenly if that fits, else filling what is free.
 
     Nodes without GPUs in the inventory are left out where the others have enough; where they have
     not, an inventory lacks nodes, which then have as many as it takes.
     """
     known = [n for n in run.nodes if (run.cluster, n) in inventory]
-    has_enough = sum(len(slots[run.cluster, n]) for n in known) >= run.gpus
-    nodes = known if known and has_enough else list(run.nodes)
-    room = {
-        n: sum(s.is_free(run.start_ms, run.end_ms) for s in slots[run.cluster, n])
-        if n in known
-        else 0
-        for n in nodes
-    }
-    room = {n: free or run.gpus for n, free in room.items()}
+    has_enough = sum(inventory[run.cluster, n] for n in known) >= run.gpus > 0
+    nodes = known if has_enough else list(run.nodes)
+    room = dict.fromkeys(nodes, run.gpus)
+    for node in known:
+        free = sum(s.is_free(run.start_ms, run.end_ms) for s in slots[run.cluster, node])
+        room[node] = free or run.gpus
     each, rest = divmod(run.gpus, len(nodes))
     if rest == 0 and all(room[n] >= each for n in nodes):
         return dict.fromkeys(nodes, each)
