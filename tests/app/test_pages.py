@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ import polars as pl
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
+from tests.recorded_session import SAMPLE, built
 
 import goodput_app
 from goodput_app import theme
@@ -26,7 +26,6 @@ from goodput_queries.store import LocalStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-SAMPLE = Path(__file__).parents[2] / "sample_data" / "h200x4-a"
 PAGES = ("fleet_overview", "all_runs", "one_run", "idle_gaps", "cost_statement", "data_health")
 HOSTILE = '<script>alert(1)</script> [x](http://evil) "quoted" a/b|c :red[z] $x$'
 
@@ -34,9 +33,8 @@ HOSTILE = '<script>alert(1)</script> [x](http://evil) "quoted" a/b|c :red[z] $x$
 @pytest.fixture(scope="module")
 def capture(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore]:
     """Give the recorded session: NVML, job events, accounting, Inspector logs of one part."""
-    parts = [SAMPLE / name for name in ("sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz")]
-    inspector = SAMPLE / "nccl_inspector" / "main"
-    yield from _store(empty_database, tmp_path_factory, [*parts, inspector])
+    parts = "sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz", "nccl_inspector/main"
+    yield from built(empty_database, tmp_path_factory, *parts)
 
 
 @pytest.fixture(scope="module")
@@ -44,16 +42,7 @@ def telemetry(
     empty_database: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LocalStore]:
     """Give a part of the evidence: telemetry alone, no job, no scheduler, no price."""
-    yield from _store(empty_database, tmp_path_factory, [SAMPLE / "nvml.jsonl.gz"])
-
-
-def _store(empty: Path, folders: pytest.TempPathFactory, parts: list[Path]) -> Iterator[LocalStore]:
-    path = folders.mktemp("pages") / "fleet.duckdb"
-    shutil.copyfile(empty, path)
-    with contextlib.closing(LocalStore(path)) as store:
-        load.ingest(store, "auto", parts, ReadOptions(cluster="lab"))
-        store.build()
-        yield store
+    yield from built(empty_database, tmp_path_factory, "nvml.jsonl.gz")
 
 
 def charts(app: AppTest) -> dict[str, dict[str, object]]:
@@ -149,7 +138,7 @@ def accounting(
     empty_database: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LocalStore]:
     """Give a part of the evidence: accounting alone, no telemetry, no job event."""
-    yield from _store(empty_database, tmp_path_factory, [SAMPLE / "sacct.txt"])
+    yield from built(empty_database, tmp_path_factory, "sacct.txt")
 
 
 def test_without_telemetry_gaps_are_not_known(

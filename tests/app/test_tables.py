@@ -22,6 +22,13 @@ def test_a_table_without_any_price_says_so() -> None:
     assert config["gpu_min"]["label"] == "Time (GPU-min)"
 
 
+def test_accounts_without_a_budget_have_none_rather_than_no_price() -> None:
+    frame = pl.DataFrame({"budget_usd": [None]}, schema={"budget_usd": pl.Float64})
+    shown, config = tables.shaped(frame, {"budget_usd": "Budget a month"})
+    assert shown["budget_usd"].to_list() == [None]
+    assert config["budget_usd"]["help"] == "-: no budget"
+
+
 def test_a_column_in_another_unit_is_called_after_it() -> None:
     frame = pl.DataFrame(
         {

@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
-import shutil
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.recorded_session import built, extent_ms
 
 from goodput_app.components import tiles
-from goodput_ingest import load
-from goodput_ingest.source import ReadOptions
 from goodput_queries.scope import Scope
-from goodput_queries.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from streamlit.testing.v1 import AppTest
 
-SAMPLE = Path(__file__).parents[2] / "sample_data" / "h200x4-a"
+    from goodput_queries.store import LocalStore
 
 
 @pytest.fixture(scope="module")
 def capture(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore]:
     """Give the recorded session as scheduler, telemetry and jobs tell it."""
-    path = tmp_path_factory.mktemp("tiles") / "fleet.duckdb"
-    shutil.copyfile(empty_database, path)
-    parts = [SAMPLE / name for name in ("sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz")]
-    with contextlib.closing(LocalStore(path)) as store:
-        load.ingest(store, "auto", parts, ReadOptions(cluster="lab"))
-        store.build()
-        yield store
-
-
-def extent_ms(store: LocalStore) -> tuple[int, int]:
-    """Return the first and the last moment there is evidence of."""
-    sql = "select epoch_ms(min(first_at)), epoch_ms(max(as_of_at)) from marts.clusters"
-    first, last = store.read(sql).row(0)
-    return first, last
+    parts = "sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz"
+    yield from built(empty_database, tmp_path_factory, *parts)
 
 
 def visited(

@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
-import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.recorded_session import built, extent_ms
 
-from goodput_ingest import load
-from goodput_ingest.source import ReadOptions
 from goodput_queries.scope import Scope
-from goodput_queries.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-SAMPLE = Path(__file__).parents[2] / "sample_data" / "h200x4-a"
+    from goodput_queries.store import LocalStore
 
 
 @pytest.fixture(scope="module")
 def capture(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore]:
     """Give six minutes of four GPUs, in the middle of an hour."""
-    path = tmp_path_factory.mktemp("energy") / "fleet.duckdb"
-    shutil.copyfile(empty_database, path)
-    parts = [SAMPLE / "sacct.txt", SAMPLE / "nvml.jsonl.gz"]
-    with contextlib.closing(LocalStore(path)) as store:
-        load.ingest(store, "auto", parts, ReadOptions(cluster="lab"))
-        store.build()
-        yield store
+    yield from built(empty_database, tmp_path_factory, "sacct.txt", "nvml.jsonl.gz")
 
 
 def energy_mj(store: LocalStore, from_ms: int | None = None, to_ms: int | None = None) -> int:
     scope = Scope(from_ms=from_ms, to_ms=to_ms)
     return store.read("select sum(energy_mj)::bigint from marts.gpu_models", scope=scope).item()
-
-
-def extent_ms(store: LocalStore) -> tuple[int, int]:
-    sql = "select epoch_ms(min(first_at)), epoch_ms(max(as_of_at)) from marts.clusters"
-    first, last = store.read(sql).row(0)
-    return first, last
 
 
 def test_a_window_of_all_evidence_has_all_energy(capture: LocalStore) -> None:

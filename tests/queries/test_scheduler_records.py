@@ -158,3 +158,12 @@ def test_a_requeue_that_lasts_otherwise_is_no_record_told_twice(evidence):
     evidence.job("1", 3_610, 3_790, ["a"], 2, submit=3_600)
 
     assert told_twice(evidence) == []
+
+
+def test_a_job_that_starts_by_the_clock_is_no_record_told_twice(evidence):
+    """A job of `scrontab` keeps its number."""
+    evidence.node("a", 4)
+    for hour in (0, 3_600, 7_200):
+        evidence.job("1", hour, hour + 60, ["a"], 2, submit=hour)
+
+    assert told_twice(evidence) == []

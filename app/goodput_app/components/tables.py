@@ -45,14 +45,15 @@ def _column(series: pl.Series, header: str) -> tuple[pl.Series, Any]:
     name = series.name
     of = st.column_config
     if name == "usd" or name.endswith("_usd"):
-        if series.null_count() == series.len() and not name.startswith("budget"):
+        is_budget = name == "budget_usd"  # which an account may well be without
+        if series.null_count() == series.len() and not is_budget:
             text = pl.Series(name, [theme.NO_PRICE] * series.len(), dtype=pl.String)
             return text, of.TextColumn(header, help="The rate card has no price for it.")
+        meaning = f"{MISSING}: no {'budget' if is_budget else 'price'}"
         code = theme.currency()
         if code == "USD":
-            return series, of.NumberColumn(header, format="dollar", help=f"{MISSING}: no price")
-        unit = f"{header} ({code})"
-        return series, of.NumberColumn(unit, format="%,.2f", help=f"{MISSING}: no price")
+            return series, of.NumberColumn(header, format="dollar", help=meaning)
+        return series, of.NumberColumn(f"{header} ({code})", format="%,.2f", help=meaning)
     if series.dtype.is_numeric() and name.endswith("_ms"):
         return _gpu_time(series.cast(pl.Float64), header)
     if name.endswith("_ratio"):
@@ -90,7 +91,7 @@ def _gpu_time(gpu_ms: pl.Series, header: str) -> tuple[pl.Series, Any]:
 
 def _lengths(seconds: pl.Series, header: str) -> tuple[pl.Series, Any]:
     """Return lengths of time in seconds, or as on a clock where one is longer than some minutes."""
-    if (seconds.max() or 0) < CLOCK_FROM_S:  # type: ignore[operator]
+    if not (seconds >= CLOCK_FROM_S).any():
         return seconds, st.column_config.NumberColumn(f"{header} (s)", format="%,.1f")
     clock = (seconds.round() * 1000).cast(pl.Int64).cast(pl.Duration("ms"))
     return clock, st.column_config.NumberColumn(f"{header} (h:m:s)", format="compact")

@@ -1,0 +1,39 @@
+"""The recorded session of four H200s, or parts of it, in a database of the test's own."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from goodput_ingest import load
+from goodput_ingest.source import ReadOptions
+from goodput_queries.store import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pytest
+
+SAMPLE = Path(__file__).parents[1] / "sample_data" / "h200x4-a"
+
+
+def built(empty: Path, folders: pytest.TempPathFactory, *parts: str) -> Iterator[LocalStore]:
+    """Yield a store with these files or folders of the session, as cluster `lab`, built.
+
+    empty: an empty database, which is copied
+    """
+    path = folders.mktemp("recorded") / "fleet.duckdb"
+    shutil.copyfile(empty, path)
+    with contextlib.closing(LocalStore(path)) as store:
+        load.ingest(store, "auto", [SAMPLE / part for part in parts], ReadOptions(cluster="lab"))
+        store.build()
+        yield store
+
+
+def extent_ms(store: LocalStore) -> tuple[int, int]:
+    """Return the first and the last moment there is evidence of."""
+    sql = "select epoch_ms(min(first_at)), epoch_ms(max(as_of_at)) from marts.clusters"
+    first, last = store.read(sql).row(0)
+    return first, last
