@@ -31,6 +31,7 @@ FIELDS = (
     *("DerivedExitCode", "Reason", "Submit", "Eligible", "ElapsedRaw", "Suspended"),
     *("TimelimitRaw", "ReqTRES", "AllocTRES", "ReqCPUS", "Flags", "Comment", "Restarts"),
 )
+NOTHING_FOUND = 9003  # sacct of 22.05 calls a time without jobs an error of this number
 FLAGS_FIRST = {"PENDING", "REQUEUED", "RESIZING"}
 INTEGER_MAX = 2**63 - 1
 
@@ -53,9 +54,9 @@ def kind_of(head: bytes) -> str | None:
 
 
 def failure(value: object) -> str:
-    """Return the first of the errors that a listing names, '' for none."""
+    """Return the first of the errors that a listing names, '' for none; no jobs is none."""
     for error in value if isinstance(value, list) else []:
-        if isinstance(error, dict):
+        if isinstance(error, dict) and error.get("error_number") != NOTHING_FOUND:
             told = (_text(error.get("description"), 200), _text(error.get("error"), 200))
             return ": ".join(text for text in told if text) or "it does not say why"
     return ""

@@ -208,6 +208,21 @@ def test_a_listing_of_errors_alone_is_refused(tmp_path: Path) -> None:
         read(tmp_path, document)
 
 
+def test_a_time_without_jobs_is_no_error(tmp_path: Path) -> None:
+    """`sacct --json` of 22.05 prints this for an idle cluster."""
+    said = {
+        "description": "Nothing found",
+        "error_number": 9003,
+        "error": "Nothing found with query",
+        "source": "slurmdb_jobs_get",
+    }
+    document = {"meta": {"plugin": {"type": "openapi/dbv0.0.38"}}, "errors": [said], "jobs": []}
+
+    found = read(tmp_path, document)["job_runs"]
+
+    assert (found.rows.height, found.rejects) == (0, [])
+
+
 def test_an_error_beside_records_is_kept_with_them(tmp_path: Path) -> None:
     document = {"jobs": [RECORD], "meta": {}, "errors": [{"error": "partly"}]}
 

@@ -372,6 +372,15 @@ def test_a_long_time_is_asked_for_window_by_window(lab: Lab, store: LocalStore) 
 
 
 @pytest.mark.usefixtures("lab")
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_time_without_jobs_is_no_failure(store: LocalStore, form: Any) -> None:
+    """The first hour of the two lies before the lab was there."""
+    load(store, SlurmLive(form=form, backfill_s=7_200, window_s=3_600))
+
+    assert store.read("select count(*) from raw.nodes").item() == 2
+
+
+@pytest.mark.usefixtures("lab")
 def test_doctor_finds_nothing_odd() -> None:
     assert SlurmLive().probe() == []
 
