@@ -200,6 +200,8 @@ def ledger(by: str, db: str, scope: Scope) -> pl.DataFrame:
         frame = ledgers.ledger(store, by=keys, scope=scope)
         if click.get_current_context().params["form"] in {None, "table"}:
             say(_balance(store, scope, int(frame["gpu_ms"].sum())))
+        for sentence in unknown_filters(store, scope) if frame.is_empty() else []:
+            say(sentence)
     return frame
 
 

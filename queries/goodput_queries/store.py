@@ -189,6 +189,7 @@ class LocalStore:
     def _refuse_unless_built(self) -> None:
         """Raise StoreError where this file, only to be read, is not what a build would leave."""
         with self.cursor() as cursor:
+            _refuse_unless_ours(cursor, self.path)
             try:
                 found = cursor.execute(
                     """select (select digest from raw.catalog),

@@ -65,6 +65,7 @@ def test_a_scope_that_holds_nothing_is_said_so() -> None:
     assert result.stderr == (
         "Ledger 0.000 GPU-s: nothing in this scope "
         "(data: 2026-11-20 12:00:00Z to 2026-11-20 12:10:00Z).\n"
+        "The ledger knows no team nobody.\n"
     )
 
 

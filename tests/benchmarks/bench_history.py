@@ -17,7 +17,8 @@ import polars as pl
 from tests.benchmarks import bench_fleet, databases
 from tests.benchmarks.bench_fleet import START, Fleet
 from tests.benchmarks.meter import Cost, Meter
-from tests.benchmarks.table import Row, number
+from tests.benchmarks.table import Row
+from tests.benchmarks.table import number as shown
 from tests.evidence_over_time import Evidence, evidence_of, load
 
 from goodput_queries.store import LocalStore
@@ -43,16 +44,15 @@ def measure(gpus: int, days: int, hours: int, run: Callable[..., Any]) -> Row:
     with tempfile.TemporaryDirectory() as folder:
         fleet = Fleet(Path(folder), gpus, hours)
         bench_fleet.read_quietly(fleet, run)
-        costs = run(_days, fleet, days)
-    few = _median(costs[1 : 1 + DAYS_COMPARED])
-    many = _median(costs[-DAYS_COMPARED:])
-    most = max(cost.wall_s for cost in costs[1:])
+        of_few, of_many = run(_days, fleet, days)
+    few, many = (_median(costs[-DAYS_COMPARED:]) for costs in (of_few, of_many))
+    most = max(cost.wall_s for cost in of_many[1:])
     wall, cpu = many.wall_s / few.wall_s, many.cpu_s / few.cpu_s
     return Row(
         f"one further day of {gpus:,} GPUs after 1 and after {days - 1} days, load and build",
-        f"{number(few.wall_s)} s, {number(many.wall_s)} s: {number(wall)} x "
-        f"(CPU {number(few.cpu_s)}, {number(many.cpu_s)}: {number(cpu)} x); dearest day "
-        f"{number(most)} s",
+        f"{shown(few.wall_s)} s, {shown(many.wall_s)} s: {shown(wall)} x "
+        f"(CPU {shown(few.cpu_s)}, {shown(many.cpu_s)}: {shown(cpu)} x); dearest day "
+        f"{shown(most)} s",
         many,
         "a day costs the same with 30 days of history",
         wall <= GROWTH_MOST if days >= DAYS_OF_BUDGET else None,
@@ -66,21 +66,36 @@ def _median(costs: list[Cost]) -> Cost:
     )
 
 
-def _days(fleet: Fleet, days: int) -> list[Cost]:
-    """Load and build day after day; return the cost of each. Every day must have one ledger."""
+def _days(fleet: Fleet, days: int) -> tuple[list[Cost], list[Cost]]:
+    """Load and build day after day; return the cost of each day after few and after many.
+
+    The days to compare are told in turns to a store that has one day and to one that has all but
+    them, since the speed of a machine changes within minutes. Every day must have one ledger.
+    """
     with contextlib.closing(LocalStore(fleet.database)) as source:
         day = _closed(evidence_of(source), START.replace(tzinfo=None) + fleet.hours * HOUR)
-    costs = []
-    with contextlib.closing(databases.opened(fleet.folder / "history.duckdb")) as store:
-        for number_of_day in range(days):
-            came = _on(day, number_of_day)
-            with Meter() as meter:
-                for name, rows in came.items():
-                    load(store, name, rows, number_of_day)
-                store.build()
-            costs.append(meter.cost)
-        _refuse_unequal_days(store, days)
-    return costs
+    compared = min(DAYS_COMPARED, days - 1)
+    with (
+        contextlib.closing(databases.opened(fleet.folder / "few.duckdb")) as short,
+        contextlib.closing(databases.opened(fleet.folder / "many.duckdb")) as long,
+    ):
+        few = [_told(short, day, 0)]
+        many = [_told(long, day, number) for number in range(days - compared)]
+        for number in range(compared):
+            few.append(_told(short, day, 1 + number))
+            many.append(_told(long, day, days - compared + number))
+        _refuse_unequal_days(long, days)
+    return few, many
+
+
+def _told(store: LocalStore, day: Evidence, number: int) -> Cost:
+    """Load a day and build; return what that cost."""
+    came = _on(day, number)
+    with Meter() as meter:
+        for name, rows in came.items():
+            load(store, name, rows, number)
+        store.build()
+    return meter.cost
 
 
 def _closed(evidence: Evidence, end: datetime) -> Evidence:

@@ -291,8 +291,12 @@ def test_a_damaged_database_is_refused(tmp_path: Path) -> None:
         open_store(path)
 
 
-def test_the_database_of_another_program_is_left_as_it_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_for_reading_only", [False, True])
+def test_the_database_of_another_program_is_left_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_for_reading_only: bool
+) -> None:
     """Schemas `staging` and `marts` are what others call theirs, too."""
+    monkeypatch.setattr("os.access", lambda _, mode: mode != os.W_OK or not is_for_reading_only)
     path = tmp_path / "theirs.duckdb"
     with contextlib.closing(duckdb.connect(str(path))) as theirs:
         theirs.execute("create schema staging")
