@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 TIMEOUT_S = 20.0
 LOSSES_SHOWN = 500
 GAPS_SHOWN = 5_000
+GAPS_OF_A_CAUSE = 500  # besides, so that a filter finds some of each
+GAP_LENGTHS_S = (1, 5, 10, 30, 60, 300, 600, 1_800, 3_600, 21_600, 86_400)  # where classes begin
 RUNS_SHOWN = 2_000
 REJECTS_SHOWN = 500
 STEPS_DRAWN = 350  # each gives its bucket's slowest and fastest, in two lines
@@ -132,12 +134,52 @@ def losses(scope: Scope) -> pl.DataFrame:
     )
 
 
-def idle_gaps(scope: Scope) -> pl.DataFrame:
-    """Return the idle gaps, dearest first."""
-    return _read(
-        "select * from marts.idle_gaps order by usd desc nulls last, gpu_ms desc, gap_id "
-        f"limit {GAPS_SHOWN}",
+@dataclass(frozen=True)
+class IdleGaps:
+    """Idle gaps of a scope.
+
+    dearest: rows of marts.idle_gaps: GAPS_SHOWN, and GAPS_OF_A_CAUSE of each category
+    sums: of all gaps gaps, gpu_ms, usd and unpriced (how many have no price) by category, label,
+        colour, is_beside_work and least_s, where their class of GAP_LENGTHS_S begins
+    """
+
+    dearest: pl.DataFrame
+    sums: pl.DataFrame
+
+
+def idle_gaps(scope: Scope) -> IdleGaps:
+    """Return the idle gaps, dearest first, and the sums of all: of a big fleet there are many."""
+    classes = ", ".join(map(str, GAP_LENGTHS_S))
+    # one question, since finding the gaps is what takes time
+    answer = _read(
+        f"""with gaps as materialized (from marts.idle_gaps),
+        dearest as (
+            (from gaps order by usd desc nulls last, gpu_ms desc, gap_id limit {GAPS_SHOWN})
+            union
+            select unnest(row, max_depth := 2)
+            from (
+                select unnest(
+                    max_by(gaps, (coalesce(usd, -1), gpu_ms, gap_id), {GAPS_OF_A_CAUSE})
+                ) as row
+                from gaps group by category
+            )
+        ),
+        sums as (
+            select
+                category, label, colour, is_beside_work,
+                list_max(list_filter([{classes}], lambda least: least <= gap_s)) as least_s,
+                count(*) as gaps, sum(gpu_ms)::bigint as gpu_ms, sum(usd) as usd,
+                count(*) - count(usd) as unpriced
+            from gaps group by all
+        )
+        select
+            (select list(dearest order by usd desc nulls last, gpu_ms desc, gap_id) from dearest)
+                as dearest,
+            (select list(sums order by category, least_s) from sums) as sums""",
         scope,
+    )
+    return IdleGaps(
+        *(answer[name].explode().drop_nulls().struct.unnest() for name in answer.columns)
     )
 
 

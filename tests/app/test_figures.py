@@ -280,14 +280,16 @@ def test_runs_of_one_name_keep_a_bar_each() -> None:
 
 
 def gaps(usd: list[float | None]) -> pl.DataFrame:
-    """Give marts.idle_gaps: three gaps of two causes."""
+    """Give sums of gaps: four of two causes, one of them priced or not."""
     return pl.DataFrame(
         {
             "label": ["Start-up", "Start-up", HOSTILE],
             "colour": ["startup", "startup", "free"],
-            "gap_s": [0.5, 20.0, 7200.0],
+            "least_s": [1, 10, 3600],
+            "gaps": [1, 2, 1],
             "gpu_ms": [500, 20_000, 600_000],
             "usd": usd,
+            "unpriced": [n * (price is None) for n, price in zip((1, 2, 1), usd, strict=True)],
         },
         schema_overrides={"usd": pl.Float64},
     )
@@ -297,7 +299,7 @@ def test_causes_are_ranked_by_money_where_all_has_a_price() -> None:
     drawn = figures_waste.causes(gaps([1.0, 2.0, 0.5]))
     assert drawn.data[0].y == ("Start-up",)
     assert drawn.layout.xaxis.title.text == "USD"
-    assert "2 gaps, 86% so far" in drawn.data[0].text[0]
+    assert "3 gaps, 86% so far" in drawn.data[0].text[0]
 
 
 def test_causes_are_ranked_by_time_where_a_price_is_missing() -> None:
@@ -309,7 +311,7 @@ def test_causes_are_ranked_by_time_where_a_price_is_missing() -> None:
 
 def test_gap_lengths_keep_empty_classes_between_full_ones() -> None:
     bar = figures_waste.gap_lengths(gaps([None] * 3)).data[0]
-    assert bar.text == ("1 gap", "", "1 gap", "", "", "1 gap")
+    assert bar.text == ("1", "2", "", "", "1")
     assert sum(bar.y) == pytest.approx(620_500 / 60_000)
 
 

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from tests.recorded_session import SAMPLE, built
 
 import goodput_app
-from goodput_app import theme
+from goodput_app import data, theme
 from goodput_app.components import scope_bar
 from goodput_ingest import load
 from goodput_ingest.source import ReadOptions
@@ -301,6 +301,39 @@ def test_a_picked_gap_shows_what_its_gpu_did(
     app = visit(capture, "idle_gaps", gap=gap)
     assert_sound(app)
     assert len(app.get("plotly_chart")) == before + 1
+
+
+def test_gaps_that_the_table_leaves_out_are_in_the_sums(
+    capture: LocalStore, visit: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gaps, causes = capture.read(
+        "select count(*)::int, count(distinct category)::int from marts.idle_gaps"
+    ).row(0)
+    monkeypatch.setattr(data, "GAPS_SHOWN", 1)
+    monkeypatch.setattr(data, "GAPS_OF_A_CAUSE", 1)
+
+    app = visit(capture, "idle_gaps")
+
+    assert_sound(app)
+    assert f"{gaps} gaps, " in texts(app)
+    assert f"; the table has the {causes} dearest, `goodput gaps` all." in texts(app)
+    category = capture.read("select min(category) from marts.idle_gaps").item()
+    assert "; the table has the 1 dearest" in texts(visit(capture, "idle_gaps", category=category))
+
+
+def test_gpus_that_did_nothing_beside_their_job_are_told_of(
+    capture: LocalStore, visit: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "while their jobs stepped" not in texts(visit(capture, "idle_gaps"))
+    found = data.idle_gaps
+
+    def beside(scope: Scope) -> data.IdleGaps:
+        gaps = found(scope)
+        return data.IdleGaps(gaps.dearest, gaps.sums.with_columns(is_beside_work=True))
+
+    monkeypatch.setattr(data, "idle_gaps", beside)
+
+    assert "GPUs did nothing while their jobs stepped: " in texts(visit(capture, "idle_gaps"))
 
 
 def test_one_broken_panel_leaves_the_page(

@@ -189,6 +189,16 @@ def test_the_straggler_is_named(fleet, notes):
     assert named["n"].item() >= 0.95 * 0.25 * note["steps"]
 
 
+def test_a_gpu_that_its_job_does_not_use_is_found(fleet, notes):
+    unused = {
+        gpu for n in notes if n.get("story") == "long-finetune" for gpu in n["special_gpu_uuids"]
+    }
+
+    found = fleet.read("select distinct gpu_uuid from marts.idle_gaps where is_beside_work")
+
+    assert set(found["gpu_uuid"]) == unused
+
+
 def test_a_failure_is_put_down_to_the_xid_before_it(fleet, notes):
     blamed = {note["job_id"]: note["kind"] for note in notes if note["kind"].startswith("xid")}
     causes = fleet.read(

@@ -74,6 +74,26 @@ def test_busy_then_idle_is_one_gap_not_an_average(evidence):
     assert gap == [(36_000.0, "idle_held")]
 
 
+def test_a_gpu_that_does_nothing_while_its_job_steps_is_found(evidence, tell):
+    """The ledger counts its time with the steps: the job speaks for all its GPUs."""
+    evidence.node("a", 2)
+    evidence.job("1", 0, 1000, ["a"], 2)
+    evidence.events("1", [*tell.steps(1, 100, 0), tell.durable(100, 1000)])
+    evidence.samples("a#0", evidence.every(-10, 1000), lambda _: True)
+    evidence.samples("a#1", evidence.every(-10, 1000), lambda s: not (50 < s <= 150 or s > 400))
+
+    assert evidence.gpu_s() == {"step_unsplit": 2000}
+    found = evidence.store.read(
+        "select gap_s, is_beside_work, cause from marts.idle_gaps where is_held order by start_at"
+    )
+
+    # less than 300 s may be a pause
+    assert found.rows() == [
+        (110.0, False, None),
+        (600.0, True, "Unused by its job"),
+    ]
+
+
 def test_less_than_300_s_of_no_activity_is_not_called_idle(evidence):
     evidence.node("a", 1)
     evidence.job("1", 0, 1000, ["a"], 1)

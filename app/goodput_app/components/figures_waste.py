@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 CAUSES_SHOWN = 12
 LENGTHS: tuple[tuple[str, float], ...] = (
-    ("< 1 s", 1.0),
     ("1 - 10 s", 10.0),
     ("10 - 60 s", 60.0),
     ("1 - 10 min", 600.0),
@@ -29,12 +28,12 @@ LENGTHS: tuple[tuple[str, float], ...] = (
 def causes(frame: pl.DataFrame) -> go.Figure:
     """Return the causes of the gaps, dearest first, with the share that they add up to.
 
-    frame: marts.idle_gaps. Ranked by money where all of it has a price, else by GPU time.
+    frame: the sums of data.IdleGaps. Ranked by money where all has a price, else by GPU time.
     """
-    is_priced = frame.height > 0 and frame["usd"].null_count() == 0
+    is_priced = frame.height > 0 and frame["unpriced"].sum() == 0
     sums = (
         frame.group_by("label", "colour")
-        .agg(pl.col("gpu_ms").sum(), pl.col("usd").sum(), pl.len().alias("gaps"))
+        .agg(pl.col("gpu_ms", "usd", "gaps").sum())
         .sort("usd" if is_priced else "gpu_ms", "label", descending=[True, False])
     )
     total_ms = int(sums["gpu_ms"].sum())
@@ -69,20 +68,20 @@ def causes(frame: pl.DataFrame) -> go.Figure:
         title_text=theme.currency() if is_priced else f"idle {unit}", range=[0, (top or 1) * 1.75]
     )
     figure.update_yaxes(autorange="reversed", automargin=True)
-    return finished(figure, height=shown.height * (ROW_PX + 7) + 70)
+    return finished(figure, height=shown.height * (ROW_PX + 7) + 90)
 
 
 def gap_lengths(frame: pl.DataFrame) -> go.Figure:
     """Return how much GPU time lies in gaps of which length, and how many there are.
 
-    frame: marts.idle_gaps.
+    frame: the sums of data.IdleGaps.
     """
     sums_ms = [0] * len(LENGTHS)
     counts = [0] * len(LENGTHS)
-    for seconds, gpu_ms in frame.select("gap_s", "gpu_ms").iter_rows():
-        place = next(i for i, (_, limit) in enumerate(LENGTHS) if seconds < limit)
+    for least_s, gpu_ms, gaps in frame.select("least_s", "gpu_ms", "gaps").iter_rows():
+        place = next(i for i, (_, limit) in enumerate(LENGTHS) if least_s < limit)
         sums_ms[place] += gpu_ms
-        counts[place] += 1
+        counts[place] += gaps
     used = [i for i, n in enumerate(counts) if n] or [0]
     shown = range(used[0], used[-1] + 1)
     unit, divisor = theme.gpu_time_unit(max(sums_ms))
@@ -90,14 +89,14 @@ def gap_lengths(frame: pl.DataFrame) -> go.Figure:
         go.Bar(
             x=[LENGTHS[i][0].replace("<", "&lt;") for i in shown],
             y=[sums_ms[i] / divisor for i in shown],
-            text=[theme.count(counts[i], "gap") if counts[i] else "" for i in shown],
+            text=[f"{counts[i]:,}" if counts[i] else "" for i in shown],
             textposition="outside",
             cliponaxis=False,
             marker={"color": theme.style("idle_held").colour},
-            hovertemplate=f"%{{x}}: %{{y:,.2f}} {unit} in %{{text}}<extra></extra>",
+            hovertemplate=f"%{{x}}: %{{y:,.2f}} {unit} in %{{text}} gaps<extra></extra>",
         )
     )
-    figure.update_xaxes(title_text="length of the gap", type="category")
+    figure.update_xaxes(title_text="length of the gap; above: how many", type="category")
     figure.update_yaxes(title_text=f"idle {unit}", rangemode="tozero")
     return finished(figure, height=260)
 

@@ -39,37 +39,53 @@ THROTTLING = {
 
 st.title("Waste", anchor=False)
 st.caption("Which gaps and losses, whose, why?")
-gaps = data.idle_gaps(scope)
-is_cut = gaps.height == data.GAPS_SHOWN
-labels = dict(gaps.select("category", "label").unique().sort("label").iter_rows())
+found = data.idle_gaps(scope)
+gaps, sums = found.dearest, found.sums
+labels = dict(sums.select("category", "label").unique().sort("label").iter_rows())
 left, right, note = st.columns([1, 1, 3], vertical_alignment="bottom")
 with left:
     scope_bar.choice("category", "Cause", labels)
 with right:
     scope_bar.choice("least", "At least", LEAST, none="any length")
 if category := st.query_params.get("category"):
-    gaps = gaps.filter(pl.col("category") == category)
+    gaps, sums = (of.filter(pl.col("category") == category) for of in (gaps, sums))
 if (least := st.query_params.get("least", "")) in LEAST:
     gaps = gaps.filter(pl.col("gap_s") >= float(least))
+    sums = sums.filter(pl.col("least_s") >= float(least))
+number = int(sums["gaps"].sum())
 note.caption(
-    f"{theme.count(gaps.height, 'gap')}, {theme.gpu_time(int(gaps['gpu_ms'].sum()))} idle"
-    + (f", of the {data.GAPS_SHOWN:,} dearest; all: `goodput gaps`." if is_cut else ".")
+    f"{theme.count(number, 'gap')}, {theme.gpu_time(int(sums['gpu_ms'].sum()))} idle"
+    + (
+        f"; the table has the {gaps.height:,} dearest, `goodput gaps` all."
+        if gaps.height < number
+        else "."
+    )
 )
 if gaps.is_empty() and not data.has_telemetry(scope):
     st.info("No telemetry in this window: gaps are not known.", icon=":material/help:")
 elif gaps.is_empty():
     st.info("No gap of one second or more in this scope.", icon=":material/check_circle:")
 else:
+    beside = sums.filter("is_beside_work")
+    if not beside.is_empty():
+        st.warning(
+            f"GPUs did nothing while their jobs stepped: "
+            f"{theme.count(int(beside['gaps'].sum()), 'gap')} of 5 min or more, "
+            f"{theme.gpu_time(int(beside['gpu_ms'].sum()))}. The ledger counts that time with the "
+            "steps, since a job speaks for all its GPUs; ask whether the job needs them.",
+            icon=":material/person_alert:",
+        )
     causes, lengths = st.columns([3, 2], gap="medium")
     with causes, panel("Causes of idle gaps, dearest first", "marts.idle_gaps"):
-        sums = gaps.group_by("label").agg(pl.len().alias("gaps"), pl.col("gpu_ms", "usd").sum())
-        figure = figures_waste.causes(gaps)
+        figure = figures_waste.causes(sums)
+        drawn = sums.group_by("label").agg(pl.col("gaps", "gpu_ms", "usd").sum())
         charts.draw(
-            figure, sums.sort("gpu_ms", descending=True), "causes", "Idle GPU time by cause"
+            figure, drawn.sort("gpu_ms", descending=True), "causes", "Idle GPU time by cause"
         )
     with lengths, panel("How long they are", "marts.idle_gaps"):
-        figure = figures_waste.gap_lengths(gaps)
-        charts.draw(figure, gaps.select("gap_id", "gap_s", "gpu_ms"), "lengths", "Gaps by length")
+        figure = figures_waste.gap_lengths(sums)
+        drawn = sums.group_by("least_s").agg(pl.col("gaps", "gpu_ms").sum()).sort("least_s")
+        charts.draw(figure, drawn, "lengths", "Gaps by length")
     with panel(
         "Gaps", "marts.idle_gaps", help="A stretch of no activity on one GPU, of 1 s or more."
     ):

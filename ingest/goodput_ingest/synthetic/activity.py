@@ -37,6 +37,7 @@ class Activity:
     change_key: Ints
     change_state: Ints
     level: npt.NDArray[np.float64]
+    has_spares: npt.NDArray[np.bool_]
     is_special: npt.NDArray[np.bool_]
 
     def at(self, unit: Ints, when: Ints) -> tuple[Ints, Ints, npt.NDArray[np.bool_], Ints]:
@@ -49,7 +50,9 @@ class Activity:
         held = np.flatnonzero(is_held)
         change = np.searchsorted(self.change_key, life[held] * SHIFT + when[held], side="right")
         state[held] = self.change_state[change - 1]
-        return life, self.hold_place[hold], self.is_special[hold] & is_held, state
+        is_special = self.is_special[hold] & is_held
+        state[is_special & self.has_spares[life]] = STATE["quiet"]
+        return life, self.hold_place[hold], is_special, state
 
 
 def activity_of(lives: list[Life]) -> Activity:
@@ -77,6 +80,7 @@ def activity_of(lives: list[Life]) -> Activity:
         change_key=np.array(keys, dtype=np.int64),
         change_state=np.array(states, dtype=np.int64),
         level=np.array([life.habits.level for life in lives]),
+        has_spares=np.array([life.request.kind == "spare" for life in lives]),
         is_special=is_special[order],
     )
 

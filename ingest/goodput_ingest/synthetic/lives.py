@@ -36,7 +36,8 @@ class Life:
 
     end: of the hold, or of the evidence where it still runs; attempts: of a job that trains,
     whether it tells or not; stretches: (start, end, is_busy) of one that does not; suspended: how
-    long at its end it was stopped; special: places in the gang of the GPUs that hold it up;
+    long at its end it was stopped; special: places in the gang of the GPUs that hold it up,
+    or of the one that it does not use;
     is_confirmed: the job told of a complete checkpoint, in this life or another, or never saved.
     """
 
@@ -124,6 +125,8 @@ def _live_one(life: Life, resumes: dict[int, tuple[int, int]]) -> None:
             life.special = tuple(range(GPUS_PER_NODE, 2 * GPUS_PER_NODE))
         elif request.kind == "straggler":
             life.special = (STRAGGLER,)
+        elif request.kind == "spare":
+            life.special = (request.gpus - 1,)
 
 
 def _train(life: Life, resume: int, number: int, rng: np.random.Generator) -> None:

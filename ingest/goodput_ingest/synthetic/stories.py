@@ -116,7 +116,7 @@ def _of_a_day(
             user="rosa"),
         job("ecc-then-xid", "h100", GPUS_PER_NODE, 0.16, "plain", "FAILED", 0.42, account="nlp",
             user="bo", options={"xid": 48}),
-        job("long-finetune", "h200", GPUS_PER_NODE, 0.9, "plain", "COMPLETED", 0.62,
+        job("long-finetune", "h200", GPUS_PER_NODE, 0.9, "spare", "COMPLETED", 0.62,
             account="nlp", user="emre"),
         job("never-started", "h100", 2 * big, 0.1, "plain", "CANCELLED", 0.5, account="nlp",
             user="farah", patience_s=int(0.06 * length), priority=-1),

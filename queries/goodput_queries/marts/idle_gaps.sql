@@ -3,6 +3,8 @@
 -- grain: gpu_uuid, gpu_instance, start_at
 -- gap_s: from the last active reading to the first active one, within the hold or the free time
 -- cause: the ledger's category that most of the gap lies in
+-- is_beside_work: its job stepped meanwhile, and the gap is no pause (threshold idle_min_ms): the ledger counts it
+--  with the steps, since the job speaks for all its GPUs
 -- gpu_ms: milliseconds of a whole GPU inside the gap
 -- readings_coverage_ratio: share of the gap that readings cover
 -- joined and grouped by numbers: the names of a GPU, its node and its model take several times as long
@@ -141,10 +143,15 @@ gaps as (
     select
         sums.* exclude (piece, place),
         pieces.* exclude (piece, unit),
-        places.* exclude (place, unit, start_ms, end_ms)
+        places.* exclude (place, unit, start_ms, end_ms),
+        categories.label,
+        categories.colour,
+        sums.category in ('step_unsplit', 'productive', 'at_risk')
+            and pieces.end_ms - pieces.start_ms >= threshold('idle_min_ms') as is_beside_work
     from sums
     inner join pieces using (piece)
     inner join places using (place)
+    inner join reference.gpu_second_categories as categories using (category)
 )
 
 select
@@ -164,13 +171,17 @@ select
     owners.team,
     owners.user_name,
     gaps.category,
-    categories.label,
-    categories.colour,
-    coalesce(
-        phases.label,
-        nullif(replace(gaps.phase, '_', ' '), ''),
-        case when gaps.category = 'idle_held' then 'Held, no job evidence' end
-    ) as cause,
+    gaps.label,
+    gaps.colour,
+    gaps.is_beside_work,
+    case
+        when gaps.is_beside_work then 'Unused by its job'
+        else coalesce(
+            phases.label,
+            nullif(replace(gaps.phase, '_', ' '), ''),
+            case when gaps.category = 'idle_held' then 'Held, no job evidence' end
+        )
+    end as cause,
     case
         when gaps.category in ('checkpoint_save', 'restore', 'data_stall', 'other_declared') then 'Confirmed'
         when gaps.category in ('unknown', 'busy_unclassified', 'free_unknown') then 'Not confirmed'
@@ -178,7 +189,7 @@ select
     end as confidence,
     cast(round(100 * gaps.main_share_ratio) as integer) || ' % of it is ' || case
         when gaps.phase = 'short_idle' then 'idle for less than the limit'
-        else categories.label
+        else gaps.label
     end || '; '
         || cast(round(100.0 * gaps.readings_coverage_ratio) as integer)
         || ' % covered by readings' as evidence,
@@ -186,7 +197,6 @@ select
     gaps.gpu_ms / 3600000.0 * prices.usd_per_gpu_h::double as usd,
     gaps.readings_coverage_ratio
 from gaps
-inner join reference.gpu_second_categories as categories using (category)
 left join reference.phases as phases using (phase)
 left join intermediate.int_job_run_owners as owners using (job_run_key)
 left join intermediate.int_prices as prices
