@@ -9,7 +9,7 @@ from hypothesis import given, strategies
 
 from goodput_app.what_if.checkpoints import daly_s, overhead, young_s
 from goodput_app.what_if.power_cap import drawn_above_w
-from goodput_app.what_if.scenario import Answer, Given, filled, missing, solved
+from goodput_app.what_if.scenario import Answer, Given, filled, missing, number, solved
 from goodput_app.what_if.scenarios import SCENARIOS
 from goodput_app.what_if.span import Span
 
@@ -244,6 +244,20 @@ def test_what_a_person_gives_beats_what_was_measured():
 def test_an_amount_outside_of_its_limits_is_refused_by_name():
     with pytest.raises(ValueError, match="Share of GPU time that is productive is 2, expected 0"):
         filled(SCENARIOS["upgrade"], {}, {"use_ratio": Decimal(2)})
+
+
+@pytest.mark.parametrize(
+    ("value", "decimals", "shown"),
+    [
+        ("0.0417", 1, "0.042"),
+        ("0.5", 0, "0.50"),
+        ("0.025", 4, "0.0250"),
+        ("5", 0, "5"),
+        ("0", 1, "0.0"),
+    ],
+)
+def test_sums_show_two_digits_of_what_is_small(value, decimals, shown):
+    assert number(Span.of(value), decimals) == shown
 
 
 def test_an_amount_that_is_no_number_is_refused():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -154,9 +155,16 @@ def solved(scenario: Scenario, values: Mapping[str, Given]) -> list[Answer]:
 
 
 def number(span: Span, decimals: int = 2) -> str:
-    """Return a span as people read it: `20.0`, `12.5 to 14.0`."""
-    low, high = (f"{end:,.{decimals}f}" for end in (span.lo, span.hi))
+    """Return a span as people read it: `20.0`, `12.5 to 14.0`; small ones with more decimals."""
+    low, high = (_shown(float(end), decimals) for end in (span.lo, span.hi))
     return low if low == high else f"{low} to {high}"
+
+
+def _shown(value: float, decimals: int) -> str:
+    """Return a number with so many decimals; below 1 with two digits at least: 0.0 has no sense."""
+    if 0 < abs(value) < 1:
+        decimals = max(decimals, 1 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{decimals}f}"
 
 
 def _within(field: Field, amount: Decimal) -> Decimal:
