@@ -12,6 +12,7 @@ from goodput_ingest.finding import Found, LeftOut
 from goodput_ingest.registry import SOURCES, recognise
 from goodput_queries.batch import Batch
 from goodput_queries.errors import IngestError
+from goodput_queries.loading import prepared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -113,7 +114,7 @@ def _told(name: str, paths: Sequence[Path], options: ReadOptions) -> Iterator[_T
             continue
         try:
             for batch in kind(found.path, options).extract():
-                yield replace(batch, origin=found.origin)
+                yield prepared(replace(batch, origin=found.origin))
         except IngestError as error:
             yield _Refused(found, error)
         else:

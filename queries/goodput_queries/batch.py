@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from goodput_queries.keys import Keys
+
 REJECT_CONTENT_MAX_CHARS = 500
 
 
@@ -28,7 +30,8 @@ class Batch:
 
     `rows` carries columns of `raw.<table>` by name, `source` included; a column that is left out is
     null. Timestamps are naive `Datetime("us")` in UTC. `digest` identifies the part's content: a
-    part that was loaded before is skipped, so that repeating an ingest changes nothing.
+    part that was loaded before is skipped, so that repeating an ingest changes nothing. `keys` is
+    what `loading.prepared` finds; without it loading looks itself.
     """
 
     table: str
@@ -37,6 +40,7 @@ class Batch:
     origin: str
     digest: str
     rejects: Sequence[Reject] = field(default=())
+    keys: Keys | None = None
 
 
 @dataclass(frozen=True)

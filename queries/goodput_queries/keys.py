@@ -27,15 +27,13 @@ class Keys:
     ends: Mapping[str, tuple[int, int]]
 
 
-def keys_of(rows: pl.DataFrame, key: Sequence[str], kinds: Mapping[str, str]) -> Keys | None:
-    """Return what rows say of their keys; None where these are to be cast first.
+def keys_of(rows: pl.DataFrame, key: Sequence[str]) -> Keys:
+    """Return what rows say of their keys, where these `are_as_stored`.
 
-    key: the columns of the table's key. kinds: their types in the database, by name.
+    key: the columns of the table's key.
     """
-    present = [name for name in key if name in rows.columns and rows.schema[name] != pl.Null]
-    if not all(_is_as_stored(rows.schema[name], kinds[name]) for name in present):
-        return None
-    ranged = [n for n in present if kinds[n] in RANGED and not rows[n].null_count()]
+    present = _present(rows, key)
+    ranged = [n for n in present if _is_ranged(rows.schema[n]) and not rows[n].null_count()]
     numbers = {name: rows[name].to_physical() for name in ranged}
     return Keys(
         _may_repeat(rows.select(present)),
@@ -43,8 +41,23 @@ def keys_of(rows: pl.DataFrame, key: Sequence[str], kinds: Mapping[str, str]) ->
     )
 
 
+def are_as_stored(rows: pl.DataFrame, key: Sequence[str], kinds: Mapping[str, str]) -> bool:
+    """Say whether keys are one in the database exactly where they are one in the frame.
+
+    Else they are to be cast first. kinds: the types of the columns in the database, by name.
+    """
+    return all(_is_as_stored(rows.schema[name], kinds[name]) for name in _present(rows, key))
+
+
+def _present(rows: pl.DataFrame, key: Sequence[str]) -> list[str]:
+    return [name for name in key if name in rows.columns and rows.schema[name] != pl.Null]
+
+
+def _is_ranged(kind: pl.DataType) -> bool:
+    return kind == MICROSECONDS or kind.is_integer()
+
+
 def _is_as_stored(kind: pl.DataType, stored: str) -> bool:
-    """Say whether two values are one in the database exactly where they are one here."""
     if stored == "VARCHAR":
         return isinstance(kind, (pl.String, pl.Categorical, pl.Enum))
     if stored == "TIMESTAMP":

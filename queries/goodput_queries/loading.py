@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -10,7 +10,7 @@ import polars as pl
 from goodput_queries import catalog
 from goodput_queries.batch import REJECT_CONTENT_MAX_CHARS, Batch, Loaded
 from goodput_queries.errors import StoreError
-from goodput_queries.keys import RANGED, keys_of
+from goodput_queries.keys import RANGED, Keys, are_as_stored, keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,6 +22,16 @@ if TYPE_CHECKING:
 REPLACE = "replace"  # `keep: replace` in a raw table's header: what came last holds
 BEGIN, END = "valid_from_at", "valid_to_at"  # of tables with `holds_of` in their header
 SEQUENCE = "load_sequence"  # which load wrote a row: what is new, what goes when forgotten
+
+
+def prepared(batch: Batch) -> Batch:
+    """Return the batch with what needs no database done: one that is parsed ahead is so beside it.
+
+    Its rows are in one piece, and looked at for their keys.
+    """
+    model = catalog.models("raw").get(batch.table)
+    keys = None if model is None else keys_of(batch.rows, model.grain)
+    return replace(batch, rows=batch.rows.rechunk(), keys=keys)
 
 
 def load(cursor: duckdb.DuckDBPyConnection, model: Model, batch: Batch) -> Loaded:
@@ -39,7 +49,7 @@ def load(cursor: duckdb.DuckDBPyConnection, model: Model, batch: Batch) -> Loade
     if is_repeat and model.directives.get("keep") != REPLACE:
         return Loaded(batch.rows.height, 0, len(batch.rejects), is_repeat=True)
     sequence = _next_sequence(cursor)
-    rows_new = insert_keyed(cursor, model, batch.rows, sequence)
+    rows_new = insert_keyed(cursor, model, batch.rows, sequence, batch.keys)
     _insert_rejects(cursor, batch, sequence)
     if is_repeat:
         cursor.execute(
@@ -56,12 +66,18 @@ def load(cursor: duckdb.DuckDBPyConnection, model: Model, batch: Batch) -> Loade
 
 
 def insert_keyed(
-    cursor: duckdb.DuckDBPyConnection, model: Model, rows: pl.DataFrame, sequence: int
+    cursor: duckdb.DuckDBPyConnection,
+    model: Model,
+    rows: pl.DataFrame,
+    sequence: int,
+    keys: Keys | None = None,
 ) -> int:
     """Insert rows by the table's key as load `sequence`; return how many are new.
 
     Of rows with one key the first loaded stays, or the better one by the header's `keep`. Batches
     whose keys are all new, the usual case, go in without a join.
+
+    keys: what the rows say of theirs, where they were asked before
     """
     if rows.is_empty():
         return 0
@@ -81,7 +97,12 @@ def insert_keyed(
         news = _news(model, incoming, list(columns))
         cursor.execute(f"create or replace temp table news as {news}")
         incoming = "(from temp.news)"
-    repeats, near = _keys(cursor, model, rows, incoming, columns)
+    is_incoming = "holds_of" not in model.directives  # else of the rows not all are
+    if is_incoming and are_as_stored(rows, model.grain, columns):
+        told = keys or keys_of(rows, model.grain)
+        repeats, near = told.may_repeat, _near(told.ends, columns)
+    else:
+        repeats, near = _keys(cursor, model, incoming, columns)
     if not repeats and not _is_known(cursor, model, incoming, near):
         rows_new = _changed(cursor, f"insert into {table} select * from {incoming}")
     else:
@@ -153,7 +174,6 @@ class _Near:
 def _keys(
     cursor: duckdb.DuckDBPyConnection,
     model: Model,
-    rows: pl.DataFrame,
     incoming: str,
     columns: Mapping[str, str],
 ) -> tuple[bool, _Near]:
@@ -162,10 +182,6 @@ def _keys(
     That two keys have one hash is taken for a repetition, after which a merge looks closely. Zone
     maps find what is near without reading the table, and evidence mostly comes in order.
     """
-    if "holds_of" not in model.directives:  # else of the rows not all are incoming
-        keys = keys_of(rows, model.grain, columns)
-        if keys is not None:
-            return keys.may_repeat, _near(keys.ends, columns)
     ranged = [name for name in model.grain if columns[name] in RANGED]
     ends = "".join(
         f", count({name}), min({name})::varchar, max({name})::varchar" for name in ranged

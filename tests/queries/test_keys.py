@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from goodput_queries.keys import Keys, keys_of
+from goodput_queries.keys import Keys, are_as_stored, keys_of
 
 KEY = ("source", "gpu", "ts")
 KINDS = {"source": "VARCHAR", "gpu": "VARCHAR", "ts": "TIMESTAMP", "step": "BIGINT"}
@@ -23,10 +23,9 @@ def readings(gpus: str, seconds: list[int | None]) -> pl.DataFrame:
     )
 
 
-def found(rows: pl.DataFrame, key: tuple[str, ...] = KEY, **kinds: str) -> Keys:
-    keys = keys_of(rows, key, {**KINDS, **kinds})
-    assert keys is not None
-    return keys
+def found(rows: pl.DataFrame, key: tuple[str, ...] = KEY) -> Keys:
+    assert are_as_stored(rows, key, KINDS)
+    return keys_of(rows, key)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +82,7 @@ def test_ends_are_of_moments_and_whole_numbers_without_nulls() -> None:
     ],
 )
 def test_keys_that_the_database_is_to_cast_are_left_to_it(other: pl.Expr) -> None:
-    assert keys_of(readings("a", [1]).with_columns(ts=other), KEY, KINDS) is None
+    assert not are_as_stored(readings("a", [1]).with_columns(ts=other), KEY, KINDS)
 
 
 @pytest.mark.parametrize("kind", [pl.Categorical(), pl.Enum(["a", "b"])])

@@ -15,7 +15,7 @@ import duckdb
 import polars as pl
 import pytest
 
-from goodput_queries import catalog
+from goodput_queries import catalog, loading
 from goodput_queries.batch import REJECT_CONTENT_MAX_CHARS, Batch, Loaded, Reject
 from goodput_queries.errors import QueryError, StoreError
 from goodput_queries.scope import Scope
@@ -72,6 +72,24 @@ def test_a_row_whose_key_is_there_is_not_new(store: LocalStore) -> None:
 
 def test_a_key_that_comes_twice_in_one_batch_is_stored_once(store: LocalStore) -> None:
     assert store.load(batch("gpu_samples", sample(0), sample(0))).rows_new == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "rows", "rows_new"),
+    [
+        ("gpu_samples", [sample(0), sample(1), sample(1)], 2),
+        ("gpu_samples", [{**sample(0), "ts": "2026-11-20 12:00:00"}] * 2, 1),  # to be cast
+        ("gpus", [gpu(), gpu(gpu_model="H200")], 1),
+        ("rejects", [{"origin": "file", "reason": "cut", "content": "a"}] * 2, 1),
+    ],
+)
+def test_a_batch_that_was_prepared_is_loaded_alike(
+    store: LocalStore, table: str, rows: list[dict[str, object]], rows_new: int
+) -> None:
+    ready = loading.prepared(batch(table, *rows))
+
+    assert store.load(ready).rows_new == rows_new
+    assert store.load(batch(table, *rows, digest="2")).rows_new == 0
 
 
 def test_the_same_digest_of_another_table_is_another_part(store: LocalStore) -> None:
