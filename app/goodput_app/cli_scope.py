@@ -5,6 +5,8 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from goodput_app import output
+
 if TYPE_CHECKING:
     from goodput_queries.scope import Scope
     from goodput_queries.store import Store
@@ -29,6 +31,7 @@ def unknown_filters(store: Store, scope: Scope) -> list[str]:
             continue
         called_so = [one for one, label in known.items() if label == value]
         near = called_so or get_close_matches(value, known, NEAR_MAX)
-        hint = f"; did you mean {', '.join(near[:NEAR_MAX])}?" if near else "."
-        found.append(f"The ledger knows no {kind} {value}{hint}")
+        shown = ", ".join(output.cell(kind, one) for one in near[:NEAR_MAX])
+        hint = f"; did you mean {shown}?" if near else "."
+        found.append(f"The ledger knows no {kind} {output.cell(kind, value)}{hint}")
     return found
