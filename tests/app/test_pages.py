@@ -315,7 +315,7 @@ def test_gaps_that_the_table_leaves_out_are_in_the_sums(
     app = visit(capture, "idle_gaps")
 
     assert_sound(app)
-    assert f"{gaps} gaps, " in texts(app)
+    assert f"{gaps} gaps in or into this window, " in texts(app)
     assert f"; the table has the {causes} dearest, `goodput gaps` all." in texts(app)
     category = capture.read("select min(category) from marts.idle_gaps").item()
     assert "; the table has the 1 dearest" in texts(visit(capture, "idle_gaps", category=category))

@@ -54,7 +54,9 @@ if (least := st.query_params.get("least", "")) in LEAST:
     sums = sums.filter(pl.col("least_s") >= float(least))
 number = int(sums["gaps"].sum())
 note.caption(
-    f"{theme.count(number, 'gap')}, {theme.gpu_time(int(sums['gpu_ms'].sum()))} idle"
+    # a gap is a whole, also where it reaches out of the window
+    f"{theme.count(number, 'gap')} in or into this window, "
+    f"{theme.gpu_time(int(sums['gpu_ms'].sum()))} long in all"
     + (
         f"; the table has the {gaps.height:,} dearest, `goodput gaps` all."
         if gaps.height < number
