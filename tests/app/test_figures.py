@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import polars as pl
 import pytest
 
-from goodput_app import theme
+from goodput_app import data, theme
 from goodput_app.components import figures, figures_runs, figures_waste
 
 if TYPE_CHECKING:
@@ -307,6 +307,11 @@ def test_causes_are_ranked_by_time_where_a_price_is_missing() -> None:
     assert drawn.layout.xaxis.title.text == "idle GPU-min"
     assert drawn.data[0].x[0] == pytest.approx(10.0)
     assert "<" not in drawn.data[0].y[0]
+
+
+def test_classes_of_gaps_begin_where_the_bars_do() -> None:
+    ends = {limit for _, limit in figures_waste.LENGTHS if limit != float("inf")}
+    assert ends <= set(data.GAP_LENGTHS_S)
 
 
 def test_gap_lengths_keep_empty_classes_between_full_ones() -> None:

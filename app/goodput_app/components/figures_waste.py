@@ -87,7 +87,7 @@ def gap_lengths(frame: pl.DataFrame) -> go.Figure:
     unit, divisor = theme.gpu_time_unit(max(sums_ms))
     figure = go.Figure(
         go.Bar(
-            x=[LENGTHS[i][0].replace("<", "&lt;") for i in shown],
+            x=[LENGTHS[i][0] for i in shown],
             y=[sums_ms[i] / divisor for i in shown],
             text=[f"{counts[i]:,}" if counts[i] else "" for i in shown],
             textposition="outside",
