@@ -18,6 +18,7 @@ import polars as pl
 from goodput_ingest import exposition, files
 from goodput_ingest.ahead import ahead
 from goodput_ingest.exposition_blocks import blocks
+from goodput_ingest.exposition_series import MARK, KnownSeries
 from goodput_ingest.gpu_metrics import Memory, gpu_rows, labels, resolve
 from goodput_ingest.parsed import Parsed
 from goodput_ingest.row_groups import Held
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 SAMPLES: Final = "gpu_samples"
 GO_ON: Final = {"gpus", "gpu_instances", "gpu_owners", "gpu_events"}  # few rows, told once a file
+PART_LINES: Final = 400_000  # what becomes of series is decided once for so many lines
 NO_ROWS: Final = pl.DataFrame(schema={"gpu_uuid": pl.String})
 NAMED_MOMENT: Final = re.compile(r"(?<!\d)(\d{8}T\d{6}Z)(?!\w)")
 SAMPLE: Final = re.compile(
@@ -91,15 +93,22 @@ class Dcgm:
             yield self._batch(rows_left.rest(), f"{digest}-rest")
 
     def _read(self) -> Iterator[exposition.Exposition]:
-        """Yield what the lines of each block say; the next block is read meanwhile."""
+        """Yield what the lines of some blocks say; the next block is read meanwhile."""
+        known, parts = KnownSeries(labels.NAMES), list[exposition.Exposition]()
         first_line = 1
         for block in ahead(blocks(self.path)):
-            found = exposition.parse(block.data, labels.NAMES, first_line=first_line)
+            found = exposition.parse(block.data, known, first_line=first_line)
             first_line += found.lines
             if block.damage:
                 found.rejects.append(Reject(first_line, block.damage))
             del block  # its memory is used for another one
-            yield found
+            parts.append(found)
+            if known.is_full or sum(part.lines for part in parts) >= PART_LINES:
+                yield exposition.joined(parts)
+                parts = []
+                known = KnownSeries(labels.NAMES) if known.is_full else known
+        if parts:
+            yield exposition.joined(parts)
 
     def _batch(self, parsed: Parsed, digest: str) -> Batch:
         """Return what blocks say for one table as a batch.
@@ -113,7 +122,7 @@ class Dcgm:
         if taken_at is None and found.points["ts"].null_count():
             raise IngestError(
                 f"{self.path}: nothing says when a scrape was taken. Say it with --observed-at, or "
-                f"write a line `{exposition.MARK}2026-11-20T12:00:00Z` before each scrape."
+                f"write a line `{MARK}2026-11-20T12:00:00Z` before each scrape."
             )
         return taken_at
 
@@ -135,7 +144,7 @@ def rows_of(
     points = found.points
     if points["ts"].null_count() and taken_at is not None:
         points = points.with_columns(pl.col("ts").fill_null(taken_at))
-    label_sets = labels.normalise(found.label_sets, node=node)
+    label_sets = memory.once(labels.normalise, found.label_sets, node=node)
     return gpu_rows(points, found.series, label_sets, source=source, cluster=cluster, memory=memory)
 
 

@@ -19,7 +19,7 @@ import httpx
 
 from goodput_ingest import exposition
 from goodput_ingest.dcgm import Dcgm, is_of_gpus, rows_of, with_rejects
-from goodput_ingest.exposition_blocks import BLOCK_BYTES
+from goodput_ingest.exposition_series import MARK, KnownSeries
 from goodput_ingest.gpu_metrics import Memory, labels, missing_counters
 from goodput_ingest.prometheus.endpoint import Endpoint
 from goodput_ingest.source import Batch, Reject
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 ACCEPT: Final = {"Accept": "text/plain;version=0.0.4", "Accept-Encoding": "gzip"}
 HEAD_BYTES: Final = 256 * 1024
+PAGES_BYTES: Final = 96 * 1024 * 1024  # some 400,000 lines are read at once
 CONNECT_S: Final = 5.0
 
 
@@ -49,7 +50,7 @@ class Page:
     def stamped(self, at: datetime) -> bytes:
         """Return the text behind the line that says when and where it was scraped."""
         moment = at.replace(tzinfo=UTC).isoformat().replace("+00:00", "Z")
-        return f"{exposition.MARK}{moment} {self.url}\n".encode() + self.text.rstrip(b"\n") + b"\n"
+        return f"{MARK}{moment} {self.url}\n".encode() + self.text.rstrip(b"\n") + b"\n"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +105,7 @@ class DcgmLive:
                 continue
             answered += 1
             pages.append(found)
-            if sum(len(page.text) for page in pages) > BLOCK_BYTES:
+            if sum(len(page.text) for page in pages) > PAGES_BYTES:
                 yield from self._batches(pages, now, [])
                 pages = []
         if not answered:
@@ -120,7 +121,7 @@ class DcgmLive:
             if isinstance(found, Reject):
                 unanswered.append(found)
                 continue
-            read = exposition.parse(found.text, labels.NAMES)
+            read = exposition.parse(found.text, KnownSeries(labels.NAMES))
             gpus = labels.normalise(read.label_sets)["gpu_uuid"].drop_nulls().n_unique()
             names |= set(read.series["metric"])
             findings.append(f"{found.url}: {gpus} GPUs, {read.series['metric'].n_unique()} metrics")
@@ -139,7 +140,7 @@ class DcgmLive:
         data = b"".join(texts)
         if self.record_to is not None:
             self._record(data)
-        read = exposition.parse(data, labels.NAMES)
+        read = exposition.parse(data, KnownSeries(labels.NAMES))
         rejects = [*unanswered, *_by_target(read.rejects, texts, pages)]
         parsed = rows_of(
             read, source=self.name, cluster=self.cluster, taken_at=now, memory=self._memory

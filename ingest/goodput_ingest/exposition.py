@@ -10,8 +10,8 @@ from files that people edit. A scrape says nothing of its time; a line of ours b
     # scraped_at 2026-11-20T12:00:00.250Z http://gpu-a01:9400/metrics
 
 Almost all lines end their labels with their only `}` and have no time. So a CSV reader cuts them
-there, in native code, and what stands before it, which repeats with every scrape, is taken apart
-once per distinct text. Lines that are otherwise (`exposition_lines`) take a slower way.
+there, in native code, and what stands before it is taken apart once (`exposition_series`). Lines
+that are otherwise (`exposition_lines`) take a slower way.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ import numpy as np
 import polars as pl
 
 from goodput_ingest import exposition_lines, files, json_lines
-from goodput_ingest.exposition_lines import labels_of
+from goodput_ingest.exposition_series import (
+    IS_BAD,
+    IS_COMMENT,
+    IS_MARK,
+    NO_HEAD,
+    KnownSeries,
+)
 from goodput_ingest.json_lines import FieldError
 from goodput_ingest.source import Reject
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Sequence
     from datetime import datetime
 
     from numpy.typing import NDArray
 
-MARK: Final = "# scraped_at "
 MARK_LINE: Final = r"^# scraped_at (?P<at>\S+)(?:\s+(?P<target>\S+))?\s*$"
 USUAL_MOMENT: Final = r"[12]\d{3}-\d\d-\d\dT\d\d:\d\d:[0-5]\d(?:\.\d{1,6})?Z"
-HEAD_MAX_BYTES: Final = (
-    16_384  # name and labels; with all labels of its pod a series has some 2,000
-)
-COMMENT: Final = r"^\s*#"
-NAME: Final = r"^[a-zA-Z_:][a-zA-Z0-9_:]*$"
 INSTANT: Final = pl.Datetime("us")
-NONE: Final = -1
+_NONE_BAD: Final = pl.DataFrame(schema={"row": pl.Int64, "reason": pl.String})
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Exposition:
 
     points: series (row of `series`), ts (naive UTC; null where the line has no time and no mark
         stands before it), value
-    series: metric, labels (row of `label_sets`)
+    series: metric, labels (row of `label_sets`); of earlier parts of the text too
     label_sets: a column a label name that was asked for, in lower case, null where absent;
         `instance` is who the mark before the series' first line says was asked, unless a label is
     rejects: lines that could not be read
@@ -72,30 +72,10 @@ class Exposition:
         """
         found = hashlib.sha256()
         for column in self.points.get_columns():
-            found.update(column.to_physical().fill_null(0).to_numpy().tobytes())
+            found.update(np.ascontiguousarray(column.to_physical().fill_null(0).to_numpy()))
         named = (self.series.write_csv(), self.label_sets.write_csv(), self.rejects, *meaning)
         found.update("\x1f".join(map(str, named)).encode("utf-8", "replace"))
         return found.hexdigest()[: files.DIGEST_CHARS]
-
-
-@dataclass(frozen=True)
-class _Lines:
-    """The lines of a text, cut at the first brace that closes.
-
-    head: for each line the row of `heads` it begins with, or NONE
-    value: what comes behind, as a number; null where it is none alone
-    heads: distinct beginnings; first_row: the line that each is in first
-    is_used: heads of samples
-    is_sample: lines that are cut rightly; is_odd: lines to look at one by one
-    """
-
-    head: NDArray[np.int64]
-    value: pl.Series
-    heads: pl.Series
-    first_row: NDArray[np.int64]
-    is_used: NDArray[np.bool_]
-    is_sample: NDArray[np.bool_]
-    is_odd: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -111,73 +91,81 @@ class _Marks:
         number = np.searchsorted(self.row, row) - 1
         return pl.Series(number).set(pl.Series(number < 0), None)
 
+    def moments(self, rows: NDArray[np.int64]) -> pl.Series:
+        """Return the moment of the last mark before each of these rows, which rise."""
+        ends = np.append(np.searchsorted(rows, self.row), len(rows))
+        of_mark = self.ts.to_physical()
+        found = pl.Series(np.repeat(of_mark.fill_null(0).to_numpy(), np.diff(ends)))
+        undated = np.repeat(of_mark.is_null().to_numpy(), np.diff(ends))
+        if undated.any():
+            found = found.set(pl.Series(undated), None)
+        if ends[0]:
+            before = pl.repeat(None, int(ends[0]), dtype=pl.Int64, eager=True)
+            found = pl.concat([before, found])
+        return found.cast(INSTANT)
 
-def parse(data: bytes, keep: Container[str], *, first_line: int = 1) -> Exposition:
+
+@dataclass(frozen=True)
+class _Whole:
+    """Lines that were cut rightly: where they are among all lines; and of all lines
+
+    number: of the beginning, or NO_HEAD
+    heads: the beginning, as a category
+    value: what comes behind it, as a number
+    """
+
+    rows: NDArray[np.int64]
+    number: NDArray[np.int64]
+    heads: pl.Series
+    value: pl.Series
+
+
+def parse(data: bytes, known: KnownSeries, *, first_line: int = 1) -> Exposition:
     """Return the points of the lines in `data`; bytes that are no UTF-8 are replaced.
 
-    keep: names of labels to return, in lower case
+    known: the series of parts before this one, which those of this one are added to
     first_line: number of the first line, for rejects
     """
-    lines = _lines(data)
-    marks = _marks(lines)
-    odd = exposition_lines.read(data, np.flatnonzero(lines.is_odd))
-    heads = pl.concat(
-        [
-            # by row, since several threads number them
-            pl.DataFrame({"row": lines.first_row, "head": lines.heads})
-            .filter(lines.is_used)
-            .sort("row"),
-            odd.filter(pl.col("head").is_not_null()).select("row", "head"),
-        ]
-    ).unique("head", keep="first", maintain_order=True)
-    series, label_sets = _series(heads, marks, keep)
-    points = pl.concat([_whole_points(lines, series), _odd_points(odd, series)])
-    is_bad = points["reason"].is_not_null()
-    good = points.filter(~is_bad) if is_bad.any() else points
-    ts = good["us"].cast(INSTANT)
-    if len(marks.row):
-        ts = ts.fill_null(marks.ts.gather(marks.before(good["row"].to_numpy())))
+    lines = exposition_lines.columns(
+        data, pl.Categorical(known.categories), pl.Float64(), is_lenient=True
+    )
+    number = lines["head"].to_physical().cast(pl.Int64).fill_null(NO_HEAD).to_numpy()
+    kind = known.kinds(lines["head"], number)
+    is_comment = kind >= IS_COMMENT
+    is_cut = (lines["tail"].is_not_null() & lines["more"].is_null()).to_numpy()
+    is_cut &= number != NO_HEAD
+    marks = _marks(lines["head"], np.flatnonzero(kind == IS_MARK))
+    whole = _Whole(np.flatnonzero(is_cut & ~is_comment), number, lines["head"], lines["tail"])
+    odd = exposition_lines.read(data, np.flatnonzero(~is_cut & ~is_comment))
+    _learn(whole, odd, marks, known)
+    points, bad = _whole_points(whole, marks, known)
+    if odd.height:
+        odd_points, odd_bad = _odd_points(odd, marks, known)
+        points, bad = pl.concat([points, odd_points]), pl.concat([bad, odd_bad])
     return Exposition(
-        points=good.select("series", ts.alias("ts"), "value"),
-        series=series.filter(pl.col("reason").is_null()).select("metric", "labels"),
-        label_sets=label_sets,
-        rejects=_rejects(points.filter(is_bad), data, first_line) if is_bad.any() else [],
-        lines=len(lines.head),
+        points=points,
+        series=known.series,
+        label_sets=known.label_sets,
+        rejects=_rejects(bad, data, first_line) if bad.height else [],
+        lines=lines.height,
     )
 
 
-def _lines(data: bytes) -> _Lines:
-    columns = exposition_lines.columns(
-        data, pl.Categorical(pl.Categories.random()), pl.Float64(), is_lenient=True
-    )
-    head = columns["head"].to_physical().cast(pl.Int64).fill_null(NONE).to_numpy()
-    has_head = head != NONE
-    first_row = np.zeros(int(head.max(initial=NONE)) + 1, dtype=np.int64)
-    rows = np.flatnonzero(has_head)[::-1]
-    first_row[head[rows]] = rows  # written last to first: the first stays
-    heads = columns["head"].gather(first_row).cast(pl.String)
-    is_comment = has_head.copy()
-    is_comment[rows] = heads.str.contains(COMMENT).to_numpy()[head[rows]]
-    is_cut = (columns["tail"].is_not_null() & columns["more"].is_null()).to_numpy() & has_head
-    is_sample = is_cut & ~is_comment
-    is_used = np.zeros(len(heads), dtype=bool)
-    is_used[head[is_sample]] = True
-    return _Lines(
-        head=head,
-        value=columns["tail"],
-        heads=heads,
-        first_row=first_row,
-        is_used=is_used,
-        is_sample=is_sample,
-        is_odd=~is_cut & ~is_comment,
+def joined(parts: Sequence[Exposition]) -> Exposition:
+    """Return parts of one text that were read with the same known series as one."""
+    if len(parts) == 1:
+        return parts[0]
+    return Exposition(
+        points=pl.concat([part.points for part in parts]),
+        series=parts[-1].series,
+        label_sets=parts[-1].label_sets,
+        rejects=[reject for part in parts for reject in part.rejects],
+        lines=sum(part.lines for part in parts),
     )
 
 
-def _marks(lines: _Lines) -> _Marks:
-    is_mark = lines.heads.str.starts_with(MARK).to_numpy()
-    rows = np.flatnonzero((lines.head != NONE) & np.append(is_mark, False)[lines.head])
-    texts = lines.heads.gather(lines.head[rows])
-    fields = texts.str.extract_groups(MARK_LINE).struct.unnest()
+def _marks(heads: pl.Series, rows: NDArray[np.int64]) -> _Marks:
+    fields = heads.gather(rows).cast(pl.String).str.extract_groups(MARK_LINE).struct.unnest()
     return _Marks(row=rows, ts=_moments(fields["at"]), target=fields["target"])
 
 
@@ -185,6 +173,8 @@ def _moments(texts: pl.Series) -> pl.Series:
     """Return the moments that texts say, null where they say none; our own scraper's at once."""
     usual = texts.str.extract(f"^({USUAL_MOMENT})$")
     at = usual.str.to_datetime("%Y-%m-%dT%H:%M:%S%.fZ", time_unit="us", strict=False)
+    if not at.null_count():
+        return at
     others = (at.is_null() & texts.is_not_null()).arg_true()
     return at.scatter(others, [_moment(text) for text in texts.gather(others)])
 
@@ -196,56 +186,55 @@ def _moment(text: str) -> datetime | None:
         return None
 
 
-def _series(
-    heads: pl.DataFrame, marks: _Marks, keep: Container[str]
+def _learn(whole: _Whole, odd: pl.DataFrame, marks: _Marks, known: KnownSeries) -> None:
+    """Make known all series that the lines name."""
+    new = known.new_among(whole.number, whole.rows)
+    named = [pl.DataFrame({"row": new, "head": whole.heads.gather(new).cast(pl.String)})]
+    if odd.height:
+        named.append(odd.filter(pl.col("head").is_not_null()).select("row", "head"))
+    found = pl.concat(named)
+    if found.height:
+        target = marks.target.gather(marks.before(found["row"].to_numpy()))
+        known.learn(found.with_columns(target=target).sort("row"))
+        known.note(whole.number[new], named[0]["head"])
+
+
+def _whole_points(
+    whole: _Whole, marks: _Marks, known: KnownSeries
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return head, metric, labels and reason of each head, the good ones first; and label sets."""
-    pieces = heads.select(
-        "head",
-        pl.col("head").str.splitn("{", 2).struct.rename_fields(["metric", "text"]).struct.unnest(),
-        target=marks.target.gather(marks.before(heads["row"].to_numpy())),
-    ).with_columns(pl.col("metric").str.strip_chars(), pl.col("text").fill_null(""))
-    sets = pieces.select("text", "target").unique(maintain_order=True).with_row_index("labels")
-    read = [labels_of(text[:HEAD_MAX_BYTES], keep) for text in sets["text"]]
-    sets = sets.with_columns(reason=pl.Series([reason for _, reason in read], dtype=pl.String))
-    series = (
-        pieces.join(
-            sets, on=["text", "target"], how="left", nulls_equal=True, maintain_order="left"
-        )
-        .select(
-            "head",
-            "metric",
-            "labels",
-            reason=pl.when(pl.col("head").str.len_bytes() > HEAD_MAX_BYTES)
-            .then(pl.lit(f"name and labels are longer than {HEAD_MAX_BYTES} bytes"))
-            .when(~pl.col("metric").str.contains(NAME))
-            .then(pl.lit("the line does not begin with the name of a metric"))
-            .otherwise("reason"),
-        )
-        .sort(pl.col("reason").is_not_null(), maintain_order=True)
+    """Return series, ts and value of the lines that were cut rightly; row and reason of bad ones.
+
+    All their series are known.
+    """
+    rows, bad = whole.rows, _NONE_BAD
+    series = known.of_numbers(whole.number[rows])
+    is_bad = series == IS_BAD
+    if is_bad.any():
+        bad_rows = pl.Series("row", rows[is_bad])
+        texts = whole.heads.gather(bad_rows).cast(pl.String)
+        bad = pl.DataFrame([bad_rows, known.of_texts(texts)["reason"]])
+        rows, series = rows[~is_bad], series[~is_bad]
+    value = pl.Series(whole.value.to_numpy()[rows])
+    return pl.DataFrame({"series": series, "ts": marks.moments(rows), "value": value}), bad
+
+
+def _odd_points(
+    odd: pl.DataFrame, marks: _Marks, known: KnownSeries
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the same of the lines that took the slower way."""
+    of_mark = marks.ts.gather(marks.before(odd["row"].to_numpy()))
+    named = known.of_texts(odd["head"])
+    found = odd.select(
+        named["series"],
+        pl.col("us").cast(INSTANT).fill_null(of_mark).alias("ts"),
+        "value",
+        "row",
+        pl.coalesce(named["reason"], "reason").alias("reason"),
     )
-    found = [labels for labels, _ in read]
-    return series, exposition_lines.label_columns(found, sets["target"])
-
-
-def _whole_points(lines: _Lines, series: pl.DataFrame) -> pl.DataFrame:
-    """Return series, row, value, us and reason of the lines that were cut rightly."""
-    known = series.select("head", "reason").with_row_index("series")
-    of_head = lines.heads.to_frame("head").join(known, on="head", how="left", maintain_order="left")
-    rows = pl.Series(np.flatnonzero(lines.is_sample))
-    return of_head.select("series", "reason")[lines.head[lines.is_sample]].select(
-        "series",
-        "reason",
-        rows.alias("row"),
-        lines.value.filter(pl.Series(lines.is_sample)).alias("value"),
-        pl.lit(None, dtype=pl.Int64).alias("us"),
-    )
-
-
-def _odd_points(odd: pl.DataFrame, series: pl.DataFrame) -> pl.DataFrame:
-    known = series.select("head", of_series="reason").with_row_index("series")
-    return odd.join(known, on="head", how="left", maintain_order="left").select(
-        "series", pl.coalesce("of_series", "reason").alias("reason"), "row", "value", "us"
+    is_bad = pl.col("reason").is_not_null()
+    return (
+        found.filter(~is_bad).select("series", "ts", "value"),
+        found.filter(is_bad).select("row", "reason"),
     )
 
 

@@ -10,16 +10,16 @@ from itertools import cycle
 from typing import IO, TYPE_CHECKING, Final
 
 from goodput_ingest import files
-from goodput_ingest.exposition import MARK
+from goodput_ingest.exposition_series import MARK
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-BLOCK_BYTES: Final = 96 * 1024 * 1024  # some 400,000 lines: their rows fill DuckDB's row groups
+BLOCK_BYTES: Final = 16 * 1024 * 1024  # memory for so much is soon used again
 BLOCK_MAX_BYTES: Final = 256 * 1024 * 1024  # a scrape of 40,000 GPUs
-TAIL_BYTES: Final = 4 * 1024 * 1024  # where the last mark of a block is looked for first
+TAILS_BYTES: Final = (256 * 1024, 4 * 1024 * 1024)  # where a block's last mark is looked for first
 BOUNDARY: Final = b"\n" + MARK.encode()
 
 
@@ -58,10 +58,7 @@ def _plain(file: IO[bytes]) -> Iterator[tuple[bytes, str]]:
     memory = cycle((io.BytesIO(), io.BytesIO()))  # one is parsed while the next is read
     while True:
         # a block that ends where it nearly always does is not copied to be cut
-        tail = os.pread(descriptor, TAIL_BYTES, at + BLOCK_BYTES + len(BOUNDARY) - TAIL_BYTES)
-        found = tail.rfind(BOUNDARY) if len(tail) == TAIL_BYTES else -1
-        if found != -1:
-            end = BLOCK_BYTES + len(BOUNDARY) - TAIL_BYTES + found + 1
+        if end := next((end for size in TAILS_BYTES if (end := _end_in(descriptor, at, size))), 0):
             data = _read(descriptor, end, at, next(memory))
         else:
             data = os.pread(descriptor, BLOCK_MAX_BYTES + 1, at)
@@ -71,6 +68,14 @@ def _plain(file: IO[bytes]) -> Iterator[tuple[bytes, str]]:
         at += len(data)
         yield data, ""
         del data  # nobody else may hold what is to be used again
+
+
+def _end_in(descriptor: int, at: int, size: int) -> int:
+    """Return the length of the block that begins there, if it ends in its last bytes; else 0."""
+    start = BLOCK_BYTES + len(BOUNDARY) - size
+    tail = os.pread(descriptor, size, at + start)
+    found = tail.rfind(BOUNDARY) if len(tail) == size else -1
+    return start + found + 1 if found != -1 else 0
 
 
 def _read(descriptor: int, size: int, at: int, memory: io.BytesIO) -> bytes:

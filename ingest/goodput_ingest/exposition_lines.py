@@ -29,6 +29,12 @@ EXEMPLAR: Final = re.compile(r"\s#\s.*", re.DOTALL)
 VALUE_AND_TIME: Final = r"^(\S+)\s+(\S+)$"
 SECONDS_BELOW: Final = 1e11  # OpenMetrics writes seconds, 0.0.4 ms; 1e11 ms is in 1973
 US_MAX: Final = json_lines.EPOCH_S_MAX * 1_000_000
+_NONE_READ: Final = pl.DataFrame(
+    schema={
+        "row": pl.Int64, "head": pl.String, "value": pl.Float64, "us": pl.Int64,
+        "reason": pl.String,
+    }
+)  # fmt: skip
 NO_SAMPLE: Final = "the line is no sample; expected name{labels} value"
 
 
@@ -48,9 +54,9 @@ def read(data: bytes, rows: NDArray[np.int64]) -> pl.DataFrame:
     Lines without text and comments are left out; head is null and reason says why where a line is
     no sample, reason says so where its value or time is none.
     """
-    kinds = {"row": pl.Int64, "head": pl.String, "tail": pl.String, "more": pl.String}
     if not len(rows):
-        return _read_tails(pl.DataFrame(schema=kinds))
+        return _NONE_READ
+    kinds = {"row": pl.Int64, "head": pl.String, "tail": pl.String, "more": pl.String}
     lines = columns(data, pl.String(), pl.String()).with_row_index("row")[rows]
     lines = lines.cast({"row": pl.Int64})
     is_cut = pl.col("head").is_not_null() & pl.col("tail").is_not_null() & pl.col("more").is_null()

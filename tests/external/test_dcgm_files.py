@@ -11,6 +11,7 @@ import pytest
 
 from goodput_ingest.dcgm import Dcgm
 from goodput_ingest.exposition import parse
+from goodput_ingest.exposition_series import KnownSeries
 from goodput_ingest.gpu_metrics import labels, missing_counters, resolve
 from goodput_ingest.registry import recognise
 from goodput_ingest.source import ReadOptions
@@ -39,7 +40,7 @@ def read(store: LocalStore, name: str) -> None:
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_all_samples_are_read_as_prometheus_clients_parser_reads_them(name: str) -> None:
-    found = parse((FOLDER / name).read_bytes(), labels.NAMES)
+    found = parse((FOLDER / name).read_bytes(), KnownSeries(labels.NAMES))
 
     assert found.points.height == SAMPLES[name]
     assert found.rejects == []

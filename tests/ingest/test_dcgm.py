@@ -205,7 +205,7 @@ def test_what_goes_on_over_blocks_is_told_as_one(
     store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exposition_blocks, "BLOCK_BYTES", 400)
-    monkeypatch.setattr(exposition_blocks, "TAIL_BYTES", 200)
+    monkeypatch.setattr(exposition_blocks, "TAILS_BYTES", (200,))
     job = ',hpc_job="7"'
     text = "".join(mark(minute) + line(600 + minute, more=job) for minute in range(20))
 
@@ -221,7 +221,7 @@ def test_rejects_keep_their_line_over_blocks(
     store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exposition_blocks, "BLOCK_BYTES", 400)
-    monkeypatch.setattr(exposition_blocks, "TAIL_BYTES", 200)
+    monkeypatch.setattr(exposition_blocks, "TAILS_BYTES", (200,))
     text = "".join(mark(minute) + line(600) + "garbage\n" for minute in range(9))
 
     read(store, write(tmp_path / "m.prom", text))

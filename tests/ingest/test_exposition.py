@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import itertools
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from goodput_ingest import exposition_blocks, json_lines
-from goodput_ingest.exposition import HEAD_MAX_BYTES, Exposition, parse
+from goodput_ingest.exposition import Exposition, joined, parse
 from goodput_ingest.exposition_blocks import blocks
+from goodput_ingest.exposition_series import HEAD_MAX_BYTES, KnownSeries
 from goodput_ingest.json_lines import FieldError
 from goodput_queries.errors import IngestError
 
@@ -35,7 +37,7 @@ def said(found: Exposition) -> list[tuple[str, dict[str, str], object, float]]:
 
 
 def read(text: str | bytes) -> Exposition:
-    return parse(text.encode() if isinstance(text, str) else text, KEEP)
+    return parse(text.encode() if isinstance(text, str) else text, KnownSeries(KEEP))
 
 
 def test_a_line_is_name_labels_and_value() -> None:
@@ -199,6 +201,64 @@ def test_a_series_is_told_once_however_often_it_comes() -> None:
     assert found.label_sets.height == 1
 
 
+def test_a_part_goes_on_with_the_series_of_the_parts_before_it() -> None:
+    known = KnownSeries(KEEP)
+    texts = [
+        b'up{uuid="a"} 1\nup{uuid="b"} 2\n',
+        b'# scraped_at 2026-11-20T12:00:00Z http://n1/\ndown{uuid="b"} 3\nup{uuid="b"} 4\n',
+        b'up{uuid="c"} 5 1795177770500\n9up{uuid="a"} 6\nup{uuid="b",pod="p"} 7\n',
+        b'9up{uuid="a"} 8\nup{uuid="c"} 9\n# HELP up 9\nup{uuid="a"} x\nup{uuid="a"} 10\n',
+    ]
+
+    parts = [parse(text, known) for text in texts]
+
+    one = joined(parts)
+    assert [(metric, labels["uuid"], value) for metric, labels, _, value in said(one)] == [
+        ("up", "a", 1), ("up", "b", 2), ("down", "b", 3), ("up", "b", 4), ("up", "b", 7),
+        ("up", "c", 5), ("up", "c", 9), ("up", "a", 10),
+    ]  # fmt: skip
+    assert [reject.reason for reject in one.rejects] == [
+        "the line does not begin with the name of a metric",
+        "the line does not begin with the name of a metric",
+        "the value is no number",
+    ]
+    assert (one.series.height, one.lines) == (5, 13)
+
+
+LINES = st.one_of(
+    st.builds(
+        '{}{{uuid="{}"}} {}{}'.format,
+        st.sampled_from(["up", "down", "9up", " up "]),
+        st.sampled_from("abc"),
+        st.sampled_from(["1", "2.5", "x", "NaN"]),
+        st.sampled_from(["", " 1795177770500", "}"]),
+    ),
+    st.sampled_from(["# HELP up", " # no", "", "garbage", 'up{uuid="a', "up 4"]),
+)
+SCRAPED = st.builds(
+    "# scraped_at 2026-11-20T12:0{}:00Z http://n{}/\n{}".format,
+    st.integers(0, 9),
+    st.integers(0, 1),
+    st.lists(LINES, max_size=5).map(lambda lines: "".join(f"{line}\n" for line in lines)),
+)
+
+
+@given(st.lists(SCRAPED, min_size=1, max_size=5))
+def test_parts_say_what_the_whole_text_says(scrapes: list[str]) -> None:
+    known = KnownSeries(KEEP)
+    starts = itertools.accumulate((text.count("\n") for text in scrapes), initial=1)
+
+    parts = [
+        parse(text.encode(), known, first_line=start)
+        for text, start in zip(scrapes, starts, strict=False)
+    ]
+
+    whole, one = read("".join(scrapes)), joined(parts)
+    assert sorted(map(repr, said(one))) == sorted(map(repr, said(whole)))
+    assert one.rejects == whole.rejects
+    assert one.lines == whole.lines
+
+
 @given(st.binary(max_size=300))
 def test_any_bytes_are_points_or_rejects_or_nothing(data: bytes) -> None:
     found = read(data)
@@ -213,7 +273,7 @@ def test_near_misses_do_not_crash(text: str) -> None:
 
 def small_blocks(monkeypatch: pytest.MonkeyPatch, size: int, most: int = 10_000) -> None:
     monkeypatch.setattr(exposition_blocks, "BLOCK_BYTES", size)
-    monkeypatch.setattr(exposition_blocks, "TAIL_BYTES", size // 4)
+    monkeypatch.setattr(exposition_blocks, "TAILS_BYTES", (size // 8, size // 4))
     monkeypatch.setattr(exposition_blocks, "BLOCK_MAX_BYTES", most)
 
 

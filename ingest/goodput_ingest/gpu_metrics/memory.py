@@ -7,10 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
+
+    import polars as pl
+
+T = TypeVar("T")
 
 INTERVAL_UNKNOWN: Final = timedelta(seconds=60)  # Prometheus' default scrape_interval is 1 min
 HOLE_INTERVALS: Final = 3  # a longer silence is a hole: nobody saw what happened in it
@@ -38,6 +43,7 @@ class Memory:
     owners: label of the last hour, to the first and the last reading of its last stretch.
     layouts: GPU to its MIG instances, while it has any.
     xids: GPU to the code that its latch held when it was read last, 0 for none, and when.
+    made: what was made of frames last, by what made it.
     """
 
     scales: dict[tuple[str, str], float] = field(default_factory=dict)
@@ -47,6 +53,20 @@ class Memory:
     owners: dict[OwnerKey, tuple[datetime, datetime]] = field(default_factory=dict)
     layouts: dict[str, Layout] = field(default_factory=dict)
     xids: dict[str, tuple[int, datetime]] = field(default_factory=dict)
+    made: dict[Callable[..., Any], tuple[tuple[pl.DataFrame, ...], Any]] = field(
+        default_factory=dict
+    )
+
+    def once(self, make: Callable[..., T], *frames: pl.DataFrame, **more: str | None) -> T:
+        """Return what is made of these frames; of the very same ones as last it is not made anew.
+
+        more: is the same for all of one origin
+        """
+        of, found = self.made.get(make, ((), None))
+        if len(of) != len(frames) or any(a is not b for a, b in zip(of, frames, strict=True)):
+            found = make(*frames, **more)
+            self.made[make] = frames, found
+        return found  # type: ignore[no-any-return]
 
     def seen_at(self, gpu_uuid: str) -> datetime | None:
         """Return the latest reading of a GPU or any instance of it."""

@@ -37,7 +37,7 @@ def gpu_rows(
     `is_flagged` says so. Names that are of no GPU come back as rejects of the first table.
     """
     memory = memory if memory is not None else Memory()
-    plan = planned(series, label_sets)
+    plan = memory.once(planned, series, label_sets)
     plan = scales.decided(points, series, label_sets, plan, memory)
     usable = samples.in_units(points, plan)
     seen = presence(usable, series, label_sets, memory)

@@ -53,8 +53,7 @@ def in_units(points: pl.DataFrame, plan: Plan) -> Points:
     """Return the points of GPUs in canonical units; what cannot be a reading is NaN and marked."""
     series = points["series"].cast(pl.Int64).to_numpy()
     of_gpu = plan.entity[series] != NOBODY
-    moments = points["ts"].unique().sort()
-    moment = moments.search_sorted(points["ts"]).cast(pl.Int64).to_numpy()
+    moments, moment = _moments(points["ts"])
     raw = points["value"].cast(pl.Float64).fill_null(float("nan")).to_numpy()
     if not of_gpu.all():
         series, moment, raw = series[of_gpu], moment[of_gpu], raw[of_gpu]
@@ -109,6 +108,19 @@ def narrow(points: Points, plan: Plan) -> pl.DataFrame:
     return rows.with_columns(
         metric=names.gather(pl.Series(keys % metrics)), value=pl.Series(values, nan_to_null=True)
     )
+
+
+def _moments(ts: pl.Series) -> tuple[pl.Series, NDArray[np.int64]]:
+    """Return the distinct moments, in order, and the row of each point's among them.
+
+    Lines of a scrape stand together, with one moment: only where it changes is it looked up.
+    """
+    us = ts.to_physical().to_numpy()
+    starts = np.flatnonzero(np.append(True, us[1:] != us[:-1])[: len(us)])
+    of_starts = pl.Series(us[starts], dtype=pl.Int64)
+    moments = of_starts.unique().sort()
+    moment = moments.search_sorted(of_starts).cast(pl.Int64).to_numpy()
+    return moments.cast(ts.dtype), np.repeat(moment, np.diff(np.append(starts, len(us))))
 
 
 def _is_blank(raw: NDArray[np.float64]) -> NDArray[np.bool_]:
