@@ -10,13 +10,14 @@ import hashlib
 import io
 import re
 from dataclasses import dataclass
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from goodput_ingest import files
-from goodput_queries.batch import Reject
+from goodput_queries.batch import ROW_GROUP, Reject
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DELIMITER_IN_NAME = ": a name holds a |? `--delimiter=$'\\x1f'` of sacct keeps fields apart."
-LINES_PER_BLOCK = 122_880  # a row group of DuckDB: whole ones are written once, not merged later
+LINES_PER_BLOCK = ROW_GROUP  # whole ones are written once, not merged later
 BYTES_PER_BLOCK = 64 * 1024 * 1024
 CELLS_MAX = 20_000_000  # of a block that is read whole; a reference to each takes 16 bytes
 UNIT_SEPARATOR = "\x1f"
@@ -81,7 +82,10 @@ def blocks(path: Path) -> Iterator[Block]:
         if not text.isascii():
             text = text.decode("utf-8", errors="replace").encode()
         rejects = (Reject(first_line + lines, damage),) if damage else ()
-        yield Block(first_line, text, digest.hexdigest()[: files.DIGEST_CHARS], rejects, lines)
+        block = Block(first_line, text, digest.hexdigest()[: files.DIGEST_CHARS], rejects, lines)
+        del data, text  # whoever has the block alone decides when its memory is used again
+        yield block
+        del block
         first_line += lines
 
 
@@ -90,7 +94,10 @@ def _whole_lines(path: Path) -> Iterator[tuple[bytes, int, str]]:
 
     Lines are counted a chunk at a time: to split millions of them costs more than to parse them.
     """
-    held = io.BytesIO()  # grows where it lies: chunks held and then joined are as much once more
+    # grows where it lies: chunks held and then joined are as much once more; memory used before
+    # need not be made again, and where somebody still holds what is in it other memory is used
+    memory = cycle((io.BytesIO(), io.BytesIO()))  # one is parsed while the next is read
+    held = next(memory)
     lines = unended = 0  # newlines held, bytes since the last newline
     lines_max = LINES_PER_BLOCK + 1  # the header
     damage = ""
@@ -111,6 +118,8 @@ def _whole_lines(path: Path) -> Iterator[tuple[bytes, int, str]]:
                 end = _end_of_line(chunk, taken)
                 held.write(memoryview(chunk)[: end - 1])
                 yield _taken(held), lines + taken, ""
+                held = next(memory)
+                held.seek(0)
                 lines, lines_max = 0, LINES_PER_BLOCK
                 chunk = chunk[end:]
             held.write(chunk)
@@ -126,11 +135,9 @@ def _newlines(chunk: bytes) -> int:
 
 
 def _taken(held: io.BytesIO) -> bytes:
-    """Return what is held, not copied, and hold nothing."""
-    data = held.getvalue()
-    held.seek(0)
+    """Return what was written, not copied."""
     held.truncate()
-    return data
+    return held.getvalue()
 
 
 def _capped(chunk: bytes, unended: int) -> tuple[bytes, int]:
@@ -195,11 +202,10 @@ def rows_of(block: Block, header: Header, wanted: set[str]) -> tuple[pl.DataFram
         lines -= 1
     if not data or data == header_line:
         return _no_rows(columns), []
-    if not header_line or header_line not in data:
-        clean = _clean_rows(data, lines, layout)
-        if clean is not None:
-            numbers = pl.int_range(first_line, first_line + clean.height, eager=True)
-            return clean.select(numbers.alias("line"), pl.all()), []
+    clean = _clean_rows(data, lines, layout, names[0] if header_line else None)
+    if clean is not None:
+        numbers = pl.int_range(first_line, first_line + clean.height, eager=True)
+        return clean.select(numbers.alias("line"), pl.all()), []
     return _odd_rows(data, layout, header_line.decode(), first_line)
 
 
@@ -207,26 +213,33 @@ def _no_rows(columns: dict[int, str]) -> pl.DataFrame:
     return pl.DataFrame(schema={"line": pl.Int64, **dict.fromkeys(columns.values(), pl.String)})
 
 
-def _clean_rows(data: bytes, lines: int, layout: _Layout) -> pl.DataFrame | None:
+def _clean_rows(
+    data: bytes, lines: int, layout: _Layout, first_name: str | None
+) -> pl.DataFrame | None:
     """Return the rows of so many lines where each has its number of fields, else None.
+
+    first_name: what a header has in its first field, if there is one; such a line is no row
 
     The CSV reader fills up short lines without a word; long ones it refuses where it is asked for
     all fields. Where none is long and all together have their number of delimiters, none is short:
     these are what is neither of a field nor the end of a line.
     """
     delimiters = lines * (layout.fields - 1)
-    if delimiters > CELLS_MAX or b"\r" in data:
+    if delimiters > CELLS_MAX:
         return None
     last_line = data[data.rfind(b"\n") + 1 :]  # of which the reader takes an empty field too many
     if last_line.count(layout.delimiter.encode()) != layout.fields - 1:
         return None
     try:
-        table = _read(data, layout, range(layout.fields))
+        # in one piece at once: else what is reckoned with it is, column by column, over and over
+        table = _read(data, layout, range(layout.fields)).rechunk()
     except pl.exceptions.PolarsError:
         return None
     size = sum(int(column.str.len_bytes().sum()) for column in table)
+    # a CR, which the reader takes for the end of a line or leaves out, is missing here too
     is_clean = table.height == lines and size + delimiters + lines - 1 == len(data)
-    return _named(table, layout) if is_clean else None
+    is_header = first_name is not None and (table["column_1"] == first_name).any()
+    return _named(table, layout) if is_clean and not is_header else None
 
 
 def _read(data: bytes, layout: _Layout, fields: Iterable[int]) -> pl.DataFrame:

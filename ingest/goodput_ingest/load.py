@@ -10,7 +10,7 @@ from goodput_ingest import finding
 from goodput_ingest.ahead import ahead
 from goodput_ingest.finding import Found, LeftOut
 from goodput_ingest.registry import SOURCES, recognise
-from goodput_queries.batch import Batch
+from goodput_queries.batch import ROW_GROUP, Batch
 from goodput_queries.errors import IngestError
 from goodput_queries.loading import prepared
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from goodput_queries.batch import Loaded
     from goodput_queries.store import Store
 
-ROWS_AHEAD = 122_880  # a row group of DuckDB's is parsed while what came before is written
+ROWS_AHEAD = ROW_GROUP  # so much is parsed while what came before is written
 SIZE_MIN = 10_000  # what is small takes its time too, and is not to wait long
 
 

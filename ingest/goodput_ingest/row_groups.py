@@ -7,13 +7,11 @@ checkpoint writes it anew, with its neighbours.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
 
 import polars as pl
 
 from goodput_ingest.parsed import Parsed
-
-ROW_GROUP: Final = 122_880
+from goodput_queries.batch import ROW_GROUP
 
 
 @dataclass

@@ -122,6 +122,7 @@ class Slurm:
                     rows, rejects = delimited.rows_of(block, header, wanted)
                 tables = slurm_accounting.parse(rows, accounting, header.delimiter)
                 held.add(block, tables, rejects)
+                del block  # its memory is used for another one
                 if len(held.digests) == BLOCKS_PER_BATCH:
                     yield from self._batches(held, meaning)
                     held = _Held()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from goodput_queries.keys import Keys
 
 REJECT_CONTENT_MAX_CHARS = 500
+ROW_GROUP = 122_880  # rows that DuckDB writes as one
 
 
 @dataclass(frozen=True)

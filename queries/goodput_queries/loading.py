@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from goodput_queries import catalog
-from goodput_queries.batch import REJECT_CONTENT_MAX_CHARS, Batch, Loaded
+from goodput_queries.batch import REJECT_CONTENT_MAX_CHARS, ROW_GROUP, Batch, Loaded
 from goodput_queries.errors import StoreError
 from goodput_queries.keys import RANGED, Keys, are_as_stored, keys_of
 
@@ -27,11 +27,20 @@ SEQUENCE = "load_sequence"  # which load wrote a row: what is new, what goes whe
 def prepared(batch: Batch) -> Batch:
     """Return the batch with what needs no database done: one that is parsed ahead is so beside it.
 
-    Its rows are in one piece, and looked at for their keys.
+    Its rows are in large pieces, and looked at for their keys.
     """
     model = catalog.models("raw").get(batch.table)
     keys = None if model is None else keys_of(batch.rows, model.grain)
-    return replace(batch, rows=batch.rows.rechunk(), keys=keys)
+    return replace(batch, rows=_in_large_pieces(batch.rows), keys=keys)
+
+
+def _in_large_pieces(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows in pieces that fill row groups, or in one: the database takes each by itself.
+
+    Pieces that are as large already are not copied.
+    """
+    pieces = max(rows.n_chunks("all"), default=1)
+    return rows if pieces * ROW_GROUP <= rows.height else rows.rechunk()
 
 
 def load(cursor: duckdb.DuckDBPyConnection, model: Model, batch: Batch) -> Loaded:
@@ -91,7 +100,8 @@ def insert_keyed(
         f"{_value(name, rows.columns, sequence)}::{kind} as {name}"
         for name, kind in columns.items()
     )
-    cursor.register("incoming_frame", rows.rechunk().to_arrow(compat_level=pl.CompatLevel.newest()))
+    in_pieces = _in_large_pieces(rows)
+    cursor.register("incoming_frame", in_pieces.to_arrow(compat_level=pl.CompatLevel.newest()))
     incoming = f"(select {values} from incoming_frame)"
     if "holds_of" in model.directives:
         news = _news(model, incoming, list(columns))
