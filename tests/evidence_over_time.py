@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from goodput_queries.batch import Batch
+from goodput_queries.loading import prepared
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
@@ -42,8 +43,16 @@ def rows_of(
 
 def load(store: Store, name: str, rows: pl.DataFrame, part: object) -> None:
     """Load rows, a batch a source as ingestors do."""
-    for (source,), of_source in rows.group_by("source", maintain_order=True):
-        store.load(Batch(name, of_source, str(source), "a test", f"{name} {source} {part}"))
+    for batch in batches(name, rows, part):
+        store.load(batch)
+
+
+def batches(name: str, rows: pl.DataFrame, part: object) -> list[Batch]:
+    """Return rows as ingestors hand them to a store: a batch a source, looked at for its keys."""
+    return [
+        prepared(Batch(name, of_source, str(source), "a test", f"{name} {source} {part}"))
+        for (source,), of_source in rows.group_by("source", maintain_order=True)
+    ]
 
 
 def told(evidence: Mapping[str, pl.DataFrame], moment: datetime) -> Evidence:

@@ -72,7 +72,8 @@ class Exposition:
         """
         found = hashlib.sha256()
         for column in self.points.get_columns():
-            found.update(np.ascontiguousarray(column.to_physical().fill_null(0).to_numpy()))
+            values = column.to_physical().fill_null(0).to_numpy()
+            found.update(np.ascontiguousarray(values).data)  # not copied
         named = (self.series.write_csv(), self.label_sets.write_csv(), self.rejects, *meaning)
         found.update("\x1f".join(map(str, named)).encode("utf-8", "replace"))
         return found.hexdigest()[: files.DIGEST_CHARS]
@@ -107,8 +108,9 @@ class _Marks:
 
 @dataclass(frozen=True)
 class _Whole:
-    """Lines that were cut rightly: where they are among all lines; and of all lines
+    """Which lines were cut rightly, and what all lines have.
 
+    rows: of those that were cut rightly
     number: of the beginning, or NO_HEAD
     heads: the beginning, as a category
     value: what comes behind it, as a number

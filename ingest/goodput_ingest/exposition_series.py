@@ -88,9 +88,7 @@ class KnownSeries:
         """Return the series of beginnings that were learned, IS_BAD where they name none."""
         return self._series[number]
 
-    def new_among(
-        self, number: NDArray[np.int64], rows: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def new_among(self, number: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the first of these rows for each beginning that is to be learned."""
         is_new = self._series[number[rows]] == UNKNOWN
         return self._first_rows(number, rows[is_new]) if is_new.any() else rows[:0]
@@ -130,7 +128,9 @@ class KnownSeries:
             [
                 self._heads,
                 named.select(
-                    "head", pl.when(is_good).then(number).otherwise(IS_BAD).alias("series"), "reason"
+                    "head",
+                    pl.when(is_good).then(number).otherwise(IS_BAD).alias("series"),
+                    "reason",
                 ),
             ]
         )
@@ -151,17 +151,17 @@ class KnownSeries:
     def _make_room(self, size: int) -> None:
         more = size - (len(self._kind) - 1)
         if more > 0:
-            self._kind = np.append(self._kind[:-1], np.append(np.full(more, NEW, np.int8), IS_SERIES))
+            new = np.full(more, NEW, np.int8)
+            self._kind = np.concatenate([self._kind[:-1], new, self._kind[-1:]])
             self._series = np.append(self._series, np.full(more, UNKNOWN))
 
-    def _first_rows(
-        self, number: NDArray[np.int64], rows: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def _first_rows(self, number: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the first of the rows of each number that they have."""
         backwards = rows[::-1]
         first = np.full(len(self._kind), NO_HEAD)
         first[number[backwards]] = backwards  # written last to first: the first stays
-        return first[first != NO_HEAD]
+        found: NDArray[np.int64] = first[first != NO_HEAD]
+        return found
 
     def _learn_label_sets(self, named: pl.DataFrame) -> None:
         new = named.join(

@@ -54,7 +54,7 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
         "--ingest", type=float, default=0.2, metavar="SHARE",
         help="of 1 M sacct rows, 300 MB of Inspector logs, 2 M lines, 3 M points (0.2)",
     )  # fmt: skip
-    parser.add_argument("--repeats", type=int, default=1, help="of made files; the best counts (1)")
+    parser.add_argument("--repeats", type=int, default=1, help="of ingests; the best counts (1)")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--folder", type=Path, help="for the files; the system's temporary one")
     parser.add_argument("--write", action="store_true", help="put the table into the README")
@@ -74,7 +74,7 @@ def rows(chosen: argparse.Namespace, folder: Path) -> Iterator[table.Row]:
     if {"fleet", "live", "marts", "statement"} & set(chosen.only):
         fleet = Fleet(folder, chosen.gpus, chosen.hours)
         yield bench_fleet.make(fleet, run)
-        yield from bench_fleet.read(fleet, run)
+        yield from bench_fleet.read(fleet, chosen.repeats, run)
         yield from bench_fleet.build(fleet, run)
         if "live" in chosen.only:
             yield bench_live.measure(fleet, 1 if chosen.smoke else SLICES, run)

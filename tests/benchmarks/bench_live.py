@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any
 from tests.benchmarks import databases
 from tests.benchmarks.meter import Cost, Meter
 from tests.benchmarks.table import Row, number
-from tests.evidence_over_time import Evidence, evidence_of, load, rows_of, told, told_between
+from tests.evidence_over_time import (
+    Evidence,
+    batches,
+    evidence_of,
+    load,
+    rows_of,
+    told,
+    told_between,
+)
 
 from goodput_queries.store import LocalStore
 
@@ -85,9 +93,10 @@ def _next(source: LocalStore, evidence: Evidence, after: datetime) -> Evidence:
 
 
 def _slice(store: LocalStore, came: Evidence, part: int) -> tuple[Cost, Cost]:
+    handed_over = [batch for name, rows in came.items() for batch in batches(name, rows, part)]
     with Meter() as loading:
-        for name, rows in came.items():
-            load(store, name, rows, part)
+        for batch in handed_over:
+            store.load(batch)
     with Meter() as building:
         store.build()
     return loading.cost, building.cost
