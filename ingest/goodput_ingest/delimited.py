@@ -1,7 +1,8 @@
 """Text with a header line and a delimiter, in blocks of whole lines: `sacct -P`, `sacctmgr -P`.
 
 The delimiter is whatever stands between the first two names of the header. No quoting: a row whose
-number of fields differs from the header's holds the delimiter in its text, and is set aside.
+number of fields differs from the header's holds the delimiter in its text, and is set aside, unless
+only its last field can.
 """
 
 from __future__ import annotations
@@ -49,20 +50,28 @@ class Block:
 
 @dataclass(frozen=True)
 class Header:
-    """The first line: names of the fields, what stands between them, and the line itself."""
+    """The first line: names of the fields, what stands between them, and the line itself.
+
+    is_last_free: the last field, and no other, is a text in which the delimiter may stand
+    """
 
     names: tuple[str, ...]
     delimiter: str
     line: str
+    is_last_free: bool = False
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """How a row is cut: what stands between fields, how many there are, which are wanted."""
+    """How a row is cut: what stands between fields, how many there are, which are wanted.
+
+    is_last_free: as of the header
+    """
 
     delimiter: str
     fields: int
     columns: dict[int, str]
+    is_last_free: bool
 
 
 def blocks(path: Path) -> Iterator[Block]:
@@ -193,7 +202,7 @@ def rows_of(block: Block, header: Header, wanted: set[str]) -> tuple[pl.DataFram
         delimiter = UNIT_SEPARATOR
     names = header.names
     columns = {i: name for i, name in enumerate(names) if name in wanted and names.index(name) == i}
-    layout = _Layout(delimiter, len(names), columns)
+    layout = _Layout(delimiter, len(names), columns, header.is_last_free)
     first_line = block.first_line
     lines = data.count(b"\n") + 1 if block.lines is None else block.lines
     while data.startswith((b"\n", header_line + b"\n")):
@@ -273,7 +282,7 @@ def _odd_rows(
         is_blank = found == 1 and not text.strip()  # \x1f between fields is a blank as well
         if is_blank or text == header_line:
             continue
-        if found == layout.fields:
+        if found == layout.fields or (layout.is_last_free and found > layout.fields):
             lines.append(number)
             rows.append(text)
         else:
@@ -283,8 +292,10 @@ def _odd_rows(
     if not rows:
         return _no_rows(layout.columns), rejects
     good = "\n".join(rows)
-    if "\r" in good:  # the CSV reader takes a lone CR for a line's end
-        cells = [[row.split(layout.delimiter)[i] for i in layout.columns] for row in rows]
+    is_free = good.count(layout.delimiter) > len(rows) * (layout.fields - 1)
+    if is_free or "\r" in good:  # the CSV reader cuts more, and takes a lone CR for a line's end
+        most = layout.fields - 1
+        cells = [[row.split(layout.delimiter, most)[i] for i in layout.columns] for row in rows]
         schema = dict.fromkeys(layout.columns.values(), pl.String())
         table = pl.DataFrame(cells, schema=schema, orient="row")
     else:

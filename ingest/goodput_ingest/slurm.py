@@ -275,5 +275,6 @@ def _header(data: bytes) -> delimited.Header:
         data[: files.HEAD_BYTES].decode("utf-8", errors="replace").lstrip("\n").split("\n", 1)[0]
     )
     if slurm_accounting.is_xdmod_row(first.split("|")):
-        return delimited.Header(slurm_accounting.XDMOD_FIELDS, "|", "")
-    return delimited.first_header(data)
+        return delimited.Header(slurm_accounting.XDMOD_FIELDS, "|", "", is_last_free=True)
+    header = delimited.first_header(data)
+    return replace(header, is_last_free=slurm_accounting.is_last_free(header.names))

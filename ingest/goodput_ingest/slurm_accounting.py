@@ -51,6 +51,11 @@ XDMOD_FIELDS = (  # what Open XDMoD's slurm helper asks for, --noheader and | be
     *("Submit", "Eligible", "Start", "End", "Elapsed", "ExitCode", "State", "NNodes", "NCPUS"),
     *("ReqCPUS", "ReqMem", "ReqTRES", "AllocTRES", "Timelimit", "NodeList", "JobName"),
 )
+FREE_TEXTS = {  # of these any character may be, that between the fields too
+    *("AdminComment", "Comment", "Constraints", "Container", "Extra", "JobName", "Licenses"),
+    *("McsLabel", "Reason", "StdErr", "StdIn", "StdOut", "SubmitLine", "SystemComment", "WCKey"),
+    "WorkDir",
+}
 TRACKED = "gres/gpu"
 _STATE = r"^\s*([A-Za-z_]+)\+?(?:\s|$)"
 _JOB_ID = r"^[0-9]"
@@ -84,11 +89,19 @@ def require_fields(names: Sequence[str]) -> None:
         )
 
 
+def is_last_free(names: Sequence[str]) -> bool:
+    """Say whether the last field, and no other, is free text: what stands there is all its own."""
+    return [name for name in names if name in FREE_TEXTS] == [*names[-1:]]
+
+
 def is_xdmod_row(cells: Sequence[str]) -> bool:
-    """Say whether a line without a header is in Open XDMoD's layout, by its times and its state."""
-    if len(cells) != len(XDMOD_FIELDS):
+    """Say whether a line without a header is in Open XDMoD's layout, by its times and its state.
+
+    The job name stands last, and may hold what stands between the fields.
+    """
+    if len(cells) < len(XDMOD_FIELDS):
         return False
-    row = dict(zip(XDMOD_FIELDS, cells, strict=True))
+    row = dict(zip(XDMOD_FIELDS, cells, strict=False))
     times = all(re.fullmatch(_PRINTED_TIME, row[name]) for name in TIMES)
     return times and bool(re.match(_JOB_ID, row["JobID"]) and re.match(_STATE, row["State"]))
 

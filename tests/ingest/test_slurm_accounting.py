@@ -191,6 +191,28 @@ def test_a_row_with_the_delimiter_in_its_name_is_set_aside_with_its_line(tmp_pat
     assert "we|ird" in reject.content
 
 
+def test_a_name_that_stands_last_may_hold_the_delimiter(tmp_path: Path) -> None:
+    last = {name: text for name, text in RECORD.items() if name != "JobName"}
+    names = ["we|ird", "|", "plain", "|a||b|"]
+    records = [last | {"JobID": str(n), "JobName": name} for n, name in enumerate(names)]
+
+    batch = read(tmp_path, sacct(*records, separator="|"))["job_runs"]
+
+    assert batch.rows.select("job_id", "job_name").rows() == [
+        (str(n), name) for n, name in enumerate(names)
+    ]
+    assert list(batch.rejects) == []
+
+
+def test_of_two_texts_it_is_not_known_which_holds_the_delimiter(tmp_path: Path) -> None:
+    two = {"Comment": "a", **{name: text for name, text in RECORD.items() if name != "JobName"}}
+
+    batch = read(tmp_path, sacct(two | {"JobName": "we|ird"}, separator="|"))["job_runs"]
+
+    assert batch.rows.is_empty()
+    assert "a name holds a |?" in batch.rejects[0].reason
+
+
 def test_the_unit_separator_keeps_every_character_of_a_name(tmp_path: Path) -> None:
     name = 'we|ird "n\'ame", näme 🚂 = <script> \u2028 ; --'
 
@@ -331,13 +353,14 @@ def test_rows_of_open_xdmod_need_no_header(tmp_path: Path) -> None:
     line = (
         "12|12|lab|gpu|normal|physics|g|100|alice|1001|2026-11-20T11:45:39|2026-11-20T11:45:39|"
         "2026-11-20T11:45:40|2026-11-21T11:45:40|1-00:00:00|0:0|CANCELLED by 1001|1|12|12|31000Mn|"
-        "cpu=12,node=1|cpu=12,gres/gpu=2,node=1|37-14:00:00|node001|train\n"
+        "cpu=12,node=1|cpu=12,gres/gpu=2,node=1|37-14:00:00|node001|tr|ain\n"
     )
 
     batch = read(tmp_path, line, zone=ZoneInfo("UTC"))["job_runs"]
 
     found = batch.rows.row(0, named=True)
     assert (found["gpus"], found["elapsed_s"], found["state"]) == (2, 86_400, "CANCELLED")
+    assert found["job_name"] == "tr|ain"
     assert found["time_limit_s"] == 37 * 86_400 + 14 * 3_600
 
 
