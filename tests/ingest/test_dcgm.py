@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from goodput_ingest import exposition_blocks, files
+from goodput_ingest import dcgm, exposition_blocks, exposition_series, files
 from goodput_ingest.dcgm import Dcgm
 from goodput_ingest.registry import SOURCES, recognise
 from goodput_ingest.source import ReadOptions
@@ -201,9 +201,17 @@ def test_reading_twice_changes_nothing_and_a_grown_file_adds_what_is_new(
     assert [power for _, power in readings(store)] == [600.0, 601.0, 602.0]
 
 
+@pytest.mark.parametrize("lines", [1, 7, 400_000])
+@pytest.mark.parametrize("beginnings", [2, 500_000])
 def test_what_goes_on_over_blocks_is_told_as_one(
-    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: LocalStore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    lines: int,
+    beginnings: int,
 ) -> None:
+    monkeypatch.setattr(dcgm, "PART_LINES", lines)
+    monkeypatch.setattr(exposition_series, "NUMBERS_MAX", beginnings)
     monkeypatch.setattr(exposition_blocks, "BLOCK_BYTES", 400)
     monkeypatch.setattr(exposition_blocks, "TAILS_BYTES", (200,))
     job = ',hpc_job="7"'
