@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import numpy.ma  # polars asks it of every array: better at the start than in between
 import polars as pl
 
 from goodput_ingest import exposition_lines

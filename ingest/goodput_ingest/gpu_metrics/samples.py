@@ -124,9 +124,12 @@ def _moments(ts: pl.Series) -> tuple[pl.Series, NDArray[np.int64]]:
 
 
 def _is_blank(raw: NDArray[np.float64]) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = raw >= BLANK_INT64
+    found: NDArray[np.bool_] = raw >= BLANK_INT32[0]  # the least of them
+    large = raw[found]
+    is_blank = large >= BLANK_INT64
     for first, last in (BLANK_INT32, BLANK_FLOAT):
-        found |= (raw >= first) & (raw <= last)
+        is_blank |= (large >= first) & (large <= last)
+    found[found] = is_blank
     return found
 
 
