@@ -35,12 +35,12 @@ def prepared(batch: Batch) -> Batch:
 
 
 def _in_large_pieces(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows in pieces that fill row groups, or in one: the database takes each by itself.
+    """Return the rows in one piece, or in whole row groups: the database takes each by itself.
 
-    Pieces that are as large already are not copied.
+    Of a piece that fills none it would write a part, and write that anew with its neighbours.
     """
-    pieces = max(rows.n_chunks("all"), default=1)
-    return rows if pieces * ROW_GROUP <= rows.height else rows.rechunk()
+    pieces = max((column.chunk_lengths() for column in rows), key=len, default=[])
+    return rows if all(size % ROW_GROUP == 0 for size in pieces[:-1]) else rows.rechunk()
 
 
 def load(cursor: duckdb.DuckDBPyConnection, model: Model, batch: Batch) -> Loaded:

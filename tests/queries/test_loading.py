@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import datetime, timedelta
 from decimal import Decimal
 
 import polars as pl
 import pytest
 
-from goodput_queries.batch import Batch
+from goodput_queries.batch import ROW_GROUP, Batch
+from goodput_queries.loading import prepared
+from goodput_queries.store import LocalStore
 
 START = datetime.fromisoformat("2027-01-15T08:00:00")
 
@@ -43,6 +46,38 @@ def test_a_large_batch_loses_no_row(store, overlap):
     assert first.rows_new == 10_000
     assert second.rows_new == 250_000 - 4 * overlap
     assert count(store, "gpu_samples") == 260_000 - 4 * overlap
+
+
+@pytest.mark.parametrize(
+    ("sizes", "pieces"),
+    [
+        ((2, 2), [4]),
+        ((ROW_GROUP, ROW_GROUP, 5), [ROW_GROUP, ROW_GROUP, 5]),
+        ((ROW_GROUP + 5, ROW_GROUP), [2 * ROW_GROUP + 5]),
+    ],
+)
+def test_rows_are_handed_on_in_whole_row_groups_or_in_one_piece(sizes, pieces):
+    parts = [samples(size, first=i * ROW_GROUP) for i, size in enumerate(sizes)]
+    frame = pl.concat(parts, rechunk=False).with_columns(power_w=pl.lit(1.0))
+
+    rows = prepared(Batch("gpu_samples", frame, "s", "origin", "a")).rows
+
+    assert rows["ts"].chunk_lengths() == pieces
+    assert rows.equals(frame)
+
+
+def test_a_batch_in_pieces_fills_row_groups(tmp_path):
+    sizes = (ROW_GROUP, 1000, ROW_GROUP)
+    parts = [samples(size, first=i * ROW_GROUP) for i, size in enumerate(sizes)]
+    with contextlib.closing(LocalStore(tmp_path / "g.duckdb")) as store:
+        load(store, "gpu_samples", pl.concat(parts, rechunk=False), "a")
+
+        groups = store.read(
+            """select max("count") as size from pragma_storage_info('raw.gpu_samples')
+            where column_name = 'ts' group by row_group_id order by row_group_id"""
+        )
+
+    assert groups["size"].to_list() == [ROW_GROUP, ROW_GROUP, 1000]
 
 
 def test_a_key_that_repeats_in_a_batch_is_loaded_once(store):
