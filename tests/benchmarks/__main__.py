@@ -22,6 +22,7 @@ from tests.benchmarks import (
     bench_statement,
     formats,
     table,
+    yardstick,
 )
 from tests.benchmarks.bench_fleet import Fleet
 from tests.benchmarks.format_exposition import EXPOSITION
@@ -68,6 +69,8 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
 def rows(chosen: argparse.Namespace, folder: Path) -> Iterator[table.Row]:
     """Measure what is chosen, row by row."""
     run = together if chosen.smoke else alone
+    of_yardstick = 100 * yardstick.GPUS if chosen.smoke else yardstick.ROWS
+    yield yardstick.measure("before", of_yardstick, run)
     if "ingest" in chosen.only:
         for files in FILES:
             yield formats.measure_files(files, chosen.ingest, chosen.repeats, run)
@@ -88,6 +91,7 @@ def rows(chosen: argparse.Namespace, folder: Path) -> Iterator[table.Row]:
         yield bench_history.measure(
             chosen.history_gpus, chosen.days, chosen.hours if chosen.smoke else 24, run
         )
+    yield yardstick.measure("after", of_yardstick, run)
 
 
 def main(arguments: Sequence[str]) -> None:

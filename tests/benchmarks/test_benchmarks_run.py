@@ -27,6 +27,8 @@ WORKS = (
     "ingest sacct text",
     "ingest Inspector logs, plain",
     "ingest Inspector logs, verbose",
+    "yardstick, before",
+    "yardstick, after",
     "ingest Prometheus text",
     "ingest range-query JSON",
     "generate the fleet",
