@@ -145,6 +145,7 @@ class DcgmLive:
         parsed = rows_of(
             read, source=self.name, cluster=self.cluster, taken_at=now, memory=self._memory
         )
+        self._memory.made.clear()  # the next poll brings frames of its own
         for found in with_rejects(parsed, rejects):
             yield found.batch(
                 source=self.name, origin=self.origin, digest=read.digest(self.cluster)
