@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from goodput_queries.catalog import Model
 
 PASS_MAX_GPU_HOURS = 24_000  # bounds the memory of one pass of the ledger: about 1 GB
-STATEMENTS_MAX = 1_000  # a build has some 150; their texts are 200 KB
 OF_THESE_HOURS = "hour_ms >= build_from_ms() and hour_ms < build_to_ms()"
 KEYS = {
     "job_runs": """(
@@ -46,8 +45,6 @@ KEYS = {
     "attempts": "attempt_key in (select attempt_key from temp.dirty_attempts)",
 }
 
-_statements: dict[str, duckdb.Statement] = {}
-
 
 def set_hours(cursor: duckdb.DuckDBPyConnection, first: int, last: int) -> None:
     """Say which hours the next selects are for: from `first` up to, not including, `last`."""
@@ -58,19 +55,10 @@ def set_hours(cursor: duckdb.DuckDBPyConnection, first: int, last: int) -> None:
 def run(cursor: duckdb.DuckDBPyConnection, model: Model, sql: str) -> int:
     """Run a statement of a stage; return the rows it wrote, raise BuildError naming the stage."""
     try:
-        rows = cursor.execute(_parsed(cursor, sql)).fetchall()
+        rows = cursor.execute(sql).fetchall()
     except duckdb.Error as error:
         raise BuildError(f"{model.qualified_name} cannot be built: {error}") from error
     return int(rows[0][0]) if rows else 0
-
-
-def _parsed(cursor: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
-    """Return the statement, parsed once: a process that builds every five minutes has it again."""
-    if sql not in _statements:
-        if len(_statements) >= STATEMENTS_MAX:
-            _statements.clear()
-        (_statements[sql],) = cursor.extract_statements(sql)
-    return _statements[sql]
 
 
 def draft(cursor: duckdb.DuckDBPyConnection, model: Model, parts: int = 1) -> None:
