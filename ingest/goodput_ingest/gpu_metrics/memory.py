@@ -66,7 +66,8 @@ class Memory:
         if len(of) != len(frames) or any(a is not b for a, b in zip(of, frames, strict=True)):
             found = make(*frames, **more)
             self.made[make] = frames, found
-        return found  # type: ignore[no-any-return]
+        result: T = found
+        return result
 
     def seen_at(self, gpu_uuid: str) -> datetime | None:
         """Return the latest reading of a GPU or any instance of it."""
