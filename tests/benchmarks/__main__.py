@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 FILES = (SACCT, PLAIN, VERBOSE, EXPOSITION, RANGE_QUERY)
 PARTS = ("ingest", "fleet", "live", "marts", "statement", "history")
-SLICES, WARM, FILTERS = 3, 5, 12  # so often a short work is done
+SLICES, WARM, FILTERS = 5, 5, 12  # so often a short work is done
 README = Path(__file__).with_name("README.md")
 
 
@@ -80,7 +80,7 @@ def rows(chosen: argparse.Namespace, folder: Path) -> Iterator[table.Row]:
         yield from bench_fleet.read(fleet, chosen.repeats, run)
         yield from bench_fleet.build(fleet, run)
         if "live" in chosen.only:
-            yield bench_live.measure(fleet, 1 if chosen.smoke else SLICES, run)
+            yield from bench_live.measure(fleet, 1 if chosen.smoke else SLICES, run)
         if "marts" in chosen.only:
             yield from bench_marts.measure(
                 fleet, 1 if chosen.smoke else WARM, 1 if chosen.smoke else FILTERS, run

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import statistics
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,14 +82,10 @@ def measure_files(files: Files, share: float, repeats: int, run: Callable[..., A
         theirs = path, amount
         if most is not None and most < wanted:
             theirs = folder / "fewer", files.write(folder / "fewer", most)
-        best = min(
-            (
-                run(_read, files.format, path, folder / f"{i}.duckdb", amount)
-                for i in range(repeats)
-            ),
-            key=lambda cost: cost.wall_s,
-        )
-        return row(files.format, amount, best, others(files.format, *theirs, amount, repeats, run))
+        costs = [
+            run(_read, files.format, path, folder / f"{i}.duckdb", amount) for i in range(repeats)
+        ]
+        return row(files.format, amount, costs, others(files.format, *theirs, amount, repeats, run))
 
 
 def measure(
@@ -99,17 +96,19 @@ def measure(
     for _ in range(repeats):
         database.unlink(missing_ok=True)
         costs.append(run(_read, form, path, database, amount))
+    return row(form, amount, costs, others(form, path, amount, amount, repeats, run))
+
+
+def row(form: Format, amount: int, costs: list[Cost], found: list[Other]) -> Row:
+    """Return the row of a format: the best of its runs, with the median and the worst told."""
     best = min(costs, key=lambda cost: cost.wall_s)
-    return row(form, amount, best, others(form, path, amount, amount, repeats, run))
-
-
-def row(form: Format, amount: int, cost: Cost, found: list[Other]) -> Row:
-    """Return the row of a format."""
-    speed, budget = amount / cost.wall_s, form.budget_per_s
+    median, worst = (find(cost.wall_s for cost in costs) for find in (statistics.median, max))
+    spread = f" (median {form.rate(amount, median)}, worst {form.rate(amount, worst)})"
+    speed, budget = amount / best.wall_s, form.budget_per_s
     return Row(
         f"ingest {form.name}, {number(amount / form.per_unit)} {form.unit}",
-        form.rate(speed, 1),
-        cost,
+        form.rate(speed, 1) + (spread if len(costs) > 1 else ""),
+        best,
         "-" if budget is None else f">= {form.rate(budget, 1)}",
         None if budget is None or amount < form.full * NEARLY else speed >= budget,
         found,

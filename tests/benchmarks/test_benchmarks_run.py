@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
-from tests.benchmarks import page_reads, table, telemetry_stage
+from tests.benchmarks import formats, page_reads, table, telemetry_stage
+from tests.benchmarks.format_sacct import SACCT
 from tests.benchmarks.meter import Cost
 from tests.benchmarks.table import Other, Row
 from tests.evidence_over_time import evidence_of, load, rows_of, told, told_between
@@ -39,7 +40,8 @@ WORKS = (
     "full ledger",
     "its telemetry stage",
     "growth of the full ledger",
-    "the next 5 minutes",
+    "the next 5 minutes, ledger",
+    "the next 5 minutes, loaded and built",
     "marts of Overview",
     "marts of Waste",
     "marts of Runs",
@@ -141,6 +143,15 @@ def test_the_ratio_is_that_of_the_fastest_alternative_that_ran():
     assert cells[0] == "a / b"
     assert cells[6] == "slow 9.00 s (CPU 9.00); fast 3.00 s (CPU 2.00); absent: not installed"
     assert cells[7] == "1.50 (CPU 0.50)"
+
+
+def test_of_several_ingests_the_best_counts_and_the_others_are_told():
+    costs = [Cost(4.0, 5.0), Cost(2.5, 5.0), Cost(10.0, 6.0)]
+
+    row = formats.row(SACCT.format, 1_000_000, costs, [])
+
+    assert row.ours == "400 k rows/s (median 250 k rows/s, worst 100 k rows/s)"
+    assert (row.cost, row.is_met) == (costs[1], True)
 
 
 def test_a_run_is_written_between_the_marks_and_replaces_the_one_before(tmp_path):
