@@ -227,13 +227,19 @@ class _Build:
     def _place(self, model: Model) -> int:
         """Put holds on GPUs; a job run whose holds moved has changed."""
         conflicts = catalog.models("intermediate")["int_hold_conflicts"]
-        since = None if self._is_fleet_other() else placement_scope.changed_nodes(self.cursor)
-        held, contested = placement.place(self.cursor, since)
-        for stage, rows in ((model, held), (conflicts, contested)):
+        is_anew = self._is_fleet_other()
+        place = placement.place if is_anew else placement_scope.place_again
+        held, contested = place(self.cursor)
+        for stage, rows, whose in (
+            (model, held, ["job_run_key"]),
+            (conflicts, contested, ["job_run_key", "kept_by"]),
+        ):
             self.cursor.register("placed", rows.to_arrow())
             self.cursor.execute(f"create or replace temp table {stage.name} as from placed")
             self.cursor.unregister("placed")
-            hours = stages.replace_places(self.cursor, stage, since, is_compared=not self.is_full)
+            hours = stages.replace_places(
+                self.cursor, stage, [] if is_anew else whose, is_compared=not self.is_full
+            )
             self._note(stage, hours)
         return held.height
 

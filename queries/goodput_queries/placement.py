@@ -26,12 +26,11 @@ from goodput_queries.placement_evidence import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
     import duckdb
 
-    from goodput_queries.placement_evidence import Claim, JobRun, Slots, Told
-    from goodput_queries.placement_scope import Node
+    from goodput_queries.placement_evidence import Claim, JobRun, Node, Slots, Told
 
 HOLDS_SCHEMA = {
     "cluster": pl.String,
@@ -57,7 +56,7 @@ CONFLICTS_SCHEMA = {
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def uncollected() -> Iterator[None]:
     """Pause the collector of cyclic garbage: of many claims it finds none, over and over."""
     was_on = gc.isenabled()
     gc.disable()
@@ -68,19 +67,27 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-@_uncollected()
-def place(
-    cursor: duckdb.DuckDBPyConnection, since: Mapping[Node, int] | None = None
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the holds (`int_holds`) and the conflicts (`int_hold_conflicts`) of all job runs.
-
-    With `since`, only those of these nodes that begin at their moment or later.
-    """
-    job_runs = job_runs_to_place(cursor, since)
+@uncollected()
+def place(cursor: duckdb.DuckDBPyConnection) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the holds (`int_holds`) and the conflicts (`int_hold_conflicts`) of all job runs."""
+    cursor.execute("create or replace temp table places (cluster varchar, node varchar, ms bigint)")
+    job_runs = job_runs_to_place(cursor)
     slots = slots_by_node(cursor)
+    claim(job_runs, slots, told_by_job(cursor))
+    return resolved(slots, down_moments(cursor))
+
+
+def claim(
+    job_runs: Iterable[JobRun],
+    slots: Slots,
+    explicit: Mapping[tuple[str, str, int], list[Told]],
+    again: Mapping[Node, Container[str]] | None = None,
+) -> None:
+    """Put the claims of job runs, by start, on slots: what is certain first, on what is left last.
+
+    again: the nodes on which job runs are placed, with their keys; None: each on all of its own.
+    """
     inventory = {node: len(held) for node, held in slots.items()}
-    explicit = told_by_job(cursor)
-    downs = down_moments(cursor)
     told: list[tuple[JobRun, str, int, str | None]] = []
     open_: list[JobRun] = []
     for run in job_runs:
@@ -89,7 +96,7 @@ def place(
         if numbers is None:
             open_.append(run)
         else:
-            told += _claim_named(slots, run, known, _within(run, numbers, since))
+            told += _claim_named(slots, run, known, _within(run, numbers, again))
     for run, node, count, kind in told:
         is_known = (run.cluster, node) in inventory
         _claim_assumed(slots, run, node, count, kind, is_known=is_known)
@@ -98,20 +105,18 @@ def place(
         for node, count in _spread(slots, run, inventory).items():
             is_known = (run.cluster, node) in inventory
             _claim_assumed(slots, run, node, count, run.gpu_type, is_known=is_known)
-    looked_at = slots if since is None else {n: slots[n] for n in since if n in slots}
-    return _resolved(looked_at, downs)
 
 
 def _within(
-    run: JobRun, numbers: dict[str, int], since: Mapping[Node, int] | None
+    run: JobRun, numbers: dict[str, int], again: Mapping[Node, Container[str]] | None
 ) -> dict[str, int]:
-    """Return the numbers of the nodes that are looked at: of the others its claims stand."""
-    if since is None:
+    """Return the numbers of the nodes that are looked at: on the others its claims stand."""
+    if again is None:
         return numbers
     return {
         node: count
         for node, count in numbers.items()
-        if run.start_ms >= since.get((run.cluster, node), FOREVER_MS)
+        if run.key in again.get((run.cluster, node), ())
     }
 
 
@@ -249,8 +254,9 @@ def _claim_fragments(held: list[Slot], run: JobRun) -> None:
     """Claim one GPU's worth of time, moving on where a slot is taken."""
     moment = run.start_ms
     while moment < run.end_ms:
-        slot = max(held, key=lambda s: (_free_until(s, moment), -s.index))
-        until = _free_until(slot, moment)
+        # what is claimed after its end is nothing to the run
+        slot = max(held, key=lambda s: (min(s.free_until_ms(moment), run.end_ms), -s.index))
+        until = slot.free_until_ms(moment)
         if until <= moment:
             # all taken: the claim overlaps another run's, and the later start will have it
             own = [(s, [c for c in s.claims if c.job_run_key == run.key]) for s in held]
@@ -258,7 +264,7 @@ def _claim_fragments(held: list[Slot], run: JobRun) -> None:
             if not open_:
                 return  # the run has every slot of the node already: there is no more to hold
             slot, claims = open_[0]
-            turns = [c.end_ms for s in held for c in s.claims if c.start_ms <= moment < c.end_ms]
+            turns = [c.end_ms for s in held for c in s.claims_within(moment, moment + 1)]
             until = min([*turns, *(c.start_ms for c in claims if c.start_ms > moment)])
         slot.claim(run.key, moment, min(until, run.end_ms), "assumed")
         moment = min(until, run.end_ms)
@@ -268,20 +274,14 @@ def _covers(claims: list[Claim], moment: int) -> bool:
     return any(c.start_ms <= moment < c.end_ms for c in claims)
 
 
-def _free_until(slot: Slot, moment: int) -> int:
-    """Return up to when the slot is free from `moment` on; `moment` itself where it is taken."""
-    if _covers(slot.claims, moment):
-        return moment
-    return min((c.start_ms for c in slot.claims if c.start_ms > moment), default=FOREVER_MS)
-
-
 def _is_type(slot: Slot, kind: str | None) -> bool:
     return kind is None or (slot.gpu_type is not None and kind in slot.gpu_type)
 
 
-def _resolved(
-    slots: Mapping[Node, list[Slot]], downs: dict[Node, list[int]]
+def resolved(
+    slots: Mapping[Node, list[Slot]], downs: Mapping[Node, list[int]]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return holds and conflicts: of two claims on a slot at one time the later start has it."""
     holds: list[tuple[Any, ...]] = []
     conflicts: list[tuple[Any, ...]] = []
     for (cluster, node), held in slots.items():

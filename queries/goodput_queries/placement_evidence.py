@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+import bisect
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import polars as pl
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     import duckdb
-
-    from goodput_queries.placement_scope import Node
 
 FOREVER_MS = 2**62
 BY_ID = "hpc_job"  # the job's id on the series of its GPUs
@@ -31,7 +28,11 @@ class Claim:
 
 @dataclass
 class Slot:
-    """A GPU or MIG instance of a node that the scheduler can hand out, with the claims on it."""
+    """A GPU or MIG instance of a node that the scheduler can hand out, with the claims on it.
+
+    Claims stand in the order of their starts; beside each the latest end up to it, so that those
+    within a time are found without looking at all that ever were.
+    """
 
     gpu_uuid: str
     gpu_instance: str
@@ -40,12 +41,22 @@ class Slot:
     from_ms: int = 0
     to_ms: int = FOREVER_MS
     claims: list[Claim] = field(default_factory=list)
-    claimed_until_ms: int = 0
+    _latest_ends_ms: list[int] = field(default_factory=list)
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """Return what holds name it by."""
+        return self.gpu_uuid, self.gpu_instance
 
     def claim(self, job_run_key: str, start_ms: int, end_ms: int, method: str) -> None:
         """Add a claim."""
-        self.claims.append(Claim(job_run_key, start_ms, end_ms, method))
-        self.claimed_until_ms = max(self.claimed_until_ms, end_ms)
+        place = bisect.bisect_right(self.claims, start_ms, key=lambda c: c.start_ms)
+        self.claims.insert(place, Claim(job_run_key, start_ms, end_ms, method))
+        del self._latest_ends_ms[place:]
+        latest = self._latest_ends_ms[-1] if place else -FOREVER_MS
+        for claim in self.claims[place:]:
+            latest = max(latest, claim.end_ms)
+            self._latest_ends_ms.append(latest)
 
     def is_there(self, start_ms: int, end_ms: int) -> bool:
         """Say whether the slot is in the inventory for all of `[start_ms, end_ms)`."""
@@ -56,11 +67,21 @@ class Slot:
         return self.is_there(start_ms, end_ms) and not self.claims_within(start_ms, end_ms)
 
     def claims_within(self, start_ms: int, end_ms: int) -> list[Claim]:
-        """Return the claims that overlap `[start_ms, end_ms)`."""
-        # most job runs begin after all that had the slot before them
-        if self.claimed_until_ms <= start_ms:
-            return []
-        return [c for c in self.claims if c.start_ms < end_ms and c.end_ms > start_ms]
+        """Return the claims that overlap `[start_ms, end_ms)`, the latest start first."""
+        found: list[Claim] = []
+        place = bisect.bisect_left(self.claims, end_ms, key=lambda c: c.start_ms)
+        while place and self._latest_ends_ms[place - 1] > start_ms:
+            place -= 1
+            if self.claims[place].end_ms > start_ms:
+                found.append(self.claims[place])
+        return found
+
+    def free_until_ms(self, moment_ms: int) -> int:
+        """Return up to when the slot is free from a moment on; the moment where it is taken."""
+        if self.claims_within(moment_ms, moment_ms + 1):
+            return moment_ms
+        place = bisect.bisect_right(self.claims, moment_ms, key=lambda c: c.start_ms)
+        return self.claims[place].start_ms if place < len(self.claims) else FOREVER_MS
 
 
 @dataclass(frozen=True)
@@ -110,13 +131,14 @@ def _rows(cursor: duckdb.DuckDBPyConnection, sql: str) -> Iterable[tuple[Any, ..
     return cursor.execute(sql).fetchall()
 
 
-Slots = dict[tuple[str, str], list[Slot]]
+Node = tuple[str, str]  # cluster, node
+Slots = dict[Node, list[Slot]]
 
 
 def slots_by_node(cursor: duckdb.DuckDBPyConnection) -> Slots:
     """Return the slots of each (cluster, node) by index, MIG instances in place of their GPU.
 
-    Only of nodes on which a job run is to be placed, or whose claims are looked at.
+    Only of nodes of the job runs in temp.job_runs_to_place, or in temp.places.
     """
     slots: Slots = defaultdict(list)
     for cluster, node, uuid, instance, index, kind, from_ms, to_ms in _rows(
@@ -135,7 +157,7 @@ def slots_by_node(cursor: duckdb.DuckDBPyConnection) -> Slots:
             Slot(uuid, instance, place, kind, from_ms, FOREVER_MS if to_ms is None else to_ms)
         )
     for held in slots.values():
-        held.sort(key=lambda slot: (slot.index, slot.gpu_uuid, slot.gpu_instance))
+        held.sort(key=lambda slot: (slot.index, *slot.name))
     return slots
 
 
@@ -168,9 +190,9 @@ def _of_the_fullest(rows: list[Told]) -> list[Told]:
     return [row for row in rows if not row.is_named or row.method == best[row.node][2]]
 
 
-def down_moments(cursor: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], list[int]]:
+def down_moments(cursor: duckdb.DuckDBPyConnection) -> dict[Node, list[int]]:
     """Return when each node went down: what the scheduler lost track of ended there at latest."""
-    downs: dict[tuple[str, str], list[int]] = defaultdict(list)
+    downs: dict[Node, list[int]] = defaultdict(list)
     for cluster, node, start_ms in _rows(
         cursor,
         "select cluster, node, start_ms from staging.stg_node_states "
@@ -180,33 +202,8 @@ def down_moments(cursor: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], lis
     return downs
 
 
-def job_runs_to_place(
-    cursor: duckdb.DuckDBPyConnection, since: Mapping[Node, int] | None
-) -> list[JobRun]:
-    """Return the job runs to place by start; also keeps them as temp.job_runs_to_place."""
-    cursor.execute("create or replace temp table places (cluster varchar, node varchar, ms bigint)")
-    if since:
-        frame = pl.DataFrame(
-            [(*node, ms) for node, ms in since.items()],
-            schema=["cluster", "node", "ms"],
-            orient="row",
-        )
-        cursor.register("placed", frame.to_arrow())
-        cursor.execute("insert into temp.places from placed")
-        cursor.unregister("placed")
-    where = (
-        "true"
-        if since is None
-        # the earliest moment of all besides: what began before it is not looked at
-        else f"""start_ms >= {min(since.values(), default=0)} and job_run_key in (
-            select job_run_key
-            from (select job_run_key, cluster, start_ms, unnest(nodes) as node
-                from intermediate.int_job_runs
-                where start_ms >= {min(since.values(), default=0)})
-            inner join temp.places using (cluster, node)
-            where start_ms >= places.ms
-        )"""
-    )
+def job_runs_to_place(cursor: duckdb.DuckDBPyConnection, where: str = "true") -> list[JobRun]:
+    """Return the job runs that hold GPUs, by start; keep them as temp.job_runs_to_place too."""
     cursor.execute(
         f"""create or replace temp table job_runs_to_place as
         select job_run_key, cluster, job_id_raw, submit_ms, start_ms, end_ms, nodes, gpus,

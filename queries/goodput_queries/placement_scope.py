@@ -1,140 +1,379 @@
-"""Which holds a build has to put on GPUs again: those of nodes on which something changed.
+"""Which holds a build puts on GPUs again: those that changed, and those that this changes.
 
-A claim matters to another only while both last. So on each node it is enough to go back to a moment
-at which nothing was held that still is later; from there all claims are made anew, in the order in
-which a placement of everything would make them, and come out the same.
+A job run is put where those before it in the order of placement left room while it ran. So one that
+changed concerns a later one only where a slot that was free for it is so no more, or the other way
+round. Changes are followed until nothing further moves; all other holds stand, however long GPUs of
+shared nodes have been held without a pause.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+
+from goodput_queries import placement
+from goodput_queries.placement_evidence import (
+    FOREVER_MS,
+    down_moments,
+    job_runs_to_place,
+    slots_by_node,
+    told_by_job,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import duckdb
 
-BEGINNING_MS = -(2**62)
-MARGIN_MS = 86_400_000  # looked at beyond what is needed at first: runs reach back over each other
-Node = tuple[str, str]  # cluster, node
-_Run = tuple[str, list[str], int, int, bool]
+    from goodput_queries.placement_evidence import JobRun, Node, Slot, Slots
+
+ASSUMED = "assumed"
+NAMED, ON_A_NODE, ON_SOME_NODE = 1, 2, 3  # the order of placement: what is certain first
+_Keys = dict["Node", set[str]]
+_Times = dict[tuple[str, str], list[tuple[int, int]]]  # by slot
 
 
-def changed_nodes(cursor: duckdb.DuckDBPyConnection) -> dict[Node, int]:
-    """Return from when on (epoch ms) the holds of which nodes are to be made anew.
+class _Hold(NamedTuple):
+    """A hold of the build before."""
 
-    Reads temp.changed_job_runs and temp.job_runs_before; the nodes of a job run whose split over
-    nodes is unknown change together.
+    slot: tuple[str, str]
+    start_ms: int
+    end_ms: int
+    method: str
+
+
+@dataclass
+class _Beside:
+    """What is there on the nodes on which something is placed again, by node.
+
+    job_runs: that hold something there since, in the order of their starts; `rank` is their place.
+    holds: of the build before, by job run. conflicts: who lost time to whom then.
     """
-    since = {
-        (cluster, node): start_ms
-        for cluster, node, start_ms in cursor.execute(
-            """with changed as (
-                select cluster, unnest(nodes) as node, start_ms
-                from (
-                    from intermediate.int_job_runs
-                    union all
-                    from temp.job_runs_before
-                )
-                semi join temp.changed_job_runs using (job_run_key)
-                union all
-                -- GPUs that a source has named since
-                select runs.cluster, unnest(list_append(runs.nodes, holds.node)), runs.start_ms
-                from intermediate.int_told_holds as holds
-                inner join intermediate.int_job_runs as runs using (cluster, job_id_raw, submit_ms)
-                where holds.load_sequence > built_sequence()
-                    -- a label is read again and again: what it named is named
-                    and (holds.method <> 'hpc_job' or not exists (
-                        from intermediate.int_holds as placed
-                        where placed.job_run_key = holds.job_run_key
-                            and placed.gpu_uuid = holds.gpu_uuid
-                            and placed.gpu_instance = holds.gpu_instance
-                            and placed.method = 'hpc_job'
-                    ))
-                union all
-                -- what the scheduler lost track of ends when its node goes down
-                select holds.cluster, holds.node, holds.start_ms
-                from intermediate.int_holds as holds
-                inner join intermediate.int_job_runs as runs using (job_run_key)
-                inner join staging.stg_node_states as states
-                    on holds.cluster = states.cluster
-                    and holds.node = states.node
-                    and states.state = 'down'
-                    and states.start_ms > holds.start_ms
-                where runs.end_ms is null
-            )
-            select cluster, node, min(start_ms)
-            from changed
-            where start_ms is not null
-            group by cluster, node"""
-        ).fetchall()
-    }
-    known = set(
-        cursor.execute(
-            "select distinct cluster, node from intermediate.int_gpu_inventory"
-        ).fetchall()
+
+    rank: dict[str, int] = field(default_factory=dict)
+    job_runs: dict[Node, list[JobRun]] = field(default_factory=lambda: defaultdict(list))
+    holds: dict[Node, dict[str, list[_Hold]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(list))
     )
-    return _closed(cursor, since, known)
+    conflicts: dict[Node, set[tuple[str, str]]] = field(default_factory=lambda: defaultdict(set))
 
 
-def _closed(
-    cursor: duckdb.DuckDBPyConnection, since: dict[Node, int], known: set[Node]
-) -> dict[Node, int]:
-    """Go back, node by node, until nothing is held over the moment."""
-    seen_from: int | None = None
-    runs: list[_Run] = []
-    while since:
-        for node in since.keys() - known:
-            since[node] = BEGINNING_MS  # GPUs of such a node are those that its jobs made up
-        earliest = min(since.values())
-        if seen_from is not None and earliest >= seen_from:
-            break
-        seen_from = earliest - MARGIN_MS
-        runs = _runs_after(cursor, seen_from)
-        _settle(since, runs)
-    return since
+@placement.uncollected()
+def place_again(cursor: duckdb.DuckDBPyConnection) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return holds and conflicts as `placement.place` does, of what changed since the last build.
 
-
-def _settle(since: dict[Node, int], runs: list[_Run]) -> None:
-    """Go back on the nodes of runs that began before a moment and end after it."""
-    is_settled = False
-    while not is_settled:
-        is_settled = True
-        for cluster, nodes, start_ms, end_ms, is_named in runs:
-            here = [place for node in nodes if (place := (cluster, node)) in since]
-            if not any(end_ms > since[place] for place in here):
-                continue
-            for place in here if is_named else [(cluster, node) for node in nodes]:
-                if start_ms < since.get(place, end_ms):
-                    since[place] = start_ms
-                    is_settled = False
-
-
-def _runs_after(cursor: duckdb.DuckDBPyConnection, ms: int) -> list[_Run]:
-    """Return cluster, nodes, start, end of the runs that end after, and if all GPUs are named.
-
-    The latest start comes first. A run on one node counts as named: its GPUs cannot be elsewhere.
+    Reads temp.changed_job_runs and temp.job_runs_before; leaves whose rows they replace, node by
+    node, in temp.placed_again.
     """
-    return cursor.execute(
-        """with runs as (
-            select *
-            from intermediate.int_job_runs
-            where start_ms is not null and gpus > 0
-                and coalesce(end_ms, 9223372036854775807) > $1
-        ),
-        named as (
-            select runs.job_run_key, sum(coalesce(holds.gpus, 1)) as gpus
-            from raw.holds as holds
-            inner join runs
-                on holds.cluster = runs.cluster
-                and holds.job_id_raw = runs.job_id_raw
-                and to_ms(holds.submit_at) = runs.submit_ms
-            where (holds.slurm_index is not null or holds.gpu_uuid is not null)
-                and len(runs.nodes) > 1
-            group by runs.job_run_key
+    again = _changed(cursor)
+    while True:
+        _note(cursor, again)
+        if _take_whole_nodes(cursor, again):
+            continue
+        beside = _what_is_beside(cursor)
+        to_place = job_runs_to_place(
+            cursor, "job_run_key in (select job_run_key from temp.placed_again)"
         )
-        select runs.cluster, runs.nodes, start_ms, coalesce(end_ms, 9223372036854775807),
-            len(runs.nodes) = 1 or coalesce(named.gpus = runs.gpus, false)
-        from runs
-        left join named using (job_run_key)
-        order by start_ms desc""",
-        [ms],
+        slots = slots_by_node(cursor)
+        _put_what_stands(slots, beside, again)
+        numbers = {node: len(held) for node, held in slots.items()}
+        placement.claim(to_place, slots, told_by_job(cursor), again)
+        made_up = [node for node, held in slots.items() if len(held) != numbers.get(node)]
+        more = _concerned(again, beside, slots)
+        if not _spread_to(again, [*more, *_all_of(cursor, made_up)]):
+            break
+    for node, held in slots.items():
+        for slot in held:
+            slot.claims = [c for c in slot.claims if c.job_run_key in again.get(node, ())]
+    return placement.resolved(slots, down_moments(cursor))
+
+
+def _changed(cursor: duckdb.DuckDBPyConnection) -> _Keys:
+    """Return the job runs of which something was told since the last build, with their nodes."""
+    found: _Keys = defaultdict(set)
+    for cluster, node, key in cursor.execute(
+        """select cluster, unnest(nodes), job_run_key
+        from (from intermediate.int_job_runs union all from temp.job_runs_before)
+        semi join temp.changed_job_runs using (job_run_key)
+        union
+        -- GPUs that a source has named since
+        select runs.cluster, unnest(list_append(runs.nodes, holds.node)), runs.job_run_key
+        from intermediate.int_told_holds as holds
+        inner join intermediate.int_job_runs as runs using (cluster, job_id_raw, submit_ms)
+        where holds.load_sequence > built_sequence()
+            -- a label is read again and again: what it named is named
+            and (holds.method <> 'hpc_job' or not exists (
+                from intermediate.int_holds as placed
+                where placed.job_run_key = holds.job_run_key
+                    and placed.gpu_uuid = holds.gpu_uuid
+                    and placed.gpu_instance = holds.gpu_instance
+                    and placed.method = 'hpc_job'
+            ))
+        union
+        -- what the scheduler lost track of ends when its node goes down
+        select runs.cluster, unnest(runs.nodes), runs.job_run_key
+        from intermediate.int_holds as holds
+        inner join intermediate.int_job_runs as runs using (job_run_key)
+        inner join staging.stg_node_states as states
+            on holds.cluster = states.cluster
+            and holds.node = states.node
+            and states.state = 'down'
+            and states.start_ms > holds.start_ms
+        where runs.end_ms is null"""
+    ).fetchall():
+        found[cluster, node].add(key)
+    return found
+
+
+def _note(cursor: duckdb.DuckDBPyConnection, again: _Keys) -> None:
+    """Keep what is placed again (temp.placed_again), and since when on which node (temp.places)."""
+    rows = [(*node, key) for node, keys in again.items() for key in keys]
+    schema = ["cluster", "node", "job_run_key"]
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(schema, pl.String), orient="row")
+    cursor.register("placed", frame.to_arrow())
+    cursor.execute("create or replace temp table placed_again as from placed")
+    cursor.unregister("placed")
+    cursor.execute(
+        """create or replace temp table places as
+        select again.cluster, again.node, coalesce(min(runs.start_ms), $1) as ms
+        from temp.placed_again as again
+        left join (
+            select job_run_key, start_ms from intermediate.int_job_runs
+            union all
+            select job_run_key, start_ms from temp.job_runs_before
+        ) as runs using (job_run_key)
+        group by again.cluster, again.node""",
+        [FOREVER_MS],
+    )
+
+
+def _take_whole_nodes(cursor: duckdb.DuckDBPyConnection, again: _Keys) -> bool:
+    """Add all job runs of nodes with slots that jobs made up; say whether there were more.
+
+    Such a slot is there for every job run of the node, and gone with those that named it.
+    """
+    made_up = cursor.execute(
+        """with known as (
+            select distinct cluster, node, gpu_uuid
+            from intermediate.int_slots semi join temp.places using (cluster, node)
+        )
+        select cluster, node from temp.places anti join known using (cluster, node)
+        union
+        select cluster, node
+        from intermediate.int_first_holds
+        semi join temp.places using (cluster, node)
+        anti join known using (cluster, node, gpu_uuid)
+        union
+        select cluster, node
+        from intermediate.int_holds inner join temp.places using (cluster, node)
+        anti join intermediate.int_slots using (cluster, node, gpu_uuid, gpu_instance)
+        where coalesce(end_ms, $1) > places.ms""",
+        [FOREVER_MS],
     ).fetchall()
+    return _spread_to(again, _all_of(cursor, made_up))
+
+
+def _all_of(cursor: duckdb.DuckDBPyConnection, nodes: Iterable[Node]) -> list[tuple[Node, str]]:
+    """Return all job runs of nodes, each with all nodes it has."""
+    frame = pl.DataFrame(
+        list(nodes), schema={"cluster": pl.String, "node": pl.String}, orient="row"
+    )
+    if frame.is_empty():
+        return []
+    cursor.register("placed", frame.to_arrow())
+    found = cursor.execute(
+        """select cluster, unnest(nodes), job_run_key
+        from intermediate.int_job_runs
+        where job_run_key in (
+            select job_run_key
+            from (select job_run_key, cluster, unnest(nodes) as node from intermediate.int_job_runs)
+            semi join placed using (cluster, node)
+        )"""
+    ).fetchall()
+    cursor.unregister("placed")
+    return [((cluster, node), key) for cluster, node, key in found]
+
+
+def _what_is_beside(cursor: duckdb.DuckDBPyConnection) -> _Beside:
+    """Return what is on the nodes of temp.places since their moments."""
+    found = _Beside()
+    places = {(c, n): ms for c, n, ms in cursor.execute("from temp.places").fetchall()}
+    # the earliest moment of all besides: it is asked of far fewer rows where it is known before
+    is_since = f"(end_ms is null or end_ms > {min(places.values(), default=FOREVER_MS)})"
+    is_there = f"coalesce(end_ms, {FOREVER_MS}) > places.ms"
+    runs = job_runs_to_place(
+        cursor,
+        f"""{is_since} and job_run_key in (
+            select job_run_key
+            from (
+                select job_run_key, cluster, unnest(nodes) as node, end_ms
+                from intermediate.int_job_runs
+                where {is_since}
+            )
+            inner join temp.places using (cluster, node)
+            where {is_there}
+        )""",
+    )
+    for rank, run in enumerate(runs):
+        found.rank[run.key] = rank
+        for node in dict.fromkeys((run.cluster, node) for node in run.nodes):
+            if node in places and run.end_ms > places[node]:
+                found.job_runs[node].append(run)
+    for cluster, node, key, uuid, instance, start_ms, end_ms, method in cursor.execute(
+        f"""select cluster, node, job_run_key, gpu_uuid, gpu_instance, start_ms,
+            coalesce(end_ms, {FOREVER_MS}), method
+        from intermediate.int_holds inner join temp.places using (cluster, node)
+        where {is_since} and {is_there}"""
+    ).fetchall():
+        found.holds[cluster, node][key].append(_Hold((uuid, instance), start_ms, end_ms, method))
+    for cluster, node, loser, keeper in cursor.execute(
+        f"""select distinct cluster, node, job_run_key, kept_by
+        from intermediate.int_hold_conflicts inner join temp.places using (cluster, node)
+        where {is_since} and {is_there}"""
+    ).fetchall():
+        found.conflicts[cluster, node].add((loser, keeper))
+    return found
+
+
+def _put_what_stands(slots: Slots, beside: _Beside, again: _Keys) -> None:
+    """Claim for the job runs that are not placed again what they hold."""
+    for node, by_run in beside.holds.items():
+        by_name: dict[tuple[str, str], list[Slot]] = defaultdict(list)
+        for slot in slots.get(node, ()):
+            by_name[slot.name].append(slot)
+        for key, holds in by_run.items():
+            for hold in holds if key not in again[node] else ():
+                named = by_name[hold.slot]
+                slot = next((s for s in named if s.from_ms <= hold.start_ms < s.to_ms), named[0])
+                slot.claim(key, hold.start_ms, hold.end_ms, hold.method)
+
+
+def _spread_to(again: _Keys, more: Iterable[tuple[Node, str]]) -> bool:
+    """Place these again too; say whether one of them was not so before."""
+    is_more = False
+    for node, key in more:
+        if key not in again[node]:
+            again[node].add(key)
+            is_more = True
+    return is_more
+
+
+def _concerned(again: _Keys, beside: _Beside, slots: Slots) -> list[tuple[Node, str]]:
+    """Return whose holds may be others now, of those that were taken as they stood."""
+    found: list[tuple[Node, str]] = []
+    for node in list(again):
+        keys = again[node]
+        runs = {run.key: run for run in beside.job_runs[node]}
+        more = _in_conflict(keys, beside.conflicts[node]) | _overlapped(slots.get(node, ()), keys)
+        more |= _cut_short(node, beside, slots)
+        more |= _of_other_room(node, again, beside, slots)
+        for key in more - keys:
+            found.append((node, key))
+            if key in runs and _order(beside.holds[node].get(key, []), runs[key]) == ON_SOME_NODE:
+                found += [((node[0], other), key) for other in runs[key].nodes]
+    return found
+
+
+def _in_conflict(keys: set[str], conflicts: set[tuple[str, str]]) -> set[str]:
+    """Return who lost time to a job run that is placed again, or had it from one."""
+    return {key for pair in conflicts if keys & set(pair) for key in pair}
+
+
+def _overlapped(held: Iterable[Slot], keys: set[str]) -> set[str]:
+    """Return whose claims overlap those of job runs that are placed again."""
+    found: set[str] = set()
+    for slot in held:
+        for claim in slot.claims:
+            if claim.job_run_key in keys:
+                found.update(
+                    other.job_run_key for other in slot.claims_within(claim.start_ms, claim.end_ms)
+                )
+    return found
+
+
+def _cut_short(node: Node, beside: _Beside, slots: Slots) -> set[str]:
+    """Return who runs but may hold less than it claims: what came later has its time since.
+
+    Who holds as many GPUs as it has on its one node, or all of a node, does not.
+    """
+    found: set[str] = set()
+    for run in beside.job_runs[node]:
+        held = [hold.end_ms for hold in beside.holds[node].get(run.key, ())]
+        whole = run.gpus if len(run.nodes) == 1 else len(slots.get(node, ()))
+        if run.end_ms == FOREVER_MS and held != [FOREVER_MS] * whole:
+            found.add(run.key)
+    return found
+
+
+def _of_other_room(node: Node, again: _Keys, beside: _Beside, slots: Slots) -> set[str]:
+    """Return the job runs placed later for which other slots of the node are free than before."""
+    claims: dict[str, list[_Hold]] = defaultdict(list)
+    for slot in slots.get(node, ()):
+        for claim in slot.claims:
+            if (key := claim.job_run_key) in again[node]:
+                claims[key].append(_Hold(slot.name, claim.start_ms, claim.end_ms, claim.method))
+    in_conflict = {key for pair in beside.conflicts[node] for key in pair}
+    standing = [run for run in beside.job_runs[node] if run.key not in again[node]]
+    found: set[str] = set()
+    for key in again[node]:
+        old, new = beside.holds[node].get(key, []), claims[key]
+        before, now = _times(old), _times(new)
+        is_reordered = bool(old) and _is_reordered(old, new)
+        if before == now and not is_reordered:
+            continue
+        # where it stood in the order of placement is not known: it may concern all
+        is_moved = key in in_conflict or is_reordered
+        first = min(_first_order(old), _first_order(new))
+        place = first, -1 if is_moved else beside.rank.get(key, -1)
+        for run in standing:
+            held = beside.holds[node].get(run.key, [])
+            if (_order(held, run), beside.rank[run.key]) < place:
+                continue
+            is_whole = run.key not in in_conflict and all(
+                (h.start_ms, h.end_ms) == (run.start_ms, run.end_ms) for h in held
+            )
+            if _sees(run, before, now, is_any=is_moved or not held or not is_whole):
+                found.add(run.key)
+    return found
+
+
+def _times(holds: Iterable[_Hold]) -> _Times:
+    found: _Times = defaultdict(list)
+    for hold in sorted(holds):
+        found[hold.slot].append((hold.start_ms, hold.end_ms))
+    return found
+
+
+def _first_order(holds: list[_Hold]) -> int:
+    """Return when in the order of placement a job run takes the first of what it holds."""
+    return ON_A_NODE if all(hold.method == ASSUMED for hold in holds) else NAMED
+
+
+def _is_reordered(old: list[_Hold], new: list[_Hold]) -> bool:
+    """Say whether a job run may stand elsewhere in the order of placement than it did."""
+    ways = [
+        ({h.start_ms for h in holds}, {h.method == ASSUMED for h in holds}) for holds in (old, new)
+    ]
+    return ways[0] != ways[1]
+
+
+def _order(holds: list[_Hold], run: JobRun) -> int:
+    """Return when in the order of placement a job run takes the last of what it holds."""
+    if holds and all(hold.method != ASSUMED for hold in holds):
+        return NAMED
+    return ON_A_NODE if len(run.nodes) == 1 else ON_SOME_NODE
+
+
+def _sees(run: JobRun, before: _Times, now: _Times, *, is_any: bool) -> bool:
+    """Say whether a job run finds other slots free than before; `is_any`: or it may."""
+    for slot in before.keys() | now.keys():
+        was, is_ = (
+            any(start < run.end_ms and end > run.start_ms for start, end in times.get(slot, ()))
+            for times in (before, now)
+        )
+        if was != is_ or (is_any and (was or is_)):
+            return True
+    return False

@@ -29,7 +29,7 @@ from goodput_queries.describe import describe
 from goodput_queries.errors import BuildError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from goodput_queries.catalog import Model
 
@@ -121,25 +121,24 @@ def replace_keys(
 
 
 def replace_places(
-    cursor: duckdb.DuckDBPyConnection,
-    model: Model,
-    since: Mapping[tuple[str, str], int] | None,
-    *,
-    is_compared: bool,
+    cursor: duckdb.DuckDBPyConnection, model: Model, whose: Sequence[str], *, is_compared: bool
 ) -> Hours:
-    """Replace holds or their conflicts by temp.<name>, of some nodes from a moment on; None: all.
+    """Replace holds or their conflicts by temp.<name>: those of job runs in temp.placed_again.
 
-    Returns the hours that differ, and adds job runs whose holds moved to temp.changed_job_runs.
+    whose: the columns that name the job runs; none: all rows are replaced. Returns the hours that
+    differ, and adds job runs whose holds moved to temp.changed_job_runs.
     """
     name, new = model.qualified_name, f"temp.{model.name}"
     old = f"from {name} as placed"
-    if since is not None:
+    if whose:
         # the earliest moment of all besides: zones are known for it
-        earliest_ms = min(since.values(), default=0)
+        earliest_ms = cursor.execute("select coalesce(min(ms), 0) from temp.places").fetchall()[0][
+            0
+        ]
         old += f""" where start_ms >= {earliest_ms} and exists (
-            from temp.places as places
-            where places.cluster = placed.cluster and places.node = placed.node
-                and placed.start_ms >= places.ms)"""
+            from temp.placed_again as again
+            where again.cluster = placed.cluster and again.node = placed.node
+                and again.job_run_key in ({", ".join(f"placed.{column}" for column in whose)}))"""
     cursor.execute(f"create or replace temp table before as {old}")
     hours: Hours = set()
     if is_compared and model.bounds:
@@ -153,11 +152,11 @@ def replace_places(
                 (from {new} except from temp.before) union all (from temp.before except from {new})
             )"""
         )
-    if since is None:
-        replace_all(cursor, model, f"from {new}", is_compared=False)
-    else:
+    if whose:
         cursor.execute(f"delete {old}")
         cursor.execute(f"insert into {name} from {new}")
+    else:
+        replace_all(cursor, model, f"from {new}", is_compared=False)
     return hours
 
 

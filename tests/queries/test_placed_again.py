@@ -1,0 +1,179 @@
+"""Holds that a build leaves are those that placing every job run anew would give.
+
+Job runs share few GPUs, contradict each other, are told late and change; a build places again only
+what a change concerns, however long the GPUs of a node were held without a pause before.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.queries.conftest import Evidence
+
+from goodput_queries import placement
+from goodput_queries.store import LocalStore
+
+GPUS_OF_NODES = {"a": 4, "b": 4, "d": 2}
+MOMENTS = st.integers(0, 40).map(lambda n: 5 * n)
+NODES = st.sampled_from([*GPUS_OF_NODES, "unknown"])
+
+
+@st.composite
+def job_runs(draw: st.DrawFn) -> dict[str, Any]:
+    """Return a job run with what is told of it later, in steps after the first."""
+    is_spread = draw(st.integers(0, 3)) == 0
+    return {
+        "start": draw(MOMENTS),
+        "length": draw(st.sampled_from([5, 10, 20, 50, 100, 500])),
+        "nodes": draw(st.lists(NODES, min_size=1, max_size=1 + is_spread, unique=True)),
+        "gpus": draw(st.integers(1, 8 if is_spread else 4)),
+        "gpu_type": draw(st.sampled_from([None, None, "h100", "a100"])),
+        "told_after": draw(st.sampled_from([0, 0, 0, 1, 2])),
+        "named_after": draw(st.sampled_from([None, None, 0, 1, 2])),
+        "indexes": draw(st.lists(st.integers(0, 4), min_size=1, max_size=4)),
+        "shrinks": draw(st.integers(0, 9)) == 0,
+    }
+
+
+def tell(evidence: Evidence, number: int, job: dict[str, Any], moment: int, step: int) -> None:
+    """Tell of a job run what is known at a moment; `step`: how often it was told of before."""
+    start, end = job["start"], job["start"] + job["length"]
+    gpus = max(1, job["gpus"] - (job["shrinks"] and step > 0))
+    evidence.job(
+        str(number), start, end if end <= moment else None, job["nodes"], gpus,
+        "COMPLETED" if end <= moment else "RUNNING",
+        gpu_type=job["gpu_type"], observed_at=evidence.at(moment),
+    )  # fmt: skip
+    if job["named_after"] is not None and step >= job["named_after"]:
+        evidence.load(
+            "holds",
+            [
+                {
+                    "cluster": "c", "job_id_raw": str(number), "submit_at": evidence.at(start),
+                    "node": job["nodes"][place % len(job["nodes"])], "slurm_index": index,
+                    "method": "scontrol",
+                }
+                for place, index in enumerate(job["indexes"])
+            ],
+        )  # fmt: skip
+
+
+def assert_placed_as_anew(store: LocalStore) -> None:
+    with store.cursor() as cursor:
+        cursor.execute("begin")
+        holds, conflicts = placement.place(cursor)
+        cursor.execute("rollback")
+    for name, anew in (("int_holds", holds), ("int_hold_conflicts", conflicts)):
+        found = store.read(f"from intermediate.{name}")
+        assert sorted(found.rows(), key=str) == sorted(anew.rows(), key=str), name
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    jobs=st.lists(job_runs(), min_size=2, max_size=12),
+    moments=st.lists(MOMENTS.map(lambda t: t + 10), min_size=2, max_size=4, unique=True),
+    down=st.none() | st.tuples(st.sampled_from([*GPUS_OF_NODES]), MOMENTS),
+)
+def test_after_every_build_holds_are_as_placed_anew(jobs, moments, down):
+    evidence = Evidence(LocalStore())
+    for node, gpus in GPUS_OF_NODES.items():
+        evidence.node(node, gpus, model="a100" if node == "b" else "h100")
+    begun: dict[int, int] = {}
+    for step, moment in enumerate(sorted(moments)):
+        evidence.state("*", "up", 0, moment)
+        if down and down[1] <= moment:
+            evidence.state(down[0], "down", down[1], None)
+        for number, job in enumerate(jobs):
+            if job["start"] > moment:
+                continue
+            told = step - begun.setdefault(number, step) - job["told_after"]
+            if told >= 0:
+                tell(evidence, number, job, moment, told)
+
+        evidence.store.build()
+
+        assert_placed_as_anew(evidence.store)
+    evidence.store.close()
+
+
+@pytest.fixture
+def never_empty(evidence):
+    """Return a node of two GPUs that for ten hours was held without a pause, and by two then."""
+    evidence.node("a", 2)
+    evidence.watched(36_000)
+    for number in range(20):
+        start = 1_800 * number
+        evidence.job(str(number), start, start + 2_700, ["a"], 1)
+    evidence.job("long", 35_200, None, ["a"], 1, "RUNNING", observed_at=evidence.at(36_000))
+    evidence.store.build()
+    return evidence
+
+
+def placed_again(evidence, monkeypatch):
+    """Build and return which job runs were placed again."""
+    seen = []
+    claim = placement.claim
+
+    def spy(runs, *others):
+        seen.append({run.job[0] for run in runs})
+        claim(runs, *others)
+
+    monkeypatch.setattr(placement, "claim", spy)
+    evidence.store.build()
+    monkeypatch.undo()
+    assert_placed_as_anew(evidence.store)
+    return seen[-1]
+
+
+def test_a_new_job_on_a_node_that_is_never_empty_is_placed_alone(never_empty, monkeypatch):
+    never_empty.job("new", 37_000, 38_000, ["a"], 1)
+
+    assert placed_again(never_empty, monkeypatch) == {"new"}
+
+
+def test_a_job_that_ends_leaves_those_that_ran_beside_it_where_they_are(never_empty, monkeypatch):
+    never_empty.job("long", 35_200, 37_000, ["a"], 1, observed_at=never_empty.at(37_100))
+
+    assert placed_again(never_empty, monkeypatch) == {"long"}
+
+
+def slots(evidence):
+    found = evidence.store.read("select job_run_key, slurm_index from intermediate.int_holds")
+    return {key.split("/")[1].split("@")[0]: index for key, index in found.rows()}
+
+
+def test_a_job_told_late_moves_those_that_began_after_it_and_no_other(evidence, monkeypatch):
+    evidence.node("a", 3)
+    evidence.watched(100)
+    evidence.job("before", 0, 20, ["a"], 1)
+    evidence.job("beside", 10, 60, ["a"], 1)
+    evidence.job("much later", 70, 90, ["a"], 1)
+    evidence.store.build()
+
+    evidence.job("late", 5, 40, ["a"], 1)
+
+    assert placed_again(evidence, monkeypatch) == {"late", "beside"}
+    assert slots(evidence) == {"before": 0, "late": 1, "beside": 2, "much later": 0}
+
+
+def test_naming_the_gpu_of_a_later_job_moves_an_earlier_one_that_was_assumed_there(
+    evidence, monkeypatch
+):
+    evidence.node("a", 2)
+    evidence.watched(100)
+    evidence.job("first", 0, 50, ["a"], 1)
+    evidence.job("second", 10, 50, ["a"], 1)
+    evidence.job("elsewhere", 60, 90, ["a"], 1)
+    evidence.store.build()
+
+    evidence.load(
+        "holds",
+        [{"cluster": "c", "job_id_raw": "second", "submit_at": evidence.at(10), "node": "a",
+          "slurm_index": 0, "method": "scontrol"}],
+    )  # fmt: skip
+
+    assert placed_again(evidence, monkeypatch) == {"first", "second"}
+    assert slots(evidence) == {"first": 1, "second": 0, "elsewhere": 0}
