@@ -29,6 +29,7 @@ from goodput_app.cli_options import (
 )
 from goodput_app.cli_scope import unknown_filters
 from goodput_app.settings import settings
+from goodput_app.theme import count
 from goodput_queries.errors import QueryError, StoreError
 from goodput_queries.remote import find_server
 from goodput_queries.scope import Scope
@@ -129,7 +130,7 @@ def ingest(
         say(sentence)
     if summary.rejects:
         say(
-            f"{summary.rejects:,} rows were set aside: "
+            f"Set aside: {count(summary.rejects, 'row')}, see "
             f"`goodput show raw.rejects --db {_quoted(db)}`."
         )
     counts = {k: v for k, v in asdict(summary).items() if isinstance(v, int)}
@@ -142,7 +143,9 @@ def ingest(
         )
     if summary.refused and source != "auto":
         raise FailedWithRowsError(
-            f"{len(summary.refused)} files could not be read as {source}; the others were.", frame
+            f"{count(len(summary.refused), 'file')} could not be read as {source}; "
+            "all else was.",
+            frame,
         )
     if summary.rows == 0:
         if not summary.rejects:

@@ -125,6 +125,15 @@ def test_what_was_read_in_is_summed_up(here: Path) -> None:
     )
 
 
+def test_one_row_that_was_set_aside_is_one_row(here: Path) -> None:
+    (here / "rates.csv").write_text("gpu_model,usd_per_gpu_h\nH200,3.5\nH100,dear\n")
+
+    result = run("ingest", "rates", "rates.csv")
+
+    said = "Set aside: 1 row, see `goodput show raw.rejects --db goodput.duckdb`.\n"
+    assert result.stderr.startswith(said)
+
+
 def test_a_refused_file_of_a_folder_does_not_keep_the_others_out(here: Path) -> None:
     (here / "logs").mkdir()
     (here / "logs" / "a.txt").write_text("nothing that we know\n")
@@ -136,7 +145,7 @@ def test_a_refused_file_of_a_folder_does_not_keep_the_others_out(here: Path) -> 
     (summary,) = json.loads(folder.stdout)
     assert (folder.exit_code, summary["files"], summary["refused"]) == (1, 1, 1)
     assert folder.stderr.startswith("left out: logs/a.txt: ")
-    assert folder.stderr.endswith("1 files could not be read as rates; the others were.\n")
+    assert folder.stderr.endswith("1 file could not be read as rates; all else was.\n")
     assert (named.exit_code, named.stdout) == (1, "")
     assert named.stderr.startswith("logs/a.txt: ")
 
