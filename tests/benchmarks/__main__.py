@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 FILES = (SACCT, PLAIN, VERBOSE, EXPOSITION, RANGE_QUERY)
 PARTS = ("ingest", "fleet", "live", "marts", "statement", "history")
-SLICES, WARM, FILTERS = 5, 5, 12  # so often a short work is done
+SLICES, WARM, FILTERS = 3, 5, 12  # so often a short work is done
 README = Path(__file__).with_name("README.md")
 
 
