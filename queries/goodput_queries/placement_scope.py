@@ -51,8 +51,10 @@ class _Beside:
 
     job_runs: that hold something there since, in the order of their starts; `rank` is their place.
     holds: of the build before, by job run. conflicts: who lost time to whom then.
+    spread: changed job runs of several nodes: how many GPUs on which may be told now, or no more.
     """
 
+    spread: set[str]
     rank: dict[str, int] = field(default_factory=dict)
     job_runs: dict[Node, list[JobRun]] = field(default_factory=lambda: defaultdict(list))
     holds: dict[Node, dict[str, list[_Hold]]] = field(
@@ -69,11 +71,12 @@ def place_again(cursor: duckdb.DuckDBPyConnection) -> tuple[pl.DataFrame, pl.Dat
     node, in temp.placed_again.
     """
     again = _changed(cursor)
+    changed = {key for keys in again.values() for key in keys}
     while True:
         _note(cursor, again)
         if _take_whole_nodes(cursor, again):
             continue
-        beside = _what_is_beside(cursor)
+        beside = _what_is_beside(cursor, changed)
         to_place = job_runs_to_place(
             cursor, "job_run_key in (select job_run_key from temp.placed_again)"
         )
@@ -197,9 +200,9 @@ def _all_of(cursor: duckdb.DuckDBPyConnection, nodes: Iterable[Node]) -> list[tu
     return [((cluster, node), key) for cluster, node, key in found]
 
 
-def _what_is_beside(cursor: duckdb.DuckDBPyConnection) -> _Beside:
+def _what_is_beside(cursor: duckdb.DuckDBPyConnection, changed: set[str]) -> _Beside:
     """Return what is on the nodes of temp.places since their moments."""
-    found = _Beside()
+    found = _Beside(spread=set())
     places = {(c, n): ms for c, n, ms in cursor.execute("from temp.places").fetchall()}
     # the earliest moment of all besides: it is asked of far fewer rows where it is known before
     is_since = f"(end_ms is null or end_ms > {min(places.values(), default=FOREVER_MS)})"
@@ -219,6 +222,8 @@ def _what_is_beside(cursor: duckdb.DuckDBPyConnection) -> _Beside:
     )
     for rank, run in enumerate(runs):
         found.rank[run.key] = rank
+        if len(run.nodes) > 1 and run.key in changed:
+            found.spread.add(run.key)
         for node in dict.fromkeys((run.cluster, node) for node in run.nodes):
             if node in places and run.end_ms > places[node]:
                 found.job_runs[node].append(run)
@@ -269,7 +274,7 @@ def _concerned(again: _Keys, beside: _Beside, slots: Slots) -> list[tuple[Node, 
         runs = {run.key: run for run in beside.job_runs[node]}
         more = _in_conflict(keys, beside.conflicts[node]) | _overlapped(slots.get(node, ()), keys)
         more |= _cut_short(node, beside, slots)
-        more |= _of_other_room(node, again, beside, slots)
+        more |= _of_other_room(node, keys, beside, slots)
         for key in more - keys:
             found.append((node, key))
             if key in runs and _order(beside.holds[node].get(key, []), runs[key]) == ON_SOME_NODE:
@@ -308,20 +313,20 @@ def _cut_short(node: Node, beside: _Beside, slots: Slots) -> set[str]:
     return found
 
 
-def _of_other_room(node: Node, again: _Keys, beside: _Beside, slots: Slots) -> set[str]:
+def _of_other_room(node: Node, keys: set[str], beside: _Beside, slots: Slots) -> set[str]:
     """Return the job runs placed later for which other slots of the node are free than before."""
     claims: dict[str, list[_Hold]] = defaultdict(list)
     for slot in slots.get(node, ()):
         for claim in slot.claims:
-            if (key := claim.job_run_key) in again[node]:
+            if (key := claim.job_run_key) in keys:
                 claims[key].append(_Hold(slot.name, claim.start_ms, claim.end_ms, claim.method))
     in_conflict = {key for pair in beside.conflicts[node] for key in pair}
-    standing = [run for run in beside.job_runs[node] if run.key not in again[node]]
+    standing = [run for run in beside.job_runs[node] if run.key not in keys]
     found: set[str] = set()
-    for key in again[node]:
+    for key in keys:
         old, new = beside.holds[node].get(key, []), claims[key]
         before, now = _times(old), _times(new)
-        is_reordered = bool(old) and _is_reordered(old, new)
+        is_reordered = bool(old) and (key in beside.spread or _is_reordered(old, new))
         if before == now and not is_reordered:
             continue
         # where it stood in the order of placement is not known: it may concern all

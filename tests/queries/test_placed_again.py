@@ -35,12 +35,16 @@ def job_runs(draw: st.DrawFn) -> dict[str, Any]:
         "named_after": draw(st.sampled_from([None, None, 0, 1, 2])),
         "indexes": draw(st.lists(st.integers(0, 4), min_size=1, max_size=4)),
         "shrinks": draw(st.integers(0, 9)) == 0,
+        "told_too_short_by": draw(st.sampled_from([0, 0, 0, 5, 20])),
+        "is_counted": draw(st.booleans()),
     }
 
 
 def tell(evidence: Evidence, number: int, job: dict[str, Any], moment: int, step: int) -> None:
     """Tell of a job run what is known at a moment; `step`: how often it was told of before."""
     start, end = job["start"], job["start"] + job["length"]
+    if step == 0:
+        end = max(start + 1, end - job["told_too_short_by"])
     gpus = max(1, job["gpus"] - (job["shrinks"] and step > 0))
     evidence.job(
         str(number), start, end if end <= moment else None, job["nodes"], gpus,
@@ -48,17 +52,16 @@ def tell(evidence: Evidence, number: int, job: dict[str, Any], moment: int, step
         gpu_type=job["gpu_type"], observed_at=evidence.at(moment),
     )  # fmt: skip
     if job["named_after"] is not None and step >= job["named_after"]:
-        evidence.load(
-            "holds",
-            [
-                {
-                    "cluster": "c", "job_id_raw": str(number), "submit_at": evidence.at(start),
-                    "node": job["nodes"][place % len(job["nodes"])], "slurm_index": index,
-                    "method": "scontrol",
-                }
+        row = {"cluster": "c", "job_id_raw": str(number), "submit_at": evidence.at(start)}
+        nodes = job["nodes"]
+        if job["is_counted"]:
+            told = [{"node": node, "gpus": max(1, gpus // len(nodes))} for node in nodes]
+        else:
+            told = [
+                {"node": nodes[place % len(nodes)], "slurm_index": index}
                 for place, index in enumerate(job["indexes"])
-            ],
-        )  # fmt: skip
+            ]
+        evidence.load("holds", [{**row, **of_node, "method": "scontrol"} for of_node in told])
 
 
 def assert_placed_as_anew(store: LocalStore) -> None:
