@@ -143,8 +143,7 @@ def ingest(
         )
     if summary.refused and source != "auto":
         raise FailedWithRowsError(
-            f"{count(len(summary.refused), 'file')} could not be read as {source}; "
-            "all else was.",
+            f"{count(len(summary.refused), 'file')} could not be read as {source}; all else was.",
             frame,
         )
     if summary.rows == 0:

@@ -19,6 +19,7 @@ from tests.benchmarks import (
     bench_history,
     bench_live,
     bench_marts,
+    bench_shared_nodes,
     bench_statement,
     formats,
     table,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 FILES = (SACCT, PLAIN, VERBOSE, EXPOSITION, RANGE_QUERY)
-PARTS = ("ingest", "fleet", "live", "marts", "statement", "history")
+PARTS = ("ingest", "fleet", "live", "marts", "statement", "history", "shared")
 SLICES, WARM, FILTERS = 3, 5, 12  # so often a short work is done
 README = Path(__file__).with_name("README.md")
 
@@ -91,6 +92,8 @@ def rows(chosen: argparse.Namespace, folder: Path) -> Iterator[table.Row]:
         yield bench_history.measure(
             chosen.history_gpus, chosen.days, chosen.hours if chosen.smoke else 24, run
         )
+    if "shared" in chosen.only:
+        yield bench_shared_nodes.measure(chosen.history_gpus, chosen.days, run)
     yield yardstick.measure("after", of_yardstick, run)
 
 

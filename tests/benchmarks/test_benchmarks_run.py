@@ -53,6 +53,7 @@ WORKS = (
     "statement of 2 days",
     "report of the last day",
     "one further day",
+    "five minutes of 64 GPUs of shared nodes",
 )
 START = datetime(2026, 11, 16, tzinfo=UTC).replace(tzinfo=None)
 
