@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 # what is written to them is written by loads alone
 LOADED = {f"raw.{name}" for name in ("gpu_instances", "gpus", "nodes")}
 # made of the archive too, where readings were dropped
-ROLL_UPS = {
-    f"marts.{name}" for name in ("ledger_hourly", "ledger_hourly_by_node", "statement_hourly")
-}
+ROLL_UPS = {f"marts.{name}" for name in ("ledger_hourly_by_node", "statement_hourly")}
 # they say from when to when the ledger goes
 BOUNDING = {"intermediate.int_clusters", "intermediate.int_gpu_units"}
 SUMMARY_SCHEMA = {"stage": pl.String, "rows": pl.Int64, "seconds": pl.Float64}

@@ -221,7 +221,7 @@ def all_hours(cursor: duckdb.DuckDBPyConnection) -> Hours:
         -- hours whose GPUs have left the inventory since are to be emptied
         union
         select unnest(range(min(hour_ms) // {HOUR_MS}, max(hour_ms) // {HOUR_MS} + 1))
-        from marts.ledger_hourly""",
+        from marts.ledger_hourly_by_node""",
     )
 
 

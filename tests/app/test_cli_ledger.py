@@ -114,7 +114,7 @@ def test_checks_that_hold_exit_with_0() -> None:
 def test_a_check_that_does_not_hold_exits_with_1_after_its_rows(measured: Path) -> None:
     run("build")
     with contextlib.closing(LocalStore(measured)) as store, store.writing() as cursor:
-        cursor.execute("update marts.ledger_hourly set gpu_ms = gpu_ms + 1")
+        cursor.execute("update marts.ledger_hourly_by_node set gpu_ms = gpu_ms + 1")
 
     result = run("check", "--format", "json")
 

@@ -37,7 +37,6 @@ SETTINGS = StatementSettings(idle_policy="proportional", credit_infra_failures=T
 _JOB = "case when job_run_key is not null then format('{:02}/', day) || job_run_key end"
 _HOUR = f"hour_ms - day::bigint * {DAY_MS}"
 COPIED = {
-    "marts.ledger_hourly": {"job_run_key": _JOB, "hour_ms": _HOUR},
     "marts.ledger_hourly_by_node": {"job_run_key": _JOB, "hour_ms": _HOUR},
     "marts.statement_hourly": {"job_run_key": _JOB, "hour_ms": _HOUR},
     "marts.statement_energy_hourly": {"job_run_key": _JOB, "hour_ms": _HOUR},

@@ -32,7 +32,7 @@ expected as (
 ),
 
 found as (
-    select gpu_uuid, gpu_instance, hour_ms, sum(gpu_ms) as gpu_ms from marts.ledger_hourly group by all
+    select gpu_uuid, gpu_instance, hour_ms, sum(gpu_ms) as gpu_ms from marts.ledger_pieces group by all
 )
 
 select

@@ -14,7 +14,7 @@ segments as (
 
 hourly as (
     select hour_ms, category, sum(gpu_ms) as gpu_ms
-    from marts.ledger_hourly
+    from marts.ledger_hourly_by_node
     where hour_ms >= (select from_ms from kept)
     group by all
 )

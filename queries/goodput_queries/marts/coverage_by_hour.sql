@@ -37,7 +37,7 @@ select
     count(distinct gpu_uuid),
     1 - coalesce(sum(gpu_ms) filter (where category in ('unknown', 'busy_unclassified')), 0)
         / nullif(sum(gpu_ms), 0)
-from marts.ledger_hourly
+from marts.ledger_pieces
 where
     job_run_key is not null
     and hour_ms >= coalesce(getvariable('scope_from_ms')::bigint, 0) // 3600000 * 3600000
@@ -52,7 +52,7 @@ select
     from_ms(hour_ms),
     count(distinct gpu_uuid),
     1 - coalesce(sum(gpu_ms) filter (where category = 'free_unknown'), 0) / nullif(sum(gpu_ms), 0)
-from marts.ledger_hourly
+from marts.ledger_pieces
 where
     job_run_key is null
     and hour_ms >= coalesce(getvariable('scope_from_ms')::bigint, 0) // 3600000 * 3600000

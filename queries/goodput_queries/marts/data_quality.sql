@@ -56,7 +56,7 @@ with findings as (
         'GPU time without a price', 'the rate card has no matching row', count(distinct coalesce(gpu_model, '?')),
         sum(gpu_ms), min(coalesce(gpu_model, 'unknown model')),
         'Add a row for it to the rate card and ingest it (source rates)'
-    from marts.ledger_hourly as ledger
+    from marts.ledger_pieces as ledger
     anti join intermediate.int_prices as prices
         on ledger.cluster = prices.cluster
         and coalesce(ledger.gpu_model, '') = prices.gpu_model
@@ -72,18 +72,18 @@ with findings as (
         'free time without node states', 'nobody says whether these GPUs were up while no job held them',
         count(distinct gpu_uuid), sum(gpu_ms), min(node),
         'Ingest `sacctmgr show event`, or `sinfo` with --observed-at'
-    from marts.ledger_hourly where category = 'free_unknown'
+    from marts.ledger_pieces where category = 'free_unknown'
     union all
     select
         'held time without evidence', 'neither the job nor telemetry says what these GPUs did',
         count(distinct gpu_uuid), sum(gpu_ms), min(node), 'Scrape these GPUs, or let their jobs report steps'
-    from marts.ledger_hourly where category = 'unknown'
+    from marts.ledger_pieces where category = 'unknown'
     union all
     select
         'busy time without job evidence', 'telemetry says busy; whether it was useful nobody says',
         count(distinct job_run_key), sum(gpu_ms), min(job_run_key),
         'Let the job report its steps (job events, five lines of Python)'
-    from marts.ledger_hourly where category = 'busy_unclassified'
+    from marts.ledger_pieces where category = 'busy_unclassified'
     union all
     select
         'records told twice', 'one scheduler record with two submit times: read with a wrong time zone?',

@@ -13,7 +13,7 @@ select
     phase,
     hour_ms,
     sum(gpu_ms)::bigint as gpu_ms
-from marts.ledger_hourly
+from marts.ledger_pieces
 where
     hour_ms >= build_from_ms()
     and hour_ms < build_to_ms()

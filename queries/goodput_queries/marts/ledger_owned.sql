@@ -33,7 +33,7 @@ gpu_hours as not materialized (
     select
         cluster, node, gpu_uuid, gpu_instance, gpu_model, mig_profile, job_run_key, attempt_key,
         category, phase, hour_ms, gpu_ms
-    from marts.ledger_hourly
+    from marts.ledger_pieces
     where is_whole_hour(hour_ms)
     union all
     from cut_hours

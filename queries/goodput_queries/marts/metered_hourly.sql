@@ -12,7 +12,7 @@ select
     ledger.mig_profile,
     ledger.hour_ms,
     sum(ledger.gpu_ms)::bigint as gpu_ms
-from marts.ledger_hourly as ledger
+from marts.ledger_hourly_by_node as ledger
 inner join reference.gpu_second_categories as categories using (category)
 semi join intermediate.int_node_energy as meters
     on ledger.cluster = meters.cluster and ledger.node = meters.node and ledger.hour_ms = meters.hour_ms

@@ -67,7 +67,7 @@ whole as (
             job_run_key,
             coalesce(sum(gpu_ms) filter (where is_kept_step(category)), 0) as kept_ms,
             sum(gpu_ms) as held_ms
-        from marts.ledger_hourly
+        from marts.ledger_hourly_by_node
         where job_run_key is not null
         group by job_run_key
     ) as per_job_run

@@ -13,7 +13,7 @@ select
     ledger.hour_ms,
     coalesce(sum(ledger.gpu_ms) filter (where categories.group = 'free'), 0)::bigint as free_ms,
     coalesce(sum(ledger.gpu_ms) filter (where categories.group = 'not_available'), 0)::bigint as away_ms
-from marts.ledger_hourly as ledger
+from marts.ledger_pieces as ledger
 inner join reference.gpu_second_categories as categories using (category)
 where
     ledger.hour_ms >= build_from_ms()

@@ -1,0 +1,23 @@
+-- The ledger in pieces that lie in one hour each: its segments; of time whose readings were dropped, the archive's
+-- hours. What sums over whole hours asks it.
+-- grain: none (segments of an hour)
+-- gpu_ms: milliseconds of a whole GPU
+select
+    cluster,
+    node,
+    gpu_uuid,
+    gpu_instance,
+    gpu_model,
+    mig_profile,
+    job_run_key,
+    attempt_key,
+    category,
+    phase,
+    hour_ms,
+    gpu_ms
+from marts.ledger_segments
+-- older ones are in the archive
+where hour_ms >= (select coalesce(max(kept_from_ms), 0) from raw.kept_from where table_name = 'gpu_samples')
+union all
+select *
+from raw.ledger_archive
