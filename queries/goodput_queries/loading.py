@@ -50,14 +50,15 @@ def load(cursor: duckdb.DuckDBPyConnection, model: Model, batch: Batch) -> Loade
     replaced in between.
     """
     key = [batch.source, batch.digest, batch.table]
-    is_repeat = bool(
-        cursor.execute(
-            "select 1 from raw.ingested where (source, digest, table_name) = ($1, $2, $3)", key
-        ).fetchall()
-    )
+    sequence, is_repeat = cursor.execute(
+        """select
+            coalesce(max(sequence), 0) + 1,
+            count(*) filter (where digest = $2 and source = $1 and table_name = $3) > 0
+        from raw.ingested""",
+        key,
+    ).fetchall()[0]
     if is_repeat and model.directives.get("keep") != REPLACE:
         return Loaded(batch.rows.height, 0, len(batch.rejects), is_repeat=True)
-    sequence = _next_sequence(cursor)
     rows_new = insert_keyed(cursor, model, batch.rows, sequence, batch.keys)
     _insert_rejects(cursor, batch, sequence)
     if is_repeat:
@@ -311,12 +312,6 @@ def _value(column: str, given: Sequence[str], sequence: int) -> str:
     if column == SEQUENCE:
         return str(sequence)
     return column if column in given else "null"
-
-
-def _next_sequence(cursor: duckdb.DuckDBPyConnection) -> int:
-    return int(
-        cursor.execute("select coalesce(max(sequence), 0) + 1 from raw.ingested").fetchall()[0][0]
-    )
 
 
 def _insert_rejects(cursor: duckdb.DuckDBPyConnection, batch: Batch, sequence: int) -> None:

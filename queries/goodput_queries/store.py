@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import duckdb
 
 from goodput_queries import catalog, loading
+from goodput_queries.batch import ROW_GROUP
 from goodput_queries.describe import describe
 from goodput_queries.errors import BuildError, QueryError, StoreError
 from goodput_queries.scope import EVERYTHING, Scope
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from goodput_queries.batch import Batch, Loaded
 
+NAME = "goodput"  # of an open file, in SQL
 IN_MEMORY = ":memory:"
 DERIVED_LAYERS = ("staging", "intermediate", "marts", "checks")
 MAGIC, MAGIC_OFFSET = b"DUCK", 8  # of a DuckDB file
@@ -69,13 +71,10 @@ class LocalStore:
         self.path = str(path)
         self.is_read_only = False
         self._write_lock = threading.RLock()
-        config: dict[str, str | bool | int | float | list[str]] = (
-            {} if threads is None else {"threads": threads}
-        )
         _refuse_unless_duckdb(self.path)
         try:
             self.is_read_only = _is_for_reading_only(self.path)
-            self._root = duckdb.connect(self.path, read_only=self.is_read_only, config=config)
+            self._root = _opened(self.path, is_read_only=self.is_read_only, threads=threads)
         except duckdb.Error as error:
             raise StoreError(_why_not_opened(self.path, error)) from error
         try:
@@ -97,6 +96,8 @@ class LocalStore:
         """Yield a connection of the caller's own: a shared one refuses a second thread."""
         try:
             cursor = self._root.cursor()
+            if self.path != IN_MEMORY:
+                cursor.execute(f"use {NAME}")
         except duckdb.Error as error:
             raise StoreError(f"{self.path}: the database is closed. ({error})") from error
         try:
@@ -286,6 +287,23 @@ def open_store(path: str | Path, *, wait_s: float = 30.0) -> Store:
         time.sleep(0.2)
 
 
+def _opened(path: str, *, is_read_only: bool, threads: int | None) -> duckdb.DuckDBPyConnection:
+    """Open a file, or memory; only ATTACH says how many rows make a row group of a file."""
+    config: dict[str, Any] = {} if threads is None else {"threads": threads}
+    if path == IN_MEMORY:
+        return duckdb.connect(path, config=config)
+    root = duckdb.connect(config={**config, "temp_directory": f"{path}.tmp"})
+    try:
+        mode = ", read_only" if is_read_only else ""
+        quoted = path.replace("'", "''")
+        root.execute(f"attach '{quoted}' as {NAME} (type duckdb, row_group_size {ROW_GROUP}{mode})")
+        root.execute(f"use {NAME}")
+    except duckdb.Error:
+        root.close()
+        raise
+    return root
+
+
 def _create_views(cursor: duckdb.DuckDBPyConnection) -> None:
     """Create every view and an empty table for every stored stage, in dependency order."""
     for model in catalog.build_order():
@@ -342,6 +360,8 @@ def _why_not_opened(path: str, error: duckdb.Error) -> str:
     text = str(error)
     if "Could not set lock" in text:
         return f"{path}: another process has this database open. ({text.splitlines()[0]})"
+    if "already attached" in text:
+        return f"{path}: this process has this database open already."
     if "Permission denied" in text:
         return f"{path}: the file or its folder is not writable for you."
     return f"{path}: this is not a database that can be opened here. ({text.splitlines()[0]})"
