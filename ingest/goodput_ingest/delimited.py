@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DELIMITER_IN_NAME = ": a name holds a |? `--delimiter=$'\\x1f'` of sacct keeps fields apart."
-LINES_PER_BLOCK = ROW_GROUP  # whole ones are written once, not merged later
+LINES_PER_BLOCK = 2 * ROW_GROUP  # whole ones are written once, not merged later
 BYTES_PER_BLOCK = 64 * 1024 * 1024
 CELLS_MAX = 20_000_000  # of a block that is read whole; a reference to each takes 16 bytes
 UNIT_SEPARATOR = "\x1f"

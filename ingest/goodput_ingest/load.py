@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from goodput_queries.batch import Loaded
     from goodput_queries.store import Store
 
-ROWS_AHEAD = ROW_GROUP  # so much is parsed while what came before is written
+ROWS_AHEAD = 2 * ROW_GROUP  # so much is parsed while what came before is written
 SIZE_MIN = 10_000  # what is small takes its time too, and is not to wait long
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 NO_RESERVATIONS = "No reservations in the system"
 SINFO_SAMPLE_LINES = 50
 RECORDS_PER_PART = 20_000
-BLOCKS_PER_BATCH = 2  # row groups: DuckDB writes each with one thread, several at once
+BLOCKS_PER_BATCH = 2  # of row groups: DuckDB writes each with one thread, several at once
 
 
 @dataclass

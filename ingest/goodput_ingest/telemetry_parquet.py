@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from pyarrow import ArrowInvalid
 
 from goodput_ingest.source import Batch, ReadOptions, Reject
+from goodput_queries.batch import ROW_GROUP
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAGIC = b"PAR1"
-ROWS_PER_BATCH = 1_228_800  # ten of DuckDB's row groups; parts overlap in time and cost a join
+ROWS_PER_BATCH = 20 * ROW_GROUP  # parts overlap in time and cost a join
 CHUNK_BYTES = 4 * 1024 * 1024
 KEY = ("gpu_uuid", "gpu_instance", "ts")
 RATIOS = (
