@@ -389,3 +389,18 @@ def test_a_closed_database_says_so(tmp_path: Path) -> None:
 
     with pytest.raises(StoreError, match=r"fleet\.duckdb: the database is closed\."):
         store.read("select 1")
+
+
+def test_a_process_opens_a_file_once(tmp_path: Path) -> None:
+    path = tmp_path / "site's.duckdb"
+    with (
+        contextlib.closing(LocalStore(path)),
+        pytest.raises(StoreError, match="this process has this database open already"),
+    ):
+        LocalStore(path)
+
+
+def test_what_does_not_fit_into_memory_goes_beside_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "goodput.duckdb"
+    with contextlib.closing(LocalStore(path)) as store:
+        assert store.read("select current_setting('temp_directory')").item() == f"{path}.tmp"
