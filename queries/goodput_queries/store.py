@@ -292,6 +292,7 @@ def _opened(path: str, *, is_read_only: bool, threads: int | None) -> duckdb.Duc
     config: dict[str, Any] = {} if threads is None else {"threads": threads}
     if path == IN_MEMORY:
         return duckdb.connect(path, config=config)
+    # where a file that is opened without ATTACH has it: not in the working directory
     root = duckdb.connect(config={**config, "temp_directory": f"{path}.tmp"})
     try:
         mode = ", read_only" if is_read_only else ""
