@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from goodput_queries.batch import Batch, Loaded
 
-NAME = "goodput"  # of an open file, in SQL
+ATTACHED_AS = "goodput"
 IN_MEMORY = ":memory:"
 DERIVED_LAYERS = ("staging", "intermediate", "marts", "checks")
 MAGIC, MAGIC_OFFSET = b"DUCK", 8  # of a DuckDB file
@@ -97,7 +97,7 @@ class LocalStore:
         try:
             cursor = self._root.cursor()
             if self.path != IN_MEMORY:
-                cursor.execute(f"use {NAME}")
+                cursor.execute(f"use {ATTACHED_AS}")
         except duckdb.Error as error:
             raise StoreError(f"{self.path}: the database is closed. ({error})") from error
         try:
@@ -297,8 +297,10 @@ def _opened(path: str, *, is_read_only: bool, threads: int | None) -> duckdb.Duc
     try:
         mode = ", read_only" if is_read_only else ""
         quoted = path.replace("'", "''")
-        root.execute(f"attach '{quoted}' as {NAME} (type duckdb, row_group_size {ROW_GROUP}{mode})")
-        root.execute(f"use {NAME}")
+        root.execute(
+            f"attach '{quoted}' as {ATTACHED_AS} (type duckdb, row_group_size {ROW_GROUP}{mode})"
+        )
+        root.execute(f"use {ATTACHED_AS}")
     except duckdb.Error:
         root.close()
         raise
