@@ -168,16 +168,13 @@ class _Build:
         whole, part = self._hours_of(model)
         inputs = catalog.inputs(model)
         changed, rows = stages.replace_hours(
-            self.cursor, together, whole, is_compared=not self.is_full
-        )
+            self.cursor, together, whole,
+            is_compared=not self.is_full, part=part, reopened_by=inputs,
+        )  # fmt: skip
         for made in together:
-            self._note(made, changed)
+            self._note(made, changed - part)
         if part:
-            changed, more = stages.replace_hours(
-                self.cursor, together, part, is_compared=True, reopened_by=inputs
-            )
-            rows += more
-            self._note_part(model, inputs, changed)
+            self._note_part(model, inputs, changed & part)
         return rows
 
     def _note_part(self, model: Model, inputs: set[str], hours: changes.Hours) -> None:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 PASS_MAX_GPU_HOURS = 24_000  # bounds the memory of one pass of the ledger: about 1 GB
 OF_THESE_HOURS = "hour_ms >= build_from_ms() and hour_ms < build_to_ms()"
+OF_THESE_GPUS = f"""{OF_THESE_HOURS} and (
+    hour_ms >= build_whole_from_ms() or gpu_uuid in (select gpu_uuid from temp.reopened_gpus))"""
 KEYS = {
     "job_runs": """(
         job_run_key in (select job_run_key from temp.int_job_runs)
@@ -46,10 +48,17 @@ KEYS = {
 }
 
 
-def set_hours(cursor: duckdb.DuckDBPyConnection, first: int, last: int) -> None:
-    """Say which hours the next selects are for: from `first` up to, not including, `last`."""
+def set_hours(
+    cursor: duckdb.DuckDBPyConnection, first: int, last: int, whole_from: int | None = None
+) -> None:
+    """Say which hours the next selects are for: from `first` up to, not including, `last`.
+
+    whole_from: the hour before which they are for the GPUs in temp.reopened_gpus alone.
+    """
     cursor.execute(f"set variable build_from_ms = {first * HOUR_MS}")
     cursor.execute(f"set variable build_to_ms = {last * HOUR_MS}")
+    whole_from = first if whole_from is None else whole_from
+    cursor.execute(f"set variable build_whole_from_ms = {whole_from * HOUR_MS}")
 
 
 def run(cursor: duckdb.DuckDBPyConnection, model: Model, sql: str) -> int:
@@ -163,43 +172,45 @@ def replace_places(
 def replace_hours(
     cursor: duckdb.DuckDBPyConnection,
     models: Sequence[Model],
-    hours: Hours,
+    whole: Hours,
     *,
     is_compared: bool,
-    reopened_by: Iterable[str] | None = None,
+    part: Hours | None = None,
+    reopened_by: Iterable[str] = (),
 ) -> tuple[Hours, int]:
     """Replace hourly stages for these hours, pass by pass; return hours that differ and rows.
 
     Several stages share the temporary tables of a pass. Only a lone stage whose header says by what
     it dirties others is compared; of others all hours count as changed.
 
-    reopened_by: the stages whose GPUs in temp.reopened are to be replaced; None: all GPUs are.
+    part: the hours in which only the GPUs are replaced that the stages `reopened_by` reopened in
+    them (temp.reopened).
     """
     rows = 0
-    # rows by GPU that are compared for all GPUs would tell of nearly every hour
-    is_told = models[0].bounds is not None or not models[0].is_by_gpu or reopened_by is not None
-    is_compared = is_compared and models[0].is_compared and is_told
-    changed: Hours = set() if is_compared else set(hours)
+    changed: Hours = set()
     tables = {t.name: t for model in models for t in catalog.pass_tables(model)}
-    cursor.execute(f"set variable build_is_partial = {reopened_by is not None}")
-    for first, last in passes(cursor, hours, PASS_MAX_GPU_HOURS):
-        set_hours(cursor, first, last)
+    for first, whole_from, last in passes(cursor, whole, part or set(), PASS_MAX_GPU_HOURS):
+        set_hours(cursor, first, last, whole_from)
         where = OF_THESE_HOURS
-        if reopened_by is not None:
-            reopening.begin_pass(cursor, reopened_by, first, last)
-            where += " and gpu_uuid in (select gpu_uuid from temp.reopened_gpus)"
+        if first < whole_from:
+            reopening.begin_pass(cursor, reopened_by, first, whole_from)
+            where = OF_THESE_GPUS
+        # rows by GPU that are compared for all GPUs would tell of nearly every hour
+        is_told = models[0].bounds is not None or not models[0].is_by_gpu or first < whole_from
+        is_compared_here = is_compared and models[0].is_compared and is_told
+        if not is_compared_here:
+            changed |= set(range(first, last))
         for table in tables.values():
             parts = note_reading_parts(cursor, table.parts) if table.parts > 1 else 1
             draft(cursor, table, parts)
         for model in models:
             old = f"from {model.qualified_name} where {where}"
-            if is_compared:
+            if is_compared_here:
                 draft(cursor, model)
                 changed |= _changed(cursor, model, f"from temp.{model.name}", old)
             cursor.execute(f"delete {old}")
-            select = f"from temp.{model.name}" if is_compared else model.sql
+            select = f"from temp.{model.name}" if is_compared_here else model.sql
             rows += run(cursor, model, f"insert into {model.qualified_name} {select}")
-    cursor.execute("set variable build_is_partial = false")
     return changed, rows
 
 
@@ -210,11 +221,16 @@ def _changed(cursor: duckdb.DuckDBPyConnection, model: Model, new: str, old: str
 
 
 def passes(
-    cursor: duckdb.DuckDBPyConnection, hours: Hours, most_gpu_hours: int
-) -> list[tuple[int, int]]:
-    """Return hours as half-open ranges, each with at most that many GPU-hours, or of one hour."""
+    cursor: duckdb.DuckDBPyConnection, whole: Hours, part: Hours, most_gpu_hours: int
+) -> list[tuple[int, int, int]]:
+    """Return hours as half-open ranges, each with at most that many GPU-hours, or of one hour.
+
+    The hours of a range from the middle number on are whole, those before it are not: so what a job
+    changed of the last hours goes with what came since.
+    """
+    hours = whole | part
     if not any(hour + 1 in hours for hour in hours):
-        return [(hour, hour + 1) for hour in sorted(hours)]
+        return [(hour, hour if hour in whole else hour + 1, hour + 1) for hour in sorted(hours)]
     joins = dict(
         cursor.execute(
             f"""select hour, sum(units)
@@ -229,15 +245,17 @@ def passes(
     )
     units = 0
     present = [(hour, units := units + joins[hour]) for hour in sorted(joins)]
-    found: list[tuple[int, int]] = []
+    found: list[tuple[int, int, int]] = []
     held = 0
     for hour in sorted(hours):
         place = bisect.bisect_right(present, (hour, sys.maxsize)) - 1
         here = int(present[place][1]) if place >= 0 else 0
-        if found and found[-1][1] == hour and held + here <= most_gpu_hours:
-            found[-1] = (found[-1][0], hour + 1)
+        first, whole_from, last = found[-1] if found else (hour, hour, -1)
+        # a range that has come to whole hours takes no other
+        if last == hour and held + here <= most_gpu_hours and (hour in whole or whole_from == last):
+            found[-1] = (first, whole_from if hour in whole else hour + 1, hour + 1)
             held += here
         else:
-            found.append((hour, hour + 1))
+            found.append((hour, hour if hour in whole else hour + 1, hour + 1))
             held = here
     return found

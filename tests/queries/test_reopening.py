@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.queries.as_built_anew import assert_as_built_anew
 
+from goodput_queries import stages
+
 HOUR_S = 3600
 
 
@@ -103,3 +105,30 @@ def test_what_a_meter_counts_is_shared_anew_where_time_changed_hands_hours_ago(
 
     assert_as_built_anew(two_nodes)
     assert (two_nodes.store.read(walls).item() < held_mj) is shortened
+
+
+@pytest.mark.parametrize(
+    ("whole", "part", "ranges"),
+    [
+        ({5, 6}, set(), [(5, 5, 7)]),
+        (set(), {3, 4}, [(3, 5, 5)]),
+        ({5}, {3, 4}, [(3, 5, 6)]),  # what a job changed goes with what came since
+        ({5}, {3}, [(3, 4, 4), (5, 5, 6)]),
+        ({3}, {4, 5}, [(3, 3, 4), (4, 6, 6)]),
+        ({4}, {3, 5}, [(3, 4, 5), (5, 6, 6)]),
+    ],
+)
+def test_hours_of_some_gpus_go_in_one_pass_with_the_whole_hours_after_them(
+    two_nodes, whole, part, ranges
+):
+    with two_nodes.store.cursor() as cursor:
+        assert stages.passes(cursor, whole, part, most_gpu_hours=24) == ranges
+
+
+def test_a_pass_has_at_most_so_many_gpu_hours(two_nodes):
+    begun = two_nodes.store.read("select min(hour_ms) // 3600000 from marts.ledger_segments").item()
+
+    with two_nodes.store.cursor() as cursor:
+        found = stages.passes(cursor, {begun + 2}, {begun, begun + 1}, most_gpu_hours=8)
+
+    assert found == [(begun, begun + 2, begun + 2), (begun + 2, begun + 2, begun + 3)]

@@ -8,8 +8,8 @@ create or replace macro built_sequence() as (coalesce(getvariable('built_sequenc
 -- How far around an hour its readings are looked at: over ten intervals of any source.
 create or replace macro reading_margin_ms() as (coalesce(getvariable('reading_margin_ms')::bigint, 3600000));
 
--- Whether a pass is for the GPUs in temp.reopened_gpus alone.
-create or replace macro build_is_partial() as (coalesce(getvariable('build_is_partial')::boolean, false));
+-- From when on a pass replaces the hours of every GPU; before it those of the GPUs in temp.reopened_gpus alone.
+create or replace macro build_whole_from_ms() as (coalesce(getvariable('build_whole_from_ms')::bigint, 0));
 
 -- A threshold as a constant of the build: where it is compared with every reading a subquery would cost more than
 -- all the rest.

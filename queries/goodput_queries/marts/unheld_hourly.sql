@@ -18,5 +18,8 @@ inner join reference.gpu_second_categories as categories using (category)
 where
     ledger.hour_ms >= build_from_ms()
     and ledger.hour_ms < build_to_ms()
-    and (not build_is_partial() or ledger.gpu_uuid in (select gpu_uuid from temp.reopened_gpus))
+    and (
+        ledger.hour_ms >= build_whole_from_ms()
+        or ledger.gpu_uuid in (select gpu_uuid from temp.reopened_gpus)
+    )
 group by ledger.gpu_uuid, ledger.gpu_instance, ledger.hour_ms
