@@ -189,7 +189,9 @@ def replace_hours(
     rows = 0
     changed: Hours = set()
     tables = {t.name: t for model in models for t in catalog.pass_tables(model)}
-    for first, whole_from, last in passes(cursor, whole, part or set(), PASS_MAX_GPU_HOURS):
+    ranges = passes(cursor, whole, part or set(), PASS_MAX_GPU_HOURS)
+    # later hours first: how often a source read is asked of the next hour where one cannot tell
+    for first, whole_from, last in reversed(ranges):
         set_hours(cursor, first, last, whole_from)
         where = OF_THESE_HOURS
         if first < whole_from:

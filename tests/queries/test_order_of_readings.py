@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from tests.queries.conftest import Evidence
 
-from goodput_queries import changes
+from goodput_queries import changes, stages
 from goodput_queries.store import LocalStore
 
 UNTIL_S = 2 * 3600 + 600
@@ -93,6 +93,24 @@ def test_it_does_not_matter_where_the_table_is_parted(monkeypatch, told):
     monkeypatch.setattr(changes, "READINGS_OF_A_PART", 100)
 
     assert what_is_made_of(told(), builds=False) == whole
+
+
+@pytest.mark.parametrize("told", [in_order, every_other_later, the_last_hour_first])
+def test_it_does_not_matter_how_many_hours_a_pass_has(monkeypatch, told):
+    whole = what_is_made_of(told(), builds=False)
+    known_before = [[], *told()]  # the GPUs are known before anything is read of them
+
+    monkeypatch.setattr(stages, "PASS_MAX_GPU_HOURS", 1)
+
+    assert what_is_made_of(known_before, builds=True) == whole
+
+
+def test_reading_oftener_later_changes_nothing_of_the_hour_before():
+    slow = [*range(0, 3600, 30), *range(3620, 4600, 30)]  # 50 s pass at the turn of the hour
+    fast = range(4700, 7100, 5)
+    told = [[("a#0", slow)], [("a#0", fast)]]
+
+    assert what_is_made_of(told, builds=True) == what_is_made_of(told, builds=False)
 
 
 def test_a_reading_covers_back_to_the_one_before_it_and_at_most_two_and_a_half_intervals():

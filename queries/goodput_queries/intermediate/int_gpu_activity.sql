@@ -78,6 +78,7 @@ reached as (
         in_order.*,
         in_order.ts_ms // 3600000 * 3600000 as hour_ms,
         intervals.interval_ms,
+        series.source,
         series.first_ms,
         -- a lone reading has no interval and covers nothing
         in_order.ts_ms - cast(
@@ -93,7 +94,9 @@ reached as (
 turns as (
     select
         unit,
+        source,
         ts_ms,
+        first_ms,
         hour_ms,
         interval_ms,
         is_active,
@@ -123,6 +126,30 @@ runs as (
     window in_order as (order by unit, ts_ms, is_last)
 ),
 
+-- The first reading of an hour covers back into the one before, as far as that hour's own interval reaches: what is
+-- known of an hour hangs on no other hour's readings. A reading covering more than that hour saw too little of it.
+before_turn as (
+    select
+        turns.unit,
+        turns.hour_ms - 3600000 as hour_ms,
+        turns.is_active,
+        turns.ts_ms,
+        coalesce(intervals.interval_ms, turns.interval_ms) as interval_ms,
+        greatest(
+            turns.previous_ms,
+            turns.hour_ms - 3600000,
+            turns.ts_ms - cast(
+                floor(
+                    coalesce(intervals.interval_ms, turns.interval_ms, 0) * build_threshold('sample_reach')
+                ) as bigint
+            )
+        ) as start_ms
+    from turns
+    left join intermediate.int_sample_intervals as intervals
+        on turns.source = intervals.source and turns.hour_ms - 3600000 = intervals.hour_ms
+    where not turns.is_last and turns.previous_ms < turns.hour_ms and turns.ts_ms > turns.first_ms
+),
+
 by_hour as (
     select
         unit,
@@ -136,19 +163,9 @@ by_hour as (
     from runs
     where not is_last
     union all
-    -- the first reading of an hour covers back into the one before; a reading covering more than that
-    -- hour saw too little of it
-    select
-        unit,
-        hour_ms - 3600000,
-        is_active,
-        greatest(start_ms, hour_ms - 3600000),
-        hour_ms,
-        ts_ms,
-        ts_ms,
-        interval_ms
-    from turns
-    where not is_last and start_ms < hour_ms
+    select unit, hour_ms, is_active, start_ms, hour_ms + 3600000, ts_ms, ts_ms, interval_ms
+    from before_turn
+    where start_ms < hour_ms + 3600000
 )
 
 select

@@ -1,4 +1,5 @@
 -- When nobody had a unit of this pass.
+-- inline: asked once
 -- grain: unit, start_ms
 with ends as (
     select unit, start_ms, end_ms from temp.holds

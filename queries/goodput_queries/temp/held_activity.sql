@@ -1,4 +1,5 @@
 -- What telemetry saw of held units of which no attempt tells all.
+-- inline: asked once
 -- grain: unit, start_ms
 -- activity: 1 idle for less than the threshold within the hold, 2 active, 3 idle for longer
 with holders as materialized (
