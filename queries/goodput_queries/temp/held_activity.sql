@@ -18,7 +18,12 @@ seen as (
         least(activity.end_ms, holders.end_ms) as end_ms
     from intermediate.int_gpu_activity as activity
     inner join holders using (gpu_uuid, gpu_instance)
-    where activity.start_ms < holders.end_ms and activity.end_ms > holders.start_ms
+    where
+        activity.start_ms < holders.end_ms
+        and activity.end_ms > holders.start_ms
+        -- zones are known for constants: of days of history only these hours are read
+        and activity.hour_ms > build_from_ms() - build_threshold('idle_min_ms')::bigint - 3600000
+        and activity.hour_ms < build_to_ms() + build_threshold('idle_min_ms')::bigint
 ),
 
 -- one order of all is cheaper than one of each of many units
