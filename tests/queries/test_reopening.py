@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 from tests.queries.as_built_anew import assert_as_built_anew
+from tests.queries.conftest import Evidence
 
 from goodput_queries import stages
+from goodput_queries.store import LocalStore
 
 HOUR_S = 3600
 
@@ -107,6 +109,17 @@ def test_what_a_meter_counts_is_shared_anew_where_time_changed_hands_hours_ago(
     assert (two_nodes.store.read(walls).item() < held_mj) is shortened
 
 
+@pytest.fixture(scope="module")
+def four_gpus():
+    """Return a store that knows of four GPUs."""
+    evidence = Evidence(LocalStore())
+    evidence.node("a", 4)
+    evidence.watched(6 * HOUR_S)
+    evidence.store.build()
+    yield evidence.store
+    evidence.store.close()
+
+
 @pytest.mark.parametrize(
     ("whole", "part", "ranges"),
     [
@@ -119,16 +132,16 @@ def test_what_a_meter_counts_is_shared_anew_where_time_changed_hands_hours_ago(
     ],
 )
 def test_hours_of_some_gpus_go_in_one_pass_with_the_whole_hours_after_them(
-    two_nodes, whole, part, ranges
+    four_gpus, whole, part, ranges
 ):
-    with two_nodes.store.cursor() as cursor:
+    with four_gpus.cursor() as cursor:
         assert stages.passes(cursor, whole, part, most_gpu_hours=24) == ranges
 
 
-def test_a_pass_has_at_most_so_many_gpu_hours(two_nodes):
-    begun = two_nodes.store.read("select min(hour_ms) // 3600000 from marts.ledger_segments").item()
+def test_a_pass_has_at_most_so_many_gpu_hours(four_gpus):
+    begun = four_gpus.read("select min(hour_ms) // 3600000 from marts.ledger_segments").item()
 
-    with two_nodes.store.cursor() as cursor:
+    with four_gpus.cursor() as cursor:
         found = stages.passes(cursor, {begun + 2}, {begun, begun + 1}, most_gpu_hours=8)
 
     assert found == [(begun, begun + 2, begun + 2), (begun + 2, begun + 2, begun + 3)]
