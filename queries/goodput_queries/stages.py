@@ -231,8 +231,9 @@ def passes(
     changed of the last hours goes with what came since.
     """
     hours = whole | part
+    alone = {hour: (hour, hour if hour in whole else hour + 1, hour + 1) for hour in sorted(hours)}
     if not any(hour + 1 in hours for hour in hours):
-        return [(hour, hour if hour in whole else hour + 1, hour + 1) for hour in sorted(hours)]
+        return list(alone.values())
     joins = dict(
         cursor.execute(
             f"""select hour, sum(units)
@@ -249,7 +250,7 @@ def passes(
     present = [(hour, units := units + joins[hour]) for hour in sorted(joins)]
     found: list[tuple[int, int, int]] = []
     held = 0
-    for hour in sorted(hours):
+    for hour, of_hour in alone.items():
         place = bisect.bisect_right(present, (hour, sys.maxsize)) - 1
         here = int(present[place][1]) if place >= 0 else 0
         first, whole_from, last = found[-1] if found else (hour, hour, -1)
@@ -258,6 +259,6 @@ def passes(
             found[-1] = (first, whole_from if hour in whole else hour + 1, hour + 1)
             held += here
         else:
-            found.append((hour, hour if hour in whole else hour + 1, hour + 1))
+            found.append(of_hour)
             held = here
     return found

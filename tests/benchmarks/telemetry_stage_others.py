@@ -1,4 +1,8 @@
-"""The telemetry stage as users of pandas, Polars and ClickHouse would write it."""
+"""The telemetry stage as users of pandas, Polars and ClickHouse would write it.
+
+At the turn of an hour they reach back by the interval of the reading's own hour, where ours asks
+that of the hour before: more work, and the same here, since a fleet's sources read at one interval.
+"""
 
 from __future__ import annotations
 

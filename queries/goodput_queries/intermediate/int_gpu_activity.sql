@@ -1,5 +1,5 @@
 -- What the telemetry says a GPU did: runs of equal state at sample resolution, cut at hours. A sample
--- covers back to the one before it of the same GPU and source, at most 2.5 median intervals.
+-- covers back to the one before it of the same GPU and source, at most 2.5 median intervals of the hour it covers.
 -- grain: gpu_uuid, gpu_instance, start_ms
 -- is_active: activity in every sample of the run, or in none
 -- first_reading_ms: the first reading of the run

@@ -13,7 +13,7 @@ with present as (
         ) as end_ms,
         case
             when units.gpu_uuid in (select gpu_uuid from temp.reopened_gpus) then build_from_ms()
-            else greatest(build_from_ms(), build_whole_from_ms())
+            else build_whole_from_ms()
         end as from_ms
     from intermediate.int_gpu_units as units
     inner join intermediate.int_clusters as clusters using (cluster)
