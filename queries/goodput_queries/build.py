@@ -7,12 +7,14 @@ A full build takes the same road with everything changed, so that both give the 
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from goodput_queries import (
+    aside,
     catalog,
     changes,
     placement,
@@ -24,6 +26,9 @@ from goodput_queries import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
     import duckdb
 
     from goodput_queries.catalog import Model
@@ -47,10 +52,14 @@ def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
         )
         sequence = _scalar(cursor, "select coalesce(max(sequence), 0) from raw.ingested")
         before = _scalar(cursor, "select max(sequence) from intermediate.built")
-        is_full = is_full or before is None
-        if before == sequence and not is_full:
+        since = None if is_full else before
+        if since == sequence:
             return pl.DataFrame([], schema=SUMMARY_SCHEMA)
-        work = _Build(cursor, None if is_full else before)
+        # kept for itself: it is read aside, and noting it again would change nothing
+        readings = _note_reading_series(cursor, since)
+        made = _made_aside(store, cursor, readings, since)
+    with made as made_aside, store.writing() as cursor:
+        work = _Build(cursor, since, readings, made_aside)
         for model in catalog.build_order():
             work.make(model)
         cursor.execute("delete from intermediate.built")
@@ -63,13 +72,45 @@ def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
     return pl.DataFrame(work.timings, schema=SUMMARY_SCHEMA, orient="row")
 
 
+def _note_reading_series(cursor: duckdb.DuckDBPyConnection, since: int | None) -> changes.Hours:
+    """Carry on the series of readings; return the hours whose telemetry may have changed."""
+    hours = changes.reading_hours(cursor, since)
+    for first, last in changes.ranges(hours, len(hours)):
+        stages.set_hours(cursor, first, last)
+        spans.note_reading_series(cursor, since)
+    return hours
+
+
+def _made_aside(
+    store: LocalStore, cursor: duckdb.DuckDBPyConnection, readings: changes.Hours, since: int | None
+) -> AbstractContextManager[Callable[[], aside.Made] | None]:
+    """Return what makes stages of readings aside, where that is no more than one pass."""
+    hours = {hour for hour in readings if hour >= _frozen_until(cursor)}
+    if since is None or len(stages.passes(cursor, hours, set(), stages.PASS_MAX_GPU_HOURS)) != 1:
+        return contextlib.nullcontext()
+    return aside.making(store, hours)
+
+
+def _frozen_until(cursor: duckdb.DuckDBPyConnection) -> int:
+    """Return the first hour whose readings are kept: earlier ones are not made again."""
+    return retention.kept_from_ms(cursor, "gpu_samples") // changes.HOUR_MS
+
+
 class _Build:
     """One build under way: since which load, and which hours its stages found changed.
 
     since: the last load that the build before saw; None: everything is built anew.
+    readings: the hours whose telemetry may have changed.
+    made_aside: waits for the stages that are made aside.
     """
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection, since: int | None) -> None:
+    def __init__(
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        since: int | None,
+        readings: changes.Hours,
+        made_aside: Callable[[], aside.Made] | None,
+    ) -> None:
         self.cursor = cursor
         self.is_full = since is None
         self.timings: list[tuple[str, int, float]] = []
@@ -80,7 +121,8 @@ class _Build:
         self.same: set[str] = set()  # stages that came out as they were
         self.loaded = changes.loaded_tables(cursor, since)
         self.others: set[str] = set()  # stages of which all hours depend, where they differ
-        self.readings = changes.reading_hours(cursor, since)
+        self.readings = readings
+        self.made_aside = made_aside
         self.writers = {
             "intermediate.int_holds": self._place,
             "temp.dirty_run_ids": self._note_dirty_run_ids,
@@ -95,10 +137,7 @@ class _Build:
             "attempts": self._make_keyed,
             "hourly": self._make_hourly,
         }
-        self.frozen_until = retention.kept_from_ms(cursor, "gpu_samples") // changes.HOUR_MS
-        for first, last in changes.ranges(self.readings, len(self.readings)):
-            stages.set_hours(cursor, first, last)
-            spans.note_reading_series(cursor, since)
+        self.frozen_until = _frozen_until(cursor)
         changes.set_constants(cursor)
         if "raw.job_events" in self.loaded or self.is_full:
             spans.note_event_hosts(cursor, since)
@@ -164,7 +203,9 @@ class _Build:
     def _make_hourly(self, model: Model) -> int:
         if model.qualified_name in self.dirty:
             return 0  # made together with another one
-        together = catalog.of_readings() if _is_of_readings(model) else [model]
+        if model.is_aside and self.made_aside:
+            return self._take(self.made_aside(), self._hours_of(model)[0])
+        together = catalog.aside() if model.is_aside else [model]
         whole, part = self._hours_of(model)
         inputs = catalog.inputs(model)
         changed, rows = stages.replace_hours(
@@ -176,6 +217,13 @@ class _Build:
         if part:
             self._note_part(model, inputs, changed & part)
         return rows
+
+    def _take(self, made_aside: aside.Made, hours: changes.Hours) -> int:
+        """Put what was made aside into its stages; return the rows."""
+        for model in catalog.aside():
+            stages.put_hours(self.cursor, model, made_aside[model.qualified_name], hours)
+            self._note(model, hours)
+        return sum(rows.num_rows for rows in made_aside.values())
 
     def _note_part(self, model: Model, inputs: set[str], hours: changes.Hours) -> None:
         """Keep the hours in which a stage was replaced for some GPUs alone."""

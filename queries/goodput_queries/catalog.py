@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 LAYERS = ("raw", "reference", "staging", "intermediate", "temp", "marts", "checks")
 TEMP_LAYER = "temp"  # tables of one connection, made anew for every build or pass
 _DIRECTIVE = re.compile(
-    r"^--\s*(?P<key>grain|keep|holds_of|time|materialised|dirties|inline|written_by|reads|parts)\s*:\s*(?P<value>.*)$"
+    r"^--\s*(?P<key>grain|keep|holds_of|time|materialised|dirties|inline|written_by|reads|parts|aside)\s*:\s*(?P<value>.*)$"
 )
 _COLUMN = re.compile(r"^--\s*(?P<column>[a-z][a-z0-9_]*)\s*:\s*(?P<meaning>.*)$")
 
@@ -76,6 +76,11 @@ class Model:
     def is_inline(self) -> bool:
         """Say whether a temporary stage is a view in the one that asks it."""
         return "inline" in self.directives
+
+    @property
+    def is_aside(self) -> bool:
+        """Say whether readings alone decide it, so that it can be made beside what jobs decide."""
+        return "aside" in self.directives
 
     @property
     def parts(self) -> int:
@@ -171,7 +176,18 @@ def build_order() -> list[Model]:
     """Return staging to checks in an order in which each finds what it reads."""
     known = {m.qualified_name: m for layer in LAYERS[2:] for m in models(layer).values()}
     graph = {name: _inputs(m, known) - {name} for name, m in known.items()}
-    return [known[name] for name in TopologicalSorter(graph).static_order()]
+    sorter = TopologicalSorter(graph)
+    sorter.prepare()
+    order: list[str] = []
+    ready: list[str] = []
+    while sorter.is_active():
+        ready += sorter.get_ready()
+        # what is made aside is asked for as late as can be
+        early = [name for name in ready if not known[name].is_aside] or ready
+        ready = [name for name in ready if name not in early]
+        order += early
+        sorter.done(*early)
+    return [known[name] for name in order]
 
 
 def _inputs(model: Model, known: Container[str]) -> set[str]:
@@ -223,9 +239,15 @@ def is_of_a_pass(name: str) -> bool:
 
 @cache
 def of_readings() -> tuple[Model, ...]:
-    """Return the hourly stages that are made of nothing but readings, in the order of the build."""
+    """Return the hourly stages whose rows readings decide, in the order of the build."""
     return tuple(
         m
         for m in build_order()
         if m.materialised == "hourly" and m.layer == "intermediate" and m.bounds is None
     )
+
+
+@cache
+def aside() -> tuple[Model, ...]:
+    """Return the stages that are made aside, in the order of the build."""
+    return tuple(m for m in build_order() if m.is_aside)

@@ -24,12 +24,15 @@ from goodput_queries.changes import (
     changed_rows,
     differ,
     note_reading_parts,
+    ranges,
 )
 from goodput_queries.describe import describe
 from goodput_queries.errors import BuildError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    import pyarrow as pa
 
     from goodput_queries.catalog import Model
 
@@ -189,9 +192,9 @@ def replace_hours(
     rows = 0
     changed: Hours = set()
     tables = {t.name: t for model in models for t in catalog.pass_tables(model)}
-    ranges = passes(cursor, whole, part or set(), PASS_MAX_GPU_HOURS)
+    found = passes(cursor, whole, part or set(), PASS_MAX_GPU_HOURS)
     # later hours first: how often a source read is asked of the next hour where one cannot tell
-    for first, whole_from, last in reversed(ranges):
+    for first, whole_from, last in reversed(found):
         set_hours(cursor, first, last, whole_from)
         where = OF_THESE_HOURS
         if first < whole_from:
@@ -220,6 +223,29 @@ def _changed(cursor: duckdb.DuckDBPyConnection, model: Model, new: str, old: str
     if model.bounds:
         return changed_hours(cursor, new, old, model.bounds, model.reopens)
     return changed_rows(cursor, new, old)
+
+
+def rows_of_hours(cursor: duckdb.DuckDBPyConnection, model: Model, hours: Hours) -> pa.Table:
+    """Return an hourly stage's rows of these hours."""
+    return cursor.sql(f"from {model.qualified_name} where {_among(hours)}").to_arrow_table()
+
+
+def put_hours(
+    cursor: duckdb.DuckDBPyConnection, model: Model, rows: pa.Table, hours: Hours
+) -> None:
+    """Replace an hourly stage's rows of these hours by those that were made elsewhere."""
+    cursor.execute(f"delete from {model.qualified_name} where {_among(hours)}")
+    cursor.register("rows_of_hours", rows)
+    run(cursor, model, f"insert into {model.qualified_name} from rows_of_hours")
+    cursor.unregister("rows_of_hours")
+
+
+def _among(hours: Hours) -> str:
+    spans = [
+        f"hour_ms >= {first * HOUR_MS} and hour_ms < {last * HOUR_MS}"
+        for first, last in ranges(hours, len(hours))
+    ]
+    return " or ".join(spans)
 
 
 def passes(

@@ -7,6 +7,7 @@
 --  it came too late to tell (threshold gap_hole_reach)
 -- interval_ms: how often the source read the GPU in this hour
 -- materialised: hourly, since it needs a pass over all readings
+-- aside: since it is made of readings alone
 with entangled as (
     select
         series.unit,

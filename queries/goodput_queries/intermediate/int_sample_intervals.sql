@@ -2,6 +2,7 @@
 -- grain: source, hour_ms
 -- interval_ms: median distance (the lower one) of a GPU's readings that end in the hour
 -- materialised: hourly, since it needs a pass over all readings
+-- aside: since it is made of readings alone
 with tangled as (
     select series from temp.pass_series where is_tangled
 ),

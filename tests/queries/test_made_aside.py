@@ -1,0 +1,111 @@
+"""What readings alone decide is made on another connection, while the stages of jobs are made."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from tests.queries.as_built_anew import assert_as_built_anew
+from tests.queries.conftest import Evidence
+
+from goodput_queries import aside, catalog, placement_scope, stages
+from goodput_queries.errors import BuildError
+from goodput_queries.store import LocalStore
+
+
+@pytest.fixture
+def evidence():
+    made = Evidence(LocalStore())
+    made.node("a", 1)
+    made.samples("a#0", range(0, 1200, 10), lambda _: True)
+    made.store.build()
+    yield made
+    made.store.close()
+
+
+def more_readings(evidence):
+    evidence.samples("a#0", range(1200, 1500, 10), lambda _: False)
+
+
+def activity(evidence):
+    return sorted(evidence.store.read("from intermediate.int_gpu_activity").rows())
+
+
+def ledger(evidence):
+    return sorted(evidence.store.read("from marts.ledger_segments").rows(), key=str)
+
+
+def refuse(*_, **__):
+    raise BuildError("it cannot be made")
+
+
+def test_it_reads_nothing_that_a_build_decides_besides_itself():
+    made_aside = {model.qualified_name for model in catalog.aside()}
+
+    assert made_aside
+    for name in made_aside:
+        assert catalog.evidence(name)[1] <= made_aside
+
+
+def test_nothing_else_is_asked_for_before_it_that_could_be_made_after_it():
+    order = [model.qualified_name for model in catalog.build_order()]
+    first = min(order.index(model.qualified_name) for model in catalog.aside())
+
+    # what follows needs it, by itself or by what comes between
+    needed = {model.qualified_name for model in catalog.aside()}
+    for model in catalog.build_order()[first:]:
+        assert model.is_aside or needed & (catalog.inputs(model) | model.reads), model.name
+        needed.add(model.qualified_name)
+
+
+def test_new_readings_are_made_on_another_thread(evidence, monkeypatch):
+    threads = set()
+    made = stages.rows_of_hours
+    monkeypatch.setattr(
+        stages,
+        "rows_of_hours",
+        lambda *given: (threads.add(threading.current_thread()), made(*given))[1],
+    )
+    more_readings(evidence)
+
+    evidence.store.build()
+
+    assert threads
+    assert threading.current_thread() not in threads
+    assert_as_built_anew(evidence)
+
+
+def test_no_more_is_held_in_memory_than_one_pass_of_hours(evidence, monkeypatch):
+    monkeypatch.setattr(aside, "making", refuse)
+    monkeypatch.setattr(stages, "PASS_MAX_GPU_HOURS", 1)
+    evidence.samples("a#0", range(1200, 7300, 10), lambda _: False)
+
+    evidence.store.build()
+
+    assert_as_built_anew(evidence)
+
+
+def test_what_fails_aside_fails_the_build_which_changes_nothing(evidence, monkeypatch):
+    before = activity(evidence), ledger(evidence)
+    more_readings(evidence)
+    monkeypatch.setattr(stages, "rows_of_hours", refuse)
+
+    with pytest.raises(BuildError, match="it cannot be made"):
+        evidence.store.build()
+
+    assert (activity(evidence), ledger(evidence)) == before
+    monkeypatch.undo()
+    assert_as_built_anew(evidence)
+
+
+def test_what_fails_beside_it_fails_the_build_which_changes_nothing(evidence, monkeypatch):
+    before = activity(evidence), ledger(evidence)
+    more_readings(evidence)
+    monkeypatch.setattr(placement_scope, "place_again", refuse)
+
+    with pytest.raises(BuildError, match="it cannot be made"):
+        evidence.store.build()
+
+    assert (activity(evidence), ledger(evidence)) == before
+    monkeypatch.undo()
+    assert_as_built_anew(evidence)
