@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
+from goodput_app import allocators
 from goodput_app.settings import settings
 from goodput_app.state import use_store
 from goodput_queries.store import LocalStore
@@ -16,6 +18,12 @@ from goodput_queries.store import LocalStore
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let processes that run tests begin as the command does; one that is no worker has begun."""
+    if config.getoption("numprocesses", None):
+        os.environ.update(allocators.to_begin_with())
 
 
 @pytest.fixture(scope="session")

@@ -1,39 +1,68 @@
 """What the allocators of a process are told: by environment variables, read once, early.
 
 Those of polars and DuckDB read theirs as they are loaded, the C library its own as a process
-begins. What a person has set there stays.
+begins. What a person has set there stays. Programs that a process starts are told nothing: a
+browser does not run with another allocator.
 """
 
 from __future__ import annotations
 
 import os
+import sys
+import sysconfig
+from pathlib import Path
 
 # memory that was freed is kept for ten seconds for what comes next, and then given back, by a
 # process at rest as well
-LIBRARIES = ("_RJEM_MALLOC_CONF", "DUCKDB_JE_MALLOC_CONF")
 DECAY = "background_thread:true,dirty_decay_ms:10000,muzzy_decay_ms:10000"
+LIBRARIES = ("_RJEM_MALLOC_CONF", "DUCKDB_JE_MALLOC_CONF")
 
-# Each statement of a build is planned in thousands of small pieces. Of each size glibc keeps seven
-# for the thread that freed them, and searches its heap for the eighth.
+# Each statement of a build is planned in thousands of small pieces. glibc searches its heap for
+# them, the longer the more a process has lived; jemalloc, where the system has it, does not.
+PRELOAD = "LD_PRELOAD"
+OF_JEMALLOC = "MALLOC_CONF"
+JEMALLOC = "libjemalloc.so.2"
+FOLDERS = (
+    f"/usr/lib/{sysconfig.get_config_var('MULTIARCH')}", "/usr/lib64", "/usr/lib", "/usr/local/lib"
+)  # fmt: skip
+
+# Else glibc keeps more of them: of each size seven, for the thread that freed them.
 TUNABLES = "GLIBC_TUNABLES"
 PIECES_KEPT = "glibc.malloc.tcache_count"
 PIECES = 1_000  # of each of 64 sizes up to 1,032 bytes: at most 34 MB a thread
 
-_began_with = os.environ.get(TUNABLES, "")
+# what a process was begun with by us; some systems take the rest from it
+MARK = "GOODPUT_BEGAN_WITH"
+_is_begun_with_it = MARK in os.environ
 
 
 def tell() -> None:
-    """Set them for libraries that are loaded from now on, and processes that begin from now on."""
+    """Set what libraries read that are loaded from now on; take back what was for this process."""
     for name in LIBRARIES:
         os.environ.setdefault(name, DECAY)
-    if _is_glibc() and PIECES_KEPT not in _began_with:
+    if os.environ.pop(MARK, None) == os.environ.get(PRELOAD, ""):
+        os.environ.pop(PRELOAD, None)
+
+
+def to_begin_with() -> dict[str, str]:
+    """Return the variables that a process is to begin with; none where this one has them."""
+    preloaded, tunables = os.environ.get(PRELOAD), os.environ.get(TUNABLES, "")
+    if _is_begun_with_it:
+        return {}
+    if preloaded is None and (library := _jemalloc()):
+        decay = os.environ.get(OF_JEMALLOC, DECAY)
+        return {PRELOAD: library, OF_JEMALLOC: decay, MARK: library}
+    if _is_glibc() and JEMALLOC not in (preloaded or "") and PIECES_KEPT not in tunables:
         ours = f"{PIECES_KEPT}={PIECES}"
-        os.environ[TUNABLES] = f"{_began_with}:{ours}" if _began_with else ours
+        return {TUNABLES: f"{tunables}:{ours}" if tunables else ours, MARK: TUNABLES}
+    return {}
 
 
-def is_told() -> bool:
-    """Say whether this process began with all that it can be told."""
-    return os.environ.get(TUNABLES, "") == _began_with
+def _jemalloc() -> str | None:
+    """Return the system's jemalloc; only of x86-64, elsewhere it may be built for other pages."""
+    if sys.platform != "linux" or os.uname().machine != "x86_64":
+        return None
+    return next((str(p) for p in (Path(f, JEMALLOC) for f in FOLDERS) if p.exists()), None)
 
 
 def _is_glibc() -> bool:

@@ -11,9 +11,10 @@ from goodput_app import allocators
 
 def main() -> None:
     """Run the command line."""
-    if not allocators.is_told() and sys.executable:
+    if (told := allocators.to_begin_with()) and sys.executable:
         with contextlib.suppress(OSError):  # then it runs as it began
-            os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 -- itself
+            again = [sys.executable, *sys.orig_argv[1:]]
+            os.execve(sys.executable, again, os.environ | told)  # noqa: S606 -- itself
     from goodput_app.cli import main as run  # noqa: PLC0415 -- large, and loaded once
 
     run()

@@ -147,7 +147,10 @@ class _Build:
     def make(self, model: Model) -> None:
         """Bring one stage up to date."""
         started = time.perf_counter()
-        if model.qualified_name in self.writers:
+        if self._has_nothing_to_tell(model):
+            self.dirty[model.qualified_name] = set()
+            rows = 0
+        elif model.qualified_name in self.writers:
             rows = self.writers[model.qualified_name](model)
         elif model.materialised is not None:
             rows = self.makers[model.materialised](model)
@@ -157,6 +160,13 @@ class _Build:
         else:
             return
         self.timings.append((model.name, rows, time.perf_counter() - started))
+
+    def _has_nothing_to_tell(self, model: Model) -> bool:
+        """Say whether a stage is empty, and stays so for want of what it needs."""
+        tables = (model.qualified_name, model.needs)
+        return model.needs is not None and not any(
+            self.cursor.execute(f"select 1 from {table} limit 1").fetchall() for table in tables
+        )
 
     def _is_unmoved(self, model: Model) -> bool:
         """Say whether nothing that a stage is made of has changed."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 LAYERS = ("raw", "reference", "staging", "intermediate", "temp", "marts", "checks")
 TEMP_LAYER = "temp"  # tables of one connection, made anew for every build or pass
 _DIRECTIVE = re.compile(
-    r"^--\s*(?P<key>grain|keep|holds_of|time|materialised|dirties|inline|written_by|reads|parts|aside)\s*:\s*(?P<value>.*)$"
+    r"^--\s*(?P<key>grain|keep|holds_of|time|materialised|dirties|inline|written_by|reads|parts|aside|needs)\s*:\s*(?P<value>.*)$"
 )
 _COLUMN = re.compile(r"^--\s*(?P<column>[a-z][a-z0-9_]*)\s*:\s*(?P<meaning>.*)$")
 
@@ -76,6 +76,11 @@ class Model:
     def is_inline(self) -> bool:
         """Say whether a temporary stage is a view in the one that asks it."""
         return "inline" in self.directives
+
+    @property
+    def needs(self) -> str | None:
+        """Return the table without whose rows the stage has none: a source not every site has."""
+        return self.directives.get("needs")
 
     @property
     def is_aside(self) -> bool:

@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -57,21 +58,39 @@ def test_settings_of_the_person_who_starts_it_stay() -> None:
     assert done.stdout.strip() == told
 
 
-NAMES = {allocators.TUNABLES, *allocators.LIBRARIES}
+NAMES = {
+    allocators.TUNABLES,
+    allocators.PRELOAD,
+    allocators.OF_JEMALLOC,
+    allocators.MARK,
+    *allocators.LIBRARIES,
+}
+BY_A_PERSON = {allocators.PRELOAD: ""}  # is to be no other allocator
 of_glibc = pytest.mark.skipif(
     platform.libc_ver()[0] != "glibc", reason="asks what glibc alone is told"
+)
+of_jemalloc = pytest.mark.skipif(
+    sys.platform != "linux"
+    or platform.machine() != "x86_64"
+    or not any(Path(folder, allocators.JEMALLOC).exists() for folder in allocators.FOLDERS),
+    reason="asks what is told where the system has libjemalloc2",
 )
 
 
 def _told(**told: str) -> dict[str, str]:
-    """Return what the command `goodput` has told its allocators when it runs; fails if too late."""
+    """Return what the command `goodput` has been told when it runs, and what it has loaded."""
     asked = """
 import json, os
+from pathlib import Path
 from goodput_app import allocators, cli, start
 
 def say():
-    assert allocators.is_told()
-    print(json.dumps(dict(os.environ)))
+    maps = Path("/proc/self/maps")
+    began = Path("/proc/self/environ")
+    print(json.dumps(dict(os.environ) | {
+        "loaded": maps.read_text() if maps.exists() else "",
+        "began": began.read_text() if began.exists() else "",
+    }))
 
 cli.main = say
 start.main()"""
@@ -79,15 +98,34 @@ start.main()"""
     done = subprocess.run(
         [sys.executable, "-c", asked], env=left | told, capture_output=True, text=True, check=True
     )
+    assert done.stderr == ""  # an allocator that cannot read its settings says so
     said = json.loads(done.stdout)
-    return {name: said[name] for name in NAMES if name in said}
+    return {name: said[name] for name in NAMES | {"loaded", "began"} if name in said}
+
+
+@of_jemalloc
+def test_the_command_begins_with_the_jemalloc_of_the_system() -> None:
+    told = _told()
+
+    assert allocators.JEMALLOC in told["loaded"]
+    assert told[allocators.OF_JEMALLOC] == allocators.DECAY
+
+
+@of_jemalloc
+def test_what_the_command_starts_is_told_of_no_allocator() -> None:
+    told = _told()
+
+    assert allocators.PRELOAD in told["began"]
+    assert allocators.PRELOAD not in told
+    assert allocators.MARK not in told
 
 
 @of_glibc
-def test_the_command_begins_with_what_its_allocators_are_to_be_told() -> None:
-    told = _told()
+def test_without_jemalloc_glibc_keeps_more_small_pieces() -> None:
+    told = _told(**BY_A_PERSON)
 
-    assert told.keys() == NAMES
+    assert allocators.JEMALLOC not in told["loaded"]
+    assert told[allocators.PRELOAD] == ""
     assert told[allocators.TUNABLES] == "glibc.malloc.tcache_count=1000"
 
 
@@ -100,27 +138,43 @@ def test_the_command_begins_with_what_its_allocators_are_to_be_told() -> None:
     ],
 )
 def test_what_a_person_tells_glibc_stays(told: str, then: str) -> None:
-    assert _told(**{allocators.TUNABLES: told})[allocators.TUNABLES] == then
+    said = _told(**BY_A_PERSON, **{allocators.TUNABLES: told})
+
+    assert said[allocators.TUNABLES] == then
 
 
-def test_a_process_that_was_told_all_is_not_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(allocators, "is_told", lambda: True)
-    monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("begun again"))
-    monkeypatch.setattr(cli, "main", lambda: None)
-
-    start.main()
-
-
-def test_a_process_that_cannot_begin_again_runs_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    ran = []
-
-    def refused(*_: object) -> None:
-        raise PermissionError
-
-    monkeypatch.setattr(allocators, "is_told", lambda: False)
-    monkeypatch.setattr(os, "execv", refused)
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Return what the command ran in this process."""
+    ran: list[bool] = []
     monkeypatch.setattr(cli, "main", lambda: ran.append(True))
+    return ran
+
+
+def test_a_process_that_began_again_does_not_do_so_again_whatever_was_taken_from_it(
+    monkeypatch: pytest.MonkeyPatch, ran: list[bool]
+) -> None:
+    monkeypatch.setattr(allocators, "_is_begun_with_it", True)
+    monkeypatch.delenv(allocators.PRELOAD, raising=False)
+    monkeypatch.delenv(allocators.TUNABLES, raising=False)
+    monkeypatch.setattr(os, "execve", lambda *_: pytest.fail("begun again"))
 
     start.main()
 
     assert ran == [True]
+
+
+def test_a_process_that_cannot_begin_again_runs_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, ran: list[bool]
+) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(allocators, "to_begin_with", lambda: {allocators.MARK: ""})
+    monkeypatch.setattr(os, "execve", refused)
+    before = dict(os.environ)
+
+    start.main()
+
+    assert ran == [True]
+    assert dict(os.environ) == before

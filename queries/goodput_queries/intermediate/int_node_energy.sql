@@ -3,6 +3,7 @@
 -- grain: cluster, node, hour_ms
 -- energy_mj: millijoules
 -- materialised: hourly, since it needs a pass over all readings of the meters
+-- needs: raw.node_samples
 with readings as (
     select
         samples.source,

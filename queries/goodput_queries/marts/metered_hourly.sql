@@ -2,6 +2,7 @@
 -- grain: cluster, node, job_run_key, availability, gpu_model, mig_profile, hour_ms
 -- availability: held, free, not_available
 -- materialised: hourly, since few nodes have a meter, and what a job did with its GPUs changes nothing here
+-- needs: intermediate.int_node_energy
 -- dirties: hour_ms
 select
     ledger.cluster,
