@@ -74,7 +74,7 @@ contested as (
 
 charged as (
     select cluster, job_run_key, sum(gpu_ms) as gpu_ms
-    from marts.ledger_scoped
+    from marts.ledger_scoped_by_node
     where job_run_key is not null
     group by all
 ),

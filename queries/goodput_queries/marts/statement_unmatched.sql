@@ -1,14 +1,20 @@
 -- GPU time of the scope's window whose owner, place or price is not certain: to read beside a statement.
 -- grain: cluster, kind
 -- gpu_ms: milliseconds of a whole GPU
-with held as (
-    select cluster, job_run_key, gpu_uuid, gpu_instance, gpu_ms, usd_per_gpu_h
-    from marts.ledger_scoped
-    where job_run_key is not null
+with unpriced as (
+    select cluster, job_run_key, gpu_ms
+    from marts.ledger_scoped_by_node
+    where job_run_key is not null and usd_per_gpu_h is null
 ),
 
 assumed as (
     select distinct job_run_key, gpu_uuid, gpu_instance from intermediate.int_holds where method = 'assumed'
+),
+
+placed as (
+    select ledger.cluster, ledger.job_run_key, ledger.gpu_ms
+    from marts.ledger_scoped as ledger
+    semi join assumed using (job_run_key, gpu_uuid, gpu_instance)
 ),
 
 -- what telemetry saw at work inside time that no job run held
@@ -37,15 +43,13 @@ unclaimed as (
 
 select cluster, 'held without a price' as kind, count(distinct job_run_key) as n, sum(gpu_ms)::bigint as gpu_ms,
     'Add a row to the rate card and ingest it (source rates)' as what_to_do
-from held
-where usd_per_gpu_h is null
+from unpriced
 group by cluster
 union all
-select held.cluster, 'placed on GPUs by assumption', count(distinct held.job_run_key), sum(held.gpu_ms)::bigint,
+select cluster, 'placed on GPUs by assumption', count(distinct job_run_key), sum(gpu_ms)::bigint,
     'The amount is right, which GPU is not known: ingest `scontrol show job -d` while jobs run'
-from held
-semi join assumed using (job_run_key, gpu_uuid, gpu_instance)
-group by held.cluster
+from placed
+group by cluster
 union all
 select cluster, 'busy with no job', count(distinct gpu_uuid), sum(gpu_ms)::bigint,
     'Ingest the accounting of that time (sacct); else look who uses these GPUs'
