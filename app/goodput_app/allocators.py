@@ -1,8 +1,8 @@
 """What the allocators of a process are told: by environment variables, read once, early.
 
 Those of polars and DuckDB read theirs as they are loaded, the C library its own as a process
-begins. What a person has set there stays. Programs that a process starts are told nothing: a
-browser does not run with another allocator.
+begins. What a person has set there stays. Programs that a process starts are given no other
+allocator: a browser does not run with it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TUNABLES = "GLIBC_TUNABLES"
 PIECES_KEPT = "glibc.malloc.tcache_count"
 PIECES = 1_000  # of each of 64 sizes up to 1,032 bytes: at most 34 MB a thread
 
-# what a process was begun with by us; some systems take the rest from it
+# names what a process was begun with by us; some systems take that from it, and leave the names
 MARK = "GOODPUT_BEGAN_WITH"
 _is_begun_with_it = MARK in os.environ
 
@@ -40,8 +40,8 @@ def tell() -> None:
     """Set what libraries read that are loaded from now on; take back what was for this process."""
     for name in LIBRARIES:
         os.environ.setdefault(name, DECAY)
-    if os.environ.pop(MARK, None) == os.environ.get(PRELOAD, ""):
-        os.environ.pop(PRELOAD, None)
+    for name in os.environ.pop(MARK, "").split():
+        os.environ.pop(name, None)
 
 
 def to_begin_with() -> dict[str, str]:
@@ -50,11 +50,13 @@ def to_begin_with() -> dict[str, str]:
     if _is_begun_with_it:
         return {}
     if preloaded is None and (library := _jemalloc()):
-        decay = os.environ.get(OF_JEMALLOC, DECAY)
-        return {PRELOAD: library, OF_JEMALLOC: decay, MARK: library}
+        decay = {} if OF_JEMALLOC in os.environ else {OF_JEMALLOC: DECAY}
+        return {PRELOAD: library, **decay, MARK: " ".join([PRELOAD, *decay])}
     if _is_glibc() and JEMALLOC not in (preloaded or "") and PIECES_KEPT not in tunables:
         ours = f"{PIECES_KEPT}={PIECES}"
-        return {TUNABLES: f"{tunables}:{ours}" if tunables else ours, MARK: TUNABLES}
+        if tunables:
+            return {TUNABLES: f"{tunables}:{ours}", MARK: ""}
+        return {TUNABLES: ours, MARK: TUNABLES}
     return {}
 
 
