@@ -85,23 +85,15 @@ def test_no_more_is_held_in_memory_than_one_pass_of_hours(evidence, monkeypatch)
     assert_as_built_anew(evidence)
 
 
-def test_what_fails_aside_fails_the_build_which_changes_nothing(evidence, monkeypatch):
+@pytest.mark.parametrize(
+    ("module", "step"), [(stages, "rows_of_hours"), (placement_scope, "place_again")]
+)
+def test_what_fails_aside_or_beside_it_fails_the_build_which_changes_nothing(
+    evidence, monkeypatch, module, step
+):
     before = activity(evidence), ledger(evidence)
     more_readings(evidence)
-    monkeypatch.setattr(stages, "rows_of_hours", refuse)
-
-    with pytest.raises(BuildError, match="it cannot be made"):
-        evidence.store.build()
-
-    assert (activity(evidence), ledger(evidence)) == before
-    monkeypatch.undo()
-    assert_as_built_anew(evidence)
-
-
-def test_what_fails_beside_it_fails_the_build_which_changes_nothing(evidence, monkeypatch):
-    before = activity(evidence), ledger(evidence)
-    more_readings(evidence)
-    monkeypatch.setattr(placement_scope, "place_again", refuse)
+    monkeypatch.setattr(module, step, refuse)
 
     with pytest.raises(BuildError, match="it cannot be made"):
         evidence.store.build()
