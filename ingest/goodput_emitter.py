@@ -1,0 +1,408 @@
+"""Write job events from a training job, so that Goodput knows its steps, phases and checkpoints.
+
+One file without dependencies, for Python 3.8 and later: copy it beside the training script, or
+import it where Goodput is installed. It never fails the job: whatever goes wrong in here is
+reported once on stderr, and from then on nothing is written.
+
+    import goodput_emitter as goodput
+
+    with goodput.run("llama-7b"):
+        with goodput.phase("restore"):
+            start = load_checkpoint()
+        for k in range(start, steps):
+            with goodput.step(k) as step:
+                with step.data_wait():
+                    batch = next(batches)
+                train(batch)
+            if k % 500 == 0:
+                with goodput.phase("ckpt_save"):
+                    save(k)
+                goodput.durable(k)
+
+Every rank may do so; a run that only rank 0 reports is applied to all of its GPUs. The events and
+their fields are described in docs/job-events.md of the project.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import platform
+import re
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+VERSION = 1
+MSG_MAX_CHARS = 300  # of an exception; job logs have the whole
+RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+LOCAL_RANKS = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK")
+UUIDS = ("GPU-", "MIG-")
+
+
+class Emitter:
+    """One process's job events, appended to a file line by line.
+
+    path: a file, or a folder that gets a file a rank; default $JOB_EVENTS, else job_events.jsonl.
+    run_id: the training task across restarts; default $RUN_ID, else the scheduler's job id, else
+     the name of the script.
+    fields: added to every event; rank, local_rank, host, pid and gpu_uuid are found by themselves.
+    """
+
+    def __init__(
+        self, run_id: str | None = None, path: str | os.PathLike[str] | None = None, **fields: Any
+    ) -> None:
+        self.run_id = run_id or os.environ.get("RUN_ID") or os.environ.get("SLURM_JOB_ID")
+        self.run_id = self.run_id or Path(sys.argv[0] or "python").stem
+        self.path = Path(path or os.environ.get("JOB_EVENTS") or "job_events.jsonl")
+        self.identity: dict[str, Any] = {
+            "run_id": self.run_id,
+            "rank": _first_number(RANKS) or 0,
+            "host": platform.node(),
+            "pid": os.getpid(),
+            "local_rank": _first_number(LOCAL_RANKS),
+            "gpu_uuid": None,
+            **fields,
+        }
+        self._file: int | None = None
+        self._is_broken = False
+        self._lock = threading.Lock()
+        self.is_in_run = False
+
+    def emit(self, event: str, *, ts: float | None = None, **fields: Any) -> None:
+        """Write one event; `ts` is epoch seconds, default now. Never raises."""
+        if self._is_broken or os.getpid() != self.identity["pid"]:
+            return  # a forked child, as a data loader's worker, is not the rank
+        try:
+            if self.identity["gpu_uuid"] is None:
+                self.identity["gpu_uuid"] = _gpu_uuid(self.identity["local_rank"])
+            row = {"v": VERSION, "ts": time.time() if ts is None else ts, "event": event}
+            row.update(self.identity)
+            row.update(fields)
+            row = {name: value for name, value in row.items() if value is not None}
+            line = json.dumps(row, default=str) + "\n"
+            with self._lock:
+                if self._file is None:
+                    self._file = self._opened()
+                # one write a line: lines of several processes in one file do not mix
+                os.write(self._file, line.encode())
+        except Exception as error:
+            self._is_broken = True
+            _report(f"{self.path}: {error}; no more job events are written")
+
+    def _opened(self) -> int:
+        path = self.path
+        if path.is_dir():
+            run_id = re.sub(r"[^\w.-]", "_", str(self.run_id))[:100]
+            path = path / f"{run_id}.rank{self.identity['rank']}.jsonl"
+        elif path.parent != Path():
+            path.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+
+    @contextlib.contextmanager
+    def run(self) -> Iterator[Emitter]:
+        """One life of this process: `job.start`, then `job.end`, or `failure` for an exception."""
+        self.is_in_run = True
+        self.emit("job.start")
+        try:
+            yield self
+        except BaseException as error:
+            self.ended(error)
+            raise
+        finally:
+            self.is_in_run = False
+        self.ended()
+
+    def ended(self, error: BaseException | None = None) -> None:
+        """Write how the process ended: `failure` with the exception, or `job.end`."""
+        if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
+            self.emit("job.end")
+        else:
+            self.emit("failure", kind=_kind(error), msg=_message(error))
+
+    @contextlib.contextmanager
+    def phase(self, name: str, **fields: Any) -> Iterator[None]:
+        """Time that is no training step: init compile restore ckpt_save data_wait eval custom:X.
+
+        It is blocking time of the gang. A phase left by an exception ends there, too.
+        """
+        self.emit("phase.start", phase=name, **fields)
+        try:
+            yield
+        finally:
+            self.emit("phase.end", phase=name, **fields)
+
+    def step(self, number: int, **fields: Any) -> Step:
+        """One training step, as a context; `fields` go with it (tokens, flops, comm_s, ...)."""
+        return Step(self, number, fields)
+
+    def durable(self, step: int, **fields: Any) -> None:
+        """Say that a checkpoint that holds `step` can be restored from: written, not just begun."""
+        self.emit("ckpt.durable", step=step, **fields)
+
+    def failure(self, kind: str, msg: str = "", **fields: Any) -> None:
+        """Say what went wrong: oom nccl_timeout xid sigkill exception nan preempted other."""
+        self.emit("failure", kind=kind, msg=msg[:MSG_MAX_CHARS], **fields)
+
+
+class Step:
+    """One training step under way; it is written when it ends, and not if an exception ends it."""
+
+    def __init__(self, emitter: Emitter, number: int, fields: dict[str, Any]) -> None:
+        self.emitter = emitter
+        self.number = number
+        self.fields = fields
+        self._data_s = 0.0
+        self._began = 0.0
+        self._has_waited = False
+
+    def begin(self) -> Step:
+        """Start the step's clock; for call-backs that cannot use `with`."""
+        self._began = time.perf_counter()
+        return self
+
+    def end(self, **fields: Any) -> None:
+        """Write the completed step with its duration; `fields` go with it."""
+        if self._has_waited:
+            self.fields.setdefault("data_s", round(self._data_s, 6))
+        dur_s = round(time.perf_counter() - self._began, 6)
+        row = {"step": self.number, "dur_s": dur_s, **self.fields, **fields}
+        self.emitter.emit("step", **row)
+
+    @contextlib.contextmanager
+    def data_wait(self) -> Iterator[None]:
+        """Add the time inside to `data_s`, the step's wait for its input."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._data_s += time.perf_counter() - began
+            self._has_waited = True
+
+    def __enter__(self) -> Step:
+        return self.begin()
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        if kind is None:
+            self.end()
+
+
+def _first_number(names: tuple[str, ...]) -> int | None:
+    for name in names:
+        value = os.environ.get(name, "")
+        if value.isdecimal():
+            return int(value)
+    return None
+
+
+def _gpu_uuid(local_rank: int | None) -> str | None:
+    """Return the UUID of this rank's GPU where it is known without asking a driver.
+
+    CUDA_VISIBLE_DEVICES may hold UUIDs; PyTorch knows it once the job has begun to use CUDA.
+    """
+    visible = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")]
+    index = 0 if len(visible) == 1 else local_rank
+    if index is not None and index < len(visible) and visible[index].startswith(UUIDS):
+        return visible[index]
+    torch = sys.modules.get("torch")
+    cuda = getattr(torch, "cuda", None)
+    if cuda is None or not cuda.is_initialized():
+        return None  # asking would start CUDA in a process that may fork later
+    uuid = getattr(cuda.get_device_properties(cuda.current_device()), "uuid", None)
+    return None if uuid is None else f"GPU-{uuid}"
+
+
+def _kind(error: BaseException) -> str:
+    name = type(error).__name__
+    text = str(error)
+    if isinstance(error, MemoryError) or "OutOfMemory" in name or "out of memory" in text:
+        return "oom"
+    if "NCCL" in text and ("timeout" in text.lower() or "timed out" in text.lower()):
+        return "nccl_timeout"
+    return "exception"
+
+
+def _message(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:MSG_MAX_CHARS]
+
+
+def _report(text: str) -> None:
+    with contextlib.suppress(Exception):
+        sys.stderr.write(f"goodput_emitter: {text}\n")
+
+
+# The functions below share one emitter a process: the one that `run` opened, else one of defaults.
+_current: Emitter | None = None
+
+
+def current() -> Emitter:
+    """Return the process's emitter; made with the defaults where `run` was not called."""
+    global _current  # noqa: PLW0603 -- the point of it: call sites deep in a trainer need no handle
+    if _current is None or _current.identity["pid"] != os.getpid():
+        _current = Emitter()
+    return _current
+
+
+@contextlib.contextmanager
+def run(
+    run_id: str | None = None, path: str | os.PathLike[str] | None = None, **fields: Any
+) -> Iterator[Emitter]:
+    """One life of this process under `run_id`; see `Emitter` for what the arguments mean."""
+    global _current  # noqa: PLW0603 -- as above
+    _current = Emitter(run_id, path, **fields)
+    with _current.run() as emitter:
+        yield emitter
+
+
+def phase(name: str, **fields: Any) -> contextlib.AbstractContextManager[None]:
+    """Time that is no training step; see `Emitter.phase`."""
+    return current().phase(name, **fields)
+
+
+def step(number: int, **fields: Any) -> Step:
+    """One training step, as a context; see `Emitter.step`."""
+    return current().step(number, **fields)
+
+
+def durable(step: int, **fields: Any) -> None:
+    """Say that a checkpoint that holds `step` can be restored from."""
+    current().durable(step, **fields)
+
+
+def failure(kind: str, msg: str = "", **fields: Any) -> None:
+    """Say what went wrong; see `Emitter.failure`."""
+    current().failure(kind, msg, **fields)
+
+
+def hf_callback(run_id: str | None = None, path: str | os.PathLike[str] | None = None) -> Any:
+    """Return a `TrainerCallback` for `transformers.Trainer(callbacks=[...])`.
+
+    Steps, evaluations and saves are written; Trainer saves synchronously, so a finished save is
+    durable. Trainer has no hook for exceptions: put `trainer.train()` into `with run():` for those.
+    """
+    base = importlib.import_module("transformers").TrainerCallback
+    return type("GoodputCallback", (_HfHooks, base), {})(_shared(run_id, path))
+
+
+def lightning_callback(
+    run_id: str | None = None, path: str | os.PathLike[str] | None = None
+) -> Any:
+    """Return a `Callback` for `lightning.Trainer(callbacks=[...])` (or pytorch_lightning's).
+
+    Steps, validations, saves and exceptions are written. Saves of an asynchronous checkpoint plugin
+    are not called durable: call `durable(step)` where the plugin says so.
+    """
+    try:
+        module = importlib.import_module("lightning.pytorch")
+    except ImportError:
+        module = importlib.import_module("pytorch_lightning")
+    return type("GoodputCallback", (_LightningHooks, module.Callback), {})(_shared(run_id, path))
+
+
+def _shared(run_id: str | None, path: str | os.PathLike[str] | None) -> Emitter:
+    """Return the emitter of `run()` where the call-back is made inside it, else a new life's."""
+    global _current  # noqa: PLW0603 -- as above
+    if _current is None or not _current.is_in_run:
+        _current = Emitter(run_id, path)
+        _current.emit("job.start")
+    return _current
+
+
+class _HfHooks:
+    """What transformers.Trainer calls: (args, state, control, **more)."""
+
+    def __init__(self, emitter: Emitter) -> None:
+        self.emitter = emitter
+        self.current_step: Step | None = None
+        self.mark_s = time.time()
+        self.is_in_eval = False
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        self.current_step = self.emitter.step(state.global_step + 1).begin()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        if self.current_step is not None:
+            self.current_step.end(step=state.global_step)
+            self.current_step = None
+        self.mark_s = time.time()
+
+    def on_prediction_step(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        if not self.is_in_eval:
+            self.is_in_eval = True
+            self.emitter.emit("phase.start", phase="eval")
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        if self.is_in_eval:
+            self.is_in_eval = False
+            self.emitter.emit("phase.end", phase="eval")
+        self.mark_s = time.time()
+
+    def on_save(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        now_s = time.time()
+        dur_s = round(now_s - self.mark_s, 6)
+        self.emitter.emit("phase", ts=now_s, phase="ckpt_save", dur_s=dur_s)
+        self.emitter.durable(state.global_step)
+        self.mark_s = time.time()
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        if not self.emitter.is_in_run:
+            self.emitter.ended()
+
+
+class _LightningHooks:
+    """What lightning.Trainer calls: (trainer, module, ...)."""
+
+    def __init__(self, emitter: Emitter) -> None:
+        self.emitter = emitter
+        self.current_step: Step | None = None
+        self.saved_step: int | None = None
+        self.has_failed = False
+
+    def _end_save(self, trainer: Any) -> None:
+        """End a save at the hook after it: Lightning has none for its end."""
+        if self.saved_step is None:
+            return
+        self.emitter.emit("phase.end", phase="ckpt_save")
+        plugin = getattr(trainer.strategy, "checkpoint_io", None)
+        if "Async" not in type(plugin).__name__:
+            self.emitter.durable(self.saved_step)
+        self.saved_step = None
+
+    def on_train_batch_start(self, trainer: Any, *more: Any) -> None:
+        self._end_save(trainer)
+        if self.current_step is None:  # a step may take several batches
+            self.current_step = self.emitter.step(trainer.global_step + 1).begin()
+
+    def on_train_batch_end(self, trainer: Any, *more: Any) -> None:
+        if self.current_step is not None and trainer.global_step >= self.current_step.number:
+            self.current_step.end(step=trainer.global_step)
+            self.current_step = None
+
+    def on_validation_start(self, trainer: Any, *more: Any) -> None:
+        self._end_save(trainer)
+        self.emitter.emit("phase.start", phase="eval")
+
+    def on_validation_end(self, trainer: Any, *more: Any) -> None:
+        self.emitter.emit("phase.end", phase="eval")
+
+    def on_save_checkpoint(self, trainer: Any, *more: Any) -> None:
+        self._end_save(trainer)
+        self.saved_step = trainer.global_step
+        self.emitter.emit("phase.start", phase="ckpt_save")
+
+    def on_exception(self, trainer: Any, module: Any, exception: BaseException) -> None:
+        self.has_failed = True
+        if not self.emitter.is_in_run:
+            self.emitter.ended(exception)
+
+    def teardown(self, trainer: Any, module: Any, stage: str) -> None:
+        self._end_save(trainer)
+        if stage == "fit" and not self.has_failed and not self.emitter.is_in_run:
+            self.emitter.ended()

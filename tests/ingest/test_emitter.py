@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import goodput_emitter
+from goodput_emitter import Emitter
+from goodput_ingest.load import ingest
+from goodput_ingest.source import ReadOptions
+
+if TYPE_CHECKING:
+    from goodput_queries.store import LocalStore
+
+STANDARD_LIBRARY_ALONE = [sys.executable, "-I", "-S"]
+
+
+def events(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.fixture(autouse=True)
+def no_job_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (*goodput_emitter.RANKS, *goodput_emitter.LOCAL_RANKS):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("RUN_ID", "SLURM_JOB_ID", "JOB_EVENTS", "CUDA_VISIBLE_DEVICES"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(goodput_emitter, "_current", None)
+
+
+def train(path: Path) -> None:
+    with goodput_emitter.run("run7", path):
+        with goodput_emitter.phase("restore"):
+            pass
+        for number in (1, 2):
+            with goodput_emitter.step(number, tokens=4096) as step, step.data_wait():
+                pass
+        with goodput_emitter.phase("ckpt_save"):
+            pass
+        goodput_emitter.durable(2)
+
+
+def test_a_run_writes_its_life_phases_steps_and_durable_saves(tmp_path: Path) -> None:
+    train(tmp_path / "events.jsonl")
+
+    assert [e["event"] for e in events(tmp_path / "events.jsonl")] == [
+        "job.start", "phase.start", "phase.end", "step", "step",
+        "phase.start", "phase.end", "ckpt.durable", "job.end",
+    ]  # fmt: skip
+
+
+def test_the_source_reads_every_line_the_emitter_writes(store: LocalStore, tmp_path: Path) -> None:
+    train(tmp_path / "events.jsonl")
+
+    ingest(store, "job-events", [tmp_path / "events.jsonl"], ReadOptions(cluster="lab"))
+
+    read = "select count(*), count(data_s), count(pid), any_value(run_id) from raw.job_events"
+    assert store.read(read).row(0) == (9, 2, 9, "run7")
+    assert store.read("select count(*) from raw.rejects").item() == 0
+
+
+def test_events_name_the_process_and_its_gpu_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "1042")
+    monkeypatch.setenv("RANK", "9")
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b")
+
+    Emitter(path=tmp_path / "events.jsonl").emit("job.start")
+
+    (event,) = events(tmp_path / "events.jsonl")
+    assert {name: event[name] for name in ("run_id", "rank", "local_rank", "gpu_uuid", "pid")} == {
+        "run_id": "1042",
+        "rank": 9,
+        "local_rank": 1,
+        "gpu_uuid": "GPU-b",
+        "pid": os.getpid(),
+    }
+
+
+def test_what_is_not_known_is_left_out(tmp_path: Path) -> None:
+    Emitter("run7", tmp_path / "events.jsonl").emit("job.start")
+
+    assert not {"gpu_uuid", "local_rank"} & set(events(tmp_path / "events.jsonl")[0])
+
+
+def test_a_folder_gets_a_file_a_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "3")
+
+    Emitter("llama/7b", tmp_path).emit("job.start")
+
+    assert [path.name for path in tmp_path.iterdir()] == ["llama_7b.rank3.jsonl"]
+
+
+def test_an_exception_is_a_failure_and_goes_on(tmp_path: Path) -> None:
+    with pytest.raises(MemoryError), goodput_emitter.run("run7", tmp_path / "e.jsonl"):
+        raise MemoryError("x" * 1000)
+
+    last = events(tmp_path / "e.jsonl")[-1]
+    assert (last["event"], last["kind"], len(last["msg"])) == ("failure", "oom", 300)
+
+
+def test_a_step_that_an_exception_ends_is_not_written(tmp_path: Path) -> None:
+    emitter = Emitter("run7", tmp_path / "e.jsonl")
+    with pytest.raises(ValueError, match="nan"), emitter.run(), emitter.step(1):
+        raise ValueError("loss is nan")
+
+    assert [e["event"] for e in events(tmp_path / "e.jsonl")] == ["job.start", "failure"]
+
+
+def test_a_file_that_cannot_be_written_is_reported_once_and_fails_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+
+    train(tmp_path / "file" / "events.jsonl")
+
+    assert capsys.readouterr().err.count("goodput_emitter: ") == 1
+
+
+def test_a_value_that_is_no_json_fails_nothing(tmp_path: Path) -> None:
+    Emitter("run7", tmp_path / "e.jsonl").emit("metric", loss=object(), other=float("nan"))
+
+    assert len((tmp_path / "e.jsonl").read_text().splitlines()) == 1
+
+
+def test_a_forked_child_does_not_speak_for_the_rank(tmp_path: Path) -> None:
+    script = (
+        "import sys, os; sys.path.insert(0, sys.argv[1])\n"
+        "import goodput_emitter\n"
+        "with goodput_emitter.run('run7', sys.argv[2]):\n"
+        "    if os.fork() == 0:\n"
+        "        goodput_emitter.failure('other'); os._exit(0)\n"
+        "    os.wait()\n"
+    )
+    folder = str(Path(goodput_emitter.__file__).parent)
+
+    # no site-packages: it must run where nothing is installed
+    subprocess.run(
+        [*STANDARD_LIBRARY_ALONE, "-c", script, folder, str(tmp_path / "e.jsonl")], check=True
+    )
+
+    assert [e["event"] for e in events(tmp_path / "e.jsonl")] == ["job.start", "job.end"]
+
+
+@pytest.mark.filterwarnings("ignore")  # theirs
+def test_transformers_trainer_writes_steps_evaluations_and_saves(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+
+    class Model(torch.nn.Module):  # type: ignore[misc,name-defined] -- torch is no dependency
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(1))
+
+        def forward(self, x: Any, labels: Any) -> dict[str, Any]:
+            return {"loss": ((x * self.weight - labels) ** 2).mean(), "logits": x}
+
+    rows = [{"x": torch.ones(1), "labels": torch.ones(1)} for _ in range(8)]
+    arguments = transformers.TrainingArguments(
+        output_dir=str(tmp_path / "out"), max_steps=4, per_device_train_batch_size=2,
+        save_steps=2, eval_strategy="steps", eval_steps=4, report_to=[], use_cpu=True,
+    )  # fmt: skip
+    callback = goodput_emitter.hf_callback("hf", tmp_path / "e.jsonl")
+
+    transformers.Trainer(
+        Model(), arguments, train_dataset=rows, eval_dataset=rows, callbacks=[callback]
+    ).train()
+
+    seen = events(tmp_path / "e.jsonl")
+    assert [e["step"] for e in seen if e["event"] == "step"] == [1, 2, 3, 4]
+    assert [e["step"] for e in seen if e["event"] == "ckpt.durable"] == [2, 4]
+    assert sum(e.get("phase") == "eval" for e in seen) == 2
+    assert seen[-1]["event"] == "job.end"
+
+
+@pytest.mark.filterwarnings("ignore")  # theirs
+def test_lightning_writes_steps_validations_and_saves(tmp_path: Path) -> None:
+    lightning = pytest.importorskip("lightning.pytorch", reason="lightning is not installed")
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+
+    class Model(lightning.LightningModule):  # type: ignore[misc,name-defined] -- as above
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(1, 1)
+
+        def training_step(self, batch: Any) -> Any:
+            return self.layer(batch).mean()
+
+        def validation_step(self, batch: Any) -> None:
+            self.layer(batch)
+
+        def configure_optimizers(self) -> Any:
+            return torch.optim.SGD(self.parameters(), lr=0.1)
+
+    loader = torch.utils.data.DataLoader(torch.ones(8, 1), batch_size=2)
+    saves = lightning.callbacks.ModelCheckpoint(tmp_path, every_n_train_steps=2, save_top_k=-1)
+    trainer = lightning.Trainer(
+        max_steps=4, accelerator="cpu", logger=False, enable_progress_bar=False,
+        callbacks=[goodput_emitter.lightning_callback("pl", tmp_path / "e.jsonl"), saves],
+    )  # fmt: skip
+
+    trainer.fit(Model(), loader, loader)
+
+    seen = events(tmp_path / "e.jsonl")
+    assert [e["step"] for e in seen if e["event"] == "step"] == [1, 2, 3, 4]
+    assert [e["step"] for e in seen if e["event"] == "ckpt.durable"] == [2, 4]
+    assert sum(e.get("phase") == "eval" for e in seen) >= 2
+    assert seen[-1]["event"] == "job.end"
