@@ -16,3 +16,5 @@ create or replace macro is_unsettled(category) as (category in ('unknown', 'busy
 create or replace macro is_kept_step(category) as (
     category in ('throttled', 'straggler_wait', 'exposed_comm', 'step_unsplit', 'productive')
 );
+-- The numerator of the headline: kept step time with its communication.
+create or replace macro is_useful(category) as (category in ('exposed_comm', 'step_unsplit', 'productive'));

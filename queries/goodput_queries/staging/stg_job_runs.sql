@@ -7,6 +7,7 @@
 -- is_infrastructure: the scheduler itself blames a node
 -- gpus: allocated; null where accounting does not track GPUs
 -- is_inferred: no scheduler tells of it, labels of telemetry do: how it ended nobody says
+-- ownership: who says whose the GPUs were: scheduler, label
 with listed as (
     -- a listing of sacct has every job that runs: one without a record says that it runs no more
     select source, cluster, max(greatest(submit_at, start_at, end_at, observed_at)) as listed_at
@@ -74,6 +75,7 @@ select
     cpus,
     coalesce(suspended_s, 0) as suspended_s,
     false as is_inferred,
+    'scheduler' as ownership,
     coalesce(load_sequence, 0) as load_sequence  -- null: written by an earlier version
 from told
 union all
@@ -107,6 +109,7 @@ select
     null,
     0,
     true,
+    'label',
     max(load_sequence)
 from staging.stg_owner_holds
 group by job_run_key, cluster, kind, owner, submit_ms

@@ -1,0 +1,166 @@
+-- What the first tile can say of the clusters and the time range in view: the highest rung of evidence that at least
+-- half of the time bears. Scope: window and cluster alone; finer filters do not change the rung.
+-- grain: none (one row)
+-- rung: goodput (attempts that report steps hold at least half of the allocated time), active_while_allocated (a
+--  scheduler or labels say who had at least half of it), gpu_activity
+-- ratio: of capacity; of the allocated time that readings cover, inferred holds left out; of the capacity that readings
+--  cover. Null: coverage is under half, or there is no such time
+-- coverage: share of the allocated time (goodput: in attempts that report steps; active_while_allocated: covered by
+--  readings), or of the capacity (gpu_activity), that the ratio rests on
+-- next_step: what brings the next rung, or readings where they lack; null: nothing does
+-- capacity_ms, allocated_ms, reported_ms: capacity; of it allocated; of that in attempts that report steps
+-- owned_ms: allocated by a scheduler or labels, so that it is not inferred from activity
+-- observed_ms, active_ms: of the capacity, what readings cover and what they show to be active
+-- owned_observed_ms, owned_active_ms: the same of owned_ms
+with cut_hours as (
+    select
+        job_run_key, attempt_key, category,
+        share_ms(scope_start(start_ms), scope_end(end_ms), share_lo, share_hi, share_of) as gpu_ms
+    from marts.ledger_segments
+    where
+        hour_ms in (
+            coalesce(getvariable('scope_from_ms')::bigint, 0) // 3600000 * 3600000,
+            coalesce(getvariable('scope_to_ms')::bigint, 0) // 3600000 * 3600000
+        )
+        and not is_whole_hour(hour_ms)
+        and in_window(start_ms, end_ms)
+        and (getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster'))
+),
+
+ledger as (
+    select job_run_key, attempt_key, category, sum(gpu_ms) as gpu_ms
+    from (
+        select job_run_key, attempt_key, category, gpu_ms
+        from marts.ledger_hourly_by_node
+        where
+            is_whole_hour(hour_ms)
+            and (getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster'))
+        union all
+        from cut_hours
+    )
+    group by all
+),
+
+with_steps as (
+    select distinct attempt_key
+    from intermediate.int_train_steps
+    semi join ledger using (attempt_key)
+),
+
+sums as (
+    select
+        coalesce(sum(gpu_ms), 0)::bigint as capacity_ms,
+        coalesce(sum(gpu_ms) filter (where categories.group = 'held'), 0)::bigint as allocated_ms,
+        coalesce(sum(gpu_ms) filter (where categories.group = 'held' and with_steps.attempt_key is not null), 0)::bigint
+            as reported_ms,
+        coalesce(sum(gpu_ms) filter (where runs.ownership in ('scheduler', 'label')), 0)::bigint as owned_ms,
+        coalesce(sum(gpu_ms) filter (where is_useful(category)), 0)::bigint as useful_ms
+    from ledger
+    inner join reference.gpu_second_categories as categories using (category)
+    left join intermediate.int_job_runs as runs using (job_run_key)
+    left join with_steps using (attempt_key)
+),
+
+units as (
+    select *, coalesce(end_ms, 9223372036854775807) as until_ms
+    from intermediate.int_gpu_units
+    where getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster')
+),
+
+readings as (
+    select
+        units.gpu_uuid,
+        units.gpu_instance,
+        units.share_lo,
+        units.share_hi,
+        units.share_of,
+        activity.is_active,
+        greatest(activity.start_ms, units.start_ms, scope_start(activity.start_ms)) as start_ms,
+        least(activity.end_ms, units.until_ms, scope_end(activity.end_ms)) as end_ms
+    from intermediate.int_gpu_activity as activity
+    inner join units using (gpu_uuid, gpu_instance)
+    where in_window(activity.hour_ms, activity.hour_ms + 3600000)
+),
+
+seen as (
+    select
+        coalesce(sum(share_ms(start_ms, end_ms, share_lo, share_hi, share_of)), 0)::bigint as observed_ms,
+        coalesce(sum(share_ms(start_ms, end_ms, share_lo, share_hi, share_of)) filter (where is_active), 0)::bigint
+            as active_ms
+    from readings
+    where end_ms > start_ms
+),
+
+owned_seen as (
+    select
+        readings.* exclude (start_ms, end_ms),
+        greatest(readings.start_ms, holds.start_ms) as start_ms,
+        least(readings.end_ms, coalesce(holds.end_ms, 9223372036854775807)) as end_ms
+    from readings
+    inner join intermediate.int_holds as holds using (gpu_uuid, gpu_instance)
+    inner join intermediate.int_job_runs as runs using (job_run_key)
+    where
+        runs.ownership in ('scheduler', 'label')
+        and holds.start_ms < readings.end_ms
+        and coalesce(holds.end_ms, 9223372036854775807) > readings.start_ms
+        -- asked only where the steps of jobs say too little
+        and (select 2 * reported_ms < allocated_ms from sums)
+),
+
+owned as (
+    select
+        coalesce(sum(share_ms(start_ms, end_ms, share_lo, share_hi, share_of)), 0)::bigint as owned_observed_ms,
+        coalesce(sum(share_ms(start_ms, end_ms, share_lo, share_hi, share_of)) filter (where is_active), 0)::bigint
+            as owned_active_ms
+    from owned_seen
+    where end_ms > start_ms
+),
+
+chosen as (
+    select
+        *,
+        case
+            when reported_ms > 0 and 2 * reported_ms >= allocated_ms then 'goodput'
+            when owned_ms > 0 and 2 * owned_ms >= allocated_ms then 'active_while_allocated'
+            else 'gpu_activity'
+        end as rung
+    from sums
+    cross join seen
+    cross join owned
+),
+
+measured as (
+    select
+        *,
+        case rung
+            when 'goodput' then reported_ms / nullif(allocated_ms, 0)
+            when 'active_while_allocated' then owned_observed_ms / nullif(owned_ms, 0)
+            else observed_ms / nullif(capacity_ms, 0)
+        end as coverage,
+        case rung
+            when 'goodput' then useful_ms / nullif(capacity_ms, 0)
+            when 'active_while_allocated' then owned_active_ms / nullif(owned_observed_ms, 0)
+            else active_ms / nullif(observed_ms, 0)
+        end as measured_ratio
+    from chosen
+)
+
+select
+    rung,
+    case when coverage >= 0.5 then measured_ratio end as ratio,
+    coverage,
+    case
+        when rung = 'goodput' then null
+        when coalesce(coverage, 0) < 0.5 then 'Add GPU telemetry: [[collect]] source = "nvml" or "dcgm"'
+        when rung = 'active_while_allocated' then 'Let jobs report their steps: job events, five lines of Python'
+        else 'Add the scheduler: [[collect]] source = "slurm" or "kubernetes"'
+    end as next_step,
+    capacity_ms,
+    allocated_ms,
+    reported_ms,
+    owned_ms,
+    observed_ms,
+    active_ms,
+    owned_observed_ms,
+    owned_active_ms
+from measured
