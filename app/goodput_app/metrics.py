@@ -120,7 +120,7 @@ def _add_ledger(store: Store, add: Add) -> None:
             add(name, "gauge", f"{meaning}, last 24 h of the ledger.", [({}, row[column])])
     by_category = store.read(
         """select category, "group", blame, gpu_ms / 1000 as gpu_s, usd
-        from marts.ledger_by_category order by category""",
+        from marts.ledger_by_blame order by category, blame""",
         scope=scope,
         timeout_s=TIMEOUT_S,
     ).to_dicts()

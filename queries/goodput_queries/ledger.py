@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 KEYS = {
     "category": "category",
     "phase": "phase",
+    "blame": "blame",
     "cluster": "cluster",
     "node": "node",
     "gpu": "gpu_uuid",
@@ -50,6 +51,8 @@ def ledger(
     columns = ", ".join(f"{KEYS[key]} as {key}" for key in by)
     order = ", ".join(by)
     view = "ledger_scoped" if "gpu" in by else "ledger_scoped_by_node"
+    if "blame" in by:
+        view = f"ledger_blamed where {'not' if 'gpu' in by else ''} is_by_node"
     return store.read(
         f"""with grouped as (
             select {columns}, sum(gpu_ms)::bigint as gpu_ms, sum(usd) as usd

@@ -1,9 +1,21 @@
 -- Why an attempt ended badly, as far as evidence goes: what the scheduler, the job and the GPUs said.
 -- grain: attempt_key
--- is_platform: the evidence names infrastructure
+-- is_platform: the evidence names a failure of the infrastructure
+-- blame, is_credited: of the cause, by reference.blame_by_cause; a cause it does not list is the job's own
 -- confidence: Confirmed (the scheduler or a hardware Xid on a held GPU), Likely (the job said so), Not confirmed
 with attempts as (
-    select * from intermediate.int_attempts where outcome in ('failed', 'limit')
+    select
+        attempts.*,
+        -- a watchdog ends a hung attempt many minutes after what hung it
+        least(attempts.end_ms - 300000, coalesce(stalls.start_ms, attempts.end_ms)) as trouble_from_ms
+    from intermediate.int_attempts as attempts
+    left join (
+        select attempt_key, max(start_ms) as start_ms
+        from intermediate.int_run_timeline
+        where 'fault_stall' in (category, phase)
+        group by attempt_key
+    ) as stalls using (attempt_key)
+    where attempts.outcome in ('failed', 'limit')
 ),
 
 -- two sources may tell of one Xid: they are counted apart
@@ -22,8 +34,8 @@ xids_by_source as (
     inner join raw.gpu_events as events
         on (events.gpu_uuid = gpus.gpu_uuid
             or (events.gpu_uuid is null and events.node = gpus.node and events.pci_bus_id = gpus.pci_bus_id))
-        -- an Xid within five minutes before the end or one after it speaks of the ending
-        and to_ms(events.ts) between attempts.end_ms - 300000 and attempts.end_ms + 60000
+        -- an Xid within five minutes before the end, in the stall before it or a minute after it speaks of the ending
+        and to_ms(events.ts) between attempts.trouble_from_ms and attempts.end_ms + 60000
         -- a latch first seen at start-up may have been set months ago
         and (events.ts_precision <> 'at_or_before' or events.source not in ('dcgm', 'prometheus'))
     inner join reference.xid_codes as codes
@@ -54,37 +66,89 @@ steps_oom as (
     from intermediate.int_job_runs as runs
     inner join raw.job_steps as steps using (cluster, job_id_raw)
     where steps.state = 'OUT_OF_MEMORY' and to_ms(steps.end_at) between runs.start_ms and runs.end_ms + 1000
+),
+
+downed as (
+    select attempts.attempt_key, min(states.node) as node
+    from attempts
+    inner join said using (attempt_key)
+    inner join intermediate.int_holds as holds using (job_run_key)
+    inner join staging.stg_node_states as states
+        on holds.cluster = states.cluster
+        and holds.node = states.node
+        and states.state = 'down'
+        and states.start_ms between attempts.trouble_from_ms and attempts.end_ms + 60000
+    where said.kind = 'nccl_timeout'
+    group by attempts.attempt_key
+),
+
+-- the most specific first: hardware, the scheduler's word for a failure or a preemption, the job's, the scheduler's
+found as (
+    select
+        attempts.attempt_key,
+        attempts.state,
+        attempts.is_last_of_job_run,
+        attempts.is_infrastructure,
+        xids.code,
+        xids.meaning,
+        xids.node,
+        xids.n,
+        xids.sources,
+        said.kind,
+        said.msg,
+        downed.node as downed_node,
+        case
+            when xids.code is not null then 'Xid'
+            when attempts.is_infrastructure then attempts.state
+            when downed.node is not null then 'nccl_timeout on a node that went down'
+            when attempts.is_last_of_job_run and attempts.state = 'PREEMPTED' then 'PREEMPTED'
+            when attempts.is_last_of_job_run and attempts.state = 'REQUEUED' and said.msg ilike '%requeue%'
+                then 'requeued by the job'
+            -- SIGTERM at a time limit or a cancellation looks like preemption to the job
+            when
+                said.kind = 'preempted' and attempts.is_last_of_job_run
+                and attempts.state in ('TIMEOUT', 'CANCELLED', 'DEADLINE', 'REQUEUED')
+                then attempts.state
+            when said.kind is not null then said.kind
+            when steps_oom.job_run_key is not null then 'OUT_OF_MEMORY'
+            when not attempts.is_last_of_job_run or (attempts.outcome = 'failed' and attempts.state = 'COMPLETED')
+                then 'restarted inside its job'
+            else attempts.state
+        end as cause,
+        steps_oom.job_run_key is not null as is_step_oom
+    from attempts
+    left join xids using (attempt_key)
+    left join said using (attempt_key)
+    left join downed using (attempt_key)
+    left join steps_oom using (job_run_key)
 )
 
 select
-    attempts.attempt_key,
+    found.attempt_key,
+    case when found.cause = 'Xid' then 'Xid ' || found.code else found.cause end as cause,
+    found.code is not null or found.is_infrastructure or found.downed_node is not null as is_platform,
+    coalesce(blames.blame, 'own') as blame,
+    coalesce(blames.is_credited::boolean, false) as is_credited,
     case
-        when xids.code is not null then 'Xid ' || xids.code
-        when attempts.is_infrastructure then attempts.state
-        when said.kind is not null then said.kind
-        when steps_oom.job_run_key is not null then 'OUT_OF_MEMORY'
-        when attempts.outcome = 'failed' and attempts.state = 'COMPLETED' then 'restarted inside its job'
-        when not attempts.is_last_of_job_run then 'restarted inside its job'
-        else attempts.state
-    end as cause,
-    xids.code is not null or attempts.is_infrastructure as is_platform,
-    case
-        when xids.code is not null or attempts.is_infrastructure or steps_oom.job_run_key is not null then 'Confirmed'
-        when said.kind is not null then 'Likely'
+        when
+            found.cause in ('Xid', 'PREEMPTED', 'REQUEUED') or found.is_infrastructure
+            or (found.is_step_oom and found.kind is null)
+            then 'Confirmed'
+        when found.kind is not null then 'Likely'
         else 'Not confirmed'
     end as confidence,
     case
-        when xids.code is not null
-            then xids.sources || ': Xid ' || xids.code || ' (' || coalesce(xids.meaning, 'unknown') || ') on '
-                || coalesce(xids.node, '?') || ', ' || xids.n || ' line(s)'
-        when attempts.is_infrastructure then 'scheduler state ' || attempts.state
-        when said.kind is not null then 'job said: ' || said.kind || coalesce(' ' || left(said.msg, 120), '')
-        when steps_oom.job_run_key is not null then 'a step of the job ended OUT_OF_MEMORY'
-        when not attempts.is_last_of_job_run
+        when found.cause = 'Xid'
+            then found.sources || ': Xid ' || found.code || ' (' || coalesce(found.meaning, 'unknown') || ') on '
+                || coalesce(found.node, '?') || ', ' || found.n || ' line(s)'
+        when found.downed_node is not null
+            then 'job said: nccl_timeout; the scheduler saw ' || found.downed_node || ' go down meanwhile'
+        when found.cause = found.state then 'scheduler state ' || found.state
+        when found.kind is not null then 'job said: ' || found.kind || coalesce(' ' || left(found.msg, 120), '')
+        when found.is_step_oom then 'a step of the job ended OUT_OF_MEMORY'
+        when not found.is_last_of_job_run
             then 'another life of the processes began in the same job; nothing says why this one ended'
-        else 'scheduler state ' || attempts.state
+        else 'scheduler state ' || found.state
     end as evidence
-from attempts
-left join xids using (attempt_key)
-left join said using (attempt_key)
-left join steps_oom using (job_run_key)
+from found
+left join reference.blame_by_cause as blames on blames.applies_to = 'ending' and found.cause = blames.cause

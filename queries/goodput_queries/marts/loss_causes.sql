@@ -1,6 +1,7 @@
 -- What each run of the scope lost to each category, and free or unavailable time by cluster; each with cause,
 -- evidence, confidence and what to do. marts.losses counts the GPUs too.
--- grain: cluster, run_key, category
+-- grain: cluster, run_key, category, blame
+-- blame: who caused it (reference.blame_by_cause)
 -- gpu_ms: milliseconds of a whole GPU
 -- usd: null where the rate card has no price
 -- confidence: Confirmed, Likely, Not confirmed
@@ -9,12 +10,10 @@ with rows_ as (
         rows_.*,
         categories.label,
         categories.colour,
-        categories.blame,
-        categories.kind,
-        categories.group
-    from marts.ledger_scoped_by_node as rows_
+        categories.kind
+    from marts.ledger_blamed as rows_
     inner join reference.gpu_second_categories as categories using (category)
-    where categories.kind in ('badput', 'unavailable', 'unsettled', 'unknown')
+    where rows_.is_by_node and categories.kind in ('badput', 'unavailable', 'unsettled', 'unknown')
 ),
 
 grouped as (
@@ -27,16 +26,16 @@ grouped as (
         any_value(user_name) as user_name,
         case when count(distinct node) = 1 then min(node) else count(distinct node) || ' nodes' end as node,
         category,
+        blame,
         any_value(label) as label,
         any_value(colour) as colour,
-        any_value(blame) as blame,
         any_value(kind) as kind,
         sum(gpu_ms)::bigint as gpu_ms,
         sum(usd) as usd,
         min(hour_ms) as first_hour_ms,
         max(hour_ms) as last_hour_ms
     from rows_
-    group by cluster, run_key, category
+    group by cluster, run_key, category, blame
 ),
 
 -- the attempt and phase that lost most tell the cause
@@ -45,13 +44,14 @@ most as (
         cluster,
         run_key,
         category,
+        blame,
         max({gpu_ms: gpu_ms, attempt_key: attempt_key, phase: phase}) as part
     from (
-        select cluster, run_key, category, attempt_key, coalesce(phase, '') as phase, sum(gpu_ms) as gpu_ms
+        select cluster, run_key, category, blame, attempt_key, coalesce(phase, '') as phase, sum(gpu_ms) as gpu_ms
         from rows_
         group by all
     )
-    group by cluster, run_key, category
+    group by cluster, run_key, category, blame
 )
 
 select
@@ -65,11 +65,7 @@ select
     grouped.category,
     grouped.label,
     grouped.colour,
-    case
-        when grouped.blame <> 'fault' then grouped.blame
-        when causes.is_platform then 'platform'
-        else 'own'
-    end as blame,
+    grouped.blame,
     grouped.gpu_ms,
     grouped.usd,
     from_ms(grouped.first_hour_ms) as first_at,
@@ -108,6 +104,7 @@ inner join most
     on grouped.cluster is not distinct from most.cluster
     and grouped.run_key is not distinct from most.run_key
     and grouped.category = most.category
+    and grouped.blame = most.blame
 left join reference.fixes as fixes on grouped.category = fixes.category
 left join reference.phases as phases on most.part.phase = phases.phase
 left join intermediate.int_attempt_causes as causes on most.part.attempt_key = causes.attempt_key

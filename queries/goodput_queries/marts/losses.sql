@@ -1,13 +1,14 @@
 -- The dearest losses of the scope: what each run lost to each category, and free or unavailable time by cluster;
 -- each with cause, evidence, confidence and what to do.
--- grain: cluster, run_key, category
+-- grain: cluster, run_key, category, blame
 -- gpu_ms: milliseconds of a whole GPU
 -- usd: null where the rate card has no price
 -- gpus: how many GPUs it was on
 -- confidence: Confirmed, Likely, Not confirmed
 with counted as (
-    select cluster, run_key, category, count(distinct gpu_uuid) as gpus
-    from marts.ledger_scoped
+    select cluster, run_key, category, blame, count(distinct gpu_uuid) as gpus
+    from marts.ledger_blamed
+    where not is_by_node
     group by all
 )
 
@@ -37,3 +38,4 @@ inner join counted
     on losses.cluster = counted.cluster
     and losses.run_key is not distinct from counted.run_key
     and losses.category = counted.category
+    and losses.blame = counted.blame

@@ -8,7 +8,7 @@
 -- ettr_ratio: kept step time / (last end - first eligible), over the whole run; queue waits count
 -- recompute_ms: held time in steps whose number the run had before; information, close to its lost work
 -- restarts: attempts after the first
--- verdict: what the run lost most to; never without evidence
+-- verdict, verdict_confidence, verdict_evidence: of the run's largest row in marts.loss_causes
 with ledger as (
     select
         run_key,
@@ -24,10 +24,7 @@ with ledger as (
         coalesce(sum(gpu_ms) filter (where kind = 'badput'), 0)::bigint as wasted_ms,
         sum(usd) as usd,
         -- nothing wasted costs nothing; without any price it is not known
-        case when sum(usd) is not null then coalesce(sum(usd) filter (where kind = 'badput'), 0) end as wasted_usd,
-        arg_max(label, gpu_ms) filter (where kind <> 'goodput') as worst_label,
-        arg_max(category, gpu_ms) filter (where kind <> 'goodput') as worst_category,
-        max(gpu_ms) filter (where kind <> 'goodput') as worst_ms
+        case when sum(usd) is not null then coalesce(sum(usd) filter (where kind = 'badput'), 0) end as wasted_usd
     from marts.run_categories
     group by run_key
 ),
@@ -93,12 +90,9 @@ recomputed as (
     group by steps.run_key
 ),
 
-causes as (
-    select
-        losses.run_key,
-        arg_max(losses.cause, losses.gpu_ms) as cause,
-        arg_max(losses.confidence, losses.gpu_ms) as confidence,
-        arg_max(losses.evidence, losses.gpu_ms) as evidence
+-- one row of marts.loss_causes gives all that is said of it
+worst as (
+    select losses.run_key, arg_max(losses, (losses.gpu_ms, losses.category, losses.blame)) as loss
     from marts.loss_causes as losses
     where losses.run_key is not null
     group by losses.run_key
@@ -142,20 +136,21 @@ select
     ledger.usd,
     ledger.wasted_usd,
     case
-        when ledger.worst_ms is null then 'No loss is known.'
-        when ledger.worst_category in ('unknown', 'busy_unclassified')
-            then cast(round(100.0 * ledger.worst_ms / ledger.held_ms) as integer)
+        when worst.loss is null then 'No loss is known.'
+        when worst.loss.category in ('unknown', 'busy_unclassified')
+            then cast(round(100.0 * worst.loss.gpu_ms / ledger.held_ms) as integer)
                 || ' % of what it held is not settled: the job does not report its steps.'
-        else 'Biggest loss: ' || lower(ledger.worst_label) || ', '
-            || cast(round(100.0 * ledger.worst_ms / ledger.held_ms) as integer) || ' % of what it held' || case
-                when causes.cause is not null and causes.cause <> ledger.worst_label then ' (' || causes.cause || ')'
+        else 'Biggest loss: ' || lower(worst.loss.label) || ', '
+            || cast(round(100.0 * worst.loss.gpu_ms / ledger.held_ms) as integer) || ' % of what it held'
+            || case
+                when lower(worst.loss.cause) <> lower(worst.loss.label) then ' (' || worst.loss.cause || ')'
                 else ''
             end || '.'
     end as verdict,
-    coalesce(causes.confidence, 'Not confirmed') as verdict_confidence,
-    causes.evidence as verdict_evidence
+    coalesce(worst.loss.confidence, 'Not confirmed') as verdict_confidence,
+    worst.loss.evidence as verdict_evidence
 from ledger
 inner join lineage using (run_key)
 left join whole using (run_key)
 left join recomputed using (run_key)
-left join causes using (run_key)
+left join worst using (run_key)

@@ -1,6 +1,7 @@
 -- The ledger as statements ask it: GPU time by job run, kind of GPU and category, hour by hour.
--- grain: cluster, node, job_run_key, attempt_key, gpu_model, mig_profile, category, hour_ms
+-- grain: cluster, node, job_run_key, attempt_key, gpu_model, mig_profile, category, phase, hour_ms
 -- node: of reserved time alone, since reservations name nodes
+-- phase: of waits inside steps alone, since it tells who caused them
 -- gpu_ms: milliseconds of a whole GPU
 -- materialised: hourly, since a month of single GPUs is too much to sum for a page
 select
@@ -11,6 +12,7 @@ select
     gpu_model,
     mig_profile,
     category,
+    case when category = 'straggler_wait' then phase end as phase,
     hour_ms,
     sum(gpu_ms)::bigint as gpu_ms
 from marts.ledger_hourly_by_node

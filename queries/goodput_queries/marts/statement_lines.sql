@@ -9,8 +9,8 @@
 -- gpu_ms: milliseconds of a whole GPU; of usage it is the sum of the five that follow
 -- productive_ms: productive or kept step time not split: the headline's numerator
 -- other_use_ms: exposed communication, evaluation and other declared work
--- own_waste_ms: lost for reasons of the job's own
--- platform_waste_ms: lost for reasons of the platform
+-- own_waste_ms: lost for reasons of the job's own, by reference.blame_by_cause
+-- platform_waste_ms: lost for reasons of the infrastructure
 -- unsettled_ms: not settled by the evidence
 -- idle_held_ms, lost_ms: of the waste: held and idle; lost work, fault stalls, failed without progress
 -- credit_ms: of the waste: lost because infrastructure failed
@@ -22,7 +22,7 @@
 -- bucket: which of the scope's buckets, from 0, where it has buckets: days of whole hours, read together
 -- wall_mj: millijoules at the meters of nodes that have one; null: none has
 with whole_hours as (
-    select cluster, node, job_run_key, attempt_key, gpu_model, mig_profile, category, hour_ms, gpu_ms
+    select cluster, node, job_run_key, attempt_key, gpu_model, mig_profile, category, phase, hour_ms, gpu_ms
     from marts.statement_hourly
     where
         hour_ms >= coalesce(getvariable('scope_from_ms')::bigint, 0)
@@ -31,7 +31,7 @@ with whole_hours as (
 
 -- hours that the window cuts (a zone with half hours): of the finer ledger
 cut_hours as (
-    select cluster, node, job_run_key, attempt_key, gpu_model, mig_profile, category, hour_ms, gpu_ms
+    select cluster, node, job_run_key, attempt_key, gpu_model, mig_profile, category, phase, hour_ms, gpu_ms
     from marts.ledger_scoped
     where
         hour_ms < coalesce(getvariable('scope_from_ms')::bigint, 0)
@@ -113,14 +113,12 @@ settled as (
         times.gpu_ms,
         times.category,
         categories.kind,
-        case
-            when categories.blame <> 'fault' then categories.blame
-            when coalesce(causes.is_platform, false) then 'platform'
-            else 'own'
-        end as blame
+        blame_of(times.category, categories.blame, waits.blame, causes.blame) as blame,
+        categories.blame = 'fault' and coalesce(causes.is_credited, false) as is_credited
     from times
     inner join reference.gpu_second_categories as categories using (category)
     left join intermediate.int_attempt_causes as causes using (attempt_key)
+    left join reference.blame_by_cause as waits on waits.applies_to = 'wait' and times.phase = waits.cause
     left join reserved_for
         on times.category = 'reserved_idle'
         and times.cluster = reserved_for.cluster
@@ -130,7 +128,7 @@ settled as (
 
 measures as (
     select
-        * exclude (gpu_ms, category, kind, blame),
+        * exclude (gpu_ms, category, kind, blame, is_credited),
         gpu_ms,
         case when category in ('productive', 'step_unsplit') then gpu_ms else 0 end as productive_ms,
         case when category not in ('productive', 'step_unsplit') and blame = 'use' then gpu_ms else 0 end
@@ -141,11 +139,7 @@ measures as (
         case when category = 'idle_held' then gpu_ms else 0 end as idle_held_ms,
         case when category in ('lost_work', 'fault_stall', 'failed_without_progress') then gpu_ms else 0 end
             as lost_ms,
-        case
-            when category in ('lost_work', 'fault_stall', 'failed_without_progress') and blame = 'platform'
-                then gpu_ms
-            else 0
-        end as credit_ms,
+        case when is_credited then gpu_ms else 0 end as credit_ms,
         null::bigint as energy_mj,
         null::bigint as measured_ms,
         null::decimal(38, 9) as metered_mj_usd,
