@@ -123,7 +123,14 @@ def ingest(
     from goodput_ingest import load  # noqa: PLC0415 -- nor every source
     from goodput_ingest.source import ReadOptions  # noqa: PLC0415
 
-    options = ReadOptions(cluster, zone(timezone), instant(observed_at), node, run_id)
+    options = ReadOptions(
+        cluster,
+        zone(timezone),
+        instant(observed_at),
+        node,
+        run_id,
+        settings().ingest.earliest_at,
+    )
     with _store(db) as store, _progress() as on_progress:
         summary = load.ingest(store, source, paths, options, on_progress=on_progress)
     for sentence in left_out(summary.refused, summary.unrecognised):

@@ -67,7 +67,7 @@ def collect(*, db: str, once: bool) -> pl.DataFrame:
             "which there are and the lines that add them."
         )
     with sole_collector(db), contextlib.closing(Shared(db)) as stores:
-        collection = Collection(sources, stores)
+        collection = Collection(sources, stores, earliest=settings().ingest.earliest_at)
         if once:
             return _summary(collection.ask_once())
         is_over = threading.Event()

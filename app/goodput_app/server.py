@@ -309,7 +309,7 @@ def _collecting(store: LocalStore, sources: Sequence[Collector]) -> Iterator[Col
         except StoreError as error:
             log.warning("%s This server asks no live source.", error)
             sources = ()
-        collection = Collection(sources, Held(store))
+        collection = Collection(sources, Held(store), earliest=settings().ingest.earliest_at)
         collection.start()
         try:
             yield collection

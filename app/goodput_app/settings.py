@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import tomllib
 from dataclasses import dataclass, field, fields
+from datetime import date, datetime, time
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from goodput_app.reports.delivery_settings import MailSettings, ReportSettings, WebhookSettings
 from goodput_app.reports.settings import StatementSettings
 from goodput_queries.errors import GoodputError
+from goodput_queries.plausible import EARLIEST
 
 FILE_VARIABLE = "GOODPUT_CONFIG"
 DEFAULT_FILE = "goodput.toml"
@@ -25,10 +27,30 @@ class IngestSettings:
     """What recorded files do not say of themselves.
 
     cluster: which cluster they speak of. timezone: IANA name for times that carry no zone.
+    earliest: the first day that is plausible, of live sources too: rows observed before it are
+    rejected.
     """
 
     cluster: str | None = None
     timezone: str | None = None
+    earliest: str = f"{EARLIEST:%Y-%m-%d}"
+
+    def __post_init__(self) -> None:
+        """Refuse a day that is none, or one before any GPU."""
+        try:
+            is_plausible = self.earliest_at >= EARLIEST
+        except ValueError:
+            is_plausible = False
+        if not is_plausible:
+            raise GoodputError(
+                f"'ingest.earliest' is {self.earliest!r}, expected a day from {EARLIEST:%Y-%m-%d} "
+                'on, such as "2015-01-01".'
+            )
+
+    @property
+    def earliest_at(self) -> datetime:
+        """Return the beginning of the first plausible day, naive UTC."""
+        return datetime.combine(date.fromisoformat(self.earliest), time.min)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,9 @@ from typing import TYPE_CHECKING, cast
 
 from goodput_ingest import live_status
 from goodput_ingest.live_status import Status
+from goodput_ingest.plausible_time import PlausibleTime
 from goodput_queries.errors import GoodputError
+from goodput_queries.plausible import EARLIEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -71,10 +73,15 @@ class Collection:
     """Live sources that are asked at their intervals, each in a thread of its own."""
 
     def __init__(
-        self, collectors: Sequence[Collector], stores: Stores, clock: Clock | None = None
+        self,
+        collectors: Sequence[Collector],
+        stores: Stores,
+        clock: Clock | None = None,
+        earliest: datetime = EARLIEST,
     ) -> None:
         self._clock = clock or Clock()
-        self._pollers = [_Poller(one, stores, self._clock) for one in collectors]
+        plausible = PlausibleTime(earliest, self._clock.now)
+        self._pollers = [_Poller(one, stores, self._clock, plausible) for one in collectors]
         self._is_over = threading.Event()
         self._threads = [
             threading.Thread(
@@ -125,10 +132,13 @@ class Collection:
 class _Poller:
     """One source: when it is asked next, and how it is doing."""
 
-    def __init__(self, collector: Collector, stores: Stores, clock: Clock) -> None:
+    def __init__(
+        self, collector: Collector, stores: Stores, clock: Clock, plausible: PlausibleTime
+    ) -> None:
         self._collector = collector
         self._stores = stores
         self._clock = clock
+        self._plausible = plausible
         self._status = Status(
             collector.reads, collector.origin, clock.now(), collector.source.interval_s
         )
@@ -187,8 +197,9 @@ class _Poller:
         poll = cast("Generator[Batch]", collector.source.poll(reached, now))
         with contextlib.closing(poll):
             for batch in poll:
+                checked = self._plausible.checked(batch)
                 with self._stores.lease() as store:
-                    loaded = store.load(batch)
+                    loaded = store.load(checked)
                 outcome.rows += loaded.rows
                 outcome.rows_new += loaded.rows_new
                 outcome.rejects += loaded.rejects

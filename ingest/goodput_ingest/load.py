@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from goodput_ingest import finding
 from goodput_ingest.ahead import ahead
 from goodput_ingest.finding import Found, LeftOut
+from goodput_ingest.plausible_time import PlausibleTime
 from goodput_ingest.registry import SOURCES, recognise
 from goodput_queries.batch import ROW_GROUP, Batch
 from goodput_queries.errors import IngestError
@@ -112,9 +113,10 @@ def _told(name: str, paths: Sequence[Path], options: ReadOptions) -> Iterator[_T
         if kind is None:
             yield _Unrecognised(found.origin)
             continue
+        plausible = PlausibleTime(options.earliest, is_recorded=True)
         try:
             for batch in kind(found.path, options).extract():
-                yield prepared(replace(batch, origin=found.origin))
+                yield prepared(plausible.checked(replace(batch, origin=found.origin)))
         except IngestError as error:
             yield _Refused(found, error)
         else:

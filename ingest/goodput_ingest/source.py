@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 from goodput_queries.batch import Batch, Reject
+from goodput_queries.plausible import EARLIEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,6 +26,7 @@ class ReadOptions:
     observed_at: when a snapshot (sinfo, scontrol) was taken, naive UTC; None: not known.
     node: whose kernel log it is where the lines do not say (dmesg); None refuses such lines.
     run_id: which run a job's log is of where it does not say; None leaves it to the file's name.
+    earliest: what is observed before it is rejected, naive UTC.
     """
 
     cluster: str | None = None
@@ -32,6 +34,7 @@ class ReadOptions:
     observed_at: datetime | None = None
     node: str | None = None
     run_id: str | None = None
+    earliest: datetime = EARLIEST
 
 
 @runtime_checkable

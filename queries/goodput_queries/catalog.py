@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 LAYERS = ("raw", "reference", "staging", "intermediate", "temp", "marts", "checks")
 TEMP_LAYER = "temp"  # tables of one connection, made anew for every build or pass
 _DIRECTIVE = re.compile(
-    r"^--\s*(?P<key>grain|keep|holds_of|time|materialised|dirties|inline|written_by|reads|parts|aside|needs)\s*:\s*(?P<value>.*)$"
+    r"^--\s*(?P<key>grain|keep|holds_of|time|observed|planned|materialised|dirties|inline|written_by|reads|parts|aside|needs)\s*:\s*(?P<value>.*)$"
 )
 _COLUMN = re.compile(r"^--\s*(?P<column>[a-z][a-z0-9_]*)\s*:\s*(?P<meaning>.*)$")
 
@@ -44,7 +44,17 @@ class Model:
     @property
     def grain(self) -> list[str]:
         """Return the columns that identify a row."""
-        return [c.strip() for c in self.directives.get("grain", "").split(",") if c.strip()]
+        return _names(self.directives.get("grain", ""))
+
+    @property
+    def observed(self) -> list[str]:
+        """Return the columns that say when something was observed: asked for plausible time."""
+        return _names(self.directives.get("observed", ""))
+
+    @property
+    def planned(self) -> list[str]:
+        """Return the columns that say when something is to begin: it may lie ahead."""
+        return _names(self.directives.get("planned", ""))
 
     @property
     def is_stored(self) -> bool:
@@ -112,6 +122,10 @@ class Model:
         """Return how the stage is stored (`stages.py`), None where it is a view."""
         value = self.directives.get("materialised")
         return value.split(",")[0].split(":")[0].split()[0] if value else None
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _header(text: str) -> tuple[str, dict[str, str], dict[str, str]]:

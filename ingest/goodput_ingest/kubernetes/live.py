@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar
 
+from goodput_ingest.json_lines import EPOCH
 from goodput_ingest.kubernetes.memory import PodMemory
 from goodput_ingest.kubernetes.nodes import PIECE_MS
 from goodput_ingest.kubernetes.observation import METRICS, Observation
@@ -16,7 +17,9 @@ from goodput_ingest.prometheus.client import Client
 from goodput_ingest.prometheus.clusters import mixed_clusters
 from goodput_ingest.prometheus.discovery import Discovery
 from goodput_ingest.prometheus.endpoint import Endpoint
+from goodput_ingest.prometheus.plausible_samples import plausible_samples
 from goodput_ingest.prometheus.replicas import REPLICA_LABELS, without_doubles
+from goodput_queries.plausible import EARLIEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -89,11 +92,15 @@ class Kubernetes(Endpoint):
         self, client: Client, start_ms: int, end_ms: int, *, is_continued: bool
     ) -> Iterator[Batch]:
         answers = list(samples(client, [*METRICS, POD_OF_GPU], self.matchers, start_ms, end_ms))
-        series = (one for answer in answers for one in answer.series)
+        series, implausible = plausible_samples(
+            [one for answer in answers for one in answer.series],
+            EARLIEST,
+            EPOCH + timedelta(milliseconds=end_ms),
+        )
         seen = Observation.of(
             without_doubles(series, self.replica_labels), is_continued=is_continued
         )
-        notes = [note for answer in answers for note in answer.notes()]
+        notes = [*(note for answer in answers for note in answer.notes()), *implausible]
         digest = digest_of(answers, self.cluster, sorted(self.memory.pods))
         yield from batches(
             parsed(seen, self.cluster, self.memory),

@@ -215,12 +215,14 @@ def _shares_of(
 
 
 def _states(seen: Observation, cluster: str, nodes: Collection[str]) -> list[dict[str, Any]]:
-    spans: list[tuple[str, str, str, int, int | None]] = [
-        (EVERY_NODE, UP, "watched", start_ms, end_ms) for start_ms, end_ms in seen.stretches()
+    spans: list[tuple[str, str, str, int, int | None, int]] = [
+        (EVERY_NODE, UP, "watched", start_ms, end_ms, end_ms)
+        for start_ms, end_ms in seen.stretches()
     ]
     for node, state, why, one, holds in _signs(seen):
         if node in nodes:
-            spans += [(node, state, why, *span) for span in _spans(seen, one, holds)]
+            last_ms = int(one.times_ms[-1])
+            spans += [(node, state, why, *span, last_ms) for span in _spans(seen, one, holds)]
     return [
         {
             "cluster": cluster,
@@ -231,8 +233,8 @@ def _states(seen: Observation, cluster: str, nodes: Collection[str]) -> list[dic
             "end_at": _at(end_ms),
             "reason": why,
         }
-        for node, state, why, whole_start_ms, whole_end_ms in spans
-        for start_ms, end_ms in _pieces(seen, whole_start_ms, whole_end_ms)
+        for node, state, why, whole_start_ms, whole_end_ms, last_ms in spans
+        for start_ms, end_ms in _pieces(seen, whole_start_ms, whole_end_ms, last_ms)
     ]
 
 
@@ -274,16 +276,16 @@ def _spans(
 
 
 def _pieces(
-    seen: Observation, start_ms: int, end_ms: int | None
+    seen: Observation, start_ms: int, end_ms: int | None, last_ms: int
 ) -> Iterator[tuple[int, int | None]]:
-    """Yield a span cut at whole pieces of time.
+    """Yield a span cut at whole pieces of time, as far as it was watched: to `last_ms`.
 
     One that begins with the first reading of a piece begins with the piece: whether it went on
     from before then depends on where a poll began to read.
     """
     if start_ms % PIECE_MS <= seen.interval_ms:
         start_ms -= start_ms % PIECE_MS
-    stop_ms = int(seen.moments_ms[-1]) if end_ms is None else end_ms
+    stop_ms = last_ms if end_ms is None else end_ms
     while (cut_ms := (start_ms // PIECE_MS + 1) * PIECE_MS) < stop_ms:
         yield start_ms, cut_ms
         start_ms = cut_ms

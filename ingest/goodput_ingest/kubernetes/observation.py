@@ -32,6 +32,7 @@ METRICS = (
 """The series that are read, as kube-state-metrics 2.20 names them; all others are left alone."""
 
 INTERVAL_UNKNOWN_MS = 60_000
+INTERVAL_MAX_MS = 3_600_000  # what is further apart is no state that was watched in between
 HOLE_INTERVALS = 2.5  # a longer silence of a series that should be there is an end, or a hole
 
 
@@ -73,10 +74,12 @@ class Observation:
 
     @property
     def interval_ms(self) -> int:
-        """Return the usual time between two readings of one series."""
+        """Return the usual time between two readings of one series, at most an hour."""
         steps = [np.diff(one.times_ms) for group in self.by_name.values() for one in group]
         steps = [some for some in steps if len(some)]
-        return int(np.median(np.concatenate(steps))) if steps else INTERVAL_UNKNOWN_MS
+        if not steps:
+            return INTERVAL_UNKNOWN_MS
+        return min(int(np.median(np.concatenate(steps))), INTERVAL_MAX_MS)
 
     @property
     def hole_ms(self) -> int:

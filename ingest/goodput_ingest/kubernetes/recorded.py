@@ -16,9 +16,11 @@ from goodput_ingest.kubernetes.memory import PodMemory
 from goodput_ingest.kubernetes.nodes import parsed_nodes
 from goodput_ingest.kubernetes.observation import Observation
 from goodput_ingest.prometheus.batches import batches, digest_of
+from goodput_ingest.prometheus.plausible_samples import plausible_samples
 from goodput_ingest.prometheus.recorded import KUBERNETES_NAME, answers, has_answer
 from goodput_ingest.prometheus.replicas import without_doubles
 from goodput_queries.errors import IngestError
+from goodput_queries.plausible import utc_now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,8 +50,14 @@ class KubernetesRecording:
     def extract(self) -> Iterator[Batch]:
         """Yield job runs, holds, nodes, their states and their GPUs."""
         found = list(answers(self.path))
-        seen = Observation.of(without_doubles(s for answer in found for s in answer.series))
-        notes = [note for answer in found for note in answer.notes()]
+        series, implausible = plausible_samples(
+            [one for answer in found for one in answer.series],
+            self.options.earliest,
+            utc_now(),
+            is_recorded=True,
+        )
+        seen = Observation.of(without_doubles(series))
+        notes = [*(note for answer in found for note in answer.notes()), *implausible]
         if not seen.by_name and not notes:
             raise IngestError(
                 f"{self.path}: there is no series of kube-state-metrics that is known; expected "

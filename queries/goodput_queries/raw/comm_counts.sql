@@ -2,6 +2,7 @@
 -- An operation that no rank has launched has no row.
 -- grain: source, comm_id, ts, operation, launched
 -- time: ts
+-- observed: ts
 create table raw.comm_counts (
     source varchar not null,
     cluster varchar,

@@ -1,6 +1,7 @@
 -- Ranks of a communicator that were in one state when NCCL RAS was asked.
 -- grain: source, comm_id, ts, state
 -- time: ts
+-- observed: ts
 create table raw.comm_states (
     source varchar not null,
     cluster varchar,

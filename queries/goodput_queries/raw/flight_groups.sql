@@ -1,5 +1,6 @@
 -- How far one rank had come in one process group when its Flight Recorder was dumped.
 -- grain: source, dump_set, rank, group_name, last_moment_at
+-- observed: last_moment_at
 create table raw.flight_groups (
     source varchar not null,
     cluster varchar,

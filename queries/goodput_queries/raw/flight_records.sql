@@ -2,6 +2,7 @@
 -- grain: source, dump_set, rank, record_id, created_at
 -- keep: discovered_completed_at, discovered_started_at
 -- time: created_at
+-- observed: created_at, discovered_started_at, discovered_completed_at
 create table raw.flight_records (
     source varchar not null,
     cluster varchar,

@@ -2,6 +2,7 @@
 -- grain: source, cluster, gpu_uuid, gpu_instance, valid_from_at
 -- keep: valid_to_at
 -- holds_of: source, cluster, gpu_uuid
+-- planned: valid_from_at
 create table raw.gpu_instances (
     source varchar not null,
     cluster varchar,

@@ -1,6 +1,7 @@
 -- How many processes held a context on a GPU at a moment; 0 is measured, no row is unknown.
 -- grain: source, gpu_uuid, ts
 -- time: ts
+-- observed: ts
 create table raw.gpu_processes (
     source varchar not null,
     gpu_uuid varchar not null,

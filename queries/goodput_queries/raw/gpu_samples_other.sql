@@ -1,6 +1,7 @@
 -- Every other number a source gives of a GPU: narrow, under its canonical name where we have one.
 -- grain: source, gpu_uuid, gpu_instance, ts, metric
 -- time: ts
+-- observed: ts
 create table raw.gpu_samples_other (
     source varchar not null,
     gpu_uuid varchar not null,

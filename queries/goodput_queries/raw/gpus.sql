@@ -2,6 +2,7 @@
 -- grain: source, cluster, gpu_uuid, valid_from_at
 -- keep: valid_to_at
 -- holds_of: source, cluster, gpu_uuid
+-- planned: valid_from_at
 create table raw.gpus (
     source varchar not null,            -- ingestor
     cluster varchar,                    -- null: found through the node

@@ -1,6 +1,7 @@
 -- What a job said of itself, one schema for every log format (job events v1).
 -- grain: source, cluster, run_id, attempt, rank, host, pid, ts, event, step, phase, kind
 -- time: ts
+-- observed: ts
 create table raw.job_events (
     source varchar not null,
     cluster varchar,

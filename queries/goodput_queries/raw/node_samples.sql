@@ -1,6 +1,7 @@
 -- One reading of a node.
 -- grain: source, node, ts
 -- time: ts
+-- observed: ts
 create table raw.node_samples (
     source varchar not null,
     node varchar not null,

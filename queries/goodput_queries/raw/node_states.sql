@@ -3,6 +3,7 @@
 -- grain: source, cluster, node, state, start_at
 -- keep: end_at is not null, end_at
 -- time: start_at
+-- observed: start_at, end_at
 create table raw.node_states (
     source varchar not null,
     cluster varchar,

@@ -1,6 +1,7 @@
 -- What a node has: for stranded GPUs and for the partitions it serves.
 -- grain: source, cluster, node
 -- keep: observed_at
+-- observed: observed_at
 create table raw.nodes (
     source varchar not null,
     cluster varchar,

@@ -1,0 +1,37 @@
+"""Plausible time: between which bounds a moment can be one at which something was observed.
+
+Which columns are asked stands in the headers of the raw tables: `observed` ones are moments at
+which something was seen, `planned` ones may lie ahead.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+EARLIEST: Final = datetime(2000, 1, 1)  # noqa: DTZ001 -- as all moments of the store: naive UTC
+AHEAD_MAX: Final = timedelta(hours=1)  # a reader's clock and a source's may differ by so much
+BULK_GAP_DAYS: Final = 400  # a file speaks of a time without longer holes than this
+
+
+def before(column: str, earliest: datetime) -> str:
+    """Return the reason why a row is rejected whose moment is too early."""
+    return f"{column} is before {earliest:%Y-%m-%d}, the earliest plausible time"
+
+
+def ahead(column: str) -> str:
+    """Return the reason why a row is rejected whose moment has not come yet."""
+    return (
+        f"{column} is more than 1 h ahead of the clock of the machine that read it: check the "
+        "clocks of both"
+    )
+
+
+def far(column: str) -> str:
+    """Return the reason why a row is rejected whose moment is none of its file's time."""
+    return f"{column} is more than {BULK_GAP_DAYS} days from all other times of the file"
+
+
+def utc_now() -> datetime:
+    """Return the moment by this machine's clock, naive UTC."""
+    return datetime.now(UTC).replace(tzinfo=None)
