@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from goodput_queries.batch import Batch
 
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- naive UTC, as in the frames
+DAY_US = 86_400_000_000
 GAP = plausible.BULK_GAP_DAYS
 REASON = "rejected because"  # no column of a table has spaces
 
@@ -79,17 +80,17 @@ class PlausibleTime:
         """Say whether all rows are plausible by the least and the greatest moment alone."""
         columns = [*observed, *planned]
         ends = rows.select(
-            *(pl.col(c).min().alias(f"first {c}") for c in columns),
-            *(pl.col(c).max().alias(f"last {c}") for c in observed),
-        ).row(0)
+            *(pl.col(c).min().dt.timestamp("us").alias(f"first {c}") for c in columns),
+            *(pl.col(c).max().dt.timestamp("us").alias(f"last {c}") for c in observed),
+        ).row(0)  # numbers: not every moment of a frame is one of Python's
         firsts = [one for one in ends[: len(columns)] if one is not None]
         lasts = [one for one in ends[len(columns) :] if one is not None]
-        if (firsts and min(firsts) < self.earliest) or (lasts and max(lasts) > latest):
+        if (firsts and min(firsts) < _us(self.earliest)) or (lasts and max(lasts) > _us(latest)):
             return False
         if not self.is_recorded or not lasts:
             return True
-        first = (min(one for one in ends[: len(observed)] if one is not None) - EPOCH).days
-        last = (max(lasts) - EPOCH).days
+        first = min(one for one in ends[: len(observed)] if one is not None) // DAY_US
+        last = max(lasts) // DAY_US
         if last - first > GAP:
             return False
         bulk = self._bulk or (first, last)
@@ -125,6 +126,10 @@ def bulk_of(days: Mapping[int, int]) -> tuple[int, int] | None:
     return bulk
 
 
+def _us(moment: datetime) -> int:
+    return (moment - EPOCH) // timedelta(microseconds=1)
+
+
 def _present(rows: pl.DataFrame, columns: Sequence[str]) -> list[str]:
     return [c for c in columns if isinstance(rows.schema.get(c), pl.Datetime)]
 
@@ -140,7 +145,7 @@ def _without_marked(batch: Batch, marked: pl.DataFrame) -> Batch:
         return batch
     reasons = bad[REASON]
     content = bad.select(c for c in bad.drop(REASON) if c.null_count() < c.len())
-    lines = content.write_ndjson().splitlines()
+    lines = content.write_ndjson().split("\n")[:-1]  # texts may have other ends of lines in them
     rejects = [Reject(None, reason, line) for reason, line in zip(reasons, lines, strict=True)]
     return replace(
         batch,

@@ -204,6 +204,15 @@ def test_a_row_of_a_job_is_rejected_whichever_of_its_moments_is_bad() -> None:
     assert [one.reason.split()[0] for one in found.rejects] == ["start_at"]
 
 
+def test_moments_that_no_calendar_has_are_rejected_too() -> None:
+    stamps = pl.Series("ts", [0, 2**62, -(2**62)]).cast(pl.Datetime("us"))
+    rows = pl.DataFrame({"gpu_uuid": ["GPU\u2028", "GPU\n", "GPU"], "ts": stamps})
+
+    found = recorded().checked(Batch("gpu_samples", rows, "s", "file", "d"))
+
+    assert (found.rows.height, len(found.rejects)) == (0, 3)
+
+
 def test_a_file_is_no_repeat_once_the_clock_is_right(store: LocalStore) -> None:
     slow = PlausibleTime(now=lambda: NOON - timedelta(days=2), is_recorded=True)
     given = readings(*days(-3, -1))
