@@ -110,3 +110,11 @@ def test_the_example_shows_every_setting() -> None:
     ):
         assert all(getattr(part, f.name) is not None for f in fields(default))
         assert all(f"\n{f.name} = " in EXAMPLE.read_text() for f in fields(default))
+
+
+@pytest.mark.parametrize("day", ["yesterday", "1970-01-01", ""])
+def test_an_earliest_day_that_is_none_or_before_any_gpu_is_refused(
+    tmp_path: Path, day: str
+) -> None:
+    with pytest.raises(GoodputError, match=r"'ingest.earliest'.*a day from 2000-01-01 on"):
+        read(written(tmp_path, f'[ingest]\nearliest = "{day}"\n'))
