@@ -1,29 +1,11 @@
 -- A life of a gang as its events tell it: one row a run and attempt, with the job run it belongs to.
--- Matched by (1) run = job id, (2) run = job name and the host is one of its nodes, (3) the only hold
--- that fits the GPU or the host in that time.
+-- Matched by (1) run = job id, (2) run = job name and the host is one of its nodes, both the nearest in time, (3) the
+-- only hold that fits the GPU or the host in that time.
 -- grain: cluster, run_id, attempt
 -- job_run_key: null: unmatched, listed in marts.data_quality
 -- match: how it was matched: job_id, job_name, hold
 -- materialised: run_ids, since only runs with new events or other holds change
 with lives as (select * from temp.int_event_spans),
-
-job_runs as (
-    select distinct named.*
-    from (
-        select
-            job_run_key,
-            cluster,
-            unnest([job_id, job_id_raw, job_name]) as name,
-            job_id,
-            job_id_raw,
-            nodes,
-            start_ms,
-            coalesce(end_ms, 9223372036854775807) as until_ms
-        from intermediate.int_job_runs
-        where start_ms is not null
-    ) as named
-    semi join lives on named.cluster = lives.cluster and named.name = lives.run_id
-),
 
 by_name as (
     select
@@ -31,21 +13,17 @@ by_name as (
         lives.run_id,
         lives.attempt,
         job_runs.job_run_key,
-        case when lives.run_id in (job_runs.job_id, job_runs.job_id_raw) then 1 else 2 end as rank,
-        least(lives.last_ms, job_runs.until_ms) - greatest(lives.first_ms, job_runs.start_ms) as overlap_ms
+        case when job_runs.is_id then 1 else 2 end as rank,
+        off_hold_ms(lives.first_ms, lives.last_ms, job_runs.start_ms, job_runs.end_ms) as off_ms,
+        least(lives.last_ms, job_runs.end_ms) - greatest(lives.first_ms, job_runs.start_ms) as overlap_ms
     from lives
-    inner join job_runs
+    inner join temp.named_job_runs as job_runs
         on lives.cluster = job_runs.cluster
-        and lives.run_id = job_runs.name
-        and lives.first_ms < job_runs.until_ms
-        and lives.last_ms >= job_runs.start_ms
+        and lives.run_id = job_runs.run_id
+        and is_near_hold(job_runs.is_id, lives.first_ms, lives.last_ms, job_runs.start_ms, job_runs.end_ms)
     where
         lives.run_id <> ''
-        and (
-            lives.run_id in (job_runs.job_id, job_runs.job_id_raw)
-            or len(lives.hosts) = 0
-            or list_has_any(lives.hosts, job_runs.nodes)
-        )
+        and (job_runs.is_id or lives.hosts is null or list_has_any(lives.hosts, job_runs.nodes))
 ),
 
 unnamed as (
@@ -59,6 +37,7 @@ by_hold as (
         lives.attempt,
         min(holds.job_run_key) as job_run_key,
         3 as rank,
+        0 as off_ms,
         0 as overlap_ms
     from unnamed as lives
     inner join intermediate.int_holds as holds
@@ -78,7 +57,7 @@ best as (
         cluster,
         run_id,
         attempt,
-        min({rank: rank, less_ms: -overlap_ms, job_run_key: job_run_key}) as match
+        min({rank: rank, off_ms: off_ms, less_ms: -overlap_ms, job_run_key: job_run_key}) as match
     from (
         select * from by_name
         union all

@@ -19,6 +19,34 @@ with findings as (
     from intermediate.int_event_lives where job_run_key is null
     union all
     select
+        'clocks that disagree',
+        'most jobs of a host report events off their allocation by a like amount; nothing is shifted',
+        count(*), null,
+        arg_max(host || ': ' || printf('%+d', (off_ms / 1000)::bigint) || ' s on ' || lives || ' attempts', (abs(off_ms), host)),
+        'Synchronise the clock of the host with the scheduler''s (chrony, NTP); for logs in local time correct `timezone` of '
+        || 'their source in goodput.toml and ingest them again'
+    from (
+        select host, median(off_ms) as off_ms, count(*) as lives
+        from (
+            select
+                unnest(lives.hosts) as host,
+                case
+                    when lives.last_ms - job_runs.record_end_ms >= job_runs.start_ms - lives.first_ms
+                        then greatest(0, lives.last_ms - job_runs.record_end_ms)
+                    else least(0, lives.first_ms - job_runs.start_ms)
+                end as off_ms
+            from intermediate.int_event_lives as lives
+            inner join intermediate.int_job_runs as job_runs using (job_run_key)
+            where lives.match in ('job_id', 'job_name') and job_runs.record_end_ms is not null
+        )
+        group by host
+        having
+            abs(median(off_ms)) >= threshold('clock_offset_min_ms')
+            -- of a like amount: half of them within a quarter of it
+            and quantile_cont(off_ms, 0.75) - quantile_cont(off_ms, 0.25) <= abs(median(off_ms)) / 4
+    )
+    union all
+    select
         'GPUs placed by assumption',
         'the accounting does not say which GPUs; sums are exact, use per GPU is not known',
         count(distinct job_run_key), null, min(job_run_key),

@@ -1,38 +1,33 @@
 -- The events of the runs that this build looks at, with the attempt worked out where it was not said.
 -- grain: event_id
--- attempt: as given, unless the number comes again in a later job run (a counter that each one begins anew); else
---  counted within its job run by the rank's starts: a `job.start`, or a step number that does not go on. A rank
---  that tells no `job.start` lives as long as the gang.
-with job_events as (
-    select events.*
-    from staging.stg_job_events as events
-    semi join temp.dirty_run_ids using (cluster, run_id)
-    -- zones are known for it: what came before is not read
-    where events.ts >= from_ms(build_events_from_ms())
-),
-
-job_runs as (
-    select distinct names.cluster, names.run_id, names.nodes, names.start_ms, names.end_ms
+-- attempt: of temp.numbered_events, or counted within the job run nearest in time by the rank's starts: a
+--  `job.start`, or a step number that does not go on. A rank that tells no `job.start` lives as long as the gang.
+with unnumbered as (
+    select
+        events.*,
+        job_runs.start_ms as job_run_start_ms,
+        -- what is told after the hold may prove what was done in it, but begins nothing
+        coalesce(events.end_ms >= job_runs.end_ms, false) as is_late
     from (
-        select cluster, unnest([job_id, job_id_raw, job_name]) as run_id, nodes, start_ms, end_ms
-        from intermediate.int_job_runs
-        where start_ms is not null
-    ) as names
-    semi join temp.dirty_run_ids using (cluster, run_id)
-),
-
--- a job that does not number its attempts: its job run by time (a second of slack between clocks) ...
-unnumbered as (
-    select events.*, job_runs.start_ms as job_run_start_ms
-    from (select * from job_events where attempt is null) as events
-    left join job_runs
+        select *
+        from staging.stg_job_events
+        semi join temp.dirty_run_ids using (cluster, run_id)
+        -- zones are known for it: what came before is not read
+        where attempt is null and ts >= from_ms(build_events_from_ms())
+    ) as events
+    left join temp.named_job_runs as job_runs
         on events.cluster = job_runs.cluster
         and events.run_id = job_runs.run_id
-        and events.end_ms >= job_runs.start_ms - 1000
-        and events.end_ms <= coalesce(job_runs.end_ms, 9223372036854770000) + 1000
-        and (events.host is null or list_contains(job_runs.nodes, events.host))
+        and is_near_hold(job_runs.is_id, events.start_ms, events.end_ms, job_runs.start_ms, job_runs.end_ms)
+        and (job_runs.is_id or events.host is null or list_contains(job_runs.nodes, events.host))
+    -- the one nearest in time; at a border a start belongs to the later one, all else to the one before
     qualify row_number() over (
-        partition by events.event_id order by job_runs.start_ms desc nulls last
+        partition by events.event_id
+        order by
+            job_runs.is_id desc nulls last,
+            event_off_hold_ms(events.event, events.start_ms, events.end_ms, job_runs.start_ms, job_runs.end_ms),
+            case when events.event = 'job.start' then -job_runs.start_ms else job_runs.start_ms end,
+            job_runs.job_run_key
     ) = 1
 ),
 
@@ -41,14 +36,14 @@ unnumbered as (
 starts_met as (
     select
         *,
-        event = 'job.start' and coalesce(
+        event = 'job.start' and not is_late and coalesce(
             max(ts) filter (where event = 'step') over earlier
             >= max(ts) filter (where event = 'job.start') over earlier,
             max(ts) filter (where event = 'job.start') over earlier is null
         ) as is_after_steps
     from unnumbered
     window earlier as (
-        partition by cluster, run_id, job_run_start_ms, rank order by ts, event, step
+        partition by cluster, run_id, job_run_start_ms, rank order by ts, event_place(event), step, source, event_id
         rows between unbounded preceding and 1 preceding
     )
 ),
@@ -57,7 +52,7 @@ starts_grouped as (
     select
         *,
         count_if(is_after_steps) over (
-            partition by cluster, run_id, job_run_start_ms, rank order by ts, event, step
+            partition by cluster, run_id, job_run_start_ms, rank order by ts, event_place(event), step, source, event_id
             rows between unbounded preceding and current row
         ) as start_group
     from starts_met
@@ -66,8 +61,8 @@ starts_grouped as (
 starts_of_source as (
     select
         *,
-        case when event = 'job.start' then count_if(event = 'job.start') over (
-            partition by cluster, run_id, job_run_start_ms, rank, start_group, source order by ts, event, step
+        case when event = 'job.start' and not is_late then count_if(event = 'job.start' and not is_late) over (
+            partition by cluster, run_id, job_run_start_ms, rank, start_group, source order by ts, event_place(event), step, source, event_id
             rows between unbounded preceding and current row
         ) end as own_starts
     from starts_grouped
@@ -77,7 +72,7 @@ starts_told as (
     select
         *,
         coalesce(own_starts > coalesce(max(own_starts) over (
-            partition by cluster, run_id, job_run_start_ms, rank, start_group order by ts, event, step
+            partition by cluster, run_id, job_run_start_ms, rank, start_group order by ts, event_place(event), step, source, event_id
             rows between unbounded preceding and 1 preceding
         ), 0), false) as is_told_start
     from starts_of_source
@@ -87,7 +82,7 @@ told_starts as (
     select
         * exclude (is_after_steps, start_group, own_starts),
         count_if(is_told_start) over (
-            partition by cluster, run_id, job_run_start_ms, rank order by ts, event, step
+            partition by cluster, run_id, job_run_start_ms, rank order by ts, event_place(event), step, source, event_id
             rows between unbounded preceding and current row
         ) as starts
     from starts_told
@@ -98,8 +93,9 @@ starts_marked as (
         *,
         is_told_start
         or (
-            event = 'step' and step <= lag(step) over (
-                partition by cluster, run_id, job_run_start_ms, rank, event, starts order by ts
+            event = 'step' and not is_late and step <= lag(step) over (
+                partition by cluster, run_id, job_run_start_ms, rank, event, starts
+                order by ts, step, source, event_id
             )
         ) as is_start
     from told_starts
@@ -109,7 +105,7 @@ starts_counted as (
     select
         *,
         count_if(is_start) over (
-            partition by cluster, run_id, job_run_start_ms, rank order by ts, event, step
+            partition by cluster, run_id, job_run_start_ms, rank order by ts, event_place(event), step, source, event_id
             rows between unbounded preceding and current row
         ) as starts_so_far,
         max(starts) over (partition by cluster, run_id, job_run_start_ms, rank) = 0 as is_silent
@@ -130,14 +126,14 @@ lives_counted as (
 gang_lives as (
     select cluster, run_id, coalesce(job_run_start_ms, -1) as job_run_start_ms, life, min(ts) as ts
     from lives_counted
-    where event = 'job.start'
+    where event = 'job.start' and not is_late
     group by all
 ),
 
 attempts_inferred as (
     select
         events.* exclude (
-            attempt, is_start, is_told_start, starts, starts_so_far, is_silent, life, job_run_start_ms
+            attempt, is_start, is_told_start, starts, starts_so_far, is_silent, life, job_run_start_ms, is_late
         ),
         -- any number that grows from job run to job run and from start to start will do
         cast(
@@ -155,64 +151,8 @@ attempts_inferred as (
         and coalesce(events.job_run_start_ms, -1) = gang.job_run_start_ms
         and events.is_silent
         and events.ts >= gang.ts
-),
-
-numbered as (select * from job_events where attempt is not null),
-
-reused as (
-    select distinct cluster, run_id
-    from (
-        select
-            lives.cluster,
-            lives.run_id,
-            job_runs.start_ms,
-            lag(job_runs.end_ms) over (
-                partition by lives.cluster, lives.run_id, lives.attempt order by job_runs.start_ms
-            ) as before_end_ms
-        from (
-            select cluster, run_id, attempt, min(start_ms) as first_ms, max(end_ms) as last_ms
-            from numbered
-            group by cluster, run_id, attempt
-        ) as lives
-        inner join job_runs
-            on lives.cluster = job_runs.cluster
-            and lives.run_id = job_runs.run_id
-            and lives.first_ms < coalesce(job_runs.end_ms, 9223372036854770000)
-            and lives.last_ms > job_runs.start_ms + 1000
-    )
-    where before_end_ms <= start_ms
-),
-
-renumbered as (
-    select
-        * exclude (attempt, job_run_start_ms),
-        cast(
-            (dense_rank() over (partition by cluster, run_id order by job_run_start_ms nulls first) - 1)
-            * 10000 + least(attempt, 9999) as integer
-        ) as attempt
-    from (
-        select events.*, job_runs.start_ms as job_run_start_ms
-        from (select * from numbered semi join reused using (cluster, run_id)) as events
-        left join job_runs
-            on events.cluster = job_runs.cluster
-            and events.run_id = job_runs.run_id
-            and events.end_ms >= job_runs.start_ms - 1000
-            and (events.host is null or list_contains(job_runs.nodes, events.host))
-        -- inside one, if any; else the one that had begun last, give or take a second between clocks
-        qualify row_number() over (
-            partition by events.event_id
-            order by
-                (
-                    events.start_ms >= job_runs.start_ms
-                    and events.end_ms <= coalesce(job_runs.end_ms, 9223372036854770000)
-                ) desc nulls last,
-                job_runs.start_ms desc nulls last
-        ) = 1
-    )
 )
 
-select * from numbered anti join reused using (cluster, run_id)
-union all by name
-select * from renumbered
+select * from temp.numbered_events
 union all by name
 select * from attempts_inferred

@@ -1,0 +1,29 @@
+-- Order of a job's events of one moment: what ends comes before what begins.
+create or replace macro event_place(event) as (
+    case event when 'job.end' then 1 when 'job.start' then 2 when 'phase.start' then 3 when 'step.start' then 3 else 0 end
+);
+
+-- How far what goes from first_ms to last_ms lies off a hold; 0: they meet.
+create or replace macro off_hold_ms(first_ms, last_ms, hold_start_ms, hold_end_ms) as (
+    greatest(0, hold_start_ms - last_ms, first_ms - hold_end_ms)
+);
+
+-- The same of one event, by its middle. A start may be told a second early, since clocks of jobs and schedulers differ
+-- by that much.
+create or replace macro event_off_hold_ms(event, event_start_ms, event_end_ms, hold_start_ms, hold_end_ms) as (
+    greatest(
+        0,
+        hold_start_ms - (event_start_ms + event_end_ms) // 2 - case when event = 'job.start' then 1000 else 0 end,
+        (event_start_ms + event_end_ms) // 2 - hold_end_ms
+    )
+);
+
+-- Whether events that go from first_ms to last_ms can be of a job run of their name: always where it is the
+-- scheduler's number, else near its hold.
+create or replace macro is_near_hold(is_id, first_ms, last_ms, hold_start_ms, hold_end_ms) as (
+    is_id
+    or (
+        last_ms >= hold_start_ms - build_threshold('event_off_hold_max_ms')
+        and first_ms <= hold_end_ms + build_threshold('event_off_hold_max_ms')
+    )
+);

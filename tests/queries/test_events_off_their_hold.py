@@ -1,0 +1,127 @@
+"""Events that a job writes before its hold begins or after it ends stay with that job."""
+
+from __future__ import annotations
+
+import pytest
+
+from goodput_queries.scope import Scope
+
+
+def event(name, second, **more):
+    return {"event": name, "t": second, **more}
+
+
+def gpu_s_of(evidence, run):
+    evidence.store.build()
+    rows = evidence.store.read(
+        "select category, sum(gpu_ms) / 1000 from marts.ledger_scoped group by category",
+        scope=Scope(run=f"c/{run}"),
+    )
+    return dict(rows.rows())
+
+
+def ann_and_bob(evidence, tell, *, late, attempt=None, **more):
+    """Two jobs of one GPU each on a node; ann's hits its limit at 600 s and saves as it ends."""
+    evidence.node("a", 2)
+    evidence.job("1", 0, 600, ["a"], 1, "TIMEOUT", user_name="ann")
+    evidence.job("2", 1, 3600, ["a"], 1, user_name="bob")
+    ann = [event("job.start", 2), *tell.steps(1, 58, 10), tell.durable(58, 600 + late)]
+    evidence.events("1", ann, attempt=attempt, **more)
+    evidence.events("2", [event("job.start", 5), *tell.steps(1, 350, 20)], attempt=attempt)
+
+
+@pytest.mark.parametrize("attempt", [None, 0])
+@pytest.mark.parametrize("late", [-0.1, 12])
+def test_a_save_that_completes_after_the_hold_keeps_the_jobs_own_steps(
+    evidence, tell, late, attempt
+):
+    ann_and_bob(evidence, tell, late=late, attempt=attempt)
+
+    assert gpu_s_of(evidence, "1")["step_unsplit"] == 580
+    assert gpu_s_of(evidence, "2") == {"startup": 19, "step_unsplit": 3500, "teardown": 80}
+
+
+@pytest.mark.parametrize("attempt", [None, 0])
+@pytest.mark.parametrize("late", [0.9, 25])
+def test_a_late_line_is_not_a_life_of_the_next_job_on_the_node(evidence, tell, late, attempt):
+    evidence.node("a", 2)
+    evidence.job("1", 0, 600, ["a"], 2)
+    evidence.job("2", 601, 3600, ["a"], 2)
+    first = [event("job.start", 1), *tell.steps(1, 58, 10), event("job.end", 600 + late)]
+    evidence.events("1", first, attempt=attempt)
+    second = [event("job.start", 605), *tell.steps(1, 290, 620)]
+    evidence.events("2", second, attempt=attempt)
+
+    assert gpu_s_of(evidence, "1") == {"startup": 20, "step_unsplit": 1160, "teardown": 20}
+    assert gpu_s_of(evidence, "2") == {"startup": 38, "step_unsplit": 5800, "teardown": 160}
+
+
+@pytest.mark.parametrize("attempt", [None, 0])
+def test_a_start_that_is_told_before_the_hold_belongs_to_the_job_that_tells_it(
+    evidence, tell, attempt
+):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 600, ["a"], 1)
+    evidence.job("2", 601, 1200, ["a"], 1)
+    evidence.events("1", [event("job.start", 1), *tell.steps(1, 58, 10)], attempt=attempt)
+    evidence.events("2", [event("job.start", 596), *tell.steps(1, 50, 620)], attempt=attempt)
+
+    assert gpu_s_of(evidence, "1") == {"startup": 10, "step_unsplit": 580, "teardown": 10}
+    assert gpu_s_of(evidence, "2") == {"startup": 19, "step_unsplit": 500, "teardown": 80}
+
+
+@pytest.mark.parametrize("attempt", [None, 1])
+def test_a_start_after_the_hold_is_no_further_attempt(evidence, tell, attempt):
+    """It proves nothing of the hold: neither a restart nor time beyond it."""
+    evidence.node("a", 1)
+    evidence.job("1", 0, 600, ["a"], 1)
+    evidence.events("1", tell.steps(1, 58, 10), attempt=None if attempt is None else 0)
+    evidence.events("1", [event("job.start", 604)], attempt=attempt)
+
+    assert gpu_s_of(evidence, "1") == {"startup": 10, "step_unsplit": 580, "teardown": 10}
+    assert evidence.store.read("select attempts from marts.runs").rows()[0][0] == 1
+
+
+def test_all_events_of_a_job_may_lie_behind_its_hold(evidence, tell):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 600, ["a"], 1, "TIMEOUT")
+    evidence.job("2", 601, 3600, ["a"], 1)
+    evidence.events("1", [tell.durable(58, 605)], attempt=0)
+    evidence.events("2", tell.steps(1, 290, 620))
+
+    assert gpu_s_of(evidence, "2")["step_unsplit"] == 2900
+    lives = evidence.store.read(
+        "select run_id, job_run_key, match from intermediate.int_event_lives"
+    )
+    assert ("1", "c/1@1800000000", "job_id") in lives.rows()
+
+
+def offsets(evidence):
+    evidence.store.build()
+    return evidence.store.read(
+        """select n, example, what_to_do from marts.data_quality
+        where kind = 'clocks that disagree'"""
+    ).rows()
+
+
+@pytest.mark.parametrize("off", [600, -900, 3600])
+def test_a_host_whose_events_all_lie_off_their_holds_by_a_like_amount_is_named(evidence, tell, off):
+    evidence.node("a", 1)
+    for job in range(3):
+        start = 10_000 + job * 2000
+        evidence.job(str(job), start, start + 1000, ["a"], 1)
+        evidence.events(str(job), tell.steps(1, 98, start + 10 + off), attempt=0)
+
+    ((n, example, what_to_do),) = offsets(evidence)
+
+    assert n == 1
+    assert example.startswith("a: ")
+    found = int(example.split(": ")[1].split(" s")[0])
+    assert abs(found - off) <= 20
+    assert "chrony" in what_to_do
+
+
+def test_a_late_line_is_no_clock_that_disagrees(evidence, tell):
+    ann_and_bob(evidence, tell, late=25)
+
+    assert offsets(evidence) == []
