@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 TIMEOUT_S = 20.0
 LOSSES_SHOWN = 500
 GAPS_SHOWN = 5_000
+INTERVALS_SHOWN = 1_000
 GAPS_OF_A_CAUSE = 500  # besides, so that a filter finds some of each
 GAP_LENGTHS_S = (1, 5, 10, 30, 60, 300, 600, 1_800, 3_600, 21_600, 86_400)  # where classes begin
 RUNS_SHOWN = 2_000
@@ -136,50 +137,72 @@ def losses(scope: Scope) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class IdleGaps:
-    """Idle gaps of a scope.
+    """Idle gaps of a scope, in parts: a gap has one for each category of the ledger it lies in.
 
-    dearest: rows of marts.idle_gaps: GAPS_SHOWN, and GAPS_OF_A_CAUSE of each category
-    sums: of all gaps gaps, gpu_ms, usd and unpriced (how many have no price) by category, label,
-        colour, is_beside_work and least_s, where their class of GAP_LENGTHS_S begins
+    costliest: rows of marts.idle_gap_parts: the main parts of GAPS_SHOWN gaps, and GAPS_OF_A_CAUSE
+        parts of each category
+    sums: of all parts gaps (how many have such a part), main_gaps (how many of them it is the
+        longest of), gpu_ms, usd and unpriced (how many have no price) by category, label, colour,
+        is_beside_work and least_s, where the class of GAP_LENGTHS_S of the whole gap begins
     """
 
-    dearest: pl.DataFrame
+    costliest: pl.DataFrame
     sums: pl.DataFrame
 
 
 def idle_gaps(scope: Scope) -> IdleGaps:
-    """Return the idle gaps, dearest first, and the sums of all: of a big fleet there are many."""
+    """Return the idle gaps, highest cost first, and the sums of all: a big fleet has many."""
     classes = ", ".join(map(str, GAP_LENGTHS_S))
-    # one question, since finding the gaps is what takes time
+    order = "usd desc nulls last, gpu_ms desc, gap_id, category"
+    # one query, since finding the gaps is what takes time
     answer = _read(
-        f"""with gaps as materialized (from marts.idle_gaps),
-        dearest as (
-            (from gaps order by usd desc nulls last, gpu_ms desc, gap_id limit {GAPS_SHOWN})
+        f"""with parts as materialized (from marts.idle_gap_parts),
+        costliest as (
+            (from parts where is_main
+             order by gap_usd desc nulls last, gap_gpu_ms desc, gap_id limit {GAPS_SHOWN})
             union
             select unnest(row, max_depth := 2)
             from (
                 select unnest(
-                    max_by(gaps, (coalesce(usd, -1), gpu_ms, gap_id), {GAPS_OF_A_CAUSE})
+                    max_by(parts, (coalesce(usd, -1), gpu_ms, gap_id), {GAPS_OF_A_CAUSE})
                 ) as row
-                from gaps group by category
+                from parts group by category
             )
         ),
         sums as (
             select
                 category, label, colour, is_beside_work,
                 list_max(list_filter([{classes}], lambda least: least <= gap_s)) as least_s,
-                count(*) as gaps, sum(gpu_ms)::bigint as gpu_ms, sum(usd) as usd,
+                count(*) as gaps, count_if(is_main) as main_gaps,
+                sum(gpu_ms)::bigint as gpu_ms, sum(usd) as usd,
                 count(*) - count(usd) as unpriced
-            from gaps group by all
+            from parts group by all
         )
         select
-            (select list(dearest order by usd desc nulls last, gpu_ms desc, gap_id) from dearest)
-                as dearest,
+            (select list(costliest order by {order}) from costliest) as costliest,
             (select list(sums order by category, least_s) from sums) as sums""",
         scope,
     )
     return IdleGaps(
         *(answer[name].explode().drop_nulls().struct.unnest() for name in answer.columns)
+    )
+
+
+def category_intervals(scope: Scope, category: str, blame: str | None) -> pl.DataFrame:
+    """Return the intervals of a category (and blame), highest cost first: at most INTERVALS_SHOWN.
+
+    Rows of marts.category_intervals; all_intervals, all_gpu_ms and all_usd are of all.
+    """
+    return _read(
+        f"""select
+            *, count(*) over () as all_intervals, sum(gpu_ms) over ()::bigint as all_gpu_ms,
+            sum(usd) over () as all_usd
+        from marts.category_intervals
+        where category = $1 and ($2::varchar is null or blame = $2)
+        order by usd desc nulls last, gpu_ms desc, start_at, gpu_uuid, gpu_instance
+        limit {INTERVALS_SHOWN}""",
+        replace(scope, bucket_ms=None),
+        *(category, blame),
     )
 
 

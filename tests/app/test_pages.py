@@ -287,7 +287,7 @@ def test_partial_evidence_is_marked(telemetry: LocalStore, visit: Callable[..., 
 def test_a_picked_loss_shows_cause_and_evidence(
     capture: LocalStore, visit: Callable[..., AppTest]
 ) -> None:
-    app = visit(capture, "fleet_overview", loss="lab|lab/main|lost_work")
+    app = visit(capture, "fleet_overview", loss="lab|lab/main|lost_work|own")
     assert_sound(app)
     assert "**Evidence:**" in texts(app)
     assert "**What to do:**" in texts(app)
@@ -306,19 +306,42 @@ def test_a_picked_gap_shows_what_its_gpu_did(
 def test_gaps_that_the_table_leaves_out_are_in_the_sums(
     capture: LocalStore, visit: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gaps, causes = capture.read(
-        "select count(*)::int, count(distinct category)::int from marts.idle_gaps"
-    ).row(0)
+    gaps = capture.read("select count(*) from marts.idle_gaps").item()
     monkeypatch.setattr(data, "GAPS_SHOWN", 1)
     monkeypatch.setattr(data, "GAPS_OF_A_CAUSE", 1)
 
     app = visit(capture, "idle_gaps")
 
     assert_sound(app)
-    assert f"{gaps} gaps in or into this window, " in texts(app)
-    assert f"; the table has the {causes} dearest, `goodput gaps` all." in texts(app)
-    category = capture.read("select min(category) from marts.idle_gaps").item()
-    assert "; the table has the 1 dearest" in texts(visit(capture, "idle_gaps", category=category))
+    assert f"{gaps} idle gaps, " in texts(app)
+    assert " with the highest cost, `goodput gaps` all." in texts(app)
+    category, parts = capture.read(
+        "select category, count(*) from marts.idle_gap_parts group by 1 order by 2 desc, 1"
+    ).row(0)
+    shown = texts(visit(capture, "idle_gaps", category=category))
+    assert f"{parts} idle gaps, " in shown
+    assert "; the table has the 1 with the highest cost" in shown
+
+
+def test_the_number_of_a_loss_is_the_number_on_its_page(
+    capture: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    losses = capture.read("select * from marts.loss_causes order by gpu_ms desc limit 3")
+    for loss in losses.iter_rows(named=True):
+        params = {name: loss[name] for name in ("cluster", "category", "blame")}
+        run = {"run": loss["run_key"]} if loss["run_key"] else {}
+
+        shown = texts(visit(capture, "idle_gaps", **params, **run))
+
+        assert f"{theme.gpu_time(loss['gpu_ms'])}, " in shown
+
+
+def test_a_category_that_does_not_exist_is_named(
+    capture: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    shown = texts(visit(capture, "idle_gaps", category="xyz"))
+
+    assert "'xyz' is not a category; all categories are shown." in shown
 
 
 def test_gpus_that_did_nothing_beside_their_job_are_told_of(
@@ -329,7 +352,7 @@ def test_gpus_that_did_nothing_beside_their_job_are_told_of(
 
     def beside(scope: Scope) -> data.IdleGaps:
         gaps = found(scope)
-        return data.IdleGaps(gaps.dearest, gaps.sums.with_columns(is_beside_work=True))
+        return data.IdleGaps(gaps.costliest, gaps.sums.with_columns(is_beside_work=True))
 
     monkeypatch.setattr(data, "idle_gaps", beside)
 

@@ -24,7 +24,7 @@ WASTE_PAGE = "pages/idle_gaps.py"
 def losses(frame: pl.DataFrame, names: Mapping[str, str]) -> None:
     """Draw the table of losses and, beside it, the picked one."""
     ids = frame.select(
-        pl.concat_str("cluster", "run_key", "category", separator="|", ignore_nulls=True)
+        pl.concat_str("cluster", "run_key", "category", "blame", separator="|", ignore_nulls=True)
     ).to_series()
     table, side = _beside(st.query_params.get("loss") in ids.to_list())
     with table:
@@ -41,11 +41,12 @@ def losses(frame: pl.DataFrame, names: Mapping[str, str]) -> None:
             _open_run(picked["run_key"])
         st.page_link(
             WASTE_PAGE,
-            label="Open its gaps",
+            label="Open where it is",
             icon=":material/savings:",
             query_params={
                 **scope_bar.carried(cluster=picked["cluster"], run=picked["run_key"]),
                 "category": picked["category"],
+                "blame": picked["blame"],
             },
         )
 
@@ -91,8 +92,8 @@ def gaps(frame: pl.DataFrame, names: Mapping[str, str], view: View) -> None:
     with side.container(border=True):
         gpu = "?" if picked["gpu_index"] is None else picked["gpu_index"]
         _head(f"{theme.duration(picked['gap_s'])} idle", f"{picked['node']}, GPU {gpu}", "gap")
-        span = theme.window(picked["start_at"], picked["end_at"])
-        st.markdown(f"{span}, ledger: **{theme.markdown_text(picked['label'])}**")
+        span = theme.window(picked["gap_start_at"], picked["gap_end_at"])
+        st.markdown(f"{span}, mostly **{theme.markdown_text(picked['label'])}** in the ledger")
         _verdict(picked)
         _around(picked, view)
         st.caption(f"GPU UUID {theme.markdown_text(picked['gpu_uuid'])}")
@@ -103,7 +104,8 @@ def gaps(frame: pl.DataFrame, names: Mapping[str, str], view: View) -> None:
 def _around(gap: dict[str, Any], view: View) -> None:
     """Draw what the ledger says of the gap's GPU, from before the gap to after it."""
     margin = max(timedelta(seconds=gap["gap_s"]), timedelta(seconds=5))
-    start, end = max(view.start, gap["start_at"] - margin), min(view.end, gap["end_at"] + margin)
+    start = max(view.start, gap["gap_start_at"] - margin)
+    end = min(view.end, gap["gap_end_at"] + margin)
     from_ms, to_ms = scope_bar.epoch_ms(start), scope_bar.epoch_ms(end)
     bucket = scope_bar.bucket_ms(to_ms - from_ms)
     scope = Scope(from_ms=from_ms, to_ms=to_ms, gpu_uuid=gap["gpu_uuid"], bucket_ms=bucket)
@@ -111,7 +113,7 @@ def _around(gap: dict[str, Any], view: View) -> None:
     figure = figures.categories_over_time(
         rows, data.ledger_by_category(scope), bucket, (start, end), height=300
     )
-    for at in (gap["start_at"], gap["end_at"]):
+    for at in (gap["gap_start_at"], gap["gap_end_at"]):
         figure.add_vline(x=at, line={"dash": "dash", "width": 2, "color": theme.MARK_COLOUR})
     charts.draw(figure, rows, "around-gap", "The GPU's categories around the gap; dashed: its ends")
 

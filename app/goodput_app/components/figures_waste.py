@@ -26,7 +26,7 @@ LENGTHS: tuple[tuple[str, float], ...] = (
 
 
 def causes(frame: pl.DataFrame) -> go.Figure:
-    """Return the causes of the gaps, dearest first, with the share that they add up to.
+    """Return the causes of the gaps, highest cost first, with the share that they add up to.
 
     frame: the sums of data.IdleGaps. Ranked by money where all has a price, else by GPU time.
     """
@@ -53,7 +53,7 @@ def causes(frame: pl.DataFrame) -> go.Figure:
             marker=marker(row["colour"]),
             text=[
                 theme.plotly_text(
-                    f"{amount}, {theme.count(row['gaps'], 'gap')}, {running / total:.0%} so far"
+                    f"{amount}, {theme.count(row['gaps'], 'gap')}, {running / total:.0%} cumulative"
                     if total
                     else amount
                 )
@@ -74,7 +74,7 @@ def causes(frame: pl.DataFrame) -> go.Figure:
 def gap_lengths(frame: pl.DataFrame) -> go.Figure:
     """Return how much GPU time lies in gaps of which length, and how many there are.
 
-    frame: the sums of data.IdleGaps.
+    frame: the sums of data.IdleGaps; gaps: how many gaps a row stands for.
     """
     sums_ms = [0] * len(LENGTHS)
     counts = [0] * len(LENGTHS)
@@ -96,7 +96,7 @@ def gap_lengths(frame: pl.DataFrame) -> go.Figure:
             hovertemplate=f"%{{x}}: %{{y:,.2f}} {unit} in %{{text}} gaps<extra></extra>",
         )
     )
-    figure.update_xaxes(title_text="length of the gap; above: how many", type="category")
+    figure.update_xaxes(title_text="gap length; above the bars: count", type="category")
     figure.update_yaxes(title_text=f"idle {unit}", rangemode="tozero")
     return finished(figure, height=260)
 

@@ -4,7 +4,14 @@ import polars as pl
 import streamlit as st
 
 from goodput_app import data, theme
-from goodput_app.components import charts, details, figures_waste, scope_bar, tables
+from goodput_app.components import (
+    charts,
+    details,
+    figures_waste,
+    scope_bar,
+    tables,
+    waste_parts,
+)
 from goodput_app.components.states import panel
 
 view = scope_bar.required_view()
@@ -12,10 +19,10 @@ scope = view.scope
 LEAST = {"5": "5 s", "30": "30 s", "60": "1 min", "300": "5 min", "1800": "30 min", "3600": "1 h"}
 GAPS = {
     "start_at": "Start",
-    "gap_s": "Length",
+    "gap_s": "Gap length",
     "node": "Node",
     "gpu_index": "GPU",
-    "label": "Ledger",
+    "label": "Category",
     "cause": "Cause",
     "confidence": "Confidence",
     "run_id": "Run",
@@ -33,39 +40,31 @@ THROTTLING = {
     "power_limit_w": "Limit",
     "sm_clock_hz": "SM clock",
     "gpu_temperature_c": "Temperature",
-    "booked_gpu_ms": "Booked as loss",
+    "booked_gpu_ms": "GPU time lost",
     "verdict": "Verdict",
 }
 
 st.title("Waste", anchor=False)
 st.caption("Which gaps and losses, whose, why?")
 found = data.idle_gaps(scope)
-gaps, sums = found.dearest, found.sums
-labels = dict(sums.select("category", "label").unique().sort("label").iter_rows())
+category = waste_parts.chosen_category(scope)
 left, right, note = st.columns([1, 1, 3], vertical_alignment="bottom")
 with left:
-    scope_bar.choice("category", "Cause", labels)
+    scope_bar.choice("category", "Category", waste_parts.categories(scope))
 with right:
-    scope_bar.choice("least", "At least", LEAST, none="any length")
-if category := st.query_params.get("category"):
-    gaps, sums = (of.filter(pl.col("category") == category) for of in (gaps, sums))
+    scope_bar.choice("least", "Gaps of at least", LEAST, none="any length")
+if category:
+    waste_parts.intervals(scope, category)
+gaps, sums = waste_parts.gaps_of(found, category)
 if (least := st.query_params.get("least", "")) in LEAST:
     gaps = gaps.filter(pl.col("gap_s") >= float(least))
     sums = sums.filter(pl.col("least_s") >= float(least))
 number = int(sums["gaps"].sum())
-note.caption(
-    # a gap is a whole, also where it reaches out of the window
-    f"{theme.count(number, 'gap')} in or into this window, "
-    f"{theme.gpu_time(int(sums['gpu_ms'].sum()))} long in all"
-    + (
-        f"; the table has the {gaps.height:,} dearest, `goodput gaps` all."
-        if gaps.height < number
-        else "."
-    )
-)
-if gaps.is_empty() and not data.has_telemetry(scope):
+with note:
+    waste_parts.gap_count(gaps.height, number, int(sums["gpu_ms"].sum()), category)
+if sums.is_empty() and not data.has_telemetry(scope):
     st.info("No telemetry in this window: gaps are not known.", icon=":material/help:")
-elif gaps.is_empty():
+elif sums.is_empty():
     st.info("No gap of one second or more in this scope.", icon=":material/check_circle:")
 else:
     beside = sums.filter("is_beside_work")
@@ -78,18 +77,20 @@ else:
             icon=":material/person_alert:",
         )
     causes, lengths = st.columns([3, 2], gap="medium")
-    with causes, panel("Causes of idle gaps, dearest first", "marts.idle_gaps"):
+    with causes, panel("Causes of idle gaps, highest cost first", "marts.idle_gap_parts"):
         figure = figures_waste.causes(sums)
         drawn = sums.group_by("label").agg(pl.col("gaps", "gpu_ms", "usd").sum())
         charts.draw(
             figure, drawn.sort("gpu_ms", descending=True), "causes", "Idle GPU time by cause"
         )
-    with lengths, panel("How long they are", "marts.idle_gaps"):
+    with lengths, panel("Gap length", "marts.idle_gap_parts"):
         figure = figures_waste.gap_lengths(sums)
         drawn = sums.group_by("least_s").agg(pl.col("gaps", "gpu_ms").sum()).sort("least_s")
         charts.draw(figure, drawn, "lengths", "Gaps by length")
     with panel(
-        "Gaps", "marts.idle_gaps", help="A stretch of no activity on one GPU, of 1 s or more."
+        "Idle gaps",
+        "marts.idle_gaps",
+        help="A stretch of no activity on one GPU, of 1 s or more, cut at the window.",
     ):
         details.gaps(gaps, GAPS, view)
 with panel(

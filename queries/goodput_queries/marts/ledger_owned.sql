@@ -3,6 +3,7 @@
 -- grain: none (parts of hours)
 -- is_by_node: of which of the two the row is
 -- gpu_uuid, gpu_instance: null in the hours summed up by node
+-- start_ms, end_ms: of the part of the hour; null in the hours summed up by node
 -- gpu_ms: milliseconds of a whole GPU
 with window_ as (
     select
@@ -14,6 +15,8 @@ cut_hours as not materialized (
     select
         cluster, node, gpu_uuid, gpu_instance, gpu_model, mig_profile, job_run_key, attempt_key,
         category, phase, hour_ms,
+        greatest(start_ms, window_.from_ms) as start_ms,
+        least(end_ms, window_.to_ms) as end_ms,
         share_ms(
             greatest(start_ms, window_.from_ms), least(end_ms, window_.to_ms), share_lo, share_hi, share_of
         ) as gpu_ms
@@ -32,7 +35,7 @@ cut_hours as not materialized (
 gpu_hours as not materialized (
     select
         cluster, node, gpu_uuid, gpu_instance, gpu_model, mig_profile, job_run_key, attempt_key,
-        category, phase, hour_ms, gpu_ms
+        category, phase, hour_ms, start_ms, end_ms, gpu_ms
     from marts.ledger_pieces
     where is_whole_hour(hour_ms)
     union all
@@ -43,7 +46,7 @@ gpu_hours as not materialized (
 node_hours as not materialized (
     select
         cluster, node, null as gpu_uuid, null as gpu_instance, gpu_model, mig_profile, job_run_key, attempt_key,
-        category, phase, hour_ms, gpu_ms
+        category, phase, hour_ms, null as start_ms, null as end_ms, gpu_ms
     from marts.ledger_hourly_by_node
     where is_whole_hour(hour_ms) and getvariable('scope_gpu_uuid') is null
     union all
@@ -81,6 +84,8 @@ select
     rows_.category,
     rows_.phase,
     rows_.hour_ms,
+    rows_.start_ms,
+    rows_.end_ms,
     rows_.gpu_ms
 from rows_
 left join intermediate.int_job_run_owners as owners using (job_run_key)

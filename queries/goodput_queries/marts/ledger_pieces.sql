@@ -1,6 +1,7 @@
 -- The ledger in pieces that lie in one hour each: its segments; of time whose readings were dropped, the archive's
 -- hours. What sums over whole hours asks it.
 -- grain: none (segments of an hour)
+-- start_ms, end_ms: of the segment; in the archive those of its hour
 -- gpu_ms: milliseconds of a whole GPU
 select
     cluster,
@@ -14,10 +15,12 @@ select
     category,
     phase,
     hour_ms,
+    start_ms,
+    end_ms,
     gpu_ms
 from marts.ledger_segments
 -- older ones are in the archive
 where hour_ms >= (select coalesce(max(kept_from_ms), 0) from raw.kept_from where table_name = 'gpu_samples')
-union all
-select *
+union all by name
+select *, hour_ms as start_ms, hour_ms + 3600000 as end_ms
 from raw.ledger_archive

@@ -1,5 +1,12 @@
--- The GPUs of runs: ledger and mean telemetry of each while the run held it.
+-- The GPUs of runs: ledger and mean telemetry of each while it was allocated to the run.
 -- grain: run_key, gpu_uuid
+-- gpu_ms: allocated; the sum of the _ms columns that follow
+-- step_ms: useful step time: productive, exposed communication and training steps without a split
+-- slowdown_ms: throttling and waits for stragglers
+-- lost_ms: lost work, fault stalls and attempts that kept nothing
+-- idle_held_ms: allocated but idle
+-- unsettled_ms: at risk, active without job telemetry, unknown
+-- overhead_ms: all else: start-up, restore, checkpoints, input, declared work, waits for the gang, suspension, teardown
 -- power_w, sm_active_ratio, tensor_active_ratio, gpu_temperature_c: means over the hold's readings
 with ledger as (
     select
@@ -7,11 +14,15 @@ with ledger as (
         gpu_uuid,
         any_value(node) as node,
         sum(gpu_ms)::bigint as gpu_ms,
-        coalesce(sum(gpu_ms) filter (where is_kept_step(category)), 0)::bigint as kept_step_ms,
-        coalesce(sum(gpu_ms) filter (where category = 'straggler_wait'), 0)::bigint as straggler_wait_ms,
-        coalesce(sum(gpu_ms) filter (where category = 'data_stall'), 0)::bigint as data_stall_ms,
+        coalesce(sum(gpu_ms) filter (
+            where category in ('productive', 'exposed_comm', 'step_unsplit')
+        ), 0)::bigint as step_ms,
+        coalesce(sum(gpu_ms) filter (where category in ('throttled', 'straggler_wait')), 0)::bigint as slowdown_ms,
+        coalesce(sum(gpu_ms) filter (
+            where category in ('lost_work', 'fault_stall', 'failed_without_progress')
+        ), 0)::bigint as lost_ms,
         coalesce(sum(gpu_ms) filter (where category = 'idle_held'), 0)::bigint as idle_held_ms,
-        coalesce(sum(gpu_ms) filter (where category = 'unknown'), 0)::bigint as unknown_ms
+        coalesce(sum(gpu_ms) filter (where is_unsettled(category)), 0)::bigint as unsettled_ms
     from marts.ledger_scoped
     where run_key is not null
     group by run_key, gpu_uuid
@@ -47,11 +58,13 @@ select
     ledger.node,
     units.gpu_index,
     ledger.gpu_ms,
-    ledger.kept_step_ms,
-    ledger.straggler_wait_ms,
-    ledger.data_stall_ms,
+    ledger.step_ms,
+    ledger.slowdown_ms,
+    ledger.lost_ms,
     ledger.idle_held_ms,
-    ledger.unknown_ms,
+    ledger.unsettled_ms,
+    ledger.gpu_ms - ledger.step_ms - ledger.slowdown_ms - ledger.lost_ms - ledger.idle_held_ms
+        - ledger.unsettled_ms as overhead_ms,
     telemetry.power_w,
     telemetry.sm_active_ratio,
     telemetry.tensor_active_ratio,

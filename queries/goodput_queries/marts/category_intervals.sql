@@ -1,0 +1,57 @@
+-- The ledger of the scope as intervals of one GPU in one category, without the cuts at hours: where the time of a loss
+-- is. Its rows add up to the ledger, to the millisecond and the cent.
+-- grain: gpu_uuid, gpu_instance, run_key, category, blame, start_at
+-- start_at, end_at: cut at the window; of hours whose readings were dropped, those of the hour
+-- run_key, run_id, team, user_name: null where nobody held the GPU
+-- phase: the detail that most of the interval has
+-- gpu_ms: milliseconds of a whole GPU
+-- usd: null where the rate card has no price
+with marked as (
+    select
+        *,
+        start_ms is distinct from lag(end_ms) over in_order as is_new
+    from marts.ledger_blamed
+    where not is_by_node and gpu_ms > 0
+    window in_order as (
+        partition by category, blame, gpu_uuid, gpu_instance, run_key, cluster, node order by start_ms
+    )
+),
+
+numbered as (
+    select
+        *,
+        count_if(is_new) over (
+            partition by category, blame, gpu_uuid, gpu_instance, run_key, cluster, node
+            order by start_ms rows between unbounded preceding and current row
+        ) as island
+    from marked
+)
+
+select
+    numbered.cluster,
+    numbered.node,
+    numbered.gpu_uuid,
+    numbered.gpu_instance,
+    any_value(units.gpu_index) as gpu_index,
+    numbered.run_key,
+    any_value(numbered.run_id) as run_id,
+    any_value(numbered.team) as team,
+    any_value(numbered.user_name) as user_name,
+    numbered.category,
+    any_value(categories.label) as label,
+    numbered.blame,
+    arg_max(coalesce(phases.label, replace(numbered.phase, '_', ' ')), numbered.gpu_ms) as phase,
+    from_ms(min(numbered.start_ms)) as start_at,
+    from_ms(max(numbered.end_ms)) as end_at,
+    (max(numbered.end_ms) - min(numbered.start_ms)) / 1000.0 as interval_s,
+    sum(numbered.gpu_ms)::bigint as gpu_ms,
+    sum(numbered.usd) as usd
+from numbered
+inner join reference.gpu_second_categories as categories using (category)
+left join reference.phases as phases using (phase)
+left join (
+    select gpu_uuid, max(gpu_index) as gpu_index from intermediate.int_gpu_units group by gpu_uuid
+) as units using (gpu_uuid)
+group by
+    numbered.cluster, numbered.node, numbered.gpu_uuid, numbered.gpu_instance, numbered.run_key,
+    numbered.category, numbered.blame, numbered.island
