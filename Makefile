@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: demo test bench clean
+.PHONY: demo test bench fuzz clean
 
 demo: $(STAMP) ## build the demo database and serve the dashboard
 	$(BIN)/goodput demo
@@ -27,6 +27,13 @@ REPEATS ?= 1
 bench: $(VENV)/.stamp-bench ## speed against the budgets, beside alternatives; WRITE=1: into the README there
 	$(BIN)/python -m tests.benchmarks --gpus $(GPUS) --hours $(HOURS) --days $(DAYS) \
 		--history-gpus $(HISTORY_GPUS) --ingest $(INGEST) --repeats $(REPEATS) $(if $(WRITE),--write)
+
+# how many mutated files are read in; the same seed gives the same files again
+FILES ?= 30000
+SEED ?= 1
+
+fuzz: $(VENV)/.stamp-dev ## mutated files of every source through ingest, build and check
+	$(BIN)/python -m tests.fuzz --files $(FILES) --seed $(SEED)
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import logging
 import shlex
 from dataclasses import asdict
 from pathlib import Path
@@ -47,8 +48,20 @@ COSTS = ("usd", "lost_usd", "gpu_ms", "lost_gpu_ms", "booked_gpu_ms")  # what an
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="goodput", message="%(prog)s %(version)s")
-def main() -> None:
+@click.option(
+    "--debug",
+    "is_debugging",
+    is_flag=True,
+    envvar="GOODPUT_DEBUG",
+    help="Print tracebacks of unexpected errors (GOODPUT_DEBUG=1).",
+)
+def main(*, is_debugging: bool) -> None:
     """Where every GPU-hour went, what the waste cost, why, what to do first."""
+    if is_debugging:
+        for package in ("goodput_app", "goodput_ingest", "goodput_queries"):
+            logger = logging.getLogger(package)
+            logger.setLevel(logging.DEBUG)
+            logger.addHandler(logging.StreamHandler())
 
 
 @main.command()
@@ -133,7 +146,7 @@ def ingest(
     )
     with _store(db) as store, _progress() as on_progress:
         summary = load.ingest(store, source, paths, options, on_progress=on_progress)
-    for sentence in left_out(summary.refused, summary.unrecognised):
+    for sentence in (*left_out(summary.refused, summary.unrecognised), *summary.failed):
         say(sentence)
     if summary.rejects:
         say(
@@ -141,9 +154,13 @@ def ingest(
             f"`goodput show raw.rejects --db {_quoted(db)}`."
         )
     counts = {k: v for k, v in asdict(summary).items() if isinstance(v, int)}
-    frame = pl.DataFrame(
-        [{**counts, "refused": len(summary.refused), "unrecognised": len(summary.unrecognised)}]
-    )
+    kinds = {k: len(getattr(summary, k)) for k in ("refused", "failed", "unrecognised")}
+    frame = pl.DataFrame([{**counts, **kinds}])
+    if summary.failed:
+        raise FailedWithRowsError(
+            f"{count(len(summary.failed), 'file')} failed unexpectedly; all others were read.",
+            frame,
+        )
     if summary.files == summary.rows == 0:
         raise FailedWithRowsError(
             "nothing was read in: no file could be read as said above.", frame

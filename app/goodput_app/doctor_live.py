@@ -19,6 +19,7 @@ from goodput_ingest.nvml.live import NvmlLive
 from goodput_ingest.prometheus import Prometheus
 from goodput_ingest.prometheus.discovery import Discovery
 from goodput_ingest.tail import Tail
+from goodput_ingest.unexpected import CAUGHT, unexpected
 from goodput_queries.errors import GoodputError
 
 if TYPE_CHECKING:
@@ -135,9 +136,10 @@ def _answer(one: Collector) -> list[Finding]:
             told += _counters_off(one.source)
     except GoodputError as error:
         return [(what, "problem", str(error), f"mend it there, or in {_file()}")]
-    except Exception as error:
-        text = f"{one.origin}: unexpected {type(error).__name__} ({error})"
-        return [(what, "problem", text, "please report it")]
+    except MemoryError:
+        raise
+    except CAUGHT as error:
+        return [(what, "problem", str(unexpected(one.origin, error)), "please report it")]
     rows = [_finding(one, what, text) for text in told]
     if not any(status != "problem" for _, status, _, _ in rows):
         rows.insert(0, (what, "ok", f"{one.origin} answers", ""))
@@ -174,7 +176,7 @@ def _statuses(store: Store | None) -> Iterator[Finding]:
         return
     rows = store.read(
         """select source, origin, state, answered_at, error from marts.live_sources
-        where state in ('failing', 'stale') order by source, origin"""
+        where state in ('failing', 'stale') or error is not null order by source, origin"""
     )
     for row in rows.iter_rows(named=True):
         last = f"{row['answered_at']:%F %T}Z" if row["answered_at"] else "never"

@@ -74,7 +74,8 @@ class Exposition:
         for column in self.points.get_columns():
             values = column.to_physical().fill_null(0).to_numpy()
             found.update(np.ascontiguousarray(values).data)  # not copied
-        named = (self.series.write_csv(), self.label_sets.write_csv(), self.rejects, *meaning)
+        sets = self.label_sets.write_csv() if self.label_sets.width else self.label_sets.height
+        named = (self.series.write_csv(), sets, self.rejects, *meaning)
         found.update("\x1f".join(map(str, named)).encode("utf-8", "replace"))
         return found.hexdigest()[: files.DIGEST_CHARS]
 

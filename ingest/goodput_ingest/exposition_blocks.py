@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 from dataclasses import dataclass
@@ -39,8 +38,8 @@ def blocks(path: Path) -> Iterator[Block]:
     bytes whenever the file has only grown, but for the last.
     """
     with files.open_bytes(path) as file:
-        packed = isinstance(file, gzip.GzipFile)
-        for number, (data, damage) in enumerate(_unpacked(file) if packed else _plain(file)):
+        is_plain = isinstance(getattr(file, "raw", None), io.FileIO)
+        for number, (data, damage) in enumerate(_plain(file) if is_plain else _unpacked(file)):
             if len(data) > BLOCK_MAX_BYTES:
                 raise IngestError(
                     f"{path}: more than {BLOCK_MAX_BYTES >> 20} MiB without a line that begins "

@@ -7,6 +7,7 @@ import hashlib
 import zlib
 from dataclasses import dataclass
 from functools import cached_property
+from io import BufferedReader, RawIOBase
 from typing import IO, TYPE_CHECKING, cast
 
 from goodput_queries.errors import IngestError
@@ -62,7 +63,10 @@ def with_ends(lines: Iterable[bytes]) -> bytes:
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """Open a file for reading, decompressed; raises IngestError where it cannot be read."""
+    """Open a file for reading, decompressed; raises IngestError where it cannot be read.
+
+    Lines of a text that end with CR alone are given with LF.
+    """
     try:
         file = path.open("rb")
         magic = file.read(2)
@@ -70,9 +74,48 @@ def open_bytes(path: Path) -> IO[bytes]:
     except OSError as error:
         raise IngestError(f"{path}: cannot be read ({error.strerror}).") from error
     if magic != GZIP_MAGIC:
-        return file
+        return _with_newlines(file)
     file.close()  # gzip closes only what it has opened itself
-    return cast("IO[bytes]", gzip.open(path))
+    return _with_newlines(cast("BufferedReader", gzip.open(path)))
+
+
+def are_of_cr(text: bytes) -> bool:
+    """Say whether the lines of a text end with CR alone, as old Mac OS and some devices write.
+
+    Where there is a LF, a CR is part of a line: logs have progress bars.
+    """
+    return b"\r" in text and b"\n" not in text and b"\x00" not in text
+
+
+class _Newlines(RawIOBase):
+    """A file with a LF for each CR."""
+
+    def __init__(self, file: BufferedReader) -> None:
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        data = self._file.read1(len(buffer)).replace(b"\r", b"\n")
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def _with_newlines(file: BufferedReader) -> IO[bytes]:
+    """Return the file, with a LF for each CR where these end its lines."""
+    try:
+        if b"\n" in file.peek(1):  # the usual case
+            return file
+        head = file.read(HEAD_BYTES)
+    except BROKEN_OFF:
+        head = b""  # whoever reads on says so
+    file.seek(0)
+    return BufferedReader(_Newlines(file)) if are_of_cr(head) else file
 
 
 def head(path: Path) -> bytes:

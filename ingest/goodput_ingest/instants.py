@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from goodput_ingest.json_lines import EPOCH, LATEST
 from goodput_ingest.parsed import INSTANT
 from goodput_queries.errors import IngestError
 
@@ -122,6 +123,8 @@ def _with_iso(
         .then(pl.format("local time {} does not exist in {}", "text", pl.lit(where)))
         .when(zoneless)
         .then(pl.format("time {} carries no offset from UTC; write it with one", "text"))
+        .when(~pl.col("at").is_between(EPOCH, LATEST, closed="left"))
+        .then(pl.format("time {} is not between 1970 and 2199", pl.col("text").str.head(40)))
         .when(~pl.col("unset") & pl.col("at").is_null())
         .then(pl.format("'{}' is not a time", pl.col("text").str.head(40)))
     )

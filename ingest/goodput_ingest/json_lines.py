@@ -19,6 +19,7 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 SRUN_LABEL = re.compile(rb"^\s*(?:\d+:\s*)?(?=\{)")  # `srun --label` writes "3: " before each line
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- moments are stored naive, in UTC
 EPOCH_S_MAX = 7_258_118_400  # 2200-01-01: more is milliseconds or nonsense
+LATEST = EPOCH + timedelta(seconds=EPOCH_S_MAX)
 WITH_OFFSET = re.compile(
     r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:[Zz]|[+-]\d\d:?\d\d)"
 )
@@ -125,6 +126,20 @@ def whole(
     return int(value)
 
 
+def in_utc(clock: datetime) -> datetime:
+    """Return a time that has an offset as naive UTC, from 1970 to 2199; else raise FieldError.
+
+    Sums of it with any duration that a log tells of then stay within the calendar.
+    """
+    try:
+        found = clock.astimezone(UTC).replace(tzinfo=None)
+    except OverflowError:  # years 1 and 9999 end outside of it in other zones
+        found = None
+    if found is None or not EPOCH <= found < LATEST:
+        raise FieldError("is not a time between 1970 and 2199")
+    return found
+
+
 def moment(fields: dict[str, Any], name: str) -> datetime:
     """Return a moment, naive UTC, from epoch seconds or RFC 3339 with an offset; nothing else."""
     value = fields.get(name)
@@ -134,10 +149,11 @@ def moment(fields: dict[str, Any], name: str) -> datetime:
         if not WITH_OFFSET.fullmatch(value):
             raise FieldError(f"{name} is a text that is not RFC 3339 with an offset")
         try:
-            moment_utc = datetime.fromisoformat(value.upper().replace(",", ".")).astimezone(UTC)
-        except (ValueError, OverflowError):
+            return in_utc(datetime.fromisoformat(value.upper().replace(",", ".")))
+        except FieldError as error:
+            raise FieldError(f"{name} {error}") from None
+        except ValueError:
             raise FieldError(f"{name} is no moment of the calendar") from None
-        return moment_utc.replace(tzinfo=None)
     seconds = number(fields, name)
     if seconds is None:
         raise FieldError(f"{name} is NaN")

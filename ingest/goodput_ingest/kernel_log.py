@@ -220,9 +220,12 @@ class KernelRows:
             clock = self._clock(line)
         except (ValueError, OverflowError):
             raise FieldError(f"{line.when} is no moment of the calendar") from None
-        if clock.tzinfo is not None:
-            return clock.astimezone(UTC).replace(tzinfo=None)
-        return _in_utc(clock, self._zone(line))
+        try:
+            if clock.tzinfo is not None:
+                return json_lines.in_utc(clock)
+            return _in_utc(clock, self._zone(line))
+        except FieldError as error:
+            raise FieldError(f"{line.when} {error}") from None
 
     def _clock(self, line: Line) -> datetime:
         """Return the time as the line writes it, with its offset where it has one."""
@@ -311,9 +314,9 @@ def _calendar(year: int, month: str, day: str, time: str) -> datetime:
 
 def _in_utc(clock: datetime, zone: ZoneInfo) -> datetime:
     """Return a local time in UTC; one that a change of clocks makes twice or never is refused."""
-    early, late = (clock.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
+    early, late = (json_lines.in_utc(clock.replace(tzinfo=zone, fold=fold)) for fold in (0, 1))
     if early != late:
-        is_twice = early.astimezone(zone).replace(tzinfo=None) == clock
+        is_twice = early.replace(tzinfo=UTC).astimezone(zone).replace(tzinfo=None) == clock
         what = "comes twice" if is_twice else "does not exist"
-        raise FieldError(f"local time {clock} {what} in {zone.key} (clocks change)")
-    return early.replace(tzinfo=None)
+        raise FieldError(f"{what} in {zone.key} (clocks change)")
+    return early

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, cast
 from goodput_ingest import live_status
 from goodput_ingest.live_status import Status
 from goodput_ingest.plausible_time import PlausibleTime
+from goodput_ingest.unexpected import CAUGHT, unexpected
 from goodput_queries.errors import GoodputError
 from goodput_queries.plausible import EARLIEST
 
@@ -114,8 +115,13 @@ class Collection:
         """Poll every source once, all at the same time; return what came of it, in their order."""
         outcomes: dict[int, Outcome] = {}
 
+        fatal: list[MemoryError] = []
+
         def ask(number: int, poller: _Poller) -> None:
-            outcomes[number] = poller.ask(self._is_over)
+            try:
+                outcomes[number] = poller.ask(self._is_over)
+            except MemoryError as error:
+                fatal.append(error)
             poller.close()
 
         threads = [
@@ -126,6 +132,8 @@ class Collection:
             thread.start()
         for thread in threads:
             thread.join()
+        if fatal:
+            raise fatal[0]
         return [outcomes[number] for number in range(len(threads))]
 
 
@@ -168,12 +176,12 @@ class _Poller:
             self._load(now, outcome, is_over)
         except GoodputError as error:
             outcome.error = str(error)
-        except Exception as error:
-            log.exception("%s: unexpected", self._collector.label)
-            outcome.error = (
-                f"{self._collector.label}: unexpected {type(error).__name__} ({error}); the log "
-                "says where. Please report it."
-            )
+        except MemoryError:  # no source can be asked on as if nothing had happened
+            outcome.error = f"{self._collector.label}: out of memory; it is not polled again."
+            self._note(now, outcome)
+            raise
+        except CAUGHT as error:
+            outcome.error = str(unexpected(self._collector.label, error))
         if not is_over.is_set():  # else it may have been cut short
             self._note(now, outcome)
         return outcome
@@ -210,7 +218,7 @@ class _Poller:
         """Write how the source is doing, and log where that changed."""
         label, before = self._collector.label, self._status
         if outcome.error is None:
-            self._status = before.answered(now)
+            self._status = before.answered(now, getattr(self._collector.source, "skipped", None))
             if before.failures:
                 log.warning("%s answers again after %d failures", label, before.failures)
         else:

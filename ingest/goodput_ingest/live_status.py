@@ -53,10 +53,14 @@ class Status:
     failures: int = 0
     error: str | None = None
 
-    def answered(self, at: datetime) -> Status:
-        """Return the status after a poll that began at `at` and read all there was."""
+    def answered(self, at: datetime, skipped: str | None = None) -> Status:
+        """Return the status after a poll that began at `at` and read all there was.
+
+        skipped: what was left out of it for good, a sentence
+        """
+        error = None if skipped is None else skipped[:ERROR_MAX_CHARS]
         return replace(
-            self, asked_at=at, answered_at=at, failing_since_at=None, failures=0, error=None
+            self, asked_at=at, answered_at=at, failing_since_at=None, failures=0, error=error
         )
 
     def failed(self, at: datetime, sentence: str) -> Status:

@@ -11,8 +11,9 @@ from goodput_ingest.ahead import ahead
 from goodput_ingest.finding import Found, LeftOut
 from goodput_ingest.plausible_time import PlausibleTime
 from goodput_ingest.registry import SOURCES, recognise
+from goodput_ingest.unexpected import CAUGHT, unexpected
 from goodput_queries.batch import ROW_GROUP, Batch
-from goodput_queries.errors import IngestError
+from goodput_queries.errors import GoodputError, IngestError, RowsRefusedError, UnexpectedError
 from goodput_queries.loading import prepared
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Summary:
     repeats: int = 0
     unrecognised: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)  # why, a sentence a file
+    failed: list[str] = field(default_factory=list)  # files that met a defect of ours, the same
     rows_by_table: dict[str, int] = field(default_factory=dict)
 
     def add(self, table: str, loaded: Loaded) -> None:
@@ -60,7 +62,7 @@ def ingest(
 
     A file that is refused (not this format, or it lacks what only a person knows, as a time zone)
     is listed in the summary and the others are read. Only a file that is itself in `paths` of a
-    named source raises IngestError at once.
+    named source raises IngestError at once. A file whose reader breaks down is listed too.
     """
     if name != "auto" and name not in SOURCES:
         raise IngestError(f"there is no source {name!r}; known: auto, {', '.join(SOURCES)}.")
@@ -70,13 +72,24 @@ def ingest(
             summary.refused.append(told.reason)
         elif isinstance(told, _Unrecognised):
             summary.unrecognised.append(told.origin)
+        elif isinstance(told, _Refused) and isinstance(told.error, UnexpectedError):
+            summary.failed.append(str(told.error))
         elif isinstance(told, _Refused):
             if name != "auto" and told.found.is_named:
                 raise told.error
             reason = str(told.error).replace(str(told.found.path), told.found.origin)
             summary.refused.append(reason)
         elif isinstance(told, Batch):
-            loaded = store.load(told)
+            try:
+                loaded = store.load(told)
+            except RowsRefusedError as error:
+                summary.failed.append(str(error))
+                continue
+            except (GoodputError, MemoryError):  # of the database: the next batch fails too
+                raise
+            except CAUGHT as error:
+                summary.failed.append(str(unexpected(told.origin, error)))
+                continue
             summary.add(told.table, loaded)
             on_progress(Path(told.origin), loaded.rows)
         else:
@@ -109,16 +122,20 @@ def _told(name: str, paths: Sequence[Path], options: ReadOptions) -> Iterator[_T
         if isinstance(found, LeftOut):
             yield found
             continue
-        kind = recognise(found.path) if name == "auto" else SOURCES[name]
-        if kind is None:
-            yield _Unrecognised(found.origin)
-            continue
         plausible = PlausibleTime(options.earliest, is_recorded=True)
         try:
+            kind = recognise(found.path) if name == "auto" else SOURCES[name]
+            if kind is None:
+                yield _Unrecognised(found.origin)
+                continue
             for batch in kind(found.path, options).extract():
                 yield prepared(plausible.checked(replace(batch, origin=found.origin)))
         except IngestError as error:
             yield _Refused(found, error)
+        except MemoryError:
+            raise
+        except CAUGHT as error:
+            yield _Refused(found, unexpected(found.origin, error))
         else:
             yield _ReadThrough()
 

@@ -13,7 +13,7 @@ import json
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
@@ -31,6 +31,7 @@ GB = 1e9
 FILE_MAX_BYTES = 64 * 1024 * 1024
 LINE_MAX_CHARS = 2_000
 INT32_MAX = 2**31 - 1
+FIGURE_MAX = 1e18  # of times in us, of bandwidths, and of wrong elements, which are whole numbers
 TEXT_MAX_CHARS = 100
 PREFIX = re.compile(r"^(?:\[[\d,]{1,20}\](?:<std(?:out|err)>:?)?|\d{1,6}:)\s?")
 SETTINGS = re.compile(r"# ?nThread \d+ nGpus \d+ minBytes \d+")
@@ -270,7 +271,10 @@ def _local(text: str, options: ReadOptions) -> datetime | None:
         if options.zone is None:
             return None
         clock = clock.replace(tzinfo=options.zone)
-    return clock.astimezone(UTC).replace(tzinfo=None)
+    try:
+        return json_lines.in_utc(clock)
+    except FieldError:
+        return None
 
 
 def _of_text(lines: Sequence[str], rejects: list[Reject]) -> list[Run]:
@@ -312,7 +316,7 @@ def _halves(row: re.Match[str]) -> list[Result]:
     root = -1
     if len(figures) % 2:
         root_figure = _figure(figures.pop(0))
-        root = -1 if root_figure is None else int(root_figure)
+        root = -1 if root_figure is None else max(-1, min(int(root_figure), INT32_MAX))
     if len(figures) not in (4, 8, 16):
         raise FieldError("the row has not twice time, algbw, busbw and #wrong")
     half = max(4, len(figures) // 2)
@@ -345,7 +349,12 @@ def _is_figure(word: str) -> bool:
 
 
 def _figure(word: str) -> float | None:
-    return None if word == "N/A" else float(word.rstrip("%"))
+    if word == "N/A":
+        return None
+    figure = float(word.rstrip("%"))
+    if not abs(figure) < FIGURE_MAX:  # also what is no number
+        raise FieldError(f"{json_lines.printable(word, 40)} is out of range")
+    return figure
 
 
 def _operation(text: str) -> str:

@@ -214,7 +214,7 @@ def _checked(
     resource: dict[str, Any],
     failed: str | None,
 ) -> Span:
-    if not start <= end <= start + timedelta(seconds=DURATION_MAX_S):
+    if not timedelta(0) <= end - start <= timedelta(seconds=DURATION_MAX_S):
         raise FieldError(f"a span {name[:100]!r} ends before it starts, or after 31 days")
     return Span(name, start, end, attributes, resource, failed)
 

@@ -23,8 +23,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from goodput_ingest import files
 from goodput_ingest.registry import SOURCES
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.unexpected import CAUGHT, unexpected
 from goodput_queries import catalog
-from goodput_queries.errors import IngestError
+from goodput_queries.errors import IngestError, UnexpectedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -40,6 +41,8 @@ CONTEXT_BYTES = 4 * 1024 * 1024  # a drain of the Inspector's ring has some 0.5 
 SNAPSHOT_BYTES = 1024 * 1024
 OVERLAP = timedelta(seconds=60)  # lines of one process are in order but for a few seconds
 FILES_MAX = 100_000
+TRIES_MAX = 5  # a file that fails makes its source wait longer, and so the files beside it
+SKIPPED_SHOWN = 3
 PACKED = {".gz", ".bz2", ".xz", ".zst", ".zip"}  # what a rotation made of what was read already
 
 Identity = tuple[int, int]
@@ -72,6 +75,16 @@ class Chunk:
 
 
 @dataclass(frozen=True)
+class _Failure:
+    """How often in a row a file could not be read, its size at the last try, and why."""
+
+    path: Path
+    tries: int
+    size: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class Tail:
     """Files in `folder` (and below) whose name fits `pattern`, in the format that `reads` names.
 
@@ -90,6 +103,7 @@ class Tail:
     interval_s: float = 5.0
     _places: dict[Identity, Place] = field(default_factory=dict, init=False, repr=False)
     _others: dict[Identity, int] = field(default_factory=dict, init=False, repr=False)
+    _failures: dict[Identity, _Failure] = field(default_factory=dict, init=False, repr=False)
     _last_asked: list[Identity] = field(default_factory=list, init=False, repr=False)
 
     @property
@@ -109,21 +123,34 @@ class Tail:
                     break
                 self._last_asked[:] = [identity]
                 try:
+                    if self._is_skipped(identity, path):
+                        continue
                     chunk = self._next(identity, path, kind, reached)
                     if chunk is None:
                         continue
                     place = self._places[identity]
                     try:
                         yield from self._batches(path, kind, place, chunk)
+                    except UnexpectedError:
+                        raise
                     except IngestError as error:
                         if place.offset and len(chunk.content) < files.HEAD_BYTES:
                             continue  # a few lines of no interest look like no format
-                        troubles.append(str(error))
                         if not place.offset:
-                            continue
+                            raise
+                        troubles.append(str(error))
                 except OSError as error:
                     troubles.append(f"{path}: cannot be read ({error.strerror}).")
                     continue
+                except IngestError as error:
+                    troubles.append(self._failed(identity, path, str(error)))
+                    continue
+                except MemoryError:
+                    raise
+                except CAUGHT as error:
+                    troubles.append(self._failed(identity, path, str(unexpected(path, error))))
+                    continue
+                self._failures.pop(identity, None)
                 self._places[identity] = chunk.after
                 budget -= len(chunk.content)
                 unfinished[identity] = path
@@ -131,6 +158,39 @@ class Tail:
         if troubles:
             more = f" (and {len(troubles) - 1} more files)" if len(troubles) > 1 else ""
             raise IngestError(f"{troubles[0]}{more}")
+
+    @property
+    def skipped(self) -> str | None:
+        """Return a sentence on the files that are not read, since they failed again and again."""
+        found = [one for one in self._failures.values() if one.tries >= TRIES_MAX]
+        if not found:
+            return None
+        names = ", ".join(str(one.path) for one in found[:SKIPPED_SHOWN])
+        more = f" and {len(found) - SKIPPED_SHOWN} more" if len(found) > SKIPPED_SHOWN else ""
+        return (
+            f"{names}{more}: skipped after {TRIES_MAX} failures, until the file has doubled in "
+            f"size; the last was: {found[0].reason}"
+        )
+
+    def _failed(self, identity: Identity, path: Path, reason: str) -> str:
+        """Count a failure to read a file and return its reason."""
+        known = self._failures.get(identity)
+        tries = 1 if known is None else known.tries + 1
+        self._failures[identity] = _Failure(path, tries, path.stat().st_size, reason)
+        return reason
+
+    def _is_skipped(self, identity: Identity, path: Path) -> bool:
+        """Say whether a file failed so often, at about this size, that it is not read again.
+
+        One that goes on growing may have what was missing, as a header; it is tried at each
+        doubling, so that it cannot slow the files beside it down for long.
+        """
+        known = self._failures.get(identity)
+        return (
+            known is not None
+            and known.tries >= TRIES_MAX
+            and known.size / 2 < path.stat().st_size < known.size * 2
+        )
 
     def probe(self) -> list[str]:
         """Say how many files there are and how many of them are of the format."""
@@ -165,7 +225,7 @@ class Tail:
 
     def _in_turn(self, paths: dict[Identity, Path]) -> dict[Identity, Path]:
         """Return the files, those first that the last poll did not come to; forget what is gone."""
-        for known in (self._places, self._others):
+        for known in (self._places, self._others, self._failures):
             for identity in [i for i in known if i not in paths]:
                 del known[identity]
         order = list(paths)

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 import pyarrow.parquet as pq
-from pyarrow import ArrowInvalid
+from pyarrow import ArrowException
 
+from goodput_ingest.json_lines import EPOCH, LATEST
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.batch import ROW_GROUP
 from goodput_queries.errors import IngestError
@@ -69,7 +70,7 @@ class TelemetryParquet:
             return False
         try:
             names = set(pl.read_parquet_schema(path))
-        except (OSError, pl.exceptions.PolarsError):
+        except (OSError, UnicodeError, pl.exceptions.PolarsError):
             return False
         return {"ts", "gpu_uuid"} <= names and bool(names & set(METRICS))
 
@@ -113,10 +114,10 @@ class TelemetryParquet:
                 metadata = file.metadata
                 groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
             schema = dict(pl.read_parquet_schema(self.path))
-        except (OSError, ArrowInvalid, pl.exceptions.PolarsError) as error:
+        except (OSError, ArrowException, UnicodeError, pl.exceptions.PolarsError) as error:
             raise IngestError(
                 f"{self.path}: this is no Parquet file that can be read: {error}"
-            ) from (error)
+            ) from error
         missing = [name for name in ("ts", "gpu_uuid") if name not in schema]
         if missing or not set(schema) & set(METRICS):
             lacks = missing or ["any metric (engine_active_ratio, power_w ...)"]
@@ -179,13 +180,20 @@ class TelemetryParquet:
             instance.cast(pl.String).fill_null("").alias("gpu_instance"),
             pl.lit(self.name).alias("source"),
         )
-        without = pl.col("ts").is_null() | (pl.col("gpu_uuid").fill_null("") == "")
+        is_moment = pl.col("ts").is_between(EPOCH, LATEST, closed="left").fill_null(value=False)
+        without = ~is_moment | (pl.col("gpu_uuid").fill_null("") == "")
         odd = keyed.with_row_index("row", offset=first + 1).filter(without)
         if odd.is_empty():
             return keyed, []
         rejects = [
-            Reject(row, f"telemetry-parquet: row {row} has no ts or no gpu_uuid.", f"{ts} {uuid}")
-            for row, ts, uuid in odd.select("row", "ts", "gpu_uuid").iter_rows()
+            Reject(
+                row,
+                f"telemetry-parquet: row {row} has no ts from 1970 to 2199 or no gpu_uuid.",
+                f"{ts} {uuid}",
+            )
+            for row, ts, uuid in odd.select(
+                "row", pl.col("ts").cast(pl.String), "gpu_uuid"
+            ).iter_rows()
         ]
         return keyed.filter(~without), rejects
 

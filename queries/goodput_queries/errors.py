@@ -2,11 +2,13 @@
 
 GoodputError            a stated failure: one sentence, no traceback, exit code 1
 ├── StoreError          the database cannot be opened, reached or written
+│   └── RowsRefusedError  the rows of a batch do not fit their table
 ├── QueryError          a query that cannot be answered as asked
 │   └── NoEvidenceError nothing is known of the time that it asks about
 ├── BuildError          a view or stage could not be built
 │   └── UnbuiltError    something was loaded that no build has seen
 └── IngestError         a source cannot be read at all (single bad rows are rejects, not errors)
+    └── UnexpectedError a defect of ours met a file: class, place and message of the exception
 """
 
 
@@ -16,6 +18,10 @@ class GoodputError(Exception):
 
 class StoreError(GoodputError):
     """The database cannot be opened, reached or written."""
+
+
+class RowsRefusedError(StoreError):
+    """The rows of a batch do not fit their table; other batches may."""
 
 
 class QueryError(GoodputError):
@@ -36,3 +42,7 @@ class UnbuiltError(BuildError):
 
 class IngestError(GoodputError):
     """A source cannot be read at all: no such file, not this format, a command that failed."""
+
+
+class UnexpectedError(IngestError):
+    """An exception that no source should raise, as a sentence: its class, place and message."""

@@ -19,7 +19,7 @@ import duckdb
 from goodput_queries import catalog, loading
 from goodput_queries.batch import ROW_GROUP
 from goodput_queries.describe import describe
-from goodput_queries.errors import BuildError, QueryError, StoreError
+from goodput_queries.errors import BuildError, QueryError, RowsRefusedError, StoreError
 from goodput_queries.scope import EVERYTHING, Scope
 
 if TYPE_CHECKING:
@@ -137,8 +137,10 @@ class LocalStore:
         try:
             with self.writing() as cursor:
                 return loading.load(cursor, model, batch)
+        except duckdb.OutOfMemoryException as error:
+            raise StoreError(f"{self.path}: the database is out of memory: {error}") from error
         except duckdb.Error as error:
-            raise StoreError(
+            raise RowsRefusedError(
                 f"{batch.origin}: its rows do not fit {model.qualified_name}: {error}"
             ) from error
 

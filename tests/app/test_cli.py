@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import logging
 from typing import TYPE_CHECKING
 
 import pytest
 
 from goodput_app import cli
+from goodput_ingest.job_events import JobEvents
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from goodput_queries.batch import Batch
 from tests.app.command_line import run
 
 COMMANDS = [
@@ -116,6 +121,7 @@ def test_what_was_read_in_is_summed_up(here: Path) -> None:
             "rejects": 0,
             "repeats": 0,
             "refused": 0,
+            "failed": 0,
             "unrecognised": 1,
         }
     ]
@@ -220,3 +226,31 @@ def test_reading_nothing_is_said_and_leads_nowhere(here: Path) -> None:
 
     assert (result.exit_code, json.loads(result.stdout)[0]["rows"]) == (0, 0)
     assert result.stderr == "There was nothing in it.\n"
+
+
+def test_an_unexpected_error_is_a_sentence_and_the_other_files_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extract = JobEvents.extract
+
+    def broken(self: JobEvents) -> Iterator[Batch]:
+        yield from extract(self)
+        if self.path.name == "bad.jsonl":
+            raise KeyError("rank")
+
+    monkeypatch.setattr(JobEvents, "extract", broken)
+    line = '{"v": 1, "ts": 1795178033, "event": "step", "step": %d, "run_id": "r", "rank": 0}\n'
+    for number, name in enumerate(("a.jsonl", "bad.jsonl", "c.jsonl")):
+        (tmp_path / name).write_text(line % number)
+    for package in ("goodput_app", "goodput_ingest", "goodput_queries"):
+        monkeypatch.setattr(logging.getLogger(package), "handlers", [])
+        monkeypatch.setattr(logging.getLogger(package), "level", logging.NOTSET)
+
+    quiet = run("ingest", "auto", str(tmp_path), "--db", str(tmp_path / "a.duckdb"))
+    loud = run("--debug", "ingest", "auto", str(tmp_path), "--db", str(tmp_path / "b.duckdb"))
+
+    assert quiet.exit_code == loud.exit_code == 1
+    assert "bad.jsonl: unexpected KeyError at goodput_ingest." in quiet.stderr
+    assert "1 file failed unexpectedly; all others were read." in quiet.stderr
+    assert "Traceback" not in quiet.stderr
+    assert "Traceback" in loud.stderr

@@ -82,17 +82,29 @@ def test_a_source_that_hangs_stops_no_other_and_is_seen(store: LocalStore, hour:
     assert (status["asked_at"], status["answered_at"]) == (at(60), None)
 
 
-def test_an_error_of_ours_is_told_with_its_place_in_the_log(
+def test_an_unexpected_exception_is_a_sentence_and_its_traceback_comes_on_request(
     store: LocalStore, hour: SetClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     source = Fake(hands=Hands(failing=ZeroDivisionError("by zero")))
 
     (error,) = ask(store, hour.clock(), source)
 
-    assert error == (
-        "fake (a): unexpected ZeroDivisionError (by zero); the log says where. Please report it."
-    )
+    assert error is not None
+    assert error.startswith("fake (a): unexpected ZeroDivisionError at goodput_ingest.live:")
+    assert ": by zero. " in error
+    assert "Traceback" not in caplog.text
+    with caplog.at_level("DEBUG"):
+        ask(store, hour.clock(), source)
     assert "Traceback" in caplog.text
+
+
+def test_a_poll_without_memory_is_no_failure_of_its_source(
+    store: LocalStore, hour: SetClock
+) -> None:
+    source = Fake(hands=Hands(failing=MemoryError()))
+
+    with pytest.raises(MemoryError):
+        ask(store, hour.clock(), source)
 
 
 def test_what_came_before_a_failure_is_kept(store: LocalStore, hour: SetClock) -> None:

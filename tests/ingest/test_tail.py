@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from goodput_ingest import tail
+from goodput_ingest.job_events import JobEvents
+from goodput_ingest.live_status import Status
 from goodput_ingest.source import LiveSource
 from goodput_ingest.tail import Tail
 from goodput_queries.errors import IngestError
@@ -352,3 +354,60 @@ def test_a_file_that_is_written_anew_every_interval_is_read_anew(
         (datetime(2026, 11, 20, 12, 34, 23), 200.5e9),
         (datetime(2026, 11, 20, 12, 34, 53), 200.5e9),
     ]
+
+
+@pytest.fixture
+def breaking(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Let the reader of job events break down in files called bad; return what it was given."""
+    read, extract = list[str](), JobEvents.extract
+
+    def broken(self: JobEvents) -> Iterator[Batch]:
+        read.append(self.path.name)
+        if self.path.name == "bad.jsonl":
+            raise KeyError("step")
+        yield from extract(self)
+
+    monkeypatch.setattr(JobEvents, "extract", broken)
+    return read
+
+
+def test_a_file_that_always_fails_is_skipped_after_some_tries_and_named(
+    store: LocalStore, tmp_path: Path, job_events: Tail, breaking: list[str]
+) -> None:
+    bad, good = add(tmp_path / "bad.jsonl", steps(1, 3)), tmp_path / "good.jsonl"
+    for step in range(tail.TRIES_MAX):
+        add(good, event(step))
+        with pytest.raises(IngestError, match=r"bad\.jsonl: unexpected KeyError at goodput_"):
+            follow(store, job_events)
+    add(good, event(tail.TRIES_MAX))
+
+    assert follow(store, job_events) == 1
+    assert breaking.count("bad.jsonl") == tail.TRIES_MAX
+    assert known_steps(store) == list(range(tail.TRIES_MAX + 1))
+    assert job_events.skipped is not None
+    assert job_events.skipped.startswith(f"{bad}: skipped after {tail.TRIES_MAX} failures")
+
+
+def test_a_skipped_file_is_tried_again_when_it_has_doubled(
+    store: LocalStore, tmp_path: Path, job_events: Tail, breaking: list[str]
+) -> None:
+    bad = add(tmp_path / "bad.jsonl", steps(1, 3))
+    for _ in range(tail.TRIES_MAX):
+        with pytest.raises(IngestError):
+            follow(store, job_events)
+    breaking.clear()
+    add(bad, steps(4, 5))
+    follow(store, job_events)
+    assert breaking == []
+
+    add(bad, steps(6, 9))
+    with pytest.raises(IngestError):
+        follow(store, job_events)
+    assert breaking == ["bad.jsonl"]
+
+
+def test_what_is_skipped_is_named_while_the_source_is_well() -> None:
+    status = Status("job-events", "/logs", NOW, 5.0).failed(NOW, "x").answered(NOW, "a: skipped")
+
+    assert (status.failures, status.error) == (0, "a: skipped")
+    assert status.answered(NOW).error is None

@@ -81,6 +81,8 @@ def live_sources() -> None:
             st.warning(
                 f"{late} of {asked.height} live sources are late.", icon=":material/schedule:"
             )
+        for sentence in asked.filter(~asked["state"].is_in(STALE))["error"].drop_nulls():
+            st.warning(theme.markdown_text(sentence), icon=":material/skip_next:")
         tables.show(asked, LIVE, "live")
 
 

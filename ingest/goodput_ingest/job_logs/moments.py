@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from goodput_ingest.instants import ZoneNeededError
-from goodput_ingest.json_lines import EPOCH, EPOCH_S_MAX, FieldError
+from goodput_ingest.json_lines import EPOCH, EPOCH_S_MAX, FieldError, in_utc
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
@@ -102,13 +102,14 @@ class Moments:
         return self.told(EPOCH + timedelta(microseconds=round(seconds * 1e6)))
 
     def _utc(self, local: datetime, text: str) -> datetime:
-        if local.tzinfo is not None:
-            return local.astimezone(UTC).replace(tzinfo=None)
-        first, second = (
-            local.replace(tzinfo=self.zone, fold=fold).astimezone(UTC) for fold in (0, 1)
-        )
+        try:
+            if local.tzinfo is not None:
+                return in_utc(local)
+            first, second = (in_utc(local.replace(tzinfo=self.zone, fold=f)) for f in (0, 1))
+        except FieldError as error:
+            raise FieldError(f"{text!r} {error}") from None
         if first == second:
-            return first.replace(tzinfo=None)
-        is_there = first.astimezone(self.zone).replace(tzinfo=None) == local
+            return first
+        is_there = first.replace(tzinfo=UTC).astimezone(self.zone).replace(tzinfo=None) == local
         what = "comes twice in" if is_there else "does not exist in"
         raise FieldError(f"local time {text} {what} {self.zone} (clocks change)")

@@ -8,6 +8,6 @@ create table raw.source_status (
     answered_at timestamp,              -- last success
     failing_since_at timestamp,         -- null: the last answer was good
     failures integer not null,          -- in a row
-    error varchar,                      -- one sentence
+    error varchar,                      -- one sentence; with no failures: what is skipped
     interval_s double
 );

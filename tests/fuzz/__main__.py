@@ -1,0 +1,200 @@
+"""`make fuzz`: mutated files of every source through the real ingest, then build and `check`.
+
+    python -m tests.fuzz --files 30000 --seed 1
+
+Reported are exceptions that no source should raise, files that take over 10 s or 500 MB, and
+checks that fail. Each culprit is kept with its seed; the same seed gives the same files again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import queue
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.fuzz.worker import FILE_MAX_S, made
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FILES_PER_BATCH = 500  # files on one database, in one process
+STUCK_S = 6 * FILE_MAX_S  # after which a process is ended
+BUILD_MAX_S = 120.0
+NUMBERS = re.compile(r"\d+")
+PLACE = re.compile(r"unexpected (\w+ at [\w.]+:\d+)|^(hog: took)|^(check [\w. ]+):")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Files that go into one database: numbers from first to before last, of one seed."""
+
+    seed: int
+    first: int
+    last: int
+    is_built: bool
+
+
+@dataclass
+class Report:
+    """What a run found; `kinds` counts culprits by class and place."""
+
+    files: int = 0
+    batches: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    slowest_s: float = 0.0
+    largest_bytes: int = 0
+
+    def add(self, problem: str) -> bool:
+        """Count a problem; return whether it is the first of its kind."""
+        found = PLACE.search(problem)
+        kind = next(filter(None, found.groups())) if found else NUMBERS.sub("0", problem)[:120]
+        self.kinds[kind] += 1
+        return self.kinds[kind] == 1
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run; return 1 where something was found."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.fuzz", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--files", type=int, default=2_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="number of the first file (0)")
+    parser.add_argument("--no-build", action="store_true", help="read the files in, no more")
+    parser.add_argument(
+        "--culprits", type=Path, default=Path("fuzz-culprits"), help="folder for what was found"
+    )
+    options = parser.parse_args(arguments)
+    report, began = Report(), time.monotonic()
+    last = options.first + options.files
+    for first in range(options.first, last, FILES_PER_BATCH):
+        batch = Batch(options.seed, first, min(first + FILES_PER_BATCH, last), not options.no_build)
+        _run_batch(batch, options.culprits, report)
+        _say(
+            f"{report.files:,} files, {report.batches:,} builds, "
+            f"{sum(report.kinds.values()):,} problems of {len(report.kinds)} kinds, "
+            f"{time.monotonic() - began:,.0f} s"
+        )
+    for kind, count in report.kinds.most_common():
+        _say(f"{count:6,d}  {kind}")
+    _say(f"slowest file {report.slowest_s:.1f} s, largest {report.largest_bytes >> 20:,} MiB")
+    return 1 if report.kinds else 0
+
+
+def _run_batch(batch: Batch, culprits: Path, report: Report) -> None:
+    """Run a batch, in a new process after each file that ended one."""
+    rest = batch
+    while rest.first < rest.last:
+        began, problem = _run_process(rest, culprits, report)
+        if not problem:
+            return
+        if began is None:
+            raise RuntimeError(problem)
+        if began == "build":
+            _keep_batch(rest, [problem], culprits, report)
+            return
+        report.files += 1
+        _keep(batch.seed, int(began), problem, culprits, report)
+        rest = replace(rest, first=int(began) + 1)
+
+
+def _run_process(batch: Batch, culprits: Path, report: Report) -> tuple[int | str | None, str]:
+    """Return what the process began last, and what ended it; nothing where it came to its end."""
+    began: int | str | None = None
+    with tempfile.TemporaryDirectory(prefix="goodput-fuzz-") as folder:
+        log, inbox = Path(folder, "stderr"), Path(folder, "files")
+        inbox.mkdir()
+        numbers = (batch.seed, batch.first, batch.last, int(batch.is_built))
+        command = [sys.executable, "-m", "tests.fuzz.worker", *map(str, numbers), str(inbox)]
+        with log.open("wb") as stderr:
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr)
+        lines = _lines(process)
+        while True:
+            patience_s = BUILD_MAX_S if began == "build" else STUCK_S
+            try:
+                line = lines.get(timeout=patience_s)
+            except queue.Empty:
+                process.kill()
+                process.wait()
+                return began, f"hog: took over {patience_s:g} s"
+            if line is None:
+                break
+            if "begins" in line:
+                began = line["begins"]
+            elif "case" in line:
+                _note(batch.seed, line["case"], culprits, report)
+            elif "build" in line:
+                report.batches += 1
+                if line["build"]:
+                    _keep_batch(batch, line["build"], culprits, report)
+        code = process.wait()
+        said = log.read_text(errors="replace").strip().splitlines()[-1:]
+        return began, f"the process ended with {code}: {''.join(said)}" if code else ""
+
+
+def _lines(process: subprocess.Popen[bytes]) -> queue.Queue[dict[str, Any] | None]:
+    """Return what a process prints, line by line as it comes; None at the end."""
+    found: queue.Queue[dict[str, Any] | None] = queue.Queue()
+
+    def read() -> None:
+        for line in process.stdout or ():
+            found.put(json.loads(line))
+        found.put(None)
+
+    threading.Thread(target=read, daemon=True).start()
+    return found
+
+
+def _note(seed: int, case: dict[str, Any], culprits: Path, report: Report) -> None:
+    report.files += 1
+    report.slowest_s = max(report.slowest_s, case["seconds"])
+    report.largest_bytes = max(report.largest_bytes, case["grown_bytes"])
+    for problem in case["problems"]:
+        _keep(seed, case["number"], problem, culprits, report)
+
+
+def _keep(seed: int, number: int, problem: str, culprits: Path, report: Report) -> None:
+    """Write the first file of each kind of problem, and say how to get it again."""
+    if not report.add(problem):
+        return
+    case, content = made(seed, number)
+    culprits.mkdir(parents=True, exist_ok=True)
+    file = culprits / f"{seed}-{case.name}"
+    file.write_bytes(content)
+    told = asdict(case) | {"seed": seed, "problems": [problem]}
+    file.with_name(f"{file.name}.why.json").write_text(json.dumps(told, indent=1))
+    _say(f"{file}: {problem}")
+
+
+def _keep_batch(batch: Batch, problems: Sequence[str], culprits: Path, report: Report) -> None:
+    """Write all files of a batch whose build or checks fail, to be ingested together again."""
+    folder = culprits / f"{batch.seed}-batch-{batch.first}-{batch.last}"
+    first_ones = [problem for problem in problems if report.add(problem)]
+    if not first_ones:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(batch.first, batch.last):
+        case, content = made(batch.seed, number)
+        (folder / case.name).write_bytes(content)
+    (folder / ".why.txt").write_text("\n".join(problems) + "\n")
+    for problem in first_ones:
+        _say(f"{folder}: {problem}")
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

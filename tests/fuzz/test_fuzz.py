@@ -1,0 +1,56 @@
+"""A few dozen cases of `make fuzz`, so that a reader that breaks is seen before a nightly run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from tests.fuzz.corpus import corpus
+from tests.fuzz.worker import made, run
+
+from goodput_ingest.registry import recognise
+from goodput_queries.check import check
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from goodput_queries.store import LocalStore
+
+SEED, FILES = 20, 60
+
+
+def test_every_file_of_the_corpus_is_of_a_known_format(tmp_path: Path) -> None:
+    for golden in corpus():
+        path = tmp_path / f"file{golden.suffixes}"
+        path.write_bytes(golden.content)
+
+        assert recognise(path) is not None, golden.name
+
+
+def test_a_case_is_the_same_file_whenever_it_is_made() -> None:
+    assert made(SEED, 7) == made(SEED, 7)
+    assert made(SEED, 7)[1] != made(SEED, 8)[1]
+
+
+def test_mutated_files_break_no_reader(store: LocalStore, tmp_path: Path) -> None:
+    found = {}
+    for number in range(FILES):
+        case, content = made(SEED, number)
+        run(store, case, content, tmp_path)
+        if case.problems:
+            found[number] = case.problems
+
+    assert found == {}
+    raw = check(store).filter(check="grain of raw.rejects")
+    assert raw["violations"].sum() == 0
+
+
+def test_the_command_says_what_it_did(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.fuzz", "--files", "4", "--seed", "3", "--no-build"]
+    done = subprocess.run(
+        [*command, "--culprits", tmp_path], check=True, capture_output=True, text=True
+    )
+
+    assert "4 files" in done.stdout
+    assert list(tmp_path.iterdir()) == []

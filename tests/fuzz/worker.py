@@ -1,0 +1,152 @@
+"""One batch of cases in one process: each file through the real ingest, then build and `check`.
+
+A line of JSON is printed for each case when it begins and when it ends, so that whoever started
+this process knows which file it hangs in or died of.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import random
+import resource
+import sys
+import time
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from tests.fuzz.corpus import corpus
+from tests.fuzz.mutations import mutated
+
+from goodput_ingest import load
+from goodput_ingest.registry import SOURCES
+from goodput_ingest.source import ReadOptions
+from goodput_ingest.unexpected import CAUGHT, unexpected
+from goodput_queries.check import check
+from goodput_queries.errors import GoodputError
+from goodput_queries.store import LocalStore
+
+MEMORY_MAX_BYTES = 500 * 1024 * 1024  # that a file may add
+FILE_MAX_S = 10.0
+ROOM_BYTES = 6 * 1024 * 1024 * 1024  # of addresses, beyond what the process begins with
+OBSERVED_AT = datetime(2025, 8, 20, 15)  # noqa: DTZ001 -- moments are stored naive, in UTC
+OPTIONS = ReadOptions("c", ZoneInfo("Europe/Berlin"), OBSERVED_AT, "n1")
+
+
+@dataclass
+class Case:
+    """A mutated file and what became of it; `number` and seed give the same file again."""
+
+    number: int
+    origin: str
+    changes: list[str]
+    name: str
+    seconds: float = 0.0
+    grown_bytes: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+def made(seed: int, number: int) -> tuple[Case, bytes]:
+    """Return a case and the bytes of its file."""
+    chance = random.Random(f"{seed}-{number}")  # noqa: S311 -- chance, and no secret
+    golden = chance.choice(_corpus())
+    content, changes = mutated(golden.content, chance)
+    return Case(number, golden.name, changes, f"case{number}{golden.suffixes}"), content
+
+
+_corpus = functools.cache(corpus)
+
+
+def run(store: LocalStore, case: Case, content: bytes, folder: Path) -> None:
+    """Ingest one case's file and note what is wrong about how that went."""
+    path = folder / case.name
+    path.write_bytes(content)
+    peak_before = _resident_bytes()
+    _forget_peak()
+    began = time.perf_counter()
+    try:
+        # most as a folder would be read in; some under a name, as a person insists
+        source = "auto" if case.number % 4 else list(SOURCES)[case.number // 4 % len(SOURCES)]
+        with contextlib.suppress(GoodputError):
+            summary = load.ingest(store, source, [path], OPTIONS)
+            case.problems += summary.failed
+    except MemoryError as error:
+        case.problems.append(str(unexpected(case.name, error)))
+    except CAUGHT as error:
+        case.problems.append(str(unexpected(case.name, error)))
+    case.seconds = round(time.perf_counter() - began, 3)
+    case.grown_bytes = max(0, _peak_bytes() - peak_before)
+    if case.seconds > FILE_MAX_S:
+        case.problems.append(f"hog: took {case.seconds:.1f} s")
+    if case.grown_bytes > MEMORY_MAX_BYTES:
+        case.problems.append(f"hog: took {case.grown_bytes >> 20} MiB")
+    path.unlink()
+
+
+def built_and_checked(store: LocalStore) -> list[str]:
+    """Build and check what was ingested; return what is wrong."""
+    try:
+        store.build()
+        broken = check(store)
+    except MemoryError as error:
+        return [str(unexpected("build", error))]
+    except CAUGHT as error:
+        if isinstance(error, GoodputError):
+            return [f"build: {str(error).splitlines()[0]}"]
+        return [str(unexpected("build", error))]
+    return [
+        f"check {row['check']}: {row['violations']} rows, as {row['sample'][:300]}"
+        for row in broken.iter_rows(named=True)
+        if row["violations"]
+    ]
+
+
+def main(seed: int, first: int, last: int, is_built: int, folder: Path) -> None:
+    """Run the cases first..last-1 on one database; print a line for each step."""
+    limit = _address_bytes() + ROOM_BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    with contextlib.closing(LocalStore()) as store:
+        for number in range(first, last):
+            _say({"begins": number})
+            case, content = made(seed, number)
+            run(store, case, content, folder)
+            _say({"case": asdict(case)})
+        if is_built:
+            _say({"begins": "build"})
+            _say({"build": built_and_checked(store)})
+
+
+def _say(line: dict[str, object]) -> None:
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
+
+
+def _status(name: str) -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def _resident_bytes() -> int:
+    return _status("VmRSS")
+
+
+def _peak_bytes() -> int:
+    return _status("VmHWM")
+
+
+def _address_bytes() -> int:
+    return _status("VmSize")
+
+
+def _forget_peak() -> None:
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:5]), Path(sys.argv[5]))
