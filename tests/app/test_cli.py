@@ -36,7 +36,7 @@ def test_help_fits_a_screen() -> None:
 
 def test_a_file_that_was_read_in_by_mistake_is_taken_back(tmp_path: Path) -> None:
     db, wrong = str(tmp_path / "fleet.duckdb"), tmp_path / "wrong.jsonl"
-    event = {"v": 1, "ts": 1_800_000_000, "event": "job.start", "run_id": "r", "rank": 0}
+    event = {"v": 1, "ts": 1_790_000_000, "event": "job.start", "run_id": "r", "rank": 0}
     wrong.write_text(json.dumps(event) + "\n")
     run("ingest", "job-events", str(wrong), "--db", db)
 
