@@ -228,6 +228,17 @@ def test_reading_nothing_is_said_and_leads_nowhere(here: Path) -> None:
     assert result.stderr == "There was nothing in it.\n"
 
 
+@pytest.fixture
+def loggers() -> Iterator[None]:
+    """Give the packages' loggers back as they were."""
+    yield
+    for package in ("goodput_app", "goodput_ingest", "goodput_queries"):
+        logger = logging.getLogger(package)
+        logger.handlers.clear()
+        logger.setLevel(logging.NOTSET)
+
+
+@pytest.mark.usefixtures("loggers")
 def test_an_unexpected_error_is_a_sentence_and_the_other_files_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,9 +253,6 @@ def test_an_unexpected_error_is_a_sentence_and_the_other_files_are_read(
     line = '{"v": 1, "ts": 1795178033, "event": "step", "step": %d, "run_id": "r", "rank": 0}\n'
     for number, name in enumerate(("a.jsonl", "bad.jsonl", "c.jsonl")):
         (tmp_path / name).write_text(line % number)
-    for package in ("goodput_app", "goodput_ingest", "goodput_queries"):
-        monkeypatch.setattr(logging.getLogger(package), "handlers", [])
-        monkeypatch.setattr(logging.getLogger(package), "level", logging.NOTSET)
 
     quiet = run("ingest", "auto", str(tmp_path), "--db", str(tmp_path / "a.duckdb"))
     loud = run("--debug", "ingest", "auto", str(tmp_path), "--db", str(tmp_path / "b.duckdb"))
