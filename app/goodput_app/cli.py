@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from goodput_app import cli_forget, cli_live, cli_prune, cli_report, cli_what_if, output
+from goodput_app import cli_forget, cli_live, cli_prune, cli_report, cli_what_if, headline, output
 from goodput_app.cli_left_out import left_out
 from goodput_app.cli_options import (
     Commands,
@@ -344,7 +344,9 @@ def _rows(store: Store, model: Model, scope: Scope, limit: int) -> pl.DataFrame:
 
 @contextlib.contextmanager
 def _store(db: str) -> Iterator[Store]:
-    with contextlib.closing(open_store(db)) as store:
+    with contextlib.closing(
+        open_store(db, evaluation_counts=settings().evaluation_counts)
+    ) as store:
         yield store
 
 
@@ -394,14 +396,10 @@ def _progress() -> Iterator[Callable[[Path, int], None]]:
 
 
 def _balance(store: Store, scope: Scope, ledger_ms: int) -> str:
-    """Return what the ledger adds up to, the capacity beside it, and goodput with its bounds."""
+    """Return what the ledger adds up to, the capacity beside it, and goodput."""
     from goodput_queries.ledger import capacity_ms  # noqa: PLC0415 -- draws in polars
 
     (row,) = store.read("select * from marts.goodput_summary", scope=scope).to_dicts()
-    value, low, high = (
-        output.cell(name, row[name])
-        for name in ("goodput_ratio", "goodput_lo_ratio", "goodput_hi_ratio")
-    )
     total = f"Ledger {output.cell('gpu_s', ledger_ms / 1000)} GPU-s"
     if ledger_ms == 0:
         return f"{total}: nothing in this scope{_extent(store)}."
@@ -409,7 +407,7 @@ def _balance(store: Store, scope: Scope, ledger_ms: int) -> str:
         inventory_ms = capacity_ms(store, scope)
         total += f", capacity {output.cell('gpu_s', inventory_ms / 1000)} GPU-s: "
         total += "it balances" if inventory_ms == ledger_ms else "IT DOES NOT BALANCE"
-    return f"{total}. Goodput {value}, between {low} and {high}."
+    return f"{total}. {headline.sentence(row, scope)}"
 
 
 def _extent(store: Store) -> str:

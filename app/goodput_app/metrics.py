@@ -29,9 +29,9 @@ LABEL_MAX_CHARS = 200
 
 WINDOW_MS = 24 * 3_600_000
 RATIOS = (
-    ("goodput_ratio", "goodput_ratio", "Productive share of the capacity"),
-    ("goodput_low_ratio", "goodput_lo_ratio", "Lower bound of goodput"),
-    ("goodput_high_ratio", "goodput_hi_ratio", "Upper bound of goodput"),
+    ("goodput_ratio", "goodput_ratio", "Useful share of the capacity"),
+    ("goodput_high_ratio", "goodput_hi_ratio", "The same if all unclassified time was useful"),
+    ("goodput_definition_version", "definition_version", "Which definition of goodput that is"),
     ("goodput_availability_ratio", "availability_ratio", "Available share of the capacity"),
     ("goodput_allocation_ratio", "allocation_ratio", "Held share of what was available"),
     ("goodput_coverage_ratio", "coverage_ratio", "Share of held time that evidence settles"),

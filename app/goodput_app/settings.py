@@ -87,6 +87,7 @@ class Settings:
     """All of `goodput.toml`.
 
     collect: its `[[collect]]` tables as they stand; `goodput_ingest.live_sources` reads them.
+    evaluation_counts: declared evaluation is useful time, and counts in goodput.
     """
 
     db: str = "goodput.duckdb"
@@ -97,6 +98,7 @@ class Settings:
     statement: StatementSettings = field(default_factory=StatementSettings)
     report: ReportSettings = field(default_factory=ReportSettings)
     collect: tuple[dict[str, Any], ...] = ()
+    evaluation_counts: bool = False
 
 
 SECTIONS: dict[str, type] = {
@@ -121,6 +123,7 @@ TYPES: dict[str, tuple[type, str]] = {
     "lateness_h": WHOLE_NUMBER,
     "credit_infra_failures": YES_OR_NO,
     "edit_prices": YES_OR_NO,
+    "evaluation_counts": YES_OR_NO,
     "showback": YES_OR_NO,
     "provisional": YES_OR_NO,
     "timeout_s": WHOLE_NUMBER,

@@ -21,6 +21,7 @@ MS_PER_GPU_H = 3_600_000
 MS_PER_GPU_MIN = 60_000
 LABEL_MAX_CHARS = 48
 NOT_KNOWN = "not known"
+NOT_MEASURED = "not measured"
 NO_PRICE = "no price"
 
 
@@ -81,11 +82,10 @@ ORDER = (
     *("idle_with_demand", "idle_no_demand", "stranded", "planned", "reserved_idle", "free_unknown"),
     *("drained", "maintenance", "powered_off", "down"),
 )
-USEFUL = ("productive", "step_unsplit")
 
 # Parts of a charge in the order of stacks: column, label, look. They add up to what is paid.
 MONEY: dict[str, tuple[str, Style]] = {
-    "productive_usd": ("Productive", STYLES["productive"]),
+    "productive_usd": ("Useful", STYLES["productive"]),
     "other_use_usd": ("Other use", STYLES["other"]),
     "own_waste_usd": ("Own waste", STYLES["checkpoint"]),
     "platform_waste_usd": ("Platform waste", STYLES["fault"]),

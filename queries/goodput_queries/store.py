@@ -66,9 +66,19 @@ class Store(Protocol):
 class LocalStore:
     """A DuckDB file (or memory) owned by this process; safe to use from several threads."""
 
-    def __init__(self, path: str | Path = IN_MEMORY, *, threads: int | None = None) -> None:
-        """Open or create the database; raises StoreError where it cannot be opened."""
+    def __init__(
+        self,
+        path: str | Path = IN_MEMORY,
+        *,
+        threads: int | None = None,
+        evaluation_counts: bool = False,
+    ) -> None:
+        """Open or create the database; raises StoreError where it cannot be opened.
+
+        evaluation_counts: declared evaluation is useful time in every answer.
+        """
         self.path = str(path)
+        self.evaluation_counts = evaluation_counts
         self.is_read_only = False
         self._write_lock = threading.RLock()
         _refuse_unless_duckdb(self.path)
@@ -98,6 +108,8 @@ class LocalStore:
             cursor = self._root.cursor()
             if self.path != IN_MEMORY:
                 cursor.execute(f"use {ATTACHED_AS}")
+            if self.evaluation_counts:
+                cursor.execute("set variable evaluation_counts = true")
         except duckdb.Error as error:
             raise StoreError(f"{self.path}: the database is closed. ({error})") from error
         try:
@@ -270,9 +282,10 @@ def _segments_from_ms(cursor: duckdb.DuckDBPyConnection) -> int:
     return int(found[0][0] or 0)
 
 
-def open_store(path: str | Path, *, wait_s: float = 30.0) -> Store:
+def open_store(path: str | Path, *, wait_s: float = 30.0, evaluation_counts: bool = False) -> Store:
     """Return the database at `path`: opened here, or through the process that has it open.
 
+    evaluation_counts: see `LocalStore`; of a database that is open already its process decides.
     A short-lived owner (another ingest) is waited for up to `wait_s`; then StoreError says who.
     """
     from goodput_queries.remote import find_server  # noqa: PLC0415 -- remote implements Store
@@ -282,7 +295,7 @@ def open_store(path: str | Path, *, wait_s: float = 30.0) -> Store:
         if (server := find_server(path)) is not None:
             return server
         try:
-            return LocalStore(path)
+            return LocalStore(path, evaluation_counts=evaluation_counts)
         except StoreError as error:
             if "another process" not in str(error) or time.monotonic() > deadline:
                 raise

@@ -37,6 +37,7 @@ def ledger(**gpu_ms: int) -> pl.DataFrame:
                 "label": FACTS[category][0],
                 "colour": FACTS[category][1],
                 "group": FACTS[category][2],
+                "kind": "goodput" if category in ("productive", "step_unsplit") else "badput",
                 "definition": "What it means",
                 "gpu_ms": amount,
                 "usd": None,

@@ -156,14 +156,14 @@ def test_without_job_events_lateness_and_goodput_of_a_run_are_not_known(
     app = visit(accounting, "one_run", run=run)
     assert_sound(app)
     assert "Whether a rank was late is not known" in texts(app)
-    assert "Goodput (of held): not known" in texts(app)
+    assert "Goodput (% of allocated): not measured" in texts(app)
 
 
-def test_the_overview_says_what_is_not_separated_and_what_has_no_price(
+def test_the_overview_says_what_is_not_measured_and_what_has_no_price(
     capture: LocalStore, visit: Callable[..., AppTest]
 ) -> None:
     shown = texts(visit(capture))
-    assert "communication not separated" in shown
+    assert "waits inside steps not measured" in shown
     assert "no price" in shown
     assert "$0" not in shown
 

@@ -64,7 +64,8 @@ def test_a_named_file_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (
             "colour = 1",
             "there is no setting 'colour'; "
-            "known: db, ingest, serve, ui, retention, statement, report, collect.",
+            "known: db, ingest, serve, ui, retention, statement, report, collect, "
+            "evaluation_counts.",
         ),
         (
             "[serve]\nhost = 'a'",
@@ -79,7 +80,8 @@ def test_a_named_file_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (
             "[nope]",
             "there is no setting 'nope'; "
-            "known: db, ingest, serve, ui, retention, statement, report, collect.",
+            "known: db, ingest, serve, ui, retention, statement, report, collect, "
+            "evaluation_counts.",
         ),
     ],
 )

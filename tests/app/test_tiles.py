@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.recorded_session import built, extent_ms
 
-from goodput_app.components import tiles
 from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
@@ -41,19 +40,6 @@ def visited(
     return changes, "\n".join(str(caption.value) for caption in app.caption)
 
 
-def test_the_headline_is_an_interval_where_the_bounds_are_wide() -> None:
-    row = {
-        "goodput_ratio": 0.32,
-        "goodput_lo_ratio": 0.0,
-        "goodput_hi_ratio": 0.333,
-        "step_unsplit_ms": 1,
-        "is_interval_wide": True,
-    }
-    assert tiles.headline(row) == ("0.0 - 33.3 %", "32.0 % kept steps; communication not separated")
-    narrow = {**row, "goodput_lo_ratio": 0.3, "step_unsplit_ms": 0, "is_interval_wide": False}
-    assert tiles.headline(narrow) == ("32.0 %", "bounds 30.0 - 33.3 %")
-
-
 def test_tiles_say_what_changed_since_the_window_before(
     capture: LocalStore, visit: Callable[..., AppTest]
 ) -> None:
@@ -69,7 +55,7 @@ def test_tiles_say_what_changed_since_the_window_before(
         for a, b in ((last - length, last), (last - 2 * length, last - length))
     )
     points = 100 * (now["goodput_ratio"] - then["goodput_ratio"])
-    assert float(changes["Goodput (of capacity)"].removesuffix(" pts")) == pytest.approx(
+    assert float(changes["Goodput (% of capacity)"].removesuffix(" pts")) == pytest.approx(
         points, abs=0.051
     )
     assert changes["Capacity"] == "0.0 %"
@@ -86,15 +72,3 @@ def test_tiles_tell_no_change_where_the_window_before_is_not_known(
 
     assert changes == {}
     assert "Changes" not in captions
-
-
-@pytest.mark.parametrize(
-    ("unsettled_ms", "hi", "shown"),
-    [(0, 0.5, "50.0 %"), (30, 0.8, "50.0 - 80.0 %"), (100, 1.5, "not known")],
-)
-def test_goodput_of_a_run_is_as_sharp_as_its_evidence(
-    unsettled_ms: int, hi: float, shown: str
-) -> None:
-    run = {"goodput_of_held_ratio": 0.5, "held_ms": 100, "unsettled_ms": unsettled_ms}
-    bounds = {"runtime_lo_ratio": 0.5, "runtime_hi_ratio": hi}
-    assert tiles.goodput_of_held({**run, **bounds}) == shown

@@ -50,13 +50,15 @@ def test_example_1_a_fleet_hour(evidence, tell):
     assert summary["kept_step_ms"] == 20_800_000
     expected = {
         "availability_ratio": 0.916667, "allocation_ratio": 0.681818, "scheduling_ratio": 0.625,
-        "runtime_lo_ratio": 0.577778, "runtime_hi_ratio": 0.8, "program_lo_ratio": 0.635556,
-        "program_hi_ratio": 0.913333, "goodput_lo_ratio": 0.317778, "goodput_hi_ratio": 0.456667,
-        "goodput_ratio": 0.317778, "coverage_ratio": 0.777778,
+        "runtime_lo_ratio": 0.577778, "runtime_hi_ratio": 0.8, "program_ratio": 0.98,
+        "goodput_ratio": 0.353889, "goodput_hi_ratio": 0.492778, "communication_ratio": 0.1,
+        "coverage_ratio": 0.777778,
     }  # fmt: skip
     assert {name: pytest.approx(value, abs=1e-6) for name, value in expected.items()} == {
         name: summary[name] for name in expected
     }
+    assert (summary["communication_step_ms"], summary["communication_runs"]) == (20_800_000, 1)
+    assert summary["definition_version"] == 2
     assert check(evidence.store)["violations"].sum() == 0
 
 
@@ -114,7 +116,11 @@ def test_example_2_failure_hang_restart(evidence, tell):
     assert run["restarts"] == 1
     assert run["recompute_ms"] == 8_800_000
     summary = evidence.summary()
-    assert (summary["program_lo_ratio"], summary["program_hi_ratio"]) == (0, 1)
+    assert summary["program_ratio"] is None
+    assert summary["program_reason"] == "not measured (coverage 0 %)"
+    assert summary["communication_ratio"] is None
+    assert summary["goodput_ratio"] == summary["goodput_hi_ratio"]
+    assert run["goodput_of_held_ratio"] == pytest.approx(0.761421, abs=1e-6)
 
 
 def test_example_2b_without_a_log_nothing_is_booked_as_lost_or_productive(evidence, tell):
@@ -133,5 +139,8 @@ def test_example_2b_without_a_log_nothing_is_booked_as_lost_or_productive(eviden
     )
     assert held.rows() == [("busy_unclassified", 126_080_000)]
     summary = evidence.summary()
-    assert (summary["runtime_lo_ratio"], summary["runtime_hi_ratio"]) == (0, 1)
+    assert (summary["runtime_lo_ratio"], summary["runtime_hi_ratio"]) == (None, None)
+    assert summary["runtime_reason"] == "not measured (coverage 0 %)"
+    assert summary["goodput_ratio"] == 0
+    assert summary["goodput_hi_ratio"] == pytest.approx(126_080_000 / summary["capacity_ms"])
     assert summary["coverage_ratio"] == 0

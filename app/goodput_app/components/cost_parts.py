@@ -29,7 +29,7 @@ UNIT_COSTS = {
     "cluster": "Cluster",
     "account": "Account",
     "usd_per_held_gpu_h": "per held GPU-h",
-    "usd_per_productive_gpu_h": "per productive GPU-h",
+    "usd_per_productive_gpu_h": "per useful GPU-h",
 }
 PAST = {
     "date": "Day",
@@ -38,7 +38,7 @@ PAST = {
     "accounts_usd": "To accounts",
     "capacity_ms": "Capacity",
     "held_ms": "Held",
-    "productive_ms": "Productive",
+    "productive_ms": "Useful",
     "unpriced_ms": "No price",
     "made_at": "Made",
     "sent": "Sent",
@@ -71,9 +71,9 @@ def tiles(shown: Shown) -> None:
          "Of the held time: lost for reasons of the jobs; beside it, for reasons of the platform."),
         ("Per held GPU-hour", row["usd_per_held_gpu_h"], "all that accounts pay",
          "What accounts pay in all / the GPU-hours they held."),
-        ("Per productive GPU-h", row["usd_per_productive_gpu_h"],
-         f"{_gpu_time(row['productive_ms'])} productive",
-         "What accounts pay in all / their productive hours (kept steps less known losses)."),
+        ("Per useful GPU-h", row["usd_per_productive_gpu_h"],
+         f"{_gpu_time(row['productive_ms'])} useful",
+         "What accounts pay in all / their useful hours (the numerator of goodput)."),
         ("Electricity", _sum(frame["electricity_usd"]), _energy(frame),
          "By node meters where they cover an hour, else GPU energy counters x server / GPU energy; "
          "x PUE x tariff of the hour."),
@@ -120,7 +120,7 @@ def budgets(shown: Shown, team: str | None) -> None:
 
 
 def unit_costs(shown: Shown) -> None:
-    """Draw what a held and a productive GPU-hour came to, account by account."""
+    """Draw what a held and a useful GPU-hour came to, account by account."""
     said = shown.accounts.filter(pl.col("usd_per_held_gpu_h").is_not_null())
     if said.is_empty():
         st.caption("Not known: a part of what each account held has no price.")
@@ -130,7 +130,7 @@ def unit_costs(shown: Shown) -> None:
         figures_cost.unit_costs(drawn),
         in_browser(drawn.select(list(UNIT_COSTS))),
         "unit-costs",
-        "Dollars per held and per productive GPU-hour of each account",
+        "Cost per held and per useful GPU-hour of each account",
     )
 
 

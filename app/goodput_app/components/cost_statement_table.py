@@ -31,9 +31,9 @@ NAMES = {
     "day_before_usd": "The day before",
     "change_ratio": "Change",
     "gpu_ms": "Held",
-    "productive_ms": "Productive",
+    "productive_ms": "Useful",
     "held_usd": "Held at its price",
-    "productive_usd": "Productive",
+    "productive_usd": "Useful",
     "own_waste_usd": "Own waste",
     "platform_waste_usd": "Platform waste",
     "unsettled_usd": "Not settled",
@@ -41,7 +41,7 @@ NAMES = {
     "electricity_usd": "Electricity",
     "credit_usd": "Credits",
     "usd_per_held_gpu_h": "Per held GPU-h",
-    "usd_per_productive_gpu_h": "Per productive GPU-h",
+    "usd_per_productive_gpu_h": "Per useful GPU-h",
     "unpriced_ms": "No price",
 }
 OF_HELD_TIME = ("productive_usd", "own_waste_usd", "platform_waste_usd", "unsettled_usd")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import streamlit as st
 
-from goodput_app import data, theme
-from goodput_app.components import charts, figures, run_parts, scope_bar, tables, tiles
+from goodput_app import data, headline, theme
+from goodput_app.components import charts, figures, run_parts, scope_bar, tables
 from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
@@ -57,8 +57,9 @@ def runs(frame: pl.DataFrame, names: Mapping[str, str]) -> None:
     table, side = _beside(st.query_params.get("verdict") in ids.to_list())
     rows = frame.to_dicts()
     wide: dict[str, Any] = {}
-    if any(tiles.is_open(row) for row in rows):
-        texts = [tiles.goodput_of_held(row) for row in rows]
+    goodput = [headline.of_run(row) for row in rows]
+    if any(bound or value == theme.NOT_MEASURED for value, bound in goodput):
+        texts = [f"{value} ({bound})" if bound else value for value, bound in goodput]
         of_held = pl.Series("goodput_of_held", texts, dtype=pl.String)
         frame = frame.with_columns(of_held)
         names = {
@@ -67,7 +68,7 @@ def runs(frame: pl.DataFrame, names: Mapping[str, str]) -> None:
         }
     else:
         wide["goodput_of_held_ratio"] = st.column_config.ProgressColumn(
-            "Goodput (% of held)", min_value=0, max_value=100, format="%.1f"
+            "Goodput (% of allocated)", min_value=0, max_value=100, format="%.1f"
         )
     with table:
         picked = tables.pick(frame, names, "verdict", ids, wide=wide)

@@ -35,17 +35,19 @@ CONFIG: dict[str, Any] = {
 def waterfall(frame: pl.DataFrame) -> go.Figure:
     """Return capacity, each loss taken off it, and what is left of it as goodput.
 
-    frame: marts.ledger_by_category. The last bar is productive time, solid, and step time that is
-    not split, hatched in the same colour.
+    frame: marts.ledger_by_category. The last bar is goodput: its parts add up to the headline.
     """
     rows = [row for row in frame.iter_rows(named=True) if row["gpu_ms"] > 0]
     capacity_ms = sum(row["gpu_ms"] for row in rows)
     unit, divisor = theme.gpu_time_unit(capacity_ms)
     losses = sorted(
-        (row for row in rows if row["category"] not in theme.USEFUL),
+        (row for row in rows if row["kind"] != "goodput"),
         key=lambda row: (_group_rank(row["group"]), -row["gpu_ms"]),
     )
-    useful = [row for name in theme.USEFUL for row in rows if row["category"] == name]
+    useful = sorted(
+        (row for row in rows if row["kind"] == "goodput"),
+        key=lambda row: theme.rank(row["category"]),
+    )
     figure = go.Figure()
     figure.add_bar(
         y=["Capacity"],
@@ -99,7 +101,7 @@ def waterfall(frame: pl.DataFrame) -> go.Figure:
 
 def waterfall_height(frame: pl.DataFrame) -> int:
     """Return the pixels that the waterfall of a ledger takes."""
-    used = frame.filter((pl.col("gpu_ms") > 0) & ~pl.col("category").is_in(theme.USEFUL)).height
+    used = frame.filter((pl.col("gpu_ms") > 0) & (pl.col("kind") != "goodput")).height
     return max(300, (2 + used) * ROW_PX + FLOW_MARGIN_PX)
 
 

@@ -167,7 +167,7 @@ def budgets(frame: pl.DataFrame) -> go.Figure:
 
 
 def unit_costs(rows: pl.DataFrame) -> go.Figure:
-    """Return what a held and a productive GPU-hour came to, by account.
+    """Return what a held and a useful GPU-hour came to, by account.
 
     rows: `reports.window.added_up`, accounts whose unit costs can be said.
     """
@@ -184,7 +184,7 @@ def unit_costs(rows: pl.DataFrame) -> go.Figure:
             )  # fmt: skip
     for name, values, key, symbol, place in (
         ("per held GPU-h", held, "free", "circle", "middle left"),
-        ("per productive GPU-h", useful, "productive", "diamond", "middle right"),
+        ("per useful GPU-h", useful, "productive", "diamond", "middle right"),
     ):
         figure.add_scatter(
             y=labels,

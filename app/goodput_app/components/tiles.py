@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import streamlit as st
 
-from goodput_app import theme
+from goodput_app import headline, theme
+
+if TYPE_CHECKING:
+    from goodput_queries.scope import Scope
 
 Row = dict[str, Any]
-WIDE_RATIO = 0.05  # threshold('interval_shown_over') is the fleet's
 
 
-def of_fleet(summary: Row, before: Row | None = None) -> None:
+def of_fleet(summary: Row, scope: Scope, before: Row | None = None) -> None:
     """Draw the six tiles of the Overview, with what changed since the window before, where known.
 
     summary, before: rows of marts.goodput_summary.
@@ -20,14 +22,14 @@ def of_fleet(summary: Row, before: Row | None = None) -> None:
     then = before or {}
     with st.container(key="tiles"):
         columns = st.columns([1.2, 1.1, 1.2, 1.05, 1.05, 0.65], gap="small")
-    value, second = headline(summary)
     with columns[0]:
         _tile(
-            "Goodput (of capacity)",
-            value,
-            second,
-            "Kept step time less every loss known inside steps, over capacity. The interval is "
-            "what the evidence leaves open. The change is that of kept steps.",
+            f"Goodput (% of {headline.denominator(scope)})",
+            headline.value(summary),
+            "; ".join(headline.notes(summary)) or "all time is classified",
+            "Useful training time: retained step time less the throttling and straggler waits "
+            "measured inside steps. Communication is useful. Definition "
+            f"{summary['definition_version']}.",
             _points(summary, then, "goodput_ratio"),
         )
     with columns[1]:
@@ -83,13 +85,14 @@ def of_run(run: Row) -> None:
     with st.container(key="tiles"):
         columns = st.columns(5)
     with columns[0]:
-        note = "communication not separated" if run["step_unsplit_ms"] else "kept step time"
+        value, bound = headline.of_run(run)
+        missing = headline.NOT_IN_STEPS if run["step_unsplit_ms"] else ""
         _tile(
-            "Goodput (of held)",
-            goodput_of_held(run),
-            note,
-            "Kept step time less losses known inside steps, over held. An interval is what the "
-            "evidence leaves open.",
+            "Goodput (% of allocated)",
+            value,
+            "; ".join(filter(None, (bound, missing))) or "all time is classified",
+            "Useful training time: retained step time less the throttling and straggler waits "
+            "measured inside steps. The upper bound counts all unclassified time as useful.",
         )
     with columns[1]:
         share = (
@@ -116,36 +119,6 @@ def of_run(run: Row) -> None:
             f"{theme.count(run['attempts'], 'attempt')}, {theme.count(run['job_runs'], 'job run')}"
         )
         _tile("Restarts", f"{run['restarts']:,}", runs, "Attempts after the first.")
-
-
-def is_open(run: Row) -> bool:
-    """Say whether the bounds of a run's goodput are too far apart for one number."""
-    lo, hi = run["runtime_lo_ratio"], run["runtime_hi_ratio"]
-    return lo is not None and hi is not None and hi - lo > WIDE_RATIO
-
-
-def goodput_of_held(run: Row) -> str:
-    """Return a run's goodput, an interval where it is not settled. run: a row of marts.runs."""
-    lo = run["goodput_of_held_ratio"]
-    if lo is None or run["unsettled_ms"] >= run["held_ms"]:
-        return theme.NOT_KNOWN
-    if not is_open(run):
-        return theme.percent(lo)
-    return f"{lo * 100:.1f} - {theme.percent(lo + run['unsettled_ms'] / run['held_ms'])}"
-
-
-def headline(summary: Row) -> tuple[str, str]:
-    """Return goodput as it is to be shown, and what is said beside it.
-
-    Where its bounds are far apart the interval is shown, and the headline value beside it.
-    """
-    value = theme.percent(summary["goodput_ratio"])
-    lo, hi = summary["goodput_lo_ratio"], summary["goodput_hi_ratio"]
-    bounds = f"{lo * 100:.1f} - {theme.percent(hi)}" if lo is not None else theme.NOT_KNOWN
-    unsplit = "communication not separated" if summary["step_unsplit_ms"] else ""
-    if summary["is_interval_wide"]:
-        return bounds, f"{value} kept steps; {unsplit}" if unsplit else f"{value} kept steps"
-    return value, f"{bounds}; {unsplit}" if unsplit else f"bounds {bounds}"
 
 
 def _share(summary: Row, name: str) -> str:

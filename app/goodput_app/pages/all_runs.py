@@ -16,7 +16,7 @@ COLUMNS = {
     "team": "Team",
     "user_name": "User",
     "gpus": "GPUs",
-    "goodput_of_held_ratio": "Goodput of held",
+    "goodput_of_held_ratio": "Goodput (% of allocated)",
     "held_ms": "Held",
     "wasted_ms": "Wasted",
     "wasted_usd": "Wasted cost",

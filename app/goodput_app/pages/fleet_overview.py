@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from goodput_app import data, theme
+from goodput_app import data, headline, theme
 from goodput_app.components import charts, details, figures, scope_bar, tiles
 from goodput_app.components.states import panel
 
@@ -24,10 +24,10 @@ st.title("Overview", anchor=False)
 st.caption("Where did the GPU-hours go, and what to do first?")
 with panel("", "marts.goodput_summary"):
     before = data.goodput_before(scope)
-    tiles.of_fleet(
-        data.goodput_summary(scope).row(0, named=True),
-        None if before.is_empty() else before.row(0, named=True),
-    )
+    summary = data.goodput_summary(scope).row(0, named=True)
+    tiles.of_fleet(summary, scope, None if before.is_empty() else before.row(0, named=True))
+    if (said := headline.communication(summary)) is not None:
+        st.caption(theme.markdown_text(said))
     if not before.is_empty():
         span = theme.window(view.start - (view.end - view.start), view.start)
         st.caption(f"Changes: against {span}.")

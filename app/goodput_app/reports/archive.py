@@ -84,6 +84,7 @@ class PastStatement:
     productive_ms: int
     unpriced_ms: int = 0
     currency: str = DEFAULT
+    definition_version: int = 1  # entries of before there were two do not say
     files: tuple[str, ...] = ()
     deliveries: tuple[Delivery, ...] = ()
 

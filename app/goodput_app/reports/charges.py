@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MS_PER_HOUR = 3_600_000
 MJ_PER_KWH = 3_600_000_000
+DEFINITION_VERSION = 2  # of goodput, as definition_version() of the database
 IDLE_POLICIES = ("none", "proportional", "uniform", "by_quota")
 IDLE_LINES = ("reserved_idle", "idle")
 ZERO = Fraction(0)
@@ -29,13 +30,16 @@ class Policy:
     """What a site decided: who carries idle time, and whether failed infrastructure is credited.
 
     quotas: GPUs kept for an account, by (cluster, account), for `by_quota`; "" is any cluster.
-    currency: ISO 4217 code of what its prices are in.
+    currency: ISO 4217 code of what its prices are in. definition_version: what useful time is, 1:
+    without communication, 2: with it. evaluation_counts: declared evaluation is useful too.
     """
 
     idle: str = "none"
     credits_infra_failures: bool = False
     quotas: Mapping[tuple[str, str], Decimal] = field(default_factory=dict)
     currency: str = currency.DEFAULT
+    definition_version: int = DEFINITION_VERSION
+    evaluation_counts: bool = False
 
 
 @dataclass(frozen=True)
@@ -118,7 +122,7 @@ class Charge:
 
 def charges(rows: Iterable[Mapping[str, Any]], policy: Policy) -> list[Charge]:
     """Return the charges of `marts.statement_lines` rows under a policy, in statement order."""
-    found = [_charge(row) for row in rows]
+    found = [_charge(row, policy) for row in rows]
     if policy.credits_infra_failures:
         found += [_credit(c) for c in found if c.key.line == "usage" and c.quantities.credit_ms]
     shared: list[Charge] = []
@@ -127,11 +131,19 @@ def charges(rows: Iterable[Mapping[str, Any]], policy: Policy) -> list[Charge]:
     return sorted(shared, key=lambda charge: charge.key.order)
 
 
-def _charge(row: Mapping[str, Any]) -> Charge:
+def _charge(row: Mapping[str, Any], policy: Policy) -> Charge:
     price, metered = row["usd_per_gpu_h"], row["metered_mj_usd"]
+    measured = Quantities(**{f.name: row[f.name] for f in fields(Quantities)})
+    counted = row["other_use_ms"] if policy.evaluation_counts else 0
+    if policy.definition_version == 1:
+        counted -= row["communication_ms"]
     return Charge(
         key=Key(**{f.name: row[f.name] for f in fields(Key)}),
-        quantities=Quantities(**{f.name: row[f.name] for f in fields(Quantities)}),
+        quantities=replace(
+            measured,
+            productive_ms=measured.productive_ms + counted,
+            other_use_ms=measured.other_use_ms - counted,
+        ),
         run_id=row["run_id"],
         job_name=row["job_name"],
         direct=None if price is None else Fraction(price) * row["gpu_ms"] / MS_PER_HOUR,

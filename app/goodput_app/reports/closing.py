@@ -257,6 +257,8 @@ def _policy_text(policy: Policy) -> str:
         "idle": policy.idle,
         "credits_infra_failures": policy.credits_infra_failures,
         "currency": policy.currency,
+        "definition_version": policy.definition_version,
+        "evaluation_counts": policy.evaluation_counts,
     }
     return json.dumps({**told, "quotas": sorted(quotas)}, sort_keys=True)
 
@@ -265,4 +267,11 @@ def policy_of_text(text: str) -> Policy:
     """Return the policy that a closed day was charged by, from `raw.statement_days`."""
     told = json.loads(text)
     quotas = {(cluster, team): Decimal(gpus) for cluster, team, gpus in told["quotas"]}
-    return Policy(told["idle"], told["credits_infra_failures"], quotas, told["currency"])
+    return Policy(
+        told["idle"],
+        told["credits_infra_failures"],
+        quotas,
+        told["currency"],
+        told.get("definition_version", 1),  # days closed before there were two
+        told.get("evaluation_counts", False),
+    )

@@ -286,6 +286,7 @@ def _file(made: Statement, status: str, plan: Plan, before: PastStatement | None
         productive_ms=int(of_accounts["productive_ms"].sum()),
         unpriced_ms=int(frame["unpriced_ms"].sum()),
         currency=made.policy.currency,
+        definition_version=made.policy.definition_version,
         files=names,
         deliveries=() if before is None else before.deliveries,
     )

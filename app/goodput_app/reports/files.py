@@ -59,7 +59,7 @@ def table(statement: Statement) -> pl.DataFrame:
 
     Besides: day, correction (0, or the number of the correction that added the row), amounts in
     cents that add up across (direct, idle share and electricity make the total) and down. Columns
-    of amounts bear the currency in their names.
+    of amounts bear the currency in their names. definition_version: what `productive_ms` counts.
     """
     rows = statement.rows
     return rows.select(
@@ -70,6 +70,7 @@ def table(statement: Statement) -> pl.DataFrame:
             for name in rows.columns
             if name != "correction"
         ),
+        pl.lit(statement.policy.definition_version).alias("definition_version"),
     )
 
 

@@ -42,6 +42,7 @@ PREEMPTIBLE = frozenset({"scavenger", "preemptible", "preempt", "spot"})
 CUSTOM = (
     *("x_HeldGpuSeconds", "x_ProductiveGpuSeconds", "x_IdleHeldGpuSeconds", "x_LostGpuSeconds"),
     *("x_UnknownGpuSeconds", "x_EnergyKwh", "x_IdleShareCost", "x_JobCount"),
+    "x_DefinitionVersion",
 )
 _SHARED = (
     *("AvailabilityZone", "BilledCost", "BillingAccountId", "BillingAccountName"),
@@ -195,6 +196,7 @@ class _Maker:
             "x_EnergyKwh": _kwh(row["energy_mj"]),
             "x_IdleShareCost": row["idle_share_usd"],
             "x_JobCount": row["job_runs"],
+            "x_DefinitionVersion": self.statement.policy.definition_version,
         }
         providers = (
             ("ProviderName", "PublisherName")

@@ -123,7 +123,7 @@ def _accounts(made: Statement) -> Table:
         )
     return Table(
         "Accounts",
-        [("Account", False), ("GPU-h", True), ("Productive", True), ("Total", True),
+        [("Account", False), ("GPU-h", True), ("Useful", True), ("Total", True),
          ("Against the day before", True)],
         rows,
         total=["Total", hours(int(frame["gpu_ms"].sum())), "", money(made.total_usd), ""],

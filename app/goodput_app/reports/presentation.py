@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 BARS_SHOWN = 20
 USES = {
-    "productive": ("Productive", "#159a5c"),
+    "productive": ("Useful", "#159a5c"),
     "other_use": ("Other use", "#6cbf8c"),
     "own_waste": ("Own waste", "#e0ac3a"),
     "platform_waste": ("Platform waste", "#c2302f"),
@@ -146,7 +146,7 @@ def _use_tiles(statement: Statement, frame: pl.DataFrame) -> list[tuple[str, str
     held, productive = int(frame["gpu_ms"].sum()), int(frame["productive_ms"].sum())
     is_credited = statement.policy.credits_infra_failures
     return [
-        ("Productive", f"{hours(productive)} GPU-h", f"{percent(productive, held)} of held"),
+        ("Useful", f"{hours(productive)} GPU-h", f"{percent(productive, held)} of held"),
         ("Own waste", _amount(statement, frame, "own_waste_usd"), "lost for reasons of the jobs"),
         ("Platform waste", _amount(statement, frame, "platform_waste_usd"),
          "credited below" if is_credited else "not credited"),
@@ -185,12 +185,23 @@ def _notes(statement: Statement) -> list[str]:
         else "What failed infrastructure cost is shown, not credited.",
         "Charged is what was held, at the price of its hour: it is what others could not use. What "
         "it was used for is shown beside it and changes nothing.",
+        _of_useful(statement),
         _of_electricity(statement.rows),
         "Not available GPUs (down, drained, in maintenance, off) are the platform's; their cost is "
         "never shared out.",
         "Amounts are exact until they are printed; cents are given to the largest remainders, so "
         "that rows add up to totals everywhere.",
     ]  # fmt: skip
+
+
+def _of_useful(statement: Statement) -> str:
+    policy = statement.policy
+    communication = "with" if policy.definition_version > 1 else "without"
+    evaluation = " and declared evaluation" if policy.evaluation_counts else ""
+    return (
+        f"Useful is retained training step time, {communication} communication, less throttling "
+        f"and straggler waits{evaluation}: definition {policy.definition_version} of goodput."
+    )
 
 
 def _of_electricity(rows: pl.DataFrame) -> str:

@@ -140,8 +140,13 @@ def statement(
 
 def policy_of(store: Store, day: Day, settings: StatementSettings) -> Policy:
     """Return how a day that is not closed yet is charged."""
-    quotas = closing.quotas(store, day)
-    return Policy(settings.idle_policy, settings.credit_infra_failures, quotas, settings.currency)
+    return Policy(
+        settings.idle_policy,
+        settings.credit_infra_failures,
+        closing.quotas(store, day),
+        settings.currency,
+        evaluation_counts=store.read("select evaluation_counts()").item(),
+    )
 
 
 def _rows(booked: list[Booking]) -> pl.DataFrame:

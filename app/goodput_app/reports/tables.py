@@ -78,14 +78,14 @@ def _accounts(statement: Statement) -> Table:
     return Table(
         "Accounts" if statement.account is None else "What it comes to",
         [
-            ("Account", False), ("GPU-h", True), ("Productive", True), ("Other use", True),
+            ("Account", False), ("GPU-h", True), ("Useful", True), ("Other use", True),
             ("Own waste", True), ("Platform waste", True), ("Not settled", True), ("Held", True),
             ("Idle share", True), ("Electricity", True), ("Credits", True), ("Total", True),
-            (f"{unit}/held GPU-h", True), (f"{unit}/productive GPU-h", True),
+            (f"{unit}/held GPU-h", True), (f"{unit}/useful GPU-h", True),
         ],
         rows,
-        note="Productive to not settled add up to held; held, idle share, electricity and credits "
-        "to the total. Unit costs are the total over held and over productive hours.",
+        note="Useful to not settled add up to held; held, idle share, electricity and credits "
+        "to the total. Unit costs are the total over held and over useful hours.",
         total=[
             "Total", whole, *(money(usd, UNKNOWN) for usd in sums), "", "",
         ] if frame.height > 1 else None,

@@ -70,6 +70,7 @@ def payload(
         "status": entry.status,
         "corrections": entry.corrections,
         "currency": entry.currency,
+        "definition_version": entry.definition_version,
         "totals": {
             "total": str(entry.total_usd),
             "accounts": str(entry.accounts_usd),

@@ -32,7 +32,8 @@ _COLUMNS = ", ".join(
     for name in (*KEYS, "run_id", "job_name")
 )
 _SUMS = ", ".join(f"sum({name})::bigint as {name}" for name in QUANTITIES)
-_LINES = f"""select {_COLUMNS}, {_SUMS}, sum(metered_mj_usd) as metered_mj_usd
+_COMMUNICATION = "sum(communication_ms)::bigint as communication_ms"
+_LINES = f"""select {_COLUMNS}, {_SUMS}, {_COMMUNICATION}, sum(metered_mj_usd) as metered_mj_usd
     from marts.statement_lines group by all order by all"""
 _LINES_OF_DAYS = _LINES.replace("select ", "select bucket, ", 1)
 _BILLED = ", ".join(

@@ -1,20 +1,48 @@
 -- The ratios of the ledger (accounting rules 1.4), one definition each. Arguments in GPU-milliseconds:
--- c capacity, held, u not available, gang gang_wait, s durable step time (throttled, straggler_wait,
--- exposed_comm, step_unsplit, productive), p productive, x step_unsplit, k not settled.
+-- c capacity, held, u not available, gang gang_wait, s durable step time (is_kept_step), useful (is_useful),
+-- x step_unsplit, k not settled.
+
+-- Changes whenever a historical figure of goodput would: exports, statements and trends carry it. 1: communication was
+-- a loss; 2: it is useful.
+create or replace macro definition_version() as (2);
+
+-- Whether evaluation and other declared work count as useful: `evaluation_counts` of goodput.toml.
+create or replace macro evaluation_counts() as (coalesce(getvariable('evaluation_counts')::boolean, false));
+
+create or replace macro is_unsettled(category) as (category in ('unknown', 'busy_unclassified', 'at_risk'));
+create or replace macro is_useful(category) as (
+    category in ('exposed_comm', 'step_unsplit', 'productive')
+    or (category = 'other_declared' and evaluation_counts())
+);
+create or replace macro is_kept_step(category) as (
+    is_useful(category) or category in ('throttled', 'straggler_wait')
+);
+create or replace macro kind_of(category, kind) as (
+    case when kind <> 'goodput_optional' then kind when is_useful(category) then 'goodput' else kind end
+);
+
 create or replace macro availability_ratio(c, u) as ((c - u) / nullif(c, 0));
 create or replace macro allocation_ratio(held, c, u) as (held / nullif(c - u, 0));
 create or replace macro scheduling_ratio(held, gang, c) as ((held - gang) / nullif(c, 0));
-create or replace macro runtime_lo_ratio(s, held, gang) as (s / nullif(held - gang, 0));
-create or replace macro runtime_hi_ratio(s, k, held, gang) as ((s + k) / nullif(held - gang, 0));
-create or replace macro program_lo_ratio(p, s, k) as (case when s > 0 then p / (s + k) end);
-create or replace macro program_hi_ratio(p, x, s, k) as (case when s > 0 then (p + x + k) / (s + k) end);
-create or replace macro overall_lo_ratio(p, c) as (p / nullif(c, 0));
-create or replace macro overall_hi_ratio(p, x, k, c) as ((p + x + k) / nullif(c, 0));
-create or replace macro goodput_ratio(p, x, c) as ((p + x) / nullif(c, 0));
+create or replace macro goodput_ratio(useful, c) as (useful / nullif(c, 0));
+create or replace macro goodput_hi_ratio(useful, k, c) as ((useful + k) / nullif(c, 0));
 create or replace macro coverage_ratio(unknown_ms, busy_ms, held) as (1 - (unknown_ms + busy_ms) / nullif(held, 0));
-create or replace macro is_unsettled(category) as (category in ('unknown', 'busy_unclassified', 'at_risk'));
-create or replace macro is_kept_step(category) as (
-    category in ('throttled', 'straggler_wait', 'exposed_comm', 'step_unsplit', 'productive')
+
+-- A ratio needs a base: more than half of what it is of has to be settled, else it is null and the reason says so.
+create or replace macro has_runtime(k, held, gang) as (held > gang and 2 * k <= held - gang);
+create or replace macro runtime_lo_ratio(s, k, held, gang) as (
+    case when has_runtime(k, held, gang) then s / (held - gang) end
 );
--- The numerator of the headline: kept step time with its communication.
-create or replace macro is_useful(category) as (category in ('exposed_comm', 'step_unsplit', 'productive'));
+create or replace macro runtime_hi_ratio(s, k, held, gang) as (
+    case when has_runtime(k, held, gang) then (s + k) / (held - gang) end
+);
+create or replace macro has_program(s, x) as (s > 0 and 2 * x <= s);
+create or replace macro program_ratio(useful, s, x) as (case when has_program(s, x) then useful / s end);
+create or replace macro not_measured(is_measured, open_ms, whole_ms) as (
+    case
+        when is_measured then null
+        when whole_ms > 0
+            then format('not measured (coverage {} %)', floor(100 * (whole_ms - open_ms) / whole_ms)::bigint)
+        else 'not measured (no such time)'
+    end
+);

@@ -2,14 +2,15 @@
 -- grain: gpu_model
 -- usd_per_gpu_h: of capacity, mean over the window
 -- usd_per_held_gpu_h: all cost of the model / what jobs held
--- usd_per_productive_gpu_h: all cost / kept step time less losses known inside steps (the headline's numerator)
+-- usd_per_productive_gpu_h: all cost / useful time (the headline's numerator)
+-- definition_version: of goodput; see macros/ratios.sql
 -- unpriced_gpu_ms: time left out of the money, since the rate card has no price for it
 with sums as (
     select
         gpu_model,
         sum(gpu_ms)::bigint as capacity_ms,
         coalesce(sum(gpu_ms) filter (where job_run_key is not null), 0)::bigint as held_ms,
-        coalesce(sum(gpu_ms) filter (where category in ('productive', 'step_unsplit')), 0)::bigint as goodput_ms,
+        coalesce(sum(gpu_ms) filter (where is_useful(category)), 0)::bigint as goodput_ms,
         sum(gpu_ms) filter (where usd is not null) as priced_ms,
         sum(usd) as usd
     from marts.ledger_scoped_by_node
@@ -18,6 +19,7 @@ with sums as (
 
 select
     gpu_model,
+    definition_version() as definition_version,
     capacity_ms,
     held_ms,
     goodput_ms,

@@ -1,34 +1,50 @@
--- The ratios of the scope with their bounds, and what the waste cost: one row.
+-- The ratios of the scope, and what the waste cost: one row. A ratio without a base is null, and says why.
 -- grain: none (one row)
--- goodput_ratio: (productive + step_unsplit) / capacity, the headline; an upper value while step_unsplit is not 0
--- goodput_lo_ratio, goodput_hi_ratio: bounds of overall goodput: productive alone; and all that is not settled
+-- definition_version: of goodput; see macros/ratios.sql
+-- useful_ms: productive, communication, step not split (and declared work, where evaluation counts)
+-- goodput_ratio: the headline: useful / capacity (of a team, user, run, partition: / what it held)
+-- goodput_hi_ratio: its upper end, if all that is not settled was useful: (useful + unsettled) / capacity
 -- availability_ratio: (capacity - not available) / capacity
 -- allocation_ratio: held / (capacity - not available)
 -- scheduling_ratio: (held - gang wait) / capacity
--- runtime_lo_ratio, runtime_hi_ratio: kept step time / (held - gang wait)
--- program_lo_ratio, program_hi_ratio: productive / kept step time; null if nothing was kept
+-- scheduler_reason: why these three are null: node states or accounting tell of less than half of the capacity
+-- runtime_lo_ratio, runtime_hi_ratio: kept step time / (held - gang wait), the upper end with what is not settled
+-- runtime_reason: why they are null: more than half of held - gang wait is not settled
+-- program_ratio: useful / kept step time
+-- program_reason: why it is null: no evidence splits more than half of the kept step time
+-- communication_ratio: communication / kept step time, of runs and steps that measure it; null: none does
+-- communication_step_ms: kept step time that it is measured in
+-- communication_runs: runs that measure it
 -- coverage_ratio: share of held time that evidence settles
 -- wasted_usd: badput, not counting time that is not settled
--- is_interval_wide: the bounds are so far apart that they are shown instead of one number
-with parts as (
+with scheduled as (
+    select cluster from intermediate.int_job_runs where not is_inferred
+    union
+    select cluster from intermediate.int_node_states
+),
+
+parts as (
     select
         category,
         run_key,
+        cluster in (from scheduled) as is_scheduled,
         sum(gpu_ms) as gpu_ms,
         sum(usd) as usd,
-        coalesce(sum(gpu_ms) filter (where usd is null), 0) as unpriced_gpu_ms
+        coalesce(sum(gpu_ms) filter (where usd is null), 0)::bigint as unpriced_gpu_ms
     from marts.ledger_scoped_by_node
-    group by category, run_key
+    group by all
 ),
 
 sums as (
     select
         coalesce(sum(gpu_ms), 0)::bigint as capacity_ms,
+        coalesce(sum(gpu_ms) filter (where is_scheduled), 0)::bigint as scheduled_ms,
         coalesce(sum(gpu_ms) filter (where categories.group = 'held'), 0)::bigint as held_ms,
         coalesce(sum(gpu_ms) filter (where categories.group = 'not_available'), 0)::bigint as unavailable_ms,
         coalesce(sum(gpu_ms) filter (where categories.group = 'free'), 0)::bigint as free_ms,
         coalesce(sum(gpu_ms) filter (where category = 'gang_wait'), 0)::bigint as gang_wait_ms,
         coalesce(sum(gpu_ms) filter (where is_kept_step(category)), 0)::bigint as kept_step_ms,
+        coalesce(sum(gpu_ms) filter (where is_useful(category)), 0)::bigint as useful_ms,
         coalesce(sum(gpu_ms) filter (where category = 'productive'), 0)::bigint as productive_ms,
         coalesce(sum(gpu_ms) filter (where category = 'step_unsplit'), 0)::bigint as step_unsplit_ms,
         coalesce(sum(gpu_ms) filter (where category = 'unknown'), 0)::bigint as unknown_ms,
@@ -44,21 +60,47 @@ sums as (
         count(distinct run_key) as runs
     from parts
     inner join reference.gpu_second_categories as categories using (category)
+),
+
+by_run as (
+    select
+        sum(gpu_ms) filter (where category in ('throttled', 'straggler_wait', 'exposed_comm', 'productive'))
+            as split_ms,
+        sum(gpu_ms) filter (where category = 'exposed_comm') as communication_ms
+    from parts
+    where run_key is not null
+    group by run_key
+    -- where both waits and transfers are measured the rest of a step is productive
+    having count(*) filter (where category in ('exposed_comm', 'productive')) > 0
+),
+
+communication as (
+    select
+        coalesce(sum(communication_ms), 0) / sum(split_ms) as communication_ratio,
+        coalesce(sum(split_ms), 0)::bigint as communication_step_ms,
+        count(*) as communication_runs
+    from by_run
 )
 
 select
+    definition_version() as definition_version,
     *,
-    goodput_ratio(productive_ms, step_unsplit_ms, capacity_ms) as goodput_ratio,
-    overall_lo_ratio(productive_ms, capacity_ms) as goodput_lo_ratio,
-    overall_hi_ratio(productive_ms, step_unsplit_ms, unsettled_ms, capacity_ms) as goodput_hi_ratio,
-    availability_ratio(capacity_ms, unavailable_ms) as availability_ratio,
-    allocation_ratio(held_ms, capacity_ms, unavailable_ms) as allocation_ratio,
-    scheduling_ratio(held_ms, gang_wait_ms, capacity_ms) as scheduling_ratio,
-    runtime_lo_ratio(kept_step_ms, held_ms, gang_wait_ms) as runtime_lo_ratio,
+    goodput_ratio(useful_ms, capacity_ms) as goodput_ratio,
+    goodput_hi_ratio(useful_ms, unsettled_ms, capacity_ms) as goodput_hi_ratio,
+    case when 2 * scheduled_ms >= capacity_ms then availability_ratio(capacity_ms, unavailable_ms) end
+        as availability_ratio,
+    case when 2 * scheduled_ms >= capacity_ms then allocation_ratio(held_ms, capacity_ms, unavailable_ms) end
+        as allocation_ratio,
+    case when 2 * scheduled_ms >= capacity_ms then scheduling_ratio(held_ms, gang_wait_ms, capacity_ms) end
+        as scheduling_ratio,
+    case when 2 * scheduled_ms < capacity_ms then 'not measured (needs node states or accounting)' end
+        as scheduler_reason,
+    runtime_lo_ratio(kept_step_ms, unsettled_ms, held_ms, gang_wait_ms) as runtime_lo_ratio,
     runtime_hi_ratio(kept_step_ms, unsettled_ms, held_ms, gang_wait_ms) as runtime_hi_ratio,
-    program_lo_ratio(productive_ms, kept_step_ms, unsettled_ms) as program_lo_ratio,
-    program_hi_ratio(productive_ms, step_unsplit_ms, kept_step_ms, unsettled_ms) as program_hi_ratio,
-    coverage_ratio(unknown_ms, busy_ms, held_ms) as coverage_ratio,
-    overall_hi_ratio(productive_ms, step_unsplit_ms, unsettled_ms, capacity_ms)
-        - overall_lo_ratio(productive_ms, capacity_ms) > threshold('interval_shown_over') as is_interval_wide
+    not_measured(has_runtime(unsettled_ms, held_ms, gang_wait_ms), unsettled_ms, held_ms - gang_wait_ms)
+        as runtime_reason,
+    program_ratio(useful_ms, kept_step_ms, step_unsplit_ms) as program_ratio,
+    not_measured(has_program(kept_step_ms, step_unsplit_ms), step_unsplit_ms, kept_step_ms) as program_reason,
+    coverage_ratio(unknown_ms, busy_ms, held_ms) as coverage_ratio
 from sums
+cross join communication

@@ -4,7 +4,7 @@
 -- window_ms: length of the scope's window for which the cluster has evidence
 -- gpus: capacity / window: how many there were on average
 -- capacity_ms, held_ms: milliseconds of a whole GPU
--- productive_ms: productive or kept step time not split, of the held time
+-- productive_ms: useful time: the numerator of goodput
 -- unsettled_ms: of the held time, not settled by the evidence
 -- energy_mj, measured_ms: millijoules of the GPUs' own counters, and the GPU time for which they are known
 -- held_energy_mj, held_measured_ms: the same of held time
@@ -25,7 +25,10 @@ with windows as (
 ),
 
 lines as (
-    select *, line = 'usage' as is_held, usd_per_gpu_h is not null as is_priced
+    select
+        * replace (productive_ms + case when evaluation_counts() then other_use_ms else 0 end as productive_ms),
+        line = 'usage' as is_held,
+        usd_per_gpu_h is not null as is_priced
     from marts.statement_lines
 ),
 

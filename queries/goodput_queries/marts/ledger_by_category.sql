@@ -1,5 +1,7 @@
 -- Where the GPU time of the scope went: one row a category, those without time included.
 -- grain: category
+-- kind: goodput, badput, ...; declared work is goodput where evaluation counts
+-- definition_version: of goodput; see macros/ratios.sql
 -- gpu_ms: milliseconds of a whole GPU; the rows add up to the capacity of the scope
 -- gpu_hi_ms: upper bound: what is not settled might belong here
 -- share_ratio: of the scope's capacity
@@ -29,7 +31,8 @@ select
     categories.category,
     categories.label,
     categories.group,
-    categories.kind,
+    kind_of(categories.category, categories.kind) as kind,
+    definition_version() as definition_version,
     categories.blame,
     categories.colour,
     categories.definition,

@@ -2,6 +2,7 @@
 -- grain: bucket_at, category
 -- bucket_at: start of the bucket, UTC
 -- gpu_ms: milliseconds of a whole GPU
+-- is_useful: goodput is the useful share, by this definition_version
 with alike as (
     -- the GPUs of a gang begin and end together: what is alike is cut into buckets once
     select
@@ -54,6 +55,11 @@ buckets as (
     where coalesce(getvariable('scope_bucket_ms')::bigint, 3600000) >= 3600000
 )
 
-select from_ms(bucket_ms) as bucket_at, category, sum(gpu_ms)::bigint as gpu_ms
+select
+    from_ms(bucket_ms) as bucket_at,
+    category,
+    sum(gpu_ms)::bigint as gpu_ms,
+    is_useful(category) as is_useful,
+    definition_version() as definition_version
 from buckets
 group by bucket_ms, category

@@ -7,7 +7,7 @@ select
     scoped.category,
     any_value(categories.label) as label,
     any_value(categories.colour) as colour,
-    any_value(categories.kind) as kind,
+    any_value(kind_of(category, categories.kind)) as kind,
     sum(scoped.gpu_ms)::bigint as gpu_ms,
     sum(scoped.usd) as usd
 from marts.ledger_scoped_by_node as scoped

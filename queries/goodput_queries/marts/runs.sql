@@ -4,7 +4,11 @@
 -- held_ms: GPU time held in the window
 -- kept_step_ms: durable step time less data stalls (S of the accounting rules)
 -- lost_ms: lost work, fault stalls and attempts that kept nothing
--- goodput_of_held_ratio: (productive + step_unsplit) / held; denominator: what the run held
+-- definition_version: of goodput; see macros/ratios.sql
+-- useful_ms: productive, communication, step not split (and declared work, where evaluation counts)
+-- goodput_of_held_ratio: useful / held
+-- goodput_of_held_hi_ratio: its upper end, if all that is not settled was useful
+-- runtime_lo_ratio, runtime_hi_ratio: null where more than half of held - gang wait is not settled
 -- ettr_ratio: kept step time / (last end - first eligible), over the whole run; queue waits count
 -- recompute_ms: held time in steps whose number the run had before; information, close to its lost work
 -- restarts: attempts after the first
@@ -14,6 +18,7 @@ with ledger as (
         run_key,
         sum(gpu_ms)::bigint as held_ms,
         coalesce(sum(gpu_ms) filter (where is_kept_step(category)), 0)::bigint as kept_step_ms,
+        coalesce(sum(gpu_ms) filter (where is_useful(category)), 0)::bigint as useful_ms,
         coalesce(sum(gpu_ms) filter (where category = 'productive'), 0)::bigint as productive_ms,
         coalesce(sum(gpu_ms) filter (where category = 'step_unsplit'), 0)::bigint as step_unsplit_ms,
         coalesce(sum(gpu_ms) filter (where is_unsettled(category)), 0)::bigint as unsettled_ms,
@@ -119,14 +124,17 @@ select
     lineage.is_running,
     ledger.held_ms,
     ledger.kept_step_ms,
+    ledger.useful_ms,
     ledger.productive_ms,
     ledger.step_unsplit_ms,
     ledger.unsettled_ms,
     ledger.lost_ms,
     ledger.wasted_ms,
     coalesce(recomputed.recompute_ms, 0) as recompute_ms,
-    goodput_ratio(ledger.productive_ms, ledger.step_unsplit_ms, ledger.held_ms) as goodput_of_held_ratio,
-    runtime_lo_ratio(ledger.kept_step_ms, ledger.held_ms, ledger.gang_wait_ms) as runtime_lo_ratio,
+    definition_version() as definition_version,
+    goodput_ratio(ledger.useful_ms, ledger.held_ms) as goodput_of_held_ratio,
+    goodput_hi_ratio(ledger.useful_ms, ledger.unsettled_ms, ledger.held_ms) as goodput_of_held_hi_ratio,
+    runtime_lo_ratio(ledger.kept_step_ms, ledger.unsettled_ms, ledger.held_ms, ledger.gang_wait_ms) as runtime_lo_ratio,
     runtime_hi_ratio(ledger.kept_step_ms, ledger.unsettled_ms, ledger.held_ms, ledger.gang_wait_ms) as runtime_hi_ratio,
     case
         when whole.kept_wall_ms > 0 or ledger.unsettled_ms = 0

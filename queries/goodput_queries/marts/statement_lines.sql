@@ -7,8 +7,9 @@
 --  not_available
 -- usd_per_gpu_h: null: the rate card has no price
 -- gpu_ms: milliseconds of a whole GPU; of usage it is the sum of the five that follow
--- productive_ms: productive or kept step time not split: the headline's numerator
--- other_use_ms: exposed communication, evaluation and other declared work
+-- productive_ms: useful time: the headline's numerator (definition 2), before declared work is counted
+-- other_use_ms: evaluation and other declared work
+-- communication_ms: of the useful time; definition 1 had it among other use
 -- own_waste_ms: lost for reasons of the job's own, by reference.blame_by_cause
 -- platform_waste_ms: lost for reasons of the infrastructure
 -- unsettled_ms: not settled by the evidence
@@ -130,9 +131,9 @@ measures as (
     select
         * exclude (gpu_ms, category, kind, blame, is_credited),
         gpu_ms,
-        case when category in ('productive', 'step_unsplit') then gpu_ms else 0 end as productive_ms,
-        case when category not in ('productive', 'step_unsplit') and blame = 'use' then gpu_ms else 0 end
-            as other_use_ms,
+        case when blame = 'use' and category <> 'other_declared' then gpu_ms else 0 end as productive_ms,
+        case when category = 'other_declared' then gpu_ms else 0 end as other_use_ms,
+        case when category = 'exposed_comm' then gpu_ms else 0 end as communication_ms,
         case when blame = 'own' then gpu_ms else 0 end as own_waste_ms,
         case when blame = 'platform' then gpu_ms else 0 end as platform_waste_ms,
         case when blame = 'unsettled' then gpu_ms else 0 end as unsettled_ms,
@@ -190,6 +191,7 @@ select
     coalesce(sum(measures.gpu_ms), 0)::bigint as gpu_ms,
     coalesce(sum(measures.productive_ms), 0)::bigint as productive_ms,
     coalesce(sum(measures.other_use_ms), 0)::bigint as other_use_ms,
+    coalesce(sum(measures.communication_ms), 0)::bigint as communication_ms,
     coalesce(sum(measures.own_waste_ms), 0)::bigint as own_waste_ms,
     coalesce(sum(measures.platform_waste_ms), 0)::bigint as platform_waste_ms,
     coalesce(sum(measures.unsettled_ms), 0)::bigint as unsettled_ms,

@@ -195,3 +195,23 @@ def test_clusters_carry_their_own_idle_time_alone() -> None:
     found = charges(rows, Policy("proportional"))
 
     assert by_team(found) == {"a": 4, "b": 2, "idle": 0}
+
+
+@pytest.mark.parametrize(
+    ("policy", "useful_ms", "other_ms"),
+    [
+        (Policy(), 70, 10),
+        (Policy(evaluation_counts=True), 80, 0),
+        (Policy(definition_version=1), 50, 30),
+        (Policy(definition_version=1, evaluation_counts=True), 60, 20),
+    ],
+)
+def test_useful_time_is_counted_by_the_definition_of_the_policy(
+    policy: Policy, useful_ms: int, other_ms: int
+) -> None:
+    row = line("usage", 100, "a", productive_ms=70, other_use_ms=10, communication_ms=20)
+
+    (charge,) = charges([row], policy)
+
+    counted = charge.quantities
+    assert (counted.productive_ms, counted.other_use_ms) == (useful_ms, other_ms)

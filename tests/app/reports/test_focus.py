@@ -33,6 +33,7 @@ OF_VERSION = {
 CUSTOM = [
     *("x_HeldGpuSeconds", "x_ProductiveGpuSeconds", "x_IdleHeldGpuSeconds", "x_LostGpuSeconds"),
     *("x_UnknownGpuSeconds", "x_EnergyKwh", "x_IdleShareCost", "x_JobCount"),
+    "x_DefinitionVersion",
 ]
 NEVER_NULL = set(MANDATORY) - {"ChargeClass", "PricingQuantity", "PricingUnit"}
 POLICY = Policy("proportional", credits_infra_failures=True)
