@@ -310,7 +310,11 @@ class _Build:
         if self.is_full or "staging.stg_node_clusters" in self.others:
             changes.note_everything(self.cursor, model.name)
         else:
-            changes.note_dirty_run_ids(self.cursor, self.readings)
+            changes.note_dirty_run_ids(
+                self.cursor,
+                self.readings,
+                has_new_errors=bool({"raw.gpu_events", "raw.gpus"} & self.loaded),
+            )
             changes.note_first_event(self.cursor)
         return 0
 

@@ -244,8 +244,22 @@ def note_changed_job_runs(cursor: duckdb.DuckDBPyConnection, new: str, old: str)
     )
 
 
-def note_dirty_run_ids(cursor: duckdb.DuckDBPyConnection, readings: Hours) -> None:
-    """Fill temp.dirty_run_ids: runs with new events, records, holds, readings, ranks."""
+# a hardware error explains why its GPU was late; which GPU it is of, the inventory knows
+_LATE_GPUS = """
+            union
+            select attempts.cluster, attempts.said_run_id
+            from intermediate.int_rank_step_losses as losses
+            inner join intermediate.int_attempts as attempts using (attempt_key)
+            where losses.is_straggler"""
+
+
+def note_dirty_run_ids(
+    cursor: duckdb.DuckDBPyConnection, readings: Hours, *, has_new_errors: bool
+) -> None:
+    """Fill temp.dirty_run_ids: runs with new events, records, holds, readings, ranks.
+
+    has_new_errors: errors of GPUs are new, or which GPU they are of.
+    """
     spans = "".join(
         f" or (last_ms >= {first * HOUR_MS} and first_ms < {last * HOUR_MS})"
         for first, last in ranges(readings, len(readings))
@@ -272,6 +286,15 @@ def note_dirty_run_ids(cursor: duckdb.DuckDBPyConnection, readings: Hours) -> No
             )
             inner join intermediate.int_rank_gpus using (node, pid)
             inner join intermediate.int_attempts as attempts using (attempt_key)
+            union
+            select attempts.cluster, attempts.said_run_id
+            from (
+                select distinct rank, pid from raw.profiled_collectives
+                where load_sequence > built_sequence()
+            )
+            inner join intermediate.int_rank_gpus using (rank, pid)
+            inner join intermediate.int_attempts as attempts using (attempt_key)
+            {_LATE_GPUS if has_new_errors else ""}
             union
             -- what is matched by who held the GPUs, or not at all, may find another job run
             select cluster, run_id

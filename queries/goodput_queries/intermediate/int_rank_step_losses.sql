@@ -5,9 +5,14 @@
 -- start_ms: the gang's start; after an undeclared gap a rank that starts later still waits until its own
 -- work_ms: step less the rank's data wait (L' of accounting rules 1.4)
 -- median_work_ms: median of work_ms over the attempt's steps, the first left out (M); null where not needed
--- straggler_ms: told by the job, else min(longest wait in a collective, excess of the step)
--- is_straggler: named: waits least, while the others' median wait and the excess are over 10 % of M
--- is_straggler_measured: the job or the NCCL profiler tells of waiting in this step
+-- wait_ms: longest wait in a collective of the NCCL profiler
+-- straggler_ms: waiting for late ranks: told by the job; else by exposed time: what it is over the rank's that has
+--  least of it; else min(wait_ms, excess of the step)
+-- comm_ms: exposed communication, less straggler_ms unless the job tells the two apart
+-- comm_at_most_ms: time in all NCCL operations of the step, overlapped or not
+-- measured_by: what straggler_ms comes from: job, profiler trace, comm_s, NCCL profiler; null: nothing measures it
+-- is_straggler: named: waits least, while the others' median wait and the excess are over 10 % of M; the wait it
+--  imposed on others in the attempt is worth naming
 -- materialised: attempts, since splits, stragglers and the run page read it
 with steps as (
     select steps.*, steps.start_ms = firsts.start_ms as is_first
@@ -25,11 +30,15 @@ told as (select * from temp.int_rank_steps),
 
 waits as (select * from temp.step_waits),
 
+profiled as (select * from temp.profiled_steps),
+
 gaps as (select attempt_key, end_ms from temp.attempt_pieces where is_gap),
 
 -- attempts in which every step of every rank matters for the medians
 watched as (
     select distinct attempt_key from waits
+    union
+    select distinct attempt_key from profiled
     union
     select distinct attempt_key from temp.throttled_steps
 ),
@@ -80,10 +89,12 @@ rank_steps as (
         worth.gpu_uuid,
         coalesce(told.wait_data_s, 0) * 1000 as data_ms,
         told.wait_data_s is not null as is_data_measured,
-        told.comm_s * 1000 as comm_ms,
+        coalesce(told.comm_s * 1000, profiled.exposed_ms) as exposed_ms,
         told.straggler_s * 1000 as told_straggler_ms,
         told.throttle_s * 1000 as told_throttle_ms,
-        waits.wait_ms
+        case when told.comm_s is null then profiled.wait_ms end as profiled_wait_ms,
+        waits.wait_ms,
+        waits.comm_ms as operations_ms
     from worth
     inner join steps using (attempt_key, step)
     left join told
@@ -94,6 +105,10 @@ rank_steps as (
         on steps.attempt_key = waits.attempt_key
         and steps.step = waits.step
         and worth.rank = waits.rank
+    left join profiled
+        on steps.attempt_key = profiled.attempt_key
+        and steps.step = profiled.step
+        and worth.rank = profiled.rank
     left join gaps on steps.attempt_key = gaps.attempt_key and steps.start_ms = gaps.end_ms
 ),
 
@@ -107,52 +122,108 @@ with_work as (
     from rank_steps
 ),
 
+rank_counts as (select attempt_key, count(*) as ranks from attempt_ranks group by attempt_key),
+
+-- steps of which every rank tells its exposed time: the last to come waits least
+exposed_steps as (
+    select with_work.attempt_key, with_work.step, min(with_work.exposed_ms) as least_exposed_ms
+    from with_work
+    inner join rank_counts using (attempt_key)
+    where rank_counts.ranks > 1
+    group by with_work.attempt_key, with_work.step, rank_counts.ranks
+    having count(with_work.exposed_ms) = rank_counts.ranks
+),
+
+with_waits as (
+    select
+        with_work.*,
+        coalesce(
+            with_work.profiled_wait_ms,
+            with_work.exposed_ms - exposed_steps.least_exposed_ms
+        ) as exposed_wait_ms
+    from with_work
+    left join exposed_steps using (attempt_key, step)
+),
+
 step_waits as (
     select
         attempt_key,
         step,
-        min(wait_ms) as least_wait_ms,
+        min(coalesce(exposed_wait_ms, wait_ms)) as least_wait_ms,
         -- the median of the others: the least one is its own, at the bottom of the list
-        list_aggregate(list(wait_ms order by wait_ms)[2:], 'median') as others_median_ms
-    from with_work
-    where wait_ms is not null
+        list_aggregate(list(coalesce(exposed_wait_ms, wait_ms) order by coalesce(exposed_wait_ms, wait_ms))[2:], 'median')
+            as others_median_ms
+    from with_waits
+    where coalesce(exposed_wait_ms, wait_ms) is not null
     group by attempt_key, step
 ),
 
-with_others as (
-    select with_work.*, step_waits.least_wait_ms, step_waits.others_median_ms
-    from with_work
+split as (
+    select
+        with_waits.*,
+        case
+            when told_straggler_ms is not null then told_straggler_ms
+            -- jitter of exposed time stays communication
+            when
+                exposed_wait_ms
+                < least(build_threshold('split_min_ms'), build_threshold('gap_step_share') * median_step_ms)
+                then 0
+            when exposed_wait_ms is not null then exposed_wait_ms
+            when wait_ms is not null then least(wait_ms, greatest(0, work_ms - median_work_ms))
+        end as straggler_ms,
+        case
+            when told_straggler_ms is not null then 'job'
+            when profiled_wait_ms is not null then 'profiler trace'
+            when exposed_wait_ms is not null then 'comm_s'
+            when wait_ms is not null then 'NCCL profiler'
+        end as measured_by,
+        coalesce(
+            -- the first step compiles and warms up on every rank
+            not is_first
+            and coalesce(exposed_wait_ms, wait_ms) = least_wait_ms
+            and others_median_ms > build_threshold('straggler_share') * median_work_ms
+            -- exposed time makes the step longer by itself, though every step be as long
+            and (exposed_wait_ms is not null or work_ms - median_work_ms > build_threshold('straggler_share') * median_work_ms),
+            false
+        ) as is_late
+    from with_waits
     left join step_waits using (attempt_key, step)
+),
+
+-- who was late for a moment only is not worth naming: ranks never come at the same time
+imposed as (
+    select late.attempt_key, late.rank
+    from split as late
+    inner join split as others
+        on late.attempt_key = others.attempt_key and late.step = others.step and late.rank <> others.rank
+    where late.is_late
+    group by late.attempt_key, late.rank
+    having sum(others.straggler_ms) >= build_threshold('straggler_min_ms')
 )
 
 select
-    attempt_key,
-    step,
-    rank,
-    gpu_uuid,
-    fate,
-    gang_start_ms,
-    start_ms,
-    end_ms,
-    data_ms,
-    is_data_measured,
-    comm_ms,
-    told_throttle_ms,
-    wait_ms,
-    work_ms,
-    median_work_ms,
-    median_step_ms,
-    coalesce(
-        told_straggler_ms,
-        case when wait_ms is not null then least(wait_ms, greatest(0, work_ms - median_work_ms)) end
-    ) as straggler_ms,
-    told_straggler_ms is not null or wait_ms is not null as is_straggler_measured,
-    coalesce(
-        -- the first step compiles and warms up on every rank
-        not is_first
-        and wait_ms = least_wait_ms
-        and others_median_ms > build_threshold('straggler_share') * median_work_ms
-        and work_ms - median_work_ms > build_threshold('straggler_share') * median_work_ms,
-        false
-    ) as is_straggler
-from with_others
+    split.attempt_key,
+    split.step,
+    split.rank,
+    split.gpu_uuid,
+    split.fate,
+    split.gang_start_ms,
+    split.start_ms,
+    split.end_ms,
+    split.data_ms,
+    split.is_data_measured,
+    case
+        when split.told_straggler_ms is not null or split.straggler_ms is null then split.exposed_ms
+        else greatest(split.exposed_ms - split.straggler_ms, 0)
+    end as comm_ms,
+    split.told_throttle_ms,
+    split.wait_ms,
+    split.work_ms,
+    split.median_work_ms,
+    split.median_step_ms,
+    split.straggler_ms,
+    split.measured_by,
+    least(split.operations_ms, split.end_ms - split.start_ms) as comm_at_most_ms,
+    split.is_late and imposed.attempt_key is not null as is_straggler
+from split
+left join imposed using (attempt_key, rank)

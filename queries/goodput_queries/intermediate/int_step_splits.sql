@@ -4,6 +4,9 @@
 -- grain: attempt_key, gpu_uuid, start_ms
 -- A rank that after an undeclared gap starts later than its gang is still in the gap until then.
 -- gpu_uuid: null: the one rank that speaks, speaks for all
+-- phase: why a rank waited for another: throttled_peer, faulty_peer (a hardware error); undeclared_gap
+-- by_gpu_uuid: the GPU that was held back or faulty, of its own loss and of the waits for it
+-- measured_by: what a wait for a late rank is known from: int_rank_step_losses, telemetry
 -- is_cut: the amounts exceeded the step and the last ones were cut
 -- materialised: attempts, since each GPU of the gang joins it
 -- dirties: start_ms, end_ms of attempt_key
@@ -33,48 +36,120 @@ clean_medians as (
     group by losses.attempt_key
 ),
 
--- one GPU held back costs its gang: its own excess is throttling, the others wait for it
-throttle_losses as (
+-- a rank that evidence names as late; why, where its GPU tells
+named as (
     select
-        losses.attempt_key,
-        losses.step,
-        losses.rank,
-        throttled.gpu_uuid is not null as is_own,
-        greatest(0, losses.work_ms - clean_medians.clean_work_ms) as loss_ms
-    from losses
-    inner join clean_medians using (attempt_key)
-    semi join throttled using (attempt_key, step)
+        late.attempt_key,
+        late.step,
+        any_value(late.gpu_uuid) as gpu_uuid,
+        case
+            when bool_or(throttled.gpu_uuid is not null or coalesce(late.told_throttle_ms, 0) > 0) then 'throttled_peer'
+            when bool_or(faulty.gpu_uuid is not null) then 'faulty_peer'
+        end as phase
+    from losses as late
     left join throttled using (attempt_key, step, gpu_uuid)
+    left join temp.faulty_gpus as faulty
+        on late.attempt_key = faulty.attempt_key
+        and late.gpu_uuid = faulty.gpu_uuid
+        and faulty.error_ms between late.start_ms - build_threshold('fault_reach_ms') and late.end_ms
+    where late.is_straggler
+    group by late.attempt_key, late.step
+),
+
+-- where the ranks wait for another than the GPU held back, that one costs nothing
+held_back as (
+    select throttled.attempt_key, throttled.step, min(throttled.gpu_uuid) as gpu_uuid
+    from throttled
+    left join named using (attempt_key, step)
+    where named.step is null or named.phase = 'throttled_peer'
+    group by throttled.attempt_key, throttled.step
+),
+
+-- the one rank that speaks, speaks for all GPUs: where one of them is held back it is told apart
+gang_gpus as (
+    select distinct ranks.attempt_key, holds.gpu_uuid
+    from ranks
+    inner join temp.attempts as attempts using (attempt_key)
+    inner join intermediate.int_holds as holds using (job_run_key)
+    where ranks.ranks = 1 and ranks.attempt_key in (select attempt_key from throttled)
+),
+
+of_gpus as (
+    select
+        losses.* replace (
+            case when ranks.ranks > 1 then losses.gpu_uuid else gang_gpus.gpu_uuid end as gpu_uuid
+        )
+    from losses
+    inner join ranks using (attempt_key)
+    left join gang_gpus using (attempt_key)
+    where ranks.ranks = 1 or losses.gpu_uuid is not null
+),
+
+-- one GPU held back costs its gang: its own excess is throttling, the others wait for it
+causes as (
+    select
+        of_gpus.*,
+        case
+            when held_back.step is not null then greatest(0, of_gpus.work_ms - clean_medians.clean_work_ms)
+        end as throttle_loss_ms,
+        throttled.gpu_uuid is not null as is_held_back,
+        named.step is not null as is_named,
+        coalesce(named.phase, case when held_back.step is not null then 'throttled_peer' end) as phase,
+        coalesce(case when named.phase is not null then named.gpu_uuid end, held_back.gpu_uuid) as by_gpu_uuid
+    from of_gpus
+    left join clean_medians using (attempt_key)
+    left join held_back using (attempt_key, step)
+    left join named using (attempt_key, step)
+    left join throttled
+        on of_gpus.attempt_key = throttled.attempt_key
+        and of_gpus.step = throttled.step
+        and of_gpus.gpu_uuid = throttled.gpu_uuid
+),
+
+waits as (
+    select
+        *,
+        case
+            -- measured without overlap, or not at all: the throttled GPU's excess is what the others waited
+            when is_held_back or throttle_loss_ms is null then coalesce(straggler_ms, 0)
+            when coalesce(measured_by, 'NCCL profiler') = 'NCCL profiler'
+                then greatest(coalesce(straggler_ms, 0), throttle_loss_ms)
+            else straggler_ms
+        end as all_wait_ms
+    from causes
 ),
 
 amounts as (
     select
-        losses.attempt_key,
-        case when ranks.ranks > 1 then losses.gpu_uuid end as gpu_uuid,
-        losses.gang_start_ms,
-        losses.start_ms,
-        losses.end_ms,
-        losses.end_ms - losses.start_ms as length_ms,
+        waits.attempt_key,
+        waits.gpu_uuid,
+        waits.gang_start_ms,
+        waits.start_ms,
+        waits.end_ms,
+        waits.end_ms - waits.start_ms as length_ms,
         gaps.category as gap_category,
         case
-            when losses.data_ms >= least(build_threshold('split_min_ms'), build_threshold('gap_step_share') * losses.median_step_ms)
-                then losses.data_ms
+            when waits.data_ms >= least(build_threshold('split_min_ms'), build_threshold('gap_step_share') * waits.median_step_ms)
+                then waits.data_ms
             else 0
         end as data_ms,
-        coalesce(losses.told_throttle_ms, case when throttle_losses.is_own then throttle_losses.loss_ms end, 0)
+        coalesce(waits.told_throttle_ms, case when waits.is_held_back then waits.throttle_loss_ms end, 0)
             as throttle_ms,
-        greatest(
-            coalesce(losses.straggler_ms, 0),
-            coalesce(case when not throttle_losses.is_own then throttle_losses.loss_ms end, 0)
-        ) as straggler_ms,
-        coalesce(losses.comm_ms, 0) as comm_ms,
-        losses.is_straggler_measured and losses.comm_ms is not null as is_measured
-    from losses
-    inner join ranks using (attempt_key)
-    left join throttle_losses using (attempt_key, step, rank)
+        -- what the named rank's GPU explains is explained whole, else as far as it was held back
+        case
+            when waits.is_held_back or waits.phase is null then 0
+            when waits.is_named then waits.all_wait_ms
+            else least(waits.all_wait_ms, waits.throttle_loss_ms)
+        end as caused_wait_ms,
+        waits.all_wait_ms,
+        coalesce(waits.comm_ms, 0) as comm_ms,
+        waits.phase,
+        waits.by_gpu_uuid,
+        coalesce(waits.measured_by, 'telemetry') as measured_by,
+        waits.measured_by is not null and waits.comm_ms is not null as is_measured
+    from waits
     left join gaps
-        on losses.attempt_key = gaps.attempt_key and losses.gang_start_ms = gaps.end_ms
-    where ranks.ranks = 1 or losses.gpu_uuid is not null
+        on waits.attempt_key = gaps.attempt_key and waits.gang_start_ms = gaps.end_ms
 ),
 
 -- rounded on the running sum, so that the parts of a step never drift from their total
@@ -83,11 +158,11 @@ ends as (
         *,
         start_ms + least(length_ms, cast(round(data_ms) as bigint)) as data_end_ms,
         start_ms + least(length_ms, cast(round(data_ms + throttle_ms) as bigint)) as throttle_end_ms,
-        start_ms + least(length_ms, cast(round(data_ms + throttle_ms + straggler_ms) as bigint))
-            as straggler_end_ms,
-        start_ms + least(length_ms, cast(round(data_ms + throttle_ms + straggler_ms + comm_ms) as bigint))
+        start_ms + least(length_ms, cast(round(data_ms + throttle_ms + caused_wait_ms) as bigint)) as caused_end_ms,
+        start_ms + least(length_ms, cast(round(data_ms + throttle_ms + all_wait_ms) as bigint)) as straggler_end_ms,
+        start_ms + least(length_ms, cast(round(data_ms + throttle_ms + all_wait_ms + comm_ms) as bigint))
             as comm_end_ms,
-        data_ms + throttle_ms + straggler_ms + comm_ms > length_ms + 1 as is_cut
+        data_ms + throttle_ms + all_wait_ms + comm_ms > length_ms + 1 as is_cut
     from amounts
 ),
 
@@ -96,12 +171,24 @@ parts as (
         attempt_key,
         gpu_uuid,
         is_cut,
-        unnest([gap_category, 'data_stall', 'throttled', 'straggler_wait', 'exposed_comm', 'productive']) as category,
-        unnest([gang_start_ms, start_ms, data_end_ms, throttle_end_ms, straggler_end_ms, comm_end_ms]) as start_ms,
+        unnest([
+            gap_category, 'data_stall', 'throttled', 'straggler_wait', 'straggler_wait', 'exposed_comm', 'productive'
+        ]) as category,
+        unnest([
+            case when gap_category is not null then 'undeclared_gap' end, null, null, phase, null, null, null
+        ]) as phase,
+        unnest([
+            null, null, case when throttle_ms > 0 then gpu_uuid end, by_gpu_uuid, null, null, null
+        ]) as by_gpu_uuid,
+        unnest([null, null, null, measured_by, measured_by, null, null]) as measured_by,
+        unnest([
+            gang_start_ms, start_ms, data_end_ms, throttle_end_ms, caused_end_ms, straggler_end_ms, comm_end_ms
+        ]) as start_ms,
         unnest([
             start_ms,
             data_end_ms,
             throttle_end_ms,
+            caused_end_ms,
             straggler_end_ms,
             comm_end_ms,
             case when is_measured then end_ms else comm_end_ms end
@@ -112,9 +199,10 @@ parts as (
 marked as (
     select
         *,
-        (category, start_ms) is distinct from lag((category, end_ms)) over (
-            partition by attempt_key, gpu_uuid order by start_ms, end_ms
-        ) as is_new
+        (category, phase, by_gpu_uuid, measured_by, start_ms)
+            is distinct from lag((category, phase, by_gpu_uuid, measured_by, end_ms)) over (
+                partition by attempt_key, gpu_uuid order by start_ms, end_ms
+            ) as is_new
     from parts
     where end_ms > start_ms
 ),
@@ -133,6 +221,9 @@ select
     attempt_key,
     gpu_uuid,
     any_value(category) as category,
+    any_value(phase) as phase,
+    any_value(by_gpu_uuid) as by_gpu_uuid,
+    any_value(measured_by) as measured_by,
     min(start_ms) as start_ms,
     max(end_ms) as end_ms,
     bool_or(is_cut) as is_cut

@@ -53,6 +53,32 @@ most as (
     )
     group by cluster, run_key, category, blame
 )
+,
+
+-- what waits of the attempts that tell the cause are known from
+measured as (
+    select attempt_key, phase, min(measured_by) as measured_by
+    from intermediate.int_step_splits
+    where
+        category = 'straggler_wait'
+        and attempt_key in (select part.attempt_key from most where category = 'straggler_wait')
+    group by attempt_key, phase
+),
+
+-- the GPU of each attempt that held up its gang most
+culprits as (
+    select
+        attempt_key,
+        reason,
+        arg_max(
+            'GPU ' || coalesce(gpu_index::varchar, gpu_uuid) || coalesce(' of ' || node, ''), (gang_gpu_s, gpu_uuid)
+        ) as gpu,
+        max(gang_gpu_s) as gang_gpu_s,
+        count(*) as gpus
+    from marts.blast_radius
+    where attempt_key in (select part.attempt_key from most where category in ('throttled', 'straggler_wait'))
+    group by attempt_key, reason
+)
 
 select
     grouped.cluster,
@@ -72,6 +98,9 @@ select
     from_ms(grouped.last_hour_ms + 3600000) as last_at,
     case
         when grouped.category in ('fault_stall', 'lost_work', 'failed_without_progress') then causes.cause
+        when culprits.gpu is not null
+            then culprits.gpu || case culprits.reason when 'faulty' then ' had a hardware error' else ' was throttled' end
+                || case when culprits.gpus > 1 then ', and ' || (culprits.gpus - 1) || ' more' else '' end
         else coalesce(phases.label, nullif(replace(most.part.phase, '_', ' '), ''))
     end as cause,
     case
@@ -86,7 +115,17 @@ select
         when grouped.category in ('restore', 'checkpoint_save', 'other_declared') then 'declared by the job'
         when grouped.category = 'startup' then 'time from allocation (or restart) to the first step'
         when grouped.category = 'data_stall' then 'data_s of the job''s step events'
-        when grouped.category = 'straggler_wait' then 'waits in NCCL collectives held against the step''s excess'
+        when culprits.gpu is not null
+            then case culprits.reason
+                    when 'faulty' then 'Xid of a GPU that the others waited for'
+                    else 'slowdown reason of a GPU while steps ran over the unthrottled median'
+                end || '; ' || culprits.gpu || ' cost its gang ' || printf('%.1f', culprits.gang_gpu_s) || ' GPU-s'
+        when measured.measured_by = 'job' then 'straggler_s of the job''s step events'
+        when measured.measured_by = 'comm_s' then 'comm_s of all ranks: what each has over the least'
+        when measured.measured_by = 'profiler trace' then 'exposed NCCL kernels in PyTorch profiler traces of all ranks'
+        when measured.measured_by = 'NCCL profiler'
+            then 'waits in NCCL collectives held against the step''s excess'
+        when grouped.category = 'straggler_wait' then 'steps over the median of those without a slowdown reason'
         when grouped.category = 'teardown' then 'time from the last step to release'
         when grouped.category = 'idle_held' then 'telemetry: no activity, or no process'
         when grouped.category in ('down', 'drained', 'maintenance', 'powered_off') then 'scheduler node states'
@@ -108,3 +147,14 @@ inner join most
 left join reference.fixes as fixes on grouped.category = fixes.category
 left join reference.phases as phases on most.part.phase = phases.phase
 left join intermediate.int_attempt_causes as causes on most.part.attempt_key = causes.attempt_key
+left join measured
+    on grouped.category = 'straggler_wait'
+    and most.part.attempt_key = measured.attempt_key
+    and coalesce(measured.phase, '') = most.part.phase
+left join culprits
+    on most.part.attempt_key = culprits.attempt_key
+    and (
+        (grouped.category = 'throttled' and culprits.reason = 'throttled')
+        or (most.part.phase = 'throttled_peer' and culprits.reason = 'throttled')
+        or (most.part.phase = 'faulty_peer' and culprits.reason = 'faulty')
+    )

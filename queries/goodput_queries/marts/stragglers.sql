@@ -3,9 +3,10 @@
 -- grain: run_key, attempt, rank, first_step
 -- steps: steps in which the rank is named
 -- imposed_wait_gpu_s: what the other ranks of the gang waited in these steps
--- confidence: Likely: waits in collectives and the length of the steps agree; no overlap was measured
+-- confidence: Likely: waits and the length of the steps agree
+-- evidence: what the waits are known from
 with named as (
-    select attempt_key, step, rank, gpu_uuid, start_ms, end_ms
+    select attempt_key, step, rank, gpu_uuid, measured_by, start_ms, end_ms
     from intermediate.int_rank_step_losses
     where is_straggler
 ),
@@ -41,6 +42,7 @@ summed as (
         attempt_key,
         rank,
         any_value(gpu_uuid) as gpu_uuid,
+        min(measured_by) as measured_by,
         min(step) as first_step,
         max(step) as last_step,
         count(*) as steps,
@@ -49,6 +51,7 @@ summed as (
         sum(wait_ms) / 1000.0 as imposed_wait_gpu_s
     from episodes
     group by attempt_key, rank, episode
+    having sum(wait_ms) >= threshold('straggler_min_ms')
 )
 
 select
@@ -68,8 +71,13 @@ select
     summed.imposed_wait_gpu_s,
     summed.imposed_wait_gpu_s / 3600.0 * prices.usd_per_gpu_h::double as imposed_wait_usd,
     'Likely' as confidence,
-    'rank ' || summed.rank || ' waits least in the collectives of ' || summed.steps
-        || ' steps that run over the attempt''s median by more than 10 %' as evidence
+    'rank ' || summed.rank || case summed.measured_by
+        when 'NCCL profiler'
+            then ' waits least in the collectives of ' || summed.steps
+                || ' steps that run over the attempt''s median by more than 10 %'
+        when 'profiler trace' then ' waits least in the traced NCCL kernels of ' || summed.steps || ' steps'
+        else ' has the least comm_s in ' || summed.steps || ' steps, the others over 10 % of a step more'
+    end as evidence
 from summed
 inner join intermediate.int_attempts as attempts using (attempt_key)
 left join intermediate.int_rank_gpus as ranks using (attempt_key, rank)

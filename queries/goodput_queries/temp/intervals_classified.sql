@@ -4,7 +4,7 @@
 -- inline: it is wide, and ledger_segments alone asks it
 with pieces as (select distinct piece, category, phase from temp.pieces),
 
-splits as (select distinct split, category from temp.splits),
+splits as (select distinct split, category, phase from temp.splits),
 
 facts as (select distinct on (fact) * from temp.node_facts)
 
@@ -36,10 +36,7 @@ select
         when states.hold <> 0 then
             case
                 when pieces.category = 'step_unsplit' then
-                    case
-                        when splits.category is null then pieces.phase
-                        when splits.category in ('idle_held', 'busy_unclassified') then 'undeclared_gap'
-                    end
+                    case when splits.category is null then pieces.phase else splits.phase end
                 when pieces.category is not null then pieces.phase
                 when states.emptiness = 1 then 'no_process'
                 when states.activity = 1 then 'short_idle'

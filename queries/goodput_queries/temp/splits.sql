@@ -1,12 +1,13 @@
 -- Losses inside steps in this pass, by GPU of the gang.
 -- grain: unit, start_ms
--- split: number of the category, from 1
+-- split: number of the category and phase, from 1
 with splits as (
     select
-        cast(dense_rank() over (order by splits.category) as integer) as split,
+        cast(dense_rank() over (order by splits.category, splits.phase) as integer) as split,
         holds.hold,
         splits.gpu_uuid,
         splits.category,
+        splits.phase,
         splits.start_ms,
         splits.end_ms
     from intermediate.int_step_splits as splits
@@ -20,6 +21,7 @@ with splits as (
 select
     splits.split,
     splits.category,
+    splits.phase,
     holds.unit,
     greatest(splits.start_ms, holds.start_ms) as start_ms,
     least(splits.end_ms, holds.end_ms) as end_ms

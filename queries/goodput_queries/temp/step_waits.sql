@@ -4,7 +4,8 @@
 -- one delay twice (accounting rules 1.4, straggler).
 -- grain: attempt_key, step, rank
 -- wait_ms: longest wait over the operations that started in the step on this rank
--- operations: operations seen on all ranks
+--  and were seen on all ranks; null: none was
+-- comm_ms: time in all operations and transfers that started in the step, whether compute ran meanwhile or not
 with processes as (
     select attempt_key, rank, node, pid, gpu_uuid from temp.int_rank_gpus where pid is not null
 ),
@@ -17,12 +18,12 @@ operations as (
         collectives.operation,
         collectives.sequence_number,
         collectives.started_ms,
+        collectives.exec_time_s * 1000 as exec_ms,
         collectives.exec_time_s * 1000 - min(collectives.exec_time_s * 1000) over operation as wait_ms,
-        count(*) over operation as ranks_seen,
-        collectives.ranks
+        not collectives.is_p2p and count(*) over operation = collectives.ranks as is_complete
     from staging.stg_collectives as collectives
     inner join processes using (node, pid)
-    where not collectives.is_p2p and collectives.started_ms is not null and collectives.ranks > 1
+    where collectives.started_ms is not null and collectives.ranks > 1
     window operation as (
         partition by
             processes.attempt_key, collectives.comm_id, collectives.operation, collectives.sequence_number
@@ -48,12 +49,12 @@ select
     operations.attempt_key,
     windows.step,
     operations.rank,
-    max(operations.wait_ms) as wait_ms,
-    count(*) as operations
+    max(operations.wait_ms) filter (where operations.is_complete) as wait_ms,
+    sum(operations.exec_ms) as comm_ms
 from operations
 asof join windows
     on operations.attempt_key = windows.attempt_key
     and operations.rank = windows.rank
     and operations.started_ms >= windows.start_ms
-where operations.ranks_seen = operations.ranks and operations.started_ms < windows.end_ms
+where operations.started_ms < windows.end_ms
 group by operations.attempt_key, windows.step, operations.rank

@@ -1,0 +1,62 @@
+-- GPUs that held up their gang because they were throttled or faulty: what they lost themselves and what the
+-- others waited for them. Of kept steps, over whole attempts that touch the window.
+-- grain: run_key, attempt, gpu_uuid
+-- reason: throttled or faulty (a hardware error)
+-- own_gpu_s: throttle loss of the GPU itself
+-- peers_wait_gpu_s: waiting of the other GPUs of the gang for it
+-- peers: how many waited
+-- gang_gpu_s: both: what the GPU cost the run
+-- gang_usd: null where the rate card has no price
+with caused as (
+    select
+        attempt_key,
+        by_gpu_uuid as gpu_uuid,
+        case when bool_or(phase = 'faulty_peer') then 'faulty' else 'throttled' end as reason,
+        coalesce(sum(end_ms - start_ms) filter (where category = 'throttled'), 0)::bigint as own_ms,
+        coalesce(sum(end_ms - start_ms) filter (where category = 'straggler_wait'), 0)::bigint as peers_ms,
+        count(distinct gpu_uuid) filter (where category = 'straggler_wait') as peers,
+        min(start_ms) as start_ms,
+        max(end_ms) as end_ms
+    from intermediate.int_step_splits
+    where by_gpu_uuid is not null
+    group by attempt_key, by_gpu_uuid
+)
+
+select
+    attempts.cluster,
+    attempts.run_key,
+    attempts.run_id,
+    attempts.attempt,
+    caused.attempt_key,
+    units.node,
+    caused.gpu_uuid,
+    units.gpu_index,
+    caused.reason,
+    from_ms(caused.start_ms) as start_at,
+    from_ms(caused.end_ms) as end_at,
+    caused.peers,
+    caused.own_ms / 1000.0 as own_gpu_s,
+    caused.peers_ms / 1000.0 as peers_wait_gpu_s,
+    (caused.own_ms + caused.peers_ms) / 1000.0 as gang_gpu_s,
+    (caused.own_ms + caused.peers_ms) / 3600000.0 * prices.usd_per_gpu_h::double as gang_usd
+from caused
+inner join intermediate.int_attempts as attempts using (attempt_key)
+left join (
+    select gpu_uuid, max(node) as node, max(gpu_index) as gpu_index, max(gpu_model) as gpu_model
+    from intermediate.int_gpu_units
+    group by gpu_uuid
+) as units using (gpu_uuid)
+left join intermediate.int_prices as prices
+    on attempts.cluster = prices.cluster
+    and coalesce(units.gpu_model, '') = prices.gpu_model
+    and prices.mig_profile = ''
+    and coalesce(attempts.partition, '') = prices.partition
+    and coalesce(attempts.qos, '') = prices.qos
+    and caused.start_ms >= prices.from_ms
+    and caused.start_ms < prices.to_ms
+where
+    in_window(caused.start_ms, caused.end_ms)
+    and in_scope(
+        attempts.cluster, units.node, caused.gpu_uuid, units.gpu_model,
+        attempts.team, attempts.user_name, attempts.run_key, attempts.partition
+    )
