@@ -276,6 +276,20 @@ def stragglers(scope: Scope) -> pl.DataFrame:
     )
 
 
+def blast_radius(scope: Scope) -> pl.DataFrame:
+    """Return the throttled and faulty GPUs of the scope's run, the costliest first."""
+    return _read(
+        "select * from marts.blast_radius where run_key = $1 order by gang_gpu_s desc, gpu_uuid",
+        scope,
+        scope.run,
+    )
+
+
+def communication(scope: Scope) -> pl.DataFrame:
+    """Return what is known of communication in the steps of the scope's run: one row, or none."""
+    return _read("select * from marts.communication where run_key = $1", scope, scope.run)
+
+
 def run_gpus(scope: Scope) -> pl.DataFrame:
     """Return the GPUs of the scope's run."""
     return _read(

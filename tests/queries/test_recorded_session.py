@@ -48,6 +48,7 @@ def test_the_ledger_of_main_is_the_reference_ledger(session):
     assert found["idle_held"] + found["busy_unclassified"] == pytest.approx(17.70, abs=0.1)
     assert found["straggler_wait"] == pytest.approx(13.2, abs=0.6)
     assert "unknown" not in found
+    assert found.keys() & {"productive", "exposed_comm"} == set()  # NCCL durations separate nothing
 
 
 def test_a_hang_that_kept_nothing_is_failed_without_progress(session):

@@ -35,6 +35,19 @@ GPUS = {
     "gpu_temperature_c": "Temperature",
     "gpu_uuid": "UUID",
 }
+SLOW_GPUS = {
+    "node": "Node",
+    "gpu_index": "GPU",
+    "reason": "Reason",
+    "attempt": "Attempt",
+    "own_gpu_s": "Lost by the GPU",
+    "peers_wait_gpu_s": "Lost by other ranks",
+    "gang_gpu_s": "Total",
+    "gang_usd": "Total cost",
+    "start_at": "Start",
+    "end_at": "End",
+    "gpu_uuid": "UUID",
+}
 ATTEMPTS = {
     "attempt": "Attempt",
     "job_id": "Job",
@@ -76,6 +89,25 @@ def verdict(run: dict[str, Any]) -> None:
         f"evidence: {theme.markdown_text(run['verdict_evidence'] or 'none')}."
     )
     st.info(text, icon=":material/gavel:")
+
+
+def communication(frame: pl.DataFrame) -> None:
+    """Say how much communication the steps can hold at most; `frame`: marts.communication."""
+    for row in frame.iter_rows(named=True):
+        if row["comm_at_most_ms"] is not None:
+            st.caption(
+                f"Communication in steps: at most {theme.gpu_time(row['comm_at_most_ms'])} "
+                f"({row['comm_at_most_ratio']:.0%} of the step time that the NCCL profiler timed; "
+                "it does not tell what ran beside it)."
+            )
+
+
+def blast_radius(frame: pl.DataFrame) -> None:
+    """Draw the GPUs that held up their gang; `frame`: marts.blast_radius."""
+    if frame.is_empty():
+        st.caption("No GPU is known to have held up the others by throttling or a hardware error.")
+    else:
+        tables.show(frame, SLOW_GPUS, "run_slow_gpus")
 
 
 def gpus(frame: pl.DataFrame) -> None:

@@ -68,6 +68,7 @@ with panel(
             st.caption(
                 f"The slowest and the fastest of each stretch of {steps['steps'][0]:,} steps."
             )
+        run_parts.communication(data.communication(scope))
 with panel(
     "Late ranks", "marts.stragglers", help="Episodes in which the others waited for one rank."
 ):
@@ -80,6 +81,12 @@ with panel(
         charts.draw(
             figures_runs.straggler_lanes(late), late, "late-ranks", "When which rank was late"
         )
+with panel(
+    "Throttled and faulty GPUs",
+    "marts.blast_radius",
+    help="What each lost itself, and what the other GPUs of the run waited for it.",
+):
+    run_parts.blast_radius(data.blast_radius(scope))
 with panel("GPUs", "marts.run_gpus"):
     run_parts.gpus(data.run_gpus(scope))
 with panel("Attempts and restarts", "marts.attempts"):

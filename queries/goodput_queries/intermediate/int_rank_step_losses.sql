@@ -214,7 +214,7 @@ select
     split.is_data_measured,
     case
         when split.told_straggler_ms is not null or split.straggler_ms is null then split.exposed_ms
-        else greatest(split.exposed_ms - split.straggler_ms, 0)
+        when split.exposed_ms is not null then greatest(split.exposed_ms - split.straggler_ms, 0)
     end as comm_ms,
     split.told_throttle_ms,
     split.wait_ms,
@@ -223,7 +223,8 @@ select
     split.median_step_ms,
     split.straggler_ms,
     split.measured_by,
-    least(split.operations_ms, split.end_ms - split.start_ms) as comm_at_most_ms,
+    case when split.operations_ms is not null then least(split.operations_ms, split.end_ms - split.start_ms) end
+        as comm_at_most_ms,
     split.is_late and imposed.attempt_key is not null as is_straggler
 from split
 left join imposed using (attempt_key, rank)
