@@ -17,6 +17,7 @@ from goodput_queries import (
     aside,
     catalog,
     changes,
+    forgetting,
     placement,
     placement_scope,
     reopening,
@@ -24,6 +25,7 @@ from goodput_queries import (
     spans,
     stages,
 )
+from goodput_queries.implausible import reject_implausible_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,6 +57,9 @@ def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
         since = None if is_full else before
         if since == sequence:
             return pl.DataFrame([], schema=SUMMARY_SCHEMA)
+        if reject_implausible_rows(cursor, changes.loaded_tables(cursor, since), since):
+            forgetting.forget_ledger(cursor)
+            since = None
         # kept for itself: it is read aside, and noting it again would change nothing
         readings = _note_reading_series(cursor, since)
         made = _made_aside(store, cursor, readings, since)

@@ -63,7 +63,7 @@ def forget(store: LocalStore, origins: Sequence[str]) -> pl.DataFrame:
             """update raw.ingested set digest = digest || ' ' || sequence, rows = rows_new
             where sequence in (select sequence from temp.missed)"""
         )
-        _forget_ledger(cursor)
+        forget_ledger(cursor)
         found: pl.DataFrame = cursor.sql(
             """select origin, coalesce(sum(n), 0)::bigint as rows, false as is_to_read_again
             from temp.gone left join temp.dropped using (sequence) group by origin
@@ -149,7 +149,7 @@ def _forget_series(cursor: duckdb.DuckDBPyConnection) -> None:
     cursor.execute("update raw.reading_series set last_ms = least(last_ms, $1 - 1)", [kept_ms])
 
 
-def _forget_ledger(cursor: duckdb.DuckDBPyConnection) -> None:
+def forget_ledger(cursor: duckdb.DuckDBPyConnection) -> None:
     """Empty the hours that the next build makes, some of which nothing may tell of any more."""
     kept_ms = kept_from_ms(cursor, "gpu_samples")
     for model in catalog.build_order():

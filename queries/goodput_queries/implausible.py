@@ -1,0 +1,166 @@
+"""Rows of implausible time that are in the database already go to the rejects.
+
+Ingest rejects them before they are loaded, but a database may be older than that check. One reading
+of 2036 moves the end of a cluster's evidence there, one of 1970 makes half a million hours.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from goodput_queries import catalog, plausible
+from goodput_queries.batch import REJECT_CONTENT_MAX_CHARS
+from goodput_queries.loading import SEQUENCE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    import duckdb
+
+    from goodput_queries.catalog import Model
+
+HOUR_MS = 3_600_000
+
+
+def reject_implausible_rows(
+    cursor: duckdb.DuckDBPyConnection, tables: Iterable[str], since: int | None
+) -> bool:
+    """Move rows of implausible time to raw.rejects; return whether there were any.
+
+    tables: the raw tables to look at, as `raw.x`; since: only rows of later loads; None: all rows.
+    """
+    latest = _latest(cursor)
+    found = False
+    for model in catalog.models("raw").values():
+        if model.qualified_name in tables and (model.observed or model.planned):
+            reasons = _reasons(model, latest)
+            bad = " or ".join(condition for condition, _ in reasons)
+            where = f"({bad})" + ("" if since is None else f" and {SEQUENCE} > {since}")
+            if cursor.execute(
+                f"select 1 from {model.qualified_name} where {where} limit 1"
+            ).fetchall():
+                _reject(cursor, model, reasons, where)
+                found = True
+    is_repaired = latest is not None and _limit_kept_from(cursor, latest)
+    if found:
+        _forget_spans(cursor, latest)
+    return found or is_repaired
+
+
+def _latest(cursor: duckdb.DuckDBPyConnection) -> datetime | None:
+    """Return the latest plausible moment; None where the clock is no witness.
+
+    That is where most of the rows lie ahead of it, and of all moments at which rows were loaded:
+    a machine that lost its time, or evidence that was made up.
+    """
+    known = plausible.utc_now()
+    loaded = cursor.execute("select max(loaded_at) from raw.ingested").fetchall()[0][0]
+    latest: datetime = max(known, loaded or known) + plausible.AHEAD_MAX
+    ahead, rows = cursor.execute(
+        """select sum(rows) filter (where first_at > $1), sum(rows)
+        from (
+            select rows, window_start_at as first_at from raw.ingested
+            where window_start_at is not null
+            union all
+            select 1, submit_at from raw.job_runs
+        )""",
+        [latest],
+    ).fetchall()[0]
+    return None if 2 * (ahead or 0) > (rows or 0) else latest
+
+
+def _reasons(model: Model, latest: datetime | None) -> list[tuple[str, str]]:
+    """Return conditions under which rows are rejected, and why."""
+    early = f"timestamp '{plausible.EARLIEST}'"
+    found = [
+        (f"{column} < {early}", plausible.before(column, plausible.EARLIEST))
+        for column in (*model.observed, *model.planned)
+    ]
+    if latest is not None:
+        found += [
+            (f"{column} > timestamp '{latest}'", plausible.ahead(column))
+            for column in model.observed
+        ]
+    return found
+
+
+def _reject(
+    cursor: duckdb.DuckDBPyConnection, model: Model, reasons: list[tuple[str, str]], where: str
+) -> None:
+    table = model.qualified_name
+    cases = " ".join(f"when {condition} then '{reason}'" for condition, reason in reasons)
+    cursor.execute(
+        f"""create or replace temp table implausible as
+        select {SEQUENCE}, case {cases} end as reason, given::varchar as content
+        from {table} as given where {where}"""
+    )
+    cursor.execute(
+        """insert into raw.rejects (source, origin, line, reason, content)
+        select distinct loads.source, loads.origin, null, reason, left(content, $1)
+        from temp.implausible inner join raw.ingested as loads on loads.sequence = load_sequence""",
+        [REJECT_CONTENT_MAX_CHARS],
+    )
+    cursor.execute(f"delete from {table} where {where}")
+    cursor.execute(
+        f"""update raw.ingested as loads set
+            rows_new = greatest(0, loads.rows_new - gone.n), rejects = loads.rejects + gone.n
+        from (select {SEQUENCE}, count(*) as n from temp.implausible group by all) as gone
+        where loads.sequence = gone.{SEQUENCE}"""
+    )
+    if time := model.directives.get("time"):
+        cursor.execute(
+            f"""update raw.ingested as loads set
+                window_start_at = kept.first_at, window_end_at = kept.last_at
+            from (
+                select gone.{SEQUENCE} as sequence, min({time}) as first_at, max({time}) as last_at
+                from (select distinct {SEQUENCE} from temp.implausible) as gone
+                left join {table} using ({SEQUENCE})
+                group by all
+            ) as kept
+            where loads.sequence = kept.sequence"""
+        )
+    cursor.execute("drop table temp.implausible")
+
+
+def _limit_kept_from(cursor: duckdb.DuckDBPyConnection, latest: datetime) -> bool:
+    """Undo that hours were frozen which have not come yet; say whether any were.
+
+    What a reading of the future made `goodput prune` drop is gone, but what is read from now on
+    counts again: hours are kept from the first reading on that is still there.
+    """
+    found = cursor.execute(
+        """select coalesce(min(ts), $1) from raw.gpu_samples
+        having exists (from raw.kept_from where from_ms(kept_from_ms) > $1)""",
+        [latest],
+    ).fetchall()
+    if not found:
+        return False
+    kept_ms = cursor.execute(
+        f"select to_ms($1::timestamp) // {HOUR_MS} * {HOUR_MS}", [found[0][0]]
+    ).fetchall()[0][0]
+    cursor.execute("update raw.kept_from set kept_from_ms = least(kept_from_ms, $1)", [kept_ms])
+    for archive in ("raw.ledger_archive", "raw.energy_archive"):
+        cursor.execute(f"delete from {archive} where hour_ms >= $1", [kept_ms])
+    return True
+
+
+def _forget_spans(cursor: duckdb.DuckDBPyConnection, latest: datetime | None) -> None:
+    """Forget from when to when series and hosts were seen, where that is implausible.
+
+    The full build that follows notes them again.
+    """
+    # what was read before the time that is kept no build can note again
+    cursor.execute(
+        """update raw.reading_series set last_ms = kept_from_ms - 1
+        from raw.kept_from
+        where table_name = 'gpu_samples' and from_ms(first_ms) >= $1
+            and first_ms < kept_from_ms and from_ms(last_ms) > $2""",
+        [plausible.EARLIEST, latest],
+    )
+    cursor.execute(
+        """delete from raw.reading_series
+        where from_ms(first_ms) < $1 or from_ms(last_ms) > coalesce($2, from_ms(last_ms))""",
+        [plausible.EARLIEST, latest],
+    )
+    cursor.execute("delete from raw.event_hosts")
