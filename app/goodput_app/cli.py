@@ -117,7 +117,11 @@ def demo(port: int | None, address: str, folder: Path | None, gpus: int) -> None
     help="When a snapshot (sinfo, scontrol) was taken, or a log without years.",
 )
 @click.option("--node", metavar="NAME", help="Whose kernel log it is, where lines do not say.")
-@click.option("--run-id", metavar="ID", help="Which run's log it is, where it does not say.")
+@click.option(
+    "--run-id",
+    metavar="ID",
+    help="Run of a job log. SLURM_JOB_ID in the log wins over it, it wins over the file name.",
+)
 @output_options
 def ingest(
     *,

@@ -12,7 +12,7 @@ from goodput_ingest.json_lines import FieldError
 from goodput_ingest.source import Batch, Reject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
 DURATION_MAX_S = 31 * 86_400  # nothing inside a job takes longer; milliseconds as seconds do
@@ -55,29 +55,26 @@ def row(**told: Any) -> Row:
     return tuple(told.get(name) for name in SCHEMA)
 
 
-def batches(
+def batch(
+    part: files.Part,
     path: Path,
     source: str,
     rows_of: Callable[[dict[str, Any]], Iterable[Row | FieldError]],
     *meaning: object,
-    is_carried_over: bool,
     bulk: Callable[[files.Part], pl.DataFrame] | None = None,
-) -> Iterator[Batch]:
-    """Yield the job events of a file; `rows_of` says what the object on a line tells.
+) -> Batch:
+    """Return the job events of some lines; `rows_of` says what the object on a line tells.
 
     It raises FieldError for a broken line and yields one for a broken item among several of a line.
-    `meaning` is what else decides what lines mean; `is_carried_over`: so do the lines before them.
-    `bulk` returns the same rows of many lines at once, and LINE, for the lines that it can.
+    `meaning` is what else decides what lines mean: the digest of the part before this one, too,
+    where something is kept from line to line. `bulk` returns the same rows of many lines at once,
+    and LINE, for the lines that it can.
     """
-    so_far = ""
-    for part in files.parts(path):
-        told = bulk(part) if bulk else None
-        frame, rejects = _one_by_one(part, rows_of, told)
-        if part.damage:
-            rejects.append(Reject(part.first_line + len(part.raw_lines), part.damage))
-        before = (so_far,) if is_carried_over else ()
-        so_far = files.digest(part, *before, *meaning)
-        yield Batch("job_events", frame, source, str(path), so_far, rejects)
+    told = bulk(part) if bulk else None
+    frame, rejects = _one_by_one(part, rows_of, told)
+    if part.damage:
+        rejects.append(Reject(part.first_line + len(part.raw_lines), part.damage))
+    return Batch("job_events", frame, source, str(path), files.digest(part, *meaning), rejects)
 
 
 def _one_by_one(

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from goodput_ingest.files import Part
     from goodput_ingest.source import Batch, ReadOptions
 
 SPANS = {  # of `<name>_start_time` and `<name>_end_time`
@@ -42,6 +43,7 @@ BLOCKING = (
 )
 MARKS = (
     b'"job_start_time"',
+    b'"job_end_time"',
     b'"step_start_time"',
     b'"tpu_init_start_time"',
     b'"training_prep_start_time"',
@@ -53,11 +55,13 @@ class GoodputEvents:
     """A log of ml-goodput-measurement, or of Orbax's checkpoint logger beside it."""
 
     name: ClassVar[str] = "goodput-events"
+    needs_beginning: ClassVar[bool] = True
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
         """Take the file and the cluster it speaks of."""
         self.path = path
         self.options = options
+        self._so_far = ""
         self.step: dict[str, tuple[int, datetime]] = {}  # by run: the step under way
         self.job_name = options.run_id or ""
 
@@ -72,11 +76,17 @@ class GoodputEvents:
             raise IngestError(
                 f"{self.path}: no line has a job_name and one of the library's times."
             )
-        yield from event_lines.batches(
-            # the first step of a part ends one of the part before
-            *(self.path, self.name, self._told, self.options.cluster),
-            is_carried_over=True,
+        for part in files.parts(self.path):
+            yield from self.read(part)
+
+    def read(self, part: Part) -> Iterator[Batch]:
+        """Yield the events of the next lines: the first step of a part ends one before it."""
+        found = event_lines.batch(
+            *(part, self.path, self.name, self._told),
+            *(self._so_far, self.options.cluster, self.options.run_id),
         )
+        self._so_far = found.digest
+        yield found
 
     def _told(self, record: dict[str, Any]) -> Iterator[Row]:
         said = {

@@ -79,14 +79,12 @@ class JobEvents:
                 f"{self.path}: no line is a job event; expected "
                 '{"v": 1, "ts": ..., "event": ...}.'
             )
-        yield from event_lines.batches(
-            self.path,
-            self.name,
-            self._rows,
-            *("job_events", self.options.cluster),
-            is_carried_over=False,
-            bulk=self._events,
-        )
+        for part in files.parts(self.path):
+            yield event_lines.batch(
+                *(part, self.path, self.name, self._rows),
+                *("job_events", self.options.cluster),
+                bulk=self._events,
+            )
 
     def _events(self, part: files.Part) -> pl.DataFrame:
         return events_of(part, REQUIRED, self.name, self.options.cluster)

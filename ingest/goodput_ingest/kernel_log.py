@@ -83,11 +83,13 @@ class KernelLog:
     """The kernel log of a node (dmesg) or of several (journal, syslog)."""
 
     name: ClassVar[str] = SOURCE
+    needs_beginning: ClassVar[bool] = False  # a notice goes over a few lines
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
         """Take the file, its cluster, and node, zone and year where lines carry none."""
         self.path = path
         self.options = options
+        self._rows = KernelRows(str(path), options)
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
@@ -119,9 +121,12 @@ class KernelLog:
                 f"{self.path}: this is no kernel log; expected `dmesg -T`, "
                 "`journalctl -k -o short-iso-precise` or `journalctl -k -o json`."
             )
-        rows = KernelRows(str(self.path), self.options)
         for part in files.parts(self.path):
-            yield rows.batch(part)
+            yield from self.read(part)
+
+    def read(self, part: files.Part) -> Iterator[Batch]:
+        """Yield the events of the next lines."""
+        yield self._rows.batch(part)
 
 
 class KernelRows:

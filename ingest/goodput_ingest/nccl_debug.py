@@ -92,6 +92,7 @@ class NcclDebug:
     """A log of NCCL, of one process or of many, with whatever else the job printed."""
 
     name: ClassVar[str] = "nccl-debug"
+    needs_beginning: ClassVar[bool] = True
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
         """Take the file and the cluster it speaks of."""
@@ -116,25 +117,27 @@ class NcclDebug:
                 "`host:pid:thread [0] NCCL INFO ...` as NCCL_DEBUG=INFO writes them."
             )
         for part in files.parts(self.path):
-            digest = files.digest(part, "rank_map", self.options.cluster, self._reading.digest())
-            found: dict[tuple[Any, ...], Membership] = {}
-            for line in part.lines:
-                member = self._read(line)
-                if member is not None and member.comm_id is not None:
-                    found[member.comm_id, member.rank, member.node, member.pid] = member
-            rejects = (
-                [Reject(part.first_line + len(part.lines), part.damage)] if part.damage else []
+            yield from self.read(part)
+
+    def read(self, part: files.Part) -> Iterator[Batch]:
+        """Yield the ranks of which the next lines say something."""
+        digest = files.digest(part, "rank_map", self.options.cluster, self._reading.digest())
+        found: dict[tuple[Any, ...], Membership] = {}
+        for line in part.lines:
+            member = self._read(line)
+            if member is not None and member.comm_id is not None:
+                found[member.comm_id, member.rank, member.node, member.pid] = member
+        rejects = [Reject(part.first_line + len(part.lines), part.damage)] if part.damage else []
+        rows = [
+            (
+                *(self.name, self.options.cluster),
+                *(m.comm_id, m.comm_name, m.rank, m.ranks, m.node, m.pid),
+                *(m.local_rank, m.gpu_index, m.pci_bus_id),
             )
-            rows = [
-                (
-                    *(self.name, self.options.cluster),
-                    *(m.comm_id, m.comm_name, m.rank, m.ranks, m.node, m.pid),
-                    *(m.local_rank, m.gpu_index, m.pci_bus_id),
-                )
-                for m in found.values()
-            ]
-            frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
-            yield Batch("rank_map", frame, self.name, str(self.path), digest, rejects)
+            for m in found.values()
+        ]
+        frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
+        yield Batch("rank_map", frame, self.name, str(self.path), digest, rejects)
 
     def _read(self, line: str) -> Membership | None:
         """Return the rank that a line says something of, with all that is known of it by now."""

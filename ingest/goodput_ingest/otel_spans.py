@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from goodput_ingest.files import Part
     from goodput_ingest.source import Batch, ReadOptions
 
 STEPS = ("megatron.train.iteration", "megatron.train_step")  # the code's name, the manual's
@@ -69,11 +70,13 @@ class OtelSpans:
     """A file of spans: iterations, checkpoints, evaluation, start-up and restarts."""
 
     name: ClassVar[str] = "otel-spans"
+    needs_beginning: ClassVar[bool] = True
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
         """Take the file, the cluster and what the person says of the run."""
         self.path = path
         self.options = options
+        self._so_far = ""
         self.saved_step: dict[tuple[str, int | None], int] = {}  # by run and rank: last save begun
 
     @staticmethod
@@ -85,11 +88,17 @@ class OtelSpans:
         """Yield `raw.job_events`, part by part; broken spans are rejects, unknown ones left out."""
         if not _has_span(files.head(self.path)):
             raise IngestError(f"{self.path}: no line has a span named megatron.* or nvrx.*.")
-        yield from event_lines.batches(
-            # a save that is final tells no step: the one whose save began before it
-            *(self.path, self.name, self._told_by, self.options),
-            is_carried_over=True,
+        for part in files.parts(self.path):
+            yield from self.read(part)
+
+    def read(self, part: Part) -> Iterator[Batch]:
+        """Yield the spans of the next lines: a final save is of the step begun before it."""
+        found = event_lines.batch(
+            *(part, self.path, self.name, self._told_by),
+            *(self._so_far, self.options.cluster, self.options.run_id),
         )
+        self._so_far = found.digest
+        yield found
 
     def _told_by(self, record: dict[str, Any]) -> Iterator[Row | FieldError]:
         for read in _spans(record):

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from pathlib import Path
     from zoneinfo import ZoneInfo
 
-__all__ = ["Batch", "LiveSource", "ReadOptions", "Reject", "Source"]
+    from goodput_ingest.files import Part
+
+__all__ = ["Batch", "ContinuedSource", "LiveSource", "ReadOptions", "Reject", "Source"]
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,23 @@ class Source(Protocol):
 
     def extract(self) -> Iterator[Batch]:
         """Yield the file's rows, part by part."""
+
+
+@runtime_checkable
+class ContinuedSource(Source, Protocol):
+    """A source whose lines mean little without the lines before them: it keeps what those said.
+
+    A followed file is read by one object of the class, part after part as it grows, a copy of it
+    a part: the copy replaces it once the rows are in the store.
+
+    needs_beginning: what it keeps may go back to the first line, so that after a restart the file
+    is read from there again. Else a little before the new lines is enough.
+    """
+
+    needs_beginning: ClassVar[bool]
+
+    def read(self, part: Part) -> Iterator[Batch]:
+        """Yield the rows of the next lines; a part without any row is no error."""
 
 
 @runtime_checkable

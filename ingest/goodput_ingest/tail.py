@@ -1,17 +1,25 @@
 """Following the files of a folder as they grow: Inspector logs, job events, job and kernel logs.
 
-Whole new lines are copied to a file of their own and read by the recorded source of the format, so
-that both ways share all code after the read. A place in a file is its number on the file system, an
-offset and the bytes before it: a renamed file is followed under its old name, a file that was
-truncated or written anew begins again. A place is moved only after the store has taken the rows.
+Whole new lines are read by the recorded source of the format, so that both ways share all code
+after the read. A place in a file is its number on the file system, an offset and the bytes before
+it. A place is moved only after the store has taken the rows.
 
-After a restart a file's place is looked for by the time of its lines, a little before the latest
-one in the store. What is read twice has keys that are known, and changes nothing.
+A log is what was written under one name: files that were rotated away are read to their end, oldest
+first, then the file that has the name now; what the source keeps from line to line goes along. A
+copy that a rotation made before it cut the file (`copytruncate`) takes over the file's place. A
+file that was cut or written anew otherwise begins again, one that was removed is let go of.
+
+After a restart a log whose lines need those before them is read again from its beginning. Of the
+others the place is looked for by the time of their lines, a little before the latest one in the
+store. What is read twice has keys that are known, and changes nothing.
 """
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import fnmatch
+import hashlib
 import os
 import tempfile
 from dataclasses import dataclass, field, replace
@@ -22,63 +30,39 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from goodput_ingest import files
 from goodput_ingest.registry import SOURCES
-from goodput_ingest.source import ReadOptions
+from goodput_ingest.rotation import unrotated
+from goodput_ingest.source import ContinuedSource, ReadOptions
+from goodput_ingest.tail_places import Chunk, Place, context_of, count_lines, is_at, next_chunk
 from goodput_ingest.unexpected import CAUGHT, unexpected
 from goodput_queries import catalog
 from goodput_queries.errors import IngestError, UnexpectedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Generator, Iterator, Mapping
 
     from goodput_ingest.source import Source
     from goodput_queries.batch import Batch
 
 CHUNK_BYTES = files.PART_BYTES
 POLL_BYTES = 10 * CHUNK_BYTES  # of all files together: a poll returns soon, the next goes on
-MARK_BYTES = 256  # before the offset: whether the file is still the one that was read
 PROBE_BYTES = 1024 * 1024  # looked at on the way to a place
 CONTEXT_BYTES = 4 * 1024 * 1024  # a drain of the Inspector's ring has some 0.5 MB
-SNAPSHOT_BYTES = 1024 * 1024
+MARK_BYTES = 256  # before the offset: whether the file is still the one that was read
 OVERLAP = timedelta(seconds=60)  # lines of one process are in order but for a few seconds
 FILES_MAX = 100_000
 TRIES_MAX = 5  # a file that fails makes its source wait longer, and so the files beside it
 SKIPPED_SHOWN = 3
+READERS_MAX = 2_000  # kept with what their lines said; one more and the longest unused goes
 PACKED = {".gz", ".bz2", ".xz", ".zst", ".zip"}  # what a rotation made of what was read already
 
 Identity = tuple[int, int]
-
-
-@dataclass(frozen=True)
-class Place:
-    """How far a file was read: bytes and lines, what stands before, under which name it began.
-
-    changed_ns: when the file was written last, as its file system says.
-    context: the last line that later ones cannot be read without (a header of its own).
-    is_in_line: in the middle of a line that is too long to be read.
-    """
-
-    origin: str
-    offset: int = 0
-    lines: int = 0
-    mark: bytes = b""
-    changed_ns: int = 0
-    context: bytes = b""
-    is_in_line: bool = False
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """New bytes of a file, to the end of a line, and the place after them."""
-
-    content: bytes
-    after: Place
+Log = dict[Identity, Path]  # the files of one name: those rotated away first, oldest first
 
 
 @dataclass(frozen=True)
 class _Failure:
-    """How often in a row a file could not be read, its size at the last try, and why."""
+    """How often in a row a log could not be read, its size at the last try, and why."""
 
-    path: Path
     tries: int
     size: int
     reason: str
@@ -89,7 +73,8 @@ class Tail:
     """Files in `folder` (and below) whose name fits `pattern`, in the format that `reads` names.
 
     cluster, timezone, node: what the files do not say of themselves, as in `goodput ingest`.
-    Packed files are passed over; a last line without its end waits for it.
+    Packed files are passed over; a last line without its end waits for it. Names that a rotation
+    gives (`train.log.1`, `train.log-20260820`) fit where the name before it fits.
     """
 
     name: ClassVar[str] = "tail"
@@ -103,8 +88,9 @@ class Tail:
     interval_s: float = 5.0
     _places: dict[Identity, Place] = field(default_factory=dict, init=False, repr=False)
     _others: dict[Identity, int] = field(default_factory=dict, init=False, repr=False)
-    _failures: dict[Identity, _Failure] = field(default_factory=dict, init=False, repr=False)
-    _last_asked: list[Identity] = field(default_factory=list, init=False, repr=False)
+    _failures: dict[str, _Failure] = field(default_factory=dict, init=False, repr=False)
+    _readers: dict[str, ContinuedSource] = field(default_factory=dict, init=False, repr=False)
+    _last_asked: list[str] = field(default_factory=list, init=False, repr=False)
 
     @property
     def origin(self) -> str:
@@ -112,48 +98,34 @@ class Tail:
         return self.folder
 
     def poll(self, reached: Mapping[str, datetime], now: datetime) -> Iterator[Batch]:
-        """Yield what was added to any file, file by file in turn; one bad file stops no other."""
+        """Yield what was added to any log, log by log in turn; one bad file stops no other."""
         del now  # files bring their own times
         kind, budget, troubles = self._kind(), POLL_BYTES, list[str]()
-        waiting = self._in_turn(self._paths())
+        waiting = self._in_turn(self._logs())
         while waiting and budget > 0:
-            unfinished: dict[Identity, Path] = {}
-            for identity, path in waiting.items():
+            unfinished: dict[str, Log] = {}
+            for origin, log in waiting.items():
                 if budget <= 0:
                     break
-                self._last_asked[:] = [identity]
+                self._last_asked[:] = [origin]
                 try:
-                    if self._is_skipped(identity, path):
+                    if self._is_skipped(origin, log):
                         continue
-                    chunk = self._next(identity, path, kind, reached)
-                    if chunk is None:
-                        continue
-                    place = self._places[identity]
-                    try:
-                        yield from self._batches(path, kind, place, chunk)
-                    except UnexpectedError:
-                        raise
-                    except IngestError as error:
-                        if place.offset and len(chunk.content) < files.HEAD_BYTES:
-                            continue  # a few lines of no interest look like no format
-                        if not place.offset:
-                            raise
-                        troubles.append(str(error))
+                    taken = yield from self._more(origin, log, kind, reached)
                 except OSError as error:
-                    troubles.append(f"{path}: cannot be read ({error.strerror}).")
-                    continue
+                    troubles.append(f"{origin}: cannot be read ({error.strerror}).")
                 except IngestError as error:
-                    troubles.append(self._failed(identity, path, str(error)))
-                    continue
+                    troubles.append(self._failed(origin, log, str(error)))
                 except MemoryError:
                     raise
                 except CAUGHT as error:
-                    troubles.append(self._failed(identity, path, str(unexpected(path, error))))
-                    continue
-                self._failures.pop(identity, None)
-                self._places[identity] = chunk.after
-                budget -= len(chunk.content)
-                unfinished[identity] = path
+                    reason = str(unexpected(Path(origin), error))
+                    troubles.append(self._failed(origin, log, reason))
+                else:
+                    budget -= taken
+                    if taken:
+                        self._failures.pop(origin, None)
+                        unfinished[origin] = log
             waiting = unfinished
         if troubles:
             more = f" (and {len(troubles) - 1} more files)" if len(troubles) > 1 else ""
@@ -162,40 +134,41 @@ class Tail:
     @property
     def skipped(self) -> str | None:
         """Return a sentence on the files that are not read, since they failed again and again."""
-        found = [one for one in self._failures.values() if one.tries >= TRIES_MAX]
+        found = {o: one for o, one in self._failures.items() if one.tries >= TRIES_MAX}
         if not found:
             return None
-        names = ", ".join(str(one.path) for one in found[:SKIPPED_SHOWN])
+        names = ", ".join(list(found)[:SKIPPED_SHOWN])
         more = f" and {len(found) - SKIPPED_SHOWN} more" if len(found) > SKIPPED_SHOWN else ""
         return (
             f"{names}{more}: skipped after {TRIES_MAX} failures, until the file has doubled in "
-            f"size; the last was: {found[0].reason}"
+            f"size; the last was: {next(iter(found.values())).reason}"
         )
 
-    def _failed(self, identity: Identity, path: Path, reason: str) -> str:
-        """Count a failure to read a file and return its reason."""
-        known = self._failures.get(identity)
+    def _failed(self, origin: str, log: Log, reason: str) -> str:
+        """Count a failure to read a log and return its reason."""
+        known = self._failures.get(origin)
         tries = 1 if known is None else known.tries + 1
-        self._failures[identity] = _Failure(path, tries, path.stat().st_size, reason)
+        self._failures[origin] = _Failure(tries, _size(log), reason)
         return reason
 
-    def _is_skipped(self, identity: Identity, path: Path) -> bool:
-        """Say whether a file failed so often, at about this size, that it is not read again.
+    def _is_skipped(self, origin: str, log: Log) -> bool:
+        """Say whether a log failed so often, at about this size, that it is not read again.
 
         One that goes on growing may have what was missing, as a header; it is tried at each
         doubling, so that it cannot slow the files beside it down for long.
         """
-        known = self._failures.get(identity)
+        known = self._failures.get(origin)
         return (
             known is not None
             and known.tries >= TRIES_MAX
-            and known.size / 2 < path.stat().st_size < known.size * 2
+            and known.size / 2 < _size(log) < known.size * 2
         )
 
     def probe(self) -> list[str]:
         """Say how many files there are and how many of them are of the format."""
-        kind, paths = self._kind(), self._paths()
-        fitting = sum(kind.recognises(path, files.head(path)) for path in paths.values())
+        kind = self._kind()
+        paths = [path for log in self._logs().values() for path in log.values()]
+        fitting = sum(kind.recognises(path, files.head(path)) for path in paths)
         return [f"{self.folder}: {fitting} of {len(paths)} files are {self.reads}."]
 
     def _kind(self) -> type[Source]:
@@ -203,12 +176,14 @@ class Tail:
             raise IngestError(f"there is no source {self.reads!r}; known: {', '.join(SOURCES)}.")
         return SOURCES[self.reads]
 
-    def _paths(self) -> dict[Identity, Path]:
-        """Return the files that are followed, those renamed out of the pattern included."""
+    def _logs(self) -> dict[str, Log]:
+        """Return the logs that are followed, by name, with their files."""
         if not Path(self.folder).is_dir():
             raise IngestError(f"{self.folder}: there is no such folder to follow.")
-        found: dict[Identity, Path] = {}
-        for path in sorted(Path(self.folder).rglob("*")):
+        listed = sorted(Path(self.folder).rglob("*"))
+        present, seen = set(listed), set[Identity]()
+        found: dict[str, list[tuple[bool, int, Identity, Path]]] = {}
+        for path in listed:
             if path.name.startswith(".") or path.suffix.lower() in PACKED:
                 continue
             try:
@@ -216,59 +191,165 @@ class Tail:
             except OSError:  # gone since it was listed
                 continue
             identity = (stat.st_dev, stat.st_ino)
-            is_chosen = fnmatch.fnmatch(path.name, self.pattern) or identity in self._places
-            if is_chosen and path.is_file():
-                found.setdefault(identity, path)
-            if len(found) > FILES_MAX:
+            origin = self._origin_of(path, identity, stat, present)
+            if origin is None or identity in seen or not path.is_file():
+                continue
+            seen.add(identity)
+            is_named_so = str(path) == origin
+            found.setdefault(origin, []).append((is_named_so, stat.st_mtime_ns, identity, path))
+            if len(seen) > FILES_MAX:
                 raise IngestError(f"{self.folder}: more than {FILES_MAX:,} files. Name a pattern.")
-        return found
+        return {
+            origin: {identity: path for _, _, identity, path in sorted(log)}
+            for origin, log in found.items()
+        }
 
-    def _in_turn(self, paths: dict[Identity, Path]) -> dict[Identity, Path]:
-        """Return the files, those first that the last poll did not come to; forget what is gone."""
-        for known in (self._places, self._others, self._failures):
-            for identity in [i for i in known if i not in paths]:
+    def _origin_of(
+        self, path: Path, identity: Identity, stat: os.stat_result, present: set[Path]
+    ) -> str | None:
+        """Return the name under which the file's log is known; None for one that is not followed.
+
+        A file that is known keeps its name however it is called now, unless it is another file that
+        got the number of one that was removed.
+        """
+        before = path.with_name(unrotated(path.name))
+        fits = fnmatch.fnmatch(path.name, self.pattern)
+        named: str | None = str(path) if fits else None
+        if before != path and fnmatch.fnmatch(before.name, self.pattern):
+            named = str(before) if before in present or not fits else named
+        place = self._places.get(identity)
+        if place is None or place.origin == named:
+            return named
+        try:
+            with path.open("rb") as file:
+                is_same = is_at(file, place, stat, may_be_snapshot=False)
+        except OSError:
+            return named
+        if not is_same:
+            del self._places[identity]
+        return place.origin if is_same else named
+
+    def _in_turn(self, logs: dict[str, Log]) -> dict[str, Log]:
+        """Return the logs, those first that the last poll did not come to; forget what is gone."""
+        present = {identity for log in logs.values() for identity in log}
+        for known in (self._places, self._others):
+            for identity in [i for i in known if i not in present]:
                 del known[identity]
-        order = list(paths)
-        after = order.index(self._last_asked[0]) + 1 if set(self._last_asked) & paths.keys() else 0
-        return {identity: paths[identity] for identity in order[after:] + order[:after]}
+        for of_logs in (self._readers, self._failures):
+            for origin in [o for o in of_logs if o not in logs]:
+                del of_logs[origin]
+        order = list(logs)
+        after = order.index(self._last_asked[0]) + 1 if set(self._last_asked) & logs.keys() else 0
+        return {origin: logs[origin] for origin in order[after:] + order[:after]}
+
+    def _more(
+        self, origin: str, log: Log, kind: type[Source], reached: Mapping[str, datetime]
+    ) -> Generator[Batch, None, int]:
+        """Yield the rows of a log's next lines; return how many bytes they have."""
+        for identity in log:
+            if (chunk := self._next(origin, log, identity, kind, reached)) is not None:
+                break
+        else:
+            return 0
+        place, path = self._places[identity], log[identity]
+        if _needs_beginning(kind) and place.offset and origin not in self._readers:
+            for one in log:  # what the lines before said was let go of
+                self._places.pop(one, None)
+            return (yield from self._more(origin, log, kind, reached))
+        reader = self._reader(origin, path, kind)
+        try:
+            yield from self._batches(path, kind, place, chunk, reader)
+        except UnexpectedError:
+            raise
+        except IngestError:
+            if reader is None and place.offset:
+                if len(chunk.content) < files.HEAD_BYTES:
+                    return 0  # a few lines of no interest look like no format
+                self._places[identity] = chunk.after
+            raise
+        self._places[identity] = chunk.after
+        if reader is not None:
+            self._readers.pop(origin, None)
+            self._readers[origin] = reader
+            if len(self._readers) > READERS_MAX:
+                del self._readers[next(iter(self._readers))]
+        return len(chunk.content)
+
+    def _reader(self, origin: str, path: Path, kind: type[Source]) -> ContinuedSource | None:
+        """Return what reads a log's next lines: a copy, since they may have to be read again."""
+        if (known := self._readers.get(origin)) is not None:
+            return copy.deepcopy(known)
+        if not _is_continued(kind):
+            return None
+        return cast("ContinuedSource", kind(Path(origin), self._options(path)))
 
     def _next(
-        self, identity: Identity, path: Path, kind: type[Source], reached: Mapping[str, datetime]
+        self,
+        origin: str,
+        log: Log,
+        identity: Identity,
+        kind: type[Source],
+        reached: Mapping[str, datetime],
     ) -> Chunk | None:
         """Return the file's next new lines; None where there are none, or the format is another."""
+        path = log[identity]
         with path.open("rb") as file:
             stat = os.fstat(file.fileno())
             size = stat.st_size
             place = self._places.get(identity)
-            if place is not None and not _is_at(file, place, stat):
-                place = Place(place.origin)
+            may_be_snapshot = not _is_continued(kind)
+            if place is not None and not is_at(file, place, stat, may_be_snapshot=may_be_snapshot):
+                if len(log) == 1:  # nothing was rotated: what it said before is of no account
+                    self._readers.pop(origin, None)
+                place = Place(origin)
+            if place is None and str(path) != origin:
+                place = self._place_of_original(file, stat, log)
             if place is None:
                 if size == self._others.get(identity):
                     return None
                 head = file.read(files.HEAD_BYTES).removeprefix(files.BYTE_ORDER_MARK)
-                if not kind.recognises(path, head):
+                if origin not in self._readers and not kind.recognises(path, head):
                     self._others[identity] = size
                     return None
-                place = self._place(file, path, kind, size, reached.get(str(path)))
+                place = self._place(file, path, kind, size, origin, reached.get(origin))
             self._places[identity] = place = replace(place, changed_ns=stat.st_mtime_ns)
-            return _chunk(file, place, kind)
+            return next_chunk(file, place, kind, CHUNK_BYTES)
+
+    def _place_of_original(self, file: IO[bytes], stat: os.stat_result, log: Log) -> Place | None:
+        """Return the place in the file of which this one is a copy that a rotation made."""
+        known = (self._places.get(identity) for identity in log)
+        return next(
+            (
+                place
+                for place in known
+                if place is not None
+                and place.offset
+                and is_at(file, place, stat, may_be_snapshot=False)
+            ),
+            None,
+        )
 
     def _place(
-        self, file: IO[bytes], path: Path, kind: type[Source], size: int, latest: datetime | None
+        self,
+        file: IO[bytes],
+        path: Path,
+        kind: type[Source],
+        size: int,
+        origin: str,
+        latest: datetime | None,
     ) -> Place:
         """Return where to begin in a file that this process has not read yet."""
         offset = 0
-        if latest is not None:
+        if latest is not None and not _needs_beginning(kind):
             offset = self._offset(file, path, kind, size, latest - OVERLAP)
         file.seek(max(0, offset - CONTEXT_BYTES))
         before = file.read(offset - file.tell())
-        lines = _count_lines(file, offset)
         return Place(
-            str(path),
+            origin,
             offset,
-            lines,
+            count_lines(file, offset),
             mark=before[-MARK_BYTES:],
-            context=_context(kind, before) or b"",
+            context=context_of(kind, before) or b"",
         )
 
     def _offset(
@@ -304,9 +385,22 @@ class Tail:
         return max(found, default=None)
 
     def _batches(
-        self, path: Path, kind: type[Source], place: Place, chunk: Chunk
+        self,
+        path: Path,
+        kind: type[Source],
+        place: Place,
+        chunk: Chunk,
+        reader: ContinuedSource | None,
     ) -> Iterator[Batch]:
-        """Yield the chunk's rows under the file's own name, rejects with its line numbers."""
+        """Yield the chunk's rows under the log's own name, rejects with its line numbers."""
+        if reader is not None:
+            content = chunk.content.removesuffix(b"\n") + b"\n"
+            if place.lines == 0:
+                content = content.removeprefix(files.BYTE_ORDER_MARK)
+            digest = hashlib.sha256(content).hexdigest()[: files.DIGEST_CHARS]
+            for batch in reader.read(files.Part(place.lines + 1, content, digest)):
+                yield replace(batch, origin=place.origin)
+            return
         context = place.context + b"\n" if place.context else b""
         shift = place.lines - bool(context)
         for batch in self._read(path, kind, context + chunk.content):
@@ -315,66 +409,35 @@ class Tail:
             ]
             yield replace(batch, origin=place.origin, rejects=rejects)
 
+    def _options(self, path: Path) -> ReadOptions:
+        return ReadOptions(self.cluster, _zone(self.timezone), _changed_at(path), self.node)
+
     def _read(self, path: Path, kind: type[Source], content: bytes) -> Iterator[Batch]:
         """Yield what the recorded source makes of some lines of a file."""
-        options = ReadOptions(self.cluster, _zone(self.timezone), _changed_at(path), self.node)
         with tempfile.TemporaryDirectory(prefix="goodput-tail-") as folder:
             spooled = Path(folder, path.name)
             spooled.write_bytes(content)
             try:
-                yield from kind(spooled, options).extract()
+                yield from kind(spooled, self._options(path)).extract()
             except IngestError as error:
                 raise IngestError(str(error).replace(str(spooled), str(path))) from error
 
 
-def _chunk(file: IO[bytes], place: Place, kind: type[Source]) -> Chunk | None:
-    """Return the whole lines after a place, at most CHUNK_BYTES; None where no line has ended."""
-    file.seek(place.offset)
-    content = file.read(CHUNK_BYTES)
-    taken = content.rfind(b"\n") + 1
-    if taken == 0 and len(content) < CHUNK_BYTES:
-        return None
-    is_cut = taken == 0
-    content = content if is_cut else content[:taken]
-    after = replace(
-        place,
-        offset=place.offset + len(content),
-        lines=place.lines + content.count(b"\n"),
-        mark=(place.mark + content)[-MARK_BYTES:],
-        context=_context(kind, content) or place.context,
-        is_in_line=is_cut,
-    )
-    if place.is_in_line:  # its beginning was read and set aside
-        content = b"\n" if is_cut else b"\n" + content.partition(b"\n")[2]
-    return Chunk(content, after)
+def _size(log: Log) -> int:
+    """Return how many bytes the files of a log have together, those that are still there."""
+    size = 0
+    for path in log.values():
+        with contextlib.suppress(OSError):
+            size += path.stat().st_size
+    return size
 
 
-def _is_at(file: IO[bytes], place: Place, stat: os.stat_result) -> bool:
-    """Say whether the file still has before the place what was read there.
-
-    A small file of the same length that was written since is one that is written anew at intervals
-    (the Inspector's Prometheus mode), whose values did not change.
-    """
-    if stat.st_size < place.offset:
-        return False
-    if stat.st_size == place.offset <= SNAPSHOT_BYTES and stat.st_mtime_ns != place.changed_ns:
-        return False
-    file.seek(place.offset - len(place.mark))
-    return file.read(len(place.mark)) == place.mark
+def _is_continued(kind: type[Source]) -> bool:
+    return hasattr(kind, "needs_beginning")
 
 
-def _context(kind: type[Source], content: bytes) -> bytes | None:
-    """Return the last line that later ones cannot be read without, where the format has such."""
-    find = cast("Callable[[bytes], bytes | None] | None", getattr(kind, "context", None))
-    return find(content) if find else None
-
-
-def _count_lines(file: IO[bytes], until: int) -> int:
-    file.seek(0)
-    lines = 0
-    while (rest := until - file.tell()) > 0 and (part := file.read(min(rest, PROBE_BYTES))):
-        lines += part.count(b"\n")
-    return lines
+def _needs_beginning(kind: type[Source]) -> bool:
+    return bool(getattr(kind, "needs_beginning", False))
 
 
 def _changed_at(path: Path) -> datetime | None:

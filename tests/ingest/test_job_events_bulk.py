@@ -101,10 +101,8 @@ def only(path: Path) -> Batch:
 
 def one_by_one(path: Path) -> Batch:
     source = JobEvents(path, ReadOptions(cluster="lab"))
-    (batch,) = event_lines.batches(
-        path, source.name, source._rows, "job_events", "lab", is_carried_over=False
-    )
-    return batch
+    (part,) = files.parts(path)
+    return event_lines.batch(part, path, source.name, source._rows, "job_events", "lab")
 
 
 @given(st.lists(LINES, min_size=1, max_size=12))

@@ -52,11 +52,32 @@ def events(store: LocalStore, columns: str = "event, step") -> list[tuple[object
             "x",
             "4711",
         ),
-        ("wandb: Syncing run brisk-sun-7\n", "slurm-4711.out", "brisk-sun-7"),
+        ("SLURM_JOB_ID=14\n", "x.log", "14"),
+        ('+ declare -x SLURM_JOB_ID="14"\n', "x.log", "14"),
+        ("0: {'HOME': '/', 'SLURM_JOB_ID': '14'}\n", "x.log", "14"),
+        ("SLURM_ARRAY_JOB_ID=12\nSLURM_JOB_ID=14\n", "x.log", "14"),
+        ("x" * 70_000 + "\nSLURM_JOB_ID=14\n", "x.log", "x"),
+        ("wandb: Syncing run brisk-sun-7\n", "slurm-4711.out", "4711"),
+        ("wandb: Syncing run brisk-sun-7\n", "train.log", "brisk-sun-7"),
         ("SLURM_JOB_ID=4711\nwandb: Syncing run brisk-sun-7\n", "x.log", "4711"),
         ("", "slurm-4711.out", "4711"),
         ("", "pretrain-4711_3.out.gz", "4711_3"),
+        ("", "slurm-14.out", "14"),
+        ("", "slurm-14_3.out", "14_3"),
+        ("", "slurm-14_3.out.1", "14_3"),
+        ("", "pretrain-14.out", "14"),
+        ("", "pretrain-14_3.err", "14_3"),
+        ("", "pretrain.4711.out", "4711"),
+        ("", "pretrain.o4711", "4711"),
+        ("", "4711.out", "4711"),
+        ("", "slurm-4711-3.out", "4711"),
+        ("", "pretrain-4711-3.out", "4711"),
+        ("", "pretrain-14.log", "pretrain-14"),
+        ("", "pretrain_2.out", "pretrain_2"),
+        ("", "train-rank-3.out", "train-rank-3"),
+        ("", "train-007.log", "train-007"),
         ("", "pretrain.log", "pretrain"),
+        ("", "pretrain.log.1", "pretrain"),
         ("", "llama3.2024.log", "llama3.2024"),
     ],
 )
@@ -83,6 +104,17 @@ def test_what_a_person_says_of_the_run_beats_the_files_name_and_not_the_log(
     ingest(store, "job-log", [write(tmp_path, text + TEN, "slurm-99.out")], options)
 
     assert store.read("select distinct run_id from raw.job_events").item() == run_id
+
+
+def test_the_job_that_the_text_names_after_the_first_event_is_not_the_runs(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    """A log that is followed has rows by then, under the name that it had."""
+    cancelled = "slurmstepd: error: *** JOB 14 ON n1 CANCELLED AT 2026-08-20T15:00:00 ***\n"
+
+    ingest(store, "job-log", [write(tmp_path, TEN + cancelled)], BERLIN)
+
+    assert store.read("select distinct run_id from raw.job_events").item() == "train"
 
 
 def test_what_one_rank_prints_is_said_for_the_gang(store: LocalStore, tmp_path: Path) -> None:
@@ -156,7 +188,7 @@ def test_lines_without_a_moment_beside_others_are_counted_and_set_aside(
     ingest(store, "job-log", [write(tmp_path, text)], BERLIN)
 
     assert store.read("select line, reason from raw.rejects").rows() == [
-        (1, "from here on, 2 lines of the part tell what was done, but not when")
+        (1, "the line tells what was done, but not when; so may others after it")
     ]
     assert [event for event, _ in events(store)] == ["failure", "job.end"]
 

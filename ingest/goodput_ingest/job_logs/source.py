@@ -5,14 +5,13 @@ for the gang), and `extra.log` names whose words they are. Steps are taken from 
 that tells any; failures from wherever they are told. Where a log holds several lives of the
 processes, each begins with its own `job.start`.
 
-What has no moment cannot be placed: it is counted and set aside, once a part. A log in which
-nothing has a moment is refused.
+What has no moment cannot be placed: the first such line of a log is set aside and says so for all.
+A log in which nothing has a moment is refused.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -31,7 +30,7 @@ from goodput_ingest.job_logs.moments import Moments
 from goodput_ingest.job_logs.nccl_watchdog import NcclWatchdog
 from goodput_ingest.job_logs.nemo import Nemo
 from goodput_ingest.job_logs.nvrx import Nvrx
-from goodput_ingest.job_logs.run_name import run_name
+from goodput_ingest.job_logs.run_name import RunName
 from goodput_ingest.job_logs.slurmd import Slurmd
 from goodput_ingest.job_logs.torchrun import Torchrun
 from goodput_ingest.job_logs.torchtitan import Torchtitan
@@ -72,11 +71,15 @@ class JobLog:
     """One log file of a job, by whichever frameworks wrote into it."""
 
     name: ClassVar[str] = "job-log"
+    needs_beginning: ClassVar[bool] = True
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
         """Take the file, its cluster, the zone of its local times and when it was read out."""
         self.path = path
         self.options = options
+        self._reader = _Reader(str(path), options)
+        self._run = RunName(path.name, options.run_id)
+        self._so_far = ""
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:
@@ -91,18 +94,9 @@ class JobLog:
         Raises IngestError for a log in which nothing is told, or nothing with a moment, and
         ZoneNeededError for local times without a configured zone.
         """
-        run_id = run_name(self.path, files.head(self.path), self.options.run_id)
-        reader = _Reader(str(self.path), self.options)
-        so_far = hashlib.sha256(
-            f"{run_id}\x1f{self.options.cluster}\x1f{self.options.zone}"
-            f"\x1f{self.options.observed_at}".encode("utf-8", "replace")
-        )
         for part in files.parts(self.path):
-            # what a part means depends on the parts before it, and so does its digest
-            so_far.update(files.digest(part).encode())
-            for ordinal, (rows, rejects) in enumerate(reader.read(part)):
-                digest = hashlib.sha256(f"{so_far.hexdigest()} {ordinal}".encode()).hexdigest()
-                yield self._batch(run_id, rows, rejects, digest[: files.DIGEST_CHARS])
+            yield from self.read(part)
+        reader = self._reader
         if not reader.placed:
             raise IngestError(
                 f"{self.path}: it tells what was done ({reader.without_moment} lines), but not "
@@ -113,6 +107,17 @@ class JobLog:
                 if reader.first_problem
                 else f"{self.path}: no line tells of a job in a known framework's words."
             )
+
+    def read(self, part: Part) -> Iterator[Batch]:
+        """Yield the events of the next lines; raises ZoneNeededError as `extract` does."""
+        options, run_id = self.options, ""
+        for ordinal, (rows, rejects) in enumerate(self._reader.read(part)):
+            if ordinal == 0:
+                run_id = self._run.of(part, self._reader.first_line)
+            # what a part means depends on the parts before it, and so does its digest
+            meaning = (run_id, options.cluster, options.zone, options.observed_at)
+            self._so_far = files.digest(part, self._so_far, ordinal, *meaning)
+            yield self._batch(run_id, rows, rejects, self._so_far)
 
     def _batch(
         self, run_id: str, rows: list[dict[str, Any]], rejects: list[Reject], digest: str
@@ -154,14 +159,16 @@ class _Reader:
         self.steps_of: str | None = None
         self.is_life_begun = False
         self.placed = 0
+        self.first_line: int | None = None  # with an event that has a moment
         self.without_moment = 0
         self.first_problem = ""
 
     def read(self, part: Part) -> Iterator[tuple[list[dict[str, Any]], list[Reject]]]:
         """Yield rows and rejects of a part, in bounded pieces."""
+        if part.first_line == 1:
+            self.first_line = None
         rows: list[dict[str, Any]] = []
         rejects: list[Reject] = []
-        unplaced, first_unplaced = 0, 0
         for number, raw in enumerate(part.lines, part.first_line):
             if "\x1b" not in raw and not self.any_hint.search(raw):
                 self._note(raw)
@@ -169,21 +176,25 @@ class _Reader:
             for line in cleaned(number, raw):
                 for teller, event in self._events(line, rejects):
                     if event.at is None:
-                        unplaced, first_unplaced = unplaced + 1, first_unplaced or number
+                        self._count_without_moment(line, rejects)
                     else:
+                        self.first_line = self.first_line or number
                         rows.append(_row(teller, event))
             if len(rows) >= ROWS_PER_BATCH:
                 self.placed += len(rows)
                 yield rows, rejects
                 rows, rejects = [], []
-        if unplaced:
-            self.without_moment += unplaced
-            reason = f"from here on, {unplaced} lines of the part tell what was done, but not when"
-            rejects.append(Reject(first_unplaced, reason))
         if part.damage:
             rejects.append(Reject(part.first_line + len(part.raw_lines), part.damage))
         self.placed += len(rows)
         yield rows, rejects
+
+    def _count_without_moment(self, line: Line, rejects: list[Reject]) -> None:
+        """Set the first line that does not say when aside; of the others there may be millions."""
+        if not self.without_moment:
+            reason = "the line tells what was done, but not when; so may others after it"
+            rejects.append(Reject(line.number, reason, json_lines.printable(line.text, 500)))
+        self.without_moment += 1
 
     def _note(self, raw: str) -> None:
         """Keep the moment of a line that tells nothing else: stamps without a year need one."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from goodput_ingest.files import Part
     from goodput_ingest.source import Batch, ReadOptions
 
 PHASES = {
@@ -39,12 +40,14 @@ class TorchtitanStructured:
     """One rank's structured log: steps with their waiting for data, phases, failures."""
 
     name: ClassVar[str] = "torchtitan-structured"
+    needs_beginning: ClassVar[bool] = True
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
         """Take the file, the cluster and what the person says of the run."""
         self.path = path
         self.options = options
         self.data_ms = 0.0
+        self._so_far = ""
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
@@ -55,13 +58,18 @@ class TorchtitanStructured:
         """Yield `raw.job_events`, part by part; broken lines are rejects."""
         if not _has_event(files.head(self.path)):
             raise IngestError(f"{self.path}: no line has a log_type_name and a time_us.")
+        for part in files.parts(self.path):
+            yield from self.read(part)
+
+    def read(self, part: Part) -> Iterator[Batch]:
+        """Yield the events of the next lines: data fetched before them is waiting of their step."""
         run_id = self.options.run_id or self._folder()
-        yield from event_lines.batches(
-            # what was fetched before a part is waiting of the part's first step
-            *(self.path, self.name, lambda record: self._rows(record, run_id)),
-            *(run_id, self.options.cluster),
-            is_carried_over=True,
+        found = event_lines.batch(
+            *(part, self.path, self.name, lambda record: self._rows(record, run_id)),
+            *(self._so_far, run_id, self.options.cluster),
         )
+        self._so_far = found.digest
+        yield found
 
     def _folder(self) -> str:
         """Return the name of the folder that holds `structured_logs`; '' outside of such."""

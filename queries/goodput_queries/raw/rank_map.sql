@@ -1,6 +1,6 @@
 -- Which process of which host was which rank of a communicator, and its GPU where the source says so.
 -- grain: source, comm_id, rank, node, pid
--- keep: gpu_uuid, gpu_index, seen_at
+-- keep: gpu_uuid, gpu_index, seen_at, local_rank, comm_name
 -- observed: seen_at
 create table raw.rank_map (
     source varchar not null,

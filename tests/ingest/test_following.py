@@ -1,0 +1,124 @@
+# ruff: noqa: DTZ001 -- moments are stored naive, in UTC
+"""A log that is followed as it grows gives the rows of the whole file, however it is cut."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from tests.ingest.followed_logs import FOLLOWED_LOGS, FollowedLog
+
+from goodput_ingest.live_sources import FOLLOWED
+from goodput_ingest.load import ingest
+from goodput_ingest.source import ReadOptions
+from goodput_ingest.tail import Tail
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from goodput_queries.store import LocalStore
+
+NOW = datetime(2026, 11, 20, 13)
+ZONE = "Europe/Berlin"
+TABLES = ("job_events", "collectives", "rank_map", "gpu_events")
+Rows = list[tuple[Any, ...]]
+
+
+@pytest.fixture(params=FOLLOWED_LOGS)
+def log(request: pytest.FixtureRequest) -> FollowedLog:
+    return FOLLOWED_LOGS[request.param]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "logs").mkdir()
+    return tmp_path / "logs"
+
+
+def tail(log: FollowedLog, folder: Path) -> Tail:
+    return Tail(str(folder), log.reads, cluster="lab", timezone=ZONE, node=log.node)
+
+
+def reached(store: LocalStore) -> dict[str, datetime]:
+    sql = "select origin, max(window_end_at) from raw.ingested where window_end_at is not null"
+    return dict(store.read(f"{sql} group by origin").rows())
+
+
+def load(store: LocalStore, source: Tail) -> None:
+    for batch in source.poll(reached(store), NOW):
+        store.load(batch)
+
+
+def known(store: LocalStore) -> Rows:
+    """Return all evidence, and what was set aside, without which load it came with."""
+    found: Rows = []
+    for table in TABLES:
+        rows = store.read(f"select * exclude (load_sequence) from raw.{table}")
+        # polars divides a column of one row otherwise than one of several: the last bit differs
+        found += [
+            (table, *(float(f"{v:.12g}") if isinstance(v, float) else v for v in row))
+            for row in rows.rows()
+        ]
+    rejects = store.read("select line, reason, content from raw.rejects").rows()
+    return sorted([*found, *(("rejects", *row) for row in rejects)], key=repr)
+
+
+def of_whole(store: LocalStore, log: FollowedLog, folder: Path) -> Rows:
+    """Return what a log gives that is read in whole; nothing of it stays."""
+    path = folder / log.file
+    path.write_text(log.text)
+    ingest(store, log.reads, [path], ReadOptions("lab", ZoneInfo(ZONE), node=log.node))
+    found = known(store)
+    path.unlink()
+    with store.writing() as cursor:
+        for table in (*TABLES, "rejects", "ingested"):
+            cursor.execute(f"delete from raw.{table}")
+    return found
+
+
+def growing(path: Path, pieces: Iterable[str]) -> Iterator[None]:
+    for piece in pieces:
+        with path.open("a") as file:
+            file.write(piece)
+        yield
+
+
+def lines(text: str) -> list[str]:
+    return [line + "\n" for line in text.removesuffix("\n").split("\n")]
+
+
+def test_each_followed_format_has_a_log_here() -> None:
+    assert {log.reads for log in FOLLOWED_LOGS.values()} == set(FOLLOWED)
+
+
+def test_a_log_polled_after_each_line_has_the_rows_of_the_whole(
+    store: LocalStore, folder: Path, log: FollowedLog
+) -> None:
+    whole = of_whole(store, log, folder)
+    source = tail(log, folder)
+
+    for _ in growing(folder / log.file, lines(log.text)):
+        load(store, source)
+
+    assert len(whole) > 1
+    assert known(store) == whole
+
+
+def test_a_log_cut_anywhere_has_the_rows_of_the_whole_though_its_collector_restarts(
+    store: LocalStore, folder: Path, log: FollowedLog
+) -> None:
+    whole = of_whole(store, log, folder)
+    chance = random.Random(log.text)  # noqa: S311 -- seeded, so that a failure comes again
+    cuts = sorted(chance.sample(range(1, len(log.text)), 12))
+
+    pieces = [log.text[a:b] for a, b in zip([0, *cuts], [*cuts, None], strict=True)]
+    for number, _ in enumerate(growing(folder / log.file, pieces)):
+        if number % 4 == 0:
+            source = tail(log, folder)
+        load(store, source)
+
+    assert known(store) == whole

@@ -1,0 +1,174 @@
+# ruff: noqa: DTZ001 -- moments are stored naive, in UTC
+"""Logs that are rotated while they are followed: renamed, or copied and cut."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.ingest.followed_logs import google
+
+from goodput_ingest import tail
+from goodput_ingest.rotation import unrotated
+from goodput_ingest.tail import Tail
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from goodput_queries.store import LocalStore
+
+NOW = datetime(2026, 11, 20, 13)
+START_S = 1787234410
+
+
+def starts(first: int, last: int) -> str:
+    """Return the starts of steps as ml-goodput-measurement writes them: each ends one before it."""
+    return "".join(
+        google(step_count=n, step_start_time=START_S + 10.0 * n) for n in range(first, last + 1)
+    )
+
+
+def follow(store: LocalStore, source: Tail) -> None:
+    sql = "select origin, max(window_end_at) from raw.ingested group by origin"
+    for batch in source.poll(dict(store.read(sql).rows()), NOW):
+        store.load(batch)
+
+
+def steps(store: LocalStore) -> list[int]:
+    sql = "select step from raw.job_events where event = 'step' order by 1"
+    return store.read(sql)["step"].to_list()
+
+
+def add(path: Path, text: str) -> None:
+    with path.open("a") as file:
+        file.write(text)
+
+
+def copy_and_cut(path: Path) -> None:
+    shutil.copyfile(path, path.with_name(f"{path.name}.1"))
+    with path.open("r+") as file:
+        file.truncate(0)
+
+
+def rename(path: Path) -> None:
+    path.rename(path.with_name(f"{path.name}.1"))
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "run.jsonl"
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Tail:
+    return Tail(str(tmp_path), "goodput-events", "*.jsonl")
+
+
+@pytest.mark.parametrize("rotate", [rename, copy_and_cut])
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["running", "restarted"])
+def test_a_rotation_loses_no_line_and_no_step_over_its_border(
+    store: LocalStore, log: Path, source: Tail, rotate: object, is_restarted: bool
+) -> None:
+    add(log, google(job_start_time=START_S - 9.0) + starts(0, 3))
+    follow(store, source)
+    add(log, starts(4, 5))  # after the poll and before the rotation
+    assert callable(rotate)
+    rotate(log)
+    add(log, starts(6, 7))
+    if is_restarted:
+        source = Tail(source.folder, source.reads, source.pattern)
+    follow(store, source)
+    follow(store, source)
+    add(log, google(job_end_time=START_S + 80.0))
+    follow(store, source)
+
+    assert steps(store) == list(range(7))
+    assert store.read("select distinct origin from raw.ingested").item() == str(log)
+    assert store.read("from raw.job_events where event = 'job.end'").height == 1
+
+
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["running", "restarted"])
+def test_a_process_that_goes_on_writing_to_the_renamed_file_is_followed(
+    store: LocalStore, log: Path, source: Tail, is_restarted: bool
+) -> None:
+    with log.open("a") as file:
+        file.write(google(job_start_time=START_S - 9.0) + starts(0, 3))
+        file.flush()
+        follow(store, source)
+        rename(log)
+        if is_restarted:
+            source = Tail(source.folder, source.reads, source.pattern)
+        file.write(starts(4, 6))
+    follow(store, source)
+
+    assert steps(store) == list(range(6))
+
+
+def test_a_file_that_was_removed_is_let_go_of(store: LocalStore, log: Path, source: Tail) -> None:
+    add(log, starts(0, 3))
+    follow(store, source)
+    log.unlink()
+    follow(store, source)
+
+    assert (source._places, source._readers) == ({}, {})
+    add(log, starts(4, 6))
+    follow(store, source)
+    assert steps(store) == [0, 1, 2, 4, 5]  # of 3 only the start was seen
+
+
+def test_several_rotations_are_read_oldest_first(
+    store: LocalStore, log: Path, source: Tail
+) -> None:
+    for number, name in enumerate(("run.jsonl.2", "run.jsonl.1", "run.jsonl")):
+        add(log.with_name(name), starts(3 * number, 3 * number + 2))
+    follow(store, source)
+
+    assert steps(store) == list(range(8))
+
+
+def test_what_a_log_said_is_let_go_of_when_too_many_are_followed_and_read_again_when_it_grows(
+    store: LocalStore, tmp_path: Path, source: Tail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail, "READERS_MAX", 1)
+    for name in ("a", "b"):
+        add(tmp_path / f"{name}.jsonl", starts(0, 2).replace("run7", name))
+    follow(store, source)
+    for name in ("a", "b"):
+        add(tmp_path / f"{name}.jsonl", starts(3, 4).replace("run7", name))
+    follow(store, source)
+
+    assert len(source._readers) == 1
+    assert steps(store) == sorted([0, 1, 2, 3] * 2)
+
+
+def test_ranks_whose_files_end_with_a_number_are_logs_of_their_own(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    source = Tail(str(tmp_path), "job-events")
+    for rank in (0, 1):
+        event = {"v": 1, "ts": START_S, "event": "step", "step": 1, "run_id": "r", "rank": rank}
+        add(tmp_path / f"events.jsonl.{rank}", json.dumps(event) + "\n")
+    follow(store, source)
+
+    origins = store.read("select distinct origin from raw.ingested order by 1")["origin"].to_list()
+    assert origins == [str(tmp_path / f"events.jsonl.{rank}") for rank in (0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("name", "before"),
+    [
+        ("train.log.1", "train.log"),
+        ("slurm-14.out-20260820", "slurm-14.out"),
+        ("a.jsonl.20260820-14", "a.jsonl"),
+        ("syslog.12", "syslog"),
+        ("train.log.old", "train.log"),
+        ("events.rank.3", "events.rank.3"),
+        ("llama3.2024", "llama3.2024"),
+        ("slurm-14.out", "slurm-14.out"),
+    ],
+)
+def test_the_name_before_a_rotation(name: str, before: str) -> None:
+    assert unrotated(name) == before
