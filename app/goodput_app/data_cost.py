@@ -106,9 +106,13 @@ def breakdown(
 def month(day: Day, how: Chosen) -> pl.DataFrame:
     """Return the month of each account up to a day: `reports.budgets.SCHEMA`."""
     dates = window.month_of(day, how.settings)
-    found = [cost.accounts for cost in costs(dates, how)]
-    totals = [window.totals_of(accounts) for accounts in found if not accounts.is_empty()]
-    return budgets.budgets(current_store(), day, Days(None, None, totals))
+    known = closing.evidence(current_store())
+    found = [
+        known.of_day(cost.day, window.totals_of(cost.accounts))
+        for cost in costs(dates, how)
+        if not cost.accounts.is_empty()
+    ]
+    return budgets.budgets(current_store(), day, found, how.settings)
 
 
 def policy(day: Day, how: Chosen) -> Policy:

@@ -93,6 +93,7 @@ def budget(account: str, month: int, forecast: int | None, allowed: int) -> dict
     return {
         "account": account, "cluster": None, "month_usd": Decimal(month),
         "forecast_usd": None if forecast is None else Decimal(forecast),
+        "forecast_low_usd": None, "forecast_high_usd": None, "covered_h": 48.0, "basis": "",
         "budget_usd": Decimal(allowed), "spent_ratio": month / allowed,
     }  # fmt: skip
 

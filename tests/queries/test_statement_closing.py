@@ -288,7 +288,10 @@ def test_days_beside_it_and_the_month_so_far(fleet):
     assert rows["A"]["total_usd"] == 0
     (budget,) = made.budgets.filter(pl.col("account") == "B").to_dicts()
     assert (budget["month_usd"], budget["budget_usd"]) == (Decimal(20), Decimal(20))
-    assert budget["forecast_usd"] == Decimal("372.00")  # 20 in a day and two thirds: 31 days
+    assert budget["forecast_usd"] == Decimal("372.00")  # 20 in 40 of 744 hours
+    assert budget["forecast_low_usd"] == Decimal("254.67")  # 704 hours like the second day
+    assert budget["forecast_high_usd"] == Decimal("548.00")  # or like the first
+    assert (budget["covered_h"], budget["basis"]) == (40, "40.0 covered hours")
     assert budget["spent_ratio"] == 1
 
 
@@ -299,7 +302,7 @@ def test_a_day_that_is_known_in_part_says_so_and_counts_so_in_the_forecast(fleet
     made = statement(fleet.store, WHEN + timedelta(days=1), SETTINGS)
 
     assert made.known_parts == {"The day before": Fraction(2, 3)}
-    assert made.days_of_month == Fraction(2, 3) + 1
+    assert set(made.budgets["covered_h"]) == {40}
     (note,) = [t.note for t in tables(made, lines=1) if t.title == "Against other days"]
     assert note == "The day before is known for 67 % of its hours."
 

@@ -22,6 +22,9 @@ BUDGETS = {
     "cluster": "Cluster",
     "month_usd": "Month to date",
     "forecast_usd": "Forecast",
+    "forecast_low_usd": "At least",
+    "forecast_high_usd": "At most",
+    "covered_h": "Covered hours",
     "budget_usd": "Budget a month",
     "spent_ratio": "Spent of budget",
 }
@@ -98,7 +101,10 @@ def budgets(shown: Shown, team: str | None) -> None:
     if team is not None:
         month = month.filter(pl.col("account") == team)
     have = month.filter(pl.col("budget_usd").is_not_null())
-    st.caption(f"{last.day.date:%B} up to {last.day.date}; forecast: the whole month at this pace.")
+    st.caption(
+        f"{last.day.date:%B} up to {last.day.date}. Forecast: month to date / covered hours x "
+        "hours of the month; none with less than a covered day."
+    )
     if have.is_empty():
         st.info("No budget is set. A line a budget, in a CSV:", icon=":material/account_balance:")
         st.code(BUDGET_EXAMPLE, language="text")

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from decimal import Decimal
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from goodput_app.reports.days import days_in_month
-from goodput_app.reports.rounding import nearest
+from goodput_app.reports.days import month_ms
+from goodput_app.reports.forecast import HOUR_MS, forecast
 from goodput_app.reports.rows import CENTS
 from goodput_app.reports.summary import NOBODYS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from goodput_app.reports.days import Day
-    from goodput_app.reports.summary import Days
+    from goodput_app.reports.settings import StatementSettings
+    from goodput_app.reports.summary import CoveredDay
     from goodput_queries.store import Store
 
 SCHEMA = {
@@ -24,17 +24,23 @@ SCHEMA = {
     "cluster": pl.String(),
     "month_usd": CENTS,
     "forecast_usd": CENTS,
+    "forecast_low_usd": CENTS,
+    "forecast_high_usd": CENTS,
+    "covered_h": pl.Float64(),
+    "basis": pl.String(),
     "budget_usd": CENTS,
     "spent_ratio": pl.Float64(),
 }
 
 
-def budgets(store: Store, day: Day, days: Days, seen: Fraction | None = None) -> pl.DataFrame:
+def budgets(
+    store: Store, day: Day, month: Sequence[CoveredDay], settings: StatementSettings
+) -> pl.DataFrame:
     """Return the month of every account, all clusters together, and of those with a budget for one.
 
-    seen: days of the month with evidence; None: every one of `days`, whole. forecast_usd: spent /
-    seen x days of the month; null while nothing is seen. cluster: null is all of them.
-    budget_usd: null where the account has none. spent_ratio: of the budget.
+    forecast_usd, with its bounds: see `forecast`; null while less than a day is covered. covered_h,
+    basis: what it rests on. cluster: null is all of them. budget_usd: null where the account has
+    none. spent_ratio: of the budget.
     """
     allowed = {
         (account, cluster or None): usd
@@ -44,27 +50,23 @@ def budgets(store: Store, day: Day, days: Days, seen: Fraction | None = None) ->
             scope=day.scope,
         ).rows()
     }
-    spent: defaultdict[tuple[str, str | None], Decimal] = defaultdict(lambda: Decimal("0.00"))
-    for totals in days.month:
-        for (cluster, account), usd in totals.items():
-            if account not in NOBODYS.values():
-                spent[account, None] += usd
-                spent[account, cluster] += usd
-    keys = {key for key in spent if key[1] is None} | set(allowed)
-    whole, seen = days_in_month(day.date), Fraction(len(days.month)) if seen is None else seen
+    spent = {account for of_day in month for _, account in of_day.totals}
+    keys = {(account, None) for account in spent - set(NOBODYS.values())} | set(allowed)
+    whole_ms = month_ms(day.date, settings)
     rows = []
-    for key in sorted(keys, key=lambda key: (key[0], key[1] or "")):
-        month, budget = spent[key], allowed.get(key)
+    for account, cluster in sorted(keys, key=lambda key: (key[0], key[1] or "")):
+        found = forecast(month, whole_ms, account, cluster)
+        budget = allowed.get((account, cluster))
         rows.append({
-            "account": key[0],
-            "cluster": key[1],
-            "month_usd": month,
-            "forecast_usd": _cents(Fraction(month) * whole / seen) if seen else None,
+            "account": account,
+            "cluster": cluster,
+            "month_usd": found.month_usd,
+            "forecast_usd": found.expected_usd,
+            "forecast_low_usd": found.low_usd,
+            "forecast_high_usd": found.high_usd,
+            "covered_h": found.covered_ms / HOUR_MS,
+            "basis": found.basis,
             "budget_usd": budget,
-            "spent_ratio": float(month / budget) if budget else None,
+            "spent_ratio": float(found.month_usd / budget) if budget else None,
         })  # fmt: skip
     return pl.DataFrame(rows, schema=SCHEMA)
-
-
-def _cents(amount: Fraction) -> Decimal:
-    return Decimal(nearest(amount.numerator * 100, amount.denominator)).scaleb(-2)

@@ -19,11 +19,13 @@ import polars as pl
 
 from goodput_app.reports import rows
 from goodput_app.reports.charges import Key, Policy, charges
+from goodput_app.reports.summary import CoveredDay
 from goodput_queries.batch import Batch
 from goodput_queries.errors import StoreError
 
 if TYPE_CHECKING:
     from goodput_app.reports.days import Day
+    from goodput_app.reports.summary import Totals
     from goodput_queries.store import Store
 
 SOURCE = "statement"
@@ -65,13 +67,24 @@ class Evidence:
         """Return how far the evidence of all of these reaches; None where nothing is known."""
         return min((self.as_of_ms[c] for c in clusters if c in self.as_of_ms), default=None)
 
+    def covered_ms(self, day: Day) -> dict[str, int]:
+        """Return the milliseconds of a day of which there is evidence, of each cluster with any."""
+        known = {
+            cluster: min(as_of_ms, day.to_ms) - max(self.first_ms[cluster], day.from_ms)
+            for cluster, as_of_ms in self.as_of_ms.items()
+        }
+        return {cluster: ms for cluster, ms in known.items() if ms > 0}
+
     def part_of(self, day: Day) -> Fraction:
         """Return the part of a day of which there is evidence, of the cluster with the most."""
-        known = (
-            min(as_of_ms, day.to_ms) - max(self.first_ms[cluster], day.from_ms)
-            for cluster, as_of_ms in self.as_of_ms.items()
-        )
-        return Fraction(max(0, *known, 0), day.to_ms - day.from_ms)
+        known = self.covered_ms(day).values()
+        return Fraction(max(known, default=0), day.to_ms - day.from_ms)
+
+    def of_day(self, day: Day, totals: Totals) -> CoveredDay:
+        """Return what a day came to with its coverage: whole where its evidence was dropped."""
+        known = self.covered_ms(day)
+        whole = {cluster: day.to_ms - day.from_ms for cluster, _ in totals if cluster not in known}
+        return CoveredDay(totals, known | whole)
 
 
 def evidence(store: Store) -> Evidence:

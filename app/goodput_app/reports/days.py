@@ -50,6 +50,15 @@ def month_to(when: date) -> list[date]:
     return [when.replace(day=day) for day in range(1, when.day + 1)]
 
 
+def month_ms(when: date, settings: StatementSettings) -> int:
+    """Return how long the month of a date is, as its days are cut."""
+    first = when.replace(day=1)
+    return (
+        day_of(first + timedelta(days=days_in_month(first)), settings).from_ms
+        - day_of(first, settings).from_ms
+    )
+
+
 def days_in_month(when: date) -> int:
     """Return how many days the month of a date has."""
     return calendar.monthrange(when.year, when.month)[1]

@@ -52,8 +52,10 @@ def beside(
     return Days(
         yesterday=found.get(beside_it["The day before"]),
         week_ago=found.get(beside_it["A week before"]),
-        month=[*(found[other] for other in before), today],
-        seen_before=sum(map(part_of, before), Fraction(0)),
+        month=[
+            *(known.of_day(day_of(other, settings), found[other]) for other in before),
+            known.of_day(day_of(when, settings), today),
+        ],
         known_parts={name: part_of(day) for name, day in beside_it.items() if day in found},
     )
 

@@ -39,8 +39,7 @@ class Statement:
     evidence has to reach for it to close. was_corrected: this very call found late evidence.
     is_proven: it was computed again just now; not so once its readings were dropped by age, or
     where the database is only read from. account: whose it is alone; None: the whole day.
-    days_of_month: with evidence, each as far as its evidence reaches. known_parts: of the days that
-    it is compared with, by name.
+    known_parts: of the days that it is compared with, by name.
     """
 
     day: Day
@@ -58,7 +57,6 @@ class Statement:
     balance: pl.DataFrame
     differences: pl.DataFrame
     unmatched: pl.DataFrame
-    days_of_month: Fraction
     account: str | None = None
     known_parts: Mapping[str, Fraction] = field(default_factory=dict)
 
@@ -110,8 +108,6 @@ def statement(
         store, when, settings, totals(rows), known,
         lambda day: replace(policy_of(store, day, settings), currency=made_by.currency),
     )  # fmt: skip
-    known_ms = min(reach, day.to_ms) - day.from_ms
-    seen = days.seen_before + Fraction(max(known_ms, 0), day.to_ms - day.from_ms)
     return Statement(
         day=day,
         settings=settings,
@@ -123,7 +119,7 @@ def statement(
         is_proven=is_proven,
         rows=rows,
         accounts=accounts(rows, days),
-        budgets=budgets(store, day, days, seen),
+        budgets=budgets(store, day, days.month, settings),
         losses=losses(store, day),
         balance=_balance(store, day, rows),
         differences=store.read(
@@ -133,7 +129,6 @@ def statement(
             "select * from marts.statement_unmatched where gpu_ms > 0 order by cluster, kind",
             scope=day.scope,
         ),
-        days_of_month=seen,
         known_parts=days.known_parts,
     )
 

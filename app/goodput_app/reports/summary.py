@@ -28,18 +28,24 @@ Totals = dict[tuple[str, str], Decimal]
 
 
 @dataclass(frozen=True)
+class CoveredDay:
+    """What a day came to by (cluster, account), and its milliseconds with evidence, by cluster."""
+
+    totals: Totals
+    covered_ms: Mapping[str, int]
+
+
+@dataclass(frozen=True)
 class Days:
     """Totals by (cluster, account) of days beside the one reported; None: no evidence of that day.
 
-    month: the days of the month so far that have evidence, the reported one included. seen_before:
-    of those before it, each as far as there is evidence. known_parts: of the days beside it, by
-    name, the part of which there is evidence.
+    month: the days of the month so far that have evidence, the reported one included. known_parts:
+    of the days beside it, by name, the part of which there is evidence.
     """
 
     yesterday: Totals | None
     week_ago: Totals | None
-    month: Sequence[Totals]
-    seen_before: Fraction = Fraction(0)
+    month: Sequence[CoveredDay]
     known_parts: Mapping[str, Fraction] = field(default_factory=dict)
 
 
@@ -69,7 +75,7 @@ def accounts(frame: pl.DataFrame, days: Days) -> pl.DataFrame:
     for row in frame.iter_rows(named=True):
         groups[row["cluster"], account_of(row)].append(row)
     known = set(groups) | set(days.yesterday or {}) | set(days.week_ago or {})
-    known |= {key for day in days.month for key in day}
+    known |= {key for day in days.month for key in day.totals}
     nobodys = set(NOBODYS.values())
     order = sorted(known, key=lambda key: (key[0], key[1] in nobodys, key[1]))
     rows = [
@@ -125,7 +131,7 @@ def _compared(key: tuple[str, str], days: Days) -> dict[str, Any]:
     return {
         "yesterday_usd": of(days.yesterday),
         "week_ago_usd": of(days.week_ago),
-        "month_usd": sum((day.get(key, Decimal(0)) for day in days.month), Decimal("0.00")),
+        "month_usd": sum((day.totals.get(key, Decimal(0)) for day in days.month), Decimal("0.00")),
     }
 
 

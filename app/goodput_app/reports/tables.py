@@ -146,6 +146,8 @@ def _month(statement: Statement) -> Table:
             row["cluster"] or "all",
             money(row["month_usd"]),
             money(row["forecast_usd"]),
+            _between(row),
+            f"{row['covered_h']:,.1f}",
             money(row["budget_usd"], "no budget"),
             NONE if row["spent_ratio"] is None else f"{row['spent_ratio'] * 100:.1f} %",
             NONE if row["budget_usd"] is None or row["forecast_usd"] is None
@@ -157,12 +159,19 @@ def _month(statement: Statement) -> Table:
         f"{statement.day.date:%B} so far",
         [
             ("Account", False), ("Cluster", False), ("Month to date", True), ("Forecast", True),
-            ("Budget", True), ("Spent", True), ("Forecast is", False),
+            ("Between", True), ("Covered hours", True), ("Budget", True), ("Spent", True),
+            ("Forecast is", False),
         ],
         rows,
-        note=f"Forecast: month to date / {float(statement.days_of_month):.3g} days with evidence x "
-        "days of the month.",
+        note="Forecast: month to date / covered hours x hours of the month, cluster by cluster; "
+        "between what the rest of the month costs at the cheapest and at the most expensive day so "
+        "far. With less than a covered day there is none.",
     )  # fmt: skip
+
+
+def _between(row: dict[str, Any]) -> str:
+    low, high = row["forecast_low_usd"], row["forecast_high_usd"]
+    return NONE if low is None else f"{money(low)} to {money(high)}"
 
 
 def _told_once(budgets: pl.DataFrame) -> pl.DataFrame:

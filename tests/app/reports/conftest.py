@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import date
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
 import polars as pl
@@ -16,7 +15,7 @@ from goodput_app.reports.days import day_of
 from goodput_app.reports.rows import frame_of, in_cents
 from goodput_app.reports.settings import StatementSettings
 from goodput_app.reports.statement import Statement
-from goodput_app.reports.summary import Days, accounts, totals
+from goodput_app.reports.summary import CoveredDay, Days, accounts, totals
 
 HOSTILE = "=cmd|' /C calc'!A0 <script>alert(\"x\")</script> & |, 漢字"
 
@@ -45,13 +44,13 @@ def made_of(rows: list[dict[str, Any]], policy: Policy, **settings: Any) -> Stat
     billed = in_cents(frame_of(charges(rows, policy))).with_columns(
         pl.lit(0, pl.Int32).alias("correction")
     )
-    days = Days(None, None, [totals(billed)])
+    days = Days(None, None, [CoveredDay(totals(billed), {"c": day.to_ms - day.from_ms})])
     return Statement(
         day=day, settings=chosen, policy=policy, bookings=[], evidence_ms=day.to_ms,
         closes_ms=day.to_ms + 6 * 3_600_000, was_corrected=False, is_proven=True, rows=billed,
         accounts=accounts(billed, days), budgets=pl.DataFrame(schema=BUDGETS),
         losses=pl.DataFrame(), balance=pl.DataFrame(), differences=pl.DataFrame(),
-        unmatched=pl.DataFrame(), days_of_month=Fraction(1),
+        unmatched=pl.DataFrame(),
     )  # fmt: skip
 
 
