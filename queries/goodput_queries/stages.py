@@ -193,8 +193,7 @@ def replace_hours(
     changed: Hours = set()
     tables = {t.name: t for model in models for t in catalog.pass_tables(model)}
     found = passes(cursor, whole, part or set(), PASS_MAX_GPU_HOURS)
-    # later hours first: how often a source read is asked of the next hour where one cannot tell
-    for first, whole_from, last in reversed(found):
+    for first, whole_from, last in found:
         set_hours(cursor, first, last, whole_from)
         where = OF_THESE_HOURS
         if first < whole_from:

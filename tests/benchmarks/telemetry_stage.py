@@ -2,7 +2,7 @@
 
 From readings and holds to active, idle and unknown milliseconds per GPU, hour and job run. A
 reading covers back to the one before it, at most 2.5 times the median distance (the lower one) of
-its source's readings in its hour; what no reading covers is unknown. This is the part of the ledger
+its series' readings in its hour; what no reading covers is unknown. This is the part of the ledger
 that all four can do; the rest is hundreds of lines of rules on intervals.
 
 Ours runs the product's own SQL on its file. The others begin with two Parquet files of the columns

@@ -1,7 +1,8 @@
 """The telemetry stage as users of pandas, Polars and ClickHouse would write it.
 
 At the turn of an hour they reach back by the interval of the reading's own hour, where ours asks
-that of the hour before: more work, and the same here, since a fleet's sources read at one interval.
+that of the hour before, and of hours with fewer than two distances they ask the hour alone: the
+same here, since each GPU of the fleet is read at one interval.
 """
 
 from __future__ import annotations
@@ -45,14 +46,14 @@ def polars(folder: Path, result: Path, margin_ms: int) -> Cost:
         intervals = (
             readings.lazy()
             .filter(ts - previous <= margin_ms)
-            .group_by("source", "hour_ms")
+            .group_by(*series, "hour_ms")
             .agg((ts - previous).quantile(0.5, "lower").alias("interval_ms"))
         )
         reach = (pl.col("interval_ms").fill_null(0) * REACH).floor().cast(pl.Int64)
         covered = (
             readings.lazy()
             .filter(previous.is_not_null())
-            .join(intervals, on=["source", "hour_ms"], how="left")
+            .join(intervals, on=[*series, "hour_ms"], how="left")
             .select(
                 "gpu_uuid", "gpu_instance", "hour_ms", "is_active",
                 pl.max_horizontal(previous, ts - reach).alias("from_ms"),
@@ -128,7 +129,7 @@ def pandas(folder: Path, result: Path, margin_ms: int) -> Cost:
             .rename("interval_ms")
             .reset_index()
         )
-        rows = rows.merge(intervals, on=["source", "hour_ms"], how="left")
+        rows = rows.merge(intervals, on=["source", "gpu", "hour_ms"], how="left")
         reach = np.floor(rows["interval_ms"].fillna(0) * REACH).astype("int64")
         rows["from_ms"] = np.maximum(rows["previous_ms"], rows["ts_ms"] - reach)
         rows["until_ms"] = rows["ts_ms"]
@@ -195,10 +196,11 @@ in_order as (
     from readings
 ),
 intervals as (
-    select source, hour_ms, quantileExactLow(0.5)(ts_ms - previous_ms) as interval_ms
+    select source, gpu_uuid, gpu_instance, hour_ms,
+        quantileExactLow(0.5)(ts_ms - previous_ms) as interval_ms
     from in_order
     where ts_ms - previous_ms <= {margin}
-    group by source, hour_ms
+    group by source, gpu_uuid, gpu_instance, hour_ms
 ),
 covered as (
     select gpu_uuid, gpu_instance, hour_ms, is_active, ts_ms as until_ms,
@@ -207,7 +209,7 @@ covered as (
             ts_ms - toInt64(floor(coalesce(interval_ms, 0) * {reach}))
         ) as from_ms
     from in_order
-    left join intervals using (source, hour_ms)
+    left join intervals using (source, gpu_uuid, gpu_instance, hour_ms)
     where previous_ms is not null
 ),
 pieces as (

@@ -1,11 +1,11 @@
 -- What the telemetry says a GPU did: runs of equal state at sample resolution, cut at hours. A sample
--- covers back to the one before it of the same GPU and source, at most 2.5 median intervals of the hour it covers.
+-- covers back to the one before it of the same series, at most 2.5 of the series' intervals in the hour it covers.
 -- grain: gpu_uuid, gpu_instance, start_ms
 -- is_active: activity in every sample of the run, or in none
 -- first_reading_ms: the first reading of the run
 -- next_reading_ms: the first reading after the run: an idle run may have ended anywhere before it; null where
 --  it came too late to tell (threshold gap_hole_reach)
--- interval_ms: how often the source read the GPU in this hour
+-- interval_ms: how often the series was read in this hour
 -- materialised: hourly, since it needs a pass over all readings
 -- aside: since it is made of readings alone
 with entangled as (
@@ -51,7 +51,7 @@ candidates as (
 ),
 
 in_order as (
-    select unit, series, ts_ms, is_active, previous_ms, was_active
+    select unit, series.series, ts_ms, is_active, previous_ms, was_active
     from candidates
     inner join temp.pass_series as series using (series)
     where not series.has_rivals and not series.is_tangled
@@ -79,7 +79,6 @@ reached as (
         in_order.*,
         in_order.ts_ms // 3600000 * 3600000 as hour_ms,
         intervals.interval_ms,
-        series.source,
         series.first_ms,
         -- a lone reading has no interval and covers nothing
         in_order.ts_ms - cast(
@@ -88,14 +87,14 @@ reached as (
     from in_order
     inner join temp.pass_series as series using (series)
     left join intermediate.int_sample_intervals as intervals
-        on series.source = intervals.source and in_order.ts_ms // 3600000 * 3600000 = intervals.hour_ms
+        on in_order.series = intervals.series and in_order.ts_ms // 3600000 * 3600000 = intervals.hour_ms
 ),
 
 -- readings at which a run begins, and the last of each unit
 turns as (
     select
         unit,
-        source,
+        series,
         ts_ms,
         first_ms,
         hour_ms,
@@ -135,19 +134,17 @@ before_turn as (
         turns.hour_ms - 3600000 as hour_ms,
         turns.is_active,
         turns.ts_ms,
-        coalesce(intervals.interval_ms, turns.interval_ms) as interval_ms,
+        intervals.interval_ms,
         greatest(
             turns.previous_ms,
             turns.hour_ms - 3600000,
             turns.ts_ms - cast(
-                floor(
-                    coalesce(intervals.interval_ms, turns.interval_ms, 0) * build_threshold('sample_reach')
-                ) as bigint
+                floor(coalesce(intervals.interval_ms, 0) * build_threshold('sample_reach')) as bigint
             )
         ) as start_ms
     from turns
     left join intermediate.int_sample_intervals as intervals
-        on turns.source = intervals.source and turns.hour_ms - 3600000 = intervals.hour_ms
+        on turns.series = intervals.series and turns.hour_ms - 3600000 = intervals.hour_ms
     where not turns.is_last and turns.previous_ms < turns.hour_ms and turns.ts_ms > turns.first_ms
 ),
 

@@ -1,57 +1,69 @@
--- How often each source read its GPUs, hour by hour.
--- grain: source, hour_ms
--- interval_ms: median distance (the lower one) of a GPU's readings that end in the hour
+-- How often each series (a GPU or instance, and who read it) was read, hour by hour.
+-- grain: series, hour_ms
+-- interval_ms: median distance (the lower one) of the readings that end in the hour. A lone one may be a hole: an hour
+--  with fewer than two takes the least of it and of the distances inside the quarter hours before and after
 -- materialised: hourly, since it needs a pass over all readings
 -- aside: since it is made of readings alone
 with tangled as (
     select series from temp.pass_series where is_tangled
 ),
 
--- counting distances is far cheaper than sorting them
-counted as (
-    select
-        reader,
-        ts_ms // 3600000 * 3600000 as hour_ms,
-        ts_ms - before_ms as distance_ms,
-        count(*) as readings
+distances as (
+    select series, ts_ms, before_ms
     from temp.readings
     where not is_begin and series not in (from tangled)
-    group by all
     union all
-    select reader, first_ms // 3600000 * 3600000, first_ms - previous_ms, count(*)
+    select series, first_ms, previous_ms
     from temp.reading_runs
     where not is_tangled
-    group by all
     union all
-    select reader, ts_ms // 3600000 * 3600000, distance_ms, count(*)
-    from (
-        select reader, ts_ms, ts_ms - lag(ts_ms) over (partition by series order by ts_ms) as distance_ms
-        from temp.entangled_readings
-        where series in (from tangled)
-    )
-    group by all
+    select series, ts_ms, lag(ts_ms) over (partition by series order by ts_ms)
+    from temp.entangled_readings
+    where series in (from tangled)
 ),
 
-of_hours as (
-    select reader, hour_ms, distance_ms, sum(readings)::bigint as readings
-    from counted
-    where hour_ms >= build_from_ms() and hour_ms < build_to_ms() and distance_ms <= reading_margin_ms()
-    group by all
-),
-
-ranked as (
+of_hours as materialized (
     select
-        *,
-        sum(readings) over (
-            partition by reader, hour_ms order by distance_ms
-            rows between unbounded preceding and current row
-        ) as so_far,
-        sum(readings) over (partition by reader, hour_ms) as total
-    from of_hours
+        series,
+        hour_ms,
+        count(*) as n,
+        quantile_disc(ts_ms - before_ms, 0.5) as interval_ms,
+        -- not medians, since those are asked for few hours
+        min(case when before_ms >= hour_ms and ts_ms < hour_ms + 900000 then ts_ms - before_ms end)
+            as first_quarter_ms,
+        min(case when before_ms >= hour_ms + 2700000 then ts_ms - before_ms end) as last_quarter_ms
+    from (select *, ts_ms // 3600000 * 3600000 as hour_ms from distances)
+    where
+        ts_ms >= build_from_ms() - 900000
+        and ts_ms < build_to_ms() + 900000
+        and ts_ms - before_ms <= reading_margin_ms()
+    group by series, hour_ms
+),
+
+sparse as (
+    select series, hour_ms, interval_ms from of_hours where n < 2
+    union all
+    -- the first reading after an hour without one covers back into it
+    select after_it.series, after_it.hour_ms - 3600000, null
+    from of_hours as after_it
+    anti join of_hours on after_it.series = of_hours.series and after_it.hour_ms - 3600000 = of_hours.hour_ms
+    where after_it.first_quarter_ms is not null
+),
+
+of_all_hours as (
+    select series, hour_ms, interval_ms from of_hours where n >= 2
+    union all
+    select
+        sparse.series,
+        sparse.hour_ms,
+        least(sparse.interval_ms, before_it.last_quarter_ms, after_it.first_quarter_ms)
+    from sparse
+    left join of_hours as before_it
+        on sparse.series = before_it.series and sparse.hour_ms - 3600000 = before_it.hour_ms
+    left join of_hours as after_it
+        on sparse.series = after_it.series and sparse.hour_ms + 3600000 = after_it.hour_ms
 )
 
-select readers.source, ranked.hour_ms, min(ranked.distance_ms) as interval_ms, max(ranked.total)::bigint as readings
-from ranked
-inner join (select distinct source, reader from temp.pass_series) as readers using (reader)
-where ranked.so_far >= ranked.total / 2
-group by readers.source, ranked.hour_ms
+select series, hour_ms, interval_ms
+from of_all_hours
+where hour_ms >= build_from_ms() and hour_ms < build_to_ms()

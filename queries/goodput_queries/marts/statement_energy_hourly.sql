@@ -128,7 +128,7 @@ by_hour as (
 ),
 
 in_hours as (
-    select by_hour.* exclude (series), series.source, series.gpu_uuid, series.has_rivals
+    select by_hour.*, series.source, series.gpu_uuid, series.has_rivals
     from by_hour
     inner join (
         select *, count(*) over (partition by gpu_uuid, gpu_instance) > 1 as has_rivals from raw.reading_series
@@ -142,7 +142,7 @@ chosen as (
     union all
     select in_hours.*
     from in_hours
-    left join intermediate.int_sample_intervals as intervals using (source, hour_ms)
+    left join intermediate.int_sample_intervals as intervals using (series, hour_ms)
     where has_rivals
     qualify rank() over (
         partition by gpu_uuid, hour_ms order by intervals.interval_ms nulls last, source

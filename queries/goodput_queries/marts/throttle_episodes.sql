@@ -20,7 +20,8 @@ readings as (
         on samples.clocks_event_reasons >= reasons.bit_value
         and samples.clocks_event_reasons & reasons.bit_value <> 0
     left join intermediate.int_sample_intervals as intervals
-        on samples.source = intervals.source and samples.ts_ms // 3600000 * 3600000 = intervals.hour_ms
+        on hash(samples.source, samples.gpu_uuid, samples.gpu_instance) = intervals.series
+        and samples.ts_ms // 3600000 * 3600000 = intervals.hour_ms
     where
         samples.ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
         and samples.ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
