@@ -111,14 +111,6 @@ def test_an_undeclared_gap_is_idle_only_if_telemetry_saw_it_idle(evidence, tell)
     assert evidence.gpu_s()["idle_held"] == 100
 
 
-def test_an_undeclared_gap_that_nobody_saw_is_not_called_idle(evidence, tell):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 300, ["a"], 1)
-    evidence.events("1", [*tell.steps(1, 10, 0), *tell.steps(11, 20, 200)])
-
-    assert evidence.gpu_s()["busy_unclassified"] == 100
-
-
 def test_losses_in_a_step_are_cut_at_its_end_and_told(evidence, tell):
     evidence.node("a", 1)
     evidence.job("1", 0, 100, ["a"], 1)

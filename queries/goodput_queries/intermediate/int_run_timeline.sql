@@ -36,18 +36,33 @@ gap_gpus as (
         and coalesce(holds.end_ms, gaps.end_ms) > gaps.start_ms
 ),
 
--- what readings inside the gap showed; its ends are trimmed, since a reading covers back to the one before
-seen as (
+-- each reading speaks for the time it covers; the ends are left out, since what is read there covers more than the gap
+trimmed as (
     select
         gap_gpus.attempt_key,
         gap_gpus.start_ms,
-        bool_or(activity.is_active) as is_active
+        activity.is_active,
+        activity.start_ms as seen_from_ms,
+        activity.end_ms as seen_to_ms,
+        gap_gpus.start_ms + greatest(build_threshold('gap_trim_ms'), activity.interval_ms) as from_ms,
+        gap_gpus.end_ms - greatest(build_threshold('gap_trim_ms'), activity.interval_ms) as to_ms
     from gap_gpus
     inner join intermediate.int_gpu_activity as activity using (gpu_uuid, gpu_instance, hour_ms)
-    where
-        activity.end_ms >= gap_gpus.start_ms + greatest(build_threshold('gap_trim_ms'), activity.interval_ms)
-        and activity.first_reading_ms <= gap_gpus.end_ms - greatest(build_threshold('gap_trim_ms'), activity.interval_ms)
-    group by gap_gpus.attempt_key, gap_gpus.start_ms
+    where activity.start_ms < gap_gpus.end_ms and activity.end_ms > gap_gpus.start_ms
+),
+
+-- is_long: of some GPU a reading that speaks of nothing but the gap could lie in it
+seen as (
+    select
+        attempt_key,
+        start_ms,
+        bool_or(to_ms >= from_ms) as is_long,
+        sum(greatest(0, least(seen_to_ms, to_ms) - greatest(seen_from_ms, from_ms))) as seen_ms,
+        coalesce(
+            sum(greatest(0, least(seen_to_ms, to_ms) - greatest(seen_from_ms, from_ms))) filter (not is_active), 0
+        ) as idle_ms
+    from trimmed
+    group by attempt_key, start_ms
 ),
 
 settled as (
@@ -55,8 +70,10 @@ settled as (
         pieces.attempt_key,
         case
             when not pieces.is_gap then pieces.category
-            when not seen.is_active then 'idle_held'
-            else 'busy_unclassified'
+            when seen.seen_ms > 0 and seen.idle_ms >= build_threshold('gap_idle_share') * seen.seen_ms
+                then 'idle_held'
+            when seen.seen_ms > 0 or not seen.is_long then 'busy_unclassified'
+            else 'unknown'
         end as category,
         case when pieces.is_gap then 'undeclared_gap' else pieces.phase end as phase,
         pieces.start_ms,

@@ -196,6 +196,24 @@ parts as (
     from ends
 ),
 
+-- the moment between a fully measured step and the next one is the step's too
+closed as (
+    select
+        * exclude (end_ms),
+        case
+            when category = 'productive' and next_ms - end_ms between 1 and build_threshold('gap_of_step_ms') - 1
+                then next_ms
+            else end_ms
+        end as end_ms
+    from (
+        select
+            *,
+            lead(start_ms) over (partition by attempt_key, gpu_uuid order by start_ms, end_ms) as next_ms
+        from parts
+        where end_ms > start_ms
+    )
+),
+
 marked as (
     select
         *,
@@ -203,8 +221,7 @@ marked as (
             is distinct from lag((category, phase, by_gpu_uuid, measured_by, end_ms)) over (
                 partition by attempt_key, gpu_uuid order by start_ms, end_ms
             ) as is_new
-    from parts
-    where end_ms > start_ms
+    from closed
 ),
 
 numbered as (
