@@ -373,3 +373,26 @@ def test_waiting_for_the_gang_comes_before_what_the_job_says_of_that_time(eviden
 
     assert evidence.gpu_s()["gang_wait"] == 50
     assert sum(evidence.gpu_s().values()) == 400
+
+
+@pytest.mark.parametrize("start", [105, 95], ids=["begins", "ends"])
+def test_a_job_that_begins_or_ends_between_two_readings_is_no_work_without_a_job(evidence, start):
+    evidence.node("a", 1)
+    evidence.job("1", *((105, 200) if start == 105 else (0, 95)), ["a"], 1)
+    evidence.samples("a#0", evidence.every(0, 200), lambda s: s > 100 if start == 105 else s <= 100)
+
+    evidence.store.build()
+
+    found = evidence.store.read("select n from marts.data_quality where kind = 'busy with no job'")
+    assert found.rows() == []
+
+
+def test_gpus_that_only_the_scheduler_knows_have_the_model_that_it_names(evidence):
+    evidence.job("1", 0, 3600, ["a"], 2, gpu_type="h100")
+    evidence.job("2", 3600, 7200, ["a"], 2)
+    evidence.load("rates", [{"gpu_model": "H100", "usd_per_gpu_h": 2.5}])
+
+    evidence.store.build()
+
+    row = evidence.store.read("from marts.ledger_by_category where gpu_ms > 0").row(0, named=True)
+    assert (row["usd"], row["unpriced_gpu_ms"]) == (pytest.approx(10.0), 0)

@@ -29,7 +29,7 @@ def test_one_active_reading_of_one_gpu_does_not_make_a_gap_active(evidence, tell
         evidence.samples(
             f"a#{index}",
             evidence.every(-10, end),
-            lambda s, odd=index == 0: not 100 < s <= 200 or odd and s == 150,
+            lambda s, odd=index == 0: not 100 < s <= 200 or (odd and s == 150),
         )
 
     assert of_gap(evidence) == {"idle_held"}
@@ -41,7 +41,7 @@ def test_a_gap_in_which_more_than_a_tenth_of_the_readings_show_activity_is_not_i
         evidence.samples(
             f"a#{index}",
             evidence.every(-10, end),
-            lambda s, odd=index == 0: not 100 < s <= 200 or odd and s > 140,
+            lambda s, odd=index == 0: not 100 < s <= 200 or (odd and s > 140),
         )
 
     assert of_gap(evidence) == {"busy_unclassified"}

@@ -1,13 +1,25 @@
 -- Since when job runs held GPUs of which no inventory tells since when they are there.
 -- Of most GPUs holds tell nothing new: they were there from the first evidence of the cluster on, or since a date.
 -- grain: cluster, gpu_uuid, node
+-- gpu_model: what the scheduler calls the kind of GPU (gres/gpu:h100), where all jobs that name one name the same
 -- materialised: full, since it stays while new jobs hold the same GPUs
 -- dirties: all
-select cluster, gpu_uuid, node, min(start_ms) as start_ms, max(slurm_index) as slurm_index
-from intermediate.int_holds
+select
+    holds.cluster,
+    holds.gpu_uuid,
+    holds.node,
+    min(holds.start_ms) as start_ms,
+    max(holds.slurm_index) as slurm_index,
+    case
+        -- a job that asked for a MIG profile says nothing of the model
+        when count(distinct lower(job_runs.gpu_type)) = 1 and not bool_or(job_runs.gpu_type similar to '.*[1-7]g\.\d+gb.*')
+            then min(job_runs.gpu_type)
+    end as gpu_model
+from intermediate.int_holds as holds
+inner join intermediate.int_job_runs as job_runs using (job_run_key)
 anti join (
     select cluster, gpu_uuid, node
     from intermediate.int_gpu_inventory
     where is_dated or start_ms is null
-) using (cluster, gpu_uuid, node)
-group by cluster, gpu_uuid, node
+) as dated on holds.cluster = dated.cluster and holds.gpu_uuid = dated.gpu_uuid and holds.node = dated.node
+group by holds.cluster, holds.gpu_uuid, holds.node

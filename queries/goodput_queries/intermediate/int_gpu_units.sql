@@ -36,7 +36,7 @@ gpus as (
         first_holds.cluster,
         first_holds.node,
         first_holds.gpu_uuid,
-        null,
+        first_holds.gpu_model,
         first_holds.slurm_index,
         null,
         first_holds.start_ms,

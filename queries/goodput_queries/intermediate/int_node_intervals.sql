@@ -5,7 +5,9 @@
 -- is_watched: a source would have told of a state
 -- is_planned: kept empty for a bigger job
 -- is_stranded: all CPUs of the node are held
--- has_demand: an eligible pending job asks for this kind of GPU in a partition of the node
+-- has_demand: an eligible pending job asks for this kind of GPU in a partition of the node, or for a MIG profile that
+--  such a GPU could give
+-- demanded_profiles: what eligible pending jobs ask of MIG instances: ',1g.10gb,3g.40gb,'; '*' where any will do
 -- is_demand_known: the accounting says since when jobs were eligible
 -- materialised: hourly, since it needs a pass over the job runs of the time
 -- dirties: start_ms, end_ms of node
@@ -59,24 +61,51 @@ asked_stretches as (
     group by cluster, partition, gpu_type, stretch
 ),
 
+-- a model gives the profiles that one of its GPUs was cut into
+profiles as (
+    select distinct cluster, lower(gpu_model) as gpu_model, lower(mig_profile) as profile
+    from intermediate.int_gpu_units
+    where mig_profile is not null
+),
+
+types as (
+    select distinct
+        cluster,
+        gpu_type,
+        -- also 'a100_3g.20gb', as Slurm finds it out
+        nullif(regexp_extract(gpu_type, '(^|[_.-])([1-7]g\.[0-9]+gb[+.\w]*)$', 2), '') as profile
+    from asked_stretches
+),
+
 -- each model is held against each kind once: a pattern takes longer to make than to match
 kinds as materialized (
-    select models.gpu_model, types.gpu_type
-    from (select distinct gpu_model from nodes) as models
-    cross join (select distinct gpu_type from asked_stretches) as types
-    where types.gpu_type is null or models.gpu_model is null or is_model(models.gpu_model, types.gpu_type)
+    select models.cluster, models.gpu_model, types.gpu_type, unnest(['', '*']) as of_instance
+    from (select distinct cluster, gpu_model from nodes) as models
+    inner join types using (cluster)
+    where types.gpu_type is null
+    union all
+    select models.cluster, models.gpu_model, types.gpu_type, ''
+    from (select distinct cluster, gpu_model from nodes) as models
+    inner join types using (cluster)
+    where types.profile is null and (models.gpu_model is null or is_model(models.gpu_model, types.gpu_type))
+    union all
+    select profiles.cluster, profiles.gpu_model, types.gpu_type, unnest(['', profiles.profile])
+    from profiles
+    inner join types using (cluster, profile)
 ),
 
 demand as (
     select distinct
         nodes.cluster,
         nodes.node,
+        kinds.of_instance,
         asked.start_ms,
         asked.end_ms
     from asked_stretches as asked
     inner join nodes on asked.cluster = nodes.cluster and asked.partition = nodes.partition
     inner join kinds
-        on nodes.gpu_model is not distinct from kinds.gpu_model
+        on nodes.cluster = kinds.cluster
+        and nodes.gpu_model is not distinct from kinds.gpu_model
         and asked.gpu_type is not distinct from kinds.gpu_type
 ),
 
@@ -117,7 +146,7 @@ demand_marked as (
     select
         *,
         coalesce(start_ms > max(end_ms) over (
-            partition by cluster, node order by start_ms, end_ms
+            partition by cluster, node, of_instance order by start_ms, end_ms
             rows between unbounded preceding and 1 preceding
         ), true) as is_new
     from demand
@@ -127,19 +156,19 @@ demand_stretches as (
     select
         cluster,
         node,
-        'demand' as state,
+        case when of_instance = '' then 'demand' else 'demand:' || of_instance end as state,
         min(start_ms) as start_ms,
         max(end_ms) as end_ms
     from (
         select
             *,
             count_if(is_new) over (
-                partition by cluster, node order by start_ms, end_ms
+                partition by cluster, node, of_instance order by start_ms, end_ms
                 rows between unbounded preceding and current row
             ) as stretch
         from demand_marked
     )
-    group by cluster, node, stretch
+    group by cluster, node, of_instance, stretch
 ),
 
 facts as (
@@ -195,7 +224,8 @@ described as (
         bool_or(facts.state = 'reserved') as is_reserved,
         bool_or(facts.state = 'planned') as is_planned,
         bool_or(facts.state = 'stranded') as is_stranded,
-        bool_or(facts.state = 'demand') as has_demand
+        bool_or(facts.state = 'demand') as has_demand,
+        string_agg(distinct facts.state[8:], ',' order by facts.state[8:]) filter (facts.state like 'demand:%') as profiles
     from cells
     inner join facts
         on cells.cluster = facts.cluster
@@ -218,6 +248,7 @@ select
     described.is_planned,
     described.is_stranded,
     described.has_demand,
+    ',' || described.profiles || ',' as demanded_profiles,
     known.is_demand_known
 from described
 inner join (select distinct cluster, is_demand_known from nodes) as known using (cluster)

@@ -159,7 +159,12 @@ with findings as (
         and activity.hour_ms = segments.hour_ms
         and activity.start_ms < segments.end_ms
         and activity.end_ms > segments.start_ms
-    where activity.is_active and segments.job_run_key is null
+    where
+        activity.is_active
+        and segments.job_run_key is null
+        -- a reading that covers more than the free time may be of a job that begins or ends in it
+        and greatest(activity.first_reading_ms, segments.start_ms + activity.interval_ms)
+            <= least(activity.end_ms, segments.end_ms)
     union all
     select
         'collectives not recorded',

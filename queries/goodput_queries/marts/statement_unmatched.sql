@@ -37,6 +37,9 @@ unclaimed as (
     where
         segments.job_run_key is null
         and activity.is_active
+        -- a reading that covers more than the free time may be of a job that begins or ends in it
+        and greatest(activity.first_reading_ms, segments.start_ms + activity.interval_ms)
+            <= least(activity.end_ms, segments.end_ms)
         and in_window(segments.start_ms, segments.end_ms)
         and (getvariable('scope_cluster') is null or segments.cluster = getvariable('scope_cluster'))
 )

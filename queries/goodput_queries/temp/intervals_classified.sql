@@ -28,7 +28,11 @@ select
         when facts.is_reserved then 'reserved_idle'
         when facts.is_planned then 'planned'
         when facts.is_stranded or units.gpu_instance = 'rest' then 'stranded'
-        when facts.is_watched and facts.has_demand then 'idle_with_demand'
+        when facts.is_watched and case
+            when units.mig_profile is null then facts.has_demand
+            else contains(facts.demanded_profiles, ',*,')
+                or contains(facts.demanded_profiles, ',' || lower(units.mig_profile) || ',')
+        end then 'idle_with_demand'
         when facts.is_watched then 'idle_no_demand'
         else 'free_unknown'
     end as category,

@@ -4,7 +4,8 @@
 select
     cast(dense_rank() over (
         order by
-            coalesce(state, ''), is_watched, is_reserved, is_planned, is_stranded, has_demand, is_demand_known
+            coalesce(state, ''), is_watched, is_reserved, is_planned, is_stranded, has_demand,
+            coalesce(demanded_profiles, ''), is_demand_known
     ) as integer) as fact,
     * exclude (hour_ms)
 from intermediate.int_node_intervals
