@@ -16,7 +16,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from goodput_app import cli_forget, cli_live, cli_prune, cli_report, cli_what_if, headline, output
+from goodput_app import (
+    cli_forget,
+    cli_live,
+    cli_prune,
+    cli_report,
+    cli_what_if,
+    headline,
+    output,
+    throttling,
+)
 from goodput_app.cli_left_out import left_out
 from goodput_app.cli_options import (
     Commands,
@@ -250,8 +259,16 @@ def show(view: str | None, limit: int, db: str, scope: Scope) -> pl.DataFrame:
         return _rows(store, model, scope, limit)
 
 
-def answer(name: str, view: str, meaning: str) -> None:
-    """Add the command `name`: the rows of a mart, the costliest first."""
+def answer(
+    name: str,
+    view: str,
+    meaning: str,
+    when_empty: Callable[[Store, Scope], str] | None = None,
+) -> None:
+    """Add the command `name`: the rows of a mart, the costliest first.
+
+    when_empty: what no row means, where that is not plain.
+    """
 
     @main.command(name, help=meaning)
     @click.option("--limit", type=click.IntRange(0), default=0, help="Only the first so many rows.")
@@ -260,11 +277,21 @@ def answer(name: str, view: str, meaning: str) -> None:
     @output_options
     def command(limit: int, db: str, scope: Scope) -> pl.DataFrame:
         with built(db) as store:
-            return _rows(store, find_view(view), scope, limit)
+            frame = _rows(store, find_view(view), scope, limit)
+            if frame.is_empty() and when_empty is not None:
+                say(when_empty(store, scope))
+            return frame
 
 
 answer("gaps", "marts.idle_gaps", "Every idle gap: where, whose, why, what it cost.")
-answer("throttling", "marts.throttle_episodes", "Slowed GPUs and what they cost their runs.")
+answer(
+    "throttling",
+    "marts.throttle_episodes",
+    "Slowed GPUs and what they cost their runs.",
+    when_empty=lambda store, scope: throttling.empty_meaning(
+        store.read(throttling.SOURCES, scope=scope)
+    ),
+)
 answer("stragglers", "marts.stragglers", "Late ranks and what waiting for them cost.")
 answer("hangs", "marts.hangs", "Collectives that never ended, and whom the others waited for.")
 answer("runs", "marts.runs", "Every run with its goodput.")

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 import polars as pl
 import streamlit as st
 
+from goodput_app import throttling
 from goodput_app.state import current_store
 from goodput_queries.errors import QueryError
 from goodput_queries.scope import EVERYTHING, Scope
@@ -213,6 +214,11 @@ def throttle_episodes(scope: Scope) -> pl.DataFrame:
         f"order by booked_gpu_ms desc nulls last, duration_s desc, start_at limit {GAPS_SHOWN}",
         scope,
     )
+
+
+def throttle_sources(scope: Scope) -> pl.DataFrame:
+    """Return whether anybody tells of throttling in the scope."""
+    return _read(throttling.SOURCES, scope)
 
 
 def runs(scope: Scope) -> pl.DataFrame:

@@ -139,3 +139,11 @@ def test_an_answer_is_a_list_of_rows(command: str) -> None:
 
     assert result.exit_code == 0, result.stderr
     assert isinstance(json.loads(result.stdout), list)
+
+
+@pytest.mark.usefixtures("measured")
+def test_throttling_that_nobody_reports_is_not_an_empty_table_without_a_word() -> None:
+    result = run("throttling")
+
+    assert result.exit_code == 0
+    assert "neither clock event reasons nor throttle counters" in result.stderr

@@ -3,7 +3,7 @@
 import polars as pl
 import streamlit as st
 
-from goodput_app import data, theme
+from goodput_app import data, theme, throttling
 from goodput_app.components import (
     charts,
     details,
@@ -41,6 +41,7 @@ THROTTLING = {
     "sm_clock_hz": "SM clock",
     "gpu_temperature_c": "Temperature",
     "booked_gpu_ms": "GPU time lost",
+    "evidence": "Evidence",
     "verdict": "Verdict",
 }
 
@@ -98,6 +99,6 @@ with panel(
 ):
     episodes = data.throttle_episodes(scope)
     if episodes.is_empty():
-        st.caption("No slowdown reason was reported, or no source reports them.")
+        st.caption(throttling.empty_meaning(data.throttle_sources(scope)))
     else:
         tables.show(episodes, THROTTLING, "throttling", rows=6)

@@ -1,19 +1,21 @@
 -- Times in which a reason held a GPU's clocks down, reason by reason, with clock, power and heat beside it.
 -- A power cap at full power is how a busy GPU works, and no loss by itself.
 -- grain: gpu_uuid, reason, start_at
--- duration_s: from the first reading with the bit, less one interval, to the last
+-- evidence: clock event reasons; throttle counters where a GPU's readings carry no reasons
+-- duration_s: from the first reading with the bit, less one interval, to the last; of counters what they gained
+-- counts_as_loss: whether it can cost time: a power cap only where the clock is low and the GPU is at work
 -- sm_clock_hz: median under the bit; clock_ratio: against the GPU's maximum
 -- booked_gpu_ms: what the ledger books as throttled on this GPU in that time
 -- verdict: what to make of it
 with reasons as (
-    select bit_value::bigint as bit_value, reason, category, counts_as_loss::boolean as counts_as_loss, meaning
+    select bit_value::bigint as bit_value, reason
     from reference.clocks_event_reasons
     where is_throttle = 1
 ),
 
 readings as (
     select samples.source, samples.gpu_uuid, samples.ts_ms, samples.power_w, samples.sm_clock_hz,
-        samples.gpu_temperature_c, reasons.reason, reasons.counts_as_loss, intervals.interval_ms
+        samples.gpu_temperature_c, reasons.reason, intervals.interval_ms
     from staging.stg_gpu_samples as samples
     -- a mask is at least each of its bits, which zone maps know: few readings have one of these
     inner join reasons
@@ -54,15 +56,18 @@ episodes as (
         source,
         gpu_uuid,
         reason,
-        any_value(counts_as_loss) as counts_as_loss,
+        'clock event reasons' as evidence,
         cast(min(ts_ms) - coalesce(max(interval_ms), 0) as bigint) as start_ms,
         max(ts_ms) as end_ms,
+        null::bigint as throttled_ms,
         count(*) as readings,
         avg(power_w) as power_w,
         median(sm_clock_hz) as sm_clock_hz,
         max(gpu_temperature_c) as gpu_temperature_c
     from numbered
     group by source, gpu_uuid, reason, episode
+    union all by name
+    select *, 'throttle counters' as evidence from intermediate.int_throttle_counters
 ),
 
 gpus as (
@@ -95,45 +100,68 @@ held as (
         and episodes.end_ms < coalesce(holds.end_ms, 9223372036854775807)
     inner join intermediate.int_job_run_owners as owners using (job_run_key)
     group by all
+),
+
+described as (
+    select
+        gpus.cluster,
+        gpus.node,
+        gpus.gpu_index,
+        gpus.power_limit_w,
+        gpus.sm_clock_max_hz,
+        episodes.*,
+        episodes.sm_clock_hz / nullif(gpus.sm_clock_max_hz, 0) as clock_ratio,
+        episodes.power_w / nullif(gpus.power_limit_w, 0) as power_ratio
+    from episodes
+    left join gpus using (gpu_uuid)
+),
+
+judged as (
+    select
+        *,
+        case
+            when reason = 'sw_power_cap' then case
+                when power_ratio >= 0.9 then 'at its power limit under load: normal, no loss by itself'
+                when power_ratio < 0.5 then 'draws far less than its limit: a short peak, no loss by itself'
+                -- power readings are means over a second and lag behind short episodes; the clock does not
+                when clock_ratio >= 0.9 then 'at full clock under a power cap: normal, no loss by itself'
+                when clock_ratio is null then 'under a power cap: neither clock nor draw tells what it cost'
+                else 'low clock under a power cap: look at the limit'
+            end
+            when reason in ('hw_thermal', 'sw_thermal', 'thermal') then 'too hot: check cooling'
+            when reason = 'hw_power_brake' then 'the node cut its power: check feeds and supplies'
+            else 'held back by the hardware: look at the node'
+        end as verdict
+    from described
 )
 
 select
-    gpus.cluster,
-    gpus.node,
-    episodes.gpu_uuid,
-    gpus.gpu_index,
-    episodes.reason,
-    episodes.counts_as_loss,
-    from_ms(episodes.start_ms) as start_at,
-    from_ms(episodes.end_ms) as end_at,
-    (episodes.end_ms - episodes.start_ms) / 1000.0 as duration_s,
-    episodes.readings,
-    episodes.power_w,
-    gpus.power_limit_w,
-    episodes.sm_clock_hz,
-    gpus.sm_clock_max_hz,
-    episodes.sm_clock_hz / nullif(gpus.sm_clock_max_hz, 0) as clock_ratio,
-    episodes.gpu_temperature_c,
+    judged.cluster,
+    judged.node,
+    judged.gpu_uuid,
+    judged.gpu_index,
+    judged.reason,
+    judged.evidence,
+    judged.reason <> 'sw_power_cap' or starts_with(judged.verdict, 'low clock') as counts_as_loss,
+    from_ms(judged.start_ms) as start_at,
+    from_ms(judged.end_ms) as end_at,
+    coalesce(judged.throttled_ms, judged.end_ms - judged.start_ms) / 1000.0 as duration_s,
+    judged.readings,
+    judged.power_w,
+    judged.power_limit_w,
+    judged.sm_clock_hz,
+    judged.sm_clock_max_hz,
+    judged.clock_ratio,
+    judged.gpu_temperature_c,
     held.run_key,
     held.team,
     coalesce(booked.gpu_ms, 0)::bigint as booked_gpu_ms,
-    case
-        -- power readings are means over a second and lag behind short episodes; the clock does not
-        when episodes.reason = 'sw_power_cap' and (
-            episodes.power_w >= 0.9 * gpus.power_limit_w
-            or episodes.sm_clock_hz >= 0.9 * gpus.sm_clock_max_hz
-        ) then 'at its power limit under load: normal, no loss by itself'
-        when episodes.reason = 'sw_power_cap' then 'low clock under a power cap: look at the limit'
-        when episodes.reason in ('hw_thermal', 'sw_thermal') then 'too hot: check cooling'
-        when episodes.reason = 'hw_power_brake' then 'the node cut its power: check feeds and supplies'
-        else 'held back by the hardware: look at the node'
-    end as verdict
-from episodes
-left join gpus using (gpu_uuid)
+    judged.verdict
+from judged
 left join booked using (gpu_uuid, reason, start_ms)
 left join held using (gpu_uuid, reason, start_ms)
 where
-    (getvariable('scope_cluster') is null or gpus.cluster = getvariable('scope_cluster'))
-    and (getvariable('scope_node') is null or gpus.node = getvariable('scope_node'))
+    (getvariable('scope_cluster') is null or judged.cluster = getvariable('scope_cluster'))
+    and (getvariable('scope_node') is null or judged.node = getvariable('scope_node'))
     and (getvariable('scope_run') is null or held.run_key = getvariable('scope_run'))
     and (getvariable('scope_team') is null or held.team = getvariable('scope_team'))

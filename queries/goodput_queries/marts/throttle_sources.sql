@@ -1,0 +1,29 @@
+-- Whether anybody tells of throttling in the scope: an empty list of episodes says nothing where nobody does.
+-- grain: none (one row)
+-- has_readings: GPUs of the scope were read in the window
+-- has_reasons: readings carry clock event reasons
+-- has_counters: an exporter counts throttled time
+with gpus as (
+    select gpu_uuid from intermediate.int_gpu_units where in_place(cluster, node, gpu_uuid, gpu_model)
+),
+
+samples as (
+    select clocks_event_reasons
+    from staging.stg_gpu_samples
+    where
+        ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
+        and ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
+        and gpu_uuid in (from gpus)
+)
+
+select
+    exists (from samples) as has_readings,
+    exists (from samples where clocks_event_reasons is not null) as has_reasons,
+    exists (
+        from raw.gpu_samples_other
+        where
+            metric similar to 'throttle_.*_s'
+            and ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
+            and ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
+            and gpu_uuid in (from gpus)
+    ) as has_counters

@@ -1,0 +1,136 @@
+"""Episodes of throttling: by clock event reasons, else by counters of throttled time."""
+
+from __future__ import annotations
+
+import pytest
+
+POWER_CAP, HW_THERMAL = 0x4, 0x40
+
+
+@pytest.fixture
+def read(evidence):
+    """Return what loads readings of one H100 of 700 W and 1,980 MHz, every 10 s to 100 s."""
+    evidence.load(
+        "gpus",
+        [
+            {
+                "cluster": "c", "node": "a", "gpu_uuid": "a#0", "slurm_index": 0, "gpu_index": 0,
+                "power_limit_w": 700.0, "sm_clock_max_hz": 1.98e9, "valid_from_at": evidence.at(0),
+            }
+        ],
+    )  # fmt: skip
+
+    def load(**values):
+        evidence.load(
+            "gpu_samples",
+            [
+                {
+                    "gpu_uuid": "c/a#0", "gpu_instance": "", "ts": evidence.at(second),
+                    "engine_active_ratio": 0.9, **values,
+                }
+                for second in evidence.every(0, 100)
+            ],
+            "dcgm",
+        )  # fmt: skip
+
+    return load
+
+
+def counts(evidence, metric, values, step=10):
+    """Load a counter of throttled seconds, a value every ten seconds."""
+    evidence.load(
+        "gpu_samples_other",
+        [
+            {
+                "gpu_uuid": "c/a#0", "gpu_instance": "", "ts": evidence.at(step * number),
+                "metric": metric, "value": float(value),
+            }
+            for number, value in enumerate(values)
+        ],
+        "dcgm",
+    )  # fmt: skip
+
+
+def episodes(evidence):
+    """Build and return reason, length, whether it counts as loss, and evidence of each episode."""
+    evidence.store.build()
+    return evidence.store.read(
+        "select reason, duration_s, counts_as_loss, evidence from marts.throttle_episodes "
+        "order by start_at, reason"
+    ).rows()
+
+
+@pytest.mark.parametrize(
+    ("power_w", "sm_clock_hz", "is_loss"),
+    [
+        pytest.param(690.0, 1.4e9, False, id="at its limit"),
+        pytest.param(170.0, 0.6e9, False, id="far below its limit"),
+        pytest.param(500.0, 1.9e9, False, id="at full clock"),
+        pytest.param(500.0, 1.0e9, True, id="low clock below its limit"),
+        pytest.param(None, None, False, id="nothing known"),
+    ],
+)
+def test_a_power_cap_counts_as_loss_only_where_it_costs_clock_below_the_limit(
+    evidence, read, power_w, sm_clock_hz, is_loss
+):
+    read(clocks_event_reasons=POWER_CAP, power_w=power_w, sm_clock_hz=sm_clock_hz)
+
+    assert episodes(evidence) == [("sw_power_cap", 110.0, is_loss, "clock event reasons")]
+
+
+def test_heat_counts_as_loss_whatever_the_gpu_draws(evidence, read):
+    read(clocks_event_reasons=HW_THERMAL, power_w=170.0, sm_clock_hz=0.6e9)
+
+    assert episodes(evidence) == [("hw_thermal", 110.0, True, "clock event reasons")]
+
+
+def test_without_reasons_an_episode_is_where_a_counter_goes_up(evidence, read):
+    read()
+    counts(evidence, "throttle_thermal_s", [5, 5, 9, 14, 14, 14, 20, 20, 20, 20, 20])
+
+    assert episodes(evidence) == [
+        ("thermal", 9.0, True, "throttle counters"),
+        ("thermal", 6.0, True, "throttle counters"),
+    ]
+    spans = evidence.store.read(
+        "select epoch(end_at - start_at) from marts.throttle_episodes order by start_at"
+    )
+    assert spans.rows() == [(20.0,), (10.0,)]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param([5, 5, 0, 0], id="begins anew"),
+        pytest.param([0, 0, 9000, 9000], id="microseconds read as nanoseconds"),
+        pytest.param([0, 0.01, 0.02, 0.03], id="jitter of a busy GPU"),
+    ],
+)
+def test_a_counter_that_gained_nothing_believable_is_no_episode(evidence, read, values):
+    read()
+    counts(evidence, "throttle_power_s", values)
+
+    assert episodes(evidence) == []
+
+
+def test_where_readings_carry_reasons_counters_add_nothing(evidence, read):
+    read(clocks_event_reasons=0)
+    counts(evidence, "throttle_thermal_s", [0, 9, 18])
+
+    assert episodes(evidence) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "metric", "expected"),
+    [
+        ({}, "other", (True, False, False)),
+        ({"clocks_event_reasons": 0}, "other", (True, True, False)),
+        ({}, "throttle_power_s", (True, False, True)),
+    ],
+)
+def test_it_is_known_whether_anybody_tells_of_throttling(evidence, read, values, metric, expected):
+    read(**values)
+    counts(evidence, metric, [0, 0])
+    evidence.store.build()
+
+    assert evidence.store.read("from marts.throttle_sources").rows() == [expected]
