@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.queries.as_built_anew import assert_as_built_anew
 
 from goodput_queries.ledger import ledger
 
@@ -126,3 +127,83 @@ def test_a_straggler_with_a_hardware_error_passes_the_blame_on(evidence, tell):
     assert evidence.store.read("select reason, peers_wait_gpu_s from marts.blast_radius").row(
         0
     ) == ("faulty", 55)
+
+
+def test_steps_shorter_than_the_sampling_interval_are_judged_by_the_reading_that_covers_them(
+    evidence, tell
+):
+    """Of 100 slow steps the first has a reading of its own, still without a reason."""
+    evidence.node("a", 2)
+    evidence.job("1", 0, 250, ["a"], 2)
+    for rank in (0, 1):
+        evidence.events(
+            "1",
+            [*tell.steps(1, 100, 0, 1), *tell.steps(101, 200, 100, 1.5)],
+            rank=rank,
+            gpu_uuid=f"c/a#{rank}",
+        )
+    for gpu in (0, 1):
+        evidence.load(
+            "gpu_samples",
+            [{"gpu_uuid": f"c/a#{gpu}", "gpu_instance": "", "ts": evidence.at(s),
+              "clocks_event_reasons": HW_THERMAL if gpu and s > 100 else 0}
+             for s in evidence.every(-5, 265, 15)],
+            f"dcgm{gpu}",
+        )  # fmt: skip
+
+    assert parts(evidence) == {
+        ("throttled", None, "platform"): 49.5,
+        ("straggler_wait", "throttled_peer", "platform"): 49.5,
+    }
+
+
+@pytest.mark.parametrize("order", ["reth", "hter", "thre", "erht"])
+def test_readings_errors_traces_and_holds_in_any_order_give_the_same_waits(
+    new_evidence, tell, order
+):
+    """Rank 1 is late by the traces; its GPU has an Xid in one half, a slowdown in the other."""
+    evidence = new_evidence()
+    evidence.node("a", 2)
+
+    def traced():
+        for rank in (0, 1):
+            evidence.load(
+                "profiled_collectives",
+                [
+                    {"cluster": "c", "trace_id": f"t{rank}", "rank": rank, "pid": 100 + rank,
+                     "device": rank, "stream": 7, "start_at": evidence.at(101 + 15 * step),
+                     "duration_s": 6.0 - 5.5 * rank, "exposed_s": 6.0 - 5.5 * rank,
+                     "kernel": "ncclDevKernel", "group_name": "pg", "ranks": 2, "place": step}
+                    for step in range(10)
+                ],
+                "kineto",
+            )  # fmt: skip
+
+    def told():
+        evidence.job("1", 0, 250, ["a"], 2)
+        for rank in (0, 1):
+            evidence.events(
+                "1",
+                [*tell.steps(1, 10, 0), *tell.steps(11, 20, 100, 15)],
+                rank=rank,
+                pid=100 + rank,
+                gpu_uuid=f"c/a#{rank}",
+            )
+
+    def erred():
+        evidence.load(
+            "gpu_events",
+            [{"cluster": "c", "node": "a", "gpu_uuid": "c/a#1", "ts": evidence.at(90),
+              "kind": "xid", "ts_precision": "exact", "code": 63}],
+        )  # fmt: skip
+
+    pieces = {"r": lambda: readings(evidence, hot=1, until=180), "e": erred, "t": traced, "h": told}
+    for piece in order:
+        pieces[piece]()
+        evidence.store.build()
+
+    found = parts(evidence)
+    assert found["straggler_wait", "throttled_peer", "platform"] > 0
+    assert found["straggler_wait", "faulty_peer", "platform"] > 0
+    assert ("straggler_wait", None, "own") not in found
+    assert_as_built_anew(evidence)
