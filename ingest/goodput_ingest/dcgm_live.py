@@ -7,12 +7,11 @@ later: an exporter has no past.
 
 from __future__ import annotations
 
-import time
 from bisect import bisect_right
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import UTC
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import httpx
@@ -20,20 +19,22 @@ import httpx
 from goodput_ingest import exposition
 from goodput_ingest.dcgm import Dcgm, is_of_gpus, rows_of, with_rejects
 from goodput_ingest.exposition_series import MARK, KnownSeries
+from goodput_ingest.files import are_of_cr
 from goodput_ingest.gpu_metrics import Memory, labels, missing_counters
+from goodput_ingest.http_limits import TooLargeAnswerError, body, limited_client, within
 from goodput_ingest.prometheus.endpoint import Endpoint
 from goodput_ingest.source import Batch, Reject
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
 ACCEPT: Final = {"Accept": "text/plain;version=0.0.4", "Accept-Encoding": "gzip"}
 HEAD_BYTES: Final = 256 * 1024
 PAGES_BYTES: Final = 96 * 1024 * 1024  # some 400,000 lines are read at once
-CONNECT_S: Final = 5.0
+PROMPT_S: Final = 2.0  # what answers so soon waits for no other
 
 
 class _UnansweredError(Exception):
@@ -71,7 +72,7 @@ class DcgmLive:
     interval_s: float = 30.0
     timeout_s: float = 10.0
     answer_max_bytes: int = 16 * 1024 * 1024
-    parallel: int = 16
+    parallel: int = 64
     record_to: Path | None = None
     username: str | None = None
     password_env: str | None = None
@@ -82,6 +83,7 @@ class DcgmLive:
     certificate_file: str | None = None
     key_file: str | None = None
     is_certificate_checked: bool = True
+    _failed: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
     _memory: Memory = field(default_factory=Memory, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -99,25 +101,30 @@ class DcgmLive:
         unanswered: list[Reject] = []
         answered = 0
         pages: list[Page] = []
-        for found in self._fetched():
-            if isinstance(found, Reject):
-                unanswered.append(found)
-                continue
-            answered += 1
-            pages.append(found)
-            if sum(len(page.text) for page in pages) > PAGES_BYTES:
-                yield from self._batches(pages, now, [])
-                pages = []
+        for group in self._fetched():
+            for found in group:
+                if isinstance(found, Reject):
+                    unanswered.append(found)
+                    continue
+                answered += 1
+                pages.append(found)
+                if sum(len(page.text) for page in pages) > PAGES_BYTES:
+                    yield from self._batches(pages, now, [])
+                    pages = []
+            if pages:
+                yield from self._batches(pages, now, unanswered)
+                pages, unanswered = [], []
         if not answered:
             raise self._none_answered(unanswered)
-        yield from self._batches(pages, now, unanswered)
+        if unanswered:
+            yield from self._batches([], now, unanswered)
 
     def probe(self) -> list[str]:
         """Say what each target has and which counters it could have; raises as `poll` does."""
         findings: list[str] = []
         unanswered: list[Reject] = []
         names: set[str] = set()
-        for found in self._fetched():
+        for found in chain.from_iterable(self._fetched()):
             if isinstance(found, Reject):
                 unanswered.append(found)
                 continue
@@ -170,21 +177,34 @@ class DcgmLive:
                 f"{self.record_to}: scrapes cannot be recorded ({error.strerror}); see record_to."
             ) from error
 
-    def _fetched(self) -> Iterable[Page | Reject]:
-        """Return each target's page, or why there is none."""
+    def _fetched(self) -> Iterator[list[Page | Reject]]:
+        """Yield each target's page, or why there is none: first of those that answer at once.
+
+        A target that failed the last time is asked after the others, so that it takes no turn of
+        theirs.
+        """
         first = self._endpoint(self.urls[0])
+        urls = sorted(self.urls, key=self._failed.__contains__)
+        self._failed.clear()
         with (
-            httpx.Client(
-                verify=first.tls(),
+            limited_client(
+                first.tls(),
+                self.parallel,
                 auth=first.basic(),
                 headers={**ACCEPT, **first.headers()},
-                timeout=httpx.Timeout(self.timeout_s, connect=min(CONNECT_S, self.timeout_s)),
-                limits=httpx.Limits(max_connections=self.parallel),
-                trust_env=False,  # no passwords out of ~/.netrc
             ) as client,
             ThreadPoolExecutor(self.parallel, thread_name_prefix="scrape") as scrapers,
         ):
-            yield from scrapers.map(lambda url: self._page(client, url), self.urls)
+            waiting = {url: scrapers.submit(self._page, client, url) for url in urls}
+            for patience_s in (PROMPT_S, None):
+                wait(waiting.values(), patience_s)
+                found = {
+                    url: waiting.pop(url) for url in urls if url in waiting and waiting[url].done()
+                }
+                self._failed.update(
+                    url for url, answer in found.items() if isinstance(answer.result(), Reject)
+                )
+                yield [found[url].result() for url in self.urls if url in found]
 
     def _page(self, client: httpx.Client, url: str) -> Page | Reject:
         target = httpx.URL(url)
@@ -202,24 +222,21 @@ class DcgmLive:
         return Reject(None, f"{target}: {reason}.", str(target))
 
     def _text(self, client: httpx.Client, url: httpx.URL) -> bytes:
-        deadline = time.monotonic() + self.timeout_s
-        chunks: list[bytes] = []
-        size = 0
-        with client.stream("GET", url) as answer:
+        with within(self.timeout_s), client.stream("GET", url) as answer:
             if answer.status_code in (401, 403):
                 raise _UnansweredError(f"it refuses us ({answer.status_code}); check the password")
             if answer.status_code != 200:
                 raise _UnansweredError(f"it answers with status {answer.status_code}, expected 200")
-            for chunk in answer.iter_bytes():
-                size += len(chunk)
-                chunks.append(chunk)
-                if size > self.answer_max_bytes:
-                    raise _UnansweredError(
-                        f"it sends more than {self.answer_max_bytes} bytes; see answer_max_bytes"
-                    )
-                if time.monotonic() > deadline:
-                    raise _UnansweredError(f"it sent only a part within {self.timeout_s:g} s")
-        text = b"".join(chunks)
+            try:
+                text = body(answer, self.answer_max_bytes)
+            except TooLargeAnswerError:
+                raise _UnansweredError(
+                    f"it sends more than {self.answer_max_bytes} bytes; see answer_max_bytes"
+                ) from None
+            except httpx.TimeoutException:
+                raise _UnansweredError(f"it sent only a part within {self.timeout_s:g} s") from None
+        if are_of_cr(text):
+            text = text.replace(b"\r", b"\n")
         if not is_of_gpus(text[:HEAD_BYTES]):
             raise _UnansweredError("it answers, but with no metrics of GPUs")
         return text

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import re
-import time
+import ssl
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import httpx
 
 from goodput_ingest import json_lines
+from goodput_ingest.http_limits import TooLargeAnswerError, body, limited_client, within
 from goodput_ingest.prometheus.answer import Answer, AnswerError, parse
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from goodput_ingest.prometheus.endpoint import Endpoint
 
 BODY_MAX_BYTES = 128 * 1024 * 1024  # about five million points
 ERROR_MAX_BYTES = 64 * 1024
-CONNECT_TIMEOUT_S = 5.0
+SMALL_MAX_BYTES = 32 * 1024 * 1024  # of names and targets
+MUCH_BYTES = 1024 * 1024  # of an answer that came too slowly: less of it may come in time
 SERVER_STOPS_EARLIER_S = 2.0  # so that its own "timeout" reaches us before we hang up
 TOO_LARGE = re.compile(
     r"too many (?:samples|points|series)|maximum resolution|limit|too large|timed? ?out",
@@ -39,13 +41,10 @@ class Client:
         """Take the server; nothing is asked yet. Raises IngestError where a secret is missing."""
         self._url = endpoint.base_url
         self._timeout_s = endpoint.timeout_s
-        self._http = httpx.Client(
+        self._http = limited_client(
+            endpoint.tls(),
             auth=endpoint.basic(),
-            headers=endpoint.headers(),
-            verify=endpoint.tls(),
-            timeout=httpx.Timeout(
-                endpoint.timeout_s, connect=min(CONNECT_TIMEOUT_S, endpoint.timeout_s)
-            ),
+            headers={**endpoint.headers(), "Accept-Encoding": "gzip, deflate"},
         )
 
     def __enter__(self) -> Self:
@@ -79,38 +78,50 @@ class Client:
         """
         return self.query(f"{selector}[{end_ms - start_ms + 1}ms]", end_ms)
 
-    def _post(self, path: str, form: dict[str, str]) -> bytes:
-        deadline = time.monotonic() + self._timeout_s
-        with self._stated(), self._http.stream("POST", self._url + path, data=form) as response:
-            if not response.is_success:
-                self._refuse(response, deadline)
-            self._refuse_unless_json(response)
-            return self._body(response, deadline, BODY_MAX_BYTES)
+    def get(self, path: str, params: Mapping[str, str]) -> bytes:
+        """Return the JSON of a small answer; raises IngestError, with the URL."""
+        return self._asked("GET", path, SMALL_MAX_BYTES, params=params)
 
-    def _body(self, response: httpx.Response, deadline: float, max_bytes: int) -> bytes:
-        found = bytearray()
-        for part in response.iter_bytes():
-            found += part
-            if len(found) > max_bytes:
+    def _post(self, path: str, form: dict[str, str]) -> bytes:
+        return self._asked("POST", path, BODY_MAX_BYTES, data=form)
+
+    def reach(self) -> None:
+        """Raise IngestError where nobody listens; a front end may well refuse its first page."""
+        with self._stated(), within(self._timeout_s), self._http.stream("GET", self._url):
+            pass
+
+    def _asked(self, method: str, path: str, max_bytes: int, **parts: Any) -> bytes:
+        url = self._url + path
+        with (
+            self._stated(),
+            within(self._timeout_s),
+            self._http.stream(method, url, **parts) as response,
+        ):
+            if not response.is_success:
+                self._refuse(response)
+            self._refuse_unless_json(response)
+            try:
+                return body(response, max_bytes)
+            except TooLargeAnswerError:
                 raise TooLargeError(
                     f"{self._url}: the answer is larger than {max_bytes >> 20} MiB; "
                     "ask for a shorter time."
-                )
-            if time.monotonic() > deadline:
+                ) from None
+            except httpx.TimeoutException:
+                if response.num_bytes_downloaded < MUCH_BYTES:
+                    raise
                 raise TooLargeError(
                     f"{self._url}: the answer took longer than {self._timeout_s:g} s (timeout_s)."
-                )
-        return bytes(found)
+                ) from None
 
-    def _refuse(self, response: httpx.Response, deadline: float) -> None:
+    def _refuse(self, response: httpx.Response) -> None:
         """Raise what an answer that is no success says."""
         try:
-            text = self._body(response, deadline, ERROR_MAX_BYTES)
-            parse(text)
+            parse(body(response, ERROR_MAX_BYTES))
             said = ""
         except AnswerError as error:
             said = str(error)
-        except IngestError:
+        except TooLargeAnswerError:
             said = ""
         said = json_lines.printable(said, 300)
         status = f"{self._url}: status {response.status_code} {response.reason_phrase}".rstrip()
@@ -144,8 +155,21 @@ class Client:
                 f"{self._url}: no answer within {self._timeout_s:g} s (timeout_s)."
             ) from error
         except httpx.ConnectError as error:
-            raise IngestError(f"{self._url}: no connection ({error}).") from error
+            root = _root(error)
+            if isinstance(root, ssl.SSLCertVerificationError):
+                raise IngestError(
+                    f"{self._url}: its certificate is not trusted; see ca_file."
+                ) from error
+            reason = json_lines.printable(getattr(root, "strerror", None) or str(root), 200)
+            raise IngestError(f"{self._url}: no connection ({reason}).") from error
         except httpx.DecodingError as error:
             raise IngestError(f"{self._url}: the answer is badly compressed ({error}).") from error
         except httpx.HTTPError as error:
             raise IngestError(f"{self._url}: the answer broke off ({error}).") from error
+
+
+def _root(error: BaseException) -> BaseException:
+    """Return the deepest cause: `Connection refused`, not who passed it on."""
+    while (deeper := error.__cause__ or error.__context__) is not None:
+        error = deeper
+    return error

@@ -152,6 +152,15 @@ def test_an_answer_that_stops_in_the_middle_is_given_up(fake, reply_types):
 
 def test_an_answer_that_drips_is_given_up_however_steadily_it_does(ask, reply_types):
     """Each byte comes in time; all of them would take ten seconds."""
+    with pytest.raises(IngestError, match=r"no answer within 0.3 s \(timeout_s\)") as got:
+        ask(reply_types.Reply(b" " * 1000, pause_s=0.01), timeout_s=0.3)
+
+    assert not isinstance(got.value, TooLargeError)  # in halves it would only take twice as long
+
+
+def test_of_an_answer_that_came_in_part_less_is_asked(ask, reply_types, monkeypatch):
+    monkeypatch.setattr(client_module, "MUCH_BYTES", 10)
+
     with pytest.raises(TooLargeError, match=r"took longer than 0.3 s \(timeout_s\)"):
         ask(reply_types.Reply(b" " * 1000, pause_s=0.01), timeout_s=0.3)
 

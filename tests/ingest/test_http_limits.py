@@ -1,0 +1,232 @@
+"""Servers that drip, hang, flood or lead elsewhere: an answer has a total time and a size."""
+
+# ruff: noqa: DTZ001 -- moments are stored naive, in UTC
+from __future__ import annotations
+
+import contextlib
+import gzip
+import itertools
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from goodput_ingest import dcgm_live
+from goodput_ingest.dcgm_live import DcgmLive
+from goodput_ingest.kubernetes import Kubernetes
+from goodput_ingest.prometheus import Prometheus
+from goodput_ingest.prometheus.client import Client
+from goodput_ingest.prometheus.discovery import Discovery
+from goodput_ingest.prometheus.endpoint import Endpoint
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from goodput_queries.batch import Batch
+
+NOW = datetime(2026, 11, 20, 12)
+TIMEOUT_S, SLACK_S, DRIP_S = 0.4, 5.0, 0.1
+PAGE = b'DCGM_FI_DEV_POWER_USAGE{UUID="GPU-a",gpu="0"} 600\n'
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+Pieces = Callable[[], Iterator[bytes]]
+
+
+def dripping(start: bytes, byte: bytes) -> Pieces:
+    def pieces() -> Iterator[bytes]:
+        yield start
+        for _ in range(600):
+            time.sleep(DRIP_S)
+            yield byte
+
+    return pieces
+
+
+def whole(*parts: bytes) -> Pieces:
+    return lambda: iter(parts)
+
+
+SLOW = {
+    "a header that never ends": dripping(b"HTTP/1.1 200 OK\r\nX-Slow: ", b"a"),
+    "headers without end": dripping(b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n"),
+    "a status line that never ends": dripping(b"HTTP/1.1 200 ", b"O"),
+    "provisional answers": dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "a body byte by byte": dripping(OK + b"Content-Length: 100000\r\n\r\n", b" "),
+    "chunks byte by byte": dripping(OK + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+    "an error byte by byte": dripping(b"HTTP/1.1 500 no\r\nContent-Length: 9999\r\n\r\n", b"a"),
+    "nothing": dripping(b"", b""),
+}
+
+
+class Server:
+    """A server on 127.0.0.1 that sends the same pieces to whoever asks."""
+
+    def __init__(self, pieces: Pieces) -> None:
+        self.asked = 0
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._pieces = pieces
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self._listening.getsockname()[1]}"
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._listening.close()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self._listening.accept()
+                self.asked += 1
+                threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
+
+    def _answer(self, connection: socket.socket) -> None:
+        with contextlib.suppress(OSError), connection:
+            connection.recv(65_536)
+            for piece in self._pieces():
+                connection.sendall(piece)
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Pieces], Server]]:
+    with contextlib.ExitStack() as stack:
+        yield lambda pieces: stack.enter_context(contextlib.closing(Server(pieces)))
+
+
+def query(url: str) -> None:
+    with Client(Endpoint(url=url, timeout_s=TIMEOUT_S)) as client:
+        client.query("up")
+
+
+def discover(url: str) -> None:
+    with Discovery(Endpoint(url=url, timeout_s=TIMEOUT_S)) as discovery:
+        discovery.metric_names(0, 1)
+
+
+def poll_prometheus(url: str) -> None:
+    list(Prometheus(url=url, timeout_s=TIMEOUT_S).poll({}, NOW))
+
+
+def poll_kubernetes(url: str) -> None:
+    source = Kubernetes(url=url, timeout_s=TIMEOUT_S, lookback_s=60.0)
+    list(source.poll({source.origin: NOW - timedelta(seconds=60)}, NOW))
+
+
+def scrape(url: str) -> None:
+    list(DcgmLive(urls=[url], timeout_s=TIMEOUT_S).poll({}, NOW))
+
+
+@pytest.mark.parametrize(
+    ("ask", "kind"),
+    [
+        *itertools.product([query, discover, scrape], SLOW),
+        (poll_prometheus, "headers without end"),
+        (poll_kubernetes, "a body byte by byte"),
+    ],
+)
+def test_an_answer_ends_at_its_total_time_however_it_drips(
+    serve: Callable[[Pieces], Server], ask: Callable[[str], None], kind: str
+) -> None:
+    began = time.monotonic()
+
+    with pytest.raises(IngestError, match=r"0\.4 s|status 500"):
+        ask(serve(SLOW[kind]).url)
+
+    assert time.monotonic() - began < TIMEOUT_S + SLACK_S
+
+
+def test_a_slow_target_does_not_delay_a_good_one(
+    serve: Callable[[Pieces], Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dcgm_live, "PROMPT_S", 0.5)
+    good = serve(whole(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(PAGE), PAGE))
+    slow = [serve(SLOW["headers without end"]).url for _ in range(3)]
+    source = DcgmLive(urls=[*slow, good.url], timeout_s=4.0)
+    began = time.monotonic()
+
+    batches = source.poll({}, NOW)
+    first: Batch = next(batches)
+    good_s = time.monotonic() - began
+    rest = list(batches)
+
+    assert first.rows["power_w"].to_list() == [600.0]
+    assert good_s < 4.0
+    assert len([reject for batch in rest for reject in batch.rejects]) == len(slow)
+
+
+def test_targets_that_failed_take_no_turn_of_good_ones(
+    serve: Callable[[Pieces], Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = serve(whole(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(PAGE), PAGE))
+    slow = [serve(SLOW["nothing"]).url for _ in range(2)]
+    source = DcgmLive(urls=[*slow, good.url], timeout_s=TIMEOUT_S, parallel=1)
+    list(source.poll({}, NOW))
+    monkeypatch.setattr(dcgm_live, "PROMPT_S", TIMEOUT_S)
+
+    first = next(source.poll({}, NOW))
+
+    assert first.rows["power_w"].to_list() == [600.0]
+    assert first.rejects == []
+    assert good.asked == 2
+
+
+@pytest.mark.parametrize("ask", [query, discover, scrape])
+def test_an_answer_without_end_is_cut_at_its_size(
+    serve: Callable[[Pieces], Server], ask: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("BODY_MAX_BYTES", "SMALL_MAX_BYTES"):
+        monkeypatch.setattr(f"goodput_ingest.prometheus.client.{name}", 1 << 20)
+    monkeypatch.setattr(DcgmLive, "answer_max_bytes", 1 << 20)
+    flood = serve(lambda: itertools.chain([OK + b"\r\n"], itertools.repeat(b" " * 65_536)))
+
+    with pytest.raises(IngestError, match=r"larger than 1 MiB|more than \d+ bytes"):
+        ask(flood.url)
+
+
+@pytest.mark.parametrize("ask", [query, discover, scrape])
+def test_an_answer_packed_twice_is_not_unpacked(
+    serve: Callable[[Pieces], Server], ask: Callable[[str], None]
+) -> None:
+    bomb = gzip.compress(gzip.compress(b" " * (1 << 24)))
+    head = OK + b"Content-Encoding: gzip, gzip\r\nContent-Length: %d\r\n\r\n" % len(bomb)
+
+    with pytest.raises(IngestError, match="encoding that was not asked for"):
+        ask(serve(whole(head, bomb)).url)
+
+
+@pytest.mark.parametrize("ask", [query, discover, scrape])
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_is_told_and_not_followed(
+    serve: Callable[[Pieces], Server], ask: Callable[[str], None], status: int
+) -> None:
+    elsewhere = serve(whole(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"))
+    head = f"HTTP/1.1 {status} Moved\r\nLocation: {elsewhere.url}/\r\nContent-Length: 0\r\n\r\n"
+
+    with pytest.raises(IngestError, match=str(status)):
+        ask(serve(whole(head.encode())).url)
+
+    assert elsewhere.asked == 0
+
+
+def test_a_name_that_is_looked_up_for_long_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    over = threading.Event()
+
+    def hangs(*_: object, **__: object) -> list[object]:
+        over.wait(10)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", hangs)
+    began = time.monotonic()
+
+    with pytest.raises(IngestError, match="no connection"):
+        query("http://prometheus.example:9090")
+    over.set()
+
+    assert time.monotonic() - began < TIMEOUT_S + SLACK_S
