@@ -10,6 +10,7 @@ from goodput_ingest import files
 from goodput_ingest.goodput_events import GoodputEvents
 from goodput_ingest.load import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
     from goodput_queries.store import LocalStore
@@ -32,28 +33,66 @@ def step(number: int, at_s: float) -> dict[str, Any]:
     return {"step_count": number, "step_start_time": T0 + at_s}
 
 
-def test_a_step_ends_when_the_next_one_starts(store: LocalStore, tmp_path: Path) -> None:
-    found = told(store, tmp_path, step(400, 0), step(401, 10.25))
+def test_each_event_is_a_row_by_itself(store: LocalStore, tmp_path: Path) -> None:
+    """What follows from several (where a step ends) is worked out from all rows together."""
+    found = told(store, tmp_path, step(400, 0), step(401, 10.25), {"job_end_time": T0 + 500})
 
-    assert [row for row in found if row[0] == "step"] == [("step", 10.25, 400, None, 10.25)]
-
-
-def test_the_last_step_has_no_end_and_is_not_claimed(store: LocalStore, tmp_path: Path) -> None:
-    """Google's own calculator takes it as ending with the job."""
-    found = told(store, tmp_path, step(400, 0), {"job_end_time": T0 + 500})
-
-    assert [row[0] for row in found] == ["step.start", "job.end"]
+    assert [(row[0], row[2]) for row in found] == [
+        ("step.start", 400),
+        ("step.start", 401),
+        ("job.end", None),
+    ]
 
 
-@pytest.mark.parametrize("between", [{"job_start_time": T0 + 300}, None])
-def test_a_step_is_not_stretched_over_a_restart(
-    store: LocalStore, tmp_path: Path, between: dict[str, Any] | None
+def entries(*said: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {"insertId": str(i), "jsonPayload": {"job_name": "run7", **s}} for i, s in enumerate(said)
+    ]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_cloud_logging_export_is_an_array(
+    store: LocalStore, tmp_path: Path, indent: int | None
 ) -> None:
-    said = [step(400, 0), *([between] if between else []), step(400, 500), step(401, 510)]
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(entries(step(401, 10), step(400, 0)), indent=indent))
 
-    found = told(store, tmp_path, *said)
+    summary = ingest(store, "auto", [path], ReadOptions())
 
-    assert [(row[2], row[4]) for row in found if row[0] == "step"] == [(400, 10.0)]
+    assert not summary.refused
+    assert store.read("select count(*) from raw.job_events where step in (400, 401)").item() == 2
+
+
+def test_an_array_that_is_cut_is_refused(store: LocalStore, tmp_path: Path) -> None:
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(entries(step(401, 10), step(400, 0)))[:-20])
+
+    with pytest.raises(IngestError, match="the JSON array cannot be read"):
+        ingest(store, "goodput-events", [path], ReadOptions())
+
+
+def test_elastic_waits_are_gang_waits_and_new_starts_are_start_up(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    found = told(
+        store,
+        tmp_path,
+        {"job_start_time": T0},
+        {"elastic_wait_event_type": "slice_down", "elastic_wait_start_time": T0 + 1},
+        {"elastic_wait_event_type": "slice_down", "elastic_wait_end_time": T0 + 9},
+        {"elastic_reinit_start_time": T0 + 9},
+        {"elastic_reinit_end_time": T0 + 12},
+        {"active_slices": 3, "total_slices": 4, "elastic_slice_counts_timestamp": T0 + 13},
+    )
+
+    assert [(row[0], row[3]) for row in found] == [
+        ("job.start", None),
+        ("phase.start", "gang_wait"),
+        ("phase.end", "gang_wait"),
+        ("phase.start", "init"),
+        ("phase.end", "init"),
+        ("metric", None),
+    ]
 
 
 def test_phases_come_in_the_ledgers_words(store: LocalStore, tmp_path: Path) -> None:
@@ -81,7 +120,7 @@ def test_phases_come_in_the_ledgers_words(store: LocalStore, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("synchronous", "durable"), [(True, [400]), (False, []), (None, [])])
-def test_only_a_synchronous_save_is_known_to_be_durable(
+def test_a_synchronous_save_alone_says_that_it_is_durable(
     store: LocalStore, tmp_path: Path, synchronous: bool | None, durable: list[int]
 ) -> None:
     save = {
@@ -100,13 +139,14 @@ def test_only_a_synchronous_save_is_known_to_be_durable(
     assert [row[2] for row in found if row[0] == "ckpt.durable"] == durable
 
 
-def test_a_save_without_a_jobs_name_belongs_to_the_job_named_before_it(
-    store: LocalStore, tmp_path: Path
+@pytest.mark.parametrize("order", [1, -1], ids=["oldest first", "latest first"])
+def test_a_save_without_a_jobs_name_belongs_to_the_job_of_its_file(
+    store: LocalStore, tmp_path: Path, order: int
 ) -> None:
     restore = {"checkpointer_start_time": T0 + 1, "checkpointer_duration_secs": 2.0}
     path = tmp_path / "goodput.jsonl"
     lines = [{"job_name": "run7", "job_start_time": T0}, {"event_type": "restore", **restore}]
-    path.write_text("".join(json.dumps(s) + "\n" for s in lines))
+    path.write_text("".join(json.dumps(s) + "\n" for s in lines[::order]))
 
     ingest(store, "auto", [path], ReadOptions())
 

@@ -1,17 +1,18 @@
 -- A life of a gang as its events tell it: one row a run and attempt, with the job run it belongs to.
--- Matched by (1) run = job id, (2) run = job name and the host is one of its nodes, both the nearest in time, (3) the
--- only hold that fits the GPU or the host in that time.
+-- Matched by (1) run = job id, (2) run = job name and the host is one of its nodes, or no host is named and only one job
+-- run of the name ran then, both the nearest in time, (3) the only hold that fits the GPU or the host in that time.
 -- grain: cluster, run_id, attempt
 -- job_run_key: null: unmatched, listed in marts.data_quality
 -- match: how it was matched: job_id, job_name, hold
 -- materialised: run_ids, since only runs with new events or other holds change
 with lives as (select * from temp.int_event_spans),
 
-by_name as (
+named as (
     select
         lives.cluster,
         lives.run_id,
         lives.attempt,
+        lives.hosts,
         job_runs.job_run_key,
         case when job_runs.is_id then 1 else 2 end as rank,
         off_hold_ms(lives.first_ms, lives.last_ms, job_runs.start_ms, job_runs.end_ms) as off_ms,
@@ -24,6 +25,15 @@ by_name as (
     where
         lives.run_id <> ''
         and (job_runs.is_id or lives.hosts is null or list_has_any(lives.hosts, job_runs.nodes))
+),
+
+by_name as (
+    select * exclude (hosts)
+    from named
+    qualify
+        rank = 1
+        or hosts is not null
+        or count_if(off_ms = 0) over (partition by cluster, run_id, attempt) <= 1
 ),
 
 unnamed as (

@@ -64,6 +64,7 @@ saves as (
         max(step) filter (where event = 'ckpt.durable') as durable_step,
         count_if(event = 'ckpt.durable') as durable_saves,
         count_if(phase = 'ckpt_save') as started_saves,
+        max(step) filter (where phase = 'ckpt_save' and not reports_durability) as begun_step,
         bool_or(not reports_durability) as is_silent
     from temp.attempt_events
     group by attempt_key
@@ -76,6 +77,7 @@ per_attempt as (
         attempts.attempt,
         attempts.outcome,
         saves.durable_step,
+        saves.begun_step,
         sum(coalesce(saves.durable_saves, 0)) over run as run_durable_saves,
         sum(coalesce(saves.started_saves, 0)) over run as run_started_saves,
         coalesce(bool_or(saves.is_silent) over run, false) as is_silent,
@@ -122,6 +124,8 @@ select
         when inside.step < with_later.later_first_step_max then 'kept'
         when with_later.outcome = 'ok' then 'kept'
         when with_later.outcome = 'running' then 'at_risk'
+        -- saved, but the source cannot say whether the save was finished
+        when inside.step <= with_later.begun_step then 'durability_unknown'
         when with_later.run_durable_saves = 0
             and (with_later.run_started_saves > 0 or with_later.is_silent) then 'durability_unknown'
         else 'lost'

@@ -10,6 +10,7 @@
 -- goodput_of_held_hi_ratio: its upper end, if all that is not settled was useful
 -- runtime_lo_ratio, runtime_hi_ratio: null where more than half of held - gang wait is not settled
 -- ettr_ratio: kept step time / (last end - first eligible), over the whole run; queue waits count
+-- ettr_hi_ratio: the same if all unclassified time was useful
 -- recompute_ms: held time in steps whose number the run had before; information, close to its lost work
 -- restarts: attempts after the first
 -- verdict, verdict_confidence, verdict_evidence: of the run's largest row in marts.loss_causes
@@ -63,11 +64,13 @@ lineage as (
 whole as (
     select
         owners.run_key,
-        sum(per_job_run.kept_ms / nullif(per_job_run.held_ms, 0) * lives.wall_ms) as kept_wall_ms
+        sum(per_job_run.kept_ms / nullif(per_job_run.held_ms, 0) * lives.wall_ms) as kept_wall_ms,
+        sum(per_job_run.open_ms / nullif(per_job_run.held_ms, 0) * lives.wall_ms) as open_wall_ms
     from (
         select
             job_run_key,
             coalesce(sum(gpu_ms) filter (where is_kept_step(category)), 0) as kept_ms,
+            coalesce(sum(gpu_ms) filter (where is_unsettled(category)), 0) as open_ms,
             sum(gpu_ms) as held_ms
         from marts.ledger_hourly_by_node
         where job_run_key is not null
@@ -141,6 +144,8 @@ select
             then coalesce(whole.kept_wall_ms, 0)
                 / nullif(lineage.last_end_ms - coalesce(lineage.first_eligible_ms, lineage.first_start_ms), 0)
     end as ettr_ratio,
+    (whole.kept_wall_ms + whole.open_wall_ms)
+        / nullif(lineage.last_end_ms - coalesce(lineage.first_eligible_ms, lineage.first_start_ms), 0) as ettr_hi_ratio,
     ledger.usd,
     ledger.wasted_usd,
     case

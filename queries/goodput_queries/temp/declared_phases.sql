@@ -108,6 +108,7 @@ declared as (
             when 'restore' then 'restore'
             when 'ckpt_save' then 'checkpoint_save'
             when 'data_wait' then 'data_stall'
+            when 'gang_wait' then 'gang_wait'
             else 'other_declared'
         end as category,
         min(start_ms) as start_ms,
