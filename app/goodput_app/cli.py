@@ -438,7 +438,9 @@ def _balance(store: Store, scope: Scope, ledger_ms: int) -> str:
         inventory_ms = capacity_ms(store, scope)
         total += f", capacity {output.cell('gpu_s', inventory_ms / 1000)} GPU-s: "
         total += "it balances" if inventory_ms == ledger_ms else "IT DOES NOT BALANCE"
-    return f"{total}. {headline.sentence(row, scope)}"
+    window = Scope(scope.from_ms, scope.to_ms, scope.cluster)  # finer filters change no rung
+    (ladder,) = store.read("select * from marts.evidence_ladder", scope=window).to_dicts()
+    return f"{total}. {headline.headline(row, ladder, scope).sentence}"
 
 
 def _extent(store: Store) -> str:

@@ -98,21 +98,10 @@ def goodput_summary(scope: Scope) -> pl.DataFrame:
     return _read("select * from marts.goodput_summary", replace(scope, bucket_ms=None))
 
 
-def goodput_before(scope: Scope) -> pl.DataFrame:
-    """Return goodput_summary of the window before, as long; no row where nothing is known of it.
-
-    A cluster that came later is a change like any other.
-    """
-    if scope.from_ms is None or scope.to_ms is None:
-        return pl.DataFrame()
-    start_ms = 2 * scope.from_ms - scope.to_ms
-    begun = clusters().filter(pl.col("first_at").dt.epoch("ms") <= start_ms)
-    if scope.cluster is not None:
-        begun = begun.filter(pl.col("cluster") == scope.cluster)
-    if begun.is_empty():
-        return pl.DataFrame()
-    before = goodput_summary(replace(scope, from_ms=start_ms, to_ms=scope.from_ms))
-    return before.filter(pl.col("capacity_ms") > 0)
+def evidence_ladder(scope: Scope) -> pl.DataFrame:
+    """Return what the first tile can say of the clusters and the window: one row."""
+    window = Scope(from_ms=scope.from_ms, to_ms=scope.to_ms, cluster=scope.cluster)
+    return _read("select * from marts.evidence_ladder", window)
 
 
 def ledger_by_category(scope: Scope) -> pl.DataFrame:

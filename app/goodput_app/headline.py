@@ -1,10 +1,12 @@
 """Goodput in words: one number and its upper bound, the same on screen and in the terminal.
 
-The functions take rows of marts.goodput_summary; `of_run` takes one of marts.runs.
+Where too few jobs report their steps for goodput, the headline is the best that the evidence bears:
+the highest rung of marts.evidence_ladder. Rows are of marts.goodput_summary if not said otherwise.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from goodput_app import theme
@@ -14,6 +16,11 @@ if TYPE_CHECKING:
 
     from goodput_queries.scope import Scope
 
+RUNGS = {
+    "goodput": "Goodput",
+    "active_while_allocated": "Active while allocated",
+    "gpu_activity": "GPU activity",
+}
 IF_ALL = "if all unclassified time was useful"
 NOT_IN_STEPS = "waits inside steps not measured"
 
@@ -35,17 +42,45 @@ def upper(row: Mapping[str, Any]) -> str | None:
     return None if shown == value(row) else f"up to {shown} {IF_ALL}"
 
 
-def notes(row: Mapping[str, Any]) -> list[str]:
-    """Return what stands beside the number: its upper bound, what inside steps is not measured."""
-    missing = NOT_IN_STEPS if row["step_unsplit_ms"] else None
-    return [note for note in (upper(row), missing) if note is not None]
+@dataclass(frozen=True)
+class Headline:
+    """The first number of a view: its name with the denominator, its value, what stands beside it.
+
+    rung: of marts.evidence_ladder. ratio: None where it is not measured. bound: of goodput alone.
+    """
+
+    rung: str
+    label: str
+    ratio: float | None
+    text: str
+    bound: str | None
+    notes: list[str]
+
+    @property
+    def sentence(self) -> str:
+        """Return it as the terminal prints it."""
+        shown = f"{self.label}: {self.text}" + (f" ({self.bound})" if self.bound else "")
+        return f"{'; '.join([shown, *self.notes])}."
 
 
-def sentence(row: Mapping[str, Any], scope: Scope) -> str:
-    """Return goodput with its denominator, its upper bound and what is not measured."""
-    bound = upper(row)
-    missing = f"; {NOT_IN_STEPS}" if row["step_unsplit_ms"] else ""
-    return f"Goodput {value(row)} of {denominator(scope)}{f' ({bound})' if bound else ''}{missing}."
+def headline(row: Mapping[str, Any], ladder: Mapping[str, Any], scope: Scope) -> Headline:
+    """Return the headline of a view. ladder: the row of marts.evidence_ladder."""
+    rung, share = ladder["rung"], theme.percent(ladder["coverage"])
+    name = RUNGS[rung]
+    if rung == "goodput":
+        label = f"{name} (% of {denominator(scope)})"
+        notes = [NOT_IN_STEPS] if row["step_unsplit_ms"] else []
+        notes.append(f"jobs report steps for {share} of allocated time")
+        return Headline(rung, label, row["goodput_ratio"], value(row), upper(row), notes)
+    is_allocated = rung == "active_while_allocated"
+    of = "allocated time" if is_allocated else "the capacity"
+    ratio = ladder["ratio"]
+    text = theme.NOT_MEASURED if ratio is None else theme.percent(ratio)
+    notes = [f"readings cover {share} of {of}", f"next: {ladder['next_step']}"]
+    if denominator(scope) != "capacity":
+        notes.insert(0, "of all teams and runs")
+    label = name if is_allocated else f"{name} (% of capacity)"
+    return Headline(rung, label, ratio, text, None, notes)
 
 
 def communication(row: Mapping[str, Any]) -> str | None:

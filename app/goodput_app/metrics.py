@@ -118,6 +118,13 @@ def _add_ledger(store: Store, add: Add) -> None:
     for row in summary.iter_rows(named=True):
         for name, column, meaning in RATIOS:
             add(name, "gauge", f"{meaning}, last 24 h of the ledger.", [({}, row[column])])
+    ladder = store.read("select * from marts.evidence_ladder", scope=scope, timeout_s=TIMEOUT_S)
+    add(
+        "goodput_headline_ratio",
+        "gauge",
+        "The first tile of the dashboard, by its rung of evidence, last 24 h of the ledger.",
+        [({"rung": row["rung"]}, row["ratio"]) for row in ladder.iter_rows(named=True)],
+    )
     by_category = store.read(
         """select category, "group", blame, gpu_ms / 1000 as gpu_s, usd
         from marts.ledger_by_blame order by category, blame""",

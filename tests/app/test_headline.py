@@ -23,20 +23,48 @@ def summary(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def test_the_interval_is_the_upper_bound_of_the_one_number() -> None:
-    said = headline.sentence(summary(), EVERYTHING)
+def ladder(**changes: Any) -> dict[str, Any]:
+    """Give what the headline reads of marts.evidence_ladder."""
+    return {"rung": "goodput", "ratio": 0.461, "coverage": 0.9, "next_step": None} | changes
 
-    assert said == "Goodput 46.1 % of capacity (up to 74.1 % if all unclassified time was useful)."
+
+def said(scope: Scope = EVERYTHING, **changes: Any) -> str:
+    return headline.headline(summary(**changes), ladder(), scope).sentence
+
+
+def test_the_interval_is_the_upper_bound_of_the_one_number() -> None:
+    assert said() == (
+        "Goodput (% of capacity): 46.1 % (up to 74.1 % if all unclassified time was useful); jobs "
+        "report steps for 90.0 % of allocated time."
+    )
 
 
 def test_a_bound_that_reads_like_the_number_is_not_repeated() -> None:
-    assert headline.notes(summary(goodput_hi_ratio=0.4611)) == []
+    assert "up to" not in said(goodput_hi_ratio=0.4611)
 
 
 def test_waits_inside_steps_that_nothing_measures_are_named() -> None:
-    said = headline.sentence(summary(goodput_hi_ratio=0.461, step_unsplit_ms=1), EVERYTHING)
+    assert "; waits inside steps not measured; " in said(step_unsplit_ms=1)
 
-    assert said == "Goodput 46.1 % of capacity; waits inside steps not measured."
+
+def test_without_steps_of_jobs_the_headline_is_activity_and_names_what_brings_goodput() -> None:
+    low = ladder(rung="active_while_allocated", ratio=0.8, next_step="Let jobs report their steps")
+
+    shown = headline.headline(summary(), low, EVERYTHING)
+
+    assert shown.sentence == (
+        "Active while allocated: 80.0 %; readings cover 90.0 % of allocated time; "
+        "next: Let jobs report their steps."
+    )
+    assert "of all teams and runs" in headline.headline(summary(), low, Scope(team="a")).notes
+
+
+def test_activity_that_too_few_readings_cover_is_not_measured() -> None:
+    low = ladder(rung="gpu_activity", ratio=None, coverage=0.1, next_step="Add GPU telemetry")
+
+    shown = headline.headline(summary(), low, EVERYTHING)
+
+    assert (shown.label, shown.text) == ("GPU activity (% of capacity)", "not measured")
 
 
 @pytest.mark.parametrize("owner", ["team", "user", "run", "partition"])

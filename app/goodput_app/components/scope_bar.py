@@ -25,6 +25,7 @@ FILTERS = ("cluster", "team", "node", "run")
 CARRIED = (*FILTERS, "from", "to")
 ALL = ""
 CHOICES_MAX = 1_000
+CLUSTERS_SHOWN = 5
 BUCKETS_MAX = 200
 SECOND_MS = 1_000
 BUCKETS_MS = tuple(
@@ -253,16 +254,10 @@ def _iso(at: datetime) -> str:
 def _status(shown: View) -> None:
     """Draw the line under the filters: what kind of data, how fresh, how well covered."""
     summary = data.goodput_summary(shown.scope).row(0, named=True)
-    age = shown.now - shown.as_of
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.badge(shown.mode, color=MODES[shown.mode])
-        if shown.mode == "LIVE":
-            colour: theme.Badge = (
-                "red" if age > RED_AFTER else "orange" if age > AMBER_AFTER else "green"
-            )
-            st.badge(f"fresh {theme.duration(age.total_seconds())}", color=colour)
-        else:
-            st.badge(f"data as of {theme.moment(shown.as_of)}", color="gray")
+        for text, colour in freshness(data.clusters(), shown):
+            st.badge(theme.markdown_text(text), color=colour)
         if summary["held_ms"]:
             is_partial = summary["coverage_ratio"] < 0.95
             st.badge(
@@ -280,6 +275,33 @@ def _status(shown: View) -> None:
                 type="tertiary",
                 icon=":material/close:",
             )
+
+
+def freshness(clusters: pl.DataFrame, shown: View) -> list[tuple[str, theme.Badge]]:
+    """Return how far the data of each cluster in view reaches, the oldest first.
+
+    clusters: marts.clusters. Of many clusters the oldest are named, the others counted.
+    """
+    if shown.scope.cluster is not None:
+        clusters = clusters.filter(pl.col("cluster") == shown.scope.cluster)
+    rows = clusters.sort("as_of_at", "cluster").select("cluster", "as_of_at").rows()
+    found = [_freshness(f"{theme.printable(name)}: " if len(rows) > 1 else "", as_of, shown)
+             for name, as_of in rows[:CLUSTERS_SHOWN]]  # fmt: skip
+    if len(rows) > CLUSTERS_SHOWN:
+        found.append(
+            (f"{len(rows) - CLUSTERS_SHOWN} more clusters are as fresh or fresher", "gray")
+        )
+    return found
+
+
+def _freshness(name: str, as_of: datetime, shown: View) -> tuple[str, theme.Badge]:
+    if as_of <= shown.start:
+        return f"{name}no data in this time range, data ends {theme.moment(as_of)}", "orange"
+    if shown.mode != "LIVE":
+        return f"{name}data to {theme.moment(as_of)}", "gray"
+    age = shown.now - as_of
+    colour: theme.Badge = "red" if age > RED_AFTER else "orange" if age > AMBER_AFTER else "green"
+    return f"{name}data {theme.duration(age.total_seconds())} old", colour
 
 
 @st.fragment(run_every=WATCH_S)

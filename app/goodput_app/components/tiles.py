@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import streamlit as st
 
 from goodput_app import headline, theme
 
-if TYPE_CHECKING:
-    from goodput_queries.scope import Scope
-
 Row = dict[str, Any]
+MEANINGS = {
+    "goodput": "Useful training time: retained step time less the throttling and straggler waits "
+    "measured inside steps. Communication is useful.",
+    "active_while_allocated": "The share of allocated GPU time with activity, as far as readings "
+    "cover it. Goodput needs the steps of jobs that hold half of the allocated time.",
+    "gpu_activity": "The share of GPU time with activity, as far as readings cover it. It does not "
+    "say who had the GPUs.",
+}
 
 
-def of_fleet(summary: Row, scope: Scope, before: Row | None = None) -> None:
+def of_fleet(
+    summary: Row, first: headline.Headline, before: Row | None, change: str | None
+) -> None:
     """Draw the six tiles of the Overview, with what changed since the window before, where known.
 
-    summary, before: rows of marts.goodput_summary.
+    summary, before: rows of marts.goodput_summary. change: of the first tile.
     """
     then = before or {}
     with st.container(key="tiles"):
         columns = st.columns([1.2, 1.1, 1.2, 1.05, 1.05, 0.65], gap="small")
     with columns[0]:
         _tile(
-            f"Goodput (% of {headline.denominator(scope)})",
-            headline.value(summary),
-            "; ".join(headline.notes(summary)) or "all time is classified",
-            "Useful training time: retained step time less the throttling and straggler waits "
-            "measured inside steps. Communication is useful. Definition "
-            f"{summary['definition_version']}.",
-            _points(summary, then, "goodput_ratio"),
+            first.label,
+            first.text,
+            "; ".join([*([first.bound] if first.bound else []), *first.notes]),
+            f"{MEANINGS[first.rung]} Definition {summary['definition_version']}.",
+            change,
         )
     with columns[1]:
         wasted = f"{theme.gpu_time(summary['wasted_ms'])} = {_share(summary, 'wasted_ms')}"
@@ -125,11 +130,14 @@ def _share(summary: Row, name: str) -> str:
     return theme.percent(summary[name] / summary["capacity_ms"] if summary["capacity_ms"] else None)
 
 
+def points(now: float | None, then: float | None) -> str | None:
+    """Return by how many percentage points a ratio changed; None: that is not known."""
+    return None if now is None or then is None else _signed(100 * (now - then), "pts")
+
+
 def _points(now: Row, then: Row, name: str) -> str | None:
     """Return by how many percentage points a ratio changed; None: that is not known."""
-    if now[name] is None or then.get(name) is None:
-        return None
-    return _signed(100 * (now[name] - then[name]), "pts")
+    return points(now[name], then.get(name))
 
 
 def _growth(now: Row, then: Row, name: str) -> str | None:

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from goodput_app import data, headline, theme
+from goodput_app import comparison, data, headline, theme
 from goodput_app.components import charts, details, figures, scope_bar, tiles
 from goodput_app.components.states import panel
 
@@ -23,14 +23,24 @@ LOSSES = {
 st.title("Overview", anchor=False)
 st.caption("Where did the GPU-hours go, and what to do first?")
 with panel("", "marts.goodput_summary"):
-    before = data.goodput_before(scope)
     summary = data.goodput_summary(scope).row(0, named=True)
-    tiles.of_fleet(summary, scope, None if before.is_empty() else before.row(0, named=True))
+    ladder = data.evidence_ladder(scope).row(0, named=True)
+    first = headline.headline(summary, ladder, scope)
+    before = comparison.before(scope, summary)
+    change = None
+    if before.summary is not None and before.scope is not None:
+        then = data.evidence_ladder(before.scope).row(0, named=True)
+        earlier = headline.headline(before.summary, then, before.scope)
+        if earlier.rung == first.rung:
+            change = tiles.points(first.ratio, earlier.ratio)
+    tiles.of_fleet(summary, first, before.summary, change)
     if (said := headline.communication(summary)) is not None:
         st.caption(theme.markdown_text(said))
-    if not before.is_empty():
+    if before.summary is not None:
         span = theme.window(view.start - (view.end - view.start), view.start)
         st.caption(f"Changes: against {span}.")
+    elif before.reason is not None:
+        st.caption(theme.markdown_text(before.reason))
 
 left, right = st.columns(2, gap="medium")
 with (

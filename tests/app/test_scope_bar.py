@@ -1,0 +1,59 @@
+"""The bar on top of every page: how far the data of each cluster reaches."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import polars as pl
+
+from goodput_app.components import scope_bar
+from goodput_app.components.scope_bar import View
+from goodput_queries.scope import EVERYTHING, Scope
+
+NOON = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- UTC, as the database has it
+
+
+def shown(mode: str = "RECORDED", scope: Scope = EVERYTHING) -> View:
+    """Give a view of the last 15 minutes before noon."""
+    return View(scope, NOON - timedelta(minutes=15), NOON, NOON, NOON, mode)
+
+
+def clusters(**ends_min: float) -> pl.DataFrame:
+    """Give marts.clusters that end so many minutes before noon."""
+    rows = [
+        {"cluster": name, "as_of_at": NOON - timedelta(minutes=ago)}
+        for name, ago in ends_min.items()
+    ]
+    return pl.DataFrame(rows)
+
+
+def test_a_cluster_whose_data_ended_before_the_time_range_is_named() -> None:
+    assert scope_bar.freshness(clusters(new=0, ended=60), shown()) == [
+        ("ended: no data in this time range, data ends 2026-11-20 11:00:00 UTC", "orange"),
+        ("new: data to 2026-11-20 12:00:00 UTC", "gray"),
+    ]
+
+
+def test_each_cluster_has_an_age_of_its_own() -> None:
+    found = scope_bar.freshness(clusters(a=0.5, b=1.5, c=5), shown("LIVE"))
+
+    assert found == [
+        ("c: data 5m old", "red"), ("b: data 1m 30s old", "orange"), ("a: data 30.0 s old", "green")
+    ]  # fmt: skip
+
+
+def test_one_cluster_needs_no_name() -> None:
+    two = clusters(a=0, b=60)
+
+    assert scope_bar.freshness(two, shown(scope=Scope(cluster="a"))) == [
+        ("data to 2026-11-20 12:00:00 UTC", "gray")
+    ]
+
+
+def test_of_many_clusters_the_oldest_are_named() -> None:
+    many = clusters(**{f"c{n}": n for n in range(8)})
+
+    found = scope_bar.freshness(many, shown())
+
+    assert [text.split(":")[0] for text, _ in found[:-1]] == ["c7", "c6", "c5", "c4", "c3"]
+    assert found[-1][0] == "3 more clusters are as fresh or fresher"
