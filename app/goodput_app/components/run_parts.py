@@ -120,4 +120,6 @@ def lineage(frame: pl.DataFrame) -> None:
     tables.show(frame, ATTEMPTS, "run_attempts")
     for row in frame.iter_rows(named=True):
         if row["cause_evidence"]:
-            st.caption(f"Attempt {row['attempt']}: {theme.markdown_text(row['cause_evidence'])}")
+            fix = f". What to do: {row['cause_fix']}" if row["cause_fix"] else ""
+            text = theme.markdown_text(row["cause_evidence"] + fix)
+            st.caption(f"Attempt {row['attempt']}: {text}")

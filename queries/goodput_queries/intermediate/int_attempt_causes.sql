@@ -2,6 +2,7 @@
 -- grain: attempt_key
 -- is_platform: the evidence names a failure of the infrastructure
 -- blame, is_credited: of the cause, by reference.blame_by_cause; a cause it does not list is the job's own
+-- fix: what to do against it, where that is known (an Xid's recommended action)
 -- confidence: Confirmed (the scheduler or a hardware Xid on a held GPU), Likely (the job said so), Not confirmed
 with attempts as (
     select
@@ -25,6 +26,7 @@ xids_by_source as (
         events.source,
         arg_min(events.code, events.ts) as code,
         arg_min(codes.meaning, events.ts) as meaning,
+        arg_min(codes.recommended_action, events.ts) as action,
         arg_min(events.node, events.ts) as node,
         min(events.ts) as first_at,
         count(*) as n
@@ -52,6 +54,7 @@ xids as (
         attempt_key,
         arg_min(code, first_at) as code,
         arg_min(meaning, first_at) as meaning,
+        arg_min(action, first_at) as action,
         arg_min(node, first_at) as node,
         max(n) as n,
         string_agg(replace(source, '-', ' '), ' and ' order by source) as sources
@@ -91,6 +94,7 @@ found as (
         attempts.is_infrastructure,
         xids.code,
         xids.meaning,
+        xids.action,
         xids.node,
         xids.n,
         xids.sources,
@@ -102,6 +106,8 @@ found as (
             when attempts.is_infrastructure then attempts.state
             when downed.node is not null then 'nccl_timeout on a node that went down'
             when attempts.is_last_of_job_run and attempts.state = 'PREEMPTED' then 'PREEMPTED'
+            -- of the host's memory; a job speaks of the GPU's
+            when attempts.is_last_of_job_run and attempts.state = 'OUT_OF_MEMORY' then 'OUT_OF_MEMORY'
             when attempts.is_last_of_job_run and attempts.state = 'REQUEUED' and said.msg ilike '%requeue%'
                 then 'requeued by the job'
             -- SIGTERM at a time limit or a cancellation looks like preemption to the job
@@ -131,8 +137,7 @@ select
     coalesce(blames.is_credited::boolean, false) as is_credited,
     case
         when
-            found.cause in ('Xid', 'PREEMPTED', 'REQUEUED') or found.is_infrastructure
-            or (found.is_step_oom and found.kind is null)
+            found.cause in ('Xid', 'PREEMPTED', 'REQUEUED', 'OUT_OF_MEMORY') or found.is_infrastructure
             then 'Confirmed'
         when found.kind is not null then 'Likely'
         else 'Not confirmed'
@@ -143,12 +148,18 @@ select
                 || coalesce(found.node, '?') || ', ' || found.n || ' line(s)'
         when found.downed_node is not null
             then 'job said: nccl_timeout; the scheduler saw ' || found.downed_node || ' go down meanwhile'
+        when found.cause = 'OUT_OF_MEMORY'
+            then case when found.state = 'OUT_OF_MEMORY' then 'scheduler state ' else 'a step of the job ended ' end
+                || 'OUT_OF_MEMORY: it exceeded the host memory it had asked for'
         when found.cause = found.state then 'scheduler state ' || found.state
         when found.kind is not null then 'job said: ' || found.kind || coalesce(' ' || left(found.msg, 120), '')
-        when found.is_step_oom then 'a step of the job ended OUT_OF_MEMORY'
         when not found.is_last_of_job_run
             then 'another life of the processes began in the same job; nothing says why this one ended'
         else 'scheduler state ' || found.state
-    end as evidence
+    end as evidence,
+    case
+        when found.cause = 'Xid' then found.action
+        when found.cause = 'OUT_OF_MEMORY' then 'Ask for more host memory (Slurm --mem, Kubernetes memory limit) or hold less in it'
+    end as fix
 from found
 left join reference.blame_by_cause as blames on blames.applies_to = 'ending' and found.cause = blames.cause

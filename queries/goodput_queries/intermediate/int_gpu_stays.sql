@@ -79,6 +79,13 @@ candidates as (
     where standing.source = 'inventory' or listed.is_listed is null
 ),
 
+-- but what it leaves out they may tell
+told as (
+    select gpu_uuid, node, max(pci_bus_id) as pci_bus_id, max(gpu_model) as gpu_model
+    from standing
+    group by gpu_uuid, node
+),
+
 -- one order of all is cheaper than one of each of many GPUs
 moves as (
     select
@@ -134,22 +141,23 @@ others as (
 )
 
 select
-    cluster,
-    node,
-    gpu_uuid,
+    per_stay.cluster,
+    per_stay.node,
+    per_stay.gpu_uuid,
     stay,
     is_slot,
     gpu_index,
     slurm_index,
-    pci_bus_id,
-    gpu_model,
+    coalesce(per_stay.pci_bus_id, told.pci_bus_id) as pci_bus_id,
+    coalesce(per_stay.gpu_model, told.gpu_model) as gpu_model,
     is_dated,
     first_from_ms as start_ms,
     least(
         last_to_ms,
-        case when lead(gpu_uuid) over in_order = gpu_uuid then lead(first_from_ms) over in_order end
+        case when lead(per_stay.gpu_uuid) over in_order = per_stay.gpu_uuid then lead(first_from_ms) over in_order end
     ) as end_ms,
     others.others_ms
 from per_stay
 left join others using (gpu_uuid, stay)
-window in_order as (order by gpu_uuid, stay)
+left join told on per_stay.gpu_uuid = told.gpu_uuid and per_stay.node is not distinct from told.node
+window in_order as (order by per_stay.gpu_uuid, stay)

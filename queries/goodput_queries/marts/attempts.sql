@@ -3,7 +3,7 @@
 -- end_at: null while it runs
 -- outcome: ok, failed, limit, running
 -- has_events: the job spoke of it
--- cause: why it ended badly, as far as evidence goes
+-- cause: why it ended badly, as far as evidence goes; cause_fix: what to do against it, where that is known
 with steps as (
     select
         attempt_key,
@@ -44,7 +44,8 @@ select
     attempts.has_events,
     causes.cause,
     causes.confidence as cause_confidence,
-    causes.evidence as cause_evidence
+    causes.evidence as cause_evidence,
+    causes.fix as cause_fix
 from intermediate.int_attempts as attempts
 left join steps using (attempt_key)
 left join intermediate.int_attempt_causes as causes using (attempt_key)

@@ -137,7 +137,11 @@ select
         when grouped.category = 'at_risk' then 'steps after the last durable checkpoint'
         else 'definition: ' || grouped.label
     end as evidence,
-    fixes.fix
+    case
+        when grouped.category in ('fault_stall', 'lost_work', 'failed_without_progress')
+            then nullif(concat_ws('. ', causes.fix, fixes.fix), '')
+        else fixes.fix
+    end as fix
 from grouped
 inner join most
     on grouped.cluster is not distinct from most.cluster
