@@ -219,10 +219,11 @@ class Slurm:
             return slurm_nodes.parse_sinfo(text, cluster=cluster, observed_at=observed_at)
         if kind == "scontrol reservations":
             return slurm_events.parse_reservations(text, cluster=cluster, zone=zone)
-        parse = (
-            slurm_events.parse_events if kind == "events" else slurm_events.parse_reservation_rows
+        if kind == "events":
+            return slurm_events.parse_events(text, cluster=cluster, zone=zone)
+        return slurm_events.parse_reservation_rows(
+            text, cluster=cluster, zone=zone, observed_at=observed_at
         )
-        return parse(text, cluster=cluster, zone=zone)
 
     def _digest(self, content: str) -> str:
         """Return a digest of the content and of the options that change what it means."""

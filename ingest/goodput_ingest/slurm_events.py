@@ -16,7 +16,7 @@ from goodput_ingest.slurm_nodes import NODE_STATES
 from goodput_queries.batch import Reject
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
     from zoneinfo import ZoneInfo
 
@@ -29,10 +29,12 @@ RESERVATIONS = {
     "flags": pl.String(),
     "start_at": INSTANT,
     "end_at": INSTANT,
+    "is_ended": pl.Boolean(),
 }
 EVENT_FIELDS = {"Cluster", "NodeName", "TimeStart", "TimeEnd", "State", "Reason", "User"}
 RESERVATION_FIELDS = {"Cluster", "Name", "TimeStart", "TimeEnd", "Flags", "Nodes"}
 SHORT_NAMES = {"Start": "TimeStart", "End": "TimeEnd", "NodeNames": "Nodes"}
+OF_RESERVATIONS = {**SHORT_NAMES, "NodeName": "Nodes"}  # as the header of format=NodeNames has it
 _NOTHING = {"", "(null)", "N/A", "None"}
 _USER = re.compile(r"(.*?)\([0-9]+\)")
 _FIELD = re.compile(r"(?:^| )(ReservationName|StartTime|EndTime|Nodes|Flags|Users|Accounts)=(\S*)")
@@ -47,7 +49,7 @@ def is_events(names: Sequence[str]) -> bool:
 def is_reservations(names: Sequence[str]) -> bool:
     """Say whether a header is that of `sacctmgr show reservation`."""
     found = {SHORT_NAMES.get(name, name) for name in names}
-    return {"Name", "TimeStart", "TimeEnd"} <= found and not found & {"NodeName", "JobID"}
+    return {"Name", "TimeStart", "TimeEnd"} <= found and not found & {"State", "JobID"}
 
 
 def parse_events(text: str, *, cluster: str | None, zone: ZoneInfo | None) -> list[Parsed]:
@@ -86,10 +88,13 @@ def parse_events(text: str, *, cluster: str | None, zone: ZoneInfo | None) -> li
 
 
 def parse_reservation_rows(
-    text: str, *, cluster: str | None, zone: ZoneInfo | None
+    text: str, *, cluster: str | None, zone: ZoneInfo | None, observed_at: datetime | None = None
 ) -> list[Parsed]:
-    """Return `raw.reservations` from sacctmgr, which does not say which nodes unless asked."""
-    rows, rejects = _rows(text, RESERVATION_FIELDS)
+    """Return `raw.reservations` from sacctmgr, which does not say which nodes unless asked.
+
+    One whose end lies before `observed_at` ended then, even if it was to end later.
+    """
+    rows, rejects = _rows(text, RESERVATION_FIELDS, OF_RESERVATIONS)
     starts, ends, problems = _interval(rows, zone)
     reservations: list[dict[str, object]] = []
     for row, start, end, problem in zip(
@@ -111,6 +116,8 @@ def parse_reservation_rows(
                 "flags": row.get("Flags") or None,
                 "start_at": start,
                 "end_at": end,
+                "is_ended": (end is not None and observed_at is not None and end <= observed_at)
+                or None,
             }
         )
     return [Parsed("reservations", frame(reservations, RESERVATIONS), rejects)]
@@ -159,11 +166,13 @@ def parse_reservations(text: str, *, cluster: str | None, zone: ZoneInfo | None)
     return [Parsed("reservations", frame(reservations, RESERVATIONS), rejects)]
 
 
-def _rows(text: str, fields: set[str]) -> tuple[pl.DataFrame, list[Reject]]:
+def _rows(
+    text: str, fields: set[str], longer: Mapping[str, str] = SHORT_NAMES
+) -> tuple[pl.DataFrame, list[Reject]]:
     """Return the rows of a sacctmgr text under the longer names of the fields."""
     data = text.encode()
     header = delimited.first_header(data)
-    names = tuple(SHORT_NAMES.get(name, name) for name in header.names)
+    names = tuple(longer.get(name, name) for name in header.names)
     return delimited.rows_of(delimited.Block(1, data), replace(header, names=names), fields)
 
 
@@ -187,4 +196,6 @@ def _interval(
 def _reject(row: dict[str, object], fault: str) -> Reject:
     line, *cells = row.values()
     number = line if isinstance(line, int) else None
-    return Reject(number, f"slurm: line {number}: {fault}.", "|".join(str(c or "") for c in cells))
+    return Reject(
+        number, f"slurm: the row is set aside: {fault}.", "|".join(str(c or "") for c in cells)
+    )

@@ -36,7 +36,11 @@ ASKED = (  # formats of sacct that both releases know; the rest where `sacct -e`
 UNTIL = "now+30days"  # a waiting job shows only if it may start before the end that is asked for
 NODES = ("NodeList", "Partition", "StateComplete", "Gres", "CPUsState", "Memory", "Reason", "User")
 NODES_HEADER = "NODELIST|PARTITION|STATE|GRES|CPUS(A/I/O/T)|MEMORY|REASON|USER"
+RESERVATIONS = "Cluster,Name,Start,End,Flags,NodeNames"
+NUMBERED = re.compile(r"^slurm: (?:line|record|node|job) \d+")
 NOTHING = re.compile(rb"\s*(?:No jobs in the system|No reservations in the system)?\s*")
+VARYING = re.compile(r" Priority=| CPUAlloc=|\|\d+/\d+/\d+/\d+\|")  # of scontrol, and sinfo's CPUs
+STABLE_FIELDS = ASKED.index("State")  # of sacct
 GRACE = timedelta(minutes=5)  # what just started or ended may stand in one listing alone
 
 
@@ -83,8 +87,10 @@ class SlurmLive:
         yield from self._gpus_of_jobs(options)
         yield from self._nodes(options)
         yield from self._read(options, "scontrol", "show", "reservation", "-o")
-        since = f"start={_printed(begin)}"
-        yield from self._read(options, "sacctmgr", "-P", "show", "event", since)
+        for what in (("event",), ("reservation", f"format={RESERVATIONS}")):
+            name, *form = what  # the controller forgets both once they are over
+            since = f"start={_printed(begin)}"
+            yield from self._read(options, "sacctmgr", "-P", "show", name, since, *form)
         for batch in self._accounting(begin, now, options):
             yield _without_runaways(batch, known, now)
 
@@ -167,11 +173,23 @@ class SlurmLive:
             if NOTHING.fullmatch(answer.read(1_000)):
                 return
         for batch in Slurm(file, options).extract():
-            yield replace(batch, origin=self.origin)
+            rejects = [_without_counts(reject) for reject in batch.rejects]
+            yield replace(batch, origin=self.origin, rejects=rejects)
 
 
 def _printed(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def _without_counts(reject: Reject) -> Reject:
+    """Return a reject without what differs between polls: its line, how long a job ran, free CPUs.
+
+    So a row that is set aside in each poll is there once.
+    """
+    content = VARYING.split(reject.content, maxsplit=1)[0]
+    if SEPARATOR in content:
+        content = SEPARATOR.join(content.split(SEPARATOR)[:STABLE_FIELDS])
+    return Reject(None, NUMBERED.sub("slurm: a row", reject.reason), content)
 
 
 def _as_listing(file: Path) -> None:

@@ -167,6 +167,13 @@ def tables(
             gpu, parts = slot_rows(node.name, slot)
             gpus.append({"cluster": cluster} | gpu)
             instances += [{"cluster": cluster} | part for part in parts]
+        unknown = next((t for t in node.states if slurm_states.words(t) is None), None)
+        if unknown is not None:
+            reason = (
+                f"slurm: node {node.name} is in the state '{unknown[:60]}', which is not known."
+            )
+            rejects.append(Reject(node.line, reason))
+            continue
         state = _state(node)
         if state is not None and observed_at is not None:
             at = {"start_at": observed_at, "end_at": observed_at}
@@ -251,7 +258,7 @@ def parse_sinfo(text: str, *, cluster: str | None, observed_at: datetime | None)
     rejects: list[Reject] = []
     for line, cells in rows:
         if problem := _sinfo_row(nodes, columns, line, [cell.strip() for cell in cells]):
-            rejects.append(Reject(line, f"slurm: line {line} {problem}.", "|".join(cells)))
+            rejects.append(Reject(line, f"slurm: the row {problem}.", "|".join(cells)))
     return tables(list(nodes.values()), rejects, cluster, observed_at)
 
 
@@ -304,8 +311,6 @@ def _sinfo_row(nodes: dict[str, Node], columns: list[str], line: int, cells: lis
     if len(cells) != len(columns):
         return f"has {len(cells)} fields, expected {len(columns)}"
     states = [cell for cell, column in zip(cells, columns, strict=True) if column == "state"]
-    if not all(slurm_states.words(state) for state in states):
-        return f"has {states[0]!r} where a state is expected"
     cell = {column: text for column, text in zip(columns, cells, strict=True) if column}
     try:
         names = hostlist.expand(cell["node"])

@@ -18,7 +18,7 @@ SIGNS = {
 # The first row that has one of the words wins: a node in maintenance is not a failure, a node that
 # does not answer is not merely drained.
 LEDGER_STATES = (
-    ("maintenance", {"MAINT", "REBOOT", "REBOOT_ISSUED", "BOOT"}),
+    ("maintenance", {"MAINT", "MAINTENANCE", "REBOOT", "REBOOT_ISSUED", "BOOT"}),
     (
         "down",
         {
@@ -44,20 +44,23 @@ LEDGER_STATES = (
     ),
 )
 NO_STATE = {"UNKNOWN", "UNK", "FUTURE", "FUTR"}  # no evidence; a future node does not exist yet
-FLAGS = {"CLOUD", "DYNAMIC_NORM", "DYNAMIC_FUTURE", "REBOOT_REQUESTED", "REBOOT_CANCELED"}
+FLAGS = {
+    *("CLOUD", "EXTERNAL", "DYNAMIC", "DYNAMIC_NORM", "DYNAMIC_FUTURE"),
+    *("REBOOT_REQUESTED", "REBOOT_CANCELED", "CANCEL_REBOOT"),
+}
 _WORDS = {word for _, words in LEDGER_STATES for word in words} | NO_STATE | FLAGS
-_TEXT = re.compile(r"([A-Za-z_+]+)([*~#!%$@^-]*)")
+_WORD = re.compile(r"([A-Za-z_]+)([*~#!%$@^-]*)")
 
 
 def words(text: str) -> set[str] | None:
     """Return the words of a state (`down*`, `IDLE+PLANNED`, `mix-`); None where it is no state."""
-    match = _TEXT.fullmatch(text.strip())
-    if match is None:
-        return None
-    found = {word for word in match[1].upper().split("+") if word}
-    if not found or not found <= _WORDS:
-        return None
-    return found | {SIGNS[sign] for sign in match[2]}
+    found: set[str] = set()
+    for part in text.strip().upper().split("+"):
+        match = _WORD.fullmatch(part)
+        if match is None or match[1] not in _WORDS:
+            return None
+        found |= {match[1], *(SIGNS[sign] for sign in match[2])}
+    return found
 
 
 def ledger_state(found: set[str]) -> str | None:

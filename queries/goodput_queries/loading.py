@@ -60,7 +60,7 @@ def load(cursor: duckdb.DuckDBPyConnection, model: Model, batch: Batch) -> Loade
     if is_repeat and model.directives.get("keep") != REPLACE:
         return Loaded(batch.rows.height, 0, len(batch.rejects), is_repeat=True)
     rows_new = insert_keyed(cursor, model, batch.rows, sequence, batch.keys)
-    _insert_rejects(cursor, batch, sequence)
+    rejects_new = _insert_rejects(cursor, batch, sequence)
     if is_repeat:
         cursor.execute(
             "delete from raw.ingested where (source, digest, table_name) = ($1, $2, $3)", key
@@ -70,7 +70,7 @@ def load(cursor: duckdb.DuckDBPyConnection, model: Model, batch: Batch) -> Loade
         """insert into raw.ingested
         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, get_current_timestamp()::timestamp)""",
         [sequence, batch.source, batch.origin, batch.digest, batch.table, batch.rows.height,
-         rows_new, len(batch.rejects), start, end],
+         rows_new, rejects_new, start, end],
     )  # fmt: skip
     return Loaded(batch.rows.height, rows_new, len(batch.rejects), is_repeat=is_repeat)
 
@@ -314,9 +314,10 @@ def _value(column: str, given: Sequence[str], sequence: int) -> str:
     return column if column in given else "null"
 
 
-def _insert_rejects(cursor: duckdb.DuckDBPyConnection, batch: Batch, sequence: int) -> None:
+def _insert_rejects(cursor: duckdb.DuckDBPyConnection, batch: Batch, sequence: int) -> int:
+    """Write what was set aside; return how many of it was not there before."""
     if not batch.rejects:
-        return
+        return 0
     frame = pl.DataFrame(
         {
             "source": [batch.source] * len(batch.rejects),
@@ -327,7 +328,7 @@ def _insert_rejects(cursor: duckdb.DuckDBPyConnection, batch: Batch, sequence: i
         },
         schema_overrides={"line": pl.Int64},
     )
-    insert_keyed(cursor, catalog.models("raw")["rejects"], frame, sequence)
+    return insert_keyed(cursor, catalog.models("raw")["rejects"], frame, sequence)
 
 
 def _window(model: Model, rows: pl.DataFrame) -> tuple[Any, Any]:

@@ -349,6 +349,50 @@ def test_events_and_reservations_are_told_with_their_times(lab: Lab, store: Loca
     assert "MAINT" in reserved[3]
 
 
+def test_a_database_that_is_started_later_learns_what_was_over_before(
+    lab: Lab, store: LocalStore
+) -> None:
+    """The controller forgets a reservation that ended and a node that came back."""
+    lab.run(
+        "scontrol", "create", "reservation", "reservationname=upgrade", "starttime=now",
+        "duration=60", "users=root", "nodes=gpu2", "flags=maint,ignore_jobs",
+    )  # fmt: skip
+    lab.run("scontrol", "update", "nodename=gpu1", "state=drain", "reason=cable")
+    time.sleep(1.1)
+    lab.run("scontrol", "delete", "reservationname=upgrade")
+    lab.run("scontrol", "update", "nodename=gpu1", "state=undrain")
+
+    def is_over() -> bool:
+        events = lab.run("sacctmgr", "-n", "-P", "show", "event", "start=now-1hour")
+        return any("cable" in row and "Unknown" not in row for row in events.splitlines())
+
+    lab.until(is_over)
+
+    load(store, SlurmLive(backfill_s=3_600))
+
+    past = """select nodes, contains(flags, 'MAINT'), end_at - start_at < interval 1 minute
+        from raw.reservations where name = 'upgrade'"""
+    assert store.read(past).rows() == [(["gpu2"], True, True)]
+    drained = "select state, end_at > start_at from raw.node_states where reason = $1"
+    assert ("drained", True) in store.read(drained, ["cable"]).rows()
+
+
+def test_a_maintenance_that_is_cut_short_ends_when_it_did(lab: Lab, store: LocalStore) -> None:
+    lab.run(
+        "scontrol", "create", "reservation", "reservationname=short", "starttime=now",
+        "duration=60", "users=root", "nodes=gpu2", "flags=maint,ignore_jobs",
+    )  # fmt: skip
+    source = SlurmLive(backfill_s=3_600)
+    load(store, source)
+    time.sleep(1.1)
+    lab.run("scontrol", "delete", "reservationname=short")
+    time.sleep(1.1)  # times are whole seconds
+    load(store, source, {source.origin: now()})
+
+    length = "select end_at - start_at < interval 1 minute from raw.reservations where name = $1"
+    assert store.read(length, ["short"]).rows() == [(True,)]
+
+
 def test_asking_again_changes_nothing(lab: Lab, store: LocalStore) -> None:
     source, moment = SlurmLive(backfill_s=3_600), now()
     job = lab.submit("true", "--gpus=1")

@@ -40,7 +40,19 @@ def sinfo(text: str, *, observed_at: datetime | None = AT) -> dict[str, pl.DataF
         ("IDLE+RESERVED", "up"),
         ("MIXED+PLANNED", "planned"),
         ("DOWN+NOT_RESPONDING", "down"),
-        ("DOWN*+DRAIN", None),
+        ("DOWN*+DRAIN", "down"),
+        ("IDLE+MAINTENANCE", "maintenance"),
+        ("idle+maintenance", "maintenance"),
+        ("mixed+maintenance+planned", "maintenance"),
+        ("MIXED+CLOUD+NOT_RESPONDING+POWERING_UP", "down"),
+        ("IDLE+DRAIN+REBOOT_REQUESTED", "drained"),
+        ("IDLE+PLANNED+RESERVED", "planned"),
+        ("planned", "planned"),
+        ("maint*", "maintenance"),
+        ("reboot^", "maintenance"),
+        ("IDLE+DYNAMIC_NORM+EXTERNAL", "up"),
+        ("ALLOCATED+COMPLETING", "up"),
+        ("IDLE+INVALID_REG", "down"),
         ("DOWN*", "down"),
         ("idle*", "down"),
         ("DOWN+DRAIN", "down"),
@@ -72,6 +84,18 @@ def test_a_state_of_slurm_is_a_state_of_the_ledger(printed: str, state: str | No
 @pytest.mark.parametrize("text", ["", "gpu", "none", "8000", "(null)", "down town", "+"])
 def test_other_words_are_no_state(text: str) -> None:
     assert words(text) is None
+
+
+def test_a_state_that_is_not_known_costs_the_state_and_not_the_nodes_gpus() -> None:
+    parsed = parse_nodes(node(state="IDLE+WOBBLY"), cluster="lab", observed_at=AT)
+
+    assert {p.table: p.rows.height for p in parsed} == {
+        "nodes": 1,
+        "gpus": 8,
+        "gpu_instances": 0,
+        "node_states": 0,
+    }
+    assert "'IDLE+WOBBLY', which is not known" in parsed[0].rejects[0].reason
 
 
 def test_gpus_are_numbered_slots_of_their_node() -> None:

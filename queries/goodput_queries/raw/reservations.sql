@@ -1,6 +1,6 @@
 -- A reservation of nodes for a time.
 -- grain: source, cluster, name, start_at
--- keep: nodes is not null, end_at
+-- keep: nodes is not null, is_ended, end_at
 -- planned: start_at, end_at
 create table raw.reservations (
     source varchar not null,
@@ -11,5 +11,6 @@ create table raw.reservations (
     flags varchar,                      -- MAINT makes it maintenance
     start_at timestamp not null,
     end_at timestamp,
-    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
+    load_sequence bigint not null,      -- raw.ingested: the load that wrote the row as it is
+    is_ended boolean                    -- true: it ended at end_at, even if it was to end later
 );
