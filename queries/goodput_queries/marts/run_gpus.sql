@@ -1,7 +1,7 @@
 -- The GPUs of runs: ledger and mean telemetry of each while it was allocated to the run.
 -- grain: run_key, gpu_uuid
 -- gpu_ms: allocated; the sum of the _ms columns that follow
--- step_ms: useful step time: productive, exposed communication and training steps without a split
+-- step_ms: useful time, the numerator of goodput
 -- slowdown_ms: throttling and waits for stragglers
 -- lost_ms: lost work, fault stalls and attempts that kept nothing
 -- idle_held_ms: allocated but idle
@@ -14,9 +14,7 @@ with ledger as (
         gpu_uuid,
         any_value(node) as node,
         sum(gpu_ms)::bigint as gpu_ms,
-        coalesce(sum(gpu_ms) filter (
-            where category in ('productive', 'exposed_comm', 'step_unsplit')
-        ), 0)::bigint as step_ms,
+        coalesce(sum(gpu_ms) filter (where is_useful(category)), 0)::bigint as step_ms,
         coalesce(sum(gpu_ms) filter (where category in ('throttled', 'straggler_wait')), 0)::bigint as slowdown_ms,
         coalesce(sum(gpu_ms) filter (
             where category in ('lost_work', 'fault_stall', 'failed_without_progress')

@@ -13,6 +13,7 @@
 -- ettr_hi_ratio: the same if all unclassified time was useful
 -- recompute_ms: held time in steps whose number the run had before; information, close to its lost work
 -- restarts: attempts after the first
+-- interruptions .. goodput_5d_ratio: see marts.run_progress
 -- verdict, verdict_confidence, verdict_evidence: of the run's largest row in marts.loss_causes
 with ledger as (
     select
@@ -121,6 +122,9 @@ select
     lineage.attempts,
     lineage.job_runs,
     lineage.restarts,
+    progress.interruptions,
+    progress.last_retained_step,
+    progress.rolled_back_s,
     from_ms(lineage.first_eligible_ms) as first_eligible_at,
     from_ms(lineage.first_start_ms) as first_start_at,
     from_ms(lineage.last_end_ms) as last_end_at,
@@ -146,6 +150,10 @@ select
     end as ettr_ratio,
     (whole.kept_wall_ms + whole.open_wall_ms)
         / nullif(lineage.last_end_ms - coalesce(lineage.first_eligible_ms, lineage.first_start_ms), 0) as ettr_hi_ratio,
+    progress.goodput_since_restart_ratio,
+    progress.goodput_1d_ratio,
+    progress.goodput_3d_ratio,
+    progress.goodput_5d_ratio,
     ledger.usd,
     ledger.wasted_usd,
     case
@@ -166,4 +174,5 @@ from ledger
 inner join lineage using (run_key)
 left join whole using (run_key)
 left join recomputed using (run_key)
+left join marts.run_progress as progress using (run_key)
 left join worst using (run_key)

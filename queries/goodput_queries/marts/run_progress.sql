@@ -1,0 +1,75 @@
+-- How far runs came and how they have been doing lately, over their whole life, whatever the window of the scope.
+-- grain: run_key
+-- interruptions: attempts that did not end well, the last one too
+-- last_retained_step: the highest step that was kept; null where the job reports none
+-- rolled_back_s: wall-clock seconds of steps that were lost
+-- goodput_since_restart_ratio: useful share of the allocated time of the last attempt
+-- goodput_1d_ratio, goodput_3d_ratio, goodput_5d_ratio: the same of the days up to the run's end, in whole hours
+with attempts as (
+    select
+        attempts.run_key,
+        max(coalesce(attempts.end_ms, clusters.as_of_ms)) as last_end_ms,
+        arg_max(attempts.attempt_key, attempts.attempt) as last_attempt_key,
+        count_if(attempts.outcome not in ('ok', 'running', 'unknown')) as interruptions
+    from intermediate.int_attempts as attempts
+    inner join intermediate.int_clusters as clusters using (cluster)
+    group by attempts.run_key
+),
+
+steps as (
+    select
+        run_key,
+        max(step) filter (where fate = 'kept') as last_retained_step,
+        coalesce(sum(end_ms - start_ms) filter (where fate = 'lost'), 0) / 1000.0 as rolled_back_s
+    from intermediate.int_train_steps
+    group by run_key
+),
+
+hours as (
+    select
+        owners.run_key,
+        hourly.attempt_key,
+        hourly.hour_ms,
+        sum(hourly.gpu_ms) as gpu_ms,
+        coalesce(sum(hourly.gpu_ms) filter (where is_useful(hourly.category)), 0) as useful_ms
+    from marts.ledger_hourly_by_node as hourly
+    inner join intermediate.int_job_run_owners as owners using (job_run_key)
+    group by all
+),
+
+ratios as (
+    select
+        hours.run_key,
+        goodput_ratio(
+            sum(hours.useful_ms) filter (where hours.attempt_key = attempts.last_attempt_key),
+            sum(hours.gpu_ms) filter (where hours.attempt_key = attempts.last_attempt_key)
+        ) as goodput_since_restart_ratio,
+        goodput_ratio(
+            sum(hours.useful_ms) filter (where hours.hour_ms > attempts.last_end_ms - 24 * 3600000),
+            sum(hours.gpu_ms) filter (where hours.hour_ms > attempts.last_end_ms - 24 * 3600000)
+        ) as goodput_1d_ratio,
+        goodput_ratio(
+            sum(hours.useful_ms) filter (where hours.hour_ms > attempts.last_end_ms - 72 * 3600000),
+            sum(hours.gpu_ms) filter (where hours.hour_ms > attempts.last_end_ms - 72 * 3600000)
+        ) as goodput_3d_ratio,
+        goodput_ratio(
+            sum(hours.useful_ms) filter (where hours.hour_ms > attempts.last_end_ms - 120 * 3600000),
+            sum(hours.gpu_ms) filter (where hours.hour_ms > attempts.last_end_ms - 120 * 3600000)
+        ) as goodput_5d_ratio
+    from hours
+    inner join attempts using (run_key)
+    group by hours.run_key
+)
+
+select
+    attempts.run_key,
+    attempts.interruptions,
+    steps.last_retained_step,
+    steps.rolled_back_s,
+    ratios.goodput_since_restart_ratio,
+    ratios.goodput_1d_ratio,
+    ratios.goodput_3d_ratio,
+    ratios.goodput_5d_ratio
+from attempts
+left join steps using (run_key)
+left join ratios using (run_key)
