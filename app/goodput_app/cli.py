@@ -131,6 +131,12 @@ def demo(port: int | None, address: str, folder: Path | None, gpus: int) -> None
     metavar="ID",
     help="Run of a job log. SLURM_JOB_ID in the log wins over it, it wins over the file name.",
 )
+@click.option(
+    "--reopen",
+    "is_reopening",
+    is_flag=True,
+    help="Read files again whose readings [retention] dropped; hours with all readings reopen.",
+)
 @output_options
 def ingest(
     *,
@@ -142,6 +148,7 @@ def ingest(
     observed_at: str | None,
     node: str | None,
     run_id: str | None,
+    is_reopening: bool,
 ) -> pl.DataFrame:
     """Read in files, folders, archives; SOURCE: a format, or `auto`."""
     import polars as pl  # noqa: PLC0415 -- `--help` needs no frames
@@ -158,13 +165,25 @@ def ingest(
         settings().ingest.earliest_at,
     )
     with _store(db) as store, _progress() as on_progress:
-        summary = load.ingest(store, source, paths, options, on_progress=on_progress)
+        summary = load.ingest(
+            store,
+            source,
+            paths,
+            options,
+            on_progress=on_progress,
+            is_reopening=is_reopening,
+        )
     for sentence in (*left_out(summary.refused, summary.unrecognised), *summary.failed):
         say(sentence)
     if summary.rejects:
         say(
             f"Set aside: {count(summary.rejects, 'row')}, see "
             f"`goodput show raw.rejects --db {_quoted(db)}`."
+        )
+    if summary.frozen:
+        say(
+            f"{count(len(summary.frozen), 'file')} had readings that [retention] dropped: "
+            "`goodput ingest --reopen` reads them again and reopens their hours."
         )
     counts = {k: v for k, v in asdict(summary).items() if isinstance(v, int)}
     kinds = {k: len(getattr(summary, k)) for k in ("refused", "failed", "unrecognised")}

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 @click.command()
 @database_option
+@click.option(
+    "--yes", "is_confirmed", is_flag=True, help="Drop more than a tenth of a table at once too."
+)
 @output_options
-def prune(*, db: str) -> pl.DataFrame:
+def prune(*, db: str, is_confirmed: bool) -> pl.DataFrame:
     """Drop evidence that goodput.toml calls too old."""
     from goodput_queries.retention import Retention, drop_old  # noqa: PLC0415 -- draws in polars
 
@@ -28,6 +31,7 @@ def prune(*, db: str) -> pl.DataFrame:
         if not isinstance(store, LocalStore):
             raise StoreError(f"{db}: the server that has it open drops old evidence itself.")
         store.build()
-        return drop_old(store, Retention(**asdict(settings().retention)))
+        ages = Retention(**asdict(settings().retention))
+        return drop_old(store, ages, is_confirmed=is_confirmed)
     finally:
         store.close()

@@ -17,7 +17,6 @@ import os
 import secrets
 import signal
 import socket
-from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,14 +31,14 @@ from goodput_app import metrics, theme
 from goodput_app.reports.scheduled import handing_out
 from goodput_app.settings import settings
 from goodput_app.state import use_store
+from goodput_app.upkeep import Upkeep
 from goodput_ingest import live_status
 from goodput_ingest.live import Collection
 from goodput_ingest.live_store import Held, sole_collector
 from goodput_queries import remote
 from goodput_queries.batch import Loaded
-from goodput_queries.errors import GoodputError, StoreError, UnbuiltError
+from goodput_queries.errors import GoodputError, StoreError
 from goodput_queries.remote import LOOPBACK_HOSTS, RemoteStore, ServerNote
-from goodput_queries.retention import Retention, drop_old
 from goodput_queries.store import IN_MEMORY, LocalStore, open_store
 
 if TYPE_CHECKING:
@@ -275,21 +274,12 @@ def listen(address: str, port: int | None) -> socket.socket:
     )
 
 
-def _bring_up_to_date(store: LocalStore) -> None:
-    """Build what was loaded, then drop what has grown too old for the settings."""
-    if store.build().is_empty():
-        return
-    ages = Retention(**asdict(settings().retention))
-    with contextlib.suppress(UnbuiltError):  # something came in between: the next time
-        drop_old(store, ages)
-
-
 async def _keep_built(store: LocalStore, is_over: asyncio.Event) -> None:
     """Bring the ledger up to date at the start and whenever something was loaded since."""
-    said = ""
+    said, upkeep = "", Upkeep(store)
     while not is_over.is_set():
         try:
-            await run_in_threadpool(_bring_up_to_date, store)
+            await run_in_threadpool(upkeep.run)
             said = ""
         except GoodputError as error:
             if str(error) != said:  # once, not every few seconds

@@ -15,9 +15,11 @@ from goodput_ingest.unexpected import CAUGHT, unexpected
 from goodput_queries.batch import ROW_GROUP, Batch
 from goodput_queries.errors import GoodputError, IngestError, RowsRefusedError, UnexpectedError
 from goodput_queries.loading import prepared
+from goodput_queries.retention import OF_READINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from datetime import datetime
 
     from goodput_ingest.source import ReadOptions
     from goodput_queries.batch import Loaded
@@ -40,6 +42,7 @@ class Summary:
     refused: list[str] = field(default_factory=list)  # why, a sentence a file
     failed: list[str] = field(default_factory=list)  # files that met a defect of ours, the same
     rows_by_table: dict[str, int] = field(default_factory=dict)
+    frozen: set[str] = field(default_factory=set)  # origins whose readings were dropped by age
 
     def add(self, table: str, loaded: Loaded) -> None:
         """Count a batch."""
@@ -57,16 +60,20 @@ def ingest(
     options: ReadOptions,
     *,
     on_progress: Callable[[Path, int], None] = lambda _path, _rows: None,
+    is_reopening: bool = False,
 ) -> Summary:
     """Read files (folders and archives are walked) as source `name` (`auto`: by content) in.
 
     A file that is refused (not this format, or it lacks what only a person knows, as a time zone)
     is listed in the summary and the others are read. Only a file that is itself in `paths` of a
     named source raises IngestError at once. A file whose reader breaks down is listed too.
+
+    is_reopening: read parts in again of which readings were dropped by age.
     """
     if name != "auto" and name not in SOURCES:
         raise IngestError(f"there is no source {name!r}; known: auto, {', '.join(SOURCES)}.")
     summary = Summary()
+    frozen = _FrozenTime(store)
     for told in ahead(_told(name, paths, options), _size, ROWS_AHEAD):
         if isinstance(told, LeftOut):
             summary.refused.append(told.reason)
@@ -80,8 +87,9 @@ def ingest(
             reason = str(told.error).replace(str(told.found.path), told.found.origin)
             summary.refused.append(reason)
         elif isinstance(told, Batch):
+            is_frozen = frozen.has(told)
             try:
-                loaded = store.load(told)
+                loaded = store.load(frozen.reopened(told) if is_frozen and is_reopening else told)
             except RowsRefusedError as error:
                 summary.failed.append(str(error))
                 continue
@@ -91,10 +99,32 @@ def ingest(
                 summary.failed.append(str(unexpected(told.origin, error)))
                 continue
             summary.add(told.table, loaded)
+            if is_frozen and loaded.is_repeat:
+                summary.frozen.add(told.origin)
             on_progress(Path(told.origin), loaded.rows)
         else:
             summary.files += 1
     return summary
+
+
+class _FrozenTime:
+    """The time whose readings retention has dropped from a store."""
+
+    def __init__(self, store: Store) -> None:
+        found = store.read(
+            "select from_ms(max(kept_from_ms)) from raw.kept_from where table_name = 'gpu_samples'"
+        )
+        self._until: datetime | None = found.item()
+
+    def has(self, batch: Batch) -> bool:
+        """Say whether readings of this batch are of the time."""
+        if self._until is None or f"raw.{batch.table}" not in OF_READINGS or batch.rows.is_empty():
+            return False
+        return bool((batch.rows["ts"] < self._until).any())
+
+    def reopened(self, batch: Batch) -> Batch:
+        """Return the batch under a digest that is none of those before it was dropped."""
+        return replace(batch, digest=f"{batch.digest} reopened before {self._until}")
 
 
 @dataclass(frozen=True)

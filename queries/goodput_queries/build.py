@@ -57,7 +57,9 @@ def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
         since = None if is_full else before
         if since == sequence:
             return pl.DataFrame([], schema=SUMMARY_SCHEMA)
-        if reject_implausible_rows(cursor, changes.loaded_tables(cursor, since), since):
+        loaded = changes.loaded_tables(cursor, since)
+        is_rejected = reject_implausible_rows(cursor, loaded, since)
+        if is_rejected or ("raw.gpu_samples" in loaded and retention.reopen_hours(cursor)):
             forgetting.forget_ledger(cursor)
             since = None
         # kept for itself: it is read aside, and noting it again would change nothing

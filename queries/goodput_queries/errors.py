@@ -2,6 +2,7 @@
 
 GoodputError            a stated failure: one sentence, no traceback, exit code 1
 ├── StoreError          the database cannot be opened, reached or written
+│   ├── TooMuchDroppedError  pruning would drop more than a tenth, and nobody said that it may
 │   └── RowsRefusedError  the rows of a batch do not fit their table
 ├── QueryError          a query that cannot be answered as asked
 │   └── NoEvidenceError nothing is known of the time that it asks about
@@ -18,6 +19,10 @@ class GoodputError(Exception):
 
 class StoreError(GoodputError):
     """The database cannot be opened, reached or written."""
+
+
+class TooMuchDroppedError(StoreError):
+    """Pruning would drop more than a tenth of a table at once; it asks for a person's word."""
 
 
 class RowsRefusedError(StoreError):

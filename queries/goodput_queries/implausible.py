@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from goodput_queries import catalog, plausible
 from goodput_queries.batch import REJECT_CONTENT_MAX_CHARS
 from goodput_queries.loading import SEQUENCE
+from goodput_queries.retention import keep_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -139,9 +140,8 @@ def _limit_kept_from(cursor: duckdb.DuckDBPyConnection, latest: datetime) -> boo
     kept_ms = cursor.execute(
         f"select to_ms($1::timestamp) // {HOUR_MS} * {HOUR_MS}", [found[0][0]]
     ).fetchall()[0][0]
+    keep_from(cursor, kept_ms)
     cursor.execute("update raw.kept_from set kept_from_ms = least(kept_from_ms, $1)", [kept_ms])
-    for archive in ("raw.ledger_archive", "raw.energy_archive"):
-        cursor.execute(f"delete from {archive} where hour_ms >= $1", [kept_ms])
     return True
 
 

@@ -1,24 +1,30 @@
 """Dropping evidence by age: readings, collectives and segments by day; the hourly ledger stays.
 
-Hours whose readings are gone cannot be built again. Their hourly ledger and energy go to archives,
-where every build finds them, and no later evidence changes them.
+Hours whose readings are gone are frozen. Their hourly ledger and energy go to archives, where every
+build finds them, and no later evidence changes them, unless all of their readings come back: then
+they are built from these again (`reopen_hours`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from goodput_queries.errors import StoreError, UnbuiltError
+from goodput_queries.errors import StoreError, TooMuchDroppedError, UnbuiltError
+from goodput_queries.plausible import utc_now
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     import duckdb
 
     from goodput_queries.store import LocalStore
 
-DAY_MS = 86_400_000
+DAY_MS, HOUR_MS = 86_400_000, 3_600_000
+SHARE_MAX = 0.1  # of the rows of a table: more at once only by `is_confirmed`
 SCHEMA = {"table_name": pl.String, "rows": pl.Int64, "kept_from_ms": pl.Int64}
 OF_READINGS = ("raw.gpu_samples", "raw.gpu_samples_other", "raw.gpu_processes")
 ARCHIVES = {
@@ -30,7 +36,7 @@ STAGES_OF_READINGS = ("intermediate.int_gpu_activity", "intermediate.int_slowed_
 
 @dataclass(frozen=True)
 class Retention:
-    """How many days back from the newest evidence rows are kept; None keeps all.
+    """How many days back rows are kept, from `confirmed_end_ms` or the clock; None keeps all.
 
     samples_days: readings of GPUs. collectives_days: single NCCL operations. segments_days: the
     ledger at millisecond resolution, at least as long as the readings it is made of.
@@ -55,42 +61,148 @@ class Retention:
             )
 
 
-def drop_old(store: LocalStore, retention: Retention) -> pl.DataFrame:
+def drop_old(
+    store: LocalStore,
+    retention: Retention,
+    *,
+    is_confirmed: bool = False,
+    now: datetime | None = None,
+) -> pl.DataFrame:
     """Drop what is older than configured; return table_name, rows and kept_from_ms, one row each.
 
+    is_confirmed: drop more than a tenth of a table too. Once a table has been pruned, the day that
+    has come of age since needs no such word.
+
     Raises UnbuiltError where loads are waiting for a build: their hours would be frozen unbuilt.
+    Raises TooMuchDroppedError, and drops nothing, where the word is missing.
     """
     with store.writing() as cursor:
-        newest = _scalar(cursor, "select max(as_of_ms) from intermediate.int_clusters")
-        if newest is None:
-            return pl.DataFrame(schema=SCHEMA)
         if _scalar(cursor, "select max(sequence) from raw.ingested") != _scalar(
             cursor, "select max(sequence) from intermediate.built"
         ):
             raise UnbuiltError(
                 "there is evidence that no build has seen: run `goodput build` first."
             )
+        as_of = _scalar(cursor, "select max(as_of_ms) from intermediate.int_clusters")
+        latest = min(as_of or 0, _ms(now or utc_now()))
+        if not _cuts(cursor, retention, latest):  # what is confirmed reaches no farther
+            return pl.DataFrame(schema=SCHEMA)
+        cuts = _cuts(cursor, retention, min(latest, confirmed_end_ms(cursor) or 0))
+        if not is_confirmed:
+            for table, time, cut in cuts:
+                _refuse_much(cursor, table, time, cut)
         dropped: list[tuple[str, int, int]] = []
-        if (cut := _cut(cursor, "gpu_samples", newest, retention.samples_days)) is not None:
-            _archive(cursor, cut)
-            dropped += [
-                (table, _delete(cursor, table, "ts < from_ms($1)", cut), cut)
-                for table in OF_READINGS
-            ]
-            for table in (*STAGES_OF_READINGS, "marts.unheld_hourly"):
-                _delete(cursor, table, "hour_ms < $1", cut)
-            _note(cursor, "gpu_samples", cut)
-        days = retention.segments_days
-        if (cut := _cut(cursor, "ledger_segments", newest, days)) is not None:
-            rows = _delete(cursor, "marts.ledger_segments", "hour_ms < $1", cut)
-            dropped.append(("marts.ledger_segments", rows, cut))
-            _note(cursor, "ledger_segments", cut)
-        days = retention.collectives_days
-        if (cut := _cut(cursor, "collectives", newest, days)) is not None:
-            rows = _delete(cursor, "raw.collectives", "dumped_at < from_ms($1)", cut)
-            dropped.append(("raw.collectives", rows, cut))
-            _note(cursor, "collectives", cut)
+        for table, _, cut in cuts:
+            dropped += _DROPS[table](cursor, cut)
+            _note(cursor, table, cut)
     return pl.DataFrame(dropped, schema=SCHEMA, orient="row")
+
+
+def confirmed_end_ms(cursor: duckdb.DuckDBPyConnection) -> int | None:
+    """Return up to when evidence is confirmed, of the cluster where it reaches farthest.
+
+    Confirmed is what two sources reach, or the end of an hour or more of readings without a hole of
+    an hour: one row of a wrong time is neither.
+    """
+    return _scalar(
+        cursor,
+        f"""with of_gpus as (
+            select gpu_uuid, min(cluster) as cluster
+            from intermediate.int_gpu_inventory group by gpu_uuid
+        ),
+        ends as (
+            select coalesce(cluster, '') as cluster, source, max(last_ms) as end_ms
+            from raw.reading_series left join of_gpus using (gpu_uuid)
+            group by all
+            union all
+            select
+                cluster, source,
+                to_ms(greatest(max(submit_at), max(start_at), max(end_at), max(observed_at)))
+            from raw.job_runs
+            group by all
+            union all
+            select cluster, source, to_ms(greatest(max(start_at), max(end_at)))
+            from raw.node_states
+            group by all
+            union all
+            select cluster, 'job events', max(last_ms) from raw.event_hosts group by all
+        ),
+        -- what a source tells in several tables it tells by one clock
+        ranked as (
+            select cluster, max(end_ms) as end_ms,
+                row_number() over (partition by cluster order by max(end_ms) desc) as place
+            from ends
+            where cluster is not null
+            group by cluster, source
+        ),
+        per_hour as (
+            select coalesce(of_gpus.cluster, '') as cluster, hours.hour,
+                min(first_at) as first_at, max(last_at) as last_at
+            from (
+                select gpu_uuid, to_ms(ts) // {HOUR_MS} as hour,
+                    min(ts) as first_at, max(ts) as last_at
+                from raw.gpu_samples group by all
+            ) as hours
+            left join of_gpus using (gpu_uuid)
+            group by all
+        ),
+        stretches as (
+            select cluster, first_at, last_at,
+                count(*) filter (is_first) over w as stretch
+            from (
+                select *, coalesce(first_at - lag(last_at) over w > interval 1 hour, true)
+                    as is_first
+                from per_hour window w as (partition by cluster order by hour)
+            )
+            window w as (partition by cluster order by first_at)
+        )
+        select max(end_ms)
+        from (
+            select end_ms from ranked where place = 2
+            union all
+            select to_ms(max(last_at)) from stretches
+            group by cluster, stretch
+            having max(last_at) - min(first_at) >= interval 1 hour
+        )""",
+    )
+
+
+def reopen_hours(cursor: duckdb.DuckDBPyConnection) -> bool:
+    """Reopen the latest frozen hours all of whose readings are back; say whether there are any.
+
+    The caller then builds everything anew.
+    """
+    kept_ms = kept_from_ms(cursor, "gpu_samples")
+    found = _scalar(
+        cursor,
+        f"""with missing as (
+            select max(dropped.hour_ms) as hour_ms
+            from raw.dropped_readings as dropped
+            left join (
+                select source, to_ms(ts) // {HOUR_MS} * {HOUR_MS} as hour_ms, count(*) as rows
+                from raw.gpu_samples where ts < from_ms({kept_ms}) group by all
+            ) as back using (source, hour_ms)
+            where coalesce(back.rows, 0) < dropped.rows
+        )
+        select min(dropped.hour_ms)
+        from raw.dropped_readings as dropped
+        where dropped.hour_ms > coalesce((from missing), -1) and dropped.hour_ms < {kept_ms}""",
+    )
+    if found is None:
+        return False
+    keep_from(cursor, found)
+    return True
+
+
+def keep_from(cursor: duckdb.DuckDBPyConnection, hour_ms: int) -> None:
+    """Let hours from this one on be built from readings again, not taken from the archives."""
+    cursor.execute(
+        """update raw.kept_from set kept_from_ms = $1
+        where table_name in ('gpu_samples', 'ledger_segments') and kept_from_ms > $1""",
+        [hour_ms],
+    )
+    for table in (*ARCHIVES, "raw.dropped_readings"):
+        _delete(cursor, table, "hour_ms >= $1", hour_ms)
 
 
 def kept_from_ms(cursor: duckdb.DuckDBPyConnection, table: str) -> int:
@@ -99,6 +211,21 @@ def kept_from_ms(cursor: duckdb.DuckDBPyConnection, table: str) -> int:
         "select kept_from_ms from raw.kept_from where table_name = $1", [table]
     ).fetchall()
     return int(found[0][0]) if found else 0
+
+
+def _cuts(
+    cursor: duckdb.DuckDBPyConnection, retention: Retention, newest_ms: int
+) -> list[tuple[str, str, int]]:
+    """Return the tables of which something is too old, their column of time, and the cut."""
+    return [
+        (table, time, cut)
+        for table, time, days in (
+            ("gpu_samples", "ts", retention.samples_days),
+            ("ledger_segments", "hour_ms", retention.segments_days),
+            ("collectives", "dumped_at", retention.collectives_days),
+        )
+        if (cut := _cut(cursor, table, newest_ms, days)) is not None
+    ]
 
 
 def _cut(
@@ -111,12 +238,62 @@ def _cut(
     return cut if cut > kept_from_ms(cursor, table) else None
 
 
-def _archive(cursor: duckdb.DuckDBPyConnection, cut: int) -> None:
+def _refuse_much(cursor: duckdb.DuckDBPyConnection, table: str, time: str, cut: int) -> None:
+    """Raise TooMuchDroppedError where over a tenth of a table would go, and not by age alone."""
+    kept = kept_from_ms(cursor, table)
+    if kept and cut - kept <= DAY_MS:
+        return
+    bound = str(cut) if time == "hour_ms" else f"from_ms({cut})"
+    name = f"{'marts' if table == 'ledger_segments' else 'raw'}.{table}"
+    old, rows = cursor.execute(
+        f"select count(*) filter ({time} < {bound}), count(*) from {name}"
+    ).fetchall()[0]
+    if old > SHARE_MAX * rows:
+        raise TooMuchDroppedError(
+            f"{old:,} of {rows:,} rows of {name} ({old / rows:.0%}) are older than "
+            "[retention] keeps, more than a tenth: nothing was dropped. If that is right, run "
+            "`goodput prune --yes`."
+        )
+
+
+def _drop_readings(cursor: duckdb.DuckDBPyConnection, cut: int) -> list[tuple[str, int, int]]:
     for archive, stage in ARCHIVES.items():
         cursor.execute(
             f"insert into {archive} select * from {stage} where hour_ms >= $1 and hour_ms < $2",
             [kept_from_ms(cursor, "gpu_samples"), cut],
         )
+    cursor.execute(
+        f"""insert into raw.dropped_readings
+        select source, to_ms(ts) // {HOUR_MS} * {HOUR_MS}, count(*)
+        from raw.gpu_samples
+        where ts >= from_ms($1) and ts < from_ms($2)
+        group by all""",
+        [kept_from_ms(cursor, "gpu_samples"), cut],
+    )
+    dropped = [
+        (table, _delete(cursor, table, "ts < from_ms($1)", cut), cut) for table in OF_READINGS
+    ]
+    for table in (*STAGES_OF_READINGS, "marts.unheld_hourly"):
+        _delete(cursor, table, "hour_ms < $1", cut)
+    return dropped
+
+
+def _drop_segments(cursor: duckdb.DuckDBPyConnection, cut: int) -> list[tuple[str, int, int]]:
+    rows = _delete(cursor, "marts.ledger_segments", "hour_ms < $1", cut)
+    return [("marts.ledger_segments", rows, cut)]
+
+
+def _drop_collectives(cursor: duckdb.DuckDBPyConnection, cut: int) -> list[tuple[str, int, int]]:
+    return [
+        ("raw.collectives", _delete(cursor, "raw.collectives", "dumped_at < from_ms($1)", cut), cut)
+    ]
+
+
+_DROPS = {
+    "gpu_samples": _drop_readings,
+    "ledger_segments": _drop_segments,
+    "collectives": _drop_collectives,
+}
 
 
 def _delete(cursor: duckdb.DuckDBPyConnection, table: str, where: str, cut: int) -> int:
@@ -126,6 +303,10 @@ def _delete(cursor: duckdb.DuckDBPyConnection, table: str, where: str, cut: int)
 def _note(cursor: duckdb.DuckDBPyConnection, table: str, cut: int) -> None:
     cursor.execute("delete from raw.kept_from where table_name = $1", [table])
     cursor.execute("insert into raw.kept_from values ($1, $2)", [table, cut])
+
+
+def _ms(moment: datetime) -> int:
+    return round(moment.replace(tzinfo=UTC).timestamp() * 1000)
 
 
 def _scalar(cursor: duckdb.DuckDBPyConnection, sql: str) -> int | None:

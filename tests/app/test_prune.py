@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+import contextlib
+import json
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
 from click.testing import CliRunner
+from tests.ingest.nvml_lines import FAST, META
 
-from goodput_app import cli, server
+from goodput_app import cli
 from goodput_app import settings as app_settings
+from goodput_app.upkeep import Upkeep
 from goodput_queries.batch import Batch
 from goodput_queries.store import LocalStore
 
@@ -65,7 +69,7 @@ def days_left(store: LocalStore) -> int:
 
 
 def test_prune_says_what_it_dropped(db: str) -> None:
-    found = run("prune", "--db", db, "--format", "csv")
+    found = run("prune", "--yes", "--db", db, "--format", "csv")
 
     assert found.exit_code == 0, found.output
     assert "raw.gpu_samples,432," in found.output
@@ -75,10 +79,96 @@ def test_prune_says_what_it_dropped(db: str) -> None:
     store.close()
 
 
-def test_the_server_drops_after_a_build(db: str) -> None:
-    store = LocalStore(db)
+def test_prune_asks_before_it_drops_more_than_a_tenth(db: str) -> None:
+    found = run("prune", "--db", db)
 
-    server._bring_up_to_date(store)
+    assert found.exit_code == 1
+    assert "432 of 720 rows of raw.gpu_samples (60%)" in found.output
+    assert "`goodput prune --yes`" in found.output
+    with contextlib.closing(LocalStore(db)) as store:
+        assert days_left(store) == 5
 
-    assert days_left(store) == 2
-    store.close()
+
+def test_the_server_drops_what_has_come_of_age(db: str) -> None:
+    run("prune", "--yes", "--db", db)
+    with contextlib.closing(LocalStore(db)) as store:
+        store.load(readings(5))
+
+        Upkeep(store).run()
+
+        assert days_left(store) == 2
+
+
+def test_the_server_says_among_its_sources_that_it_drops_no_more_than_a_tenth(db: str) -> None:
+    with contextlib.closing(LocalStore(db)) as store:
+        Upkeep(store).run()
+
+        assert days_left(store) == 5
+        source = store.read("from marts.live_sources").row(0, named=True)
+        assert (source["source"], source["state"]) == ("retention", "failing")
+        assert "`goodput prune --yes`" in source["error"]
+
+
+def nvml_file(folder: Path, name: str, moments: list[float]) -> Path:
+    """Write a recording of one GPU."""
+    file = folder / name
+    lines = [META, *({**FAST, "t": moment} for moment in moments)]
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return file
+
+
+@pytest.fixture
+def recordings(tmp_path: Path) -> list[Path]:
+    """Return recordings of three days, of ten hours each, of which the last has a line of 2036."""
+    day, start = 86_400, START.replace(tzinfo=UTC).timestamp()
+    files = [
+        nvml_file(tmp_path, f"{n}.jsonl", [start + n * day + 60 * i for i in range(600)])
+        for n in range(3)
+    ]
+    with files[2].open("a") as last:
+        last.write(json.dumps({**FAST, "t": 2_086_000_000.0}) + "\n")
+    return files
+
+
+@pytest.mark.usefixtures("db")
+def test_a_reading_of_2036_is_rejected_and_pruning_after_it_drops_nothing_recent(
+    recordings: list[Path], tmp_path: Path
+) -> None:
+    other = str(tmp_path / "other.duckdb")
+    read = run("ingest", "nvml", *map(str, recordings), "--db", other)
+    pruned = run("prune", "--yes", "--db", other)
+
+    assert (read.exit_code, pruned.exit_code) == (0, 0), read.output + pruned.output
+    with contextlib.closing(LocalStore(other)) as store:
+        assert days_left(store) == 2
+        assert store.read("select max(ts) from raw.gpu_samples").item() < START + timedelta(days=3)
+        assert store.read("select count(*) from raw.rejects").item() == 1
+        as_of = store.read("select as_of_at from marts.clusters").item()
+        assert START + timedelta(days=2) < as_of < START + timedelta(days=3)
+
+
+@pytest.mark.usefixtures("db")
+def test_dropped_files_that_are_read_again_bring_their_hours_back(
+    recordings: list[Path], tmp_path: Path
+) -> None:
+    other = str(tmp_path / "other.duckdb")
+    asked = "select * from marts.ledger_segments order by all"
+
+    def ledger() -> list[tuple[object, ...]]:
+        with contextlib.closing(LocalStore(other)) as store:
+            store.build()
+            return store.read(asked).rows()
+
+    files = list(map(str, recordings))
+    run("ingest", "nvml", *files, "--db", other)
+    before = ledger()
+    run("prune", "--yes", "--db", other)
+
+    again = run("ingest", "nvml", *files, "--db", other)
+    reopened = run("ingest", "nvml", *files, "--reopen", "--db", other)
+
+    assert "1 file had readings that [retention] dropped" in again.output
+    assert reopened.exit_code == 0, reopened.output
+    assert ledger() == before
+    with contextlib.closing(LocalStore(other)) as store:
+        assert days_left(store) == 3

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 import pytest
 
+from goodput_queries import retention
 from goodput_queries.check import check
-from goodput_queries.errors import StoreError, UnbuiltError
+from goodput_queries.errors import StoreError, TooMuchDroppedError, UnbuiltError
 from goodput_queries.ledger import capacity_ms, ledger
-from goodput_queries.retention import Retention, drop_old
+from goodput_queries.retention import Retention
 from goodput_queries.scope import Scope
 
 DAY_S = 86_400
 START_MS = 1_800_000_000_000  # 08:00 of a day in UTC
 LAST_DAY_MS = START_MS + (40 * 3600) * 1000  # its first midnight
 WEEK = Retention(samples_days=1, collectives_days=1)
+NOW = datetime(2027, 1, 18)  # noqa: DTZ001 -- naive UTC; the evidence ends a day before
+
+
+def drop_old(store, ages, **options):
+    """Drop as a person does who was asked, after the evidence has come."""
+    return retention.drop_old(store, ages, **{"is_confirmed": True, "now": NOW, **options})
 
 
 @pytest.fixture
@@ -122,3 +131,94 @@ def test_dropping_twice_drops_nothing_more(two_days):
 def test_ages_that_make_no_sense_are_refused(ages, message):
     with pytest.raises(StoreError, match=message):
         Retention(**ages)
+
+
+def segments(evidence):
+    return evidence.store.read("from marts.ledger_segments order by all").rows()
+
+
+def test_more_than_a_tenth_goes_only_by_a_persons_word(two_days):
+    with pytest.raises(TooMuchDroppedError, match=r"\(83%\).*`goodput prune --yes`"):
+        drop_old(two_days.store, WEEK, is_confirmed=False)
+
+    assert two_days.store.read("from raw.kept_from").is_empty()
+    assert two_days.store.read("select count(*) from raw.gpu_samples").item() == 289
+
+
+def test_the_day_that_has_come_of_age_since_the_last_time_goes_by_itself(two_days):
+    drop_old(two_days.store, Retention(samples_days=2), now=NOW)
+    two_days.samples("a#0", two_days.every(2 * DAY_S, 3 * DAY_S, 600), lambda _: True)
+    two_days.store.build()
+
+    later = NOW + timedelta(days=1)
+    dropped = drop_old(two_days.store, Retention(samples_days=2), is_confirmed=False, now=later)
+
+    assert dict(dropped.select("table_name", "rows").rows())["raw.gpu_samples"] == 144
+
+
+def test_age_counts_from_the_clock_where_evidence_lies_ahead_of_it(two_days):
+    start = datetime(2027, 1, 15, 20)  # noqa: DTZ001 -- the first day of the evidence
+
+    assert drop_old(two_days.store, WEEK, now=start)["rows"].sum() == 0
+
+
+def test_a_lone_reading_ahead_of_all_other_evidence_makes_nothing_old(two_days):
+    two_days.samples("c/a#0", [20 * DAY_S], lambda _: True)
+    two_days.store.build()
+
+    dropped = drop_old(two_days.store, WEEK, now=NOW + timedelta(days=60))
+
+    assert dict(dropped.select("table_name", "kept_from_ms").rows())["raw.gpu_samples"] == (
+        LAST_DAY_MS
+    )
+
+
+def test_two_sources_confirm_what_an_hour_of_readings_does_not(two_days):
+    two_days.samples("a#0", [20 * DAY_S], lambda _: True)
+    two_days.state("*", "up", 20 * DAY_S, 20 * DAY_S + 60)
+    two_days.store.build()
+
+    dropped = drop_old(two_days.store, WEEK, now=NOW + timedelta(days=60))
+
+    assert dropped["kept_from_ms"].to_list()[0] > LAST_DAY_MS + 10 * DAY_S * 1000
+
+
+def read_again(evidence, first, last):
+    moments = evidence.every(first, last, 600)
+    evidence.samples("c/a#0", moments, lambda second: second % 7200 > 3000)
+
+
+def test_frozen_hours_reopen_when_all_their_readings_are_back(two_days):
+    before = hourly(two_days), segments(two_days)
+    drop_old(two_days.store, Retention(samples_days=1, segments_days=1))
+    assert segments(two_days) != before[1]
+
+    read_again(two_days, 0, LAST_DAY_MS // 1000 - START_MS // 1000)
+    two_days.store.build()
+
+    assert (hourly(two_days), segments(two_days)) == before
+    assert two_days.store.read("from raw.ledger_archive").is_empty()
+    assert check(two_days.store).filter(check(two_days.store)["violations"] > 0).is_empty()
+
+
+def test_frozen_hours_stay_while_some_of_their_readings_are_missing(two_days):
+    before = hourly(two_days)
+    drop_old(two_days.store, WEEK)
+
+    read_again(two_days, 0, 10 * 3_600)
+    two_days.store.build()
+
+    assert hourly(two_days) == before
+    kept = two_days.store.read("select kept_from_ms from raw.kept_from").to_series().to_list()
+    assert LAST_DAY_MS in kept
+
+
+def test_reopened_hours_take_late_evidence(two_days):
+    drop_old(two_days.store, WEEK)
+    two_days.job("late", 40_000, 47_000, ["a"], 1)
+    read_again(two_days, 0, LAST_DAY_MS // 1000 - START_MS // 1000)
+
+    two_days.store.build()
+
+    held = "select count(*) from marts.ledger_hourly where job_run_key like '%late%'"
+    assert two_days.store.read(held).item() > 0

@@ -1,0 +1,55 @@
+"""What a server does with its database when something was loaded: build, then drop what is old."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from goodput_app.settings import settings
+from goodput_ingest import live_status
+from goodput_ingest.live_status import Status
+from goodput_queries.errors import TooMuchDroppedError, UnbuiltError
+from goodput_queries.plausible import utc_now
+from goodput_queries.retention import Retention, drop_old
+
+if TYPE_CHECKING:
+    from goodput_queries.store import LocalStore
+
+log = logging.getLogger(__name__)
+
+AGAIN_S = 3_600.0  # after a refusal: finding out what is too old passes over all readings
+
+
+class Upkeep:
+    """Keeps the ledger of one database up to date and its evidence as long as the settings say."""
+
+    def __init__(self, store: LocalStore) -> None:
+        self._store = store
+        self._prune_from_s = 0.0  # by the steady clock
+
+    def run(self) -> None:
+        """Build what was loaded, then drop what has grown too old for the settings."""
+        if self._store.build().is_empty() or time.monotonic() < self._prune_from_s:
+            return
+        with contextlib.suppress(UnbuiltError):  # something came in between: the next time
+            self._prune()
+
+    def _prune(self) -> None:
+        """Drop what is too old; a refusal is listed among the live sources until it is settled."""
+        now = utc_now()
+        status = live_status.read(
+            self._store, Status("retention", "goodput.toml", now, interval_s=AGAIN_S)
+        )
+        try:
+            drop_old(self._store, Retention(**asdict(settings().retention)))
+        except TooMuchDroppedError as error:
+            self._prune_from_s = time.monotonic() + AGAIN_S
+            if not status.failures:
+                log.warning("%s", error)
+            live_status.write(self._store, [status.failed(now, str(error))])
+        else:
+            if status.failures:
+                live_status.write(self._store, [status.answered(now)])
