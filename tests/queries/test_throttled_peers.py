@@ -90,7 +90,7 @@ def test_the_loss_names_the_throttled_gpu_and_what_it_cost_the_gang(evidence, te
     )
     assert set(losses["category"]) == {"throttled", "straggler_wait"}
     assert set(losses["cause"]) == {"GPU 3 of a was throttled"}
-    assert all("cost its gang 200.0 GPU-s" in text for text in losses["evidence"])
+    assert all("cost the gang 200.0 GPU-s" in text for text in losses["evidence"])
 
 
 def test_a_straggler_that_is_throttled_passes_the_blame_on(evidence, tell):

@@ -4,7 +4,7 @@
 -- reason: throttled or faulty (a hardware error)
 -- own_gpu_s: throttle loss of the GPU itself
 -- peers_wait_gpu_s: waiting of the other GPUs of the gang for it
--- peers: how many waited
+-- peers: how many waited; where several GPUs are throttled in one step, the waits are put down to one of them
 -- gang_gpu_s: both: what the GPU cost the run
 -- gang_usd: null where the rate card has no price
 with caused as (

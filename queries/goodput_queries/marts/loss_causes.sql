@@ -55,29 +55,55 @@ most as (
 )
 ,
 
--- what waits of the attempts that tell the cause are known from
-measured as (
-    select attempt_key, phase, min(measured_by) as measured_by
+-- of the attempts that tell the cause: what their waits are known from, and which GPU each is put down to
+waits as (
+    select
+        attempt_key,
+        category,
+        coalesce(phase, '') as phase,
+        by_gpu_uuid,
+        min(measured_by) as measured_by,
+        sum(end_ms - start_ms) as wait_ms
     from intermediate.int_step_splits
     where
-        category = 'straggler_wait'
-        and attempt_key in (select part.attempt_key from most where category = 'straggler_wait')
+        category in ('throttled', 'straggler_wait')
+        and attempt_key in (select part.attempt_key from most where category in ('throttled', 'straggler_wait'))
+    group by all
+),
+
+measured as (
+    select attempt_key, phase, min(measured_by) as measured_by
+    from waits
+    where category = 'straggler_wait'
     group by attempt_key, phase
 ),
 
--- the GPU of each attempt that held up its gang most
+-- the GPU of each attempt that cost its gang most, with its own loss (marts.blast_radius)
 culprits as (
     select
         attempt_key,
-        reason,
-        arg_max(
-            'GPU ' || coalesce(gpu_index::varchar, gpu_uuid) || coalesce(' of ' || node, ''), (gang_gpu_s, gpu_uuid)
-        ) as gpu,
-        max(gang_gpu_s) as gang_gpu_s,
-        count(*) as gpus
-    from marts.blast_radius
-    where attempt_key in (select part.attempt_key from most where category in ('throttled', 'straggler_wait'))
-    group by attempt_key, reason
+        is_faulty,
+        arg_max('GPU ' || coalesce(gpu_index::varchar, gpu_uuid) || coalesce(' of ' || node, ''), (gang_ms, gpu_uuid))
+            || case when count(*) > 1 then ' and ' || (count(*) - 1) || ' more' else '' end as gpu,
+        sum(gang_ms) / 1000.0 as gang_gpu_s
+    from (
+        select
+            waits.attempt_key,
+            waits.phase = 'faulty_peer' as is_faulty,
+            waits.by_gpu_uuid as gpu_uuid,
+            max(units.node) as node,
+            max(units.gpu_index) as gpu_index,
+            any_value(waits.gang_ms) as gang_ms
+        from (
+            select attempt_key, phase, by_gpu_uuid, sum(wait_ms) as gang_ms
+            from (select * replace (case when category = 'throttled' then 'throttled_peer' else phase end as phase) from waits)
+            where by_gpu_uuid is not null
+            group by attempt_key, phase, by_gpu_uuid
+        ) as waits
+        left join intermediate.int_gpu_units as units on waits.by_gpu_uuid = units.gpu_uuid
+        group by waits.attempt_key, waits.phase, waits.by_gpu_uuid
+    )
+    group by attempt_key, is_faulty
 )
 
 select
@@ -99,8 +125,7 @@ select
     case
         when grouped.category in ('fault_stall', 'lost_work', 'failed_without_progress') then causes.cause
         when culprits.gpu is not null
-            then culprits.gpu || case culprits.reason when 'faulty' then ' had a hardware error' else ' was throttled' end
-                || case when culprits.gpus > 1 then ', and ' || (culprits.gpus - 1) || ' more' else '' end
+            then culprits.gpu || case when culprits.is_faulty then ' had a hardware error' else ' was throttled' end
         else coalesce(phases.label, nullif(replace(most.part.phase, '_', ' '), ''))
     end as cause,
     case
@@ -116,10 +141,10 @@ select
         when grouped.category = 'startup' then 'time from allocation (or restart) to the first step'
         when grouped.category = 'data_stall' then 'data_s of the job''s step events'
         when culprits.gpu is not null
-            then case culprits.reason
-                    when 'faulty' then 'Xid of a GPU that the others waited for'
+            then case
+                    when culprits.is_faulty then 'Xid of a GPU that the others waited for'
                     else 'slowdown reason of a GPU while steps ran over the unthrottled median'
-                end || '; ' || culprits.gpu || ' cost its gang ' || printf('%.1f', culprits.gang_gpu_s) || ' GPU-s'
+                end || '; ' || culprits.gpu || ' cost the gang ' || printf('%.1f', culprits.gang_gpu_s) || ' GPU-s'
         when measured.measured_by = 'job' then 'straggler_s of the job''s step events'
         when measured.measured_by = 'comm_s' then 'comm_s of all ranks: what each has over the least'
         when measured.measured_by = 'profiler trace' then 'exposed NCCL kernels in PyTorch profiler traces of all ranks'
@@ -157,8 +182,5 @@ left join measured
     and coalesce(measured.phase, '') = most.part.phase
 left join culprits
     on most.part.attempt_key = culprits.attempt_key
-    and (
-        (grouped.category = 'throttled' and culprits.reason = 'throttled')
-        or (most.part.phase = 'throttled_peer' and culprits.reason = 'throttled')
-        or (most.part.phase = 'faulty_peer' and culprits.reason = 'faulty')
-    )
+    and culprits.is_faulty = (most.part.phase = 'faulty_peer')
+    and (grouped.category = 'throttled' or most.part.phase in ('throttled_peer', 'faulty_peer'))
