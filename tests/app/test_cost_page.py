@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
 
+import polars as pl
 import pytest
 
 from goodput_app import data_cost
+from goodput_app.moments import moment_ms
 from goodput_app.settings import settings
+from goodput_queries.scope import Scope
 from goodput_queries.store import LocalStore
 
 if TYPE_CHECKING:
@@ -127,6 +132,23 @@ def test_an_account_leads_to_its_runs_and_a_run_to_its_page(
     assert "Open its runs" in labels
     (link,) = (one.proto for one in run.get("page_link") if one.proto.label == "Open the run")
     assert "run=c%2F1" in link.query_string
+
+
+def test_the_pages_behind_a_line_show_the_days_that_it_charges(
+    priced: LocalStore, cost: Callable[..., AppTest]
+) -> None:
+    app = cost(priced, line="c|nlp", day="2026-11-19")
+    (charged,) = table(app, "label", "held_usd").filter(pl.col("label") == "nlp")["held_usd"]
+
+    (link,) = (one.proto for one in app.get("page_link") if one.proto.label == "Open its ledger")
+    asked = dict(parse_qsl(link.query_string))
+    window = {name: moment_ms(asked[name], datetime.now(UTC)) for name in ("from", "to")}
+    scope = Scope(from_ms=window["from"], to_ms=window["to"], team=asked["team"], cluster="c")
+    spent = priced.read(
+        "select sum(usd) from marts.ledger_scoped_by_node where run_key is not null", scope=scope
+    )
+
+    assert round(spent.item(), 2) == charged
 
 
 def test_line_by_line_takes_some_days_at_most(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from goodput_app.components.cost_scope import Shown
     from goodput_app.components.scope_bar import View
 
-RUN_PAGE, RUNS_PAGE, WASTE_PAGE = "pages/one_run.py", "pages/all_runs.py", "pages/idle_gaps.py"
+RUN_PAGE, RUNS_PAGE = "pages/one_run.py", "pages/all_runs.py"
+OVERVIEW_PAGE = "pages/fleet_overview.py"
 ROWS_MOST = 10_000  # in the browser; the file has them all
 BY_LABELS = {"user": "User", "run": "Run", "partition": "Partition", "model": "GPU model"}
 NAMES = {
@@ -65,7 +66,7 @@ def show(view: View, shown: Shown) -> None:
         _footer(frame, shown, by)
     if picked is not None and side is not None:
         with side.container(border=True):
-            _picked(picked, by)
+            _picked(picked, by, shown)
 
 
 def _by(shown: Shown) -> str:
@@ -154,7 +155,7 @@ def _footer(frame: pl.DataFrame, shown: Shown, by: str) -> None:
                 icon=":material/download:",
                 type="tertiary",
             )
-        st.caption(f"{rows}, dearest first. Pick one for its runs and its waste.")
+        st.caption(f"{rows}, dearest first. Pick one for its runs and its ledger.")
 
 
 def _file(frame: pl.DataFrame, form: str) -> bytes:
@@ -167,7 +168,7 @@ def _file(frame: pl.DataFrame, form: str) -> bytes:
     return stream.getvalue()
 
 
-def _picked(row: dict[str, Any], by: str) -> None:
+def _picked(row: dict[str, Any], by: str, shown: Shown) -> None:
     left, right = st.columns([2.6, 1], vertical_alignment="top")
     left.markdown(f"#### {theme.markdown_text(row['label'] or '(none)')}")
     amount = theme.usd(row["total_usd"])
@@ -176,12 +177,15 @@ def _picked(row: dict[str, Any], by: str) -> None:
         "Close", key="close_line", icon=":material/close:", type="tertiary",
         on_click=scope_bar.go, args=({"line": None},),
     )  # fmt: skip
-    params = scope_bar.carried(cluster=row["cluster"], run=None, node=None)
-    params.setdefault("from", scope_bar.COST_RANGE)
+    params = {
+        **scope_bar.carried(cluster=row["cluster"], run=None, node=None),
+        # the statement's own days, so that the next page shows the time that is charged here
+        "from": _iso(shown.days[0].day.from_ms),
+        "to": _iso(shown.days[-1].day.to_ms),
+    }
     if by == "run" and row["is_account"] and row["account"]:
         run = {**params, "run": row["account"]}
         st.page_link(RUN_PAGE, label="Open the run", icon=":material/monitoring:", query_params=run)
-        st.page_link(WASTE_PAGE, label="Open its gaps", icon=":material/savings:", query_params=run)
         return
     if not by and row["is_account"]:
         params["team"] = row["account"]
@@ -193,5 +197,9 @@ def _picked(row: dict[str, Any], by: str) -> None:
             RUNS_PAGE, label="Open its runs", icon=":material/play_circle:", query_params=params
         )
     st.page_link(
-        WASTE_PAGE, label="Open its idle gaps", icon=":material/savings:", query_params=params
+        OVERVIEW_PAGE, label="Open its ledger", icon=":material/dashboard:", query_params=params
     )
+
+
+def _iso(epoch_ms: int) -> str:
+    return datetime.fromtimestamp(epoch_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
