@@ -32,12 +32,13 @@ from goodput_app.cli_options import (
     FailedWithRowsError,
     database_option,
     instant,
+    limit_option,
     output_options,
     say,
     scope_options,
     zone,
 )
-from goodput_app.cli_scope import unknown_filters
+from goodput_app.cli_scope import resolved
 from goodput_app.settings import settings
 from goodput_app.theme import count
 from goodput_queries.errors import QueryError, StoreError
@@ -255,27 +256,29 @@ def ledger(by: str, db: str, scope: Scope) -> pl.DataFrame:
 
     keys = list(dict.fromkeys(key.strip() for key in by.split(",")))
     with built(db) as store:
+        scope = resolved(store, scope)
         frame = ledgers.ledger(store, by=keys, scope=scope)
         if click.get_current_context().params["form"] in {None, "table"}:
             say(_balance(store, scope, int(frame["gpu_ms"].sum())))
-        for sentence in unknown_filters(store, scope) if frame.is_empty() else []:
-            say(sentence)
     return frame
 
 
 @main.command()
 @click.argument("view", required=False)
-@click.option("--limit", type=click.IntRange(0), default=0, help="At most so many rows; 0: all.")
+@limit_option
 @database_option
 @scope_options
 @output_options
-def show(view: str | None, limit: int, db: str, scope: Scope) -> pl.DataFrame:
+def show(view: str | None, limit: int | None, db: str, scope: Scope) -> pl.DataFrame:
     """List the views with their meaning, or print the rows of one."""
     if view is None:
         return _views()
     model = find_view(view)
-    with _existing(db) if model.layer in {"raw", "reference"} else built(db) as store:
-        return _rows(store, model, scope, limit)
+    if model.layer in {"raw", "reference"}:  # which no scope restricts
+        with _existing(db) as store:
+            return _rows(store, model, scope, limit)
+    with built(db) as store:
+        return _rows(store, model, resolved(store, scope), limit)
 
 
 def answer(
@@ -290,12 +293,13 @@ def answer(
     """
 
     @main.command(name, help=meaning)
-    @click.option("--limit", type=click.IntRange(0), default=0, help="Only the first so many rows.")
+    @limit_option
     @database_option
     @scope_options
     @output_options
-    def command(limit: int, db: str, scope: Scope) -> pl.DataFrame:
+    def command(limit: int | None, db: str, scope: Scope) -> pl.DataFrame:
         with built(db) as store:
+            scope = resolved(store, scope)
             frame = _rows(store, find_view(view), scope, limit)
             if frame.is_empty() and when_empty is not None:
                 say(when_empty(store, scope))
@@ -371,7 +375,7 @@ def _views() -> pl.DataFrame:
     )
 
 
-def _rows(store: Store, model: Model, scope: Scope, limit: int) -> pl.DataFrame:
+def _rows(store: Store, model: Model, scope: Scope, limit: int | None) -> pl.DataFrame:
     """Return the rows of a view, the costliest first where it knows cost, then by its grain."""
     columns = set(store.read(f"select * from {model.qualified_name} limit 0", scope=scope).columns)
     ranked = [f"{name} desc nulls last" for name in COSTS if name in columns]
@@ -383,12 +387,8 @@ def _rows(store: Store, model: Model, scope: Scope, limit: int) -> pl.DataFrame:
         [limit] if limit else None,
         scope=scope,
     )
-    if found.is_empty():
-        unknown = unknown_filters(store, scope)
-        if not unknown and (scope.from_ms, scope.to_ms) != (None, None):
-            say(f"Nothing in this window{_extent(store)}.")
-        for sentence in unknown:
-            say(sentence)
+    if found.is_empty() and (scope.from_ms, scope.to_ms) != (None, None):
+        say(f"Nothing in this window{_extent(store)}.")
     return found
 
 

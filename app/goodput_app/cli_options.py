@@ -66,6 +66,16 @@ def database_option(command: Command) -> Command:
     )(command)
 
 
+def limit_option(command: Command) -> Command:
+    """Add `--limit`."""
+    return click.option(
+        "--limit",
+        type=click.IntRange(0),
+        metavar="N",
+        help=f"Maximum number of rows (0 = no limit); a table without it: {output.TABLE_ROWS}.",
+    )(command)
+
+
 def output_options(command: Command) -> Command:
     """Add `--format` and `--out`, and print the frame that the command returns."""
 
@@ -73,7 +83,7 @@ def output_options(command: Command) -> Command:
     def printing(*args: Any, form: str | None, out: Path | None, **kwargs: Any) -> None:
         form = form or output.format_of(out)
         try:
-            print_frame(command(*args, **kwargs), form, out)
+            print_frame(command(*args, **kwargs), form, out, is_limited=kwargs.get("limit") is None)
         except FailedWithRowsError as failure:
             print_frame(failure.frame, form, out)
             raise
@@ -128,10 +138,12 @@ def scope_options(command: Command) -> Command:
     return scoped  # type: ignore[return-value] # as above
 
 
-def print_frame(frame: pl.DataFrame, form: str, out: Path | None) -> None:
-    """Print a frame; a terminal gets the first rows and the count of all."""
+def print_frame(
+    frame: pl.DataFrame, form: str, out: Path | None, *, is_limited: bool = True
+) -> None:
+    """Print a frame; where nobody named a limit a table shows the first rows and counts all."""
     shown = frame
-    if form == "table" and out is None and frame.height > output.TABLE_ROWS:
+    if is_limited and form == "table" and out is None and frame.height > output.TABLE_ROWS:
         shown = frame.head(output.TABLE_ROWS)
         say(f"{output.TABLE_ROWS} of {frame.height:,} rows; --format json has them all.")
     output.write(shown, form, out)

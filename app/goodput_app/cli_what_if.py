@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from goodput_app.cli_options import database_option, output_options, say, scope_options
+from goodput_app.cli_scope import resolved
 from goodput_app.settings import settings
 from goodput_queries.errors import QueryError
 
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from goodput_queries.scope import Scope
     from goodput_queries.store import Store
 
-IDLE_POLICY = "idle-policy"
-NAMES = ("upgrade", "halve-a-loss", "checkpoints", "power-cap", "prices", IDLE_POLICY)
+IDLE_POLICY, CHECKPOINTS = "idle-policy", "checkpoints"
+NAMES = ("upgrade", "halve-a-loss", CHECKPOINTS, "power-cap", "prices", IDLE_POLICY)
 DAYS_MOST = 366
 
 
@@ -66,15 +67,18 @@ def what_if(
     from goodput_app.what_if import scenario as scenarios  # noqa: PLC0415
     from goodput_app.what_if.scenarios import SCENARIOS  # noqa: PLC0415
 
+    of = _of_scope(scenario, of, scope)
     if scenario == IDLE_POLICY:
         if of is not None or given:
             raise click.UsageError(
                 "idle-policy takes neither --of nor --set: it compares all four."
             )
         with built(db) as store:
-            return _idle_policies(store, scope)
+            return _idle_policies(store, resolved(store, scope))
     asked = scenarios.in_currency(SCENARIOS[scenario], settings().statement.currency)
     with built(db) as store:
+        scope = resolved(store, scope)
+        of = scope.run or of
         choices = measured.choices(store, scenario, scope)
         subject = _subject(of, choices)
         known = {} if subject is None else measured.measured(store, scenario, scope, subject)
@@ -88,6 +92,24 @@ def what_if(
         say(f"Not known here, give them for all answers: {flags}")
     inputs = [_input(field, values.get(field.name)) for field in asked.fields]
     return frame([*inputs, *map(_answer, scenarios.solved(asked, values))])
+
+
+def _of_scope(scenario: str, of: str | None, scope: Scope) -> str | None:
+    """Return what is asked about; raises UsageError for a filter that the scenario has no use for.
+
+    Capacity has no owner, and a scenario is asked of whole clusters: only checkpoints are a run's.
+    """
+    if scope.run is not None and scenario == CHECKPOINTS:
+        if of is not None:
+            raise click.UsageError("--run and --of name the run twice; give one of them.")
+        return None
+    for name in ("run", "node", "team"):
+        if getattr(scope, name) is not None:
+            raise click.UsageError(
+                f"{scenario} is asked of whole clusters: --{name} does not apply; "
+                "--cluster, --from and --to do."
+            )
+    return of
 
 
 def frame(rows: list[dict[str, Any]]) -> pl.DataFrame:

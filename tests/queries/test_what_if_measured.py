@@ -194,18 +194,30 @@ def test_a_run_without_saves_is_not_offered(priced):
     assert choices(priced, "checkpoints", EVERYTHING) == {}
 
 
-def test_a_loss_is_known_by_its_time_and_what_may_be_it_too(saving):
+def test_a_loss_is_known_by_its_time(saving):
     losses = choices(saving, "halve-a-loss", EVERYTHING)
     assert "checkpoint_save" in losses
 
     known = measured(saving, "halve-a-loss", EVERYTHING, "checkpoint_save")
 
-    assert float(known["lost_gpu_h"].span.lo) == pytest.approx(2 * 10 * 30 / HOUR_S)
+    assert number(known["lost_gpu_h"]) == pytest.approx(2 * 10 * 30 / HOUR_S)
     assert known["in_jobs_gpu_h"].span == known["lost_gpu_h"].span
     assert number(known["capacity_gpu_h"]) == 4
     assert number(known["held_gpu_h"]) == 4
     assert number(known["window_h"]) == 2
     assert number(known["usd_per_gpu_h"]) == pytest.approx(2)
+
+
+def test_unclassified_time_is_no_part_of_a_loss(evidence):
+    evidence.node("n", 2)
+    evidence.job("quiet", 0, 3600, ["n"], 1)
+    evidence.job("unseen", 0, 3600, ["n"], 1)
+    evidence.samples("n#0", evidence.every(-10, 3600), lambda _: False)
+    evidence.store.build()
+
+    known = measured(evidence.store, "halve-a-loss", EVERYTHING, "idle_held")
+
+    assert number(known["lost_gpu_h"]) == pytest.approx(1)
 
 
 def test_idle_gpus_are_a_loss_that_slows_no_job(priced):

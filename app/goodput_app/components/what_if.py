@@ -125,7 +125,9 @@ def _subject(view: View, asked: Scenario) -> tuple[str | None, dict[str, Given]]
             format_func=lambda value: theme.printable(choices[value]),
             on_change=lambda: scope_bar.go({**_no_values(), "of": st.session_state["what_if_of"]}),
         )
-    note.caption(f"Measured in {where}.")
+    finer = [name for name in ("team", "node", "run") if view.filters.get(name)]
+    whole = f" The filter on {' and '.join(finer)} does not apply." if finer else ""
+    note.caption(f"Measured in {where}, of whole clusters.{whole}")
     return current, data_cost.what_if_measured(asked.name, view.scope, current)
 
 

@@ -184,11 +184,11 @@ def _of_loss(store: Store, scope: Scope, category: str) -> dict[str, Given]:
     window_ms = store.read("select max(window_ms) from marts.gpu_models", scope=scope).item()
     priced_ms = loss["gpu_ms"] - loss["unpriced_gpu_ms"]
     usd = None if loss["usd"] is None else _exact(loss["usd"]) * MS_PER_HOUR
-    lost = _between(loss["gpu_ms"], loss["gpu_hi_ms"], MS_PER_HOUR)
+    lost = _over(loss["gpu_ms"], MS_PER_HOUR)
     return _known(
         LOSSES,
         {
-            "lost_gpu_h": (lost, f"{loss['label']}; upper end with what is not settled"),
+            "lost_gpu_h": (lost, f"{loss['label']}, as far as evidence tells"),
             "in_jobs_gpu_h": (
                 lost if loss["group"] == "held" else Span.of(0),
                 "all of it" if loss["group"] == "held" else "none of it: no job held these GPUs",

@@ -1,0 +1,122 @@
+"""Filters of a command: names as people give them become the values of the ledger."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+import pytest
+from click.testing import CliRunner
+
+from goodput_app import cli
+from goodput_app.cli_scope import resolved
+from goodput_ingest.load import ingest
+from goodput_ingest.source import ReadOptions
+from goodput_queries.errors import QueryError
+from goodput_queries.scope import Scope
+from goodput_queries.store import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from click.testing import Result
+
+AT = "2026-11-19T"
+ACCOUNTING = """Cluster|JobID|JobIDRaw|User|Account|Partition|State|Submit|Eligible|Start|End|\
+NNodes|NodeList|AllocTRES|JobName
+""" + "".join(
+    f"{cluster}|{job}|{job}|ann|nlp|gpu|COMPLETED|{AT}08:00:00|{AT}08:00:00|{AT}08:00:00|"
+    f"{AT}09:00:00|1|{cluster}{job}|gres/gpu=1|{name}\n"
+    for cluster, job, name in (("c", 1, "main"), ("c", 2, "eval"), ("d", 1, "main"))
+)
+
+
+@pytest.fixture(scope="module")
+def database(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give two clusters with a run `main` each, and one with a run `eval`."""
+    folder = tmp_path_factory.mktemp("scope")
+    path = folder / "fleet.duckdb"
+    path.write_bytes(empty_database.read_bytes())
+    (folder / "sacct.txt").write_text(ACCOUNTING)
+    with contextlib.closing(LocalStore(path)) as store:
+        ingest(store, "slurm", [folder / "sacct.txt"], ReadOptions(zone=ZoneInfo("UTC")))
+        store.build()
+    return path
+
+
+@pytest.fixture
+def store(database: Path) -> Iterator[LocalStore]:
+    """Open the database."""
+    with contextlib.closing(LocalStore(database)) as opened:
+        yield opened
+
+
+def asked(database: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(cli.main, [*arguments, "--db", str(database)])
+
+
+def test_a_unique_name_of_a_run_is_that_run(store: LocalStore) -> None:
+    (key,) = store.read(
+        "select distinct run_key from intermediate.int_job_run_owners where job_name = 'eval'"
+    )["run_key"]
+
+    assert resolved(store, Scope(run="eval")).run == key
+    assert resolved(store, Scope(run=key)).run == key
+
+
+def test_an_ambiguous_name_lists_its_candidates(store: LocalStore) -> None:
+    keys = store.read(
+        "select distinct run_key from intermediate.int_job_run_owners "
+        "where job_name = 'main' order by 1"
+    )["run_key"].to_list()
+
+    with pytest.raises(QueryError) as caught:
+        resolved(store, Scope(run="main"))
+
+    assert str(caught.value) == f"run main is ambiguous: {', '.join(keys)}. Give one of these."
+
+
+def test_a_cluster_makes_a_name_unique(store: LocalStore) -> None:
+    run = resolved(store, Scope(run="main", cluster="d")).run
+
+    owner = "select distinct cluster from intermediate.int_job_run_owners where run_key = $1"
+    assert store.read(owner, [run]).item() == "d"
+
+
+def test_a_name_of_another_cluster_is_not_known_in_this_one(store: LocalStore) -> None:
+    with pytest.raises(QueryError, match=r"The ledger knows no node c1 in cluster d\."):
+        resolved(store, Scope(node="c1", cluster="d"))
+
+
+def test_an_unknown_run_is_an_error_of_each_command(database: Path) -> None:
+    for command in (["runs"], ["ledger"], ["show", "marts.runs"], ["what-if", "checkpoints"]):
+        result = asked(database, *command, "--run", "nope")
+
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert result.stderr.startswith("The ledger knows no run nope")
+
+
+@pytest.mark.parametrize("option", ["--run", "--node", "--team"])
+@pytest.mark.parametrize("scenario", ["halve-a-loss", "upgrade", "idle-policy"])
+def test_what_if_refuses_a_filter_that_it_has_no_use_for(
+    database: Path, scenario: str, option: str
+) -> None:
+    result = asked(database, "what-if", scenario, option, "nlp")
+
+    assert result.exit_code == 2
+    assert f"{scenario} is asked of whole clusters: {option} does not apply" in result.stderr
+
+
+def test_a_limit_of_0_is_no_limit(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("goodput_app.output.TABLE_ROWS", 1)
+
+    cut, whole = (
+        asked(database, "runs", *limit).stdout.splitlines() for limit in ([], ["--limit", "0"])
+    )
+
+    assert (len(cut), len(whole)) == (2, 4)
+    rows = json.loads(asked(database, "runs", "--limit", "0", "--format", "json").stdout)
+    assert len(rows) == 3
