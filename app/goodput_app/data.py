@@ -119,8 +119,8 @@ def ledger_over_time(scope: Scope) -> pl.DataFrame:
 def losses(scope: Scope) -> pl.DataFrame:
     """Return the dearest losses first."""
     return _read(
-        "select * from marts.loss_causes "
-        f"order by usd desc nulls last, gpu_ms desc, run_key, category limit {LOSSES_SHOWN}",
+        "select * from marts.loss_causes order by usd desc nulls last, gpu_ms desc, cluster, "
+        f"run_key, category, blame limit {LOSSES_SHOWN}",
         scope,
     )
 

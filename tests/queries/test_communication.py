@@ -118,3 +118,21 @@ def test_the_advice_for_unsplit_steps_names_what_splits_them(evidence, tell):
     assert "comm_s" in fix
     assert "Kineto" in fix
     assert "upper bound" in fix
+
+
+def test_the_time_between_measured_steps_is_measured_too(evidence):
+    """20 ms between steps of 2 s: the job's own loop, no step without communication measured."""
+    evidence.node("a", 2)
+    evidence.job("1", 0, 202, ["a"], 2)
+    for rank in (0, 1):
+        steps = [
+            {"event": "step", "step": k, "t": 2.02 * k, "dur_s": 2.0, "comm_s": 0.2}
+            for k in range(1, 101)
+        ]
+        evidence.events("1", steps, rank=rank, gpu_uuid=f"c/a#{rank}")
+
+    found = evidence.gpu_s()
+
+    assert "step_unsplit" not in found
+    assert found["exposed_comm"] == 40
+    assert found["productive"] == 2 * (100 * 1.8 + 99 * 0.02)

@@ -112,6 +112,45 @@ def test_a_straggler_beside_a_throttled_gpu_keeps_the_blame(evidence, tell):
     assert parts(evidence) == {("straggler_wait", None, "own"): 55}
 
 
+@pytest.mark.parametrize(
+    ("late", "expected"),
+    [
+        (1, {("throttled", None): 50, ("straggler_wait", "throttled_peer"): 50}),
+        (0, {("straggler_wait", None): 50}),
+    ],
+)
+def test_nccl_durations_tell_whether_the_throttled_gpu_is_the_late_one(
+    evidence, tell, late, expected
+):
+    """The attempt's median is that of its unthrottled steps: 12 of them and 10 slow ones."""
+    evidence.node("a", 2)
+    evidence.job("1", 0, 270, ["a"], 2)
+    for rank in (0, 1):
+        evidence.events(
+            "1",
+            [*tell.steps(1, 12, 0), *tell.steps(13, 22, 120, 15)],
+            rank=rank,
+            gpu_uuid=f"c/a#{rank}",
+            pid=100 + rank,
+        )
+    readings(evidence, hot=1, until=269)
+    evidence.load(
+        "collectives",
+        [
+            {"cluster": "c", "node": "a", "pid": 100 + rank, "comm_id": "x", "rank": rank,
+             "ranks": 2, "operation": "AllReduce", "is_p2p": False, "sequence_number": step,
+             "exec_time_s": 0.5 if rank == late else 6.0,
+             "dumped_at": evidence.at(120 + 15 * step + 9),
+             "started_at": evidence.at(120 + 15 * step + 5)}
+            for step in range(10)
+            for rank in (0, 1)
+        ],
+        "nccl-inspector",
+    )  # fmt: skip
+
+    assert {(category, phase): s for (category, phase, _), s in parts(evidence).items()} == expected
+
+
 def test_a_straggler_with_a_hardware_error_passes_the_blame_on(evidence, tell):
     """The error comes in later than the steps, as a kernel log does."""
     slow_gang(evidence, tell, 2, r0={"comm_s": 6.0}, r1={"comm_s": 0.5})

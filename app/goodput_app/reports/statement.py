@@ -173,9 +173,9 @@ def losses(store: Store, day: Day, *, of_each_account: bool = False) -> pl.DataF
         where blame in ('own', 'platform')
         qualify row_number() over (
             partition by case when $1 then team end
-            order by usd desc nulls last, gpu_ms desc, cluster, run_key, category
+            order by usd desc nulls last, gpu_ms desc, cluster, run_key, category, blame
         ) <= $2
-        order by usd desc nulls last, gpu_ms desc, cluster, run_key, category""",
+        order by usd desc nulls last, gpu_ms desc, cluster, run_key, category, blame""",
         [of_each_account, LOSSES_SHOWN],
         scope=day.scope,
     )

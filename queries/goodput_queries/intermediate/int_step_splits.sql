@@ -127,6 +127,7 @@ amounts as (
         waits.start_ms,
         waits.end_ms,
         waits.end_ms - waits.start_ms as length_ms,
+        waits.median_step_ms,
         gaps.category as gap_category,
         case
             when waits.data_ms >= least(build_threshold('split_min_ms'), build_threshold('gap_step_share') * waits.median_step_ms)
@@ -171,6 +172,7 @@ parts as (
         attempt_key,
         gpu_uuid,
         is_cut,
+        median_step_ms,
         unnest([
             gap_category, 'data_stall', 'throttled', 'straggler_wait', 'straggler_wait', 'exposed_comm', 'productive'
         ]) as category,
@@ -201,7 +203,12 @@ closed as (
     select
         * exclude (end_ms),
         case
-            when category = 'productive' and next_ms - end_ms between 1 and build_threshold('gap_of_step_ms') - 1
+            when
+                category = 'productive'
+                and next_ms > end_ms
+                and next_ms - end_ms < greatest(
+                    build_threshold('gap_of_step_ms'), build_threshold('gap_step_share') * median_step_ms
+                )
                 then next_ms
             else end_ms
         end as end_ms
