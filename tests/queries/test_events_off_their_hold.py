@@ -125,3 +125,33 @@ def test_a_late_line_is_no_clock_that_disagrees(evidence, tell):
     ann_and_bob(evidence, tell, late=25)
 
     assert offsets(evidence) == []
+
+
+@pytest.mark.parametrize("order", ["as told", "reversed"])
+def test_a_step_that_ends_as_the_next_one_starts_is_whole(evidence, order):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 100, ["a"], 1)
+    told = []
+    for step in range(1, 9):
+        told += [
+            {"event": "step.start", "step": step, "t": 10 * step},
+            {"event": "step", "step": step, "t": 10 * step + 10},
+        ]
+    evidence.events("1", told if order == "as told" else told[::-1], attempt=None)
+
+    assert evidence.gpu_s() == {"startup": 10, "step_unsplit": 80, "teardown": 10}
+    assert evidence.store.read("select steps from marts.attempts").item() == 8
+
+
+@pytest.mark.parametrize("order", ["as told", "reversed"])
+def test_a_phase_that_begins_and_ends_in_one_moment_leaves_none_open(evidence, tell, order):
+    """Logs with seconds tell so of short saves."""
+    evidence.node("a", 1)
+    evidence.job("1", 0, 100, ["a"], 1)
+    told = [
+        *({"event": f"phase.{end}", "phase": "ckpt_save", "t": 50} for end in ("start", "end")),
+        *tell.steps(1, 8, 10),
+    ]
+    evidence.events("1", told if order == "as told" else told[::-1])
+
+    assert evidence.gpu_s() == {"startup": 10, "step_unsplit": 80, "teardown": 10}

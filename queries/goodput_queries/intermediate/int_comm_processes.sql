@@ -42,5 +42,9 @@ left join gpus as by_number
     and coalesce(processes.last_seen_ms < by_number.end_ms, true)
 qualify row_number() over (
     partition by processes.comm_id, processes.rank, processes.pid, processes.node
-    order by by_address.start_ms desc nulls last, by_number.start_ms desc nulls last
+    order by
+        by_address.start_ms desc nulls last,
+        by_number.start_ms desc nulls last,
+        by_address.gpu_uuid,
+        by_number.gpu_uuid
 ) = 1

@@ -79,7 +79,7 @@ joined as (
         and groups.last_enqueued >= hangs.sequence_number
         and records.created_ms <= hangs.last_ms
     qualify row_number() over (
-        partition by hang_key, members.rank order by records.created_ms desc nulls last
+        partition by hang_key, members.rank order by records.created_ms desc nulls last, records.record_id
     ) = 1
 ),
 

@@ -29,7 +29,7 @@ told as (
     left join intermediate.int_gpu_inventory as gpus using (gpu_uuid)
     qualify row_number() over (
         partition by parts.source, parts.gpu_uuid, parts.gpu_instance, parts.valid_from_ms
-        order by gpus.start_ms desc nulls last
+        order by gpus.start_ms desc nulls last, gpus.node, gpus.slurm_index, gpus.gpu_index
     ) = 1
 ),
 

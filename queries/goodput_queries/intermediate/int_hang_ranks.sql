@@ -118,7 +118,8 @@ communicators as (
         and hangs.since_ms < coalesce(attempts.end_ms, 9223372036854775807)
     -- a process number may have been used by an earlier attempt on the node
     qualify row_number() over (
-        partition by hangs.hang_key, hangs.role, hangs.rank order by attempts.start_ms desc nulls last
+        partition by hangs.hang_key, hangs.role, hangs.rank
+        order by attempts.start_ms desc nulls last, attempts.attempt_key, ranks.rank
     ) = 1
 ),
 

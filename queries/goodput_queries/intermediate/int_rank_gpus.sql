@@ -38,7 +38,8 @@ mapped as (
                 and coalesce(attempts.end_ms, processes.last_seen_ms)
         )
     qualify row_number() over (
-        partition by ranks.attempt_key, ranks.rank order by processes.is_world desc, processes.last_seen_ms desc nulls last
+        partition by ranks.attempt_key, ranks.rank 
+            order by processes.is_world desc, processes.last_seen_ms desc nulls last, processes.gpu_uuid
     ) = 1
 ),
 

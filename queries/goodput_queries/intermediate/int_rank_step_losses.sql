@@ -13,6 +13,7 @@
 -- measured_by: what straggler_ms comes from: job, profiler trace, comm_s, NCCL profiler; null: nothing measures it
 -- is_straggler: named: waits least, while the others' median wait and the excess are over 10 % of M; the wait it
 --  imposed on others in the attempt is worth naming
+-- is_for_gang: one rank alone tells of waits, and what it tells holds for all GPUs: the step has no other row
 -- materialised: attempts, since splits, stragglers and the run page read it
 with steps as (
     select steps.*, steps.start_ms = firsts.start_ms as is_first
@@ -33,6 +34,15 @@ waits as (select * from temp.step_waits),
 profiled as (select * from temp.profiled_steps),
 
 gaps as (select attempt_key, end_ms from temp.attempt_pieces where is_gap),
+
+-- as long as one rank alone tells of waits, it tells of those of its gang
+voices as (
+    select attempt_key, min(rank) as rank
+    from told
+    where coalesce(wait_data_s, comm_s, straggler_s, throttle_s) is not null
+    group by attempt_key
+    having count(distinct rank) = 1
+),
 
 -- attempts in which every step of every rank matters for the medians
 watched as (
@@ -87,20 +97,30 @@ rank_steps as (
         steps.end_ms,
         worth.rank,
         worth.gpu_uuid,
-        coalesce(told.wait_data_s, 0) * 1000 as data_ms,
-        told.wait_data_s is not null as is_data_measured,
+        coalesce(told.wait_data_s, voice.wait_data_s, 0) * 1000 as data_ms,
+        coalesce(told.wait_data_s, voice.wait_data_s) is not null as is_data_measured,
         coalesce(told.comm_s * 1000, profiled.exposed_ms) as exposed_ms,
-        told.straggler_s * 1000 as told_straggler_ms,
+        voice.comm_s * 1000 as voice_comm_ms,
+        -- of a rank that a profiler watches, that holds
+        coalesce(
+            told.straggler_s, case when waits.wait_ms is null and profiled.wait_ms is null then voice.straggler_s end
+        ) * 1000 as told_straggler_ms,
         told.throttle_s * 1000 as told_throttle_ms,
         case when told.comm_s is null then profiled.wait_ms end as profiled_wait_ms,
         waits.wait_ms,
-        waits.comm_ms as operations_ms
+        waits.comm_ms as operations_ms,
+        coalesce(voices.rank = worth.rank, false) as is_voice
     from worth
     inner join steps using (attempt_key, step)
     left join told
         on steps.attempt_key = told.attempt_key
         and steps.step = told.step
         and worth.rank = told.rank
+    left join voices on worth.attempt_key = voices.attempt_key
+    left join told as voice
+        on voices.attempt_key = voice.attempt_key
+        and voices.rank = voice.rank
+        and steps.step = voice.step
     left join waits
         on steps.attempt_key = waits.attempt_key
         and steps.step = waits.step
@@ -120,6 +140,14 @@ with_work as (
             partition by attempt_key, rank
         ) as median_work_ms
     from rank_steps
+),
+
+lone as (
+    select attempt_key, step
+    from rank_steps
+    semi join voices using (attempt_key)
+    group by attempt_key, step
+    having count(*) = 1
 ),
 
 rank_counts as (select attempt_key, count(*) as ranks from attempt_ranks group by attempt_key),
@@ -213,8 +241,10 @@ select
     split.data_ms,
     split.is_data_measured,
     case
-        when split.told_straggler_ms is not null or split.straggler_ms is null then split.exposed_ms
-        when split.exposed_ms is not null then greatest(split.exposed_ms - split.straggler_ms, 0)
+        when split.told_straggler_ms is not null or split.straggler_ms is null
+            then coalesce(split.exposed_ms, split.voice_comm_ms)
+        when coalesce(split.exposed_ms, split.voice_comm_ms) is not null
+            then greatest(coalesce(split.exposed_ms, split.voice_comm_ms) - split.straggler_ms, 0)
     end as comm_ms,
     split.told_throttle_ms,
     split.wait_ms,
@@ -225,6 +255,8 @@ select
     split.measured_by,
     case when split.operations_ms is not null then least(split.operations_ms, split.end_ms - split.start_ms) end
         as comm_at_most_ms,
-    split.is_late and imposed.attempt_key is not null as is_straggler
+    split.is_late and imposed.attempt_key is not null as is_straggler,
+    split.is_voice and lone.attempt_key is not null as is_for_gang
 from split
 left join imposed using (attempt_key, rank)
+left join lone using (attempt_key, step)

@@ -1,6 +1,7 @@
 -- Steps as single ranks tell them, with their attempt.
 -- grain: attempt_key, rank, step
--- start_ms: end less the told duration; without one, the end of the rank's step before
+-- start_ms: end less the told duration; without one, the end of the rank's step before. As the source says that speaks
+--     for the steps of that time; another one may add what it does not count
 -- wait_data_s, comm_s, straggler_s, throttle_s: what the rank measured inside the step
 -- materialised: attempts, since gang steps, splits and stragglers all read it
 with events as (
@@ -18,7 +19,9 @@ bounded as (
             when events.dur_s is not null then events.start_ms
             else coalesce(
                 lag(events.end_ms) over (
-                    partition by events.attempt_key, events.rank, events.host order by events.ts
+                    partition by events.attempt_key, events.rank, events.host, events.source
+                    -- of one moment: the end of a step, then the start of the next one
+                    order by events.ts, events.step, events.event = 'step', events.event_id
                 ),
                 events.end_ms
             )
@@ -29,22 +32,68 @@ bounded as (
         events.straggler_s,
         events.throttle_s,
         events.tokens,
-        events.flops
+        events.flops,
+        events.speaks
     from events
+),
+
+steps as (
+    select
+        attempt_key,
+        rank,
+        step,
+        speaks,
+        min(start_ms) as start_ms,
+        max(end_ms) as end_ms,
+        sum(data_s) as wait_data_s,
+        sum(comm_s) as comm_s,
+        sum(straggler_s) as straggler_s,
+        sum(throttle_s) as throttle_s,
+        sum(tokens) as tokens,
+        sum(flops) as flops
+    from bounded
+    where event = 'step'
+    group by attempt_key, rank, step, speaks
+),
+
+others as (
+    select
+        attempt_key,
+        rank,
+        step,
+        wait_data_s,
+        comm_s,
+        straggler_s,
+        throttle_s,
+        tokens,
+        flops
+    from steps
+    where not speaks
+),
+
+-- where the one that speaks tells no tokens of any rank
+uncounted as (
+    select attempt_key
+    from steps
+    semi join others using (attempt_key)
+    where speaks
+    group by attempt_key
+    having count(tokens) = 0 and count(flops) = 0
 )
 
 select
-    attempt_key,
-    rank,
-    step,
-    min(start_ms) as start_ms,
-    max(end_ms) as end_ms,
-    sum(data_s) as wait_data_s,
-    sum(comm_s) as comm_s,
-    sum(straggler_s) as straggler_s,
-    sum(throttle_s) as throttle_s,
-    sum(tokens) as tokens,
-    sum(flops) as flops
-from bounded
-where event = 'step'
-group by attempt_key, rank, step
+    steps.attempt_key,
+    steps.rank,
+    steps.step,
+    steps.start_ms,
+    steps.end_ms,
+    coalesce(steps.wait_data_s, others.wait_data_s) as wait_data_s,
+    coalesce(steps.comm_s, others.comm_s) as comm_s,
+    coalesce(steps.straggler_s, others.straggler_s) as straggler_s,
+    coalesce(steps.throttle_s, others.throttle_s) as throttle_s,
+    case when uncounted.attempt_key is null then steps.tokens else others.tokens end as tokens,
+    case when uncounted.attempt_key is null then steps.flops else others.flops end as flops
+from steps
+left join others using (attempt_key, rank, step)
+left join uncounted using (attempt_key)
+where steps.speaks

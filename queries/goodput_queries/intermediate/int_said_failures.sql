@@ -1,7 +1,7 @@
 -- What jobs said of their failures.
 -- grain: attempt_key
 -- materialised: attempts, since only runs with new events change
-select attempt_key, arg_min(kind, ts) as kind, arg_min(msg, ts) as msg
+select attempt_key, arg_min(kind, (ts, kind, msg)) as kind, arg_min(msg, (ts, kind, msg)) as msg
 from temp.attempt_events
 where event = 'failure'
 group by attempt_key

@@ -3,7 +3,7 @@
 -- communication were both measured.
 -- grain: attempt_key, gpu_uuid, start_ms
 -- A rank that after an undeclared gap starts later than its gang is still in the gap until then.
--- gpu_uuid: null: the one rank that speaks, speaks for all
+-- gpu_uuid: null: the one rank that tells of waits speaks for all
 -- phase: why a rank waited for another: throttled_peer, faulty_peer (a hardware error); undeclared_gap
 -- by_gpu_uuid: the GPU that was held back or faulty, of its own loss and of the waits for it
 -- measured_by: what a wait for a late rank is known from: int_rank_step_losses, telemetry
@@ -77,12 +77,15 @@ gang_gpus as (
 of_gpus as (
     select
         losses.* replace (
-            case when ranks.ranks > 1 then losses.gpu_uuid else gang_gpus.gpu_uuid end as gpu_uuid
+            case
+                when ranks.ranks > 1 and not losses.is_for_gang then losses.gpu_uuid
+                else gang_gpus.gpu_uuid
+            end as gpu_uuid
         )
     from losses
     inner join ranks using (attempt_key)
     left join gang_gpus using (attempt_key)
-    where ranks.ranks = 1 or losses.gpu_uuid is not null
+    where ranks.ranks = 1 or losses.is_for_gang or losses.gpu_uuid is not null
 ),
 
 -- one GPU held back costs its gang: its own excess is throttling, the others wait for it

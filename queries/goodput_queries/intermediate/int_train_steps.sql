@@ -64,8 +64,11 @@ saves as (
         max(step) filter (where event = 'ckpt.durable') as durable_step,
         count_if(event = 'ckpt.durable') as durable_saves,
         count_if(phase = 'ckpt_save') as started_saves,
-        max(step) filter (where phase = 'ckpt_save' and not reports_durability) as begun_step,
-        bool_or(not reports_durability) as is_silent
+        max(step) filter (where phase = 'ckpt_save' and not reports_durability and speaks) as begun_step,
+        -- as the source that speaks for steps or phases: another one may not be able to tell of saves
+        arg_min(not reports_durability, (event_source_place(source), reports_durability)) filter (
+            where phase is not null or event in ('step', 'step.start')
+        ) as is_silent
     from temp.attempt_events
     group by attempt_key
 ),

@@ -1,3 +1,16 @@
+-- How directly a source tells of steps and phases; the lowest that is present speaks (accounting rules 1.4, amendment 6):
+-- the job's own events, spans and events of libraries, structured logs, lines of text.
+create or replace macro event_source_place(source) as (
+    case source
+        when 'goodput-events' then 2
+        when 'otel-spans' then 2
+        when 'torchtitan-structured' then 3
+        when 'mlperf' then 3
+        when 'job-log' then 4
+        else 1
+    end
+);
+
 -- Order of a job's events of one moment: what ends comes before what begins.
 create or replace macro event_place(event) as (
     case event when 'job.end' then 1 when 'job.start' then 2 when 'phase.start' then 3 when 'step.start' then 3 else 0 end

@@ -101,7 +101,7 @@ agreed as (
         and recorder.since_ms <= ras.last_ms
         and recorder.last_ms >= ras.since_ms
     where recorder.source = 'flight-recorder' and ras.source = 'nccl-ras'
-    qualify row_number() over (partition by ras.hang_key order by recorder.is_root desc, recorder.since_ms) = 1
+    qualify row_number() over (partition by ras.hang_key order by recorder.is_root desc, recorder.since_ms, recorder.hang_key) = 1
 ),
 
 merged as (

@@ -25,7 +25,7 @@ marked as (
         -- a minute: a thousand ranks do not dump at once; 600 s: PyTorch's own timeout
         coalesce(
             dumps.last_moment_at - lag(dumps.last_moment_at) over (
-                partition by dumps.dump_key order by dumps.last_moment_at nulls last
+                partition by dumps.dump_key order by dumps.last_moment_at nulls last, dumps.rank
             ) > to_seconds(coalesce(timeouts.timeout_s, 600) + 60),
             false
         ) as is_next_stop
@@ -37,7 +37,8 @@ stops as (
     select
         *,
         count_if(is_next_stop) over (
-            partition by dump_key order by last_moment_at nulls last rows between unbounded preceding and current row
+            partition by dump_key order by last_moment_at nulls last, rank
+            rows between unbounded preceding and current row
         )::integer as stop
     from marked
 )

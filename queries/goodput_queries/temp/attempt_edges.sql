@@ -12,7 +12,7 @@ with attempts as (select * from temp.attempts where has_events),
 steps as (
     select
         *,
-        row_number() over (partition by attempt_key order by start_ms) as place
+        row_number() over (partition by attempt_key order by start_ms, step) as place
     from temp.int_train_steps
 ),
 

@@ -1,14 +1,61 @@
 -- The events of this build with the attempt they belong to; events of unmatched lives are left out.
--- grain: none (an event as it was written)
-select
-    attempts.attempt_key,
-    attempts.run_key,
-    attempts.job_run_key,
-    attempts.start_ms as attempt_start_ms,
-    attempts.end_ms as attempt_end_ms,
-    events.* exclude (cluster, run_id, attempt)
-from temp.job_events as events
-inner join temp.attempts as attempts
-    on events.cluster = attempts.cluster
-    and events.run_id = attempts.said_run_id
-    and events.attempt = attempts.said_attempt
+-- grain: event_id
+-- speaks: false of a step or phase that a stronger source tells: one source speaks for steps, and for each kind of phase,
+--  from the first to the last step or phase it tells; weaker ones where it is silent
+with events as (
+    select
+        attempts.attempt_key,
+        attempts.run_key,
+        attempts.job_run_key,
+        attempts.start_ms as attempt_start_ms,
+        attempts.end_ms as attempt_end_ms,
+        {place: event_source_place(events.source), source: events.source} as teller,
+        events.event in ('step', 'step.start') or events.phase is not null as is_work,
+        events.* exclude (cluster, run_id, attempt)
+    from temp.job_events as events
+    inner join temp.attempts as attempts
+        on events.cluster = attempts.cluster
+        and events.run_id = attempts.said_run_id
+        and events.attempt = attempts.said_attempt
+),
+
+tellers as (
+    select
+        attempt_key,
+        teller,
+        min(start_ms) as first_ms,
+        max(end_ms) as last_ms,
+        min(step) filter (where event = 'step') as first_step,
+        max(step) filter (where event = 'step') as last_step,
+        list(distinct coalesce(phase, 'step')) as kinds
+    from events
+    where is_work
+    group by attempt_key, teller
+),
+
+shared as (
+    select attempt_key from tellers group by attempt_key having count(*) > 1
+),
+
+silent as (
+    select distinct events.event_id
+    from events
+    semi join shared using (attempt_key)
+    inner join tellers as stronger
+        on events.attempt_key = stronger.attempt_key
+        and stronger.teller < events.teller
+        and list_contains(stronger.kinds, coalesce(events.phase, 'step'))
+        and (
+            (events.end_ms > stronger.first_ms and events.start_ms < stronger.last_ms)
+            -- the same step, printed a moment later
+            or (
+                events.end_ms between stronger.first_ms - 1000 and stronger.last_ms + 1000
+                and events.step between stronger.first_step and stronger.last_step
+            )
+        )
+    where events.is_work
+)
+
+select events.* exclude (teller, is_work), silent.event_id is null as speaks
+from events
+left join silent using (event_id)

@@ -4,7 +4,16 @@
 -- category: the ledger's word for the phase
 -- is_open: no rank said that it ended; it ends with the next event of that rank
 with events as (
-    select * from temp.attempt_events where phase is not null
+    select * from temp.attempt_events where phase is not null and speaks
+),
+
+-- both at one moment are a phase of no length, or one that goes on: left out
+turns as (
+    select *
+    from events
+    where event in ('phase.start', 'phase.end')
+    window at_once as (partition by attempt_key, rank, host, phase, ts)
+    qualify min(event) over at_once = max(event) over at_once
 ),
 
 marks as (
@@ -20,9 +29,8 @@ marks as (
         end_ms,
         lead(event) over same_phase as next_mark,
         lead(end_ms) over same_phase as next_mark_ms
-    from events
-    where event in ('phase.start', 'phase.end')
-    window same_phase as (partition by attempt_key, rank, host, phase order by ts)
+    from turns
+    window same_phase as (partition by attempt_key, rank, host, phase order by ts, event_id)
 ),
 
 unended as (

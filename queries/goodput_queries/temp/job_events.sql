@@ -1,7 +1,8 @@
 -- The events of the runs that this build looks at, with the attempt worked out where it was not said.
 -- grain: event_id
--- attempt: of temp.numbered_events, or counted within the job run nearest in time by the rank's starts: a
---  `job.start`, or a step number that does not go on. A rank that tells no `job.start` lives as long as the gang.
+-- attempt: of temp.numbered_events, or that of the numbered events around it; where there are none, counted within the
+--  job run nearest in time by the rank's starts: a `job.start`, or a step number that does not go on. A rank that tells
+--  no `job.start` lives as long as the gang.
 with unnumbered as (
     select
         events.*,
@@ -81,6 +82,9 @@ starts_told as (
 told_starts as (
     select
         * exclude (is_after_steps, start_group, own_starts),
+        -- of several sources one alone says where steps begin anew
+        {place: event_source_place(source), source: source} = min({place: event_source_place(source), source: source})
+            filter (where event = 'step') over (partition by cluster, run_id, job_run_start_ms) as is_told_best,
         count_if(is_told_start) over (
             partition by cluster, run_id, job_run_start_ms, rank order by ts, event_place(event), step, source, event_id
             rows between unbounded preceding and current row
@@ -93,9 +97,9 @@ starts_marked as (
         *,
         is_told_start
         or (
-            event = 'step' and not is_late and step <= lag(step) over (
-                partition by cluster, run_id, job_run_start_ms, rank, event, starts
-                order by ts, step, source, event_id
+            event = 'step' and not is_late and is_told_best and step <= lag(step) over (
+                partition by cluster, run_id, job_run_start_ms, rank, event, starts, source
+                order by ts, step, event_id
             )
         ) as is_start
     from told_starts
@@ -133,7 +137,7 @@ gang_lives as (
 attempts_inferred as (
     select
         events.* exclude (
-            attempt, is_start, is_told_start, starts, starts_so_far, is_silent, life, job_run_start_ms, is_late
+            attempt, is_start, is_told_start, starts, starts_so_far, is_silent, life, job_run_start_ms, is_late, is_told_best
         ),
         -- any number that grows from job run to job run and from start to start will do
         cast(
@@ -143,7 +147,8 @@ attempts_inferred as (
                     order by events.job_run_start_ms nulls first
                 ) - 1
             ) * 10000 + greatest(events.life - 1, gang.life - 1, 0) as integer
-        ) as attempt
+        ) as attempt,
+        events.job_run_start_ms
     from lives_counted as events
     asof left join gang_lives as gang
         on events.cluster = gang.cluster
@@ -153,10 +158,65 @@ attempts_inferred as (
         and events.ts >= gang.ts
 ),
 
+-- another source may number the attempts: then its numbers hold, of the attempt that had begun last in the job run
+numbered as (select * from temp.numbered_events),
+
+numbered_lives as (
+    select cluster, run_id, job_run_start_ms, first_ms, max(attempt) as attempt, max(last_ms) as last_ms
+    from (
+        select
+            cluster,
+            run_id,
+            coalesce(job_run_start_ms, -1) as job_run_start_ms,
+            attempt,
+            min(start_ms) as first_ms,
+            max(end_ms) as last_ms
+        from numbered
+        semi join unnumbered using (cluster, run_id)
+        group by all
+    )
+    group by cluster, run_id, job_run_start_ms, first_ms
+),
+
+first_lives as (
+    select cluster, run_id, job_run_start_ms, arg_min(attempt, first_ms) as attempt
+    from numbered_lives
+    group by cluster, run_id, job_run_start_ms
+),
+
+numbered_runs as (select distinct cluster, run_id, 100000000 as beyond from numbered_lives),
+
+attempts_joined as (
+    select
+        events.* exclude (attempt, job_run_start_ms),
+        coalesce(
+            begun.attempt,
+            first_lives.attempt,
+            case when before.last_ms >= events.start_ms then before.attempt end,
+            -- a life of which the other source tells nothing
+            events.attempt + coalesce(numbered_runs.beyond, 0)
+        ) as attempt
+    from attempts_inferred as events
+    left join numbered_runs using (cluster, run_id)
+    asof left join numbered_lives as begun
+        on events.cluster = begun.cluster
+        and events.run_id = begun.run_id
+        and coalesce(events.job_run_start_ms, -1) = begun.job_run_start_ms
+        and events.end_ms >= begun.first_ms
+    left join first_lives
+        on events.cluster = first_lives.cluster
+        and events.run_id = first_lives.run_id
+        and coalesce(events.job_run_start_ms, -1) = first_lives.job_run_start_ms
+    asof left join (select * exclude (job_run_start_ms) from numbered_lives) as before
+        on events.cluster = before.cluster
+        and events.run_id = before.run_id
+        and events.end_ms >= before.first_ms
+),
+
 placed as (
-    select * from temp.numbered_events
+    select * exclude (job_run_start_ms) from numbered
     union all by name
-    select * from attempts_inferred
+    select * from attempts_joined
 ),
 
 -- Google's library writes where steps start alone. A step ends where the next one starts; the last one of a life is

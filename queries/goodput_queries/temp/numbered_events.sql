@@ -2,6 +2,7 @@
 -- grain: event_id
 -- attempt: as given, unless the number comes again in a later job run (a counter that each one begins anew); a
 --  number that is told outside of every hold alone is that of the attempt nearest in time
+-- job_run_start_ms: of the job run of its name that is nearest to it
 -- inline: it is asked again once the runs that are looked at have become more
 with events as materialized (
     select *
@@ -28,6 +29,7 @@ nearest as (
     select
         lives.*,
         job_runs.job_run_key,
+        job_runs.start_ms as job_run_start_ms,
         off_hold_ms(lives.first_ms, lives.last_ms, job_runs.start_ms, job_runs.end_ms) as off_ms
     from lives
     inner join temp.named_job_runs as job_runs
@@ -60,9 +62,12 @@ strays as (
 ),
 
 joined as (
-    select events.* replace (coalesce(strays.nearest_attempt, events.attempt) as attempt)
+    select
+        events.* replace (coalesce(strays.nearest_attempt, events.attempt) as attempt),
+        nearest.job_run_start_ms
     from events
     left join strays using (cluster, run_id, attempt)
+    left join nearest using (cluster, run_id, attempt)
 ),
 
 reused as (
@@ -88,13 +93,13 @@ reused as (
 
 renumbered as (
     select
-        * exclude (attempt, job_run_start_ms),
+        * exclude (attempt),
         cast(
             (dense_rank() over (partition by cluster, run_id order by job_run_start_ms nulls first) - 1)
             * 10000 + least(attempt, 9999) as integer
         ) as attempt
     from (
-        select events.*, job_runs.start_ms as job_run_start_ms
+        select events.* exclude (job_run_start_ms), job_runs.start_ms as job_run_start_ms
         from (select * from joined semi join reused using (cluster, run_id)) as events
         left join temp.named_job_runs as job_runs
             on events.cluster = job_runs.cluster

@@ -1,0 +1,158 @@
+"""Several sources that tell of one attempt: one speaks for its steps, others add what it lacks."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def from_log(evidence, run, rows, **more):
+    """Load rows as a text log tells them: of no rank, host or attempt."""
+    common = {
+        "cluster": "c", "run_id": run, "attempt": None, "rank": None, "host": None,
+        "reports_durability": False, **more,
+    }  # fmt: skip
+    evidence.load(
+        "job_events",
+        [
+            {**common, **{k: v for k, v in r.items() if k != "t"}, "ts": evidence.at(r["t"])}
+            for r in rows
+        ],
+        "job-log",
+    )
+
+
+def printed(steps):
+    """Return the same steps as a log prints them: a little late, without their length."""
+    return [{"event": "step", "step": row["step"], "t": row["t"] + 0.4} for row in steps]
+
+
+@pytest.mark.parametrize("attempt", [None, 0])
+def test_a_log_that_prints_the_same_steps_changes_nothing(evidence, tell, attempt):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 200, ["a"], 1)
+    steps = [*tell.steps(1, 5, 10, data_s=2.0), *tell.steps(6, 12, 100)]  # 40 s apart
+    evidence.samples("a#0", evidence.every(0, 200, 1), lambda s: not 60 < s < 100)
+    evidence.events("1", steps, attempt=attempt)
+    alone = evidence.gpu_s()
+
+    from_log(evidence, "1", [{"event": "job.start", "t": 5}, *printed(steps)])
+
+    assert evidence.gpu_s() == alone
+    assert alone["idle_held"] == 40
+    assert evidence.store.read("select attempts from marts.runs").item() == 1
+
+
+def test_a_log_keeps_the_attempts_that_the_job_numbers_over_job_runs(evidence, tell):
+    evidence.node("a", 1)
+    evidence.job("7", 0, 100, ["a"], 1, "FAILED", job_name="r")
+    evidence.job("8", 150, 310, ["a"], 1, job_name="r")
+    first, second = tell.steps(1, 8, 10), tell.steps(5, 18, 160)
+    evidence.events("r", [*first, tell.durable(4, 50)], attempt=0)
+    evidence.events("r", second, attempt=1)
+    alone = evidence.gpu_s()
+
+    from_log(evidence, "r", [*printed(first), {"event": "failure", "kind": "nan", "t": 95}])
+    from_log(evidence, "r", [{"event": "job.start", "t": 152}, *printed(second)])
+
+    assert evidence.gpu_s() == alone
+    found = evidence.store.read(
+        """select attempt, kind from intermediate.int_attempts
+        left join intermediate.int_said_failures using (attempt_key) order by all"""
+    )
+    assert found.rows() == [(0, "nan"), (1, None)]
+
+
+def test_a_log_speaks_for_steps_before_and_after_those_of_the_job(evidence, tell):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 200, ["a"], 1)
+    evidence.events("1", tell.steps(6, 10, 60), attempt=None)
+    from_log(evidence, "1", tell.steps(1, 15, 10))
+
+    found = evidence.gpu_s()
+
+    assert found["step_unsplit"] == 150
+    assert evidence.store.read("select steps from marts.attempts").item() == 15
+
+
+def test_a_phase_that_only_the_log_tells_counts(evidence, tell):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 200, ["a"], 1)
+    evidence.events("1", [*tell.steps(1, 5, 10), *tell.steps(6, 12, 80)])
+    from_log(evidence, "1", [tell.phase("ckpt_save", 60, 78)])
+
+    assert evidence.gpu_s()["checkpoint_save"] == 18
+
+
+def test_of_a_phase_that_both_tell_the_job_has_the_last_word(evidence, tell):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 200, ["a"], 1)
+    events = [*tell.steps(1, 5, 10), tell.phase("ckpt_save", 60, 79), *tell.steps(6, 12, 80)]
+    evidence.events("1", events)
+    from_log(evidence, "1", [tell.phase("ckpt_save", 56, 85)])
+
+    found = evidence.gpu_s()
+
+    assert (found["checkpoint_save"], found["step_unsplit"]) == (19, 120)
+
+
+def test_a_save_that_only_the_log_proves_keeps_steps(evidence, tell):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 100, ["a"], 1, "FAILED")
+    evidence.events("1", tell.steps(1, 8, 10))
+    from_log(evidence, "1", [tell.durable(6, 75)])
+
+    found = evidence.gpu_s()
+
+    assert (found["step_unsplit"], found["lost_work"]) == (60, 20)
+
+
+def test_a_log_that_cannot_tell_of_saves_makes_no_doubt_of_what_the_job_says(evidence, tell):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 100, ["a"], 1, "FAILED")
+    evidence.job("2", 100, 200, ["a"], 1)
+    steps = tell.steps(1, 8, 10)
+    evidence.events("1", [*steps, tell.durable(6, 75)])
+    evidence.events("2", tell.steps(7, 9, 110))
+    alone = evidence.gpu_s()
+
+    from_log(evidence, "1", printed(steps))
+
+    assert evidence.gpu_s() == alone
+
+
+def test_tokens_that_only_the_log_counts_are_counted(evidence, tell):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 100, ["a"], 1)
+    steps = tell.steps(1, 8, 10)
+    evidence.events("1", steps)
+    from_log(evidence, "1", [{**row, "tokens": 50.0} for row in printed(steps)])
+    evidence.store.build()
+
+    assert evidence.store.read("select sum(tokens) from marts.train_steps").item() == 400
+
+
+@pytest.mark.parametrize("others", ["silent", "job.start", "steps"])
+def test_rank_0_speaks_for_the_waits_of_its_gang(evidence, tell, others):
+    evidence.node("a", 4)
+    evidence.job("1", 0, 200, ["a"], 4)
+    waits = {"data_s": 2.0, "comm_s": 1.0, "straggler_s": 1.0}
+    evidence.events("1", [{"event": "job.start", "t": 1}, *tell.steps(1, 15, 10, **waits)])
+    for rank in (1, 2, 3):
+        begun = [{"event": "job.start", "t": 1}]
+        rows = {"silent": [], "job.start": begun, "steps": [*begun, *tell.steps(1, 15, 10)]}
+        if rows[others]:
+            evidence.events("1", rows[others], rank=rank)
+
+    found = evidence.gpu_s()
+
+    assert (found["data_stall"], found["exposed_comm"], found["straggler_wait"]) == (120, 60, 60)
+
+
+def test_where_several_ranks_tell_of_waits_each_speaks_for_itself(evidence, tell):
+    evidence.node("a", 4)
+    evidence.job("1", 0, 200, ["a"], 4)
+    for rank in range(4):
+        waits = {"data_s": 2.0} if rank < 2 else {}
+        evidence.events("1", tell.steps(1, 15, 10, **waits), rank=rank)
+
+    assert evidence.gpu_s()["data_stall"] == 2 * 30

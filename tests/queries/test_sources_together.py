@@ -1,0 +1,140 @@
+"""A source that is added to others makes the ledger of the recorded session more exact, never less.
+
+Each subset of the sources of its main run, the accounting always, is held against one more.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import polars as pl
+import pytest
+from tests.evidence_over_time import evidence_of, load
+from tests.recorded_session import SAMPLE
+
+from goodput_ingest.load import ingest
+from goodput_ingest.source import ReadOptions
+from goodput_queries.ledger import ledger
+from goodput_queries.scope import Scope
+from goodput_queries.store import LocalStore
+
+SOURCES = {
+    "slurm": "sacct.txt",
+    "nvml": "nvml.jsonl.gz",
+    "job-events": "job_events.jsonl.gz",
+    "job-log": "joblog/main.log",
+    "nccl-inspector": "nccl_inspector/main",
+}
+# what another source may tell more exactly (accounting rules 1.4, amendment 6)
+VAGUE = {"unknown", "idle_held", "step_unsplit", "at_risk", "busy_unclassified"}
+DERIVED = {"startup", "fault_stall", "teardown"}
+TOLERANCE = 0.01
+STAGES = (
+    "marts.ledger_segments",
+    "intermediate.int_attempts",
+    "intermediate.int_train_steps",
+    "intermediate.int_step_splits",
+    "intermediate.int_rank_gpus",
+)
+MAIN_S = 140 * 4
+FROM = datetime(2026, 11, 20, 12, 29, 47, tzinfo=UTC).replace(tzinfo=None)
+TO = FROM + timedelta(seconds=140)
+
+
+@pytest.fixture(scope="module")
+def told():
+    """Return the raw rows of each source: those of `main`, and of NVML every fourth."""
+    found = {}
+    for source, path in SOURCES.items():
+        store = LocalStore()
+        options = ReadOptions(cluster="lab", zone=ZoneInfo("UTC"))
+        ingest(store, source, [SAMPLE / path], options)
+        found[source] = {name: cut(name, rows) for name, rows in evidence_of(store).items()}
+        store.close()
+    return found
+
+
+def cut(name, rows):
+    if name == "job_runs":
+        return rows.filter(pl.col("job_name") == "main")
+    if name == "job_events":
+        return rows.filter(pl.col("run_id") == "main")
+    if name in ("gpu_samples", "gpu_samples_other"):
+        return rows.filter((pl.col("ts") >= FROM) & (pl.col("ts") <= TO)).gather_every(4)
+    return rows
+
+
+@pytest.fixture(scope="module")
+def new_store(empty_database, tmp_path_factory):
+    """Return a maker of stores, built of these sources in this order."""
+
+    def make(told, sources, *, step_by_step=False):
+        path = tmp_path_factory.mktemp("together") / "fleet.duckdb"
+        shutil.copyfile(empty_database, path)
+        store = LocalStore(path)
+        for source in sources:
+            for name, rows in told[source].items():
+                load(store, name, rows, source)
+            if step_by_step:
+                store.build()
+        store.build()
+        return store
+
+    return make
+
+
+def gpu_s(store):
+    rows = ledger(store, scope=Scope(cluster="lab")).select("category", "gpu_s").rows()
+    store.close()
+    return dict(rows)
+
+
+def test_no_source_takes_from_what_others_tell(new_store, told):
+    """Ends that are derived are as coarse as the lines they are derived from: these may move."""
+    others = [name for name in SOURCES if name != "slurm"]
+    subsets = [frozenset(some) for n in range(5) for some in itertools.combinations(others, n)]
+    ledgers = {some: gpu_s(new_store(told, ["slurm", *sorted(some)])) for some in subsets}
+
+    lost = {}
+    for some, added in itertools.product(subsets, others):
+        if added in some:
+            continue
+        is_stronger = added == "job-events" and "job-log" in some
+        before, after = ledgers[some], ledgers[some | {added}]
+        for category in before.keys() - VAGUE - (DERIVED if is_stronger else set()):
+            loss_s = before[category] - after.get(category, 0)
+            if not category.startswith("free") and loss_s > TOLERANCE * MAIN_S:
+                lost[(*sorted(some), "+", added, category)] = loss_s
+    assert lost == {}
+
+
+@pytest.mark.parametrize("order", [["job-log", "nvml", "slurm", "nccl-inspector", "job-events"]])
+def test_lines_in_any_order_and_sources_that_come_late_give_the_same(new_store, told, order):
+    shuffled = {
+        source: {n: rows.sample(fraction=1, shuffle=True, seed=3) for n, rows in tables.items()}
+        for source, tables in told.items()
+    }
+
+    late = new_store(shuffled, order, step_by_step=True)
+    whole = new_store(told, SOURCES)
+    for name in STAGES:
+        found, expected = (s.read(f"from {name}").sort(pl.all()).rows() for s in (late, whole))
+        assert found == expected, name
+    late.close()
+    whole.close()
+
+
+def test_a_cluster_that_has_nothing_to_do_with_it_changes_nothing(new_store, told):
+    """It has jobs, hosts and runs of the same names."""
+    other = {
+        name: rows.with_columns(
+            cluster=pl.lit("elsewhere"), **{k: pl.col(k) + timedelta(seconds=40) for k in ("ts",)}
+        )
+        for name, rows in told["job-events"].items()
+    }
+    with_other = {**told, "elsewhere": other}
+
+    assert gpu_s(new_store(with_other, [*SOURCES, "elsewhere"])) == gpu_s(new_store(told, SOURCES))
