@@ -21,6 +21,7 @@ from goodput_app import (
     cli_live,
     cli_prune,
     cli_report,
+    cli_retire,
     cli_what_if,
     headline,
     output,
@@ -326,6 +327,7 @@ for command in (
     cli_live.serve,
     cli_live.collect,
     cli_live.doctor,
+    cli_retire.retire,
     cli_forget.forget,
     cli_prune.prune,
 ):

@@ -11,6 +11,7 @@ import click
 
 from goodput_app.cli_options import FailedWithRowsError, database_option, output_options, say
 from goodput_app.settings import settings, settings_file
+from goodput_app.theme import count
 from goodput_queries.errors import GoodputError, IngestError
 
 if TYPE_CHECKING:
@@ -86,10 +87,16 @@ def collect(*, db: str, once: bool) -> pl.DataFrame:
 @database_option
 @output_options
 def doctor(db: str) -> pl.DataFrame:
-    """Say what is there, what is missing, and the line that adds it."""
+    """Say what is there, what is missing, and the line that adds it.
+
+    Problems come first; the exit code is 1 where there is one.
+    """
     from goodput_app.doctor import findings  # noqa: PLC0415 -- draws in streamlit
 
-    return findings(db)
+    found = findings(db)
+    if (problems := found["status"].to_list().count("problem")) > 0:
+        raise FailedWithRowsError(f"{count(problems, 'problem')} found.", found)
+    return found
 
 
 def configured() -> list[Collector]:

@@ -14,6 +14,7 @@ import polars as pl
 
 from goodput_app.doctor_live import live_findings
 from goodput_app.doctor_reports import report_findings
+from goodput_app.settings import settings
 from goodput_queries.errors import GoodputError
 from goodput_queries.remote import RemoteStore
 from goodput_queries.store import IN_MEMORY, Store, open_store
@@ -26,11 +27,13 @@ CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 Finding = tuple[str, str, str, str]  # what, status, found, next
 SCHEMA = ("what", "status", "found", "next")
+ORDER = ("problem", "missing", "ok")  # of status: what to mend comes first
 
 
 def findings(db: str) -> pl.DataFrame:
-    """Return one row a finding: what, status (ok, missing, problem), found, next (what to do)."""
+    """Return one row a finding: what, status (one of ORDER), found, next (what to do)."""
     rows = [*_versions(), *_database(db), *_live(db), *report_findings(db), *_machine()]
+    rows.sort(key=lambda row: ORDER.index(row[1]))
     return pl.DataFrame(rows, schema=dict.fromkeys(SCHEMA, pl.String), orient="row")
 
 
@@ -43,7 +46,10 @@ def _versions() -> Iterator[Finding]:
 
 def _database(db: str) -> Iterator[Finding]:
     if not _exists(db):
-        yield "database", "missing", f"{db} is not there", f"goodput ingest auto PATH --db {db}"
+        next_step = f"goodput ingest auto PATH --db {db}"
+        if settings().collect:
+            next_step = f"goodput serve --db {db} makes it, or goodput collect --db {db}"
+        yield "database", "missing", f"{db} is not there", next_step
         return
     try:
         store = open_store(db, wait_s=OPEN_WAIT_S)
@@ -78,7 +84,8 @@ def _sources(store: Store, db: str) -> Iterator[Finding]:
         yield f"source {row['source']}", "ok", found, ""
         if row["rejects"]:
             set_aside = f"{row['rejects']:,} rows set aside"
-            yield f"rejects {row['source']}", "problem", set_aside, "goodput show raw.rejects"
+            # evidence that is not used, most often for good: nothing that has to be mended
+            yield f"rejects {row['source']}", "missing", set_aside, "goodput show raw.rejects"
 
 
 def _live(db: str) -> Iterator[Finding]:

@@ -63,7 +63,7 @@ KINDS = {  # of evidence: which sources give it, and the lines of goodput.toml t
         "# on each node; of files: goodput ingest kernel-log FILE",
     ),
 }
-COUNTER_OFF = re.compile(r"counter off that could be used; (?P<add>add to .*)")
+COUNTER_OFF = re.compile(r"counter off that could be used; add to .*: (?P<counter>[^,:\s]+)")
 GPUS_SEEN = re.compile(r"\d+ GPUs, \d+ metrics$")
 NO_FILES = re.compile(r": 0 of \d+ files are ")
 TELLS_FACTS = (Tail, NvmlLive, KernelLogLive)  # whose probes say what is there, not what is wrong
@@ -81,15 +81,16 @@ def live_findings(
     except GoodputError as error:
         yield "live sources", "problem", str(error), f"mend {settings_file()}"
         return
-    yield _collecting(db, sources)
+    yield _collecting(db, sources, is_new=store is None)
     for told in _asked(sources, PATIENCE_S):
         yield from told
-    yield from _statuses(store)
+    yield from _statuses(store, sources)
     yield from _nearby(sources, nearby)
     yield from _missing_kinds(sources, store)
 
 
-def _collecting(db: str, sources: Sequence[Collector]) -> Finding:
+def _collecting(db: str, sources: Sequence[Collector], *, is_new: bool) -> Finding:
+    """Return whether sources are configured and asked; is_new: there is no database yet."""
     if not sources:
         file = settings_file()
         if file.exists():
@@ -99,7 +100,8 @@ def _collecting(db: str, sources: Sequence[Collector]) -> Finding:
     if is_collected(db):
         return "live sources", "ok", f"{len(sources)} are collected into {db}", ""
     nobody = f"{len(sources)} are named and nobody collects them"
-    return "live sources", "problem", nobody, f"goodput serve --db {db}, or goodput collect"
+    status = "missing" if is_new else "problem"
+    return "live sources", status, nobody, f"goodput serve --db {db}, or goodput collect"
 
 
 def _asked(sources: Sequence[Collector], patience_s: float) -> list[list[Finding]]:
@@ -140,18 +142,20 @@ def _answer(one: Collector) -> list[Finding]:
         raise
     except CAUGHT as error:
         return [(what, "problem", str(unexpected(one.origin, error)), "please report it")]
-    rows = [_finding(one, what, text) for text in told]
+    off = [found["counter"] for text in told if (found := COUNTER_OFF.search(text))]
+    rows = [_finding(one, what, text) for text in told if not COUNTER_OFF.search(text)]
     if not any(status != "problem" for _, status, _, _ in rows):
         rows.insert(0, (what, "ok", f"{one.origin} answers", ""))
-    if any(COUNTER_OFF.search(text) for text in told):
-        rows.append((what, "missing", "all these counters in one file", str(COUNTERS_FILE)))
+    if off:
+        names = ", ".join(dict.fromkeys(off))
+        text = f"{len(set(off))} optional counters are off: {names}"
+        add = f"add the lines that you want of {COUNTERS_FILE} to the exporter's counters file"
+        rows.append((what, "missing", text, add))
     return rows
 
 
 def _finding(one: Collector, what: str, text: str) -> Finding:
     """Return the row of what a probe told in words."""
-    if off := COUNTER_OFF.search(text):
-        return what, "missing", f"{one.origin}: a counter that could be used is off", off["add"]
     if NO_FILES.search(text):
         return what, "missing", text, f"folder and pattern in {_file()}, or let jobs write there"
     if isinstance(one.source, TELLS_FACTS) or GPUS_SEEN.search(text):
@@ -170,18 +174,23 @@ def _counters_off(server: Prometheus) -> list[str]:
     ]
 
 
-def _statuses(store: Store | None) -> Iterator[Finding]:
+def _statuses(store: Store | None, sources: Sequence[Collector]) -> Iterator[Finding]:
     """Yield what the loop saw last of the sources that do not answer it."""
     if store is None:
         return
+    configured_now = {(one.reads, one.origin) for one in sources}
     rows = store.read(
         """select source, origin, state, answered_at, error from marts.live_sources
-        where state in ('failing', 'stale') or error is not null order by source, origin"""
+        where state in ('failing', 'stale') order by source, origin"""
     )
     for row in rows.iter_rows(named=True):
         last = f"{row['answered_at']:%F %T}Z" if row["answered_at"] else "never"
         found = f"{row['origin']} is {row['state']}, last success {last}: {row['error'] or '-'}"
-        yield f"collected {row['source']}", "problem", found, "see the page Data"
+        next_step = "see the page Data"
+        if (row["source"], row["origin"]) not in configured_now:
+            found = f"{row['origin']} is not in {_file()} any more, last success {last}"
+            next_step = f"goodput retire {row['source']}, or configure it again"
+        yield f"collected {row['source']}", "problem", found, next_step
 
 
 def _nearby(sources: Sequence[Collector], tables: Sequence[Table]) -> Iterator[Finding]:

@@ -26,7 +26,7 @@ TABLE_ROWS = 50
 CELL_MAX_CHARS = 80
 PIPE_WIDTH = 4096  # a pipe has no edge to wrap at
 UNKNOWN = "-"
-ADVICE = frozenset({"next"})  # what to type: shown whole, in lines of its own
+ADVICE = frozenset({"found", "next"})  # what is wrong and what to type: shown whole
 
 
 def format_of(out: Path | None) -> str:

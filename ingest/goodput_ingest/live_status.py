@@ -7,6 +7,7 @@ every ten seconds must not make every build, page and list of sources new.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -18,7 +19,6 @@ from goodput_queries.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime
 
     from goodput_queries.store import Store
 
@@ -33,6 +33,7 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "failures": pl.Int32,
     "error": pl.String,
     "interval_s": pl.Float64,
+    "retired_at": INSTANT,
 }
 
 
@@ -52,6 +53,9 @@ class Status:
     failing_since_at: datetime | None = None
     failures: int = 0
     error: str | None = None
+    retired_at: datetime | None = (
+        None  # nobody is to be told of it any more; the next poll ends that
+    )
 
     def answered(self, at: datetime, skipped: str | None = None) -> Status:
         """Return the status after a poll that began at `at` and read all there was.
@@ -82,6 +86,33 @@ def read(store: Store, status: Status) -> Status:
         [status.source, status.origin],
     ).to_dicts()
     return replace(status, **known[0]) if known else status
+
+
+def watched(store: Store) -> list[Status]:
+    """Return the sources that are reported, whoever asks them, if anyone does."""
+    columns = ", ".join(SCHEMA)
+    known = store.read(
+        f"select {columns} from raw.{TABLE} where retired_at is null order by source, origin"
+    )
+    return [Status(**row) for row in known.to_dicts()]
+
+
+def retire(store: Store, statuses: Sequence[Status]) -> pl.DataFrame:
+    """Report these sources no longer until they are asked again; return them."""
+    now = datetime.now(UTC).replace(tzinfo=None)
+    write(store, [replace(one, retired_at=now) for one in statuses])
+    return pl.DataFrame(
+        [
+            {
+                "source": s.source,
+                "origin": s.origin,
+                "answered_at": s.answered_at,
+                "retired_at": now,
+            }
+            for s in statuses
+        ],
+        schema_overrides={"answered_at": INSTANT},
+    )
 
 
 def write(store: Store, statuses: Sequence[Status]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from goodput_app import cli
+from goodput_app.settings import settings
 from goodput_ingest.job_events import JobEvents
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ from tests.app.command_line import run
 COMMANDS = [
     *("demo", "ingest", "build", "check", "ledger", "show"),
     *("gaps", "throttling", "stragglers", "hangs", "runs", "report", "what-if"),
-    *("serve", "collect", "doctor", "forget", "prune"),
+    *("serve", "collect", "doctor", "retire", "forget", "prune"),
 ]
 QUESTIONS = ["build", "check", "ledger", "gaps", "throttling", "stragglers", "hangs", "runs"]
 
@@ -29,7 +30,7 @@ QUESTIONS = ["build", "check", "ledger", "gaps", "throttling", "stragglers", "ha
 def test_help_fits_a_screen() -> None:
     lines = run("--help").stdout.splitlines()
 
-    assert len(lines) <= 28  # of a small window
+    assert len(lines) <= 29  # of a small window
     assert max(map(len, lines)) <= 80
     assert not any(line.endswith("...") for line in lines[1:])
 
@@ -208,6 +209,34 @@ def test_the_doctor_finds_what_is_there(database: Path) -> None:
     assert found["rejects test"]["next"] == "goodput show raw.rejects"
     assert {"sacct", "nvml", "chromium", "python", "duckdb", "streamlit"} <= found.keys()
     assert all(row["next"] for row in rows if row["status"] != "ok")
+
+
+def test_the_doctor_ends_with_1_and_the_problems_first_where_there_are_any(here: Path) -> None:
+    well = run("doctor", "--format", "json")
+    (here / "goodput.toml").write_text('[[collect]]\nsource = "job-events"\nfolder = "/nowhere"\n')
+    settings.cache_clear()
+    ill = run("doctor", "--format", "json")
+
+    assert well.exit_code == 0
+    assert ill.exit_code == 1
+    assert "1 problem found." in ill.stderr
+    statuses = [row["status"] for row in json.loads(ill.stdout)]
+    assert statuses == sorted(statuses, key=["problem", "missing", "ok"].index)
+    (database,) = [row for row in json.loads(ill.stdout) if row["what"] == "database"]
+    assert database["status"] == "missing"
+    assert "goodput serve" in database["next"]
+
+
+def test_the_doctor_cuts_no_sentence_in_a_table(here: Path) -> None:
+    (here / "goodput.toml").write_text(
+        f'[[collect]]\nsource = "job-events"\nfolder = "/nowhere/{"x" * 100}"\n'
+    )
+    settings.cache_clear()
+
+    shown = run("doctor").stdout
+
+    assert "…" not in shown
+    assert f"{'x' * 100}: there is no such folder to follow." in shown
 
 
 @pytest.mark.usefixtures("here")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import tomllib
 from collections import defaultdict
@@ -87,7 +88,7 @@ def test_a_site_without_settings_is_told_how_to_make_them(here: Path) -> None:
     )  # fmt: skip
 
 
-def test_a_counter_that_is_off_comes_with_its_line_and_the_whole_file(
+def test_counters_that_are_off_are_one_line_with_the_file_of_lines_to_add(
     here: Path, exporter: str
 ) -> None:
     configure(here, f'[[collect]]\nsource = "dcgm"\nurls = ["{exporter}"]\n')
@@ -95,11 +96,11 @@ def test_a_counter_that_is_off_comes_with_its_line_and_the_whole_file(
     rows = findings()["live dcgm"]
 
     assert rows[0] == ("ok", f"{exporter}/metrics: 1 GPUs, 2 metrics", "")
-    lines = [then for status, _, then in rows if status == "missing"]
-    assert any(line.endswith("Ratio of cycles the tensor pipe is active.") for line in lines)
-    assert any(f"add to the exporter's counters file: {TENSOR}, gauge, " in line for line in lines)
-    assert not any("DCGM_FI_PROF_SM_ACTIVE," in line for line in lines)
-    assert lines[-1] == str(COUNTERS_FILE)
+    ((found, then),) = [(found, then) for status, found, then in rows if status == "missing"]
+    assert re.match(r"\d+ optional counters are off: ", found)
+    assert TENSOR in found
+    assert "DCGM_FI_PROF_SM_ACTIVE" not in found
+    assert str(COUNTERS_FILE) in then
 
 
 def test_a_source_that_does_not_answer_is_a_problem_and_stops_no_other(
@@ -170,13 +171,22 @@ def test_settings_that_are_wrong_are_a_problem(here: Path) -> None:
     assert row[1].startswith("goodput.toml: [[collect]] 1: 'source' is 'nope'")
 
 
-def test_sources_that_nobody_collects_are_a_problem(here: Path) -> None:
+def test_sources_that_nobody_collects_yet_are_no_problem_without_a_database(here: Path) -> None:
     (here / "events").mkdir()
     configure(here, '[[collect]]\nsource = "job-events"\nfolder = "events"\n')
 
-    (before,) = findings()["live sources"]
+    ((status, _, _),) = findings()["live sources"]
+
+    assert status == "missing"
+
+
+def test_sources_that_nobody_collects_are_a_problem(here: Path, store: LocalStore) -> None:
+    (here / "events").mkdir()
+    configure(here, '[[collect]]\nsource = "job-events"\nfolder = "events"\n')
+
+    (before,) = findings(store)["live sources"]
     with sole_collector("goodput.duckdb"):
-        (during,) = findings()["live sources"]
+        (during,) = findings(store)["live sources"]
 
     assert before == (
         "problem",
@@ -186,18 +196,33 @@ def test_sources_that_nobody_collects_are_a_problem(here: Path) -> None:
     assert during == ("ok", "1 are collected into goodput.duckdb", "")
 
 
-@pytest.mark.usefixtures("here")
-def test_what_the_loop_saw_fail_is_told(store: LocalStore) -> None:
+def test_what_the_loop_saw_fail_is_told(here: Path, store: LocalStore, exporter: str) -> None:
+    configure(here, f'[[collect]]\nsource = "dcgm"\nurls = ["{exporter}"]\n')
     now = datetime.now(UTC).replace(tzinfo=None)
-    live_status.write(store, [Status("dcgm", "n1", now, 30).failed(now, "n1: is away.")])
+    (source,) = collectors(settings().collect)
+    status = Status("dcgm", source.origin, now, 30)
+    live_status.write(store, [status.failed(now, "n1: is away.")])
 
     (row,) = findings(store)["collected dcgm"]
 
     assert row == (
         "problem",
-        "n1 is failing, last success never: n1: is away.",
+        f"{source.origin} is failing, last success never: n1: is away.",
         "see the page Data",
     )
+
+
+@pytest.mark.usefixtures("here")
+def test_a_source_that_is_configured_no_more_comes_with_the_command_that_retires_it(
+    store: LocalStore,
+) -> None:
+    now = datetime.now(UTC).replace(tzinfo=None)
+    live_status.write(store, [Status("dcgm", "n1", now, 30).failed(now, "n1: is away.")])
+
+    (row,) = findings(store)["collected dcgm"]
+
+    assert row[0] == "problem"
+    assert row[2] == "goodput retire dcgm, or configure it again"
 
 
 @pytest.mark.usefixtures("here")

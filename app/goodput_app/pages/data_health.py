@@ -56,8 +56,15 @@ def _why(source: dict[str, Any]) -> str:
     if source["state"] not in STALE:
         return ""
     name = theme.markdown_text(f"{source['source']} ({source['origin']})")
-    said = source["error"] or "nobody asks it any more; is a server or goodput collect running?"
+    said = source["error"] or _of_one_not_asked(source)
     return f"\n- {name}: {theme.markdown_text(said)}"
+
+
+def _of_one_not_asked(source: dict[str, Any]) -> str:
+    return (
+        "nobody asks it any more. Is a server or goodput collect running? If it was removed from "
+        f"goodput.toml: goodput retire {source['source']}"
+    )
 
 
 @st.fragment(run_every=LIVE_EVERY_S)

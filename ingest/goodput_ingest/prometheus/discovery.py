@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from goodput_ingest import json_lines
@@ -13,6 +15,19 @@ if TYPE_CHECKING:
     from goodput_ingest.prometheus.endpoint import Endpoint
 
 NAME_MAX_CHARS = 200
+GPU_EXPORTER = re.compile(r"dcgm|nvidia|gpu|rocm|amd[-_]|:(?:9400|9835)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class DownTarget:
+    """A target that could not be scraped.
+
+    origin: its labels job and instance. is_named_so: its name or port is one of a GPU exporter.
+    """
+
+    origin: tuple[str, str]
+    is_named_so: bool
+    sentence: str
 
 
 class Discovery:
@@ -43,13 +58,13 @@ class Discovery:
             raise IngestError(f"{self._url}: the names of metrics are {json_lines.kind(names)}.")
         return [name for name in names if isinstance(name, str) and len(name) <= NAME_MAX_CHARS]
 
-    def down_targets(self) -> list[str]:
-        """Return a sentence for each target that the server could not scrape last."""
+    def down_targets(self) -> list[DownTarget]:
+        """Return the targets that the server could not scrape last, whosever they are."""
         targets = self._data("/api/v1/targets", {"state": "active"})
         active = targets.get("activeTargets") if isinstance(targets, dict) else None
         if not isinstance(active, list):
             raise IngestError(f"{self._url}: the answer lists no targets.")
-        return [_why_down(target) for target in active if _is_down(target)]
+        return [_down(target) for target in active if _is_down(target)]
 
     def _data(self, path: str, params: dict[str, str]) -> Any:
         try:
@@ -62,8 +77,14 @@ def _is_down(target: Any) -> bool:
     return isinstance(target, dict) and target.get("health") == "down"
 
 
-def _why_down(target: dict[str, Any]) -> str:
+def _down(target: dict[str, Any]) -> DownTarget:
+    labels = target.get("labels")
+    named = labels if isinstance(labels, dict) else {}
     url = json_lines.printable(str(target.get("scrapeUrl", "")), 200)
     pool = json_lines.printable(str(target.get("scrapePool", "")), 100)
     error = json_lines.printable(str(target.get("lastError", "")), 200)
-    return f"target {url} of job {pool} is down: {error or 'no reason given'}."
+    return DownTarget(
+        (str(named.get("job", "")), str(named.get("instance", ""))),
+        is_named_so=GPU_EXPORTER.search(f"{pool} {url}") is not None,
+        sentence=f"target {url} of job {pool} is down: {error or 'no reason given'}.",
+    )

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from goodput_ingest.gpu_metrics import Memory
 from goodput_ingest.prometheus.batches import batches, digest_of
-from goodput_ingest.prometheus.bulk import epoch_ms, samples
+from goodput_ingest.prometheus.bulk import epoch_ms, samples, selector
 from goodput_ingest.prometheus.client import Client
-from goodput_ingest.prometheus.clusters import mixed_clusters
+from goodput_ingest.prometheus.clusters import NAMES_ASKED, mixed_clusters
 from goodput_ingest.prometheus.discovery import Discovery
 from goodput_ingest.prometheus.endpoint import Endpoint
 from goodput_ingest.prometheus.gpu_series import is_gpu_metric, parsed_gpu_rows
@@ -71,7 +71,7 @@ class Prometheus(Endpoint):
         """Return what is odd about the server: its targets, its metrics, its clock."""
         with Discovery(self) as discovery, Client(self) as client:
             discovery.check()
-            findings = discovery.down_targets()
+            findings = self._down(discovery, client)
             clock = client.query("vector(time())").series
             now = datetime.now(UTC).replace(tzinfo=None)
             names = self._names(now - timedelta(hours=1), now)
@@ -84,6 +84,22 @@ class Prometheus(Endpoint):
         if clock and abs(ahead_s := clock[0].values[0] - epoch_ms(now) / 1000) > CLOCKS_DIFFER_S:
             findings.append(f"its clock is {ahead_s:+.0f} s beside ours; let both follow NTP.")
         return [f"{self.origin}: {finding}" for finding in findings]
+
+    def _down(self, discovery: Discovery, client: Client) -> list[str]:
+        """Return a sentence for each GPU exporter that is down; other targets are not ours.
+
+        A GPU exporter is what gave metrics of GPUs within a day, or is named as one.
+        """
+        down = discovery.down_targets()
+        if not down:
+            return []
+        now = datetime.now(UTC).replace(tzinfo=None)
+        ours: set[tuple[str, str]] = set()
+        if names := self._names(now - timedelta(days=1), now):
+            chosen = selector(names[:NAMES_ASKED], self.matchers)
+            told = client.query(f"group by (job, instance) (last_over_time({chosen}[1d]))").series
+            ours = {(one.labels.get("job", ""), one.labels.get("instance", "")) for one in told}
+        return [one.sentence for one in down if one.is_named_so or one.origin in ours]
 
     def _names(self, start: datetime, end: datetime) -> list[str]:
         with Discovery(self) as discovery:

@@ -1,5 +1,5 @@
 -- How each live source is doing now: whether it answers, how old its last answer is, what it brings.
--- Sources that nobody has asked for a week are no longer listed.
+-- Sources that were retired, or that nobody has asked for a week, are not listed.
 -- grain: source, origin
 -- state: ok; late: over 2 intervals since the last success; stale: over 5, or nobody asks; failing: the
 --   last poll failed; waiting: the first poll has not ended
@@ -12,7 +12,7 @@
 with statuses as (
     select *, get_current_timestamp()::timestamp as now_at, count(*) over (partition by source) as origins
     from raw.source_status
-    where asked_at > get_current_timestamp()::timestamp - interval 7 days
+    where asked_at > get_current_timestamp()::timestamp - interval 7 days and retired_at is null
 ),
 
 recent as (

@@ -9,5 +9,6 @@ create table raw.source_status (
     failing_since_at timestamp,         -- null: the last answer was good
     failures integer not null,          -- in a row
     error varchar,                      -- one sentence; with no failures: what is skipped
-    interval_s double
+    interval_s double,
+    retired_at timestamp                -- since when it is not reported; null again once it is asked
 );

@@ -258,6 +258,32 @@ def test_a_warning_beside_an_empty_answer_is_kept_too(store, fake, reply_types):
     assert store.read("select reason from raw.rejects").item().endswith("no store answered")
 
 
+def test_doctor_hears_nothing_of_targets_that_never_gave_metrics_of_gpus(
+    fake, reply_types, monkeypatch
+):
+    down = {"scrapePool": "web", "scrapeUrl": "http://shop:8080/metrics", "health": "down"}
+    ours = {"scrapePool": "nodes", "scrapeUrl": "http://a01:8080/metrics", "health": "down",
+            "labels": {"job": "nodes", "instance": "a01:8080"}}  # fmt: skip
+    answer = fake.reply_to
+
+    def reply(request):
+        if request.path == "/api/v1/targets":
+            data = {"activeTargets": [down, ours]}
+            return reply_types.Reply({"status": "success", "data": data})
+        return answer(request)
+
+    monkeypatch.setattr(fake, "reply_to", reply)
+    one = {"metric": {"job": "nodes", "instance": "a01:8080"}, "value": [1_000_000_000, "1"]}
+    data = {"resultType": "vector", "result": [one]}
+    fake.answer = lambda _: reply_types.Reply({"status": "success", "data": data})
+
+    told = [text for text in Prometheus(url=fake.url).probe() if "is down" in text]
+
+    assert told == [
+        f"{fake.url}: target http://a01:8080/metrics of job nodes is down: no reason given."
+    ]
+
+
 def test_doctor_hears_of_targets_that_are_down_and_of_clocks(fake, reply_types, monkeypatch):
     target = {
         "scrapePool": "dcgm", "scrapeUrl": "http://gpu-a01:9400/metrics", "health": "down",
