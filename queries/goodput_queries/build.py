@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 LOADED = {f"raw.{name}" for name in ("gpu_instances", "gpus", "nodes")}
 # made of the archive too, where readings were dropped
 ROLL_UPS = {f"marts.{name}" for name in ("ledger_hourly_by_node", "statement_hourly")}
+# they say which nodes telemetry and events speak of, and until when ownership is inferred there
+NODES = {"staging.stg_node_clusters", "staging.stg_unscheduled"}
 # they say from when to when the ledger goes
 BOUNDING = {"intermediate.int_clusters", "intermediate.int_gpu_units"}
 SUMMARY_SCHEMA = {"stage": pl.String, "rows": pl.Int64, "seconds": pl.Float64}
@@ -132,6 +134,7 @@ class _Build:
         self.made_aside = made_aside
         self.writers = {
             "intermediate.int_holds": self._place,
+            "temp.changed_inferred_holds": self._note_changed_inferred_holds,
             "temp.dirty_run_ids": self._note_dirty_run_ids,
             "temp.dirty_job_runs": self._note_dirty_job_runs,
             "temp.dirty_attempts": self._note_dirty_attempts,
@@ -143,6 +146,8 @@ class _Build:
             "runs": self._make_keyed,
             "attempts": self._make_keyed,
             "hourly": self._make_hourly,
+            "merged": self._make_merged,
+            "compared": self._make_compared,
         }
         self.frozen_until = _frozen_until(cursor)
         changes.set_constants(cursor)
@@ -235,6 +240,30 @@ class _Build:
             self._note_part(model, inputs, changed & part)
         return rows
 
+    def _make_merged(self, model: Model) -> int:
+        """Merge the rows of new loads into a stage; where nodes changed, those of all loads."""
+        is_anew = self.is_full or not self.others.isdisjoint(NODES)
+        since = -1 if is_anew else _scalar(self.cursor, "select built_sequence()")
+        self.cursor.execute(f"set variable merged_sequence = {since}")
+        stages.draft(self.cursor, model)
+        return stages.merge(self.cursor, model, is_anew=is_anew)
+
+    def _make_compared(self, model: Model) -> int:
+        """Make a stage anew; its rows before are kept as temp.<name>_before."""
+        self.cursor.execute(
+            f"create or replace temp table {model.name}_before as from {model.qualified_name}"
+        )
+        _, _, rows = stages.replace_all(self.cursor, model, model.sql, is_compared=not self.is_full)
+        return rows
+
+    def _note_changed_inferred_holds(self, model: Model) -> int:
+        self._empty(model)
+        if self.is_full:
+            changes.note_everything(self.cursor, model.name)
+        elif "staging.stg_inferred_holds" not in self.dirty:  # it was made
+            changes.note_changed_inferred_holds(self.cursor)
+        return 0
+
     def _take(self, made_aside: aside.Made, hours: changes.Hours) -> int:
         """Put what was made aside into its stages; return the rows."""
         for model in catalog.aside():
@@ -314,7 +343,7 @@ class _Build:
     def _note_dirty_run_ids(self, model: Model) -> int:
         self._empty(model)
         # an event that names only its host may belong to another cluster than was thought
-        if self.is_full or "staging.stg_node_clusters" in self.others:
+        if self.is_full or not self.others.isdisjoint(NODES):
             changes.note_everything(self.cursor, model.name)
         else:
             changes.note_dirty_run_ids(

@@ -244,6 +244,15 @@ def note_changed_job_runs(cursor: duckdb.DuckDBPyConnection, new: str, old: str)
     )
 
 
+def note_changed_inferred_holds(cursor: duckdb.DuckDBPyConnection) -> None:
+    """Fill temp.changed_inferred_holds; those of the build before are in a table beside it."""
+    before, now = "from temp.stg_inferred_holds_before", "from staging.stg_inferred_holds"
+    cursor.execute(
+        f"""insert into temp.changed_inferred_holds
+        select distinct job_run_key from ({_differences(now, before)})"""
+    )
+
+
 # a hardware error explains why its GPU was late; which GPU it is of, the inventory knows
 _LATE_GPUS = """
             union
@@ -408,6 +417,7 @@ def note_first_event(cursor: duckdb.DuckDBPyConnection) -> None:
 def note_everything(cursor: duckdb.DuckDBPyConnection, table: str) -> None:
     """Fill one of the dirty tables with all there is; no event is too early to be read then."""
     source = {
+        "changed_inferred_holds": "select distinct job_run_key from staging.stg_inferred_holds",
         "dirty_run_ids": """select cluster, run_id from staging.stg_job_events
             union select cluster, run_id from intermediate.int_event_spans""",
         "dirty_job_runs": "select job_run_key from intermediate.int_job_runs",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from goodput_queries.placement_evidence import (
+    BY_EVENTS,
     FOREVER_MS,
     Slot,
     down_moments,
@@ -179,14 +180,23 @@ def _claim_one(held: list[Slot], run: JobRun, row: Told) -> bool:
         free = (slot for slot in fitting if slot.is_free(part.start_ms, part.end_ms))
         slot = next(free, fitting[0])
     else:
-        if row.slurm_index is None:
+        slot = _named_by_job(held, run, row)
+        if slot is None:
             return False
-        slot = Slot(
-            f"{run.cluster}/{row.node}#{row.slurm_index}", "", row.slurm_index, run.gpu_type
-        )
         held.append(slot)
     slot.claim(run.key, part.start_ms, part.end_ms, row.method)
     return True
+
+
+def _named_by_job(held: list[Slot], run: JobRun, row: Told) -> Slot | None:
+    """Return a slot for a GPU that only this row knows of; None where it does not make one."""
+    if row.slurm_index is not None:
+        name = f"{run.cluster}/{row.node}#{row.slurm_index}"
+        return Slot(name, "", row.slurm_index, run.gpu_type)
+    if row.method == BY_EVENTS and row.gpu_uuid is not None:
+        index = max((s.index for s in held), default=-1) + 1
+        return Slot(row.gpu_uuid, "", index, run.gpu_type)
+    return None
 
 
 def _is_meant(slot: Slot, row: Told) -> bool:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 FOREVER_MS = 2**62
 BY_ID = "hpc_job"  # the job's id on the series of its GPUs
+BY_EVENTS = "job_event"  # inferred from what the job says, where no scheduler speaks
 
 
 @dataclass
@@ -176,7 +177,11 @@ def told_by_job(cursor: duckdb.DuckDBPyConnection) -> dict[tuple[str, str, int],
     # a job seen while it ran and after has named GPUs and a bare number: the names are worth more
     for key, rows in found.items():
         named = {(row.node, row.start_ms) for row in rows if row.is_named}
-        kept = [row for row in rows if row.is_named or (row.node, row.start_ms) not in named]
+        kept = [
+            row
+            for row in rows
+            if row.is_named or row.method == BY_EVENTS or (row.node, row.start_ms) not in named
+        ]
         found[key] = _of_the_fullest(kept)
     return found
 

@@ -116,6 +116,11 @@ def _changed(cursor: duckdb.DuckDBPyConnection) -> _Keys:
                     and placed.method = 'hpc_job'
             ))
         union
+        select runs.cluster, unnest(list_append(runs.nodes, holds.node)), runs.job_run_key
+        from staging.stg_inferred_holds as holds
+        inner join intermediate.int_job_runs as runs using (job_run_key)
+        semi join temp.changed_inferred_holds using (job_run_key)
+        union
         -- what the scheduler lost track of ends when its node goes down
         select runs.cluster, unnest(runs.nodes), runs.job_run_key
         from intermediate.int_holds as holds

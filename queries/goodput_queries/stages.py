@@ -6,6 +6,8 @@ run_ids   rows of the runs in temp.dirty_run_ids
 runs      rows of the job runs in temp.dirty_job_runs, which are all of some runs
 attempts  rows of the attempts in temp.dirty_attempts; made in temp.<name>, which siblings read
 hourly    rows of some hours, in passes of bounded size
+merged    rows of new loads are merged with those that are there, by the columns of the grain
+compared  made anew; the rows before are kept beside, so that code finds what differs
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ KEYS = {
     "job_runs": """(
         job_run_key in (select job_run_key from temp.int_job_runs)
         -- a scheduler may tell of its time since
-        or is_inferred and job_run_key not in (select job_run_key from staging.stg_owner_holds))""",
+        or is_inferred
+            and job_run_key not in (select job_run_key from staging.stg_owner_holds)
+            and job_run_key not in (select job_run_key from staging.stg_inferred_holds))""",
     "run_ids": "(cluster, run_id) in (select (cluster, run_id) from temp.dirty_run_ids)",
     "runs": "job_run_key in (select job_run_key from temp.dirty_job_runs)",
     "attempts": "attempt_key in (select attempt_key from temp.dirty_attempts)",
@@ -115,6 +119,29 @@ def _put_in_place(cursor: duckdb.DuckDBPyConnection, model: Model, select: str) 
     cursor.execute(f"alter table {new} rename to {model.name}")
     describe(cursor, model)
     return rows
+
+
+def merge(cursor: duckdb.DuckDBPyConnection, model: Model, *, is_anew: bool) -> int:
+    """Merge temp.<name> into a stage: of equal keys the earliest first_ms, the latest of others.
+
+    Returns how many rows were drafted.
+    """
+    name, new = model.qualified_name, f"temp.{model.name}"
+    keys = ", ".join(model.grain)
+    columns = [c for c, *_ in cursor.execute(f"describe {name}").fetchall()]
+    values = ", ".join(
+        column if column in model.grain
+        else f"{'min' if column == 'first_ms' else 'max'}({column}) as {column}"
+        for column in columns
+    )  # fmt: skip
+    if is_anew:
+        cursor.execute(f"delete from {name}")
+    else:
+        cursor.execute(
+            f"insert into {new} select old.* from {name} as old semi join {new} using ({keys})"
+        )
+        cursor.execute(f"delete from {name} where ({keys}) in (select ({keys}) from {new})")
+    return run(cursor, model, f"insert into {name} select {values} from {new} group by {keys}")
 
 
 def replace_keys(

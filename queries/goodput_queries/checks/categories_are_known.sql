@@ -1,8 +1,12 @@
--- Categories in the ledger that the reference does not define, and held ones without a hold (or the reverse).
+-- Categories in the ledger that the reference does not define, and held ones without a hold (or the reverse), but for
+-- activity where no scheduler speaks, which is somebody's.
 -- grain: category
 select segments.category, categories.group, count(*) as segments
 from marts.ledger_segments as segments
 left join reference.gpu_second_categories as categories using (category)
 group by all
 having categories.group is null
-    or bool_or((categories.group = 'held') <> (segments.job_run_key is not null))
+    or bool_or(
+        (categories.group = 'held') <> (segments.job_run_key is not null)
+        and not (segments.category = 'busy_unclassified' and segments.phase in ('owner_unknown', 'short_idle'))
+    )

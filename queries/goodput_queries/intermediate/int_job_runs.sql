@@ -7,3 +7,4 @@ where
     load_sequence > built_sequence()
     -- what other records say may end one that ran
     or start_ms is not null and record_end_ms is null
+    or job_run_key in (select job_run_key from temp.changed_inferred_holds)

@@ -29,7 +29,8 @@ select
     partitions.partition,
     sizes.cpus,
     nodes.cluster in (
-        select cluster from intermediate.int_job_runs where eligible_ms is not null
+        select cluster from intermediate.int_job_runs
+        where eligible_ms is not null and ownership in ('scheduler', 'label')
     ) as is_demand_known
 from nodes
 left join partitions using (cluster, node)

@@ -22,3 +22,6 @@ create or replace macro build_events_from_ms() as (coalesce(getvariable('build_e
 
 -- The run that the lives in a job run tell of: as the first one that names it.
 create or replace macro run_of_lives(run_id, first_ms) as (arg_min(nullif(run_id, ''), (first_ms, run_id)));
+
+-- The last load whose rows a merged stage has; set by the build.
+create or replace macro merged_sequence() as (coalesce(getvariable('merged_sequence')::bigint, -1));

@@ -58,7 +58,21 @@ with findings as (
         'no scheduler tells of them: labels on the series of GPUs do; how they ended nobody says',
         count(*), null, min(job_run_key),
         'Add the scheduler: [[collect]] source = "slurm", or "kubernetes" with the url of a Prometheus'
-    from intermediate.int_job_runs where is_inferred
+    from intermediate.int_job_runs where ownership = 'label'
+    union all
+    select
+        'job runs inferred without a scheduler',
+        'no scheduler speaks for their nodes: job events or lists of processes say whose the GPUs were',
+        count(*), null, min(job_run_key),
+        'Add the scheduler, if there is one: [[collect]] source = "slurm", or "kubernetes"'
+    from intermediate.int_job_runs where ownership in ('job_event', 'process')
+    union all
+    select
+        'readings of GPUs on no known node',
+        'telemetry names GPUs but not where they are: they are not in the capacity',
+        count(distinct gpu_uuid), sum(last_ms - first_ms), min(gpu_uuid),
+        'Ingest an inventory file with their UUIDs, or scrape an exporter that labels series with the host'
+    from raw.reading_series anti join intermediate.int_gpu_inventory using (gpu_uuid)
     union all
     select
         'jobs without tracked GPUs', 'the accounting has no gres/gpu for them: 0 would be a lie', count(*), null,
@@ -165,6 +179,8 @@ with findings as (
         -- a reading that covers more than the free time may be of a job that begins or ends in it
         and greatest(activity.first_reading_ms, segments.start_ms + activity.interval_ms)
             <= least(activity.end_ms, segments.end_ms)
+        -- without a scheduler activity is somebody's
+        and segments.category <> 'busy_unclassified'
     union all
     select
         'collectives not recorded',

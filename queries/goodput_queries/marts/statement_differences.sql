@@ -16,6 +16,7 @@ scheduled as (
         runs.cluster,
         runs.job_run_key,
         runs.is_inferred,
+        runs.ownership,
         len(runs.nodes) = 0 as is_nowhere,
         case when runs.is_inferred then 0 else runs.gpus end * (least(coalesce(runs.end_ms, window_.to_ms), window_.to_ms)
             - greatest(runs.start_ms, window_.from_ms)) as gpu_ms
@@ -85,6 +86,7 @@ job_runs as (
         job_run_key,
         coalesce(scheduled.is_nowhere, false) as is_nowhere,
         coalesce(scheduled.is_inferred, false) as is_inferred,
+        scheduled.ownership,
         coalesce(scheduled.gpu_ms, 0) as scheduled_ms,
         coalesce(sums.placed_ms, 0) as placed_ms,
         coalesce(inside.whole_ms, 0) as whole_ms,
@@ -110,6 +112,7 @@ reasons as (
     select
         cluster, job_run_key,
         case
+            when ownership in ('job_event', 'process') then 'inferred without a scheduler'
             when is_inferred then 'known from labels of telemetry alone'
             when is_nowhere then 'the accounting names no node'
             else 'no such GPU was free on the named nodes'

@@ -36,6 +36,8 @@ unclaimed as (
         and activity.end_ms > greatest(segments.start_ms, scope_start(segments.start_ms))
     where
         segments.job_run_key is null
+        -- without a scheduler activity is somebody's
+        and segments.category <> 'busy_unclassified'
         and activity.is_active
         -- a reading that covers more than the free time may be of a job that begins or ends in it
         and greatest(activity.first_reading_ms, segments.start_ms + activity.interval_ms)

@@ -1,4 +1,5 @@
--- GPUs of job runs, or their number on a node, as a source names them: schedulers, and labels where there is none.
+-- GPUs of job runs, or their number on a node, as a source names them: schedulers, and where there is none labels
+-- or what is inferred.
 -- grain: none
 -- start_ms, end_ms: of a part that begins or ends by itself; null: the job run's
 select
@@ -20,3 +21,19 @@ union all
 select
     cluster, owner, submit_ms, node, null, gpu_uuid, gpu_instance, null, null, 'label', start_ms, end_ms, load_sequence
 from staging.stg_owner_holds
+union all
+select
+    cluster,
+    owner,
+    submit_ms,
+    node,
+    slurm_index,
+    gpu_uuid,
+    case when gpu_uuid is not null then '' end,
+    null,
+    gpus,
+    kind,
+    start_ms,
+    end_ms,
+    -1  -- the build knows which differ (temp.changed_inferred_holds)
+from staging.stg_inferred_holds

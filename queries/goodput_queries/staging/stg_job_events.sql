@@ -4,13 +4,19 @@
 -- end_ms: ts
 -- attempt: null where the job does not number them (temp.job_events works it out)
 -- rank: 0 where the job does not say
+-- run_id: a run without a name, on a node of which no scheduler speaks, is named after the node
 select
     events.rowid as event_id,
     events.source,
     coalesce(events.cluster, node_clusters.cluster, 'default') as cluster,
-    events.run_id,
+    case
+        when events.run_id = '' and hosts.host is not null and to_ms(events.ts) < coalesce(hosts.until_ms, 9223372036854775807)
+            then 'unnamed on ' || hosts.node
+        else events.run_id
+    end as run_id,
     events.attempt,
     coalesce(events.rank, 0) as rank,
+    events.local_rank,
     events.host,
     events.pid,
     events.gpu_uuid,
@@ -33,3 +39,6 @@ select
     coalesce(events.load_sequence, 0) as load_sequence
 from raw.job_events as events
 left join staging.stg_node_clusters as node_clusters on events.host = node_clusters.node
+left join staging.stg_unscheduled as hosts
+    on coalesce(events.cluster, node_clusters.cluster, 'default') = hosts.cluster
+    and events.host = hosts.host

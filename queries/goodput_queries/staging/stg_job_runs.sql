@@ -6,8 +6,8 @@
 -- outcome: ok, failed, limit (time limit, cancelled, preempted), running, pending, never_started
 -- is_infrastructure: the scheduler itself blames a node
 -- gpus: allocated; null where accounting does not track GPUs
--- is_inferred: no scheduler tells of it, labels of telemetry do: how it ended nobody says
--- ownership: who says whose the GPUs were: scheduler, label
+-- is_inferred: no scheduler tells of it, but labels of telemetry, job events or lists of processes
+-- ownership: who says whose the GPUs were: scheduler, label, job_event, process
 with listed as (
     -- a listing of sacct has every job that runs: one without a record says that it runs no more
     select source, cluster, max(greatest(submit_at, start_at, end_at, observed_at)) as listed_at
@@ -112,4 +112,45 @@ select
     'label',
     max(load_sequence)
 from staging.stg_owner_holds
+group by job_run_key, cluster, kind, owner, submit_ms
+union all
+select
+    job_run_key,
+    cluster,
+    owner,
+    owner,
+    owner,
+    '',
+    '(no account)',
+    null,
+    null,
+    null,
+    case when count(*) = count(end_ms) then any_value(state) else 'RUNNING' end,
+    null,
+    null,
+    case
+        when count(*) > count(end_ms) then 'running'
+        when any_value(state) = 'COMPLETED' then 'ok'
+        when any_value(state) = 'FAILED' then 'failed'
+        else 'limit'
+    end,
+    false,
+    submit_ms,
+    submit_ms,
+    min(start_ms),
+    case when count(*) = count(end_ms) then max(end_ms) end,
+    case when count(*) = count(end_ms) then max(end_ms) end,
+    max(last_ms),
+    list(distinct node order by node),
+    (count(distinct (node, coalesce(gpu_uuid, slurm_index::varchar))) filter (where gpus is null)
+        + coalesce(max(gpus), 0))::integer,
+    null,
+    null,
+    null,
+    null,
+    0,
+    true,
+    kind,
+    -1  -- the build knows which differ (temp.changed_inferred_holds)
+from staging.stg_inferred_holds
 group by job_run_key, cluster, kind, owner, submit_ms

@@ -67,6 +67,8 @@ intervals as (
     union all
     select unit, start_ms, end_ms, layer_activity(activity) from activity
     union all
+    select unit, start_ms, end_ms, layer_activity(activity) from temp.inferred_activity
+    union all
     select unit, start_ms, end_ms, layer_emptiness(emptiness) from empties
     union all
     select unit, start_ms, end_ms, layer_fact(fact) from node_facts

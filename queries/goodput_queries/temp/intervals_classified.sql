@@ -24,16 +24,22 @@ select
                 when states.activity in (1, 2) then 'busy_unclassified'
                 else 'unknown'
             end
+        when states.activity in (4, 5) then 'busy_unclassified'
         when facts.state is not null then facts.state
         when facts.is_reserved then 'reserved_idle'
         when facts.is_planned then 'planned'
         when facts.is_stranded or units.gpu_instance = 'rest' then 'stranded'
+<<<<<<< HEAD
         when facts.is_watched and case
             when units.mig_profile is null then facts.has_demand
             else contains(facts.demanded_profiles, ',*,')
                 or contains(facts.demanded_profiles, ',' || lower(units.mig_profile) || ',')
         end then 'idle_with_demand'
         when facts.is_watched then 'idle_no_demand'
+=======
+        when facts.is_watched and facts.has_demand then 'idle_with_demand'
+        when facts.is_watched or states.activity = 6 then 'idle_no_demand'
+>>>>>>> f7a239a (wip)
         else 'free_unknown'
     end as category,
     case
@@ -45,7 +51,10 @@ select
                 when states.emptiness = 1 then 'no_process'
                 when states.activity = 1 then 'short_idle'
             end
+        when states.activity = 4 then 'owner_unknown'
+        when states.activity = 5 then 'short_idle'
         when facts.is_watched and facts.state is null and not facts.is_demand_known then 'demand_unknown'
+        when states.activity = 6 and facts.fact is null then 'demand_unknown'
     end as phase
 from temp.states as states
 inner join temp.units as units using (unit)

@@ -1,0 +1,25 @@
+-- When processes held a context on GPUs, in blocks of ten minutes, up to when schedulers speak for all.
+-- grain: gpu_uuid, pid, block
+-- pid: 0 where the source only counts processes
+-- block: ten minutes since the epoch
+-- first_ms, last_ms: the first and the last reading of the process
+-- materialised: merged, since each build reads the processes of new loads alone
+-- needs: staging.stg_unscheduled
+with untils as (
+    select coalesce(max(coalesce(until_ms, 9223372036854770000)), 0) as until_ms from staging.stg_unscheduled
+),
+
+processes as (
+    select
+        gpu_uuid,
+        unnest(case when pids is null and processes > 0 then [0::bigint] else pids end) as pid,
+        to_ms(ts) as ts_ms
+    from raw.gpu_processes
+    where
+        coalesce(load_sequence, 0) > merged_sequence()
+        and to_ms(ts) < (select until_ms from untils)
+)
+
+select gpu_uuid, pid, ts_ms // 600000 as block, min(ts_ms) as first_ms, max(ts_ms) as last_ms
+from processes
+group by all

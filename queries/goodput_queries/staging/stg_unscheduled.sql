@@ -1,0 +1,64 @@
+-- Nodes and times of which no scheduler, label or Kubernetes source says whose the GPUs were: there ownership is inferred.
+-- A scheduler speaks for its cluster from its first record on. Labels speak for the nodes that ever bore one: there a
+-- GPU without a label is nobody's.
+-- grain: cluster, host
+-- host: the node by a name that telemetry or job events have for it, short or full
+-- from_ms: the earliest reading or event; null: there is no reading yet
+-- until_ms: from here on a source says who had the GPUs; null: none does
+-- materialised: full, since most sites have no row, which spares them what infers ownership
+-- dirties: all
+with schedulers as (
+    select cluster, to_ms(min(submit_at)) as since_ms from raw.job_runs group by cluster
+),
+
+series as (
+    select gpu_uuid, min(first_ms) as first_ms from raw.reading_series group by gpu_uuid
+),
+
+gpu_nodes as (
+    select gpus.cluster, gpus.node, min(series.first_ms) as first_ms
+    from staging.stg_gpus as gpus
+    left join series using (gpu_uuid)
+    group by gpus.cluster, gpus.node
+),
+
+event_hosts as (
+    select coalesce(told.cluster, node_clusters.cluster, 'default') as cluster, told.host, min(told.first_ms) as first_ms
+    from raw.event_hosts as told
+    left join staging.stg_node_clusters as node_clusters on told.host = node_clusters.node
+    where told.host is not null
+    group by all
+),
+
+-- one machine by its short and its full name
+known_as as (
+    select hosts.cluster, hosts.host, min(nodes.node) as node
+    from event_hosts as hosts
+    anti join gpu_nodes as same on hosts.cluster = same.cluster and hosts.host = same.node
+    inner join gpu_nodes as nodes
+        on hosts.cluster = nodes.cluster
+        and split_part(hosts.host, '.', 1) = split_part(nodes.node, '.', 1)
+        and (starts_with(hosts.host, nodes.node || '.') or starts_with(nodes.node, hosts.host || '.'))
+    group by hosts.cluster, hosts.host
+    having count(*) = 1
+),
+
+hosts as (
+    select cluster, node as host, node, first_ms from gpu_nodes
+    union all
+    select cluster, host, coalesce(known_as.node, event_hosts.host), event_hosts.first_ms
+    from event_hosts
+    left join known_as using (cluster, host)
+)
+
+select
+    hosts.cluster,
+    hosts.host,
+    any_value(hosts.node) as node,
+    min(hosts.first_ms) as from_ms,
+    any_value(schedulers.since_ms) as until_ms
+from hosts
+left join schedulers using (cluster)
+anti join staging.stg_gpu_owners as labels on hosts.cluster = labels.cluster and hosts.node = labels.node
+group by hosts.cluster, hosts.host
+having any_value(schedulers.since_ms) is null or min(hosts.first_ms) < any_value(schedulers.since_ms)

@@ -1,0 +1,5 @@
+-- The job runs whose inferred holds are others than in the build before.
+-- grain: job_run_key
+-- written_by: build.py, since it is what differs between two builds
+-- reads: staging.stg_inferred_holds
+create temp table changed_inferred_holds (job_run_key varchar not null);

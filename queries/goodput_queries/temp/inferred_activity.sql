@@ -1,0 +1,57 @@
+-- What telemetry saw of units that nobody is known to have had, where no scheduler would have told: activity is
+-- somebody's, and so are pauses in it that are shorter than the idle minimum.
+-- inline: asked once
+-- grain: unit, start_ms
+-- activity: 4 active, 5 a pause in it, 6 idle
+with seen as (
+    select
+        units.unit,
+        gaps.start_ms as gap_ms,
+        activity.is_active,
+        greatest(activity.start_ms, gaps.start_ms) as start_ms,
+        least(activity.end_ms, gaps.end_ms) as end_ms
+    from temp.unscheduled_gaps as gaps
+    inner join temp.units as units using (unit)
+    inner join intermediate.int_gpu_activity as activity
+        on units.gpu_uuid = activity.gpu_uuid
+        and units.gpu_instance = activity.gpu_instance
+        and activity.start_ms < gaps.end_ms
+        and activity.end_ms > gaps.start_ms
+    where
+        activity.hour_ms > build_from_ms() - build_threshold('idle_min_ms')::bigint - 3600000
+        and activity.hour_ms < build_to_ms() + build_threshold('idle_min_ms')::bigint
+),
+
+marked as (
+    select
+        *,
+        (unit, gap_ms, is_active, start_ms) is distinct from lag((unit, gap_ms, is_active, end_ms)) over (
+            order by unit, start_ms, end_ms
+        ) as is_new
+    from seen
+),
+
+stretches as (
+    select unit, gap_ms, is_active, min(start_ms) as start_ms, max(end_ms) as end_ms
+    from (
+        select *, count_if(is_new) over (order by unit, start_ms, end_ms rows unbounded preceding) as stretch
+        from marked
+    )
+    group by unit, gap_ms, is_active, stretch
+)
+
+select
+    unit,
+    case
+        when is_active then 4
+        when
+            end_ms - start_ms < build_threshold('idle_min_ms')
+            and lag((unit, gap_ms, is_active, end_ms)) over in_order = (unit, gap_ms, true, start_ms)
+            and lead((unit, gap_ms, is_active, start_ms)) over in_order = (unit, gap_ms, true, end_ms)
+            then 5
+        else 6
+    end as activity,
+    start_ms,
+    end_ms
+from stretches
+window in_order as (order by unit, start_ms, end_ms)
