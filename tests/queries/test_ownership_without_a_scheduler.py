@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.queries.as_built_anew import assert_as_built_anew
 
 from goodput_queries.check import check
 
@@ -292,3 +293,32 @@ def test_where_labels_speak_nothing_is_inferred(node):
 
     assert {row[1] for row in holds(node)} == {"nlp/a"}
     assert "free_unknown" in node.gpu_s()
+
+
+@pytest.mark.parametrize("order", ["forwards", "backwards"])
+def test_builds_on_the_way_give_the_rows_of_a_build_anew(new_evidence, order):
+    def tell_processes(one):
+        processes(one, "n-0", [7], 50, 1900)
+
+    def tell_events(one):
+        one.events("train", steps(100, 500), attempt=None, host="n", pid=7)
+
+    def tell_more_events(one):
+        one.events("train", steps(520, 900, first=41), attempt=None, host="n", pid=7)
+
+    def tell_readings(one):
+        readings(one, "n-0", [(60, 1000), (1200, 1900)])
+        readings(one, "n-1", [(60, 300)])
+
+    def tell_records(one):
+        one.job("77", 1000, 1400, ["n"], 1)
+
+    one = new_evidence()
+    gpus(one, "n", 2)
+    parts = [tell_readings, tell_events, tell_processes, tell_more_events, tell_records]
+    for part in parts if order == "forwards" else reversed(parts):
+        part(one)
+        one.store.build()
+
+    assert check(one.store)["violations"].sum() == 0
+    assert_as_built_anew(one)
