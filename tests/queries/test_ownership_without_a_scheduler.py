@@ -322,3 +322,11 @@ def test_builds_on_the_way_give_the_rows_of_a_build_anew(new_evidence, order):
 
     assert check(one.store)["violations"].sum() == 0
     assert_as_built_anew(one)
+
+
+def test_a_process_on_the_latest_list_goes_on(node):
+    for gpu, until in (("n-0", 2000), ("n-1", 1990)):
+        readings(node, gpu, [(100, until)])
+        processes(node, gpu, [5], 100, until)
+
+    assert [row[3] for row in holds(node)] == [None, 1990]

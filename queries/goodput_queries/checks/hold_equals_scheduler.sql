@@ -1,12 +1,11 @@
--- Job runs whose held GPU time in the ledger is not what the scheduler says, in its units (each allocated GPU
--- or instance counts 1), but for time that a later job run took over, that the node was down, or that lies
--- outside of the inventory's dates.
+-- Job runs whose allocated time in the ledger and beside it (marts.unplaced) is not what the scheduler says, in its units
+-- (each allocated GPU or instance counts 1), but for time that a later job run took over or that the node was down.
 -- grain: job_run_key
 with runs as (
     select runs.job_run_key, runs.gpus * (least(coalesce(runs.end_ms, clusters.as_of_ms), clusters.as_of_ms) - runs.start_ms) as scheduler_ms
     from intermediate.int_job_runs as runs
     inner join intermediate.int_clusters as clusters using (cluster)
-    where not runs.is_inferred and runs.gpus > 0 and runs.start_ms is not null and len(runs.nodes) > 0
+    where not runs.is_inferred and runs.gpus > 0 and runs.start_ms is not null
         and (runs.end_ms is null or runs.end_ms > runs.start_ms)
 ),
 
@@ -15,10 +14,14 @@ ledger as (
     where job_run_key is not null group by job_run_key
 ),
 
+unplaced as (
+    select job_run_key, sum(gpu_ms)::bigint as unplaced_ms from marts.unplaced group by job_run_key
+),
+
 excused as (
     select job_run_key from intermediate.int_hold_conflicts
     union
-    select job_run_key from intermediate.int_job_runs where end_ms is null
+    select job_run_key from intermediate.int_job_runs where end_ms is null and len(nodes) > 0
     union
     -- pods of a gang begin and end by themselves: their holds add up to less than its size by its length
     select runs.job_run_key
@@ -28,16 +31,15 @@ excused as (
         and runs.job_id_raw = holds.job_id_raw
         and runs.submit_ms = to_ms(holds.submit_at)
     where holds.start_at is not null
-    union
-    select holds.job_run_key
-    from intermediate.int_holds as holds
-    inner join intermediate.int_gpu_inventory as gpus using (gpu_uuid, node)
-    where gpus.is_dated
-        and (holds.start_ms < gpus.start_ms or coalesce(holds.end_ms, 0) > coalesce(gpus.end_ms, 9223372036854775807))
 )
 
-select runs.job_run_key, runs.scheduler_ms, coalesce(ledger.ledger_ms, 0) as ledger_ms
+select
+    runs.job_run_key,
+    runs.scheduler_ms,
+    coalesce(ledger.ledger_ms, 0) as ledger_ms,
+    coalesce(unplaced.unplaced_ms, 0) as unplaced_ms
 from runs
 left join ledger using (job_run_key)
+left join unplaced using (job_run_key)
 anti join excused using (job_run_key)
-where runs.scheduler_ms <> coalesce(ledger.ledger_ms, 0)
+where runs.scheduler_ms <> coalesce(ledger.ledger_ms, 0) + coalesce(unplaced.unplaced_ms, 0)

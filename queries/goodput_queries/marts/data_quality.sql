@@ -123,7 +123,7 @@ with findings as (
     union all
     select
         'busy time without job evidence', 'telemetry says busy; whether it was useful nobody says',
-        count(distinct job_run_key), sum(gpu_ms), min(job_run_key),
+        count(distinct coalesce(job_run_key, gpu_uuid)), sum(gpu_ms), min(coalesce(job_run_key, node)),
         'Let the job report its steps (job events, five lines of Python)'
     from marts.ledger_pieces where category = 'busy_unclassified'
     union all

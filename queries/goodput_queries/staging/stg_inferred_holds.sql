@@ -225,6 +225,7 @@ with_process as (
         inner join gpus using (cluster)
         inner join staging.stg_process_presence as processes
             on gpus.gpu_uuid = processes.gpu_uuid
+            and processes.pid >= 0
             and processes.first_ms <= periods.end_ms
             and processes.last_ms >= periods.first_ms
         left join named_by_others as others
@@ -290,7 +291,7 @@ stays as (
         least(processes.last_ms, gpus.until_ms) as last_ms
     from staging.stg_process_presence as processes
     inner join gpus using (gpu_uuid)
-    where processes.first_ms < coalesce(gpus.until_ms, 9223372036854775807)
+    where processes.pid >= 0 and processes.first_ms < coalesce(gpus.until_ms, 9223372036854775807)
 ),
 
 stays_marked as (
@@ -381,7 +382,8 @@ alone as (
 
 lists as (
     select gpu_uuid, max(last_ms) as read_ms, max(max(last_ms)) over () - threshold('label_absent_ms') as since_ms
-    from raw.reading_series
+    from staging.stg_process_presence
+    where pid = -1
     group by gpu_uuid
 ),
 
@@ -399,10 +401,8 @@ of_processes as (
         null::integer as gpus,
         alone.start_ms,
         alone.last_ms,
-        -- lists come each minute at least
         case
-            when alone.last_ms < greatest(lists.read_ms - threshold('process_list_ms'), lists.since_ms)
-                or alone.last_ms >= gpus.until_ms
+            when alone.last_ms < greatest(lists.read_ms, lists.since_ms) or alone.last_ms >= gpus.until_ms
                 then alone.last_ms
         end as end_ms,
         'UNKNOWN' as state

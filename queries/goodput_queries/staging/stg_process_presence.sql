@@ -1,6 +1,6 @@
 -- When processes held a context on GPUs, in blocks of ten minutes, up to when schedulers speak for all.
 -- grain: gpu_uuid, pid, block
--- pid: 0 where the source only counts processes
+-- pid: 0 where the source only counts processes; -1: the list itself, also where it is empty
 -- block: ten minutes since the epoch
 -- first_ms, last_ms: the first and the last reading of the process
 -- materialised: merged, since each build reads the processes of new loads alone
@@ -12,7 +12,7 @@ with untils as (
 processes as (
     select
         gpu_uuid,
-        unnest(case when pids is null and processes > 0 then [0::bigint] else pids end) as pid,
+        unnest(list_append(coalesce(pids, case when processes > 0 then [0::bigint] else [] end), -1)) as pid,
         to_ms(ts) as ts_ms
     from raw.gpu_processes
     where
