@@ -261,6 +261,11 @@ def ledger(by: str, db: str, scope: Scope) -> pl.DataFrame:
         frame = ledgers.ledger(store, by=keys, scope=scope)
         if click.get_current_context().params["form"] in {None, "table"}:
             say(_balance(store, scope, int(frame["gpu_ms"].sum())))
+            if unplaced := ledgers.unplaced_ms(store, scope):
+                say(
+                    f"Allocated, but on no known GPU: {output.cell('gpu_s', unplaced / 1000)} "
+                    "GPU-s, outside capacity: `goodput show unplaced`."
+                )
     return frame
 
 

@@ -1,5 +1,5 @@
 -- What the evidence contradicts or lacks, with what to do: nothing of it is hidden in a total.
--- grain: kind
+-- grain: kind, what
 -- n: how many cases
 -- gpu_ms: GPU time concerned; null where it has none
 with findings as (
@@ -73,6 +73,19 @@ with findings as (
         count(distinct gpu_uuid), sum(last_ms - first_ms), min(gpu_uuid),
         'Ingest an inventory file with their UUIDs, or scrape an exporter that labels series with the host'
     from raw.reading_series anti join intermediate.int_gpu_inventory using (gpu_uuid)
+    union all
+    select
+        'allocated, GPUs not placed',
+        'the scheduler allocated GPUs but '
+        || case reason when 'no_node_list' then 'names no node' else 'the nodes had fewer at the time' end
+        || ': this time is outside capacity, and charged (marts.unplaced)',
+        count(distinct job_run_key), sum(gpu_ms), min(job_run_key),
+        case reason
+            when 'no_node_list' then 'Export the accounting with NodeList (`sacct --format`), or with allocated nodes'
+            else 'Ingest `scontrol show node` or an inventory file with all GPUs of these nodes and their dates'
+        end
+    from marts.unplaced
+    group by reason
     union all
     select
         'jobs without tracked GPUs', 'the accounting has no gres/gpu for them: 0 would be a lie', count(*), null,

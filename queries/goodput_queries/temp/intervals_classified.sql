@@ -29,17 +29,12 @@ select
         when facts.is_reserved then 'reserved_idle'
         when facts.is_planned then 'planned'
         when facts.is_stranded or units.gpu_instance = 'rest' then 'stranded'
-<<<<<<< HEAD
         when facts.is_watched and case
             when units.mig_profile is null then facts.has_demand
             else contains(facts.demanded_profiles, ',*,')
                 or contains(facts.demanded_profiles, ',' || lower(units.mig_profile) || ',')
         end then 'idle_with_demand'
-        when facts.is_watched then 'idle_no_demand'
-=======
-        when facts.is_watched and facts.has_demand then 'idle_with_demand'
         when facts.is_watched or states.activity = 6 then 'idle_no_demand'
->>>>>>> f7a239a (wip)
         else 'free_unknown'
     end as category,
     case
@@ -54,7 +49,11 @@ select
         when states.activity = 4 then 'owner_unknown'
         when states.activity = 5 then 'short_idle'
         when facts.is_watched and facts.state is null and not facts.is_demand_known then 'demand_unknown'
-        when states.activity = 6 and facts.fact is null then 'demand_unknown'
+        when
+            states.activity = 6
+            and facts.state is null
+            and not coalesce(facts.is_watched or facts.is_reserved or facts.is_planned or facts.is_stranded, false)
+            then 'demand_unknown'
     end as phase
 from temp.states as states
 inner join temp.units as units using (unit)

@@ -1,0 +1,171 @@
+-- Allocated time that cannot be put on a GPU, hour by hour: the scheduler names no node (usual in exports), or more GPUs
+-- than its nodes had at the time. It is outside of capacity and allocation, and beside the ledger: what the scheduler
+-- says was allocated is what the ledger holds and this. Scope: window, cluster, model, team, user, run, partition.
+-- grain: job_run_key, hour_ms
+-- reason: no_node_list, no_such_gpu
+-- gpu_model: as the job asked for it, by the name it has in the cluster; null: not known
+-- gpu_ms: milliseconds of GPUs or instances, as the scheduler counts them
+-- cost: null: the rate card has no price
+with window_ as (
+    select
+        clusters.cluster,
+        greatest(clusters.first_ms, coalesce(getvariable('scope_from_ms')::bigint, clusters.first_ms)) as from_ms,
+        least(clusters.as_of_ms, coalesce(getvariable('scope_to_ms')::bigint, clusters.as_of_ms)) as to_ms
+    from intermediate.int_clusters as clusters
+    where getvariable('scope_cluster') is null or clusters.cluster = getvariable('scope_cluster')
+),
+
+allocated as (
+    select
+        runs.cluster,
+        runs.job_run_key,
+        runs.gpus,
+        lower(runs.gpu_type) as gpu_type,
+        len(runs.nodes) = 0 as is_nowhere,
+        runs.end_ms is null as is_running,
+        greatest(runs.start_ms, window_.from_ms) as start_ms,
+        least(coalesce(runs.end_ms, window_.to_ms), window_.to_ms) as end_ms
+    from intermediate.int_job_runs as runs
+    inner join window_ using (cluster)
+    where
+        not runs.is_inferred
+        and runs.gpus > 0
+        and runs.start_ms < window_.to_ms
+        and coalesce(runs.end_ms, window_.to_ms) > window_.from_ms
+),
+
+-- pods of a gang begin and end by themselves: what is allocated is their sum
+in_parts as (
+    select distinct runs.job_run_key
+    from raw.holds as holds
+    inner join intermediate.int_job_runs as runs
+        on holds.cluster = runs.cluster
+        and holds.job_id_raw = runs.job_id_raw
+        and to_ms(holds.submit_at) = runs.submit_ms
+    where holds.start_at is not null
+),
+
+placed as (
+    select
+        holds.job_run_key,
+        greatest(holds.start_ms, units.start_ms, window_.from_ms) as start_ms,
+        least(coalesce(holds.end_ms, window_.to_ms), coalesce(units.end_ms, window_.to_ms), window_.to_ms) as end_ms
+    from intermediate.int_holds as holds
+    inner join window_ using (cluster)
+    inner join intermediate.int_gpu_units as units
+        on holds.gpu_uuid = units.gpu_uuid
+        and holds.gpu_instance = units.gpu_instance
+        and units.start_ms < coalesce(holds.end_ms, window_.to_ms)
+        and coalesce(units.end_ms, window_.to_ms) > holds.start_ms
+    where holds.start_ms < window_.to_ms and coalesce(holds.end_ms, window_.to_ms) > window_.from_ms
+    union all
+    -- who lost a GPU to a later start did not have it
+    select
+        conflicts.job_run_key,
+        greatest(conflicts.start_ms, window_.from_ms),
+        least(coalesce(conflicts.end_ms, window_.to_ms), window_.to_ms)
+    from intermediate.int_hold_conflicts as conflicts
+    inner join window_ using (cluster)
+),
+
+held as (
+    select job_run_key, sum(end_ms - start_ms) as held_ms from placed where end_ms > start_ms group by job_run_key
+),
+
+-- what the scheduler lost track of ended when its node went down
+lost as (
+    select distinct holds.job_run_key
+    from intermediate.int_holds as holds
+    inner join intermediate.int_job_runs as runs using (job_run_key)
+    where runs.end_ms is null and holds.end_ms is not null
+),
+
+short as (
+    select allocated.*
+    from allocated
+    left join held using (job_run_key)
+    anti join in_parts using (job_run_key)
+    anti join lost using (job_run_key)
+    where allocated.gpus * (allocated.end_ms - allocated.start_ms) > coalesce(held.held_ms, 0)
+),
+
+hours as (
+    select *, unnest(range(start_ms // 3600000, (end_ms - 1) // 3600000 + 1)) * 3600000 as hour_ms
+    from short
+),
+
+cells as (
+    select * replace (greatest(start_ms, hour_ms) as start_ms, least(end_ms, hour_ms + 3600000) as end_ms)
+    from hours
+),
+
+unplaced as (
+    select
+        cells.cluster,
+        cells.job_run_key,
+        cells.hour_ms,
+        any_value(cells.gpu_type) as gpu_type,
+        case when any_value(cells.is_nowhere) then 'no_node_list' else 'no_such_gpu' end as reason,
+        any_value(cells.gpus * (cells.end_ms - cells.start_ms)) - coalesce(sum(
+            least(placed.end_ms, cells.end_ms) - greatest(placed.start_ms, cells.start_ms)
+        ) filter (where placed.job_run_key is not null), 0)::bigint as gpu_ms
+    from cells
+    left join placed
+        on cells.job_run_key = placed.job_run_key
+        and placed.start_ms < cells.end_ms
+        and placed.end_ms > cells.start_ms
+    group by cells.cluster, cells.job_run_key, cells.hour_ms
+),
+
+-- what a type is called in its cluster; without a type, where all GPUs are of one model
+models as (
+    select types.cluster, types.gpu_type, min(units.gpu_model) as gpu_model
+    from (select distinct cluster, gpu_type from unplaced) as types
+    inner join (
+        select distinct cluster, gpu_model from intermediate.int_gpu_units where gpu_model is not null
+    ) as units
+        on types.cluster = units.cluster and (types.gpu_type is null or is_model(units.gpu_model, types.gpu_type))
+    group by types.cluster, types.gpu_type
+    having count(*) = 1
+)
+
+select
+    unplaced.cluster,
+    unplaced.job_run_key,
+    owners.run_key,
+    owners.run_id,
+    owners.job_id,
+    owners.job_name,
+    owners.team,
+    owners.user_name,
+    owners.partition,
+    owners.qos,
+    coalesce(models.gpu_model, unplaced.gpu_type) as gpu_model,
+    unplaced.hour_ms,
+    unplaced.reason,
+    unplaced.gpu_ms,
+    prices.list_usd_per_gpu_h,
+    prices.factor,
+    prices.usd_per_gpu_h,
+    unplaced.gpu_ms / 3600000.0 * prices.usd_per_gpu_h::double as cost
+from unplaced
+left join models
+    on unplaced.cluster = models.cluster and unplaced.gpu_type is not distinct from models.gpu_type
+left join intermediate.int_job_run_owners as owners using (job_run_key)
+left join intermediate.int_prices as prices
+    on unplaced.cluster = prices.cluster
+    and coalesce(models.gpu_model, unplaced.gpu_type, '') = prices.gpu_model
+    and prices.mig_profile = ''
+    and coalesce(owners.partition, '') = prices.partition
+    and coalesce(owners.qos, '') = prices.qos
+    and unplaced.hour_ms >= prices.from_ms
+    and unplaced.hour_ms < prices.to_ms
+where
+    unplaced.gpu_ms <> 0
+    and in_scope(
+        unplaced.cluster, null, null, coalesce(models.gpu_model, unplaced.gpu_type),
+        owners.team, owners.user_name, owners.run_key, owners.partition
+    )
+    -- on no node, and no GPU of any
+    and getvariable('scope_node') is null
+    and getvariable('scope_gpu_uuid') is null
