@@ -18,7 +18,7 @@ from goodput_queries import catalog, plausible
 from goodput_queries.batch import Reject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from goodput_queries.batch import Batch
 
@@ -108,22 +108,7 @@ class PlausibleTime:
         for column in observed:
             days = rows[column].drop_nulls().dt.date().to_physical().value_counts()
             self._days.update(dict(days.iter_rows()))
-        self._bulk = bulk_of(self._days)
-
-
-def bulk_of(days: Mapping[int, int]) -> tuple[int, int] | None:
-    """Return the first and the last day of the bulk: without long holes, and with the median.
-
-    days: how many stamps each day has
-    """
-    half, passed = sum(days.values()) / 2, 0
-    bulk: tuple[int, int] | None = None
-    for day in sorted(days):
-        if bulk is not None and day - bulk[1] > GAP and passed >= half:
-            break
-        bulk = (bulk[0], day) if bulk is not None and day - bulk[1] <= GAP else (day, day)
-        passed += days[day]
-    return bulk
+        self._bulk = plausible.bulk_of(self._days)
 
 
 def _us(moment: datetime) -> int:

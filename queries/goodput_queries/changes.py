@@ -55,13 +55,13 @@ def changed_hours(
     Time differs between the first and the last moment at which, in an hour, the beginnings and
     ends of intervals of the same attributes do not cancel: a job that ends after three days
     reopens its last hour, not three days, and one that is seen to run on only what was added.
-    A null end is compared at the end of the evidence.
+    An end that is null, or is planned to come later, is compared at the end of the evidence.
 
     reopens: the name of a stage and its column that tells whose time it is: the GPUs concerned are
     noted in temp.reopened by hour.
     """
     start, end = bounds
-    until = f"coalesce({end}, (select max(as_of_ms) from intermediate.int_clusters))"
+    until = f"least({end}, (select max(as_of_ms) from intermediate.int_clusters))"
     cursor.execute(
         f"""create or replace temp table differing as
         with signed as ({_differences(new, old)}),

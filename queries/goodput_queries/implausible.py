@@ -35,7 +35,7 @@ def reject_implausible_rows(
     found = False
     for model in catalog.models("raw").values():
         if model.qualified_name in tables and (model.observed or model.planned):
-            reasons = _reasons(model, latest)
+            reasons = [*_reasons(model, latest), *_apart(cursor, model, since)]
             bad = " or ".join(condition for condition, _ in reasons)
             where = f"({bad})" + ("" if since is None else f" and {SEQUENCE} > {since}")
             if cursor.execute(
@@ -83,6 +83,34 @@ def _reasons(model: Model, latest: datetime | None) -> list[tuple[str, str]]:
             (f"{column} > timestamp '{latest}'", plausible.ahead(column))
             for column in model.observed
         ]
+    return found
+
+
+def _apart(
+    cursor: duckdb.DuckDBPyConnection, model: Model, since: int | None
+) -> list[tuple[str, str]]:
+    """Return conditions and reasons for rows of a load that lie apart from its bulk."""
+    time = model.directives.get("time")
+    if time is None:
+        return []
+    loads = cursor.execute(
+        """select sequence from raw.ingested
+        where table_name = $1 and sequence > $2
+            and window_end_at - window_start_at > to_days($3::integer)""",
+        [model.name, -1 if since is None else since, plausible.BULK_GAP_DAYS],
+    ).fetchall()
+    found: list[tuple[str, str]] = []
+    for (sequence,) in loads:
+        days = cursor.execute(
+            f"""select epoch_us({time}) // 86400000000, count(*) from {model.qualified_name}
+            where {SEQUENCE} = {sequence} and {time} >= timestamp '{plausible.EARLIEST}'
+                and {time} < timestamp '{plausible.utc_now() + plausible.AHEAD_MAX}'
+            group by all"""
+        ).fetchall()
+        if (bulk := plausible.bulk_of(dict(days))) is not None:
+            first, after = (f"make_timestamp({d * 86_400_000_000})" for d in (bulk[0], bulk[1] + 1))
+            outside = f"{SEQUENCE} = {sequence} and ({time} < {first} or {time} >= {after})"
+            found.append((outside, plausible.far(time)))
     return found
 
 

@@ -7,7 +7,10 @@ which something was seen, `planned` ones may lie ahead.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 EARLIEST: Final = datetime(2000, 1, 1)  # noqa: DTZ001 -- as all moments of the store: naive UTC
 AHEAD_MAX: Final = timedelta(hours=1)  # a reader's clock and a source's may differ by so much
@@ -30,6 +33,21 @@ def ahead(column: str) -> str:
 def far(column: str) -> str:
     """Return the reason why a row is rejected whose moment is none of its file's time."""
     return f"{column} is more than {BULK_GAP_DAYS} days from all other times of the file"
+
+
+def bulk_of(days: Mapping[int, int]) -> tuple[int, int] | None:
+    """Return the first and the last day of the bulk: without long holes, and with the median.
+
+    days: how many stamps each day has
+    """
+    half, passed = sum(days.values()) / 2, 0
+    bulk: tuple[int, int] | None = None
+    for day in sorted(days):
+        if bulk is not None and day - bulk[1] > BULK_GAP_DAYS and passed >= half:
+            break
+        bulk = (bulk[0], day) if bulk is not None and day - bulk[1] <= BULK_GAP_DAYS else (day, day)
+        passed += days[day]
+    return bulk
 
 
 def utc_now() -> datetime:

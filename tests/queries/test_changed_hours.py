@@ -75,3 +75,13 @@ def test_time_that_another_job_takes_over_differs(cursor: duckdb.DuckDBPyConnect
 
 def test_two_equal_intervals_are_more_than_one(cursor: duckdb.DuckDBPyConnection) -> None:
     assert _hours(cursor, [("a", 10, 50), ("a", 10, 50)], [("a", 10, 50)]) == [0]
+
+
+def test_a_plan_that_ends_after_the_evidence_reopens_no_later_hour(
+    cursor: duckdb.DuckDBPyConnection,
+) -> None:
+    in_75_years = 75 * 365 * 24 * 60
+
+    assert _hours(cursor, [("a", 8 * 60 + 10, in_75_years)], []) == [8, 9, 10]
+    assert _hours(cursor, [("a", 0, in_75_years)], [("a", 0, in_75_years + 60)]) == []
+    assert _hours(cursor, [("a", 0, 9 * 60 + 30)], [("a", 0, in_75_years)]) == [9, 10]

@@ -99,19 +99,23 @@ def test_strays_of_any_table_change_nothing_and_are_among_the_rejects(
     assert store.read("select max(window_end_at) from raw.ingested").item() < AT_2036
 
 
+@pytest.mark.parametrize("stamp", ["2036-02-07", "2003-02-07"])
 def test_a_stray_in_the_load_of_good_rows_goes_alone(
-    store: LocalStore, expected: dict[str, Any]
+    store: LocalStore, expected: dict[str, Any], stamp: str
 ) -> None:
     fill(store)
     with store.writing() as cursor:
         cursor.execute(
             """insert into raw.gpu_samples by name
-            select * replace (timestamp '2036-02-07' as ts) from raw.gpu_samples
+            select * replace ($2::timestamp as ts) from raw.gpu_samples
             where ts = $1""",
-            [START],
+            [START, stamp],
         )
         cursor.execute(
-            "update raw.ingested set window_end_at = '2036-02-07' where origin = 'readings.txt'"
+            """update raw.ingested set window_end_at = greatest(window_end_at, $1::timestamp),
+                window_start_at = least(window_start_at, $1::timestamp)
+            where origin = 'readings.txt'""",
+            [stamp],
         )
 
     store.build()

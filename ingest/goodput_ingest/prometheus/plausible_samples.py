@@ -14,7 +14,6 @@ import numpy as np
 
 from goodput_ingest import json_lines
 from goodput_ingest.parsed import TEXT_MAX_CHARS
-from goodput_ingest.plausible_time import bulk_of
 from goodput_ingest.prometheus.bulk import epoch_ms
 from goodput_ingest.source import Reject
 from goodput_queries import plausible
@@ -64,5 +63,5 @@ def _bulk(series: Sequence[Series], first_ms: int, last_ms: int) -> tuple[int, i
         times = one.times_ms[(one.times_ms >= first_ms) & (one.times_ms <= last_ms)]
         found, counts = np.unique(times // DAY_MS, return_counts=True)
         days.update(dict(zip(found.tolist(), counts.tolist(), strict=True)))
-    bulk = bulk_of(days)
+    bulk = plausible.bulk_of(days)
     return None if bulk is None else (bulk[0] * DAY_MS, (bulk[1] + 1) * DAY_MS - 1)
