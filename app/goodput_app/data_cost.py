@@ -16,6 +16,7 @@ import streamlit as st
 
 from goodput_app.data import State, state
 from goodput_app.reports import archive, budgets, closing, files, window
+from goodput_app.reports.currency import smallest_cents
 from goodput_app.reports.rows import in_cents
 from goodput_app.reports.statement import policy_of, statement
 from goodput_app.reports.summary import NOBODYS, Days, accounts
@@ -259,7 +260,10 @@ def _rows(day: Day, how: Chosen, now: State) -> pl.DataFrame:
     booked = closing.bookings(store, day) if how.idle is None else []
     if booked:
         return pl.concat([booking.rows for booking in booked])
-    return in_cents(closing.computed(store, day, policy(day, how)))
+    charged = policy(day, how)
+    return in_cents(
+        closing.computed(store, day, charged), smallest=smallest_cents(charged.currency)
+    )
 
 
 @st.cache_data(max_entries=20, show_spinner=False)

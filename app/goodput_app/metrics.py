@@ -11,6 +11,7 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from goodput_app.settings import settings
 from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
@@ -131,12 +132,17 @@ def _add_ledger(store: Store, add: Add) -> None:
         scope=scope,
         timeout_s=TIMEOUT_S,
     ).to_dicts()
+    code = settings().statement.currency
     for name, column, meaning in (
         ("goodput_gpu_seconds", "gpu_s", "GPU-seconds by category; they add up to the capacity"),
         ("goodput_usd", "usd", "What those GPU-seconds cost by the rate card"),
     ):
         samples = [
-            ({k: row[k] for k in ("category", "group", "blame")}, row[column])
+            (
+                {k: row[k] for k in ("category", "group", "blame")}
+                | ({"currency": code} if column == "usd" else {}),
+                row[column],
+            )
             for row in by_category
         ]
         add(name, "gauge", f"{meaning}, last 24 h of the ledger.", samples)

@@ -15,6 +15,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from goodput_app.reports.currency import column as currency_column
+from goodput_app.reports.currency import decimals
+from goodput_app.settings import settings
 from goodput_queries.errors import QueryError
 
 if TYPE_CHECKING:
@@ -130,14 +133,25 @@ def _utc(moment: datetime) -> datetime:
 def _number(column: str, value: float | Decimal) -> str:
     if column == "share" or column.endswith(("_share", "_ratio")):
         return f"{value * 100:.1f} %"
-    if column == "usd" or column.endswith("_usd"):
-        return f"{value:,.2f}"
+    if column.rpartition("_")[2] in {"usd", _currency().lower()}:
+        return f"{value:,.{decimals(_currency())}f}"
     if isinstance(value, int):
         return f"{value:,d}" if column not in _NAMES else str(value)
     if column.endswith("_s"):
         return f"{value:,.3f}"
     measured = float(value)
     return f"{measured:,.4g}" if abs(measured) < 1000 else f"{measured:,.0f}"
+
+
+def in_currency(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the frame with columns of amounts called after the site's currency: cost_eur."""
+    code = _currency()
+    names = [name for name in frame.columns if "usd" in name.split("_")]
+    return frame.rename({name: currency_column(name, code) for name in names})
+
+
+def _currency() -> str:
+    return settings().statement.currency
 
 
 _NAMES = frozenset({"job_id", "pid", "rank", "port", "line", "xid", "gpu_index", "slurm_index"})

@@ -171,15 +171,28 @@ def currency_sign() -> str:
     return currencies.sign(currency())
 
 
+def money_decimals() -> int:
+    """Return how many decimals an amount has."""
+    return currencies.decimals(currency())
+
+
+def price(amount: float | None) -> str:
+    """Return the price of an hour or a kWh: with two decimals more than an amount."""
+    if amount is None or math.isnan(amount):
+        return NO_PRICE
+    return f"{currency_sign()}{amount:,.{money_decimals() + currencies.PRICE_DECIMALS}f}"
+
+
 def usd(amount: float | None) -> str:
     """Return money with separators; what has no price says so and is never $0."""
     if amount is None or math.isnan(amount):
         return NO_PRICE
     sign, unit = "-" if amount < 0 else "", currency_sign()
-    size = abs(amount)
-    if size == 0 or size >= 0.01:
-        return f"{sign}{unit}{size:,.0f}" if size >= 10_000 else f"{sign}{unit}{size:,.2f}"
-    return f"{sign}<{unit}0.01"
+    size, decimals = abs(amount), money_decimals()
+    least = 10.0**-decimals
+    if size == 0 or size >= least:
+        return f"{sign}{unit}{size:,.{0 if size >= 10_000 else decimals}f}"
+    return f"{sign}<{unit}{least:.{decimals}f}"
 
 
 def percent(ratio: float | None) -> str:

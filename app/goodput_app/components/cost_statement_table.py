@@ -58,8 +58,7 @@ def show(view: View, shown: Shown) -> None:
     ids = drawn.select(pl.concat_str("cluster", "account", separator="|")).to_series()
     is_open = st.query_params.get("line") in ids.to_list()
     table, side = st.columns([2.4, 1], gap="medium") if is_open else (st.container(), None)
-    price = st.column_config.NumberColumn
-    wide = {name: price(NAMES[name], format="$%.4f", help="All that is paid / the hours")
+    wide = {name: tables.price_column(NAMES[name], help="All that is paid / the hours")
             for name in ("usd_per_held_gpu_h", "usd_per_productive_gpu_h")}  # fmt: skip
     with table:
         picked = tables.pick(in_browser(drawn), names, "line", ids, wide=wide)

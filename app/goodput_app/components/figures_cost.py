@@ -13,6 +13,7 @@ import polars as pl
 
 from goodput_app import theme
 from goodput_app.components.figures import PATTERN, ROW_PX, finished
+from goodput_app.reports.currency import PRICE_DECIMALS
 from goodput_app.reports.summary import NOBODYS
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def budgets(frame: pl.DataFrame) -> go.Figure:
     over = [(row["forecast_usd"] or 0) > row["budget_usd"] for row in rows]
     own, red = theme.style("productive").colour, theme.style("fault").colour
     free = theme.style("free").colour
-    sign = theme.currency_sign()
+    sign, decimals = theme.currency_sign(), theme.money_decimals()
     figure = go.Figure()
     figure.add_bar(
         y=labels,
@@ -120,7 +121,7 @@ def budgets(frame: pl.DataFrame) -> go.Figure:
         orientation="h",
         name="Month to date",
         marker={"color": own},
-        hovertemplate=f"%{{y}}: {sign}%{{x:,.2f}} so far<extra></extra>",
+        hovertemplate=f"%{{y}}: {sign}%{{x:,.{decimals}f}} so far<extra></extra>",
     )
     figure.add_bar(
         y=labels,
@@ -134,7 +135,7 @@ def budgets(frame: pl.DataFrame) -> go.Figure:
             "pattern": {**PATTERN, "shape": "/"},
         },
         customdata=[float(row["forecast_usd"] or 0) for row in rows],
-        hovertemplate=f"%{{y}}: {sign}%{{customdata:,.2f}} by its end<extra></extra>",
+        hovertemplate=f"%{{y}}: {sign}%{{customdata:,.{decimals}f}} by its end<extra></extra>",
     )
     figure.add_scatter(
         y=labels,
@@ -147,7 +148,7 @@ def budgets(frame: pl.DataFrame) -> go.Figure:
             "line": {"width": 3},
             "color": theme.CAPACITY_COLOUR,
         },
-        hovertemplate=f"%{{y}}: budget {sign}%{{x:,.2f}}<extra></extra>",
+        hovertemplate=f"%{{y}}: budget {sign}%{{x:,.{decimals}f}}<extra></extra>",
     )
     ends = [float(max(row["forecast_usd"] or 0, row["budget_usd"])) for row in rows]
     figure.add_scatter(
@@ -173,6 +174,7 @@ def unit_costs(rows: pl.DataFrame) -> go.Figure:
     """
     labels = [theme.plotly_text(label) for label in _labelled(rows)["label"]]
     held = _floats(rows["usd_per_held_gpu_h"])
+    price = theme.money_decimals() + PRICE_DECIMALS
     useful = rows["usd_per_productive_gpu_h"].cast(pl.Float64).to_list()
     figure = go.Figure()
     for label, left, right in zip(labels, held, useful, strict=True):
@@ -197,7 +199,7 @@ def unit_costs(rows: pl.DataFrame) -> go.Figure:
             ],
             textposition=place,
             marker={"size": 11, "symbol": symbol, "color": theme.style(key).colour},
-            hovertemplate=f"%{{y}}: {theme.currency_sign()}%{{x:,.4f}} {name}<extra></extra>",
+            hovertemplate=f"%{{y}}: {theme.currency_sign()}%{{x:,.{price}f}} {name}<extra></extra>",
             cliponaxis=False,
         )
     figure.update_xaxes(
@@ -242,7 +244,10 @@ def _look(column: str, axis: str) -> dict[str, Any]:
             "pattern": {**PATTERN, "shape": look.hatch} if look.hatch else {"shape": ""},
             "line": {"width": 0},
         },
-        "hovertemplate": f"{label}: {theme.currency_sign()}%{{{axis}:,.2f}}<extra></extra>",
+        "hovertemplate": (
+            f"{label}: {theme.currency_sign()}%{{{axis}:,.{theme.money_decimals()}f}}"
+            "<extra></extra>"
+        ),
     }
 
 

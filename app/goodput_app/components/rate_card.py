@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from typing import Any
 
 import polars as pl
 import streamlit as st
@@ -118,17 +119,15 @@ def _card(frame: pl.DataFrame, names: dict[str, str], source: str, example: str,
 
 
 def _table(frame: pl.DataFrame, names: dict[str, str], key: str) -> None:
-    price = st.column_config.NumberColumn
-    code = theme.currency()
-    wide = {
-        name: price(f"{names[name]} ({code})", format=form)
-        for name, form in (
-            ("usd_per_gpu_h", "%.4f"),
-            ("usd_per_kwh", "%.4f"),
-            ("usd_per_month", "%,.2f"),
-        )
+    wide: dict[str, Any] = {
+        name: tables.price_column(names[name])
+        for name in ("usd_per_gpu_h", "usd_per_kwh")
         if name in names
     }
+    if "usd_per_month" in names:
+        wide["usd_per_month"] = st.column_config.NumberColumn(
+            f"{names['usd_per_month']} ({theme.currency()})", format=tables.money_format()
+        )
     shown = frame.with_columns(
         _validity("valid_from_at", "always").alias("valid_from"),
         _validity("valid_to_at", "open").alias("valid_to"),

@@ -9,6 +9,7 @@ import streamlit as st
 
 from goodput_app import theme
 from goodput_app.components import scope_bar
+from goodput_app.reports.currency import PRICE_DECIMALS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,7 +54,7 @@ def _column(series: pl.Series, header: str) -> tuple[pl.Series, Any]:
         code = theme.currency()
         if code == "USD":
             return series, of.NumberColumn(header, format="dollar", help=meaning)
-        return series, of.NumberColumn(f"{header} ({code})", format="%,.2f", help=meaning)
+        return series, of.NumberColumn(f"{header} ({code})", format=money_format(), help=meaning)
     if series.dtype.is_numeric() and name.endswith("_ms"):
         return _gpu_time(series.cast(pl.Float64), header)
     if name.endswith("_ratio"):
@@ -78,6 +79,17 @@ def _column(series: pl.Series, header: str) -> tuple[pl.Series, Any]:
     if series.dtype.is_integer():
         return series, of.NumberColumn(header, format="%,d")
     return series, of.Column(header)
+
+
+def money_format(more_decimals: int = 0) -> str:
+    """Return the format of amounts in the site's currency, which the header names."""
+    return f"%,.{theme.money_decimals() + more_decimals}f"
+
+
+def price_column(header: str, *, help: str | None = None) -> Any:  # noqa: A002 -- Streamlit's word
+    """Return the column of prices of an hour or a kWh, its header with the currency."""
+    shown = money_format(PRICE_DECIMALS)
+    return st.column_config.NumberColumn(f"{header} ({theme.currency()})", format=shown, help=help)
 
 
 def _gpu_time(gpu_ms: pl.Series, header: str) -> tuple[pl.Series, Any]:

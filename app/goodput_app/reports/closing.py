@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from goodput_app.reports import rows
+from goodput_app.reports import currency, rows
 from goodput_app.reports.charges import Key, Policy, charges
 from goodput_app.reports.summary import CoveredDay
 from goodput_queries.batch import Batch
@@ -151,7 +151,7 @@ def close(store: Store, day: Day, policy: Policy, evidence_ms: int) -> None:
         ("statement_tariffs", _tariffs(store, day)),
     ):
         store.load(Batch(table, _sourced(frame), SOURCE, origin, f"{table} {tag}"))
-    _write(store, day, Booking(0, evidence_ms, "", policy, rows.in_cents(exact), exact))
+    _write(store, day, Booking(0, evidence_ms, "", policy, _in_cents(exact, policy), exact))
     store.build()  # from now on its hours keep these prices
 
 
@@ -171,10 +171,16 @@ def correct(store: Store, day: Day, before: list[Booking], evidence_ms: int) -> 
     difference = _difference(now, pl.concat([booking.exact for booking in before]))
     if difference.is_empty():
         return False
-    total = rows.cents_of(rows.exact_total(now)) - sum(booking.billed_cents for booking in before)
-    billed = rows.in_cents(difference, total)
+    exact_total = rows.exact_total(now)
+    smallest = currency.smallest_cents(policy.currency)
+    total = rows.cents_of(exact_total, smallest) - sum(booking.billed_cents for booking in before)
+    billed = rows.in_cents(difference, total, smallest=smallest)
     _write(store, day, Booking(before[-1].number + 1, evidence_ms, "", policy, billed, difference))
     return True
+
+
+def _in_cents(exact: pl.DataFrame, policy: Policy) -> pl.DataFrame:
+    return rows.in_cents(exact, smallest=currency.smallest_cents(policy.currency))
 
 
 def _write(store: Store, day: Day, booking: Booking) -> None:

@@ -27,6 +27,11 @@ _IN_USE = (
     "UGX USD UYU UZS VES VND VUV WST XAF XCD XOF XPF YER ZAR ZMW ZWG"
 )
 CODES = frozenset(_IN_USE.split())
+# minor units of ISO 4217 that are not hundredths
+_NONE = "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF"
+_THOUSANDTHS = "BHD IQD JOD KWD LYD OMR TND"
+_DECIMALS = dict.fromkeys(_NONE.split(), 0) | dict.fromkeys(_THOUSANDTHS.split(), 3)
+PRICE_DECIMALS = 2  # that a price of a GPU-hour has beyond an amount
 _NAMED = " union all ".join(
     f"""select '{table}' as source, currency from raw.{table}
     where coalesce(to_ms(valid_from_at), 0) < $2 and coalesce(to_ms(valid_to_at), $1 + 1) > $1"""
@@ -37,6 +42,19 @@ _NAMED = " union all ".join(
 def sign(code: str) -> str:
     """Return what stands before an amount: a sign that is not ambiguous, or the code."""
     return SIGNS.get(code, f"{code}\N{NO-BREAK SPACE}")
+
+
+def decimals(code: str) -> int:
+    """Return how many decimals an amount has."""
+    return _DECIMALS.get(code, 2)
+
+
+def smallest_cents(code: str) -> int:
+    """Return the smallest amount that is billed, in hundredths: 100 where there are none.
+
+    Of currencies with thousandths amounts are billed to the hundredth.
+    """
+    return 100 if decimals(code) == 0 else 1
 
 
 def column(name: str, code: str) -> str:

@@ -13,7 +13,7 @@ from rich.cells import cell_len, set_cell_size
 from goodput_app.output import printable
 from goodput_app.reports.presentation import present
 from goodput_app.reports.tables import account_name
-from goodput_app.reports.wording import NONE, Table, change, hours, money, percent
+from goodput_app.reports.wording import NONE, Table, amounts, change, hours, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,6 +87,7 @@ def letter(
 def _notices(made: Statement) -> list[str]:
     """Return what a reader must not miss."""
     found = []
+    money = amounts(made.policy.currency)
     if len(made.bookings) > 1:
         last = made.bookings[-1]
         amount = sum(last.rows["total_usd"].drop_nulls(), start=made.total_usd * 0)
@@ -102,6 +103,7 @@ def _notices(made: Statement) -> list[str]:
 
 def _accounts(made: Statement) -> Table:
     """Return the accounts that pay most; what nobody held comes last."""
+    money = amounts(made.policy.currency)
     frame = made.accounts.filter((pl.col("gpu_ms") != 0) | (pl.col("total_usd") != 0)).sort(
         "is_account", "total_usd", descending=True, maintain_order=True
     )
@@ -131,6 +133,7 @@ def _accounts(made: Statement) -> Table:
 
 
 def _losses(made: Statement) -> Table:
+    money = amounts(made.policy.currency)
     rows = [
         [
             money(row["usd"], "no price"), hours(row["gpu_ms"]), _short(row["account"] or NONE),

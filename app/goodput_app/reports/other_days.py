@@ -75,8 +75,10 @@ def _totals_of(
         elif known.part_of(day) and not currency.others(store, day, policy_of(day).currency):
             still_open.append(day)
     for day, lines in zip(still_open, lines_of_days(store, still_open), strict=True):
-        charged = charges(lines.iter_rows(named=True), policy_of(day))
-        found[day.date] = totals(in_cents(frame_of(charged)))
+        policy = policy_of(day)
+        exact = frame_of(charges(lines.iter_rows(named=True), policy))
+        smallest = currency.smallest_cents(policy.currency)
+        found[day.date] = totals(in_cents(exact, smallest=smallest))
     return {day: of_day for day, of_day in found.items() if of_day}
 
 

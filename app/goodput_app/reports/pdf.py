@@ -78,7 +78,7 @@ def pdf(page: Presentation) -> bytes:
         Spacer(1, 5 * mm),
     ]
     if page.bars:
-        chart = _bars(page.bars, page.sign)
+        chart = _bars(page.bars, page.sign, page.decimals)
         head = Paragraph(
             "What the accounts' money was spent on, before electricity and credits", HEAD
         )
@@ -141,7 +141,7 @@ def _tiles(page: Presentation) -> Grid:
     return grid
 
 
-def _bars(bars: Sequence[Bar], sign: str) -> Drawing:
+def _bars(bars: Sequence[Bar], sign: str, decimals: int) -> Drawing:
     row, label_width, value_width = 5.2 * mm, 42 * mm, 24 * mm
     track = WIDTH - label_width - value_width
     height = row * (len(bars) + 1.4)
@@ -158,8 +158,8 @@ def _bars(bars: Sequence[Bar], sign: str) -> Drawing:
             drawing.add(Rect(x, y, width, row * 0.72, fillColor=fill, strokeColor=None))
             x += width
         drawing.add(
-            String(WIDTH, y + 1.2 * mm, f"{sign}{bar.total:,.2f}", fontName=FONT, fontSize=8,
-                   fillColor=INK, textAnchor="end")
+            String(WIDTH, y + 1.2 * mm, f"{sign}{bar.total:,.{decimals}f}", fontName=FONT,
+                   fontSize=8, fillColor=INK, textAnchor="end")
         )  # fmt: skip
     x = label_width
     for name, colour in USES.values():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from goodput_app.reports import closing
-from goodput_app.reports.currency import sign
+from goodput_app.reports.currency import decimals, sign
 from goodput_app.reports.tables import account_name, tables
 from goodput_app.reports.wording import hours, money, percent
 
@@ -51,10 +51,14 @@ class Bar:
 
 @dataclass(frozen=True)
 class Presentation:
-    """All that a page or a PDF shows of a statement, in order; sign: before its amounts."""
+    """All that a page or a PDF shows of a statement, in order.
+
+    sign, decimals: of its amounts.
+    """
 
     title: str
     sign: str
+    decimals: int
     subtitle: str
     status: str
     is_final: bool
@@ -72,6 +76,7 @@ def present(statement: Statement, *, lines: int) -> Presentation:
     return Presentation(
         title=f"GPU chargeback statement{whose}, {day.date:%A} {day.date.day} {day.date:%B %Y}",
         sign=sign(statement.policy.currency),
+        decimals=decimals(statement.policy.currency),
         subtitle=(
             f"{statement.settings.organisation}. Day in {day.zone}: {begin:%Y-%m-%d %H:%M} to "
             f"{end:%Y-%m-%d %H:%M} UTC, {day.hours:g} hours. "
@@ -117,7 +122,7 @@ def _tiles(statement: Statement) -> list[tuple[str, str, str]]:
     held, capacity = int(of_accounts["gpu_ms"].sum()), int(frame["gpu_ms"].sum())
     to_accounts = sum(of_accounts["total_usd"], Decimal("0.00"))
     return [
-        _total_tile(statement, f"{money(to_accounts)} to accounts"),
+        _total_tile(statement, f"{money(to_accounts, code=statement.policy.currency)} to accounts"),
         ("Held", f"{hours(held)} GPU-h", f"{percent(held, capacity)} of capacity"),
         *_use_tiles(statement, of_accounts),
         ("Nobody's", _amount(statement, frame.filter(~pl.col("is_account")), "held_usd"),
@@ -139,7 +144,7 @@ def _tiles_of_account(statement: Statement) -> list[tuple[str, str, str]]:
 
 def _total_tile(statement: Statement, more: str) -> tuple[str, str, str]:
     name = "Cost" if statement.settings.showback else "Billed"
-    return (name, f"{sign(statement.policy.currency)}{money(statement.total_usd)}", more)
+    return (name, _money(statement, statement.total_usd), more)
 
 
 def _use_tiles(statement: Statement, frame: pl.DataFrame) -> list[tuple[str, str, str]]:
@@ -155,7 +160,12 @@ def _use_tiles(statement: Statement, frame: pl.DataFrame) -> list[tuple[str, str
 
 def _amount(statement: Statement, frame: pl.DataFrame, column: str) -> str:
     usd = sum(frame[column].drop_nulls(), Decimal("0.00"))
-    return f"{sign(statement.policy.currency)}{money(usd)}"
+    return _money(statement, usd)
+
+
+def _money(statement: Statement, amount: Decimal) -> str:
+    code = statement.policy.currency
+    return f"{sign(code)}{money(amount, code=code)}"
 
 
 def _bars(statement: Statement) -> list[Bar]:

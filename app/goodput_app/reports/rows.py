@@ -70,27 +70,37 @@ def exact_total(frame: pl.DataFrame) -> int:
     return sum(sum(u for u in _units(frame[name]) if u is not None) for name in AMOUNTS)
 
 
-def cents_of(units: int) -> int:
-    """Return units of EXACT in cents, rounded once."""
-    return nearest(units, CENT)
+def cents_of(units: int, smallest: int = 1) -> int:
+    """Return units of EXACT in cents, rounded once to a multiple of `smallest` cents."""
+    return nearest(units, CENT * smallest) * smallest
 
 
-def in_cents(frame: pl.DataFrame, total: int | None = None) -> pl.DataFrame:
+def in_cents(frame: pl.DataFrame, total: int | None = None, *, smallest: int = 1) -> pl.DataFrame:
     """Return the rows with amounts in cents and their sum, `total_usd`.
 
     They add up across and down: to `total` cents, else to the exact total rounded
-    once. A row without any known amount has no total.
+    once. A row without any known amount has no total. smallest: amounts are multiples of so many
+    cents (`currency.smallest_cents`), where `total` is one.
     """
+    if total is not None and total % smallest:
+        smallest = 1  # a correction to what was billed in hundredths
+    unit = CENT * smallest
     places = [Key(**row).place for row in frame.select(KEYS).iter_rows(named=True)]
     exact = {name: _units(frame[name]) for name in AMOUNTS}
     sums = [sum(u for u in exact[name] if u is not None) for name in AMOUNTS]
-    total = cents_of(sum(sums)) if total is None else total
-    shares = dict(zip(AMOUNTS, apportion(sums, total, CENT), strict=True))
+    whole = nearest(sum(sums), unit) if total is None else total // smallest
+    shares = dict(zip(AMOUNTS, apportion(sums, whole, unit), strict=True))
     cents = {
-        name: _whole(exact[name], places, shares[name], CENT)
+        name: _whole(exact[name], places, shares[name], unit)
         for name in ("direct_usd", "electricity_usd")
     }
-    cents["idle_share_usd"] = _idle_in_cents(frame["line"], exact, places, cents["direct_usd"])
+    cents["idle_share_usd"] = _idle_in_cents(
+        frame["line"], exact, places, cents["direct_usd"], unit
+    )
+    cents = {
+        name: [None if c is None else c * smallest for c in column]
+        for name, column in cents.items()
+    }
     rows_known = zip(*(cents[name] for name in AMOUNTS), strict=True)
     totals = [
         None if direct is None and electricity is None and not idle
@@ -121,6 +131,7 @@ def _idle_in_cents(
     exact: Mapping[str, Sequence[int | None]],
     places: Sequence[tuple[str, ...]],
     direct_cents: Sequence[int | None],
+    unit: int,
 ) -> list[int | None]:
     """Return the shares of idle time: what an idle line gave away is its cost, to the cent."""
     shares, direct = exact["idle_share_usd"], exact["direct_usd"]
@@ -129,7 +140,7 @@ def _idle_in_cents(
         for line, share, cost, cents in zip(lines, shares, direct, direct_cents, strict=True)
     ]
     kept = [share if gone is None else None for gone, share in zip(away, shares, strict=True)]
-    rest = _whole(kept, places, -sum(gone for gone in away if gone is not None), CENT)
+    rest = _whole(kept, places, -sum(gone for gone in away if gone is not None), unit)
     return [carried if gone is None else gone for gone, carried in zip(away, rest, strict=True)]
 
 

@@ -152,7 +152,8 @@ def _rows(booked: list[Booking]) -> pl.DataFrame:
 
 
 def _open_rows(store: Store, day: Day, policy: Policy) -> pl.DataFrame:
-    rows = in_cents(closing.computed(store, day, policy))
+    smallest = currency.smallest_cents(policy.currency)
+    rows = in_cents(closing.computed(store, day, policy), smallest=smallest)
     return rows.with_columns(pl.lit(0, pl.Int32).alias("correction"))
 
 

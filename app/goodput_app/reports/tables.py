@@ -9,15 +9,17 @@ import polars as pl
 
 from goodput_app.reports import closing
 from goodput_app.reports.currency import sign
+from goodput_app.reports.rows import AMOUNTS
 from goodput_app.reports.summary import BUCKETS, NOBODYS, account_of
 from goodput_app.reports.wording import (
     NONE,
     UNKNOWN,
+    Money,
     Table,
+    amounts,
     change,
     hours,
     hours_that_add_up,
-    money,
     price,
 )
 
@@ -51,6 +53,7 @@ def _unit(statement: Statement) -> str:
 
 
 def _accounts(statement: Statement) -> Table:
+    money = amounts(statement.policy.currency)
     unit = _unit(statement)
     names = [*(f"{name}_usd" for name in BUCKETS), "held_usd", "idle_share_usd"]
     names += ["electricity_usd", "credit_usd", "total_usd"]
@@ -98,6 +101,7 @@ def _why_not(row: dict[str, Any]) -> str:
 
 
 def _comparison(statement: Statement) -> Table:
+    money = amounts(statement.policy.currency)
     frame = statement.accounts
     rows = [
         [
@@ -140,13 +144,14 @@ def _comparison(statement: Statement) -> Table:
 
 
 def _month(statement: Statement) -> Table:
+    money = amounts(statement.policy.currency)
     rows = [
         [
             row["account"],
             row["cluster"] or "all",
             money(row["month_usd"]),
             money(row["forecast_usd"]),
-            _between(row),
+            _between(row, money),
             f"{row['covered_h']:,.1f}",
             money(row["budget_usd"], "no budget"),
             NONE if row["spent_ratio"] is None else f"{row['spent_ratio'] * 100:.1f} %",
@@ -169,7 +174,7 @@ def _month(statement: Statement) -> Table:
     )  # fmt: skip
 
 
-def _between(row: dict[str, Any]) -> str:
+def _between(row: dict[str, Any], money: Money) -> str:
     low, high = row["forecast_low_usd"], row["forecast_high_usd"]
     return NONE if low is None else f"{money(low)} to {money(high)}"
 
@@ -184,6 +189,7 @@ def _told_once(budgets: pl.DataFrame) -> pl.DataFrame:
 
 
 def _losses(statement: Statement) -> Table:
+    money = amounts(statement.policy.currency)
     rows = [
         [
             row["account"], row["run_id"], row["label"], row["cause"], row["blame"],
@@ -204,6 +210,7 @@ def _losses(statement: Statement) -> Table:
 
 
 def _corrections(statement: Statement) -> Table:
+    money = amounts(statement.policy.currency)
     rows = [
         [
             str(booking.number),
@@ -229,12 +236,16 @@ def _lines(statement: Statement, limit: int) -> Table:
     ranked = statement.rows.sort("total_usd", descending=True, nulls_last=True, maintain_order=True)
     shown, rest = ranked.head(limit), ranked.slice(limit)
     *times, of_rest, whole = _adding_up([*shown["gpu_ms"], int(rest["gpu_ms"].sum())])
-    rows = [_line(row, time) for row, time in zip(shown.iter_rows(named=True), times, strict=True)]
+    money = amounts(statement.policy.currency)
+    rows = [
+        _line(row, time, money)
+        for row, time in zip(shown.iter_rows(named=True), times, strict=True)
+    ]
     if rest.height:
         rows.append([
             f"{rest.height:,} more lines", *[""] * 6, of_rest,
-            *(_sum(rest, name) for name in ("direct_usd", "idle_share_usd", "electricity_usd")),
-            _sum(rest, "total_usd"),
+            *(_sum(rest, name, money) for name in AMOUNTS),
+            _sum(rest, "total_usd", money),
         ])  # fmt: skip
     return Table(
         "Lines",
@@ -246,13 +257,13 @@ def _lines(statement: Statement, limit: int) -> Table:
         rows,
         total=[
             "Total", *[""] * 6, whole,
-            *(_sum(ranked, name) for name in ("direct_usd", "idle_share_usd", "electricity_usd")),
-            _sum(ranked, "total_usd"),
+            *(_sum(ranked, name, money) for name in AMOUNTS),
+            _sum(ranked, "total_usd", money),
         ],
     )  # fmt: skip
 
 
-def _line(row: dict[str, Any], gpu_h: str) -> list[str]:
+def _line(row: dict[str, Any], gpu_h: str, money: Money) -> list[str]:
     words = {"credit": " (credit)", "idle_share": " (idle share)"}
     mark = f" (correction {row['correction']})" if row["correction"] else ""
     usd = row["usd_per_gpu_h"]
@@ -275,7 +286,7 @@ def _adding_up(gpu_ms: list[int]) -> list[str]:
     return [*found, *hours_that_add_up([sum(gpu_ms)])]
 
 
-def _sum(rows: pl.DataFrame, name: str) -> str:
+def _sum(rows: pl.DataFrame, name: str, money: Money) -> str:
     known = rows[name].drop_nulls()
     return money(
         sum(known, Decimal("0.00")) if known.len() or name != "electricity_usd" else None, UNKNOWN

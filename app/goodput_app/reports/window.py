@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from goodput_app.reports.charges import MS_PER_HOUR, charges
+from goodput_app.reports.currency import smallest_cents
 from goodput_app.reports.days import HOUR_MS, Day, day_of, month_to
 from goodput_app.reports.rows import AMOUNTS, KEYS, PRICE, QUANTITIES, frame_of, in_cents
 from goodput_app.reports.summary import SCHEMA, Days, Totals, accounts
@@ -130,7 +131,8 @@ def billed_of(store: Store, closed: Closed) -> pl.DataFrame:
 
 def computed_of(lines: pl.DataFrame, policy: Policy) -> pl.DataFrame:
     """Return the accounts of a day under a policy from its lines: `summary.SCHEMA`."""
-    return accounts(in_cents(frame_of(charges(lines.iter_rows(named=True), policy))), _ALONE)
+    exact = frame_of(charges(lines.iter_rows(named=True), policy))
+    return accounts(in_cents(exact, smallest=smallest_cents(policy.currency)), _ALONE)
 
 
 _ALONE = Days(None, None, [])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING
 
 from goodput_app.reports.charges import MS_PER_HOUR
+from goodput_app.reports.currency import DEFAULT, decimals
 from goodput_app.reports.rounding import apportion, nearest
 
 if TYPE_CHECKING:
@@ -33,14 +36,22 @@ class Table:
     total: Sequence[str] | None = None
 
 
+Money = Callable[..., str]
+
+
 def empty_tables_left_out(tables: Iterable[Table]) -> list[Table]:
     """Return the tables that have rows."""
     return [table for table in tables if table.rows]
 
 
-def money(amount: Decimal | float | None, none: str = NONE) -> str:
-    """Return an amount with separators and two decimals."""
-    return none if amount is None else f"{amount:,.2f}"
+def amounts(code: str) -> Money:
+    """Return what writes amounts of a currency: `money` with its decimals."""
+    return partial(money, code=code)
+
+
+def money(amount: Decimal | float | None, none: str = NONE, *, code: str = DEFAULT) -> str:
+    """Return an amount with separators and the decimals of its currency, without its sign."""
+    return none if amount is None else f"{amount:,.{decimals(code)}f}"
 
 
 def hours(ms: int) -> str:

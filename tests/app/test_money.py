@@ -1,0 +1,94 @@
+"""Money is written with its currency and the decimals of that currency, everywhere."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+from goodput_app import output, theme
+from goodput_app.components import tables
+from goodput_app.reports import currency, rows
+from goodput_app.reports.settings import StatementSettings
+from goodput_app.reports.wording import amounts
+from goodput_app.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Give what sets the currency of the site."""
+
+    def use(code: str) -> None:
+        found = Settings(statement=StatementSettings(currency=code))
+        for module in (theme, output):
+            monkeypatch.setattr(module, "settings", lambda: found)
+
+    return use
+
+
+@pytest.mark.parametrize(
+    ("code", "amount", "least", "price"),
+    [
+        ("USD", "$1,234.50", "<$0.01", "$2.1200"),
+        ("EUR", "€1,234.50", "<€0.01", "€2.1200"),
+        ("JPY", "¥1,234", "<¥1", "¥2.12"),
+        ("KWD", "KWD\u00a01,234.500", "<KWD\u00a00.001", "KWD\u00a02.12000"),
+    ],
+)
+def test_a_screen_writes_amounts_as_the_currency_has_them(
+    site: Callable[[str], None], code: str, amount: str, least: str, price: str
+) -> None:
+    site(code)
+
+    assert theme.usd(1234.5) == amount
+    assert theme.usd(0.0001) == least
+    assert theme.price(2.12) == price
+
+
+def test_a_table_names_the_currency_of_amounts_and_prices(site: Callable[[str], None]) -> None:
+    site("JPY")
+    frame = pl.DataFrame({"usd": [1234.0], "usd_per_gpu_h": [2.0]})
+    names = {"usd": "Cost", "usd_per_gpu_h": "Price"}
+
+    wide = {"usd_per_gpu_h": tables.price_column("Price")}
+    _, shown = tables.shaped(frame, names, wide)
+
+    assert (shown["usd"]["label"], shown["usd"]["type_config"]["format"]) == ("Cost (JPY)", "%,.0f")
+    of_price: dict[str, Any] = shown["usd_per_gpu_h"]
+    assert (of_price["label"], of_price["type_config"]["format"]) == ("Price (JPY)", "%,.2f")
+
+
+def test_a_command_calls_columns_of_amounts_after_the_currency(site: Callable[[str], None]) -> None:
+    site("JPY")
+
+    shown = output.in_currency(pl.DataFrame({"usd": [1.0], "lost_usd": [2.0], "node": ["a"]}))
+
+    assert shown.columns == ["jpy", "lost_jpy", "node"]
+    assert output.cell("lost_jpy", 1234.4) == "1,234"
+
+
+def test_a_statement_writes_the_decimals_of_its_currency() -> None:
+    assert [amounts(code)(Decimal("1234.50")) for code in ("USD", "JPY", "BHD")] == [
+        "1,234.50", "1,234", "1,234.500",
+    ]  # fmt: skip
+
+
+def test_amounts_without_hundredths_are_billed_whole_and_add_up() -> None:
+    exact = pl.DataFrame(
+        [
+            dict.fromkeys(("line", "cluster"), "")
+            | {"direct_usd": Decimal("0.40"), "idle_share_usd": Decimal(0)}
+        ]
+        * 5,
+        schema=rows.SCHEMA,
+    )
+
+    billed = rows.in_cents(exact, smallest=currency.smallest_cents("JPY"))
+
+    assert billed["total_usd"].sum() == 2
+    assert all(amount == int(amount) for amount in billed["total_usd"])
