@@ -37,7 +37,7 @@ class Summary:
     rows: int = 0
     rows_new: int = 0
     rejects: int = 0
-    repeats: int = 0
+    repeats: int = 0  # rows that were there already, or twice in a file
     unrecognised: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)  # why, a sentence a file
     failed: list[str] = field(default_factory=list)  # files that met a defect of ours, the same
@@ -49,7 +49,7 @@ class Summary:
         self.rows += loaded.rows
         self.rows_new += loaded.rows_new
         self.rejects += loaded.rejects
-        self.repeats += loaded.is_repeat
+        self.repeats += loaded.rows - loaded.rows_new
         self.rows_by_table[table] = self.rows_by_table.get(table, 0) + loaded.rows_new
 
 

@@ -7,6 +7,9 @@ rows without a reading, since the first reading covers back to the start. Some l
 the start's time: it is set aside, and the last reading is the end, which is how the published
 energy comes out. `interconnect_power_est` is one estimate for a whole network, kept under the name
 of its file; its time may lie years away from the run, so join it by its folder.
+
+`conversion_eff` is a factor of the meter (1 where there is none): MLCommons' scorer multiplies the
+readings by it. It holds for the readings that follow it in the file.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 
 READINGS = ("power_reading", "interconnect_power_est")
 POWER_MAX_W = 1e8
+CONVERSION_MAX = 10.0  # a factor near 1; more is a percentage or a mistake
 NODE_SAMPLES = {"node": pl.String(), "ts": INSTANT, "power_w": pl.Float64()}
 
 
@@ -51,13 +55,16 @@ class NodePower:
         """Yield `raw.node_samples`, part by part."""
         if not is_power(files.head(self.path)):
             raise IngestError(f"{self.path}: no line is a power reading (:::MLLOG power_reading).")
-        node, start_ms = self._node(), None
+        node, start_ms, conversion = self._node(), None, 1.0
         for part in files.parts(self.path):
             rows: list[dict[str, Any]] = []
             rejects: list[Reject] = []
             for number, line in enumerate(part.lines, part.first_line):
                 try:
                     if (found := marked(line)) is None:
+                        continue
+                    if json_lines.text(found[1], "key") == "conversion_eff":
+                        conversion = _conversion(found[1])
                         continue
                     at_ms, power_w, key = _reading(found[1])
                     if key == "power_measurement_start":
@@ -71,14 +78,14 @@ class NodePower:
                         {
                             "node": node,
                             "ts": EPOCH + timedelta(milliseconds=at_ms),
-                            "power_w": power_w,
+                            "power_w": None if power_w is None else power_w * conversion,
                         }
                     )
                 except FieldError as error:
                     rejects.append(Reject(number, str(error), json_lines.printable(line, 500)))
             if part.damage:
                 rejects.append(Reject(part.first_line + len(part.raw_lines), part.damage))
-            parsed = Parsed("node_samples", _one_a_moment(rows), rejects)
+            parsed = Parsed("node_samples", _one_value_a_moment(rows), rejects)
             yield parsed.batch(
                 source=self.name, origin=str(self.path), digest=files.digest(part, node)
             )
@@ -109,7 +116,22 @@ def _reading(event: dict[str, Any]) -> tuple[int, float | None, str]:
     return at_ms, power_w, key
 
 
-def _one_a_moment(rows: list[dict[str, Any]]) -> pl.DataFrame:
-    """Return one row a moment: the reading at the start or the stop, where there is one."""
-    found = frame(rows, NODE_SAMPLES)
-    return found.group_by("node", "ts", maintain_order=True).agg(pl.col("power_w").max())
+def _conversion(event: dict[str, Any]) -> float:
+    found = json_lines.number(event, "value", 0, CONVERSION_MAX)
+    if not found:
+        raise FieldError("value is missing or 0, conversion_eff needs a factor")
+    return found
+
+
+def _one_value_a_moment(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    """Return the rows, those of one moment with one value: the greatest reading.
+
+    At the start or the stop that is the reading, where there is one; it is one row then. Readings
+    that repeat a time stay as many, so that loading counts them as repeats.
+    """
+    found = (
+        frame(rows, NODE_SAMPLES)
+        .group_by("node", "ts", maintain_order=True)
+        .agg(pl.col("power_w").max(), pl.col("power_w").count().clip(1).alias("readings"))
+    )
+    return found.select(pl.exclude("readings").repeat_by("readings").explode())

@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from goodput_queries.store import LocalStore
 
 GOLDEN = Path(__file__).parent / "golden"
+START_MS = 1_715_341_080_000
+NETWORK_MS = 1_652_749_794_206 - START_MS  # years away from the run
 
 
 def line(key: str, time_ms: int, value: object = None) -> str:
-    event = {"namespace": "", "time_ms": time_ms, "key": key, "value": value, "metadata": ""}
-    return f":::MLLOG {json.dumps(event)}\n"
+    """Return a line; `time_ms` counts from START_MS."""
+    event = {"namespace": "", "time_ms": START_MS + time_ms, "key": key, "value": value}
+    return f":::MLLOG {json.dumps(event | {'metadata': ''})}\n"
 
 
 SERIES = (
@@ -40,7 +43,7 @@ def write(folder: Path, text: str, name: str = "node_1.txt", side: str = "ac") -
 
 def readings(store: LocalStore) -> list[tuple[object, ...]]:
     return store.read(
-        "select node, epoch_ms(ts), power_w from raw.node_samples order by all"
+        "select node, epoch_ms(ts) - $1, power_w from raw.node_samples order by all", [START_MS]
     ).rows()
 
 
@@ -78,11 +81,11 @@ def test_a_stop_that_carries_the_start_is_set_aside(store: LocalStore, tmp_path:
 def test_the_networks_estimate_keeps_its_own_time_and_the_folders_name(
     store: LocalStore, tmp_path: Path
 ) -> None:
-    text = line("interconnect_power_est", 1_652_749_794_206, 59570)
+    text = line("interconnect_power_est", NETWORK_MS, 59570)
 
     ingest(store, "auto", [write(tmp_path, text, "sw_0.txt")], ReadOptions())
 
-    assert readings(store) == [("ac/sys/bert/result_0/sw_0", 1_652_749_794_206, 59570.0)]
+    assert readings(store) == [("ac/sys/bert/result_0/sw_0", NETWORK_MS, 59570.0)]
 
 
 def test_outside_a_submission_the_node_has_to_be_said(store: LocalStore, tmp_path: Path) -> None:
@@ -94,6 +97,44 @@ def test_outside_a_submission_the_node_has_to_be_said(store: LocalStore, tmp_pat
     ingest(store, "node-power", [path], ReadOptions(node="node001"))
 
     assert {node for node, _, _ in readings(store)} == {"node001"}
+
+
+def test_a_conversion_factor_scales_the_readings_that_follow_it(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    text = (
+        line("power_measurement_start", 1_000)
+        + line("power_reading", 3_000, 1000)
+        + line("conversion_eff", 3_000, 0.94)
+        + line("power_reading", 5_000, 1000)
+        + line("power_measurement_stop", 5_000)
+    )
+
+    ingest(store, "auto", [write(tmp_path, text)], ReadOptions())
+
+    assert [power for _, _, power in readings(store)] == [None, 1000.0, 940.0]
+    assert store.read("from raw.rejects").is_empty()
+
+
+@pytest.mark.parametrize("value", [None, 0, -1, 94, "0.94"])
+def test_a_conversion_factor_that_is_none_is_rejected_and_changes_nothing(
+    store: LocalStore, tmp_path: Path, value: object
+) -> None:
+    ingest(
+        store, "auto", [write(tmp_path, line("conversion_eff", 1, value) + SERIES)], ReadOptions()
+    )
+
+    assert [power for _, _, power in readings(store)] == [None, 2090.0, 0.0]
+    assert store.read("select line from raw.rejects").item() == 1
+
+
+def test_readings_of_one_moment_are_counted_as_repeats(store: LocalStore, tmp_path: Path) -> None:
+    text = SERIES + line("power_reading", 3_000, 2000) + line("power_reading", 5_000, 0)
+
+    summary = ingest(store, "auto", [write(tmp_path, text)], ReadOptions())
+
+    assert (summary.rows, summary.rows_new, summary.repeats) == (5, 3, 2)
+    assert [power for _, _, power in readings(store)] == [None, 2090.0, 0.0]
 
 
 @pytest.mark.parametrize("value", [None, "null", "2090", -1, 1e30, [2090], True])

@@ -308,6 +308,33 @@ def test_a_meter_alone_is_shared_by_time(evidence):
     assert sorted(found.rows()) == [("idle", None, whole * 2 // 3), ("usage", None, whole // 3)]
 
 
+def test_a_meter_that_covers_a_job_has_its_energy_though_it_covers_no_whole_hour(evidence):
+    evidence.node("a", 2)
+    evidence.watched(2 * HOUR_S)
+    evidence.job("1", 3_000, 4_200, ["a"], 2, account="A")
+    meter(evidence, "a", 2_940, 4_260, 700)
+    evidence.store.build()
+
+    found = evidence.store.read(
+        "select line, sum(wall_mj) from marts.statement_lines group by all having sum(wall_mj) > 0"
+    )
+
+    # a minute before the job and one after it nobody held them
+    assert sorted(found.rows()) == [("idle", 120 * 700_000), ("usage", 1_200 * 700_000)]
+
+
+def test_a_meter_that_covers_a_part_of_a_job_counts_that_part_alone(evidence):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 2 * HOUR_S, ["a"], 1, account="A")
+    meter(evidence, "a", 0, 600, 700)
+    meter(evidence, "a", 5_400, 2 * HOUR_S, 700)
+    evidence.store.build()
+
+    found = evidence.store.read("select sum(wall_mj) from marts.statement_lines").item()
+
+    assert found == (600 + 1_800) * 700_000
+
+
 def test_the_tariff_is_that_of_the_hour_in_its_own_zone(evidence):
     """08:00 to 12:00 UTC is 03:00 to 07:00 in New York: two hours by night, two by day."""
     evidence.node("a", 1)

@@ -1,6 +1,7 @@
--- Energy of servers by their own power meters, hour by hour: of hours that a meter covers whole.
+-- Energy of servers by their own power meters, hour by hour: of the time in it that a meter covers without a hole.
 -- A reading of power covers back to the one before it; readings too far apart tell nothing of the time between.
 -- grain: cluster, node, hour_ms
+-- start_ms, end_ms: that time
 -- energy_mj: millijoules
 -- materialised: hourly, since it needs a pass over all readings of the meters
 -- needs: raw.node_samples
@@ -43,17 +44,24 @@ of_meters as (
         cluster,
         node,
         hour_ms,
+        min(greatest(by_hour.start_ms, hour_ms)) as start_ms,
+        max(least(by_hour.end_ms, hour_ms + 3600000)) as end_ms,
         count(*) as readings,
         sum(part_mj(
-            energy_mj, start_ms, end_ms, greatest(start_ms, hour_ms), least(end_ms, hour_ms + 3600000)
+            energy_mj, by_hour.start_ms, by_hour.end_ms,
+            greatest(by_hour.start_ms, hour_ms), least(by_hour.end_ms, hour_ms + 3600000)
         )) as energy_mj
     from by_hour
     where hour_ms >= build_from_ms() and hour_ms < build_to_ms()
-    group by all
-    having sum(least(end_ms, hour_ms + 3600000) - greatest(start_ms, hour_ms)) = 3600000
+    group by source, cluster, node, hour_ms
+    having
+        sum(least(by_hour.end_ms, hour_ms + 3600000) - greatest(by_hour.start_ms, hour_ms))
+        = max(least(by_hour.end_ms, hour_ms + 3600000)) - min(greatest(by_hour.start_ms, hour_ms))
 )
 
-select cluster, node, hour_ms, energy_mj::bigint as energy_mj
+select cluster, node, hour_ms, start_ms, end_ms, energy_mj::bigint as energy_mj
 from of_meters
--- of several meters the one that reads oftenest speaks for the node and hour
-qualify row_number() over (partition by cluster, node, hour_ms order by readings desc, source) = 1
+-- of several meters the one that covers most speaks for the node and hour, of those the one that reads oftenest
+qualify row_number() over (
+    partition by cluster, node, hour_ms order by end_ms - start_ms desc, readings desc, source
+) = 1

@@ -1,12 +1,13 @@
 -- Energy of GPUs by who held them, hour by hour: differences of the GPUs' own counters.
 -- A counter that starts anew (the driver was loaded again) counts from 0. Between two readings energy is spread
 -- evenly; between readings too far apart nothing is known. Instances of a GPU share its energy by their slices.
--- Where a node's meter covers an hour, what it counts beyond the node's GPUs is shared among them by their time.
+-- Where a node's meter covers an hour, what it counts beyond the node's GPUs is shared among them by their time; where
+-- it covers a part of one, all it counts is, if the GPUs' own counters tell nothing.
 -- grain: cluster, job_run_key, availability, gpu_model, mig_profile, hour_ms, is_metered
 -- availability: held, free, not_available
 -- energy_mj: millijoules of the GPUs' counters
 -- measured_ms: milliseconds of a whole GPU for which that is known
--- is_metered: of nodes whose meter covers the hour
+-- is_metered: by nodes' meters
 -- wall_mj: of those, millijoules at the meter: the GPUs' own and their part of the rest of the server
 -- materialised: hourly, since it needs a pass over all readings; of time whose readings were dropped it is kept
 with holds as (
@@ -267,7 +268,9 @@ meters as (
     left join rows_ using (cluster, node, hour_ms)
     where meters.hour_ms >= build_from_ms() and meters.hour_ms < build_to_ms()
     group by all
-    having rest_mj >= 0
+    having
+        rest_mj >= 0
+        and (any_value(meters.end_ms - meters.start_ms) = 3600000 or count(rows_.energy_mj) = 0)
 ),
 
 times as (
