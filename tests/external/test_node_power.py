@@ -136,6 +136,28 @@ def test_the_energy_of_every_run_and_the_published_means_come_out(
     assert means == PUBLISHED_J
 
 
+def test_runs_of_minutes_have_the_energy_of_their_meters_in_statements(
+    read_in: LocalStore,
+) -> None:
+    """Of systems whose meters ran as long as the run; none of them covers a whole hour."""
+    with (SMC / "expected_runs.csv").open() as file:
+        expected = {
+            "/".join((r["system"], r["benchmark"], r["run"])): float(r["node_joules"])
+            for r in csv.DictReader(file)
+            if r["org"] == "smc-ac-power" and not r["system"].startswith("1x")
+        }
+    read_in.build()
+
+    found = read_in.read(
+        "select run_id, (sum(wall_mj) / 1000)::double from marts.statement_lines "
+        "where line = 'usage' and cluster = 'smc-ac-power' and run_id not like '%/1xSMC%' "
+        "group by run_id"
+    )
+
+    by_run = {run.removeprefix("smc-ac-power/"): joules for run, joules in found.rows()}
+    assert by_run == {run: pytest.approx(joules, rel=0.02) for run, joules in expected.items()}
+
+
 def test_stops_that_carry_the_start_are_named_and_nothing_else_is_set_aside(
     read_in: LocalStore,
 ) -> None:
