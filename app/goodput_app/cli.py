@@ -246,7 +246,7 @@ def check(db: str) -> pl.DataFrame:
     default="category",
     show_default=True,
     metavar="KEY,...",
-    help="category team user run job attempt node gpu model cluster hour day ...",
+    help="category blame team user run job attempt node gpu model cluster hour day ...",
 )
 @database_option
 @scope_options
