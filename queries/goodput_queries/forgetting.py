@@ -111,7 +111,7 @@ def _refuse_where_rows_do_not_tell(cursor: duckdb.DuckDBPyConnection, table: str
     if found:
         raise StoreError(
             f"{found[0][0]}: it has readings of time that [retention] dropped, whose hours are "
-            "settled for good."
+            "frozen. Ingest all files of that time with --reopen first; then it can be forgotten."
         )
 
 

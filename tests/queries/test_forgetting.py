@@ -174,9 +174,10 @@ def test_readings_of_hours_that_are_settled_stay(evidence):
     days = range(0, 5 * DAY_S, 600)
     load(evidence, "gpu_samples", readings(evidence.at, "a#0", days, 0.9), "dcgm")
     evidence.store.build()
-    drop_old(evidence.store, Retention(samples_days=2))
+    now = evidence.at(5 * DAY_S)
+    drop_old(evidence.store, Retention(samples_days=2), is_confirmed=True, now=now)
 
-    with pytest.raises(StoreError, match="whose hours are settled"):
+    with pytest.raises(StoreError, match="whose hours are frozen"):
         forget(evidence.store, ["dcgm"])
     late = range(4 * DAY_S, 4 * DAY_S + 100, 7)
     load(evidence, "gpu_samples", readings(evidence.at, "a#0", late, 0.9), "late")

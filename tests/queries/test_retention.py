@@ -211,6 +211,8 @@ def test_frozen_hours_stay_while_some_of_their_readings_are_missing(two_days):
     assert hourly(two_days) == before
     kept = two_days.store.read("select kept_from_ms from raw.kept_from").to_series().to_list()
     assert LAST_DAY_MS in kept
+    finding = "select n from marts.data_quality where kind = 'readings of frozen hours'"
+    assert two_days.store.read(finding).item() == 61
 
 
 def test_reopened_hours_take_late_evidence(two_days):

@@ -350,11 +350,14 @@ def test_a_day_whose_readings_were_dropped_stands_as_billed(fleet):
           "engine_active_ratio": 0.5, "is_flagged": False} for s in range(0, 10 * HOUR_S, 600)],
         "dcgm",
     )  # fmt: skip
+    end_s = 24 * 10 * HOUR_S
+    fleet.samples("a#0", fleet.every(end_s - 2 * HOUR_S, end_s, 600), lambda _: True)
     watched_until(fleet, 24 * 10)
     before = statement(fleet.store, WHEN, SETTINGS)
     assert before.rows["energy_mj"].sum() > 0
 
-    drop_old(fleet.store, Retention(samples_days=3))
+    now = fleet.at(end_s)
+    drop_old(fleet.store, Retention(samples_days=3), is_confirmed=True, now=now)
     fleet.store.build(is_full=True)
     after = statement(fleet.store, WHEN, SETTINGS)
 

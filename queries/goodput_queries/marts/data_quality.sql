@@ -217,6 +217,14 @@ with findings as (
     )
     union all
     select
+        'readings of frozen hours', 'they came after [retention] dropped the others of their hours, and are not used',
+        count(*), null, min(samples.gpu_uuid),
+        'Ingest all files of that time with --reopen: hours reopen once all their readings are back'
+    from raw.gpu_samples as samples
+    inner join raw.kept_from as kept on kept.table_name = 'gpu_samples'
+    where samples.ts < from_ms(kept.kept_from_ms)
+    union all
+    select
         'rows set aside', 'rows that could not be read', count(*), null, min(reason), 'See the rejects below'
     from raw.rejects
 )
