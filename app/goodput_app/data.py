@@ -211,10 +211,10 @@ def throttle_sources(scope: Scope) -> pl.DataFrame:
 
 
 def runs(scope: Scope) -> pl.DataFrame:
-    """Return the runs, those that wasted most first."""
+    """Return the runs, those that wasted most first; `total` is how many there are."""
     return _read(
-        "select * from marts.runs order by wasted_usd desc nulls last, wasted_ms desc, run_key "
-        f"limit {RUNS_SHOWN}",
+        "select *, count(*) over () as total from marts.runs "
+        f"order by wasted_usd desc nulls last, wasted_ms desc, run_key limit {RUNS_SHOWN}",
         scope,
     )
 

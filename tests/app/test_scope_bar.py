@@ -1,10 +1,11 @@
-"""The bar on top of every page: how far the data of each cluster reaches."""
+"""The bar on top of every page: what its filters offer, how far the data reaches."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 
 import polars as pl
+import pytest
 
 from goodput_app.components import scope_bar
 from goodput_app.components.scope_bar import View
@@ -57,3 +58,29 @@ def test_of_many_clusters_the_oldest_are_named() -> None:
 
     assert [text.split(":")[0] for text, _ in found[:-1]] == ["c7", "c6", "c5", "c4", "c3"]
     assert found[-1][0] == "3 more clusters are as fresh or fresher"
+
+
+@pytest.fixture
+def runs() -> pl.DataFrame:
+    """Give marts.scope_values with 1,582 runs, the most GPU time first."""
+    keys = [f"lab/{n}" for n in range(1582)]
+    return pl.DataFrame(
+        {"kind": "run", "value": keys, "label": keys, "cluster": "lab"},
+        schema={"kind": pl.String, "value": pl.String, "label": pl.String, "cluster": pl.String},
+    )
+
+
+def test_a_filter_offers_all_runs_of_a_month(runs: pl.DataFrame) -> None:
+    assert len(scope_bar.options_of(runs, "run")) == 1582
+
+
+def test_of_too_many_a_filter_offers_the_largest_and_the_one_in_the_link(
+    runs: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scope_bar, "CHOICES_MAX", 2)
+
+    assert list(scope_bar.options_of(runs, "run", "lab/9")) == ["lab/0", "lab/1", "lab/9"]
+    assert scope_bar.left_out(runs, "run") == (
+        "The 2 of 1,582 with the most GPU time; a link can name any."
+    )
+    assert scope_bar.left_out(runs, "node") is None

@@ -24,7 +24,7 @@ from goodput_queries.scope import Scope
 FILTERS = ("cluster", "team", "node", "run")
 CARRIED = (*FILTERS, "from", "to")
 ALL = ""
-CHOICES_MAX = 1_000
+CHOICES_MAX = 5_000
 CLUSTERS_SHOWN = 5
 BUCKETS_MAX = 200
 SECOND_MS = 1_000
@@ -137,7 +137,8 @@ def show(default_range: str | None = None) -> View | None:
         choice("cluster", "Cluster", {name: theme.printable(name) for name in clusters})
     for column, kind in zip(columns[1:4], FILTERS[1:], strict=True):
         with column:
-            choice(kind, kind.title(), options_of(values, kind))
+            options = options_of(values, kind, st.query_params.get(kind))
+            choice(kind, kind.title(), options, help=left_out(values, kind))
     with columns[4]:
         _time_picker(shown, default_range or settings().ui.range)
     _status(shown)
@@ -146,23 +147,32 @@ def show(default_range: str | None = None) -> View | None:
     return shown
 
 
-def options_of(values: pl.DataFrame, kind: str) -> dict[str, str]:
+def options_of(values: pl.DataFrame, kind: str, wanted: str | None = None) -> dict[str, str]:
     """Return what a filter offers, as it is shown; what is called alike names its cluster.
 
-    values: marts.scope_values
+    Of very many values those with the most GPU time, and `wanted`. values: marts.scope_values
     """
     is_alike = pl.col("value").n_unique().over("label") > 1
     named = (
         values.filter(pl.col("kind") == kind)
-        .head(CHOICES_MAX)
         .with_columns(
             pl.when(is_alike).then(pl.format("{} ({})", "label", "cluster")).otherwise("label")
         )
+        .with_row_index("place")
+        .filter((pl.col("place") < CHOICES_MAX) | (pl.col("value") == (wanted or "")))
     )
     return {
         value: theme.printable(label or value)
         for value, label in named.select("value", "label").iter_rows()
     }
+
+
+def left_out(values: pl.DataFrame, kind: str) -> str | None:
+    """Return how many values a filter does not offer; None where it offers all."""
+    number = values.filter(pl.col("kind") == kind)["value"].n_unique()
+    if number <= CHOICES_MAX:
+        return None
+    return f"The {CHOICES_MAX:,} of {number:,} with the most GPU time; a link can name any."
 
 
 def clear_filters() -> None:
@@ -181,12 +191,19 @@ def go(changes: dict[str, str | None]) -> None:
     st.query_params.from_dict({k: v for k, v in {**now, **changes}.items() if v})
 
 
-def choice(param: str, label: str, options: dict[str, str], none: str = "All") -> None:
+def choice(
+    param: str,
+    label: str,
+    options: dict[str, str],
+    none: str = "All",
+    *,
+    help: str | None = None,  # noqa: A002 -- Streamlit's word
+) -> None:
     """Draw a filter; a value of the URL that the window does not have stays and says so."""
     key = f"scope_{param}"
     current = st.query_params.get(param, ALL)
     if current and current not in options:
-        options = {current: f"{theme.printable(current)} (not here)", **options}
+        options = {current: f"{theme.printable(current)} (no data in range)", **options}
     st.session_state[key] = current
 
     def changed() -> None:
@@ -199,6 +216,7 @@ def choice(param: str, label: str, options: dict[str, str], none: str = "All") -
         key=key,
         on_change=changed,
         format_func=lambda value: options.get(value, none),
+        help=help,
     )
 
 

@@ -41,6 +41,11 @@ with panel("What each run did with what it held", "marts.run_categories"):
 
 with panel("All runs", "marts.runs", help="Pick a row for the verdict and the run's own page."):
     details.runs(runs, COLUMNS)
+    if (total := runs["total"][0]) > runs.height:
+        st.caption(
+            f"The {runs.height:,} of {total:,} runs that wasted most; `goodput runs --limit 0` "
+            "prints all."
+        )
     unpriced = runs.filter(pl.col("wasted_usd").is_null()).height
     if 0 < unpriced < runs.height:
         st.caption(f"{unpriced:,} runs have {theme.NO_PRICE}.")
