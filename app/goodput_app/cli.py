@@ -175,7 +175,7 @@ def ingest(
             on_progress=on_progress,
             is_reopening=is_reopening,
         )
-    for sentence in (*left_out(summary.refused, summary.unrecognised), *summary.failed):
+    for sentence in (*left_out(summary.refused, summary.unrecognised, source), *summary.failed):
         say(sentence)
     if summary.rejects:
         say(

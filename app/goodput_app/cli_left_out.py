@@ -13,11 +13,13 @@ SHOWN = 3
 NUMBERS = re.compile(r"\d[\d:.,T+-]*")
 
 
-def left_out(refused: Sequence[str], unrecognised: Sequence[str]) -> Iterator[str]:
-    """Yield sentences: why files were refused, alike ones together, then those of no known format.
+def left_out(
+    refused: Sequence[str], unrecognised: Sequence[str], source: str = "auto"
+) -> Iterator[str]:
+    """Yield sentences: why files were refused, alike ones together, then those of another format.
 
     refused: `path: reason`, a sentence each; reasons are alike where only numbers and moments
-    differ.
+    differ. source: as which format they were read, `auto`: as any.
     """
     alike: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for sentence in refused:
@@ -31,7 +33,8 @@ def left_out(refused: Sequence[str], unrecognised: Sequence[str]) -> Iterator[st
             yield f"left out, {len(files):,} files: {reason} {_some([name for name, _ in files])}"
     if unrecognised:
         are = "file" if len(unrecognised) == 1 else "files"
-        yield f"{len(unrecognised):,} {are} of no known format left out: {_some(unrecognised)}"
+        of = "no known format" if source == "auto" else f"another format than {source}"
+        yield f"{len(unrecognised):,} {are} of {of} left out: {_some(unrecognised)}"
 
 
 def _some(names: Sequence[str]) -> str:

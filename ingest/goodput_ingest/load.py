@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from goodput_ingest import finding
+from goodput_ingest import files, finding
 from goodput_ingest.ahead import ahead
 from goodput_ingest.finding import Found, LeftOut
 from goodput_ingest.plausible_time import PlausibleTime
@@ -161,13 +161,23 @@ def _told(name: str, paths: Sequence[Path], options: ReadOptions) -> Iterator[_T
             for batch in kind(found.path, options).extract():
                 yield prepared(plausible.checked(replace(batch, origin=found.origin)))
         except IngestError as error:
-            yield _Refused(found, error)
+            yield _Unrecognised(found.origin) if _is_beside(found, name) else _Refused(found, error)
         except MemoryError:
             raise
         except CAUGHT as error:
             yield _Refused(found, unexpected(found.origin, error))
         else:
             yield _ReadThrough()
+
+
+def _is_beside(found: Found, name: str) -> bool:
+    """Say whether a file of a folder or archive lies beside a source's own as a rule."""
+    is_beside = getattr(SOURCES.get(name), "is_beside", None)
+    return (
+        is_beside is not None
+        and not found.is_named
+        and is_beside(found.path, files.head(found.path))
+    )
 
 
 def _size(told: _Told) -> int:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 NODES_MAX, GPUS_PER_NODE_MAX = 50_000, 64  # beyond, a description is wrong or hostile
 GPUS_MAX = 200_000
+LOGS = {".txt", ".log", ".out", ""}
 EVALUATIONS_MAX = 100_000
 STATES = {"success": "COMPLETED", "aborted": "FAILED"}
 EVENTS = {name: kind for name, kind in JOB_EVENTS.items() if name != "source"}
@@ -141,6 +142,17 @@ class Mlperf:
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
         """Say whether some line carries the benchmark's mark and none is a power reading."""
         return IN_HEAD.search(head) is not None and not is_power(head)
+
+    @staticmethod
+    def is_beside(path: Path, head: bytes) -> bool:
+        """Say whether a submission has such a file beside its logs, which none of them needs.
+
+        Those are the descriptions of systems (read with the log), `scaling.json`, documents, code
+        and the readings of power meters.
+        """
+        if IN_HEAD.search(head) is not None:
+            return is_power(head)
+        return path.suffix not in LOGS or path.parent.parent.name == "power"
 
     def extract(self) -> Iterator[Batch]:
         """Yield job runs, GPUs and job events of the whole log; raise IngestError where none is."""

@@ -32,5 +32,11 @@ def test_files_of_no_known_format_are_counted(names: list[str], sentence: list[s
     assert list(left_out([], names)) == sentence
 
 
+def test_files_of_another_format_than_the_one_asked_for_are_counted() -> None:
+    assert list(left_out([], ["a", "b"], "mlperf")) == [
+        "2 files of another format than mlperf left out: a, b"
+    ]
+
+
 def test_a_sentence_without_a_file_stays_as_it_is() -> None:
     assert list(left_out(["nothing there"], [])) == ["left out: nothing there"]

@@ -139,3 +139,35 @@ def test_an_initialisation_of_less_than_no_time_is_left_out(
     )
 
     assert brief(told(store, tmp_path, text), "event", "at") == [("job.start", "14:00:00.000")]
+
+
+def test_iterations_of_older_releases_have_neither_stamp_nor_samples(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    """The steps follow the start of training that is printed."""
+    text = "[before the start of training step] datetime: 2020-08-20 14:02:20 \n" + "".join(
+        f" iteration {step:8}/   50000 | elapsed time per iteration (ms): 2000.0 | learning rate"
+        " 1.500E-04 | lm loss 1.038E+01 | loss scale 65536.0 |\n"
+        for step in (1, 2, 3)
+    )
+
+    events = [event for event in told(store, tmp_path, text) if event["event"] == "step"]
+
+    assert brief(events, "step", "at", "dur_s") == [
+        (1, "14:02:22.000", 2.0),
+        (2, "14:02:24.000", 2.0),
+        (3, "14:02:26.000", 2.0),
+    ]
+
+
+def test_iterations_with_a_stamp_and_without_samples_end_when_they_say(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    text = (
+        " [2020-08-20 14:03:11] iteration      120/   50000 | elapsed time per iteration (ms): "
+        "2000.0 | learning rate: 1.500E-04 | lm loss: 1.038E+01 |\n"
+    )
+
+    assert brief(told(store, tmp_path, text), "event", "step", "at", "dur_s") == [
+        ("step", 120, "14:03:11.000", 2.0)
+    ]

@@ -22,7 +22,8 @@ SYSTEM = {"system_name": "Made-up", "number_of_nodes": "2", "accelerators_per_no
 
 
 def mllog(key: str, time_ms: int, **metadata: Any) -> str:
-    event = {"namespace": "", "time_ms": time_ms, "key": key, "value": None, "metadata": metadata}
+    at_ms = 1_700_000_000_000 + time_ms
+    event = {"namespace": "", "time_ms": at_ms, "key": key, "value": None, "metadata": metadata}
     return f":::MLLOG {json.dumps(event)}\n"
 
 
@@ -87,7 +88,7 @@ def test_an_aborted_run_is_wasted_from_beginning_to_end(store: LocalStore, tmp_p
 def test_a_run_without_a_stop_still_runs_and_is_closed_when_its_log_has_grown(
     store: LocalStore, tmp_path: Path
 ) -> None:
-    head = SYSJSON + RUN[: RUN.index(':::MLLOG {"namespace": "", "time_ms": 1160000')]
+    head = SYSJSON + RUN[: RUN.index(':::MLLOG {"namespace": "", "time_ms": 1700001160000')]
 
     ingest(store, "auto", [write(tmp_path, head)], ReadOptions())
     running = store.read("select state, end_at from raw.job_runs").rows()
@@ -137,7 +138,7 @@ def test_without_a_believable_number_of_gpus_the_log_is_refused(
 
 
 def test_a_second_run_in_one_log_is_a_run_of_its_own(store: LocalStore, tmp_path: Path) -> None:
-    again = RUN.replace('"time_ms": 1', '"time_ms": 2')
+    again = RUN.replace('"time_ms": 17000', '"time_ms": 17001')
 
     ingest(store, "auto", [write(tmp_path, SYSJSON + RUN + again)], ReadOptions())
 
@@ -185,3 +186,26 @@ def test_a_benchmark_log_of_a_framework_is_a_benchmark_log(tmp_path: Path) -> No
 
     assert recognise(path) is Mlperf
     assert not JobLog.recognises(path, files.head(path))
+
+
+def test_what_lies_beside_the_logs_of_a_submission_is_named_and_refuses_nothing(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    log = write(tmp_path, SYSJSON + RUN)
+    systems = tmp_path / "org" / "systems"
+    systems.mkdir()
+    (systems / "sys.json").write_text(json.dumps(SYSTEM))
+    log.with_name("scaling.json").write_text('{"scaling_factor": 1.0}')
+    power = log.parent / "power" / "result_0" / "node_0.txt"
+    power.parent.mkdir(parents=True)
+    power.write_text(mllog("power_reading", 1_010_000))
+    log.with_name("result_1.txt").write_text("cut before anything was said\n")
+
+    summary = ingest(store, "mlperf", [tmp_path], ReadOptions())
+
+    assert summary.files == 1
+    assert [Path(name).name for name in summary.unrecognised] == [
+        "node_0.txt", "scaling.json", "sys.json"
+    ]  # fmt: skip
+    assert len(summary.refused) == 1
+    assert "result_1.txt" in summary.refused[0]
