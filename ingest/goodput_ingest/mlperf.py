@@ -10,7 +10,6 @@ time is made up between runs that were months apart.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -132,11 +131,14 @@ class Mlperf:
     """The log of an MLPerf training run."""
 
     name: ClassVar[str] = "mlperf"
+    needs_beginning: ClassVar[bool] = True
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
         """Take the file and its cluster; without one, the organisation's folder is the cluster."""
         self.path = path
         self.options = options
+        self._told = Told()
+        self._so_far = ""
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
@@ -156,19 +158,36 @@ class Mlperf:
 
     def extract(self) -> Iterator[Batch]:
         """Yield job runs, GPUs and job events of the whole log; raise IngestError where none is."""
-        told, digest = self._read()
-        if not told.runs:
+        for part in files.parts(self.path):
+            self._take(part)
+        if not self._told.runs:
             raise IngestError(
                 f"{self.path}: no line says init_start; expected an MLPerf training log."
             )
-        place = place_of_log(self.path)
-        system = told.system or _system_beside(place)
-        nodes, gpus_per_node = _size(system)
-        if not nodes:
+        if not _size(self._system())[0]:
             raise IngestError(
                 f"{self.path}: the log has no :::SYSJSON line and no systems/*.json lies beside "
                 "its results folder: the number of GPUs is not known. Read it from its submission."
             )
+        yield from self._rows()
+
+    def read(self, part: files.Part) -> Iterator[Batch]:
+        """Yield what is known by now of the runs that began to train.
+
+        Until then other ranks may tell an earlier start, and the benchmark has no name.
+        """
+        self._take(part)
+        has_begun = any(run.run_start is not None for run in self._told.runs)
+        if has_begun and b":::MLLOG" in part.data and _size(self._system())[0]:
+            yield from self._rows(is_growing=True)
+
+    def _system(self) -> dict[str, Any]:
+        return self._told.system or _system_beside(place_of_log(self.path))
+
+    def _rows(self, *, is_growing: bool = False) -> Iterator[Batch]:
+        """Yield the rows of all runs, of a log that grows those of runs that began to train."""
+        told, system, place = self._told, self._system(), place_of_log(self.path)
+        nodes, gpus_per_node = _size(system)
         cluster = self.options.cluster or (place.org_name if place else None)
         cluster = cluster or told.names.get("submission_org") or "mlperf"
         base = place.run_id if place else _own_name(told, system, self.path)
@@ -184,6 +203,8 @@ class Mlperf:
         }
         tables: dict[str, list[dict[str, Any]]] = {"job_runs": [], "gpus": [], "job_events": []}
         for ordinal, run in enumerate(told.runs, 1):
+            if is_growing and run.run_start is None:
+                continue
             name = base if ordinal == 1 else f"{base}#{ordinal}"
             # events are told apart by their run's name alone, so it carries the cluster
             run_id = f"{cluster}/{name}"
@@ -194,6 +215,7 @@ class Mlperf:
         for table, schema in (("job_runs", JOB_RUNS), ("gpus", GPUS), ("job_events", EVENTS)):
             rejects = told.rejects if table == "job_events" else ()
             parsed = Parsed(table, frame(tables[table], schema), rejects)
+            digest = self._so_far[: files.DIGEST_CHARS]
             yield parsed.batch(source=self.name, origin=str(self.path), digest=digest)
 
     def _meaning(self) -> tuple[object, ...]:
@@ -202,18 +224,17 @@ class Mlperf:
         named = (place.org_name, place.run_id) if place else (self.path.name,)
         return (self.options.cluster, *named)
 
-    def _read(self) -> tuple[Told, str]:
-        told, digests = Told(), hashlib.sha256()
-        for part in files.parts(self.path):
-            digests.update(files.digest(part, *self._meaning()).encode())
-            for number, line in enumerate(part.lines, part.first_line):
-                try:
-                    told.take(line)
-                except FieldError as error:
-                    told.rejects.append(Reject(number, str(error), json_lines.printable(line, 500)))
-            if part.damage:
-                told.rejects.append(Reject(part.first_line + len(part.raw_lines), part.damage))
-        return told, digests.hexdigest()[: files.DIGEST_CHARS]
+    def _take(self, part: files.Part) -> None:
+        """Take in the next lines."""
+        told = self._told
+        self._so_far = files.digest(part, self._so_far, *self._meaning())
+        for number, line in enumerate(part.lines, part.first_line):
+            try:
+                told.take(line)
+            except FieldError as error:
+                told.rejects.append(Reject(number, str(error), json_lines.printable(line, 500)))
+        if part.damage:
+            told.rejects.append(Reject(part.first_line + len(part.raw_lines), part.damage))
 
 
 def _job_run(run: Run, name: str, hosts: list[str], gpus_per_node: int) -> dict[str, Any]:
