@@ -180,9 +180,10 @@ def _claim_one(held: list[Slot], run: JobRun, row: Told) -> bool:
         free = (slot for slot in fitting if slot.is_free(part.start_ms, part.end_ms))
         slot = next(free, fitting[0])
     else:
-        slot = _named_by_job(held, run, row)
-        if slot is None:
+        named = _named_by_job(held, run, row)
+        if named is None:
             return False
+        slot = named
         held.append(slot)
     slot.claim(run.key, part.start_ms, part.end_ms, row.method)
     return True
