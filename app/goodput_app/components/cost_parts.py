@@ -241,4 +241,4 @@ def _gpu_time(gpu_ms: Any) -> str:
 
 def _energy(frame: pl.DataFrame) -> str:
     kwh = _sum(frame["energy_kwh"])
-    return "no energy measured" if kwh is None else f"{kwh:,.1f} kWh of GPUs measured"
+    return "no energy measured" if kwh is None else f"{kwh:,.1f} kWh measured"

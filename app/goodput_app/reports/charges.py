@@ -95,6 +95,12 @@ class Quantities:
     wall_mj: int | None = None
 
 
+def known_mj(row: Mapping[str, Any]) -> int | None:
+    """Return the energy of a line's GPUs; without counters, what their nodes' meters counted."""
+    energy: int | None = row["wall_mj"] if row["energy_mj"] is None else row["energy_mj"]
+    return energy
+
+
 @dataclass(frozen=True)
 class Charge:
     """A line with its exact amounts; None where a price is missing.

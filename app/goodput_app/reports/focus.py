@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from goodput_app.reports import closing
-from goodput_app.reports.charges import IDLE_LINES, MJ_PER_KWH, MS_PER_HOUR
+from goodput_app.reports.charges import IDLE_LINES, MJ_PER_KWH, MS_PER_HOUR, known_mj
 from goodput_app.reports.days import day_of, days_in_month
 from goodput_app.reports.rounding import apportion
 from goodput_app.reports.summary import NOBODYS
@@ -193,7 +193,7 @@ class _Maker:
             "x_IdleHeldGpuSeconds": _seconds(row["idle_held_ms"]),
             "x_LostGpuSeconds": _seconds(row["lost_ms"]),
             "x_UnknownGpuSeconds": _seconds(row["unsettled_ms"]),
-            "x_EnergyKwh": _kwh(row["energy_mj"]),
+            "x_EnergyKwh": _kwh(known_mj(row)),
             "x_IdleShareCost": row["idle_share_usd"],
             "x_JobCount": row["job_runs"],
             "x_DefinitionVersion": self.statement.policy.definition_version,

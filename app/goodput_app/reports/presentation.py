@@ -227,7 +227,7 @@ def _of_electricity(rows: pl.DataFrame) -> str:
     if not has_meters:
         return words
     return (
-        f"{words} In hours that a node's power meter covers whole, its energy is charged instead: "
-        "to each GPU its own, and the rest of the node by GPU time; only what the site adds comes "
-        "on top."
+        f"{words} In hours that a node's power meter covers whole, and where GPUs have no "
+        "counters in what it covers, its energy is charged instead: to each GPU its own, and the "
+        "rest of the node by GPU time; only what the site adds comes on top."
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from goodput_app.reports.charges import MS_PER_HOUR
+from goodput_app.reports.charges import MS_PER_HOUR, known_mj
 from goodput_app.reports.rounding import apportion
 from goodput_app.reports.rows import CENTS, PRICE
 
@@ -149,7 +149,7 @@ def _unit_costs(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _kwh(group: Sequence[dict[str, Any]]) -> Decimal | None:
-    measured = [row["energy_mj"] for row in group if row["energy_mj"] is not None]
+    measured = [mj for row in group if (mj := known_mj(row)) is not None]
     return Decimal(sum(measured)).scaleb(-9) / Decimal("3.6") if measured else None
 
 

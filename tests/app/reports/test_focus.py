@@ -169,6 +169,17 @@ def test_amounts_bear_the_currency_they_are_in(make: Any, lines: Any) -> None:
     assert {row["BillingCurrency"] for row in rows} == {"EUR"}
 
 
+def test_gpus_without_counters_have_the_energy_of_their_nodes_meters(make: Any, lines: Any) -> None:
+    counted, metered = lines[0], lines[2] | {"wall_mj": 2 * 3_600_000_000}
+
+    made = make([counted, metered], POLICY)
+
+    kwh = {row["SubAccountName"]: row["x_EnergyKwh"] for row in rows_of(focus(made))}
+    assert float(kwh["vision"]) == 2
+    of_accounts = dict(made.accounts.select("account", "energy_kwh").rows())
+    assert of_accounts["vision"] == 2
+
+
 def test_a_credit_counts_no_job_run_again(statement: Any) -> None:
     credits_ = [row for row in rows_of(focus(statement)) if row["ChargeCategory"] == "Credit"]
 
