@@ -223,13 +223,13 @@ def test_another_price_charges_the_same_hours():
 
     assert exactly(found["Charge for what was held"]) == 2500
     assert exactly(found["Difference"]) == 500
-    assert exactly(found["Per productive GPU-hour"]) == 5
+    assert exactly(found["Per useful GPU-hour"]) == 5
 
 
 def test_without_a_productive_hour_there_is_no_price_of_one():
     found = answers("prices", new_usd_per_gpu_h=2, held_gpu_h=10, productive_gpu_h=0)
 
-    assert found["Per productive GPU-hour"].span is None
+    assert found["Per useful GPU-hour"].span is None
 
 
 def test_what_a_person_gives_beats_what_was_measured():
@@ -242,7 +242,7 @@ def test_what_a_person_gives_beats_what_was_measured():
 
 
 def test_an_amount_outside_of_its_limits_is_refused_by_name():
-    with pytest.raises(ValueError, match="Share of GPU time that is productive is 2, expected 0"):
+    with pytest.raises(ValueError, match="Share of GPU time that is useful is 2, expected 0"):
         filled(SCENARIOS["upgrade"], {}, {"use_ratio": Decimal(2)})
 
 

@@ -136,7 +136,7 @@ def _compared(key: tuple[str, str], days: Days) -> dict[str, Any]:
 
 
 def _unit_costs(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a held and a productive GPU-hour came to; null where it cannot be said."""
+    """Return what a held and a useful GPU-hour came to; null where it cannot be said."""
     is_sayable = row["is_account"] and not row["unpriced_ms"]
     return {
         f"usd_per_{name}_gpu_h": (

@@ -18,14 +18,14 @@ TARIFF = Field(
 )
 WORTH = Field(
     "usd_per_productive_gpu_h",
-    "Worth of a productive GPU-hour",
+    "Worth of a useful GPU-hour",
     "USD",
     "What it costs you now, unless you know better",
     most=Decimal(10) ** 6,
 )
 USE = Field(
     "use_ratio",
-    "Share of GPU time that is productive",
+    "Share of GPU time that is useful",
     "of capacity",
     "Kept step time; its upper end holds what the evidence leaves open",
     most=Decimal(1),

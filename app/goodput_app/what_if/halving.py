@@ -93,7 +93,7 @@ HALVING = Scenario(
         Formula(
             "Goodput gained",
             "points",
-            "lost / 2 / capacity, if what comes back becomes productive",
+            "lost / 2 / capacity, if what comes back becomes useful",
             ("lost_gpu_h", "capacity_gpu_h"),
             _points,
             is_headline=True,

@@ -117,21 +117,21 @@ def _values_of_models(rows: pl.DataFrame) -> dict[str, tuple[Span | None, str]]:
         ),
         "use_ratio": (
             _between(productive, _plus(productive, unsettled), capacity),
-            "productive / capacity; upper end with what is not settled",
+            "useful / capacity; upper end with unclassified time",
         ),
         "held_ratio": (_over(held, capacity), "held / capacity"),
         "usd_per_productive_gpu_h": (
             _over(sums["ms_usd"], productive)
             if sums["priced_ms"] == capacity and productive
             else None,
-            "what it costs now: all capacity at its price / productive hours",
+            "what it costs now: all capacity at its price / useful hours",
         ),
         "held_gpu_h": (_over(sums["priced_held_ms"], MS_PER_HOUR), "held with a price"),
         "usd_per_gpu_h": (_over(sums["held_ms_list_usd"], sums["priced_held_ms"]), "list price"),
         "factor": (_over(sums["held_ms_usd"], sums["held_ms_list_usd"]), "mean factor"),
         "productive_gpu_h": (
             _between(sums["priced_productive_ms"], open_ms, MS_PER_HOUR),
-            "productive, with a price; upper end with what is not settled",
+            "useful, with a price; upper end with unclassified time",
         ),
     }
 

@@ -137,8 +137,8 @@ POWER_CAP = Scenario(
         ),
         Formula(
             "Work lost a year",
-            "productive GPU-h",
-            "GPUs x 8,760 h x productive share x slowdown",
+            "useful GPU-h",
+            "GPUs x 8,760 h x useful share x slowdown",
             _OF_WORK,
             _work,
         ),

@@ -1,4 +1,4 @@
-"""Another price: what the same held time would be charged, and what a productive hour costs."""
+"""Another price: what the same held time would be charged, and what a useful hour costs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIELDS = (
     Field("usd_per_gpu_h", "Price now", "USD", "Mean list price of what was held"),
     Field("factor", "Factor on the price", "x", "Mean of what was held", assumed=Decimal(1)),
     Field("held_gpu_h", "Held", "GPU-h", "In the window, with a price now"),
-    Field("productive_gpu_h", "Productive", "GPU-h", "Of it; the upper end: what may be it too"),
+    Field("productive_gpu_h", "Useful", "GPU-h", "Of it; the upper end: what may be it too"),
 )
 
 
@@ -42,7 +42,7 @@ def _each(values: Values) -> Worked:
     after, _ = _charge(values)
     productive = values["productive_gpu_h"]
     if after is None or productive.lo <= 0:
-        return None, "no productive hour is known"
+        return None, "no useful hour is known"
     each = after / productive
     return each, f"{number(after)} USD / {number(productive, 1)} GPU-h = {number(each, 4)} USD"
 
@@ -71,9 +71,9 @@ PRICES = Scenario(
             is_headline=True,
         ),
         Formula(
-            "Per productive GPU-hour",
+            "Per useful GPU-hour",
             "USD",
-            "charge / productive GPU-hours",
+            "charge / useful GPU-hours",
             (*_OF_CHARGE, "productive_gpu_h"),
             _each,
             is_headline=True,

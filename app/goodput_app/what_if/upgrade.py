@@ -201,9 +201,9 @@ UPGRADE = Scenario(
             _neutral_price,
         ),
         Formula(
-            "Productive work added a year",
+            "Useful work added a year",
             "old GPU-h",
-            "(new GPUs x work of each - GPUs to replace) x 8,760 h x productive share",
+            "(new GPUs x work of each - GPUs to replace) x 8,760 h x useful share",
             _OF_WORK,
             _work,
         ),
