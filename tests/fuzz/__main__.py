@@ -27,9 +27,9 @@ from tests.fuzz.worker import FILE_MAX_S, made
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-FILES_PER_BATCH = 500  # files on one database, in one process
+FILES_PER_BATCH = 1_000  # files on one database, in one process
 STUCK_S = 6 * FILE_MAX_S  # after which a process is ended
-BUILD_MAX_S = 120.0
+BUILD_STUCK_S = 1_200.0
 NUMBERS = re.compile(r"\d+")
 PLACE = re.compile(r"unexpected (\w+ at [\w.]+:\d+)|^(hog: took)|^(check [\w. ]+):")
 
@@ -120,7 +120,7 @@ def _run_process(batch: Batch, culprits: Path, report: Report) -> tuple[int | st
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr)
         lines = _lines(process)
         while True:
-            patience_s = BUILD_MAX_S if began == "build" else STUCK_S
+            patience_s = BUILD_STUCK_S if began == "build" else STUCK_S
             try:
                 line = lines.get(timeout=patience_s)
             except queue.Empty:

@@ -31,6 +31,7 @@ from goodput_queries.store import LocalStore
 
 MEMORY_MAX_BYTES = 500 * 1024 * 1024  # that a file may add
 FILE_MAX_S = 10.0  # of a processor: the machine may have other work
+BUILD_MAX_S = 300.0  # of a processor, for files of many years
 ROOM_BYTES = 6 * 1024 * 1024 * 1024  # of addresses, beyond what the process begins with
 OBSERVED_AT = datetime(2025, 8, 20, 15)  # noqa: DTZ001 -- moments are stored naive, in UTC
 OPTIONS = ReadOptions("c", ZoneInfo("Europe/Berlin"), OBSERVED_AT, "n1")
@@ -88,6 +89,7 @@ def run(store: LocalStore, case: Case, content: bytes, folder: Path) -> None:
 
 def built_and_checked(store: LocalStore) -> list[str]:
     """Build and check what was ingested; return what is wrong."""
+    began = time.process_time()
     try:
         store.build()
         broken = check(store)
@@ -97,7 +99,9 @@ def built_and_checked(store: LocalStore) -> list[str]:
         if isinstance(error, GoodputError):
             return [f"build: {str(error).splitlines()[0]}"]
         return [str(unexpected("build", error))]
-    return [
+    seconds = time.process_time() - began
+    hog = [f"build: hog: took {seconds:.0f} s"] if seconds > BUILD_MAX_S else []
+    return hog + [
         f"check {row['check']}: {row['violations']} rows, as {row['sample'][:300]}"
         for row in broken.iter_rows(named=True)
         if row["violations"]

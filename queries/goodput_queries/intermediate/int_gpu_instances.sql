@@ -22,7 +22,7 @@ parts as (
 told as (
     select
         parts.*,
-        regexp_full_match(parts.gpu_instance, '[0-9]+') as is_id,
+        regexp_full_match(parts.gpu_instance, '[0-9]{1,9}') as is_id,
         coalesce(gpus.cluster || '/' || gpus.node, regexp_extract(parts.gpu_uuid, '^(.*)#[0-9]+$', 1)) as node,
         coalesce(gpus.slurm_index, gpus.gpu_index) as place
     from parts
