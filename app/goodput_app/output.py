@@ -19,6 +19,7 @@ from goodput_app.reports.currency import column as currency_column
 from goodput_app.reports.currency import decimals
 from goodput_app.settings import settings
 from goodput_queries.errors import QueryError
+from goodput_queries.private import for_others
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,7 +62,8 @@ def write(frame: pl.DataFrame, form: str, out: Path | None = None) -> None:
         sys.stdout.buffer.flush()
         return
     try:
-        out.write_bytes(data)
+        with for_others():
+            out.write_bytes(data)
     except OSError as error:
         raise QueryError(f"{out}: cannot be written ({error.strerror}).") from error
 

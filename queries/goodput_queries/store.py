@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import duckdb
 
-from goodput_queries import catalog, loading
+from goodput_queries import catalog, damage, loading
 from goodput_queries.batch import ROW_GROUP
 from goodput_queries.describe import describe
 from goodput_queries.errors import BuildError, QueryError, RowsRefusedError, StoreError
+from goodput_queries.private import keep_private
 from goodput_queries.scope import EVERYTHING, Scope
 
 if TYPE_CHECKING:
@@ -82,12 +83,16 @@ class LocalStore:
         self.is_read_only = False
         self._write_lock = threading.RLock()
         _refuse_unless_duckdb(self.path)
+        if self.path != IN_MEMORY:
+            keep_private()
+        wal_bytes = damage.wal_bytes(self.path)
         try:
             self.is_read_only = _is_for_reading_only(self.path)
             self._root = _opened(self.path, is_read_only=self.is_read_only, threads=threads)
         except duckdb.Error as error:
             raise StoreError(_why_not_opened(self.path, error)) from error
         try:
+            damage.note_ignored_wal(self._root, self.path, ATTACHED_AS, wal_bytes)
             self._root.execute("set global TimeZone = 'UTC'")
             # a build of five minutes of a big fleet writes 70 MB: not each need be merged at once
             self._root.execute("set global checkpoint_threshold = '256MB'")
@@ -98,6 +103,7 @@ class LocalStore:
         except BaseException as error:
             self._root.close()
             if isinstance(error, duckdb.Error):
+                self._raise_if_damaged(error)
                 raise BuildError(f"{self.path}: its tables cannot be made: {error}") from error
             raise
 
@@ -111,6 +117,7 @@ class LocalStore:
             if self.evaluation_counts:
                 cursor.execute("set variable evaluation_counts = true")
         except duckdb.Error as error:
+            self._raise_if_damaged(error)
             raise StoreError(f"{self.path}: the database is closed. ({error})") from error
         try:
             yield cursor
@@ -134,6 +141,7 @@ class LocalStore:
                 with contextlib.suppress(duckdb.Error):  # after a full disk nothing answers
                     cursor.execute("rollback")
                 cause = error.__cause__ if isinstance(error, BuildError) else error
+                self._raise_if_damaged(cause)
                 if isinstance(cause, NOT_WRITTEN) or "Could not write file" in str(cause):
                     first = str(cause).splitlines()[0]
                     raise StoreError(
@@ -180,6 +188,7 @@ class LocalStore:
                     f"the query took longer than {timeout_s} s and was stopped"
                 ) from error
             except duckdb.Error as error:
+                self._raise_if_damaged(error)
                 raise QueryError(f"the database refused the query: {error}") from error
             finally:
                 if timer:
@@ -200,6 +209,11 @@ class LocalStore:
     def close(self) -> None:
         """Close the file."""
         self._root.close()
+
+    def _raise_if_damaged(self, error: BaseException | None) -> None:
+        """Raise StoreError where an error comes from a damaged file."""
+        if isinstance(error, duckdb.Error) and (said := damage.sentence(self.path, error)):
+            raise StoreError(said) from error
 
     def _refuse_unless_built(self) -> None:
         """Raise StoreError where this file, only to be read, is not what a build would leave."""
@@ -376,6 +390,8 @@ def _refuse_all_but_a_select(statements: Sequence[duckdb.Statement]) -> None:
 
 def _why_not_opened(path: str, error: duckdb.Error) -> str:
     text = str(error)
+    if (said := damage.sentence(path, error, is_opening=True)) is not None:
+        return said
     if "Could not set lock" in text:
         return f"{path}: another process has this database open. ({text.splitlines()[0]})"
     if "already attached" in text:

@@ -299,6 +299,14 @@ def test_a_listing_of_nodes_says_when_it_was_true(tmp_path: Path) -> None:
     assert found["gpus"].rows.height == 8
 
 
+def test_a_number_of_processors_beyond_all_nodes_is_not_known(tmp_path: Path) -> None:
+    node = {"cpus": 2**31, "gres": "gpu:h100:8", "name": "n1", "real_memory": 64, "state": ["IDLE"]}
+
+    found = read(tmp_path, {"nodes": [node], "last_update": number(1795176373)}, cluster="lab")
+
+    assert found["nodes"].rows["cpus"].to_list() == [None]
+
+
 def test_groups_of_sinfo_are_gathered_by_node(tmp_path: Path) -> None:
     def group(partition: str) -> dict[str, Any]:
         return {

@@ -158,6 +158,16 @@ def test_names_of_an_inventory_meet_the_ids_of_telemetry(evidence, source, slot)
     assert sum(found.values()) == pytest.approx(700, abs=0.001)
 
 
+def test_an_instance_with_a_number_that_none_can_have_stops_no_build(evidence):
+    gpu(evidence, "dcgm", GPU, 0)
+    cut(evidence, "dcgm", GPU, [("9223372036854775808", "1g.10gb", None)], 0)
+    evidence.watched(700)
+
+    found = by_instance(evidence)
+
+    assert sum(found.values()) == pytest.approx(700, abs=0.001)
+
+
 def test_slots_of_a_cut_node_give_way_though_they_are_numbered_by_instances(evidence):
     """A scheduler counts instances: the second GPU's slot is number 2, its index is 1."""
     other = "GPU-1a9d7b44-8c3e-4f02-b6d1-77aa90c1de21"

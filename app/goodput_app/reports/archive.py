@@ -25,6 +25,7 @@ from goodput_app.reports import atomic
 from goodput_app.reports.currency import DEFAULT, sign
 from goodput_app.reports.wording import hours, money
 from goodput_queries.errors import StoreError
+from goodput_queries.private import for_others
 
 INDEX = "statements.jsonl"
 PAGE = "index.html"
@@ -156,7 +157,8 @@ def keep(folder: Path, statement: PastStatement) -> None:
     entries = sorted([*others, statement], key=lambda one: one.date)
     lines = b"".join(msgspec.json.encode(one) + b"\n" for one in entries)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        with for_others():
+            folder.mkdir(parents=True, exist_ok=True)
         atomic.replace(folder / INDEX, lines)
         atomic.replace(folder / PAGE, page(entries[::-1]))
     except OSError as error:

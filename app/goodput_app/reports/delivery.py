@@ -25,6 +25,7 @@ from goodput_app.reports.rows import digest
 from goodput_app.reports.sending import Sent, insist
 from goodput_app.reports.statement import statement
 from goodput_queries.errors import StoreError
+from goodput_queries.private import for_others
 from goodput_queries.sole import sole
 
 if TYPE_CHECKING:
@@ -172,7 +173,8 @@ def sole_deliverer(folder: Path) -> Iterator[None]:
     Raises StoreError naming the process that does already, or where the folder cannot be written.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        with for_others():
+            folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(
             f"{folder}: the folder of statements cannot be made ({error.strerror})."
@@ -301,7 +303,8 @@ def _file(made: Statement, status: str, plan: Plan, before: PastStatement | None
 def _write(made: Statement, plan: Plan) -> tuple[str, ...]:
     """Make all files apart, then put them into the folder: none, or each as a whole."""
     try:
-        plan.folder.mkdir(parents=True, exist_ok=True)
+        with for_others():
+            plan.folder.mkdir(parents=True, exist_ok=True)
         for left in plan.folder.glob(
             f"{DRAFTS}*"
         ):  # by one that was killed: there is one at a time

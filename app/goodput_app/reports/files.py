@@ -11,6 +11,7 @@ from goodput_app.reports import atomic, currency
 from goodput_app.reports.one_account import file_name
 from goodput_app.reports.wording import FORMULA
 from goodput_queries.errors import GoodputError, StoreError
+from goodput_queries.private import for_others
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,7 +42,8 @@ def write(
     of_whom = "" if statement.account is None else f"-{file_name(statement.account)}"
     written = []
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        with for_others():
+            folder.mkdir(parents=True, exist_ok=True)
         for form in formats:
             name = f"{'focus' if form == 'focus' else 'statement'}-{statement.day.date}{of_whom}"
             target = folder / f"{name}.{'csv' if form == 'focus' else form}"

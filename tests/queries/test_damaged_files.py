@@ -1,0 +1,151 @@
+"""A database file that was cut or changed is said to be damaged; nobody but its user reads it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import stat
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from goodput_queries import private
+from goodput_queries.batch import Batch
+from goodput_queries.check import check
+from goodput_queries.errors import StoreError
+from goodput_queries.store import LocalStore
+
+HEADERS_BYTES = 12_288  # three blocks of 4 KiB before the data
+
+
+def prices(number: int) -> Batch:
+    row = {"source": "rates", "cluster": f"c{number}", "gpu_model": "H100", "usd_per_gpu_h": 2.0}
+    return Batch("rates", pl.DataFrame([row]), "rates", "rates.csv", str(number))
+
+
+def use(path: Path) -> None:
+    """Open a file, read, write and build, as commands do."""
+    with contextlib.closing(LocalStore(path)) as store:
+        store.read("select * from raw.rates")
+        store.load(prices(9))
+        store.build()
+        check(store)
+
+
+@pytest.fixture(scope="module")
+def healthy(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("healthy") / "fleet.duckdb"
+    shutil.copyfile(empty_database, path)
+    use(path)
+    return path
+
+
+@pytest.fixture
+def path(healthy: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copyfile(healthy, tmp_path / "fleet.duckdb"))
+
+
+@pytest.mark.parametrize("bytes_left", [12, 4_096, 5_000, HEADERS_BYTES, 300_000])
+def test_a_cut_file_is_called_damaged_and_not_a_full_disk(path: Path, bytes_left: int) -> None:
+    os.truncate(path, bytes_left)
+
+    with pytest.raises(StoreError, match="the database file is damaged") as got:
+        use(path)
+
+    assert "disk is full" not in str(got.value)
+    assert "Restore it from a copy" in str(got.value)
+    assert str(path) in str(got.value)
+
+
+def test_a_file_that_is_cut_while_it_is_open_is_called_damaged(path: Path) -> None:
+    with contextlib.closing(LocalStore(path)) as store:
+        os.truncate(path, HEADERS_BYTES)
+
+        with pytest.raises(StoreError, match="the database file is damaged"):
+            store.read("from raw.rates, raw.ingested, marts.runs, marts.ledger_segments")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_file_with_changed_bytes_is_called_damaged_or_works(path: Path, seed: int) -> None:
+    chance, content = random.Random(seed), bytearray(path.read_bytes())  # noqa: S311
+    at = chance.randrange(12, len(content))
+    for place in range(at, min(at + 300_000, len(content)), 1_000):
+        content[place] = chance.randrange(256)
+    path.write_bytes(content)
+
+    with contextlib.suppress(StoreError):
+        use(path)
+
+
+@pytest.mark.parametrize("content", [b"abc", bytes(100), bytes(range(256)) * 20])
+def test_a_write_ahead_log_that_cannot_be_read_is_kept_and_named(
+    path: Path, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    wal = Path(f"{path}.wal")
+    wal.write_bytes(content)
+
+    use(path)
+
+    assert f"{wal}: nothing could be read from this write-ahead log" in caplog.text
+    assert Path(f"{wal}.unreadable").read_bytes() == content
+
+
+def test_a_write_ahead_log_that_is_read_is_not_named(
+    path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with contextlib.closing(LocalStore(path)) as store:
+        store.load(prices(1))
+        copy = Path(shutil.copyfile(path, tmp_path / "copy.duckdb"))
+        shutil.copyfile(f"{path}.wal", f"{copy}.wal")
+
+    with contextlib.closing(LocalStore(copy)) as store:
+        assert "c1" in store.read("select cluster from raw.rates")["cluster"].to_list()
+    assert caplog.text == ""
+
+
+def test_a_write_ahead_log_that_is_damaged_within_is_refused_with_the_way_on(
+    path: Path, tmp_path: Path
+) -> None:
+    with contextlib.closing(LocalStore(path)) as store:
+        for number in range(20):
+            store.load(prices(number))
+        copy = Path(shutil.copyfile(path, tmp_path / "copy.duckdb"))
+        log = bytearray(Path(f"{path}.wal").read_bytes())
+    log[len(log) // 2 : len(log) // 2 + 40] = bytes(40)
+    wal = Path(f"{copy}.wal")
+    wal.write_bytes(log)
+
+    with pytest.raises(StoreError, match="the write-ahead log is damaged") as got:
+        use(copy)
+    assert f"mv {wal} {wal}.damaged" in str(got.value)
+    wal.rename(f"{wal}.damaged")
+    use(copy)
+
+
+def test_the_database_and_all_beside_it_are_readable_by_its_user_only(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.duckdb"
+    with contextlib.closing(LocalStore(path)) as store:
+        store.load(prices(1))
+
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
+
+    assert modes == {"fleet.duckdb": 0o600, "fleet.duckdb.wal": 0o600}
+
+
+def test_what_is_written_for_others_has_the_rights_that_the_process_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(private, "_given", 0o022)
+    before = os.umask(0o077)
+    try:
+        with private.for_others():
+            (tmp_path / "report.csv").touch()
+        (tmp_path / "own").touch()
+    finally:
+        os.umask(before)
+
+    assert stat.S_IMODE((tmp_path / "report.csv").stat().st_mode) == 0o644
+    assert stat.S_IMODE((tmp_path / "own").stat().st_mode) == 0o600
