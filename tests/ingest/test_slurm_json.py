@@ -302,7 +302,7 @@ def test_a_listing_of_nodes_says_when_it_was_true(tmp_path: Path) -> None:
 def test_a_number_of_processors_beyond_all_nodes_is_not_known(tmp_path: Path) -> None:
     node = {"cpus": 2**31, "gres": "gpu:h100:8", "name": "n1", "real_memory": 64, "state": ["IDLE"]}
 
-    found = read(tmp_path, {"nodes": [node], "last_update": number(1795176373)}, cluster="lab")
+    found = read(tmp_path, {"nodes": [node], "meta": {}}, cluster="lab")
 
     assert found["nodes"].rows["cpus"].to_list() == [None]
 
