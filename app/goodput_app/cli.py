@@ -68,16 +68,33 @@ COSTS = ("usd", "lost_usd", "gpu_ms", "lost_gpu_ms", "booked_gpu_ms")  # what an
 )
 def main(*, is_debugging: bool) -> None:
     """Where every GPU-hour went, what the waste cost, why, what to do first."""
+    logging.basicConfig(handlers=[_log_handler()])  # where nothing else was set up
     if is_debugging:
         for package in ("goodput_app", "goodput_ingest", "goodput_queries"):
             logger = logging.getLogger(package)
             logger.setLevel(logging.DEBUG)
-            logger.addHandler(logging.StreamHandler())
+            logger.addHandler(_log_handler())
+            logger.propagate = False
+
+
+class _Printable(logging.Formatter):
+    """Log lines that move no cursor: names in files and answers are not ours."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        lines = super().format(record).split("\n")
+        return "\n".join(map(output.printable, lines))
+
+
+def _log_handler() -> logging.Handler:
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Printable())
+    return handler
 
 
 @main.command()
 @click.option("--port", type=click.IntRange(0, 65535), help="Default: 8501 or the next free one.")
 @click.option("--address", default=lambda: settings().serve.address, help="Default: 127.0.0.1.")
+@cli_live.insecure_option
 @click.option(
     "--dir",
     "folder",
@@ -91,8 +108,11 @@ def main(*, is_debugging: bool) -> None:
     show_default=True,
     help="Size of the made-up fleet beside the recorded session; 0: the recording alone.",
 )
-def demo(port: int | None, address: str, folder: Path | None, gpus: int) -> None:
+def demo(
+    *, port: int | None, address: str, is_insecure: bool, folder: Path | None, gpus: int
+) -> None:
     """Serve the dashboard on recorded sample data."""
+    cli_live.refuse_strangers(address, is_insecure=is_insecure)
     from goodput_app.demo import demo_database  # noqa: PLC0415 -- draws in every source
 
     with _progress() as on_progress:

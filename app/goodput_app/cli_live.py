@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import signal
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -15,7 +16,7 @@ from goodput_app.theme import count
 from goodput_queries.errors import GoodputError, IngestError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     import polars as pl
@@ -24,9 +25,39 @@ if TYPE_CHECKING:
     from goodput_ingest.live import Outcome
     from goodput_ingest.live_sources import Collector
 
+Command = TypeVar("Command", bound="Callable[..., Any]")
 GRACE_S = 10.0  # for batches that are under way
 SIGNALS_SEEN_S = 0.5
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def insecure_option(command: Command) -> Command:
+    """Add `--insecure`."""
+    return click.option(
+        "--insecure",
+        "is_insecure",
+        is_flag=True,
+        default=lambda: settings().serve.insecure,
+        help="Serve on an address that others reach: there is no login and no encryption.",
+    )(command)
+
+
+def refuse_strangers(address: str, *, is_insecure: bool) -> None:
+    """Raise GoodputError for an address that others reach, unless that is said to be wanted."""
+    with contextlib.suppress(ValueError):
+        if ipaddress.ip_address(address).is_loopback:
+            return
+    if address == "localhost":
+        return
+    danger = (
+        f"{address} is not a loopback address: whoever reaches it reads every page and, with "
+        "[ui] edit_prices, changes prices. There is no login and no encryption."
+    )
+    if not is_insecure:
+        raise GoodputError(
+            f"{danger} Serve on 127.0.0.1 behind a proxy that asks who they are, or add --insecure."
+        )
+    say(f"Warning: {danger}")
 
 
 @click.command()
@@ -38,17 +69,21 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
     help="Default: 8501 or the next free one.",
 )
 @click.option("--address", default=lambda: settings().serve.address, help="Default: 127.0.0.1.")
+@insecure_option
 @click.option(
     "--collect/--no-collect",
     "is_collecting",
     default=True,
     help="Whether it asks the live sources of goodput.toml; default: it does.",
 )
-def serve(*, db: str, port: int | None, address: str, is_collecting: bool) -> None:
+def serve(
+    *, db: str, port: int | None, address: str, is_insecure: bool, is_collecting: bool
+) -> None:
     """Serve the dashboard, /metrics and the database."""
     from goodput_app.cli_deliver import plan_of  # noqa: PLC0415 -- `--help` needs no frames
 
     plan = plan_of(settings(), db) if settings().report.at is not None else None
+    refuse_strangers(address, is_insecure=is_insecure)
     serve_at(db, port, address, configured() if is_collecting else [], plan)
 
 

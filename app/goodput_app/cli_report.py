@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from goodput_app.cli_options import database_option, say
 from goodput_app.settings import settings
+from goodput_queries.errors import GoodputError
+
+if TYPE_CHECKING:
+    from goodput_app.reports.statement import Statement
 
 FORMATS = ("csv", "parquet", "html", "pdf", "focus")
 VERSIONS = ("1.2", "1.3")
@@ -96,7 +101,8 @@ def _is_given(option: str) -> bool:
     "--close",
     "closes_now",
     is_flag=True,
-    help="Close the day once it has ended, however far the evidence reaches.",
+    help="Close a day that has ended now, however far the evidence reaches; later evidence "
+    "becomes a correction.",
 )
 @click.option(
     "--account",
@@ -150,8 +156,19 @@ def report(
         click.echo(str(path))
     unpriced = int(made.rows.filter(made.rows["usd_per_gpu_h"].is_null())["gpu_ms"].sum())
     say(f"{when}: {money(made.total_usd)} {made.policy.currency}. {status_of(made)}")
+    if closes_now and not made.is_closed:
+        raise GoodputError(why_open(made))
     if unpriced:
         say(
             f"{unpriced / 3_600_000:,.1f} GPU-hours have no price and are not in it: "
             "add them to the rate card and ingest it (source rates)."
         )
+
+
+def why_open(made: Statement) -> str:
+    """Return why a day is open that was to be closed."""
+    end = made.day.to_ms
+    if max(made.evidence_ms, datetime.now(UTC).timestamp() * 1000) < end:
+        at = datetime.fromtimestamp(end / 1000, UTC)
+        return f"{made.day.date} is not closed: the day ends at {at:%Y-%m-%d %H:%M} UTC."
+    return f"{made.day.date} is not closed: the database is read-only for you."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 import sys
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -15,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from goodput_app.csv_cells import DIRECTION, harmless
 from goodput_app.reports.currency import column as currency_column
 from goodput_app.reports.currency import decimals
 from goodput_app.settings import settings
@@ -30,6 +32,8 @@ TABLE_ROWS = 50
 CELL_MAX_CHARS = 80
 PIPE_WIDTH = 4096  # a pipe has no edge to wrap at
 UNKNOWN = "-"
+# what JSON may hold as it is, and a terminal obeys: C1 controls, directions, ends of lines
+UNPRINTABLE = re.compile(f"[\x7f-\x9f\u2028\u2029{DIRECTION}]")
 ADVICE = frozenset({"found", "next"})  # what is wrong and what to type: shown whole
 
 
@@ -56,6 +60,9 @@ def write(frame: pl.DataFrame, form: str, out: Path | None = None) -> None:
     if form == "table" and out is None and sys.stdout.isatty():
         Console(file=sys.stdout).print(_table(frame))
         return
+    if form == "csv" and out is None and sys.stdout.isatty():
+        texts = pl.selectors.string()
+        frame = _flat(frame).with_columns(texts.map_elements(printable, return_dtype=pl.String))
     data = encoded(frame, form)
     if out is None:
         sys.stdout.buffer.write(data)
@@ -73,7 +80,8 @@ def encoded(frame: pl.DataFrame, form: str) -> bytes:
     if form == "json":
         return as_json(frame).encode()
     if form == "csv":
-        return _flat(frame).write_csv(datetime_format="%Y-%m-%dT%H:%M:%S%.fZ").encode()
+        cells = _flat(frame).with_columns(harmless(pl.selectors.string()))
+        return cells.write_csv(datetime_format="%Y-%m-%dT%H:%M:%S%.fZ").encode()
     if form == "parquet":
         stream = io.BytesIO()
         frame.write_parquet(stream)
@@ -85,8 +93,15 @@ def encoded(frame: pl.DataFrame, form: str) -> bytes:
 
 def as_json(frame: pl.DataFrame) -> str:
     """Return a list of rows, one a line: integers as integers, moments as ISO 8601 with Z."""
-    rows = [json.dumps(_plain(row), ensure_ascii=False) for row in frame.iter_rows(named=True)]
+    rows = [
+        UNPRINTABLE.sub(_escaped, json.dumps(_plain(row), ensure_ascii=False))
+        for row in frame.iter_rows(named=True)
+    ]
     return "[\n" + ",\n".join(rows) + "\n]\n" if rows else "[]\n"
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
 
 
 def _table(frame: pl.DataFrame) -> Table:

@@ -55,10 +55,14 @@ class IngestSettings:
 
 @dataclass(frozen=True)
 class ServeSettings:
-    """Where the dashboard listens; without a port: 8501 or the next free one."""
+    """Where the dashboard listens; without a port: 8501 or the next free one.
+
+    insecure: an address that others reach is wanted, though there is no login.
+    """
 
     address: str = "127.0.0.1"
     port: int | None = None
+    insecure: bool = False
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,7 @@ TYPES: dict[str, tuple[type, str]] = {
     "lateness_h": WHOLE_NUMBER,
     "credit_infra_failures": YES_OR_NO,
     "edit_prices": YES_OR_NO,
+    "insecure": YES_OR_NO,
     "evaluation_counts": YES_OR_NO,
     "showback": YES_OR_NO,
     "provisional": YES_OR_NO,

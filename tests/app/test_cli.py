@@ -264,6 +264,7 @@ def loggers() -> Iterator[None]:
     for package in ("goodput_app", "goodput_ingest", "goodput_queries"):
         logger = logging.getLogger(package)
         logger.handlers.clear()
+        logger.propagate = True
         logger.setLevel(logging.NOTSET)
 
 

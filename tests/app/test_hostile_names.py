@@ -9,15 +9,16 @@ import os
 import unicodedata
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 from click.testing import CliRunner, Result
 
-from goodput_app import cli
+from goodput_app import cli, output
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-START = 1_800_000_000
+START = 1_790_000_000
 NAMES = {
     "colours": "\x1b[31mred\x1b[0m\x1b]0;title\x07",
     "lines": "one\ntwo\r\nthree\x0b\x85\u2028end",
@@ -107,6 +108,9 @@ def test_a_name_of_any_kind_goes_through_to_every_answer(tmp_path: Path, name: s
         assert answer.exit_code == 0, answer.output
         assert is_plain(answer.output)
         assert max(map(len, answer.output.splitlines()), default=0) < 4_097
+    for form in ("json", "csv"):
+        told = run("show", "raw.job_runs", "--db", db, "--format", form).stdout
+        assert not any(c in told for c in "\u202e\u2066")
     table = run("show", "raw.job_runs", "--db", db, "--format", "csv").stdout
     assert len(list(csv.DictReader(io.StringIO(table)))) == 2
 
@@ -137,3 +141,15 @@ def test_a_file_of_any_name_is_read_named_and_forgotten(tmp_path: Path, file: by
     assert is_plain(read.output + shown.output + gone.output)
     assert "logs/" in shown.stdout
     assert "no line tells" not in read.output
+
+
+def test_csv_on_a_terminal_moves_no_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    terminal = io.TextIOWrapper(written)
+    monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("sys.stdout", terminal)
+
+    output.write(pl.DataFrame({"name": list(NAMES.values())}), "csv")
+    terminal.flush()
+
+    assert is_plain(written.getvalue().decode())

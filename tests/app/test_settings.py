@@ -69,7 +69,7 @@ def test_a_named_file_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ),
         (
             "[serve]\nhost = 'a'",
-            "there is no setting 'serve.host'; known: serve.address, serve.port.",
+            "there is no setting 'serve.host'; known: serve.address, serve.port, serve.insecure.",
         ),
         ("db = 1", "'db' is 1, expected a text in quotes."),
         ("[serve]\nport = '1'", "'serve.port' is '1', expected a whole number."),

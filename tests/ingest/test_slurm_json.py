@@ -300,7 +300,7 @@ def test_a_listing_of_nodes_says_when_it_was_true(tmp_path: Path) -> None:
 
 
 def test_a_number_of_processors_beyond_all_nodes_is_not_known(tmp_path: Path) -> None:
-    node = {"cpus": 2**31, "gres": "gpu:h100:8", "name": "n1", "real_memory": 64, "state": ["IDLE"]}
+    node = {"cpus": 2**31, "gres_used": "", "name": "n1", "real_memory": 64, "state": ["IDLE"]}
 
     found = read(tmp_path, {"nodes": [node], "meta": {}}, cluster="lab")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 
@@ -75,8 +75,25 @@ def test_a_day_that_has_not_ended_cannot_be_closed(evidence):
     evidence.node("a", 1)
     evidence.watched(15 * HOUR_S)
     evidence.store.build()
+    noon = datetime(2027, 1, 15, 12, tzinfo=UTC)
 
-    assert not statement(evidence.store, WHEN, SETTINGS, closes_now=True).is_closed
+    assert not statement(evidence.store, WHEN, SETTINGS, closes_now=True, now=noon).is_closed
+
+
+def test_a_past_day_is_closed_by_hand_however_far_the_evidence_reaches(evidence):
+    evidence.node("a", 1)
+    evidence.watched(15 * HOUR_S)
+    evidence.store.build()
+    later = datetime(2027, 1, 17, tzinfo=UTC)
+
+    made = statement(evidence.store, WHEN, SETTINGS, closes_now=True, now=later)
+    evidence.state("*", "up", 0, 40 * HOUR_S)
+    evidence.store.build()
+    corrected = statement(evidence.store, WHEN, SETTINGS, now=later)
+
+    assert made.is_closed
+    assert made.bookings[0].evidence_ms < made.day.to_ms
+    assert corrected.was_corrected
 
 
 def test_a_job_over_midnight_is_charged_to_each_day_its_part(fleet):

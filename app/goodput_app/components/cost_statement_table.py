@@ -12,8 +12,8 @@ import streamlit as st
 from goodput_app import data_cost, theme
 from goodput_app.components import cost_scope, scope_bar, tables
 from goodput_app.components.cost_parts import in_browser
+from goodput_app.csv_cells import harmless
 from goodput_app.reports.days import day_of
-from goodput_app.reports.files import harmless
 
 if TYPE_CHECKING:
     from goodput_app.components.cost_scope import Shown

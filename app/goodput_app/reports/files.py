@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from goodput_app.csv_cells import harmless
 from goodput_app.reports import atomic, currency
 from goodput_app.reports.one_account import file_name
-from goodput_app.reports.wording import FORMULA
 from goodput_queries.errors import GoodputError, StoreError
 from goodput_queries.private import for_others
 
@@ -74,11 +74,6 @@ def table(statement: Statement) -> pl.DataFrame:
         ),
         pl.lit(statement.policy.definition_version).alias("definition_version"),
     )
-
-
-def harmless(texts: pl.Expr) -> pl.Expr:
-    """Return texts with a `'` before those that a spreadsheet would run as a formula."""
-    return pl.when(texts.str.contains(FORMULA)).then("'" + texts).otherwise(texts).name.keep()
 
 
 def csv(statement: Statement) -> bytes:

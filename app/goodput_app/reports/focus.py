@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from goodput_app.csv_cells import harmless_text
 from goodput_app.reports import closing
 from goodput_app.reports.charges import IDLE_LINES, MJ_PER_KWH, MS_PER_HOUR, known_mj
 from goodput_app.reports.days import day_of, days_in_month
@@ -293,5 +294,10 @@ def _instant(moment: datetime) -> str:
 
 
 def _cell(value: object) -> object:
-    """Return a value as FOCUS writes it: null is empty, numbers have no exponent."""
+    """Return a value as FOCUS writes it: null is empty, numbers have no exponent.
+
+    Texts are those of a CSV file: see `csv_cells`.
+    """
+    if isinstance(value, str):
+        return harmless_text(value)
     return "" if value is None else f"{value:f}" if isinstance(value, Decimal) else value

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
+from unicodedata import category
 
 import polars as pl
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from goodput_app.reports.wording import Table
 
 BARS_SHOWN = 20
+CONTROLS = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})  # categories of what is not to be seen
 USES = {
     "productive": ("Useful", "#159a5c"),
     "other_use": ("Other use", "#6cbf8c"),
@@ -73,7 +75,7 @@ def present(statement: Statement, *, lines: int) -> Presentation:
     day = statement.day
     begin, end = closing.instant(day.from_ms), closing.instant(day.to_ms)
     whose = "" if statement.account is None else f" of account {statement.account}"
-    return Presentation(
+    found = Presentation(
         title=f"GPU chargeback statement{whose}, {day.date:%A} {day.date.day} {day.date:%B %Y}",
         sign=sign(statement.policy.currency),
         decimals=decimals(statement.policy.currency),
@@ -89,6 +91,22 @@ def present(statement: Statement, *, lines: int) -> Presentation:
         tables=tables(statement, lines=lines),
         notes=_notes(statement),
     )
+    return cast("Presentation", _visible(found))
+
+
+def _visible(shown: Any) -> Any:
+    """Return what is shown with the controls in its texts spelt out: names are not ours.
+
+    One that turns the direction of writing would show an amount or a name backwards.
+    """
+    if isinstance(shown, str):
+        return "".join(f"\\u{ord(c):04x}" if category(c) in CONTROLS else c for c in shown)
+    if isinstance(shown, list | tuple):
+        return type(shown)(map(_visible, shown))
+    if is_dataclass(shown) and not isinstance(shown, type):
+        found = {field.name: _visible(getattr(shown, field.name)) for field in fields(shown)}
+        return replace(shown, **found)
+    return shown
 
 
 def status_of(statement: Statement) -> str:

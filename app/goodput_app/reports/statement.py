@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -72,13 +72,19 @@ class Statement:
 
 
 def statement(
-    store: Store, when: date, settings: StatementSettings, *, closes_now: bool = False
+    store: Store,
+    when: date,
+    settings: StatementSettings,
+    *,
+    closes_now: bool = False,
+    now: datetime | None = None,
 ) -> Statement:
     """Return the statement of the day that begins on a date; close it where its time has come.
 
     A closed day is computed anew and corrected where evidence came late. A database that is only
-    read from is left as it is: the day stays open in it. closes_now closes a day that has ended,
-    however far the evidence reaches. Raises NoEvidenceError for a day without evidence.
+    read from is left as it is: the day stays open in it. closes_now closes a day that has ended, by
+    the clock or by the evidence, however far the evidence reaches into it; what comes later is a
+    correction. Raises NoEvidenceError for a day without evidence.
     """
     day = day_of(when, settings)
     policy = policy_of(store, day, settings)
@@ -93,13 +99,15 @@ def statement(
         raise NoEvidenceError(f"there is no evidence of {when} ({day.zone}){_extent(known)}.")
     reach = reach or booked[-1].evidence_ms
     closes_ms = day.to_ms + settings.lateness_h * 3_600_000
+    now_ms = int((now or datetime.now(UTC)).timestamp() * 1000)
+    has_ended = max(reach, now_ms) >= day.to_ms
     was_corrected = False
     is_writable = not getattr(store, "is_read_only", False)
     is_proven = is_writable and closing.is_provable(store, day)
     if is_writable:
         if booked and is_proven:
             was_corrected = closing.correct(store, day, booked, reach)
-        elif not booked and (reach >= closes_ms or (closes_now and reach >= day.to_ms)):
+        elif not booked and (reach >= closes_ms or (closes_now and has_ended)):
             closing.close(store, day, policy, reach)
         booked = closing.bookings(store, day)
     rows = _rows(booked) if booked else _open_rows(store, day, policy)

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 UNKNOWN = "unknown"
 NONE = "\N{EN DASH}"
 _CENTIHOUR_MS = MS_PER_HOUR // 100
-# what a spreadsheet takes for a formula, with the full-width signs that it takes for the same
-FORMULA = "^[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
 
 
 @dataclass(frozen=True)

@@ -215,3 +215,17 @@ def test_a_failure_leaves_the_file_that_was_there(
 
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_name_that_turns_the_direction_of_writing_is_spelt_out(
+    make: Any, lines: Any, tmp_path: Path
+) -> None:
+    turned = [{**line, "job_name": "\u202egnp\x1b[2J"} for line in lines]
+    made = make(turned, PROPORTIONAL, organisation="lab\u202e")
+
+    written = files.write(made, tmp_path, ["html", "csv"])
+
+    for path in written:
+        text = path.read_text(encoding="utf-8")
+        assert "\u202e" not in text
+    assert "\x1b" not in written[0].read_text(encoding="utf-8")

@@ -135,10 +135,10 @@ def test_shares_of_idle_time_say_how_they_were_allocated(statement: Any) -> None
     assert {row["ResourceId"] for row in allocated} == {"c/idle"}
 
 
-def test_a_name_stays_as_it_is(statement: Any) -> None:
+def test_a_name_stays_as_it_is_but_runs_in_no_spreadsheet(statement: Any) -> None:
     names = {row["SubAccountName"] for row in rows_of(focus(statement))}
 
-    assert any(name.startswith("=cmd|") and "漢字" in name for name in names)
+    assert any(name.startswith("'=cmd|") and "漢字" in name for name in names)
 
 
 @pytest.mark.parametrize(
@@ -210,3 +210,14 @@ def test_focus_validator_finds_nothing_but_names_that_no_release_has(
     failed = {c.get("name", "").split(" ")[0] for c in cases if c.find("failure") is not None}
     assert len(cases) > 50
     assert failed <= MISNAMED
+
+
+def test_texts_that_a_spreadsheet_would_run_are_text_and_amounts_stay_numbers(
+    make: Any, lines: Any
+) -> None:
+    rows = rows_of(focus(make(lines, POLICY), "1.2"))
+
+    cells = [cell for row in rows for cell in row.values()]
+    unsafe = [c for c in cells if c[:1] in {"=", "+", "@", "\t", "\r"} or c[:1] == "-"]
+    assert any(cell.startswith("'=") for cell in cells)
+    assert all(re.fullmatch(r"-\d+(\.\d+)?", cell) for cell in unsafe)

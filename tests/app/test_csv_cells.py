@@ -1,0 +1,46 @@
+"""Texts of strangers in CSV files: nothing runs, nothing turns its direction."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from goodput_app.csv_cells import harmless, harmless_text
+from goodput_app.output import as_json, encoded
+
+CELLS = {
+    "=1+1": "'=1+1",
+    "+1": "'+1",
+    "-1": "'-1",
+    "@SUM(A1)": "'@SUM(A1)",
+    "\t=1": "'\t=1",
+    "\r=1": "'\r=1",
+    "\uff1d1": "'\uff1d1",
+    "a=1": "a=1",
+    "": "",
+    "\u202egnp.exe": "\\u202egnp.exe",
+    "\u2066=1": "\\u2066=1",
+    "\u202e=1": "\\u202e=1",
+}
+
+
+@pytest.mark.parametrize(("text", "cell"), CELLS.items())
+def test_a_text_that_a_spreadsheet_would_run_or_turn_is_text(text: str, cell: str) -> None:
+    found = pl.DataFrame({"a": [text]}).select(harmless(pl.col("a"))).item()
+
+    assert found == harmless_text(text) == cell
+
+
+def test_numbers_in_a_csv_answer_are_as_they_are() -> None:
+    frame = pl.DataFrame({"n": [-1], "x": [-0.5], "t": ["=1"], "l": [["=1"]]})
+
+    assert encoded(frame, "csv").decode() == 'n,x,t,l\n-1,-0.5,\'=1,"[""=1""]"\n'
+
+
+def test_json_keeps_texts_and_spells_what_a_terminal_obeys() -> None:
+    text = "=1 \x9b2J \x1b[2J \u202e"
+
+    found = as_json(pl.DataFrame({"t": [text]}))
+
+    assert found.isascii()
+    assert pl.read_json(found.encode()).item() == text
