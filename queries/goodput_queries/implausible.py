@@ -36,11 +36,14 @@ def reject_implausible_rows(
     for model in catalog.models("raw").values():
         if model.qualified_name in tables and (model.observed or model.planned):
             reasons = [*_reasons(model, latest), *_apart(cursor, model, since)]
-            bad = " or ".join(condition for condition, _ in reasons)
-            where = f"({bad})" + ("" if since is None else f" and {SEQUENCE} > {since}")
-            if cursor.execute(
-                f"select 1 from {model.qualified_name} where {where} limit 1"
-            ).fetchall():
+            later = "" if since is None else f" and {SEQUENCE} > {since}"
+            # one condition at a time: zone maps answer that without reading rows
+            any_bad = " union all ".join(
+                f"select 1 from {model.qualified_name} where {condition}{later}"
+                for condition, _ in reasons
+            )
+            if cursor.execute(f"{any_bad} limit 1").fetchall():
+                where = f"({' or '.join(condition for condition, _ in reasons)}){later}"
                 _reject(cursor, model, reasons, where)
                 found = True
     is_repaired = latest is not None and _limit_kept_from(cursor, latest)
@@ -158,15 +161,14 @@ def _limit_kept_from(cursor: duckdb.DuckDBPyConnection, latest: datetime) -> boo
     What a reading of the future made `goodput prune` drop is gone, but what is read from now on
     counts again: hours are kept from the first reading on that is still there.
     """
-    found = cursor.execute(
-        """select coalesce(min(ts), $1) from raw.gpu_samples
-        having exists (from raw.kept_from where from_ms(kept_from_ms) > $1)""",
-        [latest],
-    ).fetchall()
-    if not found:
+    if not cursor.execute(
+        "select 1 from raw.kept_from where from_ms(kept_from_ms) > $1", [latest]
+    ).fetchall():
         return False
     kept_ms = cursor.execute(
-        f"select to_ms($1::timestamp) // {HOUR_MS} * {HOUR_MS}", [found[0][0]]
+        f"""select to_ms(coalesce(min(ts), $1::timestamp)) // {HOUR_MS} * {HOUR_MS}
+        from raw.gpu_samples""",
+        [latest],
     ).fetchall()[0][0]
     keep_from(cursor, kept_ms)
     cursor.execute("update raw.kept_from set kept_from_ms = least(kept_from_ms, $1)", [kept_ms])
