@@ -158,6 +158,17 @@ def test_names_of_an_inventory_meet_the_ids_of_telemetry(evidence, source, slot)
     assert sum(found.values()) == pytest.approx(700, abs=0.001)
 
 
+def test_an_odd_name_among_the_ids_of_one_source_is_a_part_of_its_own(evidence):
+    gpu(evidence, "dcgm", GPU, 0)
+    cut(evidence, "dcgm", GPU, [("1", "3g.40gb", None), ("null", "3g.40gb", None)], 0)
+    evidence.watched(700)
+
+    found = by_instance(evidence)
+
+    assert {instance for instance, _ in found} == {"1", "null", "rest"}
+    assert sum(found.values()) == pytest.approx(700, abs=0.001)
+
+
 def test_an_instance_with_a_number_that_none_can_have_stops_no_build(evidence):
     gpu(evidence, "dcgm", GPU, 0)
     cut(evidence, "dcgm", GPU, [("9223372036854775808", "1g.10gb", None)], 0)

@@ -68,6 +68,8 @@ same as (
         case when ids.gpu_uuid = numbers.gpu_uuid then numbers.gpu_instance end as name
     from ids
     inner join numbers using (node, profile, nth)
+    -- what one source tells by ids and by names are parts apart, however odd a name is
+    where ids.source <> numbers.source
 )
 
 select
