@@ -87,3 +87,7 @@ def test_factors_are_exact(evidence, priced):
         "list_usd_per_gpu_h": Decimal("2.850001"),
         "factor": Decimal("0.333333"),
     }
+
+
+def test_a_price_of_the_partition_comes_before_one_of_the_qos(priced):
+    assert priced(",,,,scavenger,2,,,\n,,,gpu,,3,,,\n,,,,,1,,,\n") == [3] * 4

@@ -1,0 +1,32 @@
+"""Whether the evidence of a day is whole."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING
+
+import pytest
+
+from goodput_app.reports.closing import is_provable
+from goodput_app.reports.days import HOUR_MS, Day
+
+if TYPE_CHECKING:
+    from goodput_queries.store import LocalStore
+
+DAY = Day(date(2026, 11, 19), "UTC", 1_795_046_400_000, 1_795_132_800_000)
+
+
+@pytest.mark.parametrize(
+    ("kept_before_ms", "is_whole"),
+    [(None, True), (HOUR_MS, True), (HOUR_MS - 1, False), (0, False)],
+)
+def test_a_day_is_whole_if_an_hour_before_it_is_kept(
+    store: LocalStore, kept_before_ms: int | None, is_whole: bool
+) -> None:
+    """The energy of the first hour needs the reading before it."""
+    if kept_before_ms is not None:
+        with store.writing() as cursor:
+            kept_from_ms = DAY.from_ms - kept_before_ms
+            cursor.execute("insert into raw.kept_from values ('gpu_samples', $1)", [kept_from_ms])
+
+    assert is_provable(store, DAY) == is_whole

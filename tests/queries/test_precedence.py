@@ -1,0 +1,46 @@
+"""One fact after the other ends: what remains has the categories in their order of precedence."""
+
+from __future__ import annotations
+
+from goodput_queries.scope import Scope
+
+FREE = ("not_available", "free")
+
+
+def test_free_time_takes_the_categories_in_the_order_of_their_precedence(evidence):
+    """All facts hold at first, and each ends 100 s after the stronger one."""
+    evidence.node("a", 2)
+    evidence.node("b", 2, partitions=("p",))
+    evidence.load("nodes", [{"cluster": "c", "node": "a", "cpus": 16, "partitions": ["p"]}])
+    evidence.watched(1000)
+    for place, state in enumerate(("down", "maintenance", "drained", "powered_off"), 1):
+        evidence.state("a", state, 0, 100 * place)
+    evidence.load(
+        "reservations",
+        [{"cluster": "c", "name": "r", "nodes": ["a"], "start_at": evidence.at(0),
+          "end_at": evidence.at(500)}],
+    )  # fmt: skip
+    evidence.state("a", "planned", 0, 600)
+    evidence.job("1", 0, 700, ["a"], 1, cpus=16)  # its CPUs strand the other GPU
+    evidence.job("2", 800, 900, ["b"], 2, eligible=0, partition="p", gpus_requested=2)
+    evidence.store.build()
+
+    found = evidence.store.read(
+        "select category from marts.category_intervals order by start_at",
+        scope=Scope(gpu_uuid="c/a#1"),
+    )
+
+    order = evidence.store.read(
+        "select category from reference.gpu_second_categories "
+        "where list_contains($1, \"group\") and category <> 'free_unknown' order by precedence",
+        [list(FREE)],
+    )
+    assert found["category"].to_list() == order["category"].to_list()
+
+
+def test_each_category_has_a_precedence_of_its_own(evidence):
+    repeated = evidence.store.read(
+        "select precedence from reference.gpu_second_categories group by 1 having count(*) > 1"
+    )
+
+    assert repeated.is_empty()
