@@ -13,10 +13,60 @@ with findings as (
     from intermediate.int_hold_conflicts
     union all
     select
-        'unmatched job events', 'a run''s events fit no job run', count(*), null,
-        min(run_id || ' attempt ' || attempt),
-        'Set RUN_ID to the scheduler''s job id or job name; ingest the accounting of that time'
-    from intermediate.int_event_lives where job_run_key is null
+        'unmatched job events', arg_max(reason, n), sum(n), null, arg_max(example, n), arg_max(what_to_do, n)
+    from (
+        select reasons.reason, reasons.what_to_do, count(*) as n, min(run_id || ' attempt ' || attempt || host) as example
+        from (
+            select
+                lives.run_id,
+                lives.attempt,
+                coalesce(' on ' || lives.hosts[1], '') as host,
+                case
+                    when named.run_id is not null then 'job_elsewhere'
+                    when lives.hosts is null and lives.gpu_uuids is null then 'no_host'
+                    when not exists (
+                        select 1 from intermediate.int_gpu_units as units
+                        where list_contains(lives.hosts, units.node) or list_contains(lives.gpu_uuids, units.gpu_uuid)
+                    ) then 'unknown_host'
+                    when not exists (
+                        select 1 from intermediate.int_holds as holds
+                        where
+                            holds.start_ms < lives.last_ms
+                            and coalesce(holds.end_ms, 9223372036854775807) > lives.first_ms
+                            and (list_contains(lives.hosts, holds.node) or list_contains(lives.gpu_uuids, holds.gpu_uuid))
+                    ) then 'no_hold'
+                    else 'several'
+                end as code
+            from intermediate.int_event_lives as lives
+            left join (
+                select distinct cluster, unnest([job_id, job_id_raw, job_name]) as run_id from intermediate.int_job_runs
+            ) as named on lives.cluster = named.cluster and lives.run_id = named.run_id and lives.run_id <> ''
+            where lives.job_run_key is null
+        ) as unmatched
+        inner join (values
+            (
+                'job_elsewhere', 'the job that a run names ran on other nodes, or not within 15 minutes of its events',
+                'Compare `host` and `ts` of the events with the scheduler''s record; name another start by its job id'
+            ),
+            (
+                'no_host', 'a run''s events name neither a known job nor a host or GPU',
+                'Set RUN_ID to the scheduler''s job id or job name, or write `host` into each event'
+            ),
+            (
+                'unknown_host', 'a run''s events name a host that is in no inventory and no job record',
+                'Write the node''s name as the scheduler does into `host`, or ingest an inventory that has it'
+            ),
+            (
+                'no_hold', 'no job held GPUs of the host that a run''s events name at that time',
+                'Ingest the accounting of that time; if it is there, compare the clocks of host and scheduler'
+            ),
+            (
+                'several', 'several jobs held GPUs of the host that a run''s events name at that time',
+                'Set RUN_ID to the scheduler''s job id or job name, or write `gpu_uuid` into each event'
+            )
+        ) as reasons (code, reason, what_to_do) using (code)
+        group by reasons.reason, reasons.what_to_do
+    )
     union all
     select
         'clocks that disagree',

@@ -2,7 +2,7 @@
 -- grain: node, pid, comm_id, operation, sequence_number, dumped_ms
 select
     coalesce(collectives.cluster, node_clusters.cluster, 'default') as cluster,
-    collectives.node,
+    coalesce(node_clusters.known_as, collectives.node) as node,
     collectives.pid,
     collectives.comm_id,
     collectives.comm_name,

@@ -4,40 +4,10 @@
 -- gpu_uuid: of a slot '<cluster>/<node>#<index>': clusters may have nodes of one name
 -- is_slot: named after its node and index, since no source gives its UUID
 -- valid_from_ms: null: as far back as there is evidence
-with scheduled as (
-    select node from staging.stg_node_clusters where is_scheduled
-),
-
-names as (
-    select node, split_part(node, '.', 1) as host, scheduled.node is not null as is_scheduled
-    from (select distinct node from raw.gpus)
-    full join scheduled using (node)
-),
-
-same as (
-    select names.node, others.node as other, others.is_scheduled
-    from names
-    inner join names as others using (host)
-    where
-        not names.is_scheduled
-        and (
-            starts_with(names.node, others.node || '.')
-            or (others.is_scheduled and starts_with(others.node, names.node || '.'))
-        )
-    qualify others.is_scheduled = bool_or(others.is_scheduled) over (partition by names.node)
-),
-
-said as (
-    select node, min(other) as known_as
-    from same
-    group by node
-    having count(*) = 1
-),
-
-gpus as (
-    select gpus.* replace (coalesce(said.known_as, gpus.node) as node), gpus.node as told_node
+with gpus as (
+    select gpus.* replace (coalesce(names.known_as, gpus.node) as node), gpus.node as told_node
     from raw.gpus as gpus
-    left join said using (node)
+    left join staging.stg_node_clusters as names using (node)
 )
 
 select

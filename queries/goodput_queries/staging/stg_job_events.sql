@@ -5,6 +5,7 @@
 -- attempt: null where the job does not number them (temp.job_events works it out)
 -- rank: 0 where the job does not say
 -- run_id: a run without a name, on a node of which no scheduler speaks, is named after the node
+-- host: as the scheduler names the node, with or without its domain
 select
     events.rowid as event_id,
     events.source,
@@ -17,7 +18,7 @@ select
     events.attempt,
     coalesce(events.rank, 0) as rank,
     events.local_rank,
-    events.host,
+    coalesce(node_clusters.known_as, events.host) as host,
     events.pid,
     events.gpu_uuid,
     events.event,

@@ -59,7 +59,9 @@ select
     rank_map.rank,
     rank_map.ranks,
     rank_map.node as address,
-    case when rank_map.is_address then names.node else rank_map.node end as node,
+    coalesce(
+        node_clusters.known_as, case when rank_map.is_address then names.node else rank_map.node end
+    ) as node,
     nullif(rank_map.pid, 0) as pid,
     rank_map.local_rank,
     rank_map.gpu_index,
