@@ -10,7 +10,9 @@ time is made up between runs that were months apart.
 
 from __future__ import annotations
 
+import itertools
 import json
+import statistics
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -71,9 +73,20 @@ class Run:
     run_start: int | None = None
     run_stop: int | None = None
     status: str | None = None
-    last: int = 0
+    times: list[int] = field(default_factory=list)
     eval_start: int | None = None
     evaluations: list[tuple[int, int]] = field(default_factory=list)
+
+    def end(self, *, is_growing: bool) -> int | None:
+        """Return its stop; without one its last line and the median distance of its lines.
+
+        is_growing: the log may have more to say; None then.
+        """
+        if self.run_stop is not None or is_growing:
+            return self.run_stop
+        moments = sorted(set(self.times))
+        distances = [later - earlier for earlier, later in itertools.pairwise(moments)]
+        return moments[-1] + (int(statistics.median(distances)) if distances else 0)
 
 
 @dataclass
@@ -105,12 +118,12 @@ class Told:
     def _init_start(self, at_ms: int) -> None:
         """Begin a run, unless a further rank tells the start of this one."""
         if not self.runs or (self.runs[-1].run_stop or at_ms) < at_ms:
-            self.runs.append(Run(at_ms, last=at_ms))
+            self.runs.append(Run(at_ms, times=[at_ms]))
         elif self.runs[-1].run_start is None:
             self.runs[-1].init_start = min(self.runs[-1].init_start, at_ms)
 
     def _of_run(self, run: Run, key: str, at_ms: int, event: dict[str, Any]) -> None:
-        run.last = max(run.last, at_ms)
+        run.times.append(at_ms)
         if key == "run_start" and run.run_start is None:
             run.run_start = at_ms
         elif key == "run_stop" and run.run_stop is None:
@@ -209,8 +222,9 @@ class Mlperf:
             # events are told apart by their run's name alone, so it carries the cluster
             run_id = f"{cluster}/{name}"
             hosts = [f"{place.org_name if place else cluster}/{name}/{node}" for node in names]
-            tables["job_runs"].append(_job_run(run, run_id, hosts, gpus_per_node) | said)
-            tables["gpus"] += _gpus(run, cluster, hosts, gpus_per_node, said["gpu_type"])
+            end_ms = run.end(is_growing=is_growing)
+            tables["job_runs"].append(_job_run(run, run_id, end_ms, hosts, gpus_per_node) | said)
+            tables["gpus"] += _gpus(run, cluster, end_ms, hosts, gpus_per_node, said["gpu_type"])
             tables["job_events"] += _events(run, cluster, run_id)
         for table, schema in (("job_runs", JOB_RUNS), ("gpus", GPUS), ("job_events", EVENTS)):
             rejects = told.rejects if table == "job_events" else ()
@@ -237,27 +251,38 @@ class Mlperf:
             told.rejects.append(Reject(part.first_line + len(part.raw_lines), part.damage))
 
 
-def _job_run(run: Run, name: str, hosts: list[str], gpus_per_node: int) -> dict[str, Any]:
-    """Return the job run. Its hold is what the log proves: from the first init to the stop."""
+def _job_run(
+    run: Run, name: str, end_ms: int | None, hosts: list[str], gpus_per_node: int
+) -> dict[str, Any]:
+    """Return the job run. Its hold is what the log proves: from the first init to the end."""
+    state = STATES.get(run.status or "", "FAILED")
+    if run.run_stop is None:
+        # a log that just stops says nothing of how its run ended
+        state = "RUNNING" if end_ms is None else "UNKNOWN"
     return {
         "job_id": name,
         "job_id_raw": name,
         "submit_at": _at(run.init_start),
         "start_at": _at(run.init_start),
-        "end_at": None if run.run_stop is None else _at(run.run_stop),
-        "state": "RUNNING" if run.run_stop is None else STATES.get(run.status or "", "FAILED"),
+        "end_at": None if end_ms is None else _at(end_ms),
+        "state": state,
         "nodes": hosts,
         "gpus": len(hosts) * gpus_per_node,
-        "observed_at": _at(run.last),
+        "observed_at": _at(max(run.times)),
     }
 
 
 def _gpus(
-    run: Run, cluster: str, hosts: list[str], gpus_per_node: int, model: str | None
+    run: Run,
+    cluster: str,
+    end_ms: int | None,
+    hosts: list[str],
+    gpus_per_node: int,
+    model: str | None,
 ) -> list[dict[str, Any]]:
     window = {
         "valid_from_at": _at(run.init_start),
-        "valid_to_at": None if run.run_stop is None else _at(run.run_stop),
+        "valid_to_at": None if end_ms is None else _at(end_ms),
     }
     return [
         {

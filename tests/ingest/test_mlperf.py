@@ -85,16 +85,18 @@ def test_an_aborted_run_is_wasted_from_beginning_to_end(store: LocalStore, tmp_p
     ]
 
 
-def test_a_run_without_a_stop_still_runs_and_is_closed_when_its_log_has_grown(
+def test_a_run_without_a_stop_ends_with_its_last_line_until_its_log_has_grown(
     store: LocalStore, tmp_path: Path
 ) -> None:
     head = SYSJSON + RUN[: RUN.index(':::MLLOG {"namespace": "", "time_ms": 1700001160000')]
 
     ingest(store, "auto", [write(tmp_path, head)], ReadOptions())
-    running = store.read("select state, end_at from raw.job_runs").rows()
+    cut_off = store.read("select state, epoch(end_at) from raw.job_runs").rows()
     ingest(store, "auto", [write(tmp_path, SYSJSON + RUN)], ReadOptions())
 
-    assert running == [("RUNNING", None)]
+    ((state, end_s),) = cut_off
+    assert state == "UNKNOWN"
+    assert end_s == 1_700_000_000 + 1085 + 20  # the median distance of its lines
     assert store.read("select state from raw.job_runs").rows() == [("COMPLETED",)]
     assert store.read("select count(*) from raw.gpus where valid_to_at is null").item() == 0
 

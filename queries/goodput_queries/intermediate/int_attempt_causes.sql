@@ -117,6 +117,7 @@ found as (
                 then attempts.state
             when said.kind is not null then said.kind
             when steps_oom.job_run_key is not null then 'OUT_OF_MEMORY'
+            when attempts.is_last_of_job_run and attempts.outcome = 'failed' and attempts.state = 'REQUEUED' then 'FAILED'
             when not attempts.is_last_of_job_run or (attempts.outcome = 'failed' and attempts.state = 'COMPLETED')
                 then 'restarted inside its job'
             else attempts.state
@@ -152,6 +153,7 @@ select
             then case when found.state = 'OUT_OF_MEMORY' then 'scheduler state ' else 'a step of the job ended ' end
                 || 'OUT_OF_MEMORY: it exceeded the host memory it had asked for'
         when found.cause = found.state then 'scheduler state ' || found.state
+        when found.cause = 'FAILED' then 'the job ended with an exit code of its own before it was requeued'
         when found.kind is not null then 'job said: ' || found.kind || coalesce(' ' || left(found.msg, 120), '')
         when not found.is_last_of_job_run
             then 'another life of the processes began in the same job; nothing says why this one ended'

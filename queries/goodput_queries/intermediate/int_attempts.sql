@@ -4,7 +4,8 @@
 -- run_key: the training task across attempts and job runs
 -- end_ms: null: still running
 -- said_run_id, said_attempt: how the job named this life, for finding its events
--- outcome: ok, failed, limit, running; an attempt followed by another in its job run failed
+-- outcome: ok, failed, limit, unknown, running; an attempt followed by another in its job run failed, and so did one that
+--  reports a failure before its job is requeued
 -- has_events: the job spoke of this attempt
 -- materialised: runs, since of other runs nothing changed
 with job_runs as (
@@ -47,6 +48,7 @@ joined as (
         lives.run_id as said_run_id,
         lives.attempt is not null as has_events,
         coalesce(lives.life, 1) as life,
+        lives.has_failed,
         lives.first_ms,
         lives.next_first_ms
     from job_runs
@@ -88,7 +90,7 @@ select
     has_events,
     is_infrastructure and next_first_ms is null as is_infrastructure,
     case
-        when next_first_ms is not null then 'failed'
+        when next_first_ms is not null or (state = 'REQUEUED' and has_failed) then 'failed'
         else outcome
     end as outcome,
     next_first_ms is null as is_last_of_job_run,

@@ -86,6 +86,7 @@ select
     lives.last_ms,
     lives.hosts,
     lives.gpu_uuids,
-    lives.events
+    lives.events,
+    lives.has_failed
 from lives
 left join best using (cluster, run_id, attempt)

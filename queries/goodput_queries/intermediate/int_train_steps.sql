@@ -126,7 +126,7 @@ select
         when inside.step <= with_later.durable_step then 'kept'
         when inside.step < with_later.later_first_step_max then 'kept'
         when with_later.outcome = 'ok' then 'kept'
-        when with_later.outcome = 'running' then 'at_risk'
+        when with_later.outcome in ('running', 'unknown') then 'at_risk'
         -- saved, but the source cannot say whether the save was finished
         when inside.step <= with_later.begun_step then 'durability_unknown'
         when with_later.run_durable_saves = 0

@@ -1,7 +1,7 @@
 -- Attempts of runs: each life of the gang's processes, how it ended and what of it was kept.
 -- grain: attempt_key
 -- end_at: null while it runs
--- outcome: ok, failed, limit, running
+-- outcome: ok, failed, limit, unknown, running
 -- has_events: the job spoke of it
 -- cause: why it ended badly, as far as evidence goes; cause_fix: what to do against it, where that is known
 with steps as (

@@ -14,7 +14,9 @@
 -- recompute_ms: held time in steps whose number the run had before; information, close to its lost work
 -- restarts: attempts after the first
 -- interruptions .. goodput_5d_ratio: see marts.run_progress
--- verdict, verdict_confidence, verdict_evidence: of the run's largest row in marts.loss_causes
+-- hangs: collectives and transfers that never ended, less those that wait for another one
+-- verdict, verdict_confidence, verdict_evidence: of the run's largest row in marts.loss_causes; verdict and evidence name
+--     its first hang, too
 with ledger as (
     select
         run_key,
@@ -99,6 +101,17 @@ recomputed as (
     group by steps.run_key
 ),
 
+hangs as (
+    select
+        run_key,
+        count(*) as hangs,
+        min({place: case confidence when 'Confirmed' then 1 when 'Likely' then 2 else 3 end, since_at: since_at,
+            hang_key: hang_key, confidence: confidence, evidence: evidence, rank: culprit_rank}) as first
+    from marts.hangs
+    where is_root and run_key is not null
+    group by run_key
+),
+
 -- one row of marts.loss_causes gives all that is said of it
 worst as (
     select losses.run_key, arg_max(losses, (losses.gpu_ms, losses.category, losses.blame)) as loss
@@ -156,6 +169,7 @@ select
     progress.goodput_5d_ratio,
     ledger.usd,
     ledger.wasted_usd,
+    coalesce(hangs.hangs, 0) as hangs,
     case
         when worst.loss is null then 'No loss is known.'
         when worst.loss.category in ('unknown', 'busy_unclassified')
@@ -167,12 +181,20 @@ select
                 when lower(worst.loss.cause) <> lower(worst.loss.label) then ' (' || worst.loss.cause || ')'
                 else ''
             end || '.'
+    end
+    || case
+        when hangs.hangs is null then ''
+        else ' ' || hangs.hangs || case when hangs.hangs = 1 then ' hang' else ' hangs' end || ' in collectives'
+            || coalesce(', rank ' || hangs.first.rank || ' did not take part', '') || '.'
     end as verdict,
     coalesce(worst.loss.confidence, 'Not confirmed') as verdict_confidence,
-    worst.loss.evidence as verdict_evidence
+    nullif(
+        concat_ws('; ', worst.loss.evidence, coalesce('rank ' || hangs.first.rank || ' ', '') || hangs.first.evidence), ''
+    ) as verdict_evidence
 from ledger
 inner join lineage using (run_key)
 left join whole using (run_key)
 left join recomputed using (run_key)
 left join marts.run_progress as progress using (run_key)
 left join worst using (run_key)
+left join hangs using (run_key)

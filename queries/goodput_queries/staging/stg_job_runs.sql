@@ -3,16 +3,18 @@
 -- start_ms: max(start, submit), since a resized record repeats the first one's start; null: never started
 -- end_ms: null while running or pending; of a running record that later listings leave out (the job was purged,
 --     or is a runaway) the moment up to which it was last told
--- outcome: ok, failed, limit (time limit, cancelled, preempted), running, pending, never_started
+-- outcome: ok, failed, limit (time limit, cancelled, preempted), unknown (its source fell silent), running, pending,
+--     never_started; what ended with an exit code of its own before it was requeued has failed
 -- is_infrastructure: the scheduler itself blames a node
 -- gpus: allocated; null where accounting does not track GPUs
 -- is_inferred: no scheduler tells of it, but labels of telemetry, job events or lists of processes
 -- ownership: who says whose the GPUs were: scheduler, label, job_event, process
 with listed as (
-    -- a listing of sacct has every job that runs: one without a record says that it runs no more
+    -- a listing of sacct has every job that runs: one without a record says that it runs no more. A log that is followed
+    -- (mlperf) and has fallen silent, while others of its cluster go on, neither
     select source, cluster, max(greatest(submit_at, start_at, end_at, observed_at)) as listed_at
     from raw.job_runs
-    where source = 'slurm'
+    where source in ('slurm', 'mlperf')
     group by source, cluster
 ),
 
@@ -51,6 +53,8 @@ select
         when start_at is null then 'never_started'
         when end_at is null then 'running'
         when state = 'COMPLETED' then 'ok'
+        when state = 'UNKNOWN' then 'unknown'
+        when state = 'REQUEUED' and try_cast(split_part(exit_code, ':', 1) as integer) > 0 then 'failed'
         when state in ('TIMEOUT', 'CANCELLED', 'PREEMPTED', 'DEADLINE', 'REQUEUED', 'RESIZING', 'REVOKED')
             then 'limit'
         else 'failed'
@@ -62,7 +66,9 @@ select
     case
         when start_at is null then null
         when end_at is not null then to_ms(end_at)
-        when listed_ms - observed_ms > threshold('vanished_min_ms')
+        when
+            listed_ms - observed_ms
+            > case source when 'mlperf' then threshold('silent_log_min_ms') else threshold('vanished_min_ms') end
             then greatest(observed_ms, to_ms(greatest(start_at, submit_at)))
     end as end_ms,
     to_ms(end_at) as record_end_ms,

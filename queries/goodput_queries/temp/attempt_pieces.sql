@@ -126,7 +126,7 @@ classified as (
         case
             when declared is not null then declared.category
             when start_ms < steps_from_ms or start_ms < startup_end_ms then 'startup'
-            when start_ms >= work_end_ms and outcome <> 'running' then
+            when start_ms >= work_end_ms and outcome not in ('running', 'unknown') then
                 case
                     when outcome = 'ok' then 'teardown'
                     when first_step_ms is null then 'teardown'
