@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: demo test bench fuzz clean
+.PHONY: demo test bench fuzz clean mutants
 
 demo: $(STAMP) ## build the demo database and serve the dashboard
 	$(BIN)/goodput demo
@@ -34,6 +34,12 @@ SEED ?= 1
 
 fuzz: $(VENV)/.stamp-dev ## mutated files of every source through ingest, build and check
 	$(BIN)/python -m tests.fuzz --files $(FILES) --seed $(SEED)
+
+SAMPLE ?= 20
+SEED ?= 1
+
+mutants: $(VENV)/.stamp-dev ## change the rules one place at a time; prints the changes that no test notices
+	$(BIN)/python -m tests.mutations --sample $(SAMPLE) --seed $(SEED)
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

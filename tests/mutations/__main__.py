@@ -1,0 +1,107 @@
+"""Change the rules one place at a time and see whether a test notices.
+
+    python -m tests.mutations --sample 20 --seed 1        # or: --only int_prices
+
+Each mutation is one change of an operator, an order or a pair of cases, in a copy of the project;
+the tests named for its file run on it. A mutation that no test notices is printed, and the exit
+code is 1. Takes about half a minute a mutation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.mutations.operators import Mutation, mutations_of
+
+ROOT = Path(__file__).parents[2]
+COPIED = ("app", "ingest", "queries", "sample_data", "tests")
+QUERIES = "queries/goodput_queries"
+TARGETS = {  # file -> the tests that specify it, the quickest first
+    f"{QUERIES}/temp/intervals_classified.sql": (
+        "tests/queries/test_precedence.py",
+        "tests/queries/test_rules_of_gpus.py",
+        "tests/queries/test_worked_examples.py",
+        "tests/queries/test_rules_of_jobs.py",
+    ),
+    f"{QUERIES}/macros/ratios.sql": (
+        "tests/queries/test_worked_examples.py",
+        "tests/queries/test_definition.py",
+    ),
+    f"{QUERIES}/intermediate/int_prices.sql": (
+        "tests/queries/test_prices.py",
+        "tests/queries/test_statement_closing.py",
+    ),
+    "app/goodput_app/reports/closing.py": (
+        "tests/app/reports/test_provable.py",
+        "tests/queries/test_statement_closing.py",
+    ),
+    f"{QUERIES}/changes.py": (
+        "tests/queries/test_late_collectives.py",
+        "tests/queries/test_changed_hours.py",
+        "tests/queries/test_runs_made_anew.py",
+        "tests/queries/test_same_ledger.py",
+    ),
+    f"{QUERIES}/placement_scope.py": (
+        "tests/queries/test_conflicts_resolved.py",
+        "tests/queries/test_placed_again.py",
+    ),
+}
+
+
+def main() -> int:
+    """Try mutations; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, prog="python -m tests.mutations")
+    parser.add_argument("--sample", type=int, help="how many to try, drawn at random; default all")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", help="a part of the name of the files to change")
+    given = parser.parse_args()
+    found = [
+        (name, mutation)
+        for name in TARGETS
+        if given.only in name
+        for mutation in mutations_of((ROOT / name).read_text(), name.endswith(".sql"))
+    ]
+    random.Random(given.seed).shuffle(found)  # noqa: S311 -- an order, no secret
+    alive = 0
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder)
+        for name in COPIED:
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / name, copy / name, ignore=ignored)
+        shutil.copy(ROOT / "pyproject.toml", copy)
+        for name, mutation in found[: given.sample]:
+            if not _is_noticed(copy, name, mutation):
+                alive += 1
+                sys.stdout.write(f"alive: {name}:{mutation.line}: {mutation.change}\n")
+                sys.stdout.flush()
+    tried = len(found[: given.sample])
+    sys.stdout.write(f"{tried} of {len(found)} mutations tried, {alive} alive\n")
+    return int(alive > 0)
+
+
+def _is_noticed(copy: Path, name: str, mutation: Mutation) -> bool:
+    """Say whether a test fails on the changed copy; the copy is as before afterwards."""
+    path = copy / name
+    before = path.read_text()
+    path.write_text(mutation.text)
+    paths = os.pathsep.join(str(copy / part) for part in ("app", "ingest", "queries"))
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+    try:
+        run = subprocess.run(
+            [*command, *TARGETS[name]], cwd=copy, env={**os.environ, "PYTHONPATH": paths},
+            capture_output=True, check=False,
+        )  # fmt: skip
+    finally:
+        path.write_text(before)
+    return run.returncode != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
