@@ -126,6 +126,7 @@ TYPES: dict[str, tuple[type, str]] = {
     "segments_days": WHOLE_NUMBER,
     "lateness_h": WHOLE_NUMBER,
     "credit_infra_failures": YES_OR_NO,
+    "charge_inferred": YES_OR_NO,
     "edit_prices": YES_OR_NO,
     "insecure": YES_OR_NO,
     "evaluation_counts": YES_OR_NO,

@@ -189,6 +189,7 @@ def _policies() -> None:
             f"lateness_h = {own.lateness_h}\n"
             f'idle_policy = "{own.idle_policy}"  # none, proportional, uniform, by_quota\n'
             f"credit_infra_failures = {str(own.credit_infra_failures).lower()}\n"
+            f"charge_inferred = {str(own.charge_inferred).lower()}\n"
             f'currency = "{own.currency}"',
             language="toml",
         )

@@ -12,7 +12,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from goodput_app.reports import currency
+from goodput_app.reports import currency, ownership
+from goodput_app.reports.ownership import HELD_LINES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -32,6 +33,8 @@ class Policy:
     quotas: GPUs kept for an account, by (cluster, account), for `by_quota`; "" is any cluster.
     currency: ISO 4217 code of what its prices are in. definition_version: what useful time is, 1:
     without communication, 2: with it. evaluation_counts: declared evaluation is useful too.
+    charge_inferred: time whose owner is inferred has its price, else 0; None: it is idle time, as
+    for days that were closed before ownership was inferred.
     """
 
     idle: str = "none"
@@ -40,6 +43,7 @@ class Policy:
     currency: str = currency.DEFAULT
     definition_version: int = DEFINITION_VERSION
     evaluation_counts: bool = False
+    charge_inferred: bool | None = False
 
 
 @dataclass(frozen=True)
@@ -128,9 +132,10 @@ class Charge:
 
 def charges(rows: Iterable[Mapping[str, Any]], policy: Policy) -> list[Charge]:
     """Return the charges of `marts.statement_lines` rows under a policy, in statement order."""
-    found = [_charge(row, policy) for row in rows]
+    of_policy = ownership.lines_under(rows, charge_inferred=policy.charge_inferred)
+    found = [_charge(row, policy) for row in of_policy]
     if policy.credits_infra_failures:
-        found += [_credit(c) for c in found if c.key.line == "usage" and c.quantities.credit_ms]
+        found += [_credit(c) for c in found if c.key.line in HELD_LINES and c.quantities.credit_ms]
     shared: list[Charge] = []
     for cluster in sorted({charge.key.cluster for charge in found}):
         shared += _shared_out([c for c in found if c.key.cluster == cluster], policy)
@@ -214,7 +219,7 @@ def _weights(
     cluster: str, owner: str | None, of_cluster: Sequence[Charge], policy: Policy
 ) -> dict[Key, Fraction]:
     """Return who carries idle lines, and with what weight; nobody where all weights are 0."""
-    direct = {c.key: c.direct for c in of_cluster if c.key.line == "usage" and c.direct}
+    direct = {c.key: c.direct for c in of_cluster if c.key.line in HELD_LINES and c.direct}
     if policy.idle == "proportional":
         return direct
     accounts: defaultdict[str, Fraction] = defaultdict(lambda: ZERO)

@@ -278,6 +278,7 @@ def _policy_text(policy: Policy) -> str:
         "currency": policy.currency,
         "definition_version": policy.definition_version,
         "evaluation_counts": policy.evaluation_counts,
+        "charge_inferred": policy.charge_inferred,
     }
     return json.dumps({**told, "quotas": sorted(quotas)}, sort_keys=True)
 
@@ -293,4 +294,5 @@ def policy_of_text(text: str) -> Policy:
         told["currency"],
         told.get("definition_version", 1),  # days closed before there were two
         told.get("evaluation_counts", False),
+        told.get("charge_inferred"),  # days closed before ownership was inferred do not say
     )

@@ -26,6 +26,7 @@ from goodput_app.csv_cells import harmless_text
 from goodput_app.reports import closing
 from goodput_app.reports.charges import IDLE_LINES, MJ_PER_KWH, MS_PER_HOUR, known_mj
 from goodput_app.reports.days import day_of, days_in_month
+from goodput_app.reports.ownership import HELD_LINES, words_of
 from goodput_app.reports.rounding import apportion
 from goodput_app.reports.summary import NOBODYS
 
@@ -93,12 +94,12 @@ class _Maker:
         billed = Decimal("0.00") if self.statement.settings.showback else cost
         found = self._common(row) | {"BilledCost": billed, "EffectiveCost": cost}
         price, listed = row["usd_per_gpu_h"], row["list_usd_per_gpu_h"]
-        if row["line"] == "usage" and price is not None:
+        if row["line"] in HELD_LINES and price is not None:
             hours = gpu_hours(row["gpu_ms"])
             sku = _sku(row)
             return found | {
                 "ChargeCategory": "Usage",
-                "ChargeDescription": _description(row, hours),
+                "ChargeDescription": _description(row, hours, words_of(row).strip(" ()")),
                 "ConsumedQuantity": hours,
                 "ConsumedUnit": UNIT,
                 "PricingQuantity": hours,
@@ -117,7 +118,7 @@ class _Maker:
         words = {
             "credit": "Credit for what failed infrastructure cost",
             "idle_share": "Share of idle GPU time",
-            "usage": "Electricity and idle share of GPU time without a price",
+            **dict.fromkeys(HELD_LINES, "Electricity and idle share of GPU time without a price"),
         }
         description = words.get(row["line"]) or f"{NOBODYS[row['line']]}: GPU time that nobody held"
         return found | {
@@ -189,7 +190,7 @@ class _Maker:
             "SubAccountName": row["team"] if is_account else None,
             "SubAccountType": "Account" if is_account else None,
             "Tags": _tags(row),
-            "x_HeldGpuSeconds": _seconds(row["gpu_ms"]) if row["line"] == "usage" else None,
+            "x_HeldGpuSeconds": _seconds(row["gpu_ms"]) if row["line"] in HELD_LINES else None,
             "x_ProductiveGpuSeconds": _seconds(row["productive_ms"]),
             "x_IdleHeldGpuSeconds": _seconds(row["idle_held_ms"]),
             "x_LostGpuSeconds": _seconds(row["lost_ms"]),
@@ -231,7 +232,7 @@ def _ratios(rows: pl.DataFrame) -> dict[int, Decimal]:
     carried: dict[str, list[tuple[int, int]]] = {}
     for i, row in enumerate(rows.iter_rows(named=True)):
         if (
-            row["line"] in ("usage", "idle_share")
+            row["line"] in (*HELD_LINES, "idle_share")
             and row["idle_share_usd"]
             and not row["correction"]
         ):

@@ -11,6 +11,7 @@ import polars as pl
 
 from goodput_app.reports import closing
 from goodput_app.reports.currency import decimals, sign
+from goodput_app.reports.ownership import HELD_LINES, UNPLACED
 from goodput_app.reports.tables import account_name, tables
 from goodput_app.reports.wording import hours, money, percent
 
@@ -138,10 +139,12 @@ def _tiles(statement: Statement) -> list[tuple[str, str, str]]:
     frame = statement.accounts
     of_accounts = frame.filter("is_account")
     held, capacity = int(of_accounts["gpu_ms"].sum()), int(frame["gpu_ms"].sum())
+    unplaced = int(statement.rows.filter(pl.col("line") == UNPLACED)["gpu_ms"].sum())
+    share = percent(held - unplaced, capacity - unplaced)
     to_accounts = sum(of_accounts["total_usd"], Decimal("0.00"))
     return [
         _total_tile(statement, f"{money(to_accounts, code=statement.policy.currency)} to accounts"),
-        ("Held", f"{hours(held)} GPU-h", f"{percent(held, capacity)} of capacity"),
+        ("Held", f"{hours(held)} GPU-h", f"{share} of capacity"),
         *_use_tiles(statement, of_accounts),
         ("Nobody's", _amount(statement, frame.filter(~pl.col("is_account")), "held_usd"),
          "idle or not available"),
@@ -151,7 +154,7 @@ def _tiles(statement: Statement) -> list[tuple[str, str, str]]:
 def _tiles_of_account(statement: Statement) -> list[tuple[str, str, str]]:
     """Return the tiles without what would tell of others: capacity and idle time."""
     frame = statement.accounts
-    runs = statement.rows.filter(pl.col("line") == "usage")["run_key"].n_unique()
+    runs = statement.rows.filter(pl.col("line").is_in(HELD_LINES))["run_key"].n_unique()
     return [
         _total_tile(statement, f"{statement.day.date}"),
         ("Held", f"{hours(int(frame['gpu_ms'].sum()))} GPU-h", f"by {runs:,} runs"),

@@ -18,9 +18,10 @@ class StatementSettings:
     zone, day_starts_at: where a day begins, such as America/New_York and 17:00; a day bears the
     date on which it begins. lateness_h: a day closes when the evidence of its clusters reaches this
     far beyond its end. idle_policy: none, proportional, uniform or by_quota.
-    credit_infra_failures: give back what failed infrastructure cost. showback: nothing is billed,
-    the figures are the same. currency: what rate card, tariffs and budgets are written in, an ISO
-    4217 code; nothing is converted. organisation, site: who runs the cluster, and where.
+    credit_infra_failures: give back what failed infrastructure cost. charge_inferred: charge time
+    whose owner no scheduler tells, but job events, processes or activity. showback: nothing is
+    billed, the figures are the same. currency: what rate card, tariffs and budgets are written in,
+    an ISO 4217 code; nothing is converted. organisation, site: who runs the cluster, and where.
     """
 
     zone: str = "UTC"
@@ -28,6 +29,7 @@ class StatementSettings:
     lateness_h: int = 6
     idle_policy: str = "none"
     credit_infra_failures: bool = False
+    charge_inferred: bool = False
     showback: bool = False
     currency: str = currency.DEFAULT
     organisation: str = "Our organisation"

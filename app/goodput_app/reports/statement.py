@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from goodput_app.reports import closing, currency
+from goodput_app.reports import closing, currency, ownership
 from goodput_app.reports.budgets import budgets
 from goodput_app.reports.charges import IDLE_LINES, Policy
 from goodput_app.reports.days import Day, day_of
@@ -149,6 +149,7 @@ def policy_of(store: Store, day: Day, settings: StatementSettings) -> Policy:
         closing.quotas(store, day),
         settings.currency,
         evaluation_counts=store.read("select evaluation_counts()").item(),
+        charge_inferred=settings.charge_inferred,
     )
 
 
@@ -194,10 +195,11 @@ def _balance(store: Store, day: Day, rows: pl.DataFrame) -> pl.DataFrame:
     """Return, by cluster, what is charged, with ledger, inventory and scheduler beside it."""
     gpu_ms, line = pl.col("gpu_ms"), pl.col("line")
     charged = rows.group_by("cluster").agg(
-        gpu_ms.filter(line == "usage").sum().alias("held_ms"),
+        gpu_ms.filter(line.is_in(("usage", ownership.INFERRED))).sum().alias("held_ms"),
         gpu_ms.filter(line.is_in(IDLE_LINES)).sum().alias("free_ms"),
         gpu_ms.filter(line == "not_available").sum().alias("not_available_ms"),
-        gpu_ms.sum().alias("statement_ms"),
+        gpu_ms.filter(line != ownership.UNPLACED).sum().alias("statement_ms"),
+        gpu_ms.filter(line == ownership.UNPLACED).sum().alias("unplaced_ms"),
     )
     held_against = store.read("select * from marts.statement_balance", scope=day.scope)
     return charged.join(held_against, on="cluster", how="left").sort("cluster")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from goodput_app.reports.charges import MS_PER_HOUR, known_mj
+from goodput_app.reports.ownership import HELD_LINES
 from goodput_app.reports.rounding import apportion
 from goodput_app.reports.rows import CENTS, PRICE
 
@@ -89,8 +90,8 @@ def accounts(frame: pl.DataFrame, days: Days) -> pl.DataFrame:
 
 def _sums(group: Iterable[dict[str, Any]]) -> dict[str, Any]:
     group = list(group)
-    usage = [row for row in group if row["line"] == "usage"]
-    held = _money(row["direct_usd"] for row in group if row["line"] in ("usage", *NOBODYS))
+    usage = [row for row in group if row["line"] in HELD_LINES]
+    held = _money(row["direct_usd"] for row in group if row["line"] in (*HELD_LINES, *NOBODYS))
     electricity = [row["electricity_usd"] for row in group if row["electricity_usd"] is not None]
     return {
         "gpu_ms": sum(row["gpu_ms"] for row in group),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from goodput_app.reports import closing
+from goodput_app.reports import closing, ownership
 from goodput_app.reports.currency import sign
 from goodput_app.reports.rows import AMOUNTS
 from goodput_app.reports.summary import BUCKETS, NOBODYS, account_of
@@ -269,7 +269,7 @@ def _line(row: dict[str, Any], gpu_h: str, money: Money) -> list[str]:
     usd = row["usd_per_gpu_h"]
     texts = ("user_name", "run_id", "partition", "gpu_model", "mig_profile")
     return [
-        f"{account_of(row)}{words.get(row['line'], '')}{mark}",
+        f"{account_of(row)}{words.get(row['line']) or ownership.words_of(row)}{mark}",
         *(row[name] or NONE for name in texts),
         "no price" if usd is None else price(usd),
         NONE if row["line"] == "credit" else gpu_h,
@@ -304,17 +304,19 @@ def _balance(statement: Statement) -> Table:
             _ms_apart(row["statement_ms"], row["ledger_ms"]),
             NONE if of_scheduler is None else hours_that_add_up([of_scheduler])[0],
             _ms_apart(held, of_scheduler),
+            hours_that_add_up([row["unplaced_ms"]])[0],
         ])  # fmt: skip
     return Table(
         "It balances",
         [
             ("Cluster", False), ("Held", True), ("Free", True), ("Not available", True),
             ("Statement", True), ("Capacity", True), ("Less the ledger", True),
-            ("Scheduler held", True), ("Held less the scheduler", True),
+            ("Scheduler held", True), ("Held less the scheduler", True), ("Unplaced", True),
         ],
         rows,
         note="GPU-hours; differences in milliseconds. Held + free + not available = statement = "
-        "capacity. What sets it apart from the scheduler is named in the next table.",
+        "capacity. Unplaced is allocated time on no known GPU: charged, and outside capacity. "
+        "What sets it apart from the scheduler is named in the next table.",
     )  # fmt: skip
 
 

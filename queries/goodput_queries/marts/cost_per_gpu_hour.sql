@@ -9,11 +9,12 @@ with sums as (
     select
         gpu_model,
         sum(gpu_ms)::bigint as capacity_ms,
-        coalesce(sum(gpu_ms) filter (where job_run_key is not null), 0)::bigint as held_ms,
+        coalesce(sum(gpu_ms) filter (where categories.group = 'held'), 0)::bigint as held_ms,
         coalesce(sum(gpu_ms) filter (where is_useful(category)), 0)::bigint as goodput_ms,
         sum(gpu_ms) filter (where usd is not null) as priced_ms,
         sum(usd) as usd
     from marts.ledger_scoped_by_node
+    inner join reference.gpu_second_categories as categories using (category)
     group by gpu_model
 )
 

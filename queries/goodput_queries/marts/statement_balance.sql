@@ -7,8 +7,9 @@ with ledger as (
     select
         cluster,
         sum(gpu_ms)::bigint as ledger_ms,
-        coalesce(sum(gpu_ms) filter (where job_run_key is not null), 0)::bigint as ledger_held_ms
+        coalesce(sum(gpu_ms) filter (where categories.group = 'held'), 0)::bigint as ledger_held_ms
     from marts.ledger_scoped_by_node
+    inner join reference.gpu_second_categories as categories using (category)
     group by cluster
 ),
 

@@ -121,6 +121,11 @@ reasons as (
     from job_runs
     union all
     select cluster, job_run_key, 'not explained', inside_ms - charged_ms from job_runs
+    union all
+    select ledger.cluster, ledger.node, 'active, with no known owner', -ledger.gpu_ms
+    from marts.ledger_scoped_by_node as ledger
+    inner join reference.gpu_second_categories as categories using (category)
+    where categories.group = 'held' and ledger.job_run_key is null
 )
 
 select cluster, reason, count(*) filter (where gpu_ms <> 0) as job_runs, sum(gpu_ms)::bigint as gpu_ms

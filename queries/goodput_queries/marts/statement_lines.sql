@@ -3,8 +3,9 @@
 -- their product with the price, made and rounded where it is printed. Scope: window, cluster, model, team, user,
 -- run, partition.
 -- grain: line, cluster, team, user_name, run_key, partition, qos, gpu_model, mig_profile, list_usd_per_gpu_h, factor, usd_per_gpu_h, bucket
--- line: usage (held by job runs), reserved_idle (team: the owner of the reservation, where it is one), idle,
---  not_available
+-- line: usage (held by job runs), inferred (held, but no scheduler or label says by whom), unplaced (allocated, but on no
+--  known GPU: beside the ledger and the capacity), reserved_idle (team: the owner of the reservation, where it is one),
+--  idle, not_available
 -- usd_per_gpu_h: null: the rate card has no price
 -- gpu_ms: milliseconds of a whole GPU; of usage it is the sum of the five that follow
 -- productive_ms: useful time: the headline's numerator (definition 2), before declared work is counted
@@ -97,11 +98,17 @@ reserved_for as (
     group by all
 ),
 
+inferred as (
+    select job_run_key from intermediate.int_job_runs where ownership in ('job_event', 'process')
+),
+
 settled as (
     select
         times.cluster,
         times.job_run_key,
         case
+            when categories.group = 'held' and (times.job_run_key is null or inferred.job_run_key is not null)
+                then 'inferred'
             when categories.group = 'held' then 'usage'
             when times.category = 'reserved_idle' then 'reserved_idle'
             when categories.group = 'free' then 'idle'
@@ -118,6 +125,7 @@ settled as (
         categories.blame = 'fault' and coalesce(causes.is_credited, false) as is_credited
     from times
     inner join reference.gpu_second_categories as categories using (category)
+    left join inferred using (job_run_key)
     left join intermediate.int_attempt_causes as causes using (attempt_key)
     left join reference.blame_by_cause as waits on waits.applies_to = 'wait' and times.phase = waits.cause
     left join reserved_for
@@ -151,9 +159,10 @@ measures as (
     select
         energies.cluster,
         energies.job_run_key,
-        case energies.availability
-            when 'held' then 'usage'
-            when 'free' then 'idle'
+        case
+            when energies.availability = 'held' and inferred.job_run_key is not null then 'inferred'
+            when energies.availability = 'held' then 'usage'
+            when energies.availability = 'free' then 'idle'
             else 'not_available'
         end as line,
         energies.gpu_model,
@@ -168,13 +177,21 @@ measures as (
         case when tariffs.usd_per_kwh is null then energies.energy_mj else 0 end as untariffed_mj,
         energies.wall_mj
     from energies
+    left join inferred using (job_run_key)
     left join marts.statement_tariffs as tariffs using (cluster, hour_ms)
+    union all by name
+    select
+        cluster, job_run_key, 'unplaced' as line, gpu_model, hour_ms, gpu_ms, gpu_ms as unsettled_ms, 0 as untariffed_mj
+    from marts.unplaced
 )
 
 select
     measures.line,
     measures.cluster,
-    case when measures.line = 'usage' then owners.team else measures.owner end as team,
+    case
+        when measures.line in ('usage', 'inferred', 'unplaced') then coalesce(owners.team, '(no account)')
+        else measures.owner
+    end as team,
     owners.user_name,
     owners.run_key,
     any_value(owners.run_id) as run_id,

@@ -1,0 +1,119 @@
+"""A statement of time whose owner is inferred, and of allocated time on no known GPU."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+import polars as pl
+import pytest
+
+from goodput_app.reports.charges import Policy
+from goodput_app.reports.closing import computed
+from goodput_app.reports.days import Day, day_of
+from goodput_app.reports.focus import focus
+from goodput_app.reports.settings import StatementSettings
+from goodput_app.reports.statement import statement
+
+HOUR_S = 3_600
+
+
+@pytest.fixture
+def day(evidence) -> Day:
+    return day_of(evidence.at(0).date(), StatementSettings())
+
+
+@pytest.fixture
+def workstation(evidence):
+    """Give two GPUs at 3 an hour, one at work for an hour of two, for a job that tells events."""
+    rows = [
+        {"cluster": "c", "node": "n", "gpu_uuid": f"n-{i}", "gpu_index": i, "gpu_model": "h100",
+         "valid_from_at": evidence.at(0)}
+        for i in (0, 1)
+    ]  # fmt: skip
+    evidence.load("gpus", rows, "nvml")
+    for gpu, last in (("n-0", HOUR_S), ("n-1", 600)):
+        evidence.load(
+            "gpu_samples",
+            [
+                {"gpu_uuid": gpu, "gpu_instance": "", "ts": evidence.at(second),
+                 "is_flagged": False, "engine_active_ratio": 0.9 * (second <= last)}
+                for second in range(0, 2 * HOUR_S + 1, 60)
+            ],
+            "nvml",
+        )  # fmt: skip
+    told = [{"t": 0, "event": "job.start"}]
+    told += [
+        {"t": t, "event": "step", "step": t // 60, "dur_s": 60.0} for t in range(60, HOUR_S + 1, 60)
+    ]
+    evidence.events("train", told, attempt=None, host="n", gpu_uuid="n-0")
+    evidence.load("rates", [{"gpu_model": "h100", "usd_per_gpu_h": Decimal(3)}])
+    evidence.store.build()
+    return evidence.store
+
+
+def _built(evidence):
+    evidence.store.build()
+    return evidence.store
+
+
+def amounts(rows):
+    """Return GPU-hours and amount by line."""
+    found = rows.group_by("line").agg(pl.col("gpu_ms").sum(), pl.col("direct_usd").sum())
+    return {
+        line: (round(gpu_ms / 3_600_000, 6), round(float(usd), 6))
+        for line, gpu_ms, usd in found.iter_rows()
+    }
+
+
+def test_inferred_time_is_shown_and_not_charged(workstation, day):
+    rows = computed(workstation, day, Policy())
+
+    assert amounts(rows)["inferred"] == (round(1 + 600 / HOUR_S, 6), 0)
+    assert amounts(rows)["idle"][1] == pytest.approx(3 * (4 - 1 - 600 / HOUR_S), abs=1e-5)
+
+
+def test_inferred_time_has_its_price_where_a_site_charges_it(workstation, day):
+    rows = computed(workstation, day, Policy(charge_inferred=True))
+
+    assert amounts(rows)["inferred"][1] == pytest.approx(3 * (1 + 600 / HOUR_S), abs=1e-5)
+
+
+def test_a_day_closed_before_ownership_was_inferred_keeps_it_as_idle_time(workstation, day):
+    rows = computed(workstation, day, Policy(charge_inferred=None))
+
+    assert amounts(rows) == {"idle": (4, 12)}
+    assert rows.height == 1
+
+
+def test_a_statement_with_inferred_time_balances(workstation, day):
+    made = statement(workstation, day.date, StatementSettings())
+
+    (balance,) = made.balance.to_dicts()
+    assert balance["held_ms"] == balance["ledger_held_ms"] == 4_200_000
+    assert balance["statement_ms"] == balance["ledger_ms"] == balance["capacity_ms"]
+    differences = dict(made.differences.select("reason", "gpu_ms").rows())
+    assert differences == {
+        "inferred without a scheduler": -HOUR_S * 1000, "active, with no known owner": -600_000,
+    }  # fmt: skip
+
+
+def test_shared_idle_cost_goes_to_those_who_are_charged(workstation, day):
+    rows = computed(workstation, day, Policy(idle="proportional", charge_inferred=True))
+
+    carried = dict(rows.group_by("line").agg(pl.col("idle_share_usd").sum()).iter_rows())
+    assert carried["inferred"] == -carried["idle"] > 0
+
+
+def test_unplaced_time_is_charged_beside_the_capacity(evidence, day):
+    evidence.node("a", 2)
+    evidence.load("rates", [{"gpu_model": "h100", "usd_per_gpu_h": Decimal(3)}])
+    evidence.job("1", 0, 2 * HOUR_S, [], 4)
+    evidence.job("2", 0, HOUR_S, ["a"], 2)
+    made = statement(_built(evidence), day.date, replace(StatementSettings(), lateness_h=0))
+
+    assert amounts(made.rows)["unplaced"] == (8, 24)
+    (balance,) = made.balance.to_dicts()
+    assert balance["statement_ms"] == balance["capacity_ms"]
+    assert balance["scheduler_held_ms"] == balance["held_ms"] + balance["unplaced_ms"]
+    assert "on no known GPU, 8.00 h100 GPU-Hours" in focus(made).decode()
