@@ -196,6 +196,7 @@ def _balance(store: Store, day: Day, rows: pl.DataFrame) -> pl.DataFrame:
     gpu_ms, line = pl.col("gpu_ms"), pl.col("line")
     charged = rows.group_by("cluster").agg(
         gpu_ms.filter(line.is_in(("usage", ownership.INFERRED))).sum().alias("held_ms"),
+        gpu_ms.filter(line == ownership.INFERRED).sum().alias("inferred_ms"),
         gpu_ms.filter(line.is_in(IDLE_LINES)).sum().alias("free_ms"),
         gpu_ms.filter(line == "not_available").sum().alias("not_available_ms"),
         gpu_ms.filter(line != ownership.UNPLACED).sum().alias("statement_ms"),

@@ -25,6 +25,7 @@ NOBODYS = {
     "idle": "Idle, nobody's",
     "not_available": "Not available",
 }
+NO_ACCOUNT = "(no account)"  # as the database calls it
 Totals = dict[tuple[str, str], Decimal]
 
 
@@ -54,7 +55,7 @@ def account_of(row: Mapping[str, Any]) -> str:
     """Return whose a row is: an account, or what nobody held."""
     if row["line"] in NOBODYS:
         return NOBODYS[row["line"]]
-    team = str(row["team"])
+    team = row["team"] or NO_ACCOUNT
     return f"{team} (account)" if team in NOBODYS.values() else team
 
 

@@ -296,10 +296,11 @@ def _sum(rows: pl.DataFrame, name: str, money: Money) -> str:
 def _balance(statement: Statement) -> Table:
     rows = []
     for row in statement.balance.iter_rows(named=True):
-        held, free, away = row["held_ms"], row["free_ms"], row["not_available_ms"]
+        held = row["held_ms"] - row["inferred_ms"]
+        parts = [held, row["inferred_ms"], row["free_ms"], row["not_available_ms"]]
         of_scheduler = row["scheduler_held_ms"]
         rows.append([
-            row["cluster"], *_adding_up([held, free, away]),
+            row["cluster"], *_adding_up(parts),
             *hours_that_add_up([row["capacity_ms"] or 0]),
             _ms_apart(row["statement_ms"], row["ledger_ms"]),
             NONE if of_scheduler is None else hours_that_add_up([of_scheduler])[0],
@@ -309,14 +310,16 @@ def _balance(statement: Statement) -> Table:
     return Table(
         "It balances",
         [
-            ("Cluster", False), ("Held", True), ("Free", True), ("Not available", True),
+            ("Cluster", False), ("Held", True), ("Inferred", True), ("Free", True),
+            ("Not available", True),
             ("Statement", True), ("Capacity", True), ("Less the ledger", True),
             ("Scheduler held", True), ("Held less the scheduler", True), ("Unplaced", True),
         ],
         rows,
-        note="GPU-hours; differences in milliseconds. Held + free + not available = statement = "
-        "capacity. Unplaced is allocated time on no known GPU: charged, and outside capacity. "
-        "What sets it apart from the scheduler is named in the next table.",
+        note="GPU-hours; differences in milliseconds. Held + inferred + free + not available = "
+        "statement = capacity. Inferred is active time whose owner no scheduler tells. Unplaced is "
+        "allocated time on no known GPU: charged, and outside capacity. What sets the statement "
+        "apart from the scheduler is named in the next table.",
     )  # fmt: skip
 
 

@@ -11,16 +11,20 @@ with window_ as (
     where getvariable('scope_cluster') is null or clusters.cluster = getvariable('scope_cluster')
 ),
 
+-- what is inferred where no scheduler speaks has a line of its own
+owned as (
+    select * from intermediate.int_job_runs where ownership in ('scheduler', 'label')
+),
+
 scheduled as (
     select
         runs.cluster,
         runs.job_run_key,
         runs.is_inferred,
-        runs.ownership,
         len(runs.nodes) = 0 as is_nowhere,
         case when runs.is_inferred then 0 else runs.gpus end * (least(coalesce(runs.end_ms, window_.to_ms), window_.to_ms)
             - greatest(runs.start_ms, window_.from_ms)) as gpu_ms
-    from intermediate.int_job_runs as runs
+    from owned as runs
     inner join window_ using (cluster)
     where
         runs.gpus > 0
@@ -37,6 +41,7 @@ placed as (
         greatest(holds.start_ms, window_.from_ms) as start_ms,
         least(coalesce(holds.end_ms, window_.to_ms), window_.to_ms) as end_ms
     from intermediate.int_holds as holds
+    semi join owned using (job_run_key)
     inner join window_ using (cluster)
     where holds.start_ms < window_.to_ms and coalesce(holds.end_ms, window_.to_ms) > window_.from_ms
 ),
@@ -68,6 +73,7 @@ contested as (
         sum(least(coalesce(conflicts.end_ms, window_.to_ms), window_.to_ms)
             - greatest(conflicts.start_ms, window_.from_ms)) as gpu_ms
     from intermediate.int_hold_conflicts as conflicts
+    semi join owned using (job_run_key)
     inner join window_ using (cluster)
     where conflicts.start_ms < window_.to_ms and coalesce(conflicts.end_ms, window_.to_ms) > window_.from_ms
     group by all
@@ -76,7 +82,7 @@ contested as (
 charged as (
     select cluster, job_run_key, sum(gpu_ms) as gpu_ms
     from marts.ledger_scoped_by_node
-    where job_run_key is not null
+    semi join owned using (job_run_key)
     group by all
 ),
 
@@ -86,7 +92,6 @@ job_runs as (
         job_run_key,
         coalesce(scheduled.is_nowhere, false) as is_nowhere,
         coalesce(scheduled.is_inferred, false) as is_inferred,
-        scheduled.ownership,
         coalesce(scheduled.gpu_ms, 0) as scheduled_ms,
         coalesce(sums.placed_ms, 0) as placed_ms,
         coalesce(inside.whole_ms, 0) as whole_ms,
@@ -112,7 +117,6 @@ reasons as (
     select
         cluster, job_run_key,
         case
-            when ownership in ('job_event', 'process') then 'inferred without a scheduler'
             when is_inferred then 'known from labels of telemetry alone'
             when is_nowhere then 'the accounting names no node'
             else 'no such GPU was free on the named nodes'
@@ -121,11 +125,6 @@ reasons as (
     from job_runs
     union all
     select cluster, job_run_key, 'not explained', inside_ms - charged_ms from job_runs
-    union all
-    select ledger.cluster, ledger.node, 'active, with no known owner', -ledger.gpu_ms
-    from marts.ledger_scoped_by_node as ledger
-    inner join reference.gpu_second_categories as categories using (category)
-    where categories.group = 'held' and ledger.job_run_key is null
 )
 
 select cluster, reason, count(*) filter (where gpu_ms <> 0) as job_runs, sum(gpu_ms)::bigint as gpu_ms

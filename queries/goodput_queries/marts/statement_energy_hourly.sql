@@ -226,13 +226,15 @@ not_held as (
     from parts
     inner join of_units as units using (gpu_uuid, gpu_instance, hour_ms)
     left join of_holds using (gpu_uuid, gpu_instance, hour_ms)
-    where parts.free_ms + parts.away_ms > 0
+    where parts.free_ms + parts.inferred_ms + parts.away_ms > 0
     group by all
 ),
 
 split as (
     select
         *,
+        free_ms + inferred_ms as here_ms,
+        free_ms + inferred_ms + away_ms as whole_ms,
         rest_mj * share_hi // share_of - rest_mj * share_lo // share_of as energy_mj,
         rest_ms * share_hi // share_of - rest_ms * share_lo // share_of as measured_ms
     from not_held
@@ -245,14 +247,21 @@ rows_ as (
     union all
     select
         cluster, node, null, 'free', gpu_model, mig_profile, hour_ms,
-        energy_mj * free_ms // (free_ms + away_ms), measured_ms * free_ms // (free_ms + away_ms)
+        energy_mj * free_ms // whole_ms, measured_ms * free_ms // whole_ms
     from split
     where free_ms > 0
     union all
     select
+        cluster, node, null, 'held', gpu_model, mig_profile, hour_ms,
+        energy_mj * here_ms // whole_ms - energy_mj * free_ms // whole_ms,
+        measured_ms * here_ms // whole_ms - measured_ms * free_ms // whole_ms
+    from split
+    where inferred_ms > 0
+    union all
+    select
         cluster, node, null, 'not_available', gpu_model, mig_profile, hour_ms,
-        energy_mj - energy_mj * free_ms // (free_ms + away_ms),
-        measured_ms - measured_ms * free_ms // (free_ms + away_ms)
+        energy_mj - energy_mj * here_ms // whole_ms,
+        measured_ms - measured_ms * here_ms // whole_ms
     from split
     where away_ms > 0
 ),

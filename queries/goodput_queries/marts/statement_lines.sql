@@ -160,7 +160,8 @@ measures as (
         energies.cluster,
         energies.job_run_key,
         case
-            when energies.availability = 'held' and inferred.job_run_key is not null then 'inferred'
+            when energies.availability = 'held' and (energies.job_run_key is null or inferred.job_run_key is not null)
+                then 'inferred'
             when energies.availability = 'held' then 'usage'
             when energies.availability = 'free' then 'idle'
             else 'not_available'
@@ -189,7 +190,7 @@ select
     measures.line,
     measures.cluster,
     case
-        when measures.line in ('usage', 'inferred', 'unplaced') then coalesce(owners.team, '(no account)')
+        when measures.line in ('usage', 'inferred', 'unplaced') then owners.team
         else measures.owner
     end as team,
     owners.user_name,

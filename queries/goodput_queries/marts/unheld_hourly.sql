@@ -1,6 +1,6 @@
 -- How long nobody held each part of a GPU, hour by hour: energy of that time is nobody's.
 -- grain: gpu_uuid, gpu_instance, hour_ms
--- free_ms, away_ms: milliseconds of a whole GPU, free (or active with no known owner) and not available
+-- free_ms, inferred_ms, away_ms: milliseconds of a whole GPU, free, active with no known owner, not available
 -- materialised: hourly by GPU, since what a job did with its GPUs changes the ledger of old hours, but not this
 -- dirties: hour_ms
 select
@@ -11,9 +11,9 @@ select
     min(ledger.gpu_model) as gpu_model,
     min(ledger.mig_profile) as mig_profile,
     ledger.hour_ms,
-    coalesce(sum(ledger.gpu_ms) filter (
-        where categories.group = 'free' or (categories.group = 'held' and ledger.job_run_key is null)
-    ), 0)::bigint as free_ms,
+    coalesce(sum(ledger.gpu_ms) filter (where categories.group = 'free'), 0)::bigint as free_ms,
+    coalesce(sum(ledger.gpu_ms) filter (where categories.group = 'held' and ledger.job_run_key is null), 0)::bigint
+        as inferred_ms,
     coalesce(sum(ledger.gpu_ms) filter (where categories.group = 'not_available'), 0)::bigint as away_ms
 from marts.ledger_pieces as ledger
 inner join reference.gpu_second_categories as categories using (category)
