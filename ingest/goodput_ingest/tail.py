@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import fnmatch
 import hashlib
 import os
 import tempfile
@@ -30,8 +29,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from goodput_ingest import files
 from goodput_ingest.registry import SOURCES
-from goodput_ingest.rotation import unrotated
 from goodput_ingest.source import ContinuedSource, ReadOptions
+from goodput_ingest.tail_logs import Identity, Log, logs_of
 from goodput_ingest.tail_places import Chunk, Place, context_of, count_lines, is_at, next_chunk
 from goodput_ingest.unexpected import CAUGHT, unexpected
 from goodput_queries import catalog
@@ -49,14 +48,9 @@ PROBE_BYTES = 1024 * 1024  # looked at on the way to a place
 CONTEXT_BYTES = 4 * 1024 * 1024  # a drain of the Inspector's ring has some 0.5 MB
 MARK_BYTES = 256  # before the offset: whether the file is still the one that was read
 OVERLAP = timedelta(seconds=60)  # lines of one process are in order but for a few seconds
-FILES_MAX = 100_000
 TRIES_MAX = 5  # a file that fails makes its source wait longer, and so the files beside it
 SKIPPED_SHOWN = 3
 READERS_MAX = 2_000  # kept with what their lines said; one more and the longest unused goes
-PACKED = {".gz", ".bz2", ".xz", ".zst", ".zip"}  # what a rotation made of what was read already
-
-Identity = tuple[int, int]
-Log = dict[Identity, Path]  # the files of one name: those rotated away first, oldest first
 
 
 @dataclass(frozen=True)
@@ -101,7 +95,7 @@ class Tail:
         """Yield what was added to any log, log by log in turn; one bad file stops no other."""
         del now  # files bring their own times
         kind, budget, troubles = self._kind(), POLL_BYTES, list[str]()
-        waiting = self._in_turn(self._logs())
+        waiting = self._in_turn(logs_of(self.folder, self.pattern, self._places))
         while waiting and budget > 0:
             unfinished: dict[str, Log] = {}
             for origin, log in waiting.items():
@@ -167,7 +161,11 @@ class Tail:
     def probe(self) -> list[str]:
         """Say how many files there are and how many of them are of the format."""
         kind = self._kind()
-        paths = [path for log in self._logs().values() for path in log.values()]
+        paths = [
+            path
+            for log in logs_of(self.folder, self.pattern, self._places).values()
+            for path in log.values()
+        ]
         fitting = sum(kind.recognises(path, files.head(path)) for path in paths)
         return [f"{self.folder}: {fitting} of {len(paths)} files are {self.reads}."]
 
@@ -175,59 +173,6 @@ class Tail:
         if self.reads not in SOURCES:
             raise IngestError(f"there is no source {self.reads!r}; known: {', '.join(SOURCES)}.")
         return SOURCES[self.reads]
-
-    def _logs(self) -> dict[str, Log]:
-        """Return the logs that are followed, by name, with their files."""
-        if not Path(self.folder).is_dir():
-            raise IngestError(f"{self.folder}: there is no such folder to follow.")
-        listed = sorted(Path(self.folder).rglob("*"))
-        present, seen = set(listed), set[Identity]()
-        found: dict[str, list[tuple[bool, int, Identity, Path]]] = {}
-        for path in listed:
-            if path.name.startswith(".") or path.suffix.lower() in PACKED:
-                continue
-            try:
-                stat = path.stat()
-            except OSError:  # gone since it was listed
-                continue
-            identity = (stat.st_dev, stat.st_ino)
-            origin = self._origin_of(path, identity, stat, present)
-            if origin is None or identity in seen or not path.is_file():
-                continue
-            seen.add(identity)
-            is_named_so = str(path) == origin
-            found.setdefault(origin, []).append((is_named_so, stat.st_mtime_ns, identity, path))
-            if len(seen) > FILES_MAX:
-                raise IngestError(f"{self.folder}: more than {FILES_MAX:,} files. Name a pattern.")
-        return {
-            origin: {identity: path for _, _, identity, path in sorted(log)}
-            for origin, log in found.items()
-        }
-
-    def _origin_of(
-        self, path: Path, identity: Identity, stat: os.stat_result, present: set[Path]
-    ) -> str | None:
-        """Return the name under which the file's log is known; None for one that is not followed.
-
-        A file that is known keeps its name however it is called now, unless it is another file that
-        got the number of one that was removed.
-        """
-        before = path.with_name(unrotated(path.name))
-        fits = fnmatch.fnmatch(path.name, self.pattern)
-        named: str | None = str(path) if fits else None
-        if before != path and fnmatch.fnmatch(before.name, self.pattern):
-            named = str(before) if before in present or not fits else named
-        place = self._places.get(identity)
-        if place is None or place.origin == named:
-            return named
-        try:
-            with path.open("rb") as file:
-                is_same = is_at(file, place, stat, may_be_snapshot=False)
-        except OSError:
-            return named
-        if not is_same:
-            del self._places[identity]
-        return place.origin if is_same else named
 
     def _in_turn(self, logs: dict[str, Log]) -> dict[str, Log]:
         """Return the logs, those first that the last poll did not come to; forget what is gone."""

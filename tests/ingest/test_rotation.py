@@ -25,7 +25,7 @@ START_S = 1787234410
 
 
 def starts(first: int, last: int) -> str:
-    """Return the starts of steps as ml-goodput-measurement writes them: each ends one before it."""
+    """Return the starts of steps as ml-goodput-measurement writes them."""
     return "".join(
         google(step_count=n, step_start_time=START_S + 10.0 * n) for n in range(first, last + 1)
     )
@@ -38,7 +38,7 @@ def follow(store: LocalStore, source: Tail) -> None:
 
 
 def steps(store: LocalStore) -> list[int]:
-    sql = "select step from raw.job_events where event = 'step' order by 1"
+    sql = "select step from raw.job_events where event = 'step.start' order by 1"
     return store.read(sql)["step"].to_list()
 
 
@@ -69,7 +69,7 @@ def source(tmp_path: Path) -> Tail:
 
 @pytest.mark.parametrize("rotate", [rename, copy_and_cut])
 @pytest.mark.parametrize("is_restarted", [False, True], ids=["running", "restarted"])
-def test_a_rotation_loses_no_line_and_no_step_over_its_border(
+def test_a_rotation_loses_no_line(
     store: LocalStore, log: Path, source: Tail, rotate: object, is_restarted: bool
 ) -> None:
     add(log, google(job_start_time=START_S - 9.0) + starts(0, 3))
@@ -85,9 +85,29 @@ def test_a_rotation_loses_no_line_and_no_step_over_its_border(
     add(log, google(job_end_time=START_S + 80.0))
     follow(store, source)
 
-    assert steps(store) == list(range(7))
+    assert steps(store) == list(range(8))
     assert store.read("select distinct origin from raw.ingested").item() == str(log)
     assert store.read("from raw.job_events where event = 'job.end'").height == 1
+
+
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["running", "restarted"])
+def test_what_a_log_said_before_a_rotation_holds_after_it(
+    store: LocalStore, tmp_path: Path, is_restarted: bool
+) -> None:
+    """Old iterations of Megatron have no moment: they follow the start of training."""
+    log, source = tmp_path / "run.log", Tail(str(tmp_path), "job-log", timezone="UTC")
+    iteration = " iteration {:8}/ 500 | elapsed time per iteration (ms): 2000.0 | lm loss: 7.1 |\n"
+    start = "[before the start of training step] datetime: 2020-08-20 14:02:20 \n"
+    add(log, start + iteration.format(1))
+    follow(store, source)
+    rename(log)
+    add(log, iteration.format(2) + iteration.format(3))
+    if is_restarted:
+        source = Tail(source.folder, source.reads, timezone="UTC")
+    follow(store, source)
+
+    found = store.read("select step, second(ts) from raw.job_events order by 1").rows()
+    assert found == [(1, 22), (2, 24), (3, 26)]
 
 
 @pytest.mark.parametrize("is_restarted", [False, True], ids=["running", "restarted"])
@@ -104,7 +124,7 @@ def test_a_process_that_goes_on_writing_to_the_renamed_file_is_followed(
         file.write(starts(4, 6))
     follow(store, source)
 
-    assert steps(store) == list(range(6))
+    assert steps(store) == list(range(7))
 
 
 def test_a_file_that_was_removed_is_let_go_of(store: LocalStore, log: Path, source: Tail) -> None:
@@ -116,7 +136,7 @@ def test_a_file_that_was_removed_is_let_go_of(store: LocalStore, log: Path, sour
     assert (source._places, source._readers) == ({}, {})
     add(log, starts(4, 6))
     follow(store, source)
-    assert steps(store) == [0, 1, 2, 4, 5]  # of 3 only the start was seen
+    assert steps(store) == list(range(7))
 
 
 def test_several_rotations_are_read_oldest_first(
@@ -126,7 +146,7 @@ def test_several_rotations_are_read_oldest_first(
         add(log.with_name(name), starts(3 * number, 3 * number + 2))
     follow(store, source)
 
-    assert steps(store) == list(range(8))
+    assert steps(store) == list(range(9))
 
 
 def test_what_a_log_said_is_let_go_of_when_too_many_are_followed_and_read_again_when_it_grows(
@@ -141,7 +161,7 @@ def test_what_a_log_said_is_let_go_of_when_too_many_are_followed_and_read_again_
     follow(store, source)
 
     assert len(source._readers) == 1
-    assert steps(store) == sorted([0, 1, 2, 3] * 2)
+    assert steps(store) == sorted([0, 1, 2, 3, 4] * 2)
 
 
 def test_ranks_whose_files_end_with_a_number_are_logs_of_their_own(
