@@ -124,7 +124,7 @@ def pandas(folder: Path, result: Path, margin_ms: int) -> Cost:
         rows["distance_ms"] = rows["ts_ms"] - rows["previous_ms"]
         intervals = (
             rows[rows["distance_ms"] <= margin_ms]
-            .groupby(["source", "hour_ms"], observed=True)["distance_ms"]
+            .groupby(["source", "gpu", "hour_ms"], observed=True)["distance_ms"]
             .quantile(0.5, interpolation="lower")
             .rename("interval_ms")
             .reset_index()
