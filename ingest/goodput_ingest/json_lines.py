@@ -52,7 +52,10 @@ def record(line: str) -> dict[str, Any]:
     except RecursionError:
         raise FieldError("the JSON is nested too deeply") from None
     except json.JSONDecodeError as error:
-        if len(line) >= LINE_MAX_BYTES or len(line.encode()) >= LINE_MAX_BYTES:
+        if (
+            len(line) >= LINE_MAX_BYTES
+            or len(line.encode("utf-8", "surrogatepass")) >= LINE_MAX_BYTES
+        ):
             raise FieldError(f"the line is longer than {LINE_MAX_BYTES >> 20} MiB") from None
         raise FieldError(
             f"the line is cut or not JSON: {error.msg} (character {error.pos + 1})"

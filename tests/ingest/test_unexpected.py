@@ -14,8 +14,9 @@ import polars as pl
 import pytest
 from polars.exceptions import PanicException
 
-from goodput_ingest import load
+from goodput_ingest import json_lines, load
 from goodput_ingest.job_events import JobEvents
+from goodput_ingest.json_lines import FieldError
 from goodput_ingest.source import ReadOptions
 
 if TYPE_CHECKING:
@@ -198,3 +199,8 @@ def test_progress_bars_in_a_log_are_no_lines(store: LocalStore, tmp_path: Path) 
     path.write_bytes(b"10%\r20%\r30%\n" + line + b"\n")
 
     assert ingest(store, path, "kernel-log").files == 1
+
+
+def test_a_broken_line_with_half_a_character_is_set_aside() -> None:
+    with pytest.raises(FieldError, match="cut or not JSON"):
+        json_lines.record('{"log": "\ud800')
