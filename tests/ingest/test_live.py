@@ -213,6 +213,7 @@ def test_the_status_tells_since_when_and_how_often_a_source_fails(
         "failing_since_at": at(70),
         "failures": 2,
         "interval_s": 0.01,
+        "retired_at": None,
     }
 
 
