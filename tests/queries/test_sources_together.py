@@ -131,7 +131,9 @@ def test_a_cluster_that_has_nothing_to_do_with_it_changes_nothing(new_store, tol
     """It has jobs, hosts and runs of the same names."""
     other = {
         name: rows.with_columns(
-            cluster=pl.lit("elsewhere"), **{k: pl.col(k) + timedelta(seconds=40) for k in ("ts",)}
+            cluster=pl.lit("elsewhere"),
+            ts=pl.col("ts") + timedelta(seconds=40),
+            gpu_uuid=pl.col("gpu_uuid") + "-of-another",
         )
         for name, rows in told["job-events"].items()
     }

@@ -15,12 +15,11 @@ with findings as (
     select
         'unmatched job events', arg_max(reason, n), sum(n), null, arg_max(example, n), arg_max(what_to_do, n)
     from (
-        select reasons.reason, reasons.what_to_do, count(*) as n, min(run_id || ' attempt ' || attempt || host) as example
+        select reasons.reason, reasons.what_to_do, count(*) as n, min(run_id || ' attempt ' || attempt) as example
         from (
             select
                 lives.run_id,
                 lives.attempt,
-                coalesce(' on ' || lives.hosts[1], '') as host,
                 case
                     when named.run_id is not null then 'job_elsewhere'
                     when lives.hosts is null and lives.gpu_uuids is null then 'no_host'
