@@ -94,3 +94,26 @@ def test_data_quality_names_unplaced_time_with_its_gpu_hours(evidence):
         where kind = 'allocated, GPUs not placed' order by gpu_ms"""
     )
     assert rows.rows() == [(1, 1_000_000), (1, 10_000_000)]
+
+
+def test_data_quality_names_collectives_of_processes_that_no_run_has(evidence):
+    evidence.node("a", 2)
+    evidence.job("1", 0, 5000, ["a"], 2)
+    evidence.load(
+        "collectives",
+        [
+            {
+                "cluster": "c", "node": "a", "pid": 7, "comm_id": "0x1", "comm_name": "", "rank": 0,
+                "ranks": 2, "operation": "AllReduce", "is_p2p": False, "sequence_number": n,
+                "started_at": evidence.at(100 + n), "dumped_at": evidence.at(101 + n),
+                "exec_time_s": 0.1,
+            }
+            for n in range(10)
+        ],
+    )  # fmt: skip
+    evidence.store.build()
+
+    rows = evidence.store.read(
+        "select n, gpu_ms from marts.data_quality where kind = 'collectives of unknown ranks'"
+    )
+    assert rows.rows() == [(1, 10_000)]

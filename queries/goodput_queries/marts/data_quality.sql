@@ -245,6 +245,18 @@ with findings as (
         and segments.category <> 'busy_unclassified'
     union all
     select
+        'collectives of unknown ranks',
+        'the NCCL Inspector names processes that no job event and no rank map ties to a run: their time is in no run',
+        count(*), sum(last_ms - first_ms), min(node || ', pid ' || pid),
+        'Let the job write job events with `pid`, or ingest the NCCL debug log of its start'
+    from (
+        select node, pid, min(coalesce(started_ms, dumped_ms)) as first_ms, max(dumped_ms) as last_ms
+        from staging.stg_collectives
+        anti join intermediate.int_rank_gpus using (node, pid)
+        group by node, pid
+    )
+    union all
+    select
         'collectives not recorded',
         'numbers of operations are missing between those that the NCCL Inspector wrote: stragglers and bandwidths go by '
         || round(100.0 * sum(seen) / nullif(sum(seen) + sum(missing), 0), 1) || ' % of them',
