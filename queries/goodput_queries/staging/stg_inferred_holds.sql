@@ -401,9 +401,10 @@ of_processes as (
         null::integer as gpus,
         alone.start_ms,
         alone.last_ms,
+        -- who is on the latest list goes on, until a scheduler speaks
         case
-            when alone.last_ms < greatest(lists.read_ms, lists.since_ms) or alone.last_ms >= gpus.until_ms
-                then alone.last_ms
+            when alone.last_ms < greatest(lists.read_ms, lists.since_ms) then alone.last_ms
+            else gpus.until_ms
         end as end_ms,
         'UNKNOWN' as state
     from alone
