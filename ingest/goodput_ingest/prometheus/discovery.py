@@ -1,17 +1,26 @@
-"""What a server has: is it there, the names of its metrics, its targets and their health."""
+"""What a server has: is it there, the names of its metrics, its targets and their health.
+
+prometheus-api-client asks these small questions, over the client that limits each answer's time and
+size, which the library does not do by itself.
+"""
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
+
+import requests
+from prometheus_api_client import PrometheusConnect
+from prometheus_api_client.exceptions import PrometheusApiClientException
 
 from goodput_ingest import json_lines
 from goodput_ingest.prometheus.client import Client
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from goodput_ingest.prometheus.endpoint import Endpoint
 
 NAME_MAX_CHARS = 200
@@ -37,6 +46,7 @@ class Discovery:
         """Take the server; nothing is asked yet. Raises IngestError where a secret is missing."""
         self._url = endpoint.base_url
         self._client = Client(endpoint)
+        self._server = PrometheusConnect(self._url, session=_Session(self._url, self._client))
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -53,24 +63,47 @@ class Discovery:
     def metric_names(self, start_s: float, end_s: float) -> list[str]:
         """Return the names of the metrics that had samples between two moments (epoch seconds)."""
         params = {"start": f"{start_s:.3f}", "end": f"{end_s:.3f}"}
-        names = self._data("/api/v1/label/__name__/values", params)
+        names = self._asked(lambda: self._server.get_label_values("__name__", params=params))
         if not isinstance(names, list):
             raise IngestError(f"{self._url}: the names of metrics are {json_lines.kind(names)}.")
         return [name for name in names if isinstance(name, str) and len(name) <= NAME_MAX_CHARS]
 
     def down_targets(self) -> list[DownTarget]:
         """Return the targets that the server could not scrape last, whosever they are."""
-        targets = self._data("/api/v1/targets", {"state": "active"})
+        targets = self._asked(lambda: self._server.get_targets(state="active"))
         active = targets.get("activeTargets") if isinstance(targets, dict) else None
         if not isinstance(active, list):
             raise IngestError(f"{self._url}: the answer lists no targets.")
         return [_down(target) for target in active if _is_down(target)]
 
-    def _data(self, path: str, params: dict[str, str]) -> Any:
+    def _asked(self, ask: Callable[[], Any]) -> Any:
         try:
-            return json.loads(self._client.get(path, params))["data"]
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            return ask()
+        except (
+            *(KeyError, TypeError, ValueError, RecursionError),
+            PrometheusApiClientException,
+        ) as error:
             raise IngestError(f"{self._url}: it answers, but not as Prometheus does.") from error
+
+
+class _Session(requests.Session):
+    """The session that prometheus-api-client asks over; all it asks goes through our client."""
+
+    def __init__(self, base_url: str, client: Client) -> None:
+        super().__init__()
+        self._base_url = base_url
+        self._client = client
+
+    def request(self, *args: Any, **kwargs: Any) -> requests.Response:
+        """Return the answer of one of the API's paths; raises IngestError with its sentence."""
+        del args
+        url = str(kwargs["url"])  # all are GET; the client has headers, certificates, limits
+        response = requests.Response()
+        response.status_code = 200
+        response.url = url
+        path = url.removeprefix(self._base_url)
+        response._content = self._client.get(path, kwargs.get("params") or {})
+        return response
 
 
 def _is_down(target: Any) -> bool:
