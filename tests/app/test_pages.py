@@ -108,9 +108,12 @@ def test_rows_without_a_ledger_name_the_next_command(
 
 
 @pytest.fixture
-def events_alone(store: LocalStore) -> LocalStore:
-    """Give job events without the accounting or telemetry that would place them, built."""
-    load.ingest(store, "auto", [SAMPLE / "job_events.jsonl.gz"], ReadOptions(cluster="lab"))
+def events_alone(store: LocalStore, tmp_path: Path) -> LocalStore:
+    """Give job events that name neither a host nor a GPU, built."""
+    event = {"v": 1, "ts": 1_790_000_000, "event": "job.start", "run_id": "run7"}
+    path = tmp_path / "job_events.jsonl"
+    path.write_text(json.dumps(event) + "\n")
+    load.ingest(store, "auto", [path], ReadOptions(cluster="lab"))
     store.build()
     return store
 

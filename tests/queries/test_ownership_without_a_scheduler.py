@@ -330,3 +330,12 @@ def test_a_process_on_the_latest_list_goes_on(node):
         processes(node, gpu, [5], 100, until)
 
     assert [row[3] for row in holds(node)] == [None, 1990]
+
+
+def test_beside_a_scheduler_a_host_that_nobody_knows_is_no_machine(evidence, tell):
+    """Containers report host names of their own; they bring no capacity."""
+    evidence.node("a", 1)
+    evidence.job("1", 0, 100, ["a"], 1)
+    evidence.events("other", tell.steps(1, 9, 0), host="pod-7f9c", cluster=None)
+
+    assert sum(evidence.gpu_s().values()) == 100

@@ -26,7 +26,13 @@ event_hosts as (
     select coalesce(told.cluster, node_clusters.cluster, 'default') as cluster, told.host, min(told.first_ms) as first_ms
     from raw.event_hosts as told
     left join staging.stg_node_clusters as node_clusters on told.host = node_clusters.node
-    where told.host is not null
+    where
+        told.host is not null
+        -- beside a scheduler, a host that nobody knows is a container's name rather than another machine
+        and (
+            coalesce(told.cluster, node_clusters.cluster) is not null
+            or not exists (select 1 from raw.job_runs)
+        )
     group by all
 ),
 
