@@ -300,7 +300,7 @@ def test_causes_are_ranked_by_money_where_all_has_a_price() -> None:
     drawn = figures_waste.causes(gaps([1.0, 2.0, 0.5]))
     assert drawn.data[0].y == ("Start-up",)
     assert drawn.layout.xaxis.title.text == "USD"
-    assert "3 gaps, 86% so far" in drawn.data[0].text[0]
+    assert "3 gaps, 86 % cumulative" in drawn.data[0].text[0]
 
 
 def test_causes_are_ranked_by_time_where_a_price_is_missing() -> None:

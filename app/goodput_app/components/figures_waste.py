@@ -45,6 +45,7 @@ def causes(frame: pl.DataFrame) -> go.Figure:
     for row in shown.iter_rows(named=True):
         worth = row["usd"] if is_priced else row["gpu_ms"]
         running += worth
+        share = f"{100 * running / total:.0f} % cumulative" if total else ""
         amount = theme.usd(row["usd"]) if is_priced else theme.gpu_time(row["gpu_ms"])
         figure.add_bar(
             y=[theme.plotly_text(row["label"])],
@@ -53,9 +54,7 @@ def causes(frame: pl.DataFrame) -> go.Figure:
             marker=marker(row["colour"]),
             text=[
                 theme.plotly_text(
-                    f"{amount}, {theme.count(row['gaps'], 'gap')}, {running / total:.0%} cumulative"
-                    if total
-                    else amount
+                    f"{amount}, {theme.count(row['gaps'], 'gap')}, {share}" if total else amount
                 )
             ],
             hovertemplate=f"%{{y}}: {theme.gpu_time(row['gpu_ms'])}<extra></extra>",
