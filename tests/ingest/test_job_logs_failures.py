@@ -54,9 +54,9 @@ def test_of_a_torchrun_block_the_root_cause_is_the_failure(
 @pytest.mark.parametrize(
     ("stamp", "at"),
     [
-        ("E820 14:41:09.114302112", datetime(2026, 8, 20, 14, 41, 9, 114302)),  # noqa: DTZ001
-        ("E1118 14:41:09.114302", datetime(2026, 11, 18, 14, 41, 9, 114302)),  # noqa: DTZ001
-        ("E102 00:00:09.114302", datetime(2027, 1, 2, 0, 0, 9, 114302)),  # noqa: DTZ001
+        ("E820 14:41:09.114302112", datetime(2025, 8, 20, 14, 41, 9, 114302)),  # noqa: DTZ001
+        ("E1118 14:41:09.114302", datetime(2025, 11, 18, 14, 41, 9, 114302)),  # noqa: DTZ001
+        ("E102 00:00:09.114302", datetime(2026, 1, 2, 0, 0, 9, 114302)),  # noqa: DTZ001
     ],
     ids=["month of one digit", "month of two", "after New Year"],
 )
@@ -65,7 +65,7 @@ def test_a_watchdogs_stamp_has_no_year_and_an_unpadded_month(
     store: LocalStore, tmp_path: Path, label: str, stamp: str, at: datetime
 ) -> None:
     text = (
-        ITERATION.format(second=20, step=3, ms=2000.0)
+        ITERATION.format(second=20, step=3, ms=2000.0).replace("2026", "2025")
         + f"{label}[{stamp} ProcessGroupNCCL.cpp:632] [Rank 3] Watchdog caught collective "
         "operation timeout: WorkNCCL(SeqNum=2635, OpType=ALLREDUCE, NumelIn=8, NumelOut=8, "
         "Timeout(ms)=600000) ran for 600024 milliseconds before timing out.\n"
