@@ -1,0 +1,64 @@
+"""`make oracle`: the product's ledger against the oracle's, over random small worlds.
+
+    python -m tests.oracle --count 200 --seed 1
+
+A world that differs is kept as native files, with its first differing cells printed; the same seed
+gives the same world again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+import time
+from collections import Counter
+from dataclasses import fields
+from pathlib import Path
+
+from tests.oracle.compare import compare
+from tests.oracle.world import Features, make
+
+from goodput_queries.store import LocalStore
+
+SHOWN = 8  # differing cells of a world
+
+
+def main() -> int:
+    """Compare worlds; return 1 where any differs."""
+    parser = argparse.ArgumentParser(description=__doc__, prog="python -m tests.oracle")
+    parser.add_argument("--count", type=int, default=200, help="number of worlds")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the first world")
+    parser.add_argument("--keep", type=Path, help="folder for worlds that differ")
+    names = [field.name for field in fields(Features)]
+    parser.add_argument("--without", choices=names, nargs="*", default=[], help="leave out features")
+    given = parser.parse_args()
+    kept = given.keep or Path(tempfile.mkdtemp(prefix="oracle-"))
+    features = Features(**dict.fromkeys(given.without, False))
+    empty = kept / "empty.duckdb"
+    kept.mkdir(parents=True, exist_ok=True)
+    if not empty.exists():
+        LocalStore(empty).close()
+    began, differing, moves = time.monotonic(), 0, Counter[str]()
+    for seed in range(given.seed, given.seed + given.count):
+        folder = kept / f"world-{seed}"
+        shutil.rmtree(folder, ignore_errors=True)
+        differences = compare(make(seed, features), folder, empty)
+        if not differences:
+            shutil.rmtree(folder)
+            continue
+        differing += 1
+        print(f"seed {seed}: {len(differences)} cells differ, kept in {folder}")
+        for cell, ours, expected in differences[:SHOWN]:
+            print(f"  {' '.join(map(str, cell))}: product {ours}, oracle {expected}")
+        more = sorted({cell[2] for cell, ours, expected in differences if ours > expected})
+        less = sorted({cell[2] for cell, ours, expected in differences if ours < expected})
+        moves[f"product has more of {', '.join(more)}; less of {', '.join(less)}"] += 1
+    for move, count in moves.most_common():
+        print(f"{count:5} worlds: {move}")
+    print(f"{given.count} worlds in {time.monotonic() - began:.0f} s, {differing} differ")
+    return 1 if differing else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

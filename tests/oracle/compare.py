@@ -1,0 +1,68 @@
+"""A world through the product's own ingest and build, beside what the oracle says of it."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from tests.oracle.oracle import ledger as expected_ledger
+from tests.oracle.world import HOUR_MS, START_MS, write
+
+from goodput_ingest.load import ingest
+from goodput_ingest.source import ReadOptions
+from goodput_queries.ledger import ledger
+from goodput_queries.store import LocalStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any
+
+    from tests.oracle.oracle import Cell
+    from tests.oracle.world import World
+
+
+def compare(world: World, folder: Path, empty: Path) -> list[tuple[Cell, int, int]]:
+    """Return the cells that differ: cell, product's and oracle's milliseconds."""
+    ours, expected = product_ledger(world, folder, empty), expected_ledger(world)
+    differing = [cell for cell in ours.keys() | expected.keys() if ours.get(cell, 0) != expected.get(cell, 0)]
+    return [(cell, ours.get(cell, 0), expected.get(cell, 0)) for cell in sorted(differing)]
+
+
+def product_ledger(world: World, folder: Path, empty: Path) -> dict[Cell, int]:
+    """Write the world's files, read them in, build, and return the ledger's cells."""
+    files = write(world, folder)
+    path = folder / "fleet.duckdb"
+    shutil.copyfile(empty, path)
+    store = LocalStore(path, threads=1)
+    try:
+        for source, file, options in files:
+            summary = ingest(store, source, [file], _options(options))
+            if summary.refused or summary.unrecognised:
+                raise AssertionError(f"{file}: {summary.refused or summary.unrecognised}")
+        store.build()
+        rows = ledger(store, by=["gpu", "hour", "category", "job", "user"])
+    finally:
+        store.close()
+        path.unlink()
+    found: dict[Cell, int] = {}
+    for gpu, hour, category, job, user, ms in rows.select(
+        "gpu", "hour", "category", "job", "user", "gpu_ms"
+    ).iter_rows():
+        moment = hour if hour.tzinfo else hour.replace(tzinfo=UTC)
+        hour_ms = round(moment.timestamp() * 1000)
+        if ms and START_MS <= hour_ms < START_MS + world.hours * HOUR_MS:
+            found[(gpu.split("/")[-1], hour_ms, category, job or "", user or "")] = ms
+    return found
+
+
+def _options(given: dict[str, Any]) -> ReadOptions:
+    """Return reading options; zones by name and moments in epoch milliseconds."""
+    options = dict(given)
+    if "zone" in options:
+        options["zone"] = ZoneInfo(options["zone"])
+    if "observed_at" in options:
+        at = datetime.fromtimestamp(options["observed_at"] / 1000, UTC)
+        options["observed_at"] = at.replace(tzinfo=None)
+    return ReadOptions(**options)

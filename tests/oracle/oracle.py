@@ -1,0 +1,392 @@
+"""The GPU-second ledger by brute force, from the written rules alone.
+
+Rule numbers are those of "Precedence when evidence overlaps" of the accounting specification;
+"amendment" and "docs" name its amendments and docs/accounting-rules.md. Nothing here is fast: each
+GPU's time is cut at every boundary, and each piece takes the first layer that covers it.
+
+Left out: shares of a GPU (MIG), throttling, stragglers across ranks, reservations, suspended jobs.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from dataclasses import dataclass, field
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from tests.oracle.world import CLUSTER, HOUR_MS, START_MS
+
+if TYPE_CHECKING:
+    from tests.oracle.world import Gpu, Job, World
+
+Interval = tuple[int, int, str]  # from, to (exclusive), category
+Cell = tuple[str, int, str, str, str]  # gpu, hour (epoch ms), category, job, user
+
+IDLE_MIN_MS = 300_000
+STEP_GAP_MS = 10
+TRIM_MIN_MS = 150
+MISSING_SHARE = 0.05
+IDLE_SHARE = 0.9
+SAMPLE_REACH = 2.5
+QUARTER_MS = 900_000
+FAILED = {"FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL"}
+
+
+@dataclass
+class Step:
+    """A step of an attempt: its time within the attempt and its number."""
+
+    begin: int
+    end: int
+    number: int
+    waits: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class Attempt:
+    """One life of a job's processes inside a job run."""
+
+    begin: int
+    end: int
+    events: list[dict[str, Any]]
+    is_last: bool
+    ending: str  # good, failed or cut
+    steps: list[Step] = field(default_factory=list)
+    phases: list[Interval] = field(default_factory=list)
+    durable: int = -1  # the highest step that is kept
+
+
+def ledger(world: World) -> dict[Cell, int]:
+    """Return the milliseconds of each GPU, hour, category, job and user."""
+    cells: Counter[Cell] = Counter()
+    layers_of = {id(job): _layers_of_job(job, world) for job in world.jobs if job.start is not None}
+    for gpu in world.gpus:
+        holds = [job for job in world.jobs if job.start is not None and gpu in job.gpus]
+        free = _free_layers(gpu, world)
+        parts: list[tuple[int, int, Job | None, list[list[Interval]]]] = []
+        now = 0
+        for job in sorted(holds, key=lambda job: job.start or 0):
+            assert job.start is not None
+            parts.append((now, job.start, None, free))
+            own = [*layers_of[id(job)], telemetry(world.readings.get(gpu, []), job.start, job.end)]
+            parts.append((job.start, job.end, job, own))
+            now = job.end
+        parts.append((now, world.end, None, free))
+        for begin, end, job, layers in parts:
+            otherwise = "unknown" if job else "idle_no_demand"
+            for a, b, category in _paint(begin, min(end, world.end), layers, otherwise):
+                who = (name_of(job), job.user) if job else ("", "")
+                for hour in range(a // HOUR_MS, (b - 1) // HOUR_MS + 1):
+                    ms = min(b, (hour + 1) * HOUR_MS) - max(a, hour * HOUR_MS)
+                    cells[(gpu.uuid, START_MS + hour * HOUR_MS, category, *who)] += ms
+    return dict(cells)
+
+
+def name_of(job: Job) -> str:
+    """3.1: the key of a record is cluster, raw job id and submission."""
+    return f"{CLUSTER}/{job.job_id}@{(START_MS + job.submit) // 1000}"
+
+
+def _paint(begin: int, end: int, layers: list[list[Interval]], otherwise: str) -> list[Interval]:
+    """Cut [begin, end) at all boundaries; each piece has the first interval that covers it."""
+    if begin >= end:
+        return []
+    cuts = {begin, end}
+    for layer in layers:
+        for a, b, _ in layer:
+            cuts |= {moment for moment in (a, b) if begin < moment < end}
+    moments = sorted(cuts)
+    chosen = [otherwise] * (len(moments) - 1)
+    taken = [False] * len(chosen)
+    for layer in layers:
+        for a, b, category in layer:
+            first = bisect_right(moments, max(a, begin)) - 1
+            for i in range(first, len(chosen)):
+                if moments[i] >= b:
+                    break
+                if not taken[i] and moments[i] >= a:
+                    chosen[i], taken[i] = category, True
+    return [(a, b, c) for a, b, c in zip(moments, moments[1:], chosen, strict=False)]
+
+
+def _free_layers(gpu: Gpu, world: World) -> list[list[Interval]]:
+    """Rule 3: U1 > U2 > U3 > F4 > F5 for time that nobody holds."""
+    names = {"DOWN": "down", "MAINT": "maintenance", "DRAIN": "drained"}
+    states = [
+        [(a, b, category) for node, state, a, b in world.states if node == gpu.node and state == s]
+        for s, category in names.items()
+    ]
+    return [*states, demand(world)]
+
+
+def demand(world: World) -> list[Interval]:
+    """F4: while an eligible job waits for GPUs of this type and partition; all are of one here."""
+    return [
+        (job.submit, job.end if job.start is None else job.start, "idle_with_demand")
+        for job in world.jobs
+    ]
+
+
+def _layers_of_job(job: Job, world: World) -> list[list[Interval]]:
+    """Rule 4: what a held GPU did, by what the job tells; strongest first."""
+    if not job.events:
+        return []
+    attempts = attempts_of(job)
+    layers: list[list[Interval]] = [[], [], [], [], []]
+    for i, attempt in enumerate(attempts):
+        later = attempts[i + 1 :]
+        mark_durable(attempt, later)
+        found = [
+            failed_without_progress(attempt),
+            attempt.phases,
+            derived(attempt),
+            steps(attempt),
+            gaps(attempt, job, world),
+        ]
+        for layer, intervals in zip(layers, found, strict=True):
+            layer += [(max(a, attempt.begin), min(b, attempt.end), c) for a, b, c in intervals]
+    return layers
+
+
+def attempts_of(job: Job) -> list[Attempt]:
+    """Words: a restart inside a job run ends one attempt and begins the next.
+
+    Amendment 5: after the hold's end an event proves things and adds no time; a start there is no
+    further attempt. Rule 4: an attempt lasts until the earliest start of any event of the next.
+    """
+    assert job.start is not None
+    groups: list[list[dict[str, Any]]] = []
+    for event in job.events:
+        is_start = event["event"] == "job.start" and event["t"] < job.end
+        if not groups or (is_start and groups[-1]):
+            groups.append([])
+        groups[-1].append(event)
+    begins = [min(event["t"] - event.get("dur", 0) for event in group) for group in groups]
+    begins = [job.start, *(max(begin, job.start) for begin in begins[1:])]
+    ends = [*begins[1:], job.end]
+    found = []
+    for begin, end, events in zip(begins, ends, groups, strict=True):
+        is_last = events is groups[-1]
+        ending = "failed" if not is_last or job.state in FAILED else "cut"
+        if is_last and job.state == "COMPLETED":
+            ending = "good"
+        attempt = Attempt(begin, end, events, is_last, ending)
+        attempt.steps = steps_of(attempt)
+        attempt.phases = phases_of(attempt)
+        found.append(attempt)
+    return found
+
+
+def steps_of(attempt: Attempt) -> list[Step]:
+    """2.3: a step ended at its line and took `dur_s`, else the last step or `step.start` bounds it.
+
+    Words: a step is cut at the end of the step before it.
+    """
+    found: list[Step] = []
+    bound: int | None = None
+    for event in attempt.events:
+        if event["event"] == "step.start":
+            bound = event["t"]
+        if event["event"] != "step":
+            continue
+        begin = event["t"] - event["dur"] if "dur" in event else bound
+        bound = event["t"]
+        if begin is None:
+            begin = event["t"]
+        begin = max(begin, attempt.begin, found[-1].end if found else attempt.begin)
+        waits = {name: event[name] for name in ("data", "straggler", "comm") if name in event}
+        found.append(Step(begin, min(event["t"], attempt.end), event["step"], waits))
+    return found
+
+
+def phases_of(attempt: Attempt) -> list[Interval]:
+    """Rules 4 and 5: declared phases, the one that started later first."""
+    names = {
+        "init": "startup", "compile": "startup", "restore": "restore", "eval": "other_declared",
+        "ckpt_save": "checkpoint_save", "data_wait": "data_stall",
+    }  # fmt: skip
+    found = []
+    for i, event in enumerate(attempt.events):
+        if event["event"] == "phase":
+            found.append((event["t"] - event["dur"], event["t"], names[event["phase"]]))
+        if event["event"] == "phase.start":
+            rest = attempt.events[i + 1 :]
+            end = rest[0]["t"] if rest else attempt.end
+            for other in rest:
+                if other["event"] == "phase.end" and other["phase"] == event["phase"]:
+                    end = other["t"]
+                    break
+            found.append((event["t"], end, names[event["phase"]]))
+    return sorted(found, key=lambda interval: -interval[0])
+
+
+def mark_durable(attempt: Attempt, later: list[Attempt]) -> None:
+    """Durable: a save of the attempt, a later attempt that starts higher, or COMPLETED."""
+    for event in attempt.events:
+        if event["event"] == "ckpt.durable":
+            attempt.durable = max(attempt.durable, event["step"])
+    for other in later:
+        if other.steps:
+            attempt.durable = max(attempt.durable, other.steps[0].number - 1)
+    if attempt.ending == "good" and attempt.steps:
+        attempt.durable = max(step.number for step in attempt.steps)
+
+
+def failed_without_progress(attempt: Attempt) -> list[Interval]:
+    """A10: a whole attempt that ended badly and kept nothing."""
+    if attempt.ending == "good" or any(s.number <= attempt.durable for s in attempt.steps):
+        return []
+    if attempt.ending == "cut" and not attempt.steps:
+        return []
+    return [(attempt.begin, attempt.end, "failed_without_progress")]
+
+
+def derived(attempt: Attempt) -> list[Interval]:
+    """Rules 4 and 8: start-up before the first step, fault stall or teardown after the last."""
+    if not attempt.steps:
+        starts = [event["t"] for event in attempt.events if event["event"] == "job.start"]
+        stops = [event["t"] for event in attempt.events if event["event"] == "job.end"]
+        inits = [b for _, b, category in attempt.phases if category == "startup"]
+        until = starts[0] if starts else max(inits, default=attempt.begin)
+        found = [(attempt.begin, until, "startup")]
+        return found + [(stop, attempt.end, "teardown") for stop in stops[-1:]]
+    first, last = attempt.steps[0], attempt.steps[-1]
+    found = [(attempt.begin, first.begin + compile_ms(attempt), "startup")]
+    if attempt.ending == "good":
+        return [*found, (last.end, attempt.end, "teardown")]
+    if attempt.ending == "failed":
+        return [*found, (last.end, attempt.end, "fault_stall")]
+    until = min(attempt.end, last.end + int(3 * median_step(attempt)))
+    return [*found, (last.end, until, "teardown"), (until, attempt.end, "fault_stall")]
+
+
+def median_step(attempt: Attempt) -> float:
+    """Return the median length of the attempt's steps."""
+    return median(step.end - step.begin for step in attempt.steps)
+
+
+def compile_ms(attempt: Attempt) -> int:
+    """First step: what it takes over the median of the next ten is start-up."""
+    following = [step.end - step.begin for step in attempt.steps[1:11]]
+    if not following:
+        return 0
+    first = attempt.steps[0]
+    return max(0, int(first.end - first.begin - median(following)))
+
+
+def steps(attempt: Attempt) -> list[Interval]:
+    """Rules 4 and 7: lost steps whole; kept ones split from their start, A6, A12, A13, the rest."""
+    found: list[Interval] = []
+    for step in attempt.steps:
+        if step.number > attempt.durable:
+            found.append((step.begin, step.end, "lost_work"))
+            continue
+        now = step.begin
+        for name, category in (
+            ("data", "data_stall"), ("straggler", "straggler_wait"), ("comm", "exposed_comm")
+        ):  # fmt: skip
+            end = min(step.end, now + step.waits.get(name, 0))
+            found.append((now, end, category))
+            now = end
+        found.append((now, step.end, _rest(step)))
+    return found
+
+
+def _rest(step: Step) -> str:
+    return "productive" if {"straggler", "comm"} <= set(step.waits) else "step_unsplit"
+
+
+def gaps(attempt: Attempt, job: Job, world: World) -> list[Interval]:
+    """Rule 9, amendment 9, docs: undeclared time between steps and phases."""
+    if not attempt.steps:
+        return []
+    begin, end = attempt.steps[0].begin, attempt.steps[-1].end
+    declared = sorted(
+        [(step.begin, step.end, step) for step in attempt.steps]
+        + [(a, b, category) for a, b, category in attempt.phases if a < end and b > begin],
+        key=lambda interval: interval[:2],
+    )
+    limit = MISSING_SHARE * median_step(attempt)
+    found: list[Interval] = []
+    now, before = declared[0][1], declared[0][2]
+    for a, b, what in declared[1:]:
+        if a > now:
+            found.append((now, a, _gap(now, a, before, limit, attempt, job, world)))
+        if b >= now:
+            now, before = b, what
+    return found
+
+
+def _gap(
+    a: int, b: int, before: Step | str, limit: float, attempt: Attempt, job: Job, world: World
+) -> str:
+    is_step = isinstance(before, Step)
+    if (is_step and b - a < STEP_GAP_MS) or b - a < limit:
+        if isinstance(before, str):
+            return before
+        if before.number > attempt.durable:
+            return "lost_work"
+        return _rest(before) if b - a < STEP_GAP_MS else "step_unsplit"
+    return of_long_gap(a, b, [world.readings.get(gpu, []) for gpu in job.gpus])
+
+
+def of_long_gap(a: int, b: int, gang: list[list[tuple[int, bool]]]) -> str:
+    """Amendment 9, docs: a gap is settled as a whole, by what its readings cover inside of it."""
+    idle = total = 0
+    is_short = False
+    for readings in gang:
+        for begin, end, active, interval in covers(readings):
+            trim = max(TRIM_MIN_MS, interval)
+            low, high = max(begin, a + trim), min(end, b - trim)
+            if begin < b and end > a and b - a < 2 * interval:
+                is_short = True
+            if high > low:
+                total += high - low
+                idle += 0 if active else high - low
+    if is_short:
+        return "busy_unclassified"
+    if not total:
+        return "unknown"
+    return "idle_held" if idle >= IDLE_SHARE * total else "busy_unclassified"
+
+
+def covers(readings: list[tuple[int, bool]]) -> list[tuple[int, int, bool, int]]:
+    """Rule 10, amendment 8: a reading covers back to the one before, at most 2.5 intervals.
+
+    The interval is the lower median of the distances that end in the hour; of fewer than two, the
+    least of them and of those in the quarter hours beside the hour.
+    """
+    moments = [moment for moment, _ in readings]
+    distances = [(b, b - a) for a, b in zip(moments, moments[1:], strict=False)]
+    intervals: dict[int, int] = {}
+    for hour in {moment // HOUR_MS for moment, _ in distances}:
+        own = sorted(d for moment, d in distances if moment // HOUR_MS == hour)
+        if len(own) >= 2:
+            intervals[hour] = own[(len(own) - 1) // 2]
+            continue
+        low, high = hour * HOUR_MS - QUARTER_MS, (hour + 1) * HOUR_MS + QUARTER_MS
+        intervals[hour] = min(d for moment, d in distances if low <= moment < high)
+    found = []
+    for (before, _), (moment, active) in zip(readings, readings[1:], strict=False):
+        interval = intervals[moment // HOUR_MS]
+        reach = int(SAMPLE_REACH * interval)
+        found.append((max(before, moment - reach), moment, active, interval))
+    return found
+
+
+def telemetry(readings: list[tuple[int, bool]], begin: int, end: int) -> list[Interval]:
+    """A14 where no activity lasts 300 s inside the allocation, else A19."""
+    islands: list[tuple[int, int, bool]] = []
+    for a, b, active, _ in covers(readings):
+        low, high = max(a, begin), min(b, end)
+        if low >= high:
+            continue
+        if islands and islands[-1][1] == low and islands[-1][2] == active:
+            islands[-1] = (islands[-1][0], high, active)
+        else:
+            islands.append((low, high, active))
+    return [
+        (a, b, "idle_held" if not active and b - a >= IDLE_MIN_MS else "busy_unclassified")
+        for a, b, active in islands
+    ]

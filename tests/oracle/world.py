@@ -1,0 +1,397 @@
+"""Random small worlds: nodes, jobs, job events, telemetry and node states, as native files.
+
+Times are milliseconds after `START_MS`, a whole hour; the same seed gives the same world again.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+START_MS = 1_795_003_200_000
+HOUR_MS = 3_600_000
+CLUSTER = "c"
+SEPARATOR = "\x1f"
+SACCT = (
+    "Cluster,JobID,JobIDRaw,User,Account,QOS,Partition,State,Submit,Eligible,Start,End,ElapsedRaw,"
+    "Suspended,NNodes,NodeList,ReqTRES,AllocTRES,JobName"
+)
+DCGM = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
+STATES = ("COMPLETED", "COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "PREEMPTED", "NODE_FAIL")
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU by its node and its number there."""
+
+    node: str
+    index: int
+
+    @property
+    def uuid(self) -> str:
+        """Return the name that telemetry and the inventory have for it."""
+        return f"GPU-{self.node}-{self.index}"
+
+
+@dataclass
+class Job:
+    """A record of the scheduler: one start of a job, or a job that never started."""
+
+    job_id: int
+    user: str
+    state: str
+    submit: int
+    start: int | None
+    end: int
+    gpus: list[Gpu] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)  # `t` in ms; `dur` in ms
+
+
+@dataclass
+class World:
+    """All that is known of a cluster, and until when."""
+
+    seed: int
+    hours: int
+    gpus: list[Gpu] = field(default_factory=list)
+    jobs: list[Job] = field(default_factory=list)
+    states: list[tuple[str, str, int, int]] = field(default_factory=list)  # node, state, from, to
+    readings: dict[Gpu, list[tuple[int, bool]]] = field(default_factory=dict)  # moment, is active
+
+    @property
+    def end(self) -> int:
+        """Return the end of the time that is looked at."""
+        return self.hours * HOUR_MS
+
+
+@dataclass(frozen=True)
+class Features:
+    """What worlds may contain."""
+
+    shared_nodes: bool = True
+    gangs: bool = True
+    restarts: bool = True
+    telemetry: bool = True
+    late_lines: bool = True
+    gaps: bool = True
+    waits: bool = True
+    jitter: bool = True
+    requeues: bool = True
+    node_states: bool = True
+    without_dur: bool = True
+    early_ends: bool = True
+
+
+def make(seed: int, features: Features | None = None) -> World:
+    """Make the world of a seed."""
+    features = features or Features()
+    dice = random.Random(seed)
+    world = World(seed, dice.choice([1, 1, 2]))
+    per_node = dice.choice([1, 2, 2, 4])
+    nodes = [f"n{i + 1}" for i in range(dice.choice([1, 2, 3]))]
+    world.gpus = [Gpu(node, i) for node in nodes for i in range(per_node)]
+    # docs: a scheduler speaks for its cluster from its first record on
+    world.jobs.append(Job(99, "ann", "CANCELLED", -100_000, None, -50_000))
+    for _ in range(dice.randint(0, 6)):
+        _add_job(world, dice, features, nodes, per_node)
+    if features.requeues:
+        _requeue(world, dice)
+    if dice.random() < 0.4:
+        submit = dice.randrange(0, world.end // 1000 - 600) * 1000
+        end = min(world.end, submit + dice.randrange(60, 2400) * 1000)
+        world.jobs.append(Job(90, "pia", "CANCELLED", submit, None, end))
+    if features.node_states:
+        _add_states(world, dice, nodes)
+    for job in world.jobs:
+        if job.start is not None and dice.random() < 0.75:
+            job.events = _events(job, dice, features)
+    if features.telemetry and dice.random() < 0.75:
+        _add_readings(world, dice, nodes)
+    return world
+
+
+def _add_job(
+    world: World, dice: random.Random, features: Features, nodes: list[str], per_node: int
+) -> None:
+    """Add a job where GPUs are free; none where they are not."""
+    latest = world.end // 1000
+    ends = [job.end // 1000 for job in world.jobs if 0 < job.end // 1000 < latest - 120]
+    start = dice.choice(ends) + dice.choice([0, 1, 5]) if ends and dice.random() < 0.4 else None
+    if start is None:
+        start = dice.randrange(0, latest - 120)
+    end = min(latest, start + dice.choice([120, 300, 900, 1800, 3000]) + dice.randrange(0, 60))
+    if features.shared_nodes and per_node > 1 and dice.random() < 0.35:
+        node = dice.choice(nodes)
+        chosen = [Gpu(node, i) for i in sorted(dice.sample(range(per_node), per_node // 2))]
+    else:
+        count = dice.randint(1, len(nodes)) if features.gangs else 1
+        wanted = sorted(dice.sample(nodes, count))
+        chosen = [gpu for gpu in world.gpus if gpu.node in wanted]
+    begin, stop = start * 1000, end * 1000
+    for job in world.jobs:
+        if job.start is not None and job.start < stop and begin < job.end:
+            if set(job.gpus) & set(chosen):
+                return
+    number = len(world.jobs) + 1
+    waited = dice.choice([0, 0, 60, 600]) * 1000
+    state = dice.choice(STATES)
+    user = dice.choice(["ann", "bob"])
+    world.jobs.append(Job(number, user, state, max(0, begin - waited), begin, stop, chosen))
+
+
+def _requeue(world: World, dice: random.Random) -> None:
+    """Start a job that lost its node or its place again, on the same GPUs if they are free."""
+    for job in list(world.jobs):
+        if job.state not in {"PREEMPTED", "NODE_FAIL"} or dice.random() < 0.5:
+            continue
+        begin = job.end + dice.choice([10, 120]) * 1000
+        stop = min(world.end, begin + dice.randrange(200, 1500) * 1000)
+        taken = any(
+            other.start is not None
+            and other.start < stop
+            and begin < other.end
+            and set(other.gpus) & set(job.gpus)
+            for other in world.jobs
+        )
+        if begin + 60_000 < stop and not taken:
+            again = Job(job.job_id, job.user, "COMPLETED", job.end, begin, stop, list(job.gpus))
+            world.jobs.append(again)
+
+
+def _add_states(world: World, dice: random.Random, nodes: list[str]) -> None:
+    """Take nodes out of service for a while."""
+    for _ in range(dice.choice([0, 0, 1, 2])):
+        begin = dice.randrange(0, world.end // 1000 - 60)
+        stop = min(world.end // 1000, begin + dice.randrange(30, 1500))
+        state = dice.choice(["DOWN", "DRAIN", "MAINT"])
+        world.states.append((dice.choice(nodes), state, begin * 1000, stop * 1000))
+
+
+def _add_readings(world: World, dice: random.Random, nodes: list[str]) -> None:
+    """Read the GPUs of some nodes, each node at an interval of its own, with holes."""
+    for node in nodes:
+        if dice.random() < 0.2:
+            continue
+        interval = dice.choice([10, 15, 30, 60]) * 1000
+        moments = list(range(dice.randrange(0, interval, 10) - interval, world.end, interval))
+        if dice.random() < 0.4:
+            hole = dice.randrange(0, world.end)
+            length = dice.choice([2, 5, 20, 100]) * interval
+            moments = [moment for moment in moments if not hole < moment < hole + length]
+        idle = [
+            (begin, begin + dice.choice([30, 200, 290, 400, 1200]) * 1000)
+            for begin in (dice.randrange(0, world.end) for _ in range(dice.choice([0, 1, 2, 4])))
+        ]
+        if dice.random() < 0.2:
+            idle = [(0, world.end)]
+        for gpu in world.gpus:
+            if gpu.node == node:
+                quiet = idle if dice.random() < 0.8 else []
+                world.readings[gpu] = [
+                    (moment, not any(begin < moment <= stop for begin, stop in quiet))
+                    for moment in moments
+                    if moment >= 0
+                ]
+
+
+def _events(job: Job, dice: random.Random, features: Features) -> list[dict[str, Any]]:
+    """Return what rank 0 of a job tells: lives of steps, phases, saves and an end."""
+    assert job.start is not None
+    told: list[dict[str, Any]] = []
+    numbered = dice.random() < 0.5
+    has_dur = not features.without_dur or dice.random() < 0.7
+    length = dice.choice([2_000, 5_000, 10_000, 20_000])
+    every = dice.choice([0, 5, 10, 30])
+    lives = dice.choice([1, 1, 1, 2, 3]) if features.restarts else 1
+    waits = features.waits and has_dur and dice.random() < 0.5
+    splits = waits and dice.random() < 0.6
+    now, first, saved = job.start, 1, 0
+    for life in range(lives):
+        last_life = life == lives - 1 or job.end - now < 400_000
+        common: dict[str, Any] = {"attempt": life} if numbered else {}
+        stop = job.end if last_life else now + (job.end - now) // 2
+        now += dice.choice([1_000, 5_010, 30_000])
+        told.append({"event": "job.start", "t": now, **common})
+        if dice.random() < 0.5:
+            begin = now + dice.choice([0, 500, 2_000])
+            now = begin + dice.choice([3_000, 20_000])
+            told.append({"event": "phase.start", "phase": "init", "t": begin, **common})
+            told.append({"event": "phase.end", "phase": "init", "t": now, **common})
+        if dice.random() < 0.4:
+            begin, now = now + 1_000, now + dice.choice([4_000, 25_000])
+            span = {"event": "phase", "phase": "restore", "t": now, "dur": now - begin}
+            told.append({**span, **common})
+        now += dice.choice([0, 2_000, 10_000])
+        step, is_start = first, True
+        silent = stop - dice.choice([0, 500, 15_000, 90_000])
+        if dice.random() < 0.15:
+            silent = now  # no step at all
+        while True:
+            took = length + (dice.randrange(-50, 50) * 10 if features.jitter else 0)
+            took += length if is_start and dice.random() < 0.5 else 0
+            if now + took > silent:
+                break
+            if not has_dur and is_start:
+                told.append({"event": "step.start", "step": step, "t": now, **common})
+            now += took
+            line: dict[str, Any] = {"event": "step", "step": step, "t": now, **common}
+            if has_dur:
+                line["dur"] = took
+            if waits and not is_start:
+                line["data"] = dice.choice([0, 100, 500, 1_000])
+                if splits:
+                    line["straggler"] = dice.choice([0, 50, 300])
+                    line["comm"] = dice.choice([100, 400, 1_000])
+            told.append(line)
+            is_start = False
+            if every and step % every == 0:
+                took = dice.choice([300, 2_000, 5_000])
+                if now + took > silent:
+                    break
+                name = dice.choice(["ckpt_save", "ckpt_save", "ckpt_save", "eval"])
+                told.append({"event": "phase.start", "phase": name, "t": now, **common})
+                now += took
+                told.append({"event": "phase.end", "phase": name, "t": now, **common})
+                if name == "ckpt_save":
+                    late = dice.choice([0, 0, 0, 4_000])
+                    if now + late <= silent:
+                        told.append({"event": "ckpt.durable", "step": step, "t": now + late, **common})
+                        saved = max(saved, step)
+                if not has_dur:
+                    told.append({"event": "step.start", "step": step + 1, "t": now, **common})
+            if features.gaps and dice.random() < 0.03:
+                now += dice.choice([4, 30, length // 30, length, 60_000, 200_000])
+                if not has_dur:
+                    told.append({"event": "step.start", "step": step + 1, "t": now, **common})
+            step += 1
+        if last_life:
+            if job.state == "COMPLETED" and dice.random() < 0.7:
+                told.append({"event": "job.end", "t": min(job.end, now + 500), **common})
+            elif features.late_lines and step > first and dice.random() < 0.3:
+                late = job.end + dice.choice([500, 3_000, 20_000])
+                told.append({"event": "ckpt.durable", "step": step - 1, "t": late, **common})
+        elif dice.random() < 0.5:
+            told.append({"event": "failure", "kind": "exception", "t": min(stop, now + 100), **common})
+        now, first = max(stop, now + 200), saved + 1
+        if last_life:
+            break
+    if features.late_lines and dice.random() < 0.15:
+        early = told[0]["t"] = job.start - dice.choice([300, 2_000])
+        assert early is not None
+    return told
+
+
+def write(world: World, folder: Path) -> list[tuple[str, Path, dict[str, Any]]]:
+    """Write the world's native files; return source, path and options of each."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = []
+
+    def put(name: str, source: str, text: str, **options: Any) -> None:
+        (folder / name).write_text(text)
+        files.append((source, folder / name, options))
+
+    inventory = ["cluster,node,gpu_index,slurm_index,gpu_uuid,gpu_model,mig,valid_from"]
+    inventory += [
+        f"{CLUSTER},{gpu.node},{gpu.index},{gpu.index},{gpu.uuid},H100,,2026-11-18T12:00:00Z"
+        for gpu in world.gpus
+    ]
+    put("inventory.csv", "inventory", "\n".join(inventory) + "\n")
+    put("sacct.txt", "slurm", "\n".join([SACCT.replace(",", SEPARATOR), *map(_sacct, world.jobs)]) + "\n")
+    names = {"DOWN": "DOWN*|Not responding", "DRAIN": "DRAIN|Bad fan", "MAINT": "MAINT|Update"}
+    events = ["Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User"]
+    events.append(f"{CLUSTER}||{_seconds(0)}|Unknown||Cluster Registered TRES|")
+    events += [
+        f"{CLUSTER}|{node}|{_seconds(begin)}|{_seconds(stop)}|{names[state]}|root(0)"
+        for node, state, begin, stop in world.states
+    ]
+    put("events.psv", "slurm", "\n".join(events) + "\n")
+    at_end = {"cluster": CLUSTER, "zone": "UTC", "observed_at": START_MS + world.end}
+    per_node = max(gpu.index for gpu in world.gpus) + 1
+    nodes = [
+        f"NodeName={node} Arch=x86_64 CPUAlloc=0 CPUEfctv=64 CPUTot=64 Gres=gpu:{per_node} "
+        f"NodeAddr={node} NodeHostName={node} RealMemory=64000 AllocMem=0 State=IDLE "
+        f"Partitions=gpu CfgTRES=cpu=64,gres/gpu={per_node} AllocTRES= "
+        for node in sorted({gpu.node for gpu in world.gpus})
+    ]
+    put("nodes.txt", "slurm", "\n".join(nodes) + "\n", **at_end)
+    shared = [job for job in world.jobs if job.start is not None and len(job.gpus) < per_node]
+    for job in shared:
+        assert job.start is not None
+        put(
+            f"job-{job.job_id}-{job.start}.txt", "slurm", _scontrol_job(job),
+            **{**at_end, "observed_at": START_MS + job.start + 1000},
+        )  # fmt: skip
+    lines = sorted(
+        ((event["t"], job, event) for job in world.jobs for event in job.events),
+        key=lambda line: line[0],
+    )
+    if lines:
+        text = "".join(json.dumps(_job_event(job, event)) + "\n" for _, job, event in lines)
+        put("events.jsonl", "job-events", text, cluster=CLUSTER)
+    readings = sorted(
+        (moment, gpu.node, gpu.index, active)
+        for gpu, series in world.readings.items()
+        for moment, active in series
+    )
+    if readings:
+        text = "".join(
+            f'{DCGM}{{gpu="{index}",UUID="{Gpu(node, index).uuid}",Hostname="{node}",'
+            f'modelName="NVIDIA H100"}} {0.9 if active else 0.0} {START_MS + moment}\n'
+            for moment, node, index, active in readings
+        )
+        put("dcgm.prom", "dcgm", text, cluster=CLUSTER)
+    return files
+
+
+def _seconds(moment: int) -> str:
+    return str((START_MS + moment) // 1000)
+
+
+def _sacct(job: Job) -> str:
+    nodes = sorted({gpu.node for gpu in job.gpus})
+    tres = f"cpu=1,gres/gpu={len(job.gpus) or 1},node={len(nodes) or 1}"
+    started = job.start is not None
+    row = {
+        "Cluster": CLUSTER, "JobID": job.job_id, "JobIDRaw": job.job_id, "User": job.user,
+        "Account": f"team-{job.user}", "QOS": "normal", "Partition": "gpu",
+        "State": "CANCELLED by 1" if job.state == "CANCELLED" else job.state,
+        "Submit": _seconds(job.submit), "Eligible": _seconds(job.submit),
+        "Start": _seconds(job.start) if job.start is not None else "Unknown",
+        "End": _seconds(job.end),
+        "ElapsedRaw": (job.end - job.start) // 1000 if job.start is not None else 0,
+        "Suspended": "00:00:00", "NNodes": len(nodes) or 1,
+        "NodeList": ",".join(nodes) if started else "None assigned",
+        "ReqTRES": tres, "AllocTRES": tres if started else "", "JobName": f"job{job.job_id}",
+    }  # fmt: skip
+    return SEPARATOR.join(str(row[name]) for name in SACCT.split(","))
+
+
+def _scontrol_job(job: Job) -> str:
+    node = job.gpus[0].node
+    indices = ",".join(str(gpu.index) for gpu in job.gpus)
+    assert job.start is not None
+    times = f"SubmitTime={_seconds(job.submit)} StartTime={_seconds(job.start)} EndTime=Unknown"
+    return (
+        f"JobId={job.job_id} JobName=job{job.job_id} UserId={job.user}(1000) "
+        f"Account=team-{job.user} JobState=RUNNING {times} Partition=gpu NodeList={node} "
+        f"NumNodes=1 TRES=cpu=1,node=1,gres/gpu={len(job.gpus)} JOB_GRES=gpu:{len(job.gpus)} "
+        f"  Nodes={node} CPU_IDs=1 Mem=0 GRES=gpu:{len(job.gpus)}(IDX:{indices})\n"
+    )
+
+
+def _job_event(job: Job, event: dict[str, Any]) -> dict[str, Any]:
+    """Return the line that a job writes; durations and moments become seconds."""
+    keys = {"dur": "dur_s", "data": "data_s", "comm": "comm_s", "straggler": "straggler_s"}
+    line = {"v": 1, "ts": (START_MS + event["t"]) / 1000, "event": event["event"]}
+    line |= {"run_id": str(job.job_id), "rank": 0, "host": job.gpus[0].node}
+    for key, value in event.items():
+        if key in keys:
+            line[keys[key]] = value / 1000
+        elif key not in {"t", "event"}:
+            line[key] = value
+    return line
