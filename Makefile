@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: demo test bench fuzz clean mutants
+.PHONY: demo test bench fuzz oracle clean mutants
 
 demo: $(STAMP) ## build the demo database and serve the dashboard
 	$(BIN)/goodput demo
@@ -34,6 +34,12 @@ SEED ?= 1
 
 fuzz: $(VENV)/.stamp-dev ## mutated files of every source through ingest, build and check
 	$(BIN)/python -m tests.fuzz --files $(FILES) --seed $(SEED)
+
+# how many random small worlds are compared
+COUNT ?= 200
+
+oracle: $(VENV)/.stamp-dev ## the ledger of random worlds against a brute-force one, to the millisecond
+	$(BIN)/python -m tests.oracle --count $(COUNT) --seed $(SEED)
 
 SAMPLE ?= 20
 SEED ?= 1

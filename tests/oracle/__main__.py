@@ -31,7 +31,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="seed of the first world")
     parser.add_argument("--keep", type=Path, help="folder for worlds that differ")
     names = [field.name for field in fields(Features)]
-    parser.add_argument("--without", choices=names, nargs="*", default=[], help="leave out features")
+    parser.add_argument(
+        "--without", choices=names, nargs="*", default=[], help="leave out features"
+    )
     given = parser.parse_args()
     kept = given.keep or Path(tempfile.mkdtemp(prefix="oracle-"))
     features = Features(**dict.fromkeys(given.without, False))
@@ -48,15 +50,15 @@ def main() -> int:
             shutil.rmtree(folder)
             continue
         differing += 1
-        print(f"seed {seed}: {len(differences)} cells differ, kept in {folder}")
+        print(f"seed {seed}: {len(differences)} cells differ, kept in {folder}")  # noqa: T201
         for cell, ours, expected in differences[:SHOWN]:
-            print(f"  {' '.join(map(str, cell))}: product {ours}, oracle {expected}")
+            print(f"  {' '.join(map(str, cell))}: product {ours}, oracle {expected}")  # noqa: T201
         more = sorted({cell[2] for cell, ours, expected in differences if ours > expected})
         less = sorted({cell[2] for cell, ours, expected in differences if ours < expected})
         moves[f"product has more of {', '.join(more)}; less of {', '.join(less)}"] += 1
     for move, count in moves.most_common():
-        print(f"{count:5} worlds: {move}")
-    print(f"{given.count} worlds in {time.monotonic() - began:.0f} s, {differing} differ")
+        print(f"{count:5} worlds: {move}")  # noqa: T201
+    print(f"{given.count} worlds in {time.monotonic() - began:.0f} s, {differing} differ")  # noqa: T201
     return 1 if differing else 0
 
 

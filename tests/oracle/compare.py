@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 def compare(world: World, folder: Path, empty: Path) -> list[tuple[Cell, int, int]]:
     """Return the cells that differ: cell, product's and oracle's milliseconds."""
     ours, expected = product_ledger(world, folder, empty), expected_ledger(world)
-    differing = [cell for cell in ours.keys() | expected.keys() if ours.get(cell, 0) != expected.get(cell, 0)]
+    differing = [
+        cell for cell in ours.keys() | expected.keys() if ours.get(cell, 0) != expected.get(cell, 0)
+    ]
     return [(cell, ours.get(cell, 0), expected.get(cell, 0)) for cell in sorted(differing)]
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -133,9 +134,15 @@ def _layers_of_job(job: Job, world: World) -> list[list[Interval]]:
     if not job.events:
         return []
     attempts = attempts_of(job)
+    requeued = [
+        attempt
+        for other in world.jobs
+        if other.job_id == job.job_id and other.events and (other.start or 0) > (job.start or 0)
+        for attempt in attempts_of(other)
+    ]
     layers: list[list[Interval]] = [[], [], [], [], []]
     for i, attempt in enumerate(attempts):
-        later = attempts[i + 1 :]
+        later = [*attempts[i + 1 :], *requeued]
         mark_durable(attempt, later)
         found = [
             failed_without_progress(attempt),
@@ -222,13 +229,17 @@ def phases_of(attempt: Attempt) -> list[Interval]:
 
 
 def mark_durable(attempt: Attempt, later: list[Attempt]) -> None:
-    """Durable: a save of the attempt, a later attempt that starts higher, or COMPLETED."""
+    """Durable: a save of the attempt, a later attempt that starts higher, or COMPLETED.
+
+    The first later attempt with steps decides: one after it may start higher because the steps
+    were computed again in between ("the first execution of a lost step is A8").
+    """
     for event in attempt.events:
         if event["event"] == "ckpt.durable":
             attempt.durable = max(attempt.durable, event["step"])
-    for other in later:
-        if other.steps:
-            attempt.durable = max(attempt.durable, other.steps[0].number - 1)
+    following = next((other for other in later if other.steps), None)
+    if following:
+        attempt.durable = max(attempt.durable, following.steps[0].number - 1)
     if attempt.ending == "good" and attempt.steps:
         attempt.durable = max(step.number for step in attempt.steps)
 
@@ -327,7 +338,7 @@ def _gap(
             return before
         if before.number > attempt.durable:
             return "lost_work"
-        return _rest(before) if b - a < STEP_GAP_MS else "step_unsplit"
+        return _rest(before)
     return of_long_gap(a, b, [world.readings.get(gpu, []) for gpu in job.gpus])
 
 
@@ -358,7 +369,7 @@ def covers(readings: list[tuple[int, bool]]) -> list[tuple[int, int, bool, int]]
     least of them and of those in the quarter hours beside the hour.
     """
     moments = [moment for moment, _ in readings]
-    distances = [(b, b - a) for a, b in zip(moments, moments[1:], strict=False)]
+    distances = [(b, b - a) for a, b in pairwise(moments)]
     intervals: dict[int, int] = {}
     for hour in {moment // HOUR_MS for moment, _ in distances}:
         own = sorted(d for moment, d in distances if moment // HOUR_MS == hour)
@@ -368,7 +379,7 @@ def covers(readings: list[tuple[int, bool]]) -> list[tuple[int, int, bool, int]]
         low, high = hour * HOUR_MS - QUARTER_MS, (hour + 1) * HOUR_MS + QUARTER_MS
         intervals[hour] = min(d for moment, d in distances if low <= moment < high)
     found = []
-    for (before, _), (moment, active) in zip(readings, readings[1:], strict=False):
+    for (before, _), (moment, active) in pairwise(readings):
         interval = intervals[moment // HOUR_MS]
         reach = int(SAMPLE_REACH * interval)
         found.append((max(before, moment - reach), moment, active, interval))

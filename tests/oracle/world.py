@@ -90,7 +90,7 @@ class Features:
 def make(seed: int, features: Features | None = None) -> World:
     """Make the world of a seed."""
     features = features or Features()
-    dice = random.Random(seed)
+    dice = random.Random(seed)  # noqa: S311 -- chance, and no secret
     world = World(seed, dice.choice([1, 1, 2]))
     per_node = dice.choice([1, 2, 2, 4])
     nodes = [f"n{i + 1}" for i in range(dice.choice([1, 2, 3]))]
@@ -107,9 +107,12 @@ def make(seed: int, features: Features | None = None) -> World:
         world.jobs.append(Job(90, "pia", "CANCELLED", submit, None, end))
     if features.node_states:
         _add_states(world, dice, nodes)
+    saved: dict[int, int] = {}  # a job that was requeued goes on after its last save
     for job in world.jobs:
         if job.start is not None and dice.random() < 0.75:
-            job.events = _events(job, dice, features)
+            job.events = _events(job, dice, features, saved.get(job.job_id, 0))
+            steps = [e["step"] for e in job.events if e["event"] == "ckpt.durable"]
+            saved[job.job_id] = max([*steps, saved.get(job.job_id, 0)])
     if features.telemetry and dice.random() < 0.75:
         _add_readings(world, dice, nodes)
     return world
@@ -134,9 +137,9 @@ def _add_job(
         chosen = [gpu for gpu in world.gpus if gpu.node in wanted]
     begin, stop = start * 1000, end * 1000
     for job in world.jobs:
-        if job.start is not None and job.start < stop and begin < job.end:
-            if set(job.gpus) & set(chosen):
-                return
+        overlaps = job.start is not None and job.start < stop and begin < job.end
+        if overlaps and set(job.gpus) & set(chosen):
+            return
     number = len(world.jobs) + 1
     waited = dice.choice([0, 0, 60, 600]) * 1000
     state = dice.choice(STATES)
@@ -199,7 +202,7 @@ def _add_readings(world: World, dice: random.Random, nodes: list[str]) -> None:
                 ]
 
 
-def _events(job: Job, dice: random.Random, features: Features) -> list[dict[str, Any]]:
+def _events(job: Job, dice: random.Random, features: Features, saved: int) -> list[dict[str, Any]]:
     """Return what rank 0 of a job tells: lives of steps, phases, saves and an end."""
     assert job.start is not None
     told: list[dict[str, Any]] = []
@@ -210,7 +213,7 @@ def _events(job: Job, dice: random.Random, features: Features) -> list[dict[str,
     lives = dice.choice([1, 1, 1, 2, 3]) if features.restarts else 1
     waits = features.waits and has_dur and dice.random() < 0.5
     splits = waits and dice.random() < 0.6
-    now, first, saved = job.start, 1, 0
+    now, first = job.start, saved + 1
     for life in range(lives):
         last_life = life == lives - 1 or job.end - now < 400_000
         common: dict[str, Any] = {"attempt": life} if numbered else {}
@@ -260,7 +263,9 @@ def _events(job: Job, dice: random.Random, features: Features) -> list[dict[str,
                 if name == "ckpt_save":
                     late = dice.choice([0, 0, 0, 4_000])
                     if now + late <= silent:
-                        told.append({"event": "ckpt.durable", "step": step, "t": now + late, **common})
+                        told.append(
+                            {"event": "ckpt.durable", "step": step, "t": now + late, **common}
+                        )
                         saved = max(saved, step)
                 if not has_dur:
                     told.append({"event": "step.start", "step": step + 1, "t": now, **common})
@@ -276,7 +281,9 @@ def _events(job: Job, dice: random.Random, features: Features) -> list[dict[str,
                 late = job.end + dice.choice([500, 3_000, 20_000])
                 told.append({"event": "ckpt.durable", "step": step - 1, "t": late, **common})
         elif dice.random() < 0.5:
-            told.append({"event": "failure", "kind": "exception", "t": min(stop, now + 100), **common})
+            told.append(
+                {"event": "failure", "kind": "exception", "t": min(stop, now + 100), **common}
+            )
         now, first = max(stop, now + 200), saved + 1
         if last_life:
             break
@@ -301,7 +308,11 @@ def write(world: World, folder: Path) -> list[tuple[str, Path, dict[str, Any]]]:
         for gpu in world.gpus
     ]
     put("inventory.csv", "inventory", "\n".join(inventory) + "\n")
-    put("sacct.txt", "slurm", "\n".join([SACCT.replace(",", SEPARATOR), *map(_sacct, world.jobs)]) + "\n")
+    put(
+        "sacct.txt",
+        "slurm",
+        "\n".join([SACCT.replace(",", SEPARATOR), *map(_sacct, world.jobs)]) + "\n",
+    )
     names = {"DOWN": "DOWN*|Not responding", "DRAIN": "DRAIN|Bad fan", "MAINT": "MAINT|Update"}
     events = ["Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User"]
     events.append(f"{CLUSTER}||{_seconds(0)}|Unknown||Cluster Registered TRES|")
@@ -379,7 +390,7 @@ def _scontrol_job(job: Job) -> str:
     return (
         f"JobId={job.job_id} JobName=job{job.job_id} UserId={job.user}(1000) "
         f"Account=team-{job.user} JobState=RUNNING {times} Partition=gpu NodeList={node} "
-        f"NumNodes=1 TRES=cpu=1,node=1,gres/gpu={len(job.gpus)} JOB_GRES=gpu:{len(job.gpus)} "
+        f"NumNodes=1 NtasksPerN:B:S:C=0:0:*:* CoreSpec=* JOB_GRES=gpu:{len(job.gpus)} "
         f"  Nodes={node} CPU_IDs=1 Mem=0 GRES=gpu:{len(job.gpus)}(IDX:{indices})\n"
     )
 
