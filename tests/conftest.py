@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 from goodput_app import allocators
@@ -18,6 +19,9 @@ from goodput_queries.store import LocalStore
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+hypothesis.settings.register_profile("untimed", deadline=None)  # a busy machine fails no test
+hypothesis.settings.load_profile("untimed")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -35,7 +35,7 @@ STAMPS = {"1970": datetime(1970, 1, 1, 0, 5), "2036": datetime(2036, 2, 7, 6, 28
 NOT_ASKED = {
     *("valid_from_at", "valid_to_at", "from_at", "to_at", "hour_at", "evidence_at"),
     *("window_start_at", "window_end_at", "loaded_at", "closed_at"),
-    *("asked_at", "answered_at", "failing_since_at"),
+    *("asked_at", "answered_at", "retired_at", "failing_since_at"),
 }
 
 
