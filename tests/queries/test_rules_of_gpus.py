@@ -228,6 +228,8 @@ def test_free_time_that_nobody_watched_is_not_called_waste(evidence):
 
 def test_work_that_no_job_accounts_for_is_told(evidence):
     evidence.node("a", 1)
+    evidence.node("b", 1)
+    evidence.job("1", 0, 100, ["b"], 1)  # without a scheduler the work would be somebody's
     evidence.samples("a#0", evidence.every(0, 100), lambda _: True)
 
     evidence.store.build()
