@@ -113,6 +113,7 @@ def test_example_3_to_the_cent(example_3):
 
 def test_what_nobody_used_nobody_carries(node):
     """The edge of example 3: all weights are 0, and the idle cost must not vanish."""
+    node.job("cpu-only", 0, 1, ["n"], 0)  # without a scheduler the activity would be somebody's
     for gpu in range(8):
         counter(node, f"n#{gpu}", {0: 0, 24 * HOUR_S: 7.5})
     node.store.build()

@@ -305,7 +305,7 @@ def test_a_damaged_database_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "fleet.duckdb"
     path.write_bytes(b"12345678DUCK" + b"no more of it" * 1_000)
 
-    with pytest.raises(StoreError, match="this is not a database that can be opened here"):
+    with pytest.raises(StoreError, match="the database file is damaged"):
         open_store(path)
 
 
