@@ -176,6 +176,9 @@ def _moments(texts: pl.Series) -> pl.Series:
     """Return the moments that texts say, null where they say none; our own scraper's at once."""
     usual = texts.str.extract(f"^({USUAL_MOMENT})$")
     at = usual.str.to_datetime("%Y-%m-%dT%H:%M:%S%.fZ", time_unit="us", strict=False)
+    # the same years as `json_lines.in_utc`
+    is_known = at.is_between(json_lines.EPOCH, json_lines.LATEST, closed="left")
+    at = pl.select(pl.when(is_known).then(at)).to_series()
     if not at.null_count():
         return at
     others = (at.is_null() & texts.is_not_null()).arg_true()

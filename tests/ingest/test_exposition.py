@@ -158,6 +158,7 @@ MOMENTS = st.builds(
 
 
 @given(st.lists(MOMENTS, min_size=1, max_size=5))
+@example(["1000-01-01T00:00:00Z", "2200-01-01T00:00:00Z", "2199-12-31T23:59:59Z"])
 @example(["0000-01-01T00:00:00Z", "2026-02-29T00:00:00Z", "2026-06-30T23:59:60Z"])
 def test_marks_say_what_moments_say_anywhere(texts: list[str]) -> None:
     found = read("".join(f'# scraped_at {text}\nup{{uuid="a"}} 1\n' for text in texts))
