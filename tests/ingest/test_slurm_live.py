@@ -353,6 +353,7 @@ def test_a_database_that_is_started_later_learns_what_was_over_before(
     lab: Lab, store: LocalStore
 ) -> None:
     """The controller forgets a reservation that ended and a node that came back."""
+    lab.until(lab.is_all_idle)  # what is drained below was up
     lab.run(
         "scontrol", "create", "reservation", "reservationname=upgrade", "starttime=now",
         "duration=60", "users=root", "nodes=gpu2", "flags=maint,ignore_jobs",
@@ -373,9 +374,8 @@ def test_a_database_that_is_started_later_learns_what_was_over_before(
     past = """select nodes, contains(flags, 'MAINT'), end_at - start_at < interval 1 minute
         from raw.reservations where name = 'upgrade'"""
     assert store.read(past).rows() == [(["gpu2"], True, True)]
-    # down: on a busy machine the controller may not hear of the node meanwhile
     drained = "select state, end_at > start_at from raw.node_states where reason = $1"
-    assert {("drained", True), ("down", True)} & set(store.read(drained, ["cable"]).rows())
+    assert ("drained", True) in store.read(drained, ["cable"]).rows()
 
 
 def test_a_maintenance_that_is_cut_short_ends_when_it_did(lab: Lab, store: LocalStore) -> None:

@@ -154,7 +154,7 @@ def _footer(frame: pl.DataFrame, shown: Shown, by: str) -> None:
                 icon=":material/download:",
                 type="tertiary",
             )
-        st.caption(f"{rows}, dearest first. Pick one for its runs and its ledger.")
+        st.caption(f"{rows}, highest cost first. Pick one for its runs and its ledger.")
 
 
 def _file(frame: pl.DataFrame, form: str) -> bytes:
