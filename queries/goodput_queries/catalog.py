@@ -10,10 +10,12 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Iterator
     from importlib.resources.abc import Traversable
 
 LAYERS = ("raw", "reference", "staging", "intermediate", "temp", "marts", "checks")
+_SQL = files("goodput_queries") / "sql"
+FOLDERS = {"temp": "build_temp"}  # of layers whose folder has another name
 TEMP_LAYER = "temp"  # tables of one connection, made anew for every build or pass
 _DIRECTIVE = re.compile(
     r"^--\s*(?P<key>grain|keep|holds_of|time|observed|planned|materialised|dirties|inline|written_by|reads|parts|aside|needs)\s*:\s*(?P<value>.*)$"
@@ -163,15 +165,23 @@ def _read(layer: str, file: Traversable) -> Model:
 @cache
 def models(layer: str) -> dict[str, Model]:
     """Return the SQL files of a layer by name."""
-    folder = files("goodput_queries") / layer
-    found = sorted((f for f in folder.iterdir() if f.name.endswith(".sql")), key=lambda f: f.name)
+    found = sorted(_sql_files(_SQL / FOLDERS.get(layer, layer)), key=lambda f: f.name)
     return {m.name: m for m in (_read(layer, f) for f in found)}
+
+
+def _sql_files(folder: Traversable) -> Iterator[Traversable]:
+    """Yield the SQL files of a folder and of the folders in it, one a subject."""
+    for file in folder.iterdir():
+        if file.is_dir():
+            yield from _sql_files(file)
+        elif file.name.endswith(".sql"):
+            yield file
 
 
 @cache
 def reference_files() -> dict[str, str]:
     """Return the CSV facts by table name, with the path of each."""
-    folder = files("goodput_queries") / "reference"
+    folder = _SQL / "reference"
     return {
         f.name.removesuffix(".csv"): str(f)
         for f in sorted(folder.iterdir(), key=lambda f: f.name)
@@ -181,7 +191,7 @@ def reference_files() -> dict[str, str]:
 
 def macro_files() -> list[str]:
     """Return the text of the scalar macros, one definition per measure."""
-    folder = files("goodput_queries") / "macros"
+    folder = _SQL / "macros"
     return [f.read_text(encoding="utf-8") for f in sorted(folder.iterdir(), key=lambda f: f.name)]
 
 

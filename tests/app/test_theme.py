@@ -14,7 +14,7 @@ from goodput_app import theme
 CATEGORIES = list(
     csv.DictReader(
         files("goodput_queries")
-        .joinpath("reference/gpu_second_categories.csv")
+        .joinpath("sql/reference/gpu_second_categories.csv")
         .read_text(encoding="utf-8")
         .splitlines()
     )

@@ -24,17 +24,17 @@ ROOT = Path(__file__).parents[2]
 COPIED = ("app", "ingest", "queries", "sample_data", "tests")
 QUERIES = "queries/goodput_queries"
 TARGETS = {  # file -> the tests that specify it, the quickest first
-    f"{QUERIES}/temp/intervals_classified.sql": (
+    f"{QUERIES}/sql/build_temp/ledger/intervals_classified.sql": (
         "tests/queries/test_precedence.py",
         "tests/queries/test_rules_of_gpus.py",
         "tests/queries/test_worked_examples.py",
         "tests/queries/test_rules_of_jobs.py",
     ),
-    f"{QUERIES}/macros/ratios.sql": (
+    f"{QUERIES}/sql/macros/ratios.sql": (
         "tests/queries/test_worked_examples.py",
         "tests/queries/test_definition.py",
     ),
-    f"{QUERIES}/intermediate/int_prices.sql": (
+    f"{QUERIES}/sql/intermediate/prices/int_prices.sql": (
         "tests/queries/test_prices.py",
         "tests/queries/test_statement_closing.py",
     ),

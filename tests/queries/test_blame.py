@@ -9,7 +9,7 @@ import pytest
 
 from goodput_queries.ledger import ledger
 
-REFERENCE = Path(__file__).parents[2] / "queries/goodput_queries/reference"
+REFERENCE = Path(__file__).parents[2] / "queries/goodput_queries/sql/reference"
 
 
 def lines(evidence):
