@@ -16,7 +16,8 @@ from goodput_ingest import load, synthetic
 from goodput_ingest.source import ReadOptions
 from goodput_queries.errors import GoodputError, StoreError
 from goodput_queries.remote import find_server
-from goodput_queries.store import LocalStore, catalog_digest
+from goodput_queries.schema import catalog_digest
+from goodput_queries.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,6 @@ over loopback HTTP (`remote.py`), with the same methods, or waits for a short-li
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import threading
 import time
@@ -16,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import duckdb
 
-from goodput_queries import catalog, damage, loading
+from goodput_queries import catalog, damage, loading, migrations, schema
 from goodput_queries.batch import ROW_GROUP
-from goodput_queries.describe import describe
 from goodput_queries.errors import BuildError, QueryError, RowsRefusedError, StoreError
 from goodput_queries.private import keep_private
 from goodput_queries.scope import EVERYTHING, Scope
@@ -29,15 +27,13 @@ if TYPE_CHECKING:
     import polars as pl
 
     from goodput_queries.batch import Batch, Loaded
+    from goodput_queries.migrations import Migration
 
 ATTACHED_AS = "goodput"
 IN_MEMORY = ":memory:"
-DERIVED_LAYERS = ("staging", "intermediate", "marts", "checks")
 MAGIC, MAGIC_OFFSET = b"DUCK", 8  # of a DuckDB file
 NOT_WRITTEN = (duckdb.IOException, duckdb.FatalException)  # the disk is full, the file is gone ...
 HOUR_MS = 3_600_000
-_COLUMNS = """select column_name, data_type from duckdb_columns()
-    where schema_name = $1 and table_name = $2 order by column_index"""
 Parameters = "Sequence[Any] | Mapping[str, Any] | None"
 
 
@@ -86,18 +82,18 @@ class LocalStore:
         if self.path != IN_MEMORY:
             keep_private()
         wal_bytes = damage.wal_bytes(self.path)
-        try:
-            self.is_read_only = _is_for_reading_only(self.path)
-            self._root = _opened(self.path, is_read_only=self.is_read_only, threads=threads)
-        except duckdb.Error as error:
-            raise StoreError(_why_not_opened(self.path, error)) from error
+        self.is_read_only = _is_for_reading_only(self.path)
+        self._open(threads)
         try:
             damage.note_ignored_wal(self._root, self.path, ATTACHED_AS, wal_bytes)
-            self._root.execute("set global TimeZone = 'UTC'")
-            # a build of five minutes of a big fleet writes 70 MB: not each need be merged at once
-            self._root.execute("set global checkpoint_threshold = '256MB'")
+            missing = migrations.pending(self._root, self.path, migrations.migrations())
             if self.is_read_only:
                 self._refuse_unless_built()
+            elif missing:
+                self._root.close()  # so that the file on disk is whole
+                copy = migrations.copy_before(self.path, missing)
+                self._open(threads)
+                self._prepare(missing, copy)
             else:
                 self._prepare()
         except BaseException as error:
@@ -106,6 +102,15 @@ class LocalStore:
                 self._raise_if_damaged(error)
                 raise BuildError(f"{self.path}: its tables cannot be made: {error}") from error
             raise
+
+    def _open(self, threads: int | None) -> None:
+        try:
+            self._root = _opened(self.path, is_read_only=self.is_read_only, threads=threads)
+        except duckdb.Error as error:
+            raise StoreError(_why_not_opened(self.path, error)) from error
+        self._root.execute("set global TimeZone = 'UTC'")
+        # a build of five minutes of a big fleet writes 70 MB: not each need be merged at once
+        self._root.execute("set global checkpoint_threshold = '256MB'")
 
     @contextlib.contextmanager
     def cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -227,48 +232,25 @@ class LocalStore:
                 ).fetchall()
             except duckdb.Error as error:
                 raise StoreError(_read_only(self.path)) from error
-        if found != [(catalog_digest(), True)]:
+        if found != [(schema.catalog_digest(), True)]:
             raise StoreError(_read_only(self.path))
 
-    def _prepare(self) -> None:
-        """Create what is missing: raw tables, reference facts, macros; views follow at build."""
-        digest = catalog_digest()
-        with self.writing() as cursor:
-            _refuse_unless_ours(cursor, self.path)
-            for layer in ("raw", "reference"):
-                cursor.execute(f"create schema if not exists {layer}")
-            cursor.execute("create table if not exists raw.catalog (digest varchar)")
-            if cursor.execute("select digest from raw.catalog").fetchall() == [(digest,)]:
-                return
-            for model in catalog.models("raw").values():
-                _create_raw(cursor, model)
-            for name, file in catalog.reference_files().items():
-                cursor.execute(
-                    f"create or replace table reference.{name} as "
-                    "select * from read_csv($1, header = true, all_varchar = false)",
-                    [file],
-                )
-            for text in catalog.macro_files():
-                cursor.execute(text)
-            for layer in DERIVED_LAYERS:  # of another version, perhaps: all is to be built anew
-                cursor.execute(f"drop schema if exists {layer} cascade")
-                cursor.execute(f"create schema {layer}")
-            _create_views(cursor)
-            cursor.execute("delete from raw.catalog")
-            cursor.execute("insert into raw.catalog values ($1)", [digest])
-
-
-def catalog_digest() -> str:
-    """Return a digest of all SQL and CSV files: when it changes, the views are made anew."""
-    text = hashlib.blake2b(digest_size=16)
-    for layer in catalog.LAYERS:
-        for model in catalog.models(layer).values():
-            text.update(model.sql.encode())
-    for macro in catalog.macro_files():
-        text.update(macro.encode())
-    for file in catalog.reference_files().values():
-        text.update(Path(file).read_bytes())
-    return text.hexdigest()
+    def _prepare(self, missing: Sequence[Migration] = (), copy: Path | None = None) -> None:
+        """Migrate an older file, create what is missing; views follow at build."""
+        try:
+            with self.writing() as cursor:
+                _refuse_unless_ours(cursor, self.path)
+                migrations.migrate(cursor, self.path, missing)
+                schema.create_missing(cursor, self.path, migrations.migrations())
+        except (duckdb.Error, StoreError) as error:
+            if copy is None:
+                raise
+            raise StoreError(
+                f"{self.path}: the migration to schema version {missing[-1].version} failed and "
+                f"was undone; a copy from before it is {copy}. ({error})"
+            ) from error
+        if copy is not None:
+            copy.unlink()
 
 
 def set_scope(cursor: duckdb.DuckDBPyConnection, scope: Scope) -> None:
@@ -334,47 +316,6 @@ def _opened(path: str, *, is_read_only: bool, threads: int | None) -> duckdb.Duc
         root.close()
         raise
     return root
-
-
-def _create_views(cursor: duckdb.DuckDBPyConnection) -> None:
-    """Create every view and an empty table for every stored stage, in dependency order."""
-    for model in catalog.build_order():
-        try:
-            _create(cursor, model)
-        except duckdb.Error as error:
-            raise BuildError(f"{model.qualified_name} cannot be created: {error}") from error
-
-
-def _create_raw(cursor: duckdb.DuckDBPyConnection, model: catalog.Model) -> None:
-    """Create a raw table; one of an earlier version gets the columns it lacks, its rows stay."""
-    drafts = f"{model.name}_next"
-    cursor.execute(
-        model.sql.replace(f"create table {model.qualified_name} (", f"create temp table {drafts} (")
-    )
-    wanted = dict(cursor.execute(_COLUMNS, ["main", drafts]).fetchall())
-    present = dict(cursor.execute(_COLUMNS, ["raw", model.name]).fetchall())
-    cursor.execute(f"drop table temp.{drafts}")
-    if not present:
-        cursor.execute(model.sql)
-    for column in wanted.keys() - present.keys() if present else ():
-        cursor.execute(f"alter table {model.qualified_name} add column {column} {wanted[column]}")
-
-
-def _create(cursor: duckdb.DuckDBPyConnection, model: catalog.Model) -> None:
-    name = model.qualified_name
-    if "written_by" in model.directives:
-        cursor.execute(model.sql)
-    elif model.layer == catalog.TEMP_LAYER:
-        select = f"from ({model.select()}) limit 0"
-        cursor.execute(f"create or replace temp table {model.name} as {select}")
-    elif model.is_stored:
-        cursor.execute(f"create table {name} as select * from ({model.sql}) limit 0")
-        # stages of one build read each other's drafts
-        cursor.execute(f"create or replace temp table {model.name} as from {name}")
-    else:
-        cursor.execute(f"create or replace view {name} as {model.sql}")
-    if model.layer != catalog.TEMP_LAYER:
-        describe(cursor, model)
 
 
 def _named(parameters: Any) -> Any:

@@ -1,0 +1,116 @@
+"""The schema of a database file: raw tables, reference tables, macros, views and empty stages."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from goodput_queries import catalog, migrations
+from goodput_queries.describe import describe
+from goodput_queries.errors import BuildError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+log = logging.getLogger(__name__)
+
+DERIVED_LAYERS = ("staging", "intermediate", "marts", "checks")
+_COLUMNS = """select column_name, data_type from duckdb_columns()
+    where schema_name = $1 and table_name = $2 order by column_index"""
+
+
+def create_missing(
+    cursor: duckdb.DuckDBPyConnection, path: str, known: Sequence[migrations.Migration]
+) -> None:
+    """Create what a file lacks, inside the caller's transaction; of known SQL nothing changes.
+
+    Where the SQL files differ from those that made the file, every derived table is dropped: the
+    next build computes the ledger from the raw tables.
+    """
+    digest = catalog_digest()
+    for layer in ("raw", "reference"):
+        cursor.execute(f"create schema if not exists {layer}")
+    cursor.execute("create table if not exists raw.catalog (digest varchar)")
+    before = cursor.execute("select digest from raw.catalog").fetchall()
+    version = migrations.recorded_version(cursor)
+    if before == [(digest,)] and version == migrations.current_version(known):
+        return
+    for model in catalog.models("raw").values():
+        _create_raw(cursor, model)
+    for name, file in catalog.reference_files().items():
+        cursor.execute(
+            f"create or replace table reference.{name} as "
+            "select * from read_csv($1, header = true, all_varchar = false)",
+            [file],
+        )
+    for text in catalog.macro_files():
+        cursor.execute(text)
+    for layer in DERIVED_LAYERS:
+        cursor.execute(f"drop schema if exists {layer} cascade")
+        cursor.execute(f"create schema {layer}")
+    _create_views(cursor)
+    if before:
+        log.warning(
+            "%s: another version of Goodput wrote this database; the next build recomputes the "
+            "ledger from the stored evidence.",
+            path,
+        )
+    migrations.record_version(cursor, digest, known)
+
+
+def catalog_digest() -> str:
+    """Return a digest of all SQL and CSV files: when it changes, the views are made anew."""
+    text = hashlib.blake2b(digest_size=16)
+    for layer in catalog.LAYERS:
+        for model in catalog.models(layer).values():
+            text.update(model.sql.encode())
+    for macro in catalog.macro_files():
+        text.update(macro.encode())
+    for file in catalog.reference_files().values():
+        text.update(Path(file).read_bytes())
+    return text.hexdigest()
+
+
+def _create_views(cursor: duckdb.DuckDBPyConnection) -> None:
+    """Create every view and an empty table for every stored stage, in dependency order."""
+    for model in catalog.build_order():
+        try:
+            _create(cursor, model)
+        except duckdb.Error as error:
+            raise BuildError(f"{model.qualified_name} cannot be created: {error}") from error
+
+
+def _create_raw(cursor: duckdb.DuckDBPyConnection, model: catalog.Model) -> None:
+    """Create a raw table; one of an earlier version gets the columns it lacks, its rows stay."""
+    drafts = f"{model.name}_next"
+    cursor.execute(
+        model.sql.replace(f"create table {model.qualified_name} (", f"create temp table {drafts} (")
+    )
+    wanted = dict(cursor.execute(_COLUMNS, ["main", drafts]).fetchall())
+    present = dict(cursor.execute(_COLUMNS, ["raw", model.name]).fetchall())
+    cursor.execute(f"drop table temp.{drafts}")
+    if not present:
+        cursor.execute(model.sql)
+    for column in wanted.keys() - present.keys() if present else ():
+        cursor.execute(f"alter table {model.qualified_name} add column {column} {wanted[column]}")
+
+
+def _create(cursor: duckdb.DuckDBPyConnection, model: catalog.Model) -> None:
+    name = model.qualified_name
+    if "written_by" in model.directives:
+        cursor.execute(model.sql)
+    elif model.layer == catalog.TEMP_LAYER:
+        select = f"from ({model.select()}) limit 0"
+        cursor.execute(f"create or replace temp table {model.name} as {select}")
+    elif model.is_stored:
+        cursor.execute(f"create table {name} as select * from ({model.sql}) limit 0")
+        # stages of one build read each other's drafts
+        cursor.execute(f"create or replace temp table {model.name} as from {name}")
+    else:
+        cursor.execute(f"create or replace view {name} as {model.sql}")
+    if model.layer != catalog.TEMP_LAYER:
+        describe(cursor, model)

@@ -1,0 +1,146 @@
+"""A database of an older version is migrated with a sentence; one of a newer version is refused."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import duckdb
+import polars as pl
+import pytest
+
+from goodput_queries import migrations
+from goodput_queries.batch import Batch
+from goodput_queries.errors import StoreError
+from goodput_queries.migrations import Migration
+from goodput_queries.store import LocalStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NOTE = Migration(1, "GPU power is stored twice.", "create table raw.note as select 1 as x")
+MORE = Migration(2, "A second note.", "insert into raw.note values (2)")
+BROKEN = Migration(2, "A table that is not there.", "insert into raw.nowhere values (2)")
+
+
+@pytest.fixture
+def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a database of schema version 0 with one reading."""
+    path = tmp_path / "fleet.duckdb"
+    monkeypatch.setattr(migrations, "migrations", list)
+    store = LocalStore(path)
+    row = {"source": "test", "gpu_uuid": "GPU-1", "node": "n1"}
+    store.load(Batch("gpus", pl.DataFrame([row]), source="test", origin="file", digest="1"))
+    store.close()
+    return path
+
+
+def known(monkeypatch: pytest.MonkeyPatch, *found: Migration) -> None:
+    monkeypatch.setattr(migrations, "migrations", lambda: list(found))
+
+
+def rows(path: Path, sql: str) -> list[tuple[object, ...]]:
+    store = LocalStore(path)
+    try:
+        return store.read(sql).rows()
+    finally:
+        store.close()
+
+
+def test_pending_migrations_run_in_order_and_say_one_sentence_each(
+    database: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    known(monkeypatch, NOTE, MORE)
+
+    with caplog.at_level(logging.WARNING):
+        found = rows(database, "select x from raw.note order by x")
+
+    assert found == [(1,), (2,)]
+    assert [record.message for record in caplog.records] == [
+        f"{database}: migrated to schema version 1: GPU power is stored twice.",
+        f"{database}: migrated to schema version 2: A second note.",
+        f"{database}: another version of Goodput wrote this database; the next build recomputes "
+        "the ledger from the stored evidence.",
+    ]
+    assert list(database.parent.iterdir()) == [database]  # no copy is left
+
+
+def test_a_migrated_database_opens_without_a_word(
+    database: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    known(monkeypatch, NOTE)
+    LocalStore(database).close()
+    caplog.clear()
+
+    assert rows(database, "select count(*) from raw.note") == [(1,)]
+    assert caplog.records == []
+
+
+def test_a_file_made_before_versions_were_recorded_is_of_version_0(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with duckdb.connect(database) as connection:
+        connection.execute("alter table raw.catalog drop column schema_version")
+    known(monkeypatch, NOTE)
+
+    assert rows(database, "select x from raw.note") == [(1,)]
+
+
+def test_a_new_database_runs_no_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known(monkeypatch, BROKEN)
+
+    assert rows(tmp_path / "new.duckdb", "select schema_version from raw.catalog") == [(2,)]
+
+
+def test_a_failed_migration_changes_nothing_and_keeps_a_copy(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known(monkeypatch, NOTE, BROKEN)
+
+    with pytest.raises(StoreError, match="was undone; a copy from before it is"):
+        LocalStore(database)
+
+    known(monkeypatch)
+    copy = database.with_name("fleet.duckdb.before-version-2")
+    assert copy.stat().st_mode & 0o077 == 0
+    for path in (database, copy):
+        assert rows(path, "select gpu_uuid from raw.gpus") == [("GPU-1",)]
+        assert rows(path, "select 1 from duckdb_tables() where table_name = 'note'") == []
+
+
+def test_a_database_of_a_newer_version_is_refused_and_left_alone(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known(monkeypatch, NOTE, MORE)
+    LocalStore(database).close()
+    before = database.read_bytes()
+    known(monkeypatch, NOTE)
+
+    with pytest.raises(StoreError) as refused:
+        LocalStore(database)
+
+    assert str(refused.value) == (
+        f"{database}: a newer Goodput wrote this database (schema version 2; this one reads up to "
+        "1). Nothing was changed. Install the newer Goodput again, or name another database with "
+        "--db."
+    )
+    assert database.read_bytes() == before
+
+
+def test_a_migration_without_space_for_its_copy_says_so(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    known(monkeypatch, NOTE)
+    monkeypatch.setattr(migrations.shutil, "copyfile", full)
+
+    with pytest.raises(StoreError, match="Free as much disk space as the database takes"):
+        LocalStore(database)
+
+
+def test_the_shipped_migrations_are_numbered_without_a_gap() -> None:
+    versions = [migration.version for migration in migrations.migrations()]
+
+    assert versions == list(range(1, len(versions) + 1))
