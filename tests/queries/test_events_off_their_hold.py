@@ -41,6 +41,22 @@ def test_a_save_that_completes_after_the_hold_keeps_the_jobs_own_steps(
     assert gpu_s_of(evidence, "2") == {"startup": 19, "step_unsplit": 3500, "teardown": 80}
 
 
+@pytest.mark.parametrize("late", [5, 15, 400])
+def test_a_save_that_completes_while_the_requeued_job_starts_keeps_the_steps_before(
+    evidence, tell, late
+):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 600, ["a"], 1, "NODE_FAIL")
+    evidence.job("1", 610, 1200, ["a"], 1, submit=600)
+    told = [event("job.start", 2), *tell.steps(1, 50, 10), tell.durable(50, 600 + late)]
+    evidence.events("1", told, attempt=None)
+
+    found = evidence.gpu_s()
+
+    assert (found["startup"], found["step_unsplit"], found["fault_stall"]) == (10, 500, 90)
+    assert "failed_without_progress" not in found
+
+
 @pytest.mark.parametrize("attempt", [None, 0])
 @pytest.mark.parametrize("late", [0.9, 25])
 def test_a_late_line_is_not_a_life_of_the_next_job_on_the_node(evidence, tell, late, attempt):

@@ -83,3 +83,72 @@ def test_a_few_milliseconds_between_two_steps_belong_to_the_step_before(evidence
         if measured
         else {"step_unsplit", "teardown"}
     )
+
+
+def test_a_few_milliseconds_after_a_step_belong_to_it_however_short_steps_are(evidence, tell):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 100, ["a"], 1)
+    evidence.events("1", [e for k in range(500) for e in tell.steps(k, k, 0.108 * k, 0.1)])
+
+    found = evidence.gpu_s()
+
+    assert found == {"step_unsplit": 53.992, "teardown": 46.008}
+
+
+def test_a_short_gap_after_a_phase_belongs_to_the_phase_however_short_the_phase_is(evidence, tell):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 1000, ["a"], 1)
+    evidence.events(
+        "1",
+        [
+            *tell.steps(1, 50, 0),
+            tell.phase("ckpt_save", 500, 500.3),
+            *tell.steps(51, 90, 500.304),
+            tell.phase("eval", 900.304, 900.5),
+            *tell.steps(91, 99, 900.53),
+        ],
+    )
+
+    found = evidence.gpu_s()
+
+    assert found == {
+        "step_unsplit": 990, "checkpoint_save": 0.304, "other_declared": 0.226, "teardown": 9.47
+    }  # fmt: skip
+
+
+def test_a_short_gap_after_a_step_of_waits_alone_is_productive(evidence, tell):
+    """Its waits were measured in full, so nothing of it or after it is left without a split."""
+    waits = {"straggler_s": 4.0, "comm_s": 7.0}
+    evidence.node("a", 1)
+    evidence.job("1", 0, 100, ["a"], 1)
+    evidence.events("1", [*tell.steps(1, 5, 0, **waits), *tell.steps(6, 9, 50.06, **waits)])
+
+    found = evidence.gpu_s()
+
+    assert found == {
+        "straggler_wait": 36, "exposed_comm": 54, "productive": 0.06, "teardown": 9.94
+    }  # fmt: skip
+
+
+def test_a_short_gap_after_a_measured_step_is_productive_whatever_follows_it(evidence, tell):
+    waits = {"straggler_s": 1.0, "comm_s": 1.0}
+    evidence.node("a", 1)
+    evidence.job("1", 0, 100, ["a"], 1, "FAILED")
+    told = [*tell.steps(1, 5, 0, **waits), *tell.steps(6, 9, 50.06, **waits)]
+    evidence.events("1", [*told, tell.durable(5, 50)])
+
+    found = evidence.gpu_s()
+
+    assert found == {
+        "straggler_wait": 5, "exposed_comm": 5, "productive": 40.06, "lost_work": 40,
+        "fault_stall": 9.94,
+    }  # fmt: skip
+
+
+def test_gpus_read_too_seldom_to_speak_of_a_gap_leave_it_to_those_read_often(evidence, tell):
+    end = gap(evidence, tell, gpus=2, seconds=60)
+    for index, interval in enumerate((10, 60)):
+        readings = evidence.every(-60, end, interval)
+        evidence.samples(f"a#{index}", readings, lambda s: not 100 < s <= 160)
+
+    assert of_gap(evidence) == {"idle_held"}

@@ -25,3 +25,8 @@ create or replace macro run_of_lives(run_id, first_ms) as (arg_min(nullif(run_id
 
 -- The last load whose rows a merged stage has; set by the build.
 create or replace macro merged_sequence() as (coalesce(getvariable('merged_sequence')::bigint, -1));
+
+-- An undeclared gap after a step that is shorter than this belongs to the step.
+create or replace macro gap_of_step_max_ms(median_step_ms) as (
+    greatest(build_threshold('gap_of_step_ms'), build_threshold('gap_step_share') * median_step_ms)
+);

@@ -10,6 +10,15 @@ edges as (select * from temp.attempt_edges),
 
 phases as (select * from temp.declared_phases),
 
+-- steps after which a phase ends before the next step starts: what is between the two belongs to the phase
+before_phases as (
+    select distinct steps.attempt_key, steps.start_ms, true as is_before_phase
+    from phases
+    asof join temp.int_train_steps as steps
+        on phases.attempt_key = steps.attempt_key and phases.end_ms >= steps.start_ms
+    where phases.end_ms > steps.end_ms
+),
+
 marked_steps as (
     select
         attempt_key,
@@ -19,9 +28,11 @@ marked_steps as (
         (attempt_key, fate, true) is distinct from (
             lag(attempt_key) over in_order,
             lag(fate) over in_order,
-            start_ms - lag(end_ms) over in_order < build_threshold('gap_step_share') * median_step_ms
+            start_ms - lag(end_ms) over in_order < gap_of_step_max_ms(median_step_ms)
+            and lag(is_before_phase) over in_order is null
         ) as is_new
     from temp.int_train_steps
+    left join before_phases using (attempt_key, start_ms)
     -- one order of all is cheaper than one of each of many attempts
     window in_order as (order by attempt_key, start_ms)
 ),
@@ -146,35 +157,34 @@ classified as (
             and fate is null
             and first_step_ms is not null
             and start_ms >= first_step_ms
-            and start_ms < work_end_ms as is_gap
+            and start_ms < work_end_ms as is_gap,
+        declared is null and fate is not null as is_step
     from described
 ),
 
+-- max_ms: a shorter gap belongs to the interval before it
 followed as (
     select
         *,
-        lag(attempt_key) over in_order = attempt_key as follows,
         lag(category) over in_order as before_category,
-        lag(phase) over in_order as before_phase
+        lag(phase) over in_order as before_phase,
+        case
+            when lag(attempt_key) over in_order is distinct from attempt_key then 0
+            when lag(is_step) over in_order then gap_of_step_max_ms(median_step_ms)
+            else build_threshold('gap_step_share') * median_step_ms
+        end as max_ms
     from classified
     window in_order as (order by attempt_key, start_ms)
 ),
 
--- a gap shorter than 5 % of the median step belongs to the interval before it
 absorbed as (
     select
-        * exclude (category, phase, is_gap, follows, before_category, before_phase),
-        case
-            when is_gap and end_ms - start_ms < build_threshold('gap_step_share') * median_step_ms
-                then coalesce(case when follows then before_category end, category)
-            else category
-        end as category,
-        case
-            when is_gap and end_ms - start_ms < build_threshold('gap_step_share') * median_step_ms
-                then case when follows then before_phase end
-            else phase
-        end as phase,
-        is_gap and end_ms - start_ms >= build_threshold('gap_step_share') * median_step_ms as is_gap
+        attempt_key,
+        start_ms,
+        end_ms,
+        case when is_gap and end_ms - start_ms < max_ms then before_category else category end as category,
+        case when is_gap and end_ms - start_ms < max_ms then before_phase else phase end as phase,
+        is_gap and end_ms - start_ms >= max_ms as is_gap
     from followed
 ),
 

@@ -122,6 +122,15 @@ waits as (
     from causes
 ),
 
+next_steps as (
+    select
+        attempt_key,
+        start_ms as gang_start_ms,
+        lead(start_ms) over (partition by attempt_key order by start_ms) as next_ms
+    from temp.int_train_steps
+    where attempt_key in (select attempt_key from losses where measured_by is not null)
+),
+
 amounts as (
     select
         waits.attempt_key,
@@ -150,8 +159,14 @@ amounts as (
         waits.phase,
         waits.by_gpu_uuid,
         coalesce(waits.measured_by, 'telemetry') as measured_by,
-        waits.measured_by is not null and waits.comm_ms is not null as is_measured
+        waits.measured_by is not null and waits.comm_ms is not null as is_measured,
+        -- the moment between a fully measured step and the next one is the step's too
+        case
+            when next_steps.next_ms - waits.end_ms < gap_of_step_max_ms(waits.median_step_ms) then next_steps.next_ms
+            else waits.end_ms
+        end as productive_end_ms
     from waits
+    left join next_steps using (attempt_key, gang_start_ms)
     left join gaps
         on waits.attempt_key = gaps.attempt_key and waits.gang_start_ms = gaps.end_ms
 ),
@@ -175,7 +190,6 @@ parts as (
         attempt_key,
         gpu_uuid,
         is_cut,
-        median_step_ms,
         unnest([
             gap_category, 'data_stall', 'throttled', 'straggler_wait', 'straggler_wait', 'exposed_comm', 'productive'
         ]) as category,
@@ -196,32 +210,9 @@ parts as (
             caused_end_ms,
             straggler_end_ms,
             comm_end_ms,
-            case when is_measured then end_ms else comm_end_ms end
+            case when is_measured then productive_end_ms else comm_end_ms end
         ]) as end_ms
     from ends
-),
-
--- the moment between a fully measured step and the next one is the step's too
-closed as (
-    select
-        * exclude (end_ms),
-        case
-            when
-                category = 'productive'
-                and next_ms > end_ms
-                and next_ms - end_ms < greatest(
-                    build_threshold('gap_of_step_ms'), build_threshold('gap_step_share') * median_step_ms
-                )
-                then next_ms
-            else end_ms
-        end as end_ms
-    from (
-        select
-            *,
-            lead(start_ms) over (partition by attempt_key, gpu_uuid order by start_ms, end_ms) as next_ms
-        from parts
-        where end_ms > start_ms
-    )
 ),
 
 marked as (
@@ -231,7 +222,8 @@ marked as (
             is distinct from lag((category, phase, by_gpu_uuid, measured_by, end_ms)) over (
                 partition by attempt_key, gpu_uuid order by start_ms, end_ms
             ) as is_new
-    from closed
+    from parts
+    where end_ms > start_ms
 ),
 
 numbered as (

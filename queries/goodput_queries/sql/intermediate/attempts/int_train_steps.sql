@@ -97,8 +97,8 @@ per_attempt as (
 with_later as (
     select
         *,
-        max(first_step) over later as later_first_step_max,
-        count(*) over later as later_attempts
+        -- what an attempt without steps says is saved, attempts before it computed
+        max(coalesce(first_step, durable_step + 1)) over later as later_first_step_max
     from per_attempt
     window later as (
         partition by run_key order by attempt rows between 1 following and unbounded following
