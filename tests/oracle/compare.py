@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
+from tests.oracle.files import write
 from tests.oracle.oracle import ledger as expected_ledger
-from tests.oracle.world import HOUR_MS, START_MS, write
+from tests.oracle.world import HOUR_MS, START_MS
 
 from goodput_ingest.load import ingest
 from goodput_ingest.source import ReadOptions

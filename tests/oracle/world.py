@@ -5,23 +5,13 @@ Times are milliseconds after `START_MS`, a whole hour; the same seed gives the s
 
 from __future__ import annotations
 
-import json
 import random
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from typing import Any
 
 START_MS = 1_795_003_200_000
 HOUR_MS = 3_600_000
 CLUSTER = "c"
-SEPARATOR = "\x1f"
-SACCT = (
-    "Cluster,JobID,JobIDRaw,User,Account,QOS,Partition,State,Submit,Eligible,Start,End,ElapsedRaw,"
-    "Suspended,NNodes,NodeList,ReqTRES,AllocTRES,JobName"
-)
-DCGM = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 STATES = ("COMPLETED", "COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "PREEMPTED", "NODE_FAIL")
 
 
@@ -271,7 +261,7 @@ def _events(job: Job, dice: random.Random, features: Features, saved: int) -> li
                     told.append({"event": "step.start", "step": step + 1, "t": now, **common})
             if features.gaps and dice.random() < 0.03:
                 now += dice.choice([4, 30, length // 30, length, 60_000, 200_000])
-                if not has_dur:
+                if not has_dur and now <= silent:
                     told.append({"event": "step.start", "step": step + 1, "t": now, **common})
             step += 1
         if last_life:
@@ -291,118 +281,3 @@ def _events(job: Job, dice: random.Random, features: Features, saved: int) -> li
         early = told[0]["t"] = job.start - dice.choice([300, 2_000])
         assert early is not None
     return told
-
-
-def write(world: World, folder: Path) -> list[tuple[str, Path, dict[str, Any]]]:
-    """Write the world's native files; return source, path and options of each."""
-    folder.mkdir(parents=True, exist_ok=True)
-    files = []
-
-    def put(name: str, source: str, text: str, **options: Any) -> None:
-        (folder / name).write_text(text)
-        files.append((source, folder / name, options))
-
-    inventory = ["cluster,node,gpu_index,slurm_index,gpu_uuid,gpu_model,mig,valid_from"]
-    inventory += [
-        f"{CLUSTER},{gpu.node},{gpu.index},{gpu.index},{gpu.uuid},H100,,2026-11-18T12:00:00Z"
-        for gpu in world.gpus
-    ]
-    put("inventory.csv", "inventory", "\n".join(inventory) + "\n")
-    put(
-        "sacct.txt",
-        "slurm",
-        "\n".join([SACCT.replace(",", SEPARATOR), *map(_sacct, world.jobs)]) + "\n",
-    )
-    names = {"DOWN": "DOWN*|Not responding", "DRAIN": "DRAIN|Bad fan", "MAINT": "MAINT|Update"}
-    events = ["Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User"]
-    events.append(f"{CLUSTER}||{_seconds(0)}|Unknown||Cluster Registered TRES|")
-    events += [
-        f"{CLUSTER}|{node}|{_seconds(begin)}|{_seconds(stop)}|{names[state]}|root(0)"
-        for node, state, begin, stop in world.states
-    ]
-    put("events.psv", "slurm", "\n".join(events) + "\n")
-    at_end = {"cluster": CLUSTER, "zone": "UTC", "observed_at": START_MS + world.end}
-    per_node = max(gpu.index for gpu in world.gpus) + 1
-    nodes = [
-        f"NodeName={node} Arch=x86_64 CPUAlloc=0 CPUEfctv=64 CPUTot=64 Gres=gpu:{per_node} "
-        f"NodeAddr={node} NodeHostName={node} RealMemory=64000 AllocMem=0 State=IDLE "
-        f"Partitions=gpu CfgTRES=cpu=64,gres/gpu={per_node} AllocTRES= "
-        for node in sorted({gpu.node for gpu in world.gpus})
-    ]
-    put("nodes.txt", "slurm", "\n".join(nodes) + "\n", **at_end)
-    shared = [job for job in world.jobs if job.start is not None and len(job.gpus) < per_node]
-    for job in shared:
-        assert job.start is not None
-        put(
-            f"job-{job.job_id}-{job.start}.txt", "slurm", _scontrol_job(job),
-            **{**at_end, "observed_at": START_MS + job.start + 1000},
-        )  # fmt: skip
-    lines = sorted(
-        ((event["t"], job, event) for job in world.jobs for event in job.events),
-        key=lambda line: line[0],
-    )
-    if lines:
-        text = "".join(json.dumps(_job_event(job, event)) + "\n" for _, job, event in lines)
-        put("events.jsonl", "job-events", text, cluster=CLUSTER)
-    readings = sorted(
-        (moment, gpu.node, gpu.index, active)
-        for gpu, series in world.readings.items()
-        for moment, active in series
-    )
-    if readings:
-        text = "".join(
-            f'{DCGM}{{gpu="{index}",UUID="{Gpu(node, index).uuid}",Hostname="{node}",'
-            f'modelName="NVIDIA H100"}} {0.9 if active else 0.0} {START_MS + moment}\n'
-            for moment, node, index, active in readings
-        )
-        put("dcgm.prom", "dcgm", text, cluster=CLUSTER)
-    return files
-
-
-def _seconds(moment: int) -> str:
-    return str((START_MS + moment) // 1000)
-
-
-def _sacct(job: Job) -> str:
-    nodes = sorted({gpu.node for gpu in job.gpus})
-    tres = f"cpu=1,gres/gpu={len(job.gpus) or 1},node={len(nodes) or 1}"
-    started = job.start is not None
-    row = {
-        "Cluster": CLUSTER, "JobID": job.job_id, "JobIDRaw": job.job_id, "User": job.user,
-        "Account": f"team-{job.user}", "QOS": "normal", "Partition": "gpu",
-        "State": "CANCELLED by 1" if job.state == "CANCELLED" else job.state,
-        "Submit": _seconds(job.submit), "Eligible": _seconds(job.submit),
-        "Start": _seconds(job.start) if job.start is not None else "Unknown",
-        "End": _seconds(job.end),
-        "ElapsedRaw": (job.end - job.start) // 1000 if job.start is not None else 0,
-        "Suspended": "00:00:00", "NNodes": len(nodes) or 1,
-        "NodeList": ",".join(nodes) if started else "None assigned",
-        "ReqTRES": tres, "AllocTRES": tres if started else "", "JobName": f"job{job.job_id}",
-    }  # fmt: skip
-    return SEPARATOR.join(str(row[name]) for name in SACCT.split(","))
-
-
-def _scontrol_job(job: Job) -> str:
-    node = job.gpus[0].node
-    indices = ",".join(str(gpu.index) for gpu in job.gpus)
-    assert job.start is not None
-    times = f"SubmitTime={_seconds(job.submit)} StartTime={_seconds(job.start)} EndTime=Unknown"
-    return (
-        f"JobId={job.job_id} JobName=job{job.job_id} UserId={job.user}(1000) "
-        f"Account=team-{job.user} JobState=RUNNING {times} Partition=gpu NodeList={node} "
-        f"NumNodes=1 NtasksPerN:B:S:C=0:0:*:* CoreSpec=* JOB_GRES=gpu:{len(job.gpus)} "
-        f"  Nodes={node} CPU_IDs=1 Mem=0 GRES=gpu:{len(job.gpus)}(IDX:{indices})\n"
-    )
-
-
-def _job_event(job: Job, event: dict[str, Any]) -> dict[str, Any]:
-    """Return the line that a job writes; durations and moments become seconds."""
-    keys = {"dur": "dur_s", "data": "data_s", "comm": "comm_s", "straggler": "straggler_s"}
-    line = {"v": 1, "ts": (START_MS + event["t"]) / 1000, "event": event["event"]}
-    line |= {"run_id": str(job.job_id), "rank": 0, "host": job.gpus[0].node}
-    for key, value in event.items():
-        if key in keys:
-            line[keys[key]] = value / 1000
-        elif key not in {"t", "event"}:
-            line[key] = value
-    return line

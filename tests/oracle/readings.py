@@ -1,0 +1,75 @@
+"""What readings of GPUs say of held time: how far each covers, long gaps, idle and active time."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from tests.oracle.world import HOUR_MS
+
+IDLE_MIN_MS = 300_000
+TRIM_MIN_MS = 150
+IDLE_SHARE = 0.9
+SAMPLE_REACH = 2.5
+QUARTER_MS = 900_000
+
+
+def of_long_gap(a: int, b: int, gang: list[list[tuple[int, bool]]]) -> str:
+    """Amendment 9, docs: a gap is settled as a whole, by what its readings cover inside of it.
+
+    It is short where it is shorter than two intervals of each GPU that is read in it.
+    """
+    idle = total = 0
+    are_short: list[bool] = []
+    for readings in gang:
+        for begin, end, active, interval in covers(readings):
+            trim = max(TRIM_MIN_MS, interval)
+            low, high = max(begin, a + trim), min(end, b - trim)
+            if begin < b and end > a:
+                are_short.append(b - a < 2 * interval)
+            if high > low:
+                total += high - low
+                idle += 0 if active else high - low
+    if not total:
+        return "busy_unclassified" if are_short and all(are_short) else "unknown"
+    return "idle_held" if idle >= IDLE_SHARE * total else "busy_unclassified"
+
+
+def covers(readings: list[tuple[int, bool]]) -> list[tuple[int, int, bool, int]]:
+    """Rule 10, amendment 8: a reading covers back to the one before, at most 2.5 intervals.
+
+    The interval is the lower median of the distances that end in the hour; of fewer than two, the
+    least of them and of those in the quarter hours beside the hour.
+    """
+    moments = [moment for moment, _ in readings]
+    distances = [(b, b - a) for a, b in pairwise(moments)]
+    intervals: dict[int, int] = {}
+    for hour in {moment // HOUR_MS for moment, _ in distances}:
+        own = sorted(d for moment, d in distances if moment // HOUR_MS == hour)
+        if len(own) >= 2:
+            intervals[hour] = own[(len(own) - 1) // 2]
+            continue
+        low, high = hour * HOUR_MS - QUARTER_MS, (hour + 1) * HOUR_MS + QUARTER_MS
+        intervals[hour] = min(d for moment, d in distances if low <= moment < high)
+    found = []
+    for (before, _), (moment, active) in pairwise(readings):
+        interval = intervals[moment // HOUR_MS]
+        reach = int(SAMPLE_REACH * interval)
+        found.append((max(before, moment - reach), moment, active, interval))
+    return found
+
+
+def telemetry(readings: list[tuple[int, bool]], begin: int, end: int) -> list[tuple[int, int, str]]:
+    """A14 where no activity lasts 300 s inside the allocation, else A19."""
+    islands: list[tuple[int, int, bool]] = []
+    for a, b, active, _ in covers(readings):
+        low, high = max(a, begin), min(b, end)
+        if low >= high:
+            continue
+        if islands and islands[-1][1] == low and islands[-1][2] == active:
+            islands[-1] = (islands[-1][0], high, active)
+        else:
+            islands.append((low, high, active))
+    return [
+        (a, b, "idle_held" if not active and b - a >= IDLE_MIN_MS else "busy_unclassified")
+        for a, b, active in islands
+    ]
