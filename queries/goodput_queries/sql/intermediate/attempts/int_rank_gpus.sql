@@ -1,5 +1,5 @@
 -- Which GPU each rank of an attempt ran on: as the rank said, else as NCCL did, else the n-th rank of a node on the n-th GPU
--- its job run holds there.
+-- its job run holds there; also where the job run holds numbered slots, of which no source gives the UUID that the rank said.
 -- grain: attempt_key, rank
 -- method: said (by the job), mapped (by NCCL), assumed
 -- materialised: attempts, since splits and stragglers join it
@@ -48,10 +48,11 @@ held as (
         job_run_key,
         node,
         gpu_uuid,
+        starts_with(gpu_uuid, cluster || '/' || node || '#') as is_slot,
         row_number() over (partition by job_run_key, node order by slurm_index, gpu_uuid) as place,
         count(*) over (partition by job_run_key, node) as gpus_on_node
     from (
-        select distinct job_run_key, node, gpu_uuid, slurm_index
+        select distinct job_run_key, cluster, node, gpu_uuid, slurm_index
         from intermediate.int_holds
         semi join temp.attempts using (job_run_key)
     )
@@ -62,8 +63,9 @@ select
     ranks.rank,
     ranks.node,
     ranks.pid,
-    coalesce(ranks.gpu_uuid, mapped.gpu_uuid, held.gpu_uuid) as gpu_uuid,
+    coalesce(case when held.is_slot then held.gpu_uuid end, ranks.gpu_uuid, mapped.gpu_uuid, held.gpu_uuid) as gpu_uuid,
     case
+        when held.is_slot then 'assumed'
         when ranks.gpu_uuid is not null then 'said'
         when mapped.gpu_uuid is not null then 'mapped'
         when held.gpu_uuid is not null then 'assumed'
