@@ -57,6 +57,25 @@ def test_a_save_that_completes_while_the_requeued_job_starts_keeps_the_steps_bef
     assert "failed_without_progress" not in found
 
 
+def test_a_save_of_an_attempt_whose_number_the_requeued_job_has_not_reached_is_no_attempt_of_it(
+    evidence, tell
+):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 600, ["a"], 1, "NODE_FAIL")
+    evidence.job("1", 610, 1200, ["a"], 1, submit=600)
+    evidence.events("1", [event("job.start", 2), *tell.steps(1, 20, 10), tell.durable(20, 210)])
+    late = tell.durable(50, 640)
+    evidence.events("1", [event("job.start", 250), *tell.steps(21, 50, 260), late], attempt=1)
+    evidence.events("1", [event("job.start", 615), *tell.steps(51, 100, 650)])
+
+    found = evidence.gpu_s()
+
+    assert found == {
+        "startup": 10 + 10 + 40, "step_unsplit": 200 + 300 + 500, "fault_stall": 40 + 40,
+        "teardown": 50, "free_unknown": 10,
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("attempt", [None, 0])
 @pytest.mark.parametrize("late", [0.9, 25])
 def test_a_late_line_is_not_a_life_of_the_next_job_on_the_node(evidence, tell, late, attempt):

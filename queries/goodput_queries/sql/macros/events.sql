@@ -40,3 +40,6 @@ create or replace macro is_near_hold(is_id, first_ms, last_ms, hold_start_ms, ho
         and first_ms <= hold_end_ms + build_threshold('event_off_hold_max_ms')
     )
 );
+
+-- Whether an event shows that its attempt was at work; the others may be told after the end of it.
+create or replace macro begins_attempt(event) as (event not in ('ckpt.durable', 'failure', 'job.end'));

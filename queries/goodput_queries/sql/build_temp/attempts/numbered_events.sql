@@ -19,7 +19,7 @@ lives as (
         attempt,
         min(start_ms) as first_ms,
         max(end_ms) as last_ms,
-        max(start_ms) filter (where event not in ('ckpt.durable', 'failure', 'job.end')) as last_begun_ms,
+        max(start_ms) filter (where begins_attempt(event)) as last_begun_ms,
         list(distinct host) filter (where host is not null) as hosts
     from events
     group by cluster, run_id, attempt
@@ -91,30 +91,49 @@ reused as (
     where before_end_ms <= start_ms
 ),
 
+in_job_runs as (
+    select events.* exclude (job_run_start_ms), job_runs.start_ms as job_run_start_ms
+    from (select * from joined semi join reused using (cluster, run_id)) as events
+    left join temp.named_job_runs as job_runs
+        on events.cluster = job_runs.cluster
+        and events.run_id = job_runs.run_id
+        and is_near_hold(job_runs.is_id, events.start_ms, events.end_ms, job_runs.start_ms, job_runs.end_ms)
+        and (job_runs.is_id or events.host is null or list_contains(job_runs.nodes, events.host))
+    qualify row_number() over (
+        partition by events.event_id
+        order by
+            job_runs.is_id desc nulls last,
+            event_off_hold_ms(events.event, events.start_ms, events.end_ms, job_runs.start_ms, job_runs.end_ms),
+            case when events.event = 'job.start' then -job_runs.start_ms else job_runs.start_ms end,
+            job_runs.job_run_key
+    ) = 1
+),
+
+-- a number whose attempt begins nothing in a job run is told late there: it is of the job run in which it began
+begun as (
+    select cluster, run_id, attempt, job_run_start_ms
+    from in_job_runs
+    where begins_attempt(event) and job_run_start_ms is not null
+    group by all
+),
+
 renumbered as (
     select
-        * exclude (attempt),
+        events.* exclude (attempt, job_run_start_ms),
+        coalesce(begun.job_run_start_ms, events.job_run_start_ms) as job_run_start_ms,
         cast(
-            (dense_rank() over (partition by cluster, run_id order by job_run_start_ms nulls first) - 1)
-            * 10000 + least(attempt, 9999) as integer
+            (dense_rank() over (
+                partition by events.cluster, events.run_id
+                order by coalesce(begun.job_run_start_ms, events.job_run_start_ms) nulls first
+            ) - 1)
+            * 10000 + least(events.attempt, 9999) as integer
         ) as attempt
-    from (
-        select events.* exclude (job_run_start_ms), job_runs.start_ms as job_run_start_ms
-        from (select * from joined semi join reused using (cluster, run_id)) as events
-        left join temp.named_job_runs as job_runs
-            on events.cluster = job_runs.cluster
-            and events.run_id = job_runs.run_id
-            and is_near_hold(job_runs.is_id, events.start_ms, events.end_ms, job_runs.start_ms, job_runs.end_ms)
-            and (job_runs.is_id or events.host is null or list_contains(job_runs.nodes, events.host))
-        qualify row_number() over (
-            partition by events.event_id
-            order by
-                job_runs.is_id desc nulls last,
-                event_off_hold_ms(events.event, events.start_ms, events.end_ms, job_runs.start_ms, job_runs.end_ms),
-                case when events.event = 'job.start' then -job_runs.start_ms else job_runs.start_ms end,
-                job_runs.job_run_key
-        ) = 1
-    )
+    from in_job_runs as events
+    asof left join begun
+        on events.cluster = begun.cluster
+        and events.run_id = begun.run_id
+        and events.attempt = begun.attempt
+        and events.job_run_start_ms >= begun.job_run_start_ms
 )
 
 select * from joined anti join reused using (cluster, run_id)
