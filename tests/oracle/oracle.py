@@ -50,7 +50,7 @@ class Attempt:
     ending: str  # good, failed or cut
     steps: list[Step] = field(default_factory=list)
     phases: list[Interval] = field(default_factory=list)
-    durable: int = -1  # the highest step that is kept
+    fates: dict[int, str] = field(default_factory=dict)  # step: kept, lost_work or at_risk
 
 
 def ledger(world: World) -> dict[Cell, int]:
@@ -136,9 +136,9 @@ def _layers_of_job(job: Job, world: World) -> list[list[Interval]]:
         for attempt in attempts_of(other)
     ]
     layers: list[list[Interval]] = [[], [], [], [], []]
+    of_run = [event for other in world.jobs if other.job_id == job.job_id for event in other.events]
     for i, attempt in enumerate(attempts):
-        later = [*attempts[i + 1 :], *requeued]
-        mark_durable(attempt, later)
+        attempt.fates = fates_of(attempt, [*attempts[i + 1 :], *requeued], of_run)
         found = [
             failed_without_progress(attempt),
             attempt.phases,
@@ -223,25 +223,35 @@ def phases_of(attempt: Attempt) -> list[Interval]:
     return sorted(found, key=lambda interval: -interval[0])
 
 
-def mark_durable(attempt: Attempt, later: list[Attempt]) -> None:
+def fates_of(
+    attempt: Attempt, later: list[Attempt], of_run: list[dict[str, Any]]
+) -> dict[int, str]:
     """Durable: a save of the attempt, a later attempt that starts higher, or COMPLETED.
 
     The first later attempt with steps decides: one after it may start higher because the steps
-    were computed again in between ("the first execution of a lost step is A8").
+    were computed again in between ("the first execution of a lost step is A8"). A18: steps of a run
+    that saves and never tells of a durable save are at risk, unless they were done again.
     """
-    for event in attempt.events:
-        if event["event"] == "ckpt.durable":
-            attempt.durable = max(attempt.durable, event["step"])
+    saved = [event["step"] for event in attempt.events if event["event"] == "ckpt.durable"]
     following = next((other for other in later if other.steps), None)
     if following:
-        attempt.durable = max(attempt.durable, following.steps[0].number - 1)
-    if attempt.ending == "good" and attempt.steps:
-        attempt.durable = max(step.number for step in attempt.steps)
+        saved.append(following.steps[0].number - 1)
+    if attempt.ending == "good":
+        saved += [step.number for step in attempt.steps]
+    durable = max(saved, default=-1)
+    again = {step.number for other in later for step in other.steps}
+    told = {event["phase"] if "phase" in event else event["event"] for event in of_run}
+    is_unknown = "ckpt_save" in told and "ckpt.durable" not in told
+    fates = {}
+    for step in attempt.steps:
+        otherwise = "at_risk" if is_unknown and step.number not in again else "lost_work"
+        fates[step.number] = "kept" if step.number <= durable else otherwise
+    return fates
 
 
 def failed_without_progress(attempt: Attempt) -> list[Interval]:
     """A10: a whole attempt that ended badly and kept nothing."""
-    if attempt.ending == "good" or any(s.number <= attempt.durable for s in attempt.steps):
+    if attempt.ending == "good" or set(attempt.fates.values()) & {"kept", "at_risk"}:
         return []
     if attempt.ending == "cut" and not attempt.steps:
         return []
@@ -285,8 +295,8 @@ def steps(attempt: Attempt) -> list[Interval]:
     """Rules 4 and 7: lost steps whole; kept ones split from their start, A6, A12, A13, the rest."""
     found: list[Interval] = []
     for step in attempt.steps:
-        if step.number > attempt.durable:
-            found.append((step.begin, step.end, "lost_work"))
+        if attempt.fates[step.number] != "kept":
+            found.append((step.begin, step.end, attempt.fates[step.number]))
             continue
         now = step.begin
         for name, category in (
@@ -331,7 +341,6 @@ def _gap(
     if (is_step and b - a < STEP_GAP_MS) or b - a < limit:
         if isinstance(before, str):
             return before
-        if before.number > attempt.durable:
-            return "lost_work"
-        return _rest(before)
+        fate = attempt.fates[before.number]
+        return _rest(before) if fate == "kept" else fate
     return of_long_gap(a, b, [world.readings.get(gpu, []) for gpu in job.gpus])
