@@ -1,284 +1,41 @@
 -- Holds that are inferred where no scheduler, label or Kubernetes source speaks: of jobs that tell events, for as long
--- as they do; else of processes that NVML lists. Activity without either is seen by temp.inferred_activity.
--- A job's GPUs on a host are those it names; else those that list its pids; else, one for each rank, the GPU of its
--- local rank, one with a process, or any: gpus says how many.
+-- as they do and live; else of processes that NVML lists. Activity without either is seen by temp.inferred_activity.
 -- grain: job_run_key, node, gpu_uuid, slurm_index, start_ms
 -- job_run_key: a run from one start, after ten minutes without an event, to the next; a process of a node likewise
 -- kind: job_event, process
 -- owner: the run, or the process
 -- slurm_index: of a GPU that no inventory knows: the local rank
 -- gpus: how many GPUs of the node, where none is named
--- end_ms: null: the process is on the latest list
--- state: COMPLETED, FAILED (the job's last word), UNKNOWN, RUNNING
+-- end_ms: null: it goes on: the process is on the latest list, or the job lives and told no end
+-- state: COMPLETED, FAILED (the job's last word), UNKNOWN
+-- is_stalled: the job lived for 15 minutes and more without an event
 -- materialised: compared, since job runs and what they held are asked of it, and few change
 -- needs: staging.stg_unscheduled
 with gpus as (
-    select
-        gpus.cluster,
-        gpus.node,
-        gpus.gpu_uuid,
-        min(coalesce(gpus.gpu_index, gpus.slurm_index)) as gpu_index,
-        any_value(nodes.until_ms) as until_ms
+    select gpus.cluster, gpus.node, gpus.gpu_uuid, any_value(nodes.until_ms) as until_ms
     from staging.stg_gpus as gpus
     inner join (select distinct cluster, node, until_ms from staging.stg_unscheduled) as nodes using (cluster, node)
     group by gpus.cluster, gpus.node, gpus.gpu_uuid
 ),
 
-bursts as (
-    select
-        *,
-        count_if(is_new) over (partition by cluster, run_id order by first_ms, last_ms, place) as burst
-    from (
-        select
-            *,
-            coalesce(first_ms - max(last_ms) over (
-                partition by cluster, run_id order by first_ms, last_ms, place
-                rows between unbounded preceding and 1 preceding
-            ) > threshold('label_absent_ms'), true) as is_new
-        from (
-            select
-                *,
-                row_number() over (order by node, attempt, rank, pid, local_rank, gpu_uuid, block) as place
-            from staging.stg_event_presence
-            -- what a scheduler's job tells early, or by another clock, is of that job
-            anti join (
-                select cluster, unnest([job_id, job_id_raw]) as run_id from raw.job_runs
-            ) using (cluster, run_id)
-        )
-    )
-),
-
-told_of_bursts as (
-    select
-        cluster,
-        run_id,
-        burst,
-        min(started_ms) - min(first_ms) as start_after_ms,
-        min(attempt) as first_attempt,
-        max(attempt) as last_attempt,
-        list(distinct pid) filter (where pid > 0) as pids
-    from bursts
-    group by cluster, run_id, burst
-),
-
--- after a silence another start, attempt or process begins another job run; else the job was silent
-starts as (
-    select
-        cluster,
-        run_id,
-        burst,
-        coalesce(start_after_ms <= threshold('label_absent_ms'), false)
-        or coalesce(first_attempt > lag(last_attempt) over in_order, false)
-        or not coalesce(list_has_any(pids, lag(pids) over in_order), true) as is_start
-    from told_of_bursts
-    window in_order as (partition by cluster, run_id order by burst)
-),
-
-counted as (
-    select
-        *,
-        count_if(is_start) over (partition by cluster, run_id order by burst rows unbounded preceding) as job_run
-    from starts
-),
-
-events as (
-    select
-        bursts.*,
-        min(bursts.first_ms) over job_run as submit_ms,
-        max(bursts.last_ms) over job_run as until_ms,
-        max(bursts.started_ms) over job_run as started_ms_of_run,
-        max(bursts.ended_ms) over job_run as ended_ms_of_run,
-        max(bursts.failed_ms) over job_run as failed_ms_of_run
-    from bursts
-    inner join counted using (cluster, run_id, burst)
-    window job_run as (partition by bursts.cluster, bursts.run_id, counted.job_run)
-),
-
-job_runs as (
-    select
-        cluster,
-        run_id,
-        submit_ms,
-        max(until_ms) as until_ms,
-        case
-            when max(ended_ms_of_run) >= coalesce(greatest(max(started_ms_of_run), max(failed_ms_of_run)), 0)
-                then 'COMPLETED'
-            when max(failed_ms_of_run) >= coalesce(max(started_ms_of_run), 0) then 'FAILED'
-            else 'UNKNOWN'
-        end as state
-    from events
-    group by cluster, run_id, submit_ms
-),
-
--- numbered attempts may have other GPUs each
-periods as (
-    select
-        *,
-        coalesce(lead(first_ms) over (partition by cluster, run_id, submit_ms order by first_ms, attempt), until_ms)
-            as end_ms
-    from (
-        select cluster, run_id, submit_ms, attempt, min(first_ms) as first_ms, max(until_ms) as until_ms
-        from events
-        group by cluster, run_id, submit_ms, attempt
-    )
-),
-
-ranks as (
-    select
-        events.cluster,
-        events.run_id,
-        events.submit_ms,
-        events.attempt,
-        events.node,
-        events.rank,
-        periods.first_ms as start_ms,
-        periods.end_ms,
-        max(events.local_rank) as local_rank,
-        list(distinct events.gpu_uuid) filter (where events.gpu_uuid <> '') as gpu_uuids,
-        list(distinct events.pid) filter (where events.pid > 0) as pids
-    from events
-    inner join periods using (cluster, run_id, submit_ms, attempt)
-    group by all
-),
-
-of_pids as (
-    select distinct
-        ranks.cluster, ranks.run_id, ranks.submit_ms, ranks.attempt, ranks.node, ranks.rank, gpus.gpu_uuid
-    from (select *, unnest(pids) as pid from ranks where gpu_uuids is null) as ranks
-    inner join gpus using (cluster, node)
-    inner join staging.stg_process_presence as processes
-        on gpus.gpu_uuid = processes.gpu_uuid
-        and ranks.pid = processes.pid
-        and processes.first_ms <= ranks.end_ms
-        and processes.last_ms >= ranks.start_ms
-),
-
-named as (
-    select cluster, run_id, submit_ms, attempt, node, rank, unnest(gpu_uuids) as gpu_uuid from ranks
-    union
-    from of_pids
-),
-
-named_by_others as (
-    select distinct named.cluster, named.run_id, named.gpu_uuid, periods.first_ms, periods.end_ms
-    from named
-    inner join periods using (cluster, run_id, submit_ms, attempt)
-),
-
-unnamed as (
-    select *
-    from ranks
-    anti join named using (cluster, run_id, submit_ms, attempt, node, rank)
-),
-
-by_local_rank as (
-    select
-        unnamed.cluster,
-        unnamed.run_id,
-        unnamed.submit_ms,
-        unnamed.attempt,
-        unnamed.node,
-        unnamed.rank,
-        unnamed.local_rank,
-        gpus.gpu_uuid
-    from unnamed
-    left join gpus
-        on unnamed.cluster = gpus.cluster
-        and unnamed.node = gpus.node
-        and unnamed.local_rank = gpus.gpu_index
-    where
-        unnamed.local_rank >= 0
-        -- a rank beyond the GPUs that the node is known to have shares one
-        and (gpus.gpu_uuid is not null or (unnamed.cluster, unnamed.node) not in (select (cluster, node) from gpus))
-),
-
-rest as (
-    select
-        unnamed.*,
-        row_number() over (
-            partition by unnamed.cluster, unnamed.run_id, unnamed.submit_ms, unnamed.attempt, unnamed.node
-            order by unnamed.rank
-        ) as nth
-    from unnamed
-    where local_rank < 0
-),
-
--- ranks that say nothing of their GPU are on those with a process that no event accounts for, longest first
-with_process as (
-    select
-        *,
-        row_number() over (
-            partition by cluster, run_id, submit_ms, attempt, node order by listed_ms desc, gpu_index, gpu_uuid
-        ) as nth
-    from (
-        select
-            periods.cluster,
-            periods.run_id,
-            periods.submit_ms,
-            periods.attempt,
-            gpus.node,
-            gpus.gpu_uuid,
-            any_value(gpus.gpu_index) as gpu_index,
-            sum(least(processes.last_ms, periods.end_ms) - greatest(processes.first_ms, periods.first_ms)) as listed_ms
-        from periods
-        semi join rest using (cluster, run_id, submit_ms, attempt)
-        inner join gpus using (cluster)
-        inner join staging.stg_process_presence as processes
-            on gpus.gpu_uuid = processes.gpu_uuid
-            and processes.pid >= 0
-            and processes.first_ms <= periods.end_ms
-            and processes.last_ms >= periods.first_ms
-        left join named_by_others as others
-            on gpus.gpu_uuid = others.gpu_uuid
-            and (periods.cluster, periods.run_id) <> (others.cluster, others.run_id)
-            and others.first_ms < periods.end_ms
-            and others.end_ms > periods.first_ms
-        where others.gpu_uuid is null
-        group by periods.cluster, periods.run_id, periods.submit_ms, periods.attempt, gpus.node, gpus.gpu_uuid
-    )
-),
-
-of_rest as (
-    select rest.*, with_process.gpu_uuid
-    from rest
-    left join with_process using (cluster, run_id, submit_ms, attempt, node, nth)
-),
-
-told as (
-    select cluster, run_id, submit_ms, attempt, node, gpu_uuid, null::integer as slurm_index, null::integer as gpus
-    from named
-    union
-    select cluster, run_id, submit_ms, attempt, node, gpu_uuid, case when gpu_uuid is null then local_rank end, null
-    from by_local_rank
-    union
-    select cluster, run_id, submit_ms, attempt, node, gpu_uuid, null, null
-    from of_rest
-    where gpu_uuid is not null
-    union all
-    select cluster, run_id, submit_ms, attempt, node, null, null, count(*)::integer
-    from of_rest
-    where gpu_uuid is null
-    group by all
-),
-
 of_jobs as (
     select
-        told.cluster || '/' || told.run_id || '@' || told.submit_ms // 1000 as job_run_key,
-        told.cluster,
+        holds.job_run_key,
+        holds.cluster,
         'job_event' as kind,
-        told.run_id as owner,
-        told.submit_ms,
-        told.node,
-        told.gpu_uuid,
-        told.slurm_index,
-        told.gpus,
-        periods.first_ms as start_ms,
-        periods.end_ms as last_ms,
-        periods.end_ms,
-        job_runs.state
-    from told
-    inner join periods using (cluster, run_id, submit_ms, attempt)
-    inner join job_runs using (cluster, run_id, submit_ms)
+        holds.run_id as owner,
+        holds.submit_ms,
+        holds.node,
+        holds.gpu_uuid,
+        holds.slurm_index,
+        holds.gpus,
+        holds.start_ms,
+        coalesce(silent.alive_ms, holds.end_ms) as last_ms,
+        case when silent.job_run_key is null then holds.end_ms else silent.end_ms end as end_ms,
+        holds.state,
+        coalesce(silent.is_stalled, false) as is_stalled
+    from staging.stg_event_holds as holds
+    left join staging.stg_silent_runs as silent on holds.job_run_key = silent.job_run_key and holds.is_last
 ),
 
 stays as (
@@ -335,8 +92,8 @@ processes as (
 -- who told events goes before who is on a list, and who came first before who came later
 taken as (
     select
-        cluster, node, gpu_uuid, start_ms, end_ms,
-        max(end_ms) over (
+        cluster, node, gpu_uuid, start_ms, coalesce(end_ms, 9223372036854775807) as end_ms,
+        max(coalesce(end_ms, 9223372036854775807)) over (
             partition by cluster, node, gpu_uuid order by start_ms, end_ms
             rows between unbounded preceding and 1 preceding
         ) as before_ms
@@ -406,7 +163,8 @@ of_processes as (
             when alone.last_ms < greatest(lists.read_ms, lists.since_ms) then alone.last_ms
             else gpus.until_ms
         end as end_ms,
-        'UNKNOWN' as state
+        'UNKNOWN' as state,
+        false as is_stalled
     from alone
     inner join gpus using (cluster, node, gpu_uuid)
     left join lists using (gpu_uuid)

@@ -9,6 +9,7 @@
 -- gpus: allocated; null where accounting does not track GPUs
 -- is_inferred: no scheduler tells of it, but labels of telemetry, job events or lists of processes
 -- ownership: who says whose the GPUs were: scheduler, label, job_event, process
+-- is_stalled: an inferred job run lived for 15 minutes and more after its last event, which told no end
 with listed as (
     -- a listing of sacct has every job that runs: one without a record says that it runs no more. A log that is followed
     -- (mlperf) and has fallen silent, while others of its cluster go on, neither
@@ -82,6 +83,7 @@ select
     coalesce(suspended_s, 0) as suspended_s,
     false as is_inferred,
     'scheduler' as ownership,
+    false as is_stalled,
     coalesce(load_sequence, 0) as load_sequence  -- null: written by an earlier version
 from told
 union all
@@ -116,6 +118,7 @@ select
     0,
     true,
     'label',
+    false,
     max(load_sequence)
 from staging.stg_owner_holds
 group by job_run_key, cluster, kind, owner, submit_ms
@@ -138,6 +141,7 @@ select
         when count(*) > count(end_ms) then 'running'
         when any_value(state) = 'COMPLETED' then 'ok'
         when any_value(state) = 'FAILED' then 'failed'
+        when kind = 'job_event' then 'unknown'
         else 'limit'
     end,
     false,
@@ -157,6 +161,7 @@ select
     0,
     true,
     kind,
+    bool_or(is_stalled),
     -1  -- the build knows which differ (temp.changed_inferred_holds)
 from staging.stg_inferred_holds
 group by job_run_key, cluster, kind, owner, submit_ms

@@ -67,6 +67,7 @@ select
     case when first_steps.steps is null then coalesce(said.job_start_ms, inits.init_end_ms) end as startup_end_ms,
     case
         when attempts.outcome = 'ok' then 9223372036854775807
+        when attempts.is_stalled then 0
         when attempts.outcome = 'limit'
             then first_steps.last_step_end_ms
                 + cast(floor(build_threshold('teardown_max_steps') * first_steps.median_step_ms) as bigint)

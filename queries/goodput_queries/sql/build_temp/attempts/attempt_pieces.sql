@@ -117,7 +117,8 @@ described as (
         edges.startup_end_ms,
         edges.teardown_until_ms,
         edges.median_step_ms,
-        attempts.outcome
+        attempts.outcome,
+        attempts.is_stalled
     from cells
     inner join attempts using (attempt_key)
     inner join edges using (attempt_key)
@@ -137,7 +138,7 @@ classified as (
         case
             when declared is not null then declared.category
             when start_ms < steps_from_ms or start_ms < startup_end_ms then 'startup'
-            when start_ms >= work_end_ms and outcome not in ('running', 'unknown') then
+            when start_ms >= work_end_ms and (is_stalled or outcome not in ('running', 'unknown')) then
                 case
                     when outcome = 'ok' then 'teardown'
                     when first_step_ms is null then 'teardown'

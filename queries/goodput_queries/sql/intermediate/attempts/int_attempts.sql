@@ -7,6 +7,7 @@
 -- outcome: ok, failed, limit, unknown, running; an attempt followed by another in its job run failed, and so did one that
 --  reports a failure before its job is requeued
 -- has_events: the job spoke of this attempt
+-- is_stalled: it lived for 15 minutes and more after its last event, which told no end
 -- materialised: runs, since of other runs nothing changed
 with job_runs as (
     select *
@@ -94,6 +95,7 @@ select
         else outcome
     end as outcome,
     next_first_ms is null as is_last_of_job_run,
+    next_first_ms is null and is_stalled as is_stalled,
     submit_ms,
     eligible_ms,
     case when life = 1 then start_ms else greatest(first_ms, start_ms) end as start_ms,

@@ -1,0 +1,20 @@
+-- When GPUs were active, in blocks of ten minutes, up to when schedulers speak for all.
+-- grain: gpu_uuid, block
+-- block: ten minutes since the epoch
+-- first_ms, last_ms: the first and the last reading that shows activity
+-- materialised: merged, since each build reads the readings of new loads alone
+-- needs: staging.stg_unscheduled
+with untils as (
+    select coalesce(max(coalesce(until_ms, 9223372036854770)), 0) as until_ms from staging.stg_unscheduled
+)
+
+select gpu_uuid, to_ms(ts) // 600000 as block, min(to_ms(ts)) as first_ms, max(to_ms(ts)) as last_ms
+from raw.gpu_samples
+where
+    coalesce(load_sequence, 0) > merged_sequence()
+    and ts < from_ms((select until_ms from untils))
+    and case
+        when engine_active_ratio is not null then engine_active_ratio > threshold('idle_engine_ratio')
+        else gpu_busy_ratio > threshold('idle_busy_ratio') and not coalesce(is_flagged, false)
+    end
+group by gpu_uuid, block
