@@ -252,3 +252,36 @@ def test_an_inventory_with_the_numbers_of_the_scheduler_names_its_gpus_past_cut_
 
     rows = evidence.store.read("select distinct gpu_uuid from intermediate.int_gpu_units")
     assert set(rows["gpu_uuid"]) == {GPU, OTHER}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_instances_beyond_a_whole_gpu_are_left_out_and_named(evidence, order):
+    """A listing with more than seven slices is wrong: what does not fit is no part of the GPU."""
+    gpu(evidence, "dcgm", GPU, 0)
+    parts = [("1", "4g.40gb", None), ("2", "3g.40gb", None), ("3", "2g.20gb", None)]
+    cut(evidence, "dcgm", GPU, [*parts, ("0", "9g.90gb", None)][::order], 0)
+    evidence.watched(700)
+    evidence.job("1", 0, 700, ["m"], 2)
+    for instance, _, _ in parts:
+        readings(evidence, GPU, instance, evidence.every(0, 700), active=True)
+
+    found = by_instance(evidence)
+
+    assert set(found) == {("1", "busy_unclassified"), ("2", "busy_unclassified")}
+    assert sum(found.values()) == pytest.approx(700, abs=0.001)
+    finding = evidence.store.read(
+        "select n, example from marts.data_quality where kind = 'instances beyond a whole GPU'"
+    )
+    assert finding.rows() == [(2, f"{GPU}/0 (9g.90gb)")]
+
+
+def test_an_instance_that_does_not_fit_beside_one_that_stays_is_left_out(evidence):
+    gpu(evidence, "nvml", GPU, 0)
+    evidence.watched(700)
+    cut(evidence, "nvml", GPU, [("1", "4g.40gb", None), ("2", "3g.40gb", None)], 0, 300)
+    cut(evidence, "nvml", GPU, [("1", "4g.40gb", None), ("5", "4g.40gb", None)], 300)
+
+    found = by_instance(evidence)
+
+    assert {instance for instance, _ in found} == {"1", "2", "rest"}
+    assert found["rest", "stranded"] == pytest.approx(400 * 3 / 7, abs=0.001)

@@ -3,6 +3,7 @@
 -- instances share a GPU.
 -- grain: gpu_uuid, gpu_instance, valid_from_ms
 -- gpu_instance: the GPU instance id; '<profile>.<n>' where only an inventory or a scheduler tells of it
+-- is_beyond: it does not fit on its GPU beside those before it: a part of nothing, named in marts.data_quality
 -- valid_from_ms: null: as far back as there is evidence; so is how a GPU was cut when telemetry saw it first
 -- materialised: full, since slots and units join it
 -- dirties: all
@@ -70,23 +71,57 @@ same as (
     inner join numbers using (node, profile, nth)
     -- what one source tells by ids and by names are parts apart, however odd a name is
     where ids.source <> numbers.source
+),
+
+named as (
+    select
+        chosen.gpu_uuid,
+        coalesce(by_name.id, chosen.gpu_instance) as gpu_instance,
+        chosen.profile,
+        chosen.compute_slices,
+        coalesce(chosen.slices_of, 7) as slices_of,
+        coalesce(chosen.slurm_index, by_id.slurm_index) as slurm_index,
+        case
+            when (not chosen.is_id and chosen.slices_of is null)
+                or chosen.valid_from_ms > min(chosen.valid_from_ms) over (partition by chosen.gpu_uuid)
+                then chosen.valid_from_ms
+        end as valid_from_ms,
+        chosen.valid_to_ms
+    from chosen
+    left join same as by_name
+        on chosen.gpu_uuid = by_name.gpu_uuid and chosen.gpu_instance = by_name.name and chosen.valid_to_ms is null
+    left join same as by_id
+        on chosen.gpu_uuid = by_id.gpu_uuid and chosen.gpu_instance = by_id.id and chosen.valid_to_ms is null
+),
+
+-- how full a GPU is whenever one of its parts begins
+filled as (
+    select
+        moments.gpu_uuid,
+        named.gpu_instance,
+        named.valid_from_ms,
+        sum(named.compute_slices / named.slices_of) over (
+            partition by moments.gpu_uuid, moments.at_ms order by named.slurm_index, named.gpu_instance
+            rows unbounded preceding
+        ) as share
+    from (select distinct gpu_uuid, coalesce(valid_from_ms, -9223372036854775808) as at_ms from named) as moments
+    inner join named
+        on moments.gpu_uuid = named.gpu_uuid
+        and coalesce(named.valid_from_ms, moments.at_ms) <= moments.at_ms
+        and coalesce(named.valid_to_ms, 9223372036854775807) > moments.at_ms
+    where named.compute_slices between 1 and named.slices_of
+),
+
+fitting as (
+    select gpu_uuid, gpu_instance, valid_from_ms
+    from filled
+    group by gpu_uuid, gpu_instance, valid_from_ms
+    having max(share) < 1 + 1e-9
 )
 
-select
-    chosen.gpu_uuid,
-    coalesce(by_name.id, chosen.gpu_instance) as gpu_instance,
-    chosen.profile,
-    chosen.compute_slices,
-    coalesce(chosen.slices_of, 7) as slices_of,
-    coalesce(chosen.slurm_index, by_id.slurm_index) as slurm_index,
-    case
-        when (not chosen.is_id and chosen.slices_of is null)
-            or chosen.valid_from_ms > min(chosen.valid_from_ms) over (partition by chosen.gpu_uuid)
-            then chosen.valid_from_ms
-    end as valid_from_ms,
-    chosen.valid_to_ms
-from chosen
-left join same as by_name
-    on chosen.gpu_uuid = by_name.gpu_uuid and chosen.gpu_instance = by_name.name and chosen.valid_to_ms is null
-left join same as by_id
-    on chosen.gpu_uuid = by_id.gpu_uuid and chosen.gpu_instance = by_id.id and chosen.valid_to_ms is null
+select named.*, fitting.gpu_uuid is null as is_beyond
+from named
+left join fitting
+    on named.gpu_uuid = fitting.gpu_uuid
+    and named.gpu_instance = fitting.gpu_instance
+    and named.valid_from_ms is not distinct from fitting.valid_from_ms

@@ -46,7 +46,7 @@ gpus as (
     anti join inventory using (cluster, gpu_uuid, node)
 ),
 
-parts as (select * from intermediate.int_gpu_instances),
+parts as (select * from intermediate.int_gpu_instances where not is_beyond),
 
 -- a GPU that is cut anew, or switched between whole and cut, is cut in time there
 bounds as (

@@ -14,4 +14,4 @@ select
     greatest(case when gpus.is_dated then gpus.start_ms end, parts.valid_from_ms, 0) as from_ms,
     least(gpus.end_ms, parts.valid_to_ms) as to_ms
 from intermediate.int_gpu_inventory as gpus
-left join intermediate.int_gpu_instances as parts using (gpu_uuid)
+left join intermediate.int_gpu_instances as parts on gpus.gpu_uuid = parts.gpu_uuid and not parts.is_beyond

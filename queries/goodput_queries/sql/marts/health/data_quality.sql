@@ -124,6 +124,13 @@ with findings as (
     from raw.reading_series anti join intermediate.int_gpu_inventory using (gpu_uuid)
     union all
     select
+        'instances beyond a whole GPU',
+        'more MIG slices are listed for a GPU than it has: what does not fit is left out of the ledger',
+        count(*), null, min(gpu_uuid || '/' || gpu_instance || ' (' || profile || ')'),
+        'Look at what the exporter or inventory lists: nvidia-smi mig -lgi'
+    from intermediate.int_gpu_instances where is_beyond
+    union all
+    select
         'allocated, GPUs not placed',
         'the scheduler allocated GPUs but '
         || case reason when 'no_node_list' then 'names no node' else 'the nodes had fewer at the time' end
