@@ -256,9 +256,10 @@ def note_changed_inferred_holds(cursor: duckdb.DuckDBPyConnection) -> None:
 # a hardware error explains why its GPU was late; which GPU it is of, the inventory knows
 _LATE_GPUS = """
             union
-            select attempts.cluster, attempts.said_run_id
+            select lives.cluster, lives.run_id
             from intermediate.int_rank_step_losses as losses
             inner join intermediate.int_attempts as attempts using (attempt_key)
+            inner join intermediate.int_attempt_lives as lives using (job_run_key, life)
             where losses.is_straggler"""
 
 
@@ -287,7 +288,7 @@ def note_dirty_run_ids(
             union
             select cluster, run_id from intermediate.int_event_spans where false{spans}
             union
-            select attempts.cluster, attempts.said_run_id
+            select lives.cluster, lives.run_id
             from (
                 select node, pid from raw.collectives where load_sequence > built_sequence()
                 union
@@ -295,14 +296,16 @@ def note_dirty_run_ids(
             )
             inner join intermediate.int_rank_gpus using (node, pid)
             inner join intermediate.int_attempts as attempts using (attempt_key)
+            inner join intermediate.int_attempt_lives as lives using (job_run_key, life)
             union
-            select attempts.cluster, attempts.said_run_id
+            select lives.cluster, lives.run_id
             from (
                 select distinct rank, pid from raw.profiled_collectives
                 where load_sequence > built_sequence()
             )
             inner join intermediate.int_rank_gpus using (rank, pid)
             inner join intermediate.int_attempts as attempts using (attempt_key)
+            inner join intermediate.int_attempt_lives as lives using (job_run_key, life)
             {_LATE_GPUS if has_new_errors else ""}
             union
             -- what is matched by who held the GPUs, or not at all, may find another job run
@@ -312,22 +315,26 @@ def note_dirty_run_ids(
         ),
         runs as (
             select distinct run_key
-            from intermediate.int_attempts as attempts
-            left join seeds
-                on attempts.cluster = seeds.cluster and attempts.said_run_id = seeds.run_id
-            where seeds.run_id is not null
-                or attempts.job_run_key in (select job_run_key from temp.changed_job_runs)
+            from intermediate.int_attempts
+            where job_run_key in (
+                select job_run_key from temp.changed_job_runs
+                union
+                select job_run_key
+                from intermediate.int_attempt_lives semi join seeds using (cluster, run_id)
+            )
         )
         select cluster, run_id from seeds
         union
-        select cluster, said_run_id
-        from intermediate.int_attempts semi join runs using (run_key)
-        where said_run_id is not null"""
+        select cluster, run_id
+        from intermediate.int_attempt_lives
+        where job_run_key in (
+            select job_run_key from intermediate.int_attempts semi join runs using (run_key)
+        )"""
     )
 
 
 def note_dirty_job_runs(cursor: duckdb.DuckDBPyConnection) -> None:
-    """Fill temp.dirty_job_runs; keep the attempts that they had as temp.attempts_before.
+    """Fill temp.dirty_job_runs; keep the attempts and lives that they had (temp.*_before).
 
     A run has the job runs of its lives and those of its job id, and counts attempts over all.
     """
@@ -336,15 +343,14 @@ def note_dirty_job_runs(cursor: duckdb.DuckDBPyConnection) -> None:
         with touched as (
             select job_run_key from temp.changed_job_runs
             union
-            select attempts.job_run_key
-            from intermediate.int_attempts as attempts
-            inner join temp.dirty_run_ids as dirty
-                on attempts.cluster = dirty.cluster and attempts.said_run_id = dirty.run_id
+            -- as the build before had them
+            select job_run_key
+            from intermediate.int_attempt_lives semi join temp.dirty_run_ids using (cluster, run_id)
             union
             select job_run_key from temp.int_event_lives where job_run_key is not null
         ),
         lives as (
-            select job_run_key, run_of_lives(run_id, first_ms) as run_id
+            select job_run_key, run_of_lives(run_id, place, first_ms) as run_id
             from intermediate.int_event_lives semi join touched using (job_run_key)
             group by job_run_key
         ),
@@ -361,10 +367,11 @@ def note_dirty_job_runs(cursor: duckdb.DuckDBPyConnection) -> None:
         union
         select job_run_key from intermediate.int_attempts semi join runs using (cluster, run_id)"""
     )
-    cursor.execute(
-        """create or replace temp table attempts_before as
-        from intermediate.int_attempts semi join temp.dirty_job_runs using (job_run_key)"""
-    )
+    for name in ("attempts", "attempt_lives"):
+        cursor.execute(
+            f"""create or replace temp table {name}_before as
+            from intermediate.int_{name} semi join temp.dirty_job_runs using (job_run_key)"""
+        )
 
 
 def note_dirty_attempts(cursor: duckdb.DuckDBPyConnection) -> bool:
@@ -376,11 +383,18 @@ def note_dirty_attempts(cursor: duckdb.DuckDBPyConnection) -> bool:
             from ({_differences("from temp.int_attempts", "from temp.attempts_before")})
             union
             select run_key
-            from intermediate.int_attempts as attempts
-            left join temp.dirty_run_ids as dirty
-                on attempts.cluster = dirty.cluster and attempts.said_run_id = dirty.run_id
-            where dirty.run_id is not null
-                or attempts.job_run_key in (select job_run_key from temp.changed_job_runs)
+            from intermediate.int_attempts
+            where job_run_key in (
+                select job_run_key from temp.changed_job_runs
+                union
+                select job_run_key
+                from intermediate.int_attempt_lives
+                semi join temp.dirty_run_ids using (cluster, run_id)
+                union
+                select job_run_key from ({
+            _differences("from temp.int_attempt_lives", "from temp.attempt_lives_before")
+        })
+            )
         )
         select attempt_key from intermediate.int_attempts semi join runs using (run_key)
         union
@@ -388,10 +402,12 @@ def note_dirty_attempts(cursor: duckdb.DuckDBPyConnection) -> bool:
     )
     more = cursor.execute(
         """insert into temp.dirty_run_ids
-        select distinct cluster, said_run_id
-        from intermediate.int_attempts
-        semi join temp.dirty_attempts using (attempt_key)
-        where said_run_id is not null
+        select distinct cluster, run_id
+        from intermediate.int_attempt_lives
+        where job_run_key in (
+            select job_run_key
+            from intermediate.int_attempts semi join temp.dirty_attempts using (attempt_key)
+        )
         except
         from temp.dirty_run_ids"""
     ).fetchall()

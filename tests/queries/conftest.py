@@ -113,6 +113,18 @@ class Evidence:
             rows.append(row)
         self.load("job_events", rows)
 
+    def log(self, run: str, lines: list[dict[str, Any]], **common: Any) -> None:
+        """Add what a text log says: of no rank, host or attempt; `t` is the line's second."""
+        of_log = {
+            "cluster": "c", "run_id": run, "attempt": None, "rank": None, "host": None,
+            "reports_durability": False, **common,
+        }  # fmt: skip
+        rows = [
+            {**of_log, **{k: v for k, v in line.items() if k != "t"}, "ts": at(line["t"])}
+            for line in lines
+        ]
+        self.load("job_events", rows, "job-log")
+
     def samples(self, gpu: str, seconds: list[float], active: Any, source: str = "dcgm") -> None:
         """Add readings of a GPU; `active(second)` says whether it worked, None for no profiling."""
         self.load(
@@ -188,17 +200,23 @@ def durable(step: int, second: float) -> dict[str, Any]:
     return {"event": "ckpt.durable", "step": step, "t": second}
 
 
+def printed(told: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the same steps as a log prints them: a little late, without their length."""
+    return [{"event": "step", "step": row["step"], "t": row["t"] + 0.4} for row in told]
+
+
 @pytest.fixture
 def tell() -> Any:
-    """Return the makers of events: steps, phase, durable."""
+    """Return the makers of events: steps, phase, durable, printed."""
 
     class Tell:
         pass
 
-    Tell.steps, Tell.phase, Tell.durable = (
+    Tell.steps, Tell.phase, Tell.durable, Tell.printed = (
         staticmethod(steps),
         staticmethod(phase),
         staticmethod(durable),
+        staticmethod(printed),
     )
     Tell.start_ms = START_MS
     return Tell

@@ -5,27 +5,6 @@ from __future__ import annotations
 import pytest
 
 
-def from_log(evidence, run, rows, **more):
-    """Load rows as a text log tells them: of no rank, host or attempt."""
-    common = {
-        "cluster": "c", "run_id": run, "attempt": None, "rank": None, "host": None,
-        "reports_durability": False, **more,
-    }  # fmt: skip
-    evidence.load(
-        "job_events",
-        [
-            {**common, **{k: v for k, v in r.items() if k != "t"}, "ts": evidence.at(r["t"])}
-            for r in rows
-        ],
-        "job-log",
-    )
-
-
-def printed(steps):
-    """Return the same steps as a log prints them: a little late, without their length."""
-    return [{"event": "step", "step": row["step"], "t": row["t"] + 0.4} for row in steps]
-
-
 @pytest.mark.parametrize("attempt", [None, 0])
 def test_a_log_that_prints_the_same_steps_changes_nothing(evidence, tell, attempt):
     evidence.node("a", 1)
@@ -35,7 +14,7 @@ def test_a_log_that_prints_the_same_steps_changes_nothing(evidence, tell, attemp
     evidence.events("1", steps, attempt=attempt)
     alone = evidence.gpu_s()
 
-    from_log(evidence, "1", [{"event": "job.start", "t": 5}, *printed(steps)])
+    evidence.log("1", [{"event": "job.start", "t": 5}, *tell.printed(steps)])
 
     assert evidence.gpu_s() == alone
     assert alone["idle_held"] == 40
@@ -51,8 +30,8 @@ def test_a_log_keeps_the_attempts_that_the_job_numbers_over_job_runs(evidence, t
     evidence.events("r", second, attempt=1)
     alone = evidence.gpu_s()
 
-    from_log(evidence, "r", [*printed(first), {"event": "failure", "kind": "nan", "t": 95}])
-    from_log(evidence, "r", [{"event": "job.start", "t": 152}, *printed(second)])
+    evidence.log("r", [*tell.printed(first), {"event": "failure", "kind": "nan", "t": 95}])
+    evidence.log("r", [{"event": "job.start", "t": 152}, *tell.printed(second)])
 
     assert evidence.gpu_s() == alone
     found = evidence.store.read(
@@ -66,7 +45,7 @@ def test_a_log_speaks_for_steps_before_and_after_those_of_the_job(evidence, tell
     evidence.node("a", 1)
     evidence.job("1", 0, 200, ["a"], 1)
     evidence.events("1", tell.steps(6, 10, 60), attempt=None)
-    from_log(evidence, "1", tell.steps(1, 15, 10))
+    evidence.log("1", tell.steps(1, 15, 10))
 
     found = evidence.gpu_s()
 
@@ -78,7 +57,7 @@ def test_a_phase_that_only_the_log_tells_counts(evidence, tell):
     evidence.node("a", 1)
     evidence.job("1", 0, 200, ["a"], 1)
     evidence.events("1", [*tell.steps(1, 5, 10), *tell.steps(6, 12, 80)])
-    from_log(evidence, "1", [tell.phase("ckpt_save", 60, 78)])
+    evidence.log("1", [tell.phase("ckpt_save", 60, 78)])
 
     assert evidence.gpu_s()["checkpoint_save"] == 18
 
@@ -88,7 +67,7 @@ def test_of_a_phase_that_both_tell_the_job_has_the_last_word(evidence, tell):
     evidence.job("1", 0, 200, ["a"], 1)
     events = [*tell.steps(1, 5, 10), tell.phase("ckpt_save", 60, 79), *tell.steps(6, 12, 80)]
     evidence.events("1", events)
-    from_log(evidence, "1", [tell.phase("ckpt_save", 56, 85)])
+    evidence.log("1", [tell.phase("ckpt_save", 56, 85)])
 
     found = evidence.gpu_s()
 
@@ -99,7 +78,7 @@ def test_a_save_that_only_the_log_proves_keeps_steps(evidence, tell):
     evidence.node("a", 1)
     evidence.job("1", 0, 100, ["a"], 1, "FAILED")
     evidence.events("1", tell.steps(1, 8, 10))
-    from_log(evidence, "1", [tell.durable(6, 75)])
+    evidence.log("1", [tell.durable(6, 75)])
 
     found = evidence.gpu_s()
 
@@ -115,7 +94,7 @@ def test_a_log_that_cannot_tell_of_saves_makes_no_doubt_of_what_the_job_says(evi
     evidence.events("2", tell.steps(7, 9, 110))
     alone = evidence.gpu_s()
 
-    from_log(evidence, "1", printed(steps))
+    evidence.log("1", tell.printed(steps))
 
     assert evidence.gpu_s() == alone
 
@@ -125,7 +104,7 @@ def test_tokens_that_only_the_log_counts_are_counted(evidence, tell):
     evidence.job("1", 0, 100, ["a"], 1)
     steps = tell.steps(1, 8, 10)
     evidence.events("1", steps)
-    from_log(evidence, "1", [{**row, "tokens": 50.0} for row in printed(steps)])
+    evidence.log("1", [{**row, "tokens": 50.0} for row in tell.printed(steps)])
     evidence.store.build()
 
     assert evidence.store.read("select sum(tokens) from marts.train_steps").item() == 400

@@ -28,6 +28,7 @@ STAGES = (
     "intermediate.int_clusters",
     "intermediate.int_event_spans",
     "intermediate.int_event_lives",
+    "intermediate.int_attempt_lives",
     "intermediate.int_attempts",
     "intermediate.int_job_run_owners",
     "intermediate.int_train_steps",

@@ -71,6 +71,20 @@ def cut(name, rows):
 
 
 @pytest.fixture(scope="module")
+def told_by_two_names(told, tmp_path_factory):
+    """Return the same rows with the log named after Slurm's job, the events after a run."""
+    log = tmp_path_factory.mktemp("logs") / "slurm-9102.out"
+    shutil.copyfile(SAMPLE / SOURCES["job-log"], log)
+    store = LocalStore()
+    ingest(store, "job-log", [log], ReadOptions(cluster="lab", zone=ZoneInfo("UTC")))
+    lines = evidence_of(store)["job_events"]
+    store.close()
+    assert set(lines["run_id"]) == {"9102"}
+    events = told["job-events"]["job_events"].with_columns(run_id=pl.lit("exp-7"))
+    return {**told, "job-log": {"job_events": lines}, "job-events": {"job_events": events}}
+
+
+@pytest.fixture(scope="module")
 def new_store(empty_database, tmp_path_factory):
     """Return a maker of stores, built of these sources in this order; of none, empty."""
 
@@ -118,8 +132,21 @@ def test_no_source_takes_from_what_others_tell(ledgers):
     assert lost == {}
 
 
+@pytest.mark.parametrize("others", [[], ["nvml"], ["nvml", "nccl-inspector"]])
+def test_it_does_not_matter_that_log_and_events_name_the_run_differently(
+    new_store, told, told_by_two_names, others
+):
+    sources = ["slurm", "job-log", "job-events", *others]
+
+    assert gpu_s(new_store(told_by_two_names, sources)) == gpu_s(new_store(told, sources))
+
+
+@pytest.mark.parametrize("names", ["told", "told_by_two_names"])
 @pytest.mark.parametrize("order", [["job-log", "nvml", "slurm", "nccl-inspector", "job-events"]])
-def test_lines_in_any_order_and_sources_that_come_late_give_the_same(new_store, told, order):
+def test_lines_in_any_order_and_sources_that_come_late_give_the_same(
+    new_store, request, names, order
+):
+    told = request.getfixturevalue(names)
     shuffled = {
         source: {n: rows.sample(fraction=1, shuffle=True, seed=3) for n, rows in tables.items()}
         for source, tables in told.items()

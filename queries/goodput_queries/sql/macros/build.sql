@@ -20,8 +20,10 @@ create or replace macro build_threshold(threshold_name) as (
 -- No event of the runs that a build looks at is earlier; set by the build.
 create or replace macro build_events_from_ms() as (coalesce(getvariable('build_events_from_ms')::bigint, 0));
 
--- The run that the lives in a job run tell of: as the first one that names it.
-create or replace macro run_of_lives(run_id, first_ms) as (arg_min(nullif(run_id, ''), (first_ms, run_id)));
+-- The run that the lives in a job run tell of: as the strongest source names it, and there the first one that does.
+create or replace macro run_of_lives(run_id, place, first_ms) as (
+    arg_min(nullif(run_id, ''), (place, first_ms, run_id))
+);
 
 -- The last load whose rows a merged stage has; set by the build.
 create or replace macro merged_sequence() as (coalesce(getvariable('merged_sequence')::bigint, -1));

@@ -2,21 +2,29 @@
 -- grain: event_id
 -- speaks: false of a step or phase that a stronger source tells: one source speaks for steps, and for each kind of phase,
 --  from the first to the last step or phase it tells; weaker ones where it is silent
-with events as (
+with lives as (
+    select lives.* exclude (begin_ms, has_failed), attempts.attempt_key, attempts.run_key, attempts.start_ms, attempts.end_ms
+    from temp.attempts as attempts
+    inner join intermediate.int_attempt_lives as lives using (job_run_key, life)
+),
+
+events as (
     select
-        attempts.attempt_key,
-        attempts.run_key,
-        attempts.job_run_key,
-        attempts.start_ms as attempt_start_ms,
-        attempts.end_ms as attempt_end_ms,
+        lives.attempt_key,
+        lives.run_key,
+        lives.job_run_key,
+        lives.start_ms as attempt_start_ms,
+        lives.end_ms as attempt_end_ms,
         {place: event_source_place(events.source), source: events.source} as teller,
         events.event in ('step', 'step.start') or events.phase is not null as is_work,
         events.* exclude (cluster, run_id, attempt)
     from temp.job_events as events
-    inner join temp.attempts as attempts
-        on events.cluster = attempts.cluster
-        and events.run_id = attempts.said_run_id
-        and events.attempt = attempts.said_attempt
+    inner join lives
+        on events.cluster = lives.cluster
+        and events.run_id = lives.run_id
+        and events.attempt = lives.attempt
+        and events.end_ms >= lives.from_ms
+        and events.end_ms < lives.until_ms
 ),
 
 tellers as (

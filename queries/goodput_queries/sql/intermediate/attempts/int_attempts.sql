@@ -3,7 +3,7 @@
 -- grain: attempt_key
 -- run_key: the training task across attempts and job runs
 -- end_ms: null: still running
--- said_run_id, said_attempt: how the job named this life, for finding its events
+-- life: its number in the job run, from 1; its events are found by it (intermediate.int_attempt_lives)
 -- outcome: ok, failed, limit, unknown, running; an attempt followed by another in its job run failed, and so did one that
 --  reports a failure before its job is requeued
 -- has_events: the job spoke of this attempt
@@ -16,45 +16,35 @@ with job_runs as (
     where start_ms is not null and (end_ms is null or end_ms > start_ms)
 ),
 
--- one order of all is cheaper than one of each of many job runs
-ordered_lives as (
-    select
-        *,
-        row_number() over in_order as place,
-        case when lead(job_run_key) over in_order = job_run_key then lead(first_ms) over in_order end as next_first_ms
-    from intermediate.int_event_lives
-    semi join temp.dirty_job_runs using (job_run_key)
-    window in_order as (order by job_run_key, first_ms, attempt, run_id)
-),
-
-first_lives as (
-    select job_run_key, min(place) as first_place from ordered_lives group by job_run_key
-),
-
 lives as (
-    select ordered_lives.*, place - first_place + 1 as life
-    from ordered_lives
-    inner join first_lives using (job_run_key)
+    select job_run_key, life, any_value(begin_ms) as first_ms, bool_or(has_failed) as has_failed
+    from intermediate.int_attempt_lives
+    semi join temp.dirty_job_runs using (job_run_key)
+    group by job_run_key, life
 ),
 
 run_of_job_run as (
-    select job_run_key, run_of_lives(run_id, first_ms) as run_id from lives group by job_run_key
+    select job_run_key, run_of_lives(run_id, place, first_ms) as run_id
+    from intermediate.int_event_lives
+    semi join temp.dirty_job_runs using (job_run_key)
+    group by job_run_key
 ),
 
 joined as (
     select
         job_runs.*,
         coalesce(run_of_job_run.run_id, job_runs.job_id) as run_id,
-        lives.attempt as said_attempt,
-        lives.run_id as said_run_id,
-        lives.attempt is not null as has_events,
+        lives.life is not null as has_events,
         coalesce(lives.life, 1) as life,
         lives.has_failed,
         lives.first_ms,
-        lives.next_first_ms
+        next_lives.first_ms as next_first_ms
     from job_runs
     left join run_of_job_run using (job_run_key)
     left join lives using (job_run_key)
+    left join lives as next_lives
+        on lives.job_run_key = next_lives.job_run_key
+        and lives.life + 1 = next_lives.life
 ),
 
 ordered as (
@@ -78,9 +68,8 @@ select
     cluster,
     run_id,
     ordinal as attempt,
-    said_attempt,
-    said_run_id,
     job_run_key,
+    life,
     job_id,
     job_name,
     team,

@@ -3,6 +3,7 @@
 -- run of the name ran then, both the nearest in time, (3) the only hold that fits the GPU or the host in that time.
 -- grain: cluster, run_id, attempt
 -- job_run_key: null: unmatched, listed in marts.data_quality
+-- place: of the strongest source that tells of it (event_source_place)
 -- match: how it was matched: job_id, job_name, hold
 -- materialised: run_ids, since only runs with new events or other holds change
 with lives as (select * from temp.int_event_spans),
@@ -87,6 +88,6 @@ select
     lives.hosts,
     lives.gpu_uuids,
     lives.events,
-    lives.has_failed
+    lives.place
 from lives
 left join best using (cluster, run_id, attempt)

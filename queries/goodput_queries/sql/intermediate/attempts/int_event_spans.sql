@@ -1,6 +1,10 @@
 -- A life of a gang as its events tell it: one row a run and attempt.
 -- grain: cluster, run_id, attempt
--- has_failed: the job reports a failure that is no preemption
+-- place: of the strongest source that tells of it (event_source_place)
+-- has_start: it reports a job.start
+-- first_step, last_step: null: it tells of no step
+-- begun_until_ms: its last moment but for what only follows work: saves that became durable, failures, the end of the job
+-- failed_ms: the last failure that is no preemption
 -- materialised: run_ids, since only runs with new events change
 select
     cluster,
@@ -11,6 +15,12 @@ select
     list(distinct host order by host) filter (where host is not null) as hosts,
     list(distinct gpu_uuid order by gpu_uuid) filter (where gpu_uuid is not null) as gpu_uuids,
     count(*) as events,
-    bool_or(event = 'failure' and kind is distinct from 'preempted') as has_failed
+    min(event_source_place(source)) as place,
+    bool_or(event = 'job.start') as has_start,
+    min(step) filter (where event = 'step') as first_step,
+    max(step) filter (where event = 'step') as last_step,
+    max(case when event = 'step' then end_ms else start_ms end)
+        filter (where event not in ('ckpt.durable', 'failure', 'job.end')) as begun_until_ms,
+    max(end_ms) filter (where event = 'failure' and kind is distinct from 'preempted') as failed_ms
 from temp.job_events
 group by cluster, run_id, attempt
