@@ -254,13 +254,7 @@ def note_changed_inferred_holds(cursor: duckdb.DuckDBPyConnection) -> None:
 
 
 # a hardware error explains why its GPU was late; which GPU it is of, the inventory knows
-_LATE_GPUS = """
-            union
-            select lives.cluster, lives.run_id
-            from intermediate.int_rank_step_losses as losses
-            inner join intermediate.int_attempts as attempts using (attempt_key)
-            inner join intermediate.int_attempt_lives as lives using (job_run_key, life)
-            where losses.is_straggler"""
+_LATE_GPUS = "union select attempt_key from intermediate.int_rank_step_losses where is_straggler"
 
 
 def note_dirty_run_ids(
@@ -276,7 +270,23 @@ def note_dirty_run_ids(
     )
     cursor.execute(
         f"""insert into temp.dirty_run_ids
-        with seeds as (
+        with ranked as (
+            select attempt_key
+            from intermediate.int_rank_gpus
+            semi join (
+                select node, pid from raw.collectives where load_sequence > built_sequence()
+                union
+                select node, pid from raw.rank_map where load_sequence > built_sequence()
+            ) using (node, pid)
+            union
+            select attempt_key
+            from intermediate.int_rank_gpus
+            semi join (
+                from raw.profiled_collectives where load_sequence > built_sequence()
+            ) using (rank, pid)
+            {_LATE_GPUS if has_new_errors else ""}
+        ),
+        seeds as (
             select distinct cluster, run_id
             from staging.stg_job_events
             where load_sequence > built_sequence()
@@ -289,24 +299,9 @@ def note_dirty_run_ids(
             select cluster, run_id from intermediate.int_event_spans where false{spans}
             union
             select lives.cluster, lives.run_id
-            from (
-                select node, pid from raw.collectives where load_sequence > built_sequence()
-                union
-                select node, pid from raw.rank_map where load_sequence > built_sequence()
-            )
-            inner join intermediate.int_rank_gpus using (node, pid)
-            inner join intermediate.int_attempts as attempts using (attempt_key)
+            from intermediate.int_attempts
+            semi join ranked using (attempt_key)
             inner join intermediate.int_attempt_lives as lives using (job_run_key, life)
-            union
-            select lives.cluster, lives.run_id
-            from (
-                select distinct rank, pid from raw.profiled_collectives
-                where load_sequence > built_sequence()
-            )
-            inner join intermediate.int_rank_gpus using (rank, pid)
-            inner join intermediate.int_attempts as attempts using (attempt_key)
-            inner join intermediate.int_attempt_lives as lives using (job_run_key, life)
-            {_LATE_GPUS if has_new_errors else ""}
             union
             -- what is matched by who held the GPUs, or not at all, may find another job run
             select cluster, run_id
