@@ -132,7 +132,7 @@ def test_no_source_takes_from_what_others_tell(ledgers):
     assert lost == {}
 
 
-@pytest.mark.parametrize("others", [[], ["nvml"], ["nvml", "nccl-inspector"]])
+@pytest.mark.parametrize("others", [["nvml"], ["nvml", "nccl-inspector"]])
 def test_it_does_not_matter_that_log_and_events_name_the_run_differently(
     new_store, told, told_by_two_names, others
 ):
