@@ -20,7 +20,7 @@ select
     min(step) filter (where event = 'step') as first_step,
     max(step) filter (where event = 'step') as last_step,
     max(case when event = 'step' then end_ms else start_ms end)
-        filter (where event not in ('ckpt.durable', 'failure', 'job.end')) as begun_until_ms,
+        filter (where begins_attempt(event)) as begun_until_ms,
     max(end_ms) filter (where event = 'failure' and kind is distinct from 'preempted') as failed_ms
 from temp.job_events
 group by cluster, run_id, attempt
