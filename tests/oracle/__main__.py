@@ -34,6 +34,9 @@ def main() -> int:
     parser.add_argument(
         "--without", choices=names, nargs="*", default=[], help="leave out features"
     )
+    parser.add_argument(
+        "--in-parts", action="store_true", help="read parts in any order, with a build after each"
+    )
     given = parser.parse_args()
     kept = given.keep or Path(tempfile.mkdtemp(prefix="oracle-"))
     features = Features(**dict.fromkeys(given.without, False))
@@ -45,7 +48,7 @@ def main() -> int:
     for seed in range(given.seed, given.seed + given.count):
         folder = kept / f"world-{seed}"
         shutil.rmtree(folder, ignore_errors=True)
-        differences = compare(make(seed, features), folder, empty)
+        differences = compare(make(seed, features), folder, empty, is_in_parts=given.in_parts)
         if not differences:
             shutil.rmtree(folder)
             continue

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from tests.oracle.files import write
+from tests.oracle.files import in_parts, write
 from tests.oracle.oracle import ledger as expected_ledger
 from tests.oracle.world import HOUR_MS, START_MS
 
@@ -24,18 +24,28 @@ if TYPE_CHECKING:
     from tests.oracle.world import World
 
 
-def compare(world: World, folder: Path, empty: Path) -> list[tuple[Cell, int, int]]:
+def compare(
+    world: World, folder: Path, empty: Path, *, is_in_parts: bool = False
+) -> list[tuple[Cell, int, int]]:
     """Return the cells that differ: cell, product's and oracle's milliseconds."""
-    ours, expected = product_ledger(world, folder, empty), expected_ledger(world)
+    ours = product_ledger(world, folder, empty, is_in_parts=is_in_parts)
+    expected = expected_ledger(world)
     differing = [
         cell for cell in ours.keys() | expected.keys() if ours.get(cell, 0) != expected.get(cell, 0)
     ]
     return [(cell, ours.get(cell, 0), expected.get(cell, 0)) for cell in sorted(differing)]
 
 
-def product_ledger(world: World, folder: Path, empty: Path) -> dict[Cell, int]:
-    """Write the world's files, read them in, build, and return the ledger's cells."""
+def product_ledger(
+    world: World, folder: Path, empty: Path, *, is_in_parts: bool = False
+) -> dict[Cell, int]:
+    """Write the world's files, read them in, build, and return the ledger's cells.
+
+    In parts, the files come in any order and a build follows each: the ledger is the same.
+    """
     files = write(world, folder)
+    if is_in_parts:
+        files = in_parts(files, world.seed)
     path = folder / "fleet.duckdb"
     shutil.copyfile(empty, path)
     store = LocalStore(path, threads=1)
@@ -44,6 +54,8 @@ def product_ledger(world: World, folder: Path, empty: Path) -> dict[Cell, int]:
             summary = ingest(store, source, [file], _options(options))
             if summary.refused or summary.unrecognised:
                 raise AssertionError(f"{file}: {summary.refused or summary.unrecognised}")
+            if is_in_parts:
+                store.build()
         store.build()
         rows = ledger(store, by=["gpu", "hour", "category", "job", "user"])
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import TYPE_CHECKING, Any
 
 from tests.oracle.world import CLUSTER, START_MS, Gpu
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
     from tests.oracle.world import Job, World
 
+    File = tuple[str, Path, dict[str, Any]]  # source, path, reading options
+
 SEPARATOR = "\x1f"
 SACCT = (
     "Cluster,JobID,JobIDRaw,User,Account,QOS,Partition,State,Submit,Eligible,Start,End,ElapsedRaw,"
@@ -20,7 +23,7 @@ SACCT = (
 DCGM = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 
 
-def write(world: World, folder: Path) -> list[tuple[str, Path, dict[str, Any]]]:
+def write(world: World, folder: Path) -> list[File]:
     """Write the world's native files; return source, path and options of each."""
     folder.mkdir(parents=True, exist_ok=True)
     files = []
@@ -84,6 +87,25 @@ def write(world: World, folder: Path) -> list[tuple[str, Path, dict[str, Any]]]:
         )
         put("dcgm.prom", "dcgm", text, cluster=CLUSTER)
     return files
+
+
+def in_parts(files: list[File], seed: int) -> list[File]:
+    """Cut job events and readings into two files each, lines shuffled, and shuffle all files."""
+    dice = random.Random(seed)  # noqa: S311 -- chance, and no secret
+    parts = []
+    for source, file, options in files:
+        if source not in {"job-events", "dcgm"}:
+            parts.append((source, file, options))
+            continue
+        lines = file.read_text().splitlines(keepends=True)
+        dice.shuffle(lines)
+        for number, half in enumerate((lines[::2], lines[1::2])):
+            if half:
+                part = file.with_name(f"{number}-{file.name}")
+                part.write_text("".join(half))
+                parts.append((source, part, options))
+    dice.shuffle(parts)
+    return parts
 
 
 def _seconds(moment: int) -> str:

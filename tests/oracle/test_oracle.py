@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 # a few of every size, and those that once found a rule of the product or of the oracle wrong
-SEEDS = [*range(1, 7), 184, 501, 506, 507, 523, 1029, 1145]
+SEEDS = [1, 2, 3, 184, 501, 506, 507, 523, 1029, 1145]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -21,3 +21,10 @@ def test_the_ledger_of_a_random_world_is_the_oracles_to_the_millisecond(
     seed: int, tmp_path: Path, empty_database: Path
 ) -> None:
     assert compare(make(seed), tmp_path / "world", empty_database) == []
+
+
+def test_the_ledger_is_the_oracles_however_evidence_arrives(
+    tmp_path: Path, empty_database: Path
+) -> None:
+    """Files in any order, events and readings in shuffled halves, a build after each file."""
+    assert compare(make(1029), tmp_path / "world", empty_database, is_in_parts=True) == []
