@@ -51,3 +51,20 @@ def test_a_job_run_that_lost_the_end_of_its_time_gets_it_back(evidence):
     evidence.job("2", 50, 60, ["a"], 1, submit=50, observed_at=evidence.at(200))
 
     assert_as_built_anew(evidence)
+
+
+def test_a_conflict_stays_when_the_record_of_who_kept_the_gpu_says_more(evidence):
+    """The record moves nothing: that the other lost its time to it is still to be told."""
+    evidence.node("a", 1)
+    evidence.job("1", 0, 100, ["a"], 1)
+    name_gpu(evidence, "1", 0)
+    evidence.job("2", 50, 100, ["a"], 1, submit=50)
+    name_gpu(evidence, "2", 50)
+    assert held_s(evidence) == {"1": 50, "2": 50}
+
+    evidence.job("2", 50, 100, ["a"], 1, submit=50, account="b", observed_at=evidence.at(200))
+    assert held_s(evidence) == {"1": 50, "2": 50}
+
+    conflicts = evidence.store.read("select job_run_key from intermediate.int_hold_conflicts")
+    assert conflicts.height == 1
+    assert_as_built_anew(evidence)
