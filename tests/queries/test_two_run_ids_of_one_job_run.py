@@ -166,6 +166,16 @@ def test_a_save_that_finishes_after_the_next_start_joins_nothing(one_job, tell):
     assert [row[2:] for row in attempts(one_job)] == [(0, 150, "failed"), (150, 300, "ok")]
 
 
+def test_a_stray_save_of_the_job_joins_no_training_that_only_the_log_tells_of(one_job, tell):
+    one_job.events(RUN, tell.steps(1, 9, 10), attempt=0)
+    one_job.events("another", [tell.durable(9, 220)], attempt=0)
+    before = attempts(one_job)
+    one_job.log(JOB, [{"event": "job.start", "t": 150}, *tell.printed(tell.steps(1, 12, 160))])
+
+    assert [row[2:] for row in before] == [(0, 220, "failed"), (220, 300, "ok")]
+    assert [row[2:4] for row in attempts(one_job)] == [(0, 150), (150, 220), (220, 300)]
+
+
 @pytest.mark.parametrize("ahead", ["log", "events"])
 def test_what_one_source_tells_ahead_of_the_other_goes_on_with_the_life(one_job, tell, ahead):
     """A log that is followed is often a few steps ahead of events that are still in a buffer."""
@@ -199,6 +209,18 @@ def test_a_log_with_a_clock_that_is_hours_off_begins_no_attempt(one_job, tell):
 
     assert attempts(one_job) == [(RUN, 0, 0, 300, "ok")]
     assert all(name not in one_job.gpu_s() for name in LOST)
+
+
+def test_events_whose_clock_puts_them_after_the_job_begin_no_attempt_beside_its_log(evidence, tell):
+    evidence.node("a", 2)
+    evidence.job(JOB, 0, 300, ["a"], 2, job_name="train.sh")
+    steps = tell.steps(1, 27, 10)
+    evidence.log(JOB, tell.printed(steps))
+    evidence.events("train.sh", [{**row, "t": row["t"] + 400} for row in steps])
+
+    assert attempts(evidence) == [("train.sh", 0, 0, 300, "ok")]
+    assert all(name not in evidence.gpu_s() for name in LOST)
+    assert_as_built_anew(evidence)
 
 
 def test_a_log_that_turns_out_to_be_of_another_job_leaves_no_trace(one_job, tell):

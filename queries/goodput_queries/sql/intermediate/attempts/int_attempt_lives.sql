@@ -10,19 +10,26 @@
 -- has_failed: one of these reports a failure that is no preemption
 -- materialised: runs, since of other runs nothing changed
 with lives as (
-    select lives.job_run_key, spans.*
+    select
+        job_runs.job_run_key,
+        spans.*,
+        -- what is told off the hold begins nothing
+        spans.first_step is not null
+        and spans.begun_until_ms > job_runs.start_ms
+        and spans.first_ms < coalesce(job_runs.end_ms, 9223372036854775807) as can_begin
     from intermediate.int_event_lives as lives
     inner join intermediate.int_event_spans as spans using (cluster, run_id, attempt)
+    inner join intermediate.int_job_runs as job_runs using (job_run_key)
     semi join temp.dirty_job_runs using (job_run_key)
 ),
 
 strongest as (
-    select job_run_key, coalesce(min(place) filter (where first_step is not null), min(place)) as place
+    select job_run_key, coalesce(min(place) filter (where can_begin), min(place)) as place
     from lives
     group by job_run_key
 ),
 
--- rank 0: the strongest; a source that tells of no step comes after all that do
+-- rank 0: the strongest; a source that begins nothing comes after all that do
 ranked as (
     select
         lives.*,
@@ -36,7 +43,10 @@ weaker as (select * from ranked where rank > 0),
 joined as (
     select weaker.cluster, weaker.run_id, weaker.attempt, stronger.run_id as with_run_id, stronger.attempt as with_attempt
     from weaker
-    inner join ranked as stronger on weaker.job_run_key = stronger.job_run_key and weaker.rank > stronger.rank
+    inner join ranked as stronger
+        on weaker.job_run_key = stronger.job_run_key
+        and weaker.rank > stronger.rank
+        and stronger.can_begin
     where
         -- lines are printed a moment after what they tell of
         greatest(weaker.first_ms, stronger.first_ms) <= least(weaker.begun_until_ms, stronger.begun_until_ms) + 1000
@@ -48,19 +58,9 @@ joined as (
 ),
 
 parts as (
-    select weaker.*
-    from weaker
-    inner join intermediate.int_job_runs as job_runs using (job_run_key)
-    left join (select distinct cluster, run_id, attempt, true as is_joined from joined) as joined
-        on weaker.cluster = joined.cluster
-        and weaker.run_id = joined.run_id
-        and weaker.attempt = joined.attempt
-    where
-        weaker.first_step is null
-        or joined.is_joined
-        -- what is told off the hold begins nothing
-        or weaker.begun_until_ms <= job_runs.start_ms
-        or weaker.first_ms >= job_runs.end_ms
+    select * from weaker where not can_begin
+    union
+    select weaker.* from weaker semi join joined using (cluster, run_id, attempt)
 ),
 
 -- one order of all is cheaper than one of each of many job runs
