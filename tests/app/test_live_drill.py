@@ -46,9 +46,11 @@ GOODPUT = [sys.executable, "-c", "from goodput_app.start import main; main()"]
 PATIENCE_S = 60.0
 SCRAPE_MS = 500
 STEP_S = 0.5
+WORK_S = 0.4  # of a step: what comes between two is not declared, and for readings to settle
 HOLE_STEPS, DOWN_STEPS = 12, 8  # how long Prometheus, and the server, are away
 NODES, GPUS_PER_NODE = 8, 8
 TRAINING, SILENT = range(4), range(4, 7)  # nodes of the two jobs; the last one is free
+OF_READINGS = ("busy_unclassified", "idle_held", "unknown")  # categories that readings decide
 SEGMENT = "gpu_uuid, start_ms, end_ms, category, phase, job_run_key, attempt_key"
 
 
@@ -191,7 +193,7 @@ def prometheus(tmp_path: Path, exporters: Exporters) -> Iterator[Prometheus]:
 
 @dataclass
 class Job:
-    """A job of 32 ranks that writes its events, a step every half a second."""
+    """A job of 32 ranks that writes its events, a step every half a second and pauses between."""
 
     file: Path
     steps: int = 0
@@ -203,7 +205,7 @@ class Job:
             self._say(out, "job.start")
             while not self.is_over.wait(STEP_S):
                 self.steps += 1
-                self._say(out, "step", step=self.steps, dur_s=STEP_S)
+                self._say(out, "step", step=self.steps, dur_s=WORK_S)
             self._say(out, "job.end")
 
     def goes_on(self, steps: int) -> None:
@@ -396,9 +398,40 @@ def by_category(frame: pl.DataFrame, job: str | None) -> dict[str, int]:
 
 def of_events(frame: pl.DataFrame, job: str) -> dict[str, int]:
     """Return the GPU-milliseconds of a job's categories, as one those that readings decide."""
-    of_readings = pl.col("category").is_in(["busy_unclassified", "idle_held", "unknown"])
-    category = pl.when(of_readings).then(pl.lit("by readings")).otherwise("category")
+    category = (
+        pl.when(pl.col("category").is_in(OF_READINGS))
+        .then(pl.lit("by readings"))
+        .otherwise("category")
+    )
     return by_category(frame.with_columns(category=category), job)
+
+
+def unseen(store: LocalStore, nodes: range) -> pl.DataFrame:
+    """Return from when to when no reading covers the GPUs of these nodes, by the rule.
+
+    A reading covers back to the one before, at most 2.5 sampling intervals.
+    """
+    found = store.read(
+        """with holes as (
+            select gpu_uuid, epoch_ms(ts) as start_ms,
+                lead(epoch_ms(ts)) over (partition by gpu_uuid order by ts) as next_ms
+            from raw.gpu_samples qualify next_ms - start_ms > 3000
+        )
+        select gpu_uuid, start_ms, next_ms - floor(2.5 * interval_ms)::bigint as end_ms
+        from holes
+        inner join raw.reading_series using (gpu_uuid)
+        inner join intermediate.int_sample_intervals as intervals using (series)
+        where intervals.hour_ms = next_ms // 3600000 * 3600000"""
+    )
+    ours = [uuid(node, gpu) for node in nodes for gpu in range(GPUS_PER_NODE)]
+    return found.filter(pl.col("gpu_uuid").is_in(ours))
+
+
+def within(frame: pl.DataFrame, hole: pl.DataFrame) -> dict[str, int]:
+    """Return what readings decided of the training job in pauses inside the hole of its gang."""
+    start_ms, end_ms = hole["start_ms"].max(), hole["end_ms"].min()
+    inside = (pl.col("start_ms") > start_ms) & (pl.col("end_ms") < end_ms)
+    return by_category(frame.filter(inside & pl.col("category").is_in(OF_READINGS)), "9001")
 
 
 def test_nothing_is_lost_or_doubled_when_prometheus_goes_and_the_server_is_killed(
@@ -449,8 +482,15 @@ def test_nothing_is_lost_or_doubled_when_prometheus_goes_and_the_server_is_kille
         # its own events; the pauses that they do not explain have no reading in the hole
         assert of_events(with_trouble, "9001") == of_events(without, "9001")
         assert by_category(with_trouble, None) == by_category(without, None)
-        assert set(by_category(without, "9002")) == {"busy_unclassified"}
-        silent = by_category(with_trouble, "9002")
-        assert set(silent) == {"unknown", "busy_unclassified"}
-        reach_ms = 3 * SCRAPE_MS * len(SILENT) * GPUS_PER_NODE  # what a reading covers
-        assert silent["busy_unclassified"] <= 2 * reach_ms
+        pauses = within(without, unseen(disturbed, TRAINING))
+        assert set(pauses) == {"busy_unclassified"}
+        assert within(with_trouble, unseen(disturbed, TRAINING)) == {
+            "unknown": pauses["busy_unclassified"]
+        }
+        silent = by_category(without, "9002")
+        hole_ms = unseen(disturbed, SILENT).select((pl.col("end_ms") - pl.col("start_ms")).sum())
+        assert set(silent) == {"busy_unclassified"}
+        assert by_category(with_trouble, "9002") == {
+            "unknown": hole_ms.item(),
+            "busy_unclassified": silent["busy_unclassified"] - hole_ms.item(),
+        }
