@@ -31,15 +31,14 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="seed of the first world")
     parser.add_argument("--keep", type=Path, help="folder for worlds that differ")
     names = [field.name for field in fields(Features)]
-    parser.add_argument(
-        "--without", choices=names, nargs="*", default=[], help="leave out features"
-    )
+    for option, meaning in (("--without", "leave out features"), ("--having", "add features")):
+        parser.add_argument(option, choices=names, nargs="*", default=[], help=meaning)
     parser.add_argument(
         "--in-parts", action="store_true", help="read parts in any order, with a build after each"
     )
     given = parser.parse_args()
     kept = given.keep or Path(tempfile.mkdtemp(prefix="oracle-"))
-    features = Features(**dict.fromkeys(given.without, False))
+    features = Features(**dict.fromkeys(given.without, False), **dict.fromkeys(given.having, True))
     empty = kept / "empty.duckdb"
     kept.mkdir(parents=True, exist_ok=True)
     if not empty.exists():

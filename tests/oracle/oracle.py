@@ -25,6 +25,7 @@ Interval = tuple[int, int, str]  # from, to (exclusive), category
 Cell = tuple[str, int, str, str, str]  # gpu, hour (epoch ms), category, job, user
 
 STEP_GAP_MS = 10
+SPLIT_MIN_MS = 10
 MISSING_SHARE = 0.05
 FAILED = {"FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL"}
 
@@ -207,6 +208,7 @@ def phases_of(attempt: Attempt) -> list[Interval]:
     names = {
         "init": "startup", "compile": "startup", "restore": "restore", "eval": "other_declared",
         "ckpt_save": "checkpoint_save", "data_wait": "data_stall",
+        "custom:x": "other_declared",
     }  # fmt: skip
     found = []
     for i, event in enumerate(attempt.events):
@@ -292,8 +294,12 @@ def compile_ms(attempt: Attempt) -> int:
 
 
 def steps(attempt: Attempt) -> list[Interval]:
-    """Rules 4 and 7: lost steps whole; kept ones split from their start, A6, A12, A13, the rest."""
+    """Rules 4 and 7: lost steps whole; kept ones split from their start, A6, A12, A13, the rest.
+
+    docs: waits for data under 10 ms, and under 5 % of the median step, are jitter.
+    """
     found: list[Interval] = []
+    jitter = min(SPLIT_MIN_MS, MISSING_SHARE * median_step(attempt)) if attempt.steps else 0
     for step in attempt.steps:
         if attempt.fates[step.number] != "kept":
             found.append((step.begin, step.end, attempt.fates[step.number]))
@@ -302,7 +308,8 @@ def steps(attempt: Attempt) -> list[Interval]:
         for name, category in (
             ("data", "data_stall"), ("straggler", "straggler_wait"), ("comm", "exposed_comm")
         ):  # fmt: skip
-            end = min(step.end, now + step.waits.get(name, 0))
+            wait = step.waits.get(name, 0)
+            end = min(step.end, now + (0 if name == "data" and wait < jitter else wait))
             found.append((now, end, category))
             now = end
         found.append((now, step.end, _rest(step)))

@@ -75,6 +75,8 @@ class Features:
     node_states: bool = True
     without_dur: bool = True
     early_ends: bool = True
+    short_steps: bool = False  # a twentieth of the length, with waits, saves and jitter
+    more_phases: bool = False  # anywhere, over steps and other phases
 
 
 def make(seed: int, features: Features | None = None) -> World:
@@ -105,6 +107,9 @@ def make(seed: int, features: Features | None = None) -> World:
             saved[job.job_id] = max([*steps, saved.get(job.job_id, 0)])
     if features.telemetry and dice.random() < 0.75:
         _add_readings(world, dice, nodes)
+    if features.more_phases:
+        for job in world.jobs:
+            _add_phases(job, dice)
     return world
 
 
@@ -192,13 +197,28 @@ def _add_readings(world: World, dice: random.Random, nodes: list[str]) -> None:
                 ]
 
 
+def _add_phases(job: Job, dice: random.Random) -> None:
+    """Declare phases at any time between the first and the last event of the hold."""
+    for kind in ("data_wait", "compile", "custom:x"):
+        moments = [event["t"] for event in job.events if event["t"] < job.end]
+        if len(moments) < 3 or dice.random() < 0.3:
+            continue
+        moment = dice.randrange(moments[1], moments[-1] + 1)
+        place = sum(event["t"] <= moment for event in job.events)
+        span = {"event": "phase", "phase": kind, "t": moment}
+        span["dur"] = dice.choice([7, 33, 333, 2_345, 30_011, 90_017])
+        before = job.events[place - 1]
+        job.events.insert(place, span | {k: before[k] for k in ("attempt",) if k in before})
+
+
 def _events(job: Job, dice: random.Random, features: Features, saved: int) -> list[dict[str, Any]]:
     """Return what rank 0 of a job tells: lives of steps, phases, saves and an end."""
     assert job.start is not None
     told: list[dict[str, Any]] = []
     numbered = dice.random() < 0.5
     has_dur = not features.without_dur or dice.random() < 0.7
-    length = dice.choice([2_000, 5_000, 10_000, 20_000])
+    scale = 20 if features.short_steps else 1
+    length = dice.choice([2_000, 5_000, 10_000, 20_000]) // scale
     every = dice.choice([0, 5, 10, 30])
     lives = dice.choice([1, 1, 1, 2, 3]) if features.restarts else 1
     waits = features.waits and has_dur and dice.random() < 0.5
@@ -225,7 +245,7 @@ def _events(job: Job, dice: random.Random, features: Features, saved: int) -> li
         if dice.random() < 0.15:
             silent = now  # no step at all
         while True:
-            took = length + (dice.randrange(-50, 50) * 10 if features.jitter else 0)
+            took = length + (dice.randrange(-50, 50) * 10 // scale if features.jitter else 0)
             took += length if is_start and dice.random() < 0.5 else 0
             if now + took > silent:
                 break
@@ -236,14 +256,14 @@ def _events(job: Job, dice: random.Random, features: Features, saved: int) -> li
             if has_dur:
                 line["dur"] = took
             if waits and not is_start:
-                line["data"] = dice.choice([0, 100, 500, 1_000])
+                line["data"] = dice.choice([0, 100, 500, 1_000]) // scale
                 if splits:
-                    line["straggler"] = dice.choice([0, 50, 300])
-                    line["comm"] = dice.choice([100, 400, 1_000])
+                    line["straggler"] = dice.choice([0, 50, 300]) // scale
+                    line["comm"] = dice.choice([100, 400, 1_000]) // scale
             told.append(line)
             is_start = False
             if every and step % every == 0:
-                took = dice.choice([300, 2_000, 5_000])
+                took = dice.choice([300, 2_000, 5_000]) // scale
                 if now + took > silent:
                     break
                 name = dice.choice(["ckpt_save", "ckpt_save", "ckpt_save", "eval"])

@@ -252,3 +252,12 @@ def test_a_run_that_shrank_and_kept_all_its_time_has_full_ettr(evidence, tell):
     evidence.store.build()
 
     assert evidence.store.read("select ettr_ratio from marts.runs").item() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("wait_s", "stalled_s"), [(0.009, None), (0.010, 0.1)])
+def test_waits_for_data_under_10_ms_stay_in_the_step(evidence, tell, wait_s, stalled_s):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 100, ["a"], 1)
+    evidence.events("1", tell.steps(1, 10, 0, data_s=wait_s))
+
+    assert evidence.gpu_s().get("data_stall") == stalled_s
