@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from goodput_ingest import load
+from goodput_ingest.run import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.store import LocalStore
 
@@ -27,7 +27,7 @@ def built(empty: Path, folders: pytest.TempPathFactory, *parts: str) -> Iterator
     path = folders.mktemp("recorded") / "fleet.duckdb"
     shutil.copyfile(empty, path)
     with contextlib.closing(LocalStore(path)) as store:
-        load.ingest(store, "auto", [SAMPLE / part for part in parts], ReadOptions(cluster="lab"))
+        ingest.ingest(store, "auto", [SAMPLE / part for part in parts], ReadOptions(cluster="lab"))
         store.build()
         yield store
 

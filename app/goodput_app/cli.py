@@ -175,7 +175,7 @@ def ingest(
     """Read in files, folders, archives; SOURCE: a format, or `auto`."""
     import polars as pl  # noqa: PLC0415 -- `--help` needs no frames
 
-    from goodput_ingest import load  # noqa: PLC0415 -- nor every source
+    from goodput_ingest.run import ingest as load  # noqa: PLC0415 -- nor every source
     from goodput_ingest.source import ReadOptions  # noqa: PLC0415
 
     options = ReadOptions(

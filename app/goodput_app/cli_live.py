@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from goodput_app.reports.delivery import Plan
-    from goodput_ingest.live import Outcome
-    from goodput_ingest.live_sources import Collector
+    from goodput_ingest.live.config import Collector
+    from goodput_ingest.live.scheduler import Outcome
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 GRACE_S = 10.0  # for batches that are under way
@@ -93,8 +93,8 @@ def serve(
 @output_options
 def collect(*, db: str, once: bool) -> pl.DataFrame:
     """Ask the live sources of goodput.toml until Ctrl-C."""
-    from goodput_ingest.live import Collection  # noqa: PLC0415 -- `--help` needs no sources
-    from goodput_ingest.live_store import Shared, sole_collector  # noqa: PLC0415
+    from goodput_ingest.live.scheduler import Collection  # noqa: PLC0415 -- `--help` needs no sources
+    from goodput_ingest.live.store_lease import Shared, sole_collector  # noqa: PLC0415
 
     sources = configured()
     if not sources:
@@ -138,7 +138,7 @@ def configured() -> list[Collector]:
     """Return the live sources of the settings; raises GoodputError naming file, table and key."""
     if not settings().collect:
         return []
-    from goodput_ingest.live_sources import collectors  # noqa: PLC0415 -- as above
+    from goodput_ingest.live.config import collectors  # noqa: PLC0415 -- as above
 
     ingest = settings().ingest
     try:

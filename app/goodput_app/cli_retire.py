@@ -29,13 +29,13 @@ def retire(*, source: str, origin: str | None, db: str) -> pl.DataFrame:
     Its evidence stays. Configure it again to undo this. ORIGIN: only what is asked there, such as a
     URL or a folder.
     """
-    from goodput_ingest import live_status  # noqa: PLC0415 -- draws in polars
+    from goodput_ingest.live import status  # noqa: PLC0415 -- draws in polars
 
     if not Path(db).exists():
         raise StoreError(f"{db}: there is no such database.")
     asked = {(one.reads, one.origin) for one in configured()}
     with contextlib.closing(open_store(db)) as store:
-        known = live_status.watched(store)
+        known = status.watched(store)
         chosen = [s for s in known if s.source == source and origin in {None, s.origin}]
         if not chosen:
             names = ", ".join(f"{s.source} ({s.origin})" for s in known) or "none"
@@ -46,6 +46,6 @@ def retire(*, source: str, origin: str | None, db: str) -> pl.DataFrame:
             raise GoodputError(
                 f"{source} is still in {settings_file()}: remove its [[collect]] table first."
             )
-        found = live_status.retire(store, gone)
+        found = status.retire(store, gone)
     say("The evidence of these sources stays. A collector that still asks one reports it again.")
     return found

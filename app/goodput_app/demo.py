@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from goodput_ingest import load, synthetic
+from goodput_ingest import synthetic
+from goodput_ingest.run import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.errors import GoodputError, StoreError
 from goodput_queries.remote import find_server
@@ -135,7 +136,9 @@ def _fill(
                 # the sample's rate card comes last: of two prices for one model the later holds
                 steps = [*_made_up(Path(fleet), gpus), *steps]
             for step in steps:
-                load.ingest(store, step.source, [step.path], step.options, on_progress=on_progress)
+                ingest.ingest(
+                    store, step.source, [step.path], step.options, on_progress=on_progress
+                )
         store.build()
     finally:
         store.close()

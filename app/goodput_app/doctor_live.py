@@ -12,20 +12,20 @@ from goodput_app.cli_live import configured
 from goodput_app.settings import settings_file
 from goodput_ingest.gpu_metrics import missing_counters
 from goodput_ingest.gpu_metrics.recommended import COUNTERS_FILE
-from goodput_ingest.kernel_live import KernelLogLive
-from goodput_ingest.live_sources import collectors
-from goodput_ingest.live_store import is_collected
-from goodput_ingest.nvml.live import NvmlLive
-from goodput_ingest.prometheus import Prometheus
-from goodput_ingest.prometheus.discovery import Discovery
-from goodput_ingest.tail import Tail
-from goodput_ingest.unexpected import CAUGHT, unexpected
+from goodput_ingest.live.config import collectors
+from goodput_ingest.live.store_lease import is_collected
+from goodput_ingest.live.tail import Tail
+from goodput_ingest.run.unexpected import CAUGHT, unexpected
+from goodput_ingest.sources.kernel_log.live import KernelLogLive
+from goodput_ingest.sources.nvml.live import NvmlLive
+from goodput_ingest.sources.prometheus import Prometheus
+from goodput_ingest.sources.prometheus.discovery import Discovery
 from goodput_queries.errors import GoodputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from goodput_ingest.live_sources import Collector
+    from goodput_ingest.live.config import Collector
     from goodput_queries.store import Store
 
     Finding = tuple[str, str, str, str]  # as in doctor.py: what, status, found, next

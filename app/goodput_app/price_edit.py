@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from goodput_ingest.budgets import Budgets
-from goodput_ingest.rates import Rates
 from goodput_ingest.source import ReadOptions
-from goodput_ingest.tariffs import Tariffs
+from goodput_ingest.sources.site.budgets import Budgets
+from goodput_ingest.sources.site.rates import Rates
+from goodput_ingest.sources.site.tariffs import Tariffs
 from goodput_queries.errors import GoodputError
 
 if TYPE_CHECKING:

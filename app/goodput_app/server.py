@@ -32,9 +32,9 @@ from goodput_app.reports.scheduled import handing_out
 from goodput_app.settings import settings
 from goodput_app.state import use_store
 from goodput_app.upkeep import Upkeep
-from goodput_ingest import live_status
-from goodput_ingest.live import Collection
-from goodput_ingest.live_store import Held, sole_collector
+from goodput_ingest.live import status as live_status
+from goodput_ingest.live.scheduler import Collection
+from goodput_ingest.live.store_lease import Held, sole_collector
 from goodput_queries import remote
 from goodput_queries.batch import Loaded
 from goodput_queries.errors import GoodputError, StoreError
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from streamlit import App
 
     from goodput_app.reports.delivery import Plan
-    from goodput_ingest.live_sources import Collector
+    from goodput_ingest.live.config import Collector
 
 log = logging.getLogger(__name__)
 

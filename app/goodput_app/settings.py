@@ -90,7 +90,7 @@ class RetentionSettings:
 class Settings:
     """All of `goodput.toml`.
 
-    collect: its `[[collect]]` tables as they stand; `goodput_ingest.live_sources` reads them.
+    collect: its `[[collect]]` tables as they stand; `goodput_ingest.live.config` reads them.
     evaluation_counts: declared evaluation is useful time, and counts in goodput.
     """
 

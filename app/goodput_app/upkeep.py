@@ -9,8 +9,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from goodput_app.settings import settings
-from goodput_ingest import live_status
-from goodput_ingest.live_status import Status
+from goodput_ingest.live import status as live_status
+from goodput_ingest.live.status import Status
 from goodput_queries.errors import TooMuchDroppedError, UnbuiltError
 from goodput_queries.plausible import utc_now
 from goodput_queries.retention import Retention, drop_old

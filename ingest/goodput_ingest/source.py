@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from zoneinfo import ZoneInfo
 
-    from goodput_ingest.files import Part
+    from goodput_ingest.formats.files import Part
 
 __all__ = ["Batch", "ContinuedSource", "LiveSource", "ReadOptions", "Reject", "Source"]
 

@@ -10,7 +10,7 @@ import pytest
 
 from goodput_app import cli
 from goodput_app.settings import settings
-from goodput_ingest.job_events import JobEvents
+from goodput_ingest.sources.job_events.job_events import JobEvents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from goodput_app import cli
-from goodput_ingest.load import ingest
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.batch import Batch
 from goodput_queries.store import LocalStore

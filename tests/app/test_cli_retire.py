@@ -12,8 +12,8 @@ from tests.app.command_line import run
 from tests.app.served import serving
 
 from goodput_app.settings import settings
-from goodput_ingest import live_status
-from goodput_ingest.live_status import Status
+from goodput_ingest.live import status as live_status
+from goodput_ingest.live.status import Status
 from goodput_queries.store import LocalStore
 
 if TYPE_CHECKING:

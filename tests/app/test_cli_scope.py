@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from goodput_app import cli
 from goodput_app.cli_scope import resolved
-from goodput_ingest.load import ingest
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.errors import QueryError
 from goodput_queries.scope import Scope

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from goodput_app import cli, cli_what_if
 from goodput_app.settings import settings
 from goodput_app.what_if.scenarios import SCENARIOS
-from goodput_ingest.load import ingest
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.store import LocalStore
 

@@ -22,10 +22,10 @@ import goodput_app
 from goodput_app import metrics
 from goodput_app.settings import read
 from goodput_app.state import use_store
-from goodput_ingest import live_status
-from goodput_ingest.live_sources import collectors
-from goodput_ingest.live_status import Status
-from goodput_ingest.live_store import is_collected
+from goodput_ingest.live import status as live_status
+from goodput_ingest.live.config import collectors
+from goodput_ingest.live.status import Status
+from goodput_ingest.live.store_lease import is_collected
 from goodput_queries.errors import GoodputError
 from goodput_queries.remote import find_server
 from goodput_queries.store import LocalStore, open_store

@@ -15,7 +15,7 @@ from goodput_app.reports.settings import StatementSettings
 from goodput_app.reports.statement import statement
 from goodput_app.settings import settings
 from goodput_app.state import use_store
-from goodput_ingest.load import ingest
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.store import LocalStore
 

@@ -16,11 +16,11 @@ import pytest
 
 from goodput_app import doctor_live
 from goodput_app.settings import settings
-from goodput_ingest import live_status
 from goodput_ingest.gpu_metrics.recommended import COUNTERS_FILE
-from goodput_ingest.live_sources import Collector, collectors
-from goodput_ingest.live_status import Status
-from goodput_ingest.live_store import sole_collector
+from goodput_ingest.live import status as live_status
+from goodput_ingest.live.config import Collector, collectors
+from goodput_ingest.live.status import Status
+from goodput_ingest.live.store_lease import sole_collector
 from goodput_queries.batch import Batch
 from goodput_queries.store import LocalStore
 

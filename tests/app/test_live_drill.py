@@ -29,10 +29,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
-from goodput_ingest import load
-from goodput_ingest.live import Collection
-from goodput_ingest.live_sources import collectors
-from goodput_ingest.live_store import Held
+from goodput_ingest.live.config import collectors
+from goodput_ingest.live.scheduler import Collection
+from goodput_ingest.live.store_lease import Held
+from goodput_ingest.run import ingest as load
 from goodput_ingest.source import Batch, ReadOptions
 from goodput_queries.errors import GoodputError
 from goodput_queries.remote import find_server

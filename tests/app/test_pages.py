@@ -17,7 +17,7 @@ from tests.recorded_session import SAMPLE, built
 import goodput_app
 from goodput_app import data, theme
 from goodput_app.components import scope_bar
-from goodput_ingest import load
+from goodput_ingest.run import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.batch import Batch, Reject
 from goodput_queries.scope import Scope
@@ -113,7 +113,7 @@ def events_alone(store: LocalStore, tmp_path: Path) -> LocalStore:
     event = {"v": 1, "ts": 1_790_000_000, "event": "job.start", "run_id": "run7"}
     path = tmp_path / "job_events.jsonl"
     path.write_text(json.dumps(event) + "\n")
-    load.ingest(store, "auto", [path], ReadOptions(cluster="lab"))
+    ingest.ingest(store, "auto", [path], ReadOptions(cluster="lab"))
     store.build()
     return store
 
@@ -388,7 +388,7 @@ def test_one_broken_panel_leaves_the_page(
 def test_rejected_rows_are_listed_with_their_reason(
     store: LocalStore, visit: Callable[..., AppTest]
 ) -> None:
-    load.ingest(store, "auto", [SAMPLE / "sacct.txt"], ReadOptions(cluster="lab"))
+    ingest.ingest(store, "auto", [SAMPLE / "sacct.txt"], ReadOptions(cluster="lab"))
     empty = store.read("select * from raw.job_events limit 0")
     rejects = [Reject(line=7, reason="not JSON", content=HOSTILE)]
     store.load(Batch("job_events", empty, "job-events", "x.jsonl", "digest", rejects=rejects))

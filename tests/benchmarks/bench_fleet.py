@@ -19,7 +19,7 @@ from tests.benchmarks.meter import Cost, Meter, as_for_its_users
 from tests.benchmarks.table import Other, Row, memory, number
 
 from goodput_app.demo import recipe
-from goodput_ingest.load import ingest
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.synthetic import generate
 from goodput_queries.check import check
 from goodput_queries.store import LocalStore

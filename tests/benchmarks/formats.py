@@ -19,7 +19,7 @@ from tests.benchmarks import databases
 from tests.benchmarks.meter import Cost, Meter, as_for_its_users
 from tests.benchmarks.table import Other, Row, number
 
-from goodput_ingest.load import ingest
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 
 if TYPE_CHECKING:

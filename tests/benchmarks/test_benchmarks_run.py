@@ -15,7 +15,7 @@ from tests.benchmarks.table import Other, Row
 from tests.evidence_over_time import evidence_of, load, rows_of, told, told_between
 
 from goodput_app.demo import recipe
-from goodput_ingest.load import ingest
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.synthetic import generate
 from goodput_queries.store import LocalStore
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from goodput_ingest.load import ingest
-from goodput_ingest.registry import recognise
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.registry import recognise
 
 if TYPE_CHECKING:
     from goodput_queries.store import LocalStore

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from goodput_ingest.dcgm import Dcgm
-from goodput_ingest.exposition import parse
-from goodput_ingest.exposition_series import KnownSeries
+from goodput_ingest.formats.prometheus_text.exposition import parse
+from goodput_ingest.formats.prometheus_text.series import KnownSeries
 from goodput_ingest.gpu_metrics import labels, missing_counters, resolve
-from goodput_ingest.registry import recognise
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.dcgm.scrapes import Dcgm
+from goodput_ingest.sources.registry import recognise
 
 if TYPE_CHECKING:
     from goodput_queries.store import LocalStore

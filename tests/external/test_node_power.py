@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from goodput_ingest.load import ingest
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.store import LocalStore
 

@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo
 import polars as pl
 import pytest
 
-from goodput_ingest.load import ingest
-from goodput_ingest.slurm import Slurm
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.slurm.texts import Slurm
 
 if TYPE_CHECKING:
     from goodput_queries.batch import Batch

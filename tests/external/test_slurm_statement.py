@@ -13,7 +13,7 @@ import pytest
 
 from goodput_app.reports.settings import StatementSettings
 from goodput_app.reports.statement import statement
-from goodput_ingest.load import ingest
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 
 DATA = os.environ.get("GOODPUT_EXTERNAL_DATA")

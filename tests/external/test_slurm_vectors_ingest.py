@@ -10,10 +10,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from goodput_ingest.hostlist import expand
-from goodput_ingest.load import ingest
-from goodput_ingest.slurm import Slurm
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.slurm.hostlist import expand
+from goodput_ingest.sources.slurm.texts import Slurm
 
 if TYPE_CHECKING:
     from goodput_queries.store import LocalStore

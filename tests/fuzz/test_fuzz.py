@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tests.fuzz.corpus import corpus
 from tests.fuzz.worker import made, run
 
-from goodput_ingest.registry import recognise
+from goodput_ingest.sources.registry import recognise
 from goodput_queries.check import check
 
 if TYPE_CHECKING:

@@ -21,10 +21,10 @@ from zoneinfo import ZoneInfo
 from tests.fuzz.corpus import corpus
 from tests.fuzz.mutations import mutated
 
-from goodput_ingest import load
-from goodput_ingest.registry import SOURCES
+from goodput_ingest.run import ingest
+from goodput_ingest.run.unexpected import CAUGHT, unexpected
 from goodput_ingest.source import ReadOptions
-from goodput_ingest.unexpected import CAUGHT, unexpected
+from goodput_ingest.sources.registry import SOURCES
 from goodput_queries.check import check
 from goodput_queries.errors import GoodputError
 from goodput_queries.store import LocalStore
@@ -72,7 +72,7 @@ def run(store: LocalStore, case: Case, content: bytes, folder: Path) -> None:
         # most as a folder would be read in; some under a name, as a person insists
         source = "auto" if case.number % 4 else list(SOURCES)[case.number // 4 % len(SOURCES)]
         with contextlib.suppress(GoodputError):
-            summary = load.ingest(store, source, [path], OPTIONS)
+            summary = ingest.ingest(store, source, [path], OPTIONS)
             case.problems += summary.failed
     except MemoryError as error:
         case.problems.append(str(unexpected(case.name, error)))

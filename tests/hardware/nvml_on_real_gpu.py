@@ -24,16 +24,16 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from goodput_ingest.nvml import readings
-from goodput_ingest.nvml.asking import field_values
-from goodput_ingest.nvml.gpm import open_gpm
-from goodput_ingest.nvml.gpu import Gpu
-from goodput_ingest.nvml.library import Nvml, NvmlError
-from goodput_ingest.nvml.links import COUNTERS, LINKS_MAX
-from goodput_ingest.nvml.machine import sees_all_processes
-from goodput_ingest.nvml.recorder import Recorder
-from goodput_ingest.nvml.sampler import Sampler
-from goodput_ingest.nvml.watch import Rhythm
+from goodput_ingest.sources.nvml import readings
+from goodput_ingest.sources.nvml.asking import field_values
+from goodput_ingest.sources.nvml.gpm import open_gpm
+from goodput_ingest.sources.nvml.gpu import Gpu
+from goodput_ingest.sources.nvml.library import Nvml, NvmlError
+from goodput_ingest.sources.nvml.links import COUNTERS, LINKS_MAX
+from goodput_ingest.sources.nvml.machine import sees_all_processes
+from goodput_ingest.sources.nvml.recorder import Recorder
+from goodput_ingest.sources.nvml.sampler import Sampler
+from goodput_ingest.sources.nvml.watch import Rhythm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

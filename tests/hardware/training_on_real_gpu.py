@@ -39,7 +39,7 @@ def main() -> int:
         return 0
     given.out.mkdir(parents=True, exist_ok=True)
     recording = str(given.out / "nvml.jsonl")
-    recorder = [sys.executable, "-m", "goodput_ingest.nvml", "--out", recording]
+    recorder = [sys.executable, "-m", "goodput_ingest.sources.nvml", "--out", recording]
     watch = subprocess.Popen([*recorder, "--node", "gpu-box", "--slow-interval", "2"])
     try:
         time.sleep(15)

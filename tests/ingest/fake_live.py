@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 
-from goodput_ingest.live import Clock, Collection
-from goodput_ingest.live_sources import Collector
-from goodput_ingest.live_store import Held
+from goodput_ingest.live.config import Collector
+from goodput_ingest.live.scheduler import Clock, Collection
+from goodput_ingest.live.store_lease import Held
 from goodput_ingest.source import Batch
 from goodput_queries.store import LocalStore
 

@@ -7,11 +7,11 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from goodput_ingest.load import ingest
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 
 if TYPE_CHECKING:
-    from goodput_ingest.load import Summary
+    from goodput_ingest.run.ingest import Summary
     from goodput_queries.store import LocalStore
 
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from tests.ingest.fake_nvml import FakeGpu, FakeNvml
 
-from goodput_ingest.nvml.gpu import Gpu
-from goodput_ingest.nvml.library import Nvml
-from goodput_ingest.nvml.sampler import Sampler
-from goodput_ingest.nvml.watch import Clock, Rhythm, Watch
+from goodput_ingest.sources.nvml.gpu import Gpu
+from goodput_ingest.sources.nvml.library import Nvml
+from goodput_ingest.sources.nvml.sampler import Sampler
+from goodput_ingest.sources.nvml.watch import Clock, Rhythm, Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from goodput_ingest.ahead import ahead
+from goodput_ingest.formats.prefetch import ahead
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from goodput_ingest import archives
-from goodput_ingest.load import Summary, ingest
+from goodput_ingest.run import archives
+from goodput_ingest.run.ingest import Summary, ingest
 from goodput_ingest.source import ReadOptions
 
 if TYPE_CHECKING:

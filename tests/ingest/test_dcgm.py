@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from goodput_ingest import dcgm, exposition_blocks, exposition_series, files
-from goodput_ingest.dcgm import Dcgm
-from goodput_ingest.registry import SOURCES, recognise
+from goodput_ingest.formats import files
+from goodput_ingest.formats.prometheus_text import blocks, series
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.dcgm import scrapes
+from goodput_ingest.sources.dcgm.scrapes import Dcgm
+from goodput_ingest.sources.registry import SOURCES, recognise
 from goodput_queries import catalog
 from goodput_queries.errors import IngestError
 
@@ -210,10 +212,10 @@ def test_what_goes_on_over_blocks_is_told_as_one(
     lines: int,
     beginnings: int,
 ) -> None:
-    monkeypatch.setattr(dcgm, "PART_LINES", lines)
-    monkeypatch.setattr(exposition_series, "NUMBERS_MAX", beginnings)
-    monkeypatch.setattr(exposition_blocks, "BLOCK_BYTES", 400)
-    monkeypatch.setattr(exposition_blocks, "TAILS_BYTES", (200,))
+    monkeypatch.setattr(scrapes, "PART_LINES", lines)
+    monkeypatch.setattr(series, "NUMBERS_MAX", beginnings)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 400)
+    monkeypatch.setattr(blocks, "TAILS_BYTES", (200,))
     job = ',hpc_job="7"'
     text = "".join(mark(minute) + line(600 + minute, more=job) for minute in range(20))
 
@@ -228,8 +230,8 @@ def test_what_goes_on_over_blocks_is_told_as_one(
 def test_rejects_keep_their_line_over_blocks(
     store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exposition_blocks, "BLOCK_BYTES", 400)
-    monkeypatch.setattr(exposition_blocks, "TAILS_BYTES", (200,))
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 400)
+    monkeypatch.setattr(blocks, "TAILS_BYTES", (200,))
     text = "".join(mark(minute) + line(600) + "garbage\n" for minute in range(9))
 
     read(store, write(tmp_path / "m.prom", text))

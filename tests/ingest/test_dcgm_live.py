@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from goodput_ingest.dcgm import Dcgm
-from goodput_ingest.dcgm_live import DcgmLive
 from goodput_ingest.source import LiveSource, ReadOptions
+from goodput_ingest.sources.dcgm.live import DcgmLive
+from goodput_ingest.sources.dcgm.scrapes import Dcgm
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:

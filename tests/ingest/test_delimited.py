@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from goodput_ingest import delimited, files
+from goodput_ingest.formats import delimited, files
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ import pytest
 
 import goodput_emitter
 from goodput_emitter import Emitter
-from goodput_ingest.load import ingest
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 
 if TYPE_CHECKING:

@@ -13,11 +13,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from goodput_ingest import exposition_blocks, json_lines
-from goodput_ingest.exposition import Exposition, joined, parse
-from goodput_ingest.exposition_blocks import blocks
-from goodput_ingest.exposition_series import HEAD_MAX_BYTES, KnownSeries
-from goodput_ingest.json_lines import FieldError
+from goodput_ingest.formats import json_lines
+from goodput_ingest.formats.json_lines import FieldError
+from goodput_ingest.formats.prometheus_text import blocks as exposition_blocks
+from goodput_ingest.formats.prometheus_text.blocks import blocks
+from goodput_ingest.formats.prometheus_text.exposition import Exposition, joined, parse
+from goodput_ingest.formats.prometheus_text.series import HEAD_MAX_BYTES, KnownSeries
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:

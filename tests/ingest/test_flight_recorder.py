@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from goodput_ingest import files
-from goodput_ingest.flight_recorder import FlightRecorder
+from goodput_ingest.formats import files
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.pytorch.flight_recorder import FlightRecorder
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:

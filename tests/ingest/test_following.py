@@ -11,10 +11,10 @@ from zoneinfo import ZoneInfo
 import pytest
 from tests.ingest.followed_logs import FOLLOWED_LOGS, FollowedLog
 
-from goodput_ingest.live_sources import FOLLOWED
-from goodput_ingest.load import ingest
+from goodput_ingest.live.config import FOLLOWED
+from goodput_ingest.live.tail import Tail
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_ingest.tail import Tail
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

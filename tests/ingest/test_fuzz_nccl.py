@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from goodput_ingest.registry import SOURCES
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.registry import SOURCES
 from goodput_queries.errors import IngestError
 from goodput_queries.store import LocalStore
 

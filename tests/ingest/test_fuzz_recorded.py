@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from goodput_ingest.registry import SOURCES, recognise
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.registry import SOURCES, recognise
 from goodput_queries.errors import IngestError
 from goodput_queries.store import LocalStore
 

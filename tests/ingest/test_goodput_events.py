@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from goodput_ingest import files
-from goodput_ingest.goodput_events import GoodputEvents
-from goodput_ingest.load import ingest
+from goodput_ingest.formats import files
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.job_events.google import GoodputEvents
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:

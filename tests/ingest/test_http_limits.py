@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from goodput_ingest import dcgm_live
-from goodput_ingest.dcgm_live import DcgmLive
-from goodput_ingest.kubernetes import Kubernetes
-from goodput_ingest.prometheus import Prometheus
-from goodput_ingest.prometheus.client import Client
-from goodput_ingest.prometheus.discovery import Discovery
-from goodput_ingest.prometheus.endpoint import Endpoint
+from goodput_ingest.sources.dcgm import live
+from goodput_ingest.sources.dcgm.live import DcgmLive
+from goodput_ingest.sources.kubernetes import Kubernetes
+from goodput_ingest.sources.prometheus import Prometheus
+from goodput_ingest.sources.prometheus.client import Client
+from goodput_ingest.sources.prometheus.discovery import Discovery
+from goodput_ingest.sources.prometheus.endpoint import Endpoint
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def test_an_answer_ends_at_its_total_time_however_it_drips(
 def test_a_slow_target_does_not_delay_a_good_one(
     serve: Callable[[Pieces], Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dcgm_live, "PROMPT_S", 0.5)
+    monkeypatch.setattr(live, "PROMPT_S", 0.5)
     good = serve(whole(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(PAGE), PAGE))
     slow = [serve(SLOW["headers without end"]).url for _ in range(3)]
     source = DcgmLive(urls=[*slow, good.url], timeout_s=4.0)
@@ -166,7 +166,7 @@ def test_targets_that_failed_take_no_turn_of_good_ones(
     slow = [serve(SLOW["nothing"]).url for _ in range(2)]
     source = DcgmLive(urls=[*slow, good.url], timeout_s=TIMEOUT_S, parallel=1)
     list(source.poll({}, NOW))
-    monkeypatch.setattr(dcgm_live, "PROMPT_S", TIMEOUT_S)
+    monkeypatch.setattr(live, "PROMPT_S", TIMEOUT_S)
 
     first = next(source.poll({}, NOW))
 
@@ -180,7 +180,7 @@ def test_an_answer_without_end_is_cut_at_its_size(
     serve: Callable[[Pieces], Server], ask: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("BODY_MAX_BYTES", "SMALL_MAX_BYTES"):
-        monkeypatch.setattr(f"goodput_ingest.prometheus.client.{name}", 1 << 20)
+        monkeypatch.setattr(f"goodput_ingest.sources.prometheus.client.{name}", 1 << 20)
     monkeypatch.setattr(DcgmLive, "answer_max_bytes", 1 << 20)
     flood = serve(lambda: itertools.chain([OK + b"\r\n"], itertools.repeat(b" " * 65_536)))
 

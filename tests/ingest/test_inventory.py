@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goodput_ingest import site_csv
-from goodput_ingest.instants import instants
-from goodput_ingest.inventory import Inventory
-from goodput_ingest.load import ingest
-from goodput_ingest.registry import recognise
+from goodput_ingest.formats import csv_table
+from goodput_ingest.formats.timestamps import instants
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.registry import recognise
+from goodput_ingest.sources.site.inventory import Inventory
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def test_times_are_parsed_at_once_however_many_rows_there_are(
         calls.append(texts.len())
         return instants(texts, *rest, **more)
 
-    monkeypatch.setattr(site_csv, "instants", counted)
+    monkeypatch.setattr(csv_table, "instants", counted)
     rows = [f"n{i},8,2026-11-20T00:00:{i % 3:02d}Z\n" for i in range(50)]
     gpus, _ = read(tmp_path, "node,gpus,valid_from\n" + "".join(rows))
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from goodput_ingest.files import LINE_MAX_BYTES
-from goodput_ingest.load import ingest
+from goodput_ingest.formats.files import LINE_MAX_BYTES
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from goodput_ingest.load import Summary
+    from goodput_ingest.run.ingest import Summary
     from goodput_queries.store import LocalStore
 
 STEP: dict[str, Any] = {"v": 1, "ts": 1787234549.25, "event": "step", "step": 401, "dur_s": 10.02}

@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from goodput_ingest import event_lines, files, job_events, job_events_bulk
-from goodput_ingest.job_events import JobEvents
+from goodput_ingest.formats import event_lines, files
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.job_events import bulk as job_events_bulk
+from goodput_ingest.sources.job_events import job_events
+from goodput_ingest.sources.job_events.job_events import JobEvents
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,11 +9,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from goodput_ingest import files
-from goodput_ingest.job_logs.source import JobLog
-from goodput_ingest.load import ingest
-from goodput_ingest.registry import recognise
+from goodput_ingest.formats import files
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.job_logs.source import JobLog
+from goodput_ingest.sources.registry import recognise
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:

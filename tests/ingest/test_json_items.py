@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goodput_ingest import files, json_items
-from goodput_ingest.json_items import BrokenDocumentError, items
+from goodput_ingest.formats import files, json_stream
+from goodput_ingest.formats.json_stream import BrokenDocumentError, items
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -56,7 +56,7 @@ def test_a_number_that_the_reading_cuts_goes_on(monkeypatch: pytest.MonkeyPatch)
 def test_what_comes_before_the_damage_is_read(
     text: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(json_items, "VALUE_MAX_CHARS", 1_000 if "xxx" in text else 10**6)
+    monkeypatch.setattr(json_stream, "VALUE_MAX_CHARS", 1_000 if "xxx" in text else 10**6)
     monkeypatch.setattr(files, "CHUNK_BYTES", 500)
     found = list[tuple[str, Any]]()
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from goodput_ingest import kernel_live
-from goodput_ingest.kernel_live import KernelLogLive
 from goodput_ingest.source import LiveSource
+from goodput_ingest.sources.kernel_log import live
+from goodput_ingest.sources.kernel_log.live import KernelLogLive
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ def test_a_user_who_may_not_read_the_journal_is_told(journal: Journal) -> None:
 
 
 def test_many_entries_are_read_in_parts(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel_live, "LINES_A_PART", 2)
+    monkeypatch.setattr(live, "LINES_A_PART", 2)
     for second in range(5):
         journal.write(second, XID)
 
@@ -261,9 +261,9 @@ def test_a_huge_entry_is_cut_and_the_next_one_is_read(store: LocalStore, journal
 
 
 def test_of_a_line_that_is_too_long_only_the_beginning_is_kept() -> None:
-    pipe = io.BytesIO(b"a" * (3 * kernel_live.LINE_BYTES) + b"\nb\n")
+    pipe = io.BytesIO(b"a" * (3 * live.LINE_BYTES) + b"\nb\n")
 
-    assert [len(line) for line in kernel_live._lines(pipe)] == [kernel_live.LINE_BYTES, 1]
+    assert [len(line) for line in live._lines(pipe)] == [live.LINE_BYTES, 1]
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from goodput_ingest.load import ingest
-from goodput_ingest.pci import pci_bus_id
+from goodput_ingest.formats.pci import pci_bus_id
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
-    from goodput_ingest.load import Summary
+    from goodput_ingest.run.ingest import Summary
     from goodput_queries.store import LocalStore
 
 EXTERNAL = Path(os.environ.get("GOODPUT_EXTERNAL_DATA", "nowhere"))

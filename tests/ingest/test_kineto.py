@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from goodput_ingest import files
-from goodput_ingest.kineto import Kineto
+from goodput_ingest.formats import files
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.pytorch.kineto import Kineto
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from goodput_ingest import live_status
-from goodput_ingest.live import BACKOFF_MAX_S, Clock, Collection, next_due_s
-from goodput_ingest.live_store import Held
+from goodput_ingest.live import status as live_status
+from goodput_ingest.live.scheduler import BACKOFF_MAX_S, Clock, Collection, next_due_s
+from goodput_ingest.live.store_lease import Held
 from goodput_ingest.source import Batch, LiveSource
 from goodput_queries.errors import IngestError, StoreError
 from goodput_queries.store import LocalStore
@@ -90,7 +90,9 @@ def test_an_unexpected_exception_is_a_sentence_and_its_traceback_comes_on_reques
     (error,) = ask(store, hour.clock(), source)
 
     assert error is not None
-    assert error.startswith("fake (a): unexpected ZeroDivisionError at goodput_ingest.live:")
+    assert error.startswith(
+        "fake (a): unexpected ZeroDivisionError at goodput_ingest.live.scheduler:"
+    )
     assert ": by zero. " in error
     assert "Traceback" not in caplog.text
     with caplog.at_level("DEBUG"):

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from goodput_ingest.dcgm_live import DcgmLive
-from goodput_ingest.kernel_live import KernelLogLive
-from goodput_ingest.kubernetes.live import Kubernetes
-from goodput_ingest.live_sources import FOLLOWED, LIVE, NAMES, Collector, collectors
-from goodput_ingest.nvml.live import NvmlLive
-from goodput_ingest.prometheus import Prometheus
-from goodput_ingest.registry import SOURCES
-from goodput_ingest.slurm_live import SlurmLive
+from goodput_ingest.live.config import FOLLOWED, LIVE, NAMES, Collector, collectors
+from goodput_ingest.live.tail import Tail
 from goodput_ingest.source import LiveSource
-from goodput_ingest.tail import Tail
+from goodput_ingest.sources.dcgm.live import DcgmLive
+from goodput_ingest.sources.kernel_log.live import KernelLogLive
+from goodput_ingest.sources.kubernetes.live import Kubernetes
+from goodput_ingest.sources.nvml.live import NvmlLive
+from goodput_ingest.sources.prometheus import Prometheus
+from goodput_ingest.sources.registry import SOURCES
+from goodput_ingest.sources.slurm.live import SlurmLive
 from goodput_queries.errors import IngestError
 
 URL = "http://127.0.0.1:9090"

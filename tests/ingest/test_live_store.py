@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from goodput_ingest.live_store import Shared, is_collected, sole_collector
+from goodput_ingest.live.store_lease import Shared, is_collected, sole_collector
 from goodput_queries.errors import StoreError
 from goodput_queries.store import LocalStore, open_store
 
@@ -88,7 +88,7 @@ def test_one_process_collects_into_a_database(tmp_path: Path) -> None:
 def test_a_killed_collector_is_out_of_the_way(tmp_path: Path) -> None:
     database = tmp_path / "fleet.duckdb"
     holds = (
-        "import sys; from goodput_ingest.live_store import sole_collector\n"
+        "import sys; from goodput_ingest.live.store_lease import sole_collector\n"
         "with sole_collector(sys.argv[1]): print('has it', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from goodput_ingest import files
-from goodput_ingest.nccl_debug import NcclDebug
+from goodput_ingest.formats import files
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.nccl.debug_log import NcclDebug
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:

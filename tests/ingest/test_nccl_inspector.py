@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from goodput_ingest import files
-from goodput_ingest.load import ingest
+from goodput_ingest.formats import files
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
-    from goodput_ingest.load import Summary
+    from goodput_ingest.run.ingest import Summary
     from goodput_queries.store import LocalStore
 
 Record = dict[str, Any]

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goodput_ingest import nccl_inspector_plain, nccl_inspector_records
-from goodput_ingest.json_layout import layout_of
-from goodput_ingest.nccl_inspector_plain import PATHS, flat
+from goodput_ingest.formats.json_layout import layout_of
+from goodput_ingest.sources.nccl import inspector_plain, inspector_records
+from goodput_ingest.sources.nccl.inspector_plain import PATHS, flat
 
 RECORD: dict[str, Any] = {
     "header": {"id": "0x9af1", "comm_name": "dp group", "rank": 2, "n_ranks": 4, "nnodes": 1},
@@ -63,7 +63,7 @@ RAW = st.one_of(
 
 @pytest.fixture(autouse=True)
 def _few_lines_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nccl_inspector_plain, "BYTES_MIN", 0)
+    monkeypatch.setattr(inspector_plain, "BYTES_MIN", 0)
 
 
 def record(kind: str = "coll", **changes: object) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def text(whole: object) -> bytes:
 
 def is_read_alike(lines: list[bytes]) -> bool:
     at_once = flat(b"".join(line + b"\n" for line in lines), 11)
-    one_by_one = nccl_inspector_records.read(lines, range(11, 11 + len(lines)))
+    one_by_one = inspector_records.read(lines, range(11, 11 + len(lines)))
     return at_once.equals(one_by_one)
 
 

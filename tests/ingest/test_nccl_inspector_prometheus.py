@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from goodput_ingest.load import ingest
-from goodput_ingest.nccl_inspector import NcclInspector
-from goodput_ingest.registry import recognise
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.nccl.inspector import NcclInspector
+from goodput_ingest.sources.registry import recognise
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from goodput_ingest.nccl_inspector import NcclInspector
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.nccl.inspector import NcclInspector
 
 if TYPE_CHECKING:
     import pytest

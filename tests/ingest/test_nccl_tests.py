@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from goodput_ingest import files
-from goodput_ingest.nccl_tests import NcclTests
+from goodput_ingest.formats import files
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.nccl.nccl_tests import NcclTests
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from goodput_ingest import files
-from goodput_ingest.load import ingest
-from goodput_ingest.node_power import NodePower
+from goodput_ingest.formats import files
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.mlperf.node_power import NodePower
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:

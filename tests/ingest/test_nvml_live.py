@@ -12,10 +12,10 @@ import pytest
 from tests.ingest import fake_nvml
 from tests.ingest.fake_nvml import FakeGpu, FakeNvml
 
-from goodput_ingest.nvml.buffer import Buffer
-from goodput_ingest.nvml.live import NvmlLive
-from goodput_ingest.nvml.recorder import as_json
 from goodput_ingest.source import LiveSource
+from goodput_ingest.sources.nvml.buffer import Buffer
+from goodput_ingest.sources.nvml.live import NvmlLive
+from goodput_ingest.sources.nvml.recorder import as_json
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def test_lines_dropped_while_others_were_loaded_do_not_take_newer_ones_along() -
 def test_dropped_lines_are_told(
     store: LocalStore, live: Callable[..., NvmlLive], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("goodput_ingest.nvml.live.BUFFER_BYTES", 2_000)
+    monkeypatch.setattr("goodput_ingest.sources.nvml.live.BUFFER_BYTES", 2_000)
     lines = Lines()
     source = live(FakeNvml(FakeGpu()))
     session = source._session()

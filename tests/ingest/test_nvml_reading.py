@@ -12,11 +12,11 @@ import pytest
 from tests.ingest import fake_nvml
 from tests.ingest.fake_nvml import FakeGpu, FakeInstance, FakeNvml
 
-from goodput_ingest.nvml import machine, readings
-from goodput_ingest.nvml.gpm import Gpm
-from goodput_ingest.nvml.gpu import Gpu
-from goodput_ingest.nvml.library import DriverGoneError, GpuGoneError, Nvml
-from goodput_ingest.nvml.xids import XIDS_MAX
+from goodput_ingest.sources.nvml import machine, readings
+from goodput_ingest.sources.nvml.gpm import Gpm
+from goodput_ingest.sources.nvml.gpu import Gpu
+from goodput_ingest.sources.nvml.library import DriverGoneError, GpuGoneError, Nvml
+from goodput_ingest.sources.nvml.xids import XIDS_MAX
 
 READER_MODULES = "gpu, sampler, recorder, __main__"
 
@@ -406,7 +406,7 @@ def test_the_reader_needs_nothing_but_python_and_pynvml() -> None:
         "import sys\n"
         "for name in ('polars', 'duckdb', 'pyarrow', 'numpy', 'goodput_queries'):\n"
         "    sys.modules[name] = None\n"
-        f"from goodput_ingest.nvml import {READER_MODULES}\n"
+        f"from goodput_ingest.sources.nvml import {READER_MODULES}\n"
     )
 
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.ingest.fake_nvml import FakeGpu, FakeNvml
 
-from goodput_ingest.load import ingest
-from goodput_ingest.nvml.library import Nvml
-from goodput_ingest.nvml.recorder import Recorder
-from goodput_ingest.nvml.sampler import Sampler
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.nvml.library import Nvml
+from goodput_ingest.sources.nvml.recorder import Recorder
+from goodput_ingest.sources.nvml.sampler import Sampler
 
 if TYPE_CHECKING:
     from goodput_queries.store import LocalStore
@@ -78,7 +78,7 @@ def test_a_recorder_stops_where_the_disk_is_full() -> None:
 
 def test_the_recorder_says_where_there_is_no_driver(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "goodput_ingest.nvml", "--out", str(tmp_path / "x.jsonl")],
+        [sys.executable, "-m", "goodput_ingest.sources.nvml", "--out", str(tmp_path / "x.jsonl")],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
 

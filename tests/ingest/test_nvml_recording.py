@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from goodput_ingest import files
+from goodput_ingest.formats import files
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:

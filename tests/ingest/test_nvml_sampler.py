@@ -9,7 +9,7 @@ import pytest
 from tests.ingest import fake_nvml
 from tests.ingest.fake_nvml import FakeGpu, FakeInstance, FakeNvml
 
-from goodput_ingest.nvml.watch import SILENT_MAX, Clock
+from goodput_ingest.sources.nvml.watch import SILENT_MAX, Clock
 
 if TYPE_CHECKING:
     pass

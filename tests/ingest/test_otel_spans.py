@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from goodput_ingest import files
-from goodput_ingest.load import ingest
-from goodput_ingest.otel_spans import OtelSpans
+from goodput_ingest.formats import files
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.job_events.otel_spans import OtelSpans
 
 if TYPE_CHECKING:
     from goodput_queries.store import LocalStore

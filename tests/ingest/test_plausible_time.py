@@ -14,12 +14,12 @@ import polars as pl
 import pytest
 from tests.ingest.fake_live import NOON, SetClock, at, batch, collector
 
-from goodput_ingest.live import Collection
-from goodput_ingest.live_store import Held
-from goodput_ingest.load import ingest
-from goodput_ingest.plausible_time import PlausibleTime
-from goodput_ingest.registry import SOURCES, recognise
+from goodput_ingest.live.scheduler import Collection
+from goodput_ingest.live.store_lease import Held
+from goodput_ingest.run.ingest import ingest
+from goodput_ingest.run.plausible_time import PlausibleTime
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.registry import SOURCES, recognise
 from goodput_queries import catalog
 from goodput_queries.batch import Batch
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goodput_ingest.load import ingest
-from goodput_ingest.rates import Rates
-from goodput_ingest.registry import recognise
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.registry import recognise
+from goodput_ingest.sources.site.rates import Rates
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:

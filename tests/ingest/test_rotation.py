@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.ingest.followed_logs import google
 
-from goodput_ingest import tail
-from goodput_ingest.rotation import unrotated
-from goodput_ingest.tail import Tail
+from goodput_ingest.live.rotation import unrotated
+from goodput_ingest.live.scheduler import tail
+from goodput_ingest.live.tail import Tail
 
 if TYPE_CHECKING:
     from pathlib import Path

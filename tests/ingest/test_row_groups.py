@@ -3,9 +3,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from goodput_ingest import row_groups
-from goodput_ingest.parsed import Parsed
-from goodput_ingest.row_groups import Held
+from goodput_ingest.formats import row_groups
+from goodput_ingest.formats.parsed import Parsed
+from goodput_ingest.formats.row_groups import Held
 from goodput_ingest.source import Reject
 
 

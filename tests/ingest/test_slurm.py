@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goodput_ingest import delimited
-from goodput_ingest.slurm import Slurm, kind_of
+from goodput_ingest.formats import delimited
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.slurm.texts import Slurm, kind_of
 from goodput_queries.errors import IngestError
 
 GOLDEN = Path(__file__).parent / "golden" / "slurm"

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goodput_ingest import slurm_node_lists
-from goodput_ingest.load import ingest
-from goodput_ingest.slurm import Slurm
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.slurm import node_lists
+from goodput_ingest.sources.slurm.texts import Slurm
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
@@ -437,7 +437,7 @@ def test_short_texts_that_stand_for_many_nodes_fill_no_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first text in order that goes beyond what a part may name is set aside, for all rows."""
-    monkeypatch.setattr(slurm_node_lists, "HOSTS_PER_PART_MAX", 100)
+    monkeypatch.setattr(node_lists, "HOSTS_PER_PART_MAX", 100)
     lists = ("a[1-40]", "b[1-40]", "b[1-40]", "c[1-30]", "d[1-30]", "plain")
     records = [RECORD | {"JobIDRaw": str(n), "NodeList": text} for n, text in enumerate(lists)]
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from goodput_ingest.slurm_commands import Commands
-from goodput_ingest.slurm_live import SlurmLive
+from goodput_ingest.sources.slurm.commands import Commands
+from goodput_ingest.sources.slurm.live import SlurmLive
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:

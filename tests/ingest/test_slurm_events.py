@@ -7,15 +7,19 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from goodput_ingest.load import ingest
-from goodput_ingest.slurm_events import parse_events, parse_reservation_rows, parse_reservations
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.slurm.events import (
+    parse_events,
+    parse_reservation_rows,
+    parse_reservations,
+)
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from goodput_ingest.parsed import Parsed
+    from goodput_ingest.formats.parsed import Parsed
     from goodput_queries.store import LocalStore
 
 UTC_ZONE = ZoneInfo("UTC")

@@ -15,9 +15,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from goodput_ingest.load import ingest
-from goodput_ingest.registry import recognise
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.registry import recognise
 from goodput_queries import catalog
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from goodput_ingest.slurm_jobs import parse_jobs
+from goodput_ingest.sources.slurm.jobs import parse_jobs
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
-    from goodput_ingest.parsed import Parsed
+    from goodput_ingest.formats.parsed import Parsed
 
 JOB = (
     "JobId=56 JobName={name} UserId=alice(1001) JobState=RUNNING Reason=None "

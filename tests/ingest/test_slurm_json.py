@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goodput_ingest import slurm
-from goodput_ingest.registry import recognise
-from goodput_ingest.slurm import Slurm
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.registry import recognise
+from goodput_ingest.sources.slurm import texts
+from goodput_ingest.sources.slurm.texts import Slurm
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ def test_an_error_beside_records_is_kept_with_them(tmp_path: Path) -> None:
 
 
 def test_a_long_listing_comes_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slurm, "RECORDS_PER_PART", 2)
+    monkeypatch.setattr(texts, "RECORDS_PER_PART", 2)
     file = tmp_path / "listing.json"
     file.write_text(json.dumps({"jobs": [changed(job_id=n) for n in range(1, 6)], "meta": {}}))
 

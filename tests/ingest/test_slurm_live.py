@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from goodput_ingest.slurm_live import SlurmLive
+from goodput_ingest.sources.slurm.live import SlurmLive
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from goodput_ingest.slurm_live import ASKED, SlurmLive
+from goodput_ingest.sources.slurm.live import ASKED, SlurmLive
 
 if TYPE_CHECKING:
     from pathlib import Path

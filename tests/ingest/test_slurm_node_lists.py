@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from goodput_ingest import hostlist, slurm_node_lists
+from goodput_ingest.sources.slurm import hostlist, node_lists
 
 PREFIXES = st.sampled_from(["n", "gpu-a", "7", "rack1.node", "-", ""])
 NUMBERS = st.integers(0, 130)
@@ -35,7 +35,7 @@ def expanded(text: str) -> list[str] | None:
 def test_rows_have_the_nodes_that_their_lists_stand_for(lists: list[str | None]) -> None:
     rows = pl.DataFrame({"NodeList": lists}, schema={"NodeList": pl.String})
 
-    found, problem = slurm_node_lists.with_nodes(rows)
+    found, problem = node_lists.with_nodes(rows)
 
     expected = [None if text is None else expanded(text) for text in lists]
     assert found["nodes"].to_list() == expected

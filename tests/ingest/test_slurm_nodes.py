@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import polars as pl
 import pytest
 
-from goodput_ingest.gres import gpu_gres, slots
-from goodput_ingest.slurm_nodes import parse_nodes, parse_sinfo
-from goodput_ingest.slurm_states import ledger_state, words
+from goodput_ingest.sources.slurm.gres import gpu_gres, slots
+from goodput_ingest.sources.slurm.nodes import parse_nodes, parse_sinfo
+from goodput_ingest.sources.slurm.states import ledger_state, words
 from goodput_queries.errors import IngestError
 
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC).replace(tzinfo=None)

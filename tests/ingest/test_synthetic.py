@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from goodput_app.demo import recipe
-from goodput_ingest.load import ingest
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.synthetic import generate
 from goodput_ingest.synthetic.fleet import build, hostlist
 from goodput_queries.store import LocalStore

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from goodput_ingest import tail
-from goodput_ingest.job_events import JobEvents
-from goodput_ingest.live_status import Status
+from goodput_ingest.live.scheduler import tail
+from goodput_ingest.live.status import Status
+from goodput_ingest.live.tail import Tail
 from goodput_ingest.source import LiveSource
-from goodput_ingest.tail import Tail
+from goodput_ingest.sources.job_events.job_events import JobEvents
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:

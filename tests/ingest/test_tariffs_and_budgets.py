@@ -8,11 +8,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from goodput_ingest.budgets import Budgets
-from goodput_ingest.load import ingest
-from goodput_ingest.registry import recognise
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_ingest.tariffs import Tariffs
+from goodput_ingest.sources.registry import recognise
+from goodput_ingest.sources.site.budgets import Budgets
+from goodput_ingest.sources.site.tariffs import Tariffs
 
 if TYPE_CHECKING:
     from pathlib import Path

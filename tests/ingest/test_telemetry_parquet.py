@@ -8,11 +8,11 @@ from zoneinfo import ZoneInfo
 import polars as pl
 import pytest
 
-from goodput_ingest import telemetry_parquet
-from goodput_ingest.load import ingest
-from goodput_ingest.registry import recognise
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_ingest.telemetry_parquet import TelemetryParquet
+from goodput_ingest.sources.registry import recognise
+from goodput_ingest.sources.site import telemetry_parquet
+from goodput_ingest.sources.site.telemetry_parquet import TelemetryParquet
 from goodput_queries.errors import IngestError
 
 START = datetime(2026, 11, 16, 8, tzinfo=UTC)

@@ -14,15 +14,16 @@ import polars as pl
 import pytest
 from polars.exceptions import PanicException
 
-from goodput_ingest import json_lines, load
-from goodput_ingest.job_events import JobEvents
-from goodput_ingest.json_lines import FieldError
+from goodput_ingest.formats import json_lines
+from goodput_ingest.formats.json_lines import FieldError
+from goodput_ingest.run import ingest as load
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.job_events.job_events import JobEvents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from goodput_ingest.load import Summary
+    from goodput_ingest.run.ingest import Summary
     from goodput_queries.store import LocalStore
 
 GOLDEN = Path(__file__).parent / "golden"

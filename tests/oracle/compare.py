@@ -11,7 +11,7 @@ from tests.oracle.files import in_parts, write
 from tests.oracle.oracle import ledger as expected_ledger
 from tests.oracle.world import HOUR_MS, START_MS
 
-from goodput_ingest.load import ingest
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.ledger import ledger
 from goodput_queries.store import LocalStore

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from goodput_app.demo import recipe
-from goodput_ingest.load import ingest
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.synthetic import generate
 from goodput_queries.check import check
 from goodput_queries.ledger import capacity_ms, ledger

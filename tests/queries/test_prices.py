@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from goodput_ingest.load import ingest
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 
 HEADER = "cluster,gpu_model,mig_profile,partition,qos,usd_per_gpu_h,factor,valid_from,valid_to\n"

@@ -9,7 +9,7 @@ import pytest
 from tests.evidence_over_time import evidence_of, load, told
 
 from goodput_app.demo import recipe
-from goodput_ingest.load import ingest
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.synthetic import generate
 from goodput_queries.store import LocalStore
 

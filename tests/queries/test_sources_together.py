@@ -16,7 +16,7 @@ import pytest
 from tests.evidence_over_time import evidence_of, load
 from tests.recorded_session import SAMPLE
 
-from goodput_ingest.load import ingest
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.ledger import ledger
 from goodput_queries.scope import Scope

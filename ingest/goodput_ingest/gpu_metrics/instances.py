@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from goodput_ingest.formats.parsed import INSTANT, frame
 from goodput_ingest.gpu_metrics.memory import Layout
-from goodput_ingest.parsed import INSTANT, frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from goodput_ingest.pci import pci_bus_id
+from goodput_ingest.formats.pci import pci_bus_id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from goodput_ingest.parsed import INSTANT
+from goodput_ingest.formats.parsed import INSTANT
 
 if TYPE_CHECKING:
     from goodput_ingest.gpu_metrics.memory import Memory

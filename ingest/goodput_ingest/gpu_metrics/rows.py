@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
+from goodput_ingest.formats.parsed import Parsed
 from goodput_ingest.gpu_metrics import instances, inventory, owners, samples, scales, xids
 from goodput_ingest.gpu_metrics.memory import Memory
 from goodput_ingest.gpu_metrics.plan import plan as planned
 from goodput_ingest.gpu_metrics.presence import presence
-from goodput_ingest.parsed import Parsed
 from goodput_ingest.source import Reject
 
 TEXTS = ("gpu_uuid", "gpu_instance", "metric")

@@ -1,7 +1,7 @@
-"""Readings of all GPUs as a site exports them in bulk: a wide Parquet file an read.
+"""Readings of all GPUs as a site exports them in bulk: a wide Parquet file an hour, ready to read.
 
-Columns are described in `goodput_ingest.telemetry_parquet`. Written file by file, so that memory
-stays bounded by an hour of a big fleet.
+Columns are described in `goodput_ingest.sources.site.telemetry_parquet`. Written file by file, so
+that memory stays bounded by an hour of a big fleet.
 """
 
 from __future__ import annotations

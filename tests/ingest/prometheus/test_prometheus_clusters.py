@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from goodput_ingest.kubernetes import Kubernetes
-from goodput_ingest.live import Clock, Collection
-from goodput_ingest.live_sources import collectors
-from goodput_ingest.live_store import Held
-from goodput_ingest.prometheus import Prometheus
+from goodput_ingest.live.config import collectors
+from goodput_ingest.live.scheduler import Clock, Collection
+from goodput_ingest.live.store_lease import Held
+from goodput_ingest.sources.kubernetes import Kubernetes
+from goodput_ingest.sources.prometheus import Prometheus
 from goodput_queries.errors import IngestError
 
 NOON = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- naive UTC

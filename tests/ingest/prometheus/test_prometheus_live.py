@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from goodput_ingest.prometheus import Prometheus
 from goodput_ingest.source import LiveSource
+from goodput_ingest.sources.prometheus import Prometheus
 from goodput_queries.errors import IngestError
 
 NOW = datetime(2026, 11, 20, 12, 0, 5)  # noqa: DTZ001 -- naive UTC, as in the store

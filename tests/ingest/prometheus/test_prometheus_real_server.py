@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from goodput_ingest.prometheus import Prometheus
+from goodput_ingest.sources.prometheus import Prometheus
 
 LABELS = (
     '{gpu="0",UUID="GPU-6f0c1c2e-3b7a-4d51-9a0e-0d1c2b3a4f50",pci_bus_id="00000000:19:00.0",'

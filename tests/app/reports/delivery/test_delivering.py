@@ -23,7 +23,7 @@ from goodput_app.reports.delivery import Plan, deliver, sole_deliverer
 from goodput_app.reports.scheduled import AGAIN_S, Timetable, handing_out
 from goodput_app.reports.statement import statement
 from goodput_app.settings import settings
-from goodput_ingest.load import ingest
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.errors import NoEvidenceError
 from goodput_queries.store import LocalStore

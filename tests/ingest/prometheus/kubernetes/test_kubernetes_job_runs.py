@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from goodput_ingest.kubernetes import KubernetesRecording
-from goodput_ingest.load import ingest
-from goodput_ingest.registry import recognise
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.kubernetes import KubernetesRecording
+from goodput_ingest.sources.registry import recognise
 from goodput_queries.errors import IngestError
 
 START = datetime(2026, 8, 20, 13)  # noqa: DTZ001 -- naive UTC

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from goodput_ingest.kubernetes import Kubernetes
-from goodput_ingest.load import ingest
+from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import LiveSource, ReadOptions
+from goodput_ingest.sources.kubernetes import Kubernetes
 from goodput_queries.errors import IngestError
 from goodput_queries.store import LocalStore
 

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from goodput_ingest.live import Collection
-from goodput_ingest.live_sources import collectors
-from goodput_ingest.live_store import Held
+from goodput_ingest.live.config import collectors
+from goodput_ingest.live.scheduler import Collection
+from goodput_ingest.live.store_lease import Held
 from goodput_queries.check import check
 
 NODE, GPUS = "gpu-a01", 4

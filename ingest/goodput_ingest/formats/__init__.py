@@ -1,0 +1,1 @@
+"""Formats that several sources share: text, JSON, CSV, times, Prometheus' text format."""

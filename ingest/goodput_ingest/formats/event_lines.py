@@ -1,0 +1,114 @@
+"""Files of JSON lines that become `raw.job_events`: part by part, what is broken set aside."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from goodput_ingest.formats import files, json_lines
+from goodput_ingest.formats.json_lines import FieldError
+from goodput_ingest.source import Batch, Reject
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+DURATION_MAX_S = 31 * 86_400  # nothing inside a job takes longer; milliseconds as seconds do
+INT32_MAX = 2**31 - 1
+MSG_MAX_CHARS = 2000
+EXTRA_MAX_CHARS = 8000
+SRUN_LABEL = re.compile(r"^\s*\d+:\s*(?=\{)")  # `srun --label` writes "3: " before each line
+SCHEMA: dict[str, Any] = {
+    "source": pl.String,
+    "cluster": pl.String,
+    "run_id": pl.String,
+    "attempt": pl.Int32,
+    "rank": pl.Int32,
+    "local_rank": pl.Int32,
+    "host": pl.String,
+    "pid": pl.Int64,
+    "gpu_uuid": pl.String,
+    "ts": pl.Datetime("us"),
+    "event": pl.String,
+    "step": pl.Int64,
+    "dur_s": pl.Float64,
+    "phase": pl.String,
+    "data_s": pl.Float64,
+    "comm_s": pl.Float64,
+    "straggler_s": pl.Float64,
+    "throttle_s": pl.Float64,
+    "tokens": pl.Float64,
+    "flops": pl.Float64,
+    "kind": pl.String,
+    "msg": pl.String,
+    "reports_durability": pl.Boolean,
+    "extra": pl.String,
+}
+LINE = "line"  # which line of a part tells a row, from 0
+Row = tuple[Any, ...]  # in the order of SCHEMA
+
+
+def row(**told: Any) -> Row:
+    """Return a row of these columns; the others are null."""
+    return tuple(told.get(name) for name in SCHEMA)
+
+
+def batch(
+    part: files.Part,
+    path: Path,
+    source: str,
+    rows_of: Callable[[dict[str, Any]], Iterable[Row | FieldError]],
+    *meaning: object,
+    bulk: Callable[[files.Part], pl.DataFrame] | None = None,
+) -> Batch:
+    """Return the job events of some lines; `rows_of` says what the object on a line tells.
+
+    It raises FieldError for a broken line and yields one for a broken item among several of a line.
+    `meaning` is what else decides what lines mean: the digest of the part before this one, too,
+    where something is kept from line to line. `bulk` returns the same rows of many lines at once,
+    and LINE, for the lines that it can.
+    """
+    told = bulk(part) if bulk else None
+    frame, rejects = _one_by_one(part, rows_of, told)
+    if part.damage:
+        rejects.append(Reject(part.first_line + len(part.raw_lines), part.damage))
+    return Batch("job_events", frame, source, str(path), files.digest(part, *meaning), rejects)
+
+
+def _one_by_one(
+    part: files.Part,
+    rows_of: Callable[[dict[str, Any]], Iterable[Row | FieldError]],
+    told: pl.DataFrame | None,
+) -> tuple[pl.DataFrame, list[Reject]]:
+    """Return the rows of a part in the order of its lines; of those in `told` the rest is read."""
+    known = set() if told is None else set(told[LINE])
+    rows: list[Row] = []
+    at: list[int] = []
+    rejects: list[Reject] = []
+    for number in range(len(part.raw_lines)):
+        if number in known or not (line := part.line(number)).strip():
+            continue
+        try:
+            for item in rows_of(_record(line)):
+                if isinstance(item, FieldError):
+                    rejects.append(_reject(part.first_line + number, item, line))
+                else:
+                    rows.append(item)
+                    at.append(number)
+        except FieldError as error:
+            rejects.append(_reject(part.first_line + number, error, line))
+    frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
+    if told is None:
+        return frame, rejects
+    read = frame.with_columns(pl.Series(LINE, at, pl.Int64))
+    return pl.concat([told, read]).sort(LINE, maintain_order=True).drop(LINE), rejects
+
+
+def _record(line: str) -> dict[str, Any]:
+    return json_lines.record(line if line[0] == "{" else SRUN_LABEL.sub("", line))
+
+
+def _reject(number: int, error: FieldError, line: str) -> Reject:
+    return Reject(number, str(error), json_lines.printable(line, 500))

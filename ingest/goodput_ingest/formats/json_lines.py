@@ -1,0 +1,165 @@
+"""JSON lines that programs wrote: the record on a line, its single fields, its moments.
+
+Whatever is not as its format says raises FieldError, whose text is the reason of the reject.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from goodput_ingest.formats.files import LINE_MAX_BYTES
+
+INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
+HEAD_LINES = 50
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+SRUN_LABEL = re.compile(rb"^\s*(?:\d+:\s*)?(?=\{)")  # `srun --label` writes "3: " before each line
+EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- moments are stored naive, in UTC
+EPOCH_S_MAX = 7_258_118_400  # 2200-01-01: more is milliseconds or nonsense
+LATEST = EPOCH + timedelta(seconds=EPOCH_S_MAX)
+WITH_OFFSET = re.compile(
+    r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:[Zz]|[+-]\d\d:?\d\d)"
+)
+
+
+class FieldError(ValueError):
+    """A line or a field of it is not as its format says; the text says what and why."""
+
+
+def objects(head: bytes) -> list[bytes]:
+    """Return the first lines that begin an object, less labels."""
+    return [line for line in _unlabelled(head) if line[:1] == b"{"]
+
+
+def are_most(head: bytes) -> bool:
+    """Say whether at least half of the first lines begin an object: a document may show some."""
+    lines = _unlabelled(head)
+    return bool(lines) and 2 * sum(line[:1] == b"{" for line in lines) >= len(lines)
+
+
+def _unlabelled(head: bytes) -> list[bytes]:
+    lines = [line for line in head.splitlines() if line.strip()]
+    return [SRUN_LABEL.sub(b"", line) for line in lines[:HEAD_LINES]]
+
+
+def record(line: str) -> dict[str, Any]:
+    """Return the object on a line; NaN and Infinity, which Python writes, are read."""
+    try:
+        value = json.loads(line)
+    except RecursionError:
+        raise FieldError("the JSON is nested too deeply") from None
+    except json.JSONDecodeError as error:
+        if (
+            len(line) >= LINE_MAX_BYTES
+            or len(line.encode("utf-8", "surrogatepass")) >= LINE_MAX_BYTES
+        ):
+            raise FieldError(f"the line is longer than {LINE_MAX_BYTES >> 20} MiB") from None
+        raise FieldError(
+            f"the line is cut or not JSON: {error.msg} (character {error.pos + 1})"
+        ) from None
+    except ValueError as error:
+        raise FieldError(f"the line is not JSON that can be read: {error}") from None
+    if not isinstance(value, dict):
+        raise FieldError(f"the line is {kind(value)}, expected an object")
+    return value
+
+
+def kind(value: object) -> str:
+    """Return how a person calls the type of a JSON value."""
+    if value is None:
+        return "null"
+    names = {bool: "a truth value", str: "text", list: "a list", dict: "an object"}
+    return names.get(type(value), "a number")
+
+
+def printable(text: str, max_chars: int) -> str:
+    """Return text that any store and terminal takes: control characters replaced, capped."""
+    text = text[:max_chars]
+    if not text.isascii():
+        text = text.encode("utf-8", "replace").decode("utf-8")
+    return CONTROL.sub("\ufffd", text)
+
+
+def text(fields: dict[str, Any], name: str, max_chars: int = 200) -> str | None:
+    """Return a text, capped; None where it is absent or null."""
+    value = fields.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise FieldError(f"{name} is {kind(value)}, expected text")
+    return printable(value, max_chars)
+
+
+def number(
+    fields: dict[str, Any], name: str, low: float = -math.inf, high: float = math.inf
+) -> float | None:
+    """Return a finite number in [low, high]; None where it is absent, null or NaN."""
+    value = fields.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise FieldError(f"{name} is {kind(value)}, expected a number")
+    try:
+        result = float(value)
+    except OverflowError:
+        result = math.inf
+    if math.isnan(result):
+        return None
+    if math.isinf(result) or not low <= result <= high:
+        raise FieldError(f"{name} is out of range")
+    return result
+
+
+def whole(
+    fields: dict[str, Any], name: str, low: int = INTEGER_MIN, high: int = INTEGER_MAX
+) -> int | None:
+    """Return a whole number in [low, high]; None where it is absent or null."""
+    value = fields.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise FieldError(f"{name} is {kind(value)}, expected a whole number")
+    if isinstance(value, float) and not value.is_integer():
+        raise FieldError(f"{name} is no whole number")
+    if not low <= value <= high:
+        raise FieldError(f"{name} is out of range")
+    return int(value)
+
+
+def in_utc(clock: datetime) -> datetime:
+    """Return a time that has an offset as naive UTC, from 1970 to 2199; else raise FieldError.
+
+    Sums of it with any duration that a log tells of then stay within the calendar.
+    """
+    try:
+        found = clock.astimezone(UTC).replace(tzinfo=None)
+    except OverflowError:  # years 1 and 9999 end outside of it in other zones
+        found = None
+    if found is None or not EPOCH <= found < LATEST:
+        raise FieldError("is not a time between 1970 and 2199")
+    return found
+
+
+def moment(fields: dict[str, Any], name: str) -> datetime:
+    """Return a moment, naive UTC, from epoch seconds or RFC 3339 with an offset; nothing else."""
+    value = fields.get(name)
+    if value is None:
+        raise FieldError(f"{name} is missing")
+    if isinstance(value, str):
+        if not WITH_OFFSET.fullmatch(value):
+            raise FieldError(f"{name} is a text that is not RFC 3339 with an offset")
+        try:
+            return in_utc(datetime.fromisoformat(value.upper().replace(",", ".")))
+        except FieldError as error:
+            raise FieldError(f"{name} {error}") from None
+        except ValueError:
+            raise FieldError(f"{name} is no moment of the calendar") from None
+    seconds = number(fields, name)
+    if seconds is None:
+        raise FieldError(f"{name} is NaN")
+    if not 0 <= seconds < EPOCH_S_MAX:
+        raise FieldError(f"{name} is out of range for seconds since 1970")
+    return EPOCH + timedelta(microseconds=round(seconds * 1e6))

@@ -1,0 +1,112 @@
+"""What files of prices, tariffs and budgets share: exact amounts, whole hours, rejects."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING
+
+from goodput_ingest.formats import csv_table
+from goodput_queries.batch import Reject
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from goodput_ingest.source import ReadOptions
+
+AMOUNT_MAX = Decimal(10) ** 12
+DECIMALS = 6
+
+
+@dataclass(frozen=True)
+class MoneyRows:
+    """The good rows of a file, those set aside, and what identifies its content."""
+
+    rows: list[dict[str, object]]
+    rejects: list[Reject]
+    digest: str
+
+
+def read_rows(
+    path: Path,
+    options: ReadOptions,
+    columns: Sequence[str],
+    required: Sequence[str],
+    name: str,
+    row_of: Callable[[dict[str, str], Callable[[str], datetime | None]], dict[str, object]],
+) -> MoneyRows:
+    """Return what `row_of` makes of each row; one for which it raises ValueError is set aside.
+
+    Raises IngestError for a header with an unknown column or without a required one.
+    """
+    read = csv_table.read(path, known=columns, required=required, name=name)
+    told = f"{read.text}\n{options.zone}\n{options.cluster}"
+    rejects = [
+        Reject(line, f"{name}: line {line} has another number of cells.", text)
+        for line, text in read.odd
+    ]
+    rows: list[dict[str, object]] = []
+    times = (row.get(time, "") for _, row in read.rows for time in ("valid_from", "valid_to"))
+    instant = csv_table.clock(times, options.zone)
+    for line, row in read.rows:
+        try:
+            rows.append(row_of(row, instant))
+        except ValueError as error:
+            rejects.append(Reject(line, f"{name}: line {line}: {error}.", ",".join(row.values())))
+    return MoneyRows(rows, rejects, hashlib.blake2b(told.encode(), digest_size=16).hexdigest())
+
+
+def validity(
+    row: dict[str, str], instant: Callable[[str], datetime | None]
+) -> dict[str, datetime | None]:
+    """Return `valid_from_at` and `valid_to_at`, each a whole hour or none."""
+    begin, end = (_whole_hour(row, name, instant) for name in ("valid_from", "valid_to"))
+    if begin is not None and end is not None and end <= begin:
+        raise ValueError("valid_to is not after valid_from")
+    return {"valid_from_at": begin, "valid_to_at": end}
+
+
+def currency(row: dict[str, str]) -> str | None:
+    """Return the currency that a row's amounts are in, None where it does not say."""
+    code = row.get("currency", "")
+    if code and not re.fullmatch("[A-Z]{3}", code):
+        raise ValueError(f"currency {code[:40]!r} is no ISO 4217 code like EUR")
+    return code or None
+
+
+def exact(row: dict[str, str], column: str, decimals: int = DECIMALS) -> Decimal:
+    """Return an amount exactly as written; raises ValueError where it cannot be kept so."""
+    found = amount(row, column)
+    if found is None:
+        raise ValueError(f"{column} '' is no number")
+    kept = found.quantize(Decimal(1).scaleb(-decimals))
+    if kept != found:
+        raise ValueError(f"{column} {row[column][:40]!r} has more than {decimals} decimals")
+    return kept
+
+
+def amount(row: dict[str, str], column: str) -> Decimal | None:
+    """Return an amount from 0 on, None for an empty cell; raises ValueError for anything else."""
+    text = row.get(column, "")
+    if not text:
+        return None
+    try:
+        found = Decimal(text)
+    except InvalidOperation as error:
+        raise ValueError(f"{column} {text[:40]!r} is no number") from error
+    if not found.is_finite() or found < 0 or found >= AMOUNT_MAX:
+        raise ValueError(f"{column} {text[:40]!r} is no amount from 0 on")
+    return found
+
+
+def _whole_hour(
+    row: dict[str, str], column: str, instant: Callable[[str], datetime | None]
+) -> datetime | None:
+    at = instant(row.get(column, ""))
+    if at is not None and (at.minute or at.second or at.microsecond):
+        raise ValueError(f"{column} {row[column]} is not a whole hour")
+    return at

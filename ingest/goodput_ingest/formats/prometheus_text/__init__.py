@@ -1,0 +1,1 @@
+"""The text format of Prometheus exporters, parsed in blocks."""

@@ -1,6 +1,0 @@
-"""Kubernetes as kube-state-metrics tells it through Prometheus: live, or from saved answers."""
-
-from goodput_ingest.kubernetes.live import Kubernetes
-from goodput_ingest.kubernetes.recorded import KubernetesRecording
-
-__all__ = ["Kubernetes", "KubernetesRecording"]

@@ -1,0 +1,1 @@
+"""Polled sources: the scheduler, followed files, their configuration and status."""

@@ -1,0 +1,204 @@
+"""From the `[[collect]]` tables of `goodput.toml` to live sources, each key checked.
+
+    [[collect]]
+    source = "prometheus"
+    url = "http://prometheus:9090"
+
+The keys of a table are the fields of the source's class. Secrets are never among them: they come
+from the environment or a file, whose name is (`password_env`, `token_file`).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import MISSING, Field, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from goodput_ingest.live.tail import Tail
+from goodput_ingest.sources.dcgm.live import DcgmLive
+from goodput_ingest.sources.kernel_log.live import KernelLogLive
+from goodput_ingest.sources.kubernetes.live import Kubernetes
+from goodput_ingest.sources.nvml.live import NvmlLive
+from goodput_ingest.sources.prometheus.live import Prometheus
+from goodput_ingest.sources.slurm.live import SlurmLive
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from goodput_ingest.source import LiveSource
+
+LIVE: dict[str, type[LiveSource]] = {
+    kind.name: kind
+    for kind in (Prometheus, Kubernetes, DcgmLive, NvmlLive, SlurmLive, KernelLogLive)
+}
+FOLLOWED = (  # formats whose files grow by lines: `folder` says where
+    *("job-events", "job-log", "torchtitan-structured", "goodput-events", "otel-spans"),
+    *("nccl-inspector", "nccl-debug", "kernel-log", "mlperf"),
+)
+NAMES = tuple(dict.fromkeys([*LIVE, *FOLLOWED]))
+SECRETS = frozenset({"password", "token", "secret", "api_key", "bearer_token"})
+ABOVE_ZERO = frozenset({"interval_s", "timeout_s", "sample_s", "window_s", "overlap_s", "parallel"})
+INTERVAL_MIN_S = 0.1
+CHOICE = re.compile(r"['\"](\w+)['\"]")
+
+
+@dataclass(frozen=True)
+class Collector:
+    """A live source as the loop asks it.
+
+    reads: under which name its rows are in the store.
+    """
+
+    source: LiveSource
+    reads: str
+
+    @property
+    def origin(self) -> str:
+        """Return what is asked, as one reads it on the Data page."""
+        return self.source.origin
+
+    @property
+    def label(self) -> str:
+        """Return what messages call it."""
+        return f"{self.reads} ({self.origin})"
+
+
+def collectors(
+    tables: Sequence[Mapping[str, Any]], *, cluster: str | None = None, timezone: str | None = None
+) -> list[Collector]:
+    """Return the live sources of the tables, in their order; nothing is asked yet.
+
+    cluster, timezone: what holds for sources that do not say theirs. Raises IngestError naming the
+    table (from 1), the key, and what was expected.
+    """
+    found: list[Collector] = []
+    for number, table in enumerate(tables, 1):
+        defaults = {"cluster": cluster, "timezone": timezone}
+        one = _collector(f"[[collect]] {number}", table, defaults)
+        for before, other in enumerate(found, 1):
+            if (one.reads, one.origin) == (other.reads, other.origin):
+                raise IngestError(
+                    f"[[collect]] {before} and {number} both ask {one.label}; one of them is "
+                    "enough."
+                )
+        found.append(one)
+    return found
+
+
+def _collector(
+    where: str, table: Mapping[str, Any], defaults: Mapping[str, str | None]
+) -> Collector:
+    given = dict(table)
+    name = given.pop("source", None)
+    if not isinstance(name, str) or name not in NAMES:
+        raise IngestError(
+            f"{where}: 'source' is {name!r}, expected one of {', '.join(NAMES)}."
+            if name is not None
+            else f"{where}: 'source' is missing; expected one of {', '.join(NAMES)}."
+        )
+    where = f"{where} ({name})"
+    kind: type[LiveSource]
+    if name in FOLLOWED and (name not in LIVE or "folder" in given):
+        kind, fixed = Tail, {"reads": name}
+    else:
+        kind, fixed = LIVE[name], {}
+    known = {f.name: f for f in _settable(kind) if f.name not in fixed}
+    values = {key: _value(where, key, value, known) for key, value in given.items()}
+    for key, default in defaults.items():
+        if key in known and default is not None and kind is not SlurmLive:  # which knows its own
+            values.setdefault(key, default)
+    for key, one in known.items():
+        if key not in values and one.default is MISSING and one.default_factory is MISSING:
+            raise IngestError(f"{where}: {key!r} is missing; expected {_expected(one)[1]}.")
+    try:
+        source = kind(**values, **fixed)
+    except IngestError as error:
+        raise IngestError(f"{where}: {error}") from error
+    return Collector(source, name)
+
+
+def _settable(kind: Any) -> list[Field[Any]]:
+    """Return the fields of a source that a person may set: those of a kind that a file can hold."""
+    return [f for f in fields(kind) if f.init and not f.name.startswith("_") and _expected(f)[0]]
+
+
+def _value(where: str, key: str, value: object, known: Mapping[str, Field[Any]]) -> Any:
+    if key in SECRETS:
+        raise IngestError(
+            f"{where}: {key!r} would be a secret in a settings file; name the environment variable "
+            "or the file that has it (password_env, password_file, token_env, token_file)."
+        )
+    if key not in known:
+        raise IngestError(f"{where}: there is no setting {key!r}; known: {', '.join(known)}.")
+    convert, words = _expected(known[key])
+    assert convert is not None  # noqa: S101 -- `_settable` left the others out
+    try:
+        found = convert(value)
+    except ValueError:
+        raise IngestError(f"{where}: {key!r} is {value!r}, expected {words}.") from None
+    if key in ABOVE_ZERO and found <= 0:
+        raise IngestError(f"{where}: {key!r} is {value!r}, expected {words} above 0.")
+    if key == "interval_s" and found < INTERVAL_MIN_S:
+        raise IngestError(f"{where}: {key!r} is {value!r}, expected {INTERVAL_MIN_S} or more.")
+    return found
+
+
+def _expected(of: Field[Any]) -> tuple[Callable[[object], Any] | None, str]:
+    """Return what reads a field's value and the words for it; None: not for a settings file."""
+    kind = str(of.type).removesuffix(" | None")
+    if kind.startswith("Literal["):
+        choices = CHOICE.findall(kind)
+        return lambda value: _one_of(value, choices), f"one of {', '.join(choices)}"
+    return _KINDS.get(kind, (None, ""))
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError
+    return value
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError
+    if not math.isfinite(value) or value < 0:
+        raise ValueError
+    return float(value)
+
+
+def _whole_number(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError
+    return value
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError
+    return value
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise ValueError
+    return tuple(_text(one) for one in value)
+
+
+def _one_of(value: object, choices: Sequence[str]) -> str:
+    if value not in choices:
+        raise ValueError
+    return str(value)
+
+
+_KINDS: dict[str, tuple[Callable[[object], Any], str]] = {  # by how the field is declared
+    "str": (_text, "a text in quotes"),
+    "float": (_number, "a number"),
+    "int": (_whole_number, "a whole number"),
+    "bool": (_flag, "true or false"),
+    "Sequence[str]": (_texts, 'texts in brackets, as ["a", "b"]'),
+    "tuple[str, ...]": (_texts, 'texts in brackets, as ["a", "b"]'),
+    "Path": (lambda value: Path(_text(value)), "a path in quotes"),
+}

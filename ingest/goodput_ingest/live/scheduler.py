@@ -1,0 +1,273 @@
+"""The loop over live sources: a thread each, so that none waits for another.
+
+A poll is loaded batch by batch as it comes, so memory holds one batch a source. A source that
+fails is asked again, less and less often; where it goes on is what the store has of it, so an
+outage on either side leaves no hole that its source could fill, and nothing twice.
+
+    collection = Collection(collectors, Shared("goodput.duckdb"))
+    collection.start()
+    ...
+    collection.stop(timeout_s=5)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import random
+import re
+import threading
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, cast
+
+from goodput_ingest.live import status
+from goodput_ingest.live.status import Status
+from goodput_ingest.run.plausible_time import PlausibleTime
+from goodput_ingest.run.unexpected import CAUGHT, unexpected
+from goodput_queries.errors import GoodputError
+from goodput_queries.plausible import EARLIEST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Sequence
+
+    from goodput_ingest.live.config import Collector
+    from goodput_ingest.live.store_lease import Stores
+    from goodput_ingest.source import Batch
+
+log = logging.getLogger(__name__)
+
+BACKOFF_MAX_S = 60.0  # what has no past, as a scrape, loses what comes before it is asked again
+JITTER = (
+    0.5  # of a wait after a failure: many collectors must not ask a server that is back at once
+)
+DOUBLINGS_MAX = 16
+CLOCK_JUMP_S = 5.0
+NUMBER = re.compile(r"\d+(?:\.\d+)?")
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What time it is, naive UTC, and a count of seconds that no correction of it moves."""
+
+    now: Callable[[], datetime] = _utc_now
+    steady_s: Callable[[], float] = time.monotonic
+
+
+@dataclass
+class Outcome:
+    """What a poll brought; `error` is one sentence where it failed, after what it brought."""
+
+    collector: Collector
+    rows: int = 0
+    rows_new: int = 0
+    rejects: int = 0
+    error: str | None = None
+
+
+class Collection:
+    """Live sources that are asked at their intervals, each in a thread of its own."""
+
+    def __init__(
+        self,
+        collectors: Sequence[Collector],
+        stores: Stores,
+        clock: Clock | None = None,
+        earliest: datetime = EARLIEST,
+    ) -> None:
+        self._clock = clock or Clock()
+        plausible = PlausibleTime(earliest, self._clock.now)
+        self._pollers = [_Poller(one, stores, self._clock, plausible) for one in collectors]
+        self._is_over = threading.Event()
+        self._threads = [
+            threading.Thread(
+                target=poller.run, args=(self._is_over,), name=f"collect {one.label}", daemon=True
+            )
+            for one, poller in zip(collectors, self._pollers, strict=True)
+        ]
+
+    def start(self) -> None:
+        """Begin to ask."""
+        for thread in self._threads:
+            thread.start()
+
+    def end(self) -> None:
+        """Let no source be asked again; what is under way goes on, see `stop`."""
+        self._is_over.set()
+
+    def stop(self, timeout_s: float) -> list[str]:
+        """End after the batches that are under way; return the sources that did not in time.
+
+        Their threads end with the process: what they had not loaded is read again by the next.
+        """
+        self.end()
+        deadline = self._clock.steady_s() + timeout_s
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - self._clock.steady_s()))
+        return [thread.name for thread in self._threads if thread.is_alive()]
+
+    def ask_once(self) -> list[Outcome]:
+        """Poll every source once, all at the same time; return what came of it, in their order."""
+        outcomes: dict[int, Outcome] = {}
+
+        fatal: list[MemoryError] = []
+
+        def ask(number: int, poller: _Poller) -> None:
+            try:
+                outcomes[number] = poller.ask(self._is_over)
+            except MemoryError as error:
+                fatal.append(error)
+            poller.close()
+
+        threads = [
+            threading.Thread(target=ask, args=(number, poller), daemon=True)
+            for number, poller in enumerate(self._pollers)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if fatal:
+            raise fatal[0]
+        return [outcomes[number] for number in range(len(threads))]
+
+
+class _Poller:
+    """One source: when it is asked next, and how it is doing."""
+
+    def __init__(
+        self, collector: Collector, stores: Stores, clock: Clock, plausible: PlausibleTime
+    ) -> None:
+        self._collector = collector
+        self._stores = stores
+        self._clock = clock
+        self._plausible = plausible
+        self._status = Status(
+            collector.reads, collector.origin, clock.now(), collector.source.interval_s
+        )
+        self._is_known = False  # whether the store was asked what an earlier process left
+        self._unsaid = ""  # why the status could not be written, said once
+        self._beside_s: float | None = None  # the clock's time beside the steady count
+
+    def run(self, is_over: threading.Event) -> None:
+        """Ask until it is over."""
+        due_s = self._clock.steady_s()
+        try:
+            while not is_over.is_set():
+                self.ask(is_over)
+                due_s = next_due_s(
+                    due_s, self._clock.steady_s(), self._status.interval_s, self._status.failures
+                )
+                is_over.wait(max(0.0, due_s - self._clock.steady_s()))
+        finally:
+            self.close()
+
+    def ask(self, is_over: threading.Event) -> Outcome:
+        """Poll once and load what comes; failures of any kind are told, never raised."""
+        now = self._clock.now()
+        self._look_at_the_clock(now)
+        outcome = Outcome(self._collector)
+        try:
+            self._load(now, outcome, is_over)
+        except GoodputError as error:
+            outcome.error = str(error)
+        except MemoryError:  # no source can be asked on as if nothing had happened
+            outcome.error = f"{self._collector.label}: out of memory; it is not polled again."
+            self._note(now, outcome)
+            raise
+        except CAUGHT as error:
+            outcome.error = str(unexpected(self._collector.label, error))
+        if not is_over.is_set():  # else it may have been cut short
+            self._note(now, outcome)
+        return outcome
+
+    def close(self) -> None:
+        """Let the source go of what it holds, if it holds anything."""
+        close = getattr(self._collector.source, "close", None)
+        if close is not None:
+            with contextlib.suppress(Exception):  # it ends in any case
+                close()
+
+    def _load(self, now: datetime, outcome: Outcome, is_over: threading.Event) -> None:
+        collector = self._collector
+        with self._stores.lease() as store:
+            if not self._is_known:
+                self._status = status.read(store, self._status)
+                status.write(store, [self._status])  # one that hangs at once is seen too
+                self._is_known = True
+            reached = status.reached(store, collector.reads, now)
+        # a source knows that a batch was taken when it is asked for the next
+        poll = cast("Generator[Batch]", collector.source.poll(reached, now))
+        with contextlib.closing(poll):
+            for batch in poll:
+                checked = self._plausible.checked(batch)
+                with self._stores.lease() as store:
+                    loaded = store.load(checked)
+                outcome.rows += loaded.rows
+                outcome.rows_new += loaded.rows_new
+                outcome.rejects += loaded.rejects
+                if is_over.is_set():
+                    return
+
+    def _note(self, now: datetime, outcome: Outcome) -> None:
+        """Write how the source is doing, and log where that changed."""
+        label, before = self._collector.label, self._status
+        if outcome.error is None:
+            self._status = before.answered(now, getattr(self._collector.source, "skipped", None))
+            if before.failures:
+                log.warning("%s answers again after %d failures", label, before.failures)
+        else:
+            self._status = before.failed(now, outcome.error)
+            if _words(self._status.error) != _words(before.error):
+                log.warning("%s: %s", label, outcome.error)
+        if not self._is_known:  # it would replace what the store knows
+            return
+        try:
+            with self._stores.lease() as store:
+                status.write(store, [self._status])
+            self._unsaid = ""
+        except Exception as error:
+            if str(error) != self._unsaid:
+                self._unsaid = str(error)
+                log.warning("%s: its status cannot be kept: %s", label, error)
+
+    def _look_at_the_clock(self, now: datetime) -> None:
+        """Log where the clock jumped: readings before and after it lie on other times."""
+        beside_s = now.replace(tzinfo=UTC).timestamp() - self._clock.steady_s()
+        if self._beside_s is not None and abs(beside_s - self._beside_s) > CLOCK_JUMP_S:
+            log.warning(
+                "%s: this machine's clock jumped by %+.0f s",
+                self._collector.label,
+                beside_s - self._beside_s,
+            )
+        self._beside_s = beside_s
+
+
+def _words(sentence: str | None) -> str:
+    """Return a sentence without its numbers: a moment in it does not make it another one."""
+    return NUMBER.sub("", sentence or "")
+
+
+def next_due_s(
+    due_s: float,
+    now_s: float,
+    interval_s: float,
+    failures: int,
+    chance: Callable[[], float] = random.random,
+) -> float:
+    """Return when to ask next, on the steady clock, after a poll that was due at `due_s`.
+
+    After a success in the rhythm of the interval; what was missed meanwhile is left out. After a
+    failure twice as late each time, up to a minute (or the interval), less up to a half by chance.
+    """
+    if failures == 0:
+        missed = max(0.0, now_s - due_s) // interval_s
+        return due_s + (missed + 1) * interval_s
+    doubled_s = interval_s * 2.0 ** min(failures - 1, DOUBLINGS_MAX)
+    wait_s = min(doubled_s, max(interval_s, BACKOFF_MAX_S))
+    return now_s + wait_s * (1 - JITTER * chance())

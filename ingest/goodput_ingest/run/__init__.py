@@ -1,0 +1,1 @@
+"""Ingesting files: finding them, unpacking archives, checking times, loading."""

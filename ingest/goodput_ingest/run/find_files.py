@@ -1,0 +1,83 @@
+"""The files behind the paths a person names: folders are walked, archives unpacked for a while."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from goodput_ingest.run import archives
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+NESTED_MAX = 3
+UNPACKED = "unpacked"  # a folder of this name, so that folders a source looks at are the same ones
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file to read; `origin` is what a person calls it: its path, through archives if need be.
+
+    is_named: a person named this very file.
+    """
+
+    path: Path
+    origin: str
+    is_named: bool = False
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Why something in an archive, or an archive, is not read."""
+
+    reason: str
+
+
+def found(paths: Sequence[Path]) -> Iterator[Found | LeftOut]:
+    """Yield the files of folders and archives; raises IngestError for a path that is not there."""
+    missing = next((path for path in paths if not path.exists()), None)
+    if missing is not None:
+        raise IngestError(f"{missing}: there is no such file or folder.")
+    for path in paths:
+        for file in _walked(path):
+            one = Found(file, text_of(file), is_named=file is path)
+            yield from _opened(one, None, NESTED_MAX)
+
+
+def text_of(path: Path) -> str:
+    """Return a path as text that can be stored: bytes that are no UTF-8 are spelt out."""
+    return str(path).encode("utf-8", "backslashreplace").decode()
+
+
+def _walked(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    return sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith("."))
+
+
+def _opened(
+    one: Found, allowance: archives.Allowance | None, nested_left: int
+) -> Iterator[Found | LeftOut]:
+    """Yield the file, or what is in it where it is an archive."""
+    if not archives.is_archive(one.path, is_named=one.is_named):
+        yield one
+        return
+    if nested_left == 0:
+        yield LeftOut(f"{one.origin}: archives lie {NESTED_MAX} deep in one another at most.")
+        return
+    try:
+        allowance = allowance or archives.Allowance.of(one.path)
+        with tempfile.TemporaryDirectory(prefix="goodput-") as folder:
+            name = one.path.name.split(".")[0] or "archive"
+            inside = Path(folder) / UNPACKED / name
+            inside.mkdir(parents=True)
+            for reason in archives.unpack(one.path, inside, allowance):
+                yield LeftOut(f"{one.origin}: {reason}")
+            for file in _walked(inside):
+                origin = f"{one.origin}/{text_of(file.relative_to(inside))}"
+                yield from _opened(Found(file, origin), allowance, nested_left - 1)
+    except OSError as error:
+        yield LeftOut(f"{one.origin}: cannot be unpacked ({error.strerror}).")

@@ -1,0 +1,1 @@
+"""One package a source of evidence; `registry` lists them by name."""

@@ -1,0 +1,1 @@
+"""Events that a training job writes: our own schema, Google's, OpenTelemetry spans."""

@@ -1,0 +1,173 @@
+"""Job events v1: what a job says of itself, one JSON object a line (our own schema).
+
+{"v":1,"ts":1787234549.0,"event":"step","step":401,"dur_s":10.02,"run_id":"run7","rank":0}
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from goodput_ingest.formats import event_lines, files, json_lines
+from goodput_ingest.formats.event_lines import (
+    DURATION_MAX_S,
+    EXTRA_MAX_CHARS,
+    INT32_MAX,
+    MSG_MAX_CHARS,
+    SCHEMA,
+    Row,
+)
+from goodput_ingest.formats.json_lines import FieldError
+from goodput_ingest.sources.job_events.bulk import VERSION, events_of
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import polars as pl
+
+    from goodput_ingest.source import Batch, ReadOptions
+
+EVENTS = (
+    "job.start",
+    "job.end",
+    "step.start",
+    "step",
+    "phase",
+    "phase.start",
+    "phase.end",
+    "ckpt.durable",
+    "failure",
+    "metric",
+)
+NEEDS = {  # what an event says nothing without
+    "step": "step",
+    "step.start": "step",
+    "ckpt.durable": "step",
+    "phase": "phase",
+    "phase.start": "phase",
+    "phase.end": "phase",
+}
+REQUIRED = {name: [NEEDS[name]] if name in NEEDS else [] for name in EVENTS}
+REQUIRED["phase"] = ["phase", "dur_s"]
+NAMED = {*SCHEMA, "v"} - {"source", "cluster", "reports_durability", "extra"}
+
+
+class JobEvents:
+    """A file of job events v1, of one process or of several that write into one file."""
+
+    name: ClassVar[str] = "job-events"
+
+    def __init__(self, path: Path, options: ReadOptions) -> None:
+        """Take the file and the cluster it speaks of."""
+        self.path = path
+        self.options = options
+
+    @staticmethod
+    def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
+        """Say whether most lines are objects, some with a version, a time and an event."""
+        return json_lines.are_most(head) and _has_event(head)
+
+    def extract(self) -> Iterator[Batch]:
+        """Yield `raw.job_events`, part by part; broken lines and unknown events are rejects."""
+        head = files.head(self.path)
+        is_one_cut_line = head.lstrip().startswith(b"{") and b"\n" not in head
+        if head.strip() and not is_one_cut_line and not _has_event(head):
+            raise IngestError(
+                f"{self.path}: no line is a job event; expected "
+                '{"v": 1, "ts": ..., "event": ...}.'
+            )
+        for part in files.parts(self.path):
+            yield event_lines.batch(
+                *(part, self.path, self.name, self._rows),
+                *("job_events", self.options.cluster),
+                bulk=self._events,
+            )
+
+    def _events(self, part: files.Part) -> pl.DataFrame:
+        return events_of(part, REQUIRED, self.name, self.options.cluster)
+
+    def _rows(self, event: dict[str, Any]) -> tuple[Row]:
+        return (self._row(event),)
+
+    def _row(self, event: dict[str, Any]) -> Row:
+        version = event.get("v")
+        if isinstance(version, bool) or version != VERSION:
+            shown = json_lines.printable(repr(version), 20)
+            raise FieldError(
+                f"v is {shown}, expected {VERSION}" if "v" in event else "v is missing"
+            )
+        name = json_lines.text(event, "event", 50)
+        if name not in EVENTS:
+            raise FieldError("event is missing" if name is None else f"unknown event {name!r}")
+        needed = NEEDS.get(name)
+        if needed is not None and event.get(needed) is None:
+            raise FieldError(f"{needed} is missing, an event {name!r} needs it")
+        dur_s = json_lines.number(event, "dur_s", 0, DURATION_MAX_S)
+        if name == "phase" and dur_s is None:
+            raise FieldError("dur_s is missing, an event 'phase' needs it")
+        return (
+            self.name,
+            self.options.cluster,
+            json_lines.text(event, "run_id") or "",
+            json_lines.whole(event, "attempt", 0, INT32_MAX),
+            json_lines.whole(event, "rank", 0, INT32_MAX),
+            json_lines.whole(event, "local_rank", 0, INT32_MAX),
+            json_lines.text(event, "host", 255),
+            json_lines.whole(event, "pid", 0),
+            json_lines.text(event, "gpu_uuid", 100),
+            json_lines.moment(event, "ts"),
+            name,
+            json_lines.whole(event, "step", 0),
+            dur_s,
+            json_lines.text(event, "phase", 100),
+            json_lines.number(event, "data_s", 0, DURATION_MAX_S),
+            json_lines.number(event, "comm_s", 0, DURATION_MAX_S),
+            json_lines.number(event, "straggler_s", 0, DURATION_MAX_S),
+            json_lines.number(event, "throttle_s", 0, DURATION_MAX_S),
+            json_lines.number(event, "tokens", 0),
+            json_lines.number(event, "flops", 0),
+            json_lines.text(event, "kind", 100),
+            json_lines.text(event, "msg", MSG_MAX_CHARS),
+            True,
+            _extra({k: v for k, v in event.items() if k not in NAMED}),
+        )
+
+
+def _has_event(head: bytes) -> bool:
+    return any(
+        b'"ts"' in line and b'"event"' in line and b'"v"' in line
+        for line in json_lines.objects(head)
+    )
+
+
+def _extra(unknown: dict[str, Any]) -> str | None:
+    """Return fields that the schema does not name, as JSON; too many are cut, and it says so."""
+    if not unknown:
+        return None
+    found = _json(unknown)
+    if found is None or len(found) > EXTRA_MAX_CHARS:
+        return _json({"cut": True, "names": sorted(name[:50] for name in unknown)[:50]})
+    return found
+
+
+def _json(value: Any) -> str | None:
+    """Return strict JSON: NaN is null, a lone surrogate replaced; None where it is too deep."""
+    try:
+        try:
+            text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+        except ValueError:
+            text = json.dumps(_without_nan(value), ensure_ascii=False)
+    except RecursionError:
+        return None
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _without_nan(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,49 @@
+"""PyTorch's out-of-memory error.
+
+torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.95 GiB. GPU 0 has a total capacity of 79.15 GiB ...
+
+The line tells no moment: without a collector's label it is put at the last moment the log told
+before it, and says so. The GPU's number is the process's own, not the machine's.
+"""  # noqa: E501 -- the line as it is printed
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from goodput_ingest.sources.job_logs.events import Event
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from goodput_ingest.sources.job_logs.lines import Line
+    from goodput_ingest.sources.job_logs.moments import Moments
+
+OUT_OF_MEMORY = re.compile(
+    r"(?:torch\.(?:cuda\.)?OutOfMemoryError|RuntimeError): (CUDA out of memory\. Tried to allocate "
+    r"[\d.]{1,12} [KMGT]?i?B\b.{0,200})"
+)
+
+
+class CudaOom:
+    """Failures for want of GPU memory."""
+
+    name: ClassVar[str] = "cuda-oom"
+    marks: ClassVar[re.Pattern[bytes]] = re.compile(
+        rb"(?:OutOfMemoryError|RuntimeError): CUDA out of memory"
+    )
+    hints: ClassVar[tuple[str, ...]] = ("CUDA out of memory",)
+    reports_durability: ClassVar[bool] = True  # says nothing against it
+
+    def __init__(self) -> None:
+        """Keep nothing: each line stands for itself."""
+
+    def take(self, line: Line, moments: Moments) -> Iterable[Event]:
+        """Return the failure of a line."""
+        found = OUT_OF_MEMORY.search(line.text)
+        if found is None:
+            return ()
+        extra: dict[str, Any] = {} if line.rank is None else {"rank": line.rank}
+        if line.at is None:
+            extra["at"] = "the last moment told before"
+        return (Event("failure", line.at or moments.last, kind="oom", msg=found[1], extra=extra),)

@@ -1,0 +1,71 @@
+"""DeepSpeed (utils/logging.py, runtime/engine.py, runtime/checkpoint_engine).
+
+[2026-08-20 14:03:11,482] [INFO] [logging.py:128:log_dist] [Rank 0] step=120, skipped=0, lr=[2.4e-05], ...
+
+A save that "is about to be saved" is not saved; the engine says "is ready now!" when it is. The
+logger's level is WARNING by default, so these lines may be absent.
+"""  # noqa: E501 -- the line as it is printed
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, ClassVar
+
+from goodput_ingest.sources.job_logs.events import Event
+from goodput_ingest.sources.job_logs.progress import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from goodput_ingest.sources.job_logs.lines import Line
+    from goodput_ingest.sources.job_logs.moments import Moments
+
+LOGGED = re.compile(
+    r"\[(?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] \[[A-Z]+\] \[[\w.]+:\d+:\w+\] (?P<said>.*)"
+)
+STEP = re.compile(r"(?:\[Rank \d+\] )?step=(\d{1,12}), skipped=")
+CHECKPOINT = re.compile(
+    r"(?:\[Rank \d+\] )?\[(?P<engine>\w+)\] Checkpoint global_step(?P<step>\d{1,12}) is "
+    r"(?P<what>about to be saved|ready now)!"
+)
+
+
+class DeepSpeed:
+    """Steps and saves as rank 0 logs them."""
+
+    name: ClassVar[str] = "deepspeed"
+    marks: ClassVar[re.Pattern[bytes]] = re.compile(
+        rb"\] \[(?:logging|timer|engine|config|comm)\.py:\d+:\w+\] |DeepSpeed info: version="
+    )
+    hints: ClassVar[tuple[str, ...]] = ("step=", "Checkpoint global_step")
+    reports_durability: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        """Begin with nothing known of the job."""
+        self.progress = Progress()
+        self.save_from: datetime | None = None
+
+    def take(self, line: Line, moments: Moments) -> Iterable[Event]:
+        """Return the events of a line."""
+        if (found := LOGGED.search(line.text)) is None:
+            return ()
+        if step := STEP.match(found["said"]):
+            self.save_from = None
+            return self.progress.point(int(step[1]), moments.of(line, found["at"]))
+        if checkpoint := CHECKPOINT.match(found["said"]):
+            return self._checkpoint(checkpoint, moments.of(line, found["at"]))
+        return ()
+
+    def _checkpoint(self, found: re.Match[str], at: datetime) -> Iterable[Event]:
+        if found["what"] != "ready now":
+            if found["engine"] != "Torch":
+                return ()  # the others save beside the training
+            self.save_from = at
+            return (Event("phase.start", at, phase="ckpt_save"),)
+        durable = Event("ckpt.durable", at, step=int(found["step"]))
+        start, self.save_from = self.save_from, None
+        if start is None:
+            return (durable,)
+        self.progress.block(start, at)
+        return (Event("phase.end", at, phase="ckpt_save"), durable)

@@ -1,0 +1,126 @@
+"""Hugging Face Trainer, v4 and v5 (transformers/trainer_callback.py, trainer.py).
+
+{'loss': '1.932', 'grad_norm': '0.8812', 'learning_rate': '4.5e-05', 'epoch': '0.12'}
+
+A Python dictionary printed by rank 0: floats in v4, texts in v5, and neither moment nor step in it.
+The moment comes from a collector's label or not at all. The step is the epoch's share of the total
+that the trainer prints at its start. A save is told when it begins and file by file, never when it
+is complete.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from goodput_ingest.formats.event_lines import DURATION_MAX_S
+from goodput_ingest.formats.json_lines import FieldError
+from goodput_ingest.sources.job_logs.events import Event
+from goodput_ingest.sources.job_logs.progress import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from goodput_ingest.sources.job_logs.lines import Line
+    from goodput_ingest.sources.job_logs.moments import Moments
+
+DICT_MAX_CHARS = 4_000
+LOGGED = re.compile(r"\{'(?:loss|eval_loss|eval_runtime|train_runtime)'.*\}\s*$")
+STAMP = re.compile(r"\[[A-Z]+\|\S+?:\d+\] (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[,.]\d{1,6}) >> ?")
+NUMBER = re.compile(r"\b(Num Epochs|Total optimization steps) = ([\d,]{1,15})(?:\s|$)")
+SAVING = re.compile(r"Saving model checkpoint to \S*checkpoint-(\d{1,12})\s*$")
+PART = re.compile(r"\b(?:saved|Saved) in \S*checkpoint-(\d{1,12})/")
+
+
+class HfTrainer:
+    """Loss and evaluation dictionaries, saves, the totals printed at the start."""
+
+    name: ClassVar[str] = "hf-trainer"
+    marks: ClassVar[re.Pattern[bytes]] = re.compile(
+        rb"\*{5} Running training \*{5}|\{'loss': '?[\d.naif]+|\{'train_runtime': "
+    )
+    hints: ClassVar[tuple[str, ...]] = (
+        "{'loss'",
+        "{'eval_",
+        "{'train_runtime'",
+        "Running training *****",
+        "Num Epochs =",
+        "Total optimization steps =",
+        "checkpoint-",
+    )
+    reports_durability: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        """Begin with nothing known of the job."""
+        self.progress = Progress()
+        self.totals: dict[str, int] = {}
+        self.save_from: tuple[int, datetime] | None = None
+
+    def take(self, line: Line, moments: Moments) -> Iterable[Event]:
+        """Return the events of a line."""
+        if found := LOGGED.search(line.text):
+            return self._logged(_numbers(found[0]), line.at)
+        stamp = STAMP.search(line.text)
+        at = line.at if stamp is None else moments.of(line, stamp[1])
+        if "Running training *****" in line.text:
+            self.progress, self.totals = Progress(), {}
+            return (Event("job.start", at),)
+        if number := NUMBER.search(line.text):
+            self.totals[number[1]] = int(number[2].replace(",", "") or 0)
+        elif saving := SAVING.search(line.text):
+            self.save_from = None if at is None else (int(saving[1]), at)
+            return self._point(int(saving[1]), at)
+        elif (part := PART.search(line.text)) and at is not None:
+            return self._saved_part(int(part[1]), at)
+        return ()
+
+    def _logged(self, said: dict[str, float], at: datetime | None) -> Iterable[Event]:
+        if "train_runtime" in said:
+            return (Event("job.end", at),)
+        if "eval_runtime" in said:
+            length_s = said["eval_runtime"]
+            if not 0 <= length_s <= DURATION_MAX_S:
+                raise FieldError("eval_runtime is out of range")
+            return (Event("phase", at, phase="eval", dur_s=length_s),)
+        total, epochs = self.totals.get("Total optimization steps"), self.totals.get("Num Epochs")
+        epoch = said.get("epoch")
+        if not total or not epochs or epoch is None or "loss" not in said:
+            return (Event("metric", at, extra=said),)
+        return self._point(round(epoch * total / epochs), at)
+
+    def _point(self, step: int, at: datetime | None) -> Iterable[Event]:
+        if at is None:
+            return (Event("step", None, step=step),)
+        if self.progress.step is not None and step == self.progress.step:
+            return ()  # logged and saved at one step
+        return self.progress.point(step, at)
+
+    def _saved_part(self, step: int, at: datetime) -> Iterable[Event]:
+        """Return the time since the save began, or since its last file, as blocking."""
+        if self.save_from is None or self.save_from[0] != step or at <= self.save_from[1]:
+            return ()
+        start, self.save_from = self.save_from[1], (step, at)
+        self.progress.block(start, at)
+        return (Event("phase", at, phase="ckpt_save", dur_s=(at - start).total_seconds()),)
+
+
+def _numbers(text: str) -> dict[str, float]:
+    """Return the finite numbers of a printed dictionary, written as numbers or as texts."""
+    try:
+        said: Any = ast.literal_eval(text.strip()) if len(text) <= DICT_MAX_CHARS else None
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        raise FieldError("the dictionary is cut or holds more than numbers") from None
+    if not isinstance(said, dict):
+        raise FieldError("the dictionary is too long")
+    numbers: dict[str, float] = {}
+    for name, value in said.items():
+        try:
+            number = float(value) if isinstance(value, int | float | str) else math.nan
+        except (ValueError, OverflowError):
+            continue
+        if isinstance(name, str) and math.isfinite(number) and abs(number) < 1e15:
+            numbers[name[:50]] = number
+    return numbers

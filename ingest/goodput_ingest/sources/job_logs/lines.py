@@ -1,0 +1,77 @@
+"""A line of a job's log, freed of what others put around it: colours, progress bars, prefixes.
+
+Collectors and launchers label lines: a moment (`kubectl logs --timestamps`, container runtimes), a
+task (`srun --label`), a rank (`[rank3]:` of PyTorch, `[default3]:` of torchrun), a pod, an actor.
+The label `[rank3]:` is the rank in the job; the others number tasks of a node or of a launcher and
+say nothing of ranks.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from goodput_ingest.formats import json_lines
+from goodput_ingest.formats.json_lines import FieldError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+TEXT_MAX_CHARS = 20_000  # a log line that says something is shorter; beyond, it is data
+LABELS_MAX = 8  # labels around labels
+COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+MOMENT = re.compile(
+    r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:[Zz]|[+-]\d\d:?\d\d))"
+    r"(?: (?:stdout|stderr) [FP])?[ \t]+"
+)
+LABEL = re.compile(
+    r"\s*(?:\[rank(?P<rank>\d{1,7})\]:(?=[ \[])|\[default\d{1,5}\]:|\[pod/[^\]\s]{1,300}\]"
+    r"|\(\w{1,60} pid=\d{1,10}(?:, ip=[^)\s]{1,60})?\)|\d{1,7}: )\s?"
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """What a process wrote: the line's number in the file, its text, and what labels tell.
+
+    at: the moment of a collector's label, naive UTC. rank: of a label `[rank3]:`.
+    """
+
+    number: int
+    text: str
+    at: datetime | None = None
+    rank: int | None = None
+
+
+def cleaned(number: int, raw: str) -> Iterator[Line]:
+    """Yield what a line of the file shows: a bar that was drawn anew shows its last state only."""
+    raw = raw[:TEXT_MAX_CHARS] if "\r" not in raw else raw
+    if "\x1b" in raw:
+        raw = COLOUR.sub("", raw)
+    at, raw = _moment(raw)
+    shown = [text for text in raw.split("\r") if text.strip()][-1:] if "\r" in raw else [raw]
+    for text in shown:
+        rank, rest = None, text[:TEXT_MAX_CHARS]
+        for _ in range(LABELS_MAX):
+            label = LABEL.match(rest)
+            if label is None:
+                break
+            rank = int(label["rank"]) if label["rank"] else rank
+            rest = rest[label.end() :]
+            if at is None:
+                at, rest = _moment(rest)
+        if rest.strip():
+            yield Line(number, rest, at, rank)
+
+
+def _moment(text: str) -> tuple[datetime | None, str]:
+    """Return the moment that a collector wrote at the start, with an offset, and the rest."""
+    found = MOMENT.match(text)
+    if found is None:
+        return None, text
+    try:
+        return json_lines.moment({"ts": found[1]}, "ts"), text[found.end() :]
+    except FieldError:
+        return None, text

@@ -1,0 +1,160 @@
+"""Megatron-LM (megatron/training/training.py, checkpointing.py), from 2021 to 2026.
+
+ [2026-08-20 14:03:11.482913] iteration      120/   50000 | ... | elapsed time per iteration (ms): 4021.7 | ...
+
+The last rank prints iterations, rank 0 the rest. Releases before 2023 print no moment with an
+iteration: they follow each other from the printed start of training. "successfully saved" comes
+when a save is final, which for an asynchronous one is long after training went on: then the save is
+durable, but no time was lost to it.
+"""  # noqa: E501 -- the line as it is printed
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import TYPE_CHECKING, ClassVar
+
+from goodput_ingest.formats.event_lines import DURATION_MAX_S
+from goodput_ingest.formats.json_lines import FieldError
+from goodput_ingest.sources.job_logs.events import Event
+from goodput_ingest.sources.job_logs.progress import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from goodput_ingest.sources.job_logs.lines import Line
+    from goodput_ingest.sources.job_logs.moments import Moments
+
+STAMP = r"(?:\[(?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)\]\s*)?"
+ITERATION = re.compile(STAMP + r"\biteration\s+(?P<step>\d{1,12})/\s*\d+ \|(?P<rest>.*\|)")
+ELAPSED = re.compile(r"elapsed time per iteration \(ms\): ([\d.]{1,20}) \|")
+SAVING = re.compile(STAMP + r"saving checkpoint at iteration\s+(?P<step>\d{1,12}) to ")
+SAVED = re.compile(STAMP + r"successfully saved checkpoint from iteration\s+(?P<step>\d{1,12}) to ")
+LOADED = re.compile(r"successfully loaded checkpoint from .* at iteration (\d{1,12})\s*$")
+TIMER = re.compile(
+    r"\b(save|load)-checkpoint(?: \.+)?: \(?(?:[\d.]+, )?([\d.]{1,20})(?:\)| \||\s*$)"
+)
+INIT = re.compile(r"time to initialize megatron \(seconds\): ([\d.]{1,20})\s*$")
+DATETIME = re.compile(
+    r"\[(?P<what>[^\]]{3,120})\] datetime: (?P<at>\d{4}-\d\d-\d\d [\d:.]{8,15})(?=\s)"
+)
+ARGUMENT = re.compile(r"^\s*(log_interval|async_save) \.{3,} (\w+)\s*$")
+
+
+class Megatron:
+    """Iterations, saves, loads and the printed moments of start-up and end."""
+
+    name: ClassVar[str] = "megatron"
+    marks: ClassVar[re.Pattern[bytes]] = re.compile(
+        rb"time to initialize megatron \(seconds\)|elapsed time per iteration \(ms\)"
+        rb"|using world size: \d+, .*tensor-model-parallel|initializing torch distributed"
+        rb"|\[(?:after megatron is initialized|before the start of training step)\] datetime"
+    )
+    hints: ClassVar[tuple[str, ...]] = (
+        "elapsed time per iteration",
+        "checkpoint",
+        "] datetime:",
+        "time to initialize megatron",
+        "log_interval ..",
+        "async_save ..",
+    )
+    reports_durability: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        """Begin with nothing known of the job."""
+        self.progress = Progress()
+        self.init_s: float | None = None
+        self.restore_s: float | None = None
+        self.is_async = False
+        self.save_from: datetime | None = None
+
+    def take(self, line: Line, moments: Moments) -> Iterable[Event]:
+        """Return the events of a line."""
+        text = line.text
+        if (found := ITERATION.search(text)) and (elapsed := ELAPSED.search(found["rest"])):
+            at = self._moment(found["at"], line, moments)
+            self.save_from = None  # whatever is saving goes on beside the training
+            mean_s = _seconds(elapsed[1]) / 1000
+            if mean_s > DURATION_MAX_S:
+                raise FieldError("an iteration of more than 31 days")
+            return self.progress.mean(int(found["step"]), mean_s, at)
+        if found := SAVING.search(text):
+            return self._saving(self._moment(found["at"], line, moments))
+        if found := SAVED.search(text):
+            return self._saved(int(found["step"]), self._moment(found["at"], line, moments))
+        if found := DATETIME.search(text + " "):
+            return self._datetime(found["what"], moments.of(line, found["at"]))
+        if found := LOADED.search(text):
+            self.progress.begin(int(found[1]), self.progress.at)
+        elif found := TIMER.search(text):
+            return self._timer(found[1], _seconds(found[2]) / 1000)
+        elif found := INIT.search(text):
+            self.init_s = _seconds(found[1])
+        elif found := ARGUMENT.match(text):
+            if found[1] == "async_save":
+                self.is_async = found[2] == "True"
+            elif found[2].isdecimal():
+                self.progress.log_interval = int(found[2])
+        return ()
+
+    @staticmethod
+    def _moment(stamp: str | None, line: Line, moments: Moments) -> datetime | None:
+        return line.at if stamp is None else moments.of(line, stamp)
+
+    def _saving(self, at: datetime | None) -> Iterable[Event]:
+        if self.is_async or at is None:
+            return ()
+        self.save_from = at
+        return (Event("phase.start", at, phase="ckpt_save"),)
+
+    def _saved(self, step: int, at: datetime | None) -> Iterable[Event]:
+        """Return that a step is durable; where no line trained in between, the save ends too."""
+        extra = {} if at is not None else {"at": "the end of the last step told"}
+        durable = Event("ckpt.durable", at or self.progress.at, step=step, extra=extra)
+        start, self.save_from = self.save_from, None
+        if start is None or at is None:
+            return (durable,)
+        self.progress.block(start, at)
+        return (Event("phase.end", at, phase="ckpt_save"), durable)
+
+    def _timer(self, what: str, length_s: float) -> Iterable[Event]:
+        """Take in how long a save or load took; releases without moments tell saves only so."""
+        if what == "load":
+            self.restore_s = length_s
+            return ()
+        start = self.progress.at
+        if self.progress.blocks or self.save_from or start is None or length_s > DURATION_MAX_S:
+            return ()
+        end = start + timedelta(seconds=length_s)
+        self.progress.block(start, end)
+        return (Event("phase", end, phase="ckpt_save", dur_s=length_s),)
+
+    def _datetime(self, what: str, at: datetime) -> Iterable[Event]:
+        """Return what a printed moment of start-up or end tells."""
+        events: list[Event] = []
+        if what.startswith("exiting program"):
+            if "SIGTERM" in what:
+                events.append(Event("failure", at, kind="preempted", msg=what))
+            return (*events, Event("job.end", at))
+        if what == "after megatron is initialized":
+            log_interval = self.progress.log_interval
+            self.progress, self.save_from = Progress(log_interval=log_interval), None
+            init_s, self.init_s = self.init_s or 0.0, None
+            init_s = init_s if init_s <= DURATION_MAX_S else 0.0  # clocks of nodes differ
+            events.append(Event("job.start", at - timedelta(seconds=init_s)))
+            if init_s:
+                events.append(Event("phase", at, phase="init", dur_s=init_s))
+        elif what.startswith("after model") and self.restore_s is not None:
+            # the checkpoint is loaded last when the model is set up
+            events.append(Event("phase", at, phase="restore", dur_s=self.restore_s))
+            self.restore_s = None
+        self.progress.begin(self.progress.step, at)
+        return events
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise FieldError(f"{text!r} is no number") from None

@@ -1,0 +1,115 @@
+"""Moments as logs print them, to naive UTC: local times by the configured zone, never guessed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from goodput_ingest.formats.json_lines import EPOCH, EPOCH_S_MAX, FieldError, in_utc
+from goodput_ingest.formats.timestamps import ZoneNeededError
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
+    from goodput_ingest.sources.job_logs.lines import Line
+
+CLOCKS = timedelta(days=1)  # processes of one job, and who reads it out, differ by less
+
+
+class Moments:
+    """The moments of one log; `last` is the latest line that told one."""
+
+    def __init__(self, origin: str, zone: ZoneInfo | None, observed_at: datetime | None) -> None:
+        """Take the file (for messages), the zone of its local times, and when it was written out.
+
+        observed_at: naive UTC; it gives the year to stamps that have none.
+        """
+        self.origin = origin
+        self.zone = zone
+        self.observed_at = observed_at
+        self.last: datetime | None = None
+
+    def told(self, moment: datetime) -> datetime:
+        """Note that a line told this moment and return it."""
+        self.last = moment
+        return moment
+
+    def local(self, text: str) -> datetime:
+        """Return a local time `2026-08-20 14:03:11[.,]482` (or with T or _) as naive UTC.
+
+        Raises ZoneNeededError where no zone is configured, FieldError where it is no moment.
+        """
+        if self.zone is None:
+            raise self._no_zone(text)
+        try:
+            found = datetime.fromisoformat(text.replace(",", ".").replace("_", " "))
+        except ValueError:
+            raise FieldError(f"{text!r} is no moment of the calendar") from None
+        return self.told(self._utc(found, text))
+
+    def of(self, line: Line, text: str) -> datetime:
+        """Return the local time that a line prints; where its zone is not known, its label's."""
+        if self.zone is None and line.at is not None:
+            return line.at
+        return self.local(text)
+
+    def without_year(self, month: int, day: int, clock: str) -> datetime:
+        """Return a stamp that has no year, by the last moment told, else by observed_at.
+
+        Raises FieldError where neither is known: then its year is not.
+        """
+        if self.zone is None:
+            raise self._no_zone(f"{month:02}-{day:02} {clock}")
+        if self.last is not None:
+            # a log goes on: the first year in which the stamp does not lie before what was told
+            years, is_it = range(self.last.year - 1, self.last.year + 2), self._is_after
+        elif self.observed_at is not None:
+            # it was read out afterwards: the last year in which the stamp lies before that
+            years = range(self.observed_at.year + 1, self.observed_at.year - 9, -1)
+            is_it = self._is_before
+        else:
+            raise FieldError(
+                f"the stamp {month:02}-{day:02} {clock} has no year, no line before it has one, "
+                "and it is not said when the log was read out (--observed-at)"
+            )
+        last = self.last
+        for year in years:
+            try:
+                found = self.local(f"{year:04}-{month:02}-{day:02} {clock}")
+            except FieldError:
+                continue  # the 29th of February has its years
+            self.last = last
+            if is_it(found):
+                return self.told(found)
+        raise FieldError(f"the stamp {month:02}-{day:02} {clock} fits no year")
+
+    def _no_zone(self, text: str) -> ZoneNeededError:
+        return ZoneNeededError(
+            f"{self.origin}: its times are local ({text}) and carry no offset from UTC. Say "
+            "their zone with --timezone (as Europe/Berlin)."
+        )
+
+    def _is_after(self, moment: datetime) -> bool:
+        return self.last is not None and moment >= self.last - CLOCKS
+
+    def _is_before(self, moment: datetime) -> bool:
+        return self.observed_at is not None and moment <= self.observed_at + CLOCKS
+
+    def epoch(self, seconds: float) -> datetime:
+        """Return seconds since 1970 as naive UTC; raises FieldError out of range."""
+        if not 0 <= seconds < EPOCH_S_MAX:
+            raise FieldError("the moment is out of range for seconds since 1970")
+        return self.told(EPOCH + timedelta(microseconds=round(seconds * 1e6)))
+
+    def _utc(self, local: datetime, text: str) -> datetime:
+        try:
+            if local.tzinfo is not None:
+                return in_utc(local)
+            first, second = (in_utc(local.replace(tzinfo=self.zone, fold=f)) for f in (0, 1))
+        except FieldError as error:
+            raise FieldError(f"{text!r} {error}") from None
+        if first == second:
+            return first
+        is_there = first.replace(tzinfo=UTC).astimezone(self.zone).replace(tzinfo=None) == local
+        what = "comes twice in" if is_there else "does not exist in"
+        raise FieldError(f"local time {text} {what} {self.zone} (clocks change)")

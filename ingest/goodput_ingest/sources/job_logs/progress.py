@@ -1,0 +1,124 @@
+"""Steps laid out in time between what a log tells of them.
+
+Logs print every n-th step and the mean of the n, or only that the n-th is done. The steps between
+two such lines share the time between them, less what the job was blocked in meanwhile: a save
+there lengthens the step that it fell into, and the ledger gives that time to the save.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from goodput_ingest.sources.job_logs.events import Event
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+STEPS_MAX = 2_000  # of one line; more are told as one span
+BLOCKS_MAX = 1_000
+Span = tuple["datetime", "datetime"]
+
+
+@dataclass
+class Progress:
+    """How far the gang of one life has come: its last finished step and when that was.
+
+    log_interval: every how many steps the log tells, where it says so.
+    """
+
+    step: int | None = None
+    at: datetime | None = None
+    log_interval: int | None = None
+    blocks: list[Span] = field(default_factory=list)
+
+    def begin(self, step: int | None, at: datetime | None) -> None:
+        """Take note that work begins, or goes on, after `step` at `at`."""
+        self.step, self.at, self.blocks = step, at, []
+
+    def block(self, start: datetime, end: datetime) -> None:
+        """Take note that the job did something else from `start` to `end`."""
+        if end > start and len(self.blocks) < BLOCKS_MAX:
+            self.blocks.append((start, end))
+
+    def point(self, step: int, at: datetime) -> list[Event]:
+        """Return the steps up to `step`, which was finished at `at`.
+
+        Without a finished step before it, how long it took is not known.
+        """
+        done, since = self.step, self.at
+        if done is not None and since is not None and step > done and at > since:
+            events = _laid_out(done + 1, step, since, at, self.blocks)
+        else:
+            events = [Event("step", at, step=step)]
+        self.begin(step, at)
+        return events
+
+    def mean(self, step: int, mean_s: float, at: datetime | None) -> list[Event]:
+        """Return the steps up to `step` whose mean length is told; `at` is the line's moment.
+
+        Without one, they follow the step before them; nothing known before them either: no moment.
+        """
+        count = self._count(step)
+        length = timedelta(seconds=count * mean_s)
+        if at is not None:
+            start = _before(at, length, self.blocks)
+            if self.at is not None and self.step is not None and step > self.step:
+                start = max(start, min(self.at, at))
+        elif self.at is not None:
+            start, at = self.at, _after(self.at, length, self.blocks)
+        else:
+            self.step = step
+            return [Event("step", None, step=step)]
+        events = _laid_out(step - count + 1, step, start, at, self.blocks)
+        self.begin(step, at)
+        return events
+
+    def _count(self, step: int) -> int:
+        """Return how many steps a line speaks for: those since the one told before it."""
+        if self.step is not None and step > self.step:
+            return step - self.step
+        interval = self.log_interval or 1
+        return max(1, min(interval, step))
+
+
+def _laid_out(
+    first: int, last: int, start: datetime, end: datetime, blocks: list[Span]
+) -> list[Event]:
+    """Return steps `first` to `last` of one length of work each in `[start, end)`."""
+    count = last - first + 1
+    extra = {"mean_of": count} if count > 1 else {}
+    if count > STEPS_MAX:
+        return [Event("step", end, step=last, dur_s=(end - start).total_seconds(), extra=extra)]
+    work = (end - start) - sum((_cut(b, start, end) for b in blocks), timedelta(0))
+    events, since = [], start
+    for number in range(1, count + 1):
+        at = end if number == count else _after(start, work * number / count, blocks)
+        at = max(since, min(at, end))
+        step = first + number - 1
+        events.append(Event("step", at, step, (at - since).total_seconds(), extra=extra))
+        since = at
+    return events
+
+
+def _cut(block: Span, start: datetime, end: datetime) -> timedelta:
+    return max(min(block[1], end) - max(block[0], start), timedelta(0))
+
+
+def _after(start: datetime, work: timedelta, blocks: list[Span]) -> datetime:
+    """Return when `work` that begins at `start` is done, around the blocks."""
+    at = start + work
+    for block_start, block_end in sorted(blocks):
+        if block_end > start and block_start < at:
+            at += block_end - max(block_start, start)
+    return at
+
+
+def _before(end: datetime, work: timedelta, blocks: list[Span]) -> datetime:
+    """Return when `work` that is done at `end` began, around the blocks."""
+    at = end - work
+    for block_start, block_end in sorted(blocks, reverse=True):
+        if block_start < end and block_end > at:
+            at -= min(block_end, end) - block_start
+    return at

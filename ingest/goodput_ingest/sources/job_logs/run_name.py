@@ -1,0 +1,102 @@
+"""Which run a log is of: what its text says before the first event, else what its name says.
+
+The first of these that is there:
+
+1. Slurm's job id in the text, in its first 64 KiB and up to the line of the first event:
+   `SLURM_JOB_ID=14` (or `SLURM_JOBID`) as in a dump of the environment, `slurmstepd: error: *** JOB
+   14`, `srun --jobid 14`
+2. `--run-id`
+3. a Slurm job id in the file's name: `slurm-14.out`, `slurm-14_3.out`, `pretrain-4711.out`
+4. the name of a wandb run in that part of the text
+5. the file's name without its endings
+
+It is what stands before the first event that counts, so that a log that is followed while it grows
+has the same run as one that is read whole.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from goodput_ingest.formats import files
+from goodput_ingest.formats.json_lines import printable
+from goodput_ingest.live.rotation import unrotated
+
+if TYPE_CHECKING:
+    from goodput_ingest.formats.files import Part
+
+RUN_ID_MAX_CHARS = 200
+JOB_IN_TEXT = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rb"\bSLURM_JOB_?ID['\"]?[=: ]+['\"]?([1-9]\d{0,11}(?:_\d{1,9})?)\b",
+        rb"slurmstepd: error: \*\*\* (?:JOB|STEP) ([1-9]\d{0,11})\b",
+        rb"\bsrun --jobid[= ]([1-9]\d{0,11})\b",
+    )
+)
+WANDB = re.compile(
+    rb"wandb: Syncing run (\S{1,200})"
+    rb"|wandb: Run data is saved locally in \S*/run-\d{8}_\d{6}-(\w{1,64})"
+)
+PACKED = re.compile(r"\.(?:gz|bz2|xz|zst)$")
+TASKS = "rank|node|task|worker|proc|gpu|host|local|seed|epoch|stage|attempt|restart|fold|trial"
+JOB_IN_NAME = tuple(  # Slurm's %j, or %A_%a of an array
+    re.compile(pattern)
+    for pattern in (
+        r"^slurm-([1-9]\d{0,11}(?:_\d{1,9})?)(?=[-_.]|$)",
+        r"[-_.]([1-9]\d{3,11})[-.]\d{1,4}\.(?:out|err)$",  # %j-%t
+        r"(?:^|[-_])([1-9]\d{2,11}(?:_\d{1,9})?)\.(?:out|err|log|txt)$",
+        r"\.[oe]?([1-9]\d{2,11}(?:_\d{1,9})?)(?:\.(?:out|err))?$",
+        # of one or two digits it may as well be a rank: Slurm's own endings, and no such word
+        rf"^(?!(?:.*[-_.])?(?:{TASKS})s?-\d+\.)(?:.*-)?([1-9]\d?(?:_\d{{1,9}})?)\.(?:out|err)$",
+    )
+)
+ENDINGS = re.compile(r"(?:\.(?:out|err|log|txt|jsonl|json|gz))+$")
+
+
+class RunName:
+    """The name of a log's run, found as its parts come."""
+
+    def __init__(self, file_name: str, said: str | None) -> None:
+        """Take the file's name and what the person who reads it in says of the run."""
+        self._file_name = unrotated(PACKED.sub("", file_name))
+        self._said = said
+        self._head = b""
+        self._is_open = True
+        self._in_text: str | None = None
+        self._wandb: str | None = None
+
+    def of(self, part: Part, first_event: int | None) -> str:
+        """Return the run of the next part's events; `first_event`: the line of the file's first."""
+        if part.first_line == 1:  # a file that was rotated goes on under the name that it had
+            self._head, self._is_open = b"", True
+        if self._is_open:
+            lines = None if first_event is None else first_event - part.first_line + 1
+            before = part.data if lines is None else files.with_ends(part.raw_lines[:lines])
+            self._head = (self._head + before)[: files.HEAD_BYTES]
+            self._in_text = job_in_text(self._head) or self._in_text
+            self._is_open = first_event is None and len(self._head) < files.HEAD_BYTES
+            self._wandb = _first(WANDB, self._head) or self._wandb
+        if self._in_text is not None:
+            return self._in_text
+        if self._said is not None:
+            return self._said
+        found = job_in_name(self._file_name) or self._wandb or ENDINGS.sub("", self._file_name)
+        return printable(found, RUN_ID_MAX_CHARS)
+
+
+def job_in_text(head: bytes) -> str | None:
+    """Return the Slurm job id that a log's text names."""
+    return next((name for pattern in JOB_IN_TEXT if (name := _first(pattern, head))), None)
+
+
+def job_in_name(name: str) -> str | None:
+    """Return the Slurm job id that a file's name ends with, or that follows `slurm-`."""
+    return next((found[1] for pattern in JOB_IN_NAME if (found := pattern.search(name))), None)
+
+
+def _first(pattern: re.Pattern[bytes], text: bytes) -> str | None:
+    if (found := pattern.search(text)) is None:
+        return None
+    return printable(found[found.lastindex or 0].decode("utf-8", "replace"), RUN_ID_MAX_CHARS)

@@ -1,0 +1,259 @@
+"""Logs that jobs write: every framework's lines read side by side, as events of one gang.
+
+A log is of one gang: what one rank prints holds for all, so the events carry no rank (which stands
+for the gang), and `extra.log` names whose words they are. Steps are taken from the first framework
+that tells any; failures from wherever they are told. Where a log holds several lives of the
+processes, each begins with its own `job.start`.
+
+What has no moment cannot be placed: the first such line of a log is set aside and says so for all.
+A log in which nothing has a moment is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from goodput_ingest.formats import files, json_lines
+from goodput_ingest.formats.event_lines import EXTRA_MAX_CHARS, MSG_MAX_CHARS, SCHEMA
+from goodput_ingest.formats.json_lines import FieldError
+from goodput_ingest.source import Batch, ReadOptions, Reject
+from goodput_ingest.sources.job_logs.cuda_oom import CudaOom
+from goodput_ingest.sources.job_logs.deepspeed import DeepSpeed
+from goodput_ingest.sources.job_logs.hf_trainer import HfTrainer
+from goodput_ingest.sources.job_logs.lightning import Lightning
+from goodput_ingest.sources.job_logs.lines import Line, cleaned
+from goodput_ingest.sources.job_logs.megatron import Megatron
+from goodput_ingest.sources.job_logs.moments import Moments
+from goodput_ingest.sources.job_logs.nccl_watchdog import NcclWatchdog
+from goodput_ingest.sources.job_logs.nemo import Nemo
+from goodput_ingest.sources.job_logs.nvrx import Nvrx
+from goodput_ingest.sources.job_logs.run_name import RunName
+from goodput_ingest.sources.job_logs.slurmd import Slurmd
+from goodput_ingest.sources.job_logs.torchrun import Torchrun
+from goodput_ingest.sources.job_logs.torchtitan import Torchtitan
+from goodput_ingest.sources.job_logs.vllm import Vllm
+from goodput_ingest.sources.mlperf import lines
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from goodput_ingest.formats.files import Part
+    from goodput_ingest.sources.job_logs.events import Event, Teller
+
+TELLERS: tuple[type[Teller], ...] = (
+    Megatron,
+    Torchtitan,
+    Nemo,
+    HfTrainer,
+    Lightning,
+    DeepSpeed,
+    Vllm,
+    Torchrun,
+    NcclWatchdog,
+    CudaOom,
+    Nvrx,
+    Slurmd,
+)
+ROWS_PER_BATCH = 100_000
+PREAMBLE_BYTES = files.HEAD_BYTES // 2  # a shorter file has been seen whole
+BEGINNING_BYTES = 4 * 1024 * 1024
+STEP_MAX = 2**62
+LOCAL_MOMENT = re.compile(r"\[?(20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?)[\]\s]")
+
+
+class JobLog:
+    """One log file of a job, by whichever frameworks wrote into it."""
+
+    name: ClassVar[str] = "job-log"
+    needs_beginning: ClassVar[bool] = True
+
+    def __init__(self, path: Path, options: ReadOptions) -> None:
+        """Take the file, its cluster, the zone of its local times and when it was read out."""
+        self.path = path
+        self.options = options
+        self._reader = _Reader(str(path), options)
+        self._run = RunName(path.name, options.run_id)
+        self._so_far = ""
+
+    @staticmethod
+    def recognises(path: Path, head: bytes) -> bool:
+        """Say whether a framework's marks stand in plain text, behind a long preamble, too."""
+        if b"\x00" in head or json_lines.are_most(head) or lines.IN_HEAD.search(head):
+            return False
+        return _is_marked(head) or (len(head) >= PREAMBLE_BYTES and _is_marked(_beginning(path)))
+
+    def extract(self) -> Iterator[Batch]:
+        """Yield `raw.job_events`, part by part.
+
+        Raises IngestError for a log in which nothing is told, or nothing with a moment, and
+        ZoneNeededError for local times without a configured zone.
+        """
+        for part in files.parts(self.path):
+            yield from self.read(part)
+        reader = self._reader
+        if not reader.placed:
+            raise IngestError(
+                f"{self.path}: it tells what was done ({reader.without_moment} lines), but not "
+                "when. Write the log with moments (as kubectl logs --timestamps does), or use job "
+                "events."
+                if reader.without_moment
+                else f"{self.path}: {reader.first_problem}."
+                if reader.first_problem
+                else f"{self.path}: no line tells of a job in a known framework's words."
+            )
+
+    def read(self, part: Part) -> Iterator[Batch]:
+        """Yield the events of the next lines; raises ZoneNeededError as `extract` does."""
+        options, run_id = self.options, ""
+        for ordinal, (rows, rejects) in enumerate(self._reader.read(part)):
+            if ordinal == 0:
+                run_id = self._run.of(part, self._reader.first_line)
+            # what a part means depends on the parts before it, and so does its digest
+            meaning = (run_id, options.cluster, options.zone, options.observed_at)
+            self._so_far = files.digest(part, self._so_far, ordinal, *meaning)
+            yield self._batch(run_id, rows, rejects, self._so_far)
+
+    def _batch(
+        self, run_id: str, rows: list[dict[str, Any]], rejects: list[Reject], digest: str
+    ) -> Batch:
+        said = {"source": self.name, "cluster": self.options.cluster, "run_id": run_id}
+        data = [tuple({**said, **row}.get(name) for name in SCHEMA) for row in rows]
+        return Batch(
+            "job_events",
+            pl.DataFrame(data, schema=SCHEMA, orient="row"),
+            self.name,
+            str(self.path),
+            digest,
+            rejects,
+        )
+
+
+def _is_marked(text: bytes) -> bool:
+    return any(teller.marks.search(text) for teller in TELLERS)
+
+
+def _beginning(path: Path) -> bytes:
+    """Return more of a log than its first bytes: shells trace megabytes before training starts."""
+    found = b""
+    with contextlib.suppress(*files.BROKEN_OFF, IngestError), files.open_bytes(path) as file:
+        while len(found) < BEGINNING_BYTES and (chunk := file.read(BEGINNING_BYTES - len(found))):
+            found += chunk
+    return found
+
+
+class _Reader:
+    """Reads lines in order; keeps whose steps count and whether a life has begun."""
+
+    def __init__(self, origin: str, options: ReadOptions) -> None:
+        self.tellers = [teller() for teller in TELLERS]
+        self.moments = Moments(origin, options.zone, options.observed_at)
+        self.any_hint = re.compile(
+            "|".join(re.escape(h) for h in {h for t in TELLERS for h in t.hints})
+        )
+        self.steps_of: str | None = None
+        self.is_life_begun = False
+        self.placed = 0
+        self.first_line: int | None = None  # with an event that has a moment
+        self.without_moment = 0
+        self.first_problem = ""
+
+    def read(self, part: Part) -> Iterator[tuple[list[dict[str, Any]], list[Reject]]]:
+        """Yield rows and rejects of a part, in bounded pieces."""
+        if part.first_line == 1:
+            self.first_line = None
+        rows: list[dict[str, Any]] = []
+        rejects: list[Reject] = []
+        for number, raw in enumerate(part.lines, part.first_line):
+            if "\x1b" not in raw and not self.any_hint.search(raw):
+                self._note(raw)
+                continue
+            for line in cleaned(number, raw):
+                for teller, event in self._events(line, rejects):
+                    if event.at is None:
+                        self._count_without_moment(line, rejects)
+                    else:
+                        self.first_line = self.first_line or number
+                        rows.append(_row(teller, event))
+            if len(rows) >= ROWS_PER_BATCH:
+                self.placed += len(rows)
+                yield rows, rejects
+                rows, rejects = [], []
+        if part.damage:
+            rejects.append(Reject(part.first_line + len(part.raw_lines), part.damage))
+        self.placed += len(rows)
+        yield rows, rejects
+
+    def _count_without_moment(self, line: Line, rejects: list[Reject]) -> None:
+        """Set the first line that does not say when aside; of the others there may be millions."""
+        if not self.without_moment:
+            reason = "the line tells what was done, but not when; so may others after it"
+            rejects.append(Reject(line.number, reason, json_lines.printable(line.text, 500)))
+        self.without_moment += 1
+
+    def _note(self, raw: str) -> None:
+        """Keep the moment of a line that tells nothing else: stamps without a year need one."""
+        if raw[:2] == "20":
+            for line in cleaned(0, raw):
+                if line.at is not None:
+                    self.moments.told(line.at)
+                    return
+        if self.moments.zone is not None and (found := LOCAL_MOMENT.match(raw)) is not None:
+            with contextlib.suppress(FieldError):
+                self.moments.local(found[1])
+
+    def _events(self, line: Line, rejects: list[Reject]) -> Iterator[tuple[Teller, Event]]:
+        if line.at is not None:
+            self.moments.told(line.at)
+        for teller in self.tellers:
+            if not any(hint in line.text for hint in teller.hints):
+                continue
+            try:
+                for event in teller.take(line, self.moments):
+                    if self._counts(teller, event):
+                        yield teller, event
+            except (FieldError, OverflowError) as error:
+                beyond = "a moment or a duration is beyond the calendar"
+                reason = str(error) if isinstance(error, FieldError) else beyond
+                content = json_lines.printable(line.text, 500)
+                self.first_problem = self.first_problem or f"line {line.number}: {reason}"
+                rejects.append(Reject(line.number, reason, content))
+
+    def _counts(self, teller: Teller, event: Event) -> bool:
+        """Say whether an event is news: not a second teller's step, not a life's second start."""
+        if event.event == "step":
+            if self.steps_of is None and event.at is not None:
+                self.steps_of = teller.name
+            if self.steps_of is None:
+                return True  # without a moment: counted, in case nobody tells better
+            if self.steps_of != teller.name or (event.step or 0) > STEP_MAX:
+                return False
+            self.is_life_begun = False
+        elif event.event in ("failure", "job.end"):
+            self.is_life_begun = False
+        elif event.event == "job.start":
+            is_news, self.is_life_begun = not self.is_life_begun, True
+            return is_news
+        return True
+
+
+def _row(teller: Teller, event: Event) -> dict[str, Any]:
+    extra = json.dumps({"log": teller.name, **event.extra}, ensure_ascii=True)
+    return {
+        "ts": event.at,
+        "event": event.event,
+        "step": event.step,
+        "dur_s": event.dur_s,
+        "phase": event.phase,
+        "tokens": event.tokens,
+        "kind": event.kind,
+        "msg": None if event.msg is None else json_lines.printable(event.msg, MSG_MAX_CHARS),
+        "reports_durability": teller.reports_durability,
+        "extra": extra if len(extra) <= EXTRA_MAX_CHARS else None,
+    }

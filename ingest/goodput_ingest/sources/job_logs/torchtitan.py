@@ -1,0 +1,85 @@
+"""torchtitan's text log (components/metrics.py, checkpoint.py, tools/logging.py).
+
+[titan] 2026-08-20 14:03:11,482 - root - INFO - step: 120  loss:  6.41230  ... tps: 8,214  ...
+
+Every rank writes the same lines when the launcher lets it; the first that tells something speaks
+for the gang. How long a step took is not printed: the steps between two lines share their time.
+A synchronous save is durable when it is finished; an asynchronous one ("Staging") never says so.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, ClassVar
+
+from goodput_ingest.sources.job_logs.events import Event
+from goodput_ingest.sources.job_logs.progress import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from goodput_ingest.sources.job_logs.lines import Line
+    from goodput_ingest.sources.job_logs.moments import Moments
+
+TITAN = re.compile(
+    r"\[titan\] (?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[,.]\d{1,6}) - \S+ - [A-Z]+ - (?P<said>.*)"
+)
+STEP = re.compile(r"\s*step:\s+(\d{1,12})\s+\S+:\s")
+SAVE = re.compile(r"(Saving|Staging) the checkpoint\b|Finished (saving|staging) the checkpoint in ")
+LOAD = re.compile(r"Loading the checkpoint from |(Finished) loading the checkpoint in ")
+BEGINS = re.compile(r"Training starts at step (\d{1,12})\s*$")
+
+
+class Torchtitan:
+    """Steps, saves, loads, start and end, as one of the ranks tells them."""
+
+    name: ClassVar[str] = "torchtitan"
+    marks: ClassVar[re.Pattern[bytes]] = re.compile(rb"\[titan\]")
+    hints: ClassVar[tuple[str, ...]] = ("[titan]",)
+    reports_durability: ClassVar[bool] = False  # not of asynchronous saves
+
+    def __init__(self) -> None:
+        """Begin with nothing known of the job."""
+        self.progress = Progress()
+        self.speaker: int | None = None
+        self.has_speaker = False
+        self.phase_from: datetime | None = None
+
+    def take(self, line: Line, moments: Moments) -> Iterable[Event]:
+        """Return the events of a line; of the ranks that repeat it, only one is heard."""
+        found = TITAN.search(line.text)
+        if found is None:
+            return ()
+        if not self.has_speaker:
+            self.speaker, self.has_speaker = line.rank, True
+        elif line.rank != self.speaker:
+            return ()
+        at, said = moments.of(line, found["at"]), found["said"]
+        if step := STEP.match(said):
+            return self.progress.point(int(step[1]), at)
+        if save := SAVE.match(said):
+            return self._save(save, at)
+        if load := LOAD.match(said):
+            return self._phase("restore", at, is_end=load[1] is not None)
+        if begins := BEGINS.match(said):
+            self.progress.begin(int(begins[1]) - 1, at)
+        elif said.startswith("Starting job"):
+            self.progress = Progress()
+            return (Event("job.start", at),)
+        elif said.startswith("Training completed"):
+            return (Event("job.end", at),)
+        return ()
+
+    def _save(self, found: re.Match[str], at: datetime) -> Iterable[Event]:
+        events = list(self._phase("ckpt_save", at, is_end=found[2] is not None))
+        if found[2] == "saving" and self.progress.step is not None:
+            # the last step told is at most the one that was saved
+            events.append(Event("ckpt.durable", at, step=self.progress.step))
+        return events
+
+    def _phase(self, phase: str, at: datetime, *, is_end: bool) -> Iterable[Event]:
+        start, self.phase_from = self.phase_from, None if is_end else at
+        if is_end and start is not None:
+            self.progress.block(start, at)
+        return (Event("phase.end" if is_end else "phase.start", at, phase=phase),)

@@ -1,0 +1,1 @@
+"""Kernel logs: Xid, SXid and GPUs that fell off the bus."""

@@ -1,0 +1,327 @@
+"""Kernel logs: Xid and SXid lines of NVIDIA's drivers, and GPUs that fell off the bus.
+
+Read are `dmesg -T`, `dmesg --time-format iso`, journalctl (short, short-iso, short-unix, json) and
+syslog files. Repeats of a line are kept: joining them into incidents is the ledger's job.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from goodput_ingest.formats import files, json_lines
+from goodput_ingest.formats.json_lines import FieldError
+from goodput_ingest.formats.pci import pci_bus_id
+from goodput_ingest.source import Batch, ReadOptions, Reject
+from goodput_ingest.sources.kernel_log.messages import LOOKS_LIKE_XID, NOTICE, Finding, finding
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from zoneinfo import ZoneInfo
+
+SOURCE = "kernel-log"
+MESSAGE_MAX_CHARS = 1000
+LINES_OF_A_NOTICE = 3  # "The NVIDIA GPU ..." and "fallen off the bus" stand on lines this near
+NEWEST_SLACK = timedelta(days=1)  # a line without a year may be this much after the collection
+
+_ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
+_OFFSET = r"(?:Z|[+-]\d\d:?\d\d)"
+_TAGGED = r" (?P<host>[^\s:]+) (?P<tag>[^\s:\[]+)(?:\[\d+\])?: (?P<message>.*)"
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_MONTH = f"(?:{'|'.join(_MONTHS)})"
+_DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
+FORMS = {  # how a line says when it was written; tried in this order
+    "dmesg_t": rf"\[{_DAY} (?P<when>{_MONTH} [ \d]\d \d\d:\d\d:\d\d \d{{4}})\] ?(?P<message>.*)",
+    "offset": rf"(?P<when>{_ISO}{_OFFSET}){_TAGGED}",
+    "dmesg_iso": rf"(?P<when>{_ISO}{_OFFSET}) (?P<message>.*)",
+    "local": rf"(?P<when>{_ISO}){_TAGGED}",
+    "full": rf"{_DAY} (?P<when>{_ISO}) UTC{_TAGGED}",
+    "unix": rf"(?P<when>\d{{9,10}}\.\d{{1,9}}){_TAGGED}",
+    "yearless": rf"(?P<when>{_MONTH} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{{1,9}})?){_TAGGED}",
+    "since_boot": r"(?:(?:<\d+>)?\[ *\d+\.\d{3,9}\]|\d+,\d+,\d+,[^;]{1,40};)(?P<message>.*)",
+}
+STAMPED = {name: re.compile(pattern, re.DOTALL) for name, pattern in FORMS.items()}
+# counted from boot: they drift over a suspend; and they name no node
+APPROXIMATE = ("dmesg_t", "dmesg_iso")
+BOOT_STAMP = re.compile(r"^\[ *\d+\.\d+\] ?")
+
+WORTH_A_LOOK = re.compile(r'Xid|NVRM|"MESSAGE"\s*:\s*\[')
+
+SCHEMA: dict[str, Any] = {
+    "source": pl.String,
+    "cluster": pl.String,
+    "node": pl.String,
+    "gpu_uuid": pl.String,
+    "pci_bus_id": pl.String,
+    "ts": pl.Datetime("us"),
+    "ts_precision": pl.String,
+    "kind": pl.String,
+    "code": pl.Int32,
+    "pid": pl.String,
+    "process_name": pl.String,
+    "message": pl.String,
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a kernel log: when, in which form it says so, which node, what it says."""
+
+    form: str
+    when: str
+    node: str | None
+    message: str
+
+
+class KernelLog:
+    """The kernel log of a node (dmesg) or of several (journal, syslog)."""
+
+    name: ClassVar[str] = SOURCE
+    needs_beginning: ClassVar[bool] = False  # a notice goes over a few lines
+
+    def __init__(self, path: Path, options: ReadOptions) -> None:
+        """Take the file, its cluster, and node, zone and year where lines carry none."""
+        self.path = path
+        self.options = options
+        self._rows = KernelRows(str(path), options)
+
+    @staticmethod
+    def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
+        """Say whether the first lines are a kernel's, in one of the forms that are read."""
+        lines = [
+            line[:400]
+            for line in head.decode("utf-8", "replace").splitlines()[:200]
+            if line.strip()
+        ]
+        if not lines:
+            return False
+        if lines[0].startswith("{"):
+            return b'"__REALTIME_TIMESTAMP"' in head and bool(
+                re.search(rb'"(?:SYSLOG_IDENTIFIER|_TRANSPORT)"\s*:\s*"kernel"', head)
+            )
+        kernel_lines = 0
+        for line in lines:
+            parsed = _split(line)
+            if parsed and (STAMPED[parsed.form].groupindex.get("host") is None or _is_kernel(line)):
+                kernel_lines += 1
+        tagged = any(_is_kernel(line) and _split(line) for line in lines)
+        return tagged or kernel_lines * 2 > len(lines)
+
+    def extract(self) -> Iterator[Batch]:
+        """Yield `raw.gpu_events`, part by part; without any such line there are no rows."""
+        head = files.head(self.path)
+        if head.strip() and not self.recognises(self.path, head) and not _is_stamped(head):
+            raise IngestError(
+                f"{self.path}: this is no kernel log; expected `dmesg -T`, "
+                "`journalctl -k -o short-iso-precise` or `journalctl -k -o json`."
+            )
+        for part in files.parts(self.path):
+            yield from self.read(part)
+
+    def read(self, part: files.Part) -> Iterator[Batch]:
+        """Yield the events of the next lines."""
+        yield self._rows.batch(part)
+
+
+class KernelRows:
+    """From lines in their order to rows of `raw.gpu_events`, whether from a file or live."""
+
+    def __init__(self, origin: str, options: ReadOptions) -> None:
+        """Take where the lines come from, and what they do not say of themselves."""
+        self.origin = origin
+        self.options = options
+        self._notice: tuple[int, str | None, str] | None = None  # line, node, PCI address
+
+    def batch(self, part: files.Part) -> Batch:
+        """Return the events of some consecutive lines; raises IngestError for what is needed."""
+        options = self.options
+        key = files.digest(
+            part,
+            "gpu_events",
+            options.cluster,
+            options.zone,
+            options.observed_at,
+            options.node,
+            self._notice,
+        )
+        rows: list[tuple[Any, ...]] = []
+        rejects: list[Reject] = []
+        for number, text in enumerate(part.lines, part.first_line):
+            if not WORTH_A_LOOK.search(text):
+                continue
+            try:
+                row = self._row(number, text)
+            except FieldError as error:
+                rejects.append(Reject(number, str(error), json_lines.printable(text, 500)))
+                continue
+            if row is not None:
+                rows.append(row)
+        if part.damage:
+            rejects.append(Reject(part.first_line + len(part.lines), part.damage))
+        frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
+        return Batch("gpu_events", frame, SOURCE, self.origin, key, rejects)
+
+    def _row(self, number: int, text: str) -> tuple[Any, ...] | None:
+        line = _journal_entry(text) if text.startswith("{") else _split(text)
+        if line is None:
+            is_event = finding(text[:MESSAGE_MAX_CHARS], None) is not None
+            if is_event and _is_kernel(text, default=True):
+                raise FieldError("the line says nothing of when it was written")
+            return None
+        found = self._find(number, line)
+        if found is None:
+            if LOOKS_LIKE_XID.search(line.message):
+                raise FieldError("the line speaks of an Xid in a form that cannot be read")
+            return None
+        at = self._moment(line)
+        node = line.node or self.options.node
+        if node is None and line.form in APPROXIMATE:
+            raise IngestError(
+                f"{self.origin}: the lines do not name their node. Say which it is with --node, "
+                "a file a node, or write the log with `journalctl -k -o short-iso-precise`."
+            )
+        return (
+            SOURCE,
+            self.options.cluster,
+            node,
+            None,
+            pci_bus_id(found.pci),
+            at,
+            "approximate" if line.form in APPROXIMATE else "exact",
+            found.kind,
+            found.code,
+            found.pid,
+            found.process_name,
+            json_lines.printable(line.message, MESSAGE_MAX_CHARS),
+        )
+
+    def _find(self, number: int, line: Line) -> Finding | None:
+        """Return what the line says; remember the GPU of a notice that goes over several lines."""
+        near = self._notice
+        pci = None
+        if near and number - near[0] < LINES_OF_A_NOTICE and near[1] == line.node:
+            pci = near[2]
+        found = finding(line.message, pci)
+        if found is None and (notice := NOTICE.search(line.message)):
+            self._notice = (number, line.node, notice["pci"])
+        return found
+
+    def _moment(self, line: Line) -> datetime:
+        """Return when the line was written, naive UTC; raises IngestError for what is needed."""
+        if line.form == "since_boot":
+            raise IngestError(
+                f"{self.origin}: times count from boot, which is not known here. Write the log "
+                "with `dmesg -T`, or better with `journalctl -k -o short-iso-precise`."
+            )
+        if line.form == "unix":
+            return json_lines.moment({"ts": float(line.when)}, "ts")
+        try:
+            clock = self._clock(line)
+        except (ValueError, OverflowError):
+            raise FieldError(f"{line.when} is no moment of the calendar") from None
+        try:
+            if clock.tzinfo is not None:
+                return json_lines.in_utc(clock)
+            return _in_utc(clock, self._zone(line))
+        except FieldError as error:
+            raise FieldError(f"{line.when} {error}") from None
+
+    def _clock(self, line: Line) -> datetime:
+        """Return the time as the line writes it, with its offset where it has one."""
+        if line.form == "dmesg_t":
+            month, day, time, year = line.when.split()
+            return _calendar(int(year), month, day, time)
+        if line.form == "yearless":
+            month, day, time = line.when.split()
+            return self._with_year(month, day, time, self._zone(line))
+        clock = datetime.fromisoformat(line.when.replace(",", "."))
+        return clock.replace(tzinfo=UTC) if line.form == "full" else clock
+
+    def _with_year(self, month: str, day: str, time: str, zone: ZoneInfo) -> datetime:
+        """Return the latest such day that is not after the log was collected."""
+        seen = self.options.observed_at
+        if seen is None:
+            raise IngestError(
+                f"{self.origin}: times carry no year. Say with --observed-at when the log was "
+                "collected, or write it with `journalctl -k -o short-iso-precise`."
+            )
+        latest = (seen.replace(tzinfo=UTC) + NEWEST_SLACK).astimezone(zone).replace(tzinfo=None)
+        for year in range(latest.year, latest.year - 9, -1):  # 29 February may be 8 years away
+            try:
+                clock = _calendar(year, month, day, time)
+            except ValueError:
+                continue
+            if clock <= latest:
+                return clock
+        raise ValueError(month)
+
+    def _zone(self, line: Line) -> ZoneInfo:
+        if self.options.zone is None:
+            raise IngestError(
+                f"{self.origin}: time {line.when} carries no offset from UTC. Say its zone with "
+                "--timezone (as Europe/Berlin), or write the log with "
+                "`journalctl -k -o short-iso-precise`."
+            )
+        return self.options.zone
+
+
+def _split(text: str) -> Line | None:
+    """Return a line by its parts; None where nothing says when it was written."""
+    for form, pattern in STAMPED.items():
+        if match := pattern.match(text):
+            found = match.groupdict()
+            if found.get("tag", "kernel") != "kernel":
+                return None  # a program that quotes the kernel
+            message = BOOT_STAMP.sub("", found["message"].lstrip())[:MESSAGE_MAX_CHARS]
+            return Line(form, found.get("when", ""), found.get("host"), message)
+    return None
+
+
+def _journal_entry(text: str) -> Line | None:
+    """Return a line of `journalctl -o json`; a message with odd bytes is a list of numbers."""
+    entry = json_lines.record(text)
+    if "kernel" not in (entry.get("_TRANSPORT"), entry.get("SYSLOG_IDENTIFIER")):
+        return None
+    message = entry.get("MESSAGE")
+    if isinstance(message, list):
+        try:
+            message = bytes(message).decode("utf-8", "replace")
+        except (TypeError, ValueError):
+            raise FieldError("MESSAGE is a list that is not of bytes") from None
+    when = json_lines.text(entry, "__REALTIME_TIMESTAMP") or ""
+    if not isinstance(message, str) or not when.isdecimal() or not when.isascii():
+        raise FieldError("the entry has no __REALTIME_TIMESTAMP or no MESSAGE")
+    seconds = int(when[:18]) / 1e6
+    host = json_lines.text(entry, "_HOSTNAME", 255)
+    return Line("unix", str(seconds), host, message[:MESSAGE_MAX_CHARS])
+
+
+def _is_kernel(text: str, *, default: bool = False) -> bool:
+    return " kernel: " in text[:200] or (default and text.lstrip().startswith(("NVRM", "kernel:")))
+
+
+def _is_stamped(head: bytes) -> bool:
+    """Say whether some line carries a time in a form that is read: any program's log does."""
+    lines = head.decode("utf-8", "replace").splitlines()[:200]
+    return any(pattern.match(line[:400]) for line in lines for pattern in STAMPED.values())
+
+
+def _calendar(year: int, month: str, day: str, time: str) -> datetime:
+    number = _MONTHS.index(month) + 1
+    return datetime.fromisoformat(f"{year:04}-{number:02}-{int(day):02}T{time}")
+
+
+def _in_utc(clock: datetime, zone: ZoneInfo) -> datetime:
+    """Return a local time in UTC; one that a change of clocks makes twice or never is refused."""
+    early, late = (json_lines.in_utc(clock.replace(tzinfo=zone, fold=fold)) for fold in (0, 1))
+    if early != late:
+        is_twice = early.replace(tzinfo=UTC).astimezone(zone).replace(tzinfo=None) == clock
+        what = "comes twice" if is_twice else "does not exist"
+        raise FieldError(f"{what} in {zone.key} (clocks change)")
+    return early

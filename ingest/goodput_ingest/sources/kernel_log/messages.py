@@ -1,0 +1,56 @@
+"""What a line of NVIDIA's kernel driver says happened: an Xid, an SXid, a GPU off the bus.
+
+Forms of the lines: telemetry notes, section 5. NVSwitch faults (SXid) have numbers of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from goodput_ingest.formats import json_lines
+
+OFF_THE_BUS_XID = 79
+
+_PCI = r"(?:PCI:)?(?P<pci>(?:[0-9a-fA-F]{1,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)"
+XID = re.compile(
+    rf"NVRM: Xid \({_PCI}[^)]{{0,100}}\)[^:]{{0,100}}: (?P<code>\d{{1,6}}),? ?(?P<rest>.*)"
+)
+SXID = re.compile(rf"SXid \({_PCI}[^)]{{0,100}}\): (?P<code>\d{{1,6}}),? ?(?P<rest>.*)")
+OFF_THE_BUS = "fallen off the bus"
+NOTICE = re.compile(rf"NVRM: (?:The NVIDIA )?GPU (?:at )?{_PCI}")
+LOOKS_LIKE_XID = re.compile(r"\bS?Xid \(")
+PID = re.compile(r"\bpid='?(?P<pid>\d+)'?")
+PROCESS = re.compile(r"\bname=(?P<name>[^,<]+)")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a message says happened to a GPU or a switch."""
+
+    kind: str
+    code: int
+    pci: str | None
+    pid: str | None = None
+    process_name: str | None = None
+
+
+def finding(message: str, pci_of_notice: str | None) -> Finding | None:
+    """Return what happened, from the text of a message.
+
+    pci_of_notice: the GPU that lines just before it named, for notices over several lines.
+    """
+    for kind, pattern in (("sxid", SXID), ("xid", XID)):
+        if match := pattern.search(message):
+            pid, process = PID.search(match["rest"]), PROCESS.search(match["rest"])
+            return Finding(
+                kind,
+                int(match["code"]),
+                match["pci"],
+                pid["pid"] if pid else None,
+                json_lines.printable(process["name"].strip(), 100) if process else None,
+            )
+    if OFF_THE_BUS in message and "NVRM:" in message:
+        notice = NOTICE.search(message)
+        return Finding("off_the_bus", OFF_THE_BUS_XID, notice["pci"] if notice else pci_of_notice)
+    return None

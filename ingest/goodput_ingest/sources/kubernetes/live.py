@@ -1,0 +1,112 @@
+"""Kubernetes out of a Prometheus server: what kube-state-metrics showed since the last poll."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, ClassVar
+
+from goodput_ingest.formats.json_lines import EPOCH
+from goodput_ingest.sources.kubernetes.memory import PodMemory
+from goodput_ingest.sources.kubernetes.nodes import PIECE_MS
+from goodput_ingest.sources.kubernetes.observation import METRICS, Observation
+from goodput_ingest.sources.kubernetes.recorded import CLUSTER_UNKNOWN, parsed
+from goodput_ingest.sources.prometheus.batches import batches, digest_of
+from goodput_ingest.sources.prometheus.bulk import epoch_ms, samples
+from goodput_ingest.sources.prometheus.client import Client
+from goodput_ingest.sources.prometheus.clusters import mixed_clusters
+from goodput_ingest.sources.prometheus.discovery import Discovery
+from goodput_ingest.sources.prometheus.endpoint import Endpoint
+from goodput_ingest.sources.prometheus.plausible_samples import plausible_samples
+from goodput_ingest.sources.prometheus.replicas import REPLICA_LABELS, without_doubles
+from goodput_queries.plausible import EARLIEST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from goodput_ingest.source import Batch
+
+POD_OF_GPU = "DCGM_FI_DEV_GPU_UTIL"  # its labels say which pod has which GPU
+WINDOW_MAX_MS = 6 * PIECE_MS
+NEEDED = {
+    "kube_pod_container_resource_requests": "without it there are no holds",
+    "kube_pod_status_scheduled_time": "holds then begin when the kubelet saw the pod, later",
+    "kube_pod_completion_time": "pods then end when they were last seen",
+    "kube_pod_owner": "without it pods of a Job are not one gang",
+    "kube_pod_labels": "allow JobSet, Kueue and Volcano labels with --metric-labels-allowlist",
+    "kube_node_status_capacity": "without it nodes with GPUs are not known",
+    "kube_node_status_condition": "without it nodes that are down look free",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kubernetes(Endpoint):
+    """A server that scrapes kube-state-metrics.
+
+    cluster: what to call the cluster.
+    lookback_s: how far back the first poll of a process reads, beyond what the store has: pods of
+    a gang that have gone since are in no later answer.
+    """
+
+    name: ClassVar[str] = "kubernetes"
+
+    cluster: str = CLUSTER_UNKNOWN
+    interval_s: float = 60.0
+    lookback_s: float = 86_400.0
+    overlap_s: float = 300.0
+    settle_s: float = 5.0
+    replica_labels: tuple[str, ...] = REPLICA_LABELS
+    memory: PodMemory = field(default_factory=PodMemory, init=False, repr=False, compare=False)
+
+    def poll(self, reached: Mapping[str, datetime], now: datetime) -> Iterator[Batch]:
+        """Yield job runs, holds and nodes since the store was there, an hour at a time."""
+        end_ms = epoch_ms(now) - round(self.settle_s * 1000)
+        since = reached.get(self.origin)
+        back_s = self.overlap_s if self.memory.pods and since is not None else self.lookback_s
+        from_ms = end_ms if since is None else min(epoch_ms(since), end_ms)
+        start_ms = (from_ms - round(back_s * 1000)) // PIECE_MS * PIECE_MS
+        is_continued = since is not None
+        with Client(self) as client:
+            while start_ms < end_ms:
+                stop_ms = min(start_ms + WINDOW_MAX_MS, end_ms)
+                yield from self._window(client, start_ms, stop_ms, is_continued=is_continued)
+                # what still held at the end of a window gets its end from the next
+                start_ms = stop_ms - PIECE_MS if stop_ms < end_ms else end_ms
+                is_continued = True
+
+    def probe(self) -> list[str]:
+        """Return which series are missing that holds and states of nodes need."""
+        now_s = datetime.now(UTC).timestamp()
+        with Discovery(self) as discovery, Client(self) as client:
+            discovery.check()
+            names = set(discovery.metric_names(now_s - 3_600, now_s))
+            mixed = mixed_clusters(client, sorted(names & NEEDED.keys()), self.matchers)
+        if names.isdisjoint(METRICS):
+            return [f"{self.origin}: there are no series of kube-state-metrics in the last hour."]
+        missing = [
+            f"{name} is missing; {why}." for name, why in NEEDED.items() if name not in names
+        ]
+        return [f"{self.origin}: {finding}" for finding in (*mixed, *missing)]
+
+    def _window(
+        self, client: Client, start_ms: int, end_ms: int, *, is_continued: bool
+    ) -> Iterator[Batch]:
+        answers = list(samples(client, [*METRICS, POD_OF_GPU], self.matchers, start_ms, end_ms))
+        series, implausible = plausible_samples(
+            [one for answer in answers for one in answer.series],
+            EARLIEST,
+            EPOCH + timedelta(milliseconds=end_ms),
+        )
+        seen = Observation.of(
+            without_doubles(series, self.replica_labels), is_continued=is_continued
+        )
+        notes = [*(note for answer in answers for note in answer.notes()), *implausible]
+        digest = digest_of(answers, self.cluster, sorted(self.memory.pods))
+        yield from batches(
+            parsed(seen, self.cluster, self.memory),
+            notes,
+            self.name,
+            self.origin,
+            digest,
+            table="job_runs",
+        )

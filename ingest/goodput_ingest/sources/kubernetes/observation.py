@@ -1,0 +1,116 @@
+"""What kube-state-metrics showed over a time: its series by name, and when anybody watched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from goodput_ingest.sources.prometheus.gpu_series import is_gpu_metric
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from goodput_ingest.sources.prometheus.answer import Series
+
+PREFIX = "kube_"
+METRICS = (
+    *("kube_pod_info", "kube_pod_created", "kube_pod_status_scheduled_time"),
+    *("kube_pod_start_time", "kube_pod_completion_time", "kube_pod_status_phase"),
+    *("kube_pod_container_resource_requests", "kube_pod_init_container_resource_requests"),
+    *("kube_pod_owner", "kube_pod_labels", "kube_pod_status_reason", "kube_pod_scheduler"),
+    *("kube_pod_status_disruption_reason", "kube_pod_container_status_restarts_total"),
+    *("kube_pod_container_status_terminated_reason", "kube_job_owner", "kube_job_complete"),
+    *("kube_pod_container_status_last_terminated_exitcode", "kube_job_failed"),
+    *("kube_node_info", "kube_node_labels", "kube_node_status_capacity"),
+    *("kube_node_status_allocatable", "kube_node_status_condition"),
+    *("kube_node_spec_unschedulable", "kube_node_spec_taint"),
+)
+"""The series that are read, as kube-state-metrics 2.20 names them; all others are left alone."""
+
+INTERVAL_UNKNOWN_MS = 60_000
+INTERVAL_MAX_MS = 3_600_000  # what is further apart is no state that was watched in between
+HOLE_INTERVALS = 2.5  # a longer silence of a series that should be there is an end, or a hole
+
+
+@dataclass
+class Observation:
+    """The series of one time, to be asked by name.
+
+    is_continued: an earlier observation has told what ended before this one begins.
+    """
+
+    is_continued: bool = False
+    by_name: dict[str, list[Series]] = field(default_factory=dict)
+    gpu_series: list[Series] = field(default_factory=list)
+    moments_ms: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @classmethod
+    def of(cls, series: Iterable[Series], *, is_continued: bool = False) -> Observation:
+        """Return what the series show; those of GPU exporters tell which pod had which GPU."""
+        found = cls(is_continued)
+        for one in series:
+            if not len(one.times_ms):
+                continue
+            if one.name in METRICS:
+                found.by_name.setdefault(one.name, []).append(one)
+            elif is_gpu_metric(one.name):
+                found.gpu_series.append(one)
+        times = [one.times_ms for group in found.by_name.values() for one in group]
+        if times:
+            found.moments_ms = np.unique(np.concatenate(times))
+        return found
+
+    def named(self, name: str) -> Sequence[Series]:
+        """Return the series of a metric."""
+        return self.by_name.get(name, ())
+
+    def now(self, name: str) -> Iterator[Series]:
+        """Yield those series of a metric whose last value is not 0: how states are printed."""
+        return (one for one in self.named(name) if one.values[-1] != 0)
+
+    @property
+    def interval_ms(self) -> int:
+        """Return the usual time between two readings of one series, at most an hour."""
+        steps = [np.diff(one.times_ms) for group in self.by_name.values() for one in group]
+        steps = [some for some in steps if len(some)]
+        if not steps:
+            return INTERVAL_UNKNOWN_MS
+        return min(int(np.median(np.concatenate(steps))), INTERVAL_MAX_MS)
+
+    @property
+    def hole_ms(self) -> int:
+        """Return the silence after which a series has ended."""
+        return round(HOLE_INTERVALS * self.interval_ms)
+
+    def stretches(self) -> list[tuple[int, int]]:
+        """Return from when to when kube-state-metrics was read without a hole."""
+        if not len(self.moments_ms):
+            return []
+        cuts = np.flatnonzero(np.diff(self.moments_ms) > self.hole_ms)
+        starts = [int(self.moments_ms[0]), *(int(self.moments_ms[cut + 1]) for cut in cuts)]
+        ends = [*(int(self.moments_ms[cut]) for cut in cuts), int(self.moments_ms[-1])]
+        return list(zip(starts, ends, strict=True))
+
+    def has_ended(self, last_seen_ms: int) -> bool:
+        """Say whether others were read after it long enough for it to be gone.
+
+        Where nothing at all was read then, the server was away, and nothing has ended.
+        """
+        later = self.moments_ms[self.moments_ms > last_seen_ms]
+        return (
+            len(later) > 0
+            and int(later[-1]) - last_seen_ms > self.hole_ms
+            and (int(later[0]) - last_seen_ms <= self.hole_ms)
+        )
+
+
+def label(one: Series, name: str) -> str:
+    """Return what the exporter said of a name; '' where it said nothing.
+
+    Where Prometheus may not overwrite its own label of that name it puts `exported_` before it.
+    """
+    return one.labels.get(f"exported_{name}") or one.labels.get(name, "")

@@ -1,0 +1,84 @@
+"""Saved answers with kube-state-metrics series: job runs, holds and nodes of a Kubernetes cluster.
+
+    curl -s http://prometheus:9090/api/v1/query \
+        --data-urlencode 'query={__name__=~"kube_(pod|job|node)_.*|DCGM_FI_DEV_GPU_UTIL"}[6h]'
+
+All series of one file are looked at together. Those of a GPU exporter tell which pod had which GPU;
+they are not read as telemetry here (see the source `prometheus`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from goodput_ingest.sources.kubernetes.job_runs import parsed_job_runs
+from goodput_ingest.sources.kubernetes.memory import PodMemory
+from goodput_ingest.sources.kubernetes.nodes import parsed_nodes
+from goodput_ingest.sources.kubernetes.observation import Observation
+from goodput_ingest.sources.prometheus.batches import batches, digest_of
+from goodput_ingest.sources.prometheus.plausible_samples import plausible_samples
+from goodput_ingest.sources.prometheus.recorded import KUBERNETES_NAME, answers, has_answer
+from goodput_ingest.sources.prometheus.replicas import without_doubles
+from goodput_queries.errors import IngestError
+from goodput_queries.plausible import utc_now
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from goodput_ingest.formats.parsed import Parsed
+    from goodput_ingest.source import Batch, ReadOptions
+
+CLUSTER_UNKNOWN = "kubernetes"  # job runs need one; --cluster says which it is
+
+
+class KubernetesRecording:
+    """A file of answers with series of kube-state-metrics."""
+
+    name: ClassVar[str] = "kubernetes"
+
+    def __init__(self, path: Path, options: ReadOptions) -> None:
+        """Take the file and the cluster, which the series do not name."""
+        self.path = path
+        self.options = options
+
+    @staticmethod
+    def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
+        """Say whether this is an answer to a query about Kubernetes."""
+        return has_answer(head) and KUBERNETES_NAME.search(head) is not None
+
+    def extract(self) -> Iterator[Batch]:
+        """Yield job runs, holds, nodes, their states and their GPUs."""
+        found = list(answers(self.path))
+        series, implausible = plausible_samples(
+            [one for answer in found for one in answer.series],
+            self.options.earliest,
+            utc_now(),
+            is_recorded=True,
+        )
+        seen = Observation.of(without_doubles(series))
+        notes = [*(note for answer in found for note in answer.notes()), *implausible]
+        if not seen.by_name and not notes:
+            raise IngestError(
+                f"{self.path}: there is no series of kube-state-metrics that is known; expected "
+                "kube_pod_container_resource_requests, kube_pod_status_scheduled_time and others."
+            )
+        cluster = self.options.cluster or CLUSTER_UNKNOWN
+        digest = digest_of(found, cluster)
+        yield from batches(
+            parsed(seen, cluster, PodMemory()),
+            notes,
+            self.name,
+            str(self.path),
+            digest,
+            table="job_runs",
+        )
+
+
+def parsed(seen: Observation, cluster: str, memory: PodMemory) -> list[Parsed]:
+    """Return all that an observation says, by raw table; the states of nodes come last."""
+    found = [
+        *parsed_job_runs(seen, cluster, memory),
+        *parsed_nodes(seen, cluster),
+    ]
+    return [one for one in found if not one.rows.is_empty() or one.rejects]

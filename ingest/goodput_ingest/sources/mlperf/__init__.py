@@ -1,0 +1,1 @@
+"""MLPerf submissions: training logs and node power."""

@@ -1,0 +1,1 @@
+"""NCCL: Inspector logs, debug logs, RAS answers, nccl-tests results."""

@@ -1,0 +1,58 @@
+"""The counters of a GPU's NVLinks, a value a link."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from goodput_ingest.sources.nvml.asking import field_values
+from goodput_ingest.sources.nvml.library import NeverAnswersError, NoAnswerError, Nvml
+
+if TYPE_CHECKING:
+    from goodput_ingest.sources.nvml.asking import Field
+
+LINKS_MAX = 18
+COUNTERS = {  # number of nvmlDeviceGetFieldValues; its scope is the link
+    "tx_kib": 138,
+    "rx_kib": 139,
+    "tx_bytes": 202,  # NVLink 5
+    "rx_bytes": 204,
+    "replay": 161,
+    "recovery": 162,
+    "crc": 163,
+}
+
+
+class Links:
+    """Which links of a GPU count what; those that do not answer at first are left."""
+
+    def __init__(self, nvml: Nvml, handle: Any) -> None:
+        """Ask every counter of every link once; raises GpuGoneError or DriverGoneError."""
+        self._nvml = nvml
+        self._handle = handle
+        self._fields: list[Field] = [
+            (number, link) for number in COUNTERS.values() for link in range(LINKS_MAX)
+        ]
+        self._fields = list(self._values())
+
+    @property
+    def numbers(self) -> list[int]:
+        """The links that count anything."""
+        return sorted({link for _, link in self._fields})
+
+    def counters(self) -> dict[str, list[float | int | None]]:
+        """Return each counter with a value a link; None where a link did not answer now."""
+        if not self._fields:
+            return {}
+        values = self._values()
+        found: dict[str, list[float | int | None]] = {}
+        for name, number in COUNTERS.items():
+            if per_link := [values.get(field) for field in self._fields if field[0] == number]:
+                found[name] = per_link
+        return found
+
+    def _values(self) -> dict[Field, float | int]:
+        try:
+            values, _ = field_values(self._nvml, self._handle, self._fields)
+        except (NeverAnswersError, NoAnswerError):
+            return {}
+        return values

@@ -1,0 +1,53 @@
+"""A recording of NVML: JSON lines as `python -m goodput_ingest.sources.nvml` writes them on a node.
+
+What the lines mean is told in `nvml/rows.py`, which reads them live as well.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, ClassVar
+
+from goodput_ingest.formats import files, json_lines
+from goodput_ingest.sources.nvml.rows import SOURCE, NvmlRows
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from goodput_ingest.source import Batch, ReadOptions
+
+KIND = re.compile(rb'"kind"\s*:\s*"(?:meta|fast|slow|event|host|clock)"')
+
+
+class NvmlRecording:
+    """A recording of one node's GPUs through NVML."""
+
+    name: ClassVar[str] = SOURCE
+
+    def __init__(self, path: Path, options: ReadOptions) -> None:
+        """Take the file and the cluster that its node belongs to."""
+        self.path = path
+        self.options = options
+
+    @staticmethod
+    def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
+        """Say whether most lines are objects, some of the recorder's kinds."""
+        return json_lines.are_most(head) and _has_reading(head)
+
+    def extract(self) -> Iterator[Batch]:
+        """Yield samples, processes, events, the node's own figures and the GPUs, part by part."""
+        head = files.head(self.path)
+        if head.strip() and not _has_reading(head):
+            raise IngestError(
+                f"{self.path}: this is no NVML recording; expected JSON lines with a kind "
+                "(meta, fast, slow, host) and a time t."
+            )
+        rows = NvmlRows(self.options.cluster, str(self.path))
+        for part in files.parts(self.path):
+            yield from rows.batches(part)
+
+
+def _has_reading(head: bytes) -> bool:
+    return any(KIND.search(line) and b'"t"' in line for line in json_lines.objects(head))

@@ -1,0 +1,390 @@
+"""From lines of an NVML recording to rows of the raw tables, whether read from a file or live.
+
+A line has a `kind` and a time `t`: `meta` names the node and its GPUs, `fast` is a reading of a GPU
+(or, with `gi`, of a MIG instance) with GPM shares in percent, `slow` has counters and processes,
+`event` is an Xid or a GPU that no longer answers, `host` is the node itself, `clock` pairs the wall
+clock with a steady one. A line speaks of a GPU by its index, which the last `meta` line turns into
+a UUID.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from goodput_ingest.formats import files, json_lines
+from goodput_ingest.formats.json_lines import FieldError
+from goodput_ingest.formats.pci import pci_bus_id
+from goodput_ingest.source import Batch, Reject
+from goodput_ingest.sources.nvml.columns import (
+    COUNTER_MAX,
+    FAST,
+    GPM,
+    GUEST_JIFFIES,
+    HOST,
+    IDLE_JIFFIES,
+    JIFFY_S,
+    LINKS,
+    MEGA,
+    MILLI,
+    RATIO_MAX,
+    REMAPPED,
+    SCHEMAS,
+    SHARES,
+    SLOW,
+    TEMPERATURE_MIN_C,
+    WHOLE_COLUMNS,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+SOURCE = "nvml"
+KINDS = ("meta", "fast", "slow", "event", "host", "clock", "end")
+GPUS_MAX = 1024
+INSTANCES_MAX = 64
+PIDS_MAX = 1000
+XID_MAX = 99_999
+CLOCK_STEP_S = 1.0  # more between two clock lines is a clock that was set, not one that drifts
+OFF_THE_BUS_XID = 79  # NVML_ERROR_GPU_IS_LOST: "has fallen off the bus or become inaccessible"
+LOST = {
+    "lost": ("off_the_bus", OFF_THE_BUS_XID),
+    "reset": ("reset_required", None),
+    "silent": ("unresponsive", None),
+}
+
+
+@dataclass(frozen=True)
+class _Gpu:
+    """What the last meta line says of a GPU; `instances`: id -> profile, slices, since when."""
+
+    uuid: str
+    pci_bus_id: str | None
+    instances: dict[str, tuple[str, int, datetime]]
+
+
+@dataclass
+class _Tables:
+    """Rows of one part, by table, and what was set aside."""
+
+    rows: dict[str, list[tuple[Any, ...]]] = field(
+        default_factory=lambda: {table: [] for table in SCHEMAS}
+    )
+    rejects: list[Reject] = field(default_factory=list)
+
+
+class NvmlRows:
+    """Reads lines in their order and remembers what the last meta line said."""
+
+    def __init__(self, cluster: str | None, origin: str) -> None:
+        """Take the cluster of the node (None: not known) and where the lines come from."""
+        self.cluster = cluster
+        self.origin = origin
+        self._node: str | None = None
+        self._gpus: dict[int, _Gpu] = {}
+        self._clock_offset_s: float | None = None
+
+    def batches(self, part: files.Part) -> Iterator[Batch]:
+        """Yield the rows of some consecutive lines, a batch a table; rejects ride on samples."""
+        uuids = sorted((index, gpu.uuid) for index, gpu in self._gpus.items())
+        meaning = (self.cluster, self._node, uuids)
+        tables = self._read(part)
+        for table, schema in SCHEMAS.items():
+            carries_rejects = table == "gpu_samples"
+            if tables.rows[table] or carries_rejects:
+                yield Batch(
+                    table,
+                    pl.DataFrame(tables.rows[table], schema=schema, orient="row"),
+                    SOURCE,
+                    self.origin,
+                    files.digest(part, table, *meaning),
+                    tables.rejects if carries_rejects else (),
+                )
+
+    def _read(self, part: files.Part) -> _Tables:
+        tables = _Tables()
+        for number, line in enumerate(part.lines, part.first_line):
+            if not line.strip():
+                continue
+            try:
+                self._add(json_lines.record(line), tables)
+            except FieldError as error:
+                content = json_lines.printable(line, 500)
+                tables.rejects.append(Reject(number, str(error), content))
+        if part.damage:
+            tables.rejects.append(Reject(part.first_line + len(part.lines), part.damage))
+        return tables
+
+    def _add(self, line: dict[str, Any], tables: _Tables) -> None:
+        kind = json_lines.text(line, "kind", 50)
+        if kind not in KINDS:
+            raise FieldError("kind is missing" if kind is None else f"unknown kind {kind!r}")
+        if kind == "end":
+            return
+        ts = json_lines.moment(line, "t")
+        if kind == "meta":
+            self._meta(line, ts, tables)
+        elif kind == "clock":
+            self._check_clock(line)
+        elif kind == "host":
+            tables.rows["node_samples"].append(self._node_sample(line, ts))
+        elif kind == "event":
+            tables.rows["gpu_events"].append(self._event(line, ts))
+        elif kind == "fast":
+            tables.rows["gpu_samples"].append(self._sample(line, ts))
+        else:
+            self._slow(line, ts, tables)
+
+    def _meta(self, line: dict[str, Any], ts: datetime, tables: _Tables) -> None:
+        """Add the GPUs that a meta line names; from here on, indices mean these."""
+        node = json_lines.text(line, "host", 255)
+        gpus = line.get("gpus")
+        if not node:
+            raise FieldError("host is missing")
+        if not isinstance(gpus, list) or not all(isinstance(g, dict) for g in gpus):
+            raise FieldError("gpus is no list of objects")
+        rows: list[tuple[Any, ...]] = []
+        known: dict[int, _Gpu] = {}
+        before = {gpu.uuid: gpu.instances for gpu in self._gpus.values()}
+        cuts: list[tuple[Any, ...]] = []
+        for gpu in gpus[:GPUS_MAX]:
+            index = json_lines.whole(gpu, "index", 0, GPUS_MAX)
+            uuid = json_lines.text(gpu, "uuid", 100)
+            if index is None or not uuid:
+                raise FieldError("a GPU has no index or no uuid")
+            pci = pci_bus_id(json_lines.text(gpu, "pci_bus_id", 32))
+            power_limit_mw = json_lines.number(gpu, "power_limit_mw", 0)
+            sm_clock_max_mhz = json_lines.number(gpu, "sm_clock_max_mhz", 0)
+            rows.append(
+                (
+                    SOURCE,
+                    self.cluster,
+                    uuid,
+                    node,
+                    index,
+                    json_lines.whole(gpu, "minor", 0, GPUS_MAX),
+                    pci,
+                    json_lines.text(gpu, "name"),
+                    json_lines.whole(gpu, "mem_total", 0),
+                    None if power_limit_mw is None else _scaled(power_limit_mw, MILLI),
+                    None if sm_clock_max_mhz is None else sm_clock_max_mhz * MEGA,
+                    json_lines.number(gpu, "temp_slowdown_c"),
+                    json_lines.text(line, "driver"),
+                    ts,
+                )
+            )
+            instances = _instances(gpu, ts, before.get(uuid, {}))
+            cuts += self._cuts(uuid, instances, before.get(uuid, {}), ts)
+            known[index] = _Gpu(uuid, pci, instances)
+        self._node, self._gpus, self._clock_offset_s = node, known, None
+        tables.rows["gpus"] += rows
+        tables.rows["gpu_instances"] += cuts
+
+    def _cuts(
+        self,
+        uuid: str,
+        instances: dict[str, tuple[str, int, datetime]],
+        before: dict[str, tuple[str, int, datetime]],
+        ts: datetime,
+    ) -> list[tuple[Any, ...]]:
+        """Return the instances of a GPU, and those that are no longer, with their end."""
+        ended = {gi: cut for gi, cut in before.items() if instances.get(gi) != cut}
+        return [
+            (SOURCE, self.cluster, uuid, gi, profile, slices, since, until)
+            for cuts, until in ((ended, ts), (instances, None))
+            for gi, (profile, slices, since) in cuts.items()
+        ]
+
+    def _check_clock(self, line: dict[str, Any]) -> None:
+        """Set a clock line aside where the node's clock was set since the one before it."""
+        wall_s, steady_s = json_lines.number(line, "t", 0), json_lines.number(line, "mono", 0)
+        if wall_s is None or steady_s is None:
+            return
+        before, self._clock_offset_s = self._clock_offset_s, wall_s - steady_s
+        if before is not None and abs(step_s := wall_s - steady_s - before) > CLOCK_STEP_S:
+            raise FieldError(
+                f"the node's clock was set by {step_s:+.1f} s: times before it are off by that much"
+            )
+
+    def _gpu(self, line: dict[str, Any]) -> _Gpu:
+        index = json_lines.whole(line, "gpu", 0)
+        if index is None:
+            raise FieldError("gpu is missing")
+        if index not in self._gpus:
+            raise FieldError(f"no meta line before this one names GPU {index}")
+        return self._gpus[index]
+
+    def _sample(self, line: dict[str, Any], ts: datetime) -> tuple[Any, ...]:
+        gpu = self._gpu(line)
+        gi = json_lines.whole(line, "gi", 0, INSTANCES_MAX)
+        flags: list[bool] = []
+        plain = [_value(line, name, scale, high, flags) for _, name, scale, high in FAST]
+        gpm = line.get("gpm")
+        if gpm is None:  # not measured: before Hopper there is no GPM
+            shares: list[float | None] = [None] * len(GPM)
+        elif not isinstance(gpm, dict) or not _is_whole_gpm(gpm, line.get("gpm_without")):
+            shares = [None] * len(GPM)
+            flags.append(True)
+        else:
+            shares = [_value(gpm, name, scale, high, flags) for _, name, scale, high in GPM]
+        by_name = dict(zip((name for name, _, _, _ in (*FAST, *GPM)), plain + shares, strict=True))
+        if by_name["memory_temperature_c"] == 0:  # boards without the sensor say 0
+            by_name["memory_temperature_c"] = None
+        for name in WHOLE_COLUMNS:
+            whole = by_name[name]
+            by_name[name] = None if whole is None else int(whole)
+        instance = "" if gi is None else str(gi)
+        return (SOURCE, gpu.uuid, instance, ts, *by_name.values(), any(flags))
+
+    def _slow(self, line: dict[str, Any], ts: datetime, tables: _Tables) -> None:
+        gpu = self._gpu(line)
+        pids = _pids(line)
+        others = _others(line)
+        tables.rows["gpu_samples_other"] += [
+            (SOURCE, gpu.uuid, "", ts, metric, value) for metric, value in others
+        ]
+        if pids is not None:
+            tables.rows["gpu_processes"].append((SOURCE, gpu.uuid, ts, len(pids), pids))
+
+    def _event(self, line: dict[str, Any], ts: datetime) -> tuple[Any, ...]:
+        """Return an Xid or a loss; both were seen at the next reading, so happened at or before."""
+        gpu = self._gpu(line)
+        what = json_lines.text(line, "event", 50)
+        if what == "xid":
+            kind, code = "xid", json_lines.whole(line, "xid", 0, XID_MAX)
+            if code is None:
+                raise FieldError("xid is missing")
+            said = f"NVML event: Xid {code}"
+        elif what in LOST:
+            kind, code = LOST[what]
+            said = f"NVML: {json_lines.text(line, 'reason', 300) or what}"
+        else:
+            raise FieldError("event is missing" if what is None else f"unknown event {what!r}")
+        where = (SOURCE, self.cluster, self._node, gpu.uuid, gpu.pci_bus_id)
+        return (*where, ts, "at_or_before", kind, code, said)
+
+    def _node_sample(self, line: dict[str, Any], ts: datetime) -> tuple[Any, ...]:
+        if self._node is None:
+            raise FieldError("no meta line before this one names the node")
+        busy_s, total_s = _cpu_seconds(line.get("cpu_jiffies"))
+        figures = [
+            None if (value := json_lines.whole(line, name, 0, 2**50)) is None else value * scale
+            for name, scale in HOST
+        ]
+        load1 = json_lines.number(line, "load1", 0)
+        return (SOURCE, self._node, ts, busy_s, total_s, load1, *figures)
+
+
+def _instances(
+    gpu: dict[str, Any], ts: datetime, before: dict[str, tuple[str, int, datetime]]
+) -> dict[str, tuple[str, int, datetime]]:
+    """Return the MIG instances of a GPU; one that was there before keeps its beginning."""
+    instances = gpu.get("instances") or []
+    if not isinstance(instances, list) or not all(isinstance(i, dict) for i in instances):
+        raise FieldError("instances is no list of objects")
+    found: dict[str, tuple[str, int, datetime]] = {}
+    for instance in instances[:INSTANCES_MAX]:
+        gi = json_lines.whole(instance, "gi", 0, INSTANCES_MAX)
+        profile = json_lines.text(instance, "profile", 50)
+        slices = json_lines.whole(instance, "slices", 1, 7)
+        if gi is None or not profile or slices is None:
+            raise FieldError("a MIG instance has no gi, no profile or no slices")
+        old = before.get(str(gi))
+        is_same = old is not None and old[:2] == (profile, slices)
+        found[str(gi)] = (profile, slices, old[2] if old and is_same else ts)
+    return found
+
+
+def _value(
+    line: dict[str, Any], name: str, scale: float, high: float, flags: list[bool]
+) -> float | None:
+    """Return a reading in base units; one that cannot be is null and flags the sample."""
+    value = line.get(name)
+    if value is None:
+        return None
+    low = TEMPERATURE_MIN_C if name.endswith("temp_c") else 0
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        flags.append(True)
+        return None
+    scaled = _scaled(value, scale) if value < COUNTER_MAX else high * 2
+    if not low <= scaled <= high:  # NaN fails as well
+        flags.append(True)
+        return None
+    return min(scaled, 1.0) if high == RATIO_MAX else scaled
+
+
+def _scaled(value: float, scale: float) -> float:
+    """Return value * scale, rounded as a person would write it: 78.3 W, not 78.30000000000001."""
+    return value * scale if scale >= 1 else value / round(1 / scale)
+
+
+def _is_whole_gpm(gpm: dict[str, Any], without: object) -> bool:
+    """Say whether no share is missing: a reading of too short a time comes as zeros without one.
+
+    without: names of shares that this GPU never gives; their absence says nothing.
+    """
+    never = set(map(str, without)) if isinstance(without, list) else set()
+    names = {*SHARES, *(name for name in gpm if name.endswith("_pct"))} - never
+    given = [gpm.get(name) for name in names]
+    return all(isinstance(share, int | float) and share == share for share in given)  # noqa: PLR0124 -- NaN is not itself
+
+
+def _others(line: dict[str, Any]) -> list[tuple[str, float]]:
+    """Return what else a slow line measures: canonical metric and value."""
+    found: list[tuple[str, float]] = []
+    for metric, name, scale in SLOW:
+        value = json_lines.number(line, name, 0, COUNTER_MAX)
+        if value is not None:
+            found.append((metric, _scaled(value, scale)))
+    remapped = line.get("remapped_rows")
+    if isinstance(remapped, list) and len(remapped) == len(REMAPPED):
+        for metric, value in zip(REMAPPED, remapped, strict=True):
+            if (rows := json_lines.number({metric: value}, metric, 0)) is not None:
+                found.append((metric, rows))
+    links = line.get("links")
+    if isinstance(links, dict):
+        for metric, name, scale in LINKS:
+            per_link = links.get(name)
+            if isinstance(per_link, list) and per_link:
+                values = [json_lines.number({name: v}, name, 0, COUNTER_MAX) for v in per_link]
+                known = [value for value in values if value is not None]
+                if len(known) == len(values):  # a sum over some of the links would be too low
+                    found.append((metric, sum(known) * scale))
+    return found
+
+
+def _pids(line: dict[str, Any]) -> list[int] | None:
+    """Return the pids that hold a context; None where the line does not say."""
+    procs = line.get("procs")
+    if procs is None:
+        return None
+    if not isinstance(procs, list):
+        raise FieldError("procs is no list")
+    pids: list[int] = []
+    for proc in procs[:PIDS_MAX]:
+        first = proc[0] if isinstance(proc, list) and proc else proc
+        pid = json_lines.whole({"pid": first}, "pid", 0, 2**32)
+        if pid is None:
+            raise FieldError("a process has no pid")
+        pids.append(pid)
+    return pids
+
+
+def _cpu_seconds(jiffies: object) -> tuple[float | None, float | None]:
+    """Return busy and total seconds over all cores since boot."""
+    if not isinstance(jiffies, dict):
+        return None, None
+    by_state = {
+        state: json_lines.number(jiffies, state, 0, COUNTER_MAX)
+        for state in jiffies
+        if state not in GUEST_JIFFIES
+    }
+    known = [value for value in by_state.values() if value is not None]
+    if not known or len(known) < len(by_state) or "idle" not in by_state:
+        return None, None
+    total = sum(known)
+    idle = sum(by_state.get(state) or 0 for state in IDLE_JIFFIES)
+    return _scaled(total - idle, JIFFY_S), _scaled(total, JIFFY_S)

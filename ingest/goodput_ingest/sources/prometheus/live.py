@@ -1,0 +1,125 @@
+"""GPU metrics out of a Prometheus server: raw samples, caught up from where the store is."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from typing import TYPE_CHECKING, ClassVar
+
+from goodput_ingest.gpu_metrics import Memory
+from goodput_ingest.sources.prometheus.batches import batches, digest_of
+from goodput_ingest.sources.prometheus.bulk import epoch_ms, samples, selector
+from goodput_ingest.sources.prometheus.client import Client
+from goodput_ingest.sources.prometheus.clusters import NAMES_ASKED, mixed_clusters
+from goodput_ingest.sources.prometheus.discovery import Discovery
+from goodput_ingest.sources.prometheus.endpoint import Endpoint
+from goodput_ingest.sources.prometheus.gpu_series import is_gpu_metric, parsed_gpu_rows
+from goodput_ingest.sources.prometheus.replicas import REPLICA_LABELS, without_doubles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from goodput_ingest.source import Batch
+    from goodput_ingest.sources.prometheus.answer import Answer
+
+METRIC_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+CLOCKS_DIFFER_S = 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prometheus(Endpoint):
+    """A server that scrapes GPU exporters.
+
+    cluster: whose GPUs these are; unset: found through their nodes.
+    backfill_s: how far back a first poll reads. overlap_s: how much of what was read each poll
+    reads again, for samples that came late. settle_s: how long a scrape may take until it shows.
+    """
+
+    name: ClassVar[str] = "prometheus"
+
+    cluster: str | None = None
+    interval_s: float = 30.0
+    backfill_s: float = 86_400.0
+    overlap_s: float = 300.0
+    settle_s: float = 5.0
+    replica_labels: tuple[str, ...] = REPLICA_LABELS
+    memory: Memory = field(default_factory=Memory, init=False, repr=False, compare=False)
+
+    def poll(self, reached: Mapping[str, datetime], now: datetime) -> Iterator[Batch]:
+        """Yield what the server has since the store was there, oldest first.
+
+        No answer spans more than the overlap: whoever was killed between two tables of one begins
+        before it again, so nothing is missing and repeated rows change nothing.
+        """
+        to = now - timedelta(seconds=self.settle_s)
+        since = reached.get(self.origin)
+        start = (
+            to - timedelta(seconds=self.backfill_s)
+            if since is None
+            else min(since, to) - timedelta(seconds=self.overlap_s)  # a clock may have run ahead
+        )
+        names = self._names(start, to)
+        with Client(self) as client:
+            for start_ms, end_ms in spans(epoch_ms(start), epoch_ms(to), self.overlap_s):
+                yield from self._batches(
+                    list(samples(client, names, self.matchers, start_ms, end_ms))
+                )
+
+    def probe(self) -> list[str]:
+        """Return what is odd about the server: its targets, its metrics, its clock."""
+        with Discovery(self) as discovery, Client(self) as client:
+            discovery.check()
+            findings = self._down(discovery, client)
+            clock = client.query("vector(time())").series
+            now = datetime.now(UTC).replace(tzinfo=None)
+            names = self._names(now - timedelta(hours=1), now)
+            if not names:
+                findings.append(
+                    "there is no metric of a GPU exporter in the last hour; is dcgm-exporter "
+                    "among its targets?"
+                )
+            findings += mixed_clusters(client, names, self.matchers)
+        if clock and abs(ahead_s := clock[0].values[0] - epoch_ms(now) / 1000) > CLOCKS_DIFFER_S:
+            findings.append(f"its clock is {ahead_s:+.0f} s beside ours; let both follow NTP.")
+        return [f"{self.origin}: {finding}" for finding in findings]
+
+    def _down(self, discovery: Discovery, client: Client) -> list[str]:
+        """Return a sentence for each GPU exporter that is down; other targets are not ours.
+
+        A GPU exporter is what gave metrics of GPUs within a day, or is named as one.
+        """
+        down = discovery.down_targets()
+        if not down:
+            return []
+        now = datetime.now(UTC).replace(tzinfo=None)
+        ours: set[tuple[str, str]] = set()
+        if names := self._names(now - timedelta(days=1), now):
+            chosen = selector(names[:NAMES_ASKED], self.matchers)
+            told = client.query(f"group by (job, instance) (last_over_time({chosen}[1d]))").series
+            ours = {(one.labels.get("job", ""), one.labels.get("instance", "")) for one in told}
+        return [one.sentence for one in down if one.is_named_so or one.origin in ours]
+
+    def _names(self, start: datetime, end: datetime) -> list[str]:
+        with Discovery(self) as discovery:
+            names = discovery.metric_names(epoch_ms(start) / 1000, epoch_ms(end) / 1000)
+        return sorted(n for n in names if METRIC_NAME.fullmatch(n) and is_gpu_metric(n))
+
+    def _batches(self, answers: Sequence[Answer]) -> Iterator[Batch]:
+        series = without_doubles(
+            chain.from_iterable(a.series for a in answers), self.replica_labels
+        )
+        parsed = parsed_gpu_rows(series, source=self.name, cluster=self.cluster, memory=self.memory)
+        notes = [note for answer in answers for note in answer.notes()]
+        digest = digest_of(answers, self.cluster)
+        yield from batches(parsed, notes, self.name, self.origin, digest)
+
+
+def spans(start_ms: int, end_ms: int, at_most_s: float) -> Iterator[tuple[int, int]]:
+    """Yield pieces end to end, cut where every poll cuts them, none longer."""
+    piece_ms = round(at_most_s * 1000)
+    while start_ms < end_ms:
+        stop_ms = min(end_ms, (start_ms // piece_ms + 1) * piece_ms)
+        yield start_ms, stop_ms
+        start_ms = stop_ms

@@ -1,0 +1,1 @@
+"""Files that a site writes: inventory, rates, tariffs, budgets, telemetry exports."""

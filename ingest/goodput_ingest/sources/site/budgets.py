@@ -1,0 +1,81 @@
+"""What accounts may spend in a month, and the GPUs that are kept for them.
+
+    cluster,account,usd_per_month,quota_gpus,valid_from,valid_to,note
+    ,nlp,120000,,2026-01-01T00:00:00Z,,approved in December
+    east,nlp,,64,,,
+
+Without a cluster a budget is for all clusters together. `currency` is as in `rates`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import polars as pl
+
+from goodput_ingest.formats import csv_table
+from goodput_ingest.formats.money import currency, exact, read_rows, validity
+from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import datetime
+    from pathlib import Path
+
+    from goodput_ingest.source import Batch, ReadOptions
+
+COLUMNS = (
+    *("cluster", "account", "usd_per_month", "quota_gpus"),
+    *("currency", "valid_from", "valid_to", "note"),
+)
+AMOUNTS = {"usd_per_month", "quota_gpus"}
+BUDGETS = {
+    "cluster": pl.String(),
+    "account": pl.String(),
+    "usd_per_month": pl.Decimal(18, 2),
+    "quota_gpus": pl.Decimal(18, 6),
+    "currency": pl.String(),
+    "valid_from_at": INSTANT,
+    "valid_to_at": INSTANT,
+    "note": pl.String(),
+}
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """A file of budgets: CSV whose header names the columns."""
+
+    name: ClassVar[str] = "budgets"
+
+    path: Path
+    options: ReadOptions
+
+    @staticmethod
+    def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- judged by content alone
+        """Say whether the header has accounts with an amount and nothing that is not known."""
+        names = set(csv_table.header_names(head))
+        return "account" in names and bool(names & AMOUNTS) and names <= set(COLUMNS)
+
+    def extract(self) -> Iterator[Batch]:
+        """Yield `raw.budgets`; raises IngestError for an unknown column."""
+        read = read_rows(self.path, self.options, COLUMNS, ("account",), self.name, _budget)
+        parsed = Parsed("budgets", frame(read.rows, BUDGETS), read.rejects)
+        yield parsed.batch(source=self.name, origin=str(self.path), digest=read.digest)
+
+
+def _budget(row: dict[str, str], instant: Callable[[str], datetime | None]) -> dict[str, object]:
+    """Return one row; ValueError says what is wrong with it."""
+    if not row["account"]:
+        raise ValueError("it names no account")
+    if not any(row.get(name) for name in AMOUNTS):
+        raise ValueError("it gives neither usd_per_month nor quota_gpus")
+    return {
+        "cluster": row.get("cluster") or None,
+        "account": row["account"][:TEXT_MAX_CHARS],
+        "usd_per_month": exact(row, "usd_per_month", 2) if row.get("usd_per_month") else None,
+        "quota_gpus": exact(row, "quota_gpus") if row.get("quota_gpus") else None,
+        "currency": currency(row),
+        **validity(row, instant),
+        "note": row.get("note", "")[:TEXT_MAX_CHARS] or None,
+    }

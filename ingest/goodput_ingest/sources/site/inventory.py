@@ -1,0 +1,143 @@
+"""The GPU inventory that a site writes: a row a GPU, or a row a node with the number of its GPUs.
+
+    node,gpu_index,slurm_index,gpu_uuid,pci_bus_id,gpu_model,valid_from,valid_to
+    node001,0,0,GPU-5ab9...,00000000:19:00.0,H100,2026-11-01T00:00:00Z,
+    node,gpus,gpu_model,mig,valid_from
+    mig01,1,,"1g.10gb:4,3g.40gb:1",2026-11-20T11:45:09Z
+
+Without UUIDs the GPUs are numbered slots `<node>#<slurm index>`. `mig` lists the instances in the
+order of the node's gres list; an empty time is as far as there is evidence, or still there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from goodput_ingest.formats import csv_table, pci
+from goodput_ingest.formats.parsed import Parsed, frame
+from goodput_ingest.sources.slurm import gres
+from goodput_ingest.sources.slurm.nodes import GPU_INSTANCES, GPUS, slot_rows
+from goodput_queries.batch import Reject
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import datetime
+    from pathlib import Path
+
+    from goodput_ingest.source import Batch, ReadOptions
+
+COLUMNS = (
+    *("cluster", "node", "gpu_index", "slurm_index", "gpu_uuid", "pci_bus_id", "gpu_model"),
+    *("gpus", "mig", "valid_from", "valid_to"),
+)
+_NAME = re.compile(r"[^\s,\[\]#]{1,255}")
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """An inventory file: CSV whose header names the columns."""
+
+    name: ClassVar[str] = "inventory"
+
+    path: Path
+    options: ReadOptions
+
+    @staticmethod
+    def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- judged by content alone
+        """Say whether the header has a node, its GPUs, and nothing that is not known."""
+        names = set(csv_table.header_names(head))
+        gpus = {"gpus", "gpu_uuid", "gpu_index", "slurm_index"}
+        return "node" in names and bool(names & gpus) and names <= set(COLUMNS)
+
+    def extract(self) -> Iterator[Batch]:
+        """Yield `raw.gpus` and `raw.gpu_instances`; raises IngestError for an unknown column."""
+        read = csv_table.read(self.path, known=COLUMNS, required=("node",), name=self.name)
+        options = f"{self.options.cluster}\n{self.options.zone}"
+        digest = hashlib.blake2b(f"{read.text}\n{options}".encode(), digest_size=16).hexdigest()
+        rejects = [
+            Reject(line, f"inventory: line {line} has another number of cells.", text)
+            for line, text in read.odd
+        ]
+        gpus: list[dict[str, object]] = []
+        instances: list[dict[str, object]] = []
+        times = (row.get(name, "") for _, row in read.rows for name in ("valid_from", "valid_to"))
+        instant = csv_table.clock(times, self.options.zone)
+        for line, row in read.rows:
+            try:
+                for gpu, parts in self._gpus(row, instant):
+                    gpus.append(gpu)
+                    instances += parts
+            except ValueError as error:
+                content = ",".join(row.values())
+                rejects.append(Reject(line, f"inventory: line {line}: {error}.", content))
+        for parsed in (
+            Parsed("gpus", frame(gpus, GPUS), rejects),
+            Parsed("gpu_instances", frame(instances, GPU_INSTANCES)),
+        ):
+            yield parsed.batch(source=self.name, origin=str(self.path), digest=digest)
+
+    def _gpus(
+        self, row: dict[str, str], instant: Callable[[str], datetime | None]
+    ) -> Iterator[tuple[dict[str, object], list[dict[str, object]]]]:
+        """Yield the GPUs of a row, each with its MIG instances; ValueError says what is wrong."""
+        node, uuid = row["node"], row.get("gpu_uuid") or None
+        if not _NAME.fullmatch(node):
+            raise ValueError(f"{node[:40]!r} is no node name")
+        gpus, first = _count(row, "gpus"), _count(row, "slurm_index")
+        if gpus is None:
+            gpus = 1
+            if uuid is None and first is None:
+                raise ValueError("it has neither gpu_uuid nor slurm_index nor gpus")
+        if gpus != 1 and (uuid or row.get("gpu_index") or row.get("pci_bus_id")):
+            raise ValueError(f"one row cannot name {gpus} GPUs; write a row a GPU, or gpus alone")
+        begin = instant(row.get("valid_from", ""))
+        end = instant(row.get("valid_to", ""))
+        if begin is not None and end is not None and end <= begin:
+            raise ValueError("valid_to is not after valid_from")
+        shared: dict[str, object] = {
+            "cluster": row.get("cluster") or self.options.cluster,
+            "valid_from_at": begin,
+            "valid_to_at": end,
+        }
+        found = _slots(row.get("mig", ""), gpus, first or 0)
+        for slot in found:
+            gpu, parts = slot_rows(node, slot, uuid)
+            gpu["gpu_model"] = row.get("gpu_model") or slot.model
+            gpu["gpu_index"] = _count(row, "gpu_index")
+            gpu["pci_bus_id"] = _pci_bus_id(row.get("pci_bus_id", ""))
+            if uuid is not None and first is None:
+                gpu["slurm_index"] = None
+            yield gpu | shared, [part | shared for part in parts]
+
+
+def _count(row: dict[str, str], column: str) -> int | None:
+    text = row.get(column, "")
+    if not text:
+        return None
+    if not re.fullmatch(r"[0-9]{1,6}", text) or int(text) > gres.GPUS_PER_NODE_MAX:
+        raise ValueError(f"{column} {text[:40]!r} is no number from 0 to {gres.GPUS_PER_NODE_MAX}")
+    return int(text)
+
+
+def _slots(mig: str, gpus: int, first_index: int) -> list[gres.Slot]:
+    """Return the row's GPUs; where `mig` lists instances they must fill exactly that many."""
+    if not mig:
+        return [gres.Slot(first_index + i, None) for i in range(gpus)]
+    entries = [entry for entry in re.split(r"[,;\s]+", mig) if entry]
+    listed = gres.gpu_gres(",".join(f"gpu:{entry.removeprefix('gpu:')}" for entry in entries))
+    if odd := next((g.type for g in listed if gres.mig_profile(g.type) is None), None):
+        raise ValueError(f"mig has {odd[:40]!r} where a profile as 3g.40gb is expected")
+    found = gres.slots(listed, first_index)
+    if len(found) != gpus or len(listed) != len(entries):
+        raise ValueError(f"mig {mig[:80]!r} fills {len(found)} GPUs, the row has {gpus}")
+    return found
+
+
+def _pci_bus_id(text: str) -> str | None:
+    found = pci.pci_bus_id(text)
+    if text and found is None:
+        raise ValueError(f"pci_bus_id {text[:40]!r} is not like 00000000:19:00.0")
+    return found

@@ -1,0 +1,115 @@
+"""Prices that a site writes: what a GPU-hour costs, for whom, and from which whole hour on.
+
+    cluster,gpu_model,mig_profile,partition,qos,usd_per_gpu_h,factor,valid_from,valid_to,note
+    east,H100,,,,2.85,,2026-01-01T00:00:00Z,,contract 4711
+    east,,,,scavenger,,0.4,,,preemptible
+
+An empty cell matches anything. A row gives a price, or a factor that multiplies whatever price
+holds, or what a GPU of one's own cost: `purchase_usd`, `life_h`, `availability_ratio` and perhaps
+`overhead_usd_per_gpu_h` make the price purchase / (life x availability) + overhead. Charges are
+sums over whole hours, so a price changes on one. Amounts are in the currency of the statement;
+`currency` names it, and makes sure of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, ClassVar
+
+import polars as pl
+
+from goodput_ingest.formats import csv_table
+from goodput_ingest.formats.money import AMOUNT_MAX, amount, currency, exact, read_rows, validity
+from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import datetime
+    from pathlib import Path
+
+    from goodput_ingest.source import Batch, ReadOptions
+
+MATCHED = ("cluster", "gpu_model", "mig_profile", "partition", "qos")
+OWNED = ("purchase_usd", "life_h", "availability_ratio", "overhead_usd_per_gpu_h")
+COLUMNS = (
+    *MATCHED,
+    "usd_per_gpu_h",
+    "factor",
+    *OWNED,
+    "currency",
+    "valid_from",
+    "valid_to",
+    "note",
+)
+AMOUNTS = {"usd_per_gpu_h", "factor", "purchase_usd"}
+_SHARED = {
+    **dict.fromkeys(MATCHED, pl.String()),
+    "valid_from_at": INSTANT,
+    "valid_to_at": INSTANT,
+    "note": pl.String(),
+}
+RATES = {**_SHARED, "currency": pl.String(), "usd_per_gpu_h": pl.Decimal(18, 6)}
+FACTORS = {**_SHARED, "factor": pl.Decimal(18, 6)}
+
+
+@dataclass(frozen=True)
+class Rates:
+    """A file of prices: CSV whose header names the columns."""
+
+    name: ClassVar[str] = "rates"
+
+    path: Path
+    options: ReadOptions
+
+    @staticmethod
+    def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- judged by content alone
+        """Say whether the header has a price and nothing that is not known."""
+        names = set(csv_table.header_names(head))
+        return bool(names & AMOUNTS) and names <= set(COLUMNS)
+
+    def extract(self) -> Iterator[Batch]:
+        """Yield `raw.rates` and `raw.rate_factors`; raises IngestError for an unknown column."""
+        read = read_rows(self.path, self.options, COLUMNS, (), self.name, self._rate)
+        rates = [row for row in read.rows if "usd_per_gpu_h" in row]
+        factors = [row for row in read.rows if "factor" in row]
+        parsed = [Parsed("rates", frame(rates, RATES), read.rejects)]
+        if factors:
+            parsed.append(Parsed("rate_factors", frame(factors, FACTORS)))
+        for part in parsed:
+            yield part.batch(source=self.name, origin=str(self.path), digest=read.digest)
+
+    def _rate(
+        self, row: dict[str, str], instant: Callable[[str], datetime | None]
+    ) -> dict[str, object]:
+        """Return one row of either table; ValueError says what is wrong with it."""
+        shared: dict[str, object] = {
+            **{name: row.get(name) or None for name in MATCHED},
+            **validity(row, instant),
+            "note": row.get("note", "")[:TEXT_MAX_CHARS] or None,
+        }
+        shared["cluster"] = shared["cluster"] or self.options.cluster
+        given = [name for name in ("usd_per_gpu_h", "factor", "purchase_usd") if row.get(name)]
+        if len(given) != 1:
+            told = " and ".join(given) or "none of them"
+            raise ValueError(f"a row gives usd_per_gpu_h, factor or purchase_usd; this has {told}")
+        if given != ["purchase_usd"]:
+            if extra := [name for name in OWNED if row.get(name)]:
+                raise ValueError(f"{extra[0]} belongs to purchase_usd, which is empty")
+            shared[given[0]] = exact(row, given[0])
+        else:
+            shared["usd_per_gpu_h"] = _amortised(row)
+        return shared if given == ["factor"] else {**shared, "currency": currency(row)}
+
+
+def _amortised(row: dict[str, str]) -> Decimal:
+    """Return the price of an hour of a GPU that was bought, to a millionth of a dollar."""
+    purchase, life_h = amount(row, "purchase_usd"), amount(row, "life_h")
+    availability = amount(row, "availability_ratio")
+    if purchase is None or not life_h or not availability or availability > 1:
+        raise ValueError("purchase_usd needs life_h over 0 and availability_ratio over 0, up to 1")
+    overhead = amount(row, "overhead_usd_per_gpu_h") or Decimal(0)
+    price = purchase / (life_h * availability) + overhead
+    if price >= AMOUNT_MAX:
+        raise ValueError("purchase_usd over so short a life is no price")
+    return price.quantize(Decimal("0.000001"))

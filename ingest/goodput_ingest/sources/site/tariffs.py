@@ -1,0 +1,124 @@
+"""What electricity costs a site, by hour of the day, and what its rooms and servers add to a GPU's.
+
+    cluster,zone,from_hour,to_hour,usd_per_kwh,pue,server_ratio,valid_from,valid_to,note
+    east,America/New_York,22,6,0.08,1.4,1.25,,,night
+    east,America/New_York,6,22,0.15,1.4,1.25,,,day
+
+Without hours a row holds all day. `pue` is the energy of the site over that of its computers,
+`server_ratio` that of a server over that of its GPUs; an empty one is 1: nothing is added.
+`currency` is as in `rates`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, ClassVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import polars as pl
+
+from goodput_ingest.formats import csv_table
+from goodput_ingest.formats.money import currency, exact, read_rows, validity
+from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import datetime
+    from pathlib import Path
+
+    from goodput_ingest.source import Batch, ReadOptions
+
+COLUMNS = (
+    *("cluster", "zone", "from_hour", "to_hour", "usd_per_kwh", "pue", "server_ratio"),
+    *("currency", "valid_from", "valid_to", "note"),
+)
+TARIFFS = {
+    "cluster": pl.String(),
+    "zone": pl.String(),
+    "from_hour": pl.Int8(),
+    "to_hour": pl.Int8(),
+    "usd_per_kwh": pl.Decimal(18, 6),
+    "pue": pl.Decimal(9, 6),
+    "server_ratio": pl.Decimal(9, 6),
+    "currency": pl.String(),
+    "valid_from_at": INSTANT,
+    "valid_to_at": INSTANT,
+    "note": pl.String(),
+}
+RATIO_MAX = 100
+
+
+@dataclass(frozen=True)
+class Tariffs:
+    """A file of electricity tariffs: CSV whose header names the columns."""
+
+    name: ClassVar[str] = "tariffs"
+
+    path: Path
+    options: ReadOptions
+
+    @staticmethod
+    def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- judged by content alone
+        """Say whether the header has a price of a kWh and nothing that is not known."""
+        names = set(csv_table.header_names(head))
+        return "usd_per_kwh" in names and names <= set(COLUMNS)
+
+    def extract(self) -> Iterator[Batch]:
+        """Yield `raw.tariffs`; raises IngestError for an unknown column."""
+        read = read_rows(
+            self.path, self.options, COLUMNS, ("usd_per_kwh",), self.name, self._tariff
+        )
+        parsed = Parsed("tariffs", frame(read.rows, TARIFFS), read.rejects)
+        yield parsed.batch(source=self.name, origin=str(self.path), digest=read.digest)
+
+    def _tariff(
+        self, row: dict[str, str], instant: Callable[[str], datetime | None]
+    ) -> dict[str, object]:
+        """Return one row; ValueError says what is wrong with it."""
+        begin, end = _hour(row, "from_hour", 0, 0, 23), _hour(row, "to_hour", 24, 1, 24)
+        if begin == end:
+            raise ValueError(
+                f"from_hour and to_hour are both {begin}; leave them empty for all day"
+            )
+        return {
+            "cluster": row.get("cluster") or self.options.cluster,
+            "zone": self._zone(row.get("zone", ""), is_needed=(begin, end) != (0, 24)),
+            "from_hour": begin,
+            "to_hour": end,
+            "usd_per_kwh": exact(row, "usd_per_kwh"),
+            "pue": _ratio(row, "pue"),
+            "server_ratio": _ratio(row, "server_ratio"),
+            "currency": currency(row),
+            **validity(row, instant),
+            "note": row.get("note", "")[:TEXT_MAX_CHARS] or None,
+        }
+
+    def _zone(self, name: str, *, is_needed: bool) -> str:
+        if not name and self.options.zone is not None:
+            return self.options.zone.key
+        if not name and is_needed:
+            raise ValueError("hours of the day need a zone, such as Europe/Berlin")
+        try:
+            return ZoneInfo(name or "UTC").key
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+            raise ValueError(f"there is no time zone {name[:40]!r}") from error
+
+
+def _hour(row: dict[str, str], column: str, default: int, least: int, most: int) -> int:
+    text = row.get(column, "")
+    if not text:
+        return default
+    if not re.fullmatch(r"[0-9]{1,2}", text) or not least <= int(text) <= most:
+        raise ValueError(f"{column} {text[:40]!r} is no hour from {least} to {most}")
+    return int(text)
+
+
+def _ratio(row: dict[str, str], column: str) -> Decimal:
+    if not row.get(column):
+        return Decimal(1)
+    ratio = exact(row, column)
+    if not 1 <= ratio <= RATIO_MAX:
+        raise ValueError(f"{column} {row[column][:40]!r} is no ratio from 1 to {RATIO_MAX}")
+    return ratio

@@ -1,0 +1,1 @@
+"""Slurm: accounting, jobs, nodes, reservations, from its commands' output."""

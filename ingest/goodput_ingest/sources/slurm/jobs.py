@@ -1,0 +1,137 @@
+"""`scontrol show job -d`, a line a job or many: which GPUs of which node a job has.
+
+Names and comments are free text in the same line as the fields. A record in which a field that
+stands once appears twice may be imitated: it is set aside.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from goodput_ingest.formats.parsed import INSTANT, Parsed, frame
+from goodput_ingest.formats.timestamps import instants
+from goodput_ingest.sources.slurm import gres, hostlist
+from goodput_queries.batch import Reject
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from zoneinfo import ZoneInfo
+
+HOLDS = {
+    "cluster": pl.String(),
+    "job_id_raw": pl.String(),
+    "submit_at": INSTANT,
+    "node": pl.String(),
+    "slurm_index": pl.Int32(),
+    "gpu_type": pl.String(),
+    "gpus": pl.Int32(),
+    "method": pl.String(),
+}
+_RECORD = re.compile(r"^JobId=([0-9]{1,18}) ")
+_NODES = re.compile(
+    r" CoreSpec=\S*(?: JOB_GRES=(?P<job_gres>\S*))?"
+    r"(?P<nodes>(?:\s+Nodes=\S+ CPU_IDs=\S* Mem=\S* GRES=\S*)*)"
+)
+_NODE = re.compile(r"Nodes=(\S+) CPU_IDs=\S* Mem=\S* GRES=(\S*)")
+_SUBMIT = re.compile(r" SubmitTime=(\S*)")
+_ONCE = (" JobState=", " SubmitTime=", " CoreSpec=")
+
+
+@dataclass(frozen=True)
+class Record:
+    """One job as printed: number of its first line and its text on one line."""
+
+    line: int
+    text: str
+
+
+def records(text: str, start: str) -> Iterator[Record]:
+    """Yield the records of a scontrol text: each begins where a line starts with `start`."""
+    first, lines = 0, list[str]()
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.startswith(start):
+            if lines:
+                yield Record(first, " ".join(lines))
+            first, lines = number, [line.rstrip()]
+        elif lines and line.strip():
+            lines.append(line.strip())
+    if lines:
+        yield Record(first, " ".join(lines))
+
+
+def parse_jobs(text: str, *, cluster: str | None, zone: ZoneInfo | None) -> list[Parsed]:
+    """Return `raw.holds`: a row a GPU, or a row a node where only the number is told.
+
+    Raises IngestError where the cluster or the zone of the submit times is missing.
+    """
+    if cluster is None:
+        raise IngestError(
+            "slurm: scontrol does not name the cluster of its jobs. Say which it is with --cluster."
+        )
+    found = list(records(text, "JobId="))
+    submits, rejects = [], []
+    for record in found:
+        match = _SUBMIT.search(record.text)
+        submits.append(match[1] if match else None)
+    submit_at, problems = instants(pl.Series("submit_at", submits, pl.String), zone)
+    holds: list[dict[str, object]] = []
+    for record, at, problem in zip(found, submit_at, problems, strict=True):
+        try:
+            job_id, rows = _job(record.text)
+            if problem is not None or at is None:
+                raise ValueError(problem or "it has no SubmitTime")
+        except ValueError as error:
+            rejects.append(Reject(record.line, f"slurm: job set aside: {error}.", record.text))
+            continue
+        key = {"cluster": cluster, "job_id_raw": job_id, "submit_at": at, "method": "scontrol"}
+        holds += [key | row for row in rows]
+    return [Parsed("holds", frame(holds, HOLDS), rejects)]
+
+
+def _job(text: str) -> tuple[str, list[dict[str, object]]]:
+    """Return a job's id and its rows; raises ValueError where the record cannot be trusted."""
+    match = _RECORD.match(text)
+    if match is None:
+        raise ValueError("JobId is not a number")
+    for name in _ONCE:
+        if (times := text.count(name)) != 1:
+            raise ValueError(f"{name.strip()} appears {times} times, expected once")
+    found = _NODES.search(text)
+    if found is None:
+        return match[1], []
+    groups = [
+        (hostlist.expand(nodes, gres.GPUS_PER_NODE_MAX * 64), gres.gpu_gres(listed))
+        for nodes, listed in _NODE.findall(found["nodes"])
+    ]
+    rows = [row for nodes, listed in groups for node in nodes for row in on_node(node, listed)]
+    nodes = [node for expanded, _ in groups for node in expanded]
+    if not rows and len(nodes) == 1 and found["job_gres"]:
+        rows = on_node(nodes[0], [gres.Gres(g.type, g.gpus) for g in _job_gres(found)])
+    return match[1], rows
+
+
+def _job_gres(found: re.Match[str]) -> list[gres.Gres]:
+    return [] if found["job_gres"] == "(null)" else gres.gpu_gres(found["job_gres"])
+
+
+def on_node(node: str, listed: list[gres.Gres]) -> list[dict[str, object]]:
+    """Return a row a GPU where the indices are told, else one row with the number of GPUs."""
+    rows: list[dict[str, object]] = []
+    counted = [g for g in listed if g.indices is None and g.gpus]
+    for one in listed:
+        rows += [{"node": node, "slurm_index": i, "gpu_type": one.type} for i in one.indices or ()]
+    if counted:
+        types = {g.type for g in counted}
+        rows.append(
+            {
+                "node": node,
+                "gpus": sum(g.gpus for g in counted),
+                "gpu_type": types.pop() if len(types) == 1 else None,
+            }
+        )
+    return rows

@@ -1,0 +1,334 @@
+"""`scontrol show node` and `sinfo -N`: what a node has, and its state at the moment of asking.
+
+A state is stored only where that moment is known (`observed_at`), as a row that starts and ends
+then: a snapshot proves no more. sinfo has no header in most captures; its columns are told apart by
+what all their values look like, and a text in which that fails is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
+from goodput_ingest.sources.slurm import gres, hostlist
+from goodput_ingest.sources.slurm import states as slurm_states
+from goodput_ingest.sources.slurm.jobs import records
+from goodput_queries.batch import Reject
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+MEBIBYTE = 1_048_576
+NODES = {
+    "cluster": pl.String(),
+    "node": pl.String(),
+    "cpus": pl.Int32(),
+    "memory_bytes": pl.Int64(),
+    "gpus": pl.Int32(),
+    "gres": pl.String(),
+    "partitions": pl.List(pl.String()),
+    "observed_at": INSTANT,
+}
+GPUS = {
+    "cluster": pl.String(),
+    "gpu_uuid": pl.String(),
+    "node": pl.String(),
+    "gpu_index": pl.Int32(),
+    "slurm_index": pl.Int32(),
+    "pci_bus_id": pl.String(),
+    "gpu_model": pl.String(),
+    "valid_from_at": INSTANT,
+    "valid_to_at": INSTANT,
+}
+GPU_INSTANCES = {
+    "cluster": pl.String(),
+    "gpu_uuid": pl.String(),
+    "gpu_instance": pl.String(),
+    "profile": pl.String(),
+    "compute_slices": pl.Int32(),
+    "slurm_index": pl.Int32(),
+    "valid_from_at": INSTANT,
+    "valid_to_at": INSTANT,
+}
+NODE_STATES = {
+    "cluster": pl.String(),
+    "node": pl.String(),
+    "state": pl.String(),
+    "state_raw": pl.String(),
+    "start_at": INSTANT,
+    "end_at": INSTANT,
+    "reason": pl.String(),
+    "user_name": pl.String(),
+}
+SINFO_HEADER = {
+    "NODELIST": "node",
+    "HOSTNAMES": "node",
+    "PARTITION": "partition",
+    "STATE": "state",
+    "STATECOMPLETE": "state",
+    "STATE_COMPLETE": "state",
+    "GRES": "gres",
+    "CPUS": "cpus",
+    "CPUS(A/I/O/T)": "cpus",
+    "MEMORY": "memory",
+    "REASON": "reason",
+    "TIMESTAMP": "since",
+    "USER": "user",
+}
+_NO_TEXT = {"", "none", "None", "(null)", "N/A", "n/a", "Unknown", "unknown"}
+_SINCE = re.compile(r"Unknown|None|N/A|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(Z|[+-][0-9:]{4,5})?")
+_GRES = re.compile(r"\(null\)|N/A|[A-Za-z]\w*:[^|\s]*")
+_CPUS = re.compile(r"(?:[0-9]+/){3}([0-9]+)|([0-9]+)\+?")
+_REASON = re.compile(r"(.*?)\s*\[([^\[\]@]*)@[^\[\]@]*\]\s*")
+_FIELD = {
+    name: re.compile(rf"(?:^| ){name}=(\S*)")
+    for name in ("NodeName", "Gres", "CPUTot", "RealMemory", "State", "Partitions")
+}
+
+
+@dataclass
+class Node:
+    """One node as a listing has it; None where the listing does not say."""
+
+    name: str
+    line: int
+    cpus: int | None = None
+    memory_mib: int | None = None
+    gres: str | None = None
+    partitions: list[str] | None = None
+    states: list[str] = field(default_factory=list)
+    reason: str | None = None
+    user: str | None = None
+
+
+def parse_nodes(text: str, *, cluster: str | None, observed_at: datetime | None) -> list[Parsed]:
+    """Return nodes, GPU slots, MIG instances and states from `scontrol show node`."""
+    nodes, rejects = [], []
+    for record in records(text, "NodeName="):
+        node = _node(record.text, record.line)
+        if node is None:
+            reason = "slurm: node set aside: State appears other than once."
+            rejects.append(Reject(record.line, reason, record.text))
+        else:
+            nodes.append(node)
+    return tables(nodes, rejects, cluster, observed_at)
+
+
+def _node(text: str, line: int) -> Node | None:
+    """Return the node of a record; None where free text (a reason, a comment) imitates fields."""
+    before_reason, _, reason = text.partition(" Reason=")
+    found = {name: pattern.findall(before_reason) for name, pattern in _FIELD.items()}
+    if len(found["State"]) != 1 or len(found["NodeName"]) != 1 or not found["NodeName"][0]:
+        return None
+    signed = _REASON.fullmatch(reason)
+    cpus, memory = (next(iter(found[name]), "") for name in ("CPUTot", "RealMemory"))
+    partitions = next(iter(found["Partitions"]), "")
+    return Node(
+        name=found["NodeName"][0],
+        line=line,
+        cpus=_integer(cpus),
+        memory_mib=_integer(memory),
+        gres=next(iter(found["Gres"]), None),
+        partitions=[] if partitions in _NO_TEXT else partitions.split(","),
+        states=found["State"],
+        reason=(signed[1] if signed else reason)[:TEXT_MAX_CHARS] or None,
+        user=signed[2] if signed else None,
+    )
+
+
+def _integer(text: str) -> int | None:
+    match = _CPUS.fullmatch(text)
+    digits = "" if match is None else match[1] or match[2]
+    return int(digits) if 0 < len(digits) < 10 else None
+
+
+def tables(
+    nodes: list[Node], rejects: list[Reject], cluster: str | None, observed_at: datetime | None
+) -> list[Parsed]:
+    """Return the rows of these nodes; their states only where the moment is known."""
+    listed: list[dict[str, object]] = []
+    states: list[dict[str, object]] = []
+    gpus: list[dict[str, object]] = []
+    instances: list[dict[str, object]] = []
+    for node in nodes:
+        key = {"cluster": cluster, "node": node.name}
+        try:
+            found = [] if (node.gres or "") in _NO_TEXT else gres.gpu_gres(node.gres or "")
+        except ValueError as error:
+            rejects.append(Reject(node.line, f"slurm: node {node.name}: {error}.", node.gres or ""))
+            continue
+        if node.gres is not None or node.partitions is not None or node.cpus is not None:
+            listed.append(key | _described(node, found) | {"observed_at": observed_at})
+        for slot in gres.slots(found):
+            gpu, parts = slot_rows(node.name, slot)
+            gpus.append({"cluster": cluster} | gpu)
+            instances += [{"cluster": cluster} | part for part in parts]
+        unknown = next((t for t in node.states if slurm_states.words(t) is None), None)
+        if unknown is not None:
+            reason = (
+                f"slurm: node {node.name} is in the state '{unknown[:60]}', which is not known."
+            )
+            rejects.append(Reject(node.line, reason))
+            continue
+        state = _state(node)
+        if state is not None and observed_at is not None:
+            at = {"start_at": observed_at, "end_at": observed_at}
+            states.append(key | state | at)
+    return [
+        Parsed("nodes", frame(listed, NODES), rejects),
+        Parsed("gpus", frame(gpus, GPUS)),
+        Parsed("gpu_instances", frame(instances, GPU_INSTANCES)),
+        Parsed("node_states", frame(states, NODE_STATES)),
+    ]
+
+
+def _described(node: Node, found: list[gres.Gres]) -> dict[str, object]:
+    partitions = node.partitions
+    return {
+        "cpus": node.cpus,
+        "memory_bytes": None if node.memory_mib is None else node.memory_mib * MEBIBYTE,
+        "gpus": None if node.gres is None else sum(g.gpus for g in found),
+        "gres": None if (node.gres or "") in _NO_TEXT else node.gres,
+        "partitions": None if partitions is None else [p.removesuffix("*") for p in partitions],
+    }
+
+
+def slot_rows(
+    node: str, slot: gres.Slot, gpu_uuid: str | None = None
+) -> tuple[dict[str, object], list[dict[str, object]]]:
+    """Return the row of a GPU (without a UUID a numbered slot of its node) and of its instances."""
+    uuid = gpu_uuid or f"{node}#{slot.slurm_index}"
+    gpu: dict[str, object] = {
+        "gpu_uuid": uuid,
+        "node": node,
+        "slurm_index": slot.slurm_index,
+        "gpu_model": slot.model,
+    }
+    parts: list[dict[str, object]] = [
+        {
+            "gpu_uuid": uuid,
+            "gpu_instance": instance.name,
+            "profile": instance.profile,
+            "compute_slices": instance.slices,
+            "slurm_index": instance.slurm_index,
+        }
+        for instance in slot.instances
+    ]
+    return gpu, parts
+
+
+def _state(node: Node) -> dict[str, object] | None:
+    """Return the node's state: the words of all its state columns together."""
+    found = set().union(*(slurm_states.words(text) or set() for text in node.states))
+    state = slurm_states.ledger_state(found)
+    if state is None:
+        return None
+    raw, reason = node.states[0], node.reason
+    return {"state": state, "state_raw": raw, "reason": reason, "user_name": node.user}
+
+
+def parse_sinfo(text: str, *, cluster: str | None, observed_at: datetime | None) -> list[Parsed]:
+    """Return nodes, GPU slots, MIG instances and states from `sinfo -N` with `|` between fields.
+
+    A node has a row for each of its partitions; they are gathered. Raises IngestError where the
+    columns cannot be told, or where the text holds only states and `observed_at` is not known.
+    """
+    rows = [(n, line.split("|")) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
+    columns = sinfo_header([cell.strip() for cell in rows[0][1]]) if rows else None
+    if columns is not None:
+        rows = rows[1:]
+    else:
+        columns = sinfo_columns([cells for _, cells in rows])
+    if columns is None:
+        raise IngestError(
+            "slurm: the columns of this sinfo text cannot be told. Take it with a header: "
+            "sinfo -N -o '%N|%P|%T|%G|%C|%m|%E|%H|%u'."
+        )
+    named = set(columns)
+    if observed_at is None and not named & {"gres", "partition", "cpus"}:
+        raise IngestError(
+            "slurm: this sinfo text holds states and does not say when it was taken. "
+            "Say it with --observed-at."
+        )
+    nodes: dict[str, Node] = {}
+    rejects: list[Reject] = []
+    for line, cells in rows:
+        if problem := _sinfo_row(nodes, columns, line, [cell.strip() for cell in cells]):
+            rejects.append(Reject(line, f"slurm: the row {problem}.", "|".join(cells)))
+    return tables(list(nodes.values()), rejects, cluster, observed_at)
+
+
+def sinfo_header(cells: list[str]) -> list[str] | None:
+    """Return what each column is ('' for one that is not read), None where this is no header."""
+    if cells[0] not in {"NODELIST", "HOSTNAMES"} or "STATE" not in cells:
+        return None
+    return [SINFO_HEADER.get(name, "") for name in cells]
+
+
+def sinfo_columns(rows: list[list[str]]) -> list[str] | None:
+    """Return what each column is by its values; None where there is no state or nothing beside."""
+    width = len(rows[0]) if rows else 0
+    rows = [row for row in rows if len(row) == width]
+    if width < 3 or any(not row[0].strip() or " " in row[0].strip() for row in rows):
+        return None
+    values = [[row[i].strip() for row in rows] for i in range(width)]
+    columns = ["node", *(_kind(column) for column in values[1:])]
+    if "state" not in columns or not {"since", "gres"} & set(columns):
+        return None
+    if "since" in columns:
+        since = columns.index("since")
+        if columns[since - 1] == "":
+            columns[since - 1] = "reason"
+        if since + 1 < width and columns[since + 1] == "":
+            columns[since + 1] = "user"
+    if "cpus" in columns and columns[1] == "":
+        columns[1] = "partition"
+    if "cpus" in columns:
+        after = columns.index("cpus") + 1
+        if after < width and columns[after] == "" and all(v.isdigit() for v in values[after]):
+            columns[after] = "memory"
+    return [c if c == "state" or columns.index(c) == i else "" for i, c in enumerate(columns)]
+
+
+def _kind(values: list[str]) -> str:
+    """Return what all values of a column are: a state, a time, GRES, CPU counts; '' otherwise."""
+    if all(slurm_states.words(value) for value in values):
+        return "state"
+    if all(_SINCE.fullmatch(value) for value in values):
+        return "since"
+    has_gpu = any(value.startswith("gpu:") for value in values)
+    if has_gpu and all(_GRES.fullmatch(v) for v in values) and not any("IDX:" in v for v in values):
+        return "gres"
+    return "cpus" if all(v.count("/") == 3 and _CPUS.fullmatch(v) for v in values) else ""
+
+
+def _sinfo_row(nodes: dict[str, Node], columns: list[str], line: int, cells: list[str]) -> str:
+    """Add a row to its nodes; return what is wrong with it, '' for nothing."""
+    if len(cells) != len(columns):
+        return f"has {len(cells)} fields, expected {len(columns)}"
+    states = [cell for cell, column in zip(cells, columns, strict=True) if column == "state"]
+    cell = {column: text for column, text in zip(columns, cells, strict=True) if column}
+    try:
+        names = hostlist.expand(cell["node"])
+    except hostlist.HostlistError as error:
+        return f"is set aside: {error}"
+    for name in names:
+        node = nodes.setdefault(name, Node(name, line))
+        node.states = states
+        node.gres = cell.get("gres")
+        node.cpus = _integer(cell.get("cpus", ""))
+        node.memory_mib = _integer(cell.get("memory", ""))
+        node.reason = _known(cell.get("reason"))
+        node.user = _known(cell.get("user"))
+        if "partition" in cell:
+            node.partitions = [*(node.partitions or []), cell["partition"]]
+    return ""
+
+
+def _known(text: str | None) -> str | None:
+    return None if text is None or text in _NO_TEXT else text[:TEXT_MAX_CHARS]
