@@ -12,8 +12,8 @@ import hypothesis
 import pytest
 
 from goodput_app import allocators
+from goodput_app.dashboard.state import use_store
 from goodput_app.settings import settings
-from goodput_app.state import use_store
 from goodput_queries.store import LocalStore
 
 if TYPE_CHECKING:

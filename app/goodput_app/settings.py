@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from goodput_app.reports.delivery_settings import MailSettings, ReportSettings, WebhookSettings
-from goodput_app.reports.settings import StatementSettings
+from goodput_billing.delivery.settings import MailSettings, ReportSettings, WebhookSettings
+from goodput_billing.statement.settings import StatementSettings
 from goodput_queries.errors import GoodputError
 from goodput_queries.plausible import EARLIEST
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from click.testing import CliRunner, Result
 
-from goodput_app import cli
+from goodput_app.cli import main
 
 if TYPE_CHECKING:
     pass
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(cli.main, arguments)
+    return CliRunner().invoke(main.main, arguments)

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from tests.app.cost_page import PRICED, cost_store
 
 import goodput_app
-from goodput_app.state import use_store
+from goodput_app.dashboard.state import use_store
 from goodput_queries.batch import Batch, Reject
 from goodput_queries.store import LocalStore
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.app.command_line import run
 
-from goodput_app import cli_live
-from goodput_app.cli_live import refuse_strangers
+from goodput_app.cli import serve
+from goodput_app.cli.serve import refuse_strangers
 from goodput_queries.errors import GoodputError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def test_nothing_is_served_or_made_before_the_address_is_allowed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     served: list[str] = []
-    monkeypatch.setattr(cli_live, "serve_at", lambda *_: served.append("yes"))
+    monkeypatch.setattr(serve, "serve_at", lambda *_: served.append("yes"))
     monkeypatch.chdir(tmp_path)
     where = ("--dir", str(tmp_path / "demo")) if command == "demo" else ("--db", "a.duckdb")
 
@@ -56,7 +56,7 @@ def test_a_site_may_allow_the_address_in_its_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served: list[str] = []
-    monkeypatch.setattr(cli_live, "serve_at", lambda *_: served.append("yes"))
+    monkeypatch.setattr(serve, "serve_at", lambda *_: served.append("yes"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "goodput.toml").write_text('[serve]\naddress = "0.0.0.0"\ninsecure = true\n')
 

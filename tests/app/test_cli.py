@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from goodput_app import cli
+from goodput_app.cli import main
 from goodput_app.settings import settings
 from goodput_ingest.sources.job_events.job_events import JobEvents
 
@@ -58,12 +58,12 @@ def test_every_command_has_help(command: str) -> None:
     result = run(command, "--help")
 
     assert result.exit_code == 0
-    assert cli.main.commands[command].help
+    assert main.main.commands[command].help
     assert len(result.stdout.splitlines()) <= 32
 
 
 def test_there_are_no_other_commands() -> None:
-    assert list(cli.main.commands) == COMMANDS
+    assert list(main.main.commands) == COMMANDS
 
 
 def test_the_version_is_told() -> None:
@@ -261,7 +261,7 @@ def test_reading_nothing_is_said_and_leads_nowhere(here: Path) -> None:
 def loggers() -> Iterator[None]:
     """Give the packages' loggers back as they were."""
     yield
-    for package in ("goodput_app", "goodput_ingest", "goodput_queries"):
+    for package in main.PACKAGES:
         logger = logging.getLogger(package)
         logger.handlers.clear()
         logger.propagate = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goodput_app.cli_left_out import left_out
+from goodput_app.cli.skipped_files import left_out
 
 ZONE = "carries no offset from UTC. Say its zone with --timezone (as Europe/Berlin)."
 

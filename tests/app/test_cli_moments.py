@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from goodput_app.moments import moment_ms
+from goodput_app.time_expressions import moment_ms
 from goodput_queries.errors import QueryError
 
 NOW = datetime(2026, 3, 31, 14, 45, 30, 500_000, tzinfo=UTC)  # a Tuesday

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from goodput_app import output
+from goodput_app.cli import output
 from goodput_queries.errors import QueryError
 
 if TYPE_CHECKING:

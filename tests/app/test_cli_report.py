@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from goodput_app import cli
+from goodput_app.cli import main
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.batch import Batch
@@ -49,7 +49,7 @@ def here(tmp_path: Path, empty_database: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def report(*arguments: str) -> Result:
-    return CliRunner().invoke(cli.main, ["report", *arguments])
+    return CliRunner().invoke(main.main, ["report", *arguments])
 
 
 def test_it_writes_the_files_of_a_day_and_names_them(here: Path) -> None:

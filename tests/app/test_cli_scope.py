@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from click.testing import CliRunner
 
-from goodput_app import cli
-from goodput_app.cli_scope import resolved
+from goodput_app.cli import main
+from goodput_app.cli.filters import resolved
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.errors import QueryError
@@ -55,7 +55,7 @@ def store(database: Path) -> Iterator[LocalStore]:
 
 
 def asked(database: Path, *arguments: str) -> Result:
-    return CliRunner().invoke(cli.main, [*arguments, "--db", str(database)])
+    return CliRunner().invoke(main.main, [*arguments, "--db", str(database)])
 
 
 def test_a_unique_name_of_a_run_is_that_run(store: LocalStore) -> None:
@@ -111,7 +111,7 @@ def test_what_if_refuses_a_filter_that_it_has_no_use_for(
 
 
 def test_a_limit_of_0_is_no_limit(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("goodput_app.output.TABLE_ROWS", 1)
+    monkeypatch.setattr("goodput_app.cli.output.TABLE_ROWS", 1)
 
     cut, whole = (
         asked(database, "runs", *limit).stdout.splitlines() for limit in ([], ["--limit", "0"])

@@ -10,12 +10,12 @@ from zoneinfo import ZoneInfo
 import pytest
 from click.testing import CliRunner
 
-from goodput_app import cli, cli_what_if
+from goodput_app.cli import main, what_if
 from goodput_app.settings import settings
-from goodput_app.what_if.scenarios import SCENARIOS
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.store import LocalStore
+from goodput_scenarios.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +45,7 @@ def database(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def asked(database: Path, *arguments: str) -> Result:
-    return CliRunner().invoke(cli.main, ["what-if", *arguments, "--db", str(database)])
+    return CliRunner().invoke(main.main, ["what-if", *arguments, "--db", str(database)])
 
 
 def rows(result: Result) -> dict[str, dict[str, Any]]:
@@ -65,7 +65,7 @@ UPGRADE = [
 
 
 def test_the_commands_scenarios_are_all_that_there_are() -> None:
-    assert [*SCENARIOS, cli_what_if.IDLE_POLICY] == [*cli_what_if.NAMES]
+    assert [*SCENARIOS, what_if.IDLE_POLICY] == [*what_if.NAMES]
 
 
 def test_values_given_by_hand_answer_with_the_formula(database: Path) -> None:

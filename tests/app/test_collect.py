@@ -19,9 +19,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import goodput_app
-from goodput_app import metrics
+from goodput_app.dashboard.state import use_store
+from goodput_app.server import metrics
 from goodput_app.settings import read
-from goodput_app.state import use_store
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.config import collectors
 from goodput_ingest.live.status import Status

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import polars as pl
 import pytest
 
-from goodput_app import comparison
+from goodput_app.dashboard import comparison
 from goodput_queries.scope import Scope
 
 NOW, EARLIER = Scope(from_ms=1000, to_ms=2000), Scope(from_ms=0, to_ms=1000)

@@ -9,9 +9,9 @@ from urllib.parse import parse_qsl
 import polars as pl
 import pytest
 
-from goodput_app import data_cost
-from goodput_app.moments import moment_ms
+from goodput_app.dashboard.data import cost as data_cost
 from goodput_app.settings import settings
+from goodput_app.time_expressions import moment_ms
 from goodput_queries.scope import Scope
 from goodput_queries.store import LocalStore
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from goodput_app import data_cost
-from goodput_app.reports import archive, files
-from goodput_app.reports.days import day_of
-from goodput_app.reports.settings import StatementSettings
-from goodput_app.reports.statement import statement
+from goodput_app.dashboard.data import cost as data_cost
+from goodput_app.dashboard.state import use_store
 from goodput_app.settings import settings
-from goodput_app.state import use_store
+from goodput_billing.delivery import archive
+from goodput_billing.render import files
+from goodput_billing.statement.days import day_of
+from goodput_billing.statement.settings import StatementSettings
+from goodput_billing.statement.statement import statement
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.store import LocalStore

@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from goodput_app.csv_cells import harmless, harmless_text
-from goodput_app.output import as_json, encoded
+from goodput_app.cli.output import as_json, encoded
+from goodput_billing.render.safe_text import harmless, harmless_text
 
 CELLS = {
     "=1+1": "'=1+1",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 import polars as pl
 import pytest
 
-from goodput_app import doctor_live
+from goodput_app.cli.doctor import live_sources
 from goodput_app.settings import settings
 from goodput_ingest.gpu_metrics.recommended import COUNTERS_FILE
 from goodput_ingest.live import status as live_status
@@ -47,7 +47,7 @@ def configure(here: Path, text: str) -> None:
 
 def findings(store: LocalStore | None = None, *nearby: Mapping[str, object]) -> Rows:
     found: Rows = defaultdict(list)
-    for what, *rest in doctor_live.live_findings("goodput.duckdb", store, nearby=nearby):
+    for what, *rest in live_sources.live_findings("goodput.duckdb", store, nearby=nearby):
         found[what].append((rest[0], rest[1], rest[2]))
     return found
 
@@ -82,9 +82,9 @@ def test_a_site_without_settings_is_told_how_to_make_them(here: Path) -> None:
     (empty,) = findings()["live sources"]
 
     assert without[:2] == ("missing", "goodput.toml is not there")
-    assert without[2].startswith(f"cp {doctor_live.EXAMPLE} goodput.toml\n")
+    assert without[2].startswith(f"cp {live_sources.EXAMPLE} goodput.toml\n")
     assert empty == (
-        "missing", "goodput.toml names none", f"all there are: {doctor_live.EXAMPLE}"
+        "missing", "goodput.toml names none", f"all there are: {live_sources.EXAMPLE}"
     )  # fmt: skip
 
 
@@ -153,8 +153,8 @@ class Hanging:
 def test_a_source_that_hangs_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     del here
     source = Hanging()
-    monkeypatch.setattr(doctor_live, "configured", lambda: [Collector(source, "hanging")])
-    monkeypatch.setattr(doctor_live, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(live_sources, "configured", lambda: [Collector(source, "hanging")])
+    monkeypatch.setattr(live_sources, "PATIENCE_S", 0.1)
 
     ((status, found, _),) = findings()["live hanging"]
     source.gate.set()
@@ -255,14 +255,14 @@ def test_kinds_of_evidence_that_nothing_gives_come_with_the_line_that_adds_them(
 
     found = findings(store)
 
-    assert set(found) & set(doctor_live.KINDS) == {"what GPUs did", "GPU errors"}
+    assert set(found) & set(live_sources.KINDS) == {"what GPUs did", "GPU errors"}
     ((status, _, then),) = found["what GPUs did"]
     assert status == "missing"
     assert then.startswith('[[collect]]\nsource = "prometheus"')
 
 
 def test_the_lines_that_add_a_kind_of_evidence_can_be_pasted() -> None:
-    lines = "\n".join(then for _, then in doctor_live.KINDS.values())
+    lines = "\n".join(then for _, then in live_sources.KINDS.values())
 
     found = collectors(tomllib.loads(lines)["collect"])
 

@@ -9,8 +9,11 @@ import plotly.graph_objects as go
 import polars as pl
 import pytest
 
-from goodput_app import data, theme
-from goodput_app.components import figures, figures_runs, figures_waste
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.data import marts as data
+from goodput_app.dashboard.figures import ledger as figures
+from goodput_app.dashboard.figures import runs as figures_runs
+from goodput_app.dashboard.figures import waste
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -297,26 +300,26 @@ def gaps(usd: list[float | None]) -> pl.DataFrame:
 
 
 def test_causes_are_ranked_by_money_where_all_has_a_price() -> None:
-    drawn = figures_waste.causes(gaps([1.0, 2.0, 0.5]))
+    drawn = waste.causes(gaps([1.0, 2.0, 0.5]))
     assert drawn.data[0].y == ("Start-up",)
     assert drawn.layout.xaxis.title.text == "USD"
     assert "3 gaps, 86 % cumulative" in drawn.data[0].text[0]
 
 
 def test_causes_are_ranked_by_time_where_a_price_is_missing() -> None:
-    drawn = figures_waste.causes(gaps([1.0, 2.0, None]))
+    drawn = waste.causes(gaps([1.0, 2.0, None]))
     assert drawn.layout.xaxis.title.text == "idle GPU-min"
     assert drawn.data[0].x[0] == pytest.approx(10.0)
     assert "<" not in drawn.data[0].y[0]
 
 
 def test_classes_of_gaps_begin_where_the_bars_do() -> None:
-    ends = {limit for _, limit in figures_waste.LENGTHS if limit != float("inf")}
+    ends = {limit for _, limit in waste.LENGTHS if limit != float("inf")}
     assert ends <= set(data.GAP_LENGTHS_S)
 
 
 def test_gap_lengths_keep_empty_classes_between_full_ones() -> None:
-    bar = figures_waste.gap_lengths(gaps([None] * 3)).data[0]
+    bar = waste.gap_lengths(gaps([None] * 3)).data[0]
     assert bar.text == ("1", "2", "", "", "1")
     assert sum(bar.y) == pytest.approx(620_500 / 60_000)
 
@@ -328,14 +331,14 @@ def hours(cluster: str, ratio: float | None) -> dict[str, object]:
 
 
 def test_coverage_that_is_not_known_is_a_hole_and_not_zero() -> None:
-    heat = figures_waste.coverage(pl.DataFrame([hours("lab", None)], infer_schema_length=None))
+    heat = waste.coverage(pl.DataFrame([hours("lab", None)], infer_schema_length=None))
     assert list(map(list, heat.data[0].z)) == [[None]]
-    zero = figures_waste.coverage(pl.DataFrame([hours("lab", 0.0)]))
+    zero = waste.coverage(pl.DataFrame([hours("lab", 0.0)]))
     assert list(map(list, zero.data[0].z)) == [[0]]
 
 
 def test_coverage_of_several_clusters_keeps_them_apart() -> None:
-    heat = figures_waste.coverage(pl.DataFrame([hours("a", 1.0), hours("b", 0.5)])).data[0]
+    heat = waste.coverage(pl.DataFrame([hours("a", 1.0), hours("b", 0.5)])).data[0]
     assert heat.y == ("b: telemetry", "a: telemetry")
     assert list(map(list, heat.z)) == [[50], [100]]
 
@@ -343,7 +346,7 @@ def test_coverage_of_several_clusters_keeps_them_apart() -> None:
 def test_no_name_from_the_data_reaches_plotly_as_a_tag() -> None:
     for drawn in (
         figures.lanes(pieces(3)),
-        figures_waste.causes(gaps([None] * 3)),
+        waste.causes(gaps([None] * 3)),
         figures.waterfall(FULL.with_columns(label=pl.lit(HOSTILE))),
     ):
         assert "<img" not in drawn.to_json()

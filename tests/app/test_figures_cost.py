@@ -10,11 +10,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from goodput_app import theme
-from goodput_app.components import figures_cost
-from goodput_app.reports import window
-from goodput_app.reports.budgets import SCHEMA as BUDGETS
-from goodput_app.reports.charges import Policy, Quantities
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.figures import cost
+from goodput_billing.statement import window
+from goodput_billing.statement.budgets import SCHEMA as BUDGETS
+from goodput_billing.statement.charges import Policy, Quantities
 
 HOUR_MS = 3_600_000
 HOSTILE = "<b>x</b> %{y} $z$"
@@ -51,26 +51,26 @@ def test_parts_of_a_charge_add_up_to_its_total(idle: str) -> None:
         idle=idle,
     )
 
-    for row in figures_cost.parts(accounts).to_dicts():
+    for row in cost.parts(accounts).to_dicts():
         assert sum(row[name] for name in theme.MONEY) == row["total_usd"]
 
 
 def test_the_dearest_accounts_have_a_bar_each_and_the_others_one() -> None:
     accounts = charged(*(line("usage", n + 1, f"t{n:03d}") for n in range(40)))
 
-    shown = figures_cost.dearest(accounts)
+    shown = cost.dearest(accounts)
 
-    assert shown.height == figures_cost.ACCOUNTS_SHOWN
+    assert shown.height == cost.ACCOUNTS_SHOWN
     assert shown["label"][0] == "t039"
     assert shown["label"][-1] == "26 others"
     assert shown["total_usd"].sum() == accounts["total_usd"].sum()
-    assert len(figures_cost.by_account(shown).data[0].y) == figures_cost.ACCOUNTS_SHOWN
+    assert len(cost.by_account(shown).data[0].y) == cost.ACCOUNTS_SHOWN
 
 
 def test_names_of_accounts_are_text_and_clusters_tell_them_apart() -> None:
     accounts = charged(line("usage", 2, HOSTILE), line("usage", 1, HOSTILE, cluster="d"))
 
-    labels = figures_cost.by_account(figures_cost.dearest(accounts)).data[0].y
+    labels = cost.by_account(cost.dearest(accounts)).data[0].y
 
     assert len(set(labels)) == 2
     assert all("<b>" not in label and "%{" not in label for label in labels)
@@ -81,12 +81,12 @@ def test_days_are_drawn_as_they_add_up_and_empty_ones_left_out() -> None:
     one, two = charged(line("usage", 2, "a")), charged(line("usage", 3, "a"))
     none = pl.DataFrame(schema=one.schema)
 
-    days = figures_cost.each_day(
+    days = cost.each_day(
         [(date(2027, 1, 2), two), (date(2027, 1, 1), one), (date(2027, 1, 3), none)]
     )
 
     assert days["total_usd"].to_list() == [4, 6]
-    assert figures_cost.by_day(days).data[0].x == ("2027-01-01", "2027-01-02")
+    assert cost.by_day(days).data[0].x == ("2027-01-01", "2027-01-02")
 
 
 def budget(account: str, month: int, forecast: int | None, allowed: int) -> dict[str, Any]:
@@ -101,8 +101,8 @@ def budget(account: str, month: int, forecast: int | None, allowed: int) -> dict
 def test_accounts_over_their_budget_come_first_and_are_red() -> None:
     rows = [budget("within", 10, 50, 100), budget("over", 40, 120, 100)]
 
-    shown = figures_cost.most_over_budget(pl.DataFrame(rows, schema=BUDGETS))
-    figure = figures_cost.budgets(shown)
+    shown = cost.most_over_budget(pl.DataFrame(rows, schema=BUDGETS))
+    figure = cost.budgets(shown)
 
     assert shown["account"].to_list() == ["over", "within"]
     assert list(figure.data[1].marker.color) == [
@@ -115,7 +115,7 @@ def test_accounts_over_their_budget_come_first_and_are_red() -> None:
 def test_a_month_without_a_forecast_draws_what_is_spent() -> None:
     rows = pl.DataFrame([budget("a", 10, None, 100)], schema=BUDGETS)
 
-    figure = figures_cost.budgets(figures_cost.most_over_budget(rows))
+    figure = cost.budgets(cost.most_over_budget(rows))
 
     assert list(figure.data[0].x) == [10]
     assert list(figure.data[1].x) == [0]
@@ -124,7 +124,7 @@ def test_a_month_without_a_forecast_draws_what_is_spent() -> None:
 def test_unit_costs_leave_out_what_no_productive_hour_came_to() -> None:
     accounts = charged(line("usage", 4, "a"), line("usage", 4, "b", productive_ms=0))
 
-    figure = figures_cost.unit_costs(accounts)
+    figure = cost.unit_costs(accounts)
 
     held, useful = (trace for trace in figure.data if trace.name)
     assert list(held.x) == [2, 2]

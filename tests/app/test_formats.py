@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from goodput_app import theme
+from goodput_app.dashboard import theme
 
 
 @pytest.mark.parametrize(

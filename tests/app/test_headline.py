@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from goodput_app import headline
+from goodput_app.dashboard import headline
 from goodput_queries.scope import EVERYTHING, Scope
 
 

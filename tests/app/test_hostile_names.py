@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner, Result
 
-from goodput_app import cli, output
+from goodput_app.cli import main, output
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +42,7 @@ ITERATION = (
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(cli.main, list(arguments), catch_exceptions=False)
+    return CliRunner().invoke(main.main, list(arguments), catch_exceptions=False)
 
 
 def accounting(name: str) -> str:

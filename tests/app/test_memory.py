@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from goodput_app import allocators, cli, start
+from goodput_app import allocators
+from goodput_app.cli import entry, main
 
 GROWN_AND_FREED = """
 import time
@@ -147,7 +148,7 @@ def test_what_a_person_tells_glibc_stays(told: str, then: str) -> None:
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Return what the command ran in this process."""
     ran: list[bool] = []
-    monkeypatch.setattr(cli, "main", lambda: ran.append(True))
+    monkeypatch.setattr(main, "main", lambda: ran.append(True))
     return ran
 
 
@@ -159,7 +160,7 @@ def test_a_process_that_began_again_does_not_do_so_again_whatever_was_taken_from
     monkeypatch.delenv(allocators.TUNABLES, raising=False)
     monkeypatch.setattr(os, "execve", lambda *_: pytest.fail("begun again"))
 
-    start.main()
+    entry.main()
 
     assert ran == [True]
 
@@ -174,7 +175,7 @@ def test_a_process_that_cannot_begin_again_runs_as_it_is(
     monkeypatch.setattr(os, "execve", refused)
     before = dict(os.environ)
 
-    start.main()
+    entry.main()
 
     assert ran == [True]
     assert dict(os.environ) == before

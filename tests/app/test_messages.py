@@ -11,7 +11,7 @@ import pytest
 
 import goodput_ingest
 import goodput_queries
-from goodput_app import cli
+from goodput_app.cli import main
 
 MODULES = [
     path
@@ -26,7 +26,7 @@ FOREIGN_OPTIONS = {  # of the commands that live sources run
 }  # the last ones journalctl's
 OPTIONS = FOREIGN_OPTIONS | {
     option
-    for command in (cli.main, *cli.main.commands.values())
+    for command in (main.main, *main.main.commands.values())
     for parameter in command.params
     if isinstance(parameter, click.Option)
     for option in parameter.opts

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
-from goodput_app import output, theme
-from goodput_app.components import tables
-from goodput_app.reports import currency, rows
-from goodput_app.reports.settings import StatementSettings
-from goodput_app.reports.wording import amounts
+from goodput_app.cli import output
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import tables
 from goodput_app.settings import Settings
+from goodput_billing.render.wording import amounts
+from goodput_billing.statement import currency, rows
+from goodput_billing.statement.settings import StatementSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

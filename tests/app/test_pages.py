@@ -15,8 +15,9 @@ from streamlit.testing.v1 import AppTest
 from tests.recorded_session import SAMPLE, built
 
 import goodput_app
-from goodput_app import data, theme
-from goodput_app.components import scope_bar
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import scope_bar
+from goodput_app.dashboard.data import marts
 from goodput_ingest.run import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.batch import Batch, Reject
@@ -310,8 +311,8 @@ def test_gaps_that_the_table_leaves_out_are_in_the_sums(
     capture: LocalStore, visit: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gaps = capture.read("select count(*) from marts.idle_gaps").item()
-    monkeypatch.setattr(data, "GAPS_SHOWN", 1)
-    monkeypatch.setattr(data, "GAPS_OF_A_CAUSE", 1)
+    monkeypatch.setattr(marts, "GAPS_SHOWN", 1)
+    monkeypatch.setattr(marts, "GAPS_OF_A_CAUSE", 1)
 
     app = visit(capture, "idle_gaps")
 
@@ -351,13 +352,13 @@ def test_gpus_that_did_nothing_beside_their_job_are_told_of(
     capture: LocalStore, visit: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "while their jobs stepped" not in texts(visit(capture, "idle_gaps"))
-    found = data.idle_gaps
+    found = marts.idle_gaps
 
-    def beside(scope: Scope) -> data.IdleGaps:
+    def beside(scope: Scope) -> marts.IdleGaps:
         gaps = found(scope)
-        return data.IdleGaps(gaps.costliest, gaps.sums.with_columns(is_beside_work=True))
+        return marts.IdleGaps(gaps.costliest, gaps.sums.with_columns(is_beside_work=True))
 
-    monkeypatch.setattr(data, "idle_gaps", beside)
+    monkeypatch.setattr(marts, "idle_gaps", beside)
 
     assert "GPUs did nothing while their jobs stepped: " in texts(visit(capture, "idle_gaps"))
 

@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner
 from tests.ingest.nvml_lines import FAST, META
 
-from goodput_app import cli
 from goodput_app import settings as app_settings
-from goodput_app.upkeep import Upkeep
+from goodput_app.cli import main
+from goodput_app.server.background import Upkeep
 from goodput_queries.batch import Batch
 from goodput_queries.store import LocalStore
 
@@ -61,7 +61,7 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(cli.main, arguments)
+    return CliRunner().invoke(main.main, arguments)
 
 
 def days_left(store: LocalStore) -> int:

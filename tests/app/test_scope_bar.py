@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 import polars as pl
 import pytest
 
-from goodput_app.components import scope_bar
-from goodput_app.components.scope_bar import View
+from goodput_app.dashboard.components import scope_bar
+from goodput_app.dashboard.components.scope_bar import View
 from goodput_queries.scope import EVERYTHING, Scope
 
 NOON = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- UTC, as the database has it

@@ -18,8 +18,8 @@ import pytest
 from starlette.applications import Starlette
 from tests.app.served import PATIENCE_S, Server, goodput, rows_of, serving
 
-from goodput_app import metrics
-from goodput_app import server as server_module
+from goodput_app.server import asgi as server_module
+from goodput_app.server import metrics
 from goodput_queries.batch import Batch
 from goodput_queries.errors import QueryError, StoreError
 from goodput_queries.remote import RemoteStore, ServerNote, find_server, note_path, read_note

@@ -7,7 +7,7 @@ from datetime import timedelta
 import polars as pl
 import pytest
 
-from goodput_app.components import tables
+from goodput_app.dashboard.components import tables
 
 
 def test_a_table_without_any_price_says_so() -> None:

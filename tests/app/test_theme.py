@@ -9,7 +9,7 @@ from importlib.resources import files
 import pytest
 from streamlit import config
 
-from goodput_app import theme
+from goodput_app.dashboard import theme
 
 CATEGORIES = list(
     csv.DictReader(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from goodput_app.throttling import empty_meaning
+from goodput_app.dashboard.throttling import empty_meaning
 
 
 @pytest.mark.parametrize(

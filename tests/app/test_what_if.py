@@ -7,11 +7,11 @@ from decimal import Decimal
 import pytest
 from hypothesis import given, strategies
 
-from goodput_app.what_if.checkpoints import daly_s, overhead, young_s
-from goodput_app.what_if.power_cap import drawn_above_w
-from goodput_app.what_if.scenario import Answer, Given, filled, missing, number, solved
-from goodput_app.what_if.scenarios import SCENARIOS
-from goodput_app.what_if.span import Span
+from goodput_scenarios.checkpoints import daly_s, overhead, young_s
+from goodput_scenarios.power_cap import drawn_above_w
+from goodput_scenarios.scenario import Answer, Given, filled, missing, number, solved
+from goodput_scenarios.scenarios import SCENARIOS
+from goodput_scenarios.span import Span
 
 CLOSE = pytest.approx
 

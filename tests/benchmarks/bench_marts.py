@@ -1,6 +1,6 @@
 """What each page asks of the database, with its first and its warm times.
 
-Called are the functions of `goodput_app.data` that the file of a page names, for the window of the
+Called are the functions of `goodput_app.dashboard.data.marts` that a page names, for all of the
 whole fleet; what Streamlit keeps between reruns is forgotten before each. Drawing is not in it.
 """
 

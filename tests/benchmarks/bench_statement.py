@@ -18,11 +18,12 @@ from tests.benchmarks.bench_fleet import START, Fleet
 from tests.benchmarks.meter import Cost, Meter
 from tests.benchmarks.table import Row, memory, number
 
-from goodput_app.reports import files, window
-from goodput_app.reports.charges import Policy
-from goodput_app.reports.days import day_of
-from goodput_app.reports.settings import StatementSettings
-from goodput_app.reports.statement import statement
+from goodput_billing.render import files
+from goodput_billing.statement import window
+from goodput_billing.statement.charges import Policy
+from goodput_billing.statement.days import day_of
+from goodput_billing.statement.settings import StatementSettings
+from goodput_billing.statement.statement import statement
 from goodput_queries.store import LocalStore
 
 if TYPE_CHECKING:

@@ -17,29 +17,29 @@ import streamlit as st
 from tests.benchmarks.meter import Cost, Meter
 from tests.benchmarks.table import number
 
-import goodput_app.pages
-from goodput_app import data
-from goodput_app.components.scope_bar import bucket_ms, epoch_ms
-from goodput_app.state import use_store
+import goodput_app.dashboard.pages
+from goodput_app.dashboard.components.scope_bar import bucket_ms, epoch_ms
+from goodput_app.dashboard.data import marts
+from goodput_app.dashboard.state import use_store
 from goodput_queries.scope import Scope
 from goodput_queries.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Ask = tuple[str, Scope | None]  # a function of goodput_app.data and its scope
+Ask = tuple[str, Scope | None]  # a function of goodput_app.dashboard.data.marts and its scope
 EVERY_PAGE = ("clusters", "scope_values")
 SCOPE = {"scope"}
-READ = re.compile(r"\bdata\.(\w+)\(")
+READ = re.compile(r"\bmarts\.(\w+)\(")
 
 
 def names_of_pages() -> dict[str, list[str]]:
-    """Return what each page reads, by the page's title: `data.<name>(...)` in its file.
+    """Return what each page reads, by the page's title: `marts.<name>(...)` in its file.
 
     What wants more than the scope to be asked (a day, a GPU) is left out.
     """
     found = {}
-    for file in sorted(Path(goodput_app.pages.__path__[0]).glob("[!_]*.py")):
+    for file in sorted(Path(goodput_app.dashboard.pages.__path__[0]).glob("[!_]*.py")):
         text = file.read_text(encoding="utf-8")
         title = (ast.get_docstring(ast.parse(text)) or file.stem).partition(":")[0]
         names = dict.fromkeys(READ.findall(text))
@@ -78,21 +78,21 @@ def pages(database: Path, warm: int, filters: int) -> dict[str, Any]:
 
 def _window() -> Scope:
     """Return the scope of all there is."""
-    clusters = data.clusters()
+    clusters = marts.clusters()
     from_ms, to_ms = epoch_ms(clusters["first_at"].min()), epoch_ms(clusters["as_of_at"].max())
     return Scope(from_ms=from_ms, to_ms=to_ms, bucket_ms=bucket_ms(to_ms - from_ms))
 
 
 def _largest_run(window: Scope) -> tuple[str, int]:
     """Return the run of the most GPUs that told of its steps, and how many they are."""
-    runs = data.runs(window).filter(pl.col("restarts").is_not_null())
+    runs = marts.runs(window).filter(pl.col("restarts").is_not_null())
     largest = runs.sort("gpus", descending=True, nulls_last=True).row(0, named=True)
     return largest["run_key"], largest["gpus"]
 
 
 def _filtered(window: Scope, most: int) -> list[Scope]:
     """Return the window for one team or node after the other, of many some from all over."""
-    values = data.scope_values(window).filter(pl.col("kind").is_in(["team", "node"]))
+    values = marts.scope_values(window).filter(pl.col("kind").is_in(["team", "node"]))
     chosen = [
         replace(window, **{kind: value})
         for kind, value in values.select("kind", "value").iter_rows()
@@ -101,8 +101,8 @@ def _filtered(window: Scope, most: int) -> list[Scope]:
 
 
 def _required(name: str) -> list[str]:
-    """Return the arguments that a function of `goodput_app.data` cannot do without."""
-    parameters = inspect.signature(getattr(data, name)).parameters.values()
+    """Return the required arguments of a function of `goodput_app.dashboard.data.marts`."""
+    parameters = inspect.signature(getattr(marts, name)).parameters.values()
     return [p.name for p in parameters if p.default is p.empty]
 
 
@@ -139,5 +139,5 @@ def _warm(asks: Sequence[Ask], times: int) -> tuple[Cost, str]:
 
 
 def _call(name: str, scope: Scope | None) -> None:
-    function = getattr(data, name)
+    function = getattr(marts, name)
     function() if scope is None else function(scope)

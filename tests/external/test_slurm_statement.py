@@ -11,8 +11,8 @@ from zoneinfo import ZoneInfo
 import polars as pl
 import pytest
 
-from goodput_app.reports.settings import StatementSettings
-from goodput_app.reports.statement import statement
+from goodput_billing.statement.settings import StatementSettings
+from goodput_billing.statement.statement import statement
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 

@@ -10,9 +10,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from goodput_ingest.formats.hostlist import expand
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_ingest.sources.slurm.hostlist import expand
 from goodput_ingest.sources.slurm.texts import Slurm
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goodput_ingest.sources.slurm.hostlist import HostlistError, expand
+from goodput_ingest.formats.hostlist import HostlistError, expand
 
 PRINTED = {
     "node001": "node001",

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from goodput_ingest.prometheus_api.client import Client
+from goodput_ingest.prometheus_api.discovery import Discovery
+from goodput_ingest.prometheus_api.endpoint import Endpoint
 from goodput_ingest.sources.dcgm import live
 from goodput_ingest.sources.dcgm.live import DcgmLive
 from goodput_ingest.sources.kubernetes import Kubernetes
 from goodput_ingest.sources.prometheus import Prometheus
-from goodput_ingest.sources.prometheus.client import Client
-from goodput_ingest.sources.prometheus.discovery import Discovery
-from goodput_ingest.sources.prometheus.endpoint import Endpoint
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def test_an_answer_without_end_is_cut_at_its_size(
     serve: Callable[[Pieces], Server], ask: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("BODY_MAX_BYTES", "SMALL_MAX_BYTES"):
-        monkeypatch.setattr(f"goodput_ingest.sources.prometheus.client.{name}", 1 << 20)
+        monkeypatch.setattr(f"goodput_ingest.prometheus_api.client.{name}", 1 << 20)
     monkeypatch.setattr(DcgmLive, "answer_max_bytes", 1 << 20)
     flood = serve(lambda: itertools.chain([OK + b"\r\n"], itertools.repeat(b" " * 65_536)))
 

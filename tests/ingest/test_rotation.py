@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.ingest.followed_logs import google
 
-from goodput_ingest.live.rotation import unrotated
+from goodput_ingest.formats.rotation import unrotated
 from goodput_ingest.live.scheduler import tail
 from goodput_ingest.live.tail import Tail
 

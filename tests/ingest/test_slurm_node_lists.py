@@ -6,7 +6,8 @@ import polars as pl
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from goodput_ingest.sources.slurm import hostlist, node_lists
+from goodput_ingest.formats import hostlist
+from goodput_ingest.sources.slurm import node_lists
 
 PREFIXES = st.sampled_from(["n", "gpu-a", "7", "rack1.node", "-", ""])
 NUMBERS = st.integers(0, 130)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import polars as pl
 import pytest
 
-from goodput_ingest.sources.slurm.gres import gpu_gres, slots
+from goodput_ingest.formats.gres import gpu_gres, slots
 from goodput_ingest.sources.slurm.nodes import parse_nodes, parse_sinfo
 from goodput_ingest.sources.slurm.states import ledger_state, words
 from goodput_queries.errors import IngestError

@@ -38,7 +38,7 @@ TARGETS = {  # file -> the tests that specify it, the quickest first
         "tests/queries/test_prices.py",
         "tests/queries/test_statement_closing.py",
     ),
-    "app/goodput_app/reports/closing.py": (
+    "app/goodput_billing/statement/closing.py": (
         "tests/app/reports/test_provable.py",
         "tests/queries/test_statement_closing.py",
     ),

@@ -6,11 +6,12 @@ from datetime import date
 
 import pytest
 
-from goodput_app.reports import closing, files
-from goodput_app.reports.charges import DEFINITION_VERSION, Policy
-from goodput_app.reports.days import day_of
-from goodput_app.reports.settings import StatementSettings
-from goodput_app.reports.statement import statement
+from goodput_billing.render import files
+from goodput_billing.statement import closing
+from goodput_billing.statement.charges import DEFINITION_VERSION, Policy
+from goodput_billing.statement.days import day_of
+from goodput_billing.statement.settings import StatementSettings
+from goodput_billing.statement.statement import statement
 
 HOUR_S = 3_600
 WHEN = date(2027, 1, 15)

@@ -10,13 +10,13 @@ from fractions import Fraction
 import polars as pl
 import pytest
 
-from goodput_app.reports import files
-from goodput_app.reports.charges import Policy
-from goodput_app.reports.closing import computed
-from goodput_app.reports.rows import AMOUNTS, KEYS, QUANTITIES
-from goodput_app.reports.settings import StatementSettings
-from goodput_app.reports.statement import statement
-from goodput_app.reports.tables import tables
+from goodput_billing.render import files
+from goodput_billing.render.tables import tables
+from goodput_billing.statement.charges import Policy
+from goodput_billing.statement.closing import computed
+from goodput_billing.statement.rows import AMOUNTS, KEYS, QUANTITIES
+from goodput_billing.statement.settings import StatementSettings
+from goodput_billing.statement.statement import statement
 from goodput_queries.errors import QueryError, StoreError
 from goodput_queries.retention import Retention, drop_old
 

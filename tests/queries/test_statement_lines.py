@@ -9,13 +9,13 @@ from fractions import Fraction
 import polars as pl
 import pytest
 
-from goodput_app.reports.charges import Policy
-from goodput_app.reports.closing import computed
-from goodput_app.reports.days import Day, day_of
-from goodput_app.reports.rows import exact_total
-from goodput_app.reports.settings import StatementSettings
-from goodput_app.reports.statement import statement
-from goodput_app.reports.window import lines_of, lines_of_days
+from goodput_billing.statement.charges import Policy
+from goodput_billing.statement.closing import computed
+from goodput_billing.statement.days import Day, day_of
+from goodput_billing.statement.rows import exact_total
+from goodput_billing.statement.settings import StatementSettings
+from goodput_billing.statement.statement import statement
+from goodput_billing.statement.window import lines_of, lines_of_days
 from goodput_queries.scope import Scope
 
 HOUR_S = 3_600

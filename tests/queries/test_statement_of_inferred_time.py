@@ -8,12 +8,12 @@ from decimal import Decimal
 import polars as pl
 import pytest
 
-from goodput_app.reports.charges import Policy
-from goodput_app.reports.closing import computed
-from goodput_app.reports.days import Day, day_of
-from goodput_app.reports.focus import focus
-from goodput_app.reports.settings import StatementSettings
-from goodput_app.reports.statement import statement
+from goodput_billing.render.focus import focus
+from goodput_billing.statement.charges import Policy
+from goodput_billing.statement.closing import computed
+from goodput_billing.statement.days import Day, day_of
+from goodput_billing.statement.settings import StatementSettings
+from goodput_billing.statement.statement import statement
 
 HOUR_S = 3_600
 

@@ -13,10 +13,10 @@ import polars as pl
 import pypdfium2
 import pytest
 
-from goodput_app.reports import files
-from goodput_app.reports.one_account import each_account, file_name, of_account
-from goodput_app.reports.settings import StatementSettings
-from goodput_app.reports.statement import statement
+from goodput_billing.render import files
+from goodput_billing.statement.one_account import each_account, file_name, of_account
+from goodput_billing.statement.settings import StatementSettings
+from goodput_billing.statement.statement import statement
 from goodput_queries.errors import QueryError
 
 HOUR_S = 3_600

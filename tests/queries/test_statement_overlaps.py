@@ -8,8 +8,8 @@ from decimal import Decimal
 
 import pytest
 
-from goodput_app.reports.settings import StatementSettings
-from goodput_app.reports.statement import statement
+from goodput_billing.statement.settings import StatementSettings
+from goodput_billing.statement.statement import statement
 from goodput_queries.errors import QueryError
 
 HOUR_S = 3_600

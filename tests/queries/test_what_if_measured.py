@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from goodput_app.what_if.measured import EVERY_MODEL, choices, measured
 from goodput_queries.scope import EVERYTHING, Scope
+from goodput_scenarios.measured import EVERY_MODEL, choices, measured
 
 HOUR_S = 3_600
 

@@ -6,7 +6,7 @@ import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from goodput_ingest.live.rotation import unrotated
+from goodput_ingest.formats.rotation import unrotated
 from goodput_ingest.live.tail_places import is_at
 from goodput_queries.errors import IngestError
 

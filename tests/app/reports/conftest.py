@@ -9,13 +9,13 @@ from typing import Any
 import polars as pl
 import pytest
 
-from goodput_app.reports.budgets import SCHEMA as BUDGETS
-from goodput_app.reports.charges import Policy, charges
-from goodput_app.reports.days import day_of
-from goodput_app.reports.rows import frame_of, in_cents
-from goodput_app.reports.settings import StatementSettings
-from goodput_app.reports.statement import Statement
-from goodput_app.reports.summary import CoveredDay, Days, accounts, totals
+from goodput_billing.statement.budgets import SCHEMA as BUDGETS
+from goodput_billing.statement.charges import Policy, charges
+from goodput_billing.statement.days import day_of
+from goodput_billing.statement.rows import frame_of, in_cents
+from goodput_billing.statement.settings import StatementSettings
+from goodput_billing.statement.statement import Statement
+from goodput_billing.statement.summary import CoveredDay, Days, accounts, totals
 
 HOSTILE = "=cmd|' /C calc'!A0 <script>alert(\"x\")</script> & |, 漢字"
 

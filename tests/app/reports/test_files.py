@@ -14,8 +14,8 @@ import polars as pl
 import pypdfium2
 import pytest
 
-from goodput_app.reports import files
-from goodput_app.reports.charges import Policy
+from goodput_billing.render import files
+from goodput_billing.statement.charges import Policy
 from goodput_queries.errors import GoodputError, StoreError
 
 PROPORTIONAL = Policy("proportional", credits_infra_failures=True)
@@ -190,7 +190,7 @@ def test_a_folder_that_cannot_be_written_is_said(statement: Any, tmp_path: Path)
 def test_without_the_library_of_pdfs_it_is_said_and_the_other_files_are_there(
     statement: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "goodput_app.reports.pdf", raising=False)
+    monkeypatch.delitem(sys.modules, "goodput_billing.render.pdf", raising=False)
     monkeypatch.setitem(sys.modules, "reportlab.platypus", None)
 
     with pytest.raises(GoodputError, match="Install reportlab, or name the formats without it"):

@@ -15,8 +15,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from goodput_app.reports.charges import Policy
-from goodput_app.reports.focus import focus
+from goodput_billing.render.focus import focus
+from goodput_billing.statement.charges import Policy
 
 MANDATORY = (
     *("BilledCost", "EffectiveCost", "ListCost", "ContractedCost", "BillingAccountId"),

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from goodput_app.reports.closing import is_provable
-from goodput_app.reports.days import HOUR_MS, Day
+from goodput_billing.statement.closing import is_provable
+from goodput_billing.statement.days import HOUR_MS, Day
 
 if TYPE_CHECKING:
     from goodput_queries.store import LocalStore

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from goodput_ingest.sources.prometheus.answer import LABELS_MAX, AnswerError, is_on_a_grid, parse
+from goodput_ingest.prometheus_api.answer import LABELS_MAX, AnswerError, is_on_a_grid, parse
 
 T = 1_787_234_539.482
 

@@ -8,10 +8,10 @@ import threading
 
 import pytest
 
-from goodput_ingest.sources.prometheus import client as client_module
-from goodput_ingest.sources.prometheus.client import Client, TooLargeError
-from goodput_ingest.sources.prometheus.discovery import Discovery
-from goodput_ingest.sources.prometheus.endpoint import Endpoint
+from goodput_ingest.prometheus_api import client as client_module
+from goodput_ingest.prometheus_api.client import Client, TooLargeError
+from goodput_ingest.prometheus_api.discovery import Discovery
+from goodput_ingest.prometheus_api.endpoint import Endpoint
 from goodput_queries.errors import IngestError
 
 VARIABLE, NO_SUCH = "PROMETHEUS_TOKEN", "NO_SUCH"

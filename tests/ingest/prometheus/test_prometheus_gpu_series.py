@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from goodput_ingest.gpu_metrics import Memory
-from goodput_ingest.sources.prometheus import gpu_series
-from goodput_ingest.sources.prometheus.answer import Series
+from goodput_ingest.prometheus_api import gpu_series
+from goodput_ingest.prometheus_api.answer import Series
 
 T_MS = 1_787_234_539_482
 

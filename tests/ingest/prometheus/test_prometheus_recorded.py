@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from goodput_ingest.formats import files
+from goodput_ingest.prometheus_api import recorded
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_ingest.sources.prometheus import PrometheusRecording, recorded
+from goodput_ingest.sources.prometheus import PrometheusRecording
 from goodput_queries.errors import IngestError
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from goodput_ingest.sources.prometheus.answer import Series
-from goodput_ingest.sources.prometheus.replicas import without_doubles
+from goodput_ingest.prometheus_api.answer import Series
+from goodput_ingest.prometheus_api.replicas import without_doubles
 
 
 def series(times_s, **labels):

@@ -20,10 +20,10 @@ from goodput_ingest.formats.files import are_of_cr
 from goodput_ingest.formats.prometheus_text import exposition
 from goodput_ingest.formats.prometheus_text.series import MARK, KnownSeries
 from goodput_ingest.gpu_metrics import Memory, labels, missing_counters
-from goodput_ingest.live.http_limits import TooLargeAnswerError, body, limited_client, within
+from goodput_ingest.http_limits import TooLargeAnswerError, body, limited_client, within
+from goodput_ingest.prometheus_api.endpoint import Endpoint
 from goodput_ingest.source import Batch, Reject
 from goodput_ingest.sources.dcgm.scrapes import Dcgm, is_of_gpus, rows_of, with_rejects
-from goodput_ingest.sources.prometheus.endpoint import Endpoint
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:

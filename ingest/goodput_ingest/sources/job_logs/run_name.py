@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from goodput_ingest.formats import files
 from goodput_ingest.formats.json_lines import printable
-from goodput_ingest.live.rotation import unrotated
+from goodput_ingest.formats.rotation import unrotated
 
 if TYPE_CHECKING:
     from goodput_ingest.formats.files import Part

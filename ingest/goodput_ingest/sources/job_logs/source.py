@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from goodput_ingest.formats import files, json_lines
+from goodput_ingest.formats import files, json_lines, mllog_lines
 from goodput_ingest.formats.event_lines import EXTRA_MAX_CHARS, MSG_MAX_CHARS, SCHEMA
 from goodput_ingest.formats.json_lines import FieldError
 from goodput_ingest.source import Batch, ReadOptions, Reject
@@ -37,7 +37,6 @@ from goodput_ingest.sources.job_logs.slurmd import Slurmd
 from goodput_ingest.sources.job_logs.torchrun import Torchrun
 from goodput_ingest.sources.job_logs.torchtitan import Torchtitan
 from goodput_ingest.sources.job_logs.vllm import Vllm
-from goodput_ingest.sources.mlperf import lines
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ class JobLog:
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:
         """Say whether a framework's marks stand in plain text, behind a long preamble, too."""
-        if b"\x00" in head or json_lines.are_most(head) or lines.IN_HEAD.search(head):
+        if b"\x00" in head or json_lines.are_most(head) or mllog_lines.IN_HEAD.search(head):
             return False
         return _is_marked(head) or (len(head) >= PREAMBLE_BYTES and _is_marked(_beginning(path)))
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from goodput_ingest.sources.prometheus.gpu_series import normalised
+from goodput_ingest.prometheus_api.gpu_series import normalised
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from goodput_ingest.prometheus_api.answer import Series
     from goodput_ingest.sources.kubernetes.pods import Pod
-    from goodput_ingest.sources.prometheus.answer import Series
 
 
 class GpuNames:

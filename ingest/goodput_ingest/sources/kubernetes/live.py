@@ -7,18 +7,18 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar
 
 from goodput_ingest.formats.json_lines import EPOCH
+from goodput_ingest.prometheus_api.batches import batches, digest_of
+from goodput_ingest.prometheus_api.bulk import epoch_ms, samples
+from goodput_ingest.prometheus_api.client import Client
+from goodput_ingest.prometheus_api.clusters import mixed_clusters
+from goodput_ingest.prometheus_api.discovery import Discovery
+from goodput_ingest.prometheus_api.endpoint import Endpoint
+from goodput_ingest.prometheus_api.plausible_samples import plausible_samples
+from goodput_ingest.prometheus_api.replicas import REPLICA_LABELS, without_doubles
 from goodput_ingest.sources.kubernetes.memory import PodMemory
 from goodput_ingest.sources.kubernetes.nodes import PIECE_MS
 from goodput_ingest.sources.kubernetes.observation import METRICS, Observation
 from goodput_ingest.sources.kubernetes.recorded import CLUSTER_UNKNOWN, parsed
-from goodput_ingest.sources.prometheus.batches import batches, digest_of
-from goodput_ingest.sources.prometheus.bulk import epoch_ms, samples
-from goodput_ingest.sources.prometheus.client import Client
-from goodput_ingest.sources.prometheus.clusters import mixed_clusters
-from goodput_ingest.sources.prometheus.discovery import Discovery
-from goodput_ingest.sources.prometheus.endpoint import Endpoint
-from goodput_ingest.sources.prometheus.plausible_samples import plausible_samples
-from goodput_ingest.sources.prometheus.replicas import REPLICA_LABELS, without_doubles
 from goodput_queries.plausible import EARLIEST
 
 if TYPE_CHECKING:

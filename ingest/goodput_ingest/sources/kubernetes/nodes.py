@@ -12,9 +12,9 @@ import polars as pl
 
 from goodput_ingest.formats.json_lines import EPOCH, printable
 from goodput_ingest.formats.parsed import INSTANT, Parsed, frame
+from goodput_ingest.prometheus_api.gpu_series import normalised
 from goodput_ingest.sources.kubernetes.observation import Observation, label
 from goodput_ingest.sources.kubernetes.pods import GPUS_MAX, TEXT_MAX_CHARS, gpu_resource
-from goodput_ingest.sources.prometheus.gpu_series import normalised
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from goodput_ingest.sources.prometheus.answer import Series
+    from goodput_ingest.prometheus_api.answer import Series
 
 PIECE_MS = 600_000  # states are cut here, so that each poll tells the same rows of the same time
 EVERY_NODE = "*"

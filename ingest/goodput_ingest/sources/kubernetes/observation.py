@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from goodput_ingest.sources.prometheus.gpu_series import is_gpu_metric
+from goodput_ingest.prometheus_api.gpu_series import is_gpu_metric
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from goodput_ingest.sources.prometheus.answer import Series
+    from goodput_ingest.prometheus_api.answer import Series
 
 PREFIX = "kube_"
 METRICS = (

@@ -12,7 +12,7 @@ from goodput_ingest.sources.kubernetes.observation import Observation, label
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from goodput_ingest.sources.prometheus.answer import Series
+    from goodput_ingest.prometheus_api.answer import Series
 
 TEXT_MAX_CHARS = 253  # the longest name Kubernetes allows
 GPUS_MAX = 1024

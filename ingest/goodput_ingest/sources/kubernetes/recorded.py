@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from goodput_ingest.prometheus_api.batches import batches, digest_of
+from goodput_ingest.prometheus_api.plausible_samples import plausible_samples
+from goodput_ingest.prometheus_api.recorded import KUBERNETES_NAME, answers, has_answer
+from goodput_ingest.prometheus_api.replicas import without_doubles
 from goodput_ingest.sources.kubernetes.job_runs import parsed_job_runs
 from goodput_ingest.sources.kubernetes.memory import PodMemory
 from goodput_ingest.sources.kubernetes.nodes import parsed_nodes
 from goodput_ingest.sources.kubernetes.observation import Observation
-from goodput_ingest.sources.prometheus.batches import batches, digest_of
-from goodput_ingest.sources.prometheus.plausible_samples import plausible_samples
-from goodput_ingest.sources.prometheus.recorded import KUBERNETES_NAME, answers, has_answer
-from goodput_ingest.sources.prometheus.replicas import without_doubles
 from goodput_queries.errors import IngestError
 from goodput_queries.plausible import utc_now
 

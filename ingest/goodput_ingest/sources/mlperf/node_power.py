@@ -21,9 +21,9 @@ import polars as pl
 
 from goodput_ingest.formats import files, json_lines
 from goodput_ingest.formats.json_lines import EPOCH, FieldError
+from goodput_ingest.formats.mllog_lines import IN_HEAD, is_power, marked, place_of_power, time_ms
 from goodput_ingest.formats.parsed import INSTANT, Parsed, frame
 from goodput_ingest.source import Batch, ReadOptions, Reject
-from goodput_ingest.sources.mlperf.lines import IN_HEAD, is_power, marked, place_of_power, time_ms
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:

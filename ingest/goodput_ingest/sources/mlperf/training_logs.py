@@ -22,9 +22,7 @@ import polars as pl
 from goodput_ingest.formats import files, json_lines
 from goodput_ingest.formats.event_lines import SCHEMA as JOB_EVENTS
 from goodput_ingest.formats.json_lines import EPOCH, FieldError
-from goodput_ingest.formats.parsed import INSTANT, Parsed, frame
-from goodput_ingest.source import Batch, ReadOptions, Reject
-from goodput_ingest.sources.mlperf.lines import (
+from goodput_ingest.formats.mllog_lines import (
     IN_HEAD,
     Place,
     is_power,
@@ -32,6 +30,8 @@ from goodput_ingest.sources.mlperf.lines import (
     place_of_log,
     time_ms,
 )
+from goodput_ingest.formats.parsed import INSTANT, Parsed, frame
+from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:

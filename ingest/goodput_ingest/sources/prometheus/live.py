@@ -9,20 +9,20 @@ from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
 from goodput_ingest.gpu_metrics import Memory
-from goodput_ingest.sources.prometheus.batches import batches, digest_of
-from goodput_ingest.sources.prometheus.bulk import epoch_ms, samples, selector
-from goodput_ingest.sources.prometheus.client import Client
-from goodput_ingest.sources.prometheus.clusters import NAMES_ASKED, mixed_clusters
-from goodput_ingest.sources.prometheus.discovery import Discovery
-from goodput_ingest.sources.prometheus.endpoint import Endpoint
-from goodput_ingest.sources.prometheus.gpu_series import is_gpu_metric, parsed_gpu_rows
-from goodput_ingest.sources.prometheus.replicas import REPLICA_LABELS, without_doubles
+from goodput_ingest.prometheus_api.batches import batches, digest_of
+from goodput_ingest.prometheus_api.bulk import epoch_ms, samples, selector
+from goodput_ingest.prometheus_api.client import Client
+from goodput_ingest.prometheus_api.clusters import NAMES_ASKED, mixed_clusters
+from goodput_ingest.prometheus_api.discovery import Discovery
+from goodput_ingest.prometheus_api.endpoint import Endpoint
+from goodput_ingest.prometheus_api.gpu_series import is_gpu_metric, parsed_gpu_rows
+from goodput_ingest.prometheus_api.replicas import REPLICA_LABELS, without_doubles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from goodput_ingest.prometheus_api.answer import Answer
     from goodput_ingest.source import Batch
-    from goodput_ingest.sources.prometheus.answer import Answer
 
 METRIC_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 CLOCKS_DIFFER_S = 5.0

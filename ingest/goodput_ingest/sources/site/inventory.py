@@ -16,10 +16,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from goodput_ingest.formats import csv_table, pci
+from goodput_ingest.formats import csv_table, gres, pci
+from goodput_ingest.formats.gpu_slots import GPU_INSTANCES, GPUS, slot_rows
 from goodput_ingest.formats.parsed import Parsed, frame
-from goodput_ingest.sources.slurm import gres
-from goodput_ingest.sources.slurm.nodes import GPU_INSTANCES, GPUS, slot_rows
 from goodput_queries.batch import Reject
 
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from goodput_ingest.formats import delimited
+from goodput_ingest.formats import delimited, hostlist
 from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.formats.timestamps import instants
-from goodput_ingest.sources.slurm import hostlist
 from goodput_ingest.sources.slurm import states as slurm_states
 from goodput_ingest.sources.slurm.jobs import records
 from goodput_ingest.sources.slurm.nodes import NODE_STATES

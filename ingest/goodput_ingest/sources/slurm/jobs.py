@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from goodput_ingest.formats import gres, hostlist
 from goodput_ingest.formats.parsed import INSTANT, Parsed, frame
 from goodput_ingest.formats.timestamps import instants
-from goodput_ingest.sources.slurm import gres, hostlist
 from goodput_queries.batch import Reject
 from goodput_queries.errors import IngestError
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from goodput_ingest.formats import gres, hostlist
 from goodput_ingest.formats.json_lines import moment, printable
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.sources.slurm import accounting as slurm_accounting
-from goodput_ingest.sources.slurm import gres, hostlist
 from goodput_ingest.sources.slurm import nodes as slurm_nodes
 from goodput_ingest.sources.slurm.jobs import HOLDS, on_node
 from goodput_queries.batch import Reject

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from goodput_ingest.sources.slurm import hostlist
+from goodput_ingest.formats import hostlist
 
 HOSTS_PER_PART_MAX = 20_000_000
 _NODE = r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}"

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from goodput_ingest.formats import gres, hostlist
+from goodput_ingest.formats.gpu_slots import GPU_INSTANCES, GPUS, slot_rows
 from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
-from goodput_ingest.sources.slurm import gres, hostlist
 from goodput_ingest.sources.slurm import states as slurm_states
 from goodput_ingest.sources.slurm.jobs import records
 from goodput_queries.batch import Reject
@@ -33,27 +34,6 @@ NODES = {
     "gres": pl.String(),
     "partitions": pl.List(pl.String()),
     "observed_at": INSTANT,
-}
-GPUS = {
-    "cluster": pl.String(),
-    "gpu_uuid": pl.String(),
-    "node": pl.String(),
-    "gpu_index": pl.Int32(),
-    "slurm_index": pl.Int32(),
-    "pci_bus_id": pl.String(),
-    "gpu_model": pl.String(),
-    "valid_from_at": INSTANT,
-    "valid_to_at": INSTANT,
-}
-GPU_INSTANCES = {
-    "cluster": pl.String(),
-    "gpu_uuid": pl.String(),
-    "gpu_instance": pl.String(),
-    "profile": pl.String(),
-    "compute_slices": pl.Int32(),
-    "slurm_index": pl.Int32(),
-    "valid_from_at": INSTANT,
-    "valid_to_at": INSTANT,
 }
 NODE_STATES = {
     "cluster": pl.String(),
@@ -196,30 +176,6 @@ def _described(node: Node, found: list[gres.Gres]) -> dict[str, object]:
         "gres": None if (node.gres or "") in _NO_TEXT else node.gres,
         "partitions": None if partitions is None else [p.removesuffix("*") for p in partitions],
     }
-
-
-def slot_rows(
-    node: str, slot: gres.Slot, gpu_uuid: str | None = None
-) -> tuple[dict[str, object], list[dict[str, object]]]:
-    """Return the row of a GPU (without a UUID a numbered slot of its node) and of its instances."""
-    uuid = gpu_uuid or f"{node}#{slot.slurm_index}"
-    gpu: dict[str, object] = {
-        "gpu_uuid": uuid,
-        "node": node,
-        "slurm_index": slot.slurm_index,
-        "gpu_model": slot.model,
-    }
-    parts: list[dict[str, object]] = [
-        {
-            "gpu_uuid": uuid,
-            "gpu_instance": instance.name,
-            "profile": instance.profile,
-            "compute_slices": instance.slices,
-            "slurm_index": instance.slurm_index,
-        }
-        for instance in slot.instances
-    ]
-    return gpu, parts
 
 
 def _state(node: Node) -> dict[str, object] | None:

@@ -21,18 +21,18 @@ import polars as pl
 import pytest
 from aiosmtpd.smtp import SMTP, AuthResult
 
-from goodput_app.reports.charges import Policy
-from goodput_app.reports.closing import Booking
-from goodput_app.reports.delivery import Plan
-from goodput_app.reports.delivery_settings import MailSettings, ReportSettings, WebhookSettings
-from goodput_app.reports.rows import digest
-from goodput_app.reports.settings import StatementSettings
+from goodput_billing.delivery.deliver import Plan
+from goodput_billing.delivery.settings import MailSettings, ReportSettings, WebhookSettings
+from goodput_billing.statement.charges import Policy
+from goodput_billing.statement.closing import Booking
+from goodput_billing.statement.rows import digest
+from goodput_billing.statement.settings import StatementSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from goodput_app.reports.statement import Statement
+    from goodput_billing.statement.statement import Statement
 
 PASSWORD = "corr3ct-h0rse"  # noqa: S105 -- of a server that lives as long as a test
 POLICY = Policy("none", False, {})

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from goodput_app.reports import atomic
-from goodput_app.reports.archive import Delivery, PastStatement, keep, page, past_statements
+from goodput_billing.delivery.archive import Delivery, PastStatement, keep, page, past_statements
+from goodput_billing.render import atomic
 from goodput_queries.errors import StoreError
 
 AT = datetime(2026, 11, 20, 7, tzinfo=UTC)

@@ -10,16 +10,16 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import goodput_app
-from goodput_app.reports.delivery import hand_out
+from goodput_app.dashboard.state import use_store
 from goodput_app.settings import settings
-from goodput_app.state import use_store
+from goodput_billing.delivery.deliver import hand_out
 from goodput_queries.batch import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from goodput_app.reports.delivery import Plan
-    from goodput_app.reports.statement import Statement
+    from goodput_billing.delivery.deliver import Plan
+    from goodput_billing.statement.statement import Statement
     from goodput_queries.store import LocalStore
 
 MAIN = Path(goodput_app.__file__).with_name("main.py")

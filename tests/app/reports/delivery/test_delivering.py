@@ -17,12 +17,12 @@ from zoneinfo import ZoneInfo
 import pytest
 from click.testing import CliRunner
 
-from goodput_app import cli
-from goodput_app.reports.archive import Delivery, PastStatement, keep, past_statements
-from goodput_app.reports.delivery import Plan, deliver, sole_deliverer
-from goodput_app.reports.scheduled import AGAIN_S, Timetable, handing_out
-from goodput_app.reports.statement import statement
+from goodput_app.cli import main
 from goodput_app.settings import settings
+from goodput_billing.delivery.archive import Delivery, PastStatement, keep, past_statements
+from goodput_billing.delivery.deliver import Plan, deliver, sole_deliverer
+from goodput_billing.delivery.schedule import AGAIN_S, Timetable, handing_out
+from goodput_billing.statement.statement import statement
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.errors import NoEvidenceError
@@ -106,7 +106,7 @@ def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, post: Any,
 
 
 def report(*arguments: str) -> Result:
-    return CliRunner().invoke(cli.main, ["report", *arguments])
+    return CliRunner().invoke(main.main, ["report", *arguments])
 
 
 def test_the_command_hands_out_what_is_due_and_fails_until_all_have_it(

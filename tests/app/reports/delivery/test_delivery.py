@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from goodput_app.reports import atomic
-from goodput_app.reports.archive import past_statements
-from goodput_app.reports.charges import Policy
-from goodput_app.reports.delivery import Plan, hand_out, sole_deliverer
-from goodput_app.reports.sending import PAUSES_S
+from goodput_billing.delivery.archive import past_statements
+from goodput_billing.delivery.deliver import Plan, hand_out, sole_deliverer
+from goodput_billing.delivery.send_with_retry import PAUSES_S
+from goodput_billing.render import atomic
+from goodput_billing.statement.charges import Policy
 from goodput_queries.errors import StoreError
 
 if TYPE_CHECKING:
-    from goodput_app.reports.statement import Statement
+    from goodput_billing.statement.statement import Statement
 
 
 def test_a_closed_day_is_filed_mailed_posted_and_noted(

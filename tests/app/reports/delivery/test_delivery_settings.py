@@ -13,8 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import goodput_app
-from goodput_app.reports.delivery_settings import ReportSettings, WebhookSettings, mailbox, secret
 from goodput_app.settings import read
+from goodput_billing.delivery.settings import ReportSettings, WebhookSettings, mailbox, secret
 from goodput_queries.errors import GoodputError
 
 if TYPE_CHECKING:

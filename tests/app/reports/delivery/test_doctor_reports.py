@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from goodput_app.doctor_reports import report_findings
-from goodput_app.reports.delivery import hand_out
+from goodput_app.cli.doctor.reports import report_findings
 from goodput_app.settings import settings
+from goodput_billing.delivery.deliver import hand_out
 
 if TYPE_CHECKING:
-    from goodput_app.reports.delivery import Plan
-    from goodput_app.reports.statement import Statement
+    from goodput_billing.delivery.deliver import Plan
+    from goodput_billing.statement.statement import Statement
 
 Rows = dict[str, tuple[str, str, str]]
 

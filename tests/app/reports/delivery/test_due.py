@@ -9,9 +9,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from goodput_app.reports.archive import Delivery, PastStatement
-from goodput_app.reports.due import due_days, last_day, last_time, next_time
-from goodput_app.reports.settings import StatementSettings
+from goodput_billing.delivery.archive import Delivery, PastStatement
+from goodput_billing.delivery.due import due_days, last_day, last_time, next_time
+from goodput_billing.statement.settings import StatementSettings
 
 UNTIL = date(2026, 11, 30)
 BERLIN = ZoneInfo("Europe/Berlin")

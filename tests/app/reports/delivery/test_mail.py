@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from goodput_app.reports import mail
-from goodput_app.reports.letter import Letter
-from goodput_app.reports.sending import NotSentError
+from goodput_billing.delivery import mail
+from goodput_billing.delivery.letter import Letter
+from goodput_billing.delivery.send_with_retry import NotSentError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from goodput_app.reports.delivery_settings import MailSettings
+    from goodput_billing.delivery.settings import MailSettings
 
 AT = datetime(2026, 11, 20, 7, tzinfo=UTC)
 LETTER = Letter(

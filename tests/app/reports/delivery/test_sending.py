@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goodput_app.reports.sending import PAUSE_MAX_S, PAUSES_S, NotSentError, insist
+from goodput_billing.delivery.send_with_retry import PAUSE_MAX_S, PAUSES_S, NotSentError, insist
 from goodput_queries.errors import GoodputError
 
 

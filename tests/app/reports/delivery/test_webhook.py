@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from goodput_app.reports import webhook
-from goodput_app.reports.delivery_settings import WebhookSettings
-from goodput_app.reports.sending import NotSentError
+from goodput_billing.delivery import webhook
+from goodput_billing.delivery.send_with_retry import NotSentError
+from goodput_billing.delivery.settings import WebhookSettings
 from goodput_queries.errors import GoodputError
 
 if TYPE_CHECKING:

@@ -1,0 +1,75 @@
+"""The database of a command: opened, required to exist, or built; and progress on a terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn
+from rich.text import Text
+
+from goodput_app.settings import settings
+from goodput_billing.render.safe_text import printable
+from goodput_queries.errors import StoreError
+from goodput_queries.store import IN_MEMORY, Store, open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@contextlib.contextmanager
+def opened(db: str) -> Iterator[Store]:
+    """Yield the database at a path, made where there is none."""
+    with contextlib.closing(
+        open_store(db, evaluation_counts=settings().evaluation_counts)
+    ) as store:
+        yield store
+
+
+@contextlib.contextmanager
+def existing(db: str) -> Iterator[Store]:
+    """Yield a database that is there: a question makes no empty one."""
+    if db != IN_MEMORY and not Path(db).exists():
+        raise StoreError(
+            f"{db}: there is no such database. Make it with "
+            f"`goodput ingest auto PATH --db {quoted(db)}`, or look at `goodput demo`."
+        )
+    with opened(db) as store:
+        yield store
+
+
+@contextlib.contextmanager
+def built(db: str) -> Iterator[Store]:
+    """Yield a database whose ledger holds everything that was read in."""
+    with existing(db) as store:
+        store.build()
+        yield store
+
+
+@contextlib.contextmanager
+def progress() -> Iterator[Callable[[Path, int], None]]:
+    """Yield what shows the file and the rows so far on a terminal's standard error."""
+    console = Console(stderr=True)
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.completed:,.0f} rows"),
+        TextColumn("{task.description}", markup=False),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with bar:
+        task = bar.add_task("", total=None)
+
+        def on_progress(path: Path, rows: int) -> None:
+            bar.update(task, advance=rows, description=str(Text(printable(str(path)))))
+
+        yield on_progress
+
+
+def quoted(path: str) -> str:
+    """Return a path as a shell takes it."""
+    return shlex.quote(str(path))

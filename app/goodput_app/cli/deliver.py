@@ -1,0 +1,67 @@
+"""`goodput report --deliver`: what cron and systemd call."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from goodput_app.cli.database import built
+from goodput_app.cli.options import say
+from goodput_app.settings import Settings, settings
+from goodput_billing.delivery.deliver import Plan, sole_deliverer
+from goodput_billing.delivery.deliver import deliver as deliver_day
+from goodput_billing.delivery.due import deliver_due, last_day
+from goodput_queries.errors import GoodputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import date
+
+    from goodput_billing.delivery.deliver import Outcome
+
+
+def plan_of(chosen: Settings, db: str) -> Plan:
+    """Return where the statements of a database go by these settings."""
+    return Plan(chosen.report.folder_for(db), chosen.report, chosen.statement, wait=_wait)
+
+
+def deliver(db: str, when: date | None, *, closes_now: bool) -> None:
+    """Hand out the statement of a day, else all that are due; print the files in the folder.
+
+    Raises GoodputError where something has not got everywhere.
+    """
+    if closes_now and when is None:
+        raise click.UsageError("--close with --deliver needs the --date that it is to close.")
+    plan = plan_of(settings(), db)
+    with built(db) as store, sole_deliverer(plan.folder):
+        if when is not None:
+            asked = replace(plan, is_asked=True)
+            outcomes = [deliver_day(store, when, asked, closes_now=closes_now)]
+        else:
+            outcomes = deliver_due(store, plan, last_day(plan.statement, plan.now()))
+    _tell(outcomes, plan, is_asked=when is not None)
+
+
+def _tell(outcomes: Iterable[Outcome], plan: Plan, *, is_asked: bool) -> None:
+    told = [one for one in outcomes if is_asked or one.done or not one.is_settled]
+    for outcome in told:
+        for name in outcome.entry.files if outcome.entry and outcome.done else ():
+            click.echo(str(plan.folder / name))
+        what = "not handed out" if outcome.entry is None else ", ".join(outcome.done) or "no change"
+        say(f"{outcome.when}: {what}. {outcome.status}")
+    if not told:
+        say("Nothing is due.")
+    errors = [f"{one.when}: {error}" for one in told for error in one.errors]
+    for error in errors:
+        say(error)
+    if errors:
+        count = "1 delivery" if len(errors) == 1 else f"{len(errors)} deliveries"
+        raise GoodputError(f"{count} failed; the same command tries again.")
+
+
+def _wait(seconds: float) -> bool:
+    time.sleep(seconds)
+    return False

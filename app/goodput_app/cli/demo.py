@@ -1,0 +1,44 @@
+"""`goodput demo`: the dashboard on recorded sample data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from goodput_app.cli import serve
+from goodput_app.cli.database import progress
+from goodput_app.demo import demo_database
+from goodput_app.settings import settings
+from goodput_queries.remote import find_server
+
+
+@click.command()
+@click.option("--port", type=click.IntRange(0, 65535), help="Default: 8501 or the next free one.")
+@click.option("--address", default=lambda: settings().serve.address, help="Default: 127.0.0.1.")
+@serve.insecure_option
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where to keep the demo database; default: the user's cache folder.",
+)
+@click.option(
+    "--gpus",
+    type=click.IntRange(min=0),
+    default=512,
+    show_default=True,
+    help="Size of the made-up fleet beside the recorded session; 0: the recording alone.",
+)
+def demo(
+    *, port: int | None, address: str, is_insecure: bool, folder: Path | None, gpus: int
+) -> None:
+    """Serve the dashboard on recorded sample data."""
+    serve.refuse_strangers(address, is_insecure=is_insecure)
+    with progress() as on_progress:
+        path = demo_database(folder, gpus=gpus, on_progress=on_progress)
+    if (running := find_server(path)) is not None:
+        running.close()
+        click.echo(running.url)
+        return
+    serve.serve_at(path, port, address)

@@ -1,0 +1,1 @@
+"""What is reachable, enabled and missing, with the line to add."""

@@ -1,0 +1,24 @@
+"""`goodput doctor`: problems first, each with the line that mends it."""
+
+from __future__ import annotations
+
+import click
+import polars as pl
+
+from goodput_app.cli.doctor.doctor import findings
+from goodput_app.cli.options import FailedWithRowsError, database_option, output_options
+from goodput_app.dashboard.theme import count
+
+
+@click.command()
+@database_option
+@output_options
+def doctor(db: str) -> pl.DataFrame:
+    """Say what is there, what is missing, and the line that adds it.
+
+    Problems come first; the exit code is 1 where there is one.
+    """
+    found = findings(db)
+    if (problems := found["status"].to_list().count("problem")) > 0:
+        raise FailedWithRowsError(f"{count(problems, 'problem')} found.", found)
+    return found

@@ -1,0 +1,125 @@
+"""`goodput doctor`: what is there, what is missing, and the line that adds it."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import platform
+import shutil
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from goodput_app.cli.doctor.live_sources import live_findings
+from goodput_app.cli.doctor.reports import report_findings
+from goodput_app.settings import settings
+from goodput_queries.errors import GoodputError
+from goodput_queries.remote import RemoteStore
+from goodput_queries.store import IN_MEMORY, Store, open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+OPEN_WAIT_S = 1.0
+CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
+Finding = tuple[str, str, str, str]  # what, status, found, next
+SCHEMA = ("what", "status", "found", "next")
+ORDER = ("problem", "missing", "ok")  # of status: what to mend comes first
+
+
+def findings(db: str) -> pl.DataFrame:
+    """Return one row a finding: what, status (one of ORDER), found, next (what to do)."""
+    rows = [*_versions(), *_database(db), *_live(db), *report_findings(db), *_machine()]
+    rows.sort(key=lambda row: ORDER.index(row[1]))
+    return pl.DataFrame(rows, schema=dict.fromkeys(SCHEMA, pl.String), orient="row")
+
+
+def _versions() -> Iterator[Finding]:
+    yield "goodput", "ok", version("goodput"), ""
+    yield "python", "ok", platform.python_version(), ""
+    for package in ("duckdb", "polars", "pyarrow", "streamlit"):
+        yield package, "ok", version(package), ""
+
+
+def _database(db: str) -> Iterator[Finding]:
+    if not _exists(db):
+        next_step = f"goodput ingest auto PATH --db {db}"
+        if settings().collect:
+            next_step = f"goodput serve --db {db} makes it, or goodput collect --db {db}"
+        yield "database", "missing", f"{db} is not there", next_step
+        return
+    try:
+        store = open_store(db, wait_s=OPEN_WAIT_S)
+    except GoodputError as error:
+        is_held = "another process" in str(error)
+        fix = f"{'stop that process, or ' if is_held else ''}--db another than {db}"
+        yield "database", "problem", str(error), fix
+        return
+    with contextlib.closing(store):
+        yield "database", "ok", f"{db}, {_holder(store)}", ""
+        yield from _sources(store, db)
+
+
+def _holder(store: Store) -> str:
+    if isinstance(store, RemoteStore):
+        return f"held by the server at {store.url} (process {store.pid})"
+    return "held by nobody else"
+
+
+def _sources(store: Store, db: str) -> Iterator[Finding]:
+    sources = store.read(
+        """select source, sum(rows_new)::bigint as rows_new,
+            max(loaded_at) as loaded_at, max(window_end_at) as window_end_at,
+            (select count(*) from raw.rejects where rejects.source = ingested.source) as rejects
+        from raw.ingested group by source order by source"""
+    )
+    if sources.is_empty():
+        yield "sources", "missing", "nothing was read in", f"goodput ingest auto PATH --db {db}"
+    for row in sources.iter_rows(named=True):
+        until = f", data until {row['window_end_at']:%F %T}Z" if row["window_end_at"] else ""
+        found = f"{row['rows_new']:,} rows, read {row['loaded_at']:%F %T}Z{until}"
+        yield f"source {row['source']}", "ok", found, ""
+        if row["rejects"]:
+            set_aside = f"{row['rejects']:,} rows set aside"
+            # evidence that is not used, most often for good: nothing that has to be mended
+            yield f"rejects {row['source']}", "missing", set_aside, "goodput show raw.rejects"
+
+
+def _live(db: str) -> Iterator[Finding]:
+    try:
+        store = open_store(db, wait_s=OPEN_WAIT_S) if _exists(db) else None
+    except GoodputError:  # said already
+        store = None
+    try:
+        yield from live_findings(db, store)
+    finally:
+        if store is not None:
+            store.close()
+
+
+def _exists(db: str) -> bool:
+    return db == IN_MEMORY or Path(db).exists()
+
+
+def _machine() -> Iterator[Finding]:
+    for what, path, purpose in (
+        ("sacct", shutil.which("sacct"), "run it where Slurm is, then: goodput ingest slurm FILE"),
+        (
+            "chromium",
+            next(filter(None, map(shutil.which, CHROMIUMS)), None),
+            "apt-get install chromium (for reports as PDF)",
+        ),
+    ):
+        yield (what, "ok", path, "") if path else (what, "missing", "not on the PATH", purpose)
+    yield _nvml()
+
+
+def _nvml() -> Finding:
+    try:
+        ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError:
+        return "nvml", "missing", "no libnvidia-ml.so.1", "a GPU driver; recorded data need none"
+    return "nvml", "ok", "libnvidia-ml.so.1", ""

@@ -1,0 +1,228 @@
+"""What `goodput doctor` says of live sources: which answer, what they lack, what could be added."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import goodput_app
+from goodput_app.cli.serve import configured
+from goodput_app.settings import settings_file
+from goodput_ingest.gpu_metrics import missing_counters
+from goodput_ingest.gpu_metrics.recommended import COUNTERS_FILE
+from goodput_ingest.live.config import collectors
+from goodput_ingest.live.store_lease import is_collected
+from goodput_ingest.live.tail import Tail
+from goodput_ingest.prometheus_api.discovery import Discovery
+from goodput_ingest.run.unexpected import CAUGHT, unexpected
+from goodput_ingest.sources.kernel_log.live import KernelLogLive
+from goodput_ingest.sources.nvml.live import NvmlLive
+from goodput_ingest.sources.prometheus import Prometheus
+from goodput_queries.errors import GoodputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from goodput_ingest.live.config import Collector
+    from goodput_queries.store import Store
+
+    Finding = tuple[str, str, str, str]  # as in doctor.py: what, status, found, next
+    Table = Mapping[str, Any]
+
+PATIENCE_S = 20.0  # for all sources together; one that hangs is named
+NEARBY_PATIENCE_S = 3.0
+NEARBY: tuple[Table, ...] = (  # what often runs where Goodput does
+    {"source": "prometheus", "url": "http://127.0.0.1:9090"},
+    {"source": "dcgm", "urls": ["http://127.0.0.1:9400"]},
+    {"source": "slurm"},
+    {"source": "nvml"},
+)
+EXAMPLE = Path(goodput_app.__file__).with_name("goodput.example.toml")
+KINDS = {  # of evidence: which sources give it, and the lines of goodput.toml that add one
+    "who held which GPU": (
+        {"slurm", "kubernetes"},
+        '[[collect]]\nsource = "slurm"\n'
+        '# or "kubernetes" with url = "http://PROMETHEUS:9090"\n'
+        "# of files: goodput ingest slurm FILE",
+    ),
+    "what GPUs did": (
+        {"prometheus", "dcgm", "nvml", "telemetry-parquet"},
+        '[[collect]]\nsource = "prometheus"\nurl = "http://PROMETHEUS:9090"\n'
+        '# or "dcgm" with urls = ["http://NODE:9400"], or "nvml" on each node',
+    ),
+    "what jobs did": (
+        {"job-events", "job-log", "torchtitan-structured", "goodput-events", "otel-spans"},
+        '[[collect]]\nsource = "job-events"\nfolder = "FOLDER"\n'
+        '# five lines of Python write them, see the README; or "job-log" with a folder of logs',
+    ),
+    "GPU errors": (
+        {"kernel-log", "nvml", "dcgm", "prometheus"},
+        '[[collect]]\nsource = "kernel-log"\n'
+        "# on each node; of files: goodput ingest kernel-log FILE",
+    ),
+}
+COUNTER_OFF = re.compile(r"counter off that could be used; add to .*: (?P<counter>[^,:\s]+)")
+GPUS_SEEN = re.compile(r"\d+ GPUs, \d+ metrics$")
+NO_FILES = re.compile(r": 0 of \d+ files are ")
+TELLS_FACTS = (Tail, NvmlLive, KernelLogLive)  # whose probes say what is there, not what is wrong
+
+
+def live_findings(
+    db: str, store: Store | None, *, nearby: Sequence[Table] = NEARBY
+) -> Iterator[Finding]:
+    """Yield what live sources say of themselves now, and which kinds of evidence nothing gives.
+
+    store: where statuses and known sources are read, None where there is no database.
+    """
+    try:
+        sources = configured()
+    except GoodputError as error:
+        yield "live sources", "problem", str(error), f"mend {settings_file()}"
+        return
+    yield _collecting(db, sources, is_new=store is None)
+    for told in _asked(sources, PATIENCE_S):
+        yield from told
+    yield from _statuses(store, sources)
+    yield from _nearby(sources, nearby)
+    yield from _missing_kinds(sources, store)
+
+
+def _collecting(db: str, sources: Sequence[Collector], *, is_new: bool) -> Finding:
+    """Return whether sources are configured and asked; is_new: there is no database yet."""
+    if not sources:
+        file = settings_file()
+        if file.exists():
+            return "live sources", "missing", f"{file} names none", f"all there are: {EXAMPLE}"
+        then = f"cp {EXAMPLE} {file}\n# then keep what this site has; goodput doctor tries it"
+        return "live sources", "missing", f"{file} is not there", then
+    if is_collected(db):
+        return "live sources", "ok", f"{len(sources)} are collected into {db}", ""
+    nobody = f"{len(sources)} are named and nobody collects them"
+    status = "missing" if is_new else "problem"
+    return "live sources", status, nobody, f"goodput serve --db {db}, or goodput collect"
+
+
+def _asked(sources: Sequence[Collector], patience_s: float) -> list[list[Finding]]:
+    """Return what each source says, all asked at once; of one that hangs, that it does."""
+    found: dict[int, list[Finding]] = {}
+
+    def ask(number: int, source: Collector) -> None:
+        found[number] = _answer(source)
+
+    threads = [
+        threading.Thread(target=ask, args=(number, source), daemon=True)
+        for number, source in enumerate(sources)
+    ]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + patience_s
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return [
+        found.get(number, [_hanging(source, patience_s)]) for number, source in enumerate(sources)
+    ]
+
+
+def _hanging(one: Collector, patience_s: float) -> Finding:
+    text = f"{one.origin} did not answer within {patience_s:g} s"
+    return f"live {one.reads}", "problem", text, f"look at it, or at its timeout_s in {_file()}"
+
+
+def _answer(one: Collector) -> list[Finding]:
+    what = f"live {one.reads}"
+    try:
+        told = list(one.source.probe())
+        if isinstance(one.source, Prometheus):
+            told += _counters_off(one.source)
+    except GoodputError as error:
+        return [(what, "problem", str(error), f"mend it there, or in {_file()}")]
+    except MemoryError:
+        raise
+    except CAUGHT as error:
+        return [(what, "problem", str(unexpected(one.origin, error)), "please report it")]
+    off = [found["counter"] for text in told if (found := COUNTER_OFF.search(text))]
+    rows = [_finding(one, what, text) for text in told if not COUNTER_OFF.search(text)]
+    if not any(status != "problem" for _, status, _, _ in rows):
+        rows.insert(0, (what, "ok", f"{one.origin} answers", ""))
+    if off:
+        names = ", ".join(dict.fromkeys(off))
+        text = f"{len(set(off))} optional counters are off: {names}"
+        add = f"add the lines that you want of {COUNTERS_FILE} to the exporter's counters file"
+        rows.append((what, "missing", text, add))
+    return rows
+
+
+def _finding(one: Collector, what: str, text: str) -> Finding:
+    """Return the row of what a probe told in words."""
+    if NO_FILES.search(text):
+        return what, "missing", text, f"folder and pattern in {_file()}, or let jobs write there"
+    if isinstance(one.source, TELLS_FACTS) or GPUS_SEEN.search(text):
+        return what, "ok", text, ""
+    return what, "problem", text, f"mend it there, or in {_file()}"
+
+
+def _counters_off(server: Prometheus) -> list[str]:
+    """Return the counters that the exporters behind a server could give and do not."""
+    now_s = time.time()
+    with Discovery(server) as discovery:
+        names = discovery.metric_names(now_s - 3_600, now_s)
+    return [
+        f"counter off that could be used; add to the exporters' counters file: {line}"
+        for line in missing_counters(names)
+    ]
+
+
+def _statuses(store: Store | None, sources: Sequence[Collector]) -> Iterator[Finding]:
+    """Yield what the loop saw last of the sources that do not answer it."""
+    if store is None:
+        return
+    configured_now = {(one.reads, one.origin) for one in sources}
+    rows = store.read(
+        """select source, origin, state, answered_at, error from marts.live_sources
+        where state in ('failing', 'stale') order by source, origin"""
+    )
+    for row in rows.iter_rows(named=True):
+        last = f"{row['answered_at']:%F %T}Z" if row["answered_at"] else "never"
+        found = f"{row['origin']} is {row['state']}, last success {last}: {row['error'] or '-'}"
+        next_step = "see the page Data"
+        if (row["source"], row["origin"]) not in configured_now:
+            found = f"{row['origin']} is not in {_file()} any more, last success {last}"
+            next_step = f"goodput retire {row['source']}, or configure it again"
+        yield f"collected {row['source']}", "problem", found, next_step
+
+
+def _nearby(sources: Sequence[Collector], tables: Sequence[Table]) -> Iterator[Finding]:
+    """Yield what answers on this machine and is not collected, with the lines that add it."""
+    known = {one.reads for one in sources}
+    unused = [table for table in tables if table["source"] not in known]
+    hasty = {"timeout_s": NEARBY_PATIENCE_S}
+    found = collectors([t if t["source"] == "nvml" else {**t, **hasty} for t in unused])
+    for table, told in zip(unused, _asked(found, NEARBY_PATIENCE_S), strict=True):
+        if any(status == "ok" for _, status, _, _ in told):
+            lines = "\n".join(f"{key} = {_toml(value)}" for key, value in table.items())
+            text = f"{table['source']} answers on this machine and is not collected"
+            yield f"reachable {table['source']}", "missing", text, f"[[collect]]\n{lines}"
+
+
+def _missing_kinds(sources: Sequence[Collector], store: Store | None) -> Iterator[Finding]:
+    """Yield the kinds of evidence that no source gives, live or read in."""
+    known = {one.reads for one in sources}
+    if store is not None:
+        known |= set(store.read("select distinct source from raw.ingested").to_series())
+    for kind, (names, line) in KINDS.items():
+        if names.isdisjoint(known):
+            yield kind, "missing", "no source gives it", line
+
+
+def _file() -> str:
+    return str(settings_file())
+
+
+def _toml(value: object) -> str:
+    """Return a text or a list of texts as a settings file has it."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    return f'"{value}"'

@@ -1,0 +1,71 @@
+"""What `goodput doctor` says of statements: who hands them out, what failed, who answers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import goodput_app
+from goodput_app.settings import settings, settings_file
+from goodput_billing.delivery import mail, webhook
+from goodput_billing.delivery.archive import past_statements
+from goodput_billing.delivery.due import LOOKED_BACK_DAYS, last_day
+from goodput_queries.errors import GoodputError
+from goodput_queries.store import IN_MEMORY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from goodput_app.settings import Settings
+
+    Finding = tuple[str, str, str, str]  # as in doctor.py: what, status, found, next
+
+EXAMPLE = Path(goodput_app.__file__).with_name("goodput.example.toml")
+BEHIND_DAYS = 2  # a day closes some hours after its end; a second one missing is too late
+
+
+def report_findings(db: str) -> Iterator[Finding]:
+    """Yield what was handed out last, what failed, and whether mail server and webhook answer."""
+    try:
+        chosen = settings()
+        yield from _handed_out(db, chosen)
+    except GoodputError as error:
+        yield "statements", "problem", str(error), f"mend it there, or in {settings_file()}"
+        return
+    report = chosen.report
+    if (mail_settings := report.mail) is not None:
+        yield _answer("report.mail", lambda: mail.probe(mail_settings))
+    if (webhook_settings := report.webhook) is not None:
+        yield _answer("report.webhook", lambda: webhook.probe(webhook_settings))
+
+
+def _handed_out(db: str, chosen: Settings) -> Iterator[Finding]:
+    if db == IN_MEMORY:
+        return
+    folder = chosen.report.folder_for(db)
+    past = past_statements(folder)
+    if not past:
+        then = f"goodput report --deliver; to do it daily see [report] in {EXAMPLE}"
+        yield "statements", "missing", f"none was handed out to {folder}", then
+        return
+    last, ended = past[0], last_day(chosen.statement, datetime.now(UTC))
+    found = f"the last is of {last.date}, {last.state}, in {folder}"
+    if chosen.report.at is not None and last.date <= ended - timedelta(BEHIND_DAYS):
+        then = f"goodput report --deliver --date {last.date + timedelta(1)} says why"
+        yield "statements", "problem", found, then
+    else:
+        yield "statements", "ok", found, ""
+    for one in (one for one in past if one.date > ended - timedelta(LOOKED_BACK_DAYS)):
+        for delivery in one.latest:
+            if delivery.error is not None:
+                then = "it is tried again; at once: goodput report --deliver"
+                text = f"{one.date} failed {delivery.tried_at:%F %H:%M}Z: {delivery.error}"
+                yield f"statements by {delivery.channel}", "problem", text, then
+
+
+def _answer(section: str, probe: Callable[[], str]) -> Finding:
+    try:
+        return section, "ok", f"{probe()} answers", ""
+    except GoodputError as error:
+        return section, "problem", str(error), f"mend it there, or [{section}] in {settings_file()}"

@@ -1,0 +1,39 @@
+"""The command that takes back what was read in by mistake."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from goodput_app.cli.options import database_option, output_options, say
+from goodput_queries.errors import StoreError
+from goodput_queries.store import LocalStore, open_store
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@click.command()
+@click.argument("origins", nargs=-1, required=True, metavar="ORIGIN...")
+@database_option
+@output_options
+def forget(*, origins: tuple[str, ...], db: str) -> pl.DataFrame:
+    """Take back what was read in from a file or folder."""
+    from goodput_queries.forgetting import forget as drop  # noqa: PLC0415 -- draws in polars
+
+    if not Path(db).exists():
+        raise StoreError(f"{db}: there is no such database.")
+    with contextlib.closing(open_store(db)) as store:
+        if not isinstance(store, LocalStore):
+            raise StoreError(f"{db}: a server has it open; stop it, forget, and start it again.")
+        found = drop(store, origins)
+    again = found.filter(found["is_to_read_again"])["origin"].to_list()
+    if again:
+        say(
+            f"{len(again)} other files told some of the rows that went: read them in again with "
+            f"`goodput ingest`, starting with {again[0]}."
+        )
+    return found

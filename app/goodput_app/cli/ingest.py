@@ -1,0 +1,127 @@
+"""`goodput ingest`: files into the database, with what was rejected and what to do next."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+import polars as pl
+
+from goodput_app.cli.database import opened, progress, quoted
+from goodput_app.cli.options import (
+    FailedWithRowsError,
+    database_option,
+    instant,
+    output_options,
+    say,
+    zone,
+)
+from goodput_app.cli.skipped_files import left_out
+from goodput_app.dashboard.theme import count
+from goodput_app.settings import settings
+from goodput_ingest.run import ingest as load
+from goodput_ingest.source import ReadOptions
+
+
+@click.command()
+@click.argument("source")
+@click.argument(
+    "paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH..."
+)
+@database_option
+@click.option(
+    "--cluster",
+    default=lambda: settings().ingest.cluster,
+    metavar="NAME",
+    help="Which cluster the files speak of, where they do not say.",
+)
+@click.option(
+    "--timezone",
+    default=lambda: settings().ingest.timezone,
+    metavar="ZONE",
+    help="Zone of times that carry none, such as Europe/Berlin.",
+)
+@click.option(
+    "--observed-at",
+    metavar="TIME",
+    help="When a snapshot (sinfo, scontrol) was taken, or a log without years.",
+)
+@click.option("--node", metavar="NAME", help="Whose kernel log it is, where lines do not say.")
+@click.option(
+    "--run-id",
+    metavar="ID",
+    help="Run of a job log. SLURM_JOB_ID in the log wins over it, it wins over the file name.",
+)
+@click.option(
+    "--reopen",
+    "is_reopening",
+    is_flag=True,
+    help="Read files again whose readings [retention] dropped; hours with all readings reopen.",
+)
+@output_options
+def ingest(
+    *,
+    source: str,
+    paths: tuple[Path, ...],
+    db: str,
+    cluster: str | None,
+    timezone: str | None,
+    observed_at: str | None,
+    node: str | None,
+    run_id: str | None,
+    is_reopening: bool,
+) -> pl.DataFrame:
+    """Read in files, folders, archives; SOURCE: a format, or `auto`."""
+    options = ReadOptions(
+        cluster,
+        zone(timezone),
+        instant(observed_at),
+        node,
+        run_id,
+        settings().ingest.earliest_at,
+    )
+    with opened(db) as store, progress() as on_progress:
+        summary = load.ingest(
+            store,
+            source,
+            paths,
+            options,
+            on_progress=on_progress,
+            is_reopening=is_reopening,
+        )
+    for sentence in (*left_out(summary.refused, summary.unrecognised, source), *summary.failed):
+        say(sentence)
+    if summary.rejects:
+        say(
+            f"Set aside: {count(summary.rejects, 'row')}, see "
+            f"`goodput show raw.rejects --db {quoted(db)}`."
+        )
+    if summary.frozen:
+        say(
+            f"{count(len(summary.frozen), 'file')} had readings that [retention] dropped: "
+            "`goodput ingest --reopen` reads them again and reopens their hours."
+        )
+    counts = {k: v for k, v in asdict(summary).items() if isinstance(v, int)}
+    kinds = {k: len(getattr(summary, k)) for k in ("refused", "failed", "unrecognised")}
+    frame = pl.DataFrame([{**counts, **kinds}])
+    if summary.failed:
+        raise FailedWithRowsError(
+            f"{count(len(summary.failed), 'file')} failed unexpectedly; all others were read.",
+            frame,
+        )
+    if summary.files == summary.rows == 0:
+        raise FailedWithRowsError(
+            "nothing was read in: no file could be read as said above.", frame
+        )
+    if summary.refused and source != "auto":
+        raise FailedWithRowsError(
+            f"{count(len(summary.refused), 'file')} could not be read as {source}; all else was.",
+            frame,
+        )
+    if summary.rows == 0:
+        if not summary.rejects:
+            say("There was nothing in it.")
+        return frame
+    say(f"Next: `goodput ledger --db {quoted(db)}`, or `goodput serve --db {quoted(db)}`.")
+    return frame

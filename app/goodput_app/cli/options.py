@@ -1,0 +1,173 @@
+"""What commands share: options, how a frame is printed, how a stated failure ends."""
+
+from __future__ import annotations
+
+import functools
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import click
+
+from goodput_app.cli import output
+from goodput_app.settings import settings
+from goodput_app.time_expressions import moment_ms
+from goodput_billing.render.safe_text import printable
+from goodput_queries.errors import GoodputError, QueryError
+from goodput_queries.scope import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import polars as pl
+
+Command = TypeVar("Command", bound="Callable[..., Any]")
+
+
+class StatedFailure(click.ClickException):
+    """A GoodputError on its way out: its sentence on standard error, exit code 1."""
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the sentence and nothing else."""
+        click.echo(printable(self.message), file=file, err=file is None)
+
+
+class FailedWithRowsError(GoodputError):
+    """Done, but not well (checks do not hold): the sentence, and the frame printed before it."""
+
+    def __init__(self, sentence: str, frame: pl.DataFrame) -> None:
+        super().__init__(sentence)
+        self.frame = frame
+
+
+def database_option(command: Command) -> Command:
+    """Add `--db`."""
+    return click.option(
+        "--db",
+        envvar="GOODPUT_DB",
+        default=lambda: settings().db,
+        metavar="FILE",
+        help="The database; else $GOODPUT_DB, goodput.toml, goodput.duckdb.",
+    )(command)
+
+
+def limit_option(command: Command) -> Command:
+    """Add `--limit`."""
+    return click.option(
+        "--limit",
+        type=click.IntRange(0),
+        metavar="N",
+        help=f"Maximum number of rows (0 = no limit); a table without it: {output.TABLE_ROWS}.",
+    )(command)
+
+
+def output_options(command: Command) -> Command:
+    """Add `--format` and `--out`, and print the frame that the command returns."""
+
+    @functools.wraps(command)
+    def printing(*args: Any, form: str | None, out: Path | None, **kwargs: Any) -> None:
+        form = form or output.format_of(out)
+        try:
+            print_frame(command(*args, **kwargs), form, out, is_limited=kwargs.get("limit") is None)
+        except FailedWithRowsError as failure:
+            print_frame(failure.frame, form, out)
+            raise
+
+    add_format = click.option(
+        "--format",
+        "form",
+        type=click.Choice(output.FORMATS),
+        help="How to print it; else as the suffix of --out says, or a table.",
+    )
+    add_out = click.option(
+        "--out",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="Where to write it, instead of standard output.",
+    )
+    # click gives back the command it was given, which its types do not say
+    return add_format(add_out(printing))  # type: ignore[return-value]
+
+
+def scope_options(command: Command) -> Command:
+    """Add window and filters, and hand them on as one `scope`."""
+
+    @functools.wraps(command)
+    def scoped(
+        *args: Any,
+        from_: str | None,
+        to: str | None,
+        cluster: str | None,
+        node: str | None,
+        run: str | None,
+        team: str | None,
+        **kwargs: Any,
+    ) -> Any:
+        scope = Scope(*window(from_, to), cluster=cluster, node=node, run=run, team=team)
+        return command(*args, scope=scope, **kwargs)
+
+    for add in (
+        click.option("--team", metavar="NAME", help="Only what a team (account) held."),
+        click.option("--run", metavar="RUN", help="Only one run."),
+        click.option("--node", metavar="NAME", help="Only one node."),
+        click.option("--cluster", metavar="NAME", help="Only one cluster."),
+        click.option("--to", metavar="TIME", help="End of the window, exclusive."),
+        click.option(
+            "--from",
+            "from_",
+            metavar="TIME",
+            help="Start of the window: 2026-11-20T14:00Z, 2026-11-20 (UTC), now-6h, now/d.",
+        ),
+    ):
+        scoped = add(scoped)
+    return scoped  # type: ignore[return-value] # as above
+
+
+def print_frame(
+    frame: pl.DataFrame, form: str, out: Path | None, *, is_limited: bool = True
+) -> None:
+    """Print a frame; where nobody named a limit a table shows the first rows and counts all."""
+    shown = frame = output.in_currency(frame)
+    if is_limited and form == "table" and out is None and frame.height > output.TABLE_ROWS:
+        shown = frame.head(output.TABLE_ROWS)
+        say(f"{output.TABLE_ROWS} of {frame.height:,} rows; --format json has them all.")
+    output.write(shown, form, out)
+
+
+def window(from_: str | None, to: str | None) -> tuple[int | None, int | None]:
+    """Return `--from` and `--to` in epoch ms; an empty window is a usage error."""
+    now = datetime.now(UTC)
+    try:
+        start = None if from_ is None else moment_ms(from_, now)
+        end = None if to is None else moment_ms(to, now, is_end=True)
+    except QueryError as error:
+        raise click.UsageError(str(error)) from error
+    if start is not None and end is not None and start >= end:
+        raise click.UsageError(f"the window is empty: --from {from_} is not before --to {to}.")
+    return start, end
+
+
+def zone(name: str | None) -> ZoneInfo | None:
+    """Return the time zone of this name; an unknown one is a usage error."""
+    try:
+        return None if name is None else ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        text = f"there is no time zone {name!r}; expected like Europe/Berlin."
+        raise click.UsageError(text) from error
+
+
+def instant(text: str | None) -> datetime | None:
+    """Return a moment as naive UTC, which is what ingest takes."""
+    if text is None:
+        return None
+    try:
+        milliseconds = moment_ms(text, datetime.now(UTC))
+    except QueryError as error:
+        raise click.UsageError(str(error)) from error
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).replace(tzinfo=None)
+
+
+def say(text: str) -> None:
+    """Tell the person, not the pipe: on standard error."""
+    click.echo(printable(text), err=True)

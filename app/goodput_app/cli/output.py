@@ -1,0 +1,203 @@
+"""Frames as a terminal, a script or a spreadsheet wants them: table, JSON, CSV, Parquet."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import re
+import sys
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from goodput_app.settings import settings
+from goodput_billing.render.safe_text import DIRECTION, harmless, printable
+from goodput_billing.statement.currency import column as currency_column
+from goodput_billing.statement.currency import decimals
+from goodput_queries.errors import QueryError
+from goodput_queries.private import for_others
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+FORMATS = ("table", "json", "csv", "parquet")
+TABLE_ROWS = 50
+CELL_MAX_CHARS = 80
+PIPE_WIDTH = 4096  # a pipe has no edge to wrap at
+UNKNOWN = "-"
+# what JSON may hold as it is, and a terminal obeys: C1 controls, directions, ends of lines
+UNPRINTABLE = re.compile(f"[\x7f-\x9f\u2028\u2029{DIRECTION}]")
+ADVICE = frozenset({"found", "next"})  # what is wrong and what to type: shown whole
+
+
+def format_of(out: Path | None) -> str:
+    """Return the format that the name of a file asks for; a table where it asks for none.
+
+    Raises QueryError where it asks for one that is not written here.
+    """
+    suffix = "" if out is None else out.suffix.lower().removeprefix(".")
+    if suffix in FORMATS:
+        return suffix
+    if suffix in {"", "txt"}:
+        return "table"
+    raise QueryError(f"{out}: .{suffix} is none of {', '.join(FORMATS)}; say --format.")
+
+
+def write(frame: pl.DataFrame, form: str, out: Path | None = None) -> None:
+    """Write a frame to standard output, or to `out`, as one of FORMATS.
+
+    Raises QueryError for Parquet to a terminal and for a file that cannot be written.
+    """
+    if form == "parquet" and out is None and sys.stdout.isatty():
+        raise QueryError("Parquet is not for a terminal; name a file with --out.")
+    if form == "table" and out is None and sys.stdout.isatty():
+        Console(file=sys.stdout).print(_table(frame))
+        return
+    if form == "csv" and out is None and sys.stdout.isatty():
+        texts = pl.selectors.string()
+        frame = _flat(frame).with_columns(texts.map_elements(printable, return_dtype=pl.String))
+    data = encoded(frame, form)
+    if out is None:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
+    try:
+        with for_others():
+            out.write_bytes(data)
+    except OSError as error:
+        raise QueryError(f"{out}: cannot be written ({error.strerror}).") from error
+
+
+def encoded(frame: pl.DataFrame, form: str) -> bytes:
+    """Return a frame as the bytes of one of FORMATS."""
+    if form == "json":
+        return as_json(frame).encode()
+    if form == "csv":
+        cells = _flat(frame).with_columns(harmless(pl.selectors.string()))
+        return cells.write_csv(datetime_format="%Y-%m-%dT%H:%M:%S%.fZ").encode()
+    if form == "parquet":
+        stream = io.BytesIO()
+        frame.write_parquet(stream)
+        return stream.getvalue()
+    text = io.StringIO()
+    Console(file=text, width=PIPE_WIDTH, color_system=None).print(_table(frame))
+    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines()).encode()
+
+
+def as_json(frame: pl.DataFrame) -> str:
+    """Return a list of rows, one a line: integers as integers, moments as ISO 8601 with Z."""
+    rows = [
+        UNPRINTABLE.sub(_escaped, json.dumps(_plain(row), ensure_ascii=False))
+        for row in frame.iter_rows(named=True)
+    ]
+    return "[\n" + ",\n".join(rows) + "\n]\n" if rows else "[]\n"
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
+
+
+def _table(frame: pl.DataFrame) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name, kind in frame.schema.items():
+        is_long = isinstance(kind, (pl.String, pl.List, pl.Struct))
+        table.add_column(
+            Text(printable(name)),
+            justify="right" if kind.is_numeric() else "left",
+            overflow="ellipsis" if is_long and name not in ADVICE else "fold",
+            no_wrap=name not in ADVICE,
+        )
+    for row in frame.iter_rows():
+        cells = zip(frame.columns, row, strict=True)
+        table.add_row(*(Text(cell(name, value)) for name, value in cells))
+    return table
+
+
+def cell(column: str, value: object) -> str:
+    """Return how a value of a column reads: 12,345, 87.3 %, 1,234.56, 2026-11-20 14:03:11Z."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return UNKNOWN
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (int, float, Decimal)):
+        return _number(column, value)
+    if isinstance(value, datetime):
+        return f"{_utc(value).isoformat(sep=' ')[:23]}Z"
+    text = value if isinstance(value, str) else json.dumps(_plain(value), ensure_ascii=False)
+    if column in ADVICE:
+        return "\n".join(map(printable, text.splitlines()))
+    text = printable(text)
+    return text if len(text) <= CELL_MAX_CHARS else text[: CELL_MAX_CHARS - 1] + "…"
+
+
+def _utc(moment: datetime) -> datetime:
+    """Return a moment as naive UTC, which is what the database holds."""
+    return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
+
+
+def _number(column: str, value: float | Decimal) -> str:
+    if column == "share" or column.endswith(("_share", "_ratio")):
+        return f"{value * 100:.1f} %"
+    if column.rpartition("_")[2] in {"usd", _currency().lower()}:
+        return f"{value:,.{decimals(_currency())}f}"
+    if isinstance(value, int):
+        return f"{value:,d}" if column not in _NAMES else str(value)
+    if column.endswith("_s"):
+        return f"{value:,.3f}"
+    measured = float(value)
+    return f"{measured:,.4g}" if abs(measured) < 1000 else f"{measured:,.0f}"
+
+
+def in_currency(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the frame with columns of amounts called after the site's currency: cost_eur."""
+    code = _currency()
+    names = [name for name in frame.columns if "usd" in name.split("_")]
+    return frame.rename({name: currency_column(name, code) for name in names})
+
+
+def _currency() -> str:
+    return settings().statement.currency
+
+
+_NAMES = frozenset({"job_id", "pid", "rank", "port", "line", "xid", "gpu_index", "slurm_index"})
+
+
+def _plain(value: object) -> object:
+    """Return a value as JSON has it; what is no number (NaN, infinity) is null."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, (float, Decimal)):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, datetime):
+        return f"{_utc(value).isoformat()}Z"
+    if isinstance(value, (date, time)):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple, pl.Series)):
+        return [_plain(inner) for inner in value]
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _flat(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the frame with lists and structs as JSON text: a CSV cell holds one value."""
+    return frame.with_columns(
+        pl.Series(
+            name, [None if v is None else json.dumps(_plain(v)) for v in _values(frame, name)]
+        )
+        for name, kind in frame.schema.items()
+        if kind.is_nested() or isinstance(kind, pl.Binary)
+    )
+
+
+def _values(frame: pl.DataFrame, name: str) -> Sequence[Any]:
+    return frame.get_column(name).to_list()

@@ -1,0 +1,37 @@
+"""The command that drops old evidence."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from goodput_app.cli.options import database_option, output_options
+from goodput_app.settings import settings
+from goodput_queries.errors import StoreError
+from goodput_queries.store import LocalStore, open_store
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@click.command()
+@database_option
+@click.option(
+    "--yes", "is_confirmed", is_flag=True, help="Drop more than a tenth of a table at once too."
+)
+@output_options
+def prune(*, db: str, is_confirmed: bool) -> pl.DataFrame:
+    """Drop evidence that goodput.toml calls too old."""
+    from goodput_queries.retention import Retention, drop_old  # noqa: PLC0415 -- draws in polars
+
+    store = open_store(db)
+    try:
+        if not isinstance(store, LocalStore):
+            raise StoreError(f"{db}: the server that has it open drops old evidence itself.")
+        store.build()
+        ages = Retention(**asdict(settings().retention))
+        return drop_old(store, ages, is_confirmed=is_confirmed)
+    finally:
+        store.close()

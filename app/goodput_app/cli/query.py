@@ -1,0 +1,140 @@
+"""Commands that answer from the ledger: build, check, ledger, gaps, throttling, runs ..."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+import polars as pl
+
+from goodput_app.cli import output
+from goodput_app.cli.database import built, existing, quoted
+from goodput_app.cli.filters import resolved
+from goodput_app.cli.options import (
+    FailedWithRowsError,
+    database_option,
+    limit_option,
+    output_options,
+    say,
+    scope_options,
+)
+from goodput_app.cli.views import extent, find_view, rows_of
+from goodput_app.dashboard import headline
+from goodput_app.dashboard.throttling import SOURCES, empty_meaning
+from goodput_queries import ledger as ledgers
+from goodput_queries.check import check as broken_rows
+from goodput_queries.scope import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from goodput_queries.store import Store
+
+
+@click.command()
+@database_option
+@click.option("--full", "is_full", is_flag=True, help="Everything anew, not only what changed.")
+@output_options
+def build(*, db: str, is_full: bool) -> pl.DataFrame:
+    """Bring the ledger up to date with what was read in."""
+    with existing(db) as store:
+        return store.build(is_full=is_full)
+
+
+@click.command()
+@database_option
+@output_options
+def check(db: str) -> pl.DataFrame:
+    """Test the invariants; exit code 1 where one does not hold."""
+    with built(db) as store:
+        frame = broken_rows(store)
+    if (broken := frame.filter(frame["violations"] > 0).height) > 0:
+        raise FailedWithRowsError(
+            f"{broken} of {frame.height} checks found rows: "
+            f"`goodput show checks.CHECK --db {quoted(db)}`.",
+            frame,
+        )
+    return frame
+
+
+@click.command()
+@click.option(
+    "--by",
+    default="category",
+    show_default=True,
+    metavar="KEY,...",
+    help="category blame team user run job attempt node gpu model cluster hour day ...",
+)
+@database_option
+@scope_options
+@output_options
+def ledger(by: str, db: str, scope: Scope) -> pl.DataFrame:
+    """Where the GPU-seconds went; they add up to the capacity."""
+    keys = list(dict.fromkeys(key.strip() for key in by.split(",")))
+    with built(db) as store:
+        scope = resolved(store, scope)
+        frame = ledgers.ledger(store, by=keys, scope=scope)
+        if click.get_current_context().params["form"] in {None, "table"}:
+            say(_balance(store, scope, int(frame["gpu_ms"].sum())))
+            if unplaced := ledgers.unplaced_ms(store, scope):
+                say(
+                    f"Allocated, but on no known GPU: {output.cell('gpu_s', unplaced / 1000)} "
+                    "GPU-s, outside capacity: `goodput show unplaced`."
+                )
+    return frame
+
+
+def answer(
+    name: str,
+    view: str,
+    meaning: str,
+    when_empty: Callable[[Store, Scope], str] | None = None,
+) -> click.Command:
+    """Return the command `name`: the rows of a mart, the costliest first.
+
+    when_empty: what no row means, where that is not plain.
+    """
+
+    @click.command(name, help=meaning)
+    @limit_option
+    @database_option
+    @scope_options
+    @output_options
+    def command(limit: int | None, db: str, scope: Scope) -> pl.DataFrame:
+        with built(db) as store:
+            scope = resolved(store, scope)
+            frame = rows_of(store, find_view(view), scope, limit)
+            if frame.is_empty() and when_empty is not None:
+                say(when_empty(store, scope))
+            return frame
+
+    return command
+
+
+gaps = answer("gaps", "marts.idle_gaps", "Every idle gap: where, whose, why, what it cost.")
+throttling = answer(
+    "throttling",
+    "marts.throttle_episodes",
+    "Slowed GPUs and what they cost their runs.",
+    when_empty=lambda store, scope: empty_meaning(store.read(SOURCES, scope=scope)),
+)
+stragglers = answer("stragglers", "marts.stragglers", "Late ranks and what waiting for them cost.")
+hangs = answer(
+    "hangs", "marts.hangs", "Collectives that never ended, and whom the others waited for."
+)
+runs = answer("runs", "marts.runs", "Every run with its goodput.")
+
+
+def _balance(store: Store, scope: Scope, ledger_ms: int) -> str:
+    """Return what the ledger adds up to, the capacity beside it, and goodput."""
+    (row,) = store.read("select * from marts.goodput_summary", scope=scope).to_dicts()
+    total = f"Ledger {output.cell('gpu_s', ledger_ms / 1000)} GPU-s"
+    if ledger_ms == 0:
+        return f"{total}: nothing in this scope{extent(store)}."
+    if not any((scope.team, scope.user, scope.run, scope.partition)):
+        inventory_ms = ledgers.capacity_ms(store, scope)
+        total += f", capacity {output.cell('gpu_s', inventory_ms / 1000)} GPU-s: "
+        total += "it balances" if inventory_ms == ledger_ms else "IT DOES NOT BALANCE"
+    window = Scope(scope.from_ms, scope.to_ms, scope.cluster)  # finer filters change no rung
+    (ladder,) = store.read("select * from marts.evidence_ladder", scope=window).to_dicts()
+    return f"{total}. {headline.headline(row, ladder, scope).sentence}"

@@ -1,0 +1,175 @@
+"""`goodput report`: the chargeback statement of a day, as files."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from goodput_app.cli.database import built
+from goodput_app.cli.options import database_option, say
+from goodput_app.settings import settings
+from goodput_queries.errors import GoodputError
+
+if TYPE_CHECKING:
+    from goodput_billing.statement.statement import Statement
+
+FORMATS = ("csv", "parquet", "html", "pdf", "focus")
+VERSIONS = ("1.2", "1.3")
+OF_FILES = ("out", "formats", "focus_version", "account", "by_account")  # options
+
+
+class Formats(click.ParamType[list[str]]):
+    """A list of formats with commas between them."""
+
+    name = "FORMAT,..."
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> list[str]:
+        """Return the formats named, each once."""
+        named = [part.strip() for part in str(value).split(",") if part.strip()]
+        if unknown := [name for name in named if name not in FORMATS]:
+            self.fail(f"{unknown[0]!r} is none of {', '.join(FORMATS)}.", param, ctx)
+        return list(dict.fromkeys(named))
+
+
+class Day(click.ParamType[date]):
+    """A date, or `yesterday` in the zone of the statement."""
+
+    name = "DATE"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> date:
+        """Return the date."""
+        if isinstance(value, date):
+            return value
+        if value == "yesterday":
+            now = datetime.now(settings().statement.zone_info())
+            return now.date() - timedelta(days=1)
+        try:
+            return date.fromisoformat(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is no date; expected like 2026-11-19, or yesterday.", param, ctx)
+
+
+def _is_given(option: str) -> bool:
+    source = click.get_current_context().get_parameter_source(option)
+    return source is not click.core.ParameterSource.DEFAULT
+
+
+@click.command()
+@click.option(
+    "--date",
+    "when",
+    type=Day(),
+    default="yesterday",
+    show_default=True,
+    help="The day to report, by the date on which it begins.",
+)
+@database_option
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(),
+    metavar="DIR",
+    help="The folder to write to; default: this one.",
+)
+@click.option(
+    "--formats",
+    type=Formats(),
+    default=",".join(FORMATS),
+    show_default=True,
+    help="What to write.",
+)
+@click.option(
+    "--focus-version",
+    type=click.Choice(VERSIONS),
+    default=VERSIONS[0],
+    show_default=True,
+    help="Of the FOCUS file.",
+)
+@click.option(
+    "--deliver",
+    "delivers",
+    is_flag=True,
+    help="Write, mail and post as [report] says: a day that is named, else all that is due.",
+)
+@click.option(
+    "--close",
+    "closes_now",
+    is_flag=True,
+    help="Close a day that has ended now, however far the evidence reaches; later evidence "
+    "becomes a correction.",
+)
+@click.option(
+    "--account",
+    metavar="NAME",
+    help="Show one account its own and nothing of others.",
+)
+@click.option(
+    "--by-account",
+    "--by-team",
+    "by_account",
+    is_flag=True,
+    help="Besides, a folder for each account with its own.",
+)
+def report(
+    *,
+    when: date,
+    db: str,
+    out: Path,
+    formats: list[str],
+    focus_version: str,
+    closes_now: bool,
+    account: str | None,
+    by_account: bool,
+    delivers: bool,
+) -> None:
+    """Write the chargeback statement of a day."""
+    from goodput_app.cli.deliver import deliver  # noqa: PLC0415 -- `--help` needs no frames
+    from goodput_billing.render import files  # noqa: PLC0415
+    from goodput_billing.render.presentation import status_of  # noqa: PLC0415
+    from goodput_billing.render.wording import money  # noqa: PLC0415
+    from goodput_billing.statement import one_account  # noqa: PLC0415
+    from goodput_billing.statement.statement import statement  # noqa: PLC0415
+
+    if account is not None and by_account:
+        raise click.UsageError("--account makes one account's files, --by-account those of all.")
+    if delivers:
+        if others := [name for name in OF_FILES if _is_given(name)]:
+            option = f"--{others[0].replace('_', '-')}"
+            raise click.UsageError(f"{option} is not for --deliver, which does as [report] says.")
+        deliver(db, when if _is_given("when") else None, closes_now=closes_now)
+        return
+    with built(db) as store:
+        made = statement(store, when, settings().statement, closes_now=closes_now)
+        if account is not None:
+            made = one_account.of_account(store, made, account)
+        written = files.write(made, out, formats, focus_version)
+        for own in one_account.each_account(store, made) if by_account else ():
+            folder = out / one_account.file_name(own.account or "")
+            written += files.write(own, folder, formats, focus_version)
+    for path in written:
+        click.echo(str(path))
+    unpriced = int(made.rows.filter(made.rows["usd_per_gpu_h"].is_null())["gpu_ms"].sum())
+    say(f"{when}: {money(made.total_usd)} {made.policy.currency}. {status_of(made)}")
+    if closes_now and not made.is_closed:
+        raise GoodputError(why_open(made))
+    if unpriced:
+        say(
+            f"{unpriced / 3_600_000:,.1f} GPU-hours have no price and are not in it: "
+            "add them to the rate card and ingest it (source rates)."
+        )
+
+
+def why_open(made: Statement) -> str:
+    """Return why a day is open that was to be closed."""
+    end = made.day.to_ms
+    if max(made.evidence_ms, datetime.now(UTC).timestamp() * 1000) < end:
+        at = datetime.fromtimestamp(end / 1000, UTC)
+        return f"{made.day.date} is not closed: the day ends at {at:%Y-%m-%d %H:%M} UTC."
+    return f"{made.day.date} is not closed: the database is read-only for you."

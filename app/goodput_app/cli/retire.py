@@ -1,0 +1,51 @@
+"""The command that ends the watch over a live source that is asked no more."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from goodput_app.cli.options import database_option, output_options, say
+from goodput_app.cli.serve import configured
+from goodput_app.settings import settings_file
+from goodput_queries.errors import GoodputError, StoreError
+from goodput_queries.store import open_store
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@click.command()
+@click.argument("source")
+@click.argument("origin", required=False)
+@database_option
+@output_options
+def retire(*, source: str, origin: str | None, db: str) -> pl.DataFrame:
+    """Stop reporting a live source that was removed from goodput.toml.
+
+    Its evidence stays. Configure it again to undo this. ORIGIN: only what is asked there, such as a
+    URL or a folder.
+    """
+    from goodput_ingest.live import status  # noqa: PLC0415 -- draws in polars
+
+    if not Path(db).exists():
+        raise StoreError(f"{db}: there is no such database.")
+    asked = {(one.reads, one.origin) for one in configured()}
+    with contextlib.closing(open_store(db)) as store:
+        known = status.watched(store)
+        chosen = [s for s in known if s.source == source and origin in {None, s.origin}]
+        if not chosen:
+            names = ", ".join(f"{s.source} ({s.origin})" for s in known) or "none"
+            wanted = source if origin is None else f"{source} ({origin})"
+            raise GoodputError(f"{db}: no live source {wanted} is reported. Reported: {names}.")
+        gone = [one for one in chosen if (one.source, one.origin) not in asked]
+        if not gone:
+            raise GoodputError(
+                f"{source} is still in {settings_file()}: remove its [[collect]] table first."
+            )
+        found = status.retire(store, gone)
+    say("The evidence of these sources stays. A collector that still asks one reports it again.")
+    return found

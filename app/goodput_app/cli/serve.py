@@ -1,0 +1,162 @@
+"""The commands that stay: the dashboard, the collecting of live sources, and what they miss."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import signal
+import threading
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+import polars as pl
+
+from goodput_app.cli.options import FailedWithRowsError, database_option, output_options, say
+from goodput_app.settings import settings, settings_file
+from goodput_ingest.live.config import collectors
+from goodput_ingest.live.scheduler import Collection
+from goodput_ingest.live.store_lease import Shared, sole_collector
+from goodput_queries.errors import GoodputError, IngestError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from goodput_billing.delivery.deliver import Plan
+    from goodput_ingest.live.config import Collector
+    from goodput_ingest.live.scheduler import Outcome
+
+Command = TypeVar("Command", bound="Callable[..., Any]")
+GRACE_S = 10.0  # for batches that are under way
+SIGNALS_SEEN_S = 0.5
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def insecure_option(command: Command) -> Command:
+    """Add `--insecure`."""
+    return click.option(
+        "--insecure",
+        "is_insecure",
+        is_flag=True,
+        default=lambda: settings().serve.insecure,
+        help="Serve on an address that others reach: there is no login and no encryption.",
+    )(command)
+
+
+def refuse_strangers(address: str, *, is_insecure: bool) -> None:
+    """Raise GoodputError for an address that others reach, unless that is said to be wanted."""
+    with contextlib.suppress(ValueError):
+        if ipaddress.ip_address(address).is_loopback:
+            return
+    if address == "localhost":
+        return
+    danger = (
+        f"{address} is not a loopback address: whoever reaches it reads every page and, with "
+        "[ui] edit_prices, changes prices. There is no login and no encryption."
+    )
+    if not is_insecure:
+        raise GoodputError(
+            f"{danger} Serve on 127.0.0.1 behind a proxy that asks who they are, or add --insecure."
+        )
+    say(f"Warning: {danger}")
+
+
+@click.command()
+@database_option
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=lambda: settings().serve.port,
+    help="Default: 8501 or the next free one.",
+)
+@click.option("--address", default=lambda: settings().serve.address, help="Default: 127.0.0.1.")
+@insecure_option
+@click.option(
+    "--collect/--no-collect",
+    "is_collecting",
+    default=True,
+    help="Whether it asks the live sources of goodput.toml; default: it does.",
+)
+def serve(
+    *, db: str, port: int | None, address: str, is_insecure: bool, is_collecting: bool
+) -> None:
+    """Serve the dashboard, /metrics and the database."""
+    from goodput_app.cli.deliver import plan_of  # noqa: PLC0415 -- `--help` needs no frames
+
+    plan = plan_of(settings(), db) if settings().report.at is not None else None
+    refuse_strangers(address, is_insecure=is_insecure)
+    serve_at(db, port, address, configured() if is_collecting else [], plan)
+
+
+@click.command()
+@database_option
+@click.option("--once", is_flag=True, help="Ask each source once and say what came, as for cron.")
+@output_options
+def collect(*, db: str, once: bool) -> pl.DataFrame:
+    """Ask the live sources of goodput.toml until Ctrl-C."""
+    sources = configured()
+    if not sources:
+        raise GoodputError(
+            f"{settings_file()}: no live source is named under [[collect]]; `goodput doctor` says "
+            "which there are and the lines that add them."
+        )
+    with sole_collector(db), contextlib.closing(Shared(db)) as stores:
+        collection = Collection(sources, stores, earliest=settings().ingest.earliest_at)
+        if once:
+            return _summary(collection.ask_once())
+        is_over = threading.Event()
+        for number in SIGNALS:
+            signal.signal(number, lambda *_: is_over.set())
+        collection.start()
+        say(f"Asking {', '.join(one.label for one in sources)}. Ctrl-C ends it.")
+        while not is_over.wait(SIGNALS_SEEN_S):  # a signal to another thread does not wake this one
+            pass
+        if late := collection.stop(GRACE_S):
+            say(f"Not waited for: {', '.join(late)}.")
+    raise click.exceptions.Exit  # there is no table to print
+
+
+def configured() -> list[Collector]:
+    """Return the live sources of the settings; raises GoodputError naming file, table and key."""
+    if not settings().collect:
+        return []
+
+    ingest = settings().ingest
+    try:
+        return collectors(settings().collect, cluster=ingest.cluster, timezone=ingest.timezone)
+    except IngestError as error:
+        raise IngestError(f"{settings_file()}: {error}") from error
+
+
+def serve_at(
+    path: str | Path,
+    port: int | None,
+    address: str,
+    sources: Sequence[Collector] = (),
+    statements: Plan | None = None,
+) -> None:
+    """Serve a database, ask these sources and hand out its statements meanwhile."""
+    from goodput_app.server import asgi  # noqa: PLC0415 -- draws in streamlit's server
+
+    asgi.serve(path, port, address, sources=sources, statements=statements, on_ready=click.echo)
+
+
+def _summary(outcomes: Sequence[Outcome]) -> pl.DataFrame:
+    """Return a row a source; raises with these rows where one of them failed."""
+    frame = pl.DataFrame(
+        [
+            {
+                "source": one.collector.reads,
+                "origin": one.collector.origin,
+                "rows": one.rows,
+                "rows_new": one.rows_new,
+                "rejects": one.rejects,
+                "error": one.error,
+            }
+            for one in outcomes
+        ],
+        schema_overrides={"error": pl.String},
+    )
+    if failed := sum(one.error is not None for one in outcomes):
+        raise FailedWithRowsError(f"{failed} of {frame.height} sources failed.", frame)
+    return frame

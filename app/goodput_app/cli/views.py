@@ -1,0 +1,110 @@
+"""`goodput show`: the catalogue of views, and the rows of one."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+import click
+import polars as pl
+
+from goodput_app.cli import output
+from goodput_app.cli.database import built, existing
+from goodput_app.cli.filters import resolved
+from goodput_app.cli.options import (
+    database_option,
+    limit_option,
+    output_options,
+    say,
+    scope_options,
+)
+from goodput_queries import catalog
+from goodput_queries.errors import QueryError
+from goodput_queries.scope import Scope
+
+if TYPE_CHECKING:
+    from goodput_queries.catalog import Model
+    from goodput_queries.store import Store
+
+COSTS = ("usd", "lost_usd", "gpu_ms", "lost_gpu_ms", "booked_gpu_ms")  # what answers are ranked by
+
+
+@click.command()
+@click.argument("view", required=False)
+@limit_option
+@database_option
+@scope_options
+@output_options
+def show(view: str | None, limit: int | None, db: str, scope: Scope) -> pl.DataFrame:
+    """List the views with their meaning, or print the rows of one."""
+    if view is None:
+        return _views()
+    model = find_view(view)
+    if model.layer in {"raw", "reference"}:  # which no scope restricts
+        with existing(db) as store:
+            return rows_of(store, model, scope, limit)
+    with built(db) as store:
+        return rows_of(store, model, resolved(store, scope), limit)
+
+
+def find_view(name: str) -> Model:
+    """Return the catalogued table or view of a name, with or without its layer.
+
+    Raises QueryError for a name that is not ours or belongs to several layers.
+    """
+    known = _catalogue()
+    if name in known:
+        return known[name]
+    same = [model for model in known.values() if model.name == name]
+    if len(same) == 1:
+        return same[0]
+    if same:
+        names = ", ".join(model.qualified_name for model in same)
+        raise QueryError(f"{name!r} is the name of several views: {names}. Name the layer too.")
+    near = difflib.get_close_matches(name, [*known, *(m.name for m in known.values())], n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise QueryError(f"there is no view {name!r}.{hint} `goodput show` lists them all.")
+
+
+def _catalogue() -> dict[str, Model]:
+    layers = [layer for layer in catalog.LAYERS if layer != catalog.TEMP_LAYER]
+    found = {m.qualified_name: m for layer in layers for m in catalog.models(layer).values()}
+    for name in catalog.reference_files():
+        fact = catalog.Model("reference", name, "", "Facts; see the CSV of that name.", {}, {})
+        found.setdefault(fact.qualified_name, fact)
+    return found
+
+
+def _views() -> pl.DataFrame:
+    layers = ("marts", "checks", "intermediate", "staging", "reference", "raw")
+    models = sorted(_catalogue().values(), key=lambda m: (layers.index(m.layer), m.name))
+    return pl.DataFrame(
+        [
+            {"view": m.qualified_name, "meaning": m.description, "grain": ", ".join(m.grain)}
+            for m in models
+        ]
+    )
+
+
+def rows_of(store: Store, model: Model, scope: Scope, limit: int | None) -> pl.DataFrame:
+    """Return the rows of a view, the costliest first where it knows cost, then by its grain."""
+    columns = set(store.read(f"select * from {model.qualified_name} limit 0", scope=scope).columns)
+    ranked = [f"{name} desc nulls last" for name in COSTS if name in columns]
+    ranked += [f'"{name}"' for name in model.grain if name in columns]
+    order = f" order by {', '.join(ranked)}" if ranked else ""
+    rows = " limit $1" if limit else ""
+    found = store.read(
+        f"select * from {model.qualified_name}{order}{rows}",
+        [limit] if limit else None,
+        scope=scope,
+    )
+    if found.is_empty() and (scope.from_ms, scope.to_ms) != (None, None):
+        say(f"Nothing in this window{extent(store)}.")
+    return found
+
+
+def extent(store: Store) -> str:
+    """Return the window of the data as an aside; nothing where there is none."""
+    row = store.read("select min(first_at) as a, max(as_of_at) as b from marts.clusters").row(0)
+    first, last = (output.cell("at", at) for at in row)
+    return "" if row[0] is None else f" (data: {first} to {last})"

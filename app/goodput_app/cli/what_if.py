@@ -1,0 +1,186 @@
+"""`goodput what-if`: a scenario from the site's own ledger, with its inputs and formulas."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from goodput_app.cli.database import built
+from goodput_app.cli.filters import resolved
+from goodput_app.cli.options import database_option, output_options, say, scope_options
+from goodput_app.settings import settings
+from goodput_queries.errors import QueryError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from goodput_queries.scope import Scope
+    from goodput_queries.store import Store
+    from goodput_scenarios.scenario import Answer, Field, Given
+
+IDLE_POLICY, CHECKPOINTS = "idle-policy", "checkpoints"
+NAMES = ("upgrade", "halve-a-loss", CHECKPOINTS, "power-cap", "prices", IDLE_POLICY)
+DAYS_MOST = 366
+
+
+class Amount(click.ParamType[tuple[str, Decimal]]):
+    """A value given by hand: NAME=NUMBER."""
+
+    name = "NAME=NUMBER"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, Decimal]:
+        """Return the name and the number."""
+        name, _, text = str(value).partition("=")
+        try:
+            return name.strip(), Decimal(text.strip())
+        except InvalidOperation:
+            self.fail(f"{value!r} is not like new_gpus=50.", param, ctx)
+
+
+@click.command("what-if")
+@click.argument("scenario", type=click.Choice(NAMES))
+@click.option(
+    "--of",
+    "of",
+    metavar="WHAT",
+    help="GPU model, loss or run it is asked of; default: the one with most GPU time.",
+)
+@click.option(
+    "--set",
+    "given",
+    type=Amount(),
+    multiple=True,
+    help="A value that is not measured, or another than measured; again for each.",
+)
+@database_option
+@scope_options
+@output_options
+def what_if(
+    *, scenario: str, of: str | None, given: tuple[tuple[str, Decimal], ...], db: str, scope: Scope
+) -> pl.DataFrame:
+    """Ask what other GPUs, prices, power limits, saves would bring."""
+    from goodput_scenarios import measured  # noqa: PLC0415
+    from goodput_scenarios import scenario as scenarios  # noqa: PLC0415
+    from goodput_scenarios.scenarios import SCENARIOS  # noqa: PLC0415
+
+    of = _of_scope(scenario, of, scope)
+    if scenario == IDLE_POLICY:
+        if of is not None or given:
+            raise click.UsageError(
+                "idle-policy takes neither --of nor --set: it compares all four."
+            )
+        with built(db) as store:
+            return _idle_policies(store, resolved(store, scope))
+    asked = scenarios.in_currency(SCENARIOS[scenario], settings().statement.currency)
+    with built(db) as store:
+        scope = resolved(store, scope)
+        of = scope.run or of
+        choices = measured.choices(store, scenario, scope)
+        subject = _subject(of, choices)
+        known = {} if subject is None else measured.measured(store, scenario, scope, subject)
+    try:
+        values = scenarios.filled(asked, known, dict(given))
+    except ValueError as error:
+        raise click.UsageError(f"{error}.") from error
+    say(asked.question if subject is None else f"{asked.question} Of: {choices[subject]}.")
+    if lacking := scenarios.missing(asked, values):
+        flags = " ".join(f"--set {field.name}=..." for field in lacking)
+        say(f"Not known here, give them for all answers: {flags}")
+    inputs = [_input(field, values.get(field.name)) for field in asked.fields]
+    return frame([*inputs, *map(_answer, scenarios.solved(asked, values))])
+
+
+def _of_scope(scenario: str, of: str | None, scope: Scope) -> str | None:
+    """Return what is asked about; raises UsageError for a filter that the scenario has no use for.
+
+    Capacity has no owner, and a scenario is asked of whole clusters: only checkpoints are a run's.
+    """
+    if scope.run is not None and scenario == CHECKPOINTS:
+        if of is not None:
+            raise click.UsageError("--run and --of name the run twice; give one of them.")
+        return None
+    for name in ("run", "node", "team"):
+        if getattr(scope, name) is not None:
+            raise click.UsageError(
+                f"{scenario} is asked of whole clusters: --{name} does not apply; "
+                "--cluster, --from and --to do."
+            )
+    return of
+
+
+def frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    """Return inputs and answers as a frame. low, high: bounds, equal where it is known exactly."""
+    import polars as pl  # noqa: PLC0415 -- `--help` needs no frames
+
+    texts = ("kind", "name", "label")
+    return pl.DataFrame(
+        rows,
+        schema={
+            **dict.fromkeys(texts, pl.String),
+            "low": pl.Float64,
+            "high": pl.Float64,
+            **dict.fromkeys(("unit", "basis", "worked"), pl.String),
+        },
+    )
+
+
+def _idle_policies(store: Store, scope: Scope) -> pl.DataFrame:
+    """Return what each account would pay under each policy, over the days that a window touches."""
+    from goodput_billing.statement import window  # noqa: PLC0415 -- as above
+    from goodput_billing.statement.statement import policy_of  # noqa: PLC0415
+    from goodput_scenarios.by_account import by_idle_policy  # noqa: PLC0415
+
+    first, last = store.read(
+        "select min(to_ms(first_at)), max(to_ms(as_of_at)) from marts.clusters", scope=scope
+    ).row(0)
+    if first is None:
+        raise QueryError("there is no evidence of any day.")
+    from_ms = first if scope.from_ms is None else scope.from_ms
+    to_ms = last if scope.to_ms is None else scope.to_ms
+    own = settings().statement
+    days = window.days_of(from_ms, to_ms, own, most=DAYS_MOST)
+    span = f"{days[0].date} to {days[-1].date}"
+    say(f"Whole days, {span} ({own.zone}); the site's: {own.idle_policy}.")
+    lines = [(window.lines_of(store, day), policy_of(store, day, own)) for day in days]
+    found = by_idle_policy(lines)
+    return found if scope.cluster is None else found.filter(found["cluster"] == scope.cluster)
+
+
+def _subject(of: str | None, choices: dict[str, str]) -> str | None:
+    """Return what is asked about: the one named, else the first; None where there is none."""
+    if of is None:
+        return next(iter(choices), None)
+    if of in choices:
+        return of
+    known = ", ".join(repr(name) for name in list(choices)[:8]) or "nothing in this window"
+    raise QueryError(f"--of {of!r} is none of what there is here: {known}.")
+
+
+def _input(field: Field, given: Given | None) -> dict[str, Any]:
+    return {
+        "kind": "unknown" if given is None else given.kind,
+        "name": field.name,
+        "label": field.label,
+        "low": None if given is None else float(given.span.lo),
+        "high": None if given is None else float(given.span.hi),
+        "unit": field.unit,
+        "basis": field.meaning if given is None else given.source,
+        "worked": None,
+    }
+
+
+def _answer(answer: Answer) -> dict[str, Any]:
+    return {
+        "kind": "answer",
+        "name": None,
+        "label": answer.label,
+        "low": None if answer.span is None else float(answer.span.lo),
+        "high": None if answer.span is None else float(answer.span.hi),
+        "unit": answer.unit,
+        "basis": answer.formula,
+        "worked": answer.worked,
+    }

@@ -1,0 +1,1 @@
+"""The Streamlit dashboard: pages, components, cached reads, theme."""

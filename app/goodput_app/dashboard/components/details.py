@@ -1,0 +1,159 @@
+"""A picked loss or gap: why, how sure, on what evidence, and where to look next."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.dashboard import headline, theme
+from goodput_app.dashboard.components import charts, run_parts, scope_bar, tables
+from goodput_app.dashboard.data import marts
+from goodput_app.dashboard.figures import ledger as figures
+from goodput_queries.scope import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from goodput_app.dashboard.components.scope_bar import View
+
+RUN_PAGE = "pages/one_run.py"
+WASTE_PAGE = "pages/idle_gaps.py"
+
+
+def losses(frame: pl.DataFrame, names: Mapping[str, str]) -> None:
+    """Draw the table of losses and, beside it, the picked one."""
+    ids = frame.select(
+        pl.concat_str("cluster", "run_key", "category", "blame", separator="|", ignore_nulls=True)
+    ).to_series()
+    table, side = _beside(st.query_params.get("loss") in ids.to_list())
+    with table:
+        picked = tables.pick(frame, names, "loss", ids)
+    if picked is None or side is None:
+        st.caption("Pick a row for its evidence and the run or gaps behind it.")
+        return
+    with side.container(border=True):
+        _head(picked["label"], picked["run_id"] or picked["node"], "loss")
+        _verdict(picked)
+        if picked["fix"]:
+            st.markdown(f"**What to do:** {theme.markdown_text(picked['fix'])}")
+        if picked["run_key"]:
+            _open_run(picked["run_key"])
+        st.page_link(
+            WASTE_PAGE,
+            label="Open where it is",
+            icon=":material/savings:",
+            query_params={
+                **scope_bar.carried(cluster=picked["cluster"], run=picked["run_key"]),
+                "category": picked["category"],
+                "blame": picked["blame"],
+            },
+        )
+
+
+def runs(frame: pl.DataFrame, names: Mapping[str, str]) -> None:
+    """Draw the table of runs and, beside it, the verdict on the picked one."""
+    ids = frame.get_column("run_key")
+    table, side = _beside(st.query_params.get("verdict") in ids.to_list())
+    rows = frame.to_dicts()
+    wide: dict[str, Any] = {}
+    goodput = [headline.of_run(row) for row in rows]
+    if any(bound or value == theme.NOT_MEASURED for value, bound in goodput):
+        texts = [f"{value} ({bound})" if bound else value for value, bound in goodput]
+        of_held = pl.Series("goodput_of_held", texts, dtype=pl.String)
+        frame = frame.with_columns(of_held)
+        names = {
+            name.removesuffix("_ratio") if name == "goodput_of_held_ratio" else name: header
+            for name, header in names.items()
+        }
+    else:
+        wide["goodput_of_held_ratio"] = st.column_config.ProgressColumn(
+            "Goodput (% of allocated)", min_value=0, max_value=100, format="%.1f"
+        )
+    with table:
+        picked = tables.pick(frame, names, "verdict", ids, wide=wide)
+    if picked is None or side is None:
+        st.caption("Pick a row for the verdict and the run's own page.")
+        return
+    with side.container(border=True):
+        _head(picked["run_id"], picked["job_name"], "verdict")
+        run_parts.verdict(picked)
+        _open_run(picked["run_key"])
+
+
+def gaps(frame: pl.DataFrame, names: Mapping[str, str], view: View) -> None:
+    """Draw the table of gaps and, beside it, the picked one with what its GPU did around it."""
+    ids = frame.get_column("gap_id")
+    table, side = _beside(st.query_params.get("gap") in ids.to_list())
+    with table:
+        picked = tables.pick(frame, names, "gap", ids)
+    if picked is None or side is None:
+        st.caption("Pick a row for its evidence and what the GPU did around it.")
+        return
+    with side.container(border=True):
+        gpu = "?" if picked["gpu_index"] is None else picked["gpu_index"]
+        _head(f"{theme.duration(picked['gap_s'])} idle", f"{picked['node']}, GPU {gpu}", "gap")
+        span = theme.window(picked["gap_start_at"], picked["gap_end_at"])
+        st.markdown(f"{span}, mostly **{theme.markdown_text(picked['label'])}** in the ledger")
+        _verdict(picked)
+        _around(picked, view)
+        st.caption(f"GPU UUID {theme.markdown_text(picked['gpu_uuid'])}")
+        if picked["run_key"]:
+            _open_run(picked["run_key"])
+
+
+def _around(gap: dict[str, Any], view: View) -> None:
+    """Draw what the ledger says of the gap's GPU, from before the gap to after it."""
+    margin = max(timedelta(seconds=gap["gap_s"]), timedelta(seconds=5))
+    start = max(view.start, gap["gap_start_at"] - margin)
+    end = min(view.end, gap["gap_end_at"] + margin)
+    from_ms, to_ms = scope_bar.epoch_ms(start), scope_bar.epoch_ms(end)
+    bucket = scope_bar.bucket_ms(to_ms - from_ms)
+    scope = Scope(from_ms=from_ms, to_ms=to_ms, gpu_uuid=gap["gpu_uuid"], bucket_ms=bucket)
+    rows = marts.ledger_over_time(scope)
+    figure = figures.categories_over_time(
+        rows, marts.ledger_by_category(scope), bucket, (start, end), height=300
+    )
+    for at in (gap["gap_start_at"], gap["gap_end_at"]):
+        figure.add_vline(x=at, line={"dash": "dash", "width": 2, "color": theme.MARK_COLOUR})
+    charts.draw(figure, rows, "around-gap", "The GPU's categories around the gap; dashed: its ends")
+
+
+def _open_run(run_key: str) -> None:
+    params = scope_bar.carried(run=run_key)
+    icon = ":material/monitoring:"
+    st.page_link(RUN_PAGE, label="Open the run", icon=icon, query_params=params)
+
+
+def _beside(is_open: bool) -> tuple[Any, Any]:
+    if not is_open:
+        return st.container(), None
+    table, side = st.columns([1.5, 1], gap="medium")
+    return table, side
+
+
+def _head(title: str, of: str | None, param: str) -> None:
+    left, right = st.columns([5, 1], vertical_alignment="top")
+    left.markdown(f"#### {theme.markdown_text(title)}")
+    left.caption(theme.markdown_text(of or "no run"))
+    right.button(
+        "Close",
+        key=f"close_{param}",
+        icon=":material/close:",
+        type="tertiary",
+        on_click=scope_bar.go,
+        args=({param: None},),
+    )
+
+
+def _verdict(row: dict[str, Any]) -> None:
+    confidence = row["confidence"] or "Not confirmed"
+    colour: theme.Badge = theme.CONFIDENCE_COLOURS.get(confidence, "gray")
+    with st.container(horizontal=True, gap="small"):
+        st.badge(theme.markdown_text(confidence), color=colour)
+        st.badge(theme.gpu_time(row["gpu_ms"]), color="gray")
+        st.badge(theme.usd(row["usd"]).replace("$", r"\$"), color="gray")
+    st.markdown(f"**Cause:** {theme.markdown_text(row['cause'] or theme.NOT_KNOWN)}")
+    st.markdown(f"**Evidence:** {theme.markdown_text(row['evidence'] or 'none')}")

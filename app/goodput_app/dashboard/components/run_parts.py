@@ -1,0 +1,125 @@
+"""Parts of the page of one run: its heading with the verdict, its GPUs, its lineage."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import tables
+
+if TYPE_CHECKING:
+    import polars as pl
+
+STATE_COLOURS: dict[str, theme.Badge] = {
+    "COMPLETED": "green",
+    "RUNNING": "blue",
+    "FAILED": "red",
+    "TIMEOUT": "red",
+    "NODE_FAIL": "red",
+}
+GPUS = {
+    "node": "Node",
+    "gpu_index": "GPU",
+    "gpu_ms": "Allocated",
+    "step_ms": "Training steps",
+    "slowdown_ms": "Slowdowns",
+    "lost_ms": "Failures",
+    "idle_held_ms": "Allocated but idle",
+    "unsettled_ms": "Unclassified",
+    "overhead_ms": "Start-up, checkpoints, input, other",
+    "power_w": "Power",
+    "sm_active_ratio": "SM active",
+    "tensor_active_ratio": "Tensor active",
+    "gpu_temperature_c": "Temperature",
+    "gpu_uuid": "UUID",
+}
+SLOW_GPUS = {
+    "node": "Node",
+    "gpu_index": "GPU",
+    "reason": "Reason",
+    "attempt": "Attempt",
+    "own_gpu_s": "Lost by the GPU",
+    "peers_wait_gpu_s": "Lost by other ranks",
+    "gang_gpu_s": "Total",
+    "gang_usd": "Total cost",
+    "start_at": "Start",
+    "end_at": "End",
+    "gpu_uuid": "UUID",
+}
+ATTEMPTS = {
+    "attempt": "Attempt",
+    "job_id": "Job",
+    "state": "Job state",
+    "outcome": "Outcome",
+    "start_at": "Start",
+    "end_at": "End",
+    "gpus": "GPUs",
+    "first_step": "First step",
+    "last_step": "Last step",
+    "kept_steps": "Steps kept",
+    "lost_steps": "Steps lost",
+    "cause": "Why it ended badly",
+    "cause_confidence": "Confidence",
+}
+
+
+def heading(run: dict[str, Any]) -> None:
+    """Draw name, state and owner of a run, and the verdict with its evidence."""
+    st.title(theme.markdown_text(run["run_id"]), anchor=False)
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        state = "RUNNING" if run["is_running"] else run["state"] or "state not known"
+        st.badge(theme.markdown_text(state), color=STATE_COLOURS.get(state, "gray"))
+        owner = [run["job_name"], run["team"], run["user_name"], run["partition"], run["cluster"]]
+        st.caption(" / ".join(theme.markdown_text(part) for part in owner if part))
+        end = "now" if run["is_running"] else theme.moment(run["last_end_at"])
+        st.caption(f"{theme.moment(run['first_start_at'])} to {end}")
+    verdict(run)
+
+
+def verdict(run: dict[str, Any]) -> None:
+    """Draw the verdict on a run: a sentence, how sure it is, and on what evidence."""
+    if not run["verdict"]:
+        st.info("No verdict: nothing of what the run held is settled as a loss.")
+        return
+    confidence = run["verdict_confidence"] or "Not confirmed"
+    text = (
+        f"**{theme.markdown_text(run['verdict'])}** {theme.markdown_text(confidence)}; "
+        f"evidence: {theme.markdown_text(run['verdict_evidence'] or 'none')}."
+    )
+    st.info(text, icon=":material/gavel:")
+
+
+def communication(frame: pl.DataFrame) -> None:
+    """Say how much communication the steps can hold at most; `frame`: marts.communication."""
+    for row in frame.iter_rows(named=True):
+        if row["comm_at_most_ms"] is not None:
+            st.caption(
+                f"Communication in steps: at most {theme.gpu_time(row['comm_at_most_ms'])} "
+                f"({row['comm_at_most_ratio']:.0%} of the step time that the NCCL profiler timed; "
+                "it does not tell what ran beside it)."
+            )
+
+
+def blast_radius(frame: pl.DataFrame) -> None:
+    """Draw the GPUs that held up their gang; `frame`: marts.blast_radius."""
+    if frame.is_empty():
+        st.caption("No GPU is known to have held up the others by throttling or a hardware error.")
+    else:
+        tables.show(frame, SLOW_GPUS, "run_slow_gpus")
+
+
+def gpus(frame: pl.DataFrame) -> None:
+    """Draw the GPUs of a run; `frame`: marts.run_gpus."""
+    tables.show(frame, GPUS, "run_gpus")
+
+
+def lineage(frame: pl.DataFrame) -> None:
+    """Draw the attempts of a run in order; `frame`: marts.attempts."""
+    tables.show(frame, ATTEMPTS, "run_attempts")
+    for row in frame.iter_rows(named=True):
+        if row["cause_evidence"]:
+            fix = f". What to do: {row['cause_fix']}" if row["cause_fix"] else ""
+            text = theme.markdown_text(row["cause_evidence"] + fix)
+            st.caption(f"Attempt {row['attempt']}: {text}")

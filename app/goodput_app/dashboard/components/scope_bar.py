@@ -1,0 +1,369 @@
+"""What the page is about: window and filters, all of it in the URL, shown on top of every page.
+
+The query string is the only truth: widgets are set from it on every run and write back to it, so
+that the same link shows the same view and the browser's Back undoes a choice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.data import marts
+from goodput_app.dashboard.state import current_store
+from goodput_app.settings import settings
+from goodput_app.time_expressions import moment_ms
+from goodput_queries.errors import QueryError
+from goodput_queries.scope import Scope
+
+FILTERS = ("cluster", "team", "node", "run")
+CARRIED = (*FILTERS, "from", "to")
+ALL = ""
+CHOICES_MAX = 5_000
+CLUSTERS_SHOWN = 5
+BUCKETS_MAX = 200
+SECOND_MS = 1_000
+BUCKETS_MS = tuple(
+    seconds * SECOND_MS
+    for seconds in (
+        *(1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800),
+        *(3600, 7200, 10_800, 21_600, 43_200, 86_400),
+    )
+)
+PRESETS = {
+    "5 min": ("now-5m", "now"),
+    "15 min": ("now-15m", "now"),
+    "1 h": ("now-1h", "now"),
+    "6 h": ("now-6h", "now"),
+    "24 h": ("now-24h", "now"),
+    "7 d": ("now-7d", "now"),
+    "30 d": ("now-30d", "now"),
+    "Today": ("now/d", "now"),
+    "Yesterday": ("now-1d/d", "now-1d/d"),
+    "This month": ("now/M", "now"),
+}
+COST_RANGE = "now-30d"  # money is looked at by the month, whatever other pages begin with
+LIVE_WITHIN = timedelta(minutes=2)
+AMBER_AFTER = timedelta(seconds=60)
+RED_AFTER = timedelta(seconds=150)
+WATCH_S = 30
+MODES: dict[str, theme.Badge] = {"LIVE": "green", "RECORDED": "blue", "DEMO": "violet"}
+
+
+@dataclass(frozen=True)
+class View:
+    """What a page shows: its scope, and the window as people read it (naive UTC)."""
+
+    scope: Scope
+    start: datetime
+    end: datetime
+    now: datetime
+    as_of: datetime
+    mode: str
+    problem: str | None = None
+
+    @property
+    def window(self) -> tuple[datetime, datetime]:
+        """Return start and end."""
+        return self.start, self.end
+
+    @property
+    def filters(self) -> dict[str, str]:
+        """Return the filters that are set, by parameter."""
+        given = {name: getattr(self.scope, name) for name in FILTERS}
+        return {name: value for name, value in given.items() if value}
+
+
+def bucket_ms(window_ms: int) -> int:
+    """Return the finest bucket of which the window holds at most BUCKETS_MAX; never below 1 s."""
+    return next((b for b in BUCKETS_MS if window_ms <= b * BUCKETS_MAX), BUCKETS_MS[-1])
+
+
+def carried(**changes: str | None) -> dict[str, str]:
+    """Return the query parameters that a link to another page takes along; None leaves one out."""
+    kept: dict[str, str | None] = {name: st.query_params.get(name) for name in CARRIED}
+    return {name: value for name, value in {**kept, **changes}.items() if value}
+
+
+def view(default_range: str | None = None) -> View | None:
+    """Return what the URL asks for; None where the database holds nothing yet.
+
+    default_range: where the window begins if the URL does not say; else as the settings say.
+    """
+    clusters = marts.clusters()
+    if clusters.is_empty():
+        return None
+    wanted = {name: st.query_params.get(name) or None for name in FILTERS}
+    of_it = (
+        clusters.filter(pl.col("cluster") == wanted["cluster"]) if wanted["cluster"] else clusters
+    )
+    extent = clusters if of_it.is_empty() else of_it
+    first, as_of = extent["first_at"].min(), extent["as_of_at"].max()
+    assert isinstance(first, datetime)  # noqa: S101 -- a column of moments
+    assert isinstance(as_of, datetime)  # noqa: S101
+    wall = datetime.now(UTC).replace(tzinfo=None)
+    mode = _mode(as_of, wall)
+    now = wall if mode == "LIVE" else as_of
+    begin = st.query_params.get("from") or default_range or settings().ui.range
+    start, end, problem = _window(begin, first, as_of, now)
+    from_ms, to_ms = epoch_ms(start), epoch_ms(end)
+    scope = Scope(from_ms=from_ms, to_ms=to_ms, bucket_ms=bucket_ms(to_ms - from_ms), **wanted)
+    return View(scope, start, end, now, as_of, mode, problem)
+
+
+def required_view(default_range: str | None = None) -> View:
+    """Return what the URL asks for; a page without data ends here, main.py shows the first run."""
+    shown = view(default_range)
+    if shown is None:
+        st.stop()
+    return shown
+
+
+def show(default_range: str | None = None) -> View | None:
+    """Draw the bar and return the view; None where the database holds nothing yet."""
+    shown = view(default_range)
+    if shown is None:
+        return None
+    _watch(marts.state())
+    columns = st.columns([1.1, 1.1, 1.1, 1.3, 2.1], vertical_alignment="bottom")
+    values = marts.scope_values(shown.scope)
+    clusters = marts.clusters()["cluster"].to_list()
+    with columns[0]:
+        choice("cluster", "Cluster", {name: theme.printable(name) for name in clusters})
+    for column, kind in zip(columns[1:4], FILTERS[1:], strict=True):
+        with column:
+            options = options_of(values, kind, st.query_params.get(kind))
+            choice(kind, kind.title(), options, help=left_out(values, kind))
+    with columns[4]:
+        _time_picker(shown, default_range or settings().ui.range)
+    _status(shown)
+    if shown.problem:
+        st.warning(theme.markdown_text(shown.problem), icon=":material/schedule:")
+    return shown
+
+
+def options_of(values: pl.DataFrame, kind: str, wanted: str | None = None) -> dict[str, str]:
+    """Return what a filter offers, as it is shown; what is called alike names its cluster.
+
+    Of very many values those with the most GPU time, and `wanted`. values: marts.scope_values
+    """
+    is_alike = pl.col("value").n_unique().over("label") > 1
+    named = (
+        values.filter(pl.col("kind") == kind)
+        .with_columns(
+            pl.when(is_alike).then(pl.format("{} ({})", "label", "cluster")).otherwise("label")
+        )
+        .with_row_index("place")
+        .filter((pl.col("place") < CHOICES_MAX) | (pl.col("value") == (wanted or "")))
+    )
+    return {
+        value: theme.printable(label or value)
+        for value, label in named.select("value", "label").iter_rows()
+    }
+
+
+def left_out(values: pl.DataFrame, kind: str) -> str | None:
+    """Return how many values a filter does not offer; None where it offers all."""
+    number = values.filter(pl.col("kind") == kind)["value"].n_unique()
+    if number <= CHOICES_MAX:
+        return None
+    return f"The {CHOICES_MAX:,} of {number:,} with the most GPU time; a link can name any."
+
+
+def clear_filters() -> None:
+    """Show everything in the window; for a button's `on_click`."""
+    go(dict.fromkeys(FILTERS))
+
+
+def jump_to_data() -> None:
+    """Show the latest data; for a button's `on_click`."""
+    go({"from": None, "to": None})
+
+
+def go(changes: dict[str, str | None]) -> None:
+    """Change query parameters in one step, which is one entry of the browser's history."""
+    now: dict[str, Any] = st.query_params.to_dict()
+    st.query_params.from_dict({k: v for k, v in {**now, **changes}.items() if v})
+
+
+def choice(
+    param: str,
+    label: str,
+    options: dict[str, str],
+    none: str = "All",
+    *,
+    help: str | None = None,  # noqa: A002 -- Streamlit's word
+) -> None:
+    """Draw a filter; a value of the URL that the window does not have stays and says so."""
+    key = f"scope_{param}"
+    current = st.query_params.get(param, ALL)
+    if current and current not in options:
+        options = {current: f"{theme.printable(current)} (no data in range)", **options}
+    st.session_state[key] = current
+
+    def changed() -> None:
+        others = {name: None for name in CARRIED if param == "cluster" and name != param}
+        go({**others, param: st.session_state[key]})
+
+    st.selectbox(
+        label,
+        [ALL, *options],
+        key=key,
+        on_change=changed,
+        format_func=lambda value: options.get(value, none),
+        help=help,
+    )
+
+
+def _time_picker(shown: View, default_range: str) -> None:
+    asked = st.query_params.get("from"), st.query_params.get("to")
+    label = theme.window(shown.start, shown.end)
+    with st.popover(
+        label, icon=":material/schedule:", width="stretch", help="The window of all pages"
+    ):
+        st.session_state["scope_preset"] = next(
+            (name for name, preset in PRESETS.items() if preset == asked), None
+        )
+        st.pills("Window", list(PRESETS), key="scope_preset", on_change=_preset_chosen)
+        st.session_state["scope_from"] = asked[0] or default_range
+        st.session_state["scope_to"] = asked[1] or "now"
+        with st.form("scope_times", border=False):
+            left, right = st.columns(2)
+            left.text_input("From", key="scope_from", help="`now-6h`, `now/d`, `2026-11-20T12:30Z`")
+            right.text_input("To", key="scope_to", help="Exclusive. `now` is the end of the data.")
+            st.form_submit_button("Apply", on_click=_times_given, width="stretch")
+        st.caption(f"All times are UTC. `now` is {theme.moment(shown.now)}.")
+        length = shown.end - shown.start
+        with st.container(horizontal=True):
+            for name, start in (("Previous", shown.start - length), ("Next", shown.end)):
+                st.button(name, key=f"scope_{name}", on_click=_frozen, args=(start, start + length))
+            st.button(
+                "Freeze to absolute times",
+                key="scope_freeze",
+                on_click=_frozen,
+                args=(shown.start, shown.end),
+                help="Makes the link show this very window later, too.",
+            )
+            st.button("Reset", key="scope_reset", on_click=jump_to_data)
+
+
+def _preset_chosen() -> None:
+    chosen = PRESETS.get(st.session_state["scope_preset"] or "", (None, None))
+    go({"from": chosen[0], "to": chosen[1]})
+
+
+def _times_given() -> None:
+    go({"from": st.session_state["scope_from"].strip(), "to": st.session_state["scope_to"].strip()})
+
+
+def _frozen(start: datetime, end: datetime) -> None:
+    go({"from": f"{_iso(start)}Z", "to": f"{_iso(end)}Z"})
+
+
+def _iso(at: datetime) -> str:
+    return at.isoformat(timespec="milliseconds")
+
+
+def _status(shown: View) -> None:
+    """Draw the line under the filters: what kind of data, how fresh, how well covered."""
+    summary = marts.goodput_summary(shown.scope).row(0, named=True)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.badge(shown.mode, color=MODES[shown.mode])
+        for text, colour in freshness(marts.clusters(), shown):
+            st.badge(theme.markdown_text(text), color=colour)
+        if summary["held_ms"]:
+            is_partial = summary["coverage_ratio"] < 0.95
+            st.badge(
+                f"coverage {theme.percent(summary['coverage_ratio'])} of held GPU time",
+                color="orange" if is_partial else "gray",
+                help="The share of held GPU time that evidence settles; the rest is drawn hatched.",
+            )
+        length_s = (shown.end - shown.start).total_seconds()
+        st.badge(f"{theme.duration(length_s)}, {theme.count(summary['gpus'], 'GPU')}", color="gray")
+        if shown.filters:
+            st.button(
+                "Clear filters",
+                key="scope_clear",
+                on_click=clear_filters,
+                type="tertiary",
+                icon=":material/close:",
+            )
+
+
+def freshness(clusters: pl.DataFrame, shown: View) -> list[tuple[str, theme.Badge]]:
+    """Return how far the data of each cluster in view reaches, the oldest first.
+
+    clusters: marts.clusters. Of many clusters the oldest are named, the others counted.
+    """
+    if shown.scope.cluster is not None:
+        clusters = clusters.filter(pl.col("cluster") == shown.scope.cluster)
+    rows = clusters.sort("as_of_at", "cluster").select("cluster", "as_of_at").rows()
+    found = [_freshness(f"{theme.printable(name)}: " if len(rows) > 1 else "", as_of, shown)
+             for name, as_of in rows[:CLUSTERS_SHOWN]]  # fmt: skip
+    if len(rows) > CLUSTERS_SHOWN:
+        found.append(
+            (f"{len(rows) - CLUSTERS_SHOWN} more clusters are as fresh or fresher", "gray")
+        )
+    return found
+
+
+def _freshness(name: str, as_of: datetime, shown: View) -> tuple[str, theme.Badge]:
+    if as_of <= shown.start:
+        return f"{name}no data in this time range, data ends {theme.moment(as_of)}", "orange"
+    if shown.mode != "LIVE":
+        return f"{name}data to {theme.moment(as_of)}", "gray"
+    age = shown.now - as_of
+    colour: theme.Badge = "red" if age > RED_AFTER else "orange" if age > AMBER_AFTER else "green"
+    return f"{name}data {theme.duration(age.total_seconds())} old", colour
+
+
+@st.fragment(run_every=WATCH_S)
+def _watch(seen: marts.State) -> None:
+    """Run the page again once something was loaded or built."""
+    if marts.state() != seen:
+        st.rerun()
+
+
+def _mode(as_of: datetime, wall: datetime) -> str:
+    path = str(getattr(current_store(), "path", ""))
+    if Path(path).name.startswith("demo-"):
+        return "DEMO"
+    # an outage does not make a recording of a site that is asked again and again
+    is_asked = (marts.live_sources()["state"] != "stale").any()
+    return "LIVE" if is_asked or abs(wall - as_of) < LIVE_WITHIN else "RECORDED"
+
+
+def _window(
+    begin: str, first: datetime, as_of: datetime, now: datetime
+) -> tuple[datetime, datetime, str | None]:
+    """Return the window asked for, cut to the data where they meet, and what was wrong with it."""
+    problem = None
+    anchor = now.replace(tzinfo=UTC)
+    try:
+        start = _moment(begin, anchor, is_end=False)
+        end = _moment(st.query_params.get("to") or "now", anchor, is_end=True)
+        if start >= end:
+            problem = "The window is empty: its start is not before its end. Showing the default."
+    except QueryError as error:
+        problem = f"{error} Showing the default window."
+    if problem is not None:
+        start, end = now - timedelta(hours=24), now
+    if start < as_of and end > first:
+        start, end = max(start, first), min(end, as_of)
+    return start, end, problem
+
+
+def _moment(text: str, now: datetime, *, is_end: bool) -> datetime:
+    ms = moment_ms(text, now, is_end=is_end)
+    return datetime.fromtimestamp(ms / 1000, UTC).replace(tzinfo=None)
+
+
+def epoch_ms(at: datetime) -> int:
+    """Return an instant (naive UTC) in epoch milliseconds."""
+    return round(at.replace(tzinfo=UTC).timestamp() * 1000)

@@ -1,0 +1,101 @@
+"""What a page shows when it cannot show its answer: first run, empty, in error."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import scope_bar
+from goodput_app.dashboard.data import marts
+from goodput_queries.scope import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from goodput_app.dashboard.components.scope_bar import View
+
+log = logging.getLogger(__name__)
+
+
+def first_run() -> None:
+    """Show three ways to the first data, and what is missing in what was loaded."""
+    st.title("Where did the GPU-hours go?", anchor=False)
+    if marts.has_rows() and marts.is_built():
+        st.info(
+            "These rows name no GPU inventory and no job: read in sacct (Slurm accounting) or NVML "
+            "telemetry as well. What was read in is on the page Data.",
+            icon=":material/join_inner:",
+        )
+    elif marts.has_rows():
+        st.info(
+            "Rows were loaded, but the ledger is not built: `goodput build --db FILE`.",
+            icon=":material/construction:",
+        )
+    else:
+        st.markdown("This database is empty. Three ways to fill it:")
+    cards = st.columns(3)
+    with cards[0].container(border=True, height="stretch"):
+        st.subheader("Try the demo", divider="gray")
+        st.markdown("Recorded sessions of real GPUs, no set-up. Builds in seconds.")
+        st.code("goodput demo", language="bash")
+    with cards[1].container(border=True, height="stretch"):
+        st.subheader("Import files", divider="gray")
+        st.markdown("Recordings, accounting, job events, job logs: the format is found out.")
+        st.code("goodput ingest auto PATH --db FILE", language="bash")
+    with cards[2].container(border=True, height="stretch"):
+        st.subheader("Point at what you have", divider="gray")
+        st.markdown("What is reachable here, what is missing, and the line that adds it.")
+        st.code("goodput doctor --db FILE", language="bash")
+    st.caption("This page refreshes by itself when the first data is there.")
+    _await_data(marts.state())
+
+
+@st.fragment(run_every=5)
+def _await_data(seen: marts.State) -> None:
+    if marts.state() != seen:
+        st.rerun()
+
+
+def is_empty(view: View) -> bool:
+    """Say why there is nothing to show, if so, and offer the way out."""
+    if marts.goodput_summary(view.scope)["capacity_ms"].item() > 0:
+        return False
+    window = Scope(from_ms=view.scope.from_ms, to_ms=view.scope.to_ms)
+    if view.filters and marts.goodput_summary(window)["capacity_ms"].item() > 0:
+        named = ", ".join(f"{k} {theme.markdown_text(v)}" for k, v in view.filters.items())
+        st.info(
+            f"Nothing in this window matches the filters ({named}).", icon=":material/filter_alt:"
+        )
+        st.button("Clear filters", key="empty_clear", on_click=scope_bar.clear_filters)
+    else:
+        last = theme.moment(view.as_of)
+        st.info(
+            f"No data in {theme.window(view.start, view.end)}. The last data is of {last}.",
+            icon=":material/hourglass_empty:",
+        )
+        ago = theme.ago(view.as_of, view.now) if view.mode == "LIVE" else last
+        st.button(
+            f"Jump to the last data ({ago})", key="empty_jump", on_click=scope_bar.jump_to_data
+        )
+    return True
+
+
+@contextlib.contextmanager
+def panel(title: str, view_name: str, *, help: str | None = None) -> Iterator[None]:  # noqa: A002 -- Streamlit's word
+    """Draw a part of a page; what fails in it is said in its place, the rest of the page stays."""
+    with st.container():
+        if title:
+            st.subheader(title, help=help, anchor=False)
+        try:
+            yield
+        except Exception as error:
+            log.exception("panel %s (%s)", title, view_name)
+            st.error(
+                f"This panel could not be drawn from `{view_name}`: {theme.markdown_text(error)}",
+                icon=":material/error:",
+            )
+            st.button("Retry", key=f"retry_{title}_{view_name}", on_click=st.cache_data.clear)

@@ -1,0 +1,169 @@
+"""Tables as operators read them: names for columns, units in headers, raw numbers in cells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import scope_bar
+from goodput_billing.statement.currency import PRICE_DECIMALS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ROW_PX = 33
+ROWS_SHOWN = 12
+AUTO_ROWS = 10
+CELL_MAX_CHARS = 300
+MISSING = "-"
+CLOCK_FROM_S = 600
+DIGITS = 6  # of an hour: less than 4 ms
+
+
+def shaped(
+    frame: pl.DataFrame, names: Mapping[str, str], wide: Mapping[str, Any] | None = None
+) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """Return the named columns as they are shown, and Streamlit's configuration of each.
+
+    names: column -> header, in order; a column's suffix says its unit. What is shown in another
+    unit is called after that (`gpu_ms` in hours `gpu_h`), since a download has these names. Money
+    without any price reads "no price", never $0.
+    wide: configurations of columns of `names` that are not the usual ones
+    """
+    columns: list[pl.Series] = []
+    config: dict[str, Any] = {}
+    for name, header in names.items():
+        series, shown_as = _column(frame.get_column(name), header)
+        columns.append(series)
+        config[series.name] = (wide or {}).get(name, shown_as)
+    return pl.DataFrame(columns), config
+
+
+def _column(series: pl.Series, header: str) -> tuple[pl.Series, Any]:
+    name = series.name
+    of = st.column_config
+    if name == "usd" or name.endswith("_usd"):
+        is_budget = name == "budget_usd"  # which an account may well be without
+        if series.null_count() == series.len() and not is_budget:
+            text = pl.Series(name, [theme.NO_PRICE] * series.len(), dtype=pl.String)
+            return text, of.TextColumn(header, help="The rate card has no price for it.")
+        meaning = f"{MISSING}: no {'budget' if is_budget else 'price'}"
+        code = theme.currency()
+        if code == "USD":
+            return series, of.NumberColumn(header, format="dollar", help=meaning)
+        return series, of.NumberColumn(f"{header} ({code})", format=money_format(), help=meaning)
+    if series.dtype.is_numeric() and name.endswith("_ms"):
+        return _gpu_time(series.cast(pl.Float64), header)
+    if name.endswith("_ratio"):
+        percent = (series.cast(pl.Float64) * 100).alias(f"{name.removesuffix('_ratio')}_percent")
+        return percent, of.NumberColumn(f"{header} (%)", format="%.1f")
+    if name.endswith("_gpu_s"):
+        return series, of.NumberColumn(f"{header} (GPU-s)", format="%,.1f")
+    if name.endswith("_s"):
+        return _lengths(series.cast(pl.Float64), header)
+    if name.endswith("_w"):
+        return series, of.NumberColumn(f"{header} (W)", format="%,.0f")
+    if name.endswith("_hz"):
+        megahertz = (series.cast(pl.Float64) / 1e6).alias(f"{name.removesuffix('_hz')}_mhz")
+        return megahertz, of.NumberColumn(f"{header} (MHz)", format="%,.0f")
+    if name.endswith("_temperature_c"):
+        return series, of.NumberColumn(f"{header} (\u00b0C)", format="%.0f")
+    if series.dtype.is_temporal():
+        return series, of.DatetimeColumn(f"{header} (UTC)", format="YYYY-MM-DD HH:mm:ss")
+    if series.dtype == pl.String:
+        cut = [None if v is None else theme.printable(v, CELL_MAX_CHARS) for v in series.to_list()]
+        return pl.Series(name, cut, dtype=pl.String), of.TextColumn(header)
+    if series.dtype.is_integer():
+        return series, of.NumberColumn(header, format="%,d")
+    return series, of.Column(header)
+
+
+def money_format(more_decimals: int = 0) -> str:
+    """Return the format of amounts in the site's currency, which the header names."""
+    return f"%,.{theme.money_decimals() + more_decimals}f"
+
+
+def price_column(header: str, *, help: str | None = None) -> Any:  # noqa: A002 -- Streamlit's word
+    """Return the column of prices of an hour or a kWh, its header with the currency."""
+    shown = money_format(PRICE_DECIMALS)
+    return st.column_config.NumberColumn(f"{header} ({theme.currency()})", format=shown, help=help)
+
+
+def _gpu_time(gpu_ms: pl.Series, header: str) -> tuple[pl.Series, Any]:
+    """Return GPU time in the unit in which the longest reads well."""
+    unit, divisor = theme.gpu_time_unit(gpu_ms.abs().max())  # type: ignore[arg-type]
+    of = gpu_ms.name.removesuffix("_ms").removesuffix("gpu")
+    named = f"{of.removesuffix('_')}_{unit}".removeprefix("_").lower().replace("-", "_")
+    shown = (gpu_ms / divisor).round(DIGITS).alias(named)
+    return shown, st.column_config.NumberColumn(f"{header} ({unit})", format="%,.1f")
+
+
+def _lengths(seconds: pl.Series, header: str) -> tuple[pl.Series, Any]:
+    """Return lengths of time in seconds, or as on a clock where one is longer than some minutes."""
+    if not (seconds >= CLOCK_FROM_S).any():
+        return seconds, st.column_config.NumberColumn(f"{header} (s)", format="%,.1f")
+    clock = (seconds.round() * 1000).cast(pl.Int64).cast(pl.Duration("ms"))
+    return clock, st.column_config.NumberColumn(f"{header} (h:m:s)", format="compact")
+
+
+def show(
+    frame: pl.DataFrame,
+    names: Mapping[str, str],
+    key: str,
+    *,
+    rows: int = ROWS_SHOWN,
+    wide: Mapping[str, Any] | None = None,
+) -> None:
+    """Draw a table; its own menu downloads it as CSV."""
+    shown, config = shaped(frame, names, wide)
+    st.dataframe(
+        shown,
+        key=key,
+        hide_index=True,
+        column_config=config,
+        height=height(frame.height, rows),
+        placeholder=MISSING,
+    )
+
+
+def pick(
+    frame: pl.DataFrame,
+    names: Mapping[str, str],
+    key: str,
+    ids: pl.Series,
+    *,
+    rows: int = ROWS_SHOWN,
+    wide: Mapping[str, Any] | None = None,
+) -> dict[str, Any] | None:
+    """Draw a table whose rows can be picked, and return the picked row of the frame.
+
+    The pick is kept in the URL under `key`, as the row's id, so that a link shows it and Back
+    closes it.
+    """
+    known = ids.to_list()
+
+    def picked() -> None:
+        rows = st.session_state[f"pick_{key}"].selection.rows
+        scope_bar.go({key: known[rows[0]] if rows and rows[0] < len(known) else None})
+
+    shown, config = shaped(frame, names, wide)
+    st.dataframe(
+        shown,
+        key=f"pick_{key}",
+        hide_index=True,
+        column_config=config,
+        height=height(frame.height, rows),
+        placeholder=MISSING,
+        on_select=picked,
+        selection_mode="single-row",
+    )
+    chosen = st.query_params.get(key)
+    return frame.row(known.index(chosen), named=True) if chosen in known else None
+
+
+def height(rows: int, most: int) -> int | Literal["auto"]:
+    """Return the height of a table of so many rows, of which `most` are seen at once."""
+    return "auto" if rows <= min(most, AUTO_ROWS) else ROW_PX * (1 + min(rows, most)) + 3

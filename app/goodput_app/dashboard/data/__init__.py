@@ -1,0 +1,1 @@
+"""Cached reads of marts: the only bridge from pages to the database."""

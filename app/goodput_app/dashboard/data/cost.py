@@ -1,0 +1,307 @@
+"""Cached reads of the Cost page: statements by day, prices, tariffs, what was handed out before.
+
+Like `data.py`, but amounts stay Decimal to the cent. What was computed is kept until something is
+loaded or built. Nothing is closed or corrected by looking.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.dashboard.data.marts import State, state
+from goodput_app.dashboard.state import current_store
+from goodput_app.settings import settings
+from goodput_billing.delivery import archive
+from goodput_billing.render import files
+from goodput_billing.statement import budgets, closing, window
+from goodput_billing.statement.currency import smallest_cents
+from goodput_billing.statement.rows import in_cents
+from goodput_billing.statement.statement import policy_of, statement
+from goodput_billing.statement.summary import NOBODYS, Days, accounts
+from goodput_queries.errors import StoreError
+from goodput_queries.scope import Scope
+from goodput_scenarios import measured
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from goodput_billing.delivery.archive import PastStatement
+    from goodput_billing.statement.charges import Policy
+    from goodput_billing.statement.days import Day
+    from goodput_billing.statement.settings import StatementSettings
+    from goodput_queries.store import Store
+    from goodput_scenarios.scenario import Given
+
+DAYS_MOST = 62  # longer windows show their last days: each open one is a read of its own
+LINES_DAYS_MOST = 7  # line by line a day is a hundred times what it is by account
+LOADS_SHOWN = 50
+FILE_MAX_BYTES = 64 << 20
+BY = {"user": "user_name", "run": "run_key", "partition": "partition", "model": "gpu_model"}
+PRICE_TABLES = ("rates", "rate_factors", "tariffs", "budgets")
+_ALONE = Days(None, None, [])
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """How statements are shown. idle: None: as billed, or as it would be billed by the settings."""
+
+    settings: StatementSettings
+    idle: str | None = None
+
+
+@dataclass(frozen=True)
+class DayCost:
+    """A day and its accounts (`statement.summary.SCHEMA`); closed: None while it is open."""
+
+    day: Day
+    closed: window.Closed | None
+    accounts: pl.DataFrame
+
+
+class ReadOnly:
+    """A store of which a statement can be made without closing or correcting its day."""
+
+    is_read_only = True
+
+    def __init__(self, store: Store) -> None:
+        self.read = store.read
+
+
+def chosen(idle: str | None) -> Chosen:
+    """Return how statements are shown under an idle policy, None for the site's own."""
+    return Chosen(settings().statement, idle)
+
+
+def days(scope: Scope, how: Chosen) -> list[Day]:
+    """Return the days of the statement that the window touches, the last DAYS_MOST of them."""
+    return window.days_of(scope.from_ms or 0, scope.to_ms or 0, how.settings, most=DAYS_MOST)
+
+
+def costs(wanted: Sequence[Day], how: Chosen) -> list[DayCost]:
+    """Return the accounts of these days; a day without evidence has none."""
+    now, closed = state(), window.closed_days(current_store())
+    return [_cost(day, closed.get((day.from_ms, day.to_ms)), how, now) for day in wanted]
+
+
+def breakdown(
+    wanted: Sequence[Day], how: Chosen, by: str, cluster: str | None, team: str | None
+) -> pl.DataFrame:
+    """Return the rows of these days by one of BY instead of the account, which says whose.
+
+    Columns of `window.added_up`, `account` is the key; of runs also run_id, team, user_name.
+    Rounded like the lines of the statement, so that they add up to its accounts.
+    """
+    now = state()
+    found = [_grouped(day, how, by, cluster, team, now) for day in wanted]
+    summed = window.added_up([sums for sums, _ in found])
+    if by != "run":
+        return summed
+    names = pl.concat([names for _, names in found]).unique("account", keep="last")
+    return summed.join(names, on="account", how="left", maintain_order="left")
+
+
+def month(day: Day, how: Chosen) -> pl.DataFrame:
+    """Return the month of each account up to a day: `statement.budgets.SCHEMA`."""
+    dates = window.month_of(day, how.settings)
+    known = closing.evidence(current_store())
+    found = [
+        known.of_day(cost.day, window.totals_of(cost.accounts))
+        for cost in costs(dates, how)
+        if not cost.accounts.is_empty()
+    ]
+    return budgets.budgets(current_store(), day, found, how.settings)
+
+
+def policy(day: Day, how: Chosen) -> Policy:
+    """Return the policy under which a day is shown."""
+    found = policy_of(current_store(), day, how.settings)
+    return found if how.idle is None else replace(found, idle=how.idle)
+
+
+def lines(wanted: Sequence[Day], how: Chosen) -> list[tuple[pl.DataFrame, Policy]]:
+    """Return what each day is charged for, by account and price, and its policy."""
+    now = state()
+    return [(_lines(day, now), policy(day, how)) for day in wanted]
+
+
+def statement_file(day: Day, form: str, how: Chosen) -> bytes:
+    """Return the file that `goodput report` writes of a day, as billed or as it stands."""
+    made = statement(ReadOnly(current_store()), day.date, how.settings)  # type: ignore[arg-type] # it reads
+    with tempfile.TemporaryDirectory(prefix="goodput-statement-") as folder:
+        (path,) = files.write(made, Path(folder), [form])
+        return path.read_bytes()
+
+
+def past_statements() -> list[PastStatement]:
+    """Return what was handed out before, newest first; raises StoreError for a damaged index."""
+    return archive.past_statements(archive_folder())
+
+
+def archive_folder() -> Path:
+    """Return the folder of statements that went out; raises GoodputError for one in memory."""
+    return settings().report.folder_for(getattr(current_store(), "path", settings().db))
+
+
+def past_file(name: str) -> bytes:
+    """Return a file of the archive; raises StoreError where it is gone, or none that it lists."""
+    if all(name not in one.files for one in past_statements()):
+        raise StoreError(f"{name!r} is no file of a past statement.")
+    path = archive_folder() / name
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(FILE_MAX_BYTES + 1)
+    except OSError as error:
+        raise StoreError(f"{path}: it cannot be read ({error.strerror}).") from error
+    if len(content) > FILE_MAX_BYTES:
+        raise StoreError(f"{path}: it is over {FILE_MAX_BYTES >> 20} MiB.")
+    return content
+
+
+def rates() -> pl.DataFrame:
+    """Return the rate card, prices and factors, with its validity."""
+    return _kept(
+        """select * from raw.rates
+        union all by name
+        select * from raw.rate_factors
+        order by cluster nulls first, gpu_model nulls first, mig_profile nulls first,
+            partition nulls first, qos nulls first, valid_from_at nulls first""",
+        state(),
+    )
+
+
+def tariffs() -> pl.DataFrame:
+    """Return what a kWh costs, by hours of the day and validity."""
+    return _kept(
+        "select * from raw.tariffs order by cluster nulls first, valid_from_at nulls first, "
+        "from_hour",
+        state(),
+    )
+
+
+def budget_card() -> pl.DataFrame:
+    """Return what accounts may spend in a month and the GPUs kept for them, with validity."""
+    return _kept(
+        "select * from raw.budgets order by cluster nulls first, account, "
+        "valid_from_at nulls first",
+        state(),
+    )
+
+
+def price_loads() -> pl.DataFrame:
+    """Return the last loads of prices, tariffs and budgets: when, from where, how much was new."""
+    tables = ", ".join(f"'{table}'" for table in PRICE_TABLES)
+    return _kept(
+        "select loaded_at, table_name, origin, rows, rows_new, rejects from raw.ingested "
+        f"where table_name in ({tables}) order by sequence desc limit {LOADS_SHOWN}",
+        state(),
+    )
+
+
+def unpriced(scope: Scope) -> pl.DataFrame:
+    """Return the kinds of GPU and job that held time without a price, most time first."""
+    return _scoped(
+        "select cluster, gpu_model, mig_profile, partition, qos, sum(gpu_ms)::bigint as gpu_ms "
+        "from marts.statement_lines where usd_per_gpu_h is null and gpu_ms > 0 "
+        "group by all order by gpu_ms desc, cluster, gpu_model limit 20",
+        replace(scope, node=None, run=None, bucket_ms=None),
+        state(),
+    )
+
+
+def _cost(day: Day, closed: window.Closed | None, how: Chosen, now: State) -> DayCost:
+    if closed is not None and how.idle is None:
+        return DayCost(day, closed, _billed(closed, now[0]))
+    return DayCost(day, closed, _computed(day, how, now))
+
+
+@st.cache_data(max_entries=200, show_spinner=False)
+def _billed(closed: window.Closed, database: int) -> pl.DataFrame:
+    del database  # for the key
+    return window.billed_of(current_store(), closed)
+
+
+@st.cache_data(max_entries=400, show_spinner=False)
+def _computed(day: Day, how: Chosen, now: State) -> pl.DataFrame:
+    return window.computed_of(_lines(day, now), policy(day, how))
+
+
+@st.cache_data(max_entries=200, show_spinner=False)
+def _lines(day: Day, now: State) -> pl.DataFrame:
+    del now
+    return window.lines_of(current_store(), day)
+
+
+@st.cache_data(max_entries=40, show_spinner=False)
+def _grouped(
+    day: Day, how: Chosen, by: str, cluster: str | None, team: str | None, now: State
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return a day's rows summed by a key in the place of the account, and what runs are called."""
+    rows = _rows(day, how, now)
+    if cluster is not None:
+        rows = rows.filter(pl.col("cluster") == cluster)
+    if team is not None:
+        rows = rows.filter(~pl.col("line").is_in(list(NOBODYS)), pl.col("team") == team)
+    key = pl.col(BY[by]).fill_null("")
+    names = rows.filter(pl.col("run_key").is_not_null()).select(
+        pl.col("run_key").alias("account"), "run_id", "team", "user_name"
+    )
+    return accounts(rows.with_columns(key.alias("team")), _ALONE), names.unique("account")
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def _rows(day: Day, how: Chosen, now: State) -> pl.DataFrame:
+    """Return the lines of a day in cents: as billed, or as they would be."""
+    del now
+    store = current_store()
+    booked = closing.bookings(store, day) if how.idle is None else []
+    if booked:
+        return pl.concat([booking.rows for booking in booked])
+    charged = policy(day, how)
+    return in_cents(
+        closing.computed(store, day, charged), smallest=smallest_cents(charged.currency)
+    )
+
+
+@st.cache_data(max_entries=20, show_spinner=False)
+def _kept(sql: str, now: State) -> pl.DataFrame:
+    del now
+    return current_store().read(sql)
+
+
+@st.cache_data(max_entries=20, show_spinner=False)
+def _scoped(sql: str, scope: Scope, now: State) -> pl.DataFrame:
+    del now
+    return current_store().read(sql, scope=scope)
+
+
+def what_if_choices(scenario: str, scope: Scope) -> dict[str, str]:
+    """Return what a scenario can be asked of in the window and cluster: value to label."""
+    return _choices(scenario, _of_capacity(scope), state())
+
+
+def what_if_measured(scenario: str, scope: Scope, of: str) -> dict[str, Given]:
+    """Return the values of a scenario that the ledger knows."""
+    return _measured(scenario, _of_capacity(scope), of, state())
+
+
+def _of_capacity(scope: Scope) -> Scope:
+    """Return window and cluster: the key of answers that no other filter changes."""
+    return Scope(from_ms=scope.from_ms, to_ms=scope.to_ms, cluster=scope.cluster)
+
+
+@st.cache_data(max_entries=40, show_spinner=False)
+def _choices(scenario: str, scope: Scope, now: State) -> dict[str, str]:
+    del now
+    return measured.choices(current_store(), scenario, scope)
+
+
+@st.cache_data(max_entries=100, show_spinner=False)
+def _measured(scenario: str, scope: Scope, of: str, now: State) -> dict[str, Given]:
+    del now
+    return measured.measured(current_store(), scenario, scope, of)

@@ -1,0 +1,332 @@
+"""Cached reads: one function a mart, and the only place where pages meet the database.
+
+An answer is kept as long as nothing was loaded or built: the key holds the scope and the state of
+the database, so a page never shows yesterday's rows after an ingest.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.dashboard import throttling
+from goodput_app.dashboard.state import current_store
+from goodput_queries.errors import QueryError
+from goodput_queries.scope import EVERYTHING, Scope
+
+if TYPE_CHECKING:
+    from goodput_queries.store import Store
+
+TIMEOUT_S = 20.0
+LOSSES_SHOWN = 500
+GAPS_SHOWN = 5_000
+INTERVALS_SHOWN = 1_000
+GAPS_OF_A_CAUSE = 500  # besides, so that a filter finds some of each
+GAP_LENGTHS_S = (1, 5, 10, 30, 60, 300, 600, 1_800, 3_600, 21_600, 86_400)  # where classes begin
+RUNS_SHOWN = 2_000
+REJECTS_SHOWN = 500
+STEPS_DRAWN = 350  # each gives its bucket's slowest and fastest, in two lines
+PIECES_DRAWN = 1_400
+
+State = tuple[int, int, str]
+
+_numbers = itertools.count()
+_stores: WeakKeyDictionary[Store, int] = WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def state() -> State:
+    """Return what changes when anything is loaded or built: part of the key of every answer."""
+    store = current_store()
+    with _lock:
+        number = _stores.setdefault(store, next(_numbers))
+    loaded = store.read("select coalesce(max(sequence), 0)::bigint as n from raw.ingested").item()
+    try:
+        built = store.read(
+            "select coalesce(string_agg(b, ',' order by b), '') from "
+            "(select concat_ws(':', cluster, as_of_ms, sequence) as b from intermediate.built)"
+        ).item()
+    except QueryError:
+        built = ""  # nothing was built yet
+    return number, loaded, built
+
+
+def has_rows() -> bool:
+    """Return whether anything was ever loaded, built or not."""
+    return state()[1] > 0
+
+
+def is_built() -> bool:
+    """Return whether the ledger holds everything that was loaded."""
+    _, loaded, built = state()
+    return str(loaded) in {of_cluster.rsplit(":", 1)[-1] for of_cluster in built.split(",")}
+
+
+@st.cache_data(max_entries=400, show_spinner=False)
+def _kept(
+    sql: str, parameters: tuple[object, ...], scope: Scope, state: State
+) -> pl.DataFrame:  # `state` is there for the key
+    del state
+    frame = current_store().read(sql, list(parameters) or None, scope=scope, timeout_s=TIMEOUT_S)
+    decimals = [name for name, kind in frame.schema.items() if isinstance(kind, pl.Decimal)]
+    return frame.with_columns(pl.col(decimals).cast(pl.Float64))
+
+
+def _read(sql: str, scope: Scope = EVERYTHING, *parameters: object) -> pl.DataFrame:
+    return _kept(sql, parameters, scope, state())
+
+
+def clusters() -> pl.DataFrame:
+    """Return every cluster and the time there is evidence for."""
+    return _read("select * from marts.clusters order by as_of_at desc, cluster")
+
+
+def scope_values(scope: Scope) -> pl.DataFrame:
+    """Return what the filters can choose from in the window and cluster of the scope."""
+    window = Scope(from_ms=scope.from_ms, to_ms=scope.to_ms, cluster=scope.cluster)
+    return _read("select * from marts.scope_values order by kind, gpu_ms desc, value", window)
+
+
+def goodput_summary(scope: Scope) -> pl.DataFrame:
+    """Return the ratios of the scope with their bounds: one row."""
+    return _read("select * from marts.goodput_summary", replace(scope, bucket_ms=None))
+
+
+def evidence_ladder(scope: Scope) -> pl.DataFrame:
+    """Return what the first tile can say of the clusters and the window: one row."""
+    window = Scope(from_ms=scope.from_ms, to_ms=scope.to_ms, cluster=scope.cluster)
+    return _read("select * from marts.evidence_ladder", window)
+
+
+def ledger_by_category(scope: Scope) -> pl.DataFrame:
+    """Return where the GPU time went: one row a category, adding up to the capacity."""
+    return _read(
+        "select * from marts.ledger_by_category order by code", replace(scope, bucket_ms=None)
+    )
+
+
+def ledger_over_time(scope: Scope) -> pl.DataFrame:
+    """Return the ledger in the buckets of the scope."""
+    return _read("select * from marts.ledger_over_time order by bucket_at, category", scope)
+
+
+def losses(scope: Scope) -> pl.DataFrame:
+    """Return the dearest losses first."""
+    return _read(
+        "select * from marts.loss_causes order by usd desc nulls last, gpu_ms desc, cluster, "
+        f"run_key, category, blame limit {LOSSES_SHOWN}",
+        scope,
+    )
+
+
+@dataclass(frozen=True)
+class IdleGaps:
+    """Idle gaps of a scope, in parts: a gap has one for each category of the ledger it lies in.
+
+    costliest: rows of marts.idle_gap_parts: the main parts of GAPS_SHOWN gaps, and GAPS_OF_A_CAUSE
+        parts of each category
+    sums: of all parts gaps (how many have such a part), main_gaps (how many of them it is the
+        longest of), gpu_ms, usd and unpriced (how many have no price) by category, label, colour,
+        is_beside_work and least_s, where the class of GAP_LENGTHS_S of the whole gap begins
+    """
+
+    costliest: pl.DataFrame
+    sums: pl.DataFrame
+
+
+def idle_gaps(scope: Scope) -> IdleGaps:
+    """Return the idle gaps, highest cost first, and the sums of all: a big fleet has many."""
+    classes = ", ".join(map(str, GAP_LENGTHS_S))
+    order = "usd desc nulls last, gpu_ms desc, gap_id, category"
+    # one query, since finding the gaps is what takes time
+    answer = _read(
+        f"""with parts as materialized (from marts.idle_gap_parts),
+        costliest as (
+            (from parts where is_main
+             order by gap_usd desc nulls last, gap_gpu_ms desc, gap_id limit {GAPS_SHOWN})
+            union
+            select unnest(row, max_depth := 2)
+            from (
+                select unnest(
+                    max_by(parts, (coalesce(usd, -1), gpu_ms, gap_id), {GAPS_OF_A_CAUSE})
+                ) as row
+                from parts group by category
+            )
+        ),
+        sums as (
+            select
+                category, label, colour, is_beside_work,
+                list_max(list_filter([{classes}], lambda least: least <= gap_s)) as least_s,
+                count(*) as gaps, count_if(is_main) as main_gaps,
+                sum(gpu_ms)::bigint as gpu_ms, sum(usd) as usd,
+                count(*) - count(usd) as unpriced
+            from parts group by all
+        )
+        select
+            (select list(costliest order by {order}) from costliest) as costliest,
+            (select list(sums order by category, least_s) from sums) as sums""",
+        scope,
+    )
+    return IdleGaps(
+        *(answer[name].explode().drop_nulls().struct.unnest() for name in answer.columns)
+    )
+
+
+def category_intervals(scope: Scope, category: str, blame: str | None) -> pl.DataFrame:
+    """Return the intervals of a category (and blame), highest cost first: at most INTERVALS_SHOWN.
+
+    Rows of marts.category_intervals; all_intervals, all_gpu_ms and all_usd are of all.
+    """
+    return _read(
+        f"""select
+            *, count(*) over () as all_intervals, sum(gpu_ms) over ()::bigint as all_gpu_ms,
+            sum(usd) over () as all_usd
+        from marts.category_intervals
+        where category = $1 and ($2::varchar is null or blame = $2)
+        order by usd desc nulls last, gpu_ms desc, start_at, gpu_uuid, gpu_instance
+        limit {INTERVALS_SHOWN}""",
+        replace(scope, bucket_ms=None),
+        *(category, blame),
+    )
+
+
+def throttle_episodes(scope: Scope) -> pl.DataFrame:
+    """Return times of held-down clocks, costliest first."""
+    return _read(
+        "select * from marts.throttle_episodes "
+        f"order by booked_gpu_ms desc nulls last, duration_s desc, start_at limit {GAPS_SHOWN}",
+        scope,
+    )
+
+
+def throttle_sources(scope: Scope) -> pl.DataFrame:
+    """Return whether anybody tells of throttling in the scope."""
+    return _read(throttling.SOURCES, scope)
+
+
+def runs(scope: Scope) -> pl.DataFrame:
+    """Return the runs, those that wasted most first; `total` is how many there are."""
+    return _read(
+        "select *, count(*) over () as total from marts.runs "
+        f"order by wasted_usd desc nulls last, wasted_ms desc, run_key limit {RUNS_SHOWN}",
+        scope,
+    )
+
+
+def run_categories(scope: Scope) -> pl.DataFrame:
+    """Return the ledger of each run of the scope."""
+    return _read("select * from marts.run_categories order by run_key, gpu_ms desc", scope)
+
+
+def attempts(scope: Scope) -> pl.DataFrame:
+    """Return the attempts of the scope's run in order."""
+    return _read(
+        "select * from marts.attempts where run_key = $1 order by attempt", scope, scope.run
+    )
+
+
+def run_timeline(scope: Scope) -> pl.DataFrame:
+    """Return what the gang of the scope's run did when; of very many pieces the longest."""
+    return _read(
+        "select *, count(*) over () as pieces from marts.run_timeline where run_key = $1 "
+        f"order by end_at - start_at desc nulls first limit {PIECES_DRAWN}",
+        scope,
+        scope.run,
+    )
+
+
+def train_steps(scope: Scope) -> pl.DataFrame:
+    """Return the steps of the scope's run; of very many the slowest and fastest of each stretch."""
+    return _read(
+        f"""with steps as (
+            select *, count(*) over () as steps,
+                row_number() over (order by attempt, step) - 1 as nr
+            from marts.train_steps where run_key = $1
+        ), stretches as (
+            select *, nr * {STEPS_DRAWN} // steps as stretch from steps
+        )
+        select * exclude (nr, stretch) from stretches
+        qualify steps <= 2 * {STEPS_DRAWN}
+            or row_number() over (partition by stretch order by step_s desc, nr) = 1
+            or row_number() over (partition by stretch order by step_s, nr) = 1
+        order by attempt, step""",
+        scope,
+        scope.run,
+    )
+
+
+def stragglers(scope: Scope) -> pl.DataFrame:
+    """Return the episodes of late ranks of the scope's run, costliest first."""
+    return _read(
+        "select * from marts.stragglers where run_key = $1 "
+        "order by imposed_wait_gpu_s desc, start_at",
+        scope,
+        scope.run,
+    )
+
+
+def blast_radius(scope: Scope) -> pl.DataFrame:
+    """Return the throttled and faulty GPUs of the scope's run, the costliest first."""
+    return _read(
+        "select * from marts.blast_radius where run_key = $1 order by gang_gpu_s desc, gpu_uuid",
+        scope,
+        scope.run,
+    )
+
+
+def communication(scope: Scope) -> pl.DataFrame:
+    """Return what is known of communication in the steps of the scope's run: one row, or none."""
+    return _read("select * from marts.communication where run_key = $1", scope, scope.run)
+
+
+def run_gpus(scope: Scope) -> pl.DataFrame:
+    """Return the GPUs of the scope's run."""
+    return _read(
+        "select * from marts.run_gpus where run_key = $1 order by node, gpu_index, gpu_uuid",
+        scope,
+        scope.run,
+    )
+
+
+def sources() -> pl.DataFrame:
+    """Return what each source brought and how fresh it is."""
+    return _read("select * from marts.sources order by source")
+
+
+def live_sources() -> pl.DataFrame:
+    """Return how each live source is doing at this moment: never a kept answer."""
+    return current_store().read(
+        "select * from marts.live_sources order by failures desc, age_intervals desc nulls first, "
+        "source, origin",
+        timeout_s=TIMEOUT_S,
+    )
+
+
+def coverage_by_hour(scope: Scope) -> pl.DataFrame:
+    """Return how much of each hour each source covered."""
+    return _read("select * from marts.coverage_by_hour order by source, hour_at", scope)
+
+
+def has_telemetry(scope: Scope) -> bool:
+    """Return whether any reading covers any GPU in the window of the scope."""
+    seen = "select 1 from intermediate.int_gpu_activity where in_window(start_ms, end_ms) limit 1"
+    return not _read(seen, scope).is_empty()
+
+
+def data_quality(scope: Scope) -> pl.DataFrame:
+    """Return what the evidence contradicts or lacks."""
+    return _read("select * from marts.data_quality order by gpu_ms desc nulls last, n desc", scope)
+
+
+def rejects() -> pl.DataFrame:
+    """Return the rows that were set aside, with their reasons."""
+    return _read(
+        "select *, count(*) over () as total from raw.rejects "
+        f"order by source, reason, origin, line limit {REJECTS_SHOWN}"
+    )

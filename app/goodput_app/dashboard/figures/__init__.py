@@ -1,0 +1,1 @@
+"""Pure functions from a frame to a Plotly figure."""

@@ -1,0 +1,390 @@
+"""Charts of the ledger: pure functions from a frame to a Plotly figure.
+
+They know nothing of Streamlit or the database. Traces are SVG with at most about MAX_POINTS points
+in all; names from the data are escaped, since Plotly renders some HTML; units stand on the axes.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import plotly.graph_objects as go
+import polars as pl
+
+from goodput_app.dashboard import theme
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MAX_POINTS = 1_500
+ROW_PX = 27
+LEGEND_COLUMNS = 4
+LEGEND_FONT_PX = 10
+LEGEND_CHAR_PX = 4.4  # of that font: without a width Plotly sets all entries below each other
+FLOW_MARGIN_PX = 60
+PATTERN: dict[str, Any] = {"fillmode": "overlay", "size": 6, "solidity": 0.35, "fgcolor": "white"}
+CONFIG: dict[str, Any] = {
+    "displaylogo": False,
+    "modeBarButtonsToRemove": ["lasso2d", "select2d", "autoScale2d"],
+    "toImageButtonOptions": {"format": "png", "scale": 2, "filename": "goodput"},
+}
+
+
+def waterfall(frame: pl.DataFrame) -> go.Figure:
+    """Return capacity, each loss taken off it, and what is left of it as goodput.
+
+    frame: marts.ledger_by_category. The last bar is goodput: its parts add up to the headline.
+    """
+    rows = [row for row in frame.iter_rows(named=True) if row["gpu_ms"] > 0]
+    capacity_ms = sum(row["gpu_ms"] for row in rows)
+    unit, divisor = theme.gpu_time_unit(capacity_ms)
+    losses = sorted(
+        (row for row in rows if row["kind"] != "goodput"),
+        key=lambda row: (_group_rank(row["group"]), -row["gpu_ms"]),
+    )
+    useful = sorted(
+        (row for row in rows if row["kind"] == "goodput"),
+        key=lambda row: theme.rank(row["category"]),
+    )
+    figure = go.Figure()
+    figure.add_bar(
+        y=["Capacity"],
+        x=[capacity_ms / divisor],
+        orientation="h",
+        marker={"color": theme.CAPACITY_COLOUR},
+        text=[_amount(capacity_ms, capacity_ms)],
+        hovertemplate=f"Capacity: %{{x:,.2f}} {unit}<extra></extra>",
+        name="Capacity",
+    )
+    left = capacity_ms
+    for row in losses:
+        left -= row["gpu_ms"]
+        figure.add_bar(
+            y=[theme.plotly_text(row["label"])],
+            x=[row["gpu_ms"] / divisor],
+            base=[left / divisor],
+            orientation="h",
+            marker=marker(row["colour"]),
+            text=[_amount(row["gpu_ms"], capacity_ms)],
+            customdata=[[theme.plotly_text(theme.usd(row["usd"])), theme.gpu_time(row["gpu_ms"])]],
+            hovertemplate=_hover(row["definition"]),
+            name=theme.plotly_text(row["label"]),
+        )
+    total_useful = sum(row["gpu_ms"] for row in useful)
+    base = 0.0
+    for row in useful:
+        is_last = row is useful[-1]
+        figure.add_bar(
+            y=["Goodput"],
+            x=[row["gpu_ms"] / divisor],
+            base=[base],
+            orientation="h",
+            marker=marker(row["colour"]),
+            text=[_amount(total_useful, capacity_ms) if is_last else ""],
+            customdata=[[theme.plotly_text(theme.usd(row["usd"])), theme.gpu_time(row["gpu_ms"])]],
+            hovertemplate=_hover(row["definition"]),
+            name=theme.plotly_text(row["label"]),
+        )
+        base += row["gpu_ms"] / divisor
+    figure.update_traces(textposition="outside", cliponaxis=False, constraintext="none")
+    figure.update_layout(barmode="overlay", showlegend=False)
+    figure.update_xaxes(
+        title_text=f"{unit} (share of capacity)",
+        rangemode="tozero",
+        range=[0, capacity_ms / divisor * 1.42],
+    )
+    figure.update_yaxes(autorange="reversed", automargin=True)
+    return finished(figure, height=waterfall_height(frame))
+
+
+def waterfall_height(frame: pl.DataFrame) -> int:
+    """Return the pixels that the waterfall of a ledger takes."""
+    used = frame.filter((pl.col("gpu_ms") > 0) & (pl.col("kind") != "goodput")).height
+    return max(300, (2 + used) * ROW_PX + FLOW_MARGIN_PX)
+
+
+def categories_over_time(
+    frame: pl.DataFrame,
+    categories: pl.DataFrame,
+    bucket_ms: int,
+    window: tuple[datetime, datetime],
+    height: int = 340,
+) -> go.Figure:
+    """Return how many GPUs were in each category over time, stacked up to the capacity.
+
+    frame: marts.ledger_over_time. categories: marts.ledger_by_category. The first and last
+    bucket are as long as the window leaves them.
+    """
+    merged, step_ms = _rebucketed(frame, bucket_ms)
+    figure = go.Figure()
+    starts = merged.get_column("bucket_at").unique().sort().to_list()
+    if not starts:
+        return finished(figure, height=height)
+    step = timedelta(milliseconds=step_ms)
+    grid = [starts[0] + step * i for i in range(round((starts[-1] - starts[0]) / step) + 1)]
+    stop = max(min(grid[-1] + step, window[1]), grid[-1] + timedelta(milliseconds=1))
+    begin = min(max(grid[0], window[0]), grid[0] + step - timedelta(milliseconds=1))
+    edges = [begin, *grid[1:], stop]
+    lengths_ms = [(b - a) / timedelta(milliseconds=1) for a, b in pairwise(edges)]
+    facts = {row["category"]: row for row in categories.iter_rows(named=True)}
+    for category in sorted(merged.get_column("category").unique().to_list(), key=theme.rank):
+        of_it = merged.filter(pl.col("category") == category)
+        amounts = dict(zip(of_it["bucket_at"].to_list(), of_it["gpu_ms"].to_list(), strict=True))
+        gpus = [amounts.get(at, 0) / length for at, length in zip(grid, lengths_ms, strict=True)]
+        if not any(gpus):
+            continue
+        row = facts.get(category, {})
+        label = theme.plotly_text(row.get("label", category))
+        look = theme.style(row.get("colour"))
+        figure.add_scatter(
+            x=edges,
+            y=[*gpus, gpus[-1]],
+            mode="lines",
+            stackgroup="gpus",
+            line={"width": 0, "shape": "hv", "color": look.colour},
+            fillcolor=look.colour,
+            fillpattern={
+                "shape": look.hatch,
+                "fillmode": "overlay",
+                "size": 6,
+                "solidity": 0.3,
+                "fgcolor": "white",
+            },
+            name=label,
+            hovertemplate=f"{label}: %{{y:,.2f}} GPUs<extra></extra>",
+        )
+    figure.update_layout(hovermode="x unified")
+    figure.update_xaxes(title_text="UTC", range=[begin, stop])
+    figure.update_yaxes(
+        title_text=f"GPUs (mean over {theme.duration(step_ms / 1000)})", rangemode="tozero"
+    )
+    return finished(figure, height=height, has_legend=True)
+
+
+def ledger_bar(frame: pl.DataFrame) -> go.Figure:
+    """Return one bar: all GPU time of a run, part by part.
+
+    frame: category, label, colour, gpu_ms, usd.
+    """
+    rows = sorted(
+        (row for row in frame.iter_rows(named=True) if row["gpu_ms"] > 0),
+        key=lambda row: theme.rank(row["category"]),
+    )
+    total_ms = sum(row["gpu_ms"] for row in rows)
+    unit, divisor = theme.gpu_time_unit(total_ms)
+    figure = go.Figure()
+    for row in rows:
+        share = row["gpu_ms"] / total_ms
+        label = theme.plotly_text(row["label"])
+        figure.add_bar(
+            y=["held"],
+            x=[row["gpu_ms"] / divisor],
+            orientation="h",
+            marker=marker(row["colour"]),
+            name=f"{label} {theme.percent(share)}",
+            text=[theme.percent(share) if share >= 0.06 else ""],
+            textposition="inside",
+            insidetextanchor="middle",
+            textangle=0,
+            textfont={"color": theme.ink(row["colour"])},
+            customdata=[[theme.plotly_text(theme.usd(row["usd"])), theme.percent(share)]],
+            hovertemplate=(
+                f"{label}: %{{x:,.2f}} {unit}<br>%{{customdata[1]}} of held time"
+                "<br>%{customdata[0]}<extra></extra>"
+            ),
+        )
+    figure.update_layout(barmode="stack")
+    figure.update_xaxes(title_text=f"held {unit}")
+    figure.update_yaxes(visible=False)
+    return finished(figure, height=190, has_legend=True)
+
+
+def lanes(frame: pl.DataFrame) -> go.Figure:
+    """Return a lane an attempt: what its gang did when.
+
+    frame: marts.run_timeline of one run. Where there are more pieces than can be drawn, the longest
+    are, and the chart says how many are left out.
+    """
+    pieces = frame.drop_nulls(["start_at", "end_at"]).with_columns(
+        length_ms=(pl.col("end_at") - pl.col("start_at")).dt.total_milliseconds()
+    )
+    shown = pieces.sort("length_ms", descending=True).head(MAX_POINTS)
+    figure = go.Figure()
+    attempts = shown.get_column("attempt").unique().sort().to_list()
+    for category in sorted(shown.get_column("category").unique().to_list(), key=theme.rank):
+        of_it = shown.filter(pl.col("category") == category).sort("start_at")
+        label = theme.plotly_text(of_it["label"][0] or category)
+        phases = [theme.plotly_text(p or "") for p in of_it["phase"].to_list()]
+        lengths = [theme.duration(ms / 1000) for ms in of_it["length_ms"].to_list()]
+        figure.add_bar(
+            y=[_lane(a) for a in of_it["attempt"].to_list()],
+            x=of_it["length_ms"].to_list(),
+            base=of_it["start_at"].to_list(),
+            orientation="h",
+            marker=marker(of_it["colour"][0]),
+            name=label,
+            customdata=list(
+                map(list, zip(lengths, phases, of_it["start_at"].to_list(), strict=True))
+            ),
+            hovertemplate=(
+                f"{label} %{{customdata[1]}}<br>%{{customdata[0]}}"
+                " from %{customdata[2]|%H:%M:%S.%L} UTC<extra></extra>"
+            ),
+        )
+    figure.update_layout(barmode="overlay", bargap=0.35)
+    figure.update_xaxes(title_text="UTC", type="date")
+    figure.update_yaxes(
+        type="category",
+        categoryorder="array",
+        categoryarray=[_lane(a) for a in attempts],
+        autorange="reversed",
+        automargin=True,
+    )
+    if pieces.height > shown.height:
+        figure.add_annotation(
+            text=f"{pieces.height - shown.height:,} shorter pieces are not drawn",
+            showarrow=False,
+            xref="paper",
+            yref="paper",
+            x=1,
+            y=1.08,
+            xanchor="right",
+        )
+    return finished(figure, height=150 + 44 * max(1, len(attempts)), has_legend=True)
+
+
+def step_times(frame: pl.DataFrame) -> go.Figure:
+    """Return the time of each step with its baseline, and marks where one waited or was lost.
+
+    frame: marts.train_steps of one run, thinned to what can be drawn.
+    """
+    figure = go.Figure()
+    ordered = frame.sort("attempt", "step")
+    first = ordered["attempt"].min()
+    for (attempt,), of_it in ordered.group_by("attempt", maintain_order=True):
+        ends = of_it["end_at"].to_list()
+        figure.add_scatter(
+            x=ends,
+            y=of_it["median_step_s"].to_list(),
+            mode="lines",
+            line={"width": 1.5, "dash": "dot", "color": theme.BASELINE_COLOUR},
+            name="median of the attempt",
+            legendgroup="median",
+            showlegend=attempt == first,
+            hovertemplate="median %{y:.3f} s<extra></extra>",
+        )
+        is_lost = of_it["fate"].fill_null("").str.contains("lost").to_list()
+        for name, colour, wanted in (("step", "free_demand", False), ("lost step", "lost", True)):
+            if wanted not in is_lost:
+                continue
+            seconds = [
+                s if lost is wanted else None
+                for s, lost in zip(of_it["step_s"].to_list(), is_lost, strict=True)
+            ]
+            figure.add_scatter(
+                x=ends,
+                y=seconds,
+                mode="lines",
+                line={"width": 1.4, "color": theme.style(colour).colour},
+                name=name,
+                legendgroup=name,
+                showlegend=not any(trace.name == name for trace in figure.data),
+                customdata=[[step] for step in of_it["step"].to_list()],
+                hovertemplate=f"{name} %{{customdata[0]}}: %{{y:.3f}} s<extra></extra>",
+            )
+    marks: Sequence[tuple[str, str, str, pl.Expr]] = (
+        ("late rank", "straggler", "diamond", pl.col("straggler_rank").is_not_null()),
+        ("waited for data", "data", "triangle-up", pl.col("data_s") > pl.col("step_s") * 0.5),
+    )
+    for name, colour, symbol, condition in marks:
+        hit = ordered.filter(condition)
+        if hit.is_empty():
+            continue
+        ranks = ["" if r is None else f", rank {r}" for r in hit["straggler_rank"].to_list()]
+        look = {"size": 6, "symbol": symbol, "color": theme.style(colour).colour}
+        figure.add_scatter(
+            x=hit["end_at"].to_list(),
+            y=hit["step_s"].to_list(),
+            mode="markers",
+            marker={**look, "line": {"width": 0}},
+            name=name,
+            customdata=list(map(list, zip(hit["step"].to_list(), ranks, strict=True))),
+            hovertemplate=(
+                f"step %{{customdata[0]}} {name}%{{customdata[1]}}: %{{y:.3f}} s<extra></extra>"
+            ),
+        )
+    figure.update_xaxes(title_text="UTC")
+    figure.update_yaxes(title_text="step time (s)", rangemode="tozero")
+    return finished(figure, height=300, has_legend=True)
+
+
+def _rebucketed(frame: pl.DataFrame, bucket_ms: int) -> tuple[pl.DataFrame, int]:
+    """Return the frame in buckets wide enough that all categories can be drawn; sums stay."""
+    kinds = max(1, frame.get_column("category").n_unique())
+    starts = frame.get_column("bucket_at")
+    if starts.is_empty():
+        return frame, bucket_ms
+    first, last = starts.min(), starts.max()
+    assert isinstance(first, datetime)  # noqa: S101 -- a column of moments
+    assert isinstance(last, datetime)  # noqa: S101
+    buckets = (last - first) / timedelta(milliseconds=bucket_ms) + 2
+    factor = max(1, -int(-(buckets * kinds) // MAX_POINTS))
+    if factor == 1:
+        return frame, bucket_ms
+    step_ms = bucket_ms * factor
+    merged = (
+        frame.with_columns(pl.col("bucket_at").dt.truncate(f"{step_ms}ms"))
+        .group_by("bucket_at", "category")
+        .agg(pl.col("gpu_ms").sum())
+    )
+    return merged, step_ms
+
+
+def marker(colour: str | None) -> dict[str, Any]:
+    """Return how a bar of a colour key is filled."""
+    look = theme.style(colour)
+    return {
+        "color": look.colour,
+        "pattern": {**PATTERN, "shape": look.hatch} if look.hatch else {"shape": ""},
+        "line": {"width": 0},
+    }
+
+
+def _amount(gpu_ms: int, capacity_ms: int) -> str:
+    divisor = theme.gpu_time_unit(capacity_ms)[1]
+    share = theme.percent(gpu_ms / capacity_ms if capacity_ms else None)
+    return f"{gpu_ms / divisor:,.1f} ({share})"
+
+
+def _hover(definition: str | None) -> str:
+    text = theme.plotly_text(definition or "", 160).replace("%{", "% {")
+    return f"<b>%{{y}}</b>: %{{customdata[1]}}, %{{customdata[0]}}<br>{text}<extra></extra>"
+
+
+def _group_rank(group: str) -> int:
+    groups = ("not_available", "free", "held")
+    return groups.index(group) if group in groups else len(groups)
+
+
+def _lane(attempt: object) -> str:
+    return f"attempt {attempt}"
+
+
+def finished(figure: go.Figure, *, height: int, has_legend: bool = False) -> go.Figure:
+    """Return the figure with what all of ours share; a legend stands below it."""
+    margin = {"l": 8, "r": 12, "t": 16, "b": 8}
+    if has_legend:
+        names = {trace.legendgroup or trace.name: None for trace in figure.data}
+        margin["b"] = 62 + 19 * -(-len(names) // LEGEND_COLUMNS)
+        place = {"orientation": "h", "x": 0, "y": 0, "xanchor": "left", "yanchor": "bottom"}
+        longest = max((len(str(trace.name or "")) for trace in figure.data), default=0)
+        entries = {"entrywidth": LEGEND_CHAR_PX * longest, "font": {"size": LEGEND_FONT_PX}}
+        figure.update_layout(
+            showlegend=True,
+            legend={**place, **entries, "yref": "container", "traceorder": "normal"},
+        )
+    return figure.update_layout(
+        height=height, margin=margin, hoverlabel={"namelength": -1}, uirevision="keep"
+    )

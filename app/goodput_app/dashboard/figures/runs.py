@@ -1,0 +1,109 @@
+"""Charts of runs beside each other and of ranks: pure functions from a frame to a Plotly figure."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import plotly.graph_objects as go
+import polars as pl
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.figures.ledger import MAX_POINTS, ROW_PX, finished, marker
+
+RUNS_DRAWN = 15
+
+
+def run_ledgers(runs: pl.DataFrame, categories: pl.DataFrame) -> go.Figure:
+    """Return a bar a run, the first RUNS_DRAWN in the order given: its held time by category.
+
+    runs: marts.runs. categories: marts.run_categories.
+    """
+    shown = runs.head(RUNS_DRAWN)
+    unit, divisor = theme.gpu_time_unit(shown["held_ms"].max())  # type: ignore[arg-type]
+    names = {
+        key: theme.plotly_text(name, 32)
+        for key, name in shown.select("run_key", "run_name").iter_rows()
+    }
+    parts = categories.filter(pl.col("run_key").is_in(list(names)) & (pl.col("gpu_ms") > 0))
+    held = dict(shown.select("run_key", "held_ms").iter_rows())
+    figure = go.Figure()
+    for category in sorted(parts["category"].unique().to_list(), key=theme.rank):
+        of_it = parts.filter(pl.col("category") == category)
+        label = theme.plotly_text(of_it["label"][0])
+        figure.add_bar(
+            y=of_it["run_key"].to_list(),
+            x=[ms / divisor for ms in of_it["gpu_ms"].to_list()],
+            orientation="h",
+            marker=marker(of_it["colour"][0]),
+            name=label,
+            customdata=[
+                [names[key], theme.percent(ms / held[key] if held[key] else None)]
+                for key, ms in of_it.select("run_key", "gpu_ms").iter_rows()
+            ],
+            hovertemplate=(
+                f"<b>%{{customdata[0]}}</b><br>{label}: %{{x:,.2f}} {unit},"
+                " %{customdata[1]} of held<extra></extra>"
+            ),
+        )
+    figure.update_layout(barmode="stack", bargap=0.3)
+    figure.update_xaxes(title_text=f"held {unit}")
+    figure.update_yaxes(
+        type="category",
+        categoryorder="array",
+        categoryarray=list(names),
+        tickmode="array",
+        tickvals=list(names),
+        ticktext=list(names.values()),
+        autorange="reversed",
+        automargin=True,
+    )
+    return finished(figure, height=shown.height * (ROW_PX + 5) + 150, has_legend=True)
+
+
+def straggler_lanes(frame: pl.DataFrame) -> go.Figure:
+    """Return a lane a rank: when it was late and what waiting for it cost the others.
+
+    frame: marts.stragglers of one run.
+    """
+    figure = go.Figure()
+    rows = frame.sort("rank", "start_at").head(MAX_POINTS)
+    starts, ends = rows["start_at"].to_list(), rows["end_at"].to_list()
+    names = [
+        theme.plotly_text(
+            f"rank {r['rank']}, {r['node']} GPU {'?' if r['gpu_index'] is None else r['gpu_index']}"
+        )
+        for r in rows.iter_rows(named=True)
+    ]
+    waits = [
+        theme.NOT_KNOWN if w is None else f"{w:,.1f} GPU-s imposed"
+        for w in rows["imposed_wait_gpu_s"].to_list()
+    ]
+    steps = [
+        f"{a}-{b}"
+        for a, b in zip(rows["first_step"].to_list(), rows["last_step"].to_list(), strict=True)
+    ]
+    figure.add_bar(
+        y=names,
+        x=[(b - a) / timedelta(milliseconds=1) for a, b in zip(starts, ends, strict=True)],
+        base=starts,
+        orientation="h",
+        marker={"color": theme.style("straggler").colour},
+        text=waits,
+        textposition="outside",
+        cliponaxis=False,
+        customdata=[[step] for step in steps],
+        hovertemplate="%{y}: steps %{customdata[0]}, %{text}<extra></extra>",
+        name="late",
+    )
+    figure.update_layout(barmode="overlay", showlegend=False)
+    if starts:
+        first, last = min(starts), max(ends)
+        figure.update_xaxes(range=[first, last + (last - first) * 0.25 + timedelta(seconds=1)])
+    figure.update_xaxes(title_text="UTC", type="date")
+    figure.update_yaxes(
+        automargin=True,
+        categoryorder="array",
+        categoryarray=sorted(set(names)),
+        autorange="reversed",
+    )
+    return finished(figure, height=90 + 40 * max(1, len(set(names))))

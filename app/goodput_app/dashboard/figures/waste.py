@@ -1,0 +1,153 @@
+"""Charts of gaps and of the data itself: pure functions from a frame to a Plotly figure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import plotly.graph_objects as go
+import polars as pl
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.figures.ledger import ROW_PX, finished, marker
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+CAUSES_SHOWN = 12
+LENGTHS: tuple[tuple[str, float], ...] = (
+    ("1 - 10 s", 10.0),
+    ("10 - 60 s", 60.0),
+    ("1 - 10 min", 600.0),
+    ("10 - 60 min", 3600.0),
+    ("1 - 6 h", 21_600.0),
+    ("6 - 24 h", 86_400.0),
+    ("> 1 day", float("inf")),
+)
+
+
+def causes(frame: pl.DataFrame) -> go.Figure:
+    """Return the causes of the gaps, highest cost first, with the share that they add up to.
+
+    frame: the sums of data.IdleGaps. Ranked by money where all has a price, else by GPU time.
+    """
+    is_priced = frame.height > 0 and frame["unpriced"].sum() == 0
+    sums = (
+        frame.group_by("label", "colour")
+        .agg(pl.col("gpu_ms", "usd", "gaps").sum())
+        .sort("usd" if is_priced else "gpu_ms", "label", descending=[True, False])
+    )
+    total_ms = int(sums["gpu_ms"].sum())
+    total = sums["usd"].sum() if is_priced else total_ms
+    unit, divisor = theme.gpu_time_unit(total_ms)
+    figure = go.Figure()
+    running = 0.0
+    shown = sums.head(CAUSES_SHOWN)
+    for row in shown.iter_rows(named=True):
+        worth = row["usd"] if is_priced else row["gpu_ms"]
+        running += worth
+        share = f"{100 * running / total:.0f} % cumulative" if total else ""
+        amount = theme.usd(row["usd"]) if is_priced else theme.gpu_time(row["gpu_ms"])
+        figure.add_bar(
+            y=[theme.plotly_text(row["label"])],
+            x=[worth if is_priced else worth / divisor],
+            orientation="h",
+            marker=marker(row["colour"]),
+            text=[
+                theme.plotly_text(
+                    f"{amount}, {theme.count(row['gaps'], 'gap')}, {share}" if total else amount
+                )
+            ],
+            hovertemplate=f"%{{y}}: {theme.gpu_time(row['gpu_ms'])}<extra></extra>",
+            showlegend=False,
+        )
+    figure.update_traces(textposition="outside", cliponaxis=False)
+    figure.update_layout(barmode="overlay")
+    top = max((trace.x[0] for trace in figure.data), default=1)
+    figure.update_xaxes(
+        title_text=theme.currency() if is_priced else f"idle {unit}", range=[0, (top or 1) * 1.75]
+    )
+    figure.update_yaxes(autorange="reversed", automargin=True)
+    return finished(figure, height=shown.height * (ROW_PX + 7) + 90)
+
+
+def gap_lengths(frame: pl.DataFrame) -> go.Figure:
+    """Return how much GPU time lies in gaps of which length, and how many there are.
+
+    frame: the sums of data.IdleGaps; gaps: how many gaps a row stands for.
+    """
+    sums_ms = [0] * len(LENGTHS)
+    counts = [0] * len(LENGTHS)
+    for least_s, gpu_ms, gaps in frame.select("least_s", "gpu_ms", "gaps").iter_rows():
+        place = next(i for i, (_, limit) in enumerate(LENGTHS) if least_s < limit)
+        sums_ms[place] += gpu_ms
+        counts[place] += gaps
+    used = [i for i, n in enumerate(counts) if n] or [0]
+    shown = range(used[0], used[-1] + 1)
+    unit, divisor = theme.gpu_time_unit(max(sums_ms))
+    figure = go.Figure(
+        go.Bar(
+            x=[LENGTHS[i][0] for i in shown],
+            y=[sums_ms[i] / divisor for i in shown],
+            text=[f"{counts[i]:,}" if counts[i] else "" for i in shown],
+            textposition="outside",
+            cliponaxis=False,
+            marker={"color": theme.style("idle_held").colour},
+            hovertemplate=f"%{{x}}: %{{y:,.2f}} {unit} in %{{text}} gaps<extra></extra>",
+        )
+    )
+    figure.update_xaxes(title_text="gap length; above the bars: count", type="category")
+    figure.update_yaxes(title_text=f"idle {unit}", rangemode="tozero")
+    return finished(figure, height=260)
+
+
+def coverage(frame: pl.DataFrame) -> go.Figure:
+    """Return which source covered which hour; a cell without an expectation stays grey.
+
+    frame: marts.coverage_by_hour.
+    """
+    has_one = frame.get_column("cluster").n_unique() == 1
+    named = frame.with_columns(
+        lane=pl.col("source") if has_one else pl.concat_str("cluster", "source", separator=": ")
+    )
+    lanes = sorted(named.get_column("lane").unique().to_list(), reverse=True)
+    hours: list[datetime] = frame.get_column("hour_at").unique().sort().to_list()
+    known = {(r["lane"], r["hour_at"]): r for r in named.iter_rows(named=True)}
+    values: list[list[float | None]] = []
+    texts: list[list[str]] = []
+    for lane in lanes:
+        cells = [known.get((lane, hour)) for hour in hours]
+        values.append(
+            [
+                None if c is None or c["coverage_ratio"] is None else c["coverage_ratio"] * 100
+                for c in cells
+            ]
+        )
+        texts.append(
+            [
+                "no data"
+                if c is None
+                else f"{theme.percent(c['coverage_ratio'])} of {c['gpus_expected']} GPUs"
+                for c in cells
+            ]
+        )
+    figure = go.Figure(
+        go.Heatmap(
+            x=[f"{hour:%m-%d %H:00}" for hour in hours],
+            y=[theme.plotly_text(lane) for lane in lanes],
+            z=values,
+            text=texts,
+            zmin=0,
+            zmax=100,
+            colorscale=theme.HEATMAP_SCALE,
+            hovertemplate="%{y}, %{x} UTC: %{text}<extra></extra>",
+            hoverongaps=False,
+            xgap=1,
+            ygap=2,
+            colorbar={"title": {"text": "% covered", "side": "right"}, "thickness": 10},
+            texttemplate="%{text}" if len(hours) <= 4 else "",
+        )
+    )
+    figure.update_xaxes(title_text="hour (UTC)", type="category", showgrid=False)
+    figure.update_yaxes(automargin=True, showgrid=False)
+    figure.update_layout(plot_bgcolor="rgba(141,146,153,0.35)")
+    return finished(figure, height=90 + 34 * max(1, len(lanes)))

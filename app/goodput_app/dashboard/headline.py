@@ -1,0 +1,104 @@
+"""Goodput in words: one number and its upper bound, the same on screen and in the terminal.
+
+Where too few jobs report their steps for goodput, the headline is the best that the evidence bears:
+the highest rung of marts.evidence_ladder. Rows are of marts.goodput_summary if not said otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from goodput_app.dashboard import theme
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from goodput_queries.scope import Scope
+
+RUNGS = {
+    "goodput": "Goodput",
+    "active_while_allocated": "Active while allocated",
+    "gpu_activity": "GPU activity",
+}
+IF_ALL = "if all unclassified time was useful"
+NOT_IN_STEPS = "waits inside steps not measured"
+
+
+def denominator(scope: Scope) -> str:
+    """Return what goodput is a share of: an owner's time is what it had allocated."""
+    is_owned = any((scope.team, scope.user, scope.run, scope.partition))
+    return "allocated" if is_owned else "capacity"
+
+
+def value(row: Mapping[str, Any]) -> str:
+    """Return goodput."""
+    return theme.percent(row["goodput_ratio"])
+
+
+def upper(row: Mapping[str, Any]) -> str | None:
+    """Return the upper bound where it reads otherwise than goodput itself."""
+    shown = theme.percent(row["goodput_hi_ratio"])
+    return None if shown == value(row) else f"up to {shown} {IF_ALL}"
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The first number of a view: its name with the denominator, its value, what stands beside it.
+
+    rung: of marts.evidence_ladder. ratio: None where it is not measured. bound: of goodput alone.
+    """
+
+    rung: str
+    label: str
+    ratio: float | None
+    text: str
+    bound: str | None
+    notes: list[str]
+
+    @property
+    def sentence(self) -> str:
+        """Return it as the terminal prints it."""
+        shown = f"{self.label}: {self.text}" + (f" ({self.bound})" if self.bound else "")
+        return f"{'; '.join([shown, *self.notes])}."
+
+
+def headline(row: Mapping[str, Any], ladder: Mapping[str, Any], scope: Scope) -> Headline:
+    """Return the headline of a view. ladder: the row of marts.evidence_ladder."""
+    rung, share = ladder["rung"], theme.percent(ladder["coverage"])
+    name = RUNGS[rung]
+    if rung == "goodput":
+        label = f"{name} (% of {denominator(scope)})"
+        notes = [NOT_IN_STEPS] if row["step_unsplit_ms"] else []
+        notes.append(f"jobs report steps for {share} of allocated time")
+        return Headline(rung, label, row["goodput_ratio"], value(row), upper(row), notes)
+    is_allocated = rung == "active_while_allocated"
+    of = "allocated time" if is_allocated else "the capacity"
+    ratio = ladder["ratio"]
+    text = theme.NOT_MEASURED if ratio is None else theme.percent(ratio)
+    notes = [f"readings cover {share} of {of}", f"next: {ladder['next_step']}"]
+    if denominator(scope) != "capacity":
+        notes.insert(0, "of all teams and runs")
+    label = name if is_allocated else f"{name} (% of capacity)"
+    return Headline(rung, label, ratio, text, None, notes)
+
+
+def communication(row: Mapping[str, Any]) -> str | None:
+    """Return communication's share of step time, and of which part of it that is known."""
+    if row["communication_ratio"] is None:
+        return None
+    part = theme.percent(row["communication_step_ms"] / row["kept_step_ms"])
+    runs = theme.count(row["communication_runs"], "run")
+    return (
+        f"Communication {theme.percent(row['communication_ratio'])} of step time, measured in "
+        f"{runs} with {part} of all step time."
+    )
+
+
+def of_run(run: Mapping[str, Any]) -> tuple[str, str]:
+    """Return a run's goodput, and its upper bound or nothing."""
+    low, high = run["goodput_of_held_ratio"], run["goodput_of_held_hi_ratio"]
+    if low is None or run["unsettled_ms"] >= run["held_ms"]:
+        return theme.NOT_MEASURED, ""
+    shown, bound = theme.percent(low), theme.percent(high)
+    return shown, "" if bound == shown else f"up to {bound}"

@@ -1,0 +1,67 @@
+"""The dashboard's list of pages, and what they share: look, navigation, scope bar."""
+
+from pathlib import Path
+
+import streamlit as st
+
+from goodput_app.dashboard.components import scope_bar, states
+from goodput_app.dashboard.data import marts
+
+ICON = (  # in the page itself: a named icon would be fetched from the internet
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><g fill="none" stroke-width="7">'
+    '<circle cx="16" cy="16" r="11" stroke="#e0ac3a"/>'
+    '<path d="M16 5a11 11 0 1 1-11 11" stroke="#159a5c"/></g></svg>'
+)
+SIDEBAR_PX = 210
+LOOK = """<style>
+[data-testid="stMainBlockContainer"] { padding: 3rem 2rem 3rem 2rem; }
+[data-testid="stSidebarHeader"] { height: 1.5rem; }
+@media (min-width: 641px) and (max-width: 1380px) {
+  .st-key-tiles [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
+  .st-key-tiles [data-testid="stColumn"] { flex: 1 1 30%; min-width: 30%; }
+}
+</style>"""
+
+st.set_page_config(
+    page_title="Goodput",
+    page_icon=ICON,
+    layout="wide",
+    initial_sidebar_state=SIDEBAR_PX,
+)
+
+st.html(LOOK)
+
+# No file is named like its URL: before the first `st.navigation` of a process (and in any AppTest)
+# Streamlit looks for pages by their folder, and would run that file without this one.
+PAGES = Path(__file__).parent / "pages"
+
+
+def _page(file: str, title: str, icon: str, *, default: bool = False) -> st.Page:
+    name = f":material/{icon}:"
+    return st.Page(PAGES / file, title=title, icon=name, url_path=title.lower(), default=default)
+
+
+OVERVIEW = _page("fleet_overview.py", "Overview", "dashboard", default=True)
+RUNS = _page("all_runs.py", "Runs", "play_circle")
+RUN = _page("one_run.py", "Run", "monitoring")
+WASTE = _page("idle_gaps.py", "Waste", "savings")
+COST = _page("cost_statement.py", "Cost", "payments")
+DATA = _page("data_health.py", "Data", "fact_check")
+GROUPS = {"See": [OVERVIEW, RUNS], "Fix": [WASTE], "Pay": [COST], "Prove": [DATA]}
+
+page = st.navigation([OVERVIEW, RUNS, RUN, WASTE, COST, DATA], position="hidden")
+with st.sidebar:
+    st.title("Goodput", anchor=False)
+    for group, members in GROUPS.items():
+        st.caption(group)
+        for member in members:
+            params = scope_bar.carried(run=None) if page == RUN else scope_bar.carried()
+            st.page_link(member, query_params=params, width="stretch")
+
+view = None
+with states.panel("", "marts.clusters"):
+    view = scope_bar.show(scope_bar.COST_RANGE if page == COST else None)
+    if view is None and not (page == DATA and marts.has_rows()):
+        states.first_run()
+if page == DATA or (view is not None and not states.is_empty(view)):
+    page.run()

@@ -1,0 +1,53 @@
+"""Runs: which lose most."""
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import charts, details, scope_bar
+from goodput_app.dashboard.components.states import panel
+from goodput_app.dashboard.data import marts
+from goodput_app.dashboard.figures import runs as figures_runs
+
+view = scope_bar.required_view()
+scope = view.scope
+COLUMNS = {
+    "run_name": "Run",
+    "cluster": "Cluster",
+    "state": "State",
+    "team": "Team",
+    "user_name": "User",
+    "gpus": "GPUs",
+    "goodput_of_held_ratio": "Goodput (% of allocated)",
+    "held_ms": "Held",
+    "wasted_ms": "Wasted",
+    "wasted_usd": "Wasted cost",
+    "ettr_ratio": "ETTR",
+    "restarts": "Restarts",
+    "verdict": "Verdict",
+    "verdict_confidence": "Confidence",
+}
+
+st.title("Runs", anchor=False)
+st.caption("Which runs lose most? The most wasteful comes first.")
+with panel("What each run did with what it held", "marts.run_categories"):
+    runs = marts.runs(scope)
+    if runs.is_empty():
+        st.info("No run held GPUs in this window.", icon=":material/hourglass_empty:")
+        st.stop()
+    categories = marts.run_categories(scope)
+    figure = figures_runs.run_ledgers(runs, categories)
+    charts.draw(
+        figure, categories.drop("colour"), "run-ledgers", "Categories of the most wasteful runs"
+    )
+
+with panel("All runs", "marts.runs", help="Pick a row for the verdict and the run's own page."):
+    details.runs(runs, COLUMNS)
+    if (total := runs["total"][0]) > runs.height:
+        st.caption(
+            f"The {runs.height:,} of {total:,} runs that wasted most; `goodput runs --limit 0` "
+            "prints all."
+        )
+    unpriced = runs.filter(pl.col("wasted_usd").is_null()).height
+    if 0 < unpriced < runs.height:
+        st.caption(f"{unpriced:,} runs have {theme.NO_PRICE}.")

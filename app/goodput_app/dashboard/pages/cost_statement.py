@@ -1,0 +1,82 @@
+"""Cost: who pays what, and why."""
+
+import streamlit as st
+
+from goodput_app.dashboard.components import (
+    charts,
+    cost_parts,
+    cost_scope,
+    cost_statement_table,
+    details,
+    rate_card,
+    scope_bar,
+    what_if,
+)
+from goodput_app.dashboard.components.states import panel
+from goodput_app.dashboard.data import cost, marts
+from goodput_app.dashboard.figures import cost as figures_cost
+
+view = scope_bar.required_view(scope_bar.COST_RANGE)
+LOSSES = {
+    "label": "Loss",
+    "run_id": "Run",
+    "team": "Account",
+    "node": "Node",
+    "usd": "Cost",
+    "gpu_ms": "GPU time",
+    "cause": "Cause",
+    "confidence": "Confidence",
+    "fix": "What to do",
+}
+
+st.title("Cost", anchor=False)
+st.caption("Who pays what, and why?")
+part = cost_scope.section()
+if part == "prices":
+    rate_card.show()
+    st.stop()
+if part == "what-if":
+    what_if.show(view)
+    st.stop()
+
+shown = None
+with panel("", "marts.statement_lines"):
+    if cost.rates().is_empty():
+        rate_card.first_price()
+    shown = cost_scope.chosen(view)
+    if shown.accounts.is_empty():
+        cost_scope.nothing(view, shown)
+if shown is None or shown.accounts.is_empty():
+    st.stop()
+with panel("", "marts.statement_lines"):
+    cost_scope.states(view, shown)
+    cost_parts.tiles(shown)
+left, right = st.columns(2, gap="medium")
+with left, panel("Who pays, and for what", "marts.statement_lines", help="Bars add up to totals."):
+    dearest = figures_cost.dearest(shown.accounts)
+    if dearest.is_empty():
+        st.caption("Nothing is charged on these days: no price.")
+    else:
+        figure = figures_cost.by_account(dearest)
+        alt = "Charges of each account by what they are for"
+        charts.draw(figure, cost_parts.in_browser(dearest), "cost-by-account", alt)
+with right, panel("Cost by day", "marts.statement_lines", help="Days of the statement's zone."):
+    per_day = figures_cost.each_day((day.day.date, day.accounts) for day in shown.days)
+    figure = figures_cost.by_day(per_day)
+    alt = "Charges of each day by what they are for"
+    charts.draw(figure, cost_parts.in_browser(per_day), "cost-by-day", alt)
+with panel("Statement", "marts.statement_lines", help="What `goodput report` bills, day by day."):
+    cost_statement_table.show(view, shown)
+left, right = st.columns(2, gap="medium")
+with left, panel("Budgets", "marts.statement_budgets"):
+    cost_parts.budgets(shown, view.scope.team)
+with right, panel("What a GPU-hour came to", "marts.statement_lines"):
+    cost_parts.unit_costs(shown)
+with panel(
+    "Dearest losses", "marts.loss_causes", help="Of the window above; pick one for evidence."
+):
+    details.losses(marts.losses(view.scope), LOSSES)
+with panel("Files", "raw.statement_days", help="The same database and day give the same bytes."):
+    cost_parts.downloads(shown)
+with panel("Past statements", "statements.jsonl", help="What was written and handed out before."):
+    cost_parts.past()

@@ -1,0 +1,134 @@
+"""Data: whether to trust it."""
+
+from typing import Any
+
+import streamlit as st
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import charts, handed_out, scope_bar, tables
+from goodput_app.dashboard.components.states import panel
+from goodput_app.dashboard.data import marts
+from goodput_app.dashboard.figures import waste
+from goodput_queries.scope import EVERYTHING
+
+SOURCES = {
+    "source": "Source",
+    "first_row_at": "First row",
+    "last_row_at": "Last row",
+    "lag_s": "Lag behind the latest",
+    "rows": "Rows",
+    "files": "Files",
+    "rejects": "Rejects",
+    "last_loaded_at": "Last loaded",
+    "tables": "Tables",
+}
+LIVE = {
+    "source": "Source",
+    "origin": "Asked of",
+    "state": "State",
+    "answered_at": "Last success",
+    "age_s": "Age",
+    "interval_s": "Interval",
+    "failing_since_at": "Failing since",
+    "error": "Last error",
+    "rows_last_hour": "Rows in the last hour",
+}
+LIVE_EVERY_S = 5
+STALE = ("failing", "stale")
+SAID_MAX = 5  # the worst; the table has them all
+FINDINGS = {
+    "kind": "Finding",
+    "what": "What it means",
+    "n": "Cases",
+    "gpu_ms": "GPU time",
+    "example": "Example",
+    "what_to_do": "What to do",
+}
+REJECTS = {
+    "source": "Source",
+    "reason": "Reason",
+    "origin": "File",
+    "line": "Line",
+    "content": "Row",
+}
+
+
+def _why(source: dict[str, Any]) -> str:
+    """Return the line of a list with what ails a live source; '' where it is well."""
+    if source["state"] not in STALE:
+        return ""
+    name = theme.markdown_text(f"{source['source']} ({source['origin']})")
+    said = source["error"] or _of_one_not_asked(source)
+    return f"\n- {name}: {theme.markdown_text(said)}"
+
+
+def _of_one_not_asked(source: dict[str, Any]) -> str:
+    return (
+        "nobody asks it any more. Is a server or goodput collect running? If it was removed from "
+        f"goodput.toml: goodput retire {source['source']}"
+    )
+
+
+@st.fragment(run_every=LIVE_EVERY_S)
+def live_sources() -> None:
+    """Draw what is asked again and again, and again as time goes by."""
+    with panel("Live sources", "marts.live_sources", help="What is asked again and again."):
+        asked = marts.live_sources()
+        if asked.is_empty():
+            st.caption(
+                "Nothing is collected live. `goodput doctor` says what could be, and the lines of "
+                "goodput.toml that add it."
+            )
+            return
+        if (troubled := asked["state"].is_in(STALE).sum()) > 0:
+            st.error(
+                f"{troubled} of {asked.height} live sources are failing or stale."
+                + "".join(_why(row) for row in asked.head(SAID_MAX).iter_rows(named=True)),
+                icon=":material/sync_problem:",
+            )
+        elif (late := (asked["state"] == "late").sum()) > 0:
+            st.warning(
+                f"{late} of {asked.height} live sources are late.", icon=":material/schedule:"
+            )
+        for sentence in asked.filter(~asked["state"].is_in(STALE))["error"].drop_nulls():
+            st.warning(theme.markdown_text(sentence), icon=":material/skip_next:")
+        tables.show(asked, LIVE, "live")
+
+
+if not marts.has_rows():
+    if not marts.live_sources().is_empty():
+        live_sources()  # why nothing comes
+    st.stop()
+view = scope_bar.view()
+scope = EVERYTHING if view is None else view.scope
+st.title("Data", anchor=False)
+st.caption("Can I trust it?")
+live_sources()
+with panel("Statements", "statements.jsonl", help="What went out, and what failed."):
+    handed_out.show()
+with panel("Sources", "marts.sources", help="What each source brought, and how fresh it is."):
+    tables.show(marts.sources(), SOURCES, "sources")
+with panel(
+    "Coverage by hour", "marts.coverage_by_hour", help="Grey: nothing was expected or known."
+):
+    covered = marts.coverage_by_hour(scope)
+    if covered.is_empty():
+        st.info("No hour of this window has evidence.", icon=":material/hourglass_empty:")
+    else:
+        charts.draw(waste.coverage(covered), covered, "coverage", "Coverage by source and hour")
+with panel("Findings", "marts.data_quality", help="What the evidence contradicts or lacks."):
+    findings = marts.data_quality(scope)
+    if findings.is_empty():
+        st.caption("Nothing contradicts, nothing is missing.")
+    else:
+        tables.show(findings, FINDINGS, "findings")
+with panel("Rejected rows", "raw.rejects", help="Set aside with the reason, never dropped."):
+    rejects = marts.rejects()
+    if rejects.is_empty():
+        st.caption("No row was set aside.")
+    else:
+        tables.show(rejects, REJECTS, "rejects")
+        if rejects["total"][0] > rejects.height:
+            st.caption(
+                f"{rejects.height:,} of {rejects['total'][0]:,}; all: `goodput show raw.rejects`."
+            )

@@ -1,0 +1,80 @@
+"""Overview: where the GPU-hours went, and what to do first."""
+
+import streamlit as st
+
+from goodput_app.dashboard import comparison, headline, theme
+from goodput_app.dashboard.components import charts, details, scope_bar, tiles
+from goodput_app.dashboard.components.states import panel
+from goodput_app.dashboard.data import marts as data
+from goodput_app.dashboard.figures import ledger as figures
+
+view = scope_bar.required_view()
+scope = view.scope
+LOSSES = {
+    "label": "Loss",
+    "run_id": "Run",
+    "team": "Team",
+    "node": "Node",
+    "gpu_ms": "GPU time",
+    "usd": "Cost",
+    "cause": "Cause",
+    "confidence": "Confidence",
+    "fix": "What to do",
+}
+
+st.title("Overview", anchor=False)
+st.caption("Where did the GPU-hours go, and what to do first?")
+with panel("", "marts.goodput_summary"):
+    summary = data.goodput_summary(scope).row(0, named=True)
+    ladder = data.evidence_ladder(scope).row(0, named=True)
+    first = headline.headline(summary, ladder, scope)
+    before = comparison.before(scope, summary)
+    change = None
+    if before.summary is not None and before.scope is not None:
+        then = data.evidence_ladder(before.scope).row(0, named=True)
+        earlier = headline.headline(before.summary, then, before.scope)
+        if earlier.rung == first.rung:
+            change = tiles.points(first.ratio, earlier.ratio)
+    tiles.of_fleet(summary, first, before.summary, change)
+    if (said := headline.communication(summary)) is not None:
+        st.caption(theme.markdown_text(said))
+    if before.summary is not None:
+        span = theme.window(view.start - (view.end - view.start), view.start)
+        st.caption(f"Changes: against {span}.")
+    elif before.reason is not None:
+        st.caption(theme.markdown_text(before.reason))
+
+left, right = st.columns(2, gap="medium")
+with (
+    left,
+    panel(
+        "From capacity to goodput",
+        "marts.ledger_by_category",
+        help="Every GPU-second is in exactly one bar: losses and goodput add up to the capacity.",
+    ),
+):
+    ledger = data.ledger_by_category(scope)
+    rows = ledger.drop("colour").filter(ledger["gpu_ms"] > 0)
+    figure = figures.waterfall(ledger)
+    charts.draw(figure, rows, "waterfall", "Capacity less each loss, down to goodput")
+with (
+    right,
+    panel(
+        "GPUs by category over time",
+        "marts.ledger_over_time",
+        help="The stack adds up to the capacity.",
+    ),
+):
+    over_time = data.ledger_over_time(scope)
+    ledger = data.ledger_by_category(scope)
+    figure = figures.categories_over_time(
+        over_time, ledger, scope.bucket_ms or 1, view.window, figures.waterfall_height(ledger)
+    )
+    charts.draw(figure, over_time, "over-time", "GPUs in each category over time, stacked")
+
+with panel(
+    "Dearest losses",
+    "marts.loss_causes",
+    help="Pick a row to see why, how sure, and where to look.",
+):
+    details.losses(data.losses(scope), LOSSES)

@@ -1,0 +1,99 @@
+"""Waste: which gaps and losses, whose, why."""
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.dashboard import theme, throttling
+from goodput_app.dashboard.components import charts, details, scope_bar, tables, waste_parts
+from goodput_app.dashboard.components.states import panel
+from goodput_app.dashboard.data import marts
+from goodput_app.dashboard.figures import waste
+
+view = scope_bar.required_view()
+scope = view.scope
+LEAST = {"5": "5 s", "30": "30 s", "60": "1 min", "300": "5 min", "1800": "30 min", "3600": "1 h"}
+GAPS = {
+    "start_at": "Start",
+    "gap_s": "Gap length",
+    "node": "Node",
+    "gpu_index": "GPU",
+    "label": "Category",
+    "cause": "Cause",
+    "confidence": "Confidence",
+    "run_id": "Run",
+    "team": "Team",
+    "gpu_ms": "GPU time",
+    "usd": "Cost",
+}
+THROTTLING = {
+    "start_at": "Start",
+    "duration_s": "Length",
+    "node": "Node",
+    "gpu_index": "GPU",
+    "reason": "Reason",
+    "power_w": "Power",
+    "power_limit_w": "Limit",
+    "sm_clock_hz": "SM clock",
+    "gpu_temperature_c": "Temperature",
+    "booked_gpu_ms": "GPU time lost",
+    "evidence": "Evidence",
+    "verdict": "Verdict",
+}
+
+st.title("Waste", anchor=False)
+st.caption("Which gaps and losses, whose, why?")
+found = marts.idle_gaps(scope)
+category = waste_parts.chosen_category(scope)
+left, right, note = st.columns([1, 1, 3], vertical_alignment="bottom")
+with left:
+    scope_bar.choice("category", "Category", waste_parts.categories(scope))
+with right:
+    scope_bar.choice("least", "Gaps of at least", LEAST, none="any length")
+if category:
+    waste_parts.intervals(scope, category)
+gaps, sums = waste_parts.gaps_of(found, category)
+if (least := st.query_params.get("least", "")) in LEAST:
+    gaps = gaps.filter(pl.col("gap_s") >= float(least))
+    sums = sums.filter(pl.col("least_s") >= float(least))
+number = int(sums["gaps"].sum())
+with note:
+    waste_parts.gap_count(gaps.height, number, int(sums["gpu_ms"].sum()), category)
+if sums.is_empty() and not marts.has_telemetry(scope):
+    st.info("No telemetry in this window: gaps are not known.", icon=":material/help:")
+elif sums.is_empty():
+    st.info("No gap of one second or more in this scope.", icon=":material/check_circle:")
+else:
+    beside = sums.filter("is_beside_work")
+    if not beside.is_empty():
+        st.warning(
+            f"GPUs did nothing while their jobs stepped: "
+            f"{theme.count(int(beside['gaps'].sum()), 'gap')} of 5 min or more, "
+            f"{theme.gpu_time(int(beside['gpu_ms'].sum()))}. The ledger counts that time with the "
+            "steps, since a job speaks for all its GPUs; ask whether the job needs them.",
+            icon=":material/person_alert:",
+        )
+    causes, lengths = st.columns([3, 2], gap="medium")
+    with causes, panel("Causes of idle gaps, highest cost first", "marts.idle_gap_parts"):
+        figure = waste.causes(sums)
+        drawn = sums.group_by("label").agg(pl.col("gaps", "gpu_ms", "usd").sum())
+        charts.draw(
+            figure, drawn.sort("gpu_ms", descending=True), "causes", "Idle GPU time by cause"
+        )
+    with lengths, panel("Gap length", "marts.idle_gap_parts"):
+        figure = waste.gap_lengths(sums)
+        drawn = sums.group_by("least_s").agg(pl.col("gaps", "gpu_ms").sum()).sort("least_s")
+        charts.draw(figure, drawn, "lengths", "Gaps by length")
+    with panel(
+        "Idle gaps",
+        "marts.idle_gaps",
+        help="A stretch of no activity on one GPU, of 1 s or more, cut at the window.",
+    ):
+        details.gaps(gaps, GAPS, view)
+with panel(
+    "Throttling", "marts.throttle_episodes", help="A power cap at full power is no loss by itself."
+):
+    episodes = marts.throttle_episodes(scope)
+    if episodes.is_empty():
+        st.caption(throttling.empty_meaning(marts.throttle_sources(scope)))
+    else:
+        tables.show(episodes, THROTTLING, "throttling", rows=6)

@@ -1,0 +1,97 @@
+"""Run: why it is slow or dead."""
+
+import streamlit as st
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import charts, run_parts, scope_bar, tiles
+from goodput_app.dashboard.components.states import panel
+from goodput_app.dashboard.data import marts as data
+from goodput_app.dashboard.figures import ledger as figures
+from goodput_app.dashboard.figures import runs as figures_runs
+
+view = scope_bar.required_view()
+scope = view.scope
+if scope.run is None:
+    st.title("Run", anchor=False)
+    st.info("Choose a run above, or on the page Runs.", icon=":material/monitoring:")
+    st.stop()
+
+st.page_link(
+    "pages/all_runs.py",
+    label="All runs",
+    icon=":material/arrow_back:",
+    query_params=scope_bar.carried(run=None),
+)
+with panel("", "marts.runs"):
+    runs = data.runs(scope)
+    if runs.is_empty():
+        st.info("This run held no GPU in this window.", icon=":material/hourglass_empty:")
+        st.stop()
+    run = runs.row(0, named=True)
+    run_parts.heading(run)
+    tiles.of_run(run)
+with panel(
+    "Ledger", "marts.run_categories", help="All GPU time that the run held, in its categories."
+):
+    ledger = data.run_categories(scope)
+    ledger = ledger.filter(ledger["run_key"] == scope.run)
+    charts.draw(
+        figures.ledger_bar(ledger),
+        ledger.drop("colour"),
+        "run-ledger",
+        "The run's GPU time by category",
+    )
+with panel(
+    "Timeline of attempts",
+    "marts.run_timeline",
+    help="A lane an attempt. Grey or empty: only telemetry can tell.",
+):
+    timeline = data.run_timeline(scope)
+    if timeline.is_empty():
+        st.info("The job said nothing of itself.", icon=":material/hourglass_empty:")
+    else:
+        figure = figures.lanes(timeline)
+        charts.draw(
+            figure,
+            timeline.sort("start_at").drop("colour"),
+            "run-timeline",
+            "What the gang did when",
+        )
+with panel(
+    "Step times", "marts.train_steps", help="The gang's, from the earliest start to the latest end."
+):
+    steps = data.train_steps(scope)
+    if steps.is_empty():
+        st.info("No steps were recorded for this run.", icon=":material/hourglass_empty:")
+    else:
+        charts.draw(
+            figures.step_times(steps), steps, "step-times", "Time of each step, with its baseline"
+        )
+        if steps["steps"][0] > steps.height:
+            st.caption(
+                f"The slowest and the fastest of each stretch of {steps['steps'][0]:,} steps."
+            )
+        run_parts.communication(data.communication(scope))
+with panel(
+    "Late ranks", "marts.stragglers", help="Episodes in which the others waited for one rank."
+):
+    late = data.stragglers(scope)
+    if late.is_empty() and data.train_steps(scope).is_empty():
+        st.caption("Whether a rank was late is not known: no job event tells of this run's steps.")
+    elif late.is_empty():
+        st.caption("No rank was late enough to be named.")
+    else:
+        charts.draw(
+            figures_runs.straggler_lanes(late), late, "late-ranks", "When which rank was late"
+        )
+with panel(
+    "Throttled and faulty GPUs",
+    "marts.blast_radius",
+    help="What each lost itself, and what the other GPUs of the run waited for it.",
+):
+    run_parts.blast_radius(data.blast_radius(scope))
+with panel("GPUs", "marts.run_gpus"):
+    run_parts.gpus(data.run_gpus(scope))
+with panel("Attempts and restarts", "marts.attempts"):
+    run_parts.lineage(data.attempts(scope))
+st.caption(f"Run {theme.markdown_text(scope.run)}, window {theme.window(view.start, view.end)}")

@@ -1,1 +1,0 @@
-"""The daily chargeback statement: who pays what for a day, and the files it is handed out in."""

@@ -1,0 +1,1 @@
+"""The process of `goodput serve`: routes, metrics, background work."""

@@ -1,0 +1,1 @@
+"""Chargeback: statements, their files, their delivery. Knows no web and no terminal."""

@@ -1,0 +1,1 @@
+"""Delivering statements: files, mail, webhook, on a schedule."""

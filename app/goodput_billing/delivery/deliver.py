@@ -1,0 +1,366 @@
+"""Handing a statement out: its files, then mail and webhook, each version once on each channel.
+
+What was done is written to the index of the folder after every step. A process that is killed
+between a channel's answer and that line sends again: the mail then bears the same Message-ID, the
+post the same `webhook-id`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import quote
+
+from goodput_billing.delivery import archive, mail, webhook
+from goodput_billing.delivery.archive import Delivery, PastStatement
+from goodput_billing.delivery.letter import Enclosed, letter
+from goodput_billing.delivery.send_with_retry import Sent, insist
+from goodput_billing.render import atomic, files
+from goodput_billing.render.presentation import status_of
+from goodput_billing.statement.rows import digest
+from goodput_billing.statement.statement import statement
+from goodput_queries.errors import StoreError
+from goodput_queries.private import for_others
+from goodput_queries.sole import sole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import date
+
+    from goodput_billing.delivery.letter import Letter
+    from goodput_billing.delivery.settings import ReportSettings
+    from goodput_billing.statement.settings import StatementSettings
+    from goodput_billing.statement.statement import Statement
+    from goodput_queries.store import Store
+
+LOCK = ".delivering"
+DRAFTS = ".drafts-"
+FILES = "files"
+PROVISIONAL = "open-"  # how the version of a day begins that is not closed
+ERROR_MAX_CHARS = 600
+MEGABYTE = 1_000_000
+IDENTITY_CHARS = 16  # of a digest: a Message-ID on one line is read by all
+
+
+@dataclass
+class Plan:
+    """Where to and by whose clock.
+
+    wait: waits so many seconds; true where it is to end. is_asked: a person named the day, so that
+    channels get it too that came into the settings after it was handed out. away: channels that
+    failed in this run and are not tried again in it.
+    """
+
+    folder: Path
+    report: ReportSettings
+    statement: StatementSettings
+    wait: Callable[[float], bool]
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    is_asked: bool = False
+    away: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a day.
+
+    entry: as it stands in the index, None where the day is open and was not handed out. done: a
+    line for each thing done. errors: a sentence for each channel that has not got it.
+    """
+
+    when: date
+    entry: PastStatement | None
+    status: str
+    done: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+
+    @property
+    def is_settled(self) -> bool:
+        """Say whether nothing is left to do before evidence changes."""
+        return self.entry is not None and self.entry.is_closed and not self.errors
+
+
+class Channel(Protocol):
+    """Where a statement goes besides its folder."""
+
+    name: str
+
+    def send(self, content: Content, answers: str | None, had: tuple[str, ...]) -> tuple[str, ...]:
+        """Send it to those who do not have it; return who has it. Raises GoodputError."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """What channels send of a statement; at: when."""
+
+    made: Statement
+    entry: PastStatement
+    folder: Path
+    report: ReportSettings
+    at: datetime
+
+    @property
+    def identity(self) -> str:
+        """Return what names this version of this day."""
+        return _identity(self.entry.date, self.entry.version)
+
+    @property
+    def links(self) -> list[tuple[str, str]]:
+        """Return where the dashboard and the files are, as far as the settings say."""
+        found = []
+        if self.report.dashboard_url is not None:
+            found.append(("Dashboard", self.report.dashboard_url))
+        if self.report.files_url is not None:
+            base = f"{self.report.files_url.rstrip('/')}/"
+            found += [
+                (archive.form_of(name).upper(), base + quote(name)) for name in self.entry.files
+            ]
+        return found
+
+
+class ByMail:
+    """Mail to all recipients at once."""
+
+    name = "mail"
+
+    def send(self, content: Content, answers: str | None, had: tuple[str, ...]) -> tuple[str, ...]:
+        """Send the mail; see Channel."""
+        settings = content.report.mail
+        assert settings is not None  # noqa: S101 -- a channel is made of its settings
+        given, too_large = _attachments(content, settings.attach, settings.attach_max_mb * MEGABYTE)
+        enclosed = Enclosed(content.links, list(given), too_large)
+        before = None if answers is None else _identity(content.entry.date, answers)
+        written: Letter = letter(
+            content.made, content.entry.state, content.identity, enclosed, before
+        )
+        return mail.send(mail.message(written, settings, given, content.at), settings, had)
+
+
+class ByWebhook:
+    """A POST of the summary."""
+
+    name = "webhook"
+
+    def send(self, content: Content, answers: str | None, had: tuple[str, ...]) -> tuple[str, ...]:
+        """Post the summary; see Channel."""
+        del answers, had  # it has one recipient, who knows a version by its identity
+        settings = content.report.webhook
+        assert settings is not None  # noqa: S101 -- as above
+        body = webhook.payload(content.made, content.entry, content.identity, content.links)
+        webhook.post(body, content.identity, settings, content.at)
+        return ()
+
+
+def channels(report: ReportSettings) -> list[Channel]:
+    """Return the channels that the settings name."""
+    found: list[Channel] = []
+    if report.mail is not None:
+        found.append(ByMail())
+    if report.webhook is not None:
+        found.append(ByWebhook())
+    return found
+
+
+@contextlib.contextmanager
+def sole_deliverer(folder: Path) -> Iterator[None]:
+    """Let one process at a time hand out the statements of a folder.
+
+    Raises StoreError naming the process that does already, or where the folder cannot be written.
+    """
+    try:
+        with for_others():
+            folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"{folder}: the folder of statements cannot be made ({error.strerror})."
+        ) from error
+
+    def refusal(pid: str) -> str:
+        return f"{folder}: process {pid} hands out these statements now. Try again after it."
+
+    with sole(folder / LOCK, refusal):
+        yield
+
+
+def deliver(store: Store, when: date, plan: Plan, *, closes_now: bool = False) -> Outcome:
+    """Make the statement of a day and hand it out; the caller is sole_deliverer.
+
+    Raises NoEvidenceError for a day without evidence; else as hand_out.
+    """
+    return hand_out(statement(store, when, plan.statement, closes_now=closes_now), plan)
+
+
+def hand_out(made: Statement, plan: Plan) -> Outcome:
+    """Hand out a statement as far as that is not done.
+
+    A channel that fails stops no other. Raises StoreError where files or index cannot be written:
+    nothing is sent then.
+    """
+    when, status = made.day.date, status_of(made)
+    if not made.is_closed and not plan.report.provisional:
+        return Outcome(when, None, status)
+    known = {one.date: one for one in archive.past_statements(plan.folder)}
+    entry, done = known.get(when), []
+    if entry is None or not _is_filed(entry, made, plan):
+        entry = _file(made, status, plan, entry)
+        done.append(f"{len(entry.files)} files in {plan.folder}")
+    errors = []
+    for channel in channels(plan.report):
+        if not (
+            is_owed(entry, channel.name) or (plan.is_asked and not is_done(entry, channel.name))
+        ):
+            continue
+        if channel.name in plan.away:
+            errors.append(f"{channel.name}: not tried, since it failed for a day before.")
+            continue
+        content = Content(made, entry, plan.folder, plan.report, plan.now())
+        entry, sent = _sent(channel, content, plan)
+        archive.keep(plan.folder, entry)
+        if sent.error is None:
+            to = f" to {len(sent.recipients)}" if sent.recipients else ""
+            done.append(f"{channel.name}{to}")
+        else:
+            errors.append(f"{channel.name}: {sent.error}")
+            if sent.is_for_later:
+                plan.away.add(channel.name)
+    return Outcome(when, entry, status, tuple(done), tuple(errors))
+
+
+def is_done(entry: PastStatement, channel: str) -> bool:
+    """Say whether a channel has this version; of provisional ones the first is enough."""
+    taken = entry.taken(channel)
+    if taken is None:
+        return False
+    is_provisional = not entry.is_closed and taken.version.startswith(PROVISIONAL)
+    return taken.version == entry.version or is_provisional
+
+
+def is_owed(entry: PastStatement, channel: str) -> bool:
+    """Say whether a channel is still to get this version: it was there when that was made."""
+    return entry.tried(channel) is not None and not is_done(entry, channel)
+
+
+def version_of(made: Statement) -> str:
+    """Return what changes with what is billed and with nothing else."""
+    if not made.bookings:
+        return f"{PROVISIONAL}{digest(made.rows)}"
+    return f"{made.bookings[-1].number}-{made.bookings[-1].digest}"
+
+
+def _identity(when: date, version: str) -> str:
+    number, _, content = version.partition("-")
+    return f"statement-{when}-{number}-{content[:IDENTITY_CHARS]}"
+
+
+def _is_filed(entry: PastStatement, made: Statement, plan: Plan) -> bool:
+    """Say whether the folder has this version, in all formats that are wanted."""
+    return (
+        entry.version == version_of(made)
+        and {archive.form_of(name) for name in entry.files} == set(plan.report.formats)
+        and all((plan.folder / name).is_file() for name in entry.files)
+    )
+
+
+def _file(made: Statement, status: str, plan: Plan, before: PastStatement | None) -> PastStatement:
+    """Put the files of a statement into the folder, then the index that names them."""
+    names = _write(made, plan)
+    at = plan.now()
+    version = version_of(made)
+    frame = made.accounts
+    of_accounts = frame.filter("is_account")
+    entry = PastStatement(
+        date=made.day.date,
+        zone=made.day.zone,
+        is_closed=made.is_closed,
+        corrections=max(len(made.bookings) - 1, 0),
+        version=version,
+        status=status,
+        made_at=at,
+        total_usd=made.total_usd,
+        accounts_usd=sum(of_accounts["total_usd"].drop_nulls(), Decimal("0.00")),
+        capacity_ms=int(frame["gpu_ms"].sum()),
+        held_ms=int(of_accounts["gpu_ms"].sum()),
+        productive_ms=int(of_accounts["productive_ms"].sum()),
+        unpriced_ms=int(frame["unpriced_ms"].sum()),
+        currency=made.policy.currency,
+        definition_version=made.policy.definition_version,
+        files=names,
+        deliveries=() if before is None else before.deliveries,
+    )
+    entry = entry.with_delivery(Delivery(FILES, version, at, 1, delivered_at=at))
+    if before is None or before.version != version:
+        for channel in channels(plan.report):
+            entry = entry.with_delivery(Delivery(channel.name, version, at, 0))
+    archive.keep(plan.folder, entry)
+    return entry
+
+
+def _write(made: Statement, plan: Plan) -> tuple[str, ...]:
+    """Make all files apart, then put them into the folder: none, or each as a whole."""
+    try:
+        with for_others():
+            plan.folder.mkdir(parents=True, exist_ok=True)
+        for left in plan.folder.glob(
+            f"{DRAFTS}*"
+        ):  # by one that was killed: there is one at a time
+            shutil.rmtree(left)
+        with tempfile.TemporaryDirectory(dir=plan.folder, prefix=DRAFTS) as drafts:
+            written = files.write(made, Path(drafts), plan.report.formats)
+            for path in written:
+                path.replace(plan.folder / path.name)
+            atomic.settle(plan.folder)
+    except OSError as error:
+        raise StoreError(
+            f"{plan.folder}: the statement cannot be written ({error.strerror})."
+        ) from error
+    return tuple(path.name for path in written)
+
+
+def _sent(channel: Channel, content: Content, plan: Plan) -> tuple[PastStatement, Sent]:
+    """Send on a channel; return the entry with what came of it."""
+    entry = content.entry
+    before, taken = entry.tried(channel.name), entry.taken(channel.name)
+    answers = None if taken is None else taken.version
+    sent = insist(
+        lambda had: channel.send(content, answers, had),
+        () if before is None else before.recipients,
+        plan.wait,
+    )
+    at = plan.now()
+    delivery = Delivery(
+        channel.name,
+        entry.version,
+        at,
+        sent.attempts + (0 if before is None else before.attempts),
+        delivered_at=at if sent.error is None else None,
+        recipients=sent.recipients,
+        error=None if sent.error is None else str(sent.error)[:ERROR_MAX_CHARS],
+    )
+    return entry.with_delivery(delivery), sent
+
+
+def _attachments(
+    content: Content, formats: tuple[str, ...], most_bytes: int
+) -> tuple[dict[str, bytes], list[str]]:
+    """Return the files of these formats that fit together, and those that do not in words."""
+    by_form = {archive.form_of(name): name for name in content.entry.files}
+    given: dict[str, bytes] = {}
+    too_large = []
+    for name in (by_form[form] for form in formats):
+        try:
+            body = (content.folder / name).read_bytes()
+        except OSError as error:
+            raise StoreError(
+                f"{content.folder / name}: cannot be read ({error.strerror})."
+            ) from error
+        if sum(map(len, given.values())) + len(body) > most_bytes:
+            too_large.append(f"{name} ({len(body) / MEGABYTE:,.1f} MB)")
+        else:
+            given[name] = body
+    return given, too_large

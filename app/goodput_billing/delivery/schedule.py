@@ -1,0 +1,123 @@
+"""Statements handed out at a time of day, as `goodput serve` does beside its pages.
+
+At that time, and at the start for a time that was missed: all that is due. While a day is not
+closed or a channel failed: again every quarter of an hour, those days alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from goodput_billing.delivery.archive import past_statements
+from goodput_billing.delivery.deliver import sole_deliverer
+from goodput_billing.delivery.due import deliver_due, last_day, last_time, next_time
+from goodput_queries.errors import GoodputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime, time
+
+    from goodput_billing.delivery.deliver import Outcome, Plan
+    from goodput_queries.store import LocalStore
+
+log = logging.getLogger(__name__)
+
+AGAIN_S = 900.0
+NAP_MAX_S = 60.0  # a clock that is set, a machine that slept: seen within this
+GRACE_S = 5.0  # for what is under way when the server ends
+
+
+@contextlib.contextmanager
+def handing_out(store: LocalStore, plan: Plan | None) -> Iterator[None]:
+    """Hand out statements for the length of a block, where a plan names a time of day."""
+    at = None if plan is None else plan.report.time()
+    if plan is None or at is None:
+        yield
+        return
+    if store.is_read_only:
+        log.warning("%s is only read from: no day is closed and no statement goes out.", store.path)
+        yield
+        return
+    is_over = threading.Event()
+    timetable = Timetable(store, replace(plan, wait=is_over.wait), at)
+    thread = threading.Thread(
+        target=timetable.run, args=(is_over,), name="hand out statements", daemon=True
+    )
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join(GRACE_S)
+        if thread.is_alive():  # the index says what went out; the rest goes the next time
+            log.warning("not waited for: a statement that is being handed out")
+
+
+class Timetable:
+    """What was handed out at the last time of day, and what is left of it."""
+
+    def __init__(self, store: LocalStore, plan: Plan, at: time) -> None:
+        self._store = store
+        self._plan = plan
+        self._at = at
+        self._zone = plan.statement.zone_info()
+        self._asked_at: datetime | None = None
+        self._settled_at: datetime | None = None
+        self._said: tuple[str, ...] = ()
+
+    def run(self, is_over: threading.Event) -> None:
+        """Look when it is time, until it is over."""
+        while not is_over.is_set():
+            again_at = self._plan.now().timestamp() + self.look()
+            while (left_s := again_at - self._plan.now().timestamp()) > 0:
+                if is_over.wait(min(left_s, NAP_MAX_S)):
+                    return
+
+    def look(self) -> float:
+        """Hand out what is due; return in how many seconds to look again."""
+        now = self._plan.now()
+        until_next_s = (next_time(self._at, self._zone, now) - now).total_seconds()
+        moment = last_time(self._at, self._zone, now)
+        if self._settled_at == moment or self._hand_out(moment):
+            self._settled_at = moment
+            return until_next_s
+        return min(AGAIN_S, until_next_s)
+
+    def _hand_out(self, moment: datetime) -> bool:
+        """Hand out what was due at a moment; return whether nothing is left of it."""
+        until = last_day(self._plan.statement, moment)
+        try:
+            with sole_deliverer(self._plan.folder):
+                self._store.build()
+                outcomes = deliver_due(
+                    self._store,
+                    replace(self._plan, away=set()),
+                    until,
+                    asks_again=self._asked_at != moment,
+                )
+        except GoodputError as error:
+            self._say([str(error)])
+            return False
+        except Exception:
+            log.exception("statements were not handed out")
+            return False
+        self._asked_at = moment
+        self._tell(outcomes)
+        closed = {one.date for one in past_statements(self._plan.folder) if one.is_closed}
+        return until in closed and all(outcome.is_settled for outcome in outcomes)
+
+    def _tell(self, outcomes: list[Outcome]) -> None:
+        for outcome in outcomes:
+            if outcome.done:
+                log.info("statement of %s: %s", outcome.when, ", ".join(outcome.done))
+        self._say([f"statement of {o.when}: {error}" for o in outcomes for error in o.errors])
+
+    def _say(self, errors: list[str]) -> None:
+        for error in errors:
+            if error not in self._said:  # once, not every quarter of an hour
+                log.error("%s", error)
+        self._said = tuple(errors)

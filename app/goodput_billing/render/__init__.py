@@ -1,0 +1,1 @@
+"""A statement as HTML, PDF, FOCUS, CSV and Parquet."""

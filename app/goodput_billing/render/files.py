@@ -1,0 +1,116 @@
+"""The files of a statement: the same statement, the same bytes; whole or not there."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from goodput_billing.render import atomic
+from goodput_billing.render.safe_text import harmless
+from goodput_billing.statement import currency
+from goodput_billing.statement.one_account import file_name
+from goodput_queries.errors import GoodputError, StoreError
+from goodput_queries.private import for_others
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from goodput_billing.statement.statement import Statement
+
+FORMATS = ("csv", "parquet", "html", "pdf", "focus")
+LINES_ON_PAGE = 500
+LINES_IN_PDF = 60
+
+
+def write(
+    statement: Statement, folder: Path, formats: Sequence[str], focus_version: str = "1.2"
+) -> list[Path]:
+    """Write a statement in these formats into a folder; return the files in that order.
+
+    Raises StoreError where the folder cannot be written, GoodputError where ReportLab is missing.
+    A file is replaced as a whole.
+    """
+    makers: dict[str, Callable[[], bytes]] = {
+        "csv": lambda: csv(statement),
+        "parquet": lambda: parquet(statement),
+        "html": lambda: _html(statement),
+        "pdf": lambda: _pdf(statement),
+        "focus": lambda: _focus(statement, focus_version),
+    }
+    of_whom = "" if statement.account is None else f"-{file_name(statement.account)}"
+    written = []
+    try:
+        with for_others():
+            folder.mkdir(parents=True, exist_ok=True)
+        for form in formats:
+            name = f"{'focus' if form == 'focus' else 'statement'}-{statement.day.date}{of_whom}"
+            target = folder / f"{name}.{'csv' if form == 'focus' else form}"
+            atomic.replace(target, makers[form]())
+            written.append(target)
+    except OSError as error:
+        raise StoreError(
+            f"{folder}: the statement cannot be written ({error.strerror})."
+        ) from error
+    return written
+
+
+def table(statement: Statement) -> pl.DataFrame:
+    """Return the rows of a statement as CSV and Parquet hand them out: see `marts.statement_lines`.
+
+    Besides: day, correction (0, or the number of the correction that added the row), amounts in
+    cents that add up across (direct, idle share and electricity make the total) and down. Columns
+    of amounts bear the currency in their names. definition_version: what `productive_ms` counts.
+    """
+    rows = statement.rows
+    return rows.select(
+        pl.lit(statement.day.date).alias("day"),
+        "correction",
+        *(
+            pl.col(name).alias(currency.column(name, statement.policy.currency))
+            for name in rows.columns
+            if name != "correction"
+        ),
+        pl.lit(statement.policy.definition_version).alias("definition_version"),
+    )
+
+
+def csv(statement: Statement) -> bytes:
+    """Return the rows as CSV; text that a spreadsheet would run gets a `'` before it."""
+    return table(statement).with_columns(harmless(pl.selectors.string())).write_csv().encode()
+
+
+def parquet(statement: Statement) -> bytes:
+    """Return the rows as Parquet."""
+    stream = io.BytesIO()
+    table(statement).write_parquet(stream, compression="zstd", compression_level=3)
+    return stream.getvalue()
+
+
+def _html(statement: Statement) -> bytes:
+    from goodput_billing.render.html import html  # noqa: PLC0415 -- only who asks draws in templates
+    from goodput_billing.render.presentation import present  # noqa: PLC0415
+
+    return html(present(statement, lines=LINES_ON_PAGE))
+
+
+def _pdf(statement: Statement) -> bytes:
+    from goodput_billing.render.presentation import present  # noqa: PLC0415
+
+    try:
+        from goodput_billing.render.pdf import pdf  # noqa: PLC0415 -- the same for ReportLab
+    except ImportError as error:
+        raise GoodputError(
+            f"the PDF cannot be made here ({error}). Install reportlab, or name the formats "
+            "without it: --formats csv,parquet,html,focus."
+        ) from error
+
+    return pdf(present(statement, lines=LINES_IN_PDF))
+
+
+def _focus(statement: Statement, version: str) -> bytes:
+    from goodput_billing.render.focus import focus  # noqa: PLC0415 -- as above
+
+    return focus(statement, version)

@@ -1,0 +1,36 @@
+"""The statement as one HTML page that needs nothing else: no script, no font, no picture."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import cache
+
+import jinja2
+
+from goodput_billing.render.presentation import USES, Presentation
+from goodput_billing.render.wording import empty_tables_left_out
+
+TEMPLATE = "statement.html.j2"
+
+
+def html(page: Presentation) -> bytes:
+    """Return the page; names of accounts, users and jobs are escaped, whatever they hold."""
+    widest = max((bar.total for bar in page.bars), default=Decimal(1))
+    text = _template().render(
+        page=page,
+        tables=empty_tables_left_out(page.tables),
+        widest=widest,
+        uses=list(USES.values()),
+    )
+    return text.encode()
+
+
+@cache
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("goodput_billing.render", "."),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=False,
+    )
+    return environment.get_template(TEMPLATE)

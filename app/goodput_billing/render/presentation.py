@@ -1,0 +1,254 @@
+"""A statement as people read it: words, tables and bars, the same for the page and the PDF."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, cast
+from unicodedata import category
+
+import polars as pl
+
+from goodput_billing.render.tables import account_name, tables
+from goodput_billing.render.wording import hours, money, percent
+from goodput_billing.statement import closing
+from goodput_billing.statement.currency import decimals, sign
+from goodput_billing.statement.ownership import HELD_LINES, UNPLACED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from goodput_billing.render.wording import Table
+    from goodput_billing.statement.statement import Statement
+
+BARS_SHOWN = 20
+CONTROLS = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})  # categories of what is not to be seen
+USES = {
+    "productive": ("Useful", "#159a5c"),
+    "other_use": ("Other use", "#6cbf8c"),
+    "own_waste": ("Own waste", "#e0ac3a"),
+    "platform_waste": ("Platform waste", "#c2302f"),
+    "unsettled": ("Not settled", "#8d9299"),
+    "idle_share": ("Share of idle", "#5c9cf0"),
+}
+IDLE_WORDS = {
+    "none": "Idle time stays on its own line.",
+    "proportional": "Idle time is carried by the accounts in proportion to what they held.",
+    "uniform": "Idle time is carried by the accounts that held GPUs in equal parts.",
+    "by_quota": "Idle time is carried by quota; reserved idle time by the reservation's account.",
+}
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One account's money by use: parts of (label, colour, amount)."""
+
+    label: str
+    parts: Sequence[tuple[str, str, Decimal]]
+
+    @property
+    def total(self) -> Decimal:
+        """Return the length of the bar."""
+        return sum((usd for _, _, usd in self.parts), Decimal(0))
+
+
+@dataclass(frozen=True)
+class Presentation:
+    """All that a page or a PDF shows of a statement, in order.
+
+    sign, decimals: of its amounts.
+    """
+
+    title: str
+    sign: str
+    decimals: int
+    subtitle: str
+    status: str
+    is_final: bool
+    tiles: Sequence[tuple[str, str, str]]
+    bars: Sequence[Bar]
+    tables: Sequence[Table]
+    notes: Sequence[str] = field(default=())
+
+
+def present(statement: Statement, *, lines: int) -> Presentation:
+    """Return a statement as it is shown, with at most so many of its lines (CSV has them all)."""
+    day = statement.day
+    begin, end = closing.instant(day.from_ms), closing.instant(day.to_ms)
+    whose = "" if statement.account is None else f" of account {statement.account}"
+    found = Presentation(
+        title=f"GPU chargeback statement{whose}, {day.date:%A} {day.date.day} {day.date:%B %Y}",
+        sign=sign(statement.policy.currency),
+        decimals=decimals(statement.policy.currency),
+        subtitle=(
+            f"{statement.settings.organisation}. Day in {day.zone}: {begin:%Y-%m-%d %H:%M} to "
+            f"{end:%Y-%m-%d %H:%M} UTC, {day.hours:g} hours. "
+            f"Amounts in {statement.policy.currency}."
+        ),
+        status=status_of(statement),
+        is_final=statement.is_closed,
+        tiles=_tiles(statement) if statement.account is None else _tiles_of_account(statement),
+        bars=_bars(statement),
+        tables=tables(statement, lines=lines),
+        notes=_notes(statement),
+    )
+    return cast("Presentation", _visible(found))
+
+
+def _visible(shown: Any) -> Any:
+    """Return what is shown with the controls in its texts spelt out: names are not ours.
+
+    One that turns the direction of writing would show an amount or a name backwards.
+    """
+    if isinstance(shown, str):
+        return "".join(f"\\u{ord(c):04x}" if category(c) in CONTROLS else c for c in shown)
+    if isinstance(shown, list | tuple):
+        return type(shown)(map(_visible, shown))
+    if is_dataclass(shown) and not isinstance(shown, type):
+        found = {field.name: _visible(getattr(shown, field.name)) for field in fields(shown)}
+        return replace(shown, **found)
+    return shown
+
+
+def status_of(statement: Statement) -> str:
+    """Return whether the figures are final, and what that rests on."""
+    reach = f"{closing.instant(statement.evidence_ms):%Y-%m-%d %H:%M} UTC"
+    if not statement.is_closed:
+        closes = f"{closing.instant(statement.closes_ms):%Y-%m-%d %H:%M} UTC"
+        return (
+            f"Open: figures may still change. The day closes when evidence of all its clusters "
+            f"reaches {closes}; it reaches {reach}."
+        )
+    first, *corrections = statement.bookings
+    words = (
+        f"Closed with evidence up to {closing.instant(first.evidence_ms):%Y-%m-%d %H:%M} UTC. "
+        f"Digest of what was billed: {first.digest}."
+    )
+    if corrections:
+        count = "1 correction" if len(corrections) == 1 else f"{len(corrections)} corrections"
+        return f"{words} Since then {count}; all earlier rows stand as billed."
+    if not statement.is_proven:
+        return (
+            f"{words} Stands as billed; not computed again, since its readings were dropped by age "
+            "or the database is only read from."
+        )
+    return f"{words} Computed again from today's evidence: unchanged."
+
+
+def _tiles(statement: Statement) -> list[tuple[str, str, str]]:
+    frame = statement.accounts
+    of_accounts = frame.filter("is_account")
+    held, capacity = int(of_accounts["gpu_ms"].sum()), int(frame["gpu_ms"].sum())
+    unplaced = int(statement.rows.filter(pl.col("line") == UNPLACED)["gpu_ms"].sum())
+    share = percent(held - unplaced, capacity - unplaced)
+    to_accounts = sum(of_accounts["total_usd"], Decimal("0.00"))
+    return [
+        _total_tile(statement, f"{money(to_accounts, code=statement.policy.currency)} to accounts"),
+        ("Held", f"{hours(held)} GPU-h", f"{share} of capacity"),
+        *_use_tiles(statement, of_accounts),
+        ("Nobody's", _amount(statement, frame.filter(~pl.col("is_account")), "held_usd"),
+         "idle or not available"),
+    ]  # fmt: skip
+
+
+def _tiles_of_account(statement: Statement) -> list[tuple[str, str, str]]:
+    """Return the tiles without what would tell of others: capacity and idle time."""
+    frame = statement.accounts
+    runs = statement.rows.filter(pl.col("line").is_in(HELD_LINES))["run_key"].n_unique()
+    return [
+        _total_tile(statement, f"{statement.day.date}"),
+        ("Held", f"{hours(int(frame['gpu_ms'].sum()))} GPU-h", f"by {runs:,} runs"),
+        *_use_tiles(statement, frame),
+        ("Share of idle", _amount(statement, frame, "idle_share_usd"), "carried by policy"),
+    ]
+
+
+def _total_tile(statement: Statement, more: str) -> tuple[str, str, str]:
+    name = "Cost" if statement.settings.showback else "Billed"
+    return (name, _money(statement, statement.total_usd), more)
+
+
+def _use_tiles(statement: Statement, frame: pl.DataFrame) -> list[tuple[str, str, str]]:
+    held, productive = int(frame["gpu_ms"].sum()), int(frame["productive_ms"].sum())
+    is_credited = statement.policy.credits_infra_failures
+    return [
+        ("Useful", f"{hours(productive)} GPU-h", f"{percent(productive, held)} of held"),
+        ("Own waste", _amount(statement, frame, "own_waste_usd"), "lost for reasons of the jobs"),
+        ("Platform waste", _amount(statement, frame, "platform_waste_usd"),
+         "credited below" if is_credited else "not credited"),
+    ]  # fmt: skip
+
+
+def _amount(statement: Statement, frame: pl.DataFrame, column: str) -> str:
+    usd = sum(frame[column].drop_nulls(), Decimal("0.00"))
+    return _money(statement, usd)
+
+
+def _money(statement: Statement, amount: Decimal) -> str:
+    code = statement.policy.currency
+    return f"{sign(code)}{money(amount, code=code)}"
+
+
+def _bars(statement: Statement) -> list[Bar]:
+    """Return a bar an account, the longest first; the shortest of many are one bar together."""
+    found = []
+    for row in statement.accounts.filter("is_account").iter_rows(named=True):
+        parts = [(*USES[name], max(row[f"{name}_usd"], Decimal(0))) for name in USES]
+        bar = Bar(account_name(statement, row), parts)
+        if bar.total > 0:
+            found.append(bar)
+    found.sort(key=lambda bar: (-bar.total, bar.label))
+    if len(found) <= BARS_SHOWN:
+        return found
+    rest = found[BARS_SHOWN - 1 :]
+    sums = [
+        (*use, sum((bar.parts[i][2] for bar in rest), Decimal(0)))
+        for i, use in enumerate(USES.values())
+    ]
+    return [*found[: BARS_SHOWN - 1], Bar(f"{len(rest)} other accounts", sums)]
+
+
+def _notes(statement: Statement) -> list[str]:
+    return [
+        IDLE_WORDS[statement.policy.idle],
+        "What failed infrastructure cost (node failures, hardware Xids) is credited on rows of its "
+        "own." if statement.policy.credits_infra_failures
+        else "What failed infrastructure cost is shown, not credited.",
+        "Charged is what was held, at the price of its hour: it is what others could not use. What "
+        "it was used for is shown beside it and changes nothing.",
+        _of_useful(statement),
+        _of_electricity(statement.rows),
+        "Not available GPUs (down, drained, in maintenance, off) are the platform's; their cost is "
+        "never shared out.",
+        "Amounts are exact until they are printed; cents are given to the largest remainders, so "
+        "that rows add up to totals everywhere.",
+    ]  # fmt: skip
+
+
+def _of_useful(statement: Statement) -> str:
+    policy = statement.policy
+    communication = "with" if policy.definition_version > 1 else "without"
+    evaluation = " and declared evaluation" if policy.evaluation_counts else ""
+    return (
+        f"Useful is retained training step time, {communication} communication, less throttling "
+        f"and straggler waits{evaluation}: definition {policy.definition_version} of goodput."
+    )
+
+
+def _of_electricity(rows: pl.DataFrame) -> str:
+    has_meters = rows["wall_mj"].is_not_null().any()
+    if not has_meters and not rows["energy_mj"].is_not_null().any():
+        return "Electricity is not known: no energy counter and no power meter was read."
+    if not rows["electricity_usd"].is_not_null().any():
+        return "Electricity is not charged: the energy is known, a tariff is not."
+    words = (
+        "Electricity: differences of the GPUs' energy counters x tariff of the hour x what server "
+        "and site add. GPUs without readings add none."
+    )
+    if not has_meters:
+        return words
+    return (
+        f"{words} In hours that a node's power meter covers whole, and where GPUs have no "
+        "counters in what it covers, its energy is charged instead: to each GPU its own, and the "
+        "rest of the node by GPU time; only what the site adds comes on top."
+    )

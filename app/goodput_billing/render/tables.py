@@ -1,0 +1,360 @@
+"""The tables of a statement in the order of reading: money first, then what proves it."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from goodput_billing.render.wording import (
+    NONE,
+    UNKNOWN,
+    Money,
+    Table,
+    amounts,
+    change,
+    hours,
+    hours_that_add_up,
+    price,
+)
+from goodput_billing.statement import closing, ownership
+from goodput_billing.statement.currency import sign
+from goodput_billing.statement.rows import AMOUNTS
+from goodput_billing.statement.summary import BUCKETS, NOBODYS, account_of
+
+if TYPE_CHECKING:
+    from goodput_billing.statement.statement import Statement
+
+
+def tables(statement: Statement, *, lines: int) -> list[Table]:
+    """Return all tables, empty ones too; of the statement's lines at most so many."""
+    return [
+        _accounts(statement),
+        _comparison(statement),
+        _month(statement),
+        _losses(statement),
+        _corrections(statement),
+        _lines(statement, lines),
+        _balance(statement),
+        _differences(statement),
+        _unmatched(statement),
+    ]
+
+
+def account_name(statement: Statement, row: dict[str, Any]) -> str:
+    """Return the account, with its cluster where there are several."""
+    several = statement.accounts["cluster"].n_unique() > 1
+    return f"{row['account']} ({row['cluster']})" if several else str(row["account"])
+
+
+def _unit(statement: Statement) -> str:
+    return sign(statement.policy.currency).strip()
+
+
+def _accounts(statement: Statement) -> Table:
+    money = amounts(statement.policy.currency)
+    unit = _unit(statement)
+    names = [*(f"{name}_usd" for name in BUCKETS), "held_usd", "idle_share_usd"]
+    names += ["electricity_usd", "credit_usd", "total_usd"]
+    frame = statement.accounts.filter(
+        pl.col("gpu_ms").cast(pl.Boolean) | (pl.col("total_usd") != 0)
+    )
+    *times, whole = _adding_up(frame["gpu_ms"].to_list())
+    rows = [
+        [
+            account_name(statement, row),
+            time,
+            *(
+                NONE if name[:-4] in BUCKETS and not row["is_account"]
+                else money(row[name], _why_not(row))
+                for name in names
+            ),
+            money(row["usd_per_held_gpu_h"]),
+            money(row["usd_per_productive_gpu_h"]),
+        ]
+        for row, time in zip(frame.iter_rows(named=True), times, strict=True)
+    ]  # fmt: skip
+    sums = [sum(frame[name].drop_nulls(), Decimal("0.00")) for name in names]
+    if frame["electricity_usd"].null_count() == frame.height:
+        sums[names.index("electricity_usd")] = None
+    return Table(
+        "Accounts" if statement.account is None else "What it comes to",
+        [
+            ("Account", False), ("GPU-h", True), ("Useful", True), ("Other use", True),
+            ("Own waste", True), ("Platform waste", True), ("Not settled", True), ("Held", True),
+            ("Idle share", True), ("Electricity", True), ("Credits", True), ("Total", True),
+            (f"{unit}/held GPU-h", True), (f"{unit}/useful GPU-h", True),
+        ],
+        rows,
+        note="Useful to not settled add up to held; held, idle share, electricity and credits "
+        "to the total. Unit costs are the total over held and over useful hours.",
+        total=[
+            "Total", whole, *(money(usd, UNKNOWN) for usd in sums), "", "",
+        ] if frame.height > 1 else None,
+    )  # fmt: skip
+
+
+def _why_not(row: dict[str, Any]) -> str:
+    """Return what stands for a missing amount: energy of reserved GPUs is among the idle's."""
+    return NONE if row["account"] == NOBODYS["reserved_idle"] else UNKNOWN
+
+
+def _comparison(statement: Statement) -> Table:
+    money = amounts(statement.policy.currency)
+    frame = statement.accounts
+    rows = [
+        [
+            account_name(statement, row),
+            money(row["total_usd"]),
+            money(row["yesterday_usd"], "no data"),
+            change(row["total_usd"], row["yesterday_usd"]),
+            money(row["week_ago_usd"], "no data"),
+            change(row["total_usd"], row["week_ago_usd"]),
+        ]
+        for row in frame.iter_rows(named=True)
+    ]
+    columns = [("Account", False), ("This day", True), ("The day before", True), ("Change", True)]
+    sums = [
+        None if frame[name].null_count() else sum(frame[name], Decimal("0.00"))
+        for name in ("yesterday_usd", "week_ago_usd")
+    ]
+    total = statement.total_usd
+    return Table(
+        "Against other days",
+        [*columns, ("A week before", True), ("Change", True)],
+        rows,
+        note=" ".join(
+            f"{name} is known for {float(part) * 100:.0f} % of its hours."
+            for name, part in statement.known_parts.items()
+            if part < 1
+        ),
+        total=None
+        if frame.height <= 1
+        else [
+            "Total",
+            money(total),
+            *(
+                text
+                for before in sums
+                for text in (money(before, "no data"), change(total, before))
+            ),
+        ],
+    )
+
+
+def _month(statement: Statement) -> Table:
+    money = amounts(statement.policy.currency)
+    rows = [
+        [
+            row["account"],
+            row["cluster"] or "all",
+            money(row["month_usd"]),
+            money(row["forecast_usd"]),
+            _between(row, money),
+            f"{row['covered_h']:,.1f}",
+            money(row["budget_usd"], "no budget"),
+            NONE if row["spent_ratio"] is None else f"{row['spent_ratio'] * 100:.1f} %",
+            NONE if row["budget_usd"] is None or row["forecast_usd"] is None
+            else "over" if row["forecast_usd"] > row["budget_usd"] else "within",
+        ]
+        for row in _told_once(statement.budgets).iter_rows(named=True)
+    ]  # fmt: skip
+    return Table(
+        f"{statement.day.date:%B} so far",
+        [
+            ("Account", False), ("Cluster", False), ("Month to date", True), ("Forecast", True),
+            ("Between", True), ("Covered hours", True), ("Budget", True), ("Spent", True),
+            ("Forecast is", False),
+        ],
+        rows,
+        note="Forecast: month to date / covered hours x hours of the month, cluster by cluster; "
+        "between what the rest of the month costs at the cheapest and at the most expensive day so "
+        "far. With less than a covered day there is none.",
+    )  # fmt: skip
+
+
+def _between(row: dict[str, Any], money: Money) -> str:
+    low, high = row["forecast_low_usd"], row["forecast_high_usd"]
+    return NONE if low is None else f"{money(low)} to {money(high)}"
+
+
+def _told_once(budgets: pl.DataFrame) -> pl.DataFrame:
+    """Leave out all clusters together where a budget of one cluster tells the same."""
+    of_one = pl.col("cluster").is_not_null() & pl.col("month_usd").is_not_null()
+    told = budgets.filter(of_one).select("account", "month_usd").unique()
+    of_all = budgets.filter(pl.col("cluster").is_null(), pl.col("budget_usd").is_null())
+    again = of_all.join(told, on=["account", "month_usd"], how="semi").select("account", "cluster")
+    return budgets.join(again, on=["account", "cluster"], how="anti", nulls_equal=True)
+
+
+def _losses(statement: Statement) -> Table:
+    money = amounts(statement.policy.currency)
+    rows = [
+        [
+            row["account"], row["run_id"], row["label"], row["cause"], row["blame"],
+            row["confidence"], hours(row["gpu_ms"]), money(row["usd"], "no price"), row["fix"],
+        ]
+        for row in statement.losses.iter_rows(named=True)
+    ]  # fmt: skip
+    return Table(
+        "Dearest losses",
+        [
+            ("Account", False), ("Run", False), ("Loss", False), ("Cause", False),
+            ("Whose", False), ("Confidence", False), ("GPU-h", True), (_unit(statement), True),
+            ("Fix", False),
+        ],
+        rows,
+        note="As known now, at the day's prices.",
+    )  # fmt: skip
+
+
+def _corrections(statement: Statement) -> Table:
+    money = amounts(statement.policy.currency)
+    rows = [
+        [
+            str(booking.number),
+            f"{closing.instant(booking.evidence_ms):%Y-%m-%d %H:%M} UTC",
+            str(booking.rows.height),
+            money(Decimal(booking.billed_cents).scaleb(-2)),
+            booking.digest,
+        ]
+        for booking in statement.bookings[1:]
+    ]
+    return Table(
+        "Corrections",
+        [
+            ("No.", False), ("Evidence up to", False), ("Rows", True), (_unit(statement), True),
+            ("Digest", False),
+        ],
+        rows,
+        note="Evidence that came after the day had closed; the rows are in the files.",
+    )  # fmt: skip
+
+
+def _lines(statement: Statement, limit: int) -> Table:
+    ranked = statement.rows.sort("total_usd", descending=True, nulls_last=True, maintain_order=True)
+    shown, rest = ranked.head(limit), ranked.slice(limit)
+    *times, of_rest, whole = _adding_up([*shown["gpu_ms"], int(rest["gpu_ms"].sum())])
+    money = amounts(statement.policy.currency)
+    rows = [
+        _line(row, time, money)
+        for row, time in zip(shown.iter_rows(named=True), times, strict=True)
+    ]
+    if rest.height:
+        rows.append([
+            f"{rest.height:,} more lines", *[""] * 6, of_rest,
+            *(_sum(rest, name, money) for name in AMOUNTS),
+            _sum(rest, "total_usd", money),
+        ])  # fmt: skip
+    return Table(
+        "Lines",
+        [
+            ("Account", False), ("User", False), ("Run", False), ("Partition", False),
+            ("Model", False), ("MIG", False), (f"{_unit(statement)}/GPU-h", True), ("GPU-h", True),
+            ("Direct", True), ("Idle share", True), ("Electricity", True), ("Total", True),
+        ],
+        rows,
+        total=[
+            "Total", *[""] * 6, whole,
+            *(_sum(ranked, name, money) for name in AMOUNTS),
+            _sum(ranked, "total_usd", money),
+        ],
+    )  # fmt: skip
+
+
+def _line(row: dict[str, Any], gpu_h: str, money: Money) -> list[str]:
+    words = {"credit": " (credit)", "idle_share": " (idle share)"}
+    mark = f" (correction {row['correction']})" if row["correction"] else ""
+    usd = row["usd_per_gpu_h"]
+    texts = ("user_name", "run_id", "partition", "gpu_model", "mig_profile")
+    return [
+        f"{account_of(row)}{words.get(row['line']) or ownership.words_of(row)}{mark}",
+        *(row[name] or NONE for name in texts),
+        "no price" if usd is None else price(usd),
+        NONE if row["line"] == "credit" else gpu_h,
+        money(row["direct_usd"], "no price"),
+        money(row["idle_share_usd"]),
+        money(row["electricity_usd"], UNKNOWN),
+        money(row["total_usd"], "no price"),
+    ]
+
+
+def _adding_up(gpu_ms: list[int]) -> list[str]:
+    """Return GPU-hours as they are printed, and their sum as the last: they add up."""
+    found = hours_that_add_up(gpu_ms)
+    return [*found, *hours_that_add_up([sum(gpu_ms)])]
+
+
+def _sum(rows: pl.DataFrame, name: str, money: Money) -> str:
+    known = rows[name].drop_nulls()
+    return money(
+        sum(known, Decimal("0.00")) if known.len() or name != "electricity_usd" else None, UNKNOWN
+    )
+
+
+def _balance(statement: Statement) -> Table:
+    rows = []
+    for row in statement.balance.iter_rows(named=True):
+        held = row["held_ms"] - row["inferred_ms"]
+        parts = [held, row["inferred_ms"], row["free_ms"], row["not_available_ms"]]
+        of_scheduler = row["scheduler_held_ms"]
+        rows.append([
+            row["cluster"], *_adding_up(parts),
+            *hours_that_add_up([row["capacity_ms"] or 0]),
+            _ms_apart(row["statement_ms"], row["ledger_ms"]),
+            NONE if of_scheduler is None else hours_that_add_up([of_scheduler])[0],
+            _ms_apart(held, of_scheduler),
+            hours_that_add_up([row["unplaced_ms"]])[0],
+        ])  # fmt: skip
+    return Table(
+        "It balances",
+        [
+            ("Cluster", False), ("Held", True), ("Inferred", True), ("Free", True),
+            ("Not available", True),
+            ("Statement", True), ("Capacity", True), ("Less the ledger", True),
+            ("Scheduler held", True), ("Held less the scheduler", True), ("Unplaced", True),
+        ],
+        rows,
+        note="GPU-hours; differences in milliseconds. Held + inferred + free + not available = "
+        "statement = capacity. Inferred is active time whose owner no scheduler tells. Unplaced is "
+        "allocated time on no known GPU: charged, and outside capacity. What sets the statement "
+        "apart from the scheduler is named in the next table.",
+    )  # fmt: skip
+
+
+def _ms_apart(ours: int, theirs: int | None) -> str:
+    return NONE if theirs is None else f"{ours - theirs:,} ms"
+
+
+def _differences(statement: Statement) -> Table:
+    rows = [
+        [row["cluster"], row["reason"], f"{row['job_runs']:,}", hours(row["gpu_ms"]),
+         f"{row['gpu_ms']:,} ms"]
+        for row in statement.differences.iter_rows(named=True)
+    ]  # fmt: skip
+    return Table(
+        "What the scheduler counts otherwise",
+        [
+            ("Cluster", False),
+            ("Reason", False),
+            ("Job runs", True),
+            ("GPU-h", True),
+            ("Exactly", True),
+        ],
+        rows,
+        note="Scheduler less statement. sreport besides counts resized jobs twice while their "
+        "records overlap (Slurm 22.05) and knows whole hours only after they are rolled up.",
+    )
+
+
+def _unmatched(statement: Statement) -> Table:
+    rows = [
+        [row["cluster"], row["kind"], f"{row['n']:,}", hours(row["gpu_ms"]), row["what_to_do"]]
+        for row in statement.unmatched.iter_rows(named=True)
+    ]
+    return Table(
+        "Unpriced and unmatched",
+        [("Cluster", False), ("What", False), ("Count", True), ("GPU-h", True), ("To do", False)],
+        rows,
+    )

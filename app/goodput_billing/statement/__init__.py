@@ -1,0 +1,1 @@
+"""What a day costs whom: lines, charges, closing, corrections, forecast."""

@@ -1,0 +1,213 @@
+"""The statement of a day: its rows, what they come to, and what proves them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from goodput_billing.statement import closing, currency, ownership
+from goodput_billing.statement.budgets import budgets
+from goodput_billing.statement.charges import IDLE_LINES, Policy
+from goodput_billing.statement.days import Day, day_of
+from goodput_billing.statement.other_days import beside
+from goodput_billing.statement.overlaps import refuse_overlap
+from goodput_billing.statement.rows import in_cents
+from goodput_billing.statement.summary import accounts, totals
+from goodput_queries.errors import NoEvidenceError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from goodput_billing.statement.closing import Booking
+    from goodput_billing.statement.settings import StatementSettings
+    from goodput_queries.store import Store
+
+LOSSES_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A day as it is handed out; every frame is in the order in which it is printed.
+
+    rows: what is billed, line by line, in cents; `correction` is 0, or the number of the correction
+    that added the row. bookings: empty while the day is open. closes_ms: what its clusters'
+    evidence has to reach for it to close. was_corrected: this very call found late evidence.
+    is_proven: it was computed again just now; not so once its readings were dropped by age, or
+    where the database is only read from. account: whose it is alone; None: the whole day.
+    known_parts: of the days that it is compared with, by name.
+    """
+
+    day: Day
+    settings: StatementSettings
+    policy: Policy
+    bookings: list[Booking]
+    evidence_ms: int
+    closes_ms: int
+    was_corrected: bool
+    is_proven: bool
+    rows: pl.DataFrame
+    accounts: pl.DataFrame
+    budgets: pl.DataFrame
+    losses: pl.DataFrame
+    balance: pl.DataFrame
+    differences: pl.DataFrame
+    unmatched: pl.DataFrame
+    account: str | None = None
+    known_parts: Mapping[str, Fraction] = field(default_factory=dict)
+
+    @property
+    def is_closed(self) -> bool:
+        """Say whether its rows are fixed."""
+        return bool(self.bookings)
+
+    @property
+    def total_usd(self) -> Decimal:
+        """Return what all rows come to."""
+        return sum(self.rows["total_usd"].drop_nulls(), Decimal("0.00"))
+
+
+def statement(
+    store: Store,
+    when: date,
+    settings: StatementSettings,
+    *,
+    closes_now: bool = False,
+    now: datetime | None = None,
+) -> Statement:
+    """Return the statement of the day that begins on a date; close it where its time has come.
+
+    A closed day is computed anew and corrected where evidence came late. A database that is only
+    read from is left as it is: the day stays open in it. closes_now closes a day that has ended, by
+    the clock or by the evidence, however far the evidence reaches into it; what comes later is a
+    correction. Raises NoEvidenceError for a day without evidence.
+    """
+    day = day_of(when, settings)
+    policy = policy_of(store, day, settings)
+    known = closing.evidence(store)
+    booked = closing.bookings(store, day)
+    if not booked:
+        refuse_overlap(store, day)
+        currency.refuse_others(store, day, policy.currency)
+    clusters = set(_clusters(store, day))
+    reach = known.reach(clusters)
+    if not booked and reach is None:
+        raise NoEvidenceError(f"there is no evidence of {when} ({day.zone}){_extent(known)}.")
+    reach = reach or booked[-1].evidence_ms
+    closes_ms = day.to_ms + settings.lateness_h * 3_600_000
+    now_ms = int((now or datetime.now(UTC)).timestamp() * 1000)
+    has_ended = max(reach, now_ms) >= day.to_ms
+    was_corrected = False
+    is_writable = not getattr(store, "is_read_only", False)
+    is_proven = is_writable and closing.is_provable(store, day)
+    if is_writable:
+        if booked and is_proven:
+            was_corrected = closing.correct(store, day, booked, reach)
+        elif not booked and (reach >= closes_ms or (closes_now and has_ended)):
+            closing.close(store, day, policy, reach)
+        booked = closing.bookings(store, day)
+    rows = _rows(booked) if booked else _open_rows(store, day, policy)
+    made_by = booked[0].policy if booked else policy
+    days = beside(
+        store, when, settings, totals(rows), known,
+        lambda day: replace(policy_of(store, day, settings), currency=made_by.currency),
+    )  # fmt: skip
+    return Statement(
+        day=day,
+        settings=settings,
+        policy=made_by,
+        bookings=booked,
+        evidence_ms=reach,
+        closes_ms=closes_ms,
+        was_corrected=was_corrected,
+        is_proven=is_proven,
+        rows=rows,
+        accounts=accounts(rows, days),
+        budgets=budgets(store, day, days.month, settings),
+        losses=losses(store, day),
+        balance=_balance(store, day, rows),
+        differences=store.read(
+            "select * from marts.statement_differences order by cluster, reason", scope=day.scope
+        ),
+        unmatched=store.read(
+            "select * from marts.statement_unmatched where gpu_ms > 0 order by cluster, kind",
+            scope=day.scope,
+        ),
+        known_parts=days.known_parts,
+    )
+
+
+def policy_of(store: Store, day: Day, settings: StatementSettings) -> Policy:
+    """Return how a day that is not closed yet is charged."""
+    return Policy(
+        settings.idle_policy,
+        settings.credit_infra_failures,
+        closing.quotas(store, day),
+        settings.currency,
+        evaluation_counts=store.read("select evaluation_counts()").item(),
+        charge_inferred=settings.charge_inferred,
+    )
+
+
+def _rows(booked: list[Booking]) -> pl.DataFrame:
+    return pl.concat(
+        booking.rows.with_columns(pl.lit(booking.number, pl.Int32).alias("correction"))
+        for booking in booked
+    )
+
+
+def _open_rows(store: Store, day: Day, policy: Policy) -> pl.DataFrame:
+    smallest = currency.smallest_cents(policy.currency)
+    rows = in_cents(closing.computed(store, day, policy), smallest=smallest)
+    return rows.with_columns(pl.lit(0, pl.Int32).alias("correction"))
+
+
+def _clusters(store: Store, day: Day) -> list[str]:
+    found = store.read(
+        "select distinct cluster from marts.capacity where capacity_ms > 0 order by 1",
+        scope=day.scope,
+    )
+    return found["cluster"].to_list()
+
+
+def losses(store: Store, day: Day, *, of_each_account: bool = False) -> pl.DataFrame:
+    """Return the dearest losses of a day: of all, or of each account; dearest first."""
+    return store.read(
+        """select cluster, coalesce(team, '') as account, coalesce(run_id, '') as run_id, label,
+            coalesce(cause, '') as cause, blame, confidence, gpu_ms, usd, fix
+        from marts.loss_causes
+        where blame in ('own', 'platform')
+        qualify row_number() over (
+            partition by case when $1 then team end
+            order by usd desc nulls last, gpu_ms desc, cluster, run_key, category, blame
+        ) <= $2
+        order by usd desc nulls last, gpu_ms desc, cluster, run_key, category, blame""",
+        [of_each_account, LOSSES_SHOWN],
+        scope=day.scope,
+    )
+
+
+def _balance(store: Store, day: Day, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return, by cluster, what is charged, with ledger, inventory and scheduler beside it."""
+    gpu_ms, line = pl.col("gpu_ms"), pl.col("line")
+    charged = rows.group_by("cluster").agg(
+        gpu_ms.filter(line.is_in(("usage", ownership.INFERRED))).sum().alias("held_ms"),
+        gpu_ms.filter(line == ownership.INFERRED).sum().alias("inferred_ms"),
+        gpu_ms.filter(line.is_in(IDLE_LINES)).sum().alias("free_ms"),
+        gpu_ms.filter(line == "not_available").sum().alias("not_available_ms"),
+        gpu_ms.filter(line != ownership.UNPLACED).sum().alias("statement_ms"),
+        gpu_ms.filter(line == ownership.UNPLACED).sum().alias("unplaced_ms"),
+    )
+    held_against = store.read("select * from marts.statement_balance", scope=day.scope)
+    return charged.join(held_against, on="cluster", how="left").sort("cluster")
+
+
+def _extent(known: closing.Evidence) -> str:
+    if not known.as_of_ms:
+        return ""
+    last = closing.instant(max(known.as_of_ms.values()))
+    return f"; evidence ends at {last:%Y-%m-%d %H:%MZ}"

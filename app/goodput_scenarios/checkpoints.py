@@ -1,0 +1,166 @@
+"""How often to save: Young's and Daly's optimum from a run's own saves and failures.
+
+J. W. Young, A first order approximation to the optimum checkpoint interval, CACM 17(9), 1974;
+J. T. Daly, A higher order estimate of the optimum checkpoint interval for restart dumps, FGCS
+22(3), 2006, equation 37. With C the time of a save that blocks and M the mean time between
+failures: Young sqrt(2 C M); Daly sqrt(2 C M) (1 + sqrt(C / 2 M) / 3 + C / 18 M) - C, and M where
+C >= 2 M. Both are the time between the end of a save and the begin of the next.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from itertools import product
+
+from goodput_scenarios.electricity import YEAR_H
+from goodput_scenarios.scenario import Field, Formula, Scenario, Values, Worked, number
+from goodput_scenarios.span import Span
+
+PERCENT = Span.of(100)
+LEAST_S = Decimal("0.001")
+FIELDS = (
+    Field("save_s", "Time of a save", "s", "That steps wait for; median", least=LEAST_S),
+    Field("mtbf_s", "Mean time between failures", "s", "Of the run", least=LEAST_S),
+    Field(
+        "interval_s",
+        "Time between saves now",
+        "s",
+        "From the end of one to the begin of the next; median",
+        least=LEAST_S,
+    ),
+    Field("gpus", "GPUs", "GPUs", "Of the run", least=Decimal(1)),
+    Field("usd_per_gpu_h", "Price of a GPU-hour", "USD", "Mean of what the run held"),
+)
+
+
+def young_s(save_s: Decimal, mtbf_s: Decimal) -> Decimal:
+    """Return Young's interval."""
+    return (2 * save_s * mtbf_s).sqrt()
+
+
+def daly_s(save_s: Decimal, mtbf_s: Decimal) -> Decimal:
+    """Return Daly's interval."""
+    if save_s >= 2 * mtbf_s:
+        return mtbf_s
+    half = save_s / (2 * mtbf_s)
+    return (2 * save_s * mtbf_s).sqrt() * (1 + half.sqrt() / 3 + half / 9) - save_s
+
+
+def overhead(interval_s: Decimal, save_s: Decimal, mtbf_s: Decimal) -> Decimal:
+    """Return the share of time lost to saves and to work that a failure takes back (first order).
+
+    A save an interval: C / (interval + C); a failure an M takes back half of both on average.
+    """
+    cycle = interval_s + save_s
+    return save_s / cycle + cycle / (2 * mtbf_s)
+
+
+def _ends(values: Values) -> list[tuple[Decimal, Decimal]]:
+    save, mtbf = values["save_s"], values["mtbf_s"]
+    return list(product((save.lo, save.hi), (mtbf.lo, mtbf.hi)))
+
+
+def _daly_span(values: Values) -> Span:
+    return Span.over(*(daly_s(save, mtbf) for save, mtbf in _ends(values)))
+
+
+def _gain(values: Values) -> Span:
+    """Return the share of time won; saves and failures are the same before and after."""
+    interval = values["interval_s"]
+    gains = [
+        overhead(now, save, mtbf) - overhead(daly_s(save, mtbf), save, mtbf)
+        for now in (interval.lo, interval.hi)
+        for save, mtbf in _ends(values)
+    ]
+    return Span.over(*gains).at_least(Decimal(0))
+
+
+def _daly(values: Values) -> Worked:
+    found = _daly_span(values)
+    save, mtbf = number(values["save_s"]), number(values["mtbf_s"], 0)
+    return found, f"C = {save} s, M = {mtbf} s: {number(found, 0)} s"
+
+
+def _young(values: Values) -> Worked:
+    found = Span.over(*(young_s(save, mtbf) for save, mtbf in _ends(values)))
+    save, mtbf = number(values["save_s"]), number(values["mtbf_s"], 0)
+    return found, f"sqrt(2 x {save} x {mtbf}) = {number(found, 0)} s"
+
+
+def _lost_now(values: Values) -> Worked:
+    interval = values["interval_s"]
+    lost = [
+        overhead(now, save, mtbf)
+        for now in (interval.lo, interval.hi)
+        for save, mtbf in _ends(values)
+    ]
+    return _lost(values, Span.over(*lost), interval)
+
+
+def _lost_best(values: Values) -> Worked:
+    best = [overhead(daly_s(save, mtbf), save, mtbf) for save, mtbf in _ends(values)]
+    return _lost(values, Span.over(*best), _daly_span(values))
+
+
+def _lost(values: Values, lost: Span, interval: Span) -> Worked:
+    percent = lost * PERCENT
+    save, mtbf = number(values["save_s"]), number(values["mtbf_s"], 0)
+    cycle = f"({number(interval, 0)} + {save})"
+    return percent, f"{save} / {cycle} + {cycle} / (2 x {mtbf}) = {number(percent)} %"
+
+
+def _won(values: Values) -> Worked:
+    gain = _gain(values)
+    hours = values["gpus"] * YEAR_H * gain
+    return hours, (
+        f"{number(gain * PERCENT)} % x {number(values['gpus'], 0)} x 8,760 h = "
+        f"{number(hours, 0)} GPU-h"
+    )
+
+
+def _worth(values: Values) -> Worked:
+    hours = values["gpus"] * YEAR_H * _gain(values)
+    worth = hours * values["usd_per_gpu_h"]
+    price = number(values["usd_per_gpu_h"])
+    return worth, f"{number(hours, 0)} GPU-h x {price} USD = {number(worth, 0)} USD"
+
+
+_OF_BEST = ("save_s", "mtbf_s")
+_OF_GAIN = (*_OF_BEST, "interval_s", "gpus")
+_LOST = "C / (interval + C) + (interval + C) / 2M: saves, and half a cycle for each failure"
+CHECKPOINTS = Scenario(
+    "checkpoints",
+    "Checkpoint interval",
+    "How often should this run save, given how long a save takes and how often it fails?",
+    FIELDS,
+    (
+        Formula(
+            "Best time between saves (Daly)",
+            "s",
+            "sqrt(2 C M) x (1 + sqrt(C / 2M) / 3 + C / 18M) - C, with C the save and M the time "
+            "between failures",
+            _OF_BEST,
+            _daly,
+            is_headline=True,
+        ),
+        Formula("The same by Young", "s", "sqrt(2 C M)", _OF_BEST, _young),
+        Formula("Lost now", "% of the run's time", _LOST, _OF_GAIN[:3], _lost_now),
+        Formula("Lost at the best interval", "% of the run's time", _LOST, _OF_BEST, _lost_best),
+        Formula(
+            "Won a year",
+            "GPU-h",
+            "(lost now - lost at the best) x GPUs x 8,760 h, while such a run runs",
+            _OF_GAIN,
+            _won,
+            is_headline=True,
+        ),
+        Formula(
+            "Worth a year",
+            "USD",
+            "GPU-hours won x price",
+            (*_OF_GAIN, "usd_per_gpu_h"),
+            _worth,
+            is_headline=True,
+        ),
+    ),
+)

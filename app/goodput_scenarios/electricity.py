@@ -1,0 +1,37 @@
+"""Power, energy and what it costs: what several scenarios ask for alike."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from goodput_scenarios.scenario import HOURS_PER_YEAR, Field
+from goodput_scenarios.span import Span
+
+W_PER_KW = Span.of(1000)
+YEAR_H = Span.of(HOURS_PER_YEAR)
+TARIFF = Field(
+    "usd_per_kwh",
+    "Price of a kWh",
+    "USD/kWh",
+    "Per kWh of the GPUs' own counters: tariff x PUE x server / GPU energy",
+    most=Decimal(1000),
+)
+WORTH = Field(
+    "usd_per_productive_gpu_h",
+    "Worth of a useful GPU-hour",
+    "USD",
+    "What it costs you now, unless you know better",
+    most=Decimal(10) ** 6,
+)
+USE = Field(
+    "use_ratio",
+    "Share of GPU time that is useful",
+    "of capacity",
+    "Kept step time; its upper end holds what the evidence leaves open",
+    most=Decimal(1),
+)
+
+
+def kilowatts(gpus: Span, power_w: Span) -> Span:
+    """Return the power of so many GPUs in kW."""
+    return gpus * power_w / W_PER_KW

@@ -1,0 +1,132 @@
+"""Half of one loss: what comes back, and how much faster the same work is done."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from goodput_scenarios.electricity import YEAR_H
+from goodput_scenarios.scenario import Field, Formula, Scenario, Values, Worked, number
+from goodput_scenarios.span import Span
+
+ONE, HALF, PERCENT = Span.of(1), Span.of(Decimal("0.5")), Span.of(100)
+LEAST = Decimal("0.000001")
+FIELDS = (
+    Field(
+        "lost_gpu_h",
+        "Lost to it",
+        "GPU-h",
+        "In the window, as far as evidence tells; unclassified time is not in it",
+    ),
+    Field("in_jobs_gpu_h", "Of it inside jobs", "GPU-h", "Idle GPUs that nobody held slow no job"),
+    Field("held_gpu_h", "Held", "GPU-h", "By jobs, in the window", least=LEAST),
+    Field("capacity_gpu_h", "Capacity", "GPU-h", "GPUs x the window", least=LEAST),
+    Field("window_h", "Length of the window", "h", "Of the ledger", least=LEAST),
+    Field("usd_per_gpu_h", "Price of a GPU-hour", "USD", "Mean of what is lost"),
+)
+
+
+def _back(values: Values) -> Span:
+    return values["lost_gpu_h"] * HALF
+
+
+def _time_left(values: Values) -> Span:
+    share = (values["in_jobs_gpu_h"] / values["held_gpu_h"]).at_most(Decimal(1))
+    return ONE - share * HALF
+
+
+def _a_year(values: Values) -> Span:
+    return _back(values) / values["window_h"] * YEAR_H
+
+
+def _in_window(values: Values) -> Worked:
+    back = _back(values)
+    return back, f"{number(values['lost_gpu_h'], 1)} / 2 = {number(back, 1)} GPU-h"
+
+
+def _points(values: Values) -> Worked:
+    points = _back(values) / values["capacity_gpu_h"] * PERCENT
+    capacity = number(values["capacity_gpu_h"], 1)
+    return points, f"{number(_back(values), 1)} / {capacity} = {number(points)} points"
+
+
+def _time(values: Values) -> Worked:
+    left = _time_left(values)
+    return left, (
+        f"1 - {number(values['in_jobs_gpu_h'], 1)} / {number(values['held_gpu_h'], 1)} / 2 = "
+        f"{number(left, 4)}"
+    )
+
+
+def _speed_up(values: Values) -> Worked:
+    left = _time_left(values)
+    faster = ONE / left
+    return faster, f"1 / {number(left, 4)} = {number(faster, 3)} x"
+
+
+def _year(values: Values) -> Worked:
+    found = _a_year(values)
+    window = number(values["window_h"], 1)
+    back = number(_back(values), 1)
+    return found, f"{back} / {window} h x 8,760 h = {number(found, 0)} GPU-h"
+
+
+def _worth(values: Values) -> Worked:
+    worth = _a_year(values) * values["usd_per_gpu_h"]
+    price = number(values["usd_per_gpu_h"])
+    return worth, f"{number(_a_year(values), 0)} GPU-h x {price} USD = {number(worth, 0)} USD"
+
+
+HALVING = Scenario(
+    "halve-a-loss",
+    "Halve a loss",
+    "What comes back if one loss is halved?",
+    FIELDS,
+    (
+        Formula(
+            "GPU-hours back in the window",
+            "GPU-h",
+            "lost / 2",
+            ("lost_gpu_h",),
+            _in_window,
+            is_headline=True,
+        ),
+        Formula(
+            "Goodput gained",
+            "points",
+            "lost / 2 / capacity, if what comes back becomes useful",
+            ("lost_gpu_h", "capacity_gpu_h"),
+            _points,
+            is_headline=True,
+        ),
+        Formula(
+            "Time for the same work",
+            "of now",
+            "1 - lost inside jobs / held / 2",
+            ("in_jobs_gpu_h", "held_gpu_h"),
+            _time,
+        ),
+        Formula(
+            "Speed-up",
+            "x",
+            "1 / time for the same work",
+            ("in_jobs_gpu_h", "held_gpu_h"),
+            _speed_up,
+            is_headline=True,
+        ),
+        Formula(
+            "GPU-hours back a year",
+            "GPU-h",
+            "back in the window / length of the window x 8,760 h",
+            ("lost_gpu_h", "window_h"),
+            _year,
+        ),
+        Formula(
+            "Worth a year",
+            "USD",
+            "GPU-hours back a year x price",
+            ("lost_gpu_h", "window_h", "usd_per_gpu_h"),
+            _worth,
+            is_headline=True,
+        ),
+    ),
+)

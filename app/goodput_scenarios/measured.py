@@ -1,0 +1,251 @@
+"""What a scenario can know from the site's own ledger: each value with the view it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from goodput_scenarios.scenario import Given
+from goodput_scenarios.span import Span
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from goodput_queries.scope import Scope
+    from goodput_queries.store import Store
+
+MS_PER_HOUR = Decimal(3_600_000)
+EVERY_MODEL = "every"
+FEW_FAILURES = 3
+CHOICES_MOST = 200
+MODELS, RUNS, LOSSES = "marts.gpu_models", "marts.checkpointing", "marts.ledger_by_category"
+
+
+def choices(store: Store, scenario: str, scope: Scope) -> dict[str, str]:
+    """Return what a scenario can be asked of, the most GPU time first: value to label.
+
+    GPU models, runs that save, or losses; see CHOOSERS.
+    """
+    _, listed = CHOOSERS[scenario]
+    return listed(store, _plain(scope))
+
+
+def measured(store: Store, scenario: str, scope: Scope, of: str) -> dict[str, Given]:
+    """Return the values of a scenario that the ledger knows in a window, of one of `choices`."""
+    read, _ = CHOOSERS[scenario]
+    return read(store, _plain(scope), of)
+
+
+def _plain(scope: Scope) -> Scope:
+    """Return window and cluster: capacity has no owner, so that other filters do not apply."""
+    return replace(
+        scope, node=None, gpu_uuid=None, gpu_model=None, team=None, user=None, run=None,
+        partition=None, bucket_ms=None,
+    )  # fmt: skip
+
+
+def _models(store: Store, scope: Scope) -> dict[str, str]:
+    rows = store.read(
+        "select gpu_model from marts.gpu_models where gpu_model is not null "
+        "group by gpu_model order by sum(capacity_ms) desc, gpu_model",
+        scope=scope,
+    )
+    return {**{name: name for name in rows["gpu_model"]}, EVERY_MODEL: "every GPU model"}
+
+
+def _runs(store: Store, scope: Scope) -> dict[str, str]:
+    rows = store.read(
+        "select run_key, run_id, cluster, saves from marts.checkpointing where saves > 1 "
+        f"order by gpu_ms desc, run_key limit {CHOICES_MOST}",
+        scope=scope,
+    )
+    return {key: f"{run} ({cluster}, {saves} saves)" for key, run, cluster, saves in rows.rows()}
+
+
+def _losses(store: Store, scope: Scope) -> dict[str, str]:
+    rows = store.read(
+        "select category, label from marts.ledger_by_category where kind = 'badput' and gpu_ms > 0 "
+        "order by gpu_ms desc, category",
+        scope=scope,
+    )
+    return dict(rows.rows())
+
+
+def _of_models(store: Store, scope: Scope, model: str) -> dict[str, Given]:
+    rows = store.read("select * from marts.gpu_models", scope=scope)
+    if model != EVERY_MODEL:
+        rows = rows.filter(pl.col("gpu_model") == model)
+    return _known(MODELS, _values_of_models(rows))
+
+
+def _values_of_models(rows: pl.DataFrame) -> dict[str, tuple[Span | None, str]]:
+    if rows.is_empty():
+        return {}
+    sums = {
+        name: None if rows[name].null_count() == rows.height else _exact(rows[name].sum())
+        for name, kind in rows.schema.items()
+        if kind.is_numeric() and name not in ("power_w", "held_power_w", "power_limit_w")
+    }
+    held, capacity = sums["held_ms"], sums["capacity_ms"]
+    productive, unsettled = sums["productive_ms"], sums["unsettled_ms"]
+    gpus = sums["gpus"]
+    limits = rows.filter(pl.col("power_limit_w").is_not_null())
+    limit = (
+        _over((limits["power_limit_w"] * limits["gpus"]).sum(), limits["gpus"].sum())
+        if limits.height
+        else None
+    )
+    old_power = _over(sums["energy_mj"], sums["measured_ms"])
+    watts = f"energy / measured time, of {_share(sums['measured_ms'], capacity)} of the time"
+    open_ms = _plus(sums["priced_productive_ms"], sums["priced_unsettled_ms"])
+    return {
+        "old_gpus": (_span(gpus), "GPUs on average"),
+        "gpus": (_span(gpus), "GPUs on average"),
+        "old_power_w": (old_power, watts),
+        "held_power_w": (
+            _over(sums["held_energy_mj"], sums["held_measured_ms"]),
+            f"energy / measured time, of {_share(sums['held_measured_ms'], held)} of held time",
+        ),
+        "power_limit_w": (limit, "as the inventory reports it"),
+        "usd_per_kwh": (
+            _over(sums["metered_mj_usd"], sums["tariffed_mj"]),
+            f"mean over {_share(sums['tariffed_mj'], sums['energy_mj'])} of the energy",
+        ),
+        "use_ratio": (
+            _between(productive, _plus(productive, unsettled), capacity),
+            "useful / capacity; upper end with unclassified time",
+        ),
+        "held_ratio": (_over(held, capacity), "held / capacity"),
+        "usd_per_productive_gpu_h": (
+            _over(sums["ms_usd"], productive)
+            if sums["priced_ms"] == capacity and productive
+            else None,
+            "what it costs now: all capacity at its price / useful hours",
+        ),
+        "held_gpu_h": (_over(sums["priced_held_ms"], MS_PER_HOUR), "held with a price"),
+        "usd_per_gpu_h": (_over(sums["held_ms_list_usd"], sums["priced_held_ms"]), "list price"),
+        "factor": (_over(sums["held_ms_usd"], sums["held_ms_list_usd"]), "mean factor"),
+        "productive_gpu_h": (
+            _between(sums["priced_productive_ms"], open_ms, MS_PER_HOUR),
+            "useful, with a price; upper end with unclassified time",
+        ),
+    }
+
+
+def _of_run(store: Store, scope: Scope, run: str) -> dict[str, Given]:
+    found = store.read("select * from marts.checkpointing where run_key = $1", [run], scope=scope)
+    if found.is_empty():
+        return {}
+    row = found.row(0, named=True)
+    priced = store.read(
+        "select sum(gpu_ms * usd_per_gpu_h) as usd, sum(gpu_ms) as ms from marts.statement_lines "
+        "where run_key = $1 and usd_per_gpu_h is not null",
+        [run],
+        scope=replace(scope, run=run),
+    ).row(0)
+    return _known(
+        RUNS,
+        {
+            "save_s": (_span(row["save_s"]), f"median of {row['saves']:,} saves"),
+            "interval_s": (_span(row["interval_s"]), f"median between {row['saves']:,} saves"),
+            "gpus": (_span(row["gpus"]), "GPUs of its largest attempt"),
+            "mtbf_s": _mtbf(row),
+            "usd_per_gpu_h": (_over(*priced), "mean price of what it held"),
+        },
+    )
+
+
+def _mtbf(row: Mapping[str, Any]) -> tuple[Span | None, str]:
+    """Return the run's own time between failures; before its first one that of its cluster."""
+    failures, hours = row["failures"], row["run_s"] / 3600
+    if failures:
+        few = "; few, so a rough figure" if failures < FEW_FAILURES else ""
+        words = "failure" if failures == 1 else "failures"
+        return _over(row["run_s"], failures), f"{failures} {words} in {hours:,.1f} h{few}"
+    gpu_h = row["cluster_gpu_ms"] / 3_600_000
+    told = (
+        f"it has not failed in {hours:,.1f} h; the platform ended {row['cluster_failures']} "
+        f"attempts in {gpu_h:,.0f} GPU-h of its cluster, scaled to its GPUs"
+    )
+    return _over(row["cluster_gpu_ms"], 1000 * row["cluster_failures"] * row["gpus"]), told
+
+
+def _of_loss(store: Store, scope: Scope, category: str) -> dict[str, Given]:
+    ledger = store.read("select * from marts.ledger_by_category", scope=scope)
+    found = ledger.filter(pl.col("category") == category)
+    if found.is_empty():
+        return {}
+    loss = found.row(0, named=True)
+    held = ledger.filter(pl.col("group") == "held")["gpu_ms"].sum()
+    window_ms = store.read("select max(window_ms) from marts.gpu_models", scope=scope).item()
+    priced_ms = loss["gpu_ms"] - loss["unpriced_gpu_ms"]
+    usd = None if loss["usd"] is None else _exact(loss["usd"]) * MS_PER_HOUR
+    lost = _over(loss["gpu_ms"], MS_PER_HOUR)
+    return _known(
+        LOSSES,
+        {
+            "lost_gpu_h": (lost, f"{loss['label']}, as far as evidence tells"),
+            "in_jobs_gpu_h": (
+                lost if loss["group"] == "held" else Span.of(0),
+                "all of it" if loss["group"] == "held" else "none of it: no job held these GPUs",
+            ),
+            "held_gpu_h": (_over(held, MS_PER_HOUR), "all that jobs held"),
+            "capacity_gpu_h": (_over(ledger["gpu_ms"].sum(), MS_PER_HOUR), "the ledger adds up"),
+            "window_h": (_over(window_ms, MS_PER_HOUR), "with evidence"),
+            "usd_per_gpu_h": (_over(usd, priced_ms), "mean price of what is lost"),
+        },
+    )
+
+
+def _known(view: str, values: Mapping[str, tuple[Span | None, str]]) -> dict[str, Given]:
+    """Return the values that are known, each with its view."""
+    return {
+        name: Given(span, "measured", f"{view}: {told}")
+        for name, (span, told) in values.items()
+        if span is not None
+    }
+
+
+def _exact(value: Any) -> Decimal:
+    """Return a number of the database as Decimal; a double by its shortest text."""
+    return value if isinstance(value, Decimal) else Decimal(str(value))
+
+
+def _span(value: Any) -> Span | None:
+    return None if value is None else Span.of(_exact(value))
+
+
+def _over(part: Any, whole: Any) -> Span | None:
+    """Return a quotient; None where a part of it is not known or there is nothing to divide by."""
+    if part is None or not whole:
+        return None
+    return Span.of(_exact(part) / _exact(whole))
+
+
+def _between(least: Any, most: Any, whole: Any) -> Span | None:
+    low, high = _over(least, whole), _over(most, whole)
+    return None if low is None or high is None else Span(low.lo, max(low.lo, high.hi))
+
+
+def _plus(one: Any, other: Any) -> Any:
+    return None if one is None or other is None else one + other
+
+
+def _share(part: Any, whole: Any) -> str:
+    found = _over(part, whole)
+    return "none" if found is None else f"{found.lo * 100:.1f} %"
+
+
+Reader = Callable[["Store", "Scope", str], dict[str, Given]]
+Chooser = Callable[["Store", "Scope"], dict[str, str]]
+CHOOSERS: dict[str, tuple[Reader, Chooser]] = {
+    "upgrade": (_of_models, _models),
+    "halve-a-loss": (_of_loss, _losses),
+    "checkpoints": (_of_run, _runs),
+    "power-cap": (_of_models, _models),
+    "prices": (_of_models, _models),
+}

@@ -1,0 +1,154 @@
+"""A lower power limit: energy saved, work lost, and what is left of it."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from goodput_scenarios.electricity import TARIFF, USE, W_PER_KW, WORTH, YEAR_H
+from goodput_scenarios.scenario import Field, Formula, Scenario, Values, Worked, number
+from goodput_scenarios.span import Span
+
+ONE = Span.of(1)
+NOTHING = Decimal(0)
+FIELDS = (
+    Field(
+        "cap_ratio",
+        "New power limit",
+        "of the old",
+        "0.8: four fifths of the limit that holds now",
+        least=Decimal("0.1"),
+        most=Decimal(1),
+        assumed=Decimal("0.8"),
+    ),
+    Field(
+        "slowdown_ratio",
+        "Slowdown",
+        "of the speed",
+        "Measured in a sweep of power limits on your own runs; 0.01: a hundredth slower",
+        most=Decimal("0.99"),
+    ),
+    Field("gpus", "GPUs", "GPUs", "How many get the limit", least=Decimal(1)),
+    Field("held_power_w", "Power of a held GPU", "W", "Mean over held hours, by energy counter"),
+    Field("power_limit_w", "Power limit now", "W", "As the GPUs report it", least=Decimal(1)),
+    Field(
+        "held_ratio",
+        "Share of time that is held",
+        "of capacity",
+        "Free GPUs draw less than a cap",
+        most=Decimal(1),
+    ),
+    TARIFF,
+    USE,
+    WORTH,
+)
+
+
+def drawn_above_w(mean_w: Span, limit_w: Span, cap_ratio: Span) -> Span:
+    """Return what a GPU draws on average above a cap, as far as its mean tells.
+
+    At least mean - cap (it draws alike all the time), at most mean x (1 - cap / limit) (it is
+    either at its limit or at rest).
+    """
+    least = (mean_w - limit_w * cap_ratio).at_least(NOTHING)
+    return Span.over(least.lo, (mean_w * (ONE - cap_ratio)).hi)
+
+
+def _cut_w(values: Values) -> Span:
+    return drawn_above_w(values["held_power_w"], values["power_limit_w"], values["cap_ratio"])
+
+
+def _saved_kwh(values: Values) -> Span:
+    return _cut_w(values) / W_PER_KW * values["gpus"] * YEAR_H * values["held_ratio"]
+
+
+def _lost_gpu_h(values: Values) -> Span:
+    return values["gpus"] * YEAR_H * values["use_ratio"] * values["slowdown_ratio"]
+
+
+def _per_watt(values: Values) -> Worked:
+    slow, cap = values["slowdown_ratio"], values["cap_ratio"]
+    found = (ONE - slow) / cap
+    return found, f"(1 - {number(slow, 3)}) / {number(cap, 3)} = {number(found, 4)} x"
+
+
+def _energy(values: Values) -> Worked:
+    saved = _saved_kwh(values)
+    return saved, (
+        f"{number(_cut_w(values), 1)} W x {number(values['gpus'], 0)} x 8,760 h x "
+        f"{number(values['held_ratio'], 3)} / 1,000 = {number(saved, 0)} kWh"
+    )
+
+
+def _electricity(values: Values) -> Worked:
+    saved, kwh = _saved_kwh(values) * values["usd_per_kwh"], _saved_kwh(values)
+    tariff = number(values["usd_per_kwh"], 4)
+    return saved, f"{number(kwh, 0)} kWh x {tariff} USD = {number(saved, 0)} USD"
+
+
+def _work(values: Values) -> Worked:
+    lost = _lost_gpu_h(values)
+    return lost, (
+        f"{number(values['gpus'], 0)} x 8,760 h x {number(values['use_ratio'], 3)} x "
+        f"{number(values['slowdown_ratio'], 3)} = {number(lost, 0)}"
+    )
+
+
+def _left(values: Values) -> Worked:
+    saved, lost = _saved_kwh(values) * values["usd_per_kwh"], _lost_gpu_h(values)
+    worth = values["usd_per_productive_gpu_h"]
+    left = saved - lost * worth
+    return left, (
+        f"{number(saved, 0)} - {number(lost, 0)} x {number(worth)} = {number(left, 0)} USD"
+    )
+
+
+_OF_ENERGY = ("cap_ratio", "gpus", "held_power_w", "power_limit_w", "held_ratio")
+_OF_WORK = ("gpus", "use_ratio", "slowdown_ratio")
+POWER_CAP = Scenario(
+    "power-cap",
+    "Power cap",
+    "What does a lower power limit save, and what does it cost in work?",
+    FIELDS,
+    (
+        Formula(
+            "Work per watt at the limit",
+            "x",
+            "(1 - slowdown) / new limit, for a GPU that draws its limit",
+            ("cap_ratio", "slowdown_ratio"),
+            _per_watt,
+            is_headline=True,
+        ),
+        Formula(
+            "Energy saved a year",
+            "kWh",
+            "power above the cap x GPUs x 8,760 h x held share; above it: from mean - cap up to "
+            "mean x (1 - new limit)",
+            _OF_ENERGY,
+            _energy,
+            is_headline=True,
+        ),
+        Formula(
+            "Electricity saved a year",
+            "USD",
+            "energy saved x price of a kWh",
+            (*_OF_ENERGY, "usd_per_kwh"),
+            _electricity,
+            is_headline=True,
+        ),
+        Formula(
+            "Work lost a year",
+            "useful GPU-h",
+            "GPUs x 8,760 h x useful share x slowdown",
+            _OF_WORK,
+            _work,
+        ),
+        Formula(
+            "Left over a year",
+            "USD",
+            "electricity saved - work lost x worth of an hour",
+            (*_OF_ENERGY, "usd_per_kwh", *_OF_WORK[1:], "usd_per_productive_gpu_h"),
+            _left,
+            is_headline=True,
+        ),
+    ),
+)

@@ -1,0 +1,224 @@
+"""Fewer, newer GPUs for those there are: power, electricity, unit price, payback."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from goodput_scenarios.electricity import TARIFF, USE, WORTH, YEAR_H, kilowatts
+from goodput_scenarios.scenario import Field, Formula, Scenario, Values, Worked, number
+from goodput_scenarios.span import Span
+
+MONTHS_PER_YEAR = Span.of(12)
+NOTHING = Decimal(0)
+GPUS_MOST = Decimal(10) ** 6
+FIELDS = (
+    Field("old_gpus", "GPUs to replace", "GPUs", "How many go", least=Decimal(1), most=GPUS_MOST),
+    Field("new_gpus", "New GPUs", "GPUs", "How many come", least=Decimal(1), most=GPUS_MOST),
+    Field("old_power_w", "Power of an old GPU", "W", "Mean over all hours, by its energy counter"),
+    Field(
+        "power_limit_w",
+        "Power limit of an old GPU",
+        "W",
+        "With it new GPUs may draw the same share of theirs: the lower bound",
+        least=Decimal(1),
+    ),
+    Field("new_power_w", "Power limit of a new GPU", "W", "Of its data sheet: the upper bound"),
+    TARIFF,
+    Field(
+        "speed_up",
+        "Work of a new GPU",
+        "old GPUs",
+        "Measured on your own runs rather than claimed: steps per second of new / old",
+        least=Decimal("0.01"),
+        most=Decimal(1000),
+    ),
+    USE,
+    WORTH,
+    Field("old_unit_usd", "Price of an old GPU", "USD", "When it was bought, or what it brings"),
+    Field("new_unit_usd", "Price of a new GPU", "USD", "With its share of server and network"),
+    Field("resale_usd", "Resale of an old GPU", "USD", "What it still brings", assumed=NOTHING),
+    Field(
+        "overhead_saved_usd",
+        "Overhead saved a year",
+        "USD",
+        "Fewer servers, racks, licences",
+        assumed=NOTHING,
+    ),
+    Field(
+        "life_years",
+        "Life of the new GPUs",
+        "years",
+        "A payback beyond it is none",
+        assumed=Decimal(5),
+        least=Decimal("0.1"),
+        most=Decimal(50),
+    ),
+)
+
+
+def _old_kw(values: Values) -> Span:
+    return kilowatts(values["old_gpus"], values["old_power_w"])
+
+
+def _new_w(values: Values) -> Span:
+    """Return what a new GPU draws: its limit at most, the old one's share of it at least."""
+    limit = values["new_power_w"]
+    if "power_limit_w" not in values:
+        return limit
+    share = values["old_power_w"] / values["power_limit_w"]
+    return Span(min(limit.lo, limit.lo * share.lo), limit.hi)
+
+
+def _new_kw(values: Values) -> Span:
+    return kilowatts(values["new_gpus"], _new_w(values))
+
+
+def _saved_kwh(values: Values) -> Span:
+    return (_old_kw(values) - _new_kw(values)) * YEAR_H
+
+
+def _saved_usd(values: Values) -> Span:
+    return _saved_kwh(values) * values["usd_per_kwh"]
+
+
+def _extra_gpu_h(values: Values) -> Span:
+    added = values["new_gpus"] * values["speed_up"] - values["old_gpus"]
+    return added * YEAR_H * values["use_ratio"]
+
+
+def _power(values: Values) -> Worked:
+    old, new = _old_kw(values), _new_kw(values)
+    return new, (
+        f"{number(values['old_gpus'], 0)} x {number(values['old_power_w'], 1)} W = "
+        f"{number(old)} kW; {number(values['new_gpus'], 0)} x "
+        f"{number(_new_w(values), 1)} W = {number(new)} kW"
+    )
+
+
+def _change(values: Values) -> Worked:
+    old, new = _old_kw(values), _new_kw(values)
+    if old.lo <= 0:
+        return None, "the old GPUs draw nothing"
+    change = (new / old - Span.of(1)) * Span.of(100)
+    return change, f"{number(new)} / {number(old)} - 1 = {number(change, 1)} %"
+
+
+def _energy(values: Values) -> Worked:
+    saved_kw, saved_kwh = _old_kw(values) - _new_kw(values), _saved_kwh(values)
+    return saved_kwh, f"{number(saved_kw)} kW x 8,760 h = {number(saved_kwh, 0)} kWh"
+
+
+def _electricity(values: Values) -> Worked:
+    saved = _saved_usd(values)
+    return saved, (
+        f"{number(_saved_kwh(values), 0)} kWh x {number(values['usd_per_kwh'], 4)} USD = "
+        f"{number(saved, 0)} USD"
+    )
+
+
+def _neutral_ratio(values: Values) -> Worked:
+    ratio = values["old_gpus"] / values["new_gpus"]
+    counts = f"{number(values['old_gpus'], 0)} / {number(values['new_gpus'], 0)}"
+    return ratio, f"{counts} = {number(ratio)} x"
+
+
+def _neutral_price(values: Values) -> Worked:
+    ratio = values["old_gpus"] / values["new_gpus"]
+    price = ratio * values["old_unit_usd"]
+    old = number(values["old_unit_usd"], 0)
+    return price, f"{number(ratio)} x {old} USD = {number(price, 0)} USD"
+
+
+def _work(values: Values) -> Worked:
+    extra = _extra_gpu_h(values)
+    return extra, (
+        f"({number(values['new_gpus'], 0)} x {number(values['speed_up'])} - "
+        f"{number(values['old_gpus'], 0)}) x 8,760 h x {number(values['use_ratio'], 3)} = "
+        f"{number(extra, 0)}"
+    )
+
+
+def _payback(values: Values) -> Worked:
+    """Return after how many months the investment has come back; none beyond the GPUs' life."""
+    price = values["new_unit_usd"]
+    spent = values["new_gpus"] * price - values["old_gpus"] * values["resale_usd"]
+    worth = _extra_gpu_h(values) * values["usd_per_productive_gpu_h"]
+    gain = _saved_usd(values) + values["overhead_saved_usd"] + worth
+    told = f"{number(spent, 0)} USD / {number(gain, 0)} USD a year"
+    if spent.hi <= 0:
+        return Span.of(0), f"{told}: nothing is spent"
+    if gain.hi <= 0:
+        return None, f"{told}: nothing is gained at this use, so it never pays back"
+    if gain.lo <= 0:
+        return None, f"{told}: at the lower end of this use nothing is gained; none is sure"
+    life = values["life_years"] * MONTHS_PER_YEAR
+    months = spent.at_least(NOTHING) / gain * MONTHS_PER_YEAR
+    if months.lo > life.hi:
+        return None, f"{told} x 12 = {number(months, 0)} months: beyond {number(life, 0)} of life"
+    late = "; its upper end is beyond the GPUs' life" if months.hi > life.hi else ""
+    return months, f"{told} x 12 = {number(months, 1)} months{late}"
+
+
+_OF_POWER = ("old_gpus", "new_gpus", "old_power_w", "new_power_w")
+_OF_WORK = ("old_gpus", "new_gpus", "speed_up", "use_ratio")
+UPGRADE = Scenario(
+    "upgrade",
+    "Upgrade",
+    "What do fewer, newer GPUs save, what may they cost, and when have they paid for themselves?",
+    FIELDS,
+    (
+        Formula("Power after", "kW", "GPUs x power each, before and after", _OF_POWER, _power),
+        Formula("Change of power", "%", "power after / power before - 1", _OF_POWER, _change),
+        Formula(
+            "Energy saved a year",
+            "kWh",
+            "(power before - power after) x 8,760 h",
+            _OF_POWER,
+            _energy,
+            is_headline=True,
+        ),
+        Formula(
+            "Electricity saved a year",
+            "USD",
+            "energy saved x price of a kWh",
+            (*_OF_POWER, "usd_per_kwh"),
+            _electricity,
+            is_headline=True,
+        ),
+        Formula(
+            "Capital-neutral up to",
+            "x the old unit price",
+            "GPUs to replace / new GPUs",
+            ("old_gpus", "new_gpus"),
+            _neutral_ratio,
+            is_headline=True,
+        ),
+        Formula(
+            "Capital-neutral unit price",
+            "USD",
+            "GPUs to replace / new GPUs x price of an old GPU",
+            ("old_gpus", "new_gpus", "old_unit_usd"),
+            _neutral_price,
+        ),
+        Formula(
+            "Useful work added a year",
+            "old GPU-h",
+            "(new GPUs x work of each - GPUs to replace) x 8,760 h x useful share",
+            _OF_WORK,
+            _work,
+        ),
+        Formula(
+            "Payback",
+            "months",
+            "(new GPUs x price - GPUs to replace x resale) / (electricity saved + overhead saved + "
+            "work added x worth of an hour) x 12",
+            (
+                *_OF_POWER,
+                *("usd_per_kwh", "speed_up", "use_ratio", "usd_per_productive_gpu_h"),
+                *("new_unit_usd", "resale_usd", "overhead_saved_usd", "life_years"),
+            ),
+            _payback,
+            is_headline=True,
+        ),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Prometheus' HTTP API: asking it, and reading its answers, live or recorded."""

@@ -1,0 +1,44 @@
+"""From what was parsed of an answer to the batches that the store loads."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from goodput_ingest.formats.parsed import Parsed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from goodput_ingest.prometheus_api.answer import Answer
+    from goodput_ingest.source import Batch, Reject
+
+
+def digest_of(answers: Iterable[Answer], *meaning: object) -> str:
+    """Return a digest of the answers with all else that decides what their rows are."""
+    found = hashlib.blake2b(digest_size=16)
+    for part in (*(answer.digest for answer in answers), *map(str, meaning)):
+        found.update(f"{part}\x1f".encode())
+    return found.hexdigest()
+
+
+def batches(
+    parsed: Sequence[Parsed],
+    rejects: Sequence[Reject],
+    source: str,
+    origin: str,
+    digest: str,
+    *,
+    table: str = "gpu_samples",
+) -> Iterator[Batch]:
+    """Yield a batch a table; what was set aside goes with the first.
+
+    table: where there are no rows at all, the one whose empty batch carries what was set aside.
+    """
+    if rejects:
+        first, *others = parsed or [Parsed(table, pl.DataFrame())]
+        parsed = [Parsed(first.table, first.rows, [*first.rejects, *rejects]), *others]
+    for one in parsed:
+        yield one.batch(source=source, origin=origin, digest=digest)

@@ -1,0 +1,53 @@
+"""Many metrics for a while: in one answer if the server gives it, else in halves."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from typing import TYPE_CHECKING
+
+from goodput_ingest.prometheus_api.client import TooLargeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from goodput_ingest.prometheus_api.answer import Answer
+    from goodput_ingest.prometheus_api.client import Client
+
+SPAN_MIN_MS = 1_000  # where a second of one metric is too much, less is none
+
+
+def samples(
+    client: Client, names: Sequence[str], matchers: str, start_ms: int, end_ms: int
+) -> Iterator[Answer]:
+    """Yield the raw samples of these metrics in [start, end].
+
+    matchers: further ones of the selector, as `cluster="a"`, or ''. Raises IngestError where the
+    server fails, or refuses even the least.
+    """
+    if not names:
+        return
+    try:
+        yield client.samples(selector(names, matchers), start_ms, end_ms)
+    except TooLargeError:
+        if len(names) > 1:
+            half = len(names) // 2
+            yield from samples(client, names[:half], matchers, start_ms, end_ms)
+            yield from samples(client, names[half:], matchers, start_ms, end_ms)
+        elif end_ms - start_ms > SPAN_MIN_MS:
+            middle_ms = (start_ms + end_ms) // 2
+            yield from samples(client, names, matchers, start_ms, middle_ms)
+            yield from samples(client, names, matchers, middle_ms, end_ms)
+        else:
+            raise
+
+
+def selector(names: Sequence[str], matchers: str) -> str:
+    """Return what selects the series of these metrics; matchers: further ones, or ''."""
+    alternatives = "|".join(names)
+    return f'{{__name__=~"{alternatives}"{"," if matchers else ""}{matchers}}}'
+
+
+def epoch_ms(moment: datetime) -> int:
+    """Return a naive UTC moment in epoch milliseconds."""
+    return round(moment.replace(tzinfo=UTC).timestamp() * 1000)

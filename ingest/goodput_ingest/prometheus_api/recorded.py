@@ -1,0 +1,124 @@
+"""Saved answers of Prometheus's HTTP API: what `curl` wrote of a query, one answer or one a line.
+
+    curl -s http://prometheus:9090/api/v1/query \
+        --data-urlencode 'query={__name__=~"DCGM_FI_.*"}[1h]' > gpus.json
+
+A range selector gives the samples as they were scraped. `query_range` repeats old ones over gaps of
+up to five minutes; its answers are read as well, and the reader is told.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, ClassVar
+
+from goodput_ingest.formats import files
+from goodput_ingest.gpu_metrics import Memory
+from goodput_ingest.prometheus_api.answer import Answer, AnswerError, is_on_a_grid, parse
+from goodput_ingest.prometheus_api.batches import batches, digest_of
+from goodput_ingest.prometheus_api.gpu_series import is_gpu_metric, parsed_gpu_rows
+from goodput_ingest.prometheus_api.replicas import without_doubles
+from goodput_ingest.source import Batch, ReadOptions, Reject
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+FILE_MAX_BYTES = 512 * 1024 * 1024  # twenty million points; they are parsed in memory
+RESULT_TYPE = re.compile(rb'"resultType"\s*:\s*"(?:matrix|vector)"')
+KUBERNETES_NAME = re.compile(rb'"__name__"\s*:\s*"kube_')
+GRID_WARNING = (
+    "the points lie on a grid, as query_range evaluates them: gaps of up to five minutes are "
+    "filled with old values. Save a range selector (metric[1h]) from /api/v1/query instead."
+)
+
+
+def answers(path: Path) -> Iterator[Answer]:
+    """Yield each answer of a file; raise IngestError where it has none."""
+    body = _body(path)
+    try:
+        yield parse(body)
+    except AnswerError as error:
+        lines = body.splitlines()
+        if len(lines) < 2 or not _is_answer(lines[0]):
+            raise IngestError(f"{path}: {error}.") from error
+        for number, line in enumerate(lines, 1):
+            try:
+                if line.strip():
+                    yield parse(line)
+            except AnswerError as of_line:
+                said = Reject(number, f"the line is no answer to a query: {of_line}")
+                yield Answer([], [said])
+
+
+def _is_answer(line: bytes) -> bool:
+    try:
+        parse(line)
+    except AnswerError:
+        return False
+    return True
+
+
+def has_answer(head: bytes) -> bool:
+    """Say whether a file begins as the answer to a query."""
+    return head.lstrip()[:1] == b"{" and RESULT_TYPE.search(head) is not None
+
+
+class PrometheusRecording:
+    """A file of answers with series of GPU exporters."""
+
+    name: ClassVar[str] = "prometheus"
+
+    def __init__(self, path: Path, options: ReadOptions) -> None:
+        """Take the file; its series name their GPUs and nodes themselves."""
+        self.path = path
+        self.options = options
+
+    @staticmethod
+    def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
+        """Say whether this is an answer to a query that is not about Kubernetes."""
+        return has_answer(head) and KUBERNETES_NAME.search(head) is None
+
+    def extract(self) -> Iterator[Batch]:
+        """Yield readings of GPUs and who had them, answer by answer."""
+        memory = Memory()
+        for answer in answers(self.path):
+            parsed = parsed_gpu_rows(
+                without_doubles(answer.series),
+                source=self.name,
+                cluster=self.options.cluster,
+                memory=memory,
+            )
+            rejects = [*answer.notes(), *_left_out(answer)]
+            digest = digest_of([answer], self.options.cluster)
+            yield from batches(parsed, rejects, self.name, str(self.path), digest)
+
+
+def _left_out(answer: Answer) -> list[Reject]:
+    """Say what of the answer is not read, and what it cannot tell."""
+    found: list[Reject] = []
+    others = sorted(
+        {one.name or "(no name)" for one in answer.series if not is_gpu_metric(one.name)}
+    )
+    if others:
+        known = ", ".join(others[:5]) + (" ..." if len(others) > 5 else "")
+        found.append(Reject(None, f"{len(others)} metrics are of no GPU exporter: {known}"))
+    if is_on_a_grid(answer.series):
+        found.append(Reject(None, GRID_WARNING))
+    return found
+
+
+def _body(path: Path) -> bytes:
+    try:
+        with files.open_bytes(path) as file:
+            body = file.read(FILE_MAX_BYTES + 1)
+    except files.BROKEN_OFF as error:
+        raise IngestError(
+            f"{path}: the file is cut or damaged ({error}); save it again."
+        ) from error
+    if len(body) > FILE_MAX_BYTES:
+        raise IngestError(
+            f"{path}: the file is over {FILE_MAX_BYTES >> 20} MiB; save a shorter time per file."
+        )
+    return body.removeprefix(files.BYTE_ORDER_MARK)
