@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import subprocess
 from typing import TYPE_CHECKING
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
-from goodput_app import allocators
 from goodput_app.dashboard.state import use_store
 from goodput_app.settings import settings
 from goodput_queries.store import LocalStore
@@ -22,12 +20,6 @@ if TYPE_CHECKING:
 
 hypothesis.settings.register_profile("untimed", deadline=None)  # a busy machine fails no test
 hypothesis.settings.load_profile("untimed")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Let processes that run tests begin as the command does; one that is no worker has begun."""
-    if config.getoption("numprocesses", None):
-        os.environ.update(allocators.to_begin_with())
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ from goodput_queries.store import LocalStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-MAIN = Path(goodput_app.__file__).with_name("main.py")
+MAIN = Path(goodput_app.__file__).with_name("dashboard") / "main.py"
 PATIENCE_S = 30
 
 

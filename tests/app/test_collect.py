@@ -337,7 +337,7 @@ def test_the_data_page_shows_how_live_sources_are_doing(store: LocalStore) -> No
     statuses(store)
     use_store(store)
 
-    app = AppTest.from_file(str(PACKAGE / "main.py"), default_timeout=PATIENCE_S).run()
+    app = AppTest.from_file(str(PACKAGE / "dashboard/main.py"), default_timeout=PATIENCE_S).run()
     app.switch_page("pages/data_health.py").run()
 
     assert not app.exception

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-import goodput_app
 from goodput_app.cli import main
 
-UNITS = sorted((Path(goodput_app.__file__).parent / "systemd").iterdir())
+UNITS = sorted((Path(__file__).parents[2] / "deploy/systemd").iterdir())
 COMMANDS = {
     "goodput.service": ["serve"],
     "goodput-collect.service": ["collect"],

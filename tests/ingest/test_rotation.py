@@ -12,7 +12,7 @@ import pytest
 from tests.ingest.followed_logs import google
 
 from goodput_ingest.formats.rotation import unrotated
-from goodput_ingest.live.scheduler import tail
+from goodput_ingest.live import tail
 from goodput_ingest.live.tail import Tail
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from goodput_ingest.live.scheduler import tail
+from goodput_ingest.live import tail
 from goodput_ingest.live.status import Status
 from goodput_ingest.live.tail import Tail
 from goodput_ingest.source import LiveSource

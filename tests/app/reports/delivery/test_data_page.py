@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from goodput_billing.statement.statement import Statement
     from goodput_queries.store import LocalStore
 
-MAIN = Path(goodput_app.__file__).with_name("main.py")
+MAIN = Path(goodput_app.__file__).with_name("dashboard") / "main.py"
 
 
 @pytest.fixture
