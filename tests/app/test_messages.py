@@ -16,17 +16,36 @@ from goodput_app.cli import main
 MODULES = [
     path
     for package in (goodput_ingest, goodput_queries)
-    for path in sorted(Path(package.__path__[0]).glob("*.py"))
+    for path in sorted(Path(package.__path__[0]).rglob("*.py"))
 ]
 FOREIGN = re.compile(r"`(?!goodput )\w[^`]*`")  # another program's command line
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+\b")
 FOREIGN_OPTIONS = {  # of the commands that live sources run
     *("--json", "--noconvert", "--delimiter"),  # Slurm's
-    *("--no-pager", "--output", "--output-fields", "--after-cursor", "--lines", "--since"),
-}  # the last ones journalctl's
+    *(
+        "--no-pager",
+        "--output",
+        "--output-fields",
+        "--after-cursor",
+        "--lines",
+        "--since",
+    ),  # journalctl's
+    "--timestamps",  # kubectl's
+    "--metric-labels-allowlist",  # of kube-state-metrics
+    *("--interval", "--slow-interval", "--seconds"),  # of the recorder of NVML
+}
+
+
+def command_of(name: str) -> click.Command:
+    """Return the command of a name."""
+    found = main.main.get_command(click.Context(main.main), name)
+    assert found is not None
+    return found
+
+
 OPTIONS = FOREIGN_OPTIONS | {
     option
-    for command in (main.main, *main.main.commands.values())
+    for command in (main.main, *map(command_of, main.COMMANDS))
     for parameter in command.params
     if isinstance(parameter, click.Option)
     for option in parameter.opts
@@ -54,7 +73,7 @@ def texts(tree: ast.AST) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: "-".join(path.parts[-2:]))
 def test_an_option_that_a_message_names_is_there(module: Path) -> None:
     tree = ast.parse(module.read_text(encoding="utf-8"))
 
