@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PATIENCE_S = 30.0
-GOODPUT = [sys.executable, "-c", "from goodput_app.start import main; main()"]
+GOODPUT = [sys.executable, "-c", "from goodput_app.cli.main import main; main()"]
 
 
 @dataclass

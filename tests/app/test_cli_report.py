@@ -70,7 +70,7 @@ def test_other_processes_in_other_places_write_the_same_bytes_of_a_closed_day(he
     for seed, zone, language in (("1", "Asia/Tokyo", "C"), ("77", "America/New_York", "C.UTF-8")):
         place = {"PYTHONHASHSEED": seed, "TZ": zone, "LC_ALL": language}
         subprocess.run(
-            [sys.executable, "-c", "from goodput_app.start import main; main()", "report",
+            [sys.executable, "-c", "from goodput_app.cli.main import main; main()", "report",
              "--date", "2026-11-19", "--out", seed],
             cwd=here, env=os.environ | place, check=True, capture_output=True,
         )  # fmt: skip

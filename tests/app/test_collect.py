@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 PACKAGE = Path(goodput_app.__file__).parent
-GOODPUT = [sys.executable, "-c", "from goodput_app.start import main; main()"]
+GOODPUT = [sys.executable, "-c", "from goodput_app.cli.main import main; main()"]
 PATIENCE_S = 30.0
 
 

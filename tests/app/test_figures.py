@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.data import marts as data
+from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.figures import ledger as figures
 from goodput_app.dashboard.figures import runs as figures_runs
 from goodput_app.dashboard.figures import waste
@@ -315,7 +315,7 @@ def test_causes_are_ranked_by_time_where_a_price_is_missing() -> None:
 
 def test_classes_of_gaps_begin_where_the_bars_do() -> None:
     ends = {limit for _, limit in waste.LENGTHS if limit != float("inf")}
-    assert ends <= set(data.GAP_LENGTHS_S)
+    assert ends <= set(marts.GAP_LENGTHS_S)
 
 
 def test_gap_lengths_keep_empty_classes_between_full_ones() -> None:

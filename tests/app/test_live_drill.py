@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-GOODPUT = [sys.executable, "-c", "from goodput_app.start import main; main()"]
+GOODPUT = [sys.executable, "-c", "from goodput_app.cli.main import main; main()"]
 PATIENCE_S = 60.0
 SCRAPE_MS = 500
 STEP_S = 0.5

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from goodput_app.cli import main
@@ -38,7 +39,11 @@ def test_a_unit_starts_a_command_that_there_is_or_a_unit_that_does(path: Path) -
     program, name, *options = unit["Service"]["ExecStart"].split()
     assert Path(program).name == "goodput"
     assert [name, *options] == COMMANDS[path.name]
-    known = {option for one in main.main.commands[name].params for option in one.opts}
+    known = {
+        option
+        for one in main.main.get_command(click.Context(main.main), name).params
+        for option in one.opts
+    }
     assert known.issuperset(options)
     is_started_by_a_timer = path.with_suffix(".timer") in UNITS
     assert is_started_by_a_timer or unit["Install"]["WantedBy"] == "multi-user.target"

@@ -15,7 +15,7 @@ from tests.benchmarks import (
     telemetry_stage,
     telemetry_stage_others,
 )
-from tests.benchmarks.meter import Cost, Meter, as_for_its_users
+from tests.benchmarks.meter import Cost, Meter
 from tests.benchmarks.table import Other, Row, memory, number
 
 from goodput_app.demo import recipe
@@ -138,8 +138,7 @@ def _telemetry_stage(fleet: Fleet, run: Callable[..., Any]) -> Row:
     for name, work in telemetry_stage_others.ALTERNATIVES.items():
         theirs = fleet.folder / f"{work.__name__}.parquet"
         try:
-            with as_for_its_users():
-                others.append(Other(name, run(work, fleet.folder, theirs, margin_ms)))
+            others.append(Other(name, run(work, fleet.folder, theirs, margin_ms)))
         except (ImportError, MemoryError) as error:
             why = "not installed" if isinstance(error, ImportError) else "out of memory"
             others.append(Other(name, None, why))

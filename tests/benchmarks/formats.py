@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.benchmarks import databases
-from tests.benchmarks.meter import Cost, Meter, as_for_its_users
+from tests.benchmarks.meter import Cost, Meter
 from tests.benchmarks.table import Other, Row, number
 
 from goodput_ingest.run.ingest import ingest
@@ -121,8 +121,7 @@ def others(
     """Time the alternatives, the best of `repeats`, projected from what was given to `amount`."""
     found = []
     for alternative in form.alternatives:
-        with as_for_its_users():
-            costs = [run(_read_otherwise, alternative, path) for _ in range(repeats)]
+        costs = [run(_read_otherwise, alternative, path) for _ in range(repeats)]
         if None in costs:
             found.append(Other(alternative.name, None, "not installed"))
             continue

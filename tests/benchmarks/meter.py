@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -13,9 +12,6 @@ from multiprocessing import get_context
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
-
-from goodput_app import allocators
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,7 +19,6 @@ if TYPE_CHECKING:
 
 STATUS = Path("/proc/self/status")  # of Linux; elsewhere the peak is not known
 _is_alone = False  # this process was started for one work
-_told = allocators.to_begin_with()  # as the command begins
 
 
 @dataclass(frozen=True)
@@ -76,20 +71,12 @@ def alone(work: Callable[..., Any], *arguments: Any) -> Any:
     """
     with (
         _no_main_module(),
-        patch.dict(os.environ, _told),
         ProcessPoolExecutor(1, get_context("spawn"), _begin_alone) as process,
     ):
         try:
             return process.submit(work, *arguments).result()
         except BrokenProcessPool as error:
             raise MemoryError(f"{work.__name__}: its process was killed") from error
-
-
-@contextlib.contextmanager
-def as_for_its_users() -> Iterator[None]:
-    """Let processes begin with what they bring: ClickHouse does not run with our allocator."""
-    with patch.dict(_told, clear=True):
-        yield
 
 
 @contextlib.contextmanager

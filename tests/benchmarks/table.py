@@ -9,8 +9,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from goodput_app import allocators
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -98,12 +96,10 @@ def memory(size: int | None) -> str:
 def machine() -> str:
     """Return what the figures hold for: cores, memory, versions."""
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    preloaded = allocators.to_begin_with().get(allocators.PRELOAD, "")
     known = [f"{name} {found}" for name in TOOLS if (found := _version(name))]
     return (
         f"{os.cpu_count()} cores, {pages / 2**30:.0f} GiB, {platform.system()}, "
-        f"Python {platform.python_version()}, {', '.join(known)}, "
-        f"{Path(preloaded).name or 'the C library'} as allocator of ours"
+        f"Python {platform.python_version()}, {', '.join(known)}"
     )
 
 

@@ -12,8 +12,6 @@ import duckdb
 import pytest
 from tests.benchmarks import meter
 
-from goodput_app import allocators
-
 
 def test_a_work_alone_has_its_own_peak_and_one_here_has_none():
     assert meter.alone(meter.peak_bytes) > 1e6
@@ -36,15 +34,6 @@ def test_a_work_alone_does_not_begin_with_the_main_module_of_who_asks(monkeypatc
 def _draws_bars():
     with contextlib.closing(duckdb.connect()) as connection:
         return connection.execute("select current_setting('enable_progress_bar')").fetchall()[0][0]
-
-
-def test_ours_begins_as_the_command_does_and_others_as_for_their_users(monkeypatch):
-    monkeypatch.setitem(meter._told, allocators.PIECES_KEPT, "told")
-
-    assert meter.alone(os.getenv, allocators.PIECES_KEPT) == "told"
-    with meter.as_for_its_users():
-        assert meter.alone(os.getenv, allocators.PIECES_KEPT) is None
-    assert allocators.PIECES_KEPT not in os.environ
 
 
 def test_what_a_work_raises_is_raised_and_a_killed_one_is_out_of_memory():

@@ -10,7 +10,7 @@ import streamlit as st
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import tables
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import marts as data
+from goodput_app.dashboard.data import marts
 
 if TYPE_CHECKING:
     from goodput_queries.scope import Scope
@@ -31,7 +31,7 @@ INTERVALS = {
 
 def categories(scope: Scope) -> dict[str, str]:
     """Return the categories that have time in the scope, with their labels."""
-    ledger = data.ledger_by_category(scope).filter(pl.col("gpu_ms") > 0).sort("label")
+    ledger = marts.ledger_by_category(scope).filter(pl.col("gpu_ms") > 0).sort("label")
     return dict(ledger.select("category", "label").iter_rows())
 
 
@@ -40,7 +40,7 @@ def chosen_category(scope: Scope) -> str | None:
     wanted = st.query_params.get("category")
     if not wanted:
         return None
-    if wanted in set(data.ledger_by_category(scope)["category"]):
+    if wanted in set(marts.ledger_by_category(scope)["category"]):
         return wanted
     st.warning(
         f"'{theme.markdown_text(wanted)}' is not a category; all categories are shown.",
@@ -57,7 +57,7 @@ def intervals(scope: Scope, category: str) -> None:
         "marts.category_intervals",
         help="Intervals of one GPU in this category. They add up to the ledger of this scope.",
     ):
-        found = data.category_intervals(scope, category, blame)
+        found = marts.category_intervals(scope, category, blame)
         if found.is_empty():
             st.caption("No time in this category in this scope.")
             return
@@ -72,7 +72,7 @@ def intervals(scope: Scope, category: str) -> None:
         tables.show(found, INTERVALS, "intervals", rows=8)
 
 
-def gaps_of(found: data.IdleGaps, category: str | None) -> tuple[pl.DataFrame, pl.DataFrame]:
+def gaps_of(found: marts.IdleGaps, category: str | None) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return gaps and sums as the page shows them: whole gaps, or their parts in one category."""
     if category is not None:
         of_it = pl.col("category") == category

@@ -5,7 +5,7 @@ import streamlit as st
 from goodput_app.dashboard import comparison, headline, theme
 from goodput_app.dashboard.components import charts, details, scope_bar, tiles
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import marts as data
+from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.figures import ledger as figures
 
 view = scope_bar.required_view()
@@ -25,13 +25,13 @@ LOSSES = {
 st.title("Overview", anchor=False)
 st.caption("Where did the GPU-hours go, and what to do first?")
 with panel("", "marts.goodput_summary"):
-    summary = data.goodput_summary(scope).row(0, named=True)
-    ladder = data.evidence_ladder(scope).row(0, named=True)
+    summary = marts.goodput_summary(scope).row(0, named=True)
+    ladder = marts.evidence_ladder(scope).row(0, named=True)
     first = headline.headline(summary, ladder, scope)
     before = comparison.before(scope, summary)
     change = None
     if before.summary is not None and before.scope is not None:
-        then = data.evidence_ladder(before.scope).row(0, named=True)
+        then = marts.evidence_ladder(before.scope).row(0, named=True)
         earlier = headline.headline(before.summary, then, before.scope)
         if earlier.rung == first.rung:
             change = tiles.points(first.ratio, earlier.ratio)
@@ -53,7 +53,7 @@ with (
         help="Every GPU-second is in exactly one bar: losses and goodput add up to the capacity.",
     ),
 ):
-    ledger = data.ledger_by_category(scope)
+    ledger = marts.ledger_by_category(scope)
     rows = ledger.drop("colour").filter(ledger["gpu_ms"] > 0)
     figure = figures.waterfall(ledger)
     charts.draw(figure, rows, "waterfall", "Capacity less each loss, down to goodput")
@@ -65,8 +65,8 @@ with (
         help="The stack adds up to the capacity.",
     ),
 ):
-    over_time = data.ledger_over_time(scope)
-    ledger = data.ledger_by_category(scope)
+    over_time = marts.ledger_over_time(scope)
+    ledger = marts.ledger_by_category(scope)
     figure = figures.categories_over_time(
         over_time, ledger, scope.bucket_ms or 1, view.window, figures.waterfall_height(ledger)
     )
@@ -77,4 +77,4 @@ with panel(
     "marts.loss_causes",
     help="Pick a row to see why, how sure, and where to look.",
 ):
-    details.losses(data.losses(scope), LOSSES)
+    details.losses(marts.losses(scope), LOSSES)

@@ -5,7 +5,7 @@ import streamlit as st
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, run_parts, scope_bar, tiles
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import marts as data
+from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.figures import ledger as figures
 from goodput_app.dashboard.figures import runs as figures_runs
 
@@ -23,7 +23,7 @@ st.page_link(
     query_params=scope_bar.carried(run=None),
 )
 with panel("", "marts.runs"):
-    runs = data.runs(scope)
+    runs = marts.runs(scope)
     if runs.is_empty():
         st.info("This run held no GPU in this window.", icon=":material/hourglass_empty:")
         st.stop()
@@ -33,7 +33,7 @@ with panel("", "marts.runs"):
 with panel(
     "Ledger", "marts.run_categories", help="All GPU time that the run held, in its categories."
 ):
-    ledger = data.run_categories(scope)
+    ledger = marts.run_categories(scope)
     ledger = ledger.filter(ledger["run_key"] == scope.run)
     charts.draw(
         figures.ledger_bar(ledger),
@@ -46,7 +46,7 @@ with panel(
     "marts.run_timeline",
     help="A lane an attempt. Grey or empty: only telemetry can tell.",
 ):
-    timeline = data.run_timeline(scope)
+    timeline = marts.run_timeline(scope)
     if timeline.is_empty():
         st.info("The job said nothing of itself.", icon=":material/hourglass_empty:")
     else:
@@ -60,7 +60,7 @@ with panel(
 with panel(
     "Step times", "marts.train_steps", help="The gang's, from the earliest start to the latest end."
 ):
-    steps = data.train_steps(scope)
+    steps = marts.train_steps(scope)
     if steps.is_empty():
         st.info("No steps were recorded for this run.", icon=":material/hourglass_empty:")
     else:
@@ -71,12 +71,12 @@ with panel(
             st.caption(
                 f"The slowest and the fastest of each stretch of {steps['steps'][0]:,} steps."
             )
-        run_parts.communication(data.communication(scope))
+        run_parts.communication(marts.communication(scope))
 with panel(
     "Late ranks", "marts.stragglers", help="Episodes in which the others waited for one rank."
 ):
-    late = data.stragglers(scope)
-    if late.is_empty() and data.train_steps(scope).is_empty():
+    late = marts.stragglers(scope)
+    if late.is_empty() and marts.train_steps(scope).is_empty():
         st.caption("Whether a rank was late is not known: no job event tells of this run's steps.")
     elif late.is_empty():
         st.caption("No rank was late enough to be named.")
@@ -89,9 +89,9 @@ with panel(
     "marts.blast_radius",
     help="What each lost itself, and what the other GPUs of the run waited for it.",
 ):
-    run_parts.blast_radius(data.blast_radius(scope))
+    run_parts.blast_radius(marts.blast_radius(scope))
 with panel("GPUs", "marts.run_gpus"):
-    run_parts.gpus(data.run_gpus(scope))
+    run_parts.gpus(marts.run_gpus(scope))
 with panel("Attempts and restarts", "marts.attempts"):
-    run_parts.lineage(data.attempts(scope))
+    run_parts.lineage(marts.attempts(scope))
 st.caption(f"Run {theme.markdown_text(scope.run)}, window {theme.window(view.start, view.end)}")

@@ -270,7 +270,7 @@ def test_goodput_serve_hands_out_and_a_command_beside_it_finds_nothing_due(
 ) -> None:
     text = (here / "goodput.toml").read_text()
     (here / "goodput.toml").write_text(text.replace("[report]", '[report]\nat = "00:00"', 1))
-    command = [sys.executable, "-c", "from goodput_app.cli import main; main()", "serve"]
+    command = [sys.executable, "-c", "from goodput_app.cli.main import main; main()", "serve"]
 
     with subprocess.Popen([*command, "--port", "0"], stdout=subprocess.PIPE, text=True) as server:
         try:
