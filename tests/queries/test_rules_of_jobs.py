@@ -261,3 +261,12 @@ def test_waits_for_data_under_10_ms_stay_in_the_step(evidence, tell, wait_s, sta
     evidence.events("1", tell.steps(1, 10, 0, data_s=wait_s))
 
     assert evidence.gpu_s().get("data_stall") == stalled_s
+
+
+def test_waits_for_data_are_measured_by_the_median_step_and_not_by_their_own(evidence, tell):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 100, ["a"], 1)
+    long = tell.steps(10, 10, 0.9, 0.15, data_s=0.006)
+    evidence.events("1", [*tell.steps(1, 9, 0, 0.1), *long, *tell.steps(11, 20, 1.05, 0.1)])
+
+    assert evidence.gpu_s().get("data_stall") == 0.006

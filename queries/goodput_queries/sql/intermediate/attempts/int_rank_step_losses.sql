@@ -53,6 +53,10 @@ watched as (
     select distinct attempt_key from temp.throttled_steps
 ),
 
+medians as (
+    select attempt_key, any_value(median_step_ms) as median_step_ms from steps group by attempt_key
+),
+
 worth as (
     select steps.attempt_key, steps.step, ranks.rank, ranks.gpu_uuid
     from temp.int_train_steps as steps
@@ -62,12 +66,13 @@ worth as (
     select told.attempt_key, told.step, told.rank, ranks.gpu_uuid
     from told
     inner join attempt_ranks as ranks using (attempt_key, rank)
+    inner join medians using (attempt_key)
     anti join watched using (attempt_key)
     where
         told.comm_s is not null
         or told.straggler_s is not null
         or told.throttle_s is not null
-        or told.wait_data_s * 1000 >= build_threshold('gap_step_share') * (told.end_ms - told.start_ms)
+        or told.wait_data_s * 1000 >= build_threshold('gap_step_share') * medians.median_step_ms
         or told.wait_data_s * 1000 >= build_threshold('split_min_ms')
     union
     -- the first step after a gap, for the ranks that came to it late
