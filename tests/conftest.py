@@ -12,7 +12,7 @@ import pytest
 
 from goodput_app.dashboard.state import use_store
 from goodput_app.settings import settings
-from goodput_queries.store import LocalStore
+from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

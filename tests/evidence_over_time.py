@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from goodput_queries.batch import Batch
-from goodput_queries.loading import prepared
+from goodput_queries.evidence.batch import Batch
+from goodput_queries.evidence.load import prepared
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
     from datetime import datetime
 
-    from goodput_queries.store import Store
+    from goodput_queries.storage.store import Store
 
 Evidence = dict[str, pl.DataFrame]  # by raw table, without load_sequence
 MOMENTS = {

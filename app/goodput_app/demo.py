@@ -16,9 +16,9 @@ from goodput_ingest import synthetic
 from goodput_ingest.run import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.errors import GoodputError, StoreError
-from goodput_queries.remote import find_server
-from goodput_queries.schema import catalog_digest
-from goodput_queries.store import LocalStore
+from goodput_queries.storage.remote import find_server
+from goodput_queries.storage.schema import catalog_digest
+from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable

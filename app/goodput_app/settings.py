@@ -16,7 +16,7 @@ from typing import Any
 from goodput_billing.delivery.settings import MailSettings, ReportSettings, WebhookSettings
 from goodput_billing.statement.settings import StatementSettings
 from goodput_queries.errors import GoodputError
-from goodput_queries.plausible import EARLIEST
+from goodput_queries.evidence.plausible import EARLIEST
 
 FILE_VARIABLE = "GOODPUT_CONFIG"
 DEFAULT_FILE = "goodput.toml"

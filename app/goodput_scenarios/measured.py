@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from goodput_queries.scope import Scope
-    from goodput_queries.store import Store
+    from goodput_queries.storage.store import Store
 
 MS_PER_HOUR = Decimal(3_600_000)
 EVERY_MODEL = "every"

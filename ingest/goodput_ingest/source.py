@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
-from goodput_queries.batch import Batch, Reject
-from goodput_queries.plausible import EARLIEST
+from goodput_queries.evidence.batch import Batch, Reject
+from goodput_queries.evidence.plausible import EARLIEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

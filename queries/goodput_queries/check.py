@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from goodput_queries import catalog
+from goodput_queries.catalog import models
 
 if TYPE_CHECKING:
-    from goodput_queries.store import Store
+    from goodput_queries.storage.store import Store
 
 SAMPLE_ROWS = 3
 SCHEMA = {"check": pl.String, "what": pl.String, "violations": pl.Int64, "sample": pl.String}
@@ -22,13 +22,13 @@ def check(store: Store) -> pl.DataFrame:
     """
     rows = [
         _run(store, model.name, model.description, f"select * from {model.qualified_name}")
-        for model in catalog.models("checks").values()
+        for model in models.of_layer("checks").values()
     ]
     stored = [
         model
-        for layer in catalog.LAYERS
-        if layer != catalog.TEMP_LAYER
-        for model in catalog.models(layer).values()
+        for layer in models.LAYERS
+        if layer != models.TEMP_LAYER
+        for model in models.of_layer(layer).values()
         if (layer == "raw" or model.materialised or "written_by" in model.directives)
         and model.grain
         and not model.grain[0].startswith("none")

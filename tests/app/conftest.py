@@ -16,8 +16,8 @@ from tests.app.cost_page import PRICED, cost_store
 
 import goodput_app
 from goodput_app.dashboard.state import use_store
-from goodput_queries.batch import Batch, Reject
-from goodput_queries.store import LocalStore
+from goodput_queries.evidence.batch import Batch, Reject
+from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import httpx
 import polars as pl
 
-from goodput_queries.batch import Batch, Reject
+from goodput_queries.evidence.batch import Batch, Reject
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from goodput_queries.batch import Batch
+    from goodput_queries.evidence.batch import Batch
 from tests.app.command_line import run
 
 COMMANDS = [

@@ -10,7 +10,7 @@ import pytest
 
 from goodput_app import demo
 from goodput_queries.errors import GoodputError
-from goodput_queries.store import LocalStore
+from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from pathlib import Path

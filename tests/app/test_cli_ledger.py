@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from goodput_queries.batch import Batch
-from goodput_queries.store import LocalStore
+from goodput_queries.evidence.batch import Batch
+from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from pathlib import Path

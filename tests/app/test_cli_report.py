@@ -17,8 +17,8 @@ from click.testing import CliRunner
 from goodput_app.cli import main
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_queries.batch import Batch
-from goodput_queries.store import LocalStore
+from goodput_queries.evidence.batch import Batch
+from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from pathlib import Path

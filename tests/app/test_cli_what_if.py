@@ -14,7 +14,7 @@ from goodput_app.cli import main, what_if
 from goodput_app.settings import settings
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_queries.store import LocalStore
+from goodput_queries.storage.store import LocalStore
 from goodput_scenarios.scenarios import SCENARIOS
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from goodput_ingest.live.config import collectors
 from goodput_ingest.live.status import Status
 from goodput_ingest.live.store_lease import is_collected
 from goodput_queries.errors import GoodputError
-from goodput_queries.remote import find_server
-from goodput_queries.store import LocalStore, open_store
+from goodput_queries.storage.remote import find_server
+from goodput_queries.storage.store import LocalStore, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

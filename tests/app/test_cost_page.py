@@ -13,7 +13,7 @@ from goodput_app.dashboard.data import cost as data_cost
 from goodput_app.settings import settings
 from goodput_app.time_expressions import moment_ms
 from goodput_queries.scope import Scope
-from goodput_queries.store import LocalStore
+from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from goodput_app.settings import settings
-from goodput_queries.store import LocalStore
+from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable

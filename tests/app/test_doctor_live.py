@@ -21,8 +21,8 @@ from goodput_ingest.live import status as live_status
 from goodput_ingest.live.config import Collector, collectors
 from goodput_ingest.live.status import Status
 from goodput_ingest.live.store_lease import sole_collector
-from goodput_queries.batch import Batch
-from goodput_queries.store import LocalStore
+from goodput_queries.evidence.batch import Batch
+from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -35,8 +35,8 @@ from goodput_ingest.live.store_lease import Held
 from goodput_ingest.run import ingest as load
 from goodput_ingest.source import Batch, ReadOptions
 from goodput_queries.errors import GoodputError
-from goodput_queries.remote import find_server
-from goodput_queries.store import LocalStore
+from goodput_queries.storage.remote import find_server
+from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -20,9 +20,9 @@ from goodput_app.dashboard.components import scope_bar
 from goodput_app.dashboard.data import marts
 from goodput_ingest.run import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_queries.batch import Batch, Reject
+from goodput_queries.evidence.batch import Batch, Reject
 from goodput_queries.scope import Scope
-from goodput_queries.store import LocalStore
+from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

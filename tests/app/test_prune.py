@@ -15,8 +15,8 @@ from tests.ingest.nvml_lines import FAST, META
 from goodput_app import settings as app_settings
 from goodput_app.cli import main
 from goodput_app.server.background import Upkeep
-from goodput_queries.batch import Batch
-from goodput_queries.store import LocalStore
+from goodput_queries.evidence.batch import Batch
+from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,11 +20,17 @@ from tests.app.served import PATIENCE_S, Server, goodput, rows_of, serving
 
 from goodput_app.server import asgi as server_module
 from goodput_app.server import metrics
-from goodput_queries.batch import Batch
 from goodput_queries.errors import QueryError, StoreError
-from goodput_queries.remote import RemoteStore, ServerNote, find_server, note_path, read_note
+from goodput_queries.evidence.batch import Batch
 from goodput_queries.scope import Scope
-from goodput_queries.store import LocalStore
+from goodput_queries.storage.remote import (
+    RemoteStore,
+    ServerNote,
+    find_server,
+    note_path,
+    read_note,
+)
+from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,8 +16,8 @@ from tests.app.served import PATIENCE_S, goodput, rows_of, serving
 from goodput_app.dashboard.state import current_store, use_store
 from goodput_app.server import asgi as server_module
 from goodput_queries.errors import GoodputError, StoreError
-from goodput_queries.remote import RemoteStore, find_server, note_path
-from goodput_queries.store import LocalStore, open_store
+from goodput_queries.storage.remote import RemoteStore, find_server, note_path
+from goodput_queries.storage.store import LocalStore, open_store
 
 if TYPE_CHECKING:
     from pathlib import Path

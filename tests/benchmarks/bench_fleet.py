@@ -22,7 +22,7 @@ from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.synthetic import generate
 from goodput_queries.check import check
-from goodput_queries.store import LocalStore
+from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

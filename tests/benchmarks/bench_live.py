@@ -24,7 +24,7 @@ from tests.evidence_over_time import (
     told_between,
 )
 
-from goodput_queries.store import LocalStore
+from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -18,8 +18,8 @@ from tests.benchmarks.bench_live import SLICE
 from tests.benchmarks.meter import Cost, Meter
 from tests.benchmarks.table import Row, number
 
-from goodput_queries.batch import Batch
-from goodput_queries.store import LocalStore
+from goodput_queries.evidence.batch import Batch
+from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -22,7 +22,7 @@ from goodput_app.dashboard.components.scope_bar import bucket_ms, epoch_ms
 from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.state import use_store
 from goodput_queries.scope import Scope
-from goodput_queries.store import LocalStore
+from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 from tests.benchmarks.meter import Cost, Meter
 
-from goodput_queries import catalog, changes, spans, stages
-from goodput_queries.store import LocalStore
+from goodput_queries.catalog import models
+from goodput_queries.ledger_build import dirty, materialise, watermarks
+from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,21 +81,21 @@ def export(database: Path, folder: Path) -> int:
     with contextlib.closing(LocalStore(database)) as store, store.cursor() as cursor:
         for name, select in EXPORTS.items():
             cursor.execute(f"copy ({select}) to '{folder / name}' (format parquet)")
-        return spans.reading_margin_ms(cursor)
+        return watermarks.reading_margin_ms(cursor)
 
 
 def ours(database: Path, result: Path, _: int) -> Cost:
     """Run the stages of the product that read nothing but readings, then add up by hold."""
-    stored = [m for m in catalog.of_readings() if m.qualified_name in NAMES]
+    stored = [m for m in models.of_readings() if m.qualified_name in NAMES]
     with contextlib.closing(LocalStore(database)) as store, store.cursor() as cursor:
         with Meter() as meter:
             cursor.execute("begin")
-            hours = changes.reading_hours(cursor, None)
-            for first, last in changes.ranges(hours, len(hours)):
-                stages.set_hours(cursor, first, last)
-                spans.note_reading_series(cursor, None)
-            changes.set_constants(cursor)
-            stages.replace_hours(cursor, stored, hours, is_compared=False)
+            hours = dirty.reading_hours(cursor, None)
+            for first, last in dirty.ranges(hours, len(hours)):
+                materialise.set_hours(cursor, first, last)
+                watermarks.note_reading_series(cursor, None)
+            dirty.set_constants(cursor)
+            materialise.replace_hours(cursor, stored, hours, is_compared=False)
             found = cursor.sql(OURS).pl()
         cursor.execute("rollback")
     write(found, result)

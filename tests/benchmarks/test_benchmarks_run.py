@@ -17,7 +17,7 @@ from tests.evidence_over_time import evidence_of, load, rows_of, told, told_betw
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.synthetic import generate
-from goodput_queries.store import LocalStore
+from goodput_queries.storage.store import LocalStore
 
 ROOT = Path(__file__).parents[2]
 TINY = (

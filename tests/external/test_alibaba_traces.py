@@ -19,7 +19,7 @@ from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.registry import recognise
 
 if TYPE_CHECKING:
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
 pytestmark = [

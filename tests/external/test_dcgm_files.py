@@ -17,7 +17,7 @@ from goodput_ingest.sources.dcgm.scrapes import Dcgm
 from goodput_ingest.sources.registry import recognise
 
 if TYPE_CHECKING:
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 DATA = os.environ.get("GOODPUT_EXTERNAL_DATA")
 pytestmark = [

@@ -14,7 +14,7 @@ from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 
 if TYPE_CHECKING:
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 CAPTURE = Path(os.environ.get("GOODPUT_EXTERNAL_DATA", "nowhere")).parent / "captures" / "h200x4-a"
 pytestmark = [

@@ -16,7 +16,7 @@ from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.slurm.texts import Slurm
 
 if TYPE_CHECKING:
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
 pytestmark = [

@@ -22,11 +22,11 @@ from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.dcgm import scrapes
 from goodput_ingest.sources.dcgm.scrapes import Dcgm
 from goodput_ingest.sources.registry import SOURCES, recognise
-from goodput_queries import catalog
+from goodput_queries.catalog import models
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 GOLDEN = Path(__file__).parent / "golden"
 CASES = sorted((GOLDEN / "dcgm").iterdir())
@@ -73,7 +73,7 @@ def test_a_file_of_scrapes_gives_these_rows(case: Path, store: LocalStore) -> No
     read(store, case / "input.prom", ReadOptions(**said))
 
     found: dict[str, str] = {}
-    for table in catalog.models("raw"):
+    for table in models.of_layer("raw"):
         if table == "ingested":
             continue
         without = "exclude (origin)" if table == "rejects" else ""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 NOON = datetime(2026, 11, 20, 12)
 LINE = 'DCGM_FI_DEV_POWER_USAGE{{UUID="GPU-{gpu}",gpu="0",hpc_job="7"}} {watts}\n'

@@ -15,7 +15,7 @@ from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 
 if TYPE_CHECKING:
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 STANDARD_LIBRARY_ALONE = [sys.executable, "-I", "-S"]
 

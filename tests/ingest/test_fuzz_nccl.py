@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.registry import SOURCES
 from goodput_queries.errors import IngestError
-from goodput_queries.store import LocalStore
+from goodput_queries.storage.store import LocalStore
 
 GOLDEN = Path(__file__).parent / "golden"
 FOLDERS = ("flight_recorder", "nccl_ras", "nccl_debug", "nccl_tests", "kineto")

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.registry import SOURCES, recognise
 from goodput_queries.errors import IngestError
-from goodput_queries.store import LocalStore
+from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from goodput_queries.batch import Batch
+    from goodput_queries.evidence.batch import Batch
 
 GOLDEN = Path(__file__).parent / "golden"
 NAMES = {

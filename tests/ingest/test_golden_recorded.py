@@ -17,10 +17,10 @@ import pytest
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.registry import recognise
-from goodput_queries import catalog
+from goodput_queries.catalog import models
 
 if TYPE_CHECKING:
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 GOLDEN = Path(__file__).parent / "golden"
 SOURCES = {
@@ -69,7 +69,7 @@ def test_a_recorded_file_gives_these_rows(case: Path, store: LocalStore) -> None
     kind = recognise(given)
     assert kind is not None
     assert kind.name == name
-    tables = [t for t in catalog.models("raw") if t != "ingested"]
+    tables = [t for t in models.of_layer("raw") if t != "ingested"]
     found = {
         f"expected_{table}.csv": as_csv(rows)
         for table in tables

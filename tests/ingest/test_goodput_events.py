@@ -13,7 +13,7 @@ from goodput_ingest.sources.job_events.google import GoodputEvents
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 GOLDEN = Path(__file__).parent / "golden"
 T0 = 1_787_234_400.0

@@ -17,7 +17,7 @@ from goodput_ingest.gpu_metrics import (
     resolve,
 )
 from goodput_ingest.gpu_metrics.catalogue import WIDE, Kind, OnMig
-from goodput_queries import catalog
+from goodput_queries.catalog import models
 
 BLANKS = [2147483632, 2147483635, 9223372036854775792, 9223372036854775795, 140737488355328.0]
 
@@ -101,7 +101,7 @@ def test_other_exporters_names_are_not_of_gpus(name: str) -> None:
 def test_the_catalogue_speaks_of_columns_that_there_are() -> None:
     columns = {
         line.split()[0]
-        for line in catalog.models("raw")["gpu_samples"].sql.splitlines()
+        for line in models.of_layer("raw")["gpu_samples"].sql.splitlines()
         if line.startswith("    ")
     }
     text = resources.files("goodput_ingest.gpu_metrics").joinpath("catalogue.csv").read_text()

@@ -25,7 +25,7 @@ from goodput_ingest.sources.prometheus import Prometheus
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
-    from goodput_queries.batch import Batch
+    from goodput_queries.evidence.batch import Batch
 
 NOW = datetime(2026, 11, 20, 12)
 TIMEOUT_S, SLACK_S, DRIP_S = 0.4, 5.0, 0.1

@@ -21,8 +21,8 @@ from goodput_queries.errors import IngestError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from goodput_queries.batch import Batch
-    from goodput_queries.store import LocalStore
+    from goodput_queries.evidence.batch import Batch
+    from goodput_queries.storage.store import LocalStore
 
 JOINED = datetime(2026, 11, 20, 11, 45, 9, tzinfo=UTC).replace(tzinfo=None)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from goodput_ingest.run.ingest import Summary
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 STEP: dict[str, Any] = {"v": 1, "ts": 1787234549.25, "event": "step", "step": 401, "dur_s": 10.02}
 

@@ -15,7 +15,7 @@ from goodput_queries.errors import IngestError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 BLOCK = """\
 ============================================================

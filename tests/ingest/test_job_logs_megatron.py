@@ -10,7 +10,7 @@ from tests.ingest.job_log_lines import ITERATION, brief, told
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 
 def test_a_megatron_line_stands_for_all_iterations_since_the_last(

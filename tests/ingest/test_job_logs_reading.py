@@ -17,7 +17,7 @@ from goodput_ingest.sources.registry import recognise
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 GOLDEN = Path(__file__).parent / "golden"
 BERLIN = ReadOptions(cluster="alpha", zone=ZoneInfo("Europe/Berlin"))

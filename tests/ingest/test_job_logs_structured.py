@@ -13,7 +13,7 @@ from goodput_ingest.source import ReadOptions
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 T0_US = 1_787_234_400_000_000
 

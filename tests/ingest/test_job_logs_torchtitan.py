@@ -10,7 +10,7 @@ from tests.ingest.job_log_lines import brief, told
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 TITAN = "[titan] 2026-08-20 14:{clock} - root - INFO - "
 

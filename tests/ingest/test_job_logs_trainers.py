@@ -15,7 +15,7 @@ from goodput_ingest.source import ReadOptions
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 
 # Hugging Face Trainer

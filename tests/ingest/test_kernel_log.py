@@ -17,7 +17,7 @@ from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
     from goodput_ingest.run.ingest import Summary
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 EXTERNAL = Path(os.environ.get("GOODPUT_EXTERNAL_DATA", "nowhere"))
 XID_119_LOG = EXTERNAL / "dcgm" / "gpud__dmesg-with-xid-119.log"

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from goodput_queries import catalog
-from goodput_queries.store import LocalStore
+from goodput_queries.catalog import models
+from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,7 +91,7 @@ def rows(database: Path) -> dict[str, list[tuple[object, ...]]]:
     """Return the rows of every raw table, less when and in what order they came."""
     found = {}
     with contextlib.closing(LocalStore(database)) as store:
-        for table in catalog.models("raw"):
+        for table in models.of_layer("raw"):
             without = "exclude (sequence, loaded_at)" if table == "ingested" else ""
             select = f"select columns(* {without})::varchar from raw.{table} order by all"
             found[table] = store.read(select).rows()

@@ -18,12 +18,12 @@ from goodput_ingest.live.scheduler import BACKOFF_MAX_S, Clock, Collection, next
 from goodput_ingest.live.store_lease import Held
 from goodput_ingest.source import Batch, LiveSource
 from goodput_queries.errors import IngestError, StoreError
-from goodput_queries.store import LocalStore
+from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from goodput_queries.batch import Loaded
+    from goodput_queries.evidence.batch import Loaded
 
 
 from tests.ingest.fake_live import (

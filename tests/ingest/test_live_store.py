@@ -13,7 +13,7 @@ import pytest
 
 from goodput_ingest.live.store_lease import Shared, is_collected, sole_collector
 from goodput_queries.errors import StoreError
-from goodput_queries.store import LocalStore, open_store
+from goodput_queries.storage.store import LocalStore, open_store
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ from goodput_ingest.sources.registry import recognise
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 GOLDEN = Path(__file__).parent / "golden"
 SYSTEM = {"system_name": "Made-up", "number_of_nodes": "2", "accelerators_per_node": "4"}

@@ -12,7 +12,7 @@ from goodput_queries.errors import IngestError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 START = (
     "vm:1182:1182 [3] NCCL INFO ncclCommInitRankConfig comm 0x24de2750 rank 3 nranks 4 cudaDev 3"

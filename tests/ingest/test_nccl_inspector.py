@@ -16,7 +16,7 @@ from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
     from goodput_ingest.run.ingest import Summary
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 Record = dict[str, Any]
 MANY = 10**9

@@ -17,7 +17,7 @@ from goodput_queries.errors import IngestError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 GPU_FILE = "nccl_inspector_metrics_55aa8e95-02cb-59dd-8a6f-15cbd706e86e.prom"
 LABELS = (

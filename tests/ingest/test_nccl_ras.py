@@ -16,8 +16,8 @@ from goodput_queries.errors import IngestError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from goodput_queries.batch import Loaded
-    from goodput_queries.store import LocalStore
+    from goodput_queries.evidence.batch import Loaded
+    from goodput_queries.storage.store import LocalStore
 
 Fields = dict[str, Any]
 ASKED_S = 1795178036.5

@@ -16,7 +16,7 @@ from goodput_queries.errors import IngestError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 HEAD = """\
 # nccl-tests version 2.18.3 nccl-headers=22907 nccl-library=22907

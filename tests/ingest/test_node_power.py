@@ -13,7 +13,7 @@ from goodput_ingest.sources.mlperf.node_power import NodePower
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 GOLDEN = Path(__file__).parent / "golden"
 START_MS = 1_715_341_080_000

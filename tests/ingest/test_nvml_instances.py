@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 
 from tests.ingest.nvml_lines import (

@@ -21,7 +21,7 @@ from goodput_queries.errors import IngestError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 
 from tests.ingest.nvml_sampling import NOW, PATIENCE_S, Lines, kind

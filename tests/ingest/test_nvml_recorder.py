@@ -18,7 +18,7 @@ from goodput_ingest.sources.nvml.recorder import Recorder
 from goodput_ingest.sources.nvml.sampler import Sampler
 
 if TYPE_CHECKING:
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 
 from tests.ingest.nvml_sampling import QUICK, Line, Lines, kind

@@ -15,7 +15,7 @@ from goodput_ingest.formats import files
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 
 from tests.ingest.nvml_lines import (

@@ -12,7 +12,7 @@ from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.job_events.otel_spans import OtelSpans
 
 if TYPE_CHECKING:
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 GOLDEN = Path(__file__).parent / "golden"
 RESOURCE = {"nemo.run.id": "run7", "service.instance.id": "run7-rank31", "host.name": "node004"}

@@ -20,13 +20,13 @@ from goodput_ingest.run.ingest import ingest
 from goodput_ingest.run.plausible_time import PlausibleTime
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.registry import SOURCES, recognise
-from goodput_queries import catalog
-from goodput_queries.batch import Batch
+from goodput_queries.catalog import models
+from goodput_queries.evidence.batch import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 GOLDEN = Path(__file__).parent / "golden"
 CASES = [min(folder.iterdir()) for folder in sorted(GOLDEN.iterdir())]
@@ -54,7 +54,7 @@ def options_of(case: Path) -> ReadOptions:
 def raw_rows(store: LocalStore) -> dict[str, str]:
     """Return the rows of each raw table that the golden files have, as they have them."""
     found = {}
-    for table in catalog.models("raw"):
+    for table in models.of_layer("raw"):
         rows = store.read(f"select columns(*)::varchar from raw.{table} order by all")
         rows = rows.drop("origin", "load_sequence", strict=False)
         if table not in {"ingested", "rejects"} and not rows.is_empty():
@@ -76,7 +76,7 @@ def test_every_source_loses_its_rows_of_1970_and_2036_alone(
         def extract(self) -> Iterator[Batch]:
             nonlocal added
             for one in super().extract():
-                of = [c for c in catalog.models("raw")[one.table].observed if c in one.rows]
+                of = [c for c in models.of_layer("raw")[one.table].observed if c in one.rows]
                 of = [c for c in of if one.rows.schema[c] != pl.Null] if one.rows.height else []
                 bad = [
                     one.rows.head(1).with_columns(pl.lit(stamp).cast(one.rows.schema[c]).alias(c))
@@ -103,7 +103,7 @@ def test_every_source_loses_its_rows_of_1970_and_2036_alone(
 
 
 def test_every_moment_of_a_raw_table_is_asked_or_known_to_be_no_observation() -> None:
-    for model in catalog.models("raw").values():
+    for model in models.of_layer("raw").values():
         times = {
             line.split()[0]
             for line in model.sql.splitlines()

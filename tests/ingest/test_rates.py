@@ -18,8 +18,8 @@ from goodput_queries.errors import IngestError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from goodput_queries.batch import Batch
-    from goodput_queries.store import LocalStore
+    from goodput_queries.evidence.batch import Batch
+    from goodput_queries.storage.store import LocalStore
 
 HEADER = "gpu_model,mig_profile,partition,qos,usd_per_gpu_h,valid_from,valid_to,note\n"
 

@@ -18,7 +18,7 @@ from goodput_ingest.live.tail import Tail
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 NOW = datetime(2026, 11, 20, 13)
 START_S = 1787234410

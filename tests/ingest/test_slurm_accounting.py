@@ -19,8 +19,8 @@ from goodput_queries.errors import IngestError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from goodput_queries.batch import Batch
-    from goodput_queries.store import LocalStore
+    from goodput_queries.evidence.batch import Batch
+    from goodput_queries.storage.store import LocalStore
 
 SEPARATOR = "\x1f"
 RECORD = {

@@ -15,7 +15,7 @@ from goodput_queries.errors import IngestError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from goodput_queries.batch import Batch
+    from goodput_queries.evidence.batch import Batch
 
 NOW = datetime.fromisoformat("2026-11-20T12:00:00")
 FIELDS = "Cluster JobID JobIDRaw State Submit"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from goodput_ingest.formats.parsed import Parsed
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 UTC_ZONE = ZoneInfo("UTC")
 EVENTS = "Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User\n"

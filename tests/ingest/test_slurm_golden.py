@@ -18,10 +18,10 @@ import pytest
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.registry import recognise
-from goodput_queries import catalog
+from goodput_queries.catalog import models
 
 if TYPE_CHECKING:
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 GOLDEN = Path(__file__).parent / "golden" / "slurm"
 CASES = sorted(GOLDEN.iterdir())
@@ -40,7 +40,7 @@ def options_of(case: Path) -> ReadOptions:
 def rows_of(store: LocalStore) -> dict[str, str]:
     """Return the rows of each raw table that has any as CSV, columns that are all null left out."""
     found = {}
-    for table in catalog.models("raw"):
+    for table in models.of_layer("raw"):
         rows = store.read(f"select columns(*)::varchar from raw.{table} order by all")
         rows = rows.drop("origin", "load_sequence", strict=False)  # the store's own
         if table != "ingested" and not rows.is_empty():

@@ -20,7 +20,7 @@ from goodput_queries.errors import IngestError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from goodput_queries.batch import Batch
+    from goodput_queries.evidence.batch import Batch
 
 GPUS = [
     {"type": "cpu", "name": "", "id": 1, "count": 16},

@@ -25,7 +25,7 @@ from goodput_queries.errors import IngestError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 NEEDED = ("munged", "mariadbd", "mariadb-install-db", "slurmdbd", "slurmctld", "slurmd", "sacct")
 SBIN = "/usr/sbin:/sbin"

@@ -10,7 +10,7 @@ from goodput_ingest.sources.slurm.live import ASKED, SlurmLive
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 NOW = datetime(2026, 11, 20, 13)  # noqa: DTZ001 -- moments are stored naive, in UTC
 # what a command prints; $1 and so on are its arguments, COUNT grows from call to call

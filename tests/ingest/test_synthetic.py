@@ -13,7 +13,7 @@ from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.synthetic import generate
 from goodput_ingest.synthetic.fleet import build, hostlist
-from goodput_queries.store import LocalStore
+from goodput_queries.storage.store import LocalStore
 
 START = datetime(2026, 11, 16, tzinfo=UTC)
 GPUS, HOURS, SEED = 64, 6, 7

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from goodput_queries.batch import Batch
-    from goodput_queries.store import LocalStore
+    from goodput_queries.evidence.batch import Batch
+    from goodput_queries.storage.store import LocalStore
 
 NOW = datetime(2026, 11, 20, 13)
 START_S = 1795178033

@@ -17,8 +17,8 @@ from goodput_ingest.sources.site.tariffs import Tariffs
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from goodput_queries.batch import Batch
-    from goodput_queries.store import LocalStore
+    from goodput_queries.evidence.batch import Batch
+    from goodput_queries.storage.store import LocalStore
 
 
 def tariffs(folder: Path, text: str, zone: str | None = None) -> Batch:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from goodput_ingest.run.ingest import Summary
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 GOLDEN = Path(__file__).parent / "golden"
 EVENTS = (GOLDEN / "job_events/killed_rank_and_restart/input.jsonl").read_bytes()

@@ -42,13 +42,13 @@ TARGETS = {  # file -> the tests that specify it, the quickest first
         "tests/app/reports/test_provable.py",
         "tests/queries/test_statement_closing.py",
     ),
-    f"{QUERIES}/changes.py": (
+    f"{QUERIES}/ledger_build/dirty.py": (
         "tests/queries/test_late_collectives.py",
         "tests/queries/test_changed_hours.py",
         "tests/queries/test_runs_made_anew.py",
         "tests/queries/test_same_ledger.py",
     ),
-    f"{QUERIES}/placement_scope.py": (
+    f"{QUERIES}/ledger_build/placement/scope.py": (
         "tests/queries/test_conflicts_resolved.py",
         "tests/queries/test_placed_again.py",
     ),

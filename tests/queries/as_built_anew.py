@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from goodput_queries import catalog
+from goodput_queries.catalog import models as sql_models
 
 
 def stored(evidence):
     """Return the rows of every stage that builds keep, by name."""
-    models = [m for m in catalog.build_order() if m.layer != "temp" and m.is_stored]
+    models = [m for m in sql_models.build_order() if m.layer != "temp" and m.is_stored]
     return {
         m.qualified_name: sorted(evidence.store.read(f"from {m.qualified_name}").rows(), key=str)
         for m in models

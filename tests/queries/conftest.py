@@ -12,10 +12,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from goodput_queries.batch import Batch
+from goodput_queries.evidence.batch import Batch
 from goodput_queries.ledger import ledger
 from goodput_queries.scope import EVERYTHING, Scope
-from goodput_queries.store import LocalStore
+from goodput_queries.storage.store import LocalStore
 
 START = datetime(2027, 1, 15, 8, tzinfo=UTC).replace(tzinfo=None)  # a whole hour
 START_MS = 1_800_000_000_000

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import duckdb
 import pytest
 
-from goodput_queries.changes import HOUR_MS, changed_hours
+from goodput_queries.ledger_build.dirty import HOUR_MS, changed_hours
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ import pytest
 
 from goodput_app.demo import demo_database
 from goodput_queries.scope import EVERYTHING, Scope
-from goodput_queries.store import LocalStore
+from goodput_queries.storage.store import LocalStore
 
 ROOT = Path(__file__).parents[2]
 ACCOUNTED = "sum(gpu_ms)::bigint as gpu_ms, round(sum(usd), 6) as usd"

@@ -14,7 +14,7 @@ from goodput_ingest.synthetic import generate
 from goodput_queries.check import check
 from goodput_queries.ledger import capacity_ms, ledger
 from goodput_queries.scope import Scope
-from goodput_queries.store import LocalStore
+from goodput_queries.storage.store import LocalStore
 
 INTERVAL_MS = 30_000
 SHARE_OF_CATEGORY, SHARE_OF_CAPACITY = 0.02, 0.0005  # whichever is larger

@@ -7,11 +7,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from goodput_queries import catalog
-from goodput_queries.batch import Batch, Reject
+from goodput_queries.catalog import models
 from goodput_queries.errors import StoreError
-from goodput_queries.forgetting import forget
-from goodput_queries.retention import Retention, drop_old
+from goodput_queries.evidence.batch import Batch, Reject
+from goodput_queries.evidence.forgetting import forget
+from goodput_queries.evidence.retention import Retention, drop_old
 
 DAY_S = 86_400
 BOOKS = {"ingested", "kept_from", "source_status"}  # of loads, which differ by nature
@@ -54,7 +54,7 @@ def everything(evidence) -> dict[str, list[tuple[Any, ...]]]:
             ],
         )
         for layer in ("raw", "intermediate", "marts")
-        for model in catalog.models(layer).values()
+        for model in models.of_layer(layer).values()
         if model.name not in BOOKS and (layer == "raw" or model.is_stored)
         for name in [model.qualified_name]
     ]

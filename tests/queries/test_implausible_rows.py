@@ -10,9 +10,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from goodput_queries.batch import Batch
 from goodput_queries.check import check
-from goodput_queries.store import LocalStore
+from goodput_queries.evidence.batch import Batch
+from goodput_queries.storage.store import LocalStore
 
 START = datetime(2026, 11, 16, 8)  # noqa: DTZ001 -- naive UTC
 AT_1970, AT_2036 = datetime(1970, 2, 7), datetime(2036, 2, 7)  # noqa: DTZ001

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from goodput_queries.keys import Keys, are_as_stored, keys_of
+from goodput_queries.evidence.batch_keys import Keys, are_as_stored, keys_of
 
 KEY = ("source", "gpu", "ts")
 KINDS = {"source": "VARCHAR", "gpu": "VARCHAR", "ts": "TIMESTAMP", "step": "BIGINT"}

@@ -9,9 +9,9 @@ from decimal import Decimal
 import polars as pl
 import pytest
 
-from goodput_queries.batch import ROW_GROUP, Batch
-from goodput_queries.loading import prepared
-from goodput_queries.store import LocalStore
+from goodput_queries.evidence.batch import ROW_GROUP, Batch
+from goodput_queries.evidence.load import prepared
+from goodput_queries.storage.store import LocalStore
 
 START = datetime.fromisoformat("2027-01-15T08:00:00")
 

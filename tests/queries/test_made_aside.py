@@ -8,9 +8,11 @@ import pytest
 from tests.queries.as_built_anew import assert_as_built_anew
 from tests.queries.conftest import Evidence
 
-from goodput_queries import aside, catalog, placement_scope, stages
+from goodput_queries.catalog import models
 from goodput_queries.errors import BuildError
-from goodput_queries.store import LocalStore
+from goodput_queries.ledger_build import aside, materialise
+from goodput_queries.ledger_build.placement import scope
+from goodput_queries.storage.store import LocalStore
 
 
 @pytest.fixture
@@ -40,29 +42,29 @@ def refuse(*_, **__):
 
 
 def test_it_reads_nothing_that_a_build_decides_besides_itself():
-    made_aside = {model.qualified_name for model in catalog.aside()}
+    made_aside = {model.qualified_name for model in models.aside()}
 
     assert made_aside
     for name in made_aside:
-        assert catalog.evidence(name)[1] <= made_aside
+        assert models.evidence(name)[1] <= made_aside
 
 
 def test_nothing_else_is_asked_for_before_it_that_could_be_made_after_it():
-    order = [model.qualified_name for model in catalog.build_order()]
-    first = min(order.index(model.qualified_name) for model in catalog.aside())
+    order = [model.qualified_name for model in models.build_order()]
+    first = min(order.index(model.qualified_name) for model in models.aside())
 
     # what follows needs it, by itself or by what comes between
-    needed = {model.qualified_name for model in catalog.aside()}
-    for model in catalog.build_order()[first:]:
-        assert model.is_aside or needed & (catalog.inputs(model) | model.reads), model.name
+    needed = {model.qualified_name for model in models.aside()}
+    for model in models.build_order()[first:]:
+        assert model.is_aside or needed & (models.inputs(model) | model.reads), model.name
         needed.add(model.qualified_name)
 
 
 def test_new_readings_are_made_on_another_thread(evidence, monkeypatch):
     threads = set()
-    made = stages.rows_of_hours
+    made = materialise.rows_of_hours
     monkeypatch.setattr(
-        stages,
+        materialise,
         "rows_of_hours",
         lambda *given: (threads.add(threading.current_thread()), made(*given))[1],
     )
@@ -77,7 +79,7 @@ def test_new_readings_are_made_on_another_thread(evidence, monkeypatch):
 
 def test_no_more_is_held_in_memory_than_one_pass_of_hours(evidence, monkeypatch):
     monkeypatch.setattr(aside, "making", refuse)
-    monkeypatch.setattr(stages, "PASS_MAX_GPU_HOURS", 1)
+    monkeypatch.setattr(materialise, "PASS_MAX_GPU_HOURS", 1)
     evidence.samples("a#0", range(1200, 7300, 10), lambda _: False)
 
     evidence.store.build()
@@ -86,7 +88,7 @@ def test_no_more_is_held_in_memory_than_one_pass_of_hours(evidence, monkeypatch)
 
 
 @pytest.mark.parametrize(
-    ("module", "step"), [(stages, "rows_of_hours"), (placement_scope, "place_again")]
+    ("module", "step"), [(materialise, "rows_of_hours"), (scope, "place_again")]
 )
 def test_what_fails_aside_or_beside_it_fails_the_build_which_changes_nothing(
     evidence, monkeypatch, module, step

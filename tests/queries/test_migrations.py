@@ -9,11 +9,11 @@ import duckdb
 import polars as pl
 import pytest
 
-from goodput_queries import migrations
-from goodput_queries.batch import Batch
 from goodput_queries.errors import StoreError
-from goodput_queries.migrations import Migration
-from goodput_queries.store import LocalStore
+from goodput_queries.evidence.batch import Batch
+from goodput_queries.storage import migrations
+from goodput_queries.storage.migrations import Migration
+from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 from tests.queries.conftest import Evidence
 
-from goodput_queries import changes, stages
-from goodput_queries.store import LocalStore
+from goodput_queries.ledger_build import dirty, materialise
+from goodput_queries.storage.store import LocalStore
 
 UNTIL_S = 2 * 3600 + 600
 STAGES = ("int_sample_intervals", "int_gpu_activity")
@@ -90,7 +90,7 @@ def test_readings_say_the_same_in_whatever_order_they_came(told, builds):
 def test_it_does_not_matter_where_the_table_is_parted(monkeypatch, told):
     whole = what_is_made_of(told(), builds=False)
 
-    monkeypatch.setattr(changes, "READINGS_OF_A_PART", 100)
+    monkeypatch.setattr(dirty, "READINGS_OF_A_PART", 100)
 
     assert what_is_made_of(told(), builds=False) == whole
 
@@ -100,7 +100,7 @@ def test_it_does_not_matter_how_many_hours_a_pass_has(monkeypatch, told):
     whole = what_is_made_of(told(), builds=False)
     known_before = [[], *told()]  # the GPUs are known before anything is read of them
 
-    monkeypatch.setattr(stages, "PASS_MAX_GPU_HOURS", 1)
+    monkeypatch.setattr(materialise, "PASS_MAX_GPU_HOURS", 1)
 
     assert what_is_made_of(known_before, builds=True) == whole
 

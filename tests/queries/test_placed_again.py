@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.queries.conftest import Evidence
 
-from goodput_queries import placement
-from goodput_queries.store import LocalStore
+from goodput_queries.ledger_build.placement import place as placement
+from goodput_queries.storage.store import LocalStore
 
 GPUS_OF_NODES = {"a": 4, "b": 4, "d": 2}
 MOMENTS = st.integers(0, 40).map(lambda n: 5 * n)

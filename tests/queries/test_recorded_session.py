@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from goodput_app.demo import demo_database
-from goodput_queries import catalog
+from goodput_queries.catalog import models
 from goodput_queries.check import check
 from goodput_queries.ledger import capacity_ms, ledger
 from goodput_queries.scope import Scope
-from goodput_queries.store import LocalStore
+from goodput_queries.storage.store import LocalStore
 
 ROOT = Path(__file__).parents[2]
 MAIN = Scope(run="lab/main")
@@ -140,7 +140,7 @@ def test_a_power_cap_at_full_power_is_an_episode_and_no_loss(session):
 
 
 def test_every_mart_answers_and_explains_its_columns(session):
-    for mart in catalog.models("marts").values():
+    for mart in models.of_layer("marts").values():
         columns = session.read(f"select * from {mart.qualified_name} limit 1").columns
         assert mart.description, mart.name
         assert mart.grain, mart.name

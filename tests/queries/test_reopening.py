@@ -6,8 +6,8 @@ import pytest
 from tests.queries.as_built_anew import assert_as_built_anew
 from tests.queries.conftest import Evidence
 
-from goodput_queries import stages
-from goodput_queries.store import LocalStore
+from goodput_queries.ledger_build import materialise
+from goodput_queries.storage.store import LocalStore
 
 HOUR_S = 3600
 
@@ -135,13 +135,13 @@ def test_hours_of_some_gpus_go_in_one_pass_with_the_whole_hours_after_them(
     four_gpus, whole, part, ranges
 ):
     with four_gpus.cursor() as cursor:
-        assert stages.passes(cursor, whole, part, most_gpu_hours=24) == ranges
+        assert materialise.passes(cursor, whole, part, most_gpu_hours=24) == ranges
 
 
 def test_a_pass_has_at_most_so_many_gpu_hours(four_gpus):
     begun = four_gpus.read("select min(hour_ms) // 3600000 from marts.ledger_segments").item()
 
     with four_gpus.cursor() as cursor:
-        found = stages.passes(cursor, {begun + 2}, {begun, begun + 1}, most_gpu_hours=8)
+        found = materialise.passes(cursor, {begun + 2}, {begun, begun + 1}, most_gpu_hours=8)
 
     assert found == [(begun, begun + 2, begun + 2), (begun + 2, begun + 2, begun + 3)]

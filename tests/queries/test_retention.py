@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from goodput_queries import retention
 from goodput_queries.check import check
 from goodput_queries.errors import StoreError, TooMuchDroppedError, UnbuiltError
+from goodput_queries.evidence import retention
+from goodput_queries.evidence.retention import Retention
 from goodput_queries.ledger import capacity_ms, ledger
-from goodput_queries.retention import Retention
 from goodput_queries.scope import Scope
 
 DAY_S = 86_400

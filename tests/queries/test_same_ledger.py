@@ -11,7 +11,7 @@ from tests.evidence_over_time import evidence_of, load, told
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.synthetic import generate
-from goodput_queries.store import LocalStore
+from goodput_queries.storage.store import LocalStore
 
 START = datetime(2026, 11, 16, tzinfo=UTC).replace(tzinfo=None)
 STAGES = (

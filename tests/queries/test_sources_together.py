@@ -20,7 +20,7 @@ from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.ledger import ledger
 from goodput_queries.scope import Scope
-from goodput_queries.store import LocalStore
+from goodput_queries.storage.store import LocalStore
 
 SOURCES = {
     "slurm": "sacct.txt",

@@ -18,7 +18,7 @@ from goodput_billing.statement.rows import AMOUNTS, KEYS, QUANTITIES
 from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import statement
 from goodput_queries.errors import QueryError, StoreError
-from goodput_queries.retention import Retention, drop_old
+from goodput_queries.evidence.retention import Retention, drop_old
 
 HOUR_S = 3_600
 DAY_END_S = 16 * HOUR_S  # made-up time begins at 08:00 UTC

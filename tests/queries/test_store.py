@@ -15,11 +15,12 @@ import duckdb
 import polars as pl
 import pytest
 
-from goodput_queries import catalog, loading
-from goodput_queries.batch import REJECT_CONTENT_MAX_CHARS, Batch, Loaded, Reject
+from goodput_queries.catalog import models as sql_models
 from goodput_queries.errors import QueryError, StoreError
+from goodput_queries.evidence import load
+from goodput_queries.evidence.batch import REJECT_CONTENT_MAX_CHARS, Batch, Loaded, Reject
 from goodput_queries.scope import Scope
-from goodput_queries.store import LocalStore, open_store
+from goodput_queries.storage.store import LocalStore, open_store
 
 
 def batch(table: str, *rows: dict[str, object], digest: str = "1", **more: object) -> Batch:
@@ -86,7 +87,7 @@ def test_a_key_that_comes_twice_in_one_batch_is_stored_once(store: LocalStore) -
 def test_a_batch_that_was_prepared_is_loaded_alike(
     store: LocalStore, table: str, rows: list[dict[str, object]], rows_new: int
 ) -> None:
-    ready = loading.prepared(batch(table, *rows))
+    ready = load.prepared(batch(table, *rows))
 
     assert store.load(ready).rows_new == rows_new
     assert store.load(batch(table, *rows, digest="2")).rows_new == 0
@@ -136,7 +137,7 @@ def test_a_table_that_says_replace_keeps_the_latest(store: LocalStore) -> None:
 
 def test_every_time_column_is_always_known() -> None:
     """Old rows are looked for between the first and last moment of a batch; a null has none."""
-    for model in catalog.models("raw").values():
+    for model in sql_models.of_layer("raw").values():
         if column := model.directives.get("time"):
             assert f"    {column} timestamp not null" in model.sql, model.name
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from goodput_app.settings import settings
 from goodput_billing.render.safe_text import printable
 from goodput_queries.errors import StoreError
-from goodput_queries.store import IN_MEMORY, Store, open_store
+from goodput_queries.storage.store import IN_MEMORY, Store, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,7 +10,7 @@ from goodput_app.cli import serve
 from goodput_app.cli.database import progress
 from goodput_app.demo import demo_database
 from goodput_app.settings import settings
-from goodput_queries.remote import find_server
+from goodput_queries.storage.remote import find_server
 
 
 @click.command()

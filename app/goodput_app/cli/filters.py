@@ -11,7 +11,7 @@ from goodput_queries.errors import QueryError
 
 if TYPE_CHECKING:
     from goodput_queries.scope import Scope
-    from goodput_queries.store import Store
+    from goodput_queries.storage.store import Store
 
 NEAR_MAX = 3
 CANDIDATES_MAX = 8

@@ -10,7 +10,7 @@ import click
 
 from goodput_app.cli.options import database_option, output_options, say
 from goodput_queries.errors import StoreError
-from goodput_queries.store import LocalStore, open_store
+from goodput_queries.storage.store import LocalStore, open_store
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @output_options
 def forget(*, origins: tuple[str, ...], db: str) -> pl.DataFrame:
     """Take back what was read in from a file or folder."""
-    from goodput_queries.forgetting import forget as drop  # noqa: PLC0415 -- draws in polars
+    from goodput_queries.evidence.forgetting import forget as drop  # noqa: PLC0415 -- draws in polars
 
     if not Path(db).exists():
         raise StoreError(f"{db}: there is no such database.")

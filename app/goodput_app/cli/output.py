@@ -21,7 +21,7 @@ from goodput_billing.render.safe_text import DIRECTION, harmless, printable
 from goodput_billing.statement.currency import column as currency_column
 from goodput_billing.statement.currency import decimals
 from goodput_queries.errors import QueryError
-from goodput_queries.private import for_others
+from goodput_queries.storage.private import for_others
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ import click
 from goodput_app.cli.options import database_option, output_options
 from goodput_app.settings import settings
 from goodput_queries.errors import StoreError
-from goodput_queries.store import LocalStore, open_store
+from goodput_queries.storage.store import LocalStore, open_store
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @output_options
 def prune(*, db: str, is_confirmed: bool) -> pl.DataFrame:
     """Drop evidence that goodput.toml calls too old."""
-    from goodput_queries.retention import Retention, drop_old  # noqa: PLC0415 -- draws in polars
+    from goodput_queries.evidence.retention import Retention, drop_old  # noqa: PLC0415 -- draws in polars
 
     store = open_store(db)
     try:

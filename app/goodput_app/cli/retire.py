@@ -12,7 +12,7 @@ from goodput_app.cli.options import database_option, output_options, say
 from goodput_app.cli.serve import configured
 from goodput_app.settings import settings_file
 from goodput_queries.errors import GoodputError, StoreError
-from goodput_queries.store import open_store
+from goodput_queries.storage.store import open_store
 
 if TYPE_CHECKING:
     import polars as pl

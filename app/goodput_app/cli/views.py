@@ -18,13 +18,13 @@ from goodput_app.cli.options import (
     say,
     scope_options,
 )
-from goodput_queries import catalog
+from goodput_queries.catalog import models as sql_models
 from goodput_queries.errors import QueryError
 from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
-    from goodput_queries.catalog import Model
-    from goodput_queries.store import Store
+    from goodput_queries.catalog.models import Model
+    from goodput_queries.storage.store import Store
 
 COSTS = ("usd", "lost_usd", "gpu_ms", "lost_gpu_ms", "booked_gpu_ms")  # what answers are ranked by
 
@@ -67,10 +67,10 @@ def find_view(name: str) -> Model:
 
 
 def _catalogue() -> dict[str, Model]:
-    layers = [layer for layer in catalog.LAYERS if layer != catalog.TEMP_LAYER]
-    found = {m.qualified_name: m for layer in layers for m in catalog.models(layer).values()}
-    for name in catalog.reference_files():
-        fact = catalog.Model("reference", name, "", "Facts; see the CSV of that name.", {}, {})
+    layers = [layer for layer in sql_models.LAYERS if layer != sql_models.TEMP_LAYER]
+    found = {m.qualified_name: m for layer in layers for m in sql_models.of_layer(layer).values()}
+    for name in sql_models.reference_files():
+        fact = sql_models.Model("reference", name, "", "Facts; see the CSV of that name.", {}, {})
         found.setdefault(fact.qualified_name, fact)
     return found
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from goodput_queries.scope import Scope
-    from goodput_queries.store import Store
+    from goodput_queries.storage.store import Store
     from goodput_scenarios.scenario import Answer, Field, Given
 
 IDLE_POLICY, CHECKPOINTS = "idle-policy", "checkpoints"

@@ -37,11 +37,11 @@ from goodput_billing.delivery.schedule import handing_out
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.scheduler import Collection
 from goodput_ingest.live.store_lease import Held, sole_collector
-from goodput_queries import remote
-from goodput_queries.batch import Loaded
 from goodput_queries.errors import GoodputError, StoreError
-from goodput_queries.remote import LOOPBACK_HOSTS, RemoteStore, ServerNote
-from goodput_queries.store import IN_MEMORY, LocalStore, open_store
+from goodput_queries.evidence.batch import Loaded
+from goodput_queries.storage import remote
+from goodput_queries.storage.remote import LOOPBACK_HOSTS, RemoteStore, ServerNote
+from goodput_queries.storage.store import IN_MEMORY, LocalStore, open_store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence

@@ -12,11 +12,11 @@ from goodput_app.settings import settings
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.status import Status
 from goodput_queries.errors import TooMuchDroppedError, UnbuiltError
-from goodput_queries.plausible import utc_now
-from goodput_queries.retention import Retention, drop_old
+from goodput_queries.evidence.plausible import utc_now
+from goodput_queries.evidence.retention import Retention, drop_old
 
 if TYPE_CHECKING:
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from goodput_queries.store import Store
+    from goodput_queries.storage.store import Store
 
     Sample = tuple[Mapping[str, Any], float | int | None]
     Add = Callable[[str, str, str, Iterable[Sample]], None]

@@ -25,7 +25,7 @@ from goodput_billing.render import atomic
 from goodput_billing.render.wording import hours, money
 from goodput_billing.statement.currency import DEFAULT, sign
 from goodput_queries.errors import StoreError
-from goodput_queries.private import for_others
+from goodput_queries.storage.private import for_others
 
 INDEX = "statements.jsonl"
 PAGE = "index.html"

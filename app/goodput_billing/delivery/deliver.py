@@ -26,8 +26,8 @@ from goodput_billing.render.presentation import status_of
 from goodput_billing.statement.rows import digest
 from goodput_billing.statement.statement import statement
 from goodput_queries.errors import StoreError
-from goodput_queries.private import for_others
-from goodput_queries.sole import sole
+from goodput_queries.storage.file_lock import sole
+from goodput_queries.storage.private import for_others
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from goodput_billing.delivery.settings import ReportSettings
     from goodput_billing.statement.settings import StatementSettings
     from goodput_billing.statement.statement import Statement
-    from goodput_queries.store import Store
+    from goodput_queries.storage.store import Store
 
 LOCK = ".delivering"
 DRAFTS = ".drafts-"

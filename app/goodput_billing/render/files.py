@@ -12,7 +12,7 @@ from goodput_billing.render.safe_text import harmless
 from goodput_billing.statement import currency
 from goodput_billing.statement.one_account import file_name
 from goodput_queries.errors import GoodputError, StoreError
-from goodput_queries.private import for_others
+from goodput_queries.storage.private import for_others
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -20,13 +20,13 @@ import polars as pl
 from goodput_billing.statement import currency, rows
 from goodput_billing.statement.charges import Key, Policy, charges
 from goodput_billing.statement.summary import CoveredDay
-from goodput_queries.batch import Batch
 from goodput_queries.errors import StoreError
+from goodput_queries.evidence.batch import Batch
 
 if TYPE_CHECKING:
     from goodput_billing.statement.days import Day
     from goodput_billing.statement.summary import Totals
-    from goodput_queries.store import Store
+    from goodput_queries.storage.store import Store
 
 SOURCE = "statement"
 INSTANT = pl.Datetime("us")

@@ -12,7 +12,7 @@ from goodput_queries.errors import QueryError
 
 if TYPE_CHECKING:
     from goodput_billing.statement.days import Day
-    from goodput_queries.store import Store
+    from goodput_queries.storage.store import Store
 
 DEFAULT = "USD"
 SIGNS = {"USD": "$", "EUR": "\N{EURO SIGN}", "GBP": "\N{POUND SIGN}", "JPY": "\N{YEN SIGN}"}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from goodput_billing.statement.charges import Policy
     from goodput_billing.statement.days import Day
     from goodput_billing.statement.settings import StatementSettings
-    from goodput_queries.store import Store
+    from goodput_queries.storage.store import Store
 
 
 def beside(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from goodput_billing.statement.closing import Booking
     from goodput_billing.statement.settings import StatementSettings
-    from goodput_queries.store import Store
+    from goodput_queries.storage.store import Store
 
 LOSSES_SHOWN = 10
 

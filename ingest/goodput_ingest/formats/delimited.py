@@ -18,8 +18,8 @@ import numpy as np
 import polars as pl
 
 from goodput_ingest.formats import files
-from goodput_queries.batch import ROW_GROUP, Reject
 from goodput_queries.errors import IngestError
+from goodput_queries.evidence.batch import ROW_GROUP, Reject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

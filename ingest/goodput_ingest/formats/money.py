@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 
 from goodput_ingest.formats import csv_table
-from goodput_queries.batch import Reject
+from goodput_queries.evidence.batch import Reject
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

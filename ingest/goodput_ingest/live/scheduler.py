@@ -27,7 +27,7 @@ from goodput_ingest.live.status import Status
 from goodput_ingest.run.plausible_time import PlausibleTime
 from goodput_ingest.run.unexpected import CAUGHT, unexpected
 from goodput_queries.errors import GoodputError
-from goodput_queries.plausible import EARLIEST
+from goodput_queries.evidence.plausible import EARLIEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from goodput_ingest.formats.parsed import INSTANT
-from goodput_queries import catalog, loading
-from goodput_queries.batch import Batch
-from goodput_queries.store import LocalStore
+from goodput_queries.catalog import models
+from goodput_queries.evidence import load
+from goodput_queries.evidence.batch import Batch
+from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from goodput_queries.store import Store
+    from goodput_queries.storage.store import Store
 
 TABLE = "source_status"
 ERROR_MAX_CHARS = 500
@@ -127,7 +128,7 @@ def keep(store: Store, batch: Batch) -> None:
         store.load(batch)
         return
     with store.writing() as cursor:
-        loading.insert_keyed(cursor, catalog.models("raw")[TABLE], batch.rows, sequence=0)
+        load.insert_keyed(cursor, models.of_layer("raw")[TABLE], batch.rows, sequence=0)
 
 
 def reached(store: Store, source: str, now: datetime) -> Mapping[str, datetime]:

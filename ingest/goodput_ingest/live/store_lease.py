@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from goodput_queries.errors import StoreError
-from goodput_queries.sole import is_held, sole
-from goodput_queries.store import IN_MEMORY, LocalStore, Store, open_store
+from goodput_queries.storage.file_lock import is_held, sole
+from goodput_queries.storage.store import IN_MEMORY, LocalStore, Store, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

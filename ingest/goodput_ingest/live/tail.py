@@ -33,14 +33,14 @@ from goodput_ingest.live.tail_places import Chunk, Place, context_of, count_line
 from goodput_ingest.run.unexpected import CAUGHT, unexpected
 from goodput_ingest.source import ContinuedSource, ReadOptions
 from goodput_ingest.sources.registry import SOURCES
-from goodput_queries import catalog
+from goodput_queries.catalog import models
 from goodput_queries.errors import IngestError, UnexpectedError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
 
     from goodput_ingest.source import Source
-    from goodput_queries.batch import Batch
+    from goodput_queries.evidence.batch import Batch
 
 CHUNK_BYTES = files.PART_BYTES
 POLL_BYTES = 10 * CHUNK_BYTES  # of all files together: a poll returns soon, the next goes on
@@ -322,7 +322,7 @@ class Tail:
         found: list[datetime] = []
         try:
             for batch in self._read(path, kind, content):
-                column = catalog.models("raw")[batch.table].directives.get("time")
+                column = models.of_layer("raw")[batch.table].directives.get("time")
                 if column is not None and not batch.rows.is_empty():
                     found.append(cast("datetime", batch.rows[column].max()))
         except IngestError:

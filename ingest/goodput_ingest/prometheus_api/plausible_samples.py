@@ -16,7 +16,7 @@ from goodput_ingest.formats import json_lines
 from goodput_ingest.formats.parsed import TEXT_MAX_CHARS
 from goodput_ingest.prometheus_api.bulk import epoch_ms
 from goodput_ingest.source import Reject
-from goodput_queries import plausible
+from goodput_queries.evidence import plausible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

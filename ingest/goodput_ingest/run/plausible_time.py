@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from goodput_queries import catalog, plausible
-from goodput_queries.batch import Reject
+from goodput_queries.catalog import models
+from goodput_queries.evidence import plausible
+from goodput_queries.evidence.batch import Reject
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from goodput_queries.batch import Batch
+    from goodput_queries.evidence.batch import Batch
 
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- naive UTC, as in the frames
 DAY_US = 86_400_000_000
@@ -45,7 +46,7 @@ class PlausibleTime:
 
     def checked(self, batch: Batch) -> Batch:
         """Return the batch without its implausible rows, which are among its rejects."""
-        model = catalog.models("raw").get(batch.table)
+        model = models.of_layer("raw").get(batch.table)
         if model is None or batch.rows.is_empty():
             return batch
         observed, planned = (

@@ -11,7 +11,7 @@ from goodput_billing.statement.closing import is_provable
 from goodput_billing.statement.days import HOUR_MS, Day
 
 if TYPE_CHECKING:
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 DAY = Day(date(2026, 11, 19), "UTC", 1_795_046_400_000, 1_795_132_800_000)
 

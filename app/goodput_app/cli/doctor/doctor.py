@@ -16,8 +16,8 @@ from goodput_app.cli.doctor.live_sources import live_findings
 from goodput_app.cli.doctor.reports import report_findings
 from goodput_app.settings import settings
 from goodput_queries.errors import GoodputError
-from goodput_queries.remote import RemoteStore
-from goodput_queries.store import IN_MEMORY, Store, open_store
+from goodput_queries.storage.remote import RemoteStore
+from goodput_queries.storage.store import IN_MEMORY, Store, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

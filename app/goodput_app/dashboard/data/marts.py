@@ -21,7 +21,7 @@ from goodput_queries.errors import QueryError
 from goodput_queries.scope import EVERYTHING, Scope
 
 if TYPE_CHECKING:
-    from goodput_queries.store import Store
+    from goodput_queries.storage.store import Store
 
 TIMEOUT_S = 20.0
 LOSSES_SHOWN = 500

@@ -11,7 +11,7 @@ import polars as pl
 
 from goodput_ingest.formats import json_lines
 from goodput_ingest.formats.split_fields import cut
-from goodput_queries.batch import REJECT_CONTENT_MAX_CHARS
+from goodput_queries.evidence.batch import REJECT_CONTENT_MAX_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Container

@@ -19,7 +19,7 @@ from goodput_ingest.sources.kubernetes.memory import PodMemory
 from goodput_ingest.sources.kubernetes.nodes import PIECE_MS
 from goodput_ingest.sources.kubernetes.observation import METRICS, Observation
 from goodput_ingest.sources.kubernetes.recorded import CLUSTER_UNKNOWN, parsed
-from goodput_queries.plausible import EARLIEST
+from goodput_queries.evidence.plausible import EARLIEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

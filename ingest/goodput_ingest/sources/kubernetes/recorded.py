@@ -20,7 +20,7 @@ from goodput_ingest.sources.kubernetes.memory import PodMemory
 from goodput_ingest.sources.kubernetes.nodes import parsed_nodes
 from goodput_ingest.sources.kubernetes.observation import Observation
 from goodput_queries.errors import IngestError
-from goodput_queries.plausible import utc_now
+from goodput_queries.evidence.plausible import utc_now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

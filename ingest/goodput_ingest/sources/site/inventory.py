@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, ClassVar
 from goodput_ingest.formats import csv_table, gres, pci
 from goodput_ingest.formats.gpu_slots import GPU_INSTANCES, GPUS, slot_rows
 from goodput_ingest.formats.parsed import Parsed, frame
-from goodput_queries.batch import Reject
+from goodput_queries.evidence.batch import Reject
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

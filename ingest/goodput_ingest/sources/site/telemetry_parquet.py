@@ -24,8 +24,8 @@ from pyarrow import ArrowException
 
 from goodput_ingest.formats.json_lines import EPOCH, LATEST
 from goodput_ingest.source import Batch, ReadOptions, Reject
-from goodput_queries.batch import ROW_GROUP
 from goodput_queries.errors import IngestError
+from goodput_queries.evidence.batch import ROW_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

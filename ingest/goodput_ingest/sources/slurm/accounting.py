@@ -15,8 +15,8 @@ import polars as pl
 from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed
 from goodput_ingest.formats.timestamps import instants, seconds
 from goodput_ingest.sources.slurm import node_lists
-from goodput_queries.batch import REJECT_CONTENT_MAX_CHARS, Reject
 from goodput_queries.errors import IngestError
+from goodput_queries.evidence.batch import REJECT_CONTENT_MAX_CHARS, Reject
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,7 +14,7 @@ from goodput_ingest.formats.timestamps import instants
 from goodput_ingest.sources.slurm import states as slurm_states
 from goodput_ingest.sources.slurm.jobs import records
 from goodput_ingest.sources.slurm.nodes import NODE_STATES
-from goodput_queries.batch import Reject
+from goodput_queries.evidence.batch import Reject
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

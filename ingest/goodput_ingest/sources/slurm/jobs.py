@@ -15,8 +15,8 @@ import polars as pl
 from goodput_ingest.formats import gres, hostlist
 from goodput_ingest.formats.parsed import INSTANT, Parsed, frame
 from goodput_ingest.formats.timestamps import instants
-from goodput_queries.batch import Reject
 from goodput_queries.errors import IngestError
+from goodput_queries.evidence.batch import Reject
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,7 +18,7 @@ from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.sources.slurm import accounting as slurm_accounting
 from goodput_ingest.sources.slurm import nodes as slurm_nodes
 from goodput_ingest.sources.slurm.jobs import HOLDS, on_node
-from goodput_queries.batch import Reject
+from goodput_queries.evidence.batch import Reject
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

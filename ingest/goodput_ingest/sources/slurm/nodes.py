@@ -18,8 +18,8 @@ from goodput_ingest.formats.gpu_slots import GPU_INSTANCES, GPUS, slot_rows
 from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
 from goodput_ingest.sources.slurm import states as slurm_states
 from goodput_ingest.sources.slurm.jobs import records
-from goodput_queries.batch import Reject
 from goodput_queries.errors import IngestError
+from goodput_queries.evidence.batch import Reject
 
 if TYPE_CHECKING:
     from datetime import datetime

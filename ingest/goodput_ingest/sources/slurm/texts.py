@@ -18,8 +18,8 @@ from goodput_ingest.formats import delimited, files, json_stream, row_groups
 from goodput_ingest.formats.prefetch import ahead
 from goodput_ingest.sources.slurm import accounting as slurm_accounting
 from goodput_ingest.sources.slurm import events, jobs, json_answers, nodes
-from goodput_queries.batch import Reject
 from goodput_queries.errors import IngestError
+from goodput_queries.evidence.batch import Reject
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -13,14 +13,14 @@ import goodput_app
 from goodput_app.dashboard.state import use_store
 from goodput_app.settings import settings
 from goodput_billing.delivery.deliver import hand_out
-from goodput_queries.batch import Batch
+from goodput_queries.evidence.batch import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from goodput_billing.delivery.deliver import Plan
     from goodput_billing.statement.statement import Statement
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 MAIN = Path(goodput_app.__file__).with_name("dashboard") / "main.py"
 

@@ -12,7 +12,7 @@ from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import LiveSource, ReadOptions
 from goodput_ingest.sources.kubernetes import Kubernetes
 from goodput_queries.errors import IngestError
-from goodput_queries.store import LocalStore
+from goodput_queries.storage.store import LocalStore
 
 START = datetime(2026, 8, 20, 13)  # noqa: DTZ001 -- naive UTC
 RUNS = (

@@ -1,6 +1,6 @@
 -- Time for which two job runs claimed the same GPU: the later start has it, this row tells.
 -- grain: gpu_uuid, gpu_instance, job_run_key, start_ms
--- written_by: placement.py
+-- written_by: ledger_build/placement/place.py
 create table intermediate.int_hold_conflicts (
     cluster varchar not null,
     node varchar not null,

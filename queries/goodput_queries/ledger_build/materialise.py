@@ -18,8 +18,11 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from goodput_queries import catalog, reopening
-from goodput_queries.changes import (
+from goodput_queries.catalog import models as sql_models
+from goodput_queries.catalog.comments import describe
+from goodput_queries.errors import BuildError
+from goodput_queries.ledger_build import dirty_gpus
+from goodput_queries.ledger_build.dirty import (
     HOUR_MS,
     Hours,
     changed_hours,
@@ -28,15 +31,13 @@ from goodput_queries.changes import (
     note_reading_parts,
     ranges,
 )
-from goodput_queries.describe import describe
-from goodput_queries.errors import BuildError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     import pyarrow as pa
 
-    from goodput_queries.catalog import Model
+    from goodput_queries.catalog.models import Model
 
 PASS_MAX_GPU_HOURS = 24_000  # bounds the memory of one pass of the ledger: about 1 GB
 OF_THESE_HOURS = "hour_ms >= build_from_ms() and hour_ms < build_to_ms()"
@@ -218,13 +219,13 @@ def replace_hours(
     """
     rows = 0
     changed: Hours = set()
-    tables = {t.name: t for model in models for t in catalog.pass_tables(model)}
+    tables = {t.name: t for model in models for t in sql_models.pass_tables(model)}
     found = passes(cursor, whole, part or set(), PASS_MAX_GPU_HOURS)
     for first, whole_from, last in found:
         set_hours(cursor, first, last, whole_from)
         where = OF_THESE_HOURS
         if first < whole_from:
-            reopening.begin_pass(cursor, reopened_by, first, whole_from)
+            dirty_gpus.begin_pass(cursor, reopened_by, first, whole_from)
             where = OF_THESE_GPUS
         # rows by GPU that are compared for all GPUs would tell of nearly every hour
         is_told = models[0].bounds is not None or not models[0].is_by_gpu or first < whole_from

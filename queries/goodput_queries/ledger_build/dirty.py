@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from goodput_queries import reopening
-from goodput_queries.spans import reading_margin_ms
+from goodput_queries.ledger_build import dirty_gpus
+from goodput_queries.ledger_build.watermarks import reading_margin_ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -90,7 +90,7 @@ def changed_hours(
             group by all
         )
         select distinct
-            {reopening.columns(reopens)}
+            {dirty_gpus.columns(reopens)}
             unnest([
                 (from_ms - {IDLE_MARGIN_MS}) // {HOUR_MS},
                 hour,
@@ -99,7 +99,7 @@ def changed_hours(
         from stretches"""
     )
     if reopens:
-        reopening.note(cursor, reopens)
+        dirty_gpus.note(cursor, reopens)
     return _hours(cursor, "select distinct hour from temp.differing")
 
 

@@ -10,7 +10,8 @@ import contextlib
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from goodput_queries import catalog, changes, stages
+from goodput_queries.catalog import models as sql_models
+from goodput_queries.ledger_build import dirty, materialise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-    from goodput_queries.changes import Hours
-    from goodput_queries.store import LocalStore
+    from goodput_queries.ledger_build.dirty import Hours
+    from goodput_queries.storage.store import LocalStore
 
     Made = dict[str, pa.Table]
 
@@ -40,11 +41,11 @@ def making(store: LocalStore, hours: Hours) -> Iterator[Callable[[], Made]]:
 
 
 def _make(cursor: duckdb.DuckDBPyConnection, hours: Hours) -> Made:
-    models = catalog.aside()
+    models = sql_models.aside()
     cursor.execute("begin")
     try:
-        changes.set_constants(cursor)
-        stages.replace_hours(cursor, models, hours, is_compared=False)
-        return {m.qualified_name: stages.rows_of_hours(cursor, m, hours) for m in models}
+        dirty.set_constants(cursor)
+        materialise.replace_hours(cursor, models, hours, is_compared=False)
+        return {m.qualified_name: materialise.rows_of_hours(cursor, m, hours) for m in models}
     finally:
         cursor.execute("rollback")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import duckdb
 
-    from goodput_queries.catalog import Model
+    from goodput_queries.catalog.models import Model
 
 
 def describe(cursor: duckdb.DuckDBPyConnection, model: Model) -> None:

@@ -15,19 +15,21 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import duckdb
 
-from goodput_queries import catalog, damage, loading, migrations, schema
-from goodput_queries.batch import ROW_GROUP
+from goodput_queries.catalog import models
 from goodput_queries.errors import BuildError, QueryError, RowsRefusedError, StoreError
-from goodput_queries.private import keep_private
+from goodput_queries.evidence import load as loading
+from goodput_queries.evidence.batch import ROW_GROUP
 from goodput_queries.scope import EVERYTHING, Scope
+from goodput_queries.storage import damage, migrations, schema
+from goodput_queries.storage.private import keep_private
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import polars as pl
 
-    from goodput_queries.batch import Batch, Loaded
-    from goodput_queries.migrations import Migration
+    from goodput_queries.evidence.batch import Batch, Loaded
+    from goodput_queries.storage.migrations import Migration
 
 ATTACHED_AS = "goodput"
 IN_MEMORY = ":memory:"
@@ -156,7 +158,7 @@ class LocalStore:
 
     def load(self, batch: Batch) -> Loaded:
         """Commit a batch in one short transaction; a part that was loaded before is skipped."""
-        model = catalog.models("raw").get(batch.table)
+        model = models.of_layer("raw").get(batch.table)
         if model is None:
             raise StoreError(f"there is no raw table {batch.table!r}; see `goodput show`")
         try:
@@ -200,10 +202,10 @@ class LocalStore:
                     timer.cancel()
 
     def build(self, *, is_full: bool = False) -> pl.DataFrame:
-        """Bring the ledger up to date; see `goodput_queries.build`."""
+        """Bring the ledger up to date; see `goodput_queries.ledger_build.build`."""
         import polars as pl  # noqa: PLC0415 -- only where there is nothing to build
 
-        from goodput_queries.build import SUMMARY_SCHEMA, build  # noqa: PLC0415 -- reads the store
+        from goodput_queries.ledger_build.build import SUMMARY_SCHEMA, build  # noqa: PLC0415 -- reads the store
 
         with self._write_lock:
             if self.is_read_only and not is_full:
@@ -284,7 +286,7 @@ def open_store(path: str | Path, *, wait_s: float = 30.0, evaluation_counts: boo
     evaluation_counts: see `LocalStore`; of a database that is open already its process decides.
     A short-lived owner (another ingest) is waited for up to `wait_s`; then StoreError says who.
     """
-    from goodput_queries.remote import find_server  # noqa: PLC0415 -- remote implements Store
+    from goodput_queries.storage.remote import find_server  # noqa: PLC0415 -- remote implements Store
 
     deadline = time.monotonic() + wait_s
     while True:

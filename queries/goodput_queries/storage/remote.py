@@ -22,8 +22,8 @@ import httpx
 import polars as pl
 
 from goodput_queries import errors
-from goodput_queries.batch import Batch, Loaded, Reject
 from goodput_queries.errors import GoodputError, StoreError
+from goodput_queries.evidence.batch import Batch, Loaded, Reject
 from goodput_queries.scope import EVERYTHING, Scope
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-from goodput_queries import catalog
+from goodput_queries.catalog import models
 from goodput_queries.errors import StoreError
-from goodput_queries.loading import SEQUENCE
-from goodput_queries.retention import OF_READINGS, kept_from_ms
+from goodput_queries.evidence.load import SEQUENCE
+from goodput_queries.evidence.retention import OF_READINGS, kept_from_ms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import duckdb
     import polars as pl
 
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 
 def forget(store: LocalStore, origins: Sequence[str]) -> pl.DataFrame:
@@ -121,7 +121,7 @@ def _note_missed(cursor: duckdb.DuckDBPyConnection) -> None:
     A later load that told what was there already wrote no row of its own for it; an earlier one
     lost its row to a later one where a table keeps the better or the last.
     """
-    keeps = [m.name for m in catalog.models("raw").values() if m.directives.get("keep")]
+    keeps = [m.name for m in models.of_layer("raw").values() if m.directives.get("keep")]
     cursor.execute(
         """create or replace temp table missed as
         select others.* from raw.ingested as others anti join temp.gone using (sequence)
@@ -152,7 +152,7 @@ def _forget_series(cursor: duckdb.DuckDBPyConnection) -> None:
 def forget_ledger(cursor: duckdb.DuckDBPyConnection) -> None:
     """Empty the hours that the next build makes, some of which nothing may tell of any more."""
     kept_ms = kept_from_ms(cursor, "gpu_samples")
-    for model in catalog.build_order():
+    for model in models.build_order():
         if model.materialised == "hourly":
             cursor.execute(f"delete from {model.qualified_name} where hour_ms >= $1", [kept_ms])
     if cursor.execute("from duckdb_tables() where table_name = 'built'").fetchall():

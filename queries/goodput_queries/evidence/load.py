@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from goodput_queries import catalog
-from goodput_queries.batch import REJECT_CONTENT_MAX_CHARS, ROW_GROUP, Batch, Loaded
+from goodput_queries.catalog import models
 from goodput_queries.errors import StoreError
-from goodput_queries.keys import RANGED, Keys, are_as_stored, keys_of
+from goodput_queries.evidence.batch import REJECT_CONTENT_MAX_CHARS, ROW_GROUP, Batch, Loaded
+from goodput_queries.evidence.batch_keys import RANGED, Keys, are_as_stored, keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import duckdb
 
-    from goodput_queries.catalog import Model
+    from goodput_queries.catalog.models import Model
 
 REPLACE = "replace"  # `keep: replace` in a raw table's header: what came last holds
 BEGIN, END = "valid_from_at", "valid_to_at"  # of tables with `holds_of` in their header
@@ -29,7 +29,7 @@ def prepared(batch: Batch) -> Batch:
 
     Its rows are in large pieces, and looked at for their keys.
     """
-    model = catalog.models("raw").get(batch.table)
+    model = models.of_layer("raw").get(batch.table)
     keys = None if model is None else keys_of(batch.rows, model.grain)
     return replace(batch, rows=_in_large_pieces(batch.rows), keys=keys)
 
@@ -328,7 +328,7 @@ def _insert_rejects(cursor: duckdb.DuckDBPyConnection, batch: Batch, sequence: i
         },
         schema_overrides={"line": pl.Int64},
     )
-    return insert_keyed(cursor, catalog.models("raw")["rejects"], frame, sequence)
+    return insert_keyed(cursor, models.of_layer("raw")["rejects"], frame, sequence)
 
 
 def _window(model: Model, rows: pl.DataFrame) -> tuple[Any, Any]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from goodput_queries.placement_evidence import (
+from goodput_queries.ledger_build.placement.evidence import (
     BY_EVENTS,
     FOREVER_MS,
     Slot,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from goodput_queries.placement_evidence import Claim, JobRun, Node, Slots, Told
+    from goodput_queries.ledger_build.placement.evidence import Claim, JobRun, Node, Slots, Told
 
 HOLDS_SCHEMA = {
     "cluster": pl.String,

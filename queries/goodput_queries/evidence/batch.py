@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from goodput_queries.keys import Keys
+    from goodput_queries.evidence.batch_keys import Keys
 
 REJECT_CONTENT_MAX_CHARS = 500
 # Rows that DuckDB writes as one, half of its usual. So many are compressed and put in their place

@@ -1,7 +1,7 @@
 """Bringing the ledger up to date: what changed, the runs it concerns, the hours they touch.
 
 The order of the stages follows from what their SQL reads. Each stage is replaced in the way its
-header names (`stages.py`), for the keys and hours that changed since the last build (`changes.py`).
+header names (`ledger_build/materialise.py`), for the keys and hours that changed since the last build (`ledger_build/dirty.py`).
 A full build takes the same road with everything changed, so that both give the same rows.
 """
 
@@ -13,19 +13,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from goodput_queries import (
-    aside,
-    catalog,
-    changes,
-    forgetting,
-    placement,
-    placement_scope,
-    reopening,
-    retention,
-    spans,
-    stages,
-)
-from goodput_queries.implausible import reject_implausible_rows
+from goodput_queries.catalog import models
+from goodput_queries.evidence import forgetting, retention
+from goodput_queries.evidence.implausible import reject_implausible_rows
+from goodput_queries.ledger_build import aside, dirty, dirty_gpus, materialise, watermarks
+from goodput_queries.ledger_build.placement import place as placement
+from goodput_queries.ledger_build.placement import scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,8 +26,8 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from goodput_queries.catalog import Model
-    from goodput_queries.store import LocalStore
+    from goodput_queries.catalog.models import Model
+    from goodput_queries.storage.store import LocalStore
 
 # what is written to them is written by loads alone
 LOADED = {f"raw.{name}" for name in ("gpu_instances", "gpus", "nodes")}
@@ -59,7 +52,7 @@ def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
         since = None if is_full else before
         if since == sequence:
             return pl.DataFrame([], schema=SUMMARY_SCHEMA)
-        loaded = changes.loaded_tables(cursor, since)
+        loaded = dirty.loaded_tables(cursor, since)
         is_rejected = reject_implausible_rows(cursor, loaded, since)
         if is_rejected or ("raw.gpu_samples" in loaded and retention.reopen_hours(cursor)):
             forgetting.forget_ledger(cursor)
@@ -69,7 +62,7 @@ def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
         made = _made_aside(store, cursor, readings, since)
     with made as made_aside, store.writing() as cursor:
         work = _Build(cursor, since, readings, made_aside)
-        for model in catalog.build_order():
+        for model in models.build_order():
             work.make(model)
         cursor.execute("delete from intermediate.built")
         cursor.execute(
@@ -81,28 +74,31 @@ def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
     return pl.DataFrame(work.timings, schema=SUMMARY_SCHEMA, orient="row")
 
 
-def _note_reading_series(cursor: duckdb.DuckDBPyConnection, since: int | None) -> changes.Hours:
+def _note_reading_series(cursor: duckdb.DuckDBPyConnection, since: int | None) -> dirty.Hours:
     """Carry on the series of readings; return the hours whose telemetry may have changed."""
-    hours = changes.reading_hours(cursor, since)
-    for first, last in changes.ranges(hours, len(hours)):
-        stages.set_hours(cursor, first, last)
-        spans.note_reading_series(cursor, since)
+    hours = dirty.reading_hours(cursor, since)
+    for first, last in dirty.ranges(hours, len(hours)):
+        materialise.set_hours(cursor, first, last)
+        watermarks.note_reading_series(cursor, since)
     return hours
 
 
 def _made_aside(
-    store: LocalStore, cursor: duckdb.DuckDBPyConnection, readings: changes.Hours, since: int | None
+    store: LocalStore, cursor: duckdb.DuckDBPyConnection, readings: dirty.Hours, since: int | None
 ) -> AbstractContextManager[Callable[[], aside.Made] | None]:
     """Return what makes stages of readings aside, where that is no more than one pass."""
     hours = {hour for hour in readings if hour >= _frozen_until(cursor)}
-    if since is None or len(stages.passes(cursor, hours, set(), stages.PASS_MAX_GPU_HOURS)) != 1:
+    if (
+        since is None
+        or len(materialise.passes(cursor, hours, set(), materialise.PASS_MAX_GPU_HOURS)) != 1
+    ):
         return contextlib.nullcontext()
     return aside.making(store, hours)
 
 
 def _frozen_until(cursor: duckdb.DuckDBPyConnection) -> int:
     """Return the first hour whose readings are kept: earlier ones are not made again."""
-    return retention.kept_from_ms(cursor, "gpu_samples") // changes.HOUR_MS
+    return retention.kept_from_ms(cursor, "gpu_samples") // dirty.HOUR_MS
 
 
 class _Build:
@@ -117,18 +113,18 @@ class _Build:
         self,
         cursor: duckdb.DuckDBPyConnection,
         since: int | None,
-        readings: changes.Hours,
+        readings: dirty.Hours,
         made_aside: Callable[[], aside.Made] | None,
     ) -> None:
         self.cursor = cursor
         self.is_full = since is None
         self.timings: list[tuple[str, int, float]] = []
-        self.dirty: dict[str, changes.Hours] = {}  # by stage
-        self.every: changes.Hours | None = None
-        self.added: changes.Hours | None = None
-        self.partly: dict[str, changes.Hours] = {}  # of the GPUs in temp.reopened alone
+        self.dirty: dict[str, dirty.Hours] = {}  # by stage
+        self.every: dirty.Hours | None = None
+        self.added: dirty.Hours | None = None
+        self.partly: dict[str, dirty.Hours] = {}  # of the GPUs in temp.reopened alone
         self.same: set[str] = set()  # stages that came out as they were
-        self.loaded = changes.loaded_tables(cursor, since)
+        self.loaded = dirty.loaded_tables(cursor, since)
         self.others: set[str] = set()  # stages of which all hours depend, where they differ
         self.readings = readings
         self.made_aside = made_aside
@@ -150,10 +146,10 @@ class _Build:
             "compared": self._make_compared,
         }
         self.frozen_until = _frozen_until(cursor)
-        changes.set_constants(cursor)
+        dirty.set_constants(cursor)
         if "raw.job_events" in self.loaded or self.is_full:
-            spans.note_event_hosts(cursor, since)
-        reopening.begin(cursor)
+            watermarks.note_event_hosts(cursor, since)
+        dirty_gpus.begin(cursor)
         cursor.execute(f"set variable built_sequence = {-1 if since is None else since}")
 
     def make(self, model: Model) -> None:
@@ -166,8 +162,8 @@ class _Build:
             rows = self.writers[model.qualified_name](model)
         elif model.materialised is not None:
             rows = self.makers[model.materialised](model)
-        elif model.layer == catalog.TEMP_LAYER and not catalog.is_of_a_pass(model.qualified_name):
-            stages.draft(self.cursor, model)
+        elif model.layer == models.TEMP_LAYER and not models.is_of_a_pass(model.qualified_name):
+            materialise.draft(self.cursor, model)
             rows = 0
         else:
             return
@@ -182,7 +178,7 @@ class _Build:
 
     def _is_unmoved(self, model: Model) -> bool:
         """Say whether nothing that a stage is made of has changed."""
-        tables, stages_read = catalog.evidence(model.qualified_name)
+        tables, stages_read = models.evidence(model.qualified_name)
         return not (self.is_full or tables & self.loaded or stages_read - self.same)
 
     def _make_full(self, model: Model) -> int:
@@ -192,7 +188,7 @@ class _Build:
             return _scalar(self.cursor, f"select count(*) from {model.qualified_name}") or 0
         if model.qualified_name in BOUNDING:
             self.every = None
-        hours, is_other, rows = stages.replace_all(
+        hours, is_other, rows = materialise.replace_all(
             self.cursor, model, model.sql, is_compared=not self.is_full
         )
         if is_other:
@@ -203,22 +199,22 @@ class _Build:
         self._note(model, hours)
         return rows
 
-    def _note(self, model: Model, hours: changes.Hours) -> None:
+    def _note(self, model: Model, hours: dirty.Hours) -> None:
         """Keep the hours in which a stage differs: of all GPUs, or of those it has reopened."""
         (self.partly if model.reopens else self.dirty)[model.qualified_name] = hours
 
     def _make_keyed(self, model: Model) -> int:
-        stages.draft(self.cursor, model)
+        materialise.draft(self.cursor, model)
         kind = str(model.materialised)
-        before: changes.Hours = set()
-        old = f"from {model.qualified_name} where {stages.KEYS[kind]}"
+        before: dirty.Hours = set()
+        old = f"from {model.qualified_name} where {materialise.KEYS[kind]}"
         if kind == "job_runs":
             new = f"temp.{model.name}"
-            changes.note_changed_job_runs(self.cursor, new, old)
-            old = f"from {changes.JOB_RUNS_BEFORE}"  # asked once: finding them takes a while
+            dirty.note_changed_job_runs(self.cursor, new, old)
+            old = f"from {dirty.JOB_RUNS_BEFORE}"  # asked once: finding them takes a while
             if not self.is_full:
-                before = changes.job_run_hours(self.cursor, new, changes.JOB_RUNS_BEFORE)
-        hours, rows = stages.replace_keys(self.cursor, model, kind, old, is_full=self.is_full)
+                before = dirty.job_run_hours(self.cursor, new, dirty.JOB_RUNS_BEFORE)
+        hours, rows = materialise.replace_keys(self.cursor, model, kind, old, is_full=self.is_full)
         self._note(model, hours | before)
         return rows
 
@@ -227,10 +223,10 @@ class _Build:
             return 0  # made together with another one
         if model.is_aside and self.made_aside:
             return self._take(self.made_aside(), self._hours_of(model)[0])
-        together = catalog.aside() if model.is_aside else [model]
+        together = models.aside() if model.is_aside else [model]
         whole, part = self._hours_of(model)
-        inputs = catalog.inputs(model)
-        changed, rows = stages.replace_hours(
+        inputs = models.inputs(model)
+        changed, rows = materialise.replace_hours(
             self.cursor, together, whole,
             is_compared=not self.is_full, part=part, reopened_by=inputs,
         )  # fmt: skip
@@ -245,42 +241,44 @@ class _Build:
         is_anew = self.is_full or not self.others.isdisjoint(NODES)
         since = -1 if is_anew else _scalar(self.cursor, "select built_sequence()")
         self.cursor.execute(f"set variable merged_sequence = {since}")
-        stages.draft(self.cursor, model)
-        return stages.merge(self.cursor, model, is_anew=is_anew)
+        materialise.draft(self.cursor, model)
+        return materialise.merge(self.cursor, model, is_anew=is_anew)
 
     def _make_compared(self, model: Model) -> int:
         """Make a stage anew; its rows before are kept as temp.<name>_before."""
         self.cursor.execute(
             f"create or replace temp table {model.name}_before as from {model.qualified_name}"
         )
-        _, _, rows = stages.replace_all(self.cursor, model, model.sql, is_compared=not self.is_full)
+        _, _, rows = materialise.replace_all(
+            self.cursor, model, model.sql, is_compared=not self.is_full
+        )
         return rows
 
     def _note_changed_inferred_holds(self, model: Model) -> int:
         self._empty(model)
         if self.is_full:
-            changes.note_everything(self.cursor, model.name)
+            dirty.note_everything(self.cursor, model.name)
         elif "staging.stg_inferred_holds" not in self.dirty:  # it was made
-            changes.note_changed_inferred_holds(self.cursor)
+            dirty.note_changed_inferred_holds(self.cursor)
         return 0
 
-    def _take(self, made_aside: aside.Made, hours: changes.Hours) -> int:
+    def _take(self, made_aside: aside.Made, hours: dirty.Hours) -> int:
         """Put what was made aside into its stages; return the rows."""
-        for model in catalog.aside():
-            stages.put_hours(self.cursor, model, made_aside[model.qualified_name], hours)
+        for model in models.aside():
+            materialise.put_hours(self.cursor, model, made_aside[model.qualified_name], hours)
             self._note(model, hours)
         return sum(rows.num_rows for rows in made_aside.values())
 
-    def _note_part(self, model: Model, inputs: set[str], hours: changes.Hours) -> None:
+    def _note_part(self, model: Model, inputs: set[str], hours: dirty.Hours) -> None:
         """Keep the hours in which a stage was replaced for some GPUs alone."""
         name = model.qualified_name
         if model.is_compared:
             self.dirty[name] = self.dirty[name] | hours
         else:
             self.partly[name] = hours
-            reopening.pass_on(self.cursor, name, inputs, hours)
+            dirty_gpus.pass_on(self.cursor, name, inputs, hours)
 
-    def _hours_of(self, model: Model) -> tuple[changes.Hours, changes.Hours]:
+    def _hours_of(self, model: Model) -> tuple[dirty.Hours, dirty.Hours]:
         """Return the hours for which an hourly stage is replaced: those its inputs changed in.
 
         First those in which it is replaced for every GPU, then those of some GPUs alone.
@@ -293,7 +291,7 @@ class _Build:
             return {hour for hour in self.readings if hour >= self.frozen_until}, set()
         if self.is_full:
             return every, set()
-        inputs = catalog.inputs(model)
+        inputs = models.inputs(model)
         whole = set().union(*(found for name, found in self.dirty.items() if name in inputs))
         part = set().union(*(found for name, found in self.partly.items() if name in inputs))
         whole |= self._hours_since_last_end()
@@ -301,23 +299,23 @@ class _Build:
             whole |= part
         return whole & every, (part - whole) & every
 
-    def _every_hour(self) -> changes.Hours:
+    def _every_hour(self) -> dirty.Hours:
         """Return every hour of the ledger; asked once, after the stages that bound it."""
         if self.every is None:
-            self.every = changes.all_hours(self.cursor)
+            self.every = dirty.all_hours(self.cursor)
         return self.every
 
-    def _hours_since_last_end(self) -> changes.Hours:
+    def _hours_since_last_end(self) -> dirty.Hours:
         """Return the hours over which the end of the evidence moved; asked once it is known."""
         if self.added is None:
-            self.added = changes.hours_since_last_end(self.cursor)
+            self.added = dirty.hours_since_last_end(self.cursor)
         return self.added
 
     def _place(self, model: Model) -> int:
         """Put holds on GPUs; a job run whose holds moved has changed."""
-        conflicts = catalog.models("intermediate")["int_hold_conflicts"]
+        conflicts = models.of_layer("intermediate")["int_hold_conflicts"]
         is_anew = self._is_fleet_other()
-        place = placement.place if is_anew else placement_scope.place_again
+        place = placement.place if is_anew else scope.place_again
         held, contested = place(self.cursor)
         for stage, rows, whose in (
             (model, held, ["job_run_key"]),
@@ -326,7 +324,7 @@ class _Build:
             self.cursor.register("placed", rows.to_arrow())
             self.cursor.execute(f"create or replace temp table {stage.name} as from placed")
             self.cursor.unregister("placed")
-            hours = stages.replace_places(
+            hours = materialise.replace_places(
                 self.cursor, stage, [] if is_anew else whose, is_compared=not self.is_full
             )
             self._note(stage, hours)
@@ -344,41 +342,41 @@ class _Build:
         self._empty(model)
         # an event that names only its host may belong to another cluster than was thought
         if self.is_full or not self.others.isdisjoint(NODES):
-            changes.note_everything(self.cursor, model.name)
+            dirty.note_everything(self.cursor, model.name)
         else:
-            changes.note_dirty_run_ids(
+            dirty.note_dirty_run_ids(
                 self.cursor,
                 self.readings,
                 has_new_errors=bool({"raw.gpu_events", "raw.gpus"} & self.loaded),
             )
-            changes.note_first_event(self.cursor)
+            dirty.note_first_event(self.cursor)
         return 0
 
     def _note_dirty_job_runs(self, model: Model) -> int:
         self._empty(model)
         if self.is_full:
-            changes.note_everything(self.cursor, model.name)
+            dirty.note_everything(self.cursor, model.name)
         else:
-            changes.note_dirty_job_runs(self.cursor)
+            dirty.note_dirty_job_runs(self.cursor)
         return 0
 
     def _note_dirty_attempts(self, model: Model) -> int:
         self._empty(model)
         if self.is_full:
-            changes.note_everything(self.cursor, model.name)
-        elif changes.note_dirty_attempts(self.cursor):
-            changes.note_first_event(self.cursor)
-            stages.draft(self.cursor, catalog.models(catalog.TEMP_LAYER)["job_events"])
+            dirty.note_everything(self.cursor, model.name)
+        elif dirty.note_dirty_attempts(self.cursor):
+            dirty.note_first_event(self.cursor)
+            materialise.draft(self.cursor, models.of_layer(models.TEMP_LAYER)["job_events"])
         return 0
 
 
 def _may_stand(model: Model) -> bool:
     """Say whether it is known of a stage's inputs if they changed: all are loaded or compared."""
-    return catalog.evidence(model.qualified_name)[0] <= LOADED and "dirties" in model.directives
+    return models.evidence(model.qualified_name)[0] <= LOADED and "dirties" in model.directives
 
 
 def _is_of_readings(model: Model) -> bool:
-    return any(m.name == model.name for m in catalog.of_readings())
+    return any(m.name == model.name for m in models.of_readings())
 
 
 def _scalar(cursor: duckdb.DuckDBPyConnection, sql: str) -> int | None:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from goodput_queries import placement
-from goodput_queries.placement_evidence import (
+from goodput_queries.ledger_build.placement import place as placement
+from goodput_queries.ledger_build.placement.evidence import (
     FOREVER_MS,
     down_moments,
     job_runs_to_place,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from goodput_queries.placement_evidence import JobRun, Node, Slot, Slots
+    from goodput_queries.ledger_build.placement.evidence import JobRun, Node, Slot, Slots
 
 ASSUMED = "assumed"
 NAMED, ON_A_NODE, ON_SOME_NODE = 1, 2, 3  # the order of placement: what is certain first

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from goodput_queries.errors import StoreError, TooMuchDroppedError, UnbuiltError
-from goodput_queries.plausible import utc_now
+from goodput_queries.evidence.plausible import utc_now
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     import duckdb
 
-    from goodput_queries.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 DAY_MS, HOUR_MS = 86_400_000, 3_600_000
 SHARE_MAX = 0.1  # of the rows of a table: more at once only by `is_confirmed`

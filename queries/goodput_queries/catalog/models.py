@@ -121,7 +121,7 @@ class Model:
 
     @property
     def materialised(self) -> str | None:
-        """Return how the stage is stored (`stages.py`), None where it is a view."""
+        """Return how the stage is stored (`ledger_build/materialise.py`), None where it is a view."""
         value = self.directives.get("materialised")
         return value.split(",")[0].split(":")[0].split()[0] if value else None
 
@@ -163,7 +163,7 @@ def _read(layer: str, file: Traversable) -> Model:
 
 
 @cache
-def models(layer: str) -> dict[str, Model]:
+def of_layer(layer: str) -> dict[str, Model]:
     """Return the SQL files of a layer by name."""
     found = sorted(_sql_files(_SQL / FOLDERS.get(layer, layer)), key=lambda f: f.name)
     return {m.name: m for m in (_read(layer, f) for f in found)}
@@ -203,7 +203,7 @@ def tables_read(sql: str) -> set[str]:
 @cache
 def build_order() -> list[Model]:
     """Return staging to checks in an order in which each finds what it reads."""
-    known = {m.qualified_name: m for layer in LAYERS[2:] for m in models(layer).values()}
+    known = {m.qualified_name: m for layer in LAYERS[2:] for m in of_layer(layer).values()}
     graph = {name: _inputs(m, known) - {name} for name, m in known.items()}
     sorter = TopologicalSorter(graph)
     sorter.prepare()

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from goodput_queries import catalog, migrations
-from goodput_queries.describe import describe
+from goodput_queries.catalog import models
+from goodput_queries.catalog.comments import describe
 from goodput_queries.errors import BuildError
+from goodput_queries.storage import migrations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,15 +40,15 @@ def create_missing(
     version = migrations.recorded_version(cursor)
     if before == [(digest,)] and version == migrations.current_version(known):
         return
-    for model in catalog.models("raw").values():
+    for model in models.of_layer("raw").values():
         _create_raw(cursor, model)
-    for name, file in catalog.reference_files().items():
+    for name, file in models.reference_files().items():
         cursor.execute(
             f"create or replace table reference.{name} as "
             "select * from read_csv($1, header = true, all_varchar = false)",
             [file],
         )
-    for text in catalog.macro_files():
+    for text in models.macro_files():
         cursor.execute(text)
     for layer in DERIVED_LAYERS:
         cursor.execute(f"drop schema if exists {layer} cascade")
@@ -65,26 +66,26 @@ def create_missing(
 def catalog_digest() -> str:
     """Return a digest of all SQL and CSV files: when it changes, the views are made anew."""
     text = hashlib.blake2b(digest_size=16)
-    for layer in catalog.LAYERS:
-        for model in catalog.models(layer).values():
+    for layer in models.LAYERS:
+        for model in models.of_layer(layer).values():
             text.update(model.sql.encode())
-    for macro in catalog.macro_files():
+    for macro in models.macro_files():
         text.update(macro.encode())
-    for file in catalog.reference_files().values():
+    for file in models.reference_files().values():
         text.update(Path(file).read_bytes())
     return text.hexdigest()
 
 
 def _create_views(cursor: duckdb.DuckDBPyConnection) -> None:
     """Create every view and an empty table for every stored stage, in dependency order."""
-    for model in catalog.build_order():
+    for model in models.build_order():
         try:
             _create(cursor, model)
         except duckdb.Error as error:
             raise BuildError(f"{model.qualified_name} cannot be created: {error}") from error
 
 
-def _create_raw(cursor: duckdb.DuckDBPyConnection, model: catalog.Model) -> None:
+def _create_raw(cursor: duckdb.DuckDBPyConnection, model: models.Model) -> None:
     """Create a raw table; one of an earlier version gets the columns it lacks, its rows stay."""
     drafts = f"{model.name}_next"
     cursor.execute(
@@ -99,11 +100,11 @@ def _create_raw(cursor: duckdb.DuckDBPyConnection, model: catalog.Model) -> None
         cursor.execute(f"alter table {model.qualified_name} add column {column} {wanted[column]}")
 
 
-def _create(cursor: duckdb.DuckDBPyConnection, model: catalog.Model) -> None:
+def _create(cursor: duckdb.DuckDBPyConnection, model: models.Model) -> None:
     name = model.qualified_name
     if "written_by" in model.directives:
         cursor.execute(model.sql)
-    elif model.layer == catalog.TEMP_LAYER:
+    elif model.layer == models.TEMP_LAYER:
         select = f"from ({model.select()}) limit 0"
         cursor.execute(f"create or replace temp table {model.name} as {select}")
     elif model.is_stored:
@@ -112,5 +113,5 @@ def _create(cursor: duckdb.DuckDBPyConnection, model: catalog.Model) -> None:
         cursor.execute(f"create or replace temp table {model.name} as from {name}")
     else:
         cursor.execute(f"create or replace view {name} as {model.sql}")
-    if model.layer != catalog.TEMP_LAYER:
+    if model.layer != models.TEMP_LAYER:
         describe(cursor, model)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from goodput_queries import catalog, plausible
-from goodput_queries.batch import REJECT_CONTENT_MAX_CHARS
-from goodput_queries.loading import SEQUENCE
-from goodput_queries.retention import keep_from
+from goodput_queries.catalog import models
+from goodput_queries.evidence import plausible
+from goodput_queries.evidence.batch import REJECT_CONTENT_MAX_CHARS
+from goodput_queries.evidence.load import SEQUENCE
+from goodput_queries.evidence.retention import keep_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from goodput_queries.catalog import Model
+    from goodput_queries.catalog.models import Model
 
 HOUR_MS = 3_600_000
 
@@ -33,7 +34,7 @@ def reject_implausible_rows(
     """
     latest = _latest(cursor)
     found = False
-    for model in catalog.models("raw").values():
+    for model in models.of_layer("raw").values():
         if model.qualified_name in tables and (model.observed or model.planned):
             reasons = [*_reasons(model, latest), *_apart(cursor, model, since)]
             later = "" if since is None else f" and {SEQUENCE} > {since}"

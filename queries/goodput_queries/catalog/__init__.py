@@ -1,0 +1,1 @@
+"""The SQL files: their headers and the order of the build."""

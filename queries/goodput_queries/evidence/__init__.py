@@ -1,0 +1,1 @@
+"""Rows of raw tables: batches, loading, plausible time, forgetting, retention."""

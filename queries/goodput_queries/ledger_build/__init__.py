@@ -1,0 +1,1 @@
+"""Building the ledger: what is dirty, and how each stage is materialised."""

@@ -1,0 +1,1 @@
+"""Which GPU each job run held."""

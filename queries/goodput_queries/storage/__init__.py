@@ -1,0 +1,1 @@
+"""The database file: opening, locks, schema, migrations, access from other processes."""
