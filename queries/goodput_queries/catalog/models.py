@@ -18,7 +18,7 @@ _SQL = files("goodput_queries") / "sql"
 FOLDERS = {"temp": "build_temp"}  # of layers whose folder has another name
 TEMP_LAYER = "temp"  # tables of one connection, made anew for every build or pass
 _DIRECTIVE = re.compile(
-    r"^--\s*(?P<key>grain|keep|holds_of|time|observed|planned|materialised|dirties|inline|written_by|reads|parts|aside|needs)\s*:\s*(?P<value>.*)$"
+    r"^--\s*(?P<key>grain|keep|scd_key|time|observed|planned|materialised|change_tracking|inline|written_by|reads|parts|aside|skip_if_empty)\s*:\s*(?P<value>.*)$"
 )
 _COLUMN = re.compile(r"^--\s*(?P<column>[a-z][a-z0-9_]*)\s*:\s*(?P<meaning>.*)$")
 
@@ -70,19 +70,19 @@ class Model:
     @property
     def bounds(self) -> tuple[str, str] | None:
         """Return the columns that bound its intervals, by which its changed hours are found."""
-        columns = self.directives.get("dirties", "").split(" of ")[0].split(",")
+        columns = self.directives.get("change_tracking", "").split(" of ")[0].split(",")
         return (columns[0].strip(), columns[1].strip()) if len(columns) == 2 else None
 
     @property
     def reopens(self) -> tuple[str, str] | None:
         """Return its name and the column that tells whose hours differ; None: all GPUs'."""
-        column = self.directives.get("dirties", "").partition(" of ")[2].strip()
+        column = self.directives.get("change_tracking", "").partition(" of ")[2].strip()
         return (self.qualified_name, column) if column else None
 
     @property
     def is_compared(self) -> bool:
         """Say whether rows are compared with those before, so that equal hours reopen no others."""
-        return "dirties" in self.directives
+        return "change_tracking" in self.directives
 
     @property
     def is_inline(self) -> bool:
@@ -92,7 +92,7 @@ class Model:
     @property
     def needs(self) -> str | None:
         """Return the table without whose rows the stage has none: a source not every site has."""
-        return self.directives.get("needs")
+        return self.directives.get("skip_if_empty")
 
     @property
     def is_aside(self) -> bool:
@@ -121,7 +121,7 @@ class Model:
 
     @property
     def materialised(self) -> str | None:
-        """Return how the stage is stored (`ledger_build/materialise.py`), None where it is a view."""
+        """Return how the stage is stored (`materialise.py`), None where it is a view."""
         value = self.directives.get("materialised")
         return value.split(",")[0].split(":")[0].split()[0] if value else None
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from goodput_queries.catalog.models import Model
 
 REPLACE = "replace"  # `keep: replace` in a raw table's header: what came last holds
-BEGIN, END = "valid_from_at", "valid_to_at"  # of tables with `holds_of` in their header
+BEGIN, END = "valid_from_at", "valid_to_at"  # of tables with `scd_key` in their header
 SEQUENCE = "load_sequence"  # which load wrote a row: what is new, what goes when forgotten
 
 
@@ -104,11 +104,11 @@ def insert_keyed(
     in_pieces = _in_large_pieces(rows)
     cursor.register("incoming_frame", in_pieces.to_arrow(compat_level=pl.CompatLevel.newest()))
     incoming = f"(select {values} from incoming_frame)"
-    if "holds_of" in model.directives:
+    if "scd_key" in model.directives:
         news = _news(model, incoming, list(columns))
         cursor.execute(f"create or replace temp table news as {news}")
         incoming = "(from temp.news)"
-    is_incoming = "holds_of" not in model.directives  # else of the rows not all are
+    is_incoming = "scd_key" not in model.directives  # else of the rows not all are
     if is_incoming and are_as_stored(rows, model.grain, columns):
         told = keys or keys_of(rows, model.grain)
         repeats, near = told.may_repeat, _near(told.ends, columns)
@@ -125,11 +125,11 @@ def insert_keyed(
 def _news(model: Model, incoming: str, columns: Sequence[str]) -> str:
     """Return the select of the rows that tell more than what holds of their thing already.
 
-    What is told of a thing (the header's `holds_of`) holds from its beginning until something else
+    What is told of a thing (the header's `scd_key`) holds from its beginning until something else
     is told: the same from a later moment on, as by each collector that starts, is nothing new. A
     thing of several rows (the parts of a GPU) is compared whole; null says nothing.
     """
-    thing = [name.strip() for name in model.directives["holds_of"].split(",")]
+    thing = [name.strip() for name in model.directives["scd_key"].split(",")]
     part = [name for name in model.grain if name not in {*thing, BEGIN}]
     facts = [name for name in columns if name not in {*model.grain, END, SEQUENCE}]
     of, moment = ", ".join(thing), ", ".join([*thing, BEGIN])

@@ -1,8 +1,9 @@
 """Bringing the ledger up to date: what changed, the runs it concerns, the hours they touch.
 
-The order of the stages follows from what their SQL reads. Each stage is replaced in the way its
-header names (`ledger_build/materialise.py`), for the keys and hours that changed since the last build (`ledger_build/dirty.py`).
-A full build takes the same road with everything changed, so that both give the same rows.
+The order of the stages follows from what their SQL reads. Each stage is replaced in the way that
+its header names (`materialise.py`), for the keys and hours that changed since the last build
+(`dirty.py`). A full build takes the same road with everything changed, so that both give the same
+rows.
 """
 
 from __future__ import annotations
@@ -194,7 +195,7 @@ class _Build:
         if is_other:
             self.others.add(model.qualified_name)
             hours = self._every_hour()
-        elif model.directives.get("dirties") == "all" and not self.is_full:
+        elif model.directives.get("change_tracking") == "all" and not self.is_full:
             self.same.add(model.qualified_name)
         self._note(model, hours)
         return rows
@@ -372,7 +373,9 @@ class _Build:
 
 def _may_stand(model: Model) -> bool:
     """Say whether it is known of a stage's inputs if they changed: all are loaded or compared."""
-    return models.evidence(model.qualified_name)[0] <= LOADED and "dirties" in model.directives
+    return (
+        models.evidence(model.qualified_name)[0] <= LOADED and "change_tracking" in model.directives
+    )
 
 
 def _is_of_readings(model: Model) -> bool:

@@ -1,8 +1,8 @@
 """Which GPUs an older hour is built again for: those whose time changed, not all of the fleet.
 
-A change of what one job did concerns its GPUs alone. Stages whose header says `dirties: ... of` a
-column note the GPUs here, hour by hour (temp.reopened); stages that are stored `hourly by GPU`
-replace the hours of those alone.
+A change of what one job did concerns its GPUs alone. Stages whose header says `change_tracking: ...
+of` a column note the GPUs here, hour by hour (temp.reopened); stages that are stored `hourly by
+GPU` replace the hours of those alone.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def replace_all(
     hours: Hours = set()
     if model.bounds:
         hours = changed_hours(cursor, f"from {new}", f"from {name}", model.bounds, model.reopens)
-    is_other = model.directives.get("dirties") == "all"
+    is_other = model.directives.get("change_tracking") == "all"
     return hours, is_other, _put_in_place(cursor, model, f"from {new}")
 
 

@@ -3,7 +3,7 @@
 -- block: ten minutes since the epoch
 -- first_ms, last_ms: the first and the last reading that shows activity
 -- materialised: merged, since each build reads the readings of new loads alone
--- needs: staging.stg_unscheduled
+-- skip_if_empty: staging.stg_unscheduled
 with untils as (
     select coalesce(max(coalesce(until_ms, 9223372036854770)), 0) as until_ms from staging.stg_unscheduled
 )

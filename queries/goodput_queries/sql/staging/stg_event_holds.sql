@@ -10,7 +10,7 @@
 -- is_last: of the run's last attempt
 -- state: COMPLETED, FAILED (the job's last word), UNKNOWN
 -- materialised: full, since ends and holds are asked of it
--- needs: staging.stg_unscheduled
+-- skip_if_empty: staging.stg_unscheduled
 with gpus as (
     select
         gpus.cluster,

@@ -5,7 +5,7 @@
 -- first_ms, last_ms: the first and the last moment of its events
 -- started_ms, ended_ms, failed_ms: the last job.start, job.end, failure; null: none
 -- materialised: merged, since each build reads the events of new loads alone
--- needs: staging.stg_unscheduled
+-- skip_if_empty: staging.stg_unscheduled
 select
     events.cluster,
     hosts.node,

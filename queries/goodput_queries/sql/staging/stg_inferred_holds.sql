@@ -10,7 +10,7 @@
 -- state: COMPLETED, FAILED (the job's last word), UNKNOWN
 -- is_stalled: the job lived for 15 minutes and more without an event
 -- materialised: compared, since job runs and what they held are asked of it, and few change
--- needs: staging.stg_unscheduled
+-- skip_if_empty: staging.stg_unscheduled
 with gpus as (
     select gpus.cluster, gpus.node, gpus.gpu_uuid, any_value(nodes.until_ms) as until_ms
     from staging.stg_gpus as gpus

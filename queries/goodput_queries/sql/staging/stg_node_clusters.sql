@@ -5,7 +5,7 @@
 -- is_scheduled: a scheduler names it
 -- known_as: its name with or without its domain: the one that a scheduler writes, else the short one; null: its own
 -- materialised: full, since every source that names only nodes joins it
--- dirties: all
+-- change_tracking: all
 with named as (
     select cluster, unnest(nodes) as node, true as is_scheduled from raw.job_runs
     union

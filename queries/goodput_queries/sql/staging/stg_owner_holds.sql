@@ -5,7 +5,7 @@
 -- last_ms: where the label was read last
 -- end_ms: the same; null: on the latest reading of the GPU, which is no older than a label may be away
 -- materialised: full, since both what job runs there are and what they held is asked of it, in several selects
--- needs: raw.gpu_owners
+-- skip_if_empty: raw.gpu_owners
 with readings as (
     select
         gpu_uuid,

@@ -4,7 +4,7 @@
 -- block: ten minutes since the epoch
 -- first_ms, last_ms: the first and the last reading of the process
 -- materialised: merged, since each build reads the processes of new loads alone
--- needs: staging.stg_unscheduled
+-- skip_if_empty: staging.stg_unscheduled
 with untils as (
     select coalesce(max(coalesce(until_ms, 9223372036854770000)), 0) as until_ms from staging.stg_unscheduled
 ),

@@ -6,7 +6,7 @@
 --     last event; where they were not (a recording ends) it ended with that
 -- is_stalled: it lived for 15 minutes and more after its last event
 -- materialised: full, since holds are asked of it
--- needs: staging.stg_unscheduled
+-- skip_if_empty: staging.stg_unscheduled
 with gpus as (
     select gpus.cluster, gpus.gpu_uuid, min(nodes.until_ms) as until_ms
     from staging.stg_gpus as gpus

@@ -6,7 +6,7 @@
 -- from_ms: the earliest reading or event; null: there is no reading yet
 -- until_ms: from here on a source says who had the GPUs; null: none does
 -- materialised: full, since most sites have no row, which spares them what infers ownership
--- dirties: all
+-- change_tracking: all
 with schedulers as (
     select cluster, to_ms(min(submit_at)) as since_ms from raw.job_runs group by cluster
 ),

@@ -1,6 +1,6 @@
 -- The earliest moment any source speaks of a cluster.
 -- grain: cluster
 -- materialised: full, since it stays while the end of the evidence moves
--- dirties: all
+-- change_tracking: all
 select cluster, first_ms
 from intermediate.int_clusters

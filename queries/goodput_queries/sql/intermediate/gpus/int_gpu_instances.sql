@@ -6,7 +6,7 @@
 -- is_beyond: it does not fit on its GPU beside those before it: a part of nothing, named in marts.data_quality
 -- valid_from_ms: null: as far back as there is evidence; so is how a GPU was cut when telemetry saw it first
 -- materialised: full, since slots and units join it
--- dirties: all
+-- change_tracking: all
 with places as (
     select cluster || '/' || node || '#' || coalesce(slurm_index, gpu_index) as slot, gpu_uuid
     from intermediate.int_gpu_inventory

@@ -4,7 +4,7 @@
 -- end_ms: null: still there
 -- is_dated: the dates come from an inventory file and are not widened by other evidence
 -- materialised: full, since every stage that knows GPUs asks it
--- dirties: all
+-- change_tracking: all
 with others as (
     select gpu_uuid, stay, unnest(others_ms) as told_ms from intermediate.int_gpu_stays
 ),

@@ -8,7 +8,7 @@
 -- is_dated: the dates come from an inventory file and are not widened by other evidence
 -- others_ms: when other GPUs were first told of in its place, later than itself; null: never
 -- materialised: full, since it changes with inventories alone, and what asks it with every reading
--- dirties: all
+-- change_tracking: all
 with cut as (
     select distinct gpus.cluster, gpus.node
     from staging.stg_gpus as gpus

@@ -3,7 +3,7 @@
 -- slot: its number on the node, as the scheduler counts; null: not known
 -- from_ms, to_ms: as far as an inventory file or an instance's layout says; null: open
 -- materialised: full, since holds are placed on it
--- dirties: all
+-- change_tracking: all
 select
     gpus.cluster,
     gpus.node,

@@ -3,7 +3,7 @@
 -- grain: cluster, gpu_uuid, node
 -- gpu_model: what the scheduler calls the kind of GPU (gres/gpu:h100), where all jobs that name one name the same
 -- materialised: full, since it stays while new jobs hold the same GPUs
--- dirties: all
+-- change_tracking: all
 select
     holds.cluster,
     holds.gpu_uuid,

@@ -2,7 +2,7 @@
 -- grain: job_run_key
 -- end_ms: the first moment at which as many GPUs are held as were asked for; null: not yet
 -- materialised: full, since the timeline joins it
--- dirties: start_ms, end_ms
+-- change_tracking: start_ms, end_ms
 with parts as (
     select distinct cluster, job_id_raw, to_ms(submit_at) as submit_ms
     from raw.holds

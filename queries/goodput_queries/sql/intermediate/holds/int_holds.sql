@@ -2,7 +2,7 @@
 -- since putting holds that name no GPU on the lowest free slot is a walk in time, not a select.
 -- grain: gpu_uuid, gpu_instance, start_ms
 -- written_by: ledger_build/placement/place.py
--- dirties: start_ms, end_ms of gpu_uuid
+-- change_tracking: start_ms, end_ms of gpu_uuid
 -- reads: intermediate.int_job_runs, intermediate.int_told_holds, intermediate.int_slots, staging.stg_node_states
 create table intermediate.int_holds (
     cluster varchar not null,

@@ -4,7 +4,7 @@
 -- start_ms, end_ms: that time
 -- energy_mj: millijoules
 -- materialised: hourly, since it needs a pass over all readings of the meters
--- needs: raw.node_samples
+-- skip_if_empty: raw.node_samples
 with readings as (
     select
         samples.source,

@@ -10,7 +10,7 @@
 -- demanded_profiles: what eligible pending jobs ask of MIG instances: ',1g.10gb,3g.40gb,'; '*' where any will do
 -- is_demand_known: the accounting says since when jobs were eligible
 -- materialised: hourly, since it needs a pass over the job runs of the time
--- dirties: start_ms, end_ms of node
+-- change_tracking: start_ms, end_ms of node
 with nodes as (select * from intermediate.int_node_partitions),
 
 job_runs as (

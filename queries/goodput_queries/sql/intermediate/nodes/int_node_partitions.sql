@@ -3,7 +3,7 @@
 -- partition: null: in none that is known
 -- is_demand_known: the accounting of the cluster says since when jobs were eligible
 -- materialised: full, since each pass over some hours joins it
--- dirties: all
+-- change_tracking: all
 with nodes as (
     select distinct cluster, node, lower(gpu_model) as gpu_model from intermediate.int_gpu_units
 ),

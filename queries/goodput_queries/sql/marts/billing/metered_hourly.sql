@@ -3,8 +3,8 @@
 -- grain: cluster, node, job_run_key, availability, gpu_model, mig_profile, hour_ms
 -- availability: held, free, not_available
 -- materialised: hourly, since few nodes have a meter, and what a job did with its GPUs changes nothing here
--- needs: intermediate.int_node_energy
--- dirties: hour_ms
+-- skip_if_empty: intermediate.int_node_energy
+-- change_tracking: hour_ms
 with times as (
     select ledger.cluster, ledger.node, ledger.job_run_key, ledger.category, ledger.gpu_model, ledger.mig_profile,
         ledger.hour_ms, ledger.gpu_ms

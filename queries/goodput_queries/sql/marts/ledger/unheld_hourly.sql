@@ -2,7 +2,7 @@
 -- grain: gpu_uuid, gpu_instance, hour_ms
 -- free_ms, inferred_ms, away_ms: milliseconds of a whole GPU, free, active with no known owner, not available
 -- materialised: hourly by GPU, since what a job did with its GPUs changes the ledger of old hours, but not this
--- dirties: hour_ms
+-- change_tracking: hour_ms
 select
     min(ledger.cluster) as cluster,
     min(ledger.node) as node,
