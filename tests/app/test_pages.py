@@ -442,5 +442,5 @@ def test_no_page_file_is_named_like_a_url() -> None:
     """Else a new server's first visit would run that file alone, without filters."""
     urls = {"overview", "runs", "run", "waste", "cost", "data"}
     assert urls.isdisjoint(
-        file.stem for file in Path(goodput_app.__file__).with_name("pages").glob("*.py")
+        file.stem for file in Path(goodput_app.__file__).with_name("dashboard").glob("pages/*.py")
     )

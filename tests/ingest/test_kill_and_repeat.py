@@ -28,10 +28,10 @@ import sys
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from goodput_ingest import files
+from goodput_ingest.formats import files
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_queries.store import LocalStore
+from goodput_queries.storage.store import LocalStore
 
 files.parts.__kwdefaults__["lines_per_part"] = 150  # many transactions
 store = LocalStore(sys.argv[1], threads=1)

@@ -171,7 +171,7 @@ def test_the_note_of_a_load_is_in_utc(store: LocalStore) -> None:
 
 def test_the_clock_of_the_machine_may_be_in_any_zone(tmp_path: Path) -> None:
     code = (
-        "from goodput_queries.store import LocalStore\n"
+        "from goodput_queries.storage.store import LocalStore\n"
         "print(LocalStore().read('select current_setting($1)', ['TimeZone']).item())"
     )
     ran = subprocess.run(
