@@ -45,7 +45,7 @@ TARGETS = {  # file -> the tests that specify it, the quickest first
     f"{QUERIES}/ledger_build/dirty.py": (
         "tests/queries/test_late_collectives.py",
         "tests/queries/test_changed_hours.py",
-        "tests/queries/test_runs_made_anew.py",
+        "tests/queries/test_incremental_runs.py",
         "tests/queries/test_same_ledger.py",
     ),
     f"{QUERIES}/ledger_build/placement/scope.py": (

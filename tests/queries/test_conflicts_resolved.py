@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.queries.as_built_anew import assert_as_built_anew
+from tests.queries.full_rebuild import assert_equals_full_build
 
 
 def name_gpu(evidence, job, submit):
@@ -37,7 +37,7 @@ def test_a_job_run_that_lost_all_its_time_gets_back_what_the_other_gives_up(evid
     evidence.job(winner, 0, 40, ["a"], 1, submit=0, observed_at=evidence.at(200))
 
     assert held_s(evidence) == {winner: 40, loser: 60}
-    assert_as_built_anew(evidence)
+    assert_equals_full_build(evidence)
 
 
 def test_a_job_run_that_lost_the_end_of_its_time_gets_it_back(evidence):
@@ -50,7 +50,7 @@ def test_a_job_run_that_lost_the_end_of_its_time_gets_it_back(evidence):
 
     evidence.job("2", 50, 60, ["a"], 1, submit=50, observed_at=evidence.at(200))
 
-    assert_as_built_anew(evidence)
+    assert_equals_full_build(evidence)
 
 
 def test_a_conflict_stays_when_the_record_of_who_kept_the_gpu_says_more(evidence):
@@ -67,4 +67,4 @@ def test_a_conflict_stays_when_the_record_of_who_kept_the_gpu_says_more(evidence
 
     conflicts = evidence.store.read("select job_run_key from intermediate.int_hold_conflicts")
     assert conflicts.height == 1
-    assert_as_built_anew(evidence)
+    assert_equals_full_build(evidence)

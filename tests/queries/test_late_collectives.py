@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.queries.as_built_anew import assert_as_built_anew
+from tests.queries.full_rebuild import assert_equals_full_build
 
 
 def operations(evidence, late_rank, steps):
@@ -39,5 +39,5 @@ def test_collectives_that_come_late_split_the_steps_they_belong_to(evidence, tel
 
     operations(evidence, late_rank=1, steps=9)
 
-    assert_as_built_anew(evidence)
+    assert_equals_full_build(evidence)
     assert evidence.gpu_s().get("straggler_wait", 0) > 2

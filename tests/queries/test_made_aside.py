@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 
 import pytest
-from tests.queries.as_built_anew import assert_as_built_anew
 from tests.queries.conftest import Evidence
+from tests.queries.full_rebuild import assert_equals_full_build
 
 from goodput_queries.catalog import models
 from goodput_queries.errors import BuildError
@@ -74,7 +74,7 @@ def test_new_readings_are_made_on_another_thread(evidence, monkeypatch):
 
     assert threads
     assert threading.current_thread() not in threads
-    assert_as_built_anew(evidence)
+    assert_equals_full_build(evidence)
 
 
 def test_no_more_is_held_in_memory_than_one_pass_of_hours(evidence, monkeypatch):
@@ -84,7 +84,7 @@ def test_no_more_is_held_in_memory_than_one_pass_of_hours(evidence, monkeypatch)
 
     evidence.store.build()
 
-    assert_as_built_anew(evidence)
+    assert_equals_full_build(evidence)
 
 
 @pytest.mark.parametrize(
@@ -102,4 +102,4 @@ def test_what_fails_aside_or_beside_it_fails_the_build_which_changes_nothing(
 
     assert (activity(evidence), ledger(evidence)) == before
     monkeypatch.undo()
-    assert_as_built_anew(evidence)
+    assert_equals_full_build(evidence)

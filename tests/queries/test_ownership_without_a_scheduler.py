@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.queries.as_built_anew import assert_as_built_anew
+from tests.queries.full_rebuild import assert_equals_full_build
 
 from goodput_queries.check import check
 
@@ -321,7 +321,7 @@ def test_builds_on_the_way_give_the_rows_of_a_build_anew(new_evidence, order):
         one.store.build()
 
     assert check(one.store)["violations"].sum() == 0
-    assert_as_built_anew(one)
+    assert_equals_full_build(one)
 
 
 def test_a_process_on_the_latest_list_goes_on(node):

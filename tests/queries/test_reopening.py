@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.queries.as_built_anew import assert_as_built_anew
 from tests.queries.conftest import Evidence
+from tests.queries.full_rebuild import assert_equals_full_build
 
 from goodput_queries.ledger_build import materialise
 from goodput_queries.storage.store import LocalStore
@@ -30,7 +30,7 @@ def test_a_job_that_turns_out_to_have_ended_hours_ago(two_nodes):
     end = 2.5 * HOUR_S
     two_nodes.job("job-a", 600, end, ["a"], 2, state="FAILED")
 
-    assert_as_built_anew(two_nodes)
+    assert_equals_full_build(two_nodes)
 
 
 def test_a_run_that_tells_of_itself_hours_later(two_nodes):
@@ -38,16 +38,16 @@ def test_a_run_that_tells_of_itself_hours_later(two_nodes):
     start = {"t": 620, "event": "job.start"}
     saved = {"t": 9000, "event": "ckpt.durable", "step": 100}
     two_nodes.events("job-a", [start, *steps, saved])
-    assert_as_built_anew(two_nodes)
+    assert_equals_full_build(two_nodes)
 
     two_nodes.events("job-a", [{"t": 6 * HOUR_S - 60, "event": "job.end"}])
-    assert_as_built_anew(two_nodes)
+    assert_equals_full_build(two_nodes)
 
 
 def test_a_node_that_was_down_hours_ago(two_nodes):
     two_nodes.state("b", "down", 1.5 * HOUR_S, 1.6 * HOUR_S)
 
-    assert_as_built_anew(two_nodes)
+    assert_equals_full_build(two_nodes)
 
 
 def test_a_gpu_that_left_hours_ago(two_nodes):
@@ -63,14 +63,14 @@ def test_a_gpu_that_left_hours_ago(two_nodes):
         "inventory",
     )  # fmt: skip
 
-    assert_as_built_anew(two_nodes)
+    assert_equals_full_build(two_nodes)
 
 
 def test_a_node_that_is_new(two_nodes):
     two_nodes.node("d", 4)
     two_nodes.job("job-d", HOUR_S, 2 * HOUR_S, ["d"], 4)
 
-    assert_as_built_anew(two_nodes)
+    assert_equals_full_build(two_nodes)
 
 
 @pytest.mark.parametrize("shortened", [False, True])
@@ -105,7 +105,7 @@ def test_what_a_meter_counts_is_shared_anew_where_time_changed_hands_hours_ago(
         told = [{"t": 700 + 60 * n, "event": "step", "step": n, "dur_s": 50.0} for n in range(200)]
         two_nodes.events("job-a", [{"t": 620, "event": "job.start"}, *told])
 
-    assert_as_built_anew(two_nodes)
+    assert_equals_full_build(two_nodes)
     assert (two_nodes.store.read(walls).item() < held_mj) is shortened
 
 

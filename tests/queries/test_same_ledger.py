@@ -36,7 +36,7 @@ STAGES = (
     "intermediate.int_step_splits",
     "intermediate.int_gpu_activity",
     "intermediate.int_node_intervals",
-    "intermediate.int_said_failures",
+    "intermediate.int_reported_failures",
 )
 
 

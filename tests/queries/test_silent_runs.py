@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.queries.as_built_anew import assert_as_built_anew
+from tests.queries.full_rebuild import assert_equals_full_build
 from tests.queries.test_ownership_without_a_scheduler import (
     gpus,
     holds,
@@ -167,4 +167,4 @@ def test_builds_on_the_way_give_the_rows_of_a_build_anew(new_evidence, untils):
         readings(one, "n-0", [(90, 3000)], until=until)
         of_run(one)
 
-    assert_as_built_anew(one)
+    assert_equals_full_build(one)

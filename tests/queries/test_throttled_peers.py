@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.queries.as_built_anew import assert_as_built_anew
+from tests.queries.full_rebuild import assert_equals_full_build
 
 from goodput_queries.ledger import ledger
 
@@ -245,4 +245,4 @@ def test_readings_errors_traces_and_holds_in_any_order_give_the_same_waits(
     assert found["straggler_wait", "throttled_peer", "platform"] > 0
     assert found["straggler_wait", "faulty_peer", "platform"] > 0
     assert ("straggler_wait", None, "own") not in found
-    assert_as_built_anew(evidence)
+    assert_equals_full_build(evidence)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.queries.as_built_anew import assert_as_built_anew
+from tests.queries.full_rebuild import assert_equals_full_build
 
 JOB = "7"
 RUN = "exp-7"
@@ -77,7 +77,7 @@ def test_a_log_under_slurms_number_changes_nothing(new_evidence, one_job, tell, 
         one_job.log(JOB, log)
 
     assert (one_job.gpu_s(), attempts(one_job)) == expected
-    assert_as_built_anew(one_job)
+    assert_equals_full_build(one_job)
 
 
 def test_a_restart_in_both_sources_gives_two_attempts(one_job, tell):
@@ -99,7 +99,7 @@ def test_a_log_that_sees_no_restart_is_of_both_attempts(one_job, tell):
     one_job.log(JOB, [{"event": "step", "step": 20, "t": 265, "tokens": 5.0}])
 
     assert one_job.gpu_s() == expected
-    assert_as_built_anew(one_job)
+    assert_equals_full_build(one_job)
     assert one_job.store.read(
         "select attempt, sum(tokens) from marts.train_steps group by all order by all"
     ).rows() == [(0, 10.0), (1, 5.0)]
@@ -121,7 +121,7 @@ def test_job_runs_stay_attempts_of_one_run(one_job, tell, is_log_first):
         one_job.store.build()
 
     assert attempts(one_job) == [(RUN, 0, 0, 300, "ok"), (RUN, 1, 400, 600, "ok")]
-    assert_as_built_anew(one_job)
+    assert_equals_full_build(one_job)
 
 
 def test_a_failure_that_only_the_log_reports_is_the_attempts(one_job, tell):
@@ -132,9 +132,9 @@ def test_a_failure_that_only_the_log_reports_is_the_attempts(one_job, tell):
     assert [row for row in attempts(one_job) if row[0] == "exp-9"] == [
         ("exp-9", 0, 400, 600, "failed")
     ]
-    found = one_job.store.read("select kind from intermediate.int_said_failures").rows()
+    found = one_job.store.read("select kind from intermediate.int_reported_failures").rows()
     assert found == [("oom",)]
-    assert_as_built_anew(one_job)
+    assert_equals_full_build(one_job)
 
 
 def test_a_job_that_runs_two_trainings_has_two_attempts(one_job, tell):
@@ -155,7 +155,7 @@ def test_a_training_that_only_the_log_tells_of_is_an_attempt(one_job, tell):
     one_job.events(RUN, [{"event": "job.start", "t": 150}, *tell.steps(1, 10, 160)])
 
     assert [row[2:] for row in attempts(one_job)] == [(0, 150, "failed"), (150, 300, "ok")]
-    assert_as_built_anew(one_job)
+    assert_equals_full_build(one_job)
 
 
 def test_a_save_that_finishes_after_the_next_start_joins_nothing(one_job, tell):
@@ -187,7 +187,7 @@ def test_what_one_source_tells_ahead_of_the_other_goes_on_with_the_life(one_job,
     assert [row[2:] for row in attempts(one_job)] == [(0, 300, "ok")]
     found = one_job.gpu_s()
     assert all(name not in found for name in LOST)
-    assert_as_built_anew(one_job)
+    assert_equals_full_build(one_job)
 
 
 def test_events_that_tell_no_steps_begin_no_attempt_beside_a_log_that_does(one_job, tell):
@@ -199,7 +199,7 @@ def test_events_that_tell_no_steps_begin_no_attempt_beside_a_log_that_does(one_j
 
     assert one_job.gpu_s() == alone
     assert attempts(one_job) == [(RUN, 0, 0, 300, "ok")]
-    assert_as_built_anew(one_job)
+    assert_equals_full_build(one_job)
 
 
 def test_a_log_with_a_clock_that_is_hours_off_begins_no_attempt(one_job, tell):
@@ -220,7 +220,7 @@ def test_events_whose_clock_puts_them_after_the_job_begin_no_attempt_beside_its_
 
     assert attempts(evidence) == [("train.sh", 0, 0, 300, "ok")]
     assert all(name not in evidence.gpu_s() for name in LOST)
-    assert_as_built_anew(evidence)
+    assert_equals_full_build(evidence)
 
 
 def test_a_log_that_turns_out_to_be_of_another_job_leaves_no_trace(one_job, tell):
@@ -232,4 +232,4 @@ def test_a_log_that_turns_out_to_be_of_another_job_leaves_no_trace(one_job, tell
 
     one_job.job("late", 100, 250, ["a"], 0)
 
-    assert_as_built_anew(one_job)
+    assert_equals_full_build(one_job)

@@ -169,7 +169,7 @@ def told_by_job(cursor: duckdb.DuckDBPyConnection) -> dict[tuple[str, str, int],
         cursor,
         """select cluster, job_id_raw, submit_ms, node, slurm_index, gpu_uuid, gpu_instance,
             gpu_type, gpus, method, start_ms, end_ms
-        from intermediate.int_told_holds
+        from intermediate.int_reported_holds
         semi join temp.job_runs_to_place using (cluster, job_id_raw, submit_ms)
         order by all""",
     ):

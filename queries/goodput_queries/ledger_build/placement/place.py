@@ -165,7 +165,7 @@ def _claim_named(
 
 
 def _claim_one(held: list[Slot], run: JobRun, row: Told) -> bool:
-    """Claim the slot that a row of int_told_holds names; False where it names none."""
+    """Claim the slot that a row of int_reported_holds names; False where it names none."""
     if not row.is_named:
         return False
     part = run.part(row)

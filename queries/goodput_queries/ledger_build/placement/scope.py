@@ -104,7 +104,7 @@ def _changed(cursor: duckdb.DuckDBPyConnection) -> _Keys:
         union
         -- GPUs that a source has named since
         select runs.cluster, unnest(list_append(runs.nodes, holds.node)), runs.job_run_key
-        from intermediate.int_told_holds as holds
+        from intermediate.int_reported_holds as holds
         inner join intermediate.int_job_runs as runs using (cluster, job_id_raw, submit_ms)
         where holds.load_sequence > built_sequence()
             -- a label is read again and again: what it named is named

@@ -12,7 +12,7 @@ with activity as (
         greatest(seen.start_ms, gaps.start_ms) as start_ms,
         least(seen.end_ms, gaps.end_ms) as end_ms
     from temp.held_activity as seen
-    inner join temp.untold_gaps as gaps
+    inner join temp.uncovered_holds as gaps
         on seen.unit = gaps.unit
         and seen.hold = gaps.hold
         and seen.start_ms < gaps.end_ms

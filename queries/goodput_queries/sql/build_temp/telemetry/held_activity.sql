@@ -6,7 +6,7 @@ with holders as materialized (
     select holds.unit, holds.hold, units.gpu_uuid, units.gpu_instance, holds.start_ms, holds.end_ms
     from temp.holds as holds
     inner join temp.units as units using (unit)
-    semi join temp.untold_gaps as gaps on holds.unit = gaps.unit and holds.hold = gaps.hold
+    semi join temp.uncovered_holds as gaps on holds.unit = gaps.unit and holds.hold = gaps.hold
 ),
 
 seen as (

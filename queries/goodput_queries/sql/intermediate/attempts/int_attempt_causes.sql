@@ -62,7 +62,7 @@ xids as (
     group by attempt_key
 ),
 
-said as (select * from intermediate.int_said_failures),
+said as (select * from intermediate.int_reported_failures),
 
 steps_oom as (
     select distinct runs.job_run_key

@@ -3,7 +3,7 @@
 -- grain: gpu_uuid, gpu_instance, start_ms
 -- written_by: ledger_build/placement/place.py
 -- change_tracking: start_ms, end_ms of gpu_uuid
--- reads: intermediate.int_job_runs, intermediate.int_told_holds, intermediate.int_slots, staging.stg_node_states
+-- reads: intermediate.int_job_runs, intermediate.int_reported_holds, intermediate.int_slots, staging.stg_node_states
 create table intermediate.int_holds (
     cluster varchar not null,
     job_run_key varchar not null,

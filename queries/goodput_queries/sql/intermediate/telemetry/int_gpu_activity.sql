@@ -8,7 +8,7 @@
 -- interval_ms: how often the series was read in this hour
 -- materialised: hourly, since it needs a pass over all readings
 -- aside: since it is made of readings alone
-with entangled as (
+with interleaved as (
     select
         series.unit,
         series.source,
@@ -16,14 +16,14 @@ with entangled as (
         readings.ts_ms,
         readings.is_active,
         count(*) over (partition by series.series, readings.ts_ms // 600000) as in_ten_minutes
-    from temp.entangled_readings as readings
+    from temp.interleaved_readings as readings
     inner join temp.pass_series as series using (series)
 ),
 
 -- where two sources read a GPU the one with more readings in each ten minutes speaks for it
 chosen as (
     select unit, series, ts_ms, is_active
-    from entangled
+    from interleaved
     qualify rank() over (partition by unit, ts_ms // 600000 order by in_ten_minutes desc, source) = 1
 ),
 

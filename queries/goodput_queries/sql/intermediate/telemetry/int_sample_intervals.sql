@@ -18,7 +18,7 @@ distances as (
     where not is_tangled
     union all
     select series, ts_ms, lag(ts_ms) over (partition by series order by ts_ms)
-    from temp.entangled_readings
+    from temp.interleaved_readings
     where series in (from tangled)
 ),
 

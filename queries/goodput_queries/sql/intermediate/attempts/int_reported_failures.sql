@@ -1,4 +1,4 @@
--- What jobs said of their failures.
+-- The first failure that each attempt reported.
 -- grain: attempt_key
 -- materialised: attempts, since only runs with new events change
 select attempt_key, arg_min(kind, (ts, kind, msg)) as kind, arg_min(msg, (ts, kind, msg)) as msg

@@ -1,9 +1,9 @@
--- Held time of which no attempt tells anything: there telemetry decides.
+-- Parts of holds that no attempt's events cover: telemetry alone classifies them.
 -- grain: unit, start_ms
 with ends as (
     select unit, hold, start_ms, end_ms from temp.held_pieces
     union all
-    -- nothing is told from the beginning of a hold, and until its end
+    -- a gap also opens at the start of a hold, and closes at its end
     select unit, hold, start_ms, start_ms from temp.holds
     union all
     select unit, hold, end_ms, end_ms from temp.holds

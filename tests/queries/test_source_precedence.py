@@ -36,7 +36,7 @@ def test_a_log_keeps_the_attempts_that_the_job_numbers_over_job_runs(evidence, t
     assert evidence.gpu_s() == alone
     found = evidence.store.read(
         """select attempt, kind from intermediate.int_attempts
-        left join intermediate.int_said_failures using (attempt_key) order by all"""
+        left join intermediate.int_reported_failures using (attempt_key) order by all"""
     )
     assert found.rows() == [(0, "nan"), (1, None)]
 

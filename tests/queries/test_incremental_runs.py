@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from tests.queries.as_built_anew import assert_as_built_anew
+from tests.queries.full_rebuild import assert_equals_full_build
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_a_job_that_gets_another_name_leaves_the_lives_of_the_old_one(two_nodes,
 
     two_nodes.job("7", 0, 300, ["a"], 2, job_name="q")
 
-    assert_as_built_anew(two_nodes)
+    assert_equals_full_build(two_nodes)
 
 
 def test_an_earlier_job_run_that_is_told_late_moves_the_numbers_of_later_ones(two_nodes, tell):
@@ -43,7 +43,7 @@ def test_an_earlier_job_run_that_is_told_late_moves_the_numbers_of_later_ones(tw
     two_nodes.events("r", tell.steps(1, 8, 10), attempt=7)
 
     assert runs(two_nodes) == [("r", 0, "7"), ("r", 1, "8"), ("r", 2, "9")]
-    assert_as_built_anew(two_nodes)
+    assert_equals_full_build(two_nodes)
 
 
 def test_a_life_known_by_its_node_is_nobodys_once_two_jobs_may_have_told_it(two_nodes, tell):
@@ -54,7 +54,7 @@ def test_a_life_known_by_its_node_is_nobodys_once_two_jobs_may_have_told_it(two_
     two_nodes.job("8", 0, 300, ["a"], 1)
 
     assert runs(two_nodes) == [("7", 0, "7"), ("8", 0, "8")]
-    assert_as_built_anew(two_nodes)
+    assert_equals_full_build(two_nodes)
 
 
 JOBS = st.builds(
@@ -96,5 +96,5 @@ def test_whatever_is_told_in_whatever_order(new_evidence, tell, told):
                 evidence.events(run, tell.steps(1, 8, start), attempt=attempt, host=host)
         evidence.store.build()
 
-    assert_as_built_anew(evidence)
+    assert_equals_full_build(evidence)
     evidence.store.close()

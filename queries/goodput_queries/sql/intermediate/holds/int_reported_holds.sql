@@ -1,4 +1,4 @@
--- What placement is told of the GPUs of job runs: staging.stg_holds, and which GPUs bore the job's id while it ran.
+-- Input of placement: GPUs that sources report for job runs (staging.stg_holds), and GPUs labelled with the job's id.
 -- grain: none
 with names as (
     select

@@ -1,5 +1,5 @@
--- Readings of which it takes more than a look to tell what came before: of series whose runs overlap, and of
--- GPUs that two sources read.
+-- Readings whose predecessor is not the previous row: of series whose runs overlap in time, and of GPUs that two
+-- sources sample.
 -- grain: series, ts_ms
 select states.series, states.reader, states.ts_ms, states.is_active
 from temp.reading_states as states

@@ -1,4 +1,4 @@
-"""What an incremental build is held against: a full one of the same evidence."""
+"""Compares the result of an incremental build with a full build of the same evidence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def stored(evidence):
     }
 
 
-def assert_as_built_anew(evidence):
+def assert_equals_full_build(evidence):
     evidence.store.build()
     found = stored(evidence)
     evidence.store.build(is_full=True)
