@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from goodput_app.cli import main
-from goodput_app.cli.filters import resolved
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.errors import QueryError
+from goodput_queries.names import resolved
 from goodput_queries.scope import Scope
 from goodput_queries.storage.store import LocalStore
 

@@ -9,7 +9,6 @@ import polars as pl
 
 from goodput_app.cli import output
 from goodput_app.cli.database import built, existing, quoted
-from goodput_app.cli.filters import resolved
 from goodput_app.cli.options import (
     FailedWithRowsError,
     database_option,
@@ -18,11 +17,13 @@ from goodput_app.cli.options import (
     say,
     scope_options,
 )
-from goodput_app.cli.views import extent, find_view, rows_of
+from goodput_app.cli.views import extent, rows_of
 from goodput_app.dashboard import headline
 from goodput_app.dashboard.throttling import SOURCES, empty_meaning
 from goodput_queries import ledger as ledgers
+from goodput_queries.catalog.find import find_view
 from goodput_queries.check import check as broken_rows
+from goodput_queries.names import resolved
 from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:

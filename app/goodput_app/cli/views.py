@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING
 
 import click
@@ -10,7 +9,6 @@ import polars as pl
 
 from goodput_app.cli import output
 from goodput_app.cli.database import built, existing
-from goodput_app.cli.filters import resolved
 from goodput_app.cli.options import (
     database_option,
     limit_option,
@@ -18,8 +16,8 @@ from goodput_app.cli.options import (
     say,
     scope_options,
 )
-from goodput_queries.catalog import models as sql_models
-from goodput_queries.errors import QueryError
+from goodput_queries.catalog.find import catalogue, find_view
+from goodput_queries.names import resolved
 from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
@@ -47,37 +45,9 @@ def show(view: str | None, limit: int | None, db: str, scope: Scope) -> pl.DataF
         return rows_of(store, model, resolved(store, scope), limit)
 
 
-def find_view(name: str) -> Model:
-    """Return the catalogued table or view of a name, with or without its layer.
-
-    Raises QueryError for a name that is not ours or belongs to several layers.
-    """
-    known = _catalogue()
-    if name in known:
-        return known[name]
-    same = [model for model in known.values() if model.name == name]
-    if len(same) == 1:
-        return same[0]
-    if same:
-        names = ", ".join(model.qualified_name for model in same)
-        raise QueryError(f"{name!r} is the name of several views: {names}. Name the layer too.")
-    near = difflib.get_close_matches(name, [*known, *(m.name for m in known.values())], n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    raise QueryError(f"there is no view {name!r}.{hint} `goodput show` lists them all.")
-
-
-def _catalogue() -> dict[str, Model]:
-    layers = [layer for layer in sql_models.LAYERS if layer != sql_models.TEMP_LAYER]
-    found = {m.qualified_name: m for layer in layers for m in sql_models.of_layer(layer).values()}
-    for name in sql_models.reference_files():
-        fact = sql_models.Model("reference", name, "", "Facts; see the CSV of that name.", {}, {})
-        found.setdefault(fact.qualified_name, fact)
-    return found
-
-
 def _views() -> pl.DataFrame:
     layers = ("marts", "checks", "intermediate", "staging", "reference", "raw")
-    models = sorted(_catalogue().values(), key=lambda m: (layers.index(m.layer), m.name))
+    models = sorted(catalogue().values(), key=lambda m: (layers.index(m.layer), m.name))
     return pl.DataFrame(
         [
             {"view": m.qualified_name, "meaning": m.description, "grain": ", ".join(m.grain)}

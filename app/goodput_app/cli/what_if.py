@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from goodput_app.cli.database import built
-from goodput_app.cli.filters import resolved
 from goodput_app.cli.options import database_option, output_options, say, scope_options
 from goodput_app.settings import settings
 from goodput_queries.errors import QueryError
+from goodput_queries.names import resolved
 
 if TYPE_CHECKING:
     import polars as pl

@@ -58,12 +58,18 @@ class RemoteStore:
         self.path = note.database
         self.url = note.url
         self.pid = note.pid
+        self._server = f"the server at {note.url}" + (f" (process {note.pid})" if note.pid else "")
         self._client = httpx.Client(
             base_url=note.url,
             headers={"Authorization": f"Bearer {note.token}", "Accept-Encoding": "identity"},
             timeout=httpx.Timeout(READ_TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
             trust_env=False,  # a proxy of the environment has no business on the loopback
         )
+
+    @classmethod
+    def at(cls, url: str, token: str) -> RemoteStore:
+        """Return the store of a server whose address and token are known, but not its process."""
+        return cls(ServerNote(url.rstrip("/"), token, 0, "", url))
 
     def load(self, batch: Batch) -> Loaded:
         """Commit a batch; see `Store.load`. Repeating one that was cut off is safe."""
@@ -109,12 +115,12 @@ class RemoteStore:
             )
         except httpx.TimeoutException as error:
             raise StoreError(
-                f"{self.path}: the server at {self.url} (process {self.pid}) did not answer "
+                f"{self.path}: {self._server} did not answer "
                 f"`{call}` within {wait_s:g} s. Look at it there, or stop it and try again."
             ) from error
         except httpx.TransportError as error:
             raise StoreError(
-                f"{self.path}: the server at {self.url} (process {self.pid}) stopped during "
+                f"{self.path}: {self._server} stopped during "
                 f"`{call}`. Run the command again: what was acknowledged is kept."
             ) from error
         if answer.status_code != httpx.codes.OK:
@@ -129,7 +135,7 @@ class RemoteStore:
             if isinstance(kind, type) and issubclass(kind, GoodputError):
                 return kind(str(said["message"]))
         return StoreError(
-            f"{self.path}: the server at {self.url} (process {self.pid}) failed in `{call}` "
+            f"{self.path}: {self._server} failed in `{call}` "
             f"(HTTP {answer.status_code}). Its log says why."
         )
 

@@ -1,4 +1,4 @@
-"""The names that filters of a command give, as the ledger has them."""
+"""Resolve the names that people filter by to the values of the ledger."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from goodput_app.cli import output
 from goodput_queries.errors import QueryError
 
 if TYPE_CHECKING:
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
 
 NEAR_MAX = 3
 CANDIDATES_MAX = 8
+NAME_MAX_CHARS = 80
 # value of the ledger, and the names that people may call it by; the first that fits any wins
 _NAMES = {
     "cluster": """select cluster, cluster as value, [cluster] as names
@@ -50,16 +50,20 @@ def _resolved(store: Store, kind: str, name: str, cluster: str | None) -> str:
         if len(called_so) == 1:
             return str(called_so[0])
         if called_so:
-            shown = ", ".join(output.cell(kind, one) for one in called_so[:CANDIDATES_MAX])
+            shown = ", ".join(_shown(one) for one in called_so[:CANDIDATES_MAX])
             more = len(called_so) - CANDIDATES_MAX
             rest = f" and {more} more" if more > 0 else ""
             raise QueryError(
-                f"{kind} {output.cell(kind, name)} is ambiguous: {shown}{rest}. Give one of these."
+                f"{kind} {_shown(name)} is ambiguous: {shown}{rest}. Give one of these."
             )
     known = dict.fromkeys(str(one) for value, names in rows for one in (value, *names) if one)
-    near = ", ".join(output.cell(kind, one) for one in get_close_matches(name, known, NEAR_MAX))
-    where = (
-        f" in cluster {output.cell('cluster', cluster)}" if cluster and kind != "cluster" else ""
-    )
+    near = ", ".join(_shown(one) for one in get_close_matches(name, known, NEAR_MAX))
+    where = f" in cluster {_shown(cluster)}" if cluster and kind != "cluster" else ""
     hint = f"; did you mean {near}?" if near else "."
-    raise QueryError(f"The ledger knows no {kind} {output.cell(kind, name)}{where}{hint}")
+    raise QueryError(f"The ledger knows no {kind} {_shown(name)}{where}{hint}")
+
+
+def _shown(name: str) -> str:
+    """Return a name for an error message: names in job logs may hold control characters."""
+    text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
+    return text if len(text) <= NAME_MAX_CHARS else f"{text[: NAME_MAX_CHARS - 1]}…"
