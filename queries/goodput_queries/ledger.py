@@ -74,7 +74,7 @@ def ledger(
 def unplaced_ms(store: Store, scope: Scope = EVERYTHING) -> int:
     """Return the allocated GPU-milliseconds of the scope that no GPU is known for.
 
-    They are beside the ledger, not in its capacity (`marts.unplaced`).
+    They are outside the ledger and its capacity (`marts.unplaced`).
     """
     frame = store.read(
         "select coalesce(sum(gpu_ms), 0)::bigint as gpu_ms from marts.unplaced", scope=scope

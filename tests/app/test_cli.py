@@ -48,7 +48,7 @@ def test_a_file_that_was_read_in_by_mistake_is_taken_back(tmp_path: Path) -> Non
     assert json.loads(first.stdout)[0]["rows"] == 1
     assert json.loads(run("show", "raw.job_events", "--db", db, "--format", "json").stdout) == []
     assert (second.exit_code, nowhere.exit_code) == (1, 1)
-    assert "nothing was read in from" in second.stderr
+    assert "nothing was ingested from" in second.stderr
     assert "there is no such database" in nowhere.stderr
     assert not (tmp_path / "fleet.duckdb.none").exists()
 

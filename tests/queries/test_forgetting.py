@@ -154,7 +154,7 @@ def test_an_origin_that_is_not_known_is_an_error_that_names_the_nearest(evidence
     load(evidence, "job_runs", [job(evidence.at, "1", 0, 10)], "logs/sacct.txt")
 
     with pytest.raises(
-        StoreError, match=r"nothing was read in from 'logs/sact.txt'.*'logs/sacct.t"
+        StoreError, match=r"nothing was ingested from 'logs/sact.txt'.*'logs/sacct.t"
     ):
         forget(evidence.store, ["logs/sact.txt"])
 
@@ -177,7 +177,7 @@ def test_readings_of_hours_that_are_settled_stay(evidence):
     now = evidence.at(5 * DAY_S)
     drop_old(evidence.store, Retention(samples_days=2), is_confirmed=True, now=now)
 
-    with pytest.raises(StoreError, match="whose hours are frozen"):
+    with pytest.raises(StoreError, match="hours that are frozen"):
         forget(evidence.store, ["dcgm"])
     late = range(4 * DAY_S, 4 * DAY_S + 100, 7)
     load(evidence, "gpu_samples", readings(evidence.at, "a#0", late, 0.9), "late")

@@ -17,7 +17,7 @@ def describe(cursor: duckdb.DuckDBPyConnection, model: Model) -> None:
     cursor.execute(f"from {model.qualified_name} limit 0")
     columns = {column[0] for column in cursor.description}
     for column, meaning in model.columns.items():
-        if column in columns:  # a header may speak of several columns in one line
+        if column in columns:  # a header line may describe several columns
             _comment(cursor, f"column {model.qualified_name}.{column}", meaning)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 LAYERS = ("raw", "reference", "staging", "intermediate", "temp", "marts", "checks")
 _SQL = files("goodput_queries") / "sql"
 FOLDERS = {"temp": "build_temp"}  # of layers whose folder has another name
-TEMP_LAYER = "temp"  # tables of one connection, made anew for every build or pass
+TEMP_LAYER = "temp"  # tables of one connection, rebuilt for every build or pass
 _DIRECTIVE = re.compile(
     r"^--\s*(?P<key>grain|keep|scd_key|time|observed|planned|materialised|change_tracking|inline|written_by|reads|parts|aside|skip_if_empty)\s*:\s*(?P<value>.*)$"
 )
@@ -75,7 +75,7 @@ class Model:
 
     @property
     def reopens(self) -> tuple[str, str] | None:
-        """Return its name and the column that tells whose hours differ; None: all GPUs'."""
+        """Return its name and the column with the GPU whose hours differ; None: all GPUs'."""
         column = self.directives.get("change_tracking", "").partition(" of ")[2].strip()
         return (self.qualified_name, column) if column else None
 

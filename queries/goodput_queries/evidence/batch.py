@@ -1,4 +1,4 @@
-"""What an ingestor hands to the store: rows of one raw table and the rows it had to set aside."""
+"""Batches: rows of one raw table and rejected rows, as an ingestor passes them to the store."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ if TYPE_CHECKING:
     from goodput_queries.evidence.batch_keys import Keys
 
 REJECT_CONTENT_MAX_CHARS = 500
-# Rows that DuckDB writes as one, half of its usual. So many are compressed and put in their place
-# as they come; fewer go by way of the log and are written again. A fleet's five minutes fill one.
+
+# Half of DuckDB's default row group. DuckDB compresses whole groups and stores them in place on
+# arrival; smaller ones go through the write-ahead log and are written twice. Five minutes of a
+# fleet fill one.
 ROW_GROUP = 61_440
 
 
 @dataclass(frozen=True)
 class Reject:
-    """A row that was set aside: where it stood, why, and the row itself (capped)."""
+    """A rejected row: its line, the reason, and its content (capped)."""
 
     line: int | None
     reason: str
@@ -48,7 +50,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What became of a batch: rows read, rows that were new, rows set aside."""
+    """The result of loading a batch: rows read, new rows, rejected rows."""
 
     rows: int
     rows_new: int

@@ -1,7 +1,7 @@
-"""Forgetting what was read in by mistake: the database as if it had never seen it.
+"""Removes files that were ingested by mistake, as if the database had never loaded them.
 
-Rows carry the number of the load that wrote them. Where two files told one row it is there once
-and goes with the load that wrote it; the other file is then to be read in again, and may be.
+Rows carry the number of the load that wrote them. A row that two files contain is stored once and
+is deleted with the load that wrote it; the other file must then be ingested again.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 def forget(store: LocalStore, origins: Sequence[str]) -> pl.DataFrame:
-    """Drop what was read from these origins, or from below them; the next build makes all anew.
+    """Delete the rows of these origins, and of those below them; the next build is a full build.
 
-    Returns a row an origin: the rows that went, and `is_to_read_again` for files that are kept but
-    told some of what went, which reading them in again gives back. Raises StoreError, and changes
-    nothing, for an origin that is not known, for rows of an earlier version that do not tell their
-    load, and for readings of time whose hours are settled.
+    Returns a row an origin: the number of deleted rows, and `is_to_read_again` for other files that
+    contain some of these rows, which ingesting them again restores. Raises StoreError, and changes
+    nothing, for an unknown origin, for rows of an earlier version without a load number, and for
+    readings of frozen hours.
     """
     with store.writing() as cursor:
         _note_gone(cursor, origins)
@@ -37,7 +37,7 @@ def forget(store: LocalStore, origins: Sequence[str]) -> pl.DataFrame:
             t for (t,) in cursor.execute("select distinct table_name from temp.gone").fetchall()
         ]
         for table in tables:
-            _refuse_where_rows_do_not_tell(cursor, table)
+            _check_can_delete(cursor, table)
         _note_missed(cursor)
         cursor.execute("create or replace temp table dropped (sequence bigint, n bigint)")
         for table in tables:
@@ -49,7 +49,7 @@ def forget(store: LocalStore, origins: Sequence[str]) -> pl.DataFrame:
         if "gpu_samples" in tables:
             _forget_series(cursor)
         if "job_events" in tables:
-            cursor.execute("delete from raw.event_hosts")  # the next build has it anew
+            cursor.execute("delete from raw.event_hosts")  # the next build recomputes it
         cursor.execute(
             """delete from raw.rejects as rejects where exists (
                 from temp.gone
@@ -59,7 +59,7 @@ def forget(store: LocalStore, origins: Sequence[str]) -> pl.DataFrame:
         cursor.execute(
             "delete from raw.ingested where sequence in (select sequence from temp.gone)"
         )
-        cursor.execute(  # the part is no repeat when it comes again; what it did write stays told
+        cursor.execute(  # these parts are not skipped as repeats when they are ingested again
             """update raw.ingested set digest = digest || ' ' || sequence, rows = rows_new
             where sequence in (select sequence from temp.missed)"""
         )
@@ -75,7 +75,7 @@ def forget(store: LocalStore, origins: Sequence[str]) -> pl.DataFrame:
 
 
 def _note_gone(cursor: duckdb.DuckDBPyConnection, origins: Sequence[str]) -> None:
-    """Keep the loads of these origins as temp.gone; a folder or an archive has what is in it."""
+    """Write the loads of these origins to temp.gone; a folder or an archive includes its files."""
     known = [o for (o,) in cursor.execute("select distinct origin from raw.ingested").fetchall()]
     wanted: set[str] = set()
     for origin in origins:
@@ -85,8 +85,8 @@ def _note_gone(cursor: duckdb.DuckDBPyConnection, origins: Sequence[str]) -> Non
             near = difflib.get_close_matches(origin, known, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise StoreError(
-                f"nothing was read in from {origin!r}.{hint} "
-                "`goodput show raw.ingested` lists what was."
+                f"nothing was ingested from {origin!r}.{hint} "
+                "`goodput show raw.ingested` lists the ingested files."
             )
         wanted |= found
     cursor.execute(
@@ -96,11 +96,12 @@ def _note_gone(cursor: duckdb.DuckDBPyConnection, origins: Sequence[str]) -> Non
     )
 
 
-def _refuse_where_rows_do_not_tell(cursor: duckdb.DuckDBPyConnection, table: str) -> None:
+def _check_can_delete(cursor: duckdb.DuckDBPyConnection, table: str) -> None:
+    """Raise StoreError where rows have no load number, or belong to frozen hours."""
     if cursor.execute(f"select 1 from raw.{table} where {SEQUENCE} is null limit 1").fetchall():
         raise StoreError(
-            f"raw.{table} has rows of an earlier version, which do not tell where they came from: "
-            "start a new database and ingest what is right."
+            f"raw.{table} has rows of an earlier version without a record of the file they came "
+            "from. Start a new database and ingest the correct files."
         )
     settled_ms = kept_from_ms(cursor, "gpu_samples") if f"raw.{table}" in OF_READINGS else 0
     found = cursor.execute(
@@ -110,16 +111,17 @@ def _refuse_where_rows_do_not_tell(cursor: duckdb.DuckDBPyConnection, table: str
     ).fetchall()
     if found:
         raise StoreError(
-            f"{found[0][0]}: it has readings of time that [retention] dropped, whose hours are "
-            "frozen. Ingest all files of that time with --reopen first; then it can be forgotten."
+            f"{found[0][0]} has readings of hours that are frozen, because [retention] dropped "
+            "other readings of them. Ingest all files of that time with --reopen first; then "
+            "forget this one."
         )
 
 
 def _note_missed(cursor: duckdb.DuckDBPyConnection) -> None:
-    """Keep the other loads that may have told rows that go now as temp.missed.
+    """Write the other loads that may contain rows deleted now to temp.missed.
 
-    A later load that told what was there already wrote no row of its own for it; an earlier one
-    lost its row to a later one where a table keeps the better or the last.
+    A later load of a row that was already stored wrote no row of its own; an earlier load lost its
+    row to a later one where the table keeps the better or the last row of a key.
     """
     keeps = [m.name for m in models.of_layer("raw").values() if m.directives.get("keep")]
     cursor.execute(
@@ -140,9 +142,9 @@ def _note_missed(cursor: duckdb.DuckDBPyConnection) -> None:
 
 
 def _forget_series(cursor: duckdb.DuckDBPyConnection) -> None:
-    """Take back what the readings that go said of how long GPUs were read; a build adds the rest.
+    """Reset the watermarks of readings; the next build extends them from the remaining rows.
 
-    What was read before the time that is kept no build can add again: it stays.
+    The part before the retained time stays, since no build can compute it again.
     """
     kept_ms = kept_from_ms(cursor, "gpu_samples")
     cursor.execute("delete from raw.reading_series where first_ms >= $1", [kept_ms])
@@ -150,10 +152,10 @@ def _forget_series(cursor: duckdb.DuckDBPyConnection) -> None:
 
 
 def forget_ledger(cursor: duckdb.DuckDBPyConnection) -> None:
-    """Empty the hours that the next build makes, some of which nothing may tell of any more."""
+    """Delete the ledger's hours that the next build computes: some may have lost all evidence."""
     kept_ms = kept_from_ms(cursor, "gpu_samples")
     for model in models.build_order():
         if model.materialised == "hourly":
             cursor.execute(f"delete from {model.qualified_name} where hour_ms >= $1", [kept_ms])
     if cursor.execute("from duckdb_tables() where table_name = 'built'").fetchall():
-        cursor.execute("delete from intermediate.built")  # so that all is built anew
+        cursor.execute("delete from intermediate.built")  # forces a full build

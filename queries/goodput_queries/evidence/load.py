@@ -1,4 +1,4 @@
-"""From a batch to its raw table: keyed rows once, the better one kept, rejects beside them."""
+"""Loads a batch into its raw table: upserts rows by key and stores its rejects."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ SEQUENCE = "load_sequence"  # which load wrote a row: what is new, what goes whe
 
 
 def prepared(batch: Batch) -> Batch:
-    """Return the batch with what needs no database done: one that is parsed ahead is so beside it.
+    """Return the batch with its rows rechunked and its keys found: work that needs no database.
 
-    Its rows are in large pieces, and looked at for their keys.
+    A prefetching reader calls it in its own thread.
     """
     model = models.of_layer("raw").get(batch.table)
     keys = None if model is None else keys_of(batch.rows, model.grain)
@@ -35,9 +35,9 @@ def prepared(batch: Batch) -> Batch:
 
 
 def _in_large_pieces(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows in one piece, or in whole row groups: the database takes each by itself.
+    """Return the rows in one chunk, or in chunks of whole row groups.
 
-    Of a piece that fills none it would write a part, and write that anew with its neighbours.
+    DuckDB writes a chunk that fills no row group twice: by itself, and again when it is merged.
     """
     pieces = max((column.chunk_lengths() for column in rows), key=len, default=[])
     return rows if all(size % ROW_GROUP == 0 for size in pieces[:-1]) else rows.rechunk()
@@ -87,7 +87,7 @@ def insert_keyed(
     Of rows with one key the first loaded stays, or the better one by the header's `keep`. Batches
     whose keys are all new, the usual case, go in without a join.
 
-    keys: what the rows say of theirs, where they were asked before
+    keys: the rows' keys, where `prepared` found them before
     """
     if rows.is_empty():
         return 0
@@ -105,13 +105,13 @@ def insert_keyed(
     cursor.register("incoming_frame", in_pieces.to_arrow(compat_level=pl.CompatLevel.newest()))
     incoming = f"(select {values} from incoming_frame)"
     if "scd_key" in model.directives:
-        news = _news(model, incoming, list(columns))
-        cursor.execute(f"create or replace temp table news as {news}")
-        incoming = "(from temp.news)"
+        changed = _drop_unchanged_facts(model, incoming, list(columns))
+        cursor.execute(f"create or replace temp table changed_facts as {changed}")
+        incoming = "(from temp.changed_facts)"
     is_incoming = "scd_key" not in model.directives  # else of the rows not all are
     if is_incoming and are_as_stored(rows, model.grain, columns):
-        told = keys or keys_of(rows, model.grain)
-        repeats, near = told.may_repeat, _near(told.ends, columns)
+        found = keys or keys_of(rows, model.grain)
+        repeats, near = found.may_repeat, _near(found.ends, columns)
     else:
         repeats, near = _keys(cursor, model, incoming, columns)
     if not repeats and not _is_known(cursor, model, incoming, near):
@@ -122,12 +122,13 @@ def insert_keyed(
     return rows_new
 
 
-def _news(model: Model, incoming: str, columns: Sequence[str]) -> str:
-    """Return the select of the rows that tell more than what holds of their thing already.
+def _drop_unchanged_facts(model: Model, incoming: str, columns: Sequence[str]) -> str:
+    """Return the select of the incoming rows without those that repeat the current version.
 
-    What is told of a thing (the header's `scd_key`) holds from its beginning until something else
-    is told: the same from a later moment on, as by each collector that starts, is nothing new. A
-    thing of several rows (the parts of a GPU) is compared whole; null says nothing.
+    The table is a slowly changing dimension by its header's `scd_key`: a version is valid from its
+    start until the next one. A later row with the same facts, as each restarted collector sends,
+    adds no version. A thing of several rows (the instances of a GPU) is compared as a whole; a
+    null fact matches any value.
     """
     thing = [name.strip() for name in model.directives["scd_key"].split(",")]
     part = [name for name in model.grain if name not in {*thing, BEGIN}]
@@ -140,7 +141,7 @@ def _news(model: Model, incoming: str, columns: Sequence[str]) -> str:
     says_no_more = " and ".join(f"(new.{n} is null or new.{n} = old.{n})" for n in facts)
     return f"""with
         incoming as (from {incoming}),
-        told as (
+        versions as (
             select *, false as is_known from incoming
             union all
             select old.*, true
@@ -150,7 +151,7 @@ def _news(model: Model, incoming: str, columns: Sequence[str]) -> str:
         moments as (
             select {moment}, count(*) as parts, bool_or(is_known) as is_known,
                 count({END}) = 0 as is_open
-            from told group by {moment}
+            from versions group by {moment}
         ),
         turns as (
             select *, lag({BEGIN}) over w as before_at, lag(parts) over w as parts_before,
@@ -161,7 +162,7 @@ def _news(model: Model, incoming: str, columns: Sequence[str]) -> str:
             select turns.*
             from turns
             inner join incoming as new on {same([*thing, BEGIN], "turns", "new")}
-            inner join told as old
+            inner join versions as old
                 on {same([*thing, *part], "old", "new")}
                 and old.{BEGIN} is not distinct from turns.before_at
                 and {says_no_more}
@@ -188,10 +189,10 @@ def _keys(
     incoming: str,
     columns: Mapping[str, str],
 ) -> tuple[bool, _Near]:
-    """Return whether a key may repeat in the batch, and where in the table its keys could be.
+    """Return whether a key may repeat in the batch, and the range of the table that may hold it.
 
-    That two keys have one hash is taken for a repetition, after which a merge looks closely. Zone
-    maps find what is near without reading the table, and evidence mostly comes in order.
+    A hash collision counts as a repetition; the merge then compares the keys themselves. Zone maps
+    find the range without a scan, since evidence mostly arrives in order.
     """
     ranged = [name for name in model.grain if columns[name] in RANGED]
     ends = "".join(
@@ -237,10 +238,10 @@ def _merge(
     *,
     repeats: bool,
 ) -> int:
-    """Write the rows whose key is new or which are better than what stands under their key.
+    """Upsert: write rows whose key is new, or that win over the stored row of their key.
 
-    Which of several rows of one key is taken does not depend on their order. Returns how many
-    keys are new. repeats: whether keys may repeat in the batch.
+    The winner among rows of one key does not depend on their order. Returns how many keys are
+    new. repeats: whether keys may repeat in the batch.
     """
     table, keep = model.qualified_name, model.directives.get("keep")
     old = f"(select * from {table} old where {near.condition}) old"
@@ -252,8 +253,8 @@ def _merge(
         else "".join(f"{term.strip()} desc nulls last, " for term in keep.split(","))
     )
     # of a few rows with many columns DuckDB finds the first of a group sooner than a window's
-    once = f"""select unnest(first(told order by {better}{content} desc))
-        from {incoming} told group by {keys}"""
+    once = f"""select unnest(first(candidate order by {better}{content} desc))
+        from {incoming} candidate group by {keys}"""
     # filled as it is made: DuckDB 2.0.0 loses what is inserted into a table that was created empty
     # by a select in the same transaction, from 122,880 rows on
     cursor.execute(
@@ -272,14 +273,14 @@ def _merge(
         else:
             cursor.execute(
                 f"""create or replace temp table best_rows as
-                with told as (
+                with candidates as (
                     select *, false as is_old from incoming_rows
                     union all
                     select old.*, true from {old} semi join incoming_rows new on {same}
                 ),
                 kept as (
-                    select first(told order by {better}{content} desc, is_old desc) as best
-                    from told group by {keys}
+                    select first(candidates order by {better}{content} desc, is_old desc) as best
+                    from candidates group by {keys}
                 )
                 select * exclude (is_old) from (select unnest(best) from kept where not best.is_old)
                 """,
@@ -300,7 +301,7 @@ def _merge(
 def _changed(
     cursor: duckdb.DuckDBPyConnection, statement: str, parameters: Sequence[int | str] = ()
 ) -> int:
-    """Execute an insert or a delete; return how many rows it wrote or took away."""
+    """Execute an insert or a delete; return the number of rows it changed."""
     return int(cursor.execute(statement, list(parameters)).fetchall()[0][0])
 
 
@@ -315,7 +316,7 @@ def _value(column: str, given: Sequence[str], sequence: int) -> str:
 
 
 def _insert_rejects(cursor: duckdb.DuckDBPyConnection, batch: Batch, sequence: int) -> int:
-    """Write what was set aside; return how many of it was not there before."""
+    """Store the rejects of a batch; return how many are new."""
     if not batch.rejects:
         return 0
     frame = pl.DataFrame(
@@ -332,7 +333,7 @@ def _insert_rejects(cursor: duckdb.DuckDBPyConnection, batch: Batch, sequence: i
 
 
 def _window(model: Model, rows: pl.DataFrame) -> tuple[Any, Any]:
-    """Return the first and last moment that the rows speak of, or two nulls."""
+    """Return the first and last time in the rows, or two nulls."""
     column = model.directives.get("time")
     if column is None or rows.is_empty():
         return None, None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 EARLIEST: Final = datetime(2000, 1, 1)  # noqa: DTZ001 -- as all moments of the store: naive UTC
 AHEAD_MAX: Final = timedelta(hours=1)  # a reader's clock and a source's may differ by so much
-BULK_GAP_DAYS: Final = 400  # a file speaks of a time without longer holes than this
+BULK_GAP_DAYS: Final = 400  # the rows of a file have no longer gap than this
 
 
 def before(column: str, earliest: datetime) -> str:

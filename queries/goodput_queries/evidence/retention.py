@@ -127,7 +127,7 @@ def confirmed_end_ms(cursor: duckdb.DuckDBPyConnection) -> int | None:
             union all
             select cluster, 'job events', max(last_ms) from raw.event_hosts group by all
         ),
-        -- what a source tells in several tables it tells by one clock
+        -- one source in several tables is one clock
         ranked as (
             select cluster, max(end_ms) as end_ms,
                 row_number() over (partition by cluster order by max(end_ms) desc) as place
@@ -170,7 +170,7 @@ def confirmed_end_ms(cursor: duckdb.DuckDBPyConnection) -> int | None:
 def reopen_hours(cursor: duckdb.DuckDBPyConnection) -> bool:
     """Reopen the latest frozen hours all of whose readings are back; say whether there are any.
 
-    The caller then builds everything anew.
+    The caller then runs a full build.
     """
     kept_ms = kept_from_ms(cursor, "gpu_samples")
     found = _scalar(

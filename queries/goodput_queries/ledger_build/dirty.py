@@ -178,7 +178,7 @@ def note_reading_parts(cursor: duckdb.DuckDBPyConnection, most: int) -> int:
 def reading_hours(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> Hours:
     """Return the hours whose telemetry state may have changed since load `sequence`.
 
-    A reading covers back towards the one before it, and tells how long the state before it lasted.
+    A reading covers the time back to the one before it, and ends the state before it.
     """
     return _hours(
         cursor,

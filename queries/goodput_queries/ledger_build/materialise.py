@@ -46,7 +46,7 @@ OF_THESE_GPUS = f"""{OF_THESE_HOURS} and (
 KEYS = {
     "job_runs": """(
         job_run_key in (select job_run_key from temp.int_job_runs)
-        -- a scheduler may tell of its time since
+        -- a scheduler may have reported its time since
         or is_inferred
             and job_run_key not in (select job_run_key from staging.stg_owner_holds)
             and job_run_key not in (select job_run_key from staging.stg_inferred_holds))""",
@@ -227,9 +227,9 @@ def replace_hours(
         if first < whole_from:
             dirty_gpus.begin_pass(cursor, reopened_by, first, whole_from)
             where = OF_THESE_GPUS
-        # rows by GPU that are compared for all GPUs would tell of nearly every hour
-        is_told = models[0].bounds is not None or not models[0].is_by_gpu or first < whole_from
-        is_compared_here = is_compared and models[0].is_compared and is_told
+        # rows by GPU that are compared for all GPUs would invalidate nearly every hour
+        can_compare = models[0].bounds is not None or not models[0].is_by_gpu or first < whole_from
+        is_compared_here = is_compared and models[0].is_compared and can_compare
         if not is_compared_here:
             changed |= set(range(first, last))
         for table in tables.values():

@@ -1,7 +1,7 @@
-"""From when to when something was seen or told: kept beside the raw rows, carried on by builds.
+"""Watermarks: the first and last time of each GPU's readings and of each host's events.
 
-So no build needs to look through all rows that ever came, and what was known of rows that were
-dropped by age stays known.
+Builds update them from new loads alone, so that no build scans all raw rows, and the intervals of
+rows that retention dropped stay known.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ SLOW_READING_MARGIN_MS = 3_600_000
 
 
 def reading_margin_ms(cursor: duckdb.DuckDBPyConnection) -> int:
-    """Return how far readings reach beyond their hour: ten intervals of the slowest source.
+    """Return how far a reading can affect hours around it: ten intervals of the slowest source.
 
-    The interval is estimated from the number of readings: holes make it longer, not shorter.
+    The interval is estimated from the number of readings: gaps make it longer, not shorter.
     """
     rows = cursor.execute(
         """select max(series.length_ms / loads.readings)
@@ -41,7 +41,7 @@ def reading_margin_ms(cursor: duckdb.DuckDBPyConnection) -> int:
 
 
 def note_reading_series(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> None:
-    """Add the readings of the hours that are set, of loads after `sequence`, to their series."""
+    """Extend raw.reading_series by readings of the build's hours, of loads after `sequence`."""
     cursor.execute(
         """create or replace temp table reading_series as
         select
@@ -66,16 +66,16 @@ def note_reading_series(cursor: duckdb.DuckDBPyConnection, sequence: int | None)
 
 
 def note_event_hosts(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> None:
-    """Add the events of loads after `sequence` to the spans of their hosts."""
-    # rows of an earlier version do not tell their load
-    news = "true" if sequence is None else f"load_sequence > {sequence}"
+    """Extend raw.event_hosts by the events of loads after `sequence`."""
+    # rows of an earlier version have no load_sequence
+    is_new = "true" if sequence is None else f"load_sequence > {sequence}"
     cursor.execute(
         f"""create or replace temp table event_hosts as
         select cluster, host, min(first_ms) as first_ms, max(last_ms) as last_ms
         from (
             select cluster, host, to_ms(min(ts)) as first_ms, to_ms(max(ts)) as last_ms
             from raw.job_events
-            where {news}
+            where {is_new}
             group by cluster, host
             union all
             from raw.event_hosts

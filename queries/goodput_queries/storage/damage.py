@@ -1,4 +1,4 @@
-"""What is said where a database file is damaged, and how to go on."""
+"""Error messages for a damaged database file, with the steps to recover."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def sentence(path: str, error: BaseException, *, is_opening: bool = False) -> st
 
 
 def wal_of(path: str) -> Path:
-    """Return the write-ahead log beside a database file."""
+    """Return the path of the write-ahead log of a database file."""
     return Path(f"{path}.wal")
 
 

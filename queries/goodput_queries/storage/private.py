@@ -1,4 +1,4 @@
-"""Files of this process that only its user may read: the database and all that lies beside it.
+"""Files of this process that only its user may read: the database and the files next to it.
 
 DuckDB makes the file, its write-ahead log and temporary files when it needs them, so that the mode
 is that of the process (umask). What is written for others is made within `for_others`.

@@ -1,6 +1,6 @@
 """The database of another process: the running server has the file open, this one asks it.
 
-The server leaves `<database>.server.json` beside the file (mode 0600: address, token, instance).
+The server writes `<database>.server.json` next to the file (mode 0600: address, token, instance).
 Whoever can read that can read the database itself, so the token grants nothing new. A call is a
 JSON head and a Polars frame in Arrow IPC, an answer such a frame; errors come back as themselves.
 """
@@ -41,7 +41,7 @@ BUILD_TIMEOUT_S = 3600.0
 
 @dataclass(frozen=True)
 class ServerNote:
-    """What a running server leaves beside its database, for other processes of the same user."""
+    """The server's address and token, in a file next to the database for processes of its user."""
 
     url: str
     token: str
@@ -165,7 +165,7 @@ def remove_note(note: ServerNote) -> None:
 
 
 def read_note(path: str | Path) -> ServerNote | None:
-    """Return the note beside a database; None where there is none or it cannot be understood.
+    """Return the note next to a database; None where it is missing or cannot be parsed.
 
     Raises StoreError where others could have written or read it: its token would prove nothing.
     """

@@ -64,7 +64,7 @@ def create_missing(
 
 
 def catalog_digest() -> str:
-    """Return a digest of all SQL and CSV files: when it changes, the views are made anew."""
+    """Return a digest of all SQL and CSV files: when it changes, the views are rebuilt."""
     text = hashlib.blake2b(digest_size=16)
     for layer in models.LAYERS:
         for model in models.of_layer(layer).values():

@@ -1,4 +1,4 @@
-"""What placing holds needs to know: slots, job runs, what sources say of their GPUs, nodes down."""
+"""Inputs of placement: slots, job runs, the GPUs that sources report for them, node outages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 FOREVER_MS = 2**62
 BY_ID = "hpc_job"  # the job's id on the series of its GPUs
-BY_EVENTS = "job_event"  # inferred from what the job says, where no scheduler speaks
+BY_EVENTS = "job_event"  # inferred from job events, on nodes without a scheduler
 
 
 @dataclass
@@ -29,10 +29,10 @@ class Claim:
 
 @dataclass
 class Slot:
-    """A GPU or MIG instance of a node that the scheduler can hand out, with the claims on it.
+    """A GPU or MIG instance of a node that the scheduler can allocate, with the claims on it.
 
-    Claims stand in the order of their starts; beside each the latest end up to it, so that those
-    within a time are found without looking at all that ever were.
+    `claims` is sorted by start; `_latest_ends_ms` holds the running maximum of their ends, so that
+    the claims within an interval are found without a scan of all.
     """
 
     gpu_uuid: str
@@ -46,7 +46,7 @@ class Slot:
 
     @property
     def name(self) -> tuple[str, str]:
-        """Return what holds name it by."""
+        """Return the key by which holds refer to the slot."""
         return self.gpu_uuid, self.gpu_instance
 
     def claim(self, job_run_key: str, start_ms: int, end_ms: int, method: str) -> None:
@@ -87,7 +87,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class JobRun:
-    """What placement needs of a scheduler record."""
+    """The columns of a scheduler record that placement uses."""
 
     key: str
     cluster: str
@@ -98,19 +98,19 @@ class JobRun:
     gpus: int
     gpu_type: str | None
 
-    def part(self, told: Told) -> JobRun:
-        """Return the run cut to the time of a part of it that begins or ends by itself."""
-        if told.start_ms is None and told.end_ms is None:
+    def part(self, hold: ReportedHold) -> JobRun:
+        """Return the run cut to the time of `hold`, where that has a start or an end of its own."""
+        if hold.start_ms is None and hold.end_ms is None:
             return self
         return replace(
             self,
-            start_ms=max(self.start_ms, told.start_ms or self.start_ms),
-            end_ms=min(self.end_ms, told.end_ms or self.end_ms),
+            start_ms=max(self.start_ms, hold.start_ms or self.start_ms),
+            end_ms=min(self.end_ms, hold.end_ms or self.end_ms),
         )
 
 
-class Told(NamedTuple):
-    """What a source says of a job run's GPUs on a node: one by name, or how many."""
+class ReportedHold(NamedTuple):
+    """A job run's GPUs on a node as a source reports them: one GPU by name, or a number."""
 
     node: str
     slurm_index: int | None
@@ -162,9 +162,11 @@ def slots_by_node(cursor: duckdb.DuckDBPyConnection) -> Slots:
     return slots
 
 
-def told_by_job(cursor: duckdb.DuckDBPyConnection) -> dict[tuple[str, str, int], list[Told]]:
-    """Return what sources say of the GPUs of each job (cluster, raw id, submit in epoch ms)."""
-    found: dict[tuple[str, str, int], list[Told]] = defaultdict(list)
+def reported_holds_by_job(
+    cursor: duckdb.DuckDBPyConnection,
+) -> dict[tuple[str, str, int], list[ReportedHold]]:
+    """Return the reported holds of each job (cluster, raw id, submit in epoch ms)."""
+    found: dict[tuple[str, str, int], list[ReportedHold]] = defaultdict(list)
     for cluster, job, submit_ms, *rest in _rows(
         cursor,
         """select cluster, job_id_raw, submit_ms, node, slurm_index, gpu_uuid, gpu_instance,
@@ -173,8 +175,8 @@ def told_by_job(cursor: duckdb.DuckDBPyConnection) -> dict[tuple[str, str, int],
         semi join temp.job_runs_to_place using (cluster, job_id_raw, submit_ms)
         order by all""",
     ):
-        found[cluster, job, submit_ms].append(Told(*rest))
-    # a job seen while it ran and after has named GPUs and a bare number: the names are worth more
+        found[cluster, job, submit_ms].append(ReportedHold(*rest))
+    # a job listed while it ran and afterwards has named GPUs and a bare number: names win
     for key, rows in found.items():
         named = {(row.node, row.start_ms) for row in rows if row.is_named}
         kept = [
@@ -186,8 +188,8 @@ def told_by_job(cursor: duckdb.DuckDBPyConnection) -> dict[tuple[str, str, int],
     return found
 
 
-def _of_the_fullest(rows: list[Told]) -> list[Told]:
-    """Return of each node only what one method says: ids on the series, unless it names fewer."""
+def _of_the_fullest(rows: list[ReportedHold]) -> list[ReportedHold]:
+    """Return the rows of one method a node: the one that names most GPUs, of equals job labels."""
     names = Counter((row.node, row.method) for row in rows if row.is_named)
     best: dict[str, tuple[int, bool, str]] = {}
     for (node, method), count in names.items():
@@ -196,7 +198,7 @@ def _of_the_fullest(rows: list[Told]) -> list[Told]:
 
 
 def down_moments(cursor: duckdb.DuckDBPyConnection) -> dict[Node, list[int]]:
-    """Return when each node went down: what the scheduler lost track of ended there at latest."""
+    """Return when each node went down: holds without an end stop there at the latest."""
     downs: dict[Node, list[int]] = defaultdict(list)
     for cluster, node, start_ms in _rows(
         cursor,

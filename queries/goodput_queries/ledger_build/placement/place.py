@@ -1,9 +1,10 @@
-"""Which GPU each job run held: from what the scheduler says, else on numbered slots of its nodes.
+"""Placement: assigns each job run to GPUs, by name where a source reports them, else to slots.
 
-Accounting names nodes and a number of GPUs, seldom which. Where a source names the GPUs they are
-taken; a hold of all GPUs of a node is exact; the rest goes on the lowest slots that are free for
-its whole life (accounting rules 3.2). Sums of the cluster are exact in any case. Where two job runs
-claim one GPU at one time the later start has it, and the overlap is told (rules 1.4, rule 6).
+Accounting reports nodes and a number of GPUs, rarely which GPUs. GPUs that a source names are
+used; a hold of all GPUs of a node is exact; placement puts the rest on the lowest slots that are
+free for the whole job run (accounting rules 3.2). Sums over the cluster are exact in any case.
+Where two job runs claim one GPU at one time the later start gets it, and the overlap is recorded
+as a conflict (rules 1.4, rule 6).
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from goodput_queries.ledger_build.placement.evidence import (
     Slot,
     down_moments,
     job_runs_to_place,
+    reported_holds_by_job,
     slots_by_node,
-    told_by_job,
 )
 
 if TYPE_CHECKING:
@@ -31,7 +32,13 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from goodput_queries.ledger_build.placement.evidence import Claim, JobRun, Node, Slots, Told
+    from goodput_queries.ledger_build.placement.evidence import (
+        Claim,
+        JobRun,
+        Node,
+        ReportedHold,
+        Slots,
+    )
 
 HOLDS_SCHEMA = {
     "cluster": pl.String,
@@ -58,7 +65,7 @@ CONFLICTS_SCHEMA = {
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Pause the collector of cyclic garbage: of many claims it finds none, over and over."""
+    """Pause the cyclic garbage collector: it would scan many claims repeatedly and free none."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -74,35 +81,35 @@ def place(cursor: duckdb.DuckDBPyConnection) -> tuple[pl.DataFrame, pl.DataFrame
     cursor.execute("create or replace temp table places (cluster varchar, node varchar, ms bigint)")
     job_runs = job_runs_to_place(cursor)
     slots = slots_by_node(cursor)
-    claim(job_runs, slots, told_by_job(cursor))
+    claim(job_runs, slots, reported_holds_by_job(cursor))
     return resolved(slots, down_moments(cursor))
 
 
 def claim(
     job_runs: Iterable[JobRun],
     slots: Slots,
-    explicit: Mapping[tuple[str, str, int], list[Told]],
+    explicit: Mapping[tuple[str, str, int], list[ReportedHold]],
     again: Mapping[Node, Container[str]] | None = None,
 ) -> None:
-    """Put the claims of job runs, by start, on slots: what is certain first, on what is left last.
+    """Put claims of job runs on slots, by start: reported GPUs first, assumed ones last.
 
-    again: the nodes on which job runs are placed, with their keys; None: each on all of its own.
+    again: the nodes and job runs to place; None: every job run on all of its nodes.
     """
     inventory = {node: len(held) for node, held in slots.items()}
-    told: list[tuple[JobRun, str, int, str | None]] = []
-    open_: list[JobRun] = []
+    remaining: list[tuple[JobRun, str, int, str | None]] = []
+    uncertain: list[JobRun] = []
     for run in job_runs:
         known = explicit.get((run.cluster, *run.job), [])
-        numbers = _told_numbers(slots, run, known)
+        numbers = _gpus_per_node(slots, run, known)
         if numbers is None:
-            open_.append(run)
+            uncertain.append(run)
         else:
-            told += _claim_named(slots, run, known, _within(run, numbers, again))
-    for run, node, count, kind in told:
+            remaining += _claim_named(slots, run, known, _within(run, numbers, again))
+    for run, node, count, kind in remaining:
         is_known = (run.cluster, node) in inventory
         _claim_assumed(slots, run, node, count, kind, is_known=is_known)
-    # how many GPUs on which node is unknown of these: they get what the others leave free
-    for run in open_:
+    # the number of GPUs on each node of these is unknown: they get what the others leave free
+    for run in uncertain:
         for node, count in _spread(slots, run, inventory).items():
             is_known = (run.cluster, node) in inventory
             _claim_assumed(slots, run, node, count, run.gpu_type, is_known=is_known)
@@ -111,7 +118,7 @@ def claim(
 def _within(
     run: JobRun, numbers: dict[str, int], again: Mapping[Node, Container[str]] | None
 ) -> dict[str, int]:
-    """Return the numbers of the nodes that are looked at: on the others its claims stand."""
+    """Return the numbers of the nodes to place on: on the others the run keeps its claims."""
     if again is None:
         return numbers
     return {
@@ -121,14 +128,14 @@ def _within(
     }
 
 
-def _told_numbers(slots: Slots, run: JobRun, known: list[Told]) -> dict[str, int] | None:
+def _gpus_per_node(slots: Slots, run: JobRun, known: list[ReportedHold]) -> dict[str, int] | None:
     """Return how many GPUs the run holds on each node; None where that is not certain."""
-    told: dict[str, int] = defaultdict(int)
+    numbers: dict[str, int] = defaultdict(int)
     for row in known:
-        told[row.node] += row.gpus or 1
-    # parts that begin by themselves follow one another, so that they may add up to more
-    if sum(told.values()) == run.gpus or any(row.start_ms is not None for row in known):
-        return dict(told)
+        numbers[row.node] += row.gpus or 1
+    # parts with a start of their own follow one another, so that they may add up to more
+    if sum(numbers.values()) == run.gpus or any(row.start_ms is not None for row in known):
+        return dict(numbers)
     if len(run.nodes) == 1:
         return {run.nodes[0]: run.gpus}
     sizes = {node: len(slots.get((run.cluster, node), ())) for node in run.nodes}
@@ -136,11 +143,11 @@ def _told_numbers(slots: Slots, run: JobRun, known: list[Told]) -> dict[str, int
 
 
 def _claim_named(
-    slots: Slots, run: JobRun, known: list[Told], numbers: dict[str, int]
+    slots: Slots, run: JobRun, known: list[ReportedHold], numbers: dict[str, int]
 ) -> list[tuple[JobRun, str, int, str | None]]:
-    """Claim the GPUs a source names and whole nodes; return what is left to place."""
+    """Claim the GPUs that a source names and whole nodes; return the GPUs still to place."""
     left: list[tuple[JobRun, str, int, str | None]] = []
-    by_node: dict[str, list[Told]] = defaultdict(list)
+    by_node: dict[str, list[ReportedHold]] = defaultdict(list)
     for row in known:
         by_node[row.node].append(row)
     for node, count in numbers.items():
@@ -164,7 +171,7 @@ def _claim_named(
     return left
 
 
-def _claim_one(held: list[Slot], run: JobRun, row: Told) -> bool:
+def _claim_one(held: list[Slot], run: JobRun, row: ReportedHold) -> bool:
     """Claim the slot that a row of int_reported_holds names; False where it names none."""
     if not row.is_named:
         return False
@@ -189,8 +196,8 @@ def _claim_one(held: list[Slot], run: JobRun, row: Told) -> bool:
     return True
 
 
-def _named_by_job(held: list[Slot], run: JobRun, row: Told) -> Slot | None:
-    """Return a slot for a GPU that only this row knows of; None where it does not make one."""
+def _named_by_job(held: list[Slot], run: JobRun, row: ReportedHold) -> Slot | None:
+    """Return a new slot for a GPU that only this row reports; None where the row names none."""
     if row.slurm_index is not None:
         name = f"{run.cluster}/{row.node}#{row.slurm_index}"
         return Slot(name, "", row.slurm_index, run.gpu_type)
@@ -200,7 +207,7 @@ def _named_by_job(held: list[Slot], run: JobRun, row: Told) -> Slot | None:
     return None
 
 
-def _is_meant(slot: Slot, row: Told) -> bool:
+def _is_meant(slot: Slot, row: ReportedHold) -> bool:
     if row.gpu_uuid is None:
         return slot.index == row.slurm_index
     return slot.gpu_uuid == row.gpu_uuid and row.gpu_instance in (None, "", slot.gpu_instance)
@@ -209,8 +216,8 @@ def _is_meant(slot: Slot, row: Told) -> bool:
 def _spread(slots: Slots, run: JobRun, inventory: Mapping[Node, int]) -> dict[str, int]:
     """Return a number of GPUs for each node: evenly if that fits, else filling what is free.
 
-    Nodes without GPUs in the inventory are left out where the others have enough; where they have
-    not, an inventory lacks nodes, which then have as many as it takes.
+    Nodes without GPUs in the inventory are skipped where the other nodes have enough; otherwise
+    the inventory is incomplete, and they are assumed to have as many GPUs as the run needs.
     """
     known = [n for n in run.nodes if (run.cluster, n) in inventory]
     has_enough = sum(inventory[run.cluster, n] for n in known) >= run.gpus > 0
@@ -225,7 +232,7 @@ def _spread(slots: Slots, run: JobRun, inventory: Mapping[Node, int]) -> dict[st
     numbers: dict[str, int] = {}
     left = run.gpus
     for i, node in enumerate(nodes):
-        # each later node of the run holds one at least, or the scheduler would not name it
+        # each later node of the run holds at least one, or the scheduler would not list it
         numbers[node] = max(0, min(room[node], left - (len(nodes) - 1 - i)))
         left -= numbers[node]
     numbers[nodes[-1]] += left

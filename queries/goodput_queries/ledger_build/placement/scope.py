@@ -1,9 +1,9 @@
-"""Which holds a build puts on GPUs again: those that changed, and those that this changes.
+"""Incremental placement: places changed job runs again, and those whose placement depends on them.
 
-A job run is put where those before it in the order of placement left room while it ran. So one that
-changed concerns a later one only where a slot that was free for it is so no more, or the other way
-round. Changes are followed until nothing further moves; all other holds stand, however long GPUs of
-shared nodes have been held without a pause.
+Placement puts a job run on slots that the job runs before it left free while it ran. A changed job
+run therefore affects a later one only where a slot that was free for it is now taken, or the other
+way round. The loop follows changes until a fixed point; all other holds stay, however long the GPUs
+of shared nodes have been held without a pause.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from goodput_queries.ledger_build.placement.evidence import (
     FOREVER_MS,
     down_moments,
     job_runs_to_place,
+    reported_holds_by_job,
     slots_by_node,
-    told_by_job,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _Times = dict[tuple[str, str], list[tuple[int, int]]]  # by slot
 
 
 class _Hold(NamedTuple):
-    """A hold of the build before."""
+    """A hold of the previous build."""
 
     slot: tuple[str, str]
     start_ms: int
@@ -46,12 +46,12 @@ class _Hold(NamedTuple):
 
 
 @dataclass
-class _Beside:
-    """What is there on the nodes on which something is placed again, by node.
+class _Neighbours:
+    """The other job runs on the nodes where something is placed again, by node.
 
-    job_runs: that hold something there since, in the order of their starts; `rank` is their place.
-    holds: of the build before, by job run. conflicts: who lost time to whom then.
-    spread: changed job runs of several nodes: how many GPUs on which may be told now, or no more.
+    job_runs: those that hold GPUs there since, by start; `rank` is their position in that order.
+    holds: of the previous build, by job run. conflicts: (loser, keeper) of the previous build.
+    spread: changed job runs on several nodes, whose number of GPUs per node may have changed.
     """
 
     spread: set[str]
@@ -65,10 +65,10 @@ class _Beside:
 
 @placement.uncollected()
 def place_again(cursor: duckdb.DuckDBPyConnection) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return holds and conflicts as `placement.place` does, of what changed since the last build.
+    """Return holds and conflicts as `placement.place` does, of job runs that changed since a build.
 
-    Reads temp.changed_job_runs and temp.job_runs_before; leaves whose rows they replace, node by
-    node, in temp.placed_again.
+    Reads temp.changed_job_runs and temp.job_runs_before; writes the keys of the job runs whose rows
+    they replace, node by node, to temp.placed_again.
     """
     again = _changed(cursor)
     changed = {key for keys in again.values() for key in keys}
@@ -76,16 +76,16 @@ def place_again(cursor: duckdb.DuckDBPyConnection) -> tuple[pl.DataFrame, pl.Dat
         _note(cursor, again)
         if _take_whole_nodes(cursor, again):
             continue
-        beside = _what_is_beside(cursor, changed)
+        neighbours = _neighbours_of(cursor, changed)
         to_place = job_runs_to_place(
             cursor, "job_run_key in (select job_run_key from temp.placed_again)"
         )
         slots = slots_by_node(cursor)
-        _put_what_stands(slots, beside, again)
+        _restore_claims(slots, neighbours, again)
         numbers = {node: len(held) for node, held in slots.items()}
-        placement.claim(to_place, slots, told_by_job(cursor), again)
+        placement.claim(to_place, slots, reported_holds_by_job(cursor), again)
         made_up = [node for node, held in slots.items() if len(held) != numbers.get(node)]
-        more = _concerned(again, beside, slots)
+        more = _affected(again, neighbours, slots)
         if not _spread_to(again, [*more, *_all_of(cursor, made_up)]):
             break
     for node, held in slots.items():
@@ -95,19 +95,19 @@ def place_again(cursor: duckdb.DuckDBPyConnection) -> tuple[pl.DataFrame, pl.Dat
 
 
 def _changed(cursor: duckdb.DuckDBPyConnection) -> _Keys:
-    """Return the job runs of which something was told since the last build, with their nodes."""
+    """Return the job runs with new evidence since the last build, with their nodes."""
     found: _Keys = defaultdict(set)
     for cluster, node, key in cursor.execute(
         """select cluster, unnest(nodes), job_run_key
         from (from intermediate.int_job_runs union all from temp.job_runs_before)
         semi join temp.changed_job_runs using (job_run_key)
         union
-        -- GPUs that a source has named since
+        -- GPUs that a source has reported since
         select runs.cluster, unnest(list_append(runs.nodes, holds.node)), runs.job_run_key
         from intermediate.int_reported_holds as holds
         inner join intermediate.int_job_runs as runs using (cluster, job_id_raw, submit_ms)
         where holds.load_sequence > built_sequence()
-            -- a label is read again and again: what it named is named
+            -- every poll repeats a label: a GPU that it already named is no change
             and (holds.method <> 'hpc_job' or not exists (
                 from intermediate.int_holds as placed
                 where placed.job_run_key = holds.job_run_key
@@ -121,7 +121,7 @@ def _changed(cursor: duckdb.DuckDBPyConnection) -> _Keys:
         inner join intermediate.int_job_runs as runs using (job_run_key)
         semi join temp.changed_inferred_holds using (job_run_key)
         union
-        -- what the scheduler lost track of ends when its node goes down
+        -- a hold without an end stops when its node goes down
         select runs.cluster, unnest(runs.nodes), runs.job_run_key
         from intermediate.int_holds as holds
         inner join intermediate.int_job_runs as runs using (job_run_key)
@@ -137,7 +137,7 @@ def _changed(cursor: duckdb.DuckDBPyConnection) -> _Keys:
 
 
 def _note(cursor: duckdb.DuckDBPyConnection, again: _Keys) -> None:
-    """Keep what is placed again (temp.placed_again), and since when on which node (temp.places)."""
+    """Write job runs to place (temp.placed_again), and since when on each node (temp.places)."""
     rows = [(*node, key) for node, keys in again.items() for key in keys]
     schema = ["cluster", "node", "job_run_key"]
     frame = pl.DataFrame(rows, schema=dict.fromkeys(schema, pl.String), orient="row")
@@ -159,9 +159,9 @@ def _note(cursor: duckdb.DuckDBPyConnection, again: _Keys) -> None:
 
 
 def _take_whole_nodes(cursor: duckdb.DuckDBPyConnection, again: _Keys) -> bool:
-    """Add all job runs of nodes with slots that jobs made up; say whether there were more.
+    """Add all job runs of nodes with slots that only holds report; return whether it added any.
 
-    Such a slot is there for every job run of the node, and gone with those that named it.
+    Such a slot exists for every job run of the node, and disappears with those that named it.
     """
     made_up = cursor.execute(
         """with known as (
@@ -205,11 +205,11 @@ def _all_of(cursor: duckdb.DuckDBPyConnection, nodes: Iterable[Node]) -> list[tu
     return [((cluster, node), key) for cluster, node, key in found]
 
 
-def _what_is_beside(cursor: duckdb.DuckDBPyConnection, changed: set[str]) -> _Beside:
-    """Return what is on the nodes of temp.places since their moments."""
-    found = _Beside(spread=set())
+def _neighbours_of(cursor: duckdb.DuckDBPyConnection, changed: set[str]) -> _Neighbours:
+    """Return the job runs, holds and conflicts on the nodes of temp.places since their times."""
+    found = _Neighbours(spread=set())
     places = {(c, n): ms for c, n, ms in cursor.execute("from temp.places").fetchall()}
-    # the earliest moment of all besides: it is asked of far fewer rows where it is known before
+    # the earliest time of all as a constant too: zone maps then exclude most rows
     is_since = f"(end_ms is null or end_ms > {min(places.values(), default=FOREVER_MS)})"
     is_there = f"coalesce(end_ms, {FOREVER_MS}) > places.ms"
     runs = job_runs_to_place(
@@ -248,9 +248,9 @@ def _what_is_beside(cursor: duckdb.DuckDBPyConnection, changed: set[str]) -> _Be
     return found
 
 
-def _put_what_stands(slots: Slots, beside: _Beside, again: _Keys) -> None:
-    """Claim for the job runs that are not placed again what they hold."""
-    for node, by_run in beside.holds.items():
+def _restore_claims(slots: Slots, neighbours: _Neighbours, again: _Keys) -> None:
+    """Claim the slots that job runs which are not placed again already hold."""
+    for node, by_run in neighbours.holds.items():
         by_name: dict[tuple[str, str], list[Slot]] = defaultdict(list)
         for slot in slots.get(node, ()):
             by_name[slot.name].append(slot)
@@ -262,7 +262,7 @@ def _put_what_stands(slots: Slots, beside: _Beside, again: _Keys) -> None:
 
 
 def _spread_to(again: _Keys, more: Iterable[tuple[Node, str]]) -> bool:
-    """Place these again too; say whether one of them was not so before."""
+    """Add these to the job runs to place; return whether one of them is new."""
     is_more = False
     for node, key in more:
         if key not in again[node]:
@@ -271,29 +271,34 @@ def _spread_to(again: _Keys, more: Iterable[tuple[Node, str]]) -> bool:
     return is_more
 
 
-def _concerned(again: _Keys, beside: _Beside, slots: Slots) -> list[tuple[Node, str]]:
-    """Return whose holds may be others now, of those that were taken as they stood."""
+def _affected(again: _Keys, neighbours: _Neighbours, slots: Slots) -> list[tuple[Node, str]]:
+    """Return the job runs outside `again` whose holds may change."""
     found: list[tuple[Node, str]] = []
     for node in list(again):
         keys = again[node]
-        runs = {run.key: run for run in beside.job_runs[node]}
-        more = _in_conflict(keys, beside.conflicts[node]) | _overlapped(slots.get(node, ()), keys)
-        more |= _cut_short(node, beside, slots)
-        more |= _of_other_room(node, keys, beside, slots)
+        runs = {run.key: run for run in neighbours.job_runs[node]}
+        more = _in_conflict(keys, neighbours.conflicts[node]) | _overlapped(
+            slots.get(node, ()), keys
+        )
+        more |= _running_below_claim(node, neighbours, slots)
+        more |= _with_other_free_slots(node, keys, neighbours, slots)
         for key in more - keys:
             found.append((node, key))
-            if key in runs and _order(beside.holds[node].get(key, []), runs[key]) == ON_SOME_NODE:
+            if (
+                key in runs
+                and _order(neighbours.holds[node].get(key, []), runs[key]) == ON_SOME_NODE
+            ):
                 found += [((node[0], other), key) for other in runs[key].nodes]
     return found
 
 
 def _in_conflict(keys: set[str], conflicts: set[tuple[str, str]]) -> set[str]:
-    """Return who lost time to a job run that is placed again, or had it from one."""
+    """Return the job runs in a conflict with one that is placed again."""
     return {key for pair in conflicts if keys & set(pair) for key in pair}
 
 
 def _overlapped(held: Iterable[Slot], keys: set[str]) -> set[str]:
-    """Return whose claims overlap those of job runs that are placed again."""
+    """Return the job runs whose claims overlap those of job runs that are placed again."""
     found: set[str] = set()
     for slot in held:
         for claim in slot.claims:
@@ -304,43 +309,45 @@ def _overlapped(held: Iterable[Slot], keys: set[str]) -> set[str]:
     return found
 
 
-def _cut_short(node: Node, beside: _Beside, slots: Slots) -> set[str]:
-    """Return who runs but may hold less than it claims: what came later has its time since.
+def _running_below_claim(node: Node, neighbours: _Neighbours, slots: Slots) -> set[str]:
+    """Return running job runs that may hold less than they claim: a later one took their GPU.
 
-    Who holds as many GPUs as it has on its one node, or all of a node, does not.
+    A job run that holds all its GPUs on its one node, or all GPUs of a node, is not one of them.
     """
     found: set[str] = set()
-    for run in beside.job_runs[node]:
-        held = [hold.end_ms for hold in beside.holds[node].get(run.key, ())]
+    for run in neighbours.job_runs[node]:
+        held = [hold.end_ms for hold in neighbours.holds[node].get(run.key, ())]
         whole = run.gpus if len(run.nodes) == 1 else len(slots.get(node, ()))
         if run.end_ms == FOREVER_MS and held != [FOREVER_MS] * whole:
             found.add(run.key)
     return found
 
 
-def _of_other_room(node: Node, keys: set[str], beside: _Beside, slots: Slots) -> set[str]:
-    """Return the job runs placed later for which other slots of the node are free than before."""
+def _with_other_free_slots(
+    node: Node, keys: set[str], neighbours: _Neighbours, slots: Slots
+) -> set[str]:
+    """Return the job runs placed later that now find other slots of the node free."""
     claims: dict[str, list[_Hold]] = defaultdict(list)
     for slot in slots.get(node, ()):
         for claim in slot.claims:
             if (key := claim.job_run_key) in keys:
                 claims[key].append(_Hold(slot.name, claim.start_ms, claim.end_ms, claim.method))
-    in_conflict = {key for pair in beside.conflicts[node] for key in pair}
-    standing = [run for run in beside.job_runs[node] if run.key not in keys]
+    in_conflict = {key for pair in neighbours.conflicts[node] for key in pair}
+    standing = [run for run in neighbours.job_runs[node] if run.key not in keys]
     found: set[str] = set()
     for key in keys:
-        old, new = beside.holds[node].get(key, []), claims[key]
+        old, new = neighbours.holds[node].get(key, []), claims[key]
         before, now = _times(old), _times(new)
-        is_reordered = bool(old) and (key in beside.spread or _is_reordered(old, new))
+        is_reordered = bool(old) and (key in neighbours.spread or _is_reordered(old, new))
         if before == now and not is_reordered:
             continue
-        # where it stood in the order of placement is not known: it may concern all
+        # its position in the order of placement is not known: it may affect every other
         is_moved = key in in_conflict or is_reordered
         first = min(_first_order(old), _first_order(new))
-        place = first, -1 if is_moved else beside.rank.get(key, -1)
+        place = first, -1 if is_moved else neighbours.rank.get(key, -1)
         for run in standing:
-            held = beside.holds[node].get(run.key, [])
-            if (_order(held, run), beside.rank[run.key]) < place:
+            held = neighbours.holds[node].get(run.key, [])
+            if (_order(held, run), neighbours.rank[run.key]) < place:
                 continue
             is_whole = run.key not in in_conflict and all(
                 (h.start_ms, h.end_ms) == (run.start_ms, run.end_ms) for h in held
@@ -358,12 +365,12 @@ def _times(holds: Iterable[_Hold]) -> _Times:
 
 
 def _first_order(holds: list[_Hold]) -> int:
-    """Return when in the order of placement a job run takes the first of what it holds."""
+    """Return the position in the order of placement at which a job run takes its first slot."""
     return ON_A_NODE if all(hold.method == ASSUMED for hold in holds) else NAMED
 
 
 def _is_reordered(old: list[_Hold], new: list[_Hold]) -> bool:
-    """Say whether a job run may stand elsewhere in the order of placement than it did."""
+    """Say whether a job run's position in the order of placement may have changed."""
     ways = [
         ({h.start_ms for h in holds}, {h.method == ASSUMED for h in holds}) for holds in (old, new)
     ]
@@ -371,14 +378,14 @@ def _is_reordered(old: list[_Hold], new: list[_Hold]) -> bool:
 
 
 def _order(holds: list[_Hold], run: JobRun) -> int:
-    """Return when in the order of placement a job run takes the last of what it holds."""
+    """Return the position in the order of placement at which a job run takes its last slot."""
     if holds and all(hold.method != ASSUMED for hold in holds):
         return NAMED
     return ON_A_NODE if len(run.nodes) == 1 else ON_SOME_NODE
 
 
 def _sees(run: JobRun, before: _Times, now: _Times, *, is_any: bool) -> bool:
-    """Say whether a job run finds other slots free than before; `is_any`: or it may."""
+    """Say whether a job run finds other slots free than before; `is_any`: or may find."""
     for slot in before.keys() | now.keys():
         was, is_ = (
             any(start < run.end_ms and end > run.start_ms for start, end in times.get(slot, ()))
