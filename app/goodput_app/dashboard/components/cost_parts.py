@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import glossary, theme
 from goodput_app.dashboard.components import charts, cost_scope, tables
 from goodput_app.dashboard.data import cost
 from goodput_app.dashboard.figures import cost as figures_cost
@@ -64,32 +64,25 @@ def tiles(shown: Shown) -> None:
     has_price = bool((frame["unpriced_ms"] < frame["gpu_ms"]).any())
     credited = "credited" if shown.how.settings.credit_infra_failures else "not credited"
     of_accounts = _usd(row["total_usd"] if has_price else None)
-    cells: tuple[tuple[str, object, str, str], ...] = (
+    cells: tuple[tuple[str, object, str], ...] = (
         ("Cost of these days", _sum(frame["total_usd"]) if has_price else None,
-         f"{of_accounts} to accounts" + _last_day(shown),
-         "All that is charged: held time at its price, idle time, electricity, less credits."),
+         f"{of_accounts} to accounts" + _last_day(shown)),
         ("Held at its price", row["held_usd"] if has_price else None,
-         f"{_gpu_time(row['gpu_ms'])} held",
-         "What accounts held x the price of its hour, before idle time and electricity."),
+         f"{_gpu_time(row['gpu_ms'])} held"),
         ("Own waste", row["own_waste_usd"] if has_price else None,
-         f"{_usd(row['platform_waste_usd'] if has_price else None)} platform waste, {credited}",
-         "Of the held time: lost for reasons of the jobs; beside it, for reasons of the platform."),
-        ("Per held GPU-hour", row["usd_per_held_gpu_h"], "all that accounts pay",
-         "What accounts pay in all / the GPU-hours they held."),
+         f"{_usd(row['platform_waste_usd'] if has_price else None)} platform waste, {credited}"),
+        ("Per held GPU-hour", row["usd_per_held_gpu_h"], "all that accounts pay"),
         ("Per useful GPU-h", row["usd_per_productive_gpu_h"],
-         f"{_gpu_time(row['productive_ms'])} useful",
-         "What accounts pay in all / their useful hours (the numerator of goodput)."),
-        ("Electricity", _sum(frame["electricity_usd"]), _energy(frame),
-         "By node meters where they cover an hour, else GPU energy counters x server / GPU energy; "
-         "x PUE x tariff of the hour."),
+         f"{_gpu_time(row['productive_ms'])} useful"),
+        ("Electricity", _sum(frame["electricity_usd"]), _energy(frame)),
     )  # fmt: skip
     with st.container(key="tiles"):
         columns = st.columns([1.15, 1.05, 1.1, 0.95, 1.1, 1], gap="small")
-    for column, (label, value, second, meaning) in zip(columns, cells, strict=True):
+    for column, (label, value, second) in zip(columns, cells, strict=True):
         with column, st.container(border=True, height="stretch", gap="xsmall"):
             none = theme.NOT_KNOWN if label == "Electricity" else theme.NO_PRICE
             text = none if value is None else _usd(value)
-            st.metric(label, theme.markdown_text(text), help=meaning)
+            st.metric(label, theme.markdown_text(text), help=glossary.hover(label))
             st.caption(theme.markdown_text(second))
 
 

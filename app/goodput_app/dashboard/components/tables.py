@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import glossary, theme
 from goodput_app.dashboard.components import scope_bar
 from goodput_billing.statement.currency import PRICE_DECIMALS
 
@@ -38,8 +38,16 @@ def shaped(
     for name, header in names.items():
         series, shown_as = _column(frame.get_column(name), header)
         columns.append(series)
-        config[series.name] = (wide or {}).get(name, shown_as)
+        config[series.name] = _explained((wide or {}).get(name, shown_as), header)
     return pl.DataFrame(columns), config
+
+
+def _explained(shown_as: Any, header: str) -> Any:
+    """Return the configuration of a column with the glossary's definition as hover text."""
+    if (entry := glossary.find(header)) is None:
+        return shown_as
+    texts = [entry.hover, shown_as["help"]]  # the second one says what a mark in a cell means
+    return {**shown_as, "help": " ".join(filter(None, texts))}
 
 
 def _column(series: pl.Series, header: str) -> tuple[pl.Series, Any]:

@@ -6,17 +6,9 @@ from typing import Any, Literal
 
 import streamlit as st
 
-from goodput_app.dashboard import headline, theme
+from goodput_app.dashboard import glossary, headline, theme
 
 Row = dict[str, Any]
-MEANINGS = {
-    "goodput": "Useful training time: retained step time less the throttling and straggler waits "
-    "measured inside steps. Communication is useful.",
-    "active_while_allocated": "The share of allocated GPU time with activity, as far as readings "
-    "cover it. Goodput needs the steps of jobs that hold half of the allocated time.",
-    "gpu_activity": "The share of GPU time with activity, as far as readings cover it. It does not "
-    "say who had the GPUs.",
-}
 
 
 def of_fleet(
@@ -34,7 +26,6 @@ def of_fleet(
             first.label,
             first.text,
             "; ".join([*([first.bound] if first.bound else []), *first.notes]),
-            f"{MEANINGS[first.rung]} Definition {summary['definition_version']}.",
             change,
         )
     with columns[1]:
@@ -43,7 +34,6 @@ def of_fleet(
             "Wasted",
             theme.usd(summary["wasted_usd"]),
             wasted,
-            "GPU time that is badput, and its cost.",
             _growth(summary, then, "wasted_usd"),
             "inverse",
         )
@@ -53,7 +43,6 @@ def of_fleet(
             "Capacity",
             theme.gpu_time(summary["capacity_ms"]),
             cost,
-            "GPUs in the inventory times the window.",
             _growth(summary, then, "capacity_ms"),
             "off",
         )
@@ -62,7 +51,6 @@ def of_fleet(
             "Allocated (of avail.)",
             theme.percent(summary["allocation_ratio"]),
             f"{theme.gpu_time(summary['held_ms'])} held",
-            "Held by jobs, over capacity less what was down or drained. This is not goodput.",
             _points(summary, then, "allocation_ratio"),
             "off",
         )
@@ -71,7 +59,6 @@ def of_fleet(
             "Coverage (of held)",
             theme.percent(summary["coverage_ratio"]),
             f"{theme.gpu_time(summary['unknown_ms'] + summary['busy_ms'])} open",
-            "The share of held GPU time that job evidence or telemetry settles.",
             _points(summary, then, "coverage_ratio"),
         )
     with columns[5]:
@@ -79,7 +66,6 @@ def of_fleet(
             "Runs",
             f"{summary['runs']:,}",
             f"on {theme.count(summary['gpus'], 'GPU')}",
-            "Runs that held GPUs.",
             _growth(summary, then, "runs"),
             "off",
         )
@@ -96,34 +82,30 @@ def of_run(run: Row) -> None:
             "Goodput (% of allocated)",
             value,
             "; ".join(filter(None, (bound, missing))) or "all time is classified",
-            "Useful training time: retained step time less the throttling and straggler waits "
-            "measured inside steps. The upper bound counts all unclassified time as useful.",
         )
     with columns[1]:
         share = (
             theme.percent(run["wasted_ms"] / run["held_ms"]) if run["held_ms"] else theme.NOT_KNOWN
         )
         wasted = f"{theme.gpu_time(run['wasted_ms'])} = {share}"
-        _tile("Wasted", theme.usd(run["wasted_usd"]), wasted, "Badput of the run, and its cost.")
+        _tile("Wasted", theme.usd(run["wasted_usd"]), wasted)
     with columns[2]:
         _tile(
             "Held",
             theme.gpu_time(run["held_ms"]),
             f"{theme.usd(run['usd'])}, {theme.count(run['gpus'], 'GPU')}",
-            "GPU time that the scheduler gave to the run.",
         )
     with columns[3]:
         _tile(
             "ETTR (of wall clock)",
             theme.percent(run["ettr_ratio"]),
             "whole run, queue included",
-            "Kept step time over last end less first eligible, whatever the window.",
         )
     with columns[4]:
         runs = (
             f"{theme.count(run['attempts'], 'attempt')}, {theme.count(run['job_runs'], 'job run')}"
         )
-        _tile("Restarts", f"{run['restarts']:,}", runs, "Attempts after the first.")
+        _tile("Restarts", f"{run['restarts']:,}", runs)
 
 
 def _share(summary: Row, name: str) -> str:
@@ -157,7 +139,6 @@ def _tile(
     label: str,
     value: str,
     second: str,
-    meaning: str,
     change: str | None = None,
     colour: Literal["normal", "inverse", "off"] = "normal",
 ) -> None:
@@ -168,7 +149,7 @@ def _tile(
             theme.markdown_text(value),
             change,
             "off" if is_same else colour,
-            help=meaning,
+            help=glossary.hover(label),
             delta_arrow="off" if is_same else "auto",
         )
         st.caption(theme.markdown_text(second))

@@ -1,0 +1,103 @@
+"""The glossary: what each label on a screen means. `docs/glossary.md` is printed from it.
+
+`python -m goodput_app.dashboard.glossary > docs/glossary.md` after each change of `glossary.csv` or
+of the categories.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import re
+import sys
+from dataclasses import dataclass
+from importlib.resources import files
+
+CATEGORIES = files("goodput_queries") / "sql" / "reference" / "gpu_second_categories.csv"
+TERMS = files("goodput_app.dashboard") / "glossary.csv"
+_DENOMINATOR = re.compile(r" \([^)]*\)$")
+_HEAD = """# Glossary
+
+Each term and measure once. The hover texts of the screens are these definitions; this page is
+printed from `app/goodput_app/dashboard/glossary.csv` and the categories (see decision 0042).
+
+The database has GPU time in integer milliseconds (`gpu_ms`). A ratio that is not measured is empty,
+and the column `*_reason` beside it says why. How evidence decides a category:
+[accounting rules](accounting-rules.md). Amounts of money: [billing rules](billing-rules.md).
+"""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A term with its definition; formula, view and unit are empty for a term that is no measure.
+
+    aliases: other labels of the same measure, separated by `; `
+    """
+
+    term: str
+    definition: str
+    formula: str
+    view: str
+    unit: str
+    aliases: str
+
+    @property
+    def hover(self) -> str:
+        """Return the hover text of a label."""
+        return f"{self.definition} `{self.formula}`" if self.formula else self.definition
+
+
+@functools.cache
+def entries() -> dict[str, Entry]:
+    """Return the entries by term and by alias."""
+    rows = [Entry(**row) for row in csv.DictReader(TERMS.read_text("utf-8").splitlines())]
+    aliases = {alias: row for row in rows for alias in row.aliases.split("; ") if alias}
+    return aliases | {row.term: row for row in rows}
+
+
+def find(label: str) -> Entry | None:
+    """Return the entry of a label, whose denominator or unit in brackets is left out."""
+    return entries().get(_DENOMINATOR.sub("", label[:1].upper() + label[1:]))
+
+
+def hover(label: str) -> str:
+    """Return the hover text of a label. Raises KeyError for one that the glossary lacks."""
+    if (entry := find(label)) is None:
+        raise KeyError(f"{label!r} is not in {TERMS}")
+    return entry.hover
+
+
+def page() -> str:
+    """Return the glossary as Markdown."""
+    lines = [_HEAD, "## Terms and measures", ""]
+    lines += _table(
+        ("term", "definition", "formula", "view", "unit"),
+        [
+            (e.term, e.definition, _code(e.formula), _code(e.view), e.unit)
+            for term, e in sorted(entries().items(), key=lambda item: item[0].lower())
+            if term == e.term
+        ],
+    )
+    categories = list(csv.DictReader(CATEGORIES.read_text("utf-8").splitlines()))
+    lines += ["", "## Categories", ""]
+    lines += ["Every GPU is in exactly one category at every moment.", ""]
+    lines += _table(
+        ("category", "code", "label", "definition", "kind"),
+        [
+            (_code(c["category"]), c["code"], c["label"], c["definition"], c["kind"])
+            for c in categories
+        ],
+    )
+    return "\n".join([*lines, ""])
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+    return ["| " + " | ".join(row) + " |" for row in (head, ("---",) * len(head), *rows)]
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if text else ""
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
