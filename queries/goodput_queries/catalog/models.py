@@ -18,7 +18,7 @@ _SQL = files("goodput_queries") / "sql"
 FOLDERS = {"temp": "build_temp"}  # of layers whose folder has another name
 TEMP_LAYER = "temp"  # tables of one connection, rebuilt for every build or pass
 _DIRECTIVE = re.compile(
-    r"^--\s*(?P<key>grain|keep|scd_key|time|observed|planned|materialised|change_tracking|inline|written_by|reads|parts|aside|skip_if_empty)\s*:\s*(?P<value>.*)$"
+    r"^--\s*(?P<key>grain|keep|scd_key|time|observed|planned|materialised|change_tracking|inline|written_by|reads|parts|skip_if_empty)\s*:\s*(?P<value>.*)$"
 )
 _COLUMN = re.compile(r"^--\s*(?P<column>[a-z][a-z0-9_]*)\s*:\s*(?P<meaning>.*)$")
 
@@ -93,11 +93,6 @@ class Model:
     def needs(self) -> str | None:
         """Return the table without whose rows the stage has none: a source not every site has."""
         return self.directives.get("skip_if_empty")
-
-    @property
-    def is_aside(self) -> bool:
-        """Say whether readings alone decide it, so that it can be made beside what jobs decide."""
-        return "aside" in self.directives
 
     @property
     def parts(self) -> int:
@@ -204,19 +199,9 @@ def tables_read(sql: str) -> set[str]:
 def build_order() -> list[Model]:
     """Return staging to checks in an order in which each finds what it reads."""
     known = {m.qualified_name: m for layer in LAYERS[2:] for m in of_layer(layer).values()}
-    graph = {name: _inputs(m, known) - {name} for name, m in known.items()}
-    sorter = TopologicalSorter(graph)
-    sorter.prepare()
-    order: list[str] = []
-    ready: list[str] = []
-    while sorter.is_active():
-        ready += sorter.get_ready()
-        # what is made aside is asked for as late as can be
-        early = [name for name in ready if not known[name].is_aside] or ready
-        ready = [name for name in ready if name not in early]
-        order += early
-        sorter.done(*early)
-    return [known[name] for name in order]
+    # sorted, so that the order is the same in every process
+    graph = {name: sorted(_inputs(m, known) - {name}) for name, m in known.items()}
+    return [known[name] for name in TopologicalSorter(graph).static_order()]
 
 
 def _inputs(model: Model, known: Container[str]) -> set[str]:
@@ -276,7 +261,12 @@ def of_readings() -> tuple[Model, ...]:
     )
 
 
-@cache
-def aside() -> tuple[Model, ...]:
-    """Return the stages that are made aside, in the order of the build."""
-    return tuple(m for m in build_order() if m.is_aside)
+def of_the_same_pass(model: Model) -> list[Model]:
+    """Return the stages of readings that read the temporary tables that this one reads, itself too.
+
+    These tables are a pass over all readings: they are computed once for all these stages.
+    """
+    tables = pass_tables(model)
+    if not tables or model not in of_readings():
+        return [model]
+    return [other for other in of_readings() if pass_tables(other) == tables]

@@ -8,7 +8,6 @@ rows.
 
 from __future__ import annotations
 
-import contextlib
 import time
 from typing import TYPE_CHECKING
 
@@ -17,14 +16,11 @@ import polars as pl
 from goodput_queries.catalog import models
 from goodput_queries.evidence import forgetting, retention
 from goodput_queries.evidence.implausible import reject_implausible_rows
-from goodput_queries.ledger_build import aside, dirty, dirty_gpus, materialise, watermarks
+from goodput_queries.ledger_build import dirty, dirty_gpus, materialise, watermarks
 from goodput_queries.ledger_build.placement import place as placement
 from goodput_queries.ledger_build.placement import scope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-
     import duckdb
 
     from goodput_queries.catalog.models import Model
@@ -58,11 +54,7 @@ def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
         if is_rejected or ("raw.gpu_samples" in loaded and retention.reopen_hours(cursor)):
             forgetting.forget_ledger(cursor)
             since = None
-        # kept for itself: it is read aside, and noting it again would change nothing
-        readings = _note_reading_series(cursor, since)
-        made = _made_aside(store, cursor, readings, since)
-    with made as made_aside, store.writing() as cursor:
-        work = _Build(cursor, since, readings, made_aside)
+        work = _Build(cursor, since, _note_reading_series(cursor, since))
         for model in models.build_order():
             work.make(model)
         cursor.execute("delete from intermediate.built")
@@ -84,19 +76,6 @@ def _note_reading_series(cursor: duckdb.DuckDBPyConnection, since: int | None) -
     return hours
 
 
-def _made_aside(
-    store: LocalStore, cursor: duckdb.DuckDBPyConnection, readings: dirty.Hours, since: int | None
-) -> AbstractContextManager[Callable[[], aside.Made] | None]:
-    """Return what makes stages of readings aside, where that is no more than one pass."""
-    hours = {hour for hour in readings if hour >= _frozen_until(cursor)}
-    if (
-        since is None
-        or len(materialise.passes(cursor, hours, set(), materialise.PASS_MAX_GPU_HOURS)) != 1
-    ):
-        return contextlib.nullcontext()
-    return aside.making(store, hours)
-
-
 def _frozen_until(cursor: duckdb.DuckDBPyConnection) -> int:
     """Return the first hour whose readings are kept: earlier ones are not made again."""
     return retention.kept_from_ms(cursor, "gpu_samples") // dirty.HOUR_MS
@@ -107,15 +86,10 @@ class _Build:
 
     since: the last load that the build before saw; None: everything is built anew.
     readings: the hours whose telemetry may have changed.
-    made_aside: waits for the stages that are made aside.
     """
 
     def __init__(
-        self,
-        cursor: duckdb.DuckDBPyConnection,
-        since: int | None,
-        readings: dirty.Hours,
-        made_aside: Callable[[], aside.Made] | None,
+        self, cursor: duckdb.DuckDBPyConnection, since: int | None, readings: dirty.Hours
     ) -> None:
         self.cursor = cursor
         self.is_full = since is None
@@ -128,7 +102,6 @@ class _Build:
         self.loaded = dirty.loaded_tables(cursor, since)
         self.others: set[str] = set()  # stages of which all hours depend, where they differ
         self.readings = readings
-        self.made_aside = made_aside
         self.writers = {
             "intermediate.int_holds": self._place,
             "temp.changed_inferred_holds": self._note_changed_inferred_holds,
@@ -221,10 +194,8 @@ class _Build:
 
     def _make_hourly(self, model: Model) -> int:
         if model.qualified_name in self.dirty:
-            return 0  # made together with another one
-        if model.is_aside and self.made_aside:
-            return self._take(self.made_aside(), self._hours_of(model)[0])
-        together = models.aside() if model.is_aside else [model]
+            return 0  # computed in the same pass as another one
+        together = models.of_the_same_pass(model)
         whole, part = self._hours_of(model)
         inputs = models.inputs(model)
         changed, rows = materialise.replace_hours(
@@ -262,13 +233,6 @@ class _Build:
         elif "staging.stg_inferred_holds" not in self.dirty:  # it was made
             dirty.note_changed_inferred_holds(self.cursor)
         return 0
-
-    def _take(self, made_aside: aside.Made, hours: dirty.Hours) -> int:
-        """Put what was made aside into its stages; return the rows."""
-        for model in models.aside():
-            materialise.put_hours(self.cursor, model, made_aside[model.qualified_name], hours)
-            self._note(model, hours)
-        return sum(rows.num_rows for rows in made_aside.values())
 
     def _note_part(self, model: Model, inputs: set[str], hours: dirty.Hours) -> None:
         """Keep the hours in which a stage was replaced for some GPUs alone."""

@@ -29,13 +29,10 @@ from goodput_queries.ledger_build.dirty import (
     changed_rows,
     differ,
     note_reading_parts,
-    ranges,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    import pyarrow as pa
 
     from goodput_queries.catalog.models import Model
 
@@ -250,29 +247,6 @@ def _changed(cursor: duckdb.DuckDBPyConnection, model: Model, new: str, old: str
     if model.bounds:
         return changed_hours(cursor, new, old, model.bounds, model.reopens)
     return changed_rows(cursor, new, old)
-
-
-def rows_of_hours(cursor: duckdb.DuckDBPyConnection, model: Model, hours: Hours) -> pa.Table:
-    """Return an hourly stage's rows of these hours."""
-    return cursor.sql(f"from {model.qualified_name} where {_among(hours)}").to_arrow_table()
-
-
-def put_hours(
-    cursor: duckdb.DuckDBPyConnection, model: Model, rows: pa.Table, hours: Hours
-) -> None:
-    """Replace an hourly stage's rows of these hours by those that were made elsewhere."""
-    cursor.execute(f"delete from {model.qualified_name} where {_among(hours)}")
-    cursor.register("rows_of_hours", rows)
-    run(cursor, model, f"insert into {model.qualified_name} from rows_of_hours")
-    cursor.unregister("rows_of_hours")
-
-
-def _among(hours: Hours) -> str:
-    spans = [
-        f"hour_ms >= {first * HOUR_MS} and hour_ms < {last * HOUR_MS}"
-        for first, last in ranges(hours, len(hours))
-    ]
-    return " or ".join(spans)
 
 
 def passes(

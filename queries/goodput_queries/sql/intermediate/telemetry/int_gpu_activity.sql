@@ -7,7 +7,6 @@
 --  it came too late to tell (threshold gap_hole_reach)
 -- interval_ms: how often the series was read in this hour
 -- materialised: hourly, since it needs a pass over all readings
--- aside: since it is made of readings alone
 with interleaved as (
     select
         series.unit,

@@ -3,7 +3,6 @@
 -- interval_ms: median distance (the lower one) of the readings that end in the hour. A lone one may be a hole: an hour
 --  with fewer than two takes the least of it and of the distances inside the quarter hours before and after
 -- materialised: hourly, since it needs a pass over all readings
--- aside: since it is made of readings alone
 with tangled as (
     select series from temp.pass_series where is_tangled
 ),

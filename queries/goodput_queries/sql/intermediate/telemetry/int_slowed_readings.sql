@@ -2,7 +2,6 @@
 -- grain: none (two sources may read a GPU at one moment)
 -- is_slowed: the reading carries one
 -- materialised: hourly, since it needs a pass over all readings and few have one
--- aside: since it is made of readings alone
 with reasons as (
     select bit_or(bit_value::bigint) as mask
     from reference.clocks_event_reasons
