@@ -9,9 +9,7 @@ as a conflict (rules 1.4, rule 6).
 
 from __future__ import annotations
 
-import gc
 from collections import defaultdict
-from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +26,7 @@ from goodput_queries.ledger_build.placement.evidence import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping
+    from collections.abc import Container, Iterable, Mapping
 
     import duckdb
 
@@ -63,19 +61,6 @@ CONFLICTS_SCHEMA = {
 }
 
 
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Pause the cyclic garbage collector: it would scan many claims repeatedly and free none."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-@uncollected()
 def place(cursor: duckdb.DuckDBPyConnection) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the holds (`int_holds`) and the conflicts (`int_hold_conflicts`) of all job runs."""
     cursor.execute("create or replace temp table places (cluster varchar, node varchar, ms bigint)")

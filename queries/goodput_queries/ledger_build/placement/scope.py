@@ -63,7 +63,6 @@ class _Neighbours:
     conflicts: dict[Node, set[tuple[str, str]]] = field(default_factory=lambda: defaultdict(set))
 
 
-@placement.uncollected()
 def place_again(cursor: duckdb.DuckDBPyConnection) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return holds and conflicts as `placement.place` does, of job runs that changed since a build.
 
