@@ -26,7 +26,7 @@ from goodput_billing.render.presentation import status_of
 from goodput_billing.statement.rows import digest
 from goodput_billing.statement.statement import statement
 from goodput_queries.errors import StoreError
-from goodput_queries.storage.file_lock import sole
+from goodput_queries.storage.file_lock import hold_lock_file
 from goodput_queries.storage.private import for_others
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def sole_deliverer(folder: Path) -> Iterator[None]:
     def refusal(pid: str) -> str:
         return f"{folder}: process {pid} hands out these statements now. Try again after it."
 
-    with sole(folder / LOCK, refusal):
+    with hold_lock_file(folder / LOCK, refusal):
         yield
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from goodput_queries.errors import StoreError
-from goodput_queries.storage.file_lock import is_held, sole
+from goodput_queries.storage.file_lock import hold_lock_file, is_held
 from goodput_queries.storage.store import IN_MEMORY, LocalStore, Store, open_store
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def sole_collector(database: str | Path) -> Iterator[None]:
             "or let it."
         )
 
-    with sole(path, refusal):
+    with hold_lock_file(path, refusal):
         yield
 
 

@@ -1,11 +1,13 @@
-"""Work that one process at a time may do: a locked file, which a killed process lets go of."""
+"""Work that one process at a time may do: a lock file, whose lock ends with its process."""
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
+import errno
 import os
 from typing import TYPE_CHECKING
+
+from filelock import FileLock, Timeout
 
 from goodput_queries.errors import StoreError
 
@@ -13,58 +15,45 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+WAIT_S = 0.1  # not zero: a file that its holder removed as it was opened is opened again
+
 
 @contextlib.contextmanager
-def sole(path: Path, refusal: Callable[[str], str]) -> Iterator[None]:
-    """Hold the lock file at `path`, which is gone afterwards.
+def hold_lock_file(path: Path, refusal: Callable[[str], str]) -> Iterator[None]:
+    """Hold the lock file at `path`; it is removed afterwards.
 
     Raises StoreError where another process holds it: `refusal` of that process's id, or `unknown`.
     """
-    descriptor = _locked(path, refusal)
+    if not path.parent.is_dir():  # FileLock would create it
+        raise StoreError(f"{path}: cannot be written ({os.strerror(errno.ENOENT)}).")
+    lock = _lock(path, WAIT_S)
     try:
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, str(os.getpid()).encode())
+        lock.acquire()
+        path.write_text(str(os.getpid()))
+    except Timeout as error:
+        pid = ""
+        with contextlib.suppress(OSError):  # it ended since
+            pid = path.read_bytes()[:20].decode(errors="replace")
+        raise StoreError(refusal(pid or "unknown")) from error
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be written ({error.strerror}).") from error
+    try:
         yield
     finally:
-        path.unlink(missing_ok=True)
-        os.close(descriptor)
+        path.unlink(missing_ok=True)  # while it is held: a process that waits for it notices
+        lock.release()
 
 
 def is_held(path: Path) -> bool:
     """Say whether a process holds the lock file now."""
     try:
-        descriptor = os.open(path, os.O_RDWR)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
+        with path.open(), _lock(path, 0):  # taking the lock of a file that is not there creates it
+            return False
+    except OSError as error:
+        return isinstance(error, Timeout)
 
 
-def _locked(path: Path, refusal: Callable[[str], str]) -> int:
-    """Return the descriptor of the lock file, locked; of one that was removed meanwhile another."""
-    while True:
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-        except OSError as error:
-            raise StoreError(f"{path}: cannot be written ({error.strerror}).") from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            pid = os.read(descriptor, 20).decode(errors="replace")
-            os.close(descriptor)
-            raise StoreError(refusal(pid or "unknown")) from error
-        if _is_at(path, descriptor):
-            return descriptor
-        os.close(descriptor)
-
-
-def _is_at(path: Path, descriptor: int) -> bool:
-    try:
-        return os.path.samestat(path.stat(), os.fstat(descriptor))
-    except FileNotFoundError:
-        return False
+def _lock(path: Path, wait_s: float) -> FileLock:
+    return FileLock(
+        path, wait_s, 0o600, thread_local=False, poll_interval=0.02, fallback_to_soft=False
+    )
