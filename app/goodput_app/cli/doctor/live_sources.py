@@ -56,7 +56,7 @@ KINDS = {  # of evidence: which sources give it, and the lines of goodput.toml t
     "what jobs did": (
         {"job-events", "job-log", "torchtitan-structured", "goodput-events", "otel-spans"},
         '[[collect]]\nsource = "job-events"\nfolder = "FOLDER"\n'
-        '# five lines of Python write them, see the README; or "job-log" with a folder of logs',
+        '# five lines of Python write them: docs/job-events.md; or "job-log" with a folder of logs',
     ),
     "GPU errors": (
         {"kernel-log", "nvml", "dcgm", "prometheus"},

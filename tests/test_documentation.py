@@ -1,0 +1,55 @@
+"""Documentation: its links resolve, and the commands that it shows exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from goodput_app.cli.main import COMMANDS
+
+ROOT = Path(__file__).parents[1]
+PAGES = [
+    str(page.relative_to(ROOT))
+    for page in sorted(ROOT.rglob("*.md"))
+    if not any(part.startswith(".") for part in page.relative_to(ROOT).parts)
+]
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"(?:^|`|\$ |exec |bin/)goodput ([a-z][a-z-]*)", re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of the headings of a page, as GitHub names them."""
+    headings = re.findall(r"^#+ (.*)$", FENCE.sub("", page.read_text("utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).strip().replace(" ", "-") for h in headings}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_relative_links_resolve(name: str) -> None:
+    page = ROOT / name
+    broken = []
+    for link in LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+
+    assert broken == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_commands_that_a_page_shows_exist(name: str) -> None:
+    shown = set(COMMAND.findall((ROOT / name).read_text(encoding="utf-8")))
+
+    assert shown <= set(COMMANDS)
+
+
+def test_every_page_of_the_documentation_is_linked_from_the_readme() -> None:
+    linked = LINK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    pages = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}
+
+    assert pages - set(linked) == set()
