@@ -23,7 +23,7 @@ __all__ = ["Batch", "ContinuedSource", "LiveSource", "ReadOptions", "Reject", "S
 class ReadOptions:
     """What a file does not say of itself and the person who reads it in knows.
 
-    cluster: which cluster it speaks of; None leaves it to be found through the node.
+    cluster: the cluster of its rows; None: found through the node.
     zone: the zone of times that carry none; None refuses such times rather than guess.
     observed_at: when a snapshot (sinfo, scontrol) was taken, naive UTC; None: not known.
     node: whose kernel log it is where the lines do not say (dmesg); None refuses such lines.

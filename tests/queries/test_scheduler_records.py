@@ -139,7 +139,7 @@ def test_a_node_without_gpus_of_a_job_whose_others_have_enough_has_none(evidence
 def told_twice(evidence):
     evidence.store.build()
     return evidence.store.read(
-        "select n, example from marts.data_quality where kind = 'records told twice'"
+        "select n, example from marts.data_quality where kind = 'duplicate scheduler records'"
     ).rows()
 
 

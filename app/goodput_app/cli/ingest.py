@@ -17,7 +17,7 @@ from goodput_app.cli.options import (
     say,
     zone,
 )
-from goodput_app.cli.skipped_files import left_out
+from goodput_app.cli.skipped_files import skipped_files
 from goodput_app.dashboard.theme import count
 from goodput_app.settings import settings
 from goodput_ingest.run import ingest as load
@@ -90,7 +90,8 @@ def ingest(
             on_progress=on_progress,
             is_reopening=is_reopening,
         )
-    for sentence in (*left_out(summary.refused, summary.unrecognised, source), *summary.failed):
+    skipped = skipped_files(summary.refused, summary.unrecognised, source)
+    for sentence in (*skipped, *summary.failed):
         say(sentence)
     if summary.rejects:
         say(

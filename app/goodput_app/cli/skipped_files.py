@@ -1,4 +1,4 @@
-"""What an ingest says of files that it left out: one sentence a reason, not one a file."""
+"""Messages about files that an ingest skipped: one sentence a reason, not one a file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SHOWN = 3
 NUMBERS = re.compile(r"\d[\d:.,T+-]*")
 
 
-def left_out(
+def skipped_files(
     refused: Sequence[str], unrecognised: Sequence[str], source: str = "auto"
 ) -> Iterator[str]:
     """Yield sentences: why files were refused, alike ones together, then those of another format.

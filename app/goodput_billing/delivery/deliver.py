@@ -20,7 +20,7 @@ from urllib.parse import quote
 from goodput_billing.delivery import archive, mail, webhook
 from goodput_billing.delivery.archive import Delivery, PastStatement
 from goodput_billing.delivery.letter import Enclosed, letter
-from goodput_billing.delivery.send_with_retry import Sent, insist
+from goodput_billing.delivery.send_with_retry import Sent, send_with_retry
 from goodput_billing.render import atomic, files
 from goodput_billing.render.presentation import status_of
 from goodput_billing.statement.rows import digest
@@ -327,7 +327,7 @@ def _sent(channel: Channel, content: Content, plan: Plan) -> tuple[PastStatement
     entry = content.entry
     before, taken = entry.tried(channel.name), entry.taken(channel.name)
     answers = None if taken is None else taken.version
-    sent = insist(
+    sent = send_with_retry(
         lambda had: channel.send(content, answers, had),
         () if before is None else before.recipients,
         plan.wait,

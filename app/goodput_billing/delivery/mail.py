@@ -11,7 +11,7 @@ from email.message import EmailMessage
 from email.policy import SMTP
 from typing import TYPE_CHECKING
 
-from goodput_billing.delivery.send_with_retry import NotSentError, told, trusted
+from goodput_billing.delivery.send_with_retry import NotSentError, tls_error, trusted
 from goodput_billing.delivery.settings import mailbox
 from goodput_billing.render.safe_text import printable
 
@@ -156,7 +156,7 @@ def _stated(settings: MailSettings) -> Iterator[None]:
         ) from None  # that error has the password in it
     except ssl.SSLError as error:
         raise NotSentError(
-            f"{where}: no secure connection ({told(error)}). Check security, host and "
+            f"{where}: no secure connection ({tls_error(error)}). Check security, host and "
             "ca_file of [report.mail]."
         ) from error
     except socket.gaierror as error:

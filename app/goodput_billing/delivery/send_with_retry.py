@@ -1,4 +1,4 @@
-"""Sending to somebody who may refuse: which refusals are worth another attempt, and how many."""
+"""Sends with retries: transient failures are repeated with back-off, permanent ones are not."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ class Sent:
         return isinstance(self.error, NotSentError) and self.error.is_transient
 
 
-def insist(
+def send_with_retry(
     send: Callable[[tuple[str, ...]], tuple[str, ...]],
     had: tuple[str, ...],
     wait: Callable[[float], bool],
 ) -> Sent:
-    """Send until it is taken, refused for good, or the pauses are used up.
+    """Send until it succeeds, fails permanently, or no retry is left.
 
     send: takes who has it already, returns who has it then; raises NotSentError, or GoodputError
     where it cannot even begin. wait: waits so many seconds; true where it is to end.
@@ -85,8 +85,8 @@ def trusted(ca_file: str | None, section: str) -> ssl.SSLContext:
         ) from error
 
 
-def told(error: ssl.SSLError) -> str:
-    """Return why there is no secure connection, in the words of who checked."""
+def tls_error(error: ssl.SSLError) -> str:
+    """Return the reason of a TLS error, as OpenSSL reports it."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message
     return error.reason or str(error)

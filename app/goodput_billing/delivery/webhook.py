@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from goodput_billing.delivery.send_with_retry import NotSentError, told, trusted
+from goodput_billing.delivery.send_with_retry import NotSentError, tls_error, trusted
 from goodput_billing.render.safe_text import printable
 from goodput_queries.errors import GoodputError
 
@@ -195,7 +195,7 @@ def _no_answer(where: str, error: Exception) -> NotSentError:
     while cause is not None:
         if isinstance(cause, ssl.SSLError):
             return NotSentError(
-                f"{where}: no secure connection ({told(cause)}). Check url and ca_file of "
+                f"{where}: no secure connection ({tls_error(cause)}). Check url and ca_file of "
                 f"{SECTION}."
             )
         if isinstance(cause, OSError) and cause.errno:  # of a name that is not found it is below 0

@@ -1,7 +1,7 @@
 """Text with a header line and a delimiter, in blocks of whole lines: `sacct -P`, `sacctmgr -P`.
 
 The delimiter is whatever stands between the first two names of the header. No quoting: a row whose
-number of fields differs from the header's holds the delimiter in its text, and is set aside, unless
+number of fields differs from the header's holds the delimiter in its text, and is rejected, unless
 only its last field can.
 """
 
@@ -191,7 +191,7 @@ def first_header(data: bytes) -> Header:
 
 
 def rows_of(block: Block, header: Header, wanted: set[str]) -> tuple[pl.DataFrame, list[Reject]]:
-    """Return the block's rows (texts of the wanted fields and `line`) and the rows set aside.
+    """Return the block's rows (texts of the wanted fields and `line`) and the rejected rows.
 
     Blank lines and repetitions of the header are no rows.
     """

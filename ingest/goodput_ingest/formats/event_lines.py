@@ -1,4 +1,4 @@
-"""Files of JSON lines that become `raw.job_events`: part by part, what is broken set aside."""
+"""Reads files of JSON lines into `raw.job_events`, part by part; broken lines become rejects."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ SCHEMA: dict[str, Any] = {
     "reports_durability": pl.Boolean,
     "extra": pl.String,
 }
-LINE = "line"  # which line of a part tells a row, from 0
+LINE = "line"  # the line of the part that a row comes from, from 0
 Row = tuple[Any, ...]  # in the order of SCHEMA
 
 
-def row(**told: Any) -> Row:
+def row(**fields: Any) -> Row:
     """Return a row of these columns; the others are null."""
-    return tuple(told.get(name) for name in SCHEMA)
+    return tuple(fields.get(name) for name in SCHEMA)
 
 
 def batch(
@@ -63,15 +63,15 @@ def batch(
     *meaning: object,
     bulk: Callable[[files.Part], pl.DataFrame] | None = None,
 ) -> Batch:
-    """Return the job events of some lines; `rows_of` says what the object on a line tells.
+    """Return the job events of some lines; `rows_of` turns the object on a line into rows.
 
     It raises FieldError for a broken line and yields one for a broken item among several of a line.
     `meaning` is what else decides what lines mean: the digest of the part before this one, too,
     where something is kept from line to line. `bulk` returns the same rows of many lines at once,
     and LINE, for the lines that it can.
     """
-    told = bulk(part) if bulk else None
-    frame, rejects = _one_by_one(part, rows_of, told)
+    parsed = bulk(part) if bulk else None
+    frame, rejects = _one_by_one(part, rows_of, parsed)
     if part.damage:
         rejects.append(Reject(part.first_line + len(part.raw_lines), part.damage))
     return Batch("job_events", frame, source, str(path), files.digest(part, *meaning), rejects)
@@ -80,10 +80,10 @@ def batch(
 def _one_by_one(
     part: files.Part,
     rows_of: Callable[[dict[str, Any]], Iterable[Row | FieldError]],
-    told: pl.DataFrame | None,
+    parsed: pl.DataFrame | None,
 ) -> tuple[pl.DataFrame, list[Reject]]:
-    """Return the rows of a part in the order of its lines; of those in `told` the rest is read."""
-    known = set() if told is None else set(told[LINE])
+    """Return the rows of a part in the order of its lines; parses the lines not in `parsed`."""
+    known = set() if parsed is None else set(parsed[LINE])
     rows: list[Row] = []
     at: list[int] = []
     rejects: list[Reject] = []
@@ -100,10 +100,10 @@ def _one_by_one(
         except FieldError as error:
             rejects.append(_reject(part.first_line + number, error, line))
     frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
-    if told is None:
+    if parsed is None:
         return frame, rejects
     read = frame.with_columns(pl.Series(LINE, at, pl.Int64))
-    return pl.concat([told, read]).sort(LINE, maintain_order=True).drop(LINE), rejects
+    return pl.concat([parsed, read]).sort(LINE, maintain_order=True).drop(LINE), rejects
 
 
 def _record(line: str) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def gpu_gres(text: str) -> list[Gres]:
 
 
 def _indices(note: str, gpus: int) -> tuple[int, ...] | None:
-    """Return the indices of `IDX:0,2-3`; None where none are told or not as many as GPUs."""
+    """Return the indices of `IDX:0,2-3`; None where they are missing or not as many as GPUs."""
     if not note.startswith("IDX:"):
         return None
     try:

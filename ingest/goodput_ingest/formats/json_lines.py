@@ -132,7 +132,7 @@ def whole(
 def in_utc(clock: datetime) -> datetime:
     """Return a time that has an offset as naive UTC, from 1970 to 2199; else raise FieldError.
 
-    Sums of it with any duration that a log tells of then stay within the calendar.
+    Sums of it with any duration in a log then stay within the calendar.
     """
     try:
         found = clock.astimezone(UTC).replace(tzinfo=None)

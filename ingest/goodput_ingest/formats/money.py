@@ -24,7 +24,7 @@ DECIMALS = 6
 
 @dataclass(frozen=True)
 class MoneyRows:
-    """The good rows of a file, those set aside, and what identifies its content."""
+    """The valid rows of a file, the rejects, and the digest of its content."""
 
     rows: list[dict[str, object]]
     rejects: list[Reject]
@@ -39,12 +39,12 @@ def read_rows(
     name: str,
     row_of: Callable[[dict[str, str], Callable[[str], datetime | None]], dict[str, object]],
 ) -> MoneyRows:
-    """Return what `row_of` makes of each row; one for which it raises ValueError is set aside.
+    """Return the result of `row_of` for each row; a row for which it raises ValueError is rejected.
 
     Raises IngestError for a header with an unknown column or without a required one.
     """
     read = csv_table.read(path, known=columns, required=required, name=name)
-    told = f"{read.text}\n{options.zone}\n{options.cluster}"
+    content = f"{read.text}\n{options.zone}\n{options.cluster}"
     rejects = [
         Reject(line, f"{name}: line {line} has another number of cells.", text)
         for line, text in read.odd
@@ -57,7 +57,7 @@ def read_rows(
             rows.append(row_of(row, instant))
         except ValueError as error:
             rejects.append(Reject(line, f"{name}: line {line}: {error}.", ",".join(row.values())))
-    return MoneyRows(rows, rejects, hashlib.blake2b(told.encode(), digest_size=16).hexdigest())
+    return MoneyRows(rows, rejects, hashlib.blake2b(content.encode(), digest_size=16).hexdigest())
 
 
 def validity(

@@ -1,4 +1,4 @@
-"""What a parse function returns: rows of a raw table, before it is said where they came from."""
+"""The result of a parse function: rows of a raw table, before their source is added."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TEXT_MAX_CHARS = 4_096  # a field of a hostile or broken record is cut here
 
 @dataclass(frozen=True)
 class Parsed:
-    """Rows of one raw table (without `source`) and the rows that were set aside on the way."""
+    """Rows of one raw table (without `source`) and the rejected rows."""
 
     table: str
     rows: pl.DataFrame

@@ -1,4 +1,4 @@
-"""Reading one part ahead: a second thread parses while the store writes the part before."""
+"""Prefetch: a second thread parses the next part while the store writes the current one."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def ahead(items: Iterator[T], size: Callable[[T], int] = lambda _: 1, most: int = 1) -> Iterator[T]:
-    """Yield the items; the next one is made in another thread meanwhile, and no more than that.
+def prefetch(
+    items: Iterator[T], size: Callable[[T], int] = lambda _: 1, most: int = 1
+) -> Iterator[T]:
+    """Yield the items; a second thread computes the next one meanwhile.
 
-    Where their `size` is given, so many are made until together they have size `most`: else beside
-    a big item, that takes long to use, only the small one after it would be made.
-    What making an item raises is raised here, after the items before it.
+    With `size` it computes items until their total size is `most`: otherwise, during a big item
+    that takes long to use, it would compute only the small one after it. An error in an item is
+    raised here, after the items before it.
     """
     with ThreadPoolExecutor(1, thread_name_prefix="parse") as parser:
         coming = parser.submit(_next, items, size, most)

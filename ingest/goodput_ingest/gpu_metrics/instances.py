@@ -56,7 +56,7 @@ def instances(
     rows: list[dict[str, object]] = []
     for gpu_uuid, _, found, first, last in shown.iter_rows():
         layout = frozenset((one["gpu_instance"], one["mig_profile"]) for one in found)
-        for instance, profile, since, until in _told(gpu_uuid, layout, first, last, memory):
+        for instance, profile, since, until in _changes(gpu_uuid, layout, first, last, memory):
             rows.append(
                 {
                     "cluster": cluster,
@@ -71,14 +71,14 @@ def instances(
     return frame(rows, ROWS)
 
 
-def _told(
+def _changes(
     gpu_uuid: str,
     parts: frozenset[tuple[str, str]],
     first: datetime,
     last: datetime,
     memory: Memory,
 ) -> Iterator[tuple[str, str, datetime, datetime | None]]:
-    """Yield instance, profile, begin and end where what was read from first to last is news."""
+    """Yield instance, profile, start and end where the layout read from first to last is new."""
     before = memory.layouts.get(gpu_uuid)
     if before is None:
         begin = first

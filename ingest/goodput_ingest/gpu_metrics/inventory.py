@@ -29,7 +29,7 @@ def gpus(
     cluster: str | None,
     memory: Memory,
 ) -> pl.DataFrame:
-    """Return rows of raw.gpus for GPUs that are new or have changed since they were told last.
+    """Return rows of raw.gpus for GPUs that are new or have changed since the last row.
 
     A GPU is there from its first reading. Without a node it is in no inventory.
     """
@@ -49,17 +49,17 @@ def gpus(
         .with_columns(cluster=pl.lit(cluster, dtype=pl.String))
     )
     names = [name for name in found.columns if name not in ("gpu_uuid", "valid_from_at")]
-    is_news: list[bool] = []
+    is_changed: list[bool] = []
     for row in found.iter_rows(named=True):
-        told = memory.gpus.get(row["gpu_uuid"], {})
+        known = memory.gpus.get(row["gpu_uuid"], {})
         now = {name: row[name] for name in names if row[name] is not None}
-        is_news.append(not now.items() <= told.items())
-        memory.gpus[row["gpu_uuid"]] = {**told, **now}
-    return found.filter(pl.Series(is_news, dtype=pl.Boolean))
+        is_changed.append(not now.items() <= known.items())
+        memory.gpus[row["gpu_uuid"]] = {**known, **now}
+    return found.filter(pl.Series(is_changed, dtype=pl.Boolean))
 
 
 def processes(facts: pl.DataFrame) -> pl.DataFrame:
-    """Return rows of raw.gpu_processes: counts, the exporter tells no pids beside them."""
+    """Return rows of raw.gpu_processes: counts only, since the exporter has no pids."""
     counts = facts.filter((pl.col("metric") == PROCESSES) & pl.col("value").is_not_null())
     return counts.select("gpu_uuid", "ts", processes=pl.col("value").cast(pl.Int32))
 

@@ -1,4 +1,4 @@
-"""Which GPU, node and owner a series speaks of, from any exporter's labels in any spelling.
+"""GPU, node and owner of a series, from any exporter's labels in any spelling.
 
 Exporters and releases differ: `UUID`, `uuid` and `gpu_uuid`, `Hostname` and `hostname`, upper-case
 names in early AMD releases. Prometheus adds `instance`, and where it may not overwrite it renames
@@ -47,7 +47,7 @@ PARTS: Final = (
     *("hbm_index", "health_error_code", "health_watch", "link_index", "link_status", "nvlink"),
     *("nvswitch", "peer_gpu", "pid", "process_id", "severity", "vgpu", "xid"),
 )
-"""Labels that make several series of one metric of one GPU: they stay beside its name."""
+"""Labels that split one metric of one GPU into several series: they become part of its name."""
 
 NAMES: Final = frozenset(
     {
@@ -87,7 +87,7 @@ def normalise(labels: pl.DataFrame, *, node: str | None = None) -> pl.DataFrame:
     gpu_instance: MIG instance or AMD partition, '' for the whole GPU
     is_other_partition: an AMD partition but the first, where sensors of the GPU are not read
     pod: `<namespace>/<pod>`, or null
-    part: what else tells series of one metric apart, as `link_index="3"`; '' for most
+    part: other labels that distinguish series of one metric, as `link_index="3"`; '' for most
     """
     given = _Labels(labels)
     instance = _host(given.first(INSTANCE))
@@ -148,7 +148,7 @@ def _uuid(given: _Labels) -> pl.Expr:
 def _node(given: _Labels, instance: pl.Expr, node: str | None) -> pl.Expr:
     """Return the node: what the exporter says, unless it names itself or nothing in particular.
 
-    Seen as Hostname: the exporter's own pod, and `localhost` beside a remote host engine.
+    Seen as Hostname: the exporter's own pod, and `localhost` with a remote host engine.
     """
     own_pod = given.first("pod")
     candidates = [given.first(name) for name in NODE]

@@ -38,7 +38,7 @@ class Memory:
     scales: (node, raw name) to scale, where the name leaves percent or ratio open; a reader may
         fill it with what its settings say.
     interval: median time between readings of a GPU.
-    gpus: what was said of a GPU last, so that only changes are told again.
+    gpus: the last facts of a GPU, so that only changes become rows.
     seen: (GPU, instance) to its latest reading.
     owners: label of the last hour, to the first and the last reading of its last stretch.
     layouts: GPU to its MIG instances, while it has any.
@@ -58,7 +58,7 @@ class Memory:
     )
 
     def once(self, make: Callable[..., T], *frames: pl.DataFrame, **more: str | None) -> T:
-        """Return what is made of these frames; of the very same ones as last it is not made anew.
+        """Return `make` of these frames; for the same frames as last time the cached result.
 
         more: is the same for all of one origin
         """

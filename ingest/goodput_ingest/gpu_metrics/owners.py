@@ -1,7 +1,7 @@
-"""Whose GPU it was by the labels on its series: from the first reading with a label to the last.
+"""Owner of a GPU by the labels on its series: from the first reading with a label to the last.
 
-A reading without the label, or a hole in the readings, ends a stretch. Readings that are read again
-(polls of a server overlap) belong to the stretch that they were told in.
+A reading without the label, or a gap in the readings, ends a stretch. Readings that are read again
+(polls of a server overlap) belong to the stretch of their first read.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ def owners(
     if keys.is_empty():
         stretches = pl.DataFrame(schema=dict.fromkeys(KEY, pl.String) | STRETCH)
     else:
-        told = keys.select(KEY).unique().sort(KEY).with_row_index("key")
-        told = told.join(_told(memory), on=KEY, how="left", maintain_order="left")
+        keyed = keys.select(KEY).unique().sort(KEY).with_row_index("key")
+        keyed = keyed.join(_known_stretches(memory), on=KEY, how="left", maintain_order="left")
         readings = _readings(seen, label_sets, gpus, memory)
-        numbered = keys.join(told.select(*KEY, "key"), on=KEY).select("labels", "gpu", "key")
-        carried = _carried(seen, numbered, readings, told)
+        numbered = keys.join(keyed.select(*KEY, "key"), on=KEY).select("labels", "gpu", "key")
+        carried = _carried(seen, numbered, readings, keyed)
         found = _stretches(carried, memory)
         stretches = pl.concat(
-            [told.select(KEY)[found["key"]], found.select(STRETCH.keys())], how="horizontal"
+            [keyed.select(KEY)[found["key"]], found.select(STRETCH.keys())], how="horizontal"
         )
     _remember(stretches, seen, memory)
     return stretches.with_columns(cluster=pl.lit(cluster, dtype=pl.String))
@@ -84,9 +84,9 @@ def _readings(
 
 
 def _carried(
-    seen: pl.DataFrame, numbered: pl.DataFrame, readings: pl.DataFrame, told: pl.DataFrame
+    seen: pl.DataFrame, numbered: pl.DataFrame, readings: pl.DataFrame, keyed: pl.DataFrame
 ) -> pl.DataFrame:
-    """Return a row for each reading of a GPU that named an owner, sorted by key (row of told)."""
+    """Return a row for each reading of a GPU that named an owner, sorted by key (row of keyed)."""
     carried = (
         seen.select("labels", "ts")
         .join(numbered.cast({"labels": seen.schema["labels"]}), on="labels")
@@ -95,46 +95,46 @@ def _carried(
         .join(readings, on=["gpu", "ts"], how="left")
         .sort("key", "ts")
     )
-    of_key = told.select("told_from", "told_until")[carried["key"]]
+    of_key = keyed.select("known_from", "known_until")[carried["key"]]
     return pl.concat([carried.drop("gpu"), of_key], how="horizontal")
 
 
 def _stretches(carried: pl.DataFrame, memory: Memory) -> pl.DataFrame:
     """Return key, first_seen_at and last_seen_at of each stretch."""
     is_first = pl.col("key").ne_missing(pl.col("key").shift())
-    carried_before = pl.when(is_first).then("told_until").otherwise(pl.col("ts").shift())
+    carried_before = pl.when(is_first).then("known_until").otherwise(pl.col("ts").shift())
     is_near = pl.col("ts") - pl.col("ts_before") <= memory.hole
     follows = (carried_before == pl.col("ts_before")) & is_near
-    is_told = is_first & pl.col("ts").is_between("told_from", "told_until")
+    is_known = is_first & pl.col("ts").is_between("known_from", "known_until")
     return (
         carried.with_columns(
             is_first=is_first,
-            goes_on=follows.fill_null(value=False) | is_told.fill_null(value=False),
+            goes_on=follows.fill_null(value=False) | is_known.fill_null(value=False),
         )
         .with_columns(stretch=(pl.col("is_first") | ~pl.col("goes_on")).cum_sum())
         .group_by("stretch", maintain_order=True)
         .agg(
             pl.col("key").first(),
             first_seen_at=pl.when(pl.col("is_first").first() & pl.col("goes_on").first())
-            .then(pl.col("told_from").first())
+            .then(pl.col("known_from").first())
             .otherwise(pl.col("ts").first()),
             last_seen_at=pl.col("ts").last(),
         )
     )
 
 
-def _told(memory: Memory) -> pl.DataFrame:
+def _known_stretches(memory: Memory) -> pl.DataFrame:
     return pl.DataFrame(
         [(*key, *stretch) for key, stretch in memory.owners.items()],
-        schema={**dict.fromkeys(KEY, pl.String), "told_from": INSTANT, "told_until": INSTANT},
+        schema={**dict.fromkeys(KEY, pl.String), "known_from": INSTANT, "known_until": INSTANT},
         orient="row",
     )
 
 
 def _remember(stretches: pl.DataFrame, seen: pl.DataFrame, memory: Memory) -> None:
     """Keep the last stretch of each owner, while a poll may still read of it again."""
-    told = stretches.select(*KEY, "first_seen_at", "last_seen_at")
-    for uuid, instance, kind, owner, container, first, last in told.iter_rows():
+    keyed = stretches.select(*KEY, "first_seen_at", "last_seen_at")
+    for uuid, instance, kind, owner, container, first, last in keyed.iter_rows():
         key = uuid, instance, kind, owner, container
         if key not in memory.owners or memory.owners[key][1] <= last:
             memory.owners[key] = first, last

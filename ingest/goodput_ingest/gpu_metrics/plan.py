@@ -30,7 +30,7 @@ class Plan:
 
     entity: row of `entities` (gpu_uuid, gpu_instance); NOBODY where the series is of no GPU, or
         where a MIG instance or a further partition prints a number that was not measured on it.
-    metric: row of `metrics`, canonical names with what tells several series of one apart.
+    metric: row of `metrics`, canonical names with the labels that distinguish series of one.
     column: index in WIDE, or NARROW.
     multiplier, divisor: raw * multiplier / divisor is the value; one of them is 1, since 783 / 10
         is 78.3 and 783 * 0.1 is not.
@@ -121,7 +121,7 @@ def _of_part(raw_name: str, part: str) -> Metric:
     found = resolve(raw_name) or Metric(raw_name, "")
     if not part:
         return replace(found, metric=found.metric[:METRIC_MAX_CHARS])
-    # one link of many is not the GPU's reading: it stays beside it, under a name of its own
+    # one link of many is not the GPU's reading: it gets a name of its own
     return replace(found, metric=f"{found.metric}{{{part}}}"[:METRIC_MAX_CHARS])
 
 

@@ -46,8 +46,8 @@ def gpu_rows(
         for name in plan.without_gpu
     ]
     other = samples.narrow(usable, plan)
-    told = [name for name in (*inventory.METRICS, xids.LATCH) if name in plan.metrics]
-    facts = other.filter(pl.col("metric").is_in(told)).with_columns(pl.col(TEXTS).cast(pl.String))
+    used = [name for name in (*inventory.METRICS, xids.LATCH) if name in plan.metrics]
+    facts = other.filter(pl.col("metric").is_in(used)).with_columns(pl.col(TEXTS).cast(pl.String))
     found = [
         Parsed("gpu_samples", samples.wide(usable, plan), without),
         Parsed("gpu_samples_other", other),

@@ -98,7 +98,7 @@ def narrow(points: Points, plan: Plan) -> pl.DataFrame:
     metric = plan.metric[points.series]
     key = (points.moment * entities + plan.entity[points.series]) * metrics + metric
     row, keys = rows_of(key, entities * metrics * len(points.moments))
-    if len(keys) == len(key):  # as a rule nothing is said twice
+    if len(keys) == len(key):  # usually nothing repeats
         values, keys = points.value, key
     else:
         values = np.full(len(keys), np.nan)

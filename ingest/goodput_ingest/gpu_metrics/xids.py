@@ -31,14 +31,14 @@ def events(
 
     A reading without the gauge changes nothing: recent exporters print it from the first Xid on,
     so that its first appearance is an event if the GPU's other series were there before. A latch
-    that is read again (polls of a server overlap) tells of nothing that was not told then.
+    that is read again (polls of a server overlap) adds no event.
     """
     codes = (
         facts.filter((pl.col("metric") == LATCH) & pl.col("value").is_not_null())
         .group_by("gpu_uuid", "ts")
         .agg(code=pl.col("value").max().cast(pl.Int32))
     )
-    told = dict(memory.xids)
+    known = dict(memory.xids)
     latest = codes.sort("ts").group_by("gpu_uuid").agg(pl.col("code", "ts").last())
     for gpu_uuid, code, ts in latest.iter_rows():
         if gpu_uuid not in memory.xids or memory.xids[gpu_uuid][1] < ts:
@@ -59,11 +59,11 @@ def events(
         .sort("gpu_uuid", "ts")
     )
     before = pl.DataFrame(
-        [(uuid, *told.get(uuid, (None, None)), memory.seen_at(uuid)) for uuid in of_note],
+        [(uuid, *known.get(uuid, (None, None)), memory.seen_at(uuid)) for uuid in of_note],
         schema={
             "gpu_uuid": pl.String,
             "code_before": pl.Int32,
-            "told_until": INSTANT,
+            "known_until": INSTANT,
             "seen_before": INSTANT,
         },
         orient="row",
@@ -79,8 +79,8 @@ def events(
     )
     since = pl.col("ts") - pl.col("ts_before")
     is_watched = since.is_between(timedelta(0), memory.hole).fill_null(value=False)
-    is_told = (pl.col("ts") <= pl.col("told_until")).fill_null(value=False)
-    is_event = (pl.col("held") != 0) & (pl.col("held") != pl.col("held_before")) & ~is_told
+    is_known = (pl.col("ts") <= pl.col("known_until")).fill_null(value=False)
+    is_event = (pl.col("held") != 0) & (pl.col("held") != pl.col("held_before")) & ~is_known
     return earlier.filter(is_event).select(
         "gpu_uuid",
         "node",

@@ -53,7 +53,7 @@ def _utc_now() -> datetime:
 
 @dataclass(frozen=True)
 class Clock:
-    """What time it is, naive UTC, and a count of seconds that no correction of it moves."""
+    """The wall clock, naive UTC, and the monotonic clock in seconds."""
 
     now: Callable[[], datetime] = _utc_now
     steady_s: Callable[[], float] = time.monotonic
@@ -61,7 +61,7 @@ class Clock:
 
 @dataclass
 class Outcome:
-    """What a poll brought; `error` is one sentence where it failed, after what it brought."""
+    """The result of a poll: rows that it loaded, and a sentence where it failed after them."""
 
     collector: Collector
     rows: int = 0
@@ -71,7 +71,7 @@ class Outcome:
 
 
 class Collection:
-    """Live sources that are asked at their intervals, each in a thread of its own."""
+    """Polls live sources at their intervals, each in a thread of its own."""
 
     def __init__(
         self,
@@ -92,18 +92,18 @@ class Collection:
         ]
 
     def start(self) -> None:
-        """Begin to ask."""
+        """Start polling."""
         for thread in self._threads:
             thread.start()
 
     def end(self) -> None:
-        """Let no source be asked again; what is under way goes on, see `stop`."""
+        """Start no further poll; polls in progress continue, see `stop`."""
         self._is_over.set()
 
     def stop(self, timeout_s: float) -> list[str]:
-        """End after the batches that are under way; return the sources that did not in time.
+        """Stop after the batches in progress; return the sources that did not stop in time.
 
-        Their threads end with the process: what they had not loaded is read again by the next.
+        Their threads end with the process; the next process reads again what they had not loaded.
         """
         self.end()
         deadline = self._clock.steady_s() + timeout_s
@@ -138,7 +138,7 @@ class Collection:
 
 
 class _Poller:
-    """One source: when it is asked next, and how it is doing."""
+    """Polls one source in a loop and keeps its status."""
 
     def __init__(
         self, collector: Collector, stores: Stores, clock: Clock, plausible: PlausibleTime
@@ -151,11 +151,11 @@ class _Poller:
             collector.reads, collector.origin, clock.now(), collector.source.interval_s
         )
         self._is_known = False  # whether the store was asked what an earlier process left
-        self._unsaid = ""  # why the status could not be written, said once
-        self._beside_s: float | None = None  # the clock's time beside the steady count
+        self._status_error = ""  # the last error of writing the status: logged once
+        self._clock_offset_s: float | None = None  # wall clock less monotonic clock
 
     def run(self, is_over: threading.Event) -> None:
-        """Ask until it is over."""
+        """Poll until `is_over` is set."""
         due_s = self._clock.steady_s()
         try:
             while not is_over.is_set():
@@ -168,7 +168,7 @@ class _Poller:
             self.close()
 
     def ask(self, is_over: threading.Event) -> Outcome:
-        """Poll once and load what comes; failures of any kind are told, never raised."""
+        """Poll once and load the answer; a failure of any kind becomes the outcome's error."""
         now = self._clock.now()
         self._look_at_the_clock(now)
         outcome = Outcome(self._collector)
@@ -187,7 +187,7 @@ class _Poller:
         return outcome
 
     def close(self) -> None:
-        """Let the source go of what it holds, if it holds anything."""
+        """Close the source's resources, if it has any."""
         close = getattr(self._collector.source, "close", None)
         if close is not None:
             with contextlib.suppress(Exception):  # it ends in any case
@@ -215,7 +215,7 @@ class _Poller:
                     return
 
     def _note(self, now: datetime, outcome: Outcome) -> None:
-        """Write how the source is doing, and log where that changed."""
+        """Write the status of the source, and log a change of it."""
         label, before = self._collector.label, self._status
         if outcome.error is None:
             self._status = before.answered(now, getattr(self._collector.source, "skipped", None))
@@ -230,26 +230,26 @@ class _Poller:
         try:
             with self._stores.lease() as store:
                 status.write(store, [self._status])
-            self._unsaid = ""
+            self._status_error = ""
         except Exception as error:
-            if str(error) != self._unsaid:
-                self._unsaid = str(error)
+            if str(error) != self._status_error:
+                self._status_error = str(error)
                 log.warning("%s: its status cannot be kept: %s", label, error)
 
     def _look_at_the_clock(self, now: datetime) -> None:
-        """Log where the clock jumped: readings before and after it lie on other times."""
-        beside_s = now.replace(tzinfo=UTC).timestamp() - self._clock.steady_s()
-        if self._beside_s is not None and abs(beside_s - self._beside_s) > CLOCK_JUMP_S:
+        """Log a jump of the wall clock: times of readings before and after it do not match."""
+        offset_s = now.replace(tzinfo=UTC).timestamp() - self._clock.steady_s()
+        if self._clock_offset_s is not None and abs(offset_s - self._clock_offset_s) > CLOCK_JUMP_S:
             log.warning(
                 "%s: this machine's clock jumped by %+.0f s",
                 self._collector.label,
-                beside_s - self._beside_s,
+                offset_s - self._clock_offset_s,
             )
-        self._beside_s = beside_s
+        self._clock_offset_s = offset_s
 
 
 def _words(sentence: str | None) -> str:
-    """Return a sentence without its numbers: a moment in it does not make it another one."""
+    """Return a sentence without its numbers: sentences that differ in a time only are equal."""
     return NUMBER.sub("", sentence or "")
 
 

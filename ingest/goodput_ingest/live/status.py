@@ -55,7 +55,7 @@ class Status:
     failures: int = 0
     error: str | None = None
     retired_at: datetime | None = (
-        None  # nobody is to be told of it any more; the next poll ends that
+        None  # the source was removed: it raises no alert; the next poll resets it
     )
 
     def answered(self, at: datetime, skipped: str | None = None) -> Status:

@@ -1,7 +1,7 @@
-"""The database as the loop uses it: held, or opened for as long as something is written.
+"""Access of the poll loop to the database: open permanently, or only during a write.
 
-DuckDB gives a file to one process. A loop beside no server therefore lets go of it between polls,
-so that commands and a starting server get it; once a server has it, the loop works through that.
+DuckDB allows one process to write a file. Without a server the loop closes the file between polls,
+so that commands and a starting server can open it; with a server the loop writes through that.
 """
 
 from __future__ import annotations

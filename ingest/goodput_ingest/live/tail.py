@@ -1,17 +1,17 @@
-"""Following the files of a folder as they grow: Inspector logs, job events, job and kernel logs.
+"""Tails the growing files of a folder: Inspector logs, job events, job and kernel logs.
 
-Whole new lines are read by the recorded source of the format, so that both ways share all code
-after the read. A place in a file is its number on the file system, an offset and the bytes before
-it. A place is moved only after the store has taken the rows.
+The recorded source of the format parses whole new lines, so that live and recorded ingest share
+their parser. The place in a file is its inode, an offset and the bytes before it. The place moves
+only after the store has committed the rows.
 
-A log is what was written under one name: files that were rotated away are read to their end, oldest
-first, then the file that has the name now; what the source keeps from line to line goes along. A
-copy that a rotation made before it cut the file (`copytruncate`) takes over the file's place. A
-file that was cut or written anew otherwise begins again, one that was removed is let go of.
+A log is everything written under one name: rotated files are read to their end, oldest first, then
+the current file; the parser's state is kept across files. The copy of a `copytruncate` rotation
+takes over the place of its file. A file that was truncated or rewritten otherwise is read from its
+start, and a removed file is dropped.
 
-After a restart a log whose lines need those before them is read again from its beginning. Of the
-others the place is looked for by the time of their lines, a little before the latest one in the
-store. What is read twice has keys that are known, and changes nothing.
+After a restart a log with a stateful parser is read again from its start. In other logs reading
+starts at a line a little before the latest time in the store. Rows that are read twice have known
+keys and change nothing.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ PROBE_BYTES = 1024 * 1024  # looked at on the way to a place
 CONTEXT_BYTES = 4 * 1024 * 1024  # a drain of the Inspector's ring has some 0.5 MB
 MARK_BYTES = 256  # before the offset: whether the file is still the one that was read
 OVERLAP = timedelta(seconds=60)  # lines of one process are in order but for a few seconds
-TRIES_MAX = 5  # a file that fails makes its source wait longer, and so the files beside it
+TRIES_MAX = 5  # a failing file backs off its source, and so the other files of the folder
 SKIPPED_SHOWN = 3
 READERS_MAX = 2_000  # kept with what their lines said; one more and the longest unused goes
 
@@ -149,7 +149,7 @@ class Tail:
         """Say whether a log failed so often, at about this size, that it is not read again.
 
         One that goes on growing may have what was missing, as a header; it is tried at each
-        doubling, so that it cannot slow the files beside it down for long.
+        doubling, so that it does not delay the other files for long.
         """
         known = self._failures.get(origin)
         return (

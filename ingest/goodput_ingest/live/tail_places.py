@@ -60,7 +60,7 @@ def next_chunk(file: IO[bytes], place: Place, kind: type[Source], most_bytes: in
         context=context_of(kind, content) or place.context,
         is_in_line=is_cut,
     )
-    if place.is_in_line:  # its beginning was read and set aside
+    if place.is_in_line:  # its beginning was read and rejected
         content = b"\n" if is_cut else b"\n" + content.partition(b"\n")[2]
     return Chunk(content, after)
 
@@ -68,7 +68,7 @@ def next_chunk(file: IO[bytes], place: Place, kind: type[Source], most_bytes: in
 def is_at(file: IO[bytes], place: Place, stat: os.stat_result, *, may_be_snapshot: bool) -> bool:
     """Say whether the file still has before the place what was read there.
 
-    A small file of the same length that was written since may be one that is written anew at
+    A small file of the same length that was written since may be one that is rewritten at
     intervals (the Inspector's Prometheus mode), whose values did not change.
     """
     if stat.st_size < place.offset:

@@ -57,7 +57,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Answer:
-    """The series of an answer, what was set aside in it and what the server warned of.
+    """The series of an answer, its rejects and the server's warnings.
 
     digest: of its bytes: the same answer again has nothing new.
     """
@@ -68,7 +68,7 @@ class Answer:
     digest: str = ""
 
     def notes(self) -> list[Reject]:
-        """Return all that a reader of the data should know, to be kept beside the rows."""
+        """Return warnings and rejects, to be stored with the rows."""
         said = [
             Reject(None, f"the server warned: {json_lines.printable(warning, TEXT_MAX_CHARS)}")
             for warning in self.warnings
@@ -155,7 +155,7 @@ def _envelope(body: bytes) -> _Envelope:
 
 
 def _add(result: msgspec.Raw, number: int, found: list[Series], rejects: list[Reject]) -> None:
-    """Add the series of one result, or say why it is set aside."""
+    """Add the series of one result, or a reject with the reason."""
     try:
         try:
             one = _RESULT.decode(result)

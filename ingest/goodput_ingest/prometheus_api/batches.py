@@ -33,9 +33,9 @@ def batches(
     *,
     table: str = "gpu_samples",
 ) -> Iterator[Batch]:
-    """Yield a batch a table; what was set aside goes with the first.
+    """Yield a batch a table; the first one carries the rejects.
 
-    table: where there are no rows at all, the one whose empty batch carries what was set aside.
+    table: where there are no rows at all, the one whose empty batch carries the rejects.
     """
     if rejects:
         first, *others = parsed or [Parsed(table, pl.DataFrame())]

@@ -1,4 +1,4 @@
-"""Whether a server tells of several clusters, whose nodes and pods may have the same names."""
+"""Detects servers with series of several clusters, whose nodes and pods may share names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from goodput_ingest.prometheus_api.client import Client
 
-# external labels by which servers for many clusters tell them apart, as sites write them
+# external labels that distinguish clusters on shared servers, as sites write them
 CLUSTER_LABELS = ("cluster", "cluster_name", "k8s_cluster", "k8s_cluster_name", "cluster_id")
 NAMES_ASKED = 3  # one metric would do, were it on each cluster
 SHOWN = 5
@@ -26,9 +26,9 @@ def mixed_clusters(client: Client, names: Sequence[str], matchers: str) -> list[
     if not names:
         return []
     chosen = selector(names[:NAMES_ASKED], matchers)
-    told = client.query(f"group by ({', '.join(CLUSTER_LABELS)}) ({chosen})").series
+    named = client.query(f"group by ({', '.join(CLUSTER_LABELS)}) ({chosen})").series
     for label in CLUSTER_LABELS:
-        values = sorted({one.labels[label] for one in told if one.labels.get(label)})
+        values = sorted({one.labels[label] for one in named if one.labels.get(label)})
         if len(values) > 1:
             shown = [json_lines.printable(value, 60) for value in values[:SHOWN]]
             more = ", ..." if len(values) > SHOWN else ""

@@ -87,7 +87,7 @@ def _whole(table: str, parts: Sequence[Parsed]) -> Parsed:
 
 
 def normalised(series: Sequence[Series]) -> list[dict[str, Any]]:
-    """Return for each series which GPU, node and pod it speaks of (`labels.SCHEMA`)."""
+    """Return GPU, node and pod of each series (`labels.SCHEMA`)."""
     if not series:
         return []
     rows, label_sets = _label_sets(series)

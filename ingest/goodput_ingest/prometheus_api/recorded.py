@@ -4,7 +4,7 @@
         --data-urlencode 'query={__name__=~"DCGM_FI_.*"}[1h]' > gpus.json
 
 A range selector gives the samples as they were scraped. `query_range` repeats old ones over gaps of
-up to five minutes; its answers are read as well, and the reader is told.
+up to five minutes; its answers are read as well, with a warning.
 """
 
 from __future__ import annotations
@@ -90,13 +90,13 @@ class PrometheusRecording:
                 cluster=self.options.cluster,
                 memory=memory,
             )
-            rejects = [*answer.notes(), *_left_out(answer)]
+            rejects = [*answer.notes(), *_skipped(answer)]
             digest = digest_of([answer], self.options.cluster)
             yield from batches(parsed, rejects, self.name, str(self.path), digest)
 
 
-def _left_out(answer: Answer) -> list[Reject]:
-    """Say what of the answer is not read, and what it cannot tell."""
+def _skipped(answer: Answer) -> list[Reject]:
+    """Return rejects for series that are not read, and for facts that the answer lacks."""
     found: list[Reject] = []
     others = sorted(
         {one.name or "(no name)" for one in answer.series if not is_gpu_metric(one.name)}

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-# what pairs of servers are told apart by; `job` since an exporter may be found by two jobs of one
+# labels that distinguish paired servers; `job` since an exporter may be found by two jobs of one
 REPLICA_LABELS = ("prometheus_replica", "replica", "__replica__", "prometheus", "job")
 GAP_INTERVALS = 1.5  # of its usual interval without a reading: the replica was away
 
@@ -25,7 +25,7 @@ def without_doubles(
 
     Two replicas read the same GPU at moments of their own, so that a union would have readings at
     uneven distances and a twice as frequent scrape that nobody configured. The first replica by
-    its labels speaks, so that a repeated poll chooses alike.
+    its labels is used, so that a repeated poll chooses alike.
     """
     alike: dict[frozenset[tuple[str, str]], list[Series]] = {}
     for one in _whole(series):

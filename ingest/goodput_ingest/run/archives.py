@@ -1,9 +1,8 @@
 """Archives that hold recorded files (tar, plain or compressed, and zip), unpacked into a folder.
 
-An archive is hostile until it is unpacked: names may lead elsewhere, a small file may unpack to a
-huge one, an archive may lie in an archive in an archive. Only plain files come out, below the
-folder, and no more bytes than an allowance has left; all else is left out with a reason, a
-sentence each, and costs no other file.
+Archives are untrusted input: names may point outside the folder, a small file may unpack to a huge
+one, archives may be nested. Only plain files are unpacked, below the folder, and no more bytes than
+an allowance has left; every other entry is skipped with a reason, and does not affect the others.
 """
 
 from __future__ import annotations
@@ -93,20 +92,20 @@ def is_archive(path: Path, *, is_named: bool) -> bool:
 
 
 def unpack(archive: Path, folder: Path, allowance: Allowance) -> list[str]:
-    """Unpack plain files into `folder`; return what was left out, and why, a sentence each."""
-    left_out: list[str] = []
+    """Unpack plain files into `folder`; return a sentence with the reason of each skipped entry."""
+    skipped: list[str] = []
     members = _of_zip if zipfile.is_zipfile(archive) else _of_tar
     try:
-        for name, content in members(archive, allowance, left_out):
+        for name, content in members(archive, allowance, skipped):
             try:
                 _write(folder, name, content, allowance)
             except DAMAGES as error:
-                left_out.append(f"{printable(name, 200)}: cannot be unpacked ({_reason(error)}).")
+                skipped.append(f"{printable(name, 200)}: cannot be unpacked ({_reason(error)}).")
     except SpentError as error:
-        left_out.append(f"{error}.")
+        skipped.append(f"{error}.")
     except DAMAGES as error:
-        left_out.append(f"the archive is cut or damaged ({_reason(error)}); what came before is.")
-    return left_out
+        skipped.append(f"the archive is cut or damaged ({_reason(error)}); what came before is.")
+    return skipped
 
 
 class _Entry(tarfile.TarInfo):
@@ -124,7 +123,7 @@ class _Entry(tarfile.TarInfo):
 
 
 def _of_tar(
-    archive: Path, allowance: Allowance, left_out: list[str]
+    archive: Path, allowance: Allowance, skipped: list[str]
 ) -> Iterator[tuple[str, IO[bytes]]]:
     with tarfile.open(archive, "r|*", tarinfo=_Entry) as tar:
         while (member := tar.next()) is not None:
@@ -134,13 +133,13 @@ def _of_tar(
                 continue
             content = tar.extractfile(member) if member.isfile() else None
             if content is None:
-                left_out.append(f"{printable(member.name, 200)}: is no plain file.")
+                skipped.append(f"{printable(member.name, 200)}: is no plain file.")
             else:
                 yield member.name, content
 
 
 def _of_zip(
-    archive: Path, allowance: Allowance, left_out: list[str]
+    archive: Path, allowance: Allowance, skipped: list[str]
 ) -> Iterator[tuple[str, IO[bytes]]]:
     with zipfile.ZipFile(archive) as opened:
         for member in opened.infolist():
@@ -152,7 +151,7 @@ def _of_zip(
                     yield member.filename, content
             except DAMAGES as error:
                 shown = printable(member.filename, 200)
-                left_out.append(f"{shown}: cannot be unpacked ({_reason(error)}).")
+                skipped.append(f"{shown}: cannot be unpacked ({_reason(error)}).")
 
 
 def _is_hidden(name: str) -> bool:

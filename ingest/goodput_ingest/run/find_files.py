@@ -1,4 +1,4 @@
-"""The files behind the paths a person names: folders are walked, archives unpacked for a while."""
+"""Finds the files of the given paths: walks folders and unpacks archives temporarily."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ UNPACKED = "unpacked"  # a folder of this name, so that folders a source looks a
 
 @dataclass(frozen=True)
 class Found:
-    """A file to read; `origin` is what a person calls it: its path, through archives if need be.
+    """A file to read; `origin` is its path as the user knows it, through archives if need be.
 
-    is_named: a person named this very file.
+    is_named: the user named this file itself, not a folder or archive with it.
     """
 
     path: Path
@@ -30,14 +30,14 @@ class Found:
 
 
 @dataclass(frozen=True)
-class LeftOut:
-    """Why something in an archive, or an archive, is not read."""
+class SkippedFile:
+    """An archive, or a file in one, that is skipped, with the reason."""
 
     reason: str
 
 
-def found(paths: Sequence[Path]) -> Iterator[Found | LeftOut]:
-    """Yield the files of folders and archives; raises IngestError for a path that is not there."""
+def find_files(paths: Sequence[Path]) -> Iterator[Found | SkippedFile]:
+    """Yield the files of folders and archives; raises IngestError for a path that is missing."""
     missing = next((path for path in paths if not path.exists()), None)
     if missing is not None:
         raise IngestError(f"{missing}: there is no such file or folder.")
@@ -48,7 +48,7 @@ def found(paths: Sequence[Path]) -> Iterator[Found | LeftOut]:
 
 
 def text_of(path: Path) -> str:
-    """Return a path as text that can be stored: bytes that are no UTF-8 are spelt out."""
+    """Return a path as text that can be stored: bytes that are not UTF-8 are escaped."""
     return str(path).encode("utf-8", "backslashreplace").decode()
 
 
@@ -60,13 +60,13 @@ def _walked(path: Path) -> list[Path]:
 
 def _opened(
     one: Found, allowance: archives.Allowance | None, nested_left: int
-) -> Iterator[Found | LeftOut]:
-    """Yield the file, or what is in it where it is an archive."""
+) -> Iterator[Found | SkippedFile]:
+    """Yield the file, or its contents where it is an archive."""
     if not archives.is_archive(one.path, is_named=one.is_named):
         yield one
         return
     if nested_left == 0:
-        yield LeftOut(f"{one.origin}: archives lie {NESTED_MAX} deep in one another at most.")
+        yield SkippedFile(f"{one.origin}: archives lie {NESTED_MAX} deep in one another at most.")
         return
     try:
         allowance = allowance or archives.Allowance.of(one.path)
@@ -75,9 +75,9 @@ def _opened(
             inside = Path(folder) / UNPACKED / name
             inside.mkdir(parents=True)
             for reason in archives.unpack(one.path, inside, allowance):
-                yield LeftOut(f"{one.origin}: {reason}")
+                yield SkippedFile(f"{one.origin}: {reason}")
             for file in _walked(inside):
                 origin = f"{one.origin}/{text_of(file.relative_to(inside))}"
                 yield from _opened(Found(file, origin), allowance, nested_left - 1)
     except OSError as error:
-        yield LeftOut(f"{one.origin}: cannot be unpacked ({error.strerror}).")
+        yield SkippedFile(f"{one.origin}: cannot be unpacked ({error.strerror}).")

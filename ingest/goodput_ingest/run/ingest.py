@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from goodput_ingest.formats import files
-from goodput_ingest.formats.prefetch import ahead
+from goodput_ingest.formats.prefetch import prefetch
 from goodput_ingest.run import find_files
-from goodput_ingest.run.find_files import Found, LeftOut
+from goodput_ingest.run.find_files import Found, SkippedFile
 from goodput_ingest.run.plausible_time import PlausibleTime
 from goodput_ingest.run.unexpected import CAUGHT, unexpected
 from goodput_ingest.sources.registry import SOURCES, recognise
@@ -63,53 +63,53 @@ def ingest(
     on_progress: Callable[[Path, int], None] = lambda _path, _rows: None,
     is_reopening: bool = False,
 ) -> Summary:
-    """Read files (folders and archives are walked) as source `name` (`auto`: by content) in.
+    """Ingest files, folders and archives as source `name` (`auto`: recognised by content).
 
-    A file that is refused (not this format, or it lacks what only a person knows, as a time zone)
-    is listed in the summary and the others are read. Only a file that is itself in `paths` of a
-    named source raises IngestError at once. A file whose reader breaks down is listed too.
+    A refused file (another format, or a required option such as the time zone is missing) is
+    listed in the summary and the others are read. Only a file that is itself in `paths` of a
+    named source raises IngestError at once. A file whose parser fails is listed too.
 
-    is_reopening: read parts in again of which readings were dropped by age.
+    is_reopening: load parts again whose readings retention has dropped.
     """
     if name != "auto" and name not in SOURCES:
         raise IngestError(f"there is no source {name!r}; known: auto, {', '.join(SOURCES)}.")
     summary = Summary()
     frozen = _FrozenTime(store)
-    for told in ahead(_told(name, paths, options), _size, ROWS_AHEAD):
-        if isinstance(told, LeftOut):
-            summary.refused.append(told.reason)
-        elif isinstance(told, _Unrecognised):
-            summary.unrecognised.append(told.origin)
-        elif isinstance(told, _Refused) and isinstance(told.error, UnexpectedError):
-            summary.failed.append(str(told.error))
-        elif isinstance(told, _Refused):
-            if name != "auto" and told.found.is_named:
-                raise told.error
-            reason = str(told.error).replace(str(told.found.path), told.found.origin)
+    for event in prefetch(_read_files(name, paths, options), _size, ROWS_AHEAD):
+        if isinstance(event, SkippedFile):
+            summary.refused.append(event.reason)
+        elif isinstance(event, _Unrecognised):
+            summary.unrecognised.append(event.origin)
+        elif isinstance(event, _Refused) and isinstance(event.error, UnexpectedError):
+            summary.failed.append(str(event.error))
+        elif isinstance(event, _Refused):
+            if name != "auto" and event.found.is_named:
+                raise event.error
+            reason = str(event.error).replace(str(event.found.path), event.found.origin)
             summary.refused.append(reason)
-        elif isinstance(told, Batch):
-            is_frozen = frozen.has(told)
+        elif isinstance(event, Batch):
+            is_frozen = frozen.has(event)
             try:
-                loaded = store.load(frozen.reopened(told) if is_frozen and is_reopening else told)
+                loaded = store.load(frozen.reopened(event) if is_frozen and is_reopening else event)
             except RowsRefusedError as error:
                 summary.failed.append(str(error))
                 continue
             except (GoodputError, MemoryError):  # of the database: the next batch fails too
                 raise
             except CAUGHT as error:
-                summary.failed.append(str(unexpected(told.origin, error)))
+                summary.failed.append(str(unexpected(event.origin, error)))
                 continue
-            summary.add(told.table, loaded)
+            summary.add(event.table, loaded)
             if is_frozen and loaded.is_repeat:
-                summary.frozen.add(told.origin)
-            on_progress(Path(told.origin), loaded.rows)
+                summary.frozen.add(event.origin)
+            on_progress(Path(event.origin), loaded.rows)
         else:
             summary.files += 1
     return summary
 
 
 class _FrozenTime:
-    """The time whose readings retention has dropped from a store."""
+    """The time before which retention has dropped readings from a store."""
 
     def __init__(self, store: Store) -> None:
         found = store.read(
@@ -118,13 +118,13 @@ class _FrozenTime:
         self._until: datetime | None = found.item()
 
     def has(self, batch: Batch) -> bool:
-        """Say whether readings of this batch are of the time."""
+        """Say whether the batch has readings of that time."""
         if self._until is None or f"raw.{batch.table}" not in OF_READINGS or batch.rows.is_empty():
             return False
         return bool((batch.rows["ts"] < self._until).any())
 
     def reopened(self, batch: Batch) -> Batch:
-        """Return the batch under a digest that is none of those before it was dropped."""
+        """Return the batch with a new digest, so that it does not count as loaded before."""
         return replace(batch, digest=f"{batch.digest} reopened before {self._until}")
 
 
@@ -141,16 +141,16 @@ class _Refused:
 
 @dataclass(frozen=True)
 class _ReadThrough:
-    """A file has no more to tell."""
+    """A file was read to its end."""
 
 
-_Told = Batch | LeftOut | _Unrecognised | _Refused | _ReadThrough
+IngestEvent = Batch | SkippedFile | _Unrecognised | _Refused | _ReadThrough
 
 
-def _told(name: str, paths: Sequence[Path], options: ReadOptions) -> Iterator[_Told]:
-    """Yield what there is to load, and what becomes of each file, in the order of the files."""
-    for found in find_files.found(paths):
-        if isinstance(found, LeftOut):
+def _read_files(name: str, paths: Sequence[Path], options: ReadOptions) -> Iterator[IngestEvent]:
+    """Yield the batches to load and the outcome of each file, in the order of the files."""
+    for found in find_files.find_files(paths):
+        if isinstance(found, SkippedFile):
             yield found
             continue
         plausible = PlausibleTime(options.earliest, is_recorded=True)
@@ -162,7 +162,8 @@ def _told(name: str, paths: Sequence[Path], options: ReadOptions) -> Iterator[_T
             for batch in kind(found.path, options).extract():
                 yield prepared(plausible.checked(replace(batch, origin=found.origin)))
         except IngestError as error:
-            yield _Unrecognised(found.origin) if _is_beside(found, name) else _Refused(found, error)
+            is_companion = _is_companion(found, name)
+            yield _Unrecognised(found.origin) if is_companion else _Refused(found, error)
         except MemoryError:
             raise
         except CAUGHT as error:
@@ -171,15 +172,15 @@ def _told(name: str, paths: Sequence[Path], options: ReadOptions) -> Iterator[_T
             yield _ReadThrough()
 
 
-def _is_beside(found: Found, name: str) -> bool:
-    """Say whether a file of a folder or archive lies beside a source's own as a rule."""
-    is_beside = getattr(SOURCES.get(name), "is_beside", None)
+def _is_companion(found: Found, name: str) -> bool:
+    """Say whether a file of a folder or archive usually accompanies the source's own files."""
+    is_companion = getattr(SOURCES.get(name), "is_companion", None)
     return (
-        is_beside is not None
+        is_companion is not None
         and not found.is_named
-        and is_beside(found.path, files.head(found.path))
+        and is_companion(found.path, files.head(found.path))
     )
 
 
-def _size(told: _Told) -> int:
-    return max(SIZE_MIN, told.rows.height if isinstance(told, Batch) else 0)
+def _size(event: IngestEvent) -> int:
+    return max(SIZE_MIN, event.rows.height if isinstance(event, Batch) else 0)

@@ -103,7 +103,7 @@ class PlausibleTime:
         return True
 
     def _note_days(self, rows: pl.DataFrame, observed: Sequence[str]) -> None:
-        """Add the days of these rows, and find the bulk anew: what holds the median of all."""
+        """Add the days of these rows, and recompute the bulk: the days around the median."""
         if rows.is_empty():
             return
         for column in observed:

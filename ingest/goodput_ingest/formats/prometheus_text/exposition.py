@@ -5,7 +5,7 @@ r"""The text format of Prometheus exporters (0.0.4), and OpenMetrics as far as i
     name{label="value \"quoted\" \\ \n"} value [time]
 
 A line at a time: a bad one costs only itself. TYPE and HELP are not read, since exporters copy them
-from files that people edit. A scrape says nothing of its time; a line of ours before it does:
+from files that people edit. A scrape has no time; a line that our recorder writes before it has:
 
     # scraped_at 2026-11-20T12:00:00.250Z http://gpu-a01:9400/metrics
 

@@ -64,12 +64,12 @@ def read(data: bytes, rows: NDArray[np.int64]) -> pl.DataFrame:
     is_comment = pl.col("head").str.contains(r"^\s*#").fill_null(value=False)
     cut = lines.filter(is_cut & ~is_comment)
     rest = lines.filter(~is_cut & ~is_comment)
-    anew: list[tuple[int, str | None, str | None, None]] = []
+    split_again: list[tuple[int, str | None, str | None, None]] = []
     for row, line in zip(rest["row"], lines_at(data, rest["row"].to_numpy()), strict=True):
         text = line.decode("utf-8", "replace")
         if text.strip():
-            anew.append((row, *_cut(text), None))
-    return _read_tails(pl.concat([cut, pl.DataFrame(anew, schema=kinds, orient="row")]))
+            split_again.append((row, *_cut(text), None))
+    return _read_tails(pl.concat([cut, pl.DataFrame(split_again, schema=kinds, orient="row")]))
 
 
 def lines_at(data: bytes, rows: NDArray[np.int64]) -> list[bytes]:

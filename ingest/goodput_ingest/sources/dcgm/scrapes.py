@@ -17,7 +17,7 @@ import polars as pl
 
 from goodput_ingest.formats import files
 from goodput_ingest.formats.parsed import Parsed
-from goodput_ingest.formats.prefetch import ahead
+from goodput_ingest.formats.prefetch import prefetch
 from goodput_ingest.formats.prometheus_text import exposition
 from goodput_ingest.formats.prometheus_text.blocks import blocks
 from goodput_ingest.formats.prometheus_text.series import MARK, KnownSeries
@@ -74,7 +74,7 @@ class Dcgm:
         memory = Memory()
         held: dict[str, Held] = {}
         digest = ""
-        for found in ahead(self._read()):
+        for found in prefetch(self._read()):
             meaning = (digest, self.options, _moment_in(self.path.name))
             digest = found.digest(*meaning)
             rows = rows_of(
@@ -97,7 +97,7 @@ class Dcgm:
         """Yield what the lines of some blocks say; the next block is read meanwhile."""
         known, parts = KnownSeries(labels.NAMES), list[exposition.Exposition]()
         first_line = 1
-        for block in ahead(blocks(self.path)):
+        for block in prefetch(blocks(self.path)):
             found = exposition.parse(block.data, known, first_line=first_line)
             first_line += found.lines
             if block.damage:

@@ -2,8 +2,8 @@
 
 :::MLLOG {"time_ms": 1714905514036, "event_type": "INTERVAL_START", "key": "init_start", ...}
 
-The log tells of no single steps: the scored part (`run_start` to `run_stop`) is one span of steps,
-with the evaluations inside it as phases. The machines of a run are not told in a way that holds
+The log has no single steps: the scored part (`run_start` to `run_stop`) is one span of steps,
+with the evaluations inside it as phases. The machines of a run are not logged in a way that holds
 over a submission: each run has nodes of its own, which exist as long as the run, so that no free
 time is made up between runs that were months apart.
 """
@@ -74,7 +74,7 @@ GPUS = {
 
 @dataclass
 class Run:
-    """A run as its log tells it; moments in milliseconds since 1970, UTC."""
+    """A run in a log; times in milliseconds since 1970, UTC."""
 
     init_start: int
     run_start: int | None = None
@@ -97,7 +97,7 @@ class Run:
 
 
 @dataclass
-class Told:
+class RunLog:
     """What a log says, gathered line by line."""
 
     runs: list[Run] = field(default_factory=list)
@@ -123,7 +123,7 @@ class Told:
             self._of_run(self.runs[-1], str(key), at_ms, event)
 
     def _init_start(self, at_ms: int) -> None:
-        """Begin a run, unless a further rank tells the start of this one."""
+        """Begin a run, unless another rank reports the start of the current one."""
         if not self.runs or (self.runs[-1].run_stop or at_ms) < at_ms:
             self.runs.append(Run(at_ms, times=[at_ms]))
         elif self.runs[-1].run_start is None:
@@ -157,7 +157,7 @@ class Mlperf:
         """Take the file and its cluster; without one, the organisation's folder is the cluster."""
         self.path = path
         self.options = options
-        self._told = Told()
+        self._log = RunLog()
         self._so_far = ""
 
     @staticmethod
@@ -166,8 +166,8 @@ class Mlperf:
         return IN_HEAD.search(head) is not None and not is_power(head)
 
     @staticmethod
-    def is_beside(path: Path, head: bytes) -> bool:
-        """Say whether a submission has such a file beside its logs, which none of them needs.
+    def is_companion(path: Path, head: bytes) -> bool:
+        """Say whether a submission has such a file with its logs that no log needs.
 
         Those are the descriptions of systems (read with the log), `scaling.json`, documents, code
         and the readings of power meters.
@@ -180,53 +180,54 @@ class Mlperf:
         """Yield job runs, GPUs and job events of the whole log; raise IngestError where none is."""
         for part in files.parts(self.path):
             self._take(part)
-        if not self._told.runs:
+        if not self._log.runs:
             raise IngestError(
                 f"{self.path}: no line says init_start; expected an MLPerf training log."
             )
         if not _size(self._system())[0]:
             raise IngestError(
-                f"{self.path}: the log has no :::SYSJSON line and no systems/*.json lies beside "
-                "its results folder: the number of GPUs is not known. Read it from its submission."
+                f"{self.path}: the log has no :::SYSJSON line and there is no systems/*.json "
+                "next to its results folder, so the number of GPUs is unknown. Ingest the whole "
+                "submission folder."
             )
         yield from self._rows()
 
     def read(self, part: files.Part) -> Iterator[Batch]:
         """Yield what is known by now of the runs that began to train.
 
-        Until then other ranks may tell an earlier start, and the benchmark has no name.
+        Until then other ranks may report an earlier start, and the benchmark has no name.
         """
         self._take(part)
-        has_begun = any(run.run_start is not None for run in self._told.runs)
+        has_begun = any(run.run_start is not None for run in self._log.runs)
         if has_begun and b":::MLLOG" in part.data and _size(self._system())[0]:
             yield from self._rows(is_growing=True)
 
     def _system(self) -> dict[str, Any]:
-        return self._told.system or _system_beside(place_of_log(self.path))
+        return self._log.system or _system_of_submission(place_of_log(self.path))
 
     def _rows(self, *, is_growing: bool = False) -> Iterator[Batch]:
         """Yield the rows of all runs, of a log that grows those of runs that began to train."""
-        told, system, place = self._told, self._system(), place_of_log(self.path)
+        log, system, place = self._log, self._system(), place_of_log(self.path)
         nodes, gpus_per_node = _size(system)
         cluster = self.options.cluster or (place.org_name if place else None)
-        cluster = cluster or told.names.get("submission_org") or "mlperf"
-        base = place.run_id if place else _own_name(told, system, self.path)
-        names = (_nodes_beside(place, nodes) if place else None) or [
+        cluster = cluster or log.names.get("submission_org") or "mlperf"
+        base = place.run_id if place else _own_name(log, system, self.path)
+        names = (_nodes_of_submission(place, nodes) if place else None) or [
             f"node_{i}" for i in range(1, nodes + 1)
         ]
         said = {
             "cluster": cluster,
-            "job_name": place.benchmark if place else told.names.get("submission_benchmark"),
-            "account": told.names.get("submission_org"),
+            "job_name": place.benchmark if place else log.names.get("submission_benchmark"),
+            "account": log.names.get("submission_org"),
             "partition": place.system if place else _text(system, "system_name"),
             "gpu_type": _text(system, "accelerator_model_name"),
         }
         tables: dict[str, list[dict[str, Any]]] = {"job_runs": [], "gpus": [], "job_events": []}
-        for ordinal, run in enumerate(told.runs, 1):
+        for ordinal, run in enumerate(log.runs, 1):
             if is_growing and run.run_start is None:
                 continue
             name = base if ordinal == 1 else f"{base}#{ordinal}"
-            # events are told apart by their run's name alone, so it carries the cluster
+            # only the run's name distinguishes events, so it includes the cluster
             run_id = f"{cluster}/{name}"
             hosts = [f"{place.org_name if place else cluster}/{name}/{node}" for node in names]
             end_ms = run.end(is_growing=is_growing)
@@ -234,28 +235,28 @@ class Mlperf:
             tables["gpus"] += _gpus(run, cluster, end_ms, hosts, gpus_per_node, said["gpu_type"])
             tables["job_events"] += _events(run, cluster, run_id)
         for table, schema in (("job_runs", JOB_RUNS), ("gpus", GPUS), ("job_events", EVENTS)):
-            rejects = told.rejects if table == "job_events" else ()
+            rejects = log.rejects if table == "job_events" else ()
             parsed = Parsed(table, frame(tables[table], schema), rejects)
             digest = self._so_far[: files.DIGEST_CHARS]
             yield parsed.batch(source=self.name, origin=str(self.path), digest=digest)
 
     def _meaning(self) -> tuple[object, ...]:
-        """Return what names the run beside its content: where it lies in a submission."""
+        """Return what identifies the run besides its content: its place in a submission."""
         place = place_of_log(self.path)
         named = (place.org_name, place.run_id) if place else (self.path.name,)
         return (self.options.cluster, *named)
 
     def _take(self, part: files.Part) -> None:
-        """Take in the next lines."""
-        told = self._told
+        """Parse the next lines."""
+        log = self._log
         self._so_far = files.digest(part, self._so_far, *self._meaning())
         for number, line in enumerate(part.lines, part.first_line):
             try:
-                told.take(line)
+                log.take(line)
             except FieldError as error:
-                told.rejects.append(Reject(number, str(error), json_lines.printable(line, 500)))
+                log.rejects.append(Reject(number, str(error), json_lines.printable(line, 500)))
         if part.damage:
-            told.rejects.append(Reject(part.first_line + len(part.raw_lines), part.damage))
+            log.rejects.append(Reject(part.first_line + len(part.raw_lines), part.damage))
 
 
 def _job_run(
@@ -264,7 +265,7 @@ def _job_run(
     """Return the job run. Its hold is what the log proves: from the first init to the end."""
     state = STATES.get(run.status or "", "FAILED")
     if run.run_stop is None:
-        # a log that just stops says nothing of how its run ended
+        # a log that just stops does not show how its run ended
         state = "RUNNING" if end_ms is None else "UNKNOWN"
     return {
         "job_id": name,
@@ -311,11 +312,11 @@ def _events(run: Run, cluster: str, run_id: str) -> list[dict[str, Any]]:
     `reports_durability`: an aborted run did not reach its quality target and MLPerf keeps nothing
     of it, so its steps are lost, not unknown.
     """
-    told: list[tuple[str, int, dict[str, Any]]] = [("job.start", run.init_start, {})]
+    events: list[tuple[str, int, dict[str, Any]]] = [("job.start", run.init_start, {})]
     if run.run_start is not None:
         init = {"phase": "init", "dur_s": (run.run_start - run.init_start) / 1000}
-        told.append(("phase", run.run_start, init))
-    told += [
+        events.append(("phase", run.run_start, init))
+    events += [
         ("phase", stop, {"phase": "eval", "dur_s": (stop - start) / 1000})
         for start, stop in run.evaluations
     ]
@@ -323,22 +324,22 @@ def _events(run: Run, cluster: str, run_id: str) -> list[dict[str, Any]]:
         if run.run_start is not None:
             scored_s = (run.run_stop - run.run_start) / 1000
             extra = json.dumps({"span": "run_start to run_stop", "said_by": "one rank for all"})
-            told.append(("step", run.run_stop, {"step": 1, "dur_s": scored_s, "extra": extra}))
+            events.append(("step", run.run_stop, {"step": 1, "dur_s": scored_s, "extra": extra}))
         if run.status != "success":
-            msg = f"MLPerf status {run.status or 'not told'}: the quality target was not reached"
-            told.append(("failure", run.run_stop, {"kind": "other", "msg": msg}))
-        told.append(("job.end", run.run_stop, {}))
+            msg = f"MLPerf status {run.status or 'unknown'}: the quality target was not reached"
+            events.append(("failure", run.run_stop, {"kind": "other", "msg": msg}))
+        events.append(("job.end", run.run_stop, {}))
     said = {"cluster": cluster, "run_id": run_id, "reports_durability": True}
-    return [{**said, "event": event, "ts": _at(at), **more} for event, at, more in told]
+    return [{**said, "event": event, "ts": _at(at), **more} for event, at, more in events]
 
 
 def _at(epoch_ms: int) -> datetime:
     return EPOCH + timedelta(milliseconds=epoch_ms)
 
 
-def _own_name(told: Told, system: dict[str, Any], path: Path) -> str:
+def _own_name(log: RunLog, system: dict[str, Any], path: Path) -> str:
     """Return a name for a run outside a submission: by its content, the file's name last."""
-    benchmark = told.names.get("submission_benchmark") or "benchmark"
+    benchmark = log.names.get("submission_benchmark") or "benchmark"
     file = json_lines.printable(path.stem, 200)
     return f"{_text(system, 'system_name') or 'system'}/{benchmark}/{file}"
 
@@ -360,7 +361,7 @@ def _size(system: dict[str, Any]) -> tuple[int, int]:
     return (nodes, gpus) if fits else (0, 0)
 
 
-def _system_beside(place: Place | None) -> dict[str, Any]:
+def _system_of_submission(place: Place | None) -> dict[str, Any]:
     """Return the description of the system from the submission's folder `systems`."""
     if place is None:
         return {}
@@ -371,7 +372,7 @@ def _system_beside(place: Place | None) -> dict[str, Any]:
         return {}
 
 
-def _nodes_beside(place: Place, nodes: int) -> list[str]:
+def _nodes_of_submission(place: Place, nodes: int) -> list[str]:
     """Return the names that the run's power readings give its nodes, if they are as many."""
     folder = place.org / "results" / place.system / place.benchmark / "power" / place.run
     named = sorted(file.stem for file in folder.glob("node_*.txt"))

@@ -18,7 +18,7 @@ import polars as pl
 
 from goodput_ingest.formats import files, json_lines
 from goodput_ingest.formats.parsed import Parsed
-from goodput_ingest.formats.prefetch import ahead
+from goodput_ingest.formats.prefetch import prefetch
 from goodput_ingest.formats.row_groups import Held
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_ingest.sources.nccl import inspector_prometheus
@@ -97,7 +97,7 @@ class NcclInspector:
                 '{"header": ..., "metadata": ..., "coll_perf": ...}.'
             )
         held, digest = Held("collectives"), ""
-        for part in ahead(files.parts(self.path)):
+        for part in prefetch(files.parts(self.path)):
             digest = files.digest(part, "collectives", self.options.cluster, self._header, digest)
             records = flat(part.data, part.first_line)
             rows, rejects = _checked(self._with_carried_header(records), part)

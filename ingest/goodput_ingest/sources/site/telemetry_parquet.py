@@ -83,7 +83,7 @@ class TelemetryParquet:
         schema, groups = self._open()
         others = self._others(schema)
         content = self._digest_of_content()
-        rejects = self._left_out(schema)
+        rejects = self._skipped_columns(schema)
         frame = pl.scan_parquet(self.path)
         for number, (first, rows) in enumerate(_parts(groups)):
             try:
@@ -149,7 +149,7 @@ class TelemetryParquet:
         known = {*KEY, *METRICS}
         return [n for n, kind in schema.items() if n not in known and kind.is_numeric()]
 
-    def _left_out(self, schema: dict[str, pl.DataType]) -> list[Reject]:
+    def _skipped_columns(self, schema: dict[str, pl.DataType]) -> list[Reject]:
         known = {*KEY, *METRICS}
         return [
             Reject(None, f"telemetry-parquet: column {name} is {kind}, only numbers are kept.")

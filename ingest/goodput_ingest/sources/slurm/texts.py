@@ -15,7 +15,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
 from goodput_ingest.formats import delimited, files, json_stream, row_groups
-from goodput_ingest.formats.prefetch import ahead
+from goodput_ingest.formats.prefetch import prefetch
 from goodput_ingest.sources.slurm import accounting as slurm_accounting
 from goodput_ingest.sources.slurm import events, jobs, json_answers, nodes
 from goodput_queries.errors import IngestError
@@ -109,7 +109,7 @@ class Slurm:
         meaning = f"{header.line}\n{tracks}"
         held = _Held()
         try:
-            for block in chain([first], ahead(rest)):
+            for block in chain([first], prefetch(rest)):
                 if block is not first:
                     rows, rejects = delimited.rows_of(block, header, wanted)
                 tables = slurm_accounting.parse(rows, accounting, header.delimiter)

@@ -1,5 +1,5 @@
 -- Categories in the ledger that the reference does not define, and held ones without a hold (or the reverse), but for
--- activity where no scheduler speaks, which is somebody's.
+-- activity on nodes without a scheduler, whose owner is unknown.
 -- grain: category
 select segments.category, categories.group, count(*) as segments
 from marts.ledger_segments as segments

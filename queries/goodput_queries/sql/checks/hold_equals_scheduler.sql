@@ -1,4 +1,4 @@
--- Job runs whose allocated time in the ledger and beside it (marts.unplaced) is not what the scheduler says, in its units
+-- Job runs whose allocated time, in the ledger and in marts.unplaced together, differs from the scheduler's, in its units
 -- (each allocated GPU or instance counts 1), but for time that a later job run took over or that the node was down.
 -- grain: job_run_key
 with runs as (

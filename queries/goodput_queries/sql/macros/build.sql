@@ -2,10 +2,10 @@
 create or replace macro build_from_ms() as (coalesce(getvariable('build_from_ms')::bigint, 0));
 create or replace macro build_to_ms() as (coalesce(getvariable('build_to_ms')::bigint, 0));
 
--- The last load that the build before this one saw.
+-- The last load that the previous build processed.
 create or replace macro built_sequence() as (coalesce(getvariable('built_sequence')::bigint, -1));
 
--- How far around an hour its readings are looked at: over ten intervals of any source.
+-- How far beyond an hour a build reads: over ten intervals of any source.
 create or replace macro reading_margin_ms() as (coalesce(getvariable('reading_margin_ms')::bigint, 3600000));
 
 -- From when on a pass replaces the hours of every GPU; before it those of the GPUs in temp.reopened_gpus alone.
@@ -20,7 +20,7 @@ create or replace macro build_threshold(threshold_name) as (
 -- No event of the runs that a build looks at is earlier; set by the build.
 create or replace macro build_events_from_ms() as (coalesce(getvariable('build_events_from_ms')::bigint, 0));
 
--- The run that the lives in a job run tell of: as the strongest source names it, and there the first one that does.
+-- The run of the lives in a job run: the first name from the most direct source.
 create or replace macro run_of_lives(run_id, place, first_ms) as (
     arg_min(nullif(run_id, ''), (place, first_ms, run_id))
 );

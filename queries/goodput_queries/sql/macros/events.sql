@@ -1,4 +1,4 @@
--- How directly a source tells of steps and phases; the lowest that is present speaks (accounting rules 1.4, amendment 6):
+-- How directly a source reports steps and phases; the lowest rank present is used (accounting rules 1.4, amendment 6):
 -- the job's own events, spans and events of libraries, structured logs, lines of text.
 create or replace macro event_source_place(source) as (
     case source
@@ -21,7 +21,7 @@ create or replace macro off_hold_ms(first_ms, last_ms, hold_start_ms, hold_end_m
     greatest(0, hold_start_ms - last_ms, first_ms - hold_end_ms)
 );
 
--- The same of one event, by its middle. A start may be told a second early, since clocks of jobs and schedulers differ
+-- The same of one event, by its middle. A start may be a second early, since clocks of jobs and schedulers differ
 -- by that much.
 create or replace macro event_off_hold_ms(event, event_start_ms, event_end_ms, hold_start_ms, hold_end_ms) as (
     greatest(
@@ -41,5 +41,5 @@ create or replace macro is_near_hold(is_id, first_ms, last_ms, hold_start_ms, ho
     )
 );
 
--- Whether an event shows that its attempt was at work; the others may be told after the end of it.
+-- Whether an event shows that its attempt was at work; the others may come after its end.
 create or replace macro begins_attempt(event) as (event not in ('ckpt.durable', 'failure', 'job.end'));

@@ -1,4 +1,4 @@
--- The layers of the ledger in one number, so that one sum tells the state of all of them. Each has its bits:
+-- The layers of the ledger in one number, so that one sum has the state of all of them. Each has its bits:
 -- activity 0-7, emptiness 8-15, split 16-31, fact 32-60, hold 61-91, piece 92-122. The intervals of a layer do not
 -- overlap, so that a layer never outgrows its bits.
 create or replace macro layer_activity(number) as (number::hugeint);

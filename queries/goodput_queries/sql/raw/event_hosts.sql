@@ -1,5 +1,5 @@
--- The hosts that events were told of: from when to when. Beside the raw rows, since every build asks it. Written by
--- the build, which adds what is new.
+-- Watermarks of job events by host: first and last time. A table of its own, since every build reads it. Builds update
+-- it from new loads.
 -- grain: cluster, host
 -- cluster, host: null where events do not say
 -- first_ms, last_ms: of the moments of events

@@ -12,7 +12,7 @@ create table raw.flight_groups (
     last_enqueued bigint,               -- sequence numbers; null: none yet, or the dump does not say
     last_started bigint,
     last_completed bigint,
-    last_moment_at timestamp,           -- latest moment the dump speaks of: it does not say when it was written;
+    last_moment_at timestamp,           -- latest time in the dump: it does not record when it was written;
                                         -- null: it holds no entry
     nccl_version varchar,
     load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is

@@ -1,6 +1,6 @@
--- Whose GPU it was by a label on its telemetry (a pod, a job id of the prolog): first to last reading of a part
--- of a file or of a poll that carried it. Labels linger after the end: where a scheduler tells of the cluster it alone
--- says who held what, and labels with its job ids say which GPUs.
+-- Owner of a GPU by a label on its telemetry (a pod, a job id of the prolog): first to last reading with the label in
+-- part of a file or in a poll. Labels stay after the end of a job: where a scheduler covers the cluster it alone
+-- determines the holds, and labels with its job ids determine the GPUs.
 -- grain: source, gpu_uuid, gpu_instance, kind, owner, container, first_seen_at
 -- keep: last_seen_at
 -- time: first_seen_at

@@ -8,7 +8,7 @@ create table raw.ingested (
     table_name varchar not null,
     rows bigint not null,               -- rows read
     rows_new bigint not null,           -- rows that were not there before
-    rejects bigint not null,            -- rows set aside that were not there before
+    rejects bigint not null,            -- rejected rows that were not there before
     window_start_at timestamp,
     window_end_at timestamp,
     loaded_at timestamp not null

@@ -1,7 +1,7 @@
--- A job run: one scheduler record (one start of a job; a requeue makes another), as the accounting says it.
+-- A job run: one scheduler record (one start of a job; a requeue makes another), as the accounting reports it.
 -- Records that never started are kept: they are the demand.
--- A requeue and a resize submit anew, so that the moment of submission tells records of one job apart; the
--- index of the database does not, since the JSON of the accounting lacks it.
+-- A requeue and a resize submit the job again, so that the submit time distinguishes records of one job; the
+-- database index does not, since the JSON of the accounting lacks it.
 -- grain: source, cluster, job_id_raw, submit_at
 -- keep: end_at is not null, start_at is not null, observed_at, end_at, elapsed_s, db_index
 -- observed: submit_at, start_at, end_at, observed_at
@@ -11,7 +11,7 @@ create table raw.job_runs (
     cluster varchar not null,
     job_id varchar not null,            -- 7, 10_3, 12+1, 53_[1-20%2]
     job_id_raw varchar not null,
-    db_index bigint,                    -- null: told by a listing without it
+    db_index bigint,                    -- null: from a listing without it
     submit_at timestamp not null,
     eligible_at timestamp,
     start_at timestamp,                 -- null: never started

@@ -8,7 +8,7 @@ create table raw.profiled_collectives (
     trace_id varchar not null,          -- the profiler's, else of the content
     rank integer,                       -- global; null: not distributed
     ranks_total integer,                -- of the job
-    pid bigint,                         -- of the host process; null: not told
+    pid bigint,                         -- of the host process; null: unknown
     device integer not null,            -- CUDA's number in the process
     stream bigint not null,
     start_at timestamp not null,

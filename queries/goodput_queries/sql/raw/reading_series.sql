@@ -1,5 +1,5 @@
--- The readings of one GPU by one source: from when to when. Beside the raw rows, since it outlives those that are
--- dropped by age. Written by the build, which adds what is new.
+-- Watermarks of readings by GPU and source: first and last time. A table of its own, since it outlives readings that
+-- retention drops. Builds update it from new loads.
 -- grain: source, gpu_uuid, gpu_instance
 create table raw.reading_series (
     source varchar not null,

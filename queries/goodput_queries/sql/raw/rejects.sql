@@ -1,4 +1,4 @@
--- A row that was set aside, with the reason; nothing is lost.
+-- Rejected rows with the reason.
 -- grain: source, origin, line, reason, content
 create table raw.rejects (
     source varchar not null,

@@ -1,4 +1,4 @@
--- When GPUs were active, in blocks of ten minutes, up to when schedulers speak for all.
+-- When GPUs were active, in blocks of ten minutes, until schedulers cover all nodes.
 -- grain: gpu_uuid, block
 -- block: ten minutes since the epoch
 -- first_ms, last_ms: the first and the last reading that shows activity

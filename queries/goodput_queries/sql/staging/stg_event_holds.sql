@@ -1,6 +1,6 @@
--- GPUs that jobs which tell events had from the first to the last of them, where no scheduler, label or Kubernetes
--- source speaks. A job's GPUs on a host are those it names; else those that list its pids; else, one for each rank, the
--- GPU of its local rank, one with a process, or any: gpus says how many.
+-- Holds inferred from job events, from a run's first to its last event, on nodes that no scheduler, label or Kubernetes
+-- source covers. A run's GPUs on a host are those that its events name; else those that list its pids; else, one a
+-- rank, the GPU of its local rank, one with a process, or any: then `gpus` is their number.
 -- grain: job_run_key, node, gpu_uuid, slurm_index, start_ms
 -- job_run_key: a run from one start, after ten minutes without an event, to the next
 -- slurm_index: of a GPU that no inventory knows: the local rank
@@ -38,7 +38,7 @@ bursts as (
                 *,
                 row_number() over (order by node, attempt, rank, pid, local_rank, gpu_uuid, block) as place
             from staging.stg_event_presence
-            -- what a scheduler's job tells early, or by another clock, is of that job
+            -- early events of a scheduler's job, or events by another clock, belong to that job
             anti join (
                 select cluster, unnest([job_id, job_id_raw]) as run_id from raw.job_runs
             ) using (cluster, run_id)
@@ -68,7 +68,7 @@ starts as (
         coalesce(start_after_ms <= threshold('label_absent_ms'), false)
         or coalesce(first_attempt > lag(last_attempt) over in_order, false)
         or not coalesce(list_has_any(pids, lag(pids) over in_order), true) as is_start
-    from told_of_bursts
+    from reported_of_bursts
     window in_order as (partition by cluster, run_id order by burst)
 ),
 
@@ -243,7 +243,7 @@ of_rest as (
     left join with_process using (cluster, run_id, submit_ms, attempt, node, nth)
 ),
 
-told as (
+reported as (
     select cluster, run_id, submit_ms, attempt, node, gpu_uuid, null::integer as slurm_index, null::integer as gpus
     from named
     union
@@ -268,20 +268,20 @@ node_pids as (
 )
 
 select
-    told.cluster || '/' || told.run_id || '@' || told.submit_ms // 1000 as job_run_key,
-    told.cluster,
-    told.run_id,
-    told.submit_ms,
-    told.node,
-    told.gpu_uuid,
-    told.slurm_index,
-    told.gpus,
+    reported.cluster || '/' || reported.run_id || '@' || reported.submit_ms // 1000 as job_run_key,
+    reported.cluster,
+    reported.run_id,
+    reported.submit_ms,
+    reported.node,
+    reported.gpu_uuid,
+    reported.slurm_index,
+    reported.gpus,
     node_pids.pids,
     periods.first_ms as start_ms,
     periods.end_ms,
     periods.is_last,
     job_runs.state
-from told
+from reported
 inner join periods using (cluster, run_id, submit_ms, attempt)
 inner join job_runs using (cluster, run_id, submit_ms)
 left join node_pids using (cluster, run_id, submit_ms, attempt, node)

@@ -1,4 +1,4 @@
--- When processes told job events on nodes of which no scheduler speaks, in blocks of ten minutes.
+-- When processes sent job events on nodes without a scheduler, in blocks of ten minutes.
 -- grain: cluster, node, run_id, attempt, rank, pid, local_rank, gpu_uuid, block
 -- attempt, local_rank: -1 where it is not said; pid: 0; gpu_uuid: empty
 -- block: ten minutes since the epoch

@@ -4,7 +4,7 @@
 -- grain: dump_set, stop, rank, group_name
 -- dump_set: with the cluster, where it was said
 -- stop: numbers the stops of a dump set; of several dumps of a rank in a stop the latest is here
--- stop_last_ms: latest moment that any of the stop's dumps speaks of
+-- stop_last_ms: latest time in any of the stop's dumps
 with named_groups as (
     select coalesce(cluster || ':', '') || dump_set as dump_key, * from raw.flight_groups
 ),

@@ -4,7 +4,7 @@
 with instances as (
     select
         parts.* exclude (gpu_uuid, cluster, valid_to_at),
-        -- a source that tells the layout of a GPU anew (a collector that starts) has done with the one before
+        -- a new layout of a GPU from the same source (a restarted collector) ends the previous one
         coalesce(
             parts.valid_to_at,
             min(parts.valid_from_at) over (

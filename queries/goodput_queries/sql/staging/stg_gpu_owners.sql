@@ -1,6 +1,6 @@
 -- Whose a GPU was by a label on its series, with the node where it stood.
 -- grain: source, gpu_uuid, gpu_instance, kind, owner, first_ms
--- kind: hpc_job, pod; a GPU whose series carry job ids is told by them alone
+-- kind: hpc_job, pod; where a GPU's series carry job ids, they alone determine its owner
 with owners as (
     select
         source,

@@ -1,12 +1,12 @@
--- Holds that are inferred where no scheduler, label or Kubernetes source speaks: of jobs that tell events, for as long
--- as they do and live; else of processes that NVML lists. Activity without either is seen by temp.inferred_activity.
+-- Holds inferred on nodes that no scheduler, label or Kubernetes source covers: from job events, for as long as the run
+-- lives; else from processes that NVML lists. temp.inferred_activity has activity without either.
 -- grain: job_run_key, node, gpu_uuid, slurm_index, start_ms
 -- job_run_key: a run from one start, after ten minutes without an event, to the next; a process of a node likewise
 -- kind: job_event, process
 -- owner: the run, or the process
 -- slurm_index: of a GPU that no inventory knows: the local rank
 -- gpus: how many GPUs of the node, where none is named
--- end_ms: null: it goes on: the process is on the latest list, or the job lives and told no end
+-- end_ms: null: it is running: the process is on the latest list, or the run lives and reported no end
 -- state: COMPLETED, FAILED (the job's last word), UNKNOWN
 -- is_stalled: the job lived for 15 minutes and more without an event
 -- materialised: compared, since job runs and what they held are asked of it, and few change
@@ -89,7 +89,7 @@ processes as (
     )
 ),
 
--- who told events goes before who is on a list, and who came first before who came later
+-- runs with events take precedence over listed processes, earlier ones over later ones
 taken as (
     select
         cluster, node, gpu_uuid, start_ms, coalesce(end_ms, 9223372036854775807) as end_ms,
@@ -158,7 +158,7 @@ of_processes as (
         null::integer as gpus,
         alone.start_ms,
         alone.last_ms,
-        -- who is on the latest list goes on, until a scheduler speaks
+        -- a process on the latest list continues until a scheduler covers the node
         case
             when alone.last_ms < greatest(lists.read_ms, lists.since_ms) then alone.last_ms
             else gpus.until_ms

@@ -4,7 +4,7 @@
 -- end_ms: ts
 -- attempt: null where the job does not number them (temp.job_events works it out)
 -- rank: 0 where the job does not say
--- run_id: a run without a name, on a node of which no scheduler speaks, is named after the node
+-- run_id: a run without a name, on a node without a scheduler, is named after the node
 -- host: as the scheduler names the node, with or without its domain
 select
     events.rowid as event_id,

@@ -2,14 +2,14 @@
 -- grain: job_run_key
 -- start_ms: max(start, submit), since a resized record repeats the first one's start; null: never started
 -- end_ms: null while running or pending; of a running record that later listings leave out (the job was purged,
---     or is a runaway) the moment up to which it was last told
+--     or is a runaway) the time of the last listing with it
 -- outcome: ok, failed, limit (time limit, cancelled, preempted), unknown (its source fell silent), running, pending,
 --     never_started; what ended with an exit code of its own before it was requeued has failed
 -- is_infrastructure: the scheduler itself blames a node
 -- gpus: allocated; null where accounting does not track GPUs
--- is_inferred: no scheduler tells of it, but labels of telemetry, job events or lists of processes
--- ownership: who says whose the GPUs were: scheduler, label, job_event, process
--- is_stalled: an inferred job run lived for 15 minutes and more after its last event, which told no end
+-- is_inferred: from labels of telemetry, job events or lists of processes, without a scheduler record
+-- ownership: source of ownership: scheduler, label, job_event, process
+-- is_stalled: an inferred job run lived for 15 minutes and more after its last event, which was no end
 with listed as (
     -- a listing of sacct has every job that runs: one without a record says that it runs no more. A log that is followed
     -- (mlperf) and has fallen silent, while others of its cluster go on, neither
@@ -19,10 +19,10 @@ with listed as (
     group by source, cluster
 ),
 
-told as (
+records as (
     select
         job_runs.*,
-        -- a running record tells how long it had run when the accounting was asked
+        -- a running record has its elapsed time at the time of the listing
         greatest(
             to_ms(observed_at),
             case
@@ -85,7 +85,7 @@ select
     'scheduler' as ownership,
     false as is_stalled,
     coalesce(load_sequence, 0) as load_sequence  -- null: written by an earlier version
-from told
+from records
 union all
 select
     job_run_key,

@@ -1,7 +1,7 @@
 -- What is known of a node's name: its cluster, for sources that do not say (the only one that names it), and the name
 -- under which the same machine is known.
 -- grain: node
--- cluster: null where two clusters have a node of this name, or none tells its own
+-- cluster: null where two clusters have a node of this name, or no source reports one
 -- is_scheduled: a scheduler names it
 -- known_as: its name with or without its domain: the one that a scheduler writes, else the short one; null: its own
 -- materialised: full, since every source that names only nodes joins it

@@ -1,4 +1,4 @@
--- Node states as intervals in epoch ms; node '*' speaks for the whole cluster.
+-- Node states as intervals in epoch ms; node '*' means the whole cluster.
 -- grain: source, cluster, node, state, start_ms
 -- end_ms: null: still so
 select

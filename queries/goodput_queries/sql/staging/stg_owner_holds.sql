@@ -1,5 +1,5 @@
--- Holds by labels of telemetry, for times of which no scheduler tells: from the first record of a scheduler on
--- it alone says who had what in its cluster, since labels stay when their job has gone.
+-- Holds by labels of telemetry, for times without a scheduler: from its first record on a scheduler alone determines
+-- ownership in its cluster, since labels stay after the end of their job.
 -- grain: job_run_key, gpu_uuid, gpu_instance, start_ms
 -- job_run_key: an owner from one absence of its labels to the next
 -- last_ms: where the label was read last
@@ -25,7 +25,7 @@ schedulers as (
     group by cluster
 ),
 
-told as (
+labelled as (
     select
         owners.* exclude (last_ms, load_sequence),
         least(owners.last_ms, schedulers.since_ms) as last_ms,
@@ -46,7 +46,7 @@ reached as (
             partition by cluster, kind, owner, gpu_uuid, gpu_instance order by first_ms, last_ms
             rows between unbounded preceding and 1 preceding
         ) as here_before_ms
-    from told
+    from labelled
 ),
 
 numbered as (

@@ -1,4 +1,4 @@
--- When processes held a context on GPUs, in blocks of ten minutes, up to when schedulers speak for all.
+-- When processes held a context on GPUs, in blocks of ten minutes, until schedulers cover all nodes.
 -- grain: gpu_uuid, pid, block
 -- pid: 0 where the source only counts processes; -1: the list itself, also where it is empty
 -- block: ten minutes since the epoch

@@ -1,5 +1,5 @@
--- How long a run lives that told events and no end, where no scheduler speaks: while lists show its processes; where they
--- show none of them, while any process that was on its GPUs, or activity, goes on. Fifteen minutes without a sign end it.
+-- End of runs that sent events but no end event, on nodes without a scheduler. A run lives while lists show its
+-- processes; where they show none, while any process on its GPUs, or activity, goes on; it ends 15 minutes after that.
 -- grain: job_run_key
 -- alive_ms: the last sign of life: an event, a process, activity
 -- end_ms: null: it runs: its cluster's evidence is not 15 minutes past the last sign, and its GPUs were read after the
@@ -16,7 +16,7 @@ with gpus as (
 
 holds as (select * from staging.stg_event_holds where is_last and state = 'UNKNOWN'),
 
--- from when another job, or a scheduler, speaks for one of its GPUs
+-- from when another job, or a scheduler, claims one of its GPUs
 others as (
     select holds.job_run_key, min(greatest(others.start_ms, holds.end_ms)) as limit_ms
     from holds

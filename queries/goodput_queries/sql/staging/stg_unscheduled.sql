@@ -1,6 +1,6 @@
--- Nodes and times of which no scheduler, label or Kubernetes source says whose the GPUs were: there ownership is inferred.
--- A scheduler speaks for its cluster from its first record on. Labels speak for the nodes that ever bore one: there a
--- GPU without a label is nobody's.
+-- Nodes and times without a source of ownership (scheduler, label, Kubernetes): there the build infers ownership.
+-- A scheduler covers its cluster from its first record on. Labels cover every node that ever had one: there a GPU
+-- without a label is unallocated.
 -- grain: cluster, host
 -- host: the node by a name that telemetry or job events have for it, short or full
 -- from_ms: the earliest reading or event; null: there is no reading yet
@@ -23,14 +23,14 @@ gpu_nodes as (
 ),
 
 event_hosts as (
-    select coalesce(told.cluster, node_clusters.cluster, 'default') as cluster, told.host, min(told.first_ms) as first_ms
-    from raw.event_hosts as told
-    left join staging.stg_node_clusters as node_clusters on told.host = node_clusters.node
+    select coalesce(hosts.cluster, node_clusters.cluster, 'default') as cluster, hosts.host, min(hosts.first_ms) as first_ms
+    from raw.event_hosts as hosts
+    left join staging.stg_node_clusters as node_clusters on hosts.host = node_clusters.node
     where
-        told.host is not null
-        -- beside a scheduler, a host that nobody knows is a container's name rather than another machine
+        hosts.host is not null
+        -- in a cluster with a scheduler, an unknown host is a container's name rather than another machine
         and (
-            coalesce(told.cluster, node_clusters.cluster) is not null
+            coalesce(hosts.cluster, node_clusters.cluster) is not null
             or not exists (select 1 from raw.job_runs)
         )
     group by all

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from goodput_billing.delivery.send_with_retry import PAUSE_MAX_S, PAUSES_S, NotSentError, insist
+from goodput_billing.delivery.send_with_retry import (
+    PAUSE_MAX_S,
+    PAUSES_S,
+    NotSentError,
+    send_with_retry,
+)
 from goodput_queries.errors import GoodputError
 
 
@@ -42,7 +47,7 @@ def away(wait_s: float = 0.0) -> NotSentError:
 def test_what_is_away_is_asked_again_until_it_takes_it() -> None:
     channel, pauses = Channel(away(), away(), ("a",)), Pauses()
 
-    sent = insist(channel, (), pauses)
+    sent = send_with_retry(channel, (), pauses)
 
     assert (sent.attempts, sent.recipients, sent.error) == (3, ("a",), None)
     assert pauses == list(PAUSES_S[:2])
@@ -51,7 +56,7 @@ def test_what_is_away_is_asked_again_until_it_takes_it() -> None:
 def test_what_stays_away_is_left_to_another_time() -> None:
     channel, pauses = Channel(*[away()] * 9), Pauses()
 
-    sent = insist(channel, (), pauses)
+    sent = send_with_retry(channel, (), pauses)
 
     assert sent.attempts == len(PAUSES_S) + 1 == len(channel.had)
     assert sent.is_for_later
@@ -60,14 +65,14 @@ def test_what_stays_away_is_left_to_another_time() -> None:
 def test_what_refuses_for_good_is_not_asked_again() -> None:
     pauses = Pauses()
 
-    sent = insist(Channel(NotSentError("no.")), (), pauses)
+    sent = send_with_retry(Channel(NotSentError("no.")), (), pauses)
 
     assert (sent.attempts, str(sent.error), sent.is_for_later) == (1, "no.", False)
     assert pauses == []
 
 
 def test_a_secret_that_is_missing_is_an_answer_and_not_the_end() -> None:
-    sent = insist(Channel(GoodputError("X is not set.")), (), Pauses())
+    sent = send_with_retry(Channel(GoodputError("X is not set.")), (), Pauses())
 
     assert (sent.attempts, str(sent.error)) == (1, "X is not set.")
 
@@ -76,7 +81,7 @@ def test_a_secret_that_is_missing_is_an_answer_and_not_the_end() -> None:
 def test_a_server_may_ask_for_a_longer_pause_within_reason(asked_s: float, waited_s: float) -> None:
     pauses = Pauses()
 
-    insist(Channel(away(asked_s), ()), (), pauses)
+    send_with_retry(Channel(away(asked_s), ()), (), pauses)
 
     assert pauses == [waited_s]
 
@@ -85,7 +90,7 @@ def test_who_has_it_does_not_get_it_again() -> None:
     part = NotSentError("b: later.", is_transient=True, recipients=("a",))
     channel = Channel(part, ("c", "a", "b"))
 
-    sent = insist(channel, ("c",), Pauses())
+    sent = send_with_retry(channel, ("c",), Pauses())
 
     assert channel.had == [("c",), ("c", "a")]
     assert sent.recipients == ("c", "a", "b")
@@ -95,7 +100,7 @@ def test_the_end_of_the_server_ends_the_waiting() -> None:
     pauses = Pauses()
     pauses.over = True
 
-    sent = insist(Channel(away(), ()), (), pauses)
+    sent = send_with_retry(Channel(away(), ()), (), pauses)
 
     assert (sent.attempts, len(pauses)) == (1, 1)
     assert sent.error is not None

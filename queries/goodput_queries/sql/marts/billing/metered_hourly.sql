@@ -1,5 +1,5 @@
--- Who had the GPUs of nodes with a power meter, hour by hour, in the time that it covers: by that time is shared what the
--- meter counts beyond them.
+-- Owners of the GPUs of nodes with a power meter, by hour, in the time that the meter covers. The energy that the meter
+-- counts beyond the GPUs is shared in proportion to that time.
 -- grain: cluster, node, job_run_key, availability, gpu_model, mig_profile, hour_ms
 -- availability: held, free, not_available
 -- materialised: hourly, since few nodes have a meter, and what a job did with its GPUs changes nothing here

@@ -1,4 +1,4 @@
--- What a statement is held against: ledger, inventory and scheduler of the scope's window, beside each other.
+-- Reconciliation of a statement: ledger, inventory and scheduler totals of the scope's window.
 -- grain: cluster
 -- ledger_ms: all categories of marts.ledger_scoped_by_node; ledger_held_ms: of those the held ones
 -- capacity_ms: GPU time in the inventory

@@ -1,4 +1,4 @@
--- What accounts may spend in a month, and the GPUs kept for them, as it holds when the scope's window begins.
+-- Monthly budgets and GPU quotas of accounts, as valid at the start of the scope's window.
 -- grain: cluster, account
 -- cluster: empty: all clusters together
 -- usd_per_month, quota_gpus: null: none is set

@@ -1,5 +1,5 @@
--- Why what the scheduler says was held is not what the statement charges, named and counted: the rows of a cluster
--- add up to scheduler - statement, to the millisecond. Scope: window and cluster.
+-- Differences between the scheduler's allocated time and the statement's, by reason: the rows of a cluster add up to
+-- scheduler - statement, to the millisecond. Scope: window and cluster.
 -- grain: cluster, reason
 -- gpu_ms: scheduler's less statement's; the scheduler counts each allocated GPU or MIG instance as 1
 with window_ as (
@@ -11,7 +11,7 @@ with window_ as (
     where getvariable('scope_cluster') is null or clusters.cluster = getvariable('scope_cluster')
 ),
 
--- what is inferred where no scheduler speaks has a line of its own
+-- holds that are inferred without a scheduler have a line of their own
 owned as (
     select * from intermediate.int_job_runs where ownership in ('scheduler', 'label')
 ),

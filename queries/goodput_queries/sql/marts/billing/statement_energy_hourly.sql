@@ -1,8 +1,8 @@
--- Energy of GPUs by who held them, hour by hour: differences of the GPUs' own counters.
--- A counter that starts anew (the driver was loaded again) counts from 0. Between two readings energy is spread
--- evenly; between readings too far apart nothing is known. Instances of a GPU share its energy by their slices.
--- Where a node's meter covers an hour, what it counts beyond the node's GPUs is shared among them by their time; where
--- it covers a part of one, all it counts is, if the GPUs' own counters tell nothing.
+-- Energy of GPUs by owner and hour: differences of the GPUs' own counters.
+-- A counter that resets (the driver was reloaded) counts from 0. Energy is spread evenly between two readings; between
+-- readings too far apart it is unknown. Instances of a GPU share its energy by their slices.
+-- Where a node's meter covers an hour, the energy beyond the node's GPUs is shared among them in proportion to time;
+-- where it covers part of an hour, all its energy is, if the GPUs have no counters.
 -- grain: cluster, job_run_key, availability, gpu_model, mig_profile, hour_ms, is_metered
 -- availability: held, free, not_available
 -- energy_mj: millijoules of the GPUs' counters
@@ -74,7 +74,7 @@ ends as (
     group by readings.series, readings.hour_ms, pieces.start_ms
 ),
 
--- within a piece the counters tell all, however few readings there are
+-- within a piece the counters are complete, however few readings there are
 points as (
     select series, first_ms as ts_ms, first_j as energy_j, null as gain_j from ends
     union all
@@ -137,7 +137,7 @@ in_hours as (
     where by_hour.hour_ms >= build_from_ms() and by_hour.hour_ms < build_to_ms()
 ),
 
--- of several sources the one that reads oftenest speaks for the GPU and hour
+-- of several sources the one with the most readings is used for the GPU and hour
 chosen as (
     select * from in_hours where not has_rivals
     union all

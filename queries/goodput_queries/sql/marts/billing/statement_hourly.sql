@@ -1,9 +1,9 @@
--- The ledger as statements ask it: GPU time by job run, kind of GPU and category, hour by hour.
+-- The ledger for statements: GPU time by job run, GPU model, category and hour.
 -- grain: cluster, node, job_run_key, attempt_key, gpu_model, mig_profile, category, phase, hour_ms
 -- node: of reserved time alone, since reservations name nodes
--- phase: of waits inside steps alone, since it tells who caused them
+-- phase: of waits inside steps alone, since their blame depends on it
 -- gpu_ms: milliseconds of a whole GPU
--- materialised: hourly, since a month of single GPUs is too much to sum for a page
+-- materialised: hourly, since a page cannot sum a month of single GPUs in time
 select
     cluster,
     case when category = 'reserved_idle' then node end as node,

@@ -4,7 +4,7 @@
 -- run, partition.
 -- grain: line, cluster, team, user_name, run_key, partition, qos, gpu_model, mig_profile, list_usd_per_gpu_h, factor, usd_per_gpu_h, bucket
 -- line: usage (held by job runs), inferred (held, but no scheduler or label says by whom), unplaced (allocated, but on no
---  known GPU: beside the ledger and the capacity), reserved_idle (team: the owner of the reservation, where it is one),
+--  known GPU: outside the ledger and the capacity), reserved_idle (team: the owner of the reservation, where it is one),
 --  idle, not_available
 -- usd_per_gpu_h: null: the rate card has no price
 -- gpu_ms: milliseconds of a whole GPU; of usage it is the sum of the five that follow

@@ -1,4 +1,4 @@
--- GPU time of the scope's window whose owner, place or price is not certain: to read beside a statement.
+-- GPU time of the scope's window whose owner, placement or price is uncertain: the caveats of a statement.
 -- grain: cluster, kind
 -- gpu_ms: milliseconds of a whole GPU
 with unpriced as (

@@ -1,6 +1,6 @@
--- Clusters in the database and the time for which there is evidence of them.
+-- Clusters in the database and the time that their evidence covers.
 -- grain: cluster
--- as_of_at: the latest moment any source speaks of; "now" of recorded data
+-- as_of_at: the latest time in the evidence of any source; "now" of recorded data
 -- has_prices: the rate card prices every kind of GPU of the cluster
 with sizes as (
     select

@@ -1,5 +1,5 @@
--- What the GPUs of each model did, drew and were charged in the scope's window, from the hourly rollups: what a
--- question about buying, capping or pricing them starts from. Scope: window, cluster, model.
+-- Use, energy and cost of each GPU model in the scope's window, from the hourly rollups: inputs of scenarios about
+-- buying, capping or pricing GPUs. Scope: window, cluster, model.
 -- grain: cluster, gpu_model
 -- window_ms: length of the scope's window for which the cluster has evidence
 -- gpus: capacity / window: how many there were on average

@@ -1,4 +1,4 @@
--- What the evidence contradicts or lacks, with what to do: nothing of it is hidden in a total.
+-- Contradictions and gaps in the evidence, with the recommended action: none of it is hidden in a total.
 -- grain: kind, what
 -- n: how many cases
 -- gpu_ms: GPU time concerned; null where it has none
@@ -97,21 +97,21 @@ with findings as (
     union all
     select
         'GPUs placed by assumption',
-        'the accounting does not say which GPUs; sums are exact, use per GPU is not known',
+        'the accounting does not report which GPUs; sums are exact, use per GPU is unknown',
         count(distinct job_run_key), null, min(job_run_key),
         'Ingest `scontrol show job -d` while jobs run, or map hpc_job in the DCGM exporter'
     from intermediate.int_holds where method = 'assumed'
     union all
     select
         'job runs known from labels alone',
-        'no scheduler tells of them: labels on the series of GPUs do; how they ended nobody says',
+        'no scheduler reports them, only labels on the series of GPUs; how they ended is unknown',
         count(*), null, min(job_run_key),
         'Add the scheduler: [[collect]] source = "slurm", or "kubernetes" with the url of a Prometheus'
     from intermediate.int_job_runs where ownership = 'label'
     union all
     select
         'job runs inferred without a scheduler',
-        'no scheduler speaks for their nodes: job events or lists of processes say whose the GPUs were',
+        'no scheduler covers their nodes: ownership comes from job events or lists of processes',
         count(*), null, min(job_run_key),
         'Add the scheduler, if there is one: [[collect]] source = "slurm", or "kubernetes"'
     from intermediate.int_job_runs where ownership in ('job_event', 'process')
@@ -144,7 +144,7 @@ with findings as (
     group by reason
     union all
     select
-        'jobs without tracked GPUs', 'the accounting has no gres/gpu for them: 0 would be a lie', count(*), null,
+        'jobs without tracked GPUs', 'the accounting has no gres/gpu for them: their number of GPUs is unknown, not 0', count(*), null,
         min(job_run_key), 'Set AccountingStorageTRES=gres/gpu'
     from intermediate.int_job_runs where gpus is null and start_ms is not null
     union all
@@ -154,12 +154,12 @@ with findings as (
     from intermediate.int_gpu_units where method = 'holds'
     union all
     select
-        'durability unknown', 'steps of ended attempts whose job never tells of durable checkpoints', count(*), null,
+        'durability unknown', 'steps of ended attempts whose job never reports durable checkpoints', count(*), null,
         min(attempt_key), 'Emit ckpt.durable when a checkpoint is complete'
     from intermediate.int_train_steps where fate = 'durability_unknown'
     union all
     select
-        'splits that exceed their step', 'told waits were longer than the step and were cut', count(*), null,
+        'splits that exceed their step', 'reported waits were longer than the step and were cut', count(*), null,
         min(attempt_key), 'Check the job''s timers'
     from intermediate.int_step_splits where is_cut
     union all
@@ -175,29 +175,29 @@ with findings as (
         and ledger.hour_ms < prices.to_ms
     union all
     select
-        'suspended, place unknown', 'the accounting tells how long a job was suspended, not when', count(*), null,
+        'suspended, place unknown', 'the accounting reports how long a job was suspended, not when', count(*), null,
         min(attempt_key), 'Nothing; the amount is right, its place within the hold is assumed'
     from intermediate.int_run_timeline where category = 'suspended' and phase = 'placement_assumed'
     union all
     select
-        'free time without node states', 'nobody says whether these GPUs were up while no job held them',
+        'free time without node states', 'no source reports whether these GPUs were up while no job held them',
         count(distinct gpu_uuid), sum(gpu_ms), min(node),
         'Ingest `sacctmgr show event`, or `sinfo` with --observed-at'
     from marts.ledger_pieces where category = 'free_unknown'
     union all
     select
-        'held time without evidence', 'neither the job nor telemetry says what these GPUs did',
+        'held time without evidence', 'neither job events nor telemetry cover these GPUs',
         count(distinct gpu_uuid), sum(gpu_ms), min(node), 'Scrape these GPUs, or let their jobs report steps'
     from marts.ledger_pieces where category = 'unknown'
     union all
     select
-        'busy time without job evidence', 'telemetry says busy; whether it was useful nobody says',
+        'busy time without job evidence', 'telemetry shows activity; no job event shows whether it was useful',
         count(distinct coalesce(job_run_key, gpu_uuid)), sum(gpu_ms), min(coalesce(job_run_key, node)),
         'Let the job report its steps (job events, five lines of Python)'
     from marts.ledger_pieces where category = 'busy_unclassified'
     union all
     select
-        'records told twice', 'one scheduler record with two submit times: read with a wrong time zone?',
+        'duplicate scheduler records', 'one scheduler record with two submit times: read with a wrong time zone?',
         count(*), null, min(job), 'Take the wrong one back (`goodput forget FILE`) and ingest it with the right --timezone'
     from (
         select cluster || '/' || job_id_raw as job
@@ -219,7 +219,7 @@ with findings as (
     )
     union all
     select
-        'running jobs that vanished', 'the accounting listed them as running, and later no more: how they ended is not known',
+        'running jobs that vanished', 'the accounting listed them as running, and later no longer: how they ended is unknown',
         count(*), null, min(job_run_key),
         'Ingest a listing of all jobs since their start (`sacct -a -D`); see `sacctmgr show runawayjobs`'
     from intermediate.int_job_runs where outcome = 'running' and end_ms is not null
@@ -293,7 +293,7 @@ with findings as (
     where samples.ts < from_ms(kept.kept_from_ms)
     union all
     select
-        'rows set aside', 'rows that could not be read', count(*), null, min(reason), 'See the rejects below'
+        'rejected rows', 'rows that could not be parsed', count(*), null, min(reason), 'See the rejects below'
     from raw.rejects
 )
 

@@ -1,7 +1,7 @@
--- How each live source is doing now: whether it answers, how old its last answer is, what it brings.
--- Sources that were retired, or that nobody has asked for a week, are not listed.
+-- State of each live source: whether it answers, the age of its last answer, the rows it loads.
+-- Sources that were removed, or not polled for a week, are not listed.
 -- grain: source, origin
--- state: ok; late: over 2 intervals since the last success; stale: over 5, or nobody asks; failing: the
+-- state: ok; late: over 2 intervals since the last success; stale: over 5, or not polled; failing: the
 --   last poll failed; waiting: the first poll has not ended
 -- answered_at: when the last successful poll began
 -- age_s: since then

@@ -1,5 +1,5 @@
--- The scope's GPU-seconds in the scheduler's own units, where each gres/gpu counts 1 (a MIG instance too): to
--- hold against sreport. Job runs count from max(start, submit), so that resized records are not counted twice.
+-- The scope's GPU-seconds in the scheduler's own units, where each gres/gpu counts 1 (a MIG instance too), for
+-- comparison with sreport. Job runs count from max(start, submit), so that resized records are not counted twice.
 -- grain: cluster
 -- held_gpu_s: allocated; down_gpu_s, drained_gpu_s: node states outside of holds are sreport's Down
 with window_ as (

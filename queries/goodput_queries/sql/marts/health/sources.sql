@@ -1,7 +1,7 @@
--- What each source brought: rows, files, rejects and how fresh.
+-- Sources with their number of rows, files and rejects, and their freshness.
 -- grain: source
--- last_row_at: the latest moment its rows speak of; null where the rows carry no single time
--- lag_s: behind the latest moment any source speaks of
+-- last_row_at: the latest time in its rows; null where the rows carry no single time
+-- lag_s: seconds behind the latest time of any source
 with loaded as (
     select
         source,

@@ -1,5 +1,5 @@
--- The GPU time in the inventory within the scope, from the units and not from the ledger, so that the ledger can
--- be held against it. Filters that only held time has (team, user, run, partition) do not apply to it.
+-- Capacity: GPU time in the inventory within the scope, computed from the inventory and not from the ledger, so that
+-- the two can be compared. Filters on owners (team, user, run, partition) do not apply to it.
 -- grain: cluster
 -- capacity_ms: milliseconds of a whole GPU
 with units as (

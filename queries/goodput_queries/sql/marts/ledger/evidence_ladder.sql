@@ -1,13 +1,13 @@
--- What the first tile can say of the clusters and the time range in view: the highest rung of evidence that at least
--- half of the time bears. Scope: window and cluster alone; finer filters do not change the rung.
+-- Evidence level of the clusters and the time range in view: the highest level that covers at least half of the time.
+-- It decides what the first tile shows. Scope: window and cluster alone; finer filters do not change the level.
 -- grain: none (one row)
 -- rung: goodput (attempts that report steps hold at least half of the allocated time), active_while_allocated (a
 --  scheduler or labels say who had at least half of it), gpu_activity
 -- ratio: of capacity; of the allocated time that readings cover, inferred holds left out; of the capacity that readings
 --  cover. Null: coverage is under half, or there is no such time
 -- coverage: share of the allocated time (goodput: in attempts that report steps; active_while_allocated: covered by
---  readings), or of the capacity (gpu_activity), that the ratio rests on
--- next_step: what brings the next rung, or readings where they lack; null: nothing does
+--  readings), or of the capacity (gpu_activity), that the ratio is computed from
+-- next_step: the source to add for the next level, or for missing readings; null: none
 -- capacity_ms, allocated_ms, reported_ms: capacity; of it allocated; of that in attempts that report steps
 -- owned_ms: allocated by a scheduler or labels, so that it is not inferred from activity
 -- observed_ms, active_ms: of the capacity, what readings cover and what they show to be active

@@ -1,21 +1,22 @@
--- The ratios of the scope, and what the waste cost: one row. A ratio without a base is null, and says why.
+-- Goodput and its component ratios of the scope, with the cost of badput: one row. A ratio whose denominator lacks
+-- evidence is null, and its reason column explains why.
 -- grain: none (one row)
 -- definition_version: of goodput; see macros/ratios.sql
 -- useful_ms: productive, communication, step not split (and declared work, where evaluation counts)
 -- goodput_ratio: the headline: useful / capacity (of a team, user, run, partition: / what it held)
--- goodput_hi_ratio: its upper end, if all that is not settled was useful: (useful + unsettled) / capacity
+-- goodput_hi_ratio: upper bound, if all unclassified time was useful: (useful + unsettled) / capacity
 -- availability_ratio: (capacity - not available) / capacity
 -- allocation_ratio: held / (capacity - not available)
 -- scheduling_ratio: (held - gang wait) / capacity
--- scheduler_reason: why these three are null: node states or accounting tell of less than half of the capacity
--- runtime_lo_ratio, runtime_hi_ratio: kept step time / (held - gang wait), the upper end with what is not settled
--- runtime_reason: why they are null: more than half of held - gang wait is not settled
--- program_ratio: useful / kept step time
--- program_reason: why it is null: no evidence splits more than half of the kept step time
--- communication_ratio: communication / kept step time, of runs and steps that measure it; null: none does
--- communication_step_ms: kept step time that it is measured in
--- communication_runs: runs that measure it
--- coverage_ratio: share of held time that evidence settles
+-- scheduler_reason: why these three are null: node states or accounting cover less than half of the capacity
+-- runtime_lo_ratio, runtime_hi_ratio: retained step time / (held - gang wait); upper bound includes unclassified time
+-- runtime_reason: why they are null: more than half of held - gang wait is unclassified
+-- program_ratio: useful / retained step time
+-- program_reason: why it is null: more than half of the retained step time has no measured breakdown
+-- communication_ratio: communication / retained step time, of runs and steps that measure it; null: none does
+-- communication_step_ms: retained step time with measured communication
+-- communication_runs: runs that measure communication
+-- coverage_ratio: share of held time that evidence classifies
 -- wasted_usd: badput, not counting time that is not settled
 with scheduled as (
     select cluster from intermediate.int_job_runs where not is_inferred

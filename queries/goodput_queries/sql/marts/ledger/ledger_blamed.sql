@@ -1,7 +1,7 @@
--- The ledger of the scope with who caused each part of it (reference.blame_by_cause), twice over as
--- ledger_in_scope is: GPU by GPU, and with the GPUs of each node summed up.
+-- The ledger of the scope with the cause of each part (reference.blame_by_cause), in both grains of ledger_in_scope:
+-- by GPU and by node.
 -- grain: none (parts of hours)
--- is_by_node: of which of the two the row is
+-- is_by_node: the row's grain is the node
 -- blame: own, platform, use, unallocated, reservation, unsettled
 -- gpu_ms: milliseconds of a whole GPU
 -- usd: null where the rate card has no price

@@ -1,4 +1,4 @@
--- Where the GPU time of the scope went, by category and by who caused it; categories without time included.
+-- GPU time of the scope by category and cause (blame), categories without time included.
 -- grain: category, blame
 -- blame: own, platform, use, unallocated, reservation, unsettled
 -- gpu_ms: milliseconds of a whole GPU; the rows add up to the capacity of the scope

@@ -1,9 +1,9 @@
--- Where the GPU time of the scope went: one row a category, those without time included.
+-- GPU time of the scope by category, categories without time included.
 -- grain: category
 -- kind: goodput, badput, ...; declared work is goodput where evaluation counts
 -- definition_version: of goodput; see macros/ratios.sql
 -- gpu_ms: milliseconds of a whole GPU; the rows add up to the capacity of the scope
--- gpu_hi_ms: upper bound: what is not settled might belong here
+-- gpu_hi_ms: upper bound: with all unclassified time that might belong to the category
 -- share_ratio: of the scope's capacity
 -- usd: null where no part of it has a price
 -- unpriced_gpu_ms: GPU time that the rate card has no price for

@@ -1,4 +1,4 @@
--- The hourly ledger with the GPUs of a node summed up: what pages ask that do not ask about single GPUs.
+-- The hourly ledger by node, for pages that need no single GPU.
 -- grain: cluster, node, gpu_model, mig_profile, hour_ms, job_run_key, attempt_key, category, phase
 -- gpu_ms: milliseconds of a whole GPU
 -- materialised: hourly, since a fleet has a tenth as many rows of nodes as of GPUs

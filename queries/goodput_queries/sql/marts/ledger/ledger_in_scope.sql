@@ -1,7 +1,7 @@
--- The ledger of the scope with prices, twice over: GPU by GPU, and with the GPUs of each node summed up. Ask
--- ledger_scoped for the one, ledger_scoped_by_node for the other.
+-- The ledger of the scope with prices, in two grains: by GPU and by node. Query ledger_scoped for the first,
+-- ledger_scoped_by_node for the second.
 -- grain: none (parts of hours)
--- is_by_node: of which of the two the row is
+-- is_by_node: the row's grain is the node
 -- gpu_uuid, gpu_instance: null in the hours summed up by node
 -- gpu_ms: milliseconds of a whole GPU
 -- usd: null where the rate card has no price

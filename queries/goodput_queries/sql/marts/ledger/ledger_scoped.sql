@@ -1,5 +1,5 @@
--- The ledger of the scope GPU by GPU, each row with its owner and price. Every other number about GPU time is a
--- sum over this, or over ledger_scoped_by_node, whose sums are the same.
+-- The ledger of the scope by GPU, each row with its owner and price. Every other number about GPU time is a sum over
+-- this view, or over ledger_scoped_by_node with the same sums.
 -- grain: none (parts of hours)
 -- gpu_ms: milliseconds of a whole GPU
 -- usd: null where the rate card has no price

@@ -1,5 +1,5 @@
--- The ledger of the scope with the GPUs of a node summed up, each row with its owner and price: a tenth of the
--- rows of ledger_scoped with the same sums, for pages.
+-- The ledger of the scope by node, each row with its owner and price: a tenth of the rows of ledger_scoped with the
+-- same sums, for pages.
 -- grain: none (parts of hours)
 -- gpu_ms: milliseconds of a whole GPU
 -- usd: null where the rate card has no price

@@ -1,12 +1,12 @@
--- The ledger: every GPU (or part of one) at every moment in exactly one category, run-length encoded and
--- cut at hours. Its gpu_ms add up to the capacity, to the millisecond.
+-- The ledger: every GPU (or MIG instance) is in exactly one category at any time; run-length encoded and split at
+-- hours. Its gpu_ms add up to the capacity, to the millisecond.
 -- grain: gpu_uuid, gpu_instance, start_ms
 -- hour_ms: start of the hour the segment lies in, epoch ms
 -- gpu_ms: milliseconds of a whole GPU; a part of a GPU counts with its share
 -- share_lo, share_hi, share_of: the part of the GPU, for cutting a segment again
 -- category: reference.gpu_second_categories
 -- phase: detail within the category; what it would have been, where the whole attempt failed
--- job_run_key, attempt_key: null where nobody held the GPU, or the job said nothing
+-- job_run_key, attempt_key: null where the GPU was not allocated, or the job sent no events
 -- materialised: hourly by GPU, since every page and export reads it and closed hours do not change
 with marked as (
     select

@@ -1,4 +1,4 @@
--- What the scope bar can choose from: the values with GPU time in the window, largest first when ordered.
+-- Values that the scope bar offers: those with GPU time in the window.
 -- grain: kind, value, cluster
 -- gpu_ms: GPU time behind the value
 with rows_ as materialized (

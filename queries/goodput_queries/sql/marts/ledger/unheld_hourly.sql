@@ -1,4 +1,4 @@
--- How long nobody held each part of a GPU, hour by hour: energy of that time is nobody's.
+-- Unallocated time of each GPU or instance by hour: the energy of that time has no owner.
 -- grain: gpu_uuid, gpu_instance, hour_ms
 -- free_ms, inferred_ms, away_ms: milliseconds of a whole GPU, free, active with no known owner, not available
 -- materialised: hourly by GPU, since what a job did with its GPUs changes the ledger of old hours, but not this

@@ -1,9 +1,9 @@
--- Allocated time that cannot be put on a GPU, hour by hour: the scheduler names no node (usual in exports), or more GPUs
--- than its nodes had at the time. It is outside of capacity and allocation, and beside the ledger: what the scheduler
--- says was allocated is what the ledger holds and this. Scope: window, cluster, model, team, user, run, partition.
+-- Allocated time that placement cannot assign to a GPU, by hour: the scheduler reports no node (usual in exports), or
+-- more GPUs than its nodes had at the time. It is not part of the ledger or its capacity: the scheduler's allocated
+-- time is the ledger's plus this. Scope: window, cluster, model, team, user, run, partition.
 -- grain: job_run_key, hour_ms
 -- reason: no_node_list, no_such_gpu
--- gpu_model: as the job asked for it, by the name it has in the cluster; null: not known
+-- gpu_model: the model that the job requested, by its name in the cluster; null: unknown
 -- gpu_ms: milliseconds of GPUs or instances, as the scheduler counts them
 -- cost: null: the rate card has no price
 with window_ as (

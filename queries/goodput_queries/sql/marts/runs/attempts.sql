@@ -1,9 +1,9 @@
--- Attempts of runs: each life of the gang's processes, how it ended and what of it was kept.
+-- Attempts of runs: each start of the gang's processes, its outcome and its retained steps.
 -- grain: attempt_key
 -- end_at: null while it runs
 -- outcome: ok, failed, limit, unknown, running
--- has_events: the job spoke of it
--- cause: why it ended badly, as far as evidence goes; cause_fix: what to do against it, where that is known
+-- has_events: the job sent events
+-- cause: failure reason, where evidence shows one; cause_fix: recommended action, where one is known
 with steps as (
     select
         attempt_key,

@@ -1,14 +1,14 @@
--- How runs save and fail in the scope's window: what a question about the checkpoint interval starts from. Saves are
--- those that steps wait for; a save behind the steps' back costs none of their time.
+-- Checkpoint saves and failures of runs in the scope's window: inputs of scenarios about the checkpoint interval.
+-- Counts blocking saves; an asynchronous save delays no step.
 -- grain: run_key
 -- gpus: the most that an attempt held
 -- saves: blocking saves
 -- save_s: median length of a save
 -- interval_s: median time from the end of a save to the begin of the next one of the same attempt
 -- attempts, failures: lives of the run's gang, and those that failed
--- run_s: how long its attempts ran, end to end
--- cluster_failures, cluster_gpu_ms: attempts of all runs of its cluster that the platform ended, and all GPU time
---     that they held: what a run that has not failed yet has to reckon with, by its GPUs (own failures do not grow with GPUs)
+-- run_s: total duration of its attempts
+-- cluster_failures, cluster_gpu_ms: attempts of all runs of its cluster that infrastructure ended, and all GPU time
+--     that they held: the failure rate per GPU of a run without failures so far (team-caused failures do not scale with GPUs)
 with clusters as (select * from intermediate.int_clusters),
 
 attempts as (

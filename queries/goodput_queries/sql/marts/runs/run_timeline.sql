@@ -1,4 +1,4 @@
--- What each attempt's gang did over time, as its job tells; time that only telemetry can settle is left out..
+-- Timeline of each attempt's gang from job events; excludes time that only telemetry can classify.
 -- grain: run_key, attempt, start_at
 -- end_at: the end of the evidence while it runs
 with clusters as (select * from intermediate.int_clusters)

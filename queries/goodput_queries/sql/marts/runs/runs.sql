@@ -1,6 +1,6 @@
 -- Runs (training tasks across attempts and job runs) with their ledger in the window, lineage and a verdict.
 -- grain: run_key
--- run_name: how people know it: beside the scheduler's number, which says nothing, the job's name
+-- run_name: the run's display name: the scheduler's number with the job's name
 -- held_ms: GPU time held in the window
 -- kept_step_ms: durable step time less data stalls (S of the accounting rules)
 -- lost_ms: lost work, fault stalls and attempts that kept nothing
@@ -112,7 +112,7 @@ hangs as (
     group by run_key
 ),
 
--- one row of marts.loss_causes gives all that is said of it
+-- the verdict comes from one row of marts.loss_causes
 worst as (
     select losses.run_key, arg_max(losses, (losses.gpu_ms, losses.category, losses.blame)) as loss
     from marts.loss_causes as losses

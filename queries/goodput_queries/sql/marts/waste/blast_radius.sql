@@ -1,11 +1,11 @@
--- GPUs that held up their gang because they were throttled or faulty: what they lost themselves and what the
--- others waited for them. Of kept steps, over whole attempts that touch the window.
+-- Throttled or faulty GPUs that delayed their gang: their own loss and the waits of the other GPUs for them. Covers
+-- retained steps of whole attempts that overlap the window.
 -- grain: run_key, attempt, gpu_uuid
 -- reason: throttled or faulty (a hardware error)
 -- own_gpu_s: throttle loss of the GPU itself
 -- peers_wait_gpu_s: waiting of the other GPUs of the gang for it
--- peers: how many waited; where several GPUs are throttled in one step, the waits are put down to one of them
--- gang_gpu_s: both: what the GPU cost the run
+-- peers: number of GPUs that waited; where several GPUs are throttled in one step, the waits are attributed to one
+-- gang_gpu_s: own_gpu_s + peers_wait_gpu_s: what the GPU cost the run
 -- gang_usd: null where the rate card has no price
 with caused as (
     select

@@ -1,18 +1,17 @@
--- Collectives and transfers that never ended because a rank did not come, differed or died: which operation of which
--- communicator, since when, who waited and for whom. From PyTorch's Flight Recorder and from NCCL RAS; one row
--- where both speak of the same ranks of an attempt.
+-- Hangs: collectives and transfers that never completed because a rank did not join, called another operation or died.
+-- Sources are PyTorch's Flight Recorder and NCCL RAS; one row where both report the same ranks of an attempt.
 -- grain: hang_key
 -- communicator: name of the process group, or hash of the communicator (RAS)
 -- operation: that the others wait in
 -- sequence_number: of the operation: over all collectives of the group (Flight Recorder), of its kind (RAS); of a
 --  transfer (send 0->1) over all of the waiting rank. RAS counts no transfers.
 -- since_at: the first rank began to wait (RAS: first answer that shows it)
--- last_seen_at: latest evidence that it still stood
--- culprit_ranks: global ranks that the others waited for; null: all came, the operation itself stands
--- culprit_rank, culprit_node, culprit_gpu_uuid: where there is but one; the node too where all share it
+-- last_seen_at: latest evidence that it still hung
+-- culprit_ranks: global ranks that the others waited for; null: all joined, the operation itself hangs
+-- culprit_rank, culprit_node, culprit_gpu_uuid: null for several culprits; the node is set where they share it
 -- what: missing, differs, no_dump, not_started, operation stands
 -- waiting_ranks: ranks known to wait in it
--- is_root: false: each culprit waits in another hang itself, which is the one to look at
+-- is_root: false: each culprit waits in another hang itself, which is the root cause
 -- evidence_sources: flight-recorder, nccl-ras or both
 -- confidence: Confirmed (both sources name the same ranks), Likely (one does, and more wait than are behind), Not confirmed
 with ranks as (select * from intermediate.int_hang_ranks),

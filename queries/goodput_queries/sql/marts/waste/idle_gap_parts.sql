@@ -1,13 +1,13 @@
--- Idle gaps and what the ledger says of them: a gap is a stretch of no activity on a GPU inside one allocation, or inside
--- the time between two, and the scope's window; it has a part for each category it lies in. The parts of a category
--- never add up to more than the ledger's time of it.
+-- Idle gaps by ledger category: a gap is an interval without activity on a GPU inside one allocation, or between two,
+-- and inside the scope's window; it has a part for each category that it overlaps. The parts of a category never add
+-- up to more than the ledger's time of it.
 -- grain: gap_id, category
 -- gap_start_at, gap_end_at, gap_s: of the whole gap, from the last active reading to the first active one
 -- gap_category: the category that most of the gap lies in; is_main: this is its part
 -- start_at, end_at: first and last moment of the gap in this category
 -- gpu_ms, usd: of the part; gap_gpu_ms, gap_usd: of the gap; milliseconds of a whole GPU, null without a price
 -- is_beside_work: its job stepped meanwhile, and the gap is no pause (threshold idle_min_ms): the ledger counts it
---  with the steps, since the job speaks for all its GPUs
+--  with the steps, since job events cover all GPUs of the job
 -- cause: of the part
 -- readings_coverage_ratio: share of the gap that readings cover
 -- joined and grouped by numbers: the names of a GPU, its node and its model take several times as long

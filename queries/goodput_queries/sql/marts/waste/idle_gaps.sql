@@ -1,10 +1,10 @@
--- Every stretch of no activity on a GPU as an object: when, where, whose, why, how sure, what it cost. A
--- stretch that crosses the border of an allocation or of the window is one gap on either side.
+-- Idle gaps: every interval without activity on a GPU, with owner, cause, confidence and cost. An interval that crosses
+-- the boundary of an allocation or of the window is one gap on either side.
 -- grain: gpu_uuid, gpu_instance, start_at
 -- gap_s: from the last active reading to the first active one, within the allocation or the free time
 -- category, cause, confidence, evidence: of the category that most of the gap lies in; marts.idle_gap_parts has all
 -- is_beside_work: its job stepped meanwhile, and the gap is no pause (threshold idle_min_ms): the ledger counts it
---  with the steps, since the job speaks for all its GPUs
+--  with the steps, since job events cover all GPUs of the job
 -- gpu_ms: milliseconds of a whole GPU inside the gap
 -- usd: null where the rate card has no price
 -- readings_coverage_ratio: share of the gap that readings cover

@@ -1,5 +1,5 @@
--- What each run of the scope lost to each category, and free or unavailable time by cluster; each with cause,
--- evidence, confidence and what to do. marts.losses counts the GPUs too.
+-- GPU time that each run of the scope lost to each category, and free or unavailable time by cluster; each with cause,
+-- evidence, confidence and recommended action. marts.losses counts the GPUs too.
 -- grain: cluster, run_key, category, blame
 -- blame: who caused it (reference.blame_by_cause)
 -- gpu_ms: milliseconds of a whole GPU
@@ -38,7 +38,7 @@ grouped as (
     group by cluster, run_key, category, blame
 ),
 
--- the attempt and phase that lost most tell the cause
+-- the cause of a loss is that of the attempt and phase that lost most
 most as (
     select
         cluster,
@@ -55,7 +55,7 @@ most as (
 )
 ,
 
--- of the attempts that tell the cause: what their waits are known from, and which GPU each is put down to
+-- for the attempts that determine the cause: source of their waits, and the GPU that each wait is attributed to
 waits as (
     select
         attempt_key,

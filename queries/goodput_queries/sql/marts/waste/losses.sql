@@ -1,9 +1,9 @@
--- The dearest losses of the scope: what each run lost to each category, and free or unavailable time by cluster;
--- each with cause, evidence, confidence and what to do.
+-- Losses of the scope: GPU time that each run lost to each category, and free or unavailable time by cluster; each with
+-- cause, evidence, confidence and recommended action.
 -- grain: cluster, run_key, category, blame
 -- gpu_ms: milliseconds of a whole GPU
 -- usd: null where the rate card has no price
--- gpus: how many GPUs it was on
+-- gpus: number of GPUs that lost the time
 -- confidence: Confirmed, Likely, Not confirmed
 with counted as (
     select cluster, run_key, category, blame, count(distinct gpu_uuid) as gpus

@@ -1,10 +1,10 @@
--- Ranks that the others waited for: episodes of steps in which the same rank is named, steps without a named
--- rank in between included where they are few. Lost steps count too: the waiting was real.
+-- Stragglers: episodes of steps in which the other ranks waited for the same rank. An episode includes a few steps
+-- without a named straggler in between, and steps that were rolled back.
 -- grain: run_key, attempt, rank, first_step
--- steps: steps in which the rank is named
--- imposed_wait_gpu_s: what the other ranks of the gang waited in these steps
--- confidence: Likely: waits and the length of the steps agree
--- evidence: what the waits are known from
+-- steps: steps in which the rank is the straggler
+-- imposed_wait_gpu_s: GPU-seconds that the other ranks of the gang waited in these steps
+-- confidence: Likely: waits and step durations agree
+-- evidence: source of the waits
 with named as (
     select attempt_key, step, rank, gpu_uuid, measured_by, start_ms, end_ms
     from intermediate.int_rank_step_losses

@@ -1,12 +1,12 @@
--- Times in which a reason held a GPU's clocks down, reason by reason, with clock, power and heat beside it.
--- A power cap at full power is how a busy GPU works, and no loss by itself.
+-- Intervals in which a reason reduced a GPU's clocks, one row a reason, with clock, power and temperature.
+-- A power cap at full power is normal for a busy GPU and is not a loss.
 -- grain: gpu_uuid, reason, start_at
 -- evidence: clock event reasons; throttle counters where a GPU's readings carry no reasons
 -- duration_s: from the first reading with the bit, less one interval, to the last; of counters what they gained
 -- counts_as_loss: whether it can cost time: a power cap only where the clock is low and the GPU is at work
 -- sm_clock_hz: median under the bit; clock_ratio: against the GPU's maximum
 -- booked_gpu_ms: what the ledger books as throttled on this GPU in that time
--- verdict: what to make of it
+-- verdict: interpretation of the episode
 with reasons as (
     select bit_value::bigint as bit_value, reason
     from reference.clocks_event_reasons
@@ -121,16 +121,16 @@ judged as (
         *,
         case
             when reason = 'sw_power_cap' then case
-                when power_ratio >= 0.9 then 'at its power limit under load: normal, no loss by itself'
-                when power_ratio < 0.5 then 'draws far less than its limit: a short peak, no loss by itself'
+                when power_ratio >= 0.9 then 'at its power limit under load: normal, not a loss'
+                when power_ratio < 0.5 then 'draws far less than its limit: a short peak, not a loss'
                 -- power readings are means over a second and lag behind short episodes; the clock does not
-                when clock_ratio >= 0.9 then 'at full clock under a power cap: normal, no loss by itself'
-                when clock_ratio is null then 'under a power cap: neither clock nor draw tells what it cost'
-                else 'low clock under a power cap: look at the limit'
+                when clock_ratio >= 0.9 then 'at full clock under a power cap: normal, not a loss'
+                when clock_ratio is null then 'under a power cap: the cost is unknown without clock or power readings'
+                else 'low clock under a power cap: check the limit'
             end
             when reason in ('hw_thermal', 'sw_thermal', 'thermal') then 'too hot: check cooling'
             when reason = 'hw_power_brake' then 'the node cut its power: check feeds and supplies'
-            else 'held back by the hardware: look at the node'
+            else 'slowed down by the hardware: check the node'
         end as verdict
     from described
 )

@@ -1,4 +1,4 @@
--- Whether anybody tells of throttling in the scope: an empty list of episodes says nothing where nobody does.
+-- Whether any source reports throttling in the scope: without one, an empty list of episodes proves nothing.
 -- grain: none (one row)
 -- has_readings: GPUs of the scope were read in the window
 -- has_reasons: readings carry clock event reasons

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goodput_app.cli.skipped_files import left_out
+from goodput_app.cli.skipped_files import skipped_files
 
 ZONE = "carries no offset from UTC. Say its zone with --timezone (as Europe/Berlin)."
 
@@ -12,7 +12,7 @@ ZONE = "carries no offset from UTC. Say its zone with --timezone (as Europe/Berl
 def test_files_with_one_reason_are_one_sentence() -> None:
     refused = [f"logs/{i}.txt: time 2026-11-20T11:45:{i:02} {ZONE}" for i in range(5)]
 
-    assert list(left_out([*refused, "x.txt: it is cut at line 7."], [])) == [
+    assert list(skipped_files([*refused, "x.txt: it is cut at line 7."], [])) == [
         f"left out, 5 files: time 2026-11-20T11:45:00 {ZONE} "
         "logs/0.txt, logs/1.txt, logs/2.txt ...",
         "left out: x.txt: it is cut at line 7.",
@@ -29,14 +29,14 @@ def test_files_with_one_reason_are_one_sentence() -> None:
     ],
 )
 def test_files_of_no_known_format_are_counted(names: list[str], sentence: list[str]) -> None:
-    assert list(left_out([], names)) == sentence
+    assert list(skipped_files([], names)) == sentence
 
 
 def test_files_of_another_format_than_the_one_asked_for_are_counted() -> None:
-    assert list(left_out([], ["a", "b"], "mlperf")) == [
+    assert list(skipped_files([], ["a", "b"], "mlperf")) == [
         "2 files of another format than mlperf left out: a, b"
     ]
 
 
 def test_a_sentence_without_a_file_stays_as_it_is() -> None:
-    assert list(left_out(["nothing there"], [])) == ["left out: nothing there"]
+    assert list(skipped_files(["nothing there"], [])) == ["left out: nothing there"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from goodput_ingest.formats.prefetch import ahead
+from goodput_ingest.formats.prefetch import prefetch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,7 @@ def test_the_next_item_is_made_while_one_is_used() -> None:
         made.set()
         yield 2
 
-    found = ahead(items())
+    found = prefetch(items())
 
     assert next(found) == 1
     assert made.wait(timeout=10)
@@ -36,7 +36,7 @@ def test_no_more_than_one_item_waits() -> None:
             made.append(number)
             yield number
 
-    found = ahead(items())
+    found = prefetch(items())
     next(found)
     found.close()  # type: ignore[attr-defined]
 
@@ -51,7 +51,7 @@ def test_small_items_do_not_keep_the_big_one_behind_them_from_being_made() -> No
             made.append(size)
             yield size
 
-    found = ahead(items(), size=lambda size: size, most=9)
+    found = prefetch(items(), size=lambda size: size, most=9)
     first = next(found)
     found.close()  # type: ignore[attr-defined]
 
@@ -64,7 +64,7 @@ def test_what_fails_fails_after_the_items_before_it() -> None:
         yield 1
         raise ValueError("cut here")
 
-    found = ahead(items())
+    found = prefetch(items())
 
     assert next(found) == 1
     with pytest.raises(ValueError, match="cut here"):
