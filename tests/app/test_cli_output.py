@@ -21,7 +21,7 @@ def test_views_are_listed_with_their_meaning() -> None:
     rows = json.loads(run("show", "--format", "json").stdout)
 
     (rejects,) = [row for row in rows if row["view"] == "raw.rejects"]
-    assert rejects["meaning"] == "A row that was set aside, with the reason; nothing is lost."
+    assert rejects["meaning"] == "Rejected rows with the reason."
     assert all(row["meaning"] for row in rows)
 
 

@@ -143,7 +143,7 @@ def test_a_file_of_any_name_is_read_named_and_forgotten(tmp_path: Path, file: by
     assert (read.exit_code, shown.exit_code, gone.exit_code) == (0, 0, 0), read.output
     assert is_plain(read.output + shown.output + gone.output)
     assert "logs/" in shown.stdout
-    assert "no line tells" not in read.output
+    assert "no line has the log format" not in read.output
 
 
 def test_csv_on_a_terminal_moves_no_cursor(monkeypatch: pytest.MonkeyPatch) -> None:

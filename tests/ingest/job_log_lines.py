@@ -1,4 +1,4 @@
-"""Logs of jobs as their frameworks print them, and what is told of them."""
+"""Logs of jobs as their frameworks print them, and the events parsed from them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ITERATION = (
 )
 
 
-def told(
+def parsed(
     store: LocalStore, folder: Path, text: str, options: ReadOptions = UTC
 ) -> list[dict[str, Any]]:
     """Return the events of a log, in time's order."""

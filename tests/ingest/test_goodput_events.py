@@ -19,7 +19,7 @@ GOLDEN = Path(__file__).parent / "golden"
 T0 = 1_787_234_400.0
 
 
-def told(store: LocalStore, folder: Path, *said: dict[str, Any]) -> list[tuple[Any, ...]]:
+def ingested(store: LocalStore, folder: Path, *said: dict[str, Any]) -> list[tuple[Any, ...]]:
     path = folder / "goodput.jsonl"
     path.write_text("".join(json.dumps({"job_name": "run7", **s}) + "\n" for s in said))
     ingest(store, "auto", [path], ReadOptions())
@@ -35,7 +35,7 @@ def step(number: int, at_s: float) -> dict[str, Any]:
 
 def test_each_event_is_a_row_by_itself(store: LocalStore, tmp_path: Path) -> None:
     """What follows from several (where a step ends) is worked out from all rows together."""
-    found = told(store, tmp_path, step(400, 0), step(401, 10.25), {"job_end_time": T0 + 500})
+    found = ingested(store, tmp_path, step(400, 0), step(401, 10.25), {"job_end_time": T0 + 500})
 
     assert [(row[0], row[2]) for row in found] == [
         ("step.start", 400),
@@ -74,7 +74,7 @@ def test_an_array_that_is_cut_is_refused(store: LocalStore, tmp_path: Path) -> N
 def test_elastic_waits_are_gang_waits_and_new_starts_are_start_up(
     store: LocalStore, tmp_path: Path
 ) -> None:
-    found = told(
+    found = ingested(
         store,
         tmp_path,
         {"job_start_time": T0},
@@ -96,7 +96,7 @@ def test_elastic_waits_are_gang_waits_and_new_starts_are_start_up(
 
 
 def test_phases_come_in_the_ledgers_words(store: LocalStore, tmp_path: Path) -> None:
-    found = told(
+    found = ingested(
         store,
         tmp_path,
         {"job_start_time": T0},
@@ -133,7 +133,7 @@ def test_a_synchronous_save_alone_says_that_it_is_durable(
         "checkpoint_manager_blocking_duration_secs": 3.5,
     }
 
-    found = told(store, tmp_path, {"job_start_time": T0}, save)
+    found = ingested(store, tmp_path, {"job_start_time": T0}, save)
 
     assert [(row[1], row[4]) for row in found if row[3] == "ckpt_save"] == [(23.5, 3.5)]
     assert [row[2] for row in found if row[0] == "ckpt.durable"] == durable
@@ -168,7 +168,7 @@ def test_a_save_without_a_jobs_name_belongs_to_the_job_of_its_file(
 def test_a_broken_event_is_set_aside(
     store: LocalStore, tmp_path: Path, said: dict[str, Any]
 ) -> None:
-    found = told(store, tmp_path, {"job_start_time": T0}, said)
+    found = ingested(store, tmp_path, {"job_start_time": T0}, said)
 
     assert [row[0] for row in found] == ["job.start"]
     assert store.read("select line from raw.rejects").item() == 2

@@ -17,7 +17,7 @@ def cut(seconds: float, **profiles: str) -> list[Line]:
     ]
 
 
-def told(
+def changes(
     lines: list[Line], memory: Memory | None = None
 ) -> list[tuple[str, str, int, float, float | None]]:
     """Return instance, profile, slices, begin and end in seconds."""
@@ -36,30 +36,30 @@ def told(
 def test_instances_are_told_with_profile_and_slices_from_their_first_reading() -> None:
     lines = [*cut(0, g1="4g.40gb", g2="3g.40gb"), *cut(30, g1="4g.40gb", g2="3g.40gb")]
 
-    assert told(lines) == [("1", "4g.40gb", 4, 0, None), ("2", "3g.40gb", 3, 0, None)]
+    assert changes(lines) == [("1", "4g.40gb", 4, 0, None), ("2", "3g.40gb", 3, 0, None)]
 
 
 def test_a_whole_gpu_and_the_partitions_of_an_amd_gpu_are_no_instances() -> None:
     amd = {"gpu_uuid": "a", "hostname": "n1", "gpu_compute_partition_type": "cpx"}
 
-    assert told([power(0)]) == []
-    assert told([("gpu_prof_sm_active", {**amd, "gpu_partition_id": "1"}, 0, 40)]) == []
+    assert changes([power(0)]) == []
+    assert changes([("gpu_prof_sm_active", {**amd, "gpu_partition_id": "1"}, 0, 40)]) == []
 
 
 def test_a_layout_is_told_once_over_polls() -> None:
     memory = Memory()
-    told(cut(0, g1="3g.40gb"), memory)
+    changes(cut(0, g1="3g.40gb"), memory)
 
-    assert told(cut(30, g1="3g.40gb"), memory) == []
-    assert told([*cut(0, g1="3g.40gb"), *cut(60, g1="3g.40gb")], memory) == []
+    assert changes(cut(30, g1="3g.40gb"), memory) == []
+    assert changes([*cut(0, g1="3g.40gb"), *cut(60, g1="3g.40gb")], memory) == []
 
 
 def test_a_gpu_that_is_cut_anew_is_told_whole() -> None:
     """What stays begins again where the others end, so that one telling says all there is."""
     memory = Memory()
-    told(cut(0, g1="4g.40gb", g2="3g.40gb"), memory)
+    changes(cut(0, g1="4g.40gb", g2="3g.40gb"), memory)
 
-    found = told(cut(30, g1="4g.40gb", g9="1g.10gb"), memory)
+    found = changes(cut(30, g1="4g.40gb", g9="1g.10gb"), memory)
 
     assert found == [
         ("1", "4g.40gb", 4, 0, 30),
@@ -71,9 +71,9 @@ def test_a_gpu_that_is_cut_anew_is_told_whole() -> None:
 
 def test_an_instance_of_the_same_id_and_another_profile_is_another() -> None:
     memory = Memory()
-    told(cut(0, g1="3g.40gb"), memory)
+    changes(cut(0, g1="3g.40gb"), memory)
 
-    assert told(cut(30, g1="2g.20gb"), memory) == [
+    assert changes(cut(30, g1="2g.20gb"), memory) == [
         ("1", "3g.40gb", 3, 0, 30),
         ("1", "2g.20gb", 2, 30, None),
     ]
@@ -84,22 +84,22 @@ def test_series_of_the_whole_gpu_beside_them_do_not_end_instances() -> None:
     memory = Memory()
     lines = [*cut(0, g1="3g.40gb"), power(10), *cut(30, g1="3g.40gb"), power(40)]
 
-    assert told(lines, memory) == [("1", "3g.40gb", 3, 0, None)]
-    assert told([*cut(60, g1="3g.40gb"), power(70)], memory) == []
+    assert changes(lines, memory) == [("1", "3g.40gb", 3, 0, None)]
+    assert changes([*cut(60, g1="3g.40gb"), power(70)], memory) == []
 
 
 def test_instances_have_gone_when_their_gpu_is_read_without_them_over_a_hole() -> None:
     memory = Memory()
-    told([*cut(0, g1="3g.40gb"), *cut(30, g1="3g.40gb")], memory)
+    changes([*cut(0, g1="3g.40gb"), *cut(30, g1="3g.40gb")], memory)
 
-    found = told([power(seconds) for seconds in range(60, 300, 30)], memory)
+    found = changes([power(seconds) for seconds in range(60, 300, 30)], memory)
 
     assert found == [("1", "3g.40gb", 3, 0, 60)]
-    assert told(cut(300, g1="3g.40gb"), memory) == [("1", "3g.40gb", 3, 300, None)]
+    assert changes(cut(300, g1="3g.40gb"), memory) == [("1", "3g.40gb", 3, 300, None)]
 
 
 def test_an_outage_of_ours_ends_no_instance() -> None:
     memory = Memory()
-    told(cut(0, g1="3g.40gb"), memory)
+    changes(cut(0, g1="3g.40gb"), memory)
 
-    assert told(cut(7200, g1="3g.40gb"), memory) == []
+    assert changes(cut(7200, g1="3g.40gb"), memory) == []

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.ingest.job_log_lines import ITERATION, brief, told
+from tests.ingest.job_log_lines import ITERATION, brief, parsed
 
 from goodput_ingest.source import ReadOptions
 from goodput_queries.errors import IngestError
@@ -45,7 +45,7 @@ Root Cause (first observed failure):
 def test_of_a_torchrun_block_the_root_cause_is_the_failure(
     store: LocalStore, tmp_path: Path
 ) -> None:
-    (event,) = told(store, tmp_path, BLOCK)
+    (event,) = parsed(store, tmp_path, BLOCK)
 
     assert (event["event"], event["at"], event["kind"]) == ("failure", "14:31:02.000", "sigkill")
     assert event["msg"] == "exit code -9 (SIGKILL) of rank 27 on node004"
@@ -71,7 +71,7 @@ def test_a_watchdogs_stamp_has_no_year_and_an_unpadded_month(
         "Timeout(ms)=600000) ran for 600024 milliseconds before timing out.\n"
     )
 
-    told(store, tmp_path, text)
+    parsed(store, tmp_path, text)
 
     ((found, kind, extra),) = store.read(
         "select ts, kind, extra::varchar from raw.job_events where event = 'failure'"
@@ -91,7 +91,7 @@ def test_a_watchdog_without_any_year_before_it_is_set_aside(
         + ITERATION.format(second=20, step=3, ms=2000.0)
     )
 
-    events = told(store, tmp_path, text)
+    events = parsed(store, tmp_path, text)
 
     assert [e["event"] for e in events] == ["step"]
     assert "has no year" in store.read("select reason from raw.rejects").item()
@@ -107,13 +107,13 @@ def test_want_of_memory_is_put_at_the_last_moment_told_and_says_so(
         "capacity of 79.15 GiB of which 1.58 GiB is free.\n"
     )
 
-    failure = next(e for e in told(store, tmp_path, text) if e["event"] == "failure")
+    failure = next(e for e in parsed(store, tmp_path, text) if e["event"] == "failure")
 
     assert (failure["kind"], failure["at"]) == ("oom", "14:03:20.500")
     assert json.loads(failure["extra"]) == {
         "log": "cuda-oom",
         "rank": 5,
-        "at": "the last moment told before",
+        "at": "the last time before it",
     }
 
 
@@ -130,7 +130,7 @@ def test_restart_cycles_of_nvrx_end_one_life_and_begin_the_next(
         + line.format(1, "worker_start_started", "node001", 0, 30)
     )
 
-    events = told(store, tmp_path, text, ReadOptions())
+    events = parsed(store, tmp_path, text, ReadOptions())
 
     assert brief(events, "event", "at") == [
         ("job.start", "14:31:00.118"),
@@ -152,7 +152,7 @@ def test_the_schedulers_word_ends_the_life(
         f"slurmstepd: error: *** STEP 19.0 ON r6i4n5 CANCELLED AT 2026-08-20T14:52:36{why} ***\n"
     )
 
-    events = told(store, tmp_path, text)
+    events = parsed(store, tmp_path, text)
 
     assert brief(events, "event", "kind") == [("failure", kind), ("job.end", None)]
 
@@ -166,7 +166,7 @@ HANG = (
 
 
 def test_a_watchdogs_year_is_that_of_any_line_before_it(store: LocalStore, tmp_path: Path) -> None:
-    (event,) = told(store, tmp_path, HANG)
+    (event,) = parsed(store, tmp_path, HANG)
 
     assert (event["event"], event["kind"], event["at"]) == (
         "failure",
@@ -180,11 +180,11 @@ def test_a_watchdogs_log_is_refused_until_its_zone_is_said(
     store: LocalStore, tmp_path: Path
 ) -> None:
     with pytest.raises(IngestError, match="Say their zone with --timezone"):
-        told(store, tmp_path, HANG, ReadOptions())
+        parsed(store, tmp_path, HANG, ReadOptions())
 
 
 def test_a_log_of_which_no_line_could_be_read_says_what_was_wrong_with_the_first(
     store: LocalStore, tmp_path: Path
 ) -> None:
     with pytest.raises(IngestError, match=r"line 1: the stamp 08-20 .* has no year"):
-        told(store, tmp_path, HANG.partition("\n")[2])
+        parsed(store, tmp_path, HANG.partition("\n")[2])

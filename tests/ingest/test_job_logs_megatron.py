@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from tests.ingest.job_log_lines import ITERATION, brief, told
+from tests.ingest.job_log_lines import ITERATION, brief, parsed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +20,7 @@ def test_a_megatron_line_stands_for_all_iterations_since_the_last(
         second=16, step=4, ms=2000.0
     )
 
-    events = told(store, tmp_path, text)
+    events = parsed(store, tmp_path, text)
 
     assert brief(events, "at", "step", "dur_s") == [
         ("14:03:10.500", 1, 1.0),
@@ -38,13 +38,13 @@ def test_the_first_megatron_line_stands_for_as_many_iterations_as_the_log_interv
         second=20, step=3, ms=2000.0
     )
 
-    assert brief(told(store, tmp_path, text), "step", "dur_s") == [(1, 2.0), (2, 2.0), (3, 2.0)]
+    assert brief(parsed(store, tmp_path, text), "step", "dur_s") == [(1, 2.0), (2, 2.0), (3, 2.0)]
 
 
 def test_a_first_line_far_on_without_a_loaded_checkpoint_is_not_taken_back_to_the_first_iteration(
     store: LocalStore, tmp_path: Path
 ) -> None:
-    events = told(store, tmp_path, ITERATION.format(second=20, step=4000, ms=2000.0))
+    events = parsed(store, tmp_path, ITERATION.format(second=20, step=4000, ms=2000.0))
 
     assert brief(events, "step", "dur_s") == [(4000, 2.0)]
 
@@ -59,7 +59,7 @@ def test_megatron_iterations_without_moments_follow_each_other_from_the_start_of
         " iteration        2/    1000 | elapsed time per iteration (ms): 2000.5 | loss: 1 |\n"
     )
 
-    assert brief(told(store, tmp_path, text), "at", "step", "dur_s") == [
+    assert brief(parsed(store, tmp_path, text), "at", "step", "dur_s") == [
         ("14:00:05.000", 1, 5.0),
         ("14:00:07.000", 2, 2.001),
     ]
@@ -71,8 +71,8 @@ def test_saving_is_not_saved(store: LocalStore, tmp_path: Path) -> None:
         "  [2026-08-20 14:03:30.6] successfully saved checkpoint from iteration      10 to /ckpt\n"
     )
 
-    begun = told(store, tmp_path, saving)
-    done = told(store, tmp_path, saving + saved)
+    begun = parsed(store, tmp_path, saving)
+    done = parsed(store, tmp_path, saving + saved)
 
     assert brief(begun, "event", "phase", "step") == [("phase.start", "ckpt_save", None)]
     assert brief(done[1:], "event", "at", "phase", "step") == [
@@ -91,7 +91,7 @@ def test_a_save_that_ends_while_training_goes_on_is_durable_then_and_blocked_not
         + "  [2026-08-20 14:03:25.0] successfully saved checkpoint from iteration      10 to /c\n"
     )
 
-    events = told(store, tmp_path, text)
+    events = parsed(store, tmp_path, text)
 
     assert [e["event"] for e in events if e["phase"]] == ["phase.start"]
     assert [(e["at"], e["step"]) for e in events if e["event"] == "ckpt.durable"] == [
@@ -106,7 +106,7 @@ def test_a_save_announced_as_asynchronous_is_no_phase(store: LocalStore, tmp_pat
         "  [2026-08-20 14:03:25.0] successfully saved checkpoint from iteration      10 to /c\n"
     )
 
-    assert brief(told(store, tmp_path, text), "event", "step") == [("ckpt.durable", 10)]
+    assert brief(parsed(store, tmp_path, text), "event", "step") == [("ckpt.durable", 10)]
 
 
 def test_the_time_of_a_save_lengthens_the_step_that_it_fell_into(
@@ -120,7 +120,7 @@ def test_the_time_of_a_save_lengthens_the_step_that_it_fell_into(
         + ITERATION.format(second=20, step=13, ms=2000.0)
     )
 
-    steps = [e for e in told(store, tmp_path, text) if e["event"] == "step"]
+    steps = [e for e in parsed(store, tmp_path, text) if e["event"] == "step"]
 
     assert brief(steps[1:], "at", "step", "dur_s") == [
         ("14:03:12.500", 11, 2.0),
@@ -138,7 +138,7 @@ def test_an_initialisation_of_less_than_no_time_is_left_out(
         "[after megatron is initialized] datetime: 2026-08-20 14:00:00 \n"
     )
 
-    assert brief(told(store, tmp_path, text), "event", "at") == [("job.start", "14:00:00.000")]
+    assert brief(parsed(store, tmp_path, text), "event", "at") == [("job.start", "14:00:00.000")]
 
 
 def test_iterations_of_older_releases_have_neither_stamp_nor_samples(
@@ -151,7 +151,7 @@ def test_iterations_of_older_releases_have_neither_stamp_nor_samples(
         for step in (1, 2, 3)
     )
 
-    events = [event for event in told(store, tmp_path, text) if event["event"] == "step"]
+    events = [event for event in parsed(store, tmp_path, text) if event["event"] == "step"]
 
     assert brief(events, "step", "at", "dur_s") == [
         (1, "14:02:22.000", 2.0),
@@ -168,6 +168,6 @@ def test_iterations_with_a_stamp_and_without_samples_end_when_they_say(
         "2000.0 | learning rate: 1.500E-04 | lm loss: 1.038E+01 |\n"
     )
 
-    assert brief(told(store, tmp_path, text), "event", "step", "at", "dur_s") == [
+    assert brief(parsed(store, tmp_path, text), "event", "step", "at", "dur_s") == [
         ("step", 120, "14:03:11.000", 2.0)
     ]

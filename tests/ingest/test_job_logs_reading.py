@@ -174,7 +174,7 @@ def test_a_collectors_stamp_places_lines_that_have_none_and_needs_no_zone(
 def test_a_log_in_which_nothing_has_a_moment_is_refused(store: LocalStore, tmp_path: Path) -> None:
     text = "***** Running training *****\n" + "{'loss': 1.9321, 'epoch': 0.12}\n" * 3
 
-    with pytest.raises(IngestError, match=r"what was done \(4 lines\), but not when"):
+    with pytest.raises(IngestError, match=r"events \(4 lines\) but no times"):
         ingest(store, "job-log", [write(tmp_path, text)], BERLIN)
 
 
@@ -188,12 +188,12 @@ def test_lines_without_a_moment_beside_others_are_counted_and_set_aside(
     ingest(store, "job-log", [write(tmp_path, text)], BERLIN)
 
     assert store.read("select line, reason from raw.rejects").rows() == [
-        (1, "the line tells what was done, but not when; so may others after it")
+        (1, "the line has no timestamp; others after it may have none either")
     ]
     assert [event for event, _ in events(store)] == ["failure", "job.end"]
 
 
-# lives and tellers
+# lives and formats
 
 
 def test_a_second_life_in_one_log_begins_with_its_own_start(
@@ -364,5 +364,5 @@ def test_other_text_is_no_job_log(store: LocalStore, tmp_path: Path, text: str) 
     path = write(tmp_path, text)
 
     assert recognise(path) is not JobLog
-    with pytest.raises(IngestError, match="no line tells of a job"):
+    with pytest.raises(IngestError, match="no line has the log format"):
         ingest(store, "job-log", [path], BERLIN)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.ingest.job_log_lines import brief, told
+from tests.ingest.job_log_lines import brief, parsed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,7 @@ def test_torchtitan_steps_share_the_time_between_two_lines(
         + TITAN.format(clock="03:20,000") + "step: 405  loss:  6.41230  tps: 8,214  mfu: 40.66%\n"
     )  # fmt: skip
 
-    assert brief(told(store, tmp_path, text), "step", "dur_s") == [
+    assert brief(parsed(store, tmp_path, text), "step", "dur_s") == [
         (401, 12.0),
         (402, 2.0),
         (403, 2.0),
@@ -39,7 +39,7 @@ def test_colours_are_seen_through(store: LocalStore, tmp_path: Path) -> None:
         "  \x1b[38;2;180;60;0mtps: 8,214\x1b[39m\n"
     )
 
-    assert brief(told(store, tmp_path, text), "step") == [(401,)]
+    assert brief(parsed(store, tmp_path, text), "step") == [(401,)]
 
 
 def test_of_ranks_that_write_the_same_lines_one_is_heard(store: LocalStore, tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_of_ranks_that_write_the_same_lines_one_is_heard(store: LocalStore, tmp_
         for rank in (2, 0, 1)
     )
 
-    assert brief(told(store, tmp_path, text), "at", "step") == [
+    assert brief(parsed(store, tmp_path, text), "at", "step") == [
         ("14:03:12.102", 401),
         ("14:03:12.102", 402),
     ]
@@ -67,7 +67,7 @@ def test_a_synchronous_save_of_torchtitan_is_durable_when_it_ends_and_a_staged_o
         + f"Finished {word}ing the checkpoint in 2.31 seconds.\n"
     )  # fmt: skip
 
-    events = told(store, tmp_path, text)
+    events = parsed(store, tmp_path, text)
 
     assert [e["step"] for e in events if e["event"] == "ckpt.durable"] == durable
     assert [(e["event"], e["at"]) for e in events if e["phase"] == "ckpt_save"] == [

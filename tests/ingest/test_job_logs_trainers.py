@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import pytest
-from tests.ingest.job_log_lines import brief, told
+from tests.ingest.job_log_lines import brief, parsed
 
 from goodput_ingest.source import ReadOptions
 
@@ -39,7 +39,7 @@ def test_the_trainers_dictionaries_tell_the_step_by_the_epoch_and_the_moment_by_
         f"2026-08-20T14:03:11.5Z {printed}\n"
     )
 
-    events = told(store, tmp_path, text, ReadOptions())
+    events = parsed(store, tmp_path, text, ReadOptions())
 
     assert brief(events, "event", "at", "step") == [
         ("job.start", "14:00:00.000", None),
@@ -58,7 +58,7 @@ def test_a_save_of_the_trainer_lasts_as_far_as_its_files_are_told_and_is_never_c
         + stamp.format(second="11") + "Model weights saved in out/other/m.safetensors\n"
     )  # fmt: skip
 
-    events = told(store, tmp_path, text)
+    events = parsed(store, tmp_path, text)
 
     assert brief(events, "event", "at", "dur_s", "step") == [
         ("step", "14:20:02.000", None, 500),
@@ -73,7 +73,7 @@ def test_an_evaluation_of_the_trainer_ends_when_it_is_printed(
 ) -> None:
     text = "2026-08-20T14:03:11Z {'eval_loss': '1.71', 'eval_runtime': '12.4', 'epoch': '0.5'}\n"
 
-    events = told(store, tmp_path, text, ReadOptions())
+    events = parsed(store, tmp_path, text, ReadOptions())
 
     assert brief(events, "phase", "at", "dur_s") == [("eval", "14:03:11.000", 12.4)]
 
@@ -87,7 +87,7 @@ def test_of_a_bar_drawn_over_and_over_the_last_state_counts(
     bar = "\rEpoch 3:  45%|####      | {n}/1000 [02:15<02:45,  3.32it/s, v_num=7]"
     text = f"2026-08-20T14:03:11Z {bar.format(n=449)}{bar.format(n=450)}\n"
 
-    assert brief(told(store, tmp_path, text, ReadOptions()), "step", "at") == [
+    assert brief(parsed(store, tmp_path, text, ReadOptions()), "step", "at") == [
         (3450, "14:03:11.000")
     ]
 
@@ -110,7 +110,7 @@ def test_nemo_counts_from_0_and_its_steps_lie_between_the_saves(
         + nemo + "Async checkpoint save for step 402 (/c/step=401.ckpt) finalized successfully.\n"
     )  # fmt: skip
 
-    events = told(store, tmp_path, text)
+    events = parsed(store, tmp_path, text)
 
     assert [(e["step"], e["dur_s"]) for e in events if e["event"] == "step"] == [
         (400, None),
@@ -140,7 +140,7 @@ def test_a_checkpoint_of_deepspeed_is_durable_when_it_is_ready_not_when_it_is_ab
         + stamp.format(second="29") + "[Rank 0] step=410, skipped=0, lr=[2.4e-05]\n"
     )  # fmt: skip
 
-    events = told(store, tmp_path, text)
+    events = parsed(store, tmp_path, text)
 
     assert [(e["at"], e["step"]) for e in events if e["event"] == "ckpt.durable"] == [
         ("14:20:09.000", 400)
@@ -164,7 +164,7 @@ def test_a_line_of_vllm_is_a_metric_whose_year_comes_from_when_it_was_read_out(
     read_out = datetime(2026, 1, 2)  # noqa: DTZ001 -- moments are stored naive, in UTC
     options = ReadOptions(zone=ZoneInfo("UTC"), observed_at=read_out)
 
-    (event,) = told(store, tmp_path, text, options)
+    (event,) = parsed(store, tmp_path, text, options)
 
     assert store.read("select ts from raw.job_events").item() == datetime(  # noqa: DTZ001
         2025, 12, 31, 23, 59, 59

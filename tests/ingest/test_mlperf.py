@@ -135,7 +135,7 @@ def test_a_log_that_does_not_describe_its_system_has_it_beside_its_results(
 def test_without_a_believable_number_of_gpus_the_log_is_refused(
     store: LocalStore, tmp_path: Path, described: str
 ) -> None:
-    with pytest.raises(IngestError, match="the number of GPUs is not known"):
+    with pytest.raises(IngestError, match="the number of GPUs is unknown"):
         ingest(store, "mlperf", [write(tmp_path, described + RUN)], ReadOptions())
 
 

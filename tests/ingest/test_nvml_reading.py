@@ -305,13 +305,13 @@ def test_a_mig_instance_has_memory_and_gpm_of_its_own_and_repeats_the_rest() -> 
     assert [line["power_mw"] for line in lines] == [690_500, 690_500]
 
 
-def test_a_gpu_that_is_cut_anew_says_so() -> None:
+def test_a_gpu_that_has_new_layout_says_so() -> None:
     fake = mig_gpu()
     gpu = opened(fake)
-    before = gpu.is_cut_anew()
+    before = gpu.has_new_layout()
     fake.instances.pop()
 
-    assert (before, gpu.is_cut_anew()) == (False, True)
+    assert (before, gpu.has_new_layout()) == (False, True)
 
 
 def test_xids_come_in_order_with_their_instance() -> None:

@@ -40,7 +40,7 @@ def otlp(name: str, attributes: dict[str, int], **fields: Any) -> dict[str, Any]
     return {"resourceSpans": [scoped]}
 
 
-def told(store: LocalStore, folder: Path, *lines: dict[str, Any]) -> list[dict[str, Any]]:
+def ingested(store: LocalStore, folder: Path, *lines: dict[str, Any]) -> list[dict[str, Any]]:
     path = folder / "spans.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     ingest(store, "auto", [path], ReadOptions())
@@ -55,7 +55,7 @@ def test_an_iteration_is_a_step_in_either_form_and_under_either_name(
     attributes = {"megatron.iteration": 401}
     line = sdk(name, attributes=attributes) if form == "sdk" else otlp(name, attributes)
 
-    (event,) = told(store, tmp_path, line, sdk("megatron.other"))
+    (event,) = ingested(store, tmp_path, line, sdk("megatron.other"))
 
     assert (event["event"], event["step"], event["dur_s"]) == ("step", 401, 4.5)
     assert str(event["ts"]) == "2026-08-20 14:03:11.500000"
@@ -67,7 +67,7 @@ def test_a_broken_span_of_a_request_costs_no_other_span(store: LocalStore, tmp_p
     spans = request["resourceSpans"][0]["scopeSpans"][0]["spans"]
     spans[:0] = [spans[0] | {"endTimeUnixNano": "soon"}, spans[0] | {"attributes": []}]
 
-    found = told(store, tmp_path, request)
+    found = ingested(store, tmp_path, request)
 
     assert [event["step"] for event in found] == [401]
     assert sorted(store.read("select line, reason from raw.rejects").rows()) == [
@@ -90,7 +90,7 @@ def test_a_broken_span_of_a_request_costs_no_other_span(store: LocalStore, tmp_p
 def test_spans_are_phases_in_the_ledgers_words(
     store: LocalStore, tmp_path: Path, name: str, phase: str
 ) -> None:
-    (event,) = told(store, tmp_path, sdk(name))
+    (event,) = ingested(store, tmp_path, sdk(name))
 
     assert (event["event"], event["phase"], event["dur_s"]) == ("phase", phase, 4.5)
 
@@ -101,8 +101,8 @@ def test_a_save_is_durable_when_it_is_final_not_when_it_unblocked(
     save = sdk("megatron.checkpoint.exposed_save", attributes={"megatron.iteration": 400})
     final = sdk("megatron.checkpoint.save.finalize", end_time="2026-08-20T14:05:00Z")
 
-    unblocked = told(store, tmp_path, save)
-    durable = [e for e in told(store, tmp_path, save, final) if e["event"] == "ckpt.durable"]
+    unblocked = ingested(store, tmp_path, save)
+    durable = [e for e in ingested(store, tmp_path, save, final) if e["event"] == "ckpt.durable"]
 
     assert [e["event"] for e in unblocked] == ["phase"]
     assert [(e["step"], str(e["ts"])) for e in durable] == [(400, "2026-08-20 14:05:00")]
@@ -111,7 +111,7 @@ def test_a_save_is_durable_when_it_is_final_not_when_it_unblocked(
 def test_a_span_that_failed_is_a_failure_too(store: LocalStore, tmp_path: Path) -> None:
     status = {"status_code": "ERROR", "description": "RuntimeError: NCCL error"}
 
-    events = told(store, tmp_path, sdk("megatron.evaluate", status=status))
+    events = ingested(store, tmp_path, sdk("megatron.evaluate", status=status))
 
     assert [(e["event"], e["kind"], e["msg"]) for e in events] == [
         ("failure", "exception", "RuntimeError: NCCL error"),
@@ -133,7 +133,7 @@ def test_a_span_that_failed_is_a_failure_too(store: LocalStore, tmp_path: Path) 
 def test_a_broken_span_is_set_aside(
     store: LocalStore, tmp_path: Path, line: dict[str, Any]
 ) -> None:
-    events = told(store, tmp_path, sdk("megatron.evaluate"), line)
+    events = ingested(store, tmp_path, sdk("megatron.evaluate"), line)
 
     assert len(events) == 1
     assert store.read("select line from raw.rejects").item() == 2

@@ -61,6 +61,6 @@ def test_a_row_that_is_set_aside_in_each_poll_is_counted_once(
 
     reasons = store.read("select reason from raw.rejects order by 1")["reason"].to_list()
     assert len(reasons) == 3
-    for reason, said in zip(reasons, ("soon", "job set aside", "wobbly"), strict=True):
+    for reason, said in zip(reasons, ("soon", "job rejected", "wobbly"), strict=True):
         assert said in reason
     assert store.read("select sum(rejects)::int from raw.ingested").item() == 3

@@ -307,7 +307,7 @@ def test_doctor_hears_of_targets_that_are_down_and_of_clocks(fake, reply_types, 
     assert down == (
         f"{fake.url}: target http://gpu-a01:9400/metrics of job dcgm is down: connection refused."
     )
-    assert "s beside ours" in clock
+    assert "s off ours" in clock
 
 
 def test_doctor_says_that_nothing_is_there():

@@ -96,7 +96,7 @@ class DcgmLive:
     def poll(self, reached: Mapping[str, datetime], now: datetime) -> Iterator[Batch]:  # noqa: ARG002 -- an exporter has no past
         """Yield what the targets say now; raises IngestError where none of them answers.
 
-        A target that does not answer while others do is a reject, and told by its name.
+        A target that does not answer while others do becomes a reject with its name.
         """
         unanswered: list[Reject] = []
         answered = 0

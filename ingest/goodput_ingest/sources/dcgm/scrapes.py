@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SAMPLES: Final = "gpu_samples"
-GO_ON: Final = {"gpus", "gpu_instances", "gpu_owners", "gpu_events"}  # few rows, told once a file
+GO_ON: Final = {"gpus", "gpu_instances", "gpu_owners", "gpu_events"}  # few rows, once a file
 PART_LINES: Final = 400_000  # what becomes of series is decided once for so many lines
 NO_ROWS: Final = pl.DataFrame(schema={"gpu_uuid": pl.String})
 NAMED_MOMENT: Final = re.compile(r"(?<!\d)(\d{8}T\d{6}Z)(?!\w)")
@@ -150,7 +150,7 @@ def rows_of(
 
 
 def with_rejects(parsed: list[Parsed], rejects: Sequence[Reject]) -> list[Parsed]:
-    """Return the tables with these rejects beside those of raw.gpu_samples."""
+    """Return the tables with these rejects added to those of raw.gpu_samples."""
     if not rejects:
         return parsed
     samples = next((p for p in parsed if p.table == SAMPLES), Parsed(SAMPLES, NO_ROWS))

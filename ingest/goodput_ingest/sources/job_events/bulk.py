@@ -1,7 +1,7 @@
-"""Many job events at once: the lines that a program of our own schema usually writes.
+"""Vectorised parser of job events: the lines that programs of our own schema usually write.
 
-A line is told here only where that surely comes to what the line-by-line reader makes of it; all
-others are left to that reader, which also says what is wrong with one.
+It parses a line only where the result surely equals the line-by-line parser's; that one parses all
+other lines, and reports errors.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def events_of(
 ) -> pl.DataFrame:
     """Return the events of plain lines as rows of SCHEMA, and LINE: which of the part's, from 0.
 
-    needs: the events there are, and the fields that each says nothing without.
+    needs: the known events, with the required fields of each.
     """
     rows = _parsed(part).filter(_is_plain(needs))
     said = {
@@ -144,18 +144,18 @@ def _none() -> pl.DataFrame:
 def _is_plain(needs: Mapping[str, Sequence[str]]) -> pl.Expr:
     """Say of each row that its line has these fields, each once, and nothing else.
 
-    A colon behind a quote follows each name, and may begin a text: as many as there are fields
-    told means that there are no others. Then the quotes, none of which is escaped, are two for each
-    name and two for each text: as many as that means that all that is told as text is one.
+    Each name is followed by a quote and a colon, and so may be the start of a text: as many colons
+    as parsed fields mean that there are no other fields. Quotes, none of them escaped, are two for
+    each name and two for each text: that number means that every parsed text is a string.
     """
-    told = pl.sum_horizontal(pl.col(name).is_not_null() for name in FIELDS)
+    fields_count = pl.sum_horizontal(pl.col(name).is_not_null() for name in FIELDS)
     texts = pl.sum_horizontal(pl.col(name).is_not_null() for name in TEXTS)
     events = pl.lit(value=False)
     for event, fields in needs.items():
         events |= pl.all_horizontal(pl.col("event") == event, pl.col(fields).is_not_null())
     return pl.all_horizontal(
-        pl.col("colons") == told,
-        pl.col("quotes") == 2 * (told + texts),
+        pl.col("colons") == fields_count,
+        pl.col("quotes") == 2 * (fields_count + texts),
         pl.col("v") == VERSION,
         (pl.col("ts") >= 0) & (pl.col("ts") < EPOCH_S_MAX),
         events,

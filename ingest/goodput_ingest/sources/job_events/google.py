@@ -3,7 +3,7 @@
 {"job_name": "run7", "step_count": 401, "step_start_time": 1787234539.48}
 
 Plain objects, one a line, or a Cloud Logging export (lines or one JSON array) with the object in
-`jsonPayload`, in any order. Process 0 alone writes them, so they speak for the gang and carry no
+`jsonPayload`, in any order. Process 0 alone writes them, so they apply to the gang and carry no
 rank. Each event becomes a row by itself; that a step ends when the next one starts, which load of
 data blocks and what a later save proves follow from all rows together (temp/google_events.sql).
 Checkpoints come from Orbax, whose durations are what the training was blocked for.
@@ -57,7 +57,7 @@ ARRAY_MAX_BYTES = 64 * 1024 * 1024  # an array is read whole; lines have no such
 
 
 class GoodputEvents:
-    """A log of ml-goodput-measurement, or of Orbax's checkpoint logger beside it."""
+    """A log of ml-goodput-measurement, or of Orbax's checkpoint logger."""
 
     name: ClassVar[str] = "goodput-events"
     needs_beginning: ClassVar[bool] = True

@@ -42,7 +42,7 @@ EVENTS = (
     "failure",
     "metric",
 )
-NEEDS = {  # what an event says nothing without
+NEEDS = {  # required fields of an event
     "step": "step",
     "step.start": "step",
     "ckpt.durable": "step",

@@ -94,13 +94,13 @@ class OtelSpans:
     def read(self, part: Part) -> Iterator[Batch]:
         """Yield the spans of the next lines: a final save is of the step begun before it."""
         found = event_lines.batch(
-            *(part, self.path, self.name, self._told_by),
+            *(part, self.path, self.name, self._rows_of),
             *(self._so_far, self.options.cluster, self.options.run_id),
         )
         self._so_far = found.digest
         yield found
 
-    def _told_by(self, record: dict[str, Any]) -> Iterator[Row | FieldError]:
+    def _rows_of(self, record: dict[str, Any]) -> Iterator[Row | FieldError]:
         for read in _spans(record):
             try:
                 yield from self._rows(read())
@@ -120,14 +120,15 @@ class OtelSpans:
             "reports_durability": True,
             "extra": json.dumps({"span": span.name[:200]}),
         }
-        rows = [event_lines.row(**said, **told) for told in self._told(span, (run_id, rank))]
+        events = self._events(span, (run_id, rank))
+        rows = [event_lines.row(**said, **event) for event in events]
         if span.failed is not None:
             failure = {"event": "failure", "ts": span.end, "kind": "exception", "msg": span.failed}
             rows.append(event_lines.row(**said, **failure))
         return rows
 
-    def _told(self, span: Span, whose: tuple[str, int | None]) -> Iterable[dict[str, Any]]:
-        """Return what a span is in our words; nothing where the ledger has no use for it."""
+    def _events(self, span: Span, whose: tuple[str, int | None]) -> Iterable[dict[str, Any]]:
+        """Return the job events of a span; nothing where the ledger does not use it."""
         length_s = (span.end - span.start).total_seconds()
         step = json_lines.whole(span.attributes, "megatron.iteration", 0)
         if span.name in STEPS:
@@ -141,14 +142,14 @@ class OtelSpans:
             phase = "init"
         if phase is None:
             return ()
-        told = [{"event": "phase", "ts": span.end, "phase": phase, "dur_s": length_s}]
+        events = [{"event": "phase", "ts": span.end, "phase": phase, "dur_s": length_s}]
         if span.name in STARTS:
-            told.append({"event": "job.start", "ts": span.start})
+            events.append({"event": "job.start", "ts": span.start})
         if phase == "ckpt_save" and step is not None:
             self.saved_step[whose] = step
         if span.name == DURABLE and (saved := step or self.saved_step.get(whose)) is not None:
-            told.append({"event": "ckpt.durable", "ts": span.end, "step": saved})
-        return told
+            events.append({"event": "ckpt.durable", "ts": span.end, "step": saved})
+        return events
 
 
 def _has_span(head: bytes) -> bool:
@@ -169,7 +170,7 @@ def _spans(record: dict[str, Any]) -> Iterator[Callable[[], Span]]:
     if "resourceSpans" not in record:
         if isinstance(record.get("name"), str) and record.get("start_time") is not None:
             yield partial(_sdk_span, record)
-        return  # metrics and logs lie beside spans
+        return  # metrics and logs are in the same files
     count = 0
     for resource_spans in _objects(record, "resourceSpans"):
         resource = resource_spans.get("resource")

@@ -2,7 +2,7 @@
 
 torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.95 GiB. GPU 0 has a total capacity of 79.15 GiB ...
 
-The line tells no moment: without a collector's label it is put at the last moment the log told
+The line has no time: without a collector's label it gets the last time in the log
 before it, and says so. The GPU's number is the process's own, not the machine's.
 """  # noqa: E501 -- the line as it is printed
 
@@ -45,5 +45,5 @@ class CudaOom:
             return ()
         extra: dict[str, Any] = {} if line.rank is None else {"rank": line.rank}
         if line.at is None:
-            extra["at"] = "the last moment told before"
+            extra["at"] = "the last time before it"
         return (Event("failure", line.at or moments.last, kind="oom", msg=found[1], extra=extra),)

@@ -60,7 +60,7 @@ class DeepSpeed:
     def _checkpoint(self, found: re.Match[str], at: datetime) -> Iterable[Event]:
         if found["what"] != "ready now":
             if found["engine"] != "Torch":
-                return ()  # the others save beside the training
+                return ()  # the others save in the background
             self.save_from = at
             return (Event("phase.start", at, phase="ckpt_save"),)
         durable = Event("ckpt.durable", at, step=int(found["step"]))

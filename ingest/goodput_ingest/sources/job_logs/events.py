@@ -1,4 +1,4 @@
-"""What the lines of a log tell, before it is said whose log it is: job events and who read them."""
+"""Job events in log lines, before run and host are known, and the protocol of log formats."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Event:
-    """A job event (raw.job_events) as a line tells it.
+    """A job event (raw.job_events) in a log line.
 
     at: the end of what has a duration, naive UTC; None: the log does not say when, so that it
     cannot be placed and is only counted.
@@ -33,11 +33,11 @@ class Event:
     extra: dict[str, Any] = field(default_factory=dict)
 
 
-class Teller(Protocol):
-    """A framework's way of telling, read line by line; it keeps what earlier lines said.
+class LogFormat(Protocol):
+    """The log format of a framework: parses line by line and keeps state between lines.
 
     marks: what makes a log recognisable as this framework's, in its first bytes.
-    hints: texts, one of which every line has that the teller understands.
+    hints: substrings; every line that the format parses contains one of them.
     reports_durability: whether the format can say that a checkpoint is durable.
     """
 
@@ -47,4 +47,4 @@ class Teller(Protocol):
     reports_durability: ClassVar[bool]
 
     def take(self, line: Line, moments: Moments) -> Iterable[Event]:
-        """Return what the line tells; raises FieldError where it is broken."""
+        """Return the events in a line; raises FieldError for a broken line."""

@@ -4,7 +4,7 @@
 
 A Python dictionary printed by rank 0: floats in v4, texts in v5, and neither moment nor step in it.
 The moment comes from a collector's label or not at all. The step is the epoch's share of the total
-that the trainer prints at its start. A save is told when it begins and file by file, never when it
+that the trainer prints at its start. A save is logged at its start and file by file, never when it
 is complete.
 """
 

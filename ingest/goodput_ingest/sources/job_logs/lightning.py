@@ -2,7 +2,7 @@
 
 Epoch 3:  45%|####      | 450/1000 [02:15<02:45,  3.32it/s, v_num=7, train_loss=1.93]
 
-The bar tells the batch within the epoch and the time since the epoch began, never a moment: without
+The bar shows the batch within the epoch and the time since the epoch began, no wall time: without
 a collector's label nothing of it can be placed. It counts batches, which are steps unless gradients
 are accumulated; the log does not say whether they are.
 """

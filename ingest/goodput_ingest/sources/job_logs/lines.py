@@ -34,7 +34,7 @@ LABEL = re.compile(
 
 @dataclass(frozen=True)
 class Line:
-    """What a process wrote: the line's number in the file, its text, and what labels tell.
+    """A line of a process: its number in the file, its text, and the labels of its collector.
 
     at: the moment of a collector's label, naive UTC. rank: of a label `[rank3]:`.
     """
@@ -46,7 +46,7 @@ class Line:
 
 
 def cleaned(number: int, raw: str) -> Iterator[Line]:
-    """Yield what a line of the file shows: a bar that was drawn anew shows its last state only."""
+    """Yield what a line of the file shows: a redrawn progress bar shows its last state only."""
     raw = raw[:TEXT_MAX_CHARS] if "\r" not in raw else raw
     if "\x1b" in raw:
         raw = COLOUR.sub("", raw)

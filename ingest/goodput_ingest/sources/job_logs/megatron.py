@@ -74,7 +74,7 @@ class Megatron:
         text = line.text
         if (found := ITERATION.search(text)) and (elapsed := ELAPSED.search(found["rest"])):
             at = self._moment(found["at"], line, moments)
-            self.save_from = None  # whatever is saving goes on beside the training
+            self.save_from = None  # a save now continues in the background
             mean_s = _seconds(elapsed[1]) / 1000
             if mean_s > DURATION_MAX_S:
                 raise FieldError("an iteration of more than 31 days")
@@ -110,7 +110,7 @@ class Megatron:
 
     def _saved(self, step: int, at: datetime | None) -> Iterable[Event]:
         """Return that a step is durable; where no line trained in between, the save ends too."""
-        extra = {} if at is not None else {"at": "the end of the last step told"}
+        extra = {} if at is not None else {"at": "the end of the last step"}
         durable = Event("ckpt.durable", at or self.progress.at, step=step, extra=extra)
         start, self.save_from = self.save_from, None
         if start is None or at is None:
@@ -119,7 +119,7 @@ class Megatron:
         return (Event("phase.end", at, phase="ckpt_save"), durable)
 
     def _timer(self, what: str, length_s: float) -> Iterable[Event]:
-        """Take in how long a save or load took; releases without moments tell saves only so."""
+        """Add the duration of a save or load: the only log of saves without timestamps."""
         if what == "load":
             self.restore_s = length_s
             return ()
@@ -131,7 +131,7 @@ class Megatron:
         return (Event("phase", end, phase="ckpt_save", dur_s=length_s),)
 
     def _datetime(self, what: str, at: datetime) -> Iterable[Event]:
-        """Return what a printed moment of start-up or end tells."""
+        """Return the events of a printed time of start-up or end."""
         events: list[Event] = []
         if what.startswith("exiting program"):
             if "SIGTERM" in what:

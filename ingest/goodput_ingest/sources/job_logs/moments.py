@@ -17,7 +17,7 @@ CLOCKS = timedelta(days=1)  # processes of one job, and who reads it out, differ
 
 
 class Moments:
-    """The moments of one log; `last` is the latest line that told one."""
+    """The times of one log; `last` is the time of the latest line that has one."""
 
     def __init__(self, origin: str, zone: ZoneInfo | None, observed_at: datetime | None) -> None:
         """Take the file (for messages), the zone of its local times, and when it was written out.
@@ -29,8 +29,8 @@ class Moments:
         self.observed_at = observed_at
         self.last: datetime | None = None
 
-    def told(self, moment: datetime) -> datetime:
-        """Note that a line told this moment and return it."""
+    def keep(self, moment: datetime) -> datetime:
+        """Keep the time of a line as `last` and return it."""
         self.last = moment
         return moment
 
@@ -45,7 +45,7 @@ class Moments:
             found = datetime.fromisoformat(text.replace(",", ".").replace("_", " "))
         except ValueError:
             raise FieldError(f"{text!r} is no moment of the calendar") from None
-        return self.told(self._utc(found, text))
+        return self.keep(self._utc(found, text))
 
     def of(self, line: Line, text: str) -> datetime:
         """Return the local time that a line prints; where its zone is not known, its label's."""
@@ -54,14 +54,14 @@ class Moments:
         return self.local(text)
 
     def without_year(self, month: int, day: int, clock: str) -> datetime:
-        """Return a stamp that has no year, by the last moment told, else by observed_at.
+        """Return a stamp that has no year, by the last time in the log, else by observed_at.
 
         Raises FieldError where neither is known: then its year is not.
         """
         if self.zone is None:
             raise self._no_zone(f"{month:02}-{day:02} {clock}")
         if self.last is not None:
-            # a log goes on: the first year in which the stamp does not lie before what was told
+            # a log is in order: the first year in which the stamp is not before the last time
             years, is_it = range(self.last.year - 1, self.last.year + 2), self._is_after
         elif self.observed_at is not None:
             # it was read out afterwards: the last year in which the stamp lies before that
@@ -80,7 +80,7 @@ class Moments:
                 continue  # the 29th of February has its years
             self.last = last
             if is_it(found):
-                return self.told(found)
+                return self.keep(found)
         raise FieldError(f"the stamp {month:02}-{day:02} {clock} fits no year")
 
     def _no_zone(self, text: str) -> ZoneNeededError:
@@ -99,7 +99,7 @@ class Moments:
         """Return seconds since 1970 as naive UTC; raises FieldError out of range."""
         if not 0 <= seconds < EPOCH_S_MAX:
             raise FieldError("the moment is out of range for seconds since 1970")
-        return self.told(EPOCH + timedelta(microseconds=round(seconds * 1e6)))
+        return self.keep(EPOCH + timedelta(microseconds=round(seconds * 1e6)))
 
     def _utc(self, local: datetime, text: str) -> datetime:
         try:

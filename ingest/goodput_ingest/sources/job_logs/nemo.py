@@ -4,7 +4,7 @@ Training epoch 0, iteration 119/4999 | lr: 3e-05 | ... | train_step_timing in s:
 
 An iteration's line carries no moment; without a collector's label its steps are laid out between
 the saves, whose start is printed in epoch seconds. Iterations count from 0 here: iteration 119 is
-step 120. A save is durable when it is said to be saved, not when it was scheduled.
+step 120. A save is durable when the log reports it saved, not when it was scheduled.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Nemo:
         if length_s > DURATION_MAX_S:
             raise FieldError("a save or load of more than 31 days")
         start = moments.epoch(_seconds(found["start"]))
-        end = moments.told(start + timedelta(seconds=length_s))
+        end = moments.keep(start + timedelta(seconds=length_s))
         if found["what"] == "Load":
             self.progress.begin(None, end)
             return (Event("phase", end, phase="restore", dur_s=length_s),)

@@ -3,7 +3,7 @@
   - Cycle: 1 Event: failure_detected Node: node004 Rank: 27 Time: 2026-08-20 14:31:02.118 UTC
 
 From the failure to the start of the new workers the gang does nothing; with `worker_start_started`
-its next life begins. Every node tells its own events; the first of a cycle counts.
+its next life begins. Every node logs its own events; the first of a cycle counts.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Nvrx:
         found = CYCLE.search(line.text)
         if found is None:
             return ()
-        at = moments.told(json_lines.moment({"at": found["at"] + "Z"}, "at"))
+        at = moments.keep(json_lines.moment({"at": found["at"] + "Z"}, "at"))
         name, cycle = found["event"], int(found["cycle"])
         if name not in self.seen or cycle <= self.seen[name]:
             return ()

@@ -1,4 +1,4 @@
-"""Steps laid out in time between what a log tells of them.
+"""Interpolates steps between the ones that a log prints.
 
 Logs print every n-th step and the mean of the n, or only that the n-th is done. The steps between
 two such lines share the time between them, less what the job was blocked in meanwhile: a save
@@ -16,7 +16,7 @@ from goodput_ingest.sources.job_logs.events import Event
 if TYPE_CHECKING:
     from datetime import datetime
 
-STEPS_MAX = 2_000  # of one line; more are told as one span
+STEPS_MAX = 2_000  # of one line; more become one event
 BLOCKS_MAX = 1_000
 Span = tuple["datetime", "datetime"]
 
@@ -25,7 +25,7 @@ Span = tuple["datetime", "datetime"]
 class Progress:
     """How far the gang of one life has come: its last finished step and when that was.
 
-    log_interval: every how many steps the log tells, where it says so.
+    log_interval: number of steps between log lines, where the log shows it.
     """
 
     step: int | None = None
@@ -56,7 +56,7 @@ class Progress:
         return events
 
     def mean(self, step: int, mean_s: float, at: datetime | None) -> list[Event]:
-        """Return the steps up to `step` whose mean length is told; `at` is the line's moment.
+        """Return the steps up to `step` whose mean length is logged; `at` is the line's time.
 
         Without one, they follow the step before them; nothing known before them either: no moment.
         """
@@ -76,7 +76,7 @@ class Progress:
         return events
 
     def _count(self, step: int) -> int:
-        """Return how many steps a line speaks for: those since the one told before it."""
+        """Return how many steps a line covers: those since the previous line."""
         if self.step is not None and step > self.step:
             return step - self.step
         interval = self.log_interval or 1

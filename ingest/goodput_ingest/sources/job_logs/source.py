@@ -5,7 +5,7 @@ for the gang), and `extra.log` names whose words they are. Steps are taken from 
 that tells any; failures from wherever they are told. Where a log holds several lives of the
 processes, each begins with its own `job.start`.
 
-What has no moment cannot be placed: the first such line of a log is set aside and says so for all.
+A line without a time cannot be placed: the first such line of a log is rejected, for all of them.
 A log in which nothing has a moment is refused.
 """
 
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from goodput_ingest.formats.files import Part
-    from goodput_ingest.sources.job_logs.events import Event, Teller
+    from goodput_ingest.sources.job_logs.events import Event, LogFormat
 
-TELLERS: tuple[type[Teller], ...] = (
+FORMATS: tuple[type[LogFormat], ...] = (
     Megatron,
     Torchtitan,
     Nemo,
@@ -91,7 +91,7 @@ class JobLog:
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.job_events`, part by part.
 
-        Raises IngestError for a log in which nothing is told, or nothing with a moment, and
+        Raises IngestError for a log without events, or without events that have a time, and
         ZoneNeededError for local times without a configured zone.
         """
         for part in files.parts(self.path):
@@ -99,13 +99,13 @@ class JobLog:
         reader = self._reader
         if not reader.placed:
             raise IngestError(
-                f"{self.path}: it tells what was done ({reader.without_moment} lines), but not "
-                "when. Write the log with moments (as kubectl logs --timestamps does), or use job "
+                f"{self.path}: the log has events ({reader.without_moment} lines) but no times. "
+                "Write the log with timestamps (as kubectl logs --timestamps does), or use job "
                 "events."
                 if reader.without_moment
                 else f"{self.path}: {reader.first_problem}."
                 if reader.first_problem
-                else f"{self.path}: no line tells of a job in a known framework's words."
+                else f"{self.path}: no line has the log format of a known framework."
             )
 
     def read(self, part: Part) -> Iterator[Batch]:
@@ -135,7 +135,7 @@ class JobLog:
 
 
 def _is_marked(text: bytes) -> bool:
-    return any(teller.marks.search(text) for teller in TELLERS)
+    return any(log_format.marks.search(text) for log_format in FORMATS)
 
 
 def _beginning(path: Path) -> bytes:
@@ -151,10 +151,10 @@ class _Reader:
     """Reads lines in order; keeps whose steps count and whether a life has begun."""
 
     def __init__(self, origin: str, options: ReadOptions) -> None:
-        self.tellers = [teller() for teller in TELLERS]
+        self.formats = [log_format() for log_format in FORMATS]
         self.moments = Moments(origin, options.zone, options.observed_at)
         self.any_hint = re.compile(
-            "|".join(re.escape(h) for h in {h for t in TELLERS for h in t.hints})
+            "|".join(re.escape(h) for h in {h for t in FORMATS for h in t.hints})
         )
         self.steps_of: str | None = None
         self.is_life_begun = False
@@ -174,12 +174,12 @@ class _Reader:
                 self._note(raw)
                 continue
             for line in cleaned(number, raw):
-                for teller, event in self._events(line, rejects):
+                for log_format, event in self._events(line, rejects):
                     if event.at is None:
                         self._count_without_moment(line, rejects)
                     else:
                         self.first_line = self.first_line or number
-                        rows.append(_row(teller, event))
+                        rows.append(_row(log_format, event))
             if len(rows) >= ROWS_PER_BATCH:
                 self.placed += len(rows)
                 yield rows, rejects
@@ -190,33 +190,33 @@ class _Reader:
         yield rows, rejects
 
     def _count_without_moment(self, line: Line, rejects: list[Reject]) -> None:
-        """Set the first line that does not say when aside; of the others there may be millions."""
+        """Reject the first line without a time; there may be millions of others."""
         if not self.without_moment:
-            reason = "the line tells what was done, but not when; so may others after it"
+            reason = "the line has no timestamp; others after it may have none either"
             rejects.append(Reject(line.number, reason, json_lines.printable(line.text, 500)))
         self.without_moment += 1
 
     def _note(self, raw: str) -> None:
-        """Keep the moment of a line that tells nothing else: stamps without a year need one."""
+        """Keep the time of a line without events: timestamps without a year need one."""
         if raw[:2] == "20":
             for line in cleaned(0, raw):
                 if line.at is not None:
-                    self.moments.told(line.at)
+                    self.moments.keep(line.at)
                     return
         if self.moments.zone is not None and (found := LOCAL_MOMENT.match(raw)) is not None:
             with contextlib.suppress(FieldError):
                 self.moments.local(found[1])
 
-    def _events(self, line: Line, rejects: list[Reject]) -> Iterator[tuple[Teller, Event]]:
+    def _events(self, line: Line, rejects: list[Reject]) -> Iterator[tuple[LogFormat, Event]]:
         if line.at is not None:
-            self.moments.told(line.at)
-        for teller in self.tellers:
-            if not any(hint in line.text for hint in teller.hints):
+            self.moments.keep(line.at)
+        for log_format in self.formats:
+            if not any(hint in line.text for hint in log_format.hints):
                 continue
             try:
-                for event in teller.take(line, self.moments):
-                    if self._counts(teller, event):
-                        yield teller, event
+                for event in log_format.take(line, self.moments):
+                    if self._counts(log_format, event):
+                        yield log_format, event
             except (FieldError, OverflowError) as error:
                 beyond = "a moment or a duration is beyond the calendar"
                 reason = str(error) if isinstance(error, FieldError) else beyond
@@ -224,26 +224,26 @@ class _Reader:
                 self.first_problem = self.first_problem or f"line {line.number}: {reason}"
                 rejects.append(Reject(line.number, reason, content))
 
-    def _counts(self, teller: Teller, event: Event) -> bool:
-        """Say whether an event is news: not a second teller's step, not a life's second start."""
+    def _counts(self, log_format: LogFormat, event: Event) -> bool:
+        """Say whether an event is new: not another format's step, not a life's second start."""
         if event.event == "step":
             if self.steps_of is None and event.at is not None:
-                self.steps_of = teller.name
+                self.steps_of = log_format.name
             if self.steps_of is None:
-                return True  # without a moment: counted, in case nobody tells better
-            if self.steps_of != teller.name or (event.step or 0) > STEP_MAX:
+                return True  # without a time: counted, in case no other format has one
+            if self.steps_of != log_format.name or (event.step or 0) > STEP_MAX:
                 return False
             self.is_life_begun = False
         elif event.event in ("failure", "job.end"):
             self.is_life_begun = False
         elif event.event == "job.start":
-            is_news, self.is_life_begun = not self.is_life_begun, True
-            return is_news
+            is_new, self.is_life_begun = not self.is_life_begun, True
+            return is_new
         return True
 
 
-def _row(teller: Teller, event: Event) -> dict[str, Any]:
-    extra = json.dumps({"log": teller.name, **event.extra}, ensure_ascii=True)
+def _row(log_format: LogFormat, event: Event) -> dict[str, Any]:
+    extra = json.dumps({"log": log_format.name, **event.extra}, ensure_ascii=True)
     return {
         "ts": event.at,
         "event": event.event,
@@ -253,6 +253,6 @@ def _row(teller: Teller, event: Event) -> dict[str, Any]:
         "tokens": event.tokens,
         "kind": event.kind,
         "msg": None if event.msg is None else json_lines.printable(event.msg, MSG_MAX_CHARS),
-        "reports_durability": teller.reports_durability,
+        "reports_durability": log_format.reports_durability,
         "extra": extra if len(extra) <= EXTRA_MAX_CHARS else None,
     }

@@ -51,7 +51,7 @@ class Torchrun:
         self.said: dict[str, str] | None = None
 
     def take(self, line: Line, moments: Moments) -> Iterable[Event]:
-        """Return the failure once the block has told its last field."""
+        """Return the failure after the last field of the block."""
         if "Root Cause" in line.text:
             self.said = {}
             return ()

@@ -2,8 +2,8 @@
 
 [titan] 2026-08-20 14:03:11,482 - root - INFO - step: 120  loss:  6.41230  ... tps: 8,214  ...
 
-Every rank writes the same lines when the launcher lets it; the first that tells something speaks
-for the gang. How long a step took is not printed: the steps between two lines share their time.
+Every rank writes the same lines when the launcher lets it; the first rank with an event reports
+for the gang. Step durations are not printed: the steps between two lines share their time.
 A synchronous save is durable when it is finished; an asynchronous one ("Staging") never says so.
 """
 
@@ -32,7 +32,7 @@ BEGINS = re.compile(r"Training starts at step (\d{1,12})\s*$")
 
 
 class Torchtitan:
-    """Steps, saves, loads, start and end, as one of the ranks tells them."""
+    """Steps, saves, loads, start and end, as one of the ranks logs them."""
 
     name: ClassVar[str] = "torchtitan"
     marks: ClassVar[re.Pattern[bytes]] = re.compile(rb"\[titan\]")
@@ -42,8 +42,8 @@ class Torchtitan:
     def __init__(self) -> None:
         """Begin with nothing known of the job."""
         self.progress = Progress()
-        self.speaker: int | None = None
-        self.has_speaker = False
+        self.reporting_rank: int | None = None
+        self.has_reporting_rank = False
         self.phase_from: datetime | None = None
 
     def take(self, line: Line, moments: Moments) -> Iterable[Event]:
@@ -51,9 +51,9 @@ class Torchtitan:
         found = TITAN.search(line.text)
         if found is None:
             return ()
-        if not self.has_speaker:
-            self.speaker, self.has_speaker = line.rank, True
-        elif line.rank != self.speaker:
+        if not self.has_reporting_rank:
+            self.reporting_rank, self.has_reporting_rank = line.rank, True
+        elif line.rank != self.reporting_rank:
             return ()
         at, said = moments.of(line, found["at"]), found["said"]
         if step := STEP.match(said):
@@ -74,7 +74,7 @@ class Torchtitan:
     def _save(self, found: re.Match[str], at: datetime) -> Iterable[Event]:
         events = list(self._phase("ckpt_save", at, is_end=found[2] is not None))
         if found[2] == "saving" and self.progress.step is not None:
-            # the last step told is at most the one that was saved
+            # the last step in the log is at most the one that was saved
             events.append(Event("ckpt.durable", at, step=self.progress.step))
         return events
 

@@ -82,8 +82,8 @@ class TorchtitanStructured:
         at_us = json_lines.whole(said, "time_us", 0, EPOCH_US_MAX)
         if name is None or at_us is None:
             raise FieldError("log_type_name or time_us is missing")
-        told = self._told(name, said)
-        if told is None:
+        event = self._event(name, said)
+        if event is None:
             return ()
         row = {
             "source": self.name,
@@ -94,14 +94,14 @@ class TorchtitanStructured:
             "host": json_lines.text(said, "host_name", 255),
             "pid": json_lines.whole(said, "pid", 0),
             "ts": EPOCH + timedelta(microseconds=at_us),
-            "reports_durability": False,  # whether a save was asynchronous is not told
+            "reports_durability": False,  # the log does not show whether a save was asynchronous
             "extra": json.dumps({"log": "torchtitan", "said": name}),
-            **told,
+            **event,
         }
         return (event_lines.row(**row),)
 
-    def _told(self, name: str, said: dict[str, Any]) -> dict[str, Any] | None:
-        """Return what an event is in our words; None where the ledger has no use for it."""
+    def _event(self, name: str, said: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the job event of a log event; None where the ledger does not use it."""
         if name == "structured_logger_started":
             return {"event": "job.start"}
         if name == "torch_distributed_teardown_end":

@@ -42,7 +42,7 @@ class Vllm:
         """Keep nothing: each line stands for itself."""
 
     def take(self, line: Line, moments: Moments) -> Iterable[Event]:
-        """Return a metric of a line; cut lines, which lack the queue, tell nothing."""
+        """Return a metric of a line; truncated lines, which lack the queue, have none."""
         found = STATS.search(line.text)
         requests = dict(REQUESTS.findall(found["rest"])) if found else {}
         if found is None or len(requests) < 2:

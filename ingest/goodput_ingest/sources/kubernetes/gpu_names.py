@@ -30,7 +30,7 @@ class GpuNames:
     def of(self, pod: Pod) -> list[tuple[str, str]]:
         """Return (UUID, instance) of the pod's GPUs, seen while it ran; none unless all are named.
 
-        Two pods of one name (a StatefulSet's, one after the other) are told apart by their time.
+        Two pods of one name (a StatefulSet's, one after the other) differ in their time.
         """
         start_ms = pod.start_ms or 0
         end_ms = pod.end_ms if pod.end_ms is not None else float("inf")

@@ -27,7 +27,7 @@ CPUS_MAX = 2**31 - 1
 COMPLETED, FAILED, RUNNING, PENDING, CANCELLED = (
     *("COMPLETED", "FAILED", "RUNNING", "PENDING", "CANCELLED"),
 )
-# what Kubernetes gives as reason, in the ledger's words; the first that fits speaks
+# Kubernetes' reasons as states of the ledger; the first that matches is used
 STATES: dict[str, str] = {
     "OOMKilled": "OUT_OF_MEMORY",
     "DeadlineExceeded": "TIMEOUT",
@@ -143,13 +143,13 @@ def _ending(
     if not has_ended:
         return RUNNING, None
     reasons = [reason for pod in gang.pods for reason in pod.reasons if reason]
-    told = [jobs[job] for job in gang.jobs if job in jobs]
-    reasons += [reason for _, reason in told if reason]
+    of_jobs = [jobs[job] for job in gang.jobs if job in jobs]
+    reasons += [reason for _, reason in of_jobs if reason]
     special = next((reason for reason in reasons if reason in STATES), None)
     is_failed = any(pod.phase == "Failed" for pod in gang.pods)
-    is_failed = is_failed or any(state == FAILED for state, _ in told)
+    is_failed = is_failed or any(state == FAILED for state, _ in of_jobs)
     is_done = any(pod.phase == "Succeeded" for pod in gang.pods)
-    is_done = is_done or any(state == COMPLETED for state, _ in told)
+    is_done = is_done or any(state == COMPLETED for state, _ in of_jobs)
     if is_done and not is_failed:
         return COMPLETED, None
     if special is not None:

@@ -1,6 +1,6 @@
 """Pods of gangs that are still at work, over the polls of one process.
 
-A row tells a whole job run, so a pod that has gone must not be forgotten while its gang goes on.
+A row describes a whole job run, so a deleted pod must be kept while its gang continues.
 """
 
 from __future__ import annotations
@@ -44,6 +44,6 @@ class PodMemory:
         return ordered, news
 
     def forget(self, pods: Iterable[Pod]) -> None:
-        """Drop pods of a job run that is over and told."""
+        """Drop pods of a job run that has ended and was yielded."""
         for pod in pods:
             self.pods.pop(pod.uid, None)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from goodput_ingest.prometheus_api.answer import Series
 
-PIECE_MS = 600_000  # states are cut here, so that each poll tells the same rows of the same time
+PIECE_MS = 600_000  # states are cut here, so that each poll yields the same rows for the same time
 EVERY_NODE = "*"
 UP, DOWN, DRAINED = "up", "down", "drained"
 # taints that say that a node is not to be used; many others only keep other workloads off GPUs
@@ -178,15 +178,15 @@ def _slots(
     ]
 
 
-def _shares(gpu: Mapping[str, Any], told: Sequence[Series]) -> list[dict[str, Any]]:
-    """Return the shares of a GPU that is handed out by time-slicing, all alike; else nothing.
+def _shares(gpu: Mapping[str, Any], labels: Sequence[Series]) -> list[dict[str, Any]]:
+    """Return the equal shares of a GPU with time-slicing; else nothing.
 
-    told: the labels of its node, which end shares where later ones tell of others, or of none
+    labels: those of its node over time; a change of the number of replicas ends the shares
     """
     if gpu["slurm_index"] is None:
         return []
     found: list[dict[str, Any]] = []
-    for said, after in zip_longest(told, told[1:]):
+    for said, after in zip_longest(labels, labels[1:]):
         replicas = _replicas(said.labels)
         is_over = after is not None and _replicas(after.labels) != replicas
         if replicas > 1:

@@ -40,7 +40,7 @@ HOLE_INTERVALS = 2.5  # a longer silence of a series that should be there is an 
 class Observation:
     """The series of one time, to be asked by name.
 
-    is_continued: an earlier observation has told what ended before this one begins.
+    is_continued: an earlier observation covers everything that ended before this one starts.
     """
 
     is_continued: bool = False
@@ -50,7 +50,7 @@ class Observation:
 
     @classmethod
     def of(cls, series: Iterable[Series], *, is_continued: bool = False) -> Observation:
-        """Return what the series show; those of GPU exporters tell which pod had which GPU."""
+        """Return an observation of the series; those of GPU exporters map pods to GPUs."""
         found = cls(is_continued)
         for one in series:
             if not len(one.times_ms):

@@ -73,8 +73,8 @@ class Pod:
 def pods(seen: Observation) -> list[Pod]:
     """Return the pods that asked for GPUs, oldest first.
 
-    Of an observation that goes on from an earlier one, pods without a told end that had ended
-    before it are left out: that one has told of them.
+    An observation that continues an earlier one skips pods without a reported end that had ended
+    before it: the earlier one has them.
     """
     found = _asked(seen)
     _add_moments(seen, found)

@@ -3,7 +3,7 @@
     curl -s http://prometheus:9090/api/v1/query \
         --data-urlencode 'query={__name__=~"kube_(pod|job|node)_.*|DCGM_FI_DEV_GPU_UTIL"}[6h]'
 
-All series of one file are looked at together. Those of a GPU exporter tell which pod had which GPU;
+All series of one file are looked at together. Those of a GPU exporter map pods to GPUs;
 they are not read as telemetry here (see the source `prometheus`).
 """
 

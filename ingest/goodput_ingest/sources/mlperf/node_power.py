@@ -4,7 +4,7 @@
 
 A series begins with `power_measurement_start` and ends with `power_measurement_stop`; both become
 rows without a reading, since the first reading covers back to the start. Some logs give the stop
-the start's time: it is set aside, and the last reading is the end, which is how the published
+the start's time: it is rejected, and the last reading is the end, which is how the published
 energy comes out. `interconnect_power_est` is one estimate for a whole network, kept under the name
 of its file; its time may lie years away from the run, so join it by its folder.
 

@@ -110,7 +110,7 @@ class NcclInspector:
             yield held.rest().batch(source=self.name, origin=str(self.path), digest=rest)
 
     def _summaries(self) -> Iterator[Batch]:
-        """Yield what the Prometheus mode tells, which is means of windows."""
+        """Yield the rows of the Prometheus mode: means over windows."""
         known = inspector_prometheus.written(self.path, self.options)
         for part in files.parts(self.path):
             key = files.digest(part, "collective_summaries", self.options.cluster, known)
@@ -148,7 +148,7 @@ def _has_record(head: bytes) -> bool:
 
 
 def _checked(records: pl.DataFrame, part: files.Part) -> tuple[pl.DataFrame, list[Reject]]:
-    """Return the rows of `raw.collectives` less source and cluster, and what was set aside."""
+    """Return the rows of `raw.collectives` less source and cluster, and the rejects."""
     ranges = {
         "rank": (0, 2**31 - 1),
         "n_ranks": (1, 2**31 - 1),

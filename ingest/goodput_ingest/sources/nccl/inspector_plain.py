@@ -62,7 +62,7 @@ def flat(data: bytes, first_line: int) -> pl.DataFrame:
 
 
 def _layout(data: bytes) -> Layout | None:
-    """Return the layout of one of the first lines that tells of one operation and has no trace."""
+    """Return the layout of one of the first lines with a single operation and no trace."""
     for line in data[:BYTES_TRIED].split(b"\n")[:-1]:
         if (layout := json_layout.layout_of(line, PATHS)) and _kind(layout):
             return layout

@@ -1,4 +1,4 @@
-"""Prometheus mode of the NCCL Inspector: one text file a GPU, written anew every interval.
+"""Prometheus mode of the NCCL Inspector: one text file a GPU, rewritten every interval.
 
     nccl_bus_bandwidth_gbs{...,collective="AllReduce",message_size="95-96MB"} 341.2
 
@@ -89,7 +89,7 @@ def written(path: Path, options: ReadOptions) -> Written:
 def read(
     part: Part, path: Path, known: Written, source: str, cluster: str | None
 ) -> tuple[pl.DataFrame, list[Reject], Written]:
-    """Return rows of `raw.collective_summaries`, what was set aside, and whose the next part is."""
+    """Return rows of `raw.collective_summaries`, the rejects, and the owner of the next part."""
     rows: dict[tuple[Any, ...], dict[str, float]] = {}
     rejects: list[Reject] = []
     for number, line in enumerate(part.lines, part.first_line):

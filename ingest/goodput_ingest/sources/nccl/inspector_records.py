@@ -1,6 +1,6 @@
 """Lines of NCCL Inspector logs into `FLAT`: a row a line, fields under one name for both kinds.
 
-A line becomes typed objects at once. One that does not fit the types is read anew field by field,
+Each line is parsed into typed objects. One that does not fit the types is parsed field by field,
 so that it is either taken after all (5.0 for 5) or named with what is wrong with it.
 """
 

@@ -152,13 +152,13 @@ class NcclRas:
                 content = json_lines.printable("\n".join(answer.lines)[:500], 500)
                 rows.rejects.append(Reject(answer.first_line, str(error), content))
         digest = text.hexdigest()[: files.DIGEST_CHARS]
-        for table, schema, found, set_aside in (
+        for table, schema, found, rejected in (
             ("comm_counts", COUNTS, rows.counts, rows.rejects),
             ("comm_states", STATES, rows.states, []),
             ("rank_map", RANK_MAP, list(rows.places.values()), []),
         ):
             frame = pl.DataFrame(found, schema=schema, orient="row")
-            yield Batch(table, frame, self.name, str(self.path), digest, set_aside)
+            yield Batch(table, frame, self.name, str(self.path), digest, rejected)
 
     def _read(self, answer: Answer, rows: Rows) -> None:
         at, found = self._understood(answer)

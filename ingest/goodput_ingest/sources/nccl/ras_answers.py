@@ -23,7 +23,7 @@ COMM_ID = re.compile(r"(?:0x)?([0-9a-fA-F]{1,16})")
 
 SECTION = re.compile(r"#\d{1,9}-\d{1,9} \(([0-9a-f]{1,16})\) (MISMATCH|INCOMPLETE|ERROR)")
 DIFFERENT = re.compile(r" {2}Communicator ranks have different (\w{1,40}) operation counts")
-PLACE = (  # the GPU is CUDA's number in the process, which says nothing of the node's GPUs
+PLACE = (  # the GPU is CUDA's number in the process, not the node's
     r"(?: -- GPU \d{1,4}\b.{0,60}? managed by process (?P<pid>\d{1,19})"
     r" on node (?P<node>\S{1,255}))?"
 )

@@ -25,7 +25,7 @@ class Gpu:
         """Open the GPU, see how it is cut, and listen for Xids; raises NvmlError.
 
         sees_all_processes: False where the driver shows only those of our own PID namespace, so
-        that an empty list says nothing.
+        that an empty list proves nothing.
         """
         self.index = index
         self._nvml = nvml
@@ -98,7 +98,7 @@ class Gpu:
         line = {"kind": "event", "t": wall_s, "gpu": self.index, "event": "xid"}
         return [line | xid for xid in self._xids.since_last()]
 
-    def is_cut_anew(self) -> bool:
+    def has_new_layout(self) -> bool:
         """Say whether MIG was switched or instances came or went since this was opened."""
         if is_cut(self._nvml, self._handle) != self._is_cut:
             return True

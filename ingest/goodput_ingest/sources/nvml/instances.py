@@ -52,7 +52,7 @@ def instances(nvml: Nvml, handle: Any) -> list[Instance]:
             gi = int(nvml.ask("nvmlDeviceGetGpuInstanceId", device))
             if gi not in found:
                 found[gi] = _instance(nvml, gi, device)
-        except (NoAnswerError, NeverAnswersError):  # an empty place, or cut anew just now
+        except (NoAnswerError, NeverAnswersError):  # an empty place, or its MIG layout just changed
             continue
     return [found[gi] for gi in sorted(found)]
 

@@ -47,7 +47,7 @@ class GpuGoneError(NvmlError):
 
 
 class DriverGoneError(NvmlError):
-    """The driver is not loaded, was unloaded, or is another one than the library speaks to."""
+    """The driver is not loaded, was unloaded, or its version does not match the library."""
 
 
 class Nvml:

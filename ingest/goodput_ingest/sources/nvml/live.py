@@ -117,7 +117,7 @@ class NvmlLive:
             nvml.close()
 
     def close(self) -> None:
-        """Stop reading; the next poll begins anew."""
+        """Stop reading; the next poll starts again."""
         while self._sessions:
             self._sessions.pop().sampler.stop()
 

@@ -1,4 +1,4 @@
-"""What the machine says of itself beside its GPUs: processors, memory, disks; from `/proc`."""
+"""Processors, memory and disks of the machine, from `/proc`."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Recorder:
                 self.failed.set()
 
     def wait(self, stop: threading.Event, seconds: float | None) -> None:
-        """Wait until told to stop, until the time is over, or until writing failed."""
+        """Wait for a stop request, the end of the time, or a failed write."""
         until_s = None if seconds is None else time.monotonic() + seconds
         while not stop.is_set() and not self.failed.is_set():
             left_s = 1.0 if until_s is None else min(1.0, until_s - time.monotonic())

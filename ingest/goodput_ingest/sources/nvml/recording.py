@@ -1,6 +1,6 @@
 """A recording of NVML: JSON lines as `python -m goodput_ingest.sources.nvml` writes them on a node.
 
-What the lines mean is told in `nvml/rows.py`, which reads them live as well.
+`nvml/rows.py` explains the lines and parses them, live as well.
 """
 
 from __future__ import annotations

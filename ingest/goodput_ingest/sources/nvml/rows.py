@@ -3,7 +3,7 @@
 A line has a `kind` and a time `t`: `meta` names the node and its GPUs, `fast` is a reading of a GPU
 (or, with `gi`, of a MIG instance) with GPM shares in percent, `slow` has counters and processes,
 `event` is an Xid or a GPU that no longer answers, `host` is the node itself, `clock` pairs the wall
-clock with a steady one. A line speaks of a GPU by its index, which the last `meta` line turns into
+clock with a steady one. A line refers to a GPU by its index, which the last `meta` line turns into
 a UUID.
 """
 
@@ -68,7 +68,7 @@ class _Gpu:
 
 @dataclass
 class _Tables:
-    """Rows of one part, by table, and what was set aside."""
+    """Rows of one part, by table, and the rejects."""
 
     rows: dict[str, list[tuple[Any, ...]]] = field(
         default_factory=lambda: {table: [] for table in SCHEMAS}
@@ -199,7 +199,7 @@ class NvmlRows:
         ]
 
     def _check_clock(self, line: dict[str, Any]) -> None:
-        """Set a clock line aside where the node's clock was set since the one before it."""
+        """Ignore a clock line where the node's clock was set since the previous one."""
         wall_s, steady_s = json_lines.number(line, "t", 0), json_lines.number(line, "mono", 0)
         if wall_s is None or steady_s is None:
             return
@@ -324,7 +324,7 @@ def _scaled(value: float, scale: float) -> float:
 def _is_whole_gpm(gpm: dict[str, Any], without: object) -> bool:
     """Say whether no share is missing: a reading of too short a time comes as zeros without one.
 
-    without: names of shares that this GPU never gives; their absence says nothing.
+    without: names of shares that this GPU never reports; their absence proves nothing.
     """
     never = set(map(str, without)) if isinstance(without, list) else set()
     names = {*SHARES, *(name for name in gpm if name.endswith("_pct"))} - never

@@ -1,4 +1,4 @@
-"""All GPUs of this machine, read until told to stop: through losses, cuts and driver reloads."""
+"""Samples all GPUs of this machine; survives lost GPUs, MIG changes and driver reloads."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Sampler:
         return {index: watch.gpu.without() for index, watch in list(self._watches.items())}
 
     def _run(self) -> None:
-        """Open the driver and read, again and again, until told to stop."""
+        """Open the driver and sample in a loop until stopped."""
         while not self._stop.is_set():
             try:
                 self._open()
@@ -89,7 +89,7 @@ class Sampler:
                 self._look_after()
             except NvmlError as error:
                 self._driver_problem = f"NVML cannot be used: {error.reason}"
-            except Exception as error:  # a thread has no caller: whatever it is must be told
+            except Exception as error:  # a thread has no caller: every error must be reported
                 self._driver_problem = f"reading NVML failed: {error!r}"
             self.settled.set()
             self._close()
@@ -144,19 +144,19 @@ class Sampler:
         self._threads[index].start()
 
     def _look_after(self) -> None:
-        """Open anew what was lost or cut anew, and tell of the machine.
+        """Reopen GPUs that were lost or have a new MIG layout, and report the machine's state.
 
-        Returns when told to stop, or when NVML has to be opened anew: the driver is gone, or no
-        GPU has answered for `retry_s`.
+        Returns when stopped, or when NVML must be reopened: the driver is gone, or no GPU has
+        answered for `retry_s`.
         """
         retry_at_s = self.clock.steady_s() + self.retry_s
-        tell_at_s = 0.0
+        report_at_s = 0.0
         while not self._stop.is_set():
             now_s = self.clock.steady_s()
-            if now_s >= tell_at_s:
-                tell_at_s = now_s + self.rhythm.slow_s
-                self._tell_of_machine()
-            self._attention.wait(max(0.0, min(tell_at_s, retry_at_s) - now_s))
+            if now_s >= report_at_s:
+                report_at_s = now_s + self.rhythm.slow_s
+                self._report_machine()
+            self._attention.wait(max(0.0, min(report_at_s, retry_at_s) - now_s))
             self._attention.clear()
             ended = [i for i, watch in self._watches.items() if watch.has_ended]
             if any(isinstance(self._watches[i].ended, DriverGoneError) for i in ended):
@@ -174,7 +174,7 @@ class Sampler:
             self._reopen(again)
 
     def _drop(self, index: int) -> None:
-        """Take a watch away; its GPU is gone, or was cut anew and is opened again at once."""
+        """Remove a watch; its GPU is gone, or has a new MIG layout and is reopened at once."""
         watch = self._watches.pop(index)
         self._threads.pop(index).join(JOIN_S)
         watch.gpu.close()
@@ -182,7 +182,7 @@ class Sampler:
             self._gone[index] = watch.ended.reason
 
     def _reopen(self, indices: list[int]) -> None:
-        """Open GPUs again and tell of those that came back in a new meta line."""
+        """Reopen GPUs and write a new meta line for those that came back."""
         for index in indices:
             self._open_gpu(index)
         back = [index for index in indices if index in self._watches]
@@ -218,7 +218,7 @@ class Sampler:
             "gpus": [about for _, about in sorted(self._about.items())],
         }
 
-    def _tell_of_machine(self) -> None:
+    def _report_machine(self) -> None:
         wall_s = self.clock.wall_s()
         self.sink({"kind": "clock", "t": wall_s, "mono": self.clock.steady_s()})
         self.sink({"kind": "host", "t": wall_s, **machine.figures(self.proc)})

@@ -42,7 +42,7 @@ class Rhythm:
 
 
 class Watch:
-    """A GPU that is read until it is gone, cut anew, or we are told to stop."""
+    """A GPU that is sampled until it is gone, its MIG layout changes, or it is stopped."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Watch:
         """Take the GPU, where its lines go, what stops it, and what is set when it has ended."""
         self.gpu = gpu
         self.ended: NvmlError | None = None  # why the GPU is no longer read
-        self.is_cut_anew = False
+        self.has_new_layout = False
         self.asked_at_s: float | None = None  # steady; set while a reading is under way
         self._sink = sink
         self._stop = stop
@@ -70,16 +70,16 @@ class Watch:
     @property
     def has_ended(self) -> bool:
         """Whether the GPU cannot be read further as it was opened."""
-        return self.ended is not None or self.is_cut_anew
+        return self.ended is not None or self.has_new_layout
 
     def run(self, offset_s: float = 0.0) -> None:
-        """Read in rhythm until told to stop; readings that were missed are not made up for."""
+        """Sample at the interval until stopped; missed readings are not repeated."""
         begun_s = self._clock.steady_s() + offset_s
         due_s = begun_s
         while not self._stop.wait(max(0.0, due_s - self._clock.steady_s())):
             try:
                 self.step()
-            except Exception as error:  # a thread has no caller: whatever it is must be told
+            except Exception as error:  # a thread has no caller: every error must be reported
                 self.ended = NvmlError(f"reading failed: {error!r}")
             if self.has_ended:
                 self._attention.set()
@@ -113,15 +113,15 @@ class Watch:
         if steady_s >= self._slow_at_s:
             self._slow_at_s = steady_s + self._rhythm.slow_s - self._rhythm.fast_s / 2
             lines.append(self.gpu.slow(wall_s))
-            self.is_cut_anew = self.gpu.is_cut_anew()
-        self._tell(lines)
+            self.has_new_layout = self.gpu.has_new_layout()
+        self._send(lines)
 
     def _end(self, wall_s: float, error: NvmlError, event: str) -> None:
         self.ended = error
         line = {"kind": "event", "t": wall_s, "gpu": self.gpu.index, "event": event}
-        self._tell([line | {"reason": error.reason}])
+        self._send([line | {"reason": error.reason}])
 
-    def _tell(self, lines: list[Line]) -> None:
+    def _send(self, lines: list[Line]) -> None:
         """Hand lines on, unless indices mean other GPUs by now: a call may hang for long."""
         if not self._stop.is_set():
             for line in lines:

@@ -1,4 +1,4 @@
-"""Prometheus and what speaks its HTTP API: a live server, or saved answers to its queries."""
+"""Prometheus and servers with its HTTP API: live, or saved answers to queries."""
 
 from goodput_ingest.prometheus_api.recorded import PrometheusRecording
 from goodput_ingest.sources.prometheus.live import Prometheus

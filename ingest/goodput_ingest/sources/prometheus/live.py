@@ -82,7 +82,7 @@ class Prometheus(Endpoint):
                 )
             findings += mixed_clusters(client, names, self.matchers)
         if clock and abs(ahead_s := clock[0].values[0] - epoch_ms(now) / 1000) > CLOCKS_DIFFER_S:
-            findings.append(f"its clock is {ahead_s:+.0f} s beside ours; let both follow NTP.")
+            findings.append(f"its clock is {ahead_s:+.0f} s off ours; synchronise both with NTP.")
         return [f"{self.origin}: {finding}" for finding in findings]
 
     def _down(self, discovery: Discovery, client: Client) -> list[str]:
@@ -97,8 +97,8 @@ class Prometheus(Endpoint):
         ours: set[tuple[str, str]] = set()
         if names := self._names(now - timedelta(days=1), now):
             chosen = selector(names[:NAMES_ASKED], self.matchers)
-            told = client.query(f"group by (job, instance) (last_over_time({chosen}[1d]))").series
-            ours = {(one.labels.get("job", ""), one.labels.get("instance", "")) for one in told}
+            named = client.query(f"group by (job, instance) (last_over_time({chosen}[1d]))").series
+            ours = {(one.labels.get("job", ""), one.labels.get("instance", "")) for one in named}
         return [one.sentence for one in down if one.is_named_so or one.origin in ours]
 
     def _names(self, start: datetime, end: datetime) -> list[str]:

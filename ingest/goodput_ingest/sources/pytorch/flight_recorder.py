@@ -36,7 +36,7 @@ RANK_IN_NAME = (
     re.compile(r"rank[_-]?(\d{1,9})(?!.*rank)", re.IGNORECASE),
     re.compile(r"(\d{1,9})$"),
 )
-NAMED_FOLDERS = 2  # of the path, to tell gangs apart whose dumps have one prefix
+NAMED_FOLDERS = 2  # of the path, to distinguish gangs whose dumps have one prefix
 STATES = ("scheduled", "started", "completed")
 PREFIX = "nccl:"
 DTYPE_BYTES = {  # c10::ScalarType
@@ -144,12 +144,12 @@ class FlightRecorder:
             for group in _groups(configured, progress, names_by_id)
         ]
         text = digest.hexdigest()[: files.DIGEST_CHARS]
-        for table, schema, found, set_aside in (
+        for table, schema, found, rejected in (
             ("flight_records", RECORDS, rows, rejects),
             ("flight_groups", GROUPS, groups, []),
         ):
             frame = pl.DataFrame(found, schema=schema, orient="row")
-            yield Batch(table, frame, self.name, str(self.path), text, set_aside)
+            yield Batch(table, frame, self.name, str(self.path), text, rejected)
 
     def _name(self) -> DumpName:
         """Return rank and dump set from the path; raises IngestError where no rank is in it."""
@@ -187,7 +187,7 @@ def _entries(dump: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _record(entry: dict[str, Any]) -> tuple[tuple[Any, ...], list[datetime]]:
-    """Return an entry's columns from group_name on, and the moments that it speaks of."""
+    """Return an entry's columns from group_name on, and its times."""
     group = entry.get("process_group")
     if not (isinstance(group, list | tuple) and len(group) == 2):
         raise FieldError("process_group is not [name, description]")

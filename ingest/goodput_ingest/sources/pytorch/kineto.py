@@ -220,7 +220,7 @@ def _fields(kernel: Kernel) -> tuple[Any, ...]:
 
 
 def _exposed(kernels: list[Kernel]) -> dict[int, float]:
-    """Return for each NCCL kernel the microseconds in which no other kind of kernel ran beside it.
+    """Return for each NCCL kernel the microseconds in which no other kind of kernel ran.
 
     The other kernels of a device are made one union of spans; what a span hides of a kernel is the
     difference of the union's length up to both of its ends.

@@ -91,8 +91,8 @@ class Rates:
         shared["cluster"] = shared["cluster"] or self.options.cluster
         given = [name for name in ("usd_per_gpu_h", "factor", "purchase_usd") if row.get(name)]
         if len(given) != 1:
-            told = " and ".join(given) or "none of them"
-            raise ValueError(f"a row gives usd_per_gpu_h, factor or purchase_usd; this has {told}")
+            found = " and ".join(given) or "none of them"
+            raise ValueError(f"a row gives usd_per_gpu_h, factor or purchase_usd; this has {found}")
         if given != ["purchase_usd"]:
             if extra := [name for name in OWNED if row.get(name)]:
                 raise ValueError(f"{extra[0]} belongs to purchase_usd, which is empty")

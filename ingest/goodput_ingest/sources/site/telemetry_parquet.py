@@ -6,7 +6,7 @@
 | `gpu_uuid` | text | required, `GPU-...` |
 | `gpu_instance` | text | MIG instance as the inventory names it; default empty: a whole GPU |
 | metrics | numbers | any of METRICS, base units: ratios 0 to 1, W, J, Hz, bytes, degrees Celsius |
-| others | numbers | kept one by one under their own names; texts are set aside |
+| others | numbers | stored under their own names; texts are rejected |
 
 Values that DCGM prints for "no value" and ratios over 1 become null, and the row is flagged. Rows
 sorted by GPU and time, and row groups of some hundred thousand rows, are read fastest.

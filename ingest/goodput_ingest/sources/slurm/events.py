@@ -184,8 +184,8 @@ def _interval(
     start, start_problem = instants(rows["TimeStart"], zone)
     end, end_problem = instants(rows["TimeEnd"], zone)
     problems: list[str | None] = []
-    for begin, until, *told in zip(start, end, start_problem, end_problem, strict=True):
-        fault = next((p for p in told if p is not None), None)
+    for begin, until, *faults in zip(start, end, start_problem, end_problem, strict=True):
+        fault = next((p for p in faults if p is not None), None)
         if fault is None and begin is None:
             fault = "it has no start"
         if fault is None and until is not None and until < begin:
@@ -198,5 +198,5 @@ def _reject(row: dict[str, object], fault: str) -> Reject:
     line, *cells = row.values()
     number = line if isinstance(line, int) else None
     return Reject(
-        number, f"slurm: the row is set aside: {fault}.", "|".join(str(c or "") for c in cells)
+        number, f"slurm: the row is rejected: {fault}.", "|".join(str(c or "") for c in cells)
     )

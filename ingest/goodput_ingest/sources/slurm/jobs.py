@@ -1,7 +1,7 @@
 """`scontrol show job -d`, a line a job or many: which GPUs of which node a job has.
 
 Names and comments are free text in the same line as the fields. A record in which a field that
-stands once appears twice may be imitated: it is set aside.
+must be unique appears twice may be forged: it is rejected.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def records(text: str, start: str) -> Iterator[Record]:
 
 
 def parse_jobs(text: str, *, cluster: str | None, zone: ZoneInfo | None) -> list[Parsed]:
-    """Return `raw.holds`: a row a GPU, or a row a node where only the number is told.
+    """Return `raw.holds`: a row a GPU, or a row a node where only the number is known.
 
     Raises IngestError where the cluster or the zone of the submit times is missing.
     """
@@ -86,7 +86,7 @@ def parse_jobs(text: str, *, cluster: str | None, zone: ZoneInfo | None) -> list
             if problem is not None or at is None:
                 raise ValueError(problem or "it has no SubmitTime")
         except ValueError as error:
-            rejects.append(Reject(record.line, f"slurm: job set aside: {error}.", record.text))
+            rejects.append(Reject(record.line, f"slurm: job rejected: {error}.", record.text))
             continue
         key = {"cluster": cluster, "job_id_raw": job_id, "submit_at": at, "method": "scontrol"}
         holds += [key | row for row in rows]
@@ -120,7 +120,7 @@ def _job_gres(found: re.Match[str]) -> list[gres.Gres]:
 
 
 def on_node(node: str, listed: list[gres.Gres]) -> list[dict[str, object]]:
-    """Return a row a GPU where the indices are told, else one row with the number of GPUs."""
+    """Return a row a GPU where the indices are known, else one row with the number of GPUs."""
     rows: list[dict[str, object]] = []
     counted = [g for g in listed if g.indices is None and g.gpus]
     for one in listed:

@@ -60,8 +60,8 @@ def failure(value: object) -> str:
     """Return the first of the errors that a listing names, '' for none; no jobs is none."""
     for error in value if isinstance(value, list) else []:
         if isinstance(error, dict) and error.get("error_number") != NOTHING_FOUND:
-            told = (_text(error.get("description"), 200), _text(error.get("error"), 200))
-            return ": ".join(text for text in told if text) or "it does not say why"
+            texts = (_text(error.get("description"), 200), _text(error.get("error"), 200))
+            return ": ".join(text for text in texts if text) or "no reason given"
     return ""
 
 
@@ -249,7 +249,7 @@ def parse_queue(records: Sequence[tuple[int, Any]], *, cluster: str | None) -> l
         try:
             holds += _holds(record if isinstance(record, dict) else {}, cluster)
         except ValueError as error:
-            rejects.append(Reject(number, f"slurm: job {number} set aside: {error}."))
+            rejects.append(Reject(number, f"slurm: job {number} rejected: {error}."))
     return [Parsed("holds", frame(holds, HOLDS), rejects)]
 
 
@@ -316,27 +316,27 @@ def _nodes(record: dict[str, Any], number: int) -> list[slurm_nodes.Node]:
     if isinstance(group, list):
         cpus, memory = _object(record, "cpus"), _object(record, "memory")
         state, reason = _object(record, "node").get("state"), _object(record, "reason")
-        told = (_alike(cpus), _alike(memory), _text(_object(record, "gres").get("total")))
+        size = (_alike(cpus), _alike(memory), _text(_object(record, "gres").get("total")))
         partitions = _words(_object(record, "partition").get("name"))
         why, user = _text(reason.get("description")), _text(reason.get("user"))
         names = [_text(name, 255) for name in group]
     else:
         state = [*_words(record.get("state")), *_words(record.get("state_flags"))]
-        told = (record.get("cpus"), record.get("real_memory"), _text(record.get("gres")))
+        size = (record.get("cpus"), record.get("real_memory"), _text(record.get("gres")))
         partitions = _words(record.get("partitions"))
         why, user = _text(record.get("reason")), _text(record.get("reason_set_by_user"))
         names = [_text(record.get("name"), 255)]
     words = "+".join(_words(state)).upper()
     if not words or not all(names):
         return []
-    cpus_count, memory_mib = (_number(value) for value in told[:2])
+    cpus_count, memory_mib = (_number(value) for value in size[:2])
     return [
         slurm_nodes.Node(
             name=name,
             line=number,
             cpus=int(cpus_count) if cpus_count and int(cpus_count) <= INT32_MAX else None,
             memory_mib=int(memory_mib) if memory_mib else None,
-            gres=told[2],
+            gres=size[2],
             partitions=partitions,
             states=[words],
             reason=why or None,

@@ -50,7 +50,7 @@ class SlurmLive:
 
     interval_s: how often it is asked. backfill_s: how far back a first poll asks.
     overlap_s: how far before what is known each poll begins, since records change late.
-    window_s: of how long a time one `sacct` tells, so that no answer is without bound.
+    window_s: the time range of one `sacct` query, so that its answer is bounded.
     form: "json" asks with --json where the command can, "text" never does.
     """
 
@@ -184,7 +184,7 @@ def _printed(moment: datetime) -> str:
 def _without_counts(reject: Reject) -> Reject:
     """Return a reject without what differs between polls: its line, how long a job ran, free CPUs.
 
-    So a row that is set aside in each poll is there once.
+    So a row that every poll rejects is stored once.
     """
     content = VARYING.split(reject.content, maxsplit=1)[0]
     if SEPARATOR in content:
@@ -199,7 +199,7 @@ def _as_listing(file: Path) -> None:
 
 
 def _without_runaways(batch: Batch, known: set[str], now: datetime) -> Batch:
-    """Set aside records that run by the accounting while the controller does not know the job.
+    """Reject records that run by the accounting while the controller does not know the job.
 
     They would hold their GPUs for ever: Slurm calls them runaway jobs.
     """

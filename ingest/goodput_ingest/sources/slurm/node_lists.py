@@ -33,10 +33,10 @@ def with_nodes(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.Expr]:
         ranges, left = ranges.clear(), HOSTS_PER_PART_MAX
     rest = others.join(ranges, on="NodeList", how="anti", nulls_equal=True, maintain_order="left")
     expanded = pl.concat([one, ranges, _one_by_one(rest, left)], how="diagonal")
-    told = rows.select("NodeList").join(
+    joined = rows.select("NodeList").join(
         expanded, on="NodeList", how="left", maintain_order="left", nulls_equal=True
     )
-    return rows.hstack(told.drop("NodeList")), pl.col("nodes problem")
+    return rows.hstack(joined.drop("NodeList")), pl.col("nodes problem")
 
 
 def _ranges(texts: pl.DataFrame) -> tuple[pl.DataFrame, int]:

@@ -1,7 +1,7 @@
 """`scontrol show node` and `sinfo -N`: what a node has, and its state at the moment of asking.
 
 A state is stored only where that moment is known (`observed_at`), as a row that starts and ends
-then: a snapshot proves no more. sinfo has no header in most captures; its columns are told apart by
+then: a snapshot proves no more. sinfo has no header in most captures; its columns are recognised by
 what all their values look like, and a text in which that fails is refused.
 """
 
@@ -92,7 +92,7 @@ def parse_nodes(text: str, *, cluster: str | None, observed_at: datetime | None)
     for record in records(text, "NodeName="):
         node = _node(record.text, record.line)
         if node is None:
-            reason = "slurm: node set aside: State appears other than once."
+            reason = "slurm: node rejected: State does not appear exactly once."
             rejects.append(Reject(record.line, reason, record.text))
         else:
             nodes.append(node)
@@ -192,7 +192,7 @@ def parse_sinfo(text: str, *, cluster: str | None, observed_at: datetime | None)
     """Return nodes, GPU slots, MIG instances and states from `sinfo -N` with `|` between fields.
 
     A node has a row for each of its partitions; they are gathered. Raises IngestError where the
-    columns cannot be told, or where the text holds only states and `observed_at` is not known.
+    columns are not recognised, or where the text has only states and `observed_at` is unknown.
     """
     rows = [(n, line.split("|")) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
     columns = sinfo_header([cell.strip() for cell in rows[0][1]]) if rows else None
@@ -202,14 +202,14 @@ def parse_sinfo(text: str, *, cluster: str | None, observed_at: datetime | None)
         columns = sinfo_columns([cells for _, cells in rows])
     if columns is None:
         raise IngestError(
-            "slurm: the columns of this sinfo text cannot be told. Take it with a header: "
+            "slurm: the columns of this sinfo text cannot be recognised. Record it with a header: "
             "sinfo -N -o '%N|%P|%T|%G|%C|%m|%E|%H|%u'."
         )
     named = set(columns)
     if observed_at is None and not named & {"gres", "partition", "cpus"}:
         raise IngestError(
-            "slurm: this sinfo text holds states and does not say when it was taken. "
-            "Say it with --observed-at."
+            "slurm: this sinfo text has states but no time of recording. "
+            "Give it with --observed-at."
         )
     nodes: dict[str, Node] = {}
     rejects: list[Reject] = []
@@ -227,7 +227,7 @@ def sinfo_header(cells: list[str]) -> list[str] | None:
 
 
 def sinfo_columns(rows: list[list[str]]) -> list[str] | None:
-    """Return what each column is by its values; None where there is no state or nothing beside."""
+    """Return what each column is by its values; None without a state or any other column."""
     width = len(rows[0]) if rows else 0
     rows = [row for row in rows if len(row) == width]
     if width < 3 or any(not row[0].strip() or " " in row[0].strip() for row in rows):
@@ -272,7 +272,7 @@ def _sinfo_row(nodes: dict[str, Node], columns: list[str], line: int, cells: lis
     try:
         names = hostlist.expand(cell["node"])
     except hostlist.HostlistError as error:
-        return f"is set aside: {error}"
+        return f"is rejected: {error}"
     for name in names:
         node = nodes.setdefault(name, Node(name, line))
         node.states = states

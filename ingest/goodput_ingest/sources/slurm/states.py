@@ -64,7 +64,7 @@ def words(text: str) -> set[str] | None:
 
 
 def ledger_state(found: set[str]) -> str | None:
-    """Return the state of the ledger, null where the scheduler says nothing (unknown, future)."""
+    """Return the state of the ledger, null where the scheduler has none (unknown, future)."""
     if found & {"FUTURE", "FUTR"}:
         return None
     return next((state for state, names in LEDGER_STATES if found & names), None)

@@ -1,4 +1,4 @@
-"""Slurm's own texts: which of its commands printed a file is told by its content.
+"""Output of Slurm commands: the content of a file shows which command printed it.
 
 Read are sacct, `scontrol show job -d`, `scontrol show node`, `scontrol show reservation`,
 `sinfo -N`, `sacctmgr show event` and `sacctmgr show reservation`, and with `--json` sacct, squeue,
@@ -43,7 +43,7 @@ class _Held:
     tables: dict[str, row_groups.Held] = field(default_factory=dict)
 
     def add(self, block: delimited.Block, tables: Sequence[Parsed], rejects: list[Reject]) -> None:
-        """Hold what a block says, and its rows that were set aside before it was parsed."""
+        """Hold a parsed block, and its rows that were rejected before."""
         self.digests.append(block.digest)
         for parsed in tables:
             own = [*rejects, *block.rejects] if parsed.table == "job_runs" else []
@@ -220,8 +220,8 @@ class Slurm:
     def _digest(self, content: str) -> str:
         """Return a digest of the content and of the options that change what it means."""
         options = self.options
-        told = f"{content}\n{options.cluster}\n{options.zone}\n{options.observed_at}"
-        return hashlib.blake2b(told.encode(errors="replace"), digest_size=16).hexdigest()
+        text = f"{content}\n{options.cluster}\n{options.zone}\n{options.observed_at}"
+        return hashlib.blake2b(text.encode(errors="replace"), digest_size=16).hexdigest()
 
     def _batch(self, parsed: Parsed, digest: str) -> Batch:
         return parsed.batch(source=self.name, origin=str(self.path), digest=digest)

@@ -46,7 +46,7 @@ bursts as (
     )
 ),
 
-told_of_bursts as (
+bursts_joined as (
     select
         cluster,
         run_id,
@@ -68,7 +68,7 @@ starts as (
         coalesce(start_after_ms <= threshold('label_absent_ms'), false)
         or coalesce(first_attempt > lag(last_attempt) over in_order, false)
         or not coalesce(list_has_any(pids, lag(pids) over in_order), true) as is_start
-    from reported_of_bursts
+    from bursts_joined
     window in_order as (partition by cluster, run_id order by burst)
 ),
 

@@ -5,7 +5,7 @@
 -- is_slot: named after its node and index, since no source gives its UUID
 -- valid_from_ms: null: as far back as there is evidence
 with gpus as (
-    select gpus.* replace (coalesce(names.known_as, gpus.node) as node), gpus.node as told_node
+    select gpus.* replace (coalesce(names.known_as, gpus.node) as node), gpus.node as reported_node
     from raw.gpus as gpus
     left join staging.stg_node_clusters as names using (node)
 )
@@ -15,11 +15,11 @@ select
     coalesce(gpus.cluster, node_clusters.cluster, 'default') as cluster,
     gpus.node,
     case
-        when gpus.gpu_uuid = gpus.told_node || '#' || gpus.slurm_index
+        when gpus.gpu_uuid = gpus.reported_node || '#' || gpus.slurm_index
             then coalesce(gpus.cluster, node_clusters.cluster, 'default') || '/' || gpus.gpu_uuid
         else gpus.gpu_uuid
     end as gpu_uuid,
-    coalesce(gpus.gpu_uuid = gpus.told_node || '#' || gpus.slurm_index, false) as is_slot,
+    coalesce(gpus.gpu_uuid = gpus.reported_node || '#' || gpus.slurm_index, false) as is_slot,
     gpus.gpu_index,
     gpus.slurm_index,
     gpus.pci_bus_id,

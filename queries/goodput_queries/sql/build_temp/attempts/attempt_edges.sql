@@ -1,7 +1,7 @@
 -- The moments that divide an attempt: start-up ends with the first step (less what that step took longer
 -- than its followers), work ends with the last completed step.
 -- grain: attempt_key
--- first_step_ms: null: the attempt told of no step
+-- first_step_ms: null: the attempt reported no step
 -- steps_from_ms: first_step_ms plus the first step's excess over the median of the next ten
 -- work_end_ms: end of the gang's last completed step, or without steps the job's own end
 -- startup_end_ms: without steps: job.start, else the end of the last init phase
@@ -81,7 +81,7 @@ select
             then attempts.outcome in ('failed', 'limit')
                 and first_steps.kept_steps = 0
                 and first_steps.unsettled_steps = 0
-        -- a job that never tells of steps and is cancelled or times out may have done its work otherwise
+        -- a job that never reports steps and is cancelled or times out may have done useful work
         else attempts.outcome = 'failed'
     end as is_without_progress
 from attempts

@@ -1,7 +1,7 @@
--- The events of this build with the attempt they belong to; events of unmatched lives are left out.
+-- The events of this build with their attempt; excludes events of unmatched lives.
 -- grain: event_id
--- speaks: false of a step or phase that a stronger source tells: one source speaks for steps, and for each kind of phase,
---  from the first to the last step or phase it tells; weaker ones where it is silent
+-- is_authoritative: false for a step or phase that a stronger source reports: one source counts for steps, and for each
+--  kind of phase, from its first to its last step or phase; weaker sources count where it has none
 with lives as (
     select lives.* exclude (begin_ms, has_failed), attempts.attempt_key, attempts.run_key, attempts.start_ms, attempts.end_ms
     from temp.attempts as attempts
@@ -15,7 +15,7 @@ events as (
         lives.job_run_key,
         lives.start_ms as attempt_start_ms,
         lives.end_ms as attempt_end_ms,
-        {place: event_source_place(events.source), source: events.source} as teller,
+        {place: event_source_place(events.source), source: events.source} as reporter,
         events.event in ('step', 'step.start') or events.phase is not null as is_work,
         events.* exclude (cluster, run_id, attempt)
     from temp.job_events as events
@@ -27,10 +27,10 @@ events as (
         and events.end_ms < lives.until_ms
 ),
 
-tellers as (
+reporters as (
     select
         attempt_key,
-        teller,
+        reporter,
         min(start_ms) as first_ms,
         max(end_ms) as last_ms,
         min(step) filter (where event = 'step') as first_step,
@@ -38,20 +38,20 @@ tellers as (
         list(distinct coalesce(phase, 'step')) as kinds
     from events
     where is_work
-    group by attempt_key, teller
+    group by attempt_key, reporter
 ),
 
 shared as (
-    select attempt_key from tellers group by attempt_key having count(*) > 1
+    select attempt_key from reporters group by attempt_key having count(*) > 1
 ),
 
 silent as (
     select distinct events.event_id
     from events
     semi join shared using (attempt_key)
-    inner join tellers as stronger
+    inner join reporters as stronger
         on events.attempt_key = stronger.attempt_key
-        and stronger.teller < events.teller
+        and stronger.reporter < events.reporter
         and list_contains(stronger.kinds, coalesce(events.phase, 'step'))
         and (
             (events.end_ms > stronger.first_ms and events.start_ms < stronger.last_ms)
@@ -64,6 +64,6 @@ silent as (
     where events.is_work
 )
 
-select events.* exclude (teller, is_work), silent.event_id is null as speaks
+select events.* exclude (reporter, is_work), silent.event_id is null as is_authoritative
 from events
 left join silent using (event_id)

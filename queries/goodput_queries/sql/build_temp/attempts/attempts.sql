@@ -1,3 +1,3 @@
--- The attempts that this build looks at: those of every run of which anything changed.
+-- The attempts that this build recomputes: all of every run with a change.
 -- grain: attempt_key
 select * from intermediate.int_attempts semi join temp.dirty_attempts using (attempt_key)

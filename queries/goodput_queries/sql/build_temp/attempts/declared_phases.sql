@@ -1,10 +1,10 @@
--- Phases a job declared, for its gang: what any rank is blocked in blocks all, from the first rank's start
--- to the last one's end. Overlapping kinds are kept apart here; the innermost wins in the timeline.
+-- Phases that a job declared, for its gang: a phase that blocks any rank blocks all, from the first rank's start to the
+-- last one's end. Overlapping kinds are separate rows; the innermost wins in the timeline.
 -- grain: attempt_key, phase, start_ms
 -- category: the ledger's word for the phase
 -- is_open: no rank said that it ended; it ends with the next event of that rank
 with events as (
-    select * from temp.attempt_events where phase is not null and speaks
+    select * from temp.attempt_events where phase is not null and is_authoritative
 ),
 
 -- both at one moment are a phase of no length, or one that goes on: left out
@@ -73,7 +73,7 @@ spans as (
     from ended_by_next
 ),
 
--- ranks tell the same span to the millisecond: one row each, or two windows may order them differently
+-- ranks report the same interval to the millisecond: one row each, or two windows may order them differently
 cut as (
     select
         attempt_key,

@@ -1,13 +1,13 @@
--- The events of the runs that this build looks at, with the attempt worked out where it was not said.
+-- The events of the runs in this build, with the attempt inferred where events do not number it.
 -- grain: event_id
 -- attempt: of temp.numbered_events, or that of the numbered events around it; where there are none, counted within the
---  job run nearest in time by the rank's starts: a `job.start`, or a step number that does not go on. A rank that tells
---  no `job.start` lives as long as the gang.
+--  job run nearest in time by the rank's starts: a `job.start`, or a step number that does not increase. A rank that
+--  reports no `job.start` lives as long as the gang.
 with unnumbered as (
     select
         events.*,
         job_runs.start_ms as job_run_start_ms,
-        -- what is told after the hold may prove what was done in it, but begins nothing
+        -- events after the hold may prove work inside it, but start no attempt
         coalesce(events.end_ms >= job_runs.end_ms, false) as is_late
     from (
         select *
@@ -32,8 +32,8 @@ with unnumbered as (
     ) = 1
 ),
 
--- ... and in it the number of starts of the rank so far. Several sources may tell one start: of starts without a
--- step between them as many count as the source tells that tells most
+-- ... and in it the number of starts of the rank so far. Several sources may report one start: of starts without a
+-- step between them the number counts that the source with most starts reports
 starts_met as (
     select
         *,
@@ -69,40 +69,40 @@ starts_of_source as (
     from starts_grouped
 ),
 
-starts_told as (
+starts_of_rank as (
     select
         *,
         coalesce(own_starts > coalesce(max(own_starts) over (
             partition by cluster, run_id, job_run_start_ms, rank, start_group order by ts, event_place(event), step, source, event_id
             rows between unbounded preceding and 1 preceding
-        ), 0), false) as is_told_start
+        ), 0), false) as is_reported_start
     from starts_of_source
 ),
 
-told_starts as (
+starts_numbered as (
     select
         * exclude (is_after_steps, start_group, own_starts),
-        -- of several sources one alone says where steps begin anew
+        -- of several sources one alone determines where step numbers restart
         {place: event_source_place(source), source: source} = min({place: event_source_place(source), source: source})
-            filter (where event = 'step') over (partition by cluster, run_id, job_run_start_ms) as is_told_best,
-        count_if(is_told_start) over (
+            filter (where event = 'step') over (partition by cluster, run_id, job_run_start_ms) as is_strongest,
+        count_if(is_reported_start) over (
             partition by cluster, run_id, job_run_start_ms, rank order by ts, event_place(event), step, source, event_id
             rows between unbounded preceding and current row
         ) as starts
-    from starts_told
+    from starts_of_rank
 ),
 
 starts_marked as (
     select
         *,
-        is_told_start
+        is_reported_start
         or (
-            event = 'step' and not is_late and is_told_best and step <= lag(step) over (
+            event = 'step' and not is_late and is_strongest and step <= lag(step) over (
                 partition by cluster, run_id, job_run_start_ms, rank, event, starts, source
                 order by ts, step, event_id
             )
         ) as is_start
-    from told_starts
+    from starts_numbered
 ),
 
 starts_counted as (
@@ -116,7 +116,7 @@ starts_counted as (
     from starts_marked
 ),
 
--- steps before the first start that a rank tells are a life, too
+-- steps before the first start that a rank reports are a life, too
 lives_counted as (
     select
         *,
@@ -137,7 +137,7 @@ gang_lives as (
 attempts_inferred as (
     select
         events.* exclude (
-            attempt, is_start, is_told_start, starts, starts_so_far, is_silent, life, job_run_start_ms, is_late, is_told_best
+            attempt, is_start, is_reported_start, starts, starts_so_far, is_silent, life, job_run_start_ms, is_late, is_strongest
         ),
         -- any number that grows from job run to job run and from start to start will do
         cast(
@@ -193,7 +193,7 @@ attempts_joined as (
             begun.attempt,
             first_lives.attempt,
             case when before.last_ms >= events.start_ms then before.attempt end,
-            -- a life of which the other source tells nothing
+            -- a life that the other source does not report
             events.attempt + coalesce(numbered_runs.beyond, 0)
         ) as attempt
     from attempts_inferred as events
@@ -279,6 +279,6 @@ from (
     select * from google_durable
     union all by name
     select * from google
-    -- of the loads of data the first one blocks; the others go on beside the steps
+    -- the first data load blocks; the others run in parallel with the steps
     where event <> 'step.start' and not (coalesce(phase, '') = 'data_wait' and coalesce(end_ms > first_step_ms, false))
 )

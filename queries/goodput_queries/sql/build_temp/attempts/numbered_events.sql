@@ -1,7 +1,7 @@
--- The events of jobs that number their attempts, of the runs that this build looks at.
+-- The events of jobs that number their attempts, of the runs in this build.
 -- grain: event_id
--- attempt: as given, unless the number comes again in a later job run (a counter that each one begins anew); a
---  number that is told outside of every hold alone is that of the attempt nearest in time
+-- attempt: as given, unless the number comes again in a later job run (a counter that restarts with each one); a
+--  number that only occurs outside of every hold is that of the attempt nearest in time
 -- job_run_start_ms: of the job run of its name that is nearest to it
 -- inline: it is asked again once the runs that are looked at have become more
 with events as materialized (
@@ -109,7 +109,7 @@ in_job_runs as (
     ) = 1
 ),
 
--- a number whose attempt begins nothing in a job run is told late there: it is of the job run in which it began
+-- a number whose attempt starts nothing in a job run arrived late there: it belongs to the job run in which it started
 begun as (
     select cluster, run_id, attempt, job_run_start_ms
     from in_job_runs

@@ -1,4 +1,4 @@
--- What PyTorch profiler traces tell of communication in steps: a process' NCCL kernels by the step they began in.
+-- Communication in steps by PyTorch profiler traces: a process' NCCL kernels by the step they started in.
 -- grain: attempt_key, step, rank
 -- exposed_ms: time in NCCL kernels while no other kernel ran
 -- wait_ms: of it, waiting for late ranks: time over the shortest of the operation; null: not all ranks were traced

@@ -1,6 +1,6 @@
 -- Steps during which a GPU of the gang was held back: a slowdown reason (not the power cap alone) in at
 -- least half of its samples inside the step, else in the one that covers the step.
--- All GPUs that the attempt holds are looked at: in many jobs one rank speaks for all.
+-- Covers all GPUs that the attempt holds, since in many jobs one rank reports for all.
 -- grain: attempt_key, step, gpu_uuid
 with gpus as (
     select attempt_key, gpu_uuid from temp.int_rank_gpus where gpu_uuid is not null
@@ -47,7 +47,7 @@ seen as (
     group by gpus.attempt_key, steps.step, gpus.gpu_uuid
 ),
 
--- a sample covers back to the one before it: of steps without one of their own the next one tells
+-- a sample covers the time back to the previous one: a step without a sample uses the next one
 unseen as (
     select gpus.attempt_key, steps.step, gpus.gpu_uuid, steps.start_ms, steps.end_ms
     from (select distinct gpu_uuid, hour_ms from readings) as hours

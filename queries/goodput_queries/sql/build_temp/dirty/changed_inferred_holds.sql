@@ -1,4 +1,4 @@
--- The job runs whose inferred holds are others than in the build before.
+-- The job runs whose inferred holds differ from the previous build's.
 -- grain: job_run_key
 -- written_by: build.py, since it is what differs between two builds
 -- reads: staging.stg_inferred_holds

@@ -1,7 +1,7 @@
 -- Every moment at which anything known of a unit changes: a layer's number comes at the start of an interval
 -- and goes at its end. The intervals of one layer never overlap, so that the sum of its changes so far is the
 -- number of the interval that holds: this replaces range joins between millions of intervals.
--- A layer is there only where it decides: facts of nodes while nobody has the unit, telemetry where no attempt tells.
+-- A layer is set only where it decides: node facts while the unit is not allocated, telemetry where no attempt has events.
 -- inline: asked once
 -- grain: none (changes of several layers at one moment)
 -- change: of all layers in one number (macros/layers.sql)

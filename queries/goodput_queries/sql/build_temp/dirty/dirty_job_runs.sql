@@ -1,4 +1,4 @@
--- The job runs whose attempts this build makes anew: all of each run of which anything changed, before or after.
+-- The job runs whose attempts this build recomputes: all of each run with a change, before or after it.
 -- grain: job_run_key
 -- written_by: ledger_build/dirty.py, since it is what differs between two builds
 -- reads: intermediate.int_event_lives, temp.dirty_run_ids

@@ -1,4 +1,4 @@
--- When nobody had a unit of this pass.
+-- Intervals in which a unit of this pass was not allocated.
 -- inline: asked once
 -- grain: unit, start_ms
 with ends as (

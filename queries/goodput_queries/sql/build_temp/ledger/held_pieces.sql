@@ -1,4 +1,4 @@
--- What the attempts did with each unit of this pass.
+-- Pieces of attempts for each unit of this pass.
 -- grain: unit, start_ms
 select
     holds.unit,

@@ -1,4 +1,4 @@
--- Who had each unit in this pass.
+-- Holds of each unit in this pass.
 -- grain: unit, start_ms
 -- hold: number of the job run, from 1
 select

@@ -1,4 +1,4 @@
--- What is known of the nodes in this pass.
+-- Node states and demand in this pass.
 -- grain: cluster, node, start_ms
 -- fact: number of the combination of facts, from 1: there are few
 select

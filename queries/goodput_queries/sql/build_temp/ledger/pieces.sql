@@ -1,4 +1,4 @@
--- What the attempts did in this pass, for their whole gangs.
+-- Pieces of attempts in this pass, for their whole gangs.
 -- grain: attempt_key, start_ms
 -- piece: number of the attempt, category and phase, from 1: equal neighbours are one in the ledger
 select

@@ -1,4 +1,4 @@
--- When nobody is known to have had a unit of this pass, and no scheduler or label would have told.
+-- Intervals in which a unit of this pass has no known owner, and no scheduler or label source covers its node.
 -- inline: asked once
 -- grain: unit, start_ms
 with units as (

@@ -1,5 +1,5 @@
--- What telemetry saw of units that nobody is known to have had, where no scheduler would have told: activity is
--- somebody's, and so are pauses in it that are shorter than the idle minimum.
+-- Telemetry activity of units without a known owner, where no scheduler covers the node: activity counts as allocated,
+-- and so do pauses in it that are shorter than the idle minimum.
 -- inline: asked once
 -- grain: unit, start_ms
 -- activity: 4 active, 5 a pause in it, 6 idle

@@ -1,5 +1,5 @@
 -- The first readings of runs: rows of one series in the order of time. A day in one file is one run a series;
--- readings told scrape by scrape are runs of one reading.
+-- readings from single scrapes are runs of one reading.
 -- grain: series, first_ms
 -- last_ms, last_active: of the run stored before it, whose end this beginning is
 select

@@ -1,7 +1,7 @@
 -- Runs of stored readings of one series in the order of time.
 -- grain: series, first_ms
 -- previous_ms, was_active: of the last reading of the run before in time
--- is_tangled: runs of the series overlap, so that no run tells which reading follows which
+-- is_tangled: runs of the series overlap, so that the next row is not always the next reading
 with runs as (
     select
         series,

@@ -1,6 +1,6 @@
--- The readings of this pass beside the row that is stored before each. No partition, no order: rows pass by as
--- they are stored, most often the reading before first, and nothing need be sorted. Whatever the order is, is_begin
--- says where the row before is not the reading before.
+-- The readings of this pass, each with the row stored before it. Without partition or order: rows stream in storage
+-- order, which mostly is the order of time, so that nothing is sorted. Whatever the order is, is_begin marks rows whose
+-- previous row is not the previous reading.
 -- grain: series, ts_ms
 -- inline: asked in passing
 -- parts: 4, since rows pass by on one core: so many parts of the table at once; part_number() counts them from 0

@@ -19,7 +19,7 @@ with attempts as (
     where attempts.outcome in ('failed', 'limit')
 ),
 
--- two sources may tell of one Xid: they are counted apart
+-- two sources may report one Xid: they are counted apart
 xids_by_source as (
     select
         attempts.attempt_key,
@@ -36,7 +36,7 @@ xids_by_source as (
     inner join raw.gpu_events as events
         on (events.gpu_uuid = gpus.gpu_uuid
             or (events.gpu_uuid is null and events.node = gpus.node and events.pci_bus_id = gpus.pci_bus_id))
-        -- an Xid within five minutes before the end, in the stall before it or a minute after it speaks of the ending
+        -- an Xid within five minutes before the end, in the stall before it or a minute after it may be its cause
         and to_ms(events.ts) between attempts.trouble_from_ms and attempts.end_ms + 60000
         -- a latch first seen at start-up may have been set months ago
         and (events.ts_precision <> 'at_or_before' or events.source not in ('dcgm', 'prometheus'))
@@ -106,7 +106,7 @@ found as (
             when attempts.is_infrastructure then attempts.state
             when downed.node is not null then 'nccl_timeout on a node that went down'
             when attempts.is_last_of_job_run and attempts.state = 'PREEMPTED' then 'PREEMPTED'
-            -- of the host's memory; a job speaks of the GPU's
+            -- of the host's memory; a job's message is about the GPU's
             when attempts.is_last_of_job_run and attempts.state = 'OUT_OF_MEMORY' then 'OUT_OF_MEMORY'
             when attempts.is_last_of_job_run and attempts.state = 'REQUEUED' and said.msg ilike '%requeue%'
                 then 'requeued by the job'

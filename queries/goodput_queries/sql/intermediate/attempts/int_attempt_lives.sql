@@ -1,11 +1,11 @@
--- Which events are of which attempt. A job run may have lives under several run ids at one time, since sources name it
--- differently (RUN_ID in job events, Slurm's number in a log): then those of the strongest source that tells of steps
--- begin the attempts. A life of a weaker source is part of them, unless it tells of steps at a time of which no
--- stronger source does, and does not go on with a stronger one's steps.
+-- Maps lives in job events to attempts. A job run may have lives under several run ids at one time, since sources name
+-- it differently (RUN_ID in job events, Slurm's number in a log): then those of the strongest source with steps start
+-- the attempts. A life of a weaker source is part of them, unless it has steps at a time when no stronger source does,
+-- and they do not continue a stronger one's steps.
 -- grain: job_run_key, life, run_id, attempt
 -- life: the number of the attempt in its job run, from 1
 -- run_id, attempt: a life as its events name it
--- begin_ms: when the attempt's strongest source begins to tell of it
+-- begin_ms: first event of the attempt's strongest source
 -- from_ms, until_ms: those of the life's events belong to the attempt that end from the one until before the other
 -- has_failed: one of these reports a failure that is no preemption
 -- materialised: runs, since of other runs nothing changed
@@ -13,7 +13,7 @@ with lives as (
     select
         job_runs.job_run_key,
         spans.*,
-        -- what is told off the hold begins nothing
+        -- events outside the hold start no attempt
         spans.first_step is not null
         and spans.begun_until_ms > job_runs.start_ms
         and spans.first_ms < coalesce(job_runs.end_ms, 9223372036854775807) as can_begin
@@ -48,7 +48,7 @@ joined as (
         and weaker.rank > stronger.rank
         and stronger.can_begin
     where
-        -- lines are printed a moment after what they tell of
+        -- a log prints a line shortly after the event
         greatest(weaker.first_ms, stronger.first_ms) <= least(weaker.begun_until_ms, stronger.begun_until_ms) + 1000
         or case
             when weaker.first_ms > stronger.first_ms

@@ -1,13 +1,13 @@
--- Attempts: the lives of the gang's processes inside each job run, end to end; a job run whose job said
--- nothing has one. A life begins at its first event, the first one with the hold.
+-- Attempts: the lives of the gang's processes inside each job run, end to end; a job run without events has one
+-- attempt. An attempt starts at its first event, the first attempt with the hold.
 -- grain: attempt_key
 -- run_key: the training task across attempts and job runs
 -- end_ms: null: still running
 -- life: its number in the job run, from 1; its events are found by it (intermediate.int_attempt_lives)
 -- outcome: ok, failed, limit, unknown, running; an attempt followed by another in its job run failed, and so did one that
 --  reports a failure before its job is requeued
--- has_events: the job spoke of this attempt
--- is_stalled: it lived for 15 minutes and more after its last event, which told no end
+-- has_events: the job sent events of this attempt
+-- is_stalled: it lived for 15 minutes and more after its last event, which was no end
 -- materialised: runs, since of other runs nothing changed
 with job_runs as (
     select *

@@ -1,9 +1,9 @@
--- A life of a gang as its events tell it: one row a run and attempt, with the job run it belongs to.
+-- Lives of gangs in job events: one row a run and attempt, with its job run.
 -- Matched by (1) run = job id, (2) run = job name and the host is one of its nodes, or no host is named and only one job
 -- run of the name ran then, both the nearest in time, (3) the only hold that fits the GPU or the host in that time.
 -- grain: cluster, run_id, attempt
 -- job_run_key: null: unmatched, listed in marts.data_quality
--- place: of the strongest source that tells of it (event_source_place)
+-- place: rank of its strongest source (event_source_place)
 -- match: how it was matched: job_id, job_name, hold
 -- materialised: run_ids, since only runs with new events or other holds change
 with lives as (select * from temp.int_event_spans),

@@ -1,8 +1,8 @@
--- A life of a gang as its events tell it: one row a run and attempt.
+-- First and last event of each life of a gang: one row a run and attempt.
 -- grain: cluster, run_id, attempt
--- place: of the strongest source that tells of it (event_source_place)
+-- place: rank of its strongest source (event_source_place)
 -- has_start: it reports a job.start
--- first_step, last_step: null: it tells of no step
+-- first_step, last_step: null: it has no step
 -- begun_until_ms: its last moment but for what only follows work: saves that became durable, failures, the end of the job
 -- failed_ms: the last failure that is no preemption
 -- materialised: run_ids, since only runs with new events change

@@ -1,19 +1,19 @@
 -- What ranks lost inside steps by input, the slowness of others or of their own GPU: the step's length
 -- without data waits held against the attempt's median. Of attempts in which nobody measured waiting and no
--- GPU was held back only the steps with a told loss have a row: a fleet has millions of others.
+-- GPU was held back only the steps with a reported loss have a row: a fleet has millions of others.
 -- grain: attempt_key, step, rank
 -- start_ms: the gang's start; after an undeclared gap a rank that starts later still waits until its own
 -- work_ms: step less the rank's data wait (L' of accounting rules 1.4)
 -- median_work_ms: median of work_ms over the attempt's steps, the first left out (M); null where not needed
 -- wait_ms: longest wait in a collective of the NCCL profiler
--- straggler_ms: waiting for late ranks: told by the job; else by exposed time: what it is over the rank's that has
+-- straggler_ms: waiting for late ranks: reported by the job; else by exposed time: what it is over the rank's that has
 --  least of it; else min(wait_ms, excess of the step)
--- comm_ms: exposed communication, less straggler_ms unless the job tells the two apart
+-- comm_ms: exposed communication, less straggler_ms unless the job reports both
 -- comm_at_most_ms: time in all NCCL operations of the step, overlapped or not
 -- measured_by: what straggler_ms comes from: job, profiler trace, comm_s, NCCL profiler; null: nothing measures it
 -- is_straggler: named: waits least, while the others' median wait and the excess are over 10 % of M; the wait it
 --  imposed on others in the attempt is worth naming
--- is_for_gang: one rank alone tells of waits, and what it tells holds for all GPUs: the step has no other row
+-- is_for_gang: only one rank reports waits, which then apply to all GPUs: the step has no other row
 -- materialised: attempts, since splits, stragglers and the run page read it
 with steps as (
     select steps.*, steps.start_ms = firsts.start_ms as is_first
@@ -27,7 +27,7 @@ attempt_ranks as (
     select distinct attempt_key, rank, gpu_uuid from temp.int_rank_gpus
 ),
 
-told as (select * from temp.int_rank_steps),
+reported as (select * from temp.int_rank_steps),
 
 waits as (select * from temp.step_waits),
 
@@ -35,10 +35,10 @@ profiled as (select * from temp.profiled_steps),
 
 gaps as (select attempt_key, end_ms from temp.attempt_pieces where is_gap),
 
--- as long as one rank alone tells of waits, it tells of those of its gang
+-- where only one rank reports waits, they are those of its gang
 voices as (
     select attempt_key, min(rank) as rank
-    from told
+    from reported
     where coalesce(wait_data_s, comm_s, straggler_s, throttle_s) is not null
     group by attempt_key
     having count(distinct rank) = 1
@@ -63,24 +63,24 @@ worth as (
     inner join watched using (attempt_key)
     inner join attempt_ranks as ranks using (attempt_key)
     union all
-    select told.attempt_key, told.step, told.rank, ranks.gpu_uuid
-    from told
+    select reported.attempt_key, reported.step, reported.rank, ranks.gpu_uuid
+    from reported
     inner join attempt_ranks as ranks using (attempt_key, rank)
     inner join medians using (attempt_key)
     anti join watched using (attempt_key)
     where
-        told.comm_s is not null
-        or told.straggler_s is not null
-        or told.throttle_s is not null
-        or told.wait_data_s * 1000 >= build_threshold('gap_step_share') * medians.median_step_ms
-        or told.wait_data_s * 1000 >= build_threshold('split_min_ms')
+        reported.comm_s is not null
+        or reported.straggler_s is not null
+        or reported.throttle_s is not null
+        or reported.wait_data_s * 1000 >= build_threshold('gap_step_share') * medians.median_step_ms
+        or reported.wait_data_s * 1000 >= build_threshold('split_min_ms')
     union
     -- the first step after a gap, for the ranks that came to it late
-    select told.attempt_key, told.step, told.rank, ranks.gpu_uuid
-    from told
+    select reported.attempt_key, reported.step, reported.rank, ranks.gpu_uuid
+    from reported
     inner join attempt_ranks as ranks using (attempt_key, rank)
     anti join watched using (attempt_key)
-    inner join steps on told.attempt_key = steps.attempt_key and told.step = steps.step
+    inner join steps on reported.attempt_key = steps.attempt_key and reported.step = steps.step
     inner join gaps on steps.attempt_key = gaps.attempt_key and steps.start_ms = gaps.end_ms
 ),
 
@@ -94,38 +94,38 @@ rank_steps as (
         case
             when
                 gaps.end_ms is not null
-                and told.start_ms - steps.start_ms >= build_threshold('gap_step_share') * steps.median_step_ms
-                then least(told.start_ms, steps.end_ms)
+                and reported.start_ms - steps.start_ms >= build_threshold('gap_step_share') * steps.median_step_ms
+                then least(reported.start_ms, steps.end_ms)
             else steps.start_ms
         end as start_ms,
         steps.start_ms as gang_start_ms,
         steps.end_ms,
         worth.rank,
         worth.gpu_uuid,
-        coalesce(told.wait_data_s, voice.wait_data_s, 0) * 1000 as data_ms,
-        coalesce(told.wait_data_s, voice.wait_data_s) is not null as is_data_measured,
-        coalesce(told.comm_s * 1000, profiled.exposed_ms) as exposed_ms,
-        voice.comm_s * 1000 as voice_comm_ms,
+        coalesce(reported.wait_data_s, gang_report.wait_data_s, 0) * 1000 as data_ms,
+        coalesce(reported.wait_data_s, gang_report.wait_data_s) is not null as is_data_measured,
+        coalesce(reported.comm_s * 1000, profiled.exposed_ms) as exposed_ms,
+        gang_report.comm_s * 1000 as voice_comm_ms,
         -- of a rank that a profiler watches, that holds
         coalesce(
-            told.straggler_s, case when waits.wait_ms is null and profiled.wait_ms is null then voice.straggler_s end
-        ) * 1000 as told_straggler_ms,
-        told.throttle_s * 1000 as told_throttle_ms,
-        case when told.comm_s is null then profiled.wait_ms end as profiled_wait_ms,
+            reported.straggler_s, case when waits.wait_ms is null and profiled.wait_ms is null then gang_report.straggler_s end
+        ) * 1000 as reported_straggler_ms,
+        reported.throttle_s * 1000 as reported_throttle_ms,
+        case when reported.comm_s is null then profiled.wait_ms end as profiled_wait_ms,
         waits.wait_ms,
         waits.comm_ms as operations_ms,
         coalesce(voices.rank = worth.rank, false) as is_voice
     from worth
     inner join steps using (attempt_key, step)
-    left join told
-        on steps.attempt_key = told.attempt_key
-        and steps.step = told.step
-        and worth.rank = told.rank
+    left join reported
+        on steps.attempt_key = reported.attempt_key
+        and steps.step = reported.step
+        and worth.rank = reported.rank
     left join voices on worth.attempt_key = voices.attempt_key
-    left join told as voice
-        on voices.attempt_key = voice.attempt_key
-        and voices.rank = voice.rank
-        and steps.step = voice.step
+    left join reported as gang_report
+        on voices.attempt_key = gang_report.attempt_key
+        and voices.rank = gang_report.rank
+        and steps.step = gang_report.step
     left join waits
         on steps.attempt_key = waits.attempt_key
         and steps.step = waits.step
@@ -157,7 +157,7 @@ lone as (
 
 rank_counts as (select attempt_key, count(*) as ranks from attempt_ranks group by attempt_key),
 
--- steps of which every rank tells its exposed time: the last to come waits least
+-- steps with the exposed time of every rank: the last to arrive waits least
 exposed_steps as (
     select with_work.attempt_key, with_work.step, min(with_work.exposed_ms) as least_exposed_ms
     from with_work
@@ -195,7 +195,7 @@ split as (
     select
         with_waits.*,
         case
-            when told_straggler_ms is not null then told_straggler_ms
+            when reported_straggler_ms is not null then reported_straggler_ms
             -- jitter of exposed time stays communication
             when
                 exposed_wait_ms
@@ -205,7 +205,7 @@ split as (
             when wait_ms is not null then least(wait_ms, greatest(0, work_ms - median_work_ms))
         end as straggler_ms,
         case
-            when told_straggler_ms is not null then 'job'
+            when reported_straggler_ms is not null then 'job'
             when profiled_wait_ms is not null then 'profiler trace'
             when exposed_wait_ms is not null then 'comm_s'
             when wait_ms is not null then 'NCCL profiler'
@@ -246,12 +246,12 @@ select
     split.data_ms,
     split.is_data_measured,
     case
-        when split.told_straggler_ms is not null or split.straggler_ms is null
+        when split.reported_straggler_ms is not null or split.straggler_ms is null
             then coalesce(split.exposed_ms, split.voice_comm_ms)
         when coalesce(split.exposed_ms, split.voice_comm_ms) is not null
             then greatest(coalesce(split.exposed_ms, split.voice_comm_ms) - split.straggler_ms, 0)
     end as comm_ms,
-    split.told_throttle_ms,
+    split.reported_throttle_ms,
     split.wait_ms,
     split.work_ms,
     split.median_work_ms,

@@ -1,6 +1,6 @@
--- Steps as single ranks tell them, with their attempt.
+-- Steps of single ranks, with their attempt.
 -- grain: attempt_key, rank, step
--- start_ms: end less the told duration; without one, the end of the rank's step before. As the source says that speaks
+-- start_ms: end less the reported duration; without one, the end of the rank's previous step. From the source that counts
 --     for the steps of that time; another one may add what it does not count
 -- wait_data_s, comm_s, straggler_s, throttle_s: what the rank measured inside the step
 -- materialised: attempts, since gang steps, splits and stragglers all read it
@@ -33,7 +33,7 @@ bounded as (
         events.throttle_s,
         events.tokens,
         events.flops,
-        events.speaks
+        events.is_authoritative
     from events
 ),
 
@@ -42,7 +42,7 @@ steps as (
         attempt_key,
         rank,
         step,
-        speaks,
+        is_authoritative,
         min(start_ms) as start_ms,
         max(end_ms) as end_ms,
         sum(data_s) as wait_data_s,
@@ -53,7 +53,7 @@ steps as (
         sum(flops) as flops
     from bounded
     where event = 'step'
-    group by attempt_key, rank, step, speaks
+    group by attempt_key, rank, step, is_authoritative
 ),
 
 others as (
@@ -68,15 +68,15 @@ others as (
         tokens,
         flops
     from steps
-    where not speaks
+    where not is_authoritative
 ),
 
--- where the one that speaks tells no tokens of any rank
+-- where the authoritative source has no tokens of any rank
 uncounted as (
     select attempt_key
     from steps
     semi join others using (attempt_key)
-    where speaks
+    where is_authoritative
     group by attempt_key
     having count(tokens) = 0 and count(flops) = 0
 )
@@ -96,4 +96,4 @@ select
 from steps
 left join others using (attempt_key, rank, step)
 left join uncounted using (attempt_key)
-where steps.speaks
+where steps.is_authoritative

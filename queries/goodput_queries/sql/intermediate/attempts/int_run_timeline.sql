@@ -36,7 +36,7 @@ gap_gpus as (
         and coalesce(holds.end_ms, gaps.end_ms) > gaps.start_ms
 ),
 
--- each reading speaks for the time it covers; the ends are left out, since what is read there covers more than the gap
+-- each reading counts for the time it covers; excludes the ends, where a reading covers more than the gap
 trimmed as (
     select
         gap_gpus.attempt_key,
@@ -51,7 +51,7 @@ trimmed as (
     where activity.start_ms < gap_gpus.end_ms and activity.end_ms > gap_gpus.start_ms
 ),
 
--- is_long: of some GPU a reading that speaks of nothing but the gap could lie in it
+-- is_long: the gap is long enough for a reading of some GPU that covers nothing else
 seen as (
     select
         attempt_key,
@@ -83,7 +83,7 @@ settled as (
 ),
 
 suspended as (
-    -- accounting tells how long, not when: without job evidence the time is put at the end of the hold
+    -- accounting reports the duration, not the time: without job evidence it is put at the end of the hold
     select
         attempt_key,
         'suspended' as category,

@@ -3,7 +3,7 @@
 -- communication were both measured.
 -- grain: attempt_key, gpu_uuid, start_ms
 -- A rank that after an undeclared gap starts later than its gang is still in the gap until then.
--- gpu_uuid: null: the one rank that tells of waits speaks for all
+-- gpu_uuid: null: only one rank reports waits, which apply to all GPUs
 -- phase: why a rank waited for another: throttled_peer, faulty_peer (a hardware error); undeclared_gap
 -- by_gpu_uuid: the GPU that was held back or faulty, of its own loss and of the waits for it
 -- measured_by: what a wait for a late rank is known from: int_rank_step_losses, telemetry
@@ -36,14 +36,14 @@ clean_medians as (
     group by losses.attempt_key
 ),
 
--- a rank that evidence names as late; why, where its GPU tells
+-- a rank that evidence shows to be late; the cause, where its GPU's telemetry has one
 named as (
     select
         late.attempt_key,
         late.step,
         any_value(late.gpu_uuid) as gpu_uuid,
         case
-            when bool_or(throttled.gpu_uuid is not null or coalesce(late.told_throttle_ms, 0) > 0) then 'throttled_peer'
+            when bool_or(throttled.gpu_uuid is not null or coalesce(late.reported_throttle_ms, 0) > 0) then 'throttled_peer'
             when bool_or(faulty.gpu_uuid is not null) then 'faulty_peer'
         end as phase
     from losses as late
@@ -65,7 +65,7 @@ held_back as (
     group by throttled.attempt_key, throttled.step
 ),
 
--- the one rank that speaks, speaks for all GPUs: where one of them is held back it is told apart
+-- where only one rank reports waits they apply to all GPUs, except one that was slowed down
 gang_gpus as (
     select distinct ranks.attempt_key, holds.gpu_uuid
     from ranks
@@ -146,7 +146,7 @@ amounts as (
                 then waits.data_ms
             else 0
         end as data_ms,
-        coalesce(waits.told_throttle_ms, case when waits.is_held_back then waits.throttle_loss_ms end, 0)
+        coalesce(waits.reported_throttle_ms, case when waits.is_held_back then waits.throttle_loss_ms end, 0)
             as throttle_ms,
         -- what the named rank's GPU explains is explained whole, else as far as it was held back
         case

@@ -1,10 +1,10 @@
 -- Steps of the gang: from the earliest start to the latest end over ranks, cut at the end of the step
 -- before; and whether a durable checkpoint, a later attempt or a good end kept them.
 -- grain: attempt_key, step
--- fate: kept, lost, at_risk (may still be kept or lost), durability_unknown (nobody tells of durable saves)
+-- fate: kept, lost, at_risk (may still be kept or lost), durability_unknown (no source reports durable saves)
 -- is_recomputed: the run had this step number before
 -- median_step_ms: of the attempt's steps
--- ranks: how many ranks told of the step
+-- ranks: number of ranks that reported the step
 -- materialised: attempts, since the timeline, the splits and the pages read it
 with rank_steps as (select * from temp.int_rank_steps),
 
@@ -64,8 +64,8 @@ saves as (
         max(step) filter (where event = 'ckpt.durable') as durable_step,
         count_if(event = 'ckpt.durable') as durable_saves,
         count_if(phase = 'ckpt_save') as started_saves,
-        max(step) filter (where phase = 'ckpt_save' and not reports_durability and speaks) as begun_step,
-        -- as the source that speaks for steps or phases: another one may not be able to tell of saves
+        max(step) filter (where phase = 'ckpt_save' and not reports_durability and is_authoritative) as begun_step,
+        -- of the authoritative source for steps or phases: another one may be unable to report saves
         arg_min(not reports_durability, (event_source_place(source), reports_durability)) filter (
             where phase is not null or event in ('step', 'step.start')
         ) as is_silent

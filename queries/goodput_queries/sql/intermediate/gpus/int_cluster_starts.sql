@@ -1,4 +1,4 @@
--- The earliest moment any source speaks of a cluster.
+-- The earliest time in the evidence of each cluster.
 -- grain: cluster
 -- materialised: full, since it stays while the end of the evidence moves
 -- change_tracking: all

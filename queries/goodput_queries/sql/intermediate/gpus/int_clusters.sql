@@ -1,7 +1,7 @@
--- From when to when there is evidence of a cluster: the ledger of what still runs ends there.
+-- First and last time in the evidence of each cluster: the ledger of running job runs ends at the last.
 -- grain: cluster
--- first_ms: the earliest moment any source speaks of
--- as_of_ms: the latest moment any source speaks of
+-- first_ms: the earliest time in the evidence of any source
+-- as_of_ms: the latest time in the evidence of any source
 -- materialised: full, since nearly every stage asks it
 with moments as (
     select inventory.cluster, min(first_ms) as first_ms, max(last_ms) as last_ms
@@ -18,10 +18,10 @@ with moments as (
     from intermediate.int_job_runs
     group by cluster
     union all
-    -- where a span is told to have begun proves no cluster: a wrong duration must not invent years of it
-    select coalesce(told.cluster, node_clusters.cluster, 'default'), min(told.first_ms), max(told.last_ms)
-    from raw.event_hosts as told
-    left join staging.stg_node_clusters as node_clusters on told.host = node_clusters.node
+    -- the reported start of a span is no evidence of its cluster: a wrong duration must not invent years of it
+    select coalesce(hosts.cluster, node_clusters.cluster, 'default'), min(hosts.first_ms), max(hosts.last_ms)
+    from raw.event_hosts as hosts
+    left join staging.stg_node_clusters as node_clusters on hosts.host = node_clusters.node
     group by all
     union all
     select cluster, min(start_ms), max(greatest(start_ms, end_ms))

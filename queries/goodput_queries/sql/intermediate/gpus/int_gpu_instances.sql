@@ -2,8 +2,8 @@
 -- file has the last word on how a GPU is cut, then telemetry, then the scheduler, which does not say which
 -- instances share a GPU.
 -- grain: gpu_uuid, gpu_instance, valid_from_ms
--- gpu_instance: the GPU instance id; '<profile>.<n>' where only an inventory or a scheduler tells of it
--- is_beyond: it does not fit on its GPU beside those before it: a part of nothing, named in marts.data_quality
+-- gpu_instance: the GPU instance id; '<profile>.<n>' where only an inventory or a scheduler reports it
+-- is_beyond: it does not fit on its GPU with those before it: not in the ledger, listed in marts.data_quality
 -- valid_from_ms: null: as far back as there is evidence; so is how a GPU was cut when telemetry saw it first
 -- materialised: full, since slots and units join it
 -- change_tracking: all
@@ -20,7 +20,7 @@ parts as (
     left join places on parts.gpu_uuid = places.slot and parts.slices_of is not null
 ),
 
-told as (
+reported as (
     select
         parts.*,
         regexp_full_match(parts.gpu_instance, '[0-9]{1,9}') as is_id,
@@ -36,7 +36,7 @@ told as (
 
 chosen as (
     select *
-    from told
+    from reported
     qualify source = first_value(source) over (
         partition by gpu_uuid order by source <> 'inventory', not is_id, source
     )
@@ -47,7 +47,7 @@ ids as (
     select
         *,
         row_number() over (partition by node, profile order by place, gpu_uuid, gpu_instance::integer) as nth
-    from told
+    from reported
     where is_id and valid_to_ms is null
     qualify source = first_value(source) over (partition by gpu_uuid order by source)
 ),
@@ -56,7 +56,7 @@ numbers as (
     select
         *,
         row_number() over (partition by node, profile order by slurm_index, gpu_uuid, gpu_instance) as nth
-    from told
+    from reported
     where not is_id and valid_to_ms is null
     qualify source = first_value(source) over (partition by node order by source <> 'inventory', source)
 ),
@@ -69,7 +69,7 @@ same as (
         case when ids.gpu_uuid = numbers.gpu_uuid then numbers.gpu_instance end as name
     from ids
     inner join numbers using (node, profile, nth)
-    -- what one source tells by ids and by names are parts apart, however odd a name is
+    -- instances that one source reports by id and by name are distinct, however odd a name is
     where ids.source <> numbers.source
 ),
 

@@ -6,7 +6,7 @@
 -- materialised: full, since every stage that knows GPUs asks it
 -- change_tracking: all
 with others as (
-    select gpu_uuid, stay, unnest(others_ms) as told_ms from intermediate.int_gpu_stays
+    select gpu_uuid, stay, unnest(others_ms) as reported_ms from intermediate.int_gpu_stays
 ),
 
 readings as (
@@ -15,10 +15,10 @@ readings as (
 
 -- another GPU that comes where one was read no more was put in its place
 ends as (
-    select others.gpu_uuid, others.stay, min(others.told_ms) as replaced_ms
+    select others.gpu_uuid, others.stay, min(others.reported_ms) as replaced_ms
     from others
     inner join readings using (gpu_uuid)
-    where others.told_ms > readings.last_ms
+    where others.reported_ms > readings.last_ms
     group by others.gpu_uuid, others.stay
 )
 

@@ -1,12 +1,11 @@
--- The stays of GPUs in nodes, as far as inventories tell of them: the rows of int_gpu_inventory before readings
--- say which GPU was taken out for another.
--- A slot gives way to the GPU whose UUID is known for the same node and index; an inventory file has
--- the last word on when.
+-- Stays of GPUs in nodes by inventories alone: the rows of int_gpu_inventory before readings show which GPU replaced
+-- another. A GPU with a known UUID replaces the slot of the same node and index; the dates of an inventory file take
+-- precedence.
 -- grain: gpu_uuid, stay
 -- start_ms: null: as far back as there is evidence
--- end_ms: the next stay of the GPU begins, or it is said to have gone; null: neither
+-- end_ms: start of the GPU's next stay, or its reported removal; null: neither
 -- is_dated: the dates come from an inventory file and are not widened by other evidence
--- others_ms: when other GPUs were first told of in its place, later than itself; null: never
+-- others_ms: when other GPUs were first reported in its place, later than itself; null: never
 -- materialised: full, since it changes with inventories alone, and what asks it with every reading
 -- change_tracking: all
 with cut as (
@@ -79,8 +78,8 @@ candidates as (
     where standing.source = 'inventory' or listed.is_listed is null
 ),
 
--- but what it leaves out they may tell
-told as (
+-- but they complete what it lacks
+facts as (
     select gpu_uuid, node, max(pci_bus_id) as pci_bus_id, max(gpu_model) as gpu_model
     from standing
     group by gpu_uuid, node
@@ -115,7 +114,7 @@ per_stay as (
         -- a reboot may give GPUs other numbers
         arg_max(slurm_index, coalesce(valid_from_ms, -1)) as slurm_index,
         arg_max(gpu_index, coalesce(valid_from_ms, -1)) as gpu_index,
-        max(valid_from_ms) as told_ms,
+        max(valid_from_ms) as reported_ms,
         max(pci_bus_id) as pci_bus_id,
         max(gpu_model) as gpu_model,
         bool_and(is_slot) as is_slot,
@@ -126,16 +125,16 @@ per_stay as (
     group by gpu_uuid, stay
 ),
 
--- another GPU that was told of later for the same place
+-- another GPU that was reported later for the same place
 others as (
-    select per_stay.gpu_uuid, per_stay.stay, list(others.told_ms order by others.told_ms) as others_ms
+    select per_stay.gpu_uuid, per_stay.stay, list(others.reported_ms order by others.reported_ms) as others_ms
     from per_stay
     inner join per_stay as others
         on per_stay.cluster = others.cluster
         and per_stay.node = others.node
         and per_stay.gpu_index = others.gpu_index
         and per_stay.gpu_uuid <> others.gpu_uuid
-        and per_stay.told_ms < others.told_ms
+        and per_stay.reported_ms < others.reported_ms
         and not (per_stay.is_dated or others.is_dated or per_stay.is_slot or others.is_slot)
     group by all
 )
@@ -148,8 +147,8 @@ select
     is_slot,
     gpu_index,
     slurm_index,
-    coalesce(per_stay.pci_bus_id, told.pci_bus_id) as pci_bus_id,
-    coalesce(per_stay.gpu_model, told.gpu_model) as gpu_model,
+    coalesce(per_stay.pci_bus_id, facts.pci_bus_id) as pci_bus_id,
+    coalesce(per_stay.gpu_model, facts.gpu_model) as gpu_model,
     is_dated,
     first_from_ms as start_ms,
     least(
@@ -159,5 +158,5 @@ select
     others.others_ms
 from per_stay
 left join others using (gpu_uuid, stay)
-left join told on per_stay.gpu_uuid = told.gpu_uuid and per_stay.node is not distinct from told.node
+left join facts on per_stay.gpu_uuid = facts.gpu_uuid and per_stay.node is not distinct from facts.node
 window in_order as (order by per_stay.gpu_uuid, stay)

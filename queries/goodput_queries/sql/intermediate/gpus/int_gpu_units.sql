@@ -48,7 +48,7 @@ gpus as (
 
 parts as (select * from intermediate.int_gpu_instances where not is_beyond),
 
--- a GPU that is cut anew, or switched between whole and cut, is cut in time there
+-- a new MIG layout of a GPU, or a switch between whole and MIG, splits its units in time
 bounds as (
     select gpu_uuid, start_ms as stay_ms, start_ms as at_ms from gpus
     union

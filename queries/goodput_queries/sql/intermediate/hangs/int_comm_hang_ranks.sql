@@ -54,7 +54,7 @@ hangs as (
     qualify row_number() over (partition by standing.comm_id order by since_ms, standing.operation) = 1
 ),
 
-told as (
+reported as (
     select
         hangs.hang_key,
         counts.launched > hangs.behind as is_ahead,
@@ -77,7 +77,7 @@ named as (
         max_by(ranks, coalesce(len(ranks), 0)) as ranks
     from (
         select hang_key, is_ahead, ts_ms, sum(rank_count) as rank_count, flatten(list(ranks)) as ranks
-        from told
+        from reported
         group by hang_key, is_ahead, ts_ms
     )
     group by hang_key, is_ahead

@@ -2,7 +2,7 @@
 -- A hang of Flight Recorder dumps, which name no job, belongs to the only attempt that had just these ranks
 -- then; of several, to the one whose run or job stands in the folder's name.
 -- grain: hang_key, rank
--- place: tells a process from others of the same gang in every communicator
+-- place: identifies a process among those of the same gang in every communicator
 -- is_behind: it is one of those that the others wait for: the first of missing, differs, no_dump, not_started
 --  that there is in the hang
 with attempt_ranks as (

@@ -1,5 +1,5 @@
--- Since when job runs held GPUs of which no inventory tells since when they are there.
--- Of most GPUs holds tell nothing new: they were there from the first evidence of the cluster on, or since a date.
+-- First hold of GPUs without a start date in the inventory.
+-- For most GPUs holds add nothing: they have a date, or were there from the first evidence of the cluster on.
 -- grain: cluster, gpu_uuid, node
 -- gpu_model: what the scheduler calls the kind of GPU (gres/gpu:h100), where all jobs that name one name the same
 -- materialised: full, since it stays while new jobs hold the same GPUs
@@ -11,7 +11,7 @@ select
     min(holds.start_ms) as start_ms,
     max(holds.slurm_index) as slurm_index,
     case
-        -- a job that asked for a MIG profile says nothing of the model
+        -- a job that requested a MIG profile does not show the model
         when count(distinct lower(job_runs.gpu_type)) = 1 and not bool_or(job_runs.gpu_type similar to '.*[1-7]g\.\d+gb.*')
             then min(job_runs.gpu_type)
     end as gpu_model

@@ -1,4 +1,4 @@
--- Time for which two job runs claimed the same GPU: the later start has it, this row tells.
+-- Conflicts: time for which two job runs claimed the same GPU; the later start holds it.
 -- grain: gpu_uuid, gpu_instance, job_run_key, start_ms
 -- written_by: ledger_build/placement/place.py
 create table intermediate.int_hold_conflicts (

@@ -1,5 +1,5 @@
--- Which GPU or instance each job run held, and when: never two at one time. Written by ledger_build/placement/place.py,
--- since putting holds that name no GPU on the lowest free slot is a walk in time, not a select.
+-- Holds: the GPUs or instances of each job run over time; never two job runs on one at a time. Written by
+-- ledger_build/placement/place.py, since placement on the lowest free slot is sequential, not a select.
 -- grain: gpu_uuid, gpu_instance, start_ms
 -- written_by: ledger_build/placement/place.py
 -- change_tracking: start_ms, end_ms of gpu_uuid

@@ -1,4 +1,4 @@
--- Whose each job run is.
+-- Owner of each job run.
 -- grain: job_run_key
 -- materialised: runs, since every row of the ledger joins it
 select

@@ -1,4 +1,4 @@
--- Job runs as the last build saw them: staging.stg_job_runs, by which the next build knows what is new.
+-- Job runs of the last build: a copy of staging.stg_job_runs, which the next build compares to find changes.
 -- grain: job_run_key
 -- materialised: job_runs, since the build looks only at those that changed
 select * exclude (load_sequence)

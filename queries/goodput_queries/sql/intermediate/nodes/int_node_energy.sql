@@ -1,5 +1,5 @@
 -- Energy of servers by their own power meters, hour by hour: of the time in it that a meter covers without a hole.
--- A reading of power covers back to the one before it; readings too far apart tell nothing of the time between.
+-- A power reading covers the time back to the previous one; readings too far apart leave the time between unknown.
 -- grain: cluster, node, hour_ms
 -- start_ms, end_ms: that time
 -- energy_mj: millijoules
@@ -61,7 +61,7 @@ of_meters as (
 
 select cluster, node, hour_ms, start_ms, end_ms, energy_mj::bigint as energy_mj
 from of_meters
--- of several meters the one that covers most speaks for the node and hour, of those the one that reads oftenest
+-- of several meters the one that covers most of the hour is used, of those the one with most readings
 qualify row_number() over (
     partition by cluster, node, hour_ms order by end_ms - start_ms desc, readings desc, source
 ) = 1

@@ -2,7 +2,7 @@
 -- watched it, and why its free GPUs stay free.
 -- grain: cluster, node, start_ms
 -- state: the first of down, maintenance, drained, powered_off that holds; null: none
--- is_watched: a source would have told of a state
+-- is_watched: a source reports states of the node
 -- is_planned: kept empty for a bigger job
 -- is_stranded: all CPUs of the node are held
 -- has_demand: an eligible pending job asks for this kind of GPU in a partition of the node, or for a MIG profile that

@@ -1,10 +1,10 @@
--- What the telemetry says a GPU did: runs of equal state at sample resolution, cut at hours. A sample
--- covers back to the one before it of the same series, at most 2.5 of the series' intervals in the hour it covers.
+-- GPU activity by telemetry: runs of equal state at sample resolution, split at hours. A sample covers the time back to
+-- the previous one of its series, at most 2.5 of the series' intervals in the hour it covers.
 -- grain: gpu_uuid, gpu_instance, start_ms
 -- is_active: activity in every sample of the run, or in none
 -- first_reading_ms: the first reading of the run
 -- next_reading_ms: the first reading after the run: an idle run may have ended anywhere before it; null where
---  it came too late to tell (threshold gap_hole_reach)
+--  it came too late to decide (threshold gap_hole_reach)
 -- interval_ms: how often the series was read in this hour
 -- materialised: hourly, since it needs a pass over all readings
 with interleaved as (
@@ -19,7 +19,7 @@ with interleaved as (
     inner join temp.pass_series as series using (series)
 ),
 
--- where two sources read a GPU the one with more readings in each ten minutes speaks for it
+-- where two sources read a GPU the one with more readings in each ten minutes is used
 chosen as (
     select unit, series, ts_ms, is_active
     from interleaved

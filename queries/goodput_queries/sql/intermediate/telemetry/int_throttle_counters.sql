@@ -1,7 +1,7 @@
 -- Times in which an exporter's counters of throttled time went up, of GPUs whose readings carry no slowdown reason.
 -- grain: source, gpu_uuid, reason, start_ms
--- reason: as in clocks_event_reasons; thermal: by software or hardware, which the counter does not tell apart
--- throttled_ms: what the counter gained; a counter that starts anew, or gains more than the time that passed, says nothing
+-- reason: as in clocks_event_reasons; thermal: by software or hardware, which the counter does not distinguish
+-- throttled_ms: increase of the counter; excludes resets and increases by more than the elapsed time
 -- power_w, sm_clock_hz, gpu_temperature_c: of the readings at which it had gone up
 with counters (metric, reason) as (
     values
@@ -78,7 +78,7 @@ where
         from raw.gpu_samples
         where clocks_event_reasons is not null and gpu_uuid in (select gpu_uuid from numbered)
     )
-    -- where the exporter tells them apart, both together say nothing more
+    -- where the exporter distinguishes them, their sum adds nothing
     and not (
         numbered.reason = 'thermal'
         and numbered.gpu_uuid in (select gpu_uuid from counted where reason in ('sw_thermal', 'hw_thermal'))

@@ -50,7 +50,7 @@ blamed as (
         list(distinct node) filter (where node is not null) as nodes,
         list(distinct gpu_uuid) filter (where gpu_uuid is not null) as gpu_uuids,
         bool_and(waits_elsewhere) as is_caused_elsewhere,
-        max(rank_count) as told_count,
+        max(rank_count) as reported_count,
         any_value(signature) as signature
     from culprits
     group by hang_key
@@ -81,7 +81,7 @@ described as (
         hangs.waiting::bigint as waiting,
         coalesce(blamed.role, 'operation stands') as what,
         blamed.ranks as culprit_ranks,
-        greatest(coalesce(len(blamed.ranks), 0), coalesce(blamed.told_count, 0)) as behind,
+        greatest(coalesce(len(blamed.ranks), 0), coalesce(blamed.reported_count, 0)) as behind,
         case when len(blamed.nodes) = 1 then blamed.nodes[1] end as culprit_node,
         case when len(blamed.ranks) = 1 and len(blamed.gpu_uuids) = 1 then blamed.gpu_uuids[1] end as culprit_gpu_uuid,
         blamed.signature,
