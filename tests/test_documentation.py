@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from pathlib import Path
 
 import pytest
 
 from goodput_app.cli.main import COMMANDS
+from goodput_app.dashboard import glossary
+from goodput_ingest.sources.job_events.job_events import EVENTS, NAMED
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -53,3 +56,16 @@ def test_every_page_of_the_documentation_is_linked_from_the_readme() -> None:
     pages = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}
 
     assert pages - set(linked) == set()
+
+
+def test_the_page_of_job_events_has_all_events_fields_and_phases() -> None:
+    page = (ROOT / "docs" / "job-events.md").read_text(encoding="utf-8")
+    sql = next((ROOT / "queries").rglob("declared_phases.sql")).read_text(encoding="utf-8")
+    phases = dict(re.findall(r"when '(\w+)' then '(\w+)'", sql))
+    with glossary.CATEGORIES.open(encoding="utf-8") as file:
+        labels = {row["category"]: row["label"] for row in csv.DictReader(file)}
+
+    assert {name for name in (*EVENTS, *NAMED, *phases) if f"`{name}`" not in page} == set()
+    assert len(phases) >= 6
+    for phase, category in phases.items():
+        assert re.search(rf"^\|.*`{phase}`.*\| {labels[category]} \|$", page, re.MULTILINE), phase
