@@ -358,7 +358,7 @@ def test_metrics_tell_the_age_and_failures_of_live_sources(store: LocalStore) ->
 
     lines = metrics.exposition(store).splitlines()
 
-    assert 'goodput_live_source_failures{source="failing",origin="of failing"} 1' in lines
+    assert 'goodput_live_source_failures{origin="of failing",source="failing"} 1.0' in lines
     ages = [line for line in lines if line.startswith("goodput_live_source_age_seconds{")]
     assert len(ages) == 4  # of the one that never answered there is none
     assert any('source="late"' in line and float(line.split()[-1]) >= 25 for line in ages)
@@ -373,4 +373,4 @@ def test_a_server_that_answers_shows_its_live_sources(site: Path) -> None:
             text = httpx.get(f"{store.url}/metrics", trust_env=False, timeout=PATIENCE_S).text
             store.close()
 
-    assert 'goodput_live_source_failures{source="job-events",origin="events"} 0' in text
+    assert 'goodput_live_source_failures{origin="events",source="job-events"} 0.0' in text

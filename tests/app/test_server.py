@@ -210,8 +210,8 @@ def test_metrics_are_prometheus_text(server: Server, through: RemoteStore) -> No
 
     text = server.get("/metrics").text
 
-    assert 'goodput_ingested_rows_total{source="a\\"\\\\b\\n"} 2' in text.splitlines()
-    assert 'goodput_rejected_rows_total{source="a\\"\\\\b\\n"} 1' in text.splitlines()
+    assert 'goodput_ingested_rows_total{source="a\\"\\\\b\\n"} 2.0' in text.splitlines()
+    assert 'goodput_rejected_rows_total{source="a\\"\\\\b\\n"} 1.0' in text.splitlines()
     line = re.compile(r'[a-z_]+(\{([a-z_]+="([^"\\\n]|\\.)*",?)+\})? \S+')
     for shown in text.splitlines():
         assert shown.startswith(("# HELP ", "# TYPE ")) or line.fullmatch(shown), shown
@@ -222,7 +222,7 @@ def test_a_metric_that_is_not_known_is_left_out(store: LocalStore) -> None:
 
     text = metrics.exposition(store)
 
-    assert 'goodput_ingested_rows_total{source="inventory"} 0' in text
+    assert 'goodput_ingested_rows_total{source="inventory"} 0.0' in text
     assert "goodput_data_timestamp_seconds{" not in text
 
 

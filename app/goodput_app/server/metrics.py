@@ -3,13 +3,17 @@
 Example:
     # HELP goodput_ingested_rows_total Rows that were new when a source brought them.
     # TYPE goodput_ingested_rows_total counter
-    goodput_ingested_rows_total{source="nvml"} 4824
+    goodput_ingested_rows_total{source="nvml"} 4824.0
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
+
+from prometheus_client import CollectorRegistry, Metric, generate_latest
+from prometheus_client.registry import Collector
 
 from goodput_app.settings import settings
 from goodput_queries.scope import Scope
@@ -39,15 +43,27 @@ RATIOS = (
 )
 
 
+@dataclass(eq=False)  # the registry hashes it
+class _Scrape(Collector):
+    """The metrics of one answer."""
+
+    metrics: list[Metric]
+
+    def collect(self) -> list[Metric]:
+        """Return the metrics."""
+        return self.metrics
+
+
 def exposition(store: Store) -> str:
     """Return all metrics of the store; a value that is not known is left out, not zero."""
-    lines: list[str] = []
+    found: list[Metric] = []
 
     def add(name: str, kind: str, meaning: str, samples: Iterable[Sample]) -> None:
-        lines.extend((f"# HELP {name} {meaning}", f"# TYPE {name} {kind}"))
-        lines.extend(
-            f"{name}{_labels(labels)} {value}" for labels, value in samples if value is not None
-        )
+        metric = Metric(name.removesuffix("_total"), meaning, kind)
+        for labels, value in samples:
+            if value is not None:
+                metric.add_sample(name, {key: _label(text) for key, text in labels.items()}, value)
+        found.append(metric)
 
     def read(sql: str) -> pl.DataFrame:
         return store.read(sql, timeout_s=TIMEOUT_S)
@@ -83,7 +99,9 @@ def exposition(store: Store) -> str:
         add(f"goodput_{name}", kind, meaning, samples)
     _add_live_sources(store, add)
     _add_ledger(store, add)
-    return "\n".join(lines) + "\n"
+    registry = CollectorRegistry()  # the library's own also has metrics of this process
+    registry.register(_Scrape(found))
+    return generate_latest(registry).decode()
 
 
 def _add_live_sources(store: Store, add: Add) -> None:
@@ -148,12 +166,6 @@ def _add_ledger(store: Store, add: Add) -> None:
         add(name, "gauge", f"{meaning}, last 24 h of the ledger.", samples)
 
 
-def _labels(labels: Mapping[str, Any]) -> str:
-    inner = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
-    return f"{{{inner}}}" if inner else ""
-
-
-def _escaped(value: object) -> str:
-    """Return a label value that cannot end its quotes or its line; unknown is the empty value."""
-    text = "" if value is None else str(value)[:LABEL_MAX_CHARS]
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+def _label(value: object) -> str:
+    """Return a label value; unknown is the empty value."""
+    return "" if value is None else str(value)[:LABEL_MAX_CHARS]
