@@ -22,48 +22,53 @@ MILLIONTH = Decimal("0.000001")
 
 
 def by_idle_policy(days: Sequence[tuple[pl.DataFrame, Policy]]) -> pl.DataFrame:
-    """Return cluster, account, is_account and what each would pay: a column `<policy>_usd` each.
+    """Return cluster, account, is_account and what each would pay: a column `<policy>_cost` each.
 
     days: the lines of each day (`window.lines_of`) and its policy. All columns have one sum, to
     the cent: a policy moves money and makes none.
     """
     return _beside(
         {
-            f"{idle}_usd": [(lines, replace(policy, idle=idle)) for lines, policy in days]
+            f"{idle}_cost": [(lines, replace(policy, idle=idle)) for lines, policy in days]
             for idle in IDLE_POLICIES
         }
     )
 
 
 def at_price(
-    days: Sequence[tuple[pl.DataFrame, Policy]], model: str | None, usd_per_gpu_h: Decimal
+    days: Sequence[tuple[pl.DataFrame, Policy]], model: str | None, price_per_gpu_h: Decimal
 ) -> pl.DataFrame:
-    """Return cluster, account, is_account, now_usd, new_usd and difference_usd.
+    """Return cluster, account, is_account, now_cost, new_cost and difference_cost.
 
     model: whose list price it is, of held and idle time alike; None: of every model. Factors stay.
     """
     return _beside(
         {
-            "now_usd": list(days),
-            "new_usd": [(_repriced(lines, model, usd_per_gpu_h), policy) for lines, policy in days],
+            "now_cost": list(days),
+            "new_cost": [
+                (_repriced(lines, model, price_per_gpu_h), policy) for lines, policy in days
+            ],
         }
-    ).with_columns((pl.col("new_usd") - pl.col("now_usd")).alias("difference_usd"))
+    ).with_columns((pl.col("new_cost") - pl.col("now_cost")).alias("difference_cost"))
 
 
-def _repriced(lines: pl.DataFrame, model: str | None, usd_per_gpu_h: Decimal) -> pl.DataFrame:
+def _repriced(lines: pl.DataFrame, model: str | None, price_per_gpu_h: Decimal) -> pl.DataFrame:
     is_meant = pl.lit(True) if model is None else pl.col("gpu_model") == model
-    listed = pl.lit(usd_per_gpu_h, PRICE)
+    listed = pl.lit(price_per_gpu_h, PRICE)
     charged = pl.Series(
         "charged",
         [
-            (usd_per_gpu_h * (Decimal(1) if factor is None else factor)).quantize(MILLIONTH)
+            (price_per_gpu_h * (Decimal(1) if factor is None else factor)).quantize(MILLIONTH)
             for factor in lines["factor"].to_list()
         ],
         PRICE,
     )
     return lines.with_columns(
-        pl.when(is_meant).then(listed).otherwise("list_usd_per_gpu_h").alias("list_usd_per_gpu_h"),
-        pl.when(is_meant).then(charged).otherwise("usd_per_gpu_h").alias("usd_per_gpu_h"),
+        pl.when(is_meant)
+        .then(listed)
+        .otherwise("list_price_per_gpu_h")
+        .alias("list_price_per_gpu_h"),
+        pl.when(is_meant).then(charged).otherwise("price_per_gpu_h").alias("price_per_gpu_h"),
     )
 
 
@@ -72,10 +77,10 @@ def _beside(columns: dict[str, list[tuple[pl.DataFrame, Policy]]]) -> pl.DataFra
     found: pl.DataFrame | None = None
     for name, days in columns.items():
         paid = window.added_up([window.computed_of(lines, policy) for lines, policy in days])
-        column = paid.select(*KEYS, pl.col("total_usd").alias(name))
+        column = paid.select(*KEYS, pl.col("total_cost").alias(name))
         found = column if found is None else found.join(column, on=KEYS, how="full", coalesce=True)
     assert found is not None  # noqa: S101 -- there are columns
-    amounts = pl.selectors.ends_with("_usd")
+    amounts = pl.selectors.ends_with("_cost")
     first = next(iter(columns))
     return found.with_columns(amounts.fill_null(0)).sort(
         "is_account", first, "cluster", "account", descending=[True, True, False, False]

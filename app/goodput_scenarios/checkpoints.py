@@ -29,7 +29,7 @@ FIELDS = (
         least=LEAST_S,
     ),
     Field("gpus", "GPUs", "GPUs", "Of the run", least=Decimal(1)),
-    Field("usd_per_gpu_h", "Price of a GPU-hour", "USD", "Mean of what the run held"),
+    Field("price_per_gpu_h", "Price of a GPU-hour", "USD", "Mean of what the run held"),
 )
 
 
@@ -120,8 +120,8 @@ def _won(values: Values) -> Worked:
 
 def _worth(values: Values) -> Worked:
     hours = values["gpus"] * YEAR_H * _gain(values)
-    worth = hours * values["usd_per_gpu_h"]
-    price = number(values["usd_per_gpu_h"])
+    worth = hours * values["price_per_gpu_h"]
+    price = number(values["price_per_gpu_h"])
     return worth, f"{number(hours, 0)} GPU-h x {price} USD = {number(worth, 0)} USD"
 
 
@@ -158,7 +158,7 @@ CHECKPOINTS = Scenario(
             "Worth a year",
             "USD",
             "GPU-hours won x price",
-            (*_OF_GAIN, "usd_per_gpu_h"),
+            (*_OF_GAIN, "price_per_gpu_h"),
             _worth,
             is_headline=True,
         ),

@@ -10,14 +10,14 @@ from goodput_scenarios.span import Span
 W_PER_KW = Span.of(1000)
 YEAR_H = Span.of(HOURS_PER_YEAR)
 TARIFF = Field(
-    "usd_per_kwh",
+    "price_per_kwh",
     "Price of a kWh",
     "USD/kWh",
     "Per kWh of the GPUs' own counters: tariff x PUE x server / GPU energy",
     most=Decimal(1000),
 )
 WORTH = Field(
-    "usd_per_productive_gpu_h",
+    "cost_per_productive_gpu_h",
     "Worth of a useful GPU-hour",
     "USD",
     "What it costs you now, unless you know better",

@@ -21,7 +21,7 @@ FIELDS = (
     Field("held_gpu_h", "Held", "GPU-h", "By jobs, in the window", least=LEAST),
     Field("capacity_gpu_h", "Capacity", "GPU-h", "GPUs x the window", least=LEAST),
     Field("window_h", "Length of the window", "h", "Of the ledger", least=LEAST),
-    Field("usd_per_gpu_h", "Price of a GPU-hour", "USD", "Mean of what is lost"),
+    Field("price_per_gpu_h", "Price of a GPU-hour", "USD", "Mean of what is lost"),
 )
 
 
@@ -71,8 +71,8 @@ def _year(values: Values) -> Worked:
 
 
 def _worth(values: Values) -> Worked:
-    worth = _a_year(values) * values["usd_per_gpu_h"]
-    price = number(values["usd_per_gpu_h"])
+    worth = _a_year(values) * values["price_per_gpu_h"]
+    price = number(values["price_per_gpu_h"])
     return worth, f"{number(_a_year(values), 0)} GPU-h x {price} USD = {number(worth, 0)} USD"
 
 
@@ -124,7 +124,7 @@ HALVING = Scenario(
             "Worth a year",
             "USD",
             "GPU-hours back a year x price",
-            ("lost_gpu_h", "window_h", "usd_per_gpu_h"),
+            ("lost_gpu_h", "window_h", "price_per_gpu_h"),
             _worth,
             is_headline=True,
         ),

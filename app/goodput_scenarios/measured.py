@@ -111,8 +111,8 @@ def _values_of_models(rows: pl.DataFrame) -> dict[str, tuple[Span | None, str]]:
             f"energy / measured time, of {_share(sums['held_measured_ms'], held)} of held time",
         ),
         "power_limit_w": (limit, "as the inventory reports it"),
-        "usd_per_kwh": (
-            _over(sums["metered_mj_usd"], sums["tariffed_mj"]),
+        "price_per_kwh": (
+            _over(sums["metered_mj_price"], sums["tariffed_mj"]),
             f"mean over {_share(sums['tariffed_mj'], sums['energy_mj'])} of the energy",
         ),
         "use_ratio": (
@@ -120,15 +120,21 @@ def _values_of_models(rows: pl.DataFrame) -> dict[str, tuple[Span | None, str]]:
             "useful / capacity; upper end with unclassified time",
         ),
         "held_ratio": (_over(held, capacity), "held / capacity"),
-        "usd_per_productive_gpu_h": (
-            _over(sums["ms_usd"], productive)
+        "cost_per_productive_gpu_h": (
+            _over(sums["ms_cost"], productive)
             if sums["priced_ms"] == capacity and productive
             else None,
             "what it costs now: all capacity at its price / useful hours",
         ),
         "held_gpu_h": (_over(sums["priced_held_ms"], MS_PER_HOUR), "held with a price"),
-        "usd_per_gpu_h": (_over(sums["held_ms_list_usd"], sums["priced_held_ms"]), "list price"),
-        "factor": (_over(sums["held_ms_usd"], sums["held_ms_list_usd"]), "mean factor"),
+        "price_per_gpu_h": (
+            _over(sums["allocated_ms_list_price"], sums["priced_held_ms"]),
+            "list price",
+        ),
+        "factor": (
+            _over(sums["allocated_ms_price"], sums["allocated_ms_list_price"]),
+            "mean factor",
+        ),
         "productive_gpu_h": (
             _between(sums["priced_productive_ms"], open_ms, MS_PER_HOUR),
             "useful, with a price; upper end with unclassified time",
@@ -142,8 +148,8 @@ def _of_run(store: Store, scope: Scope, run: str) -> dict[str, Given]:
         return {}
     row = found.row(0, named=True)
     priced = store.read(
-        "select sum(gpu_ms * usd_per_gpu_h) as usd, sum(gpu_ms) as ms from marts.statement_lines "
-        "where run_key = $1 and usd_per_gpu_h is not null",
+        "select sum(gpu_ms * price_per_gpu_h) as cost, sum(gpu_ms) as ms "
+        "from marts.statement_lines where run_key = $1 and price_per_gpu_h is not null",
         [run],
         scope=replace(scope, run=run),
     ).row(0)
@@ -154,7 +160,7 @@ def _of_run(store: Store, scope: Scope, run: str) -> dict[str, Given]:
             "interval_s": (_span(row["interval_s"]), f"median between {row['saves']:,} saves"),
             "gpus": (_span(row["gpus"]), "GPUs of its largest attempt"),
             "mtbf_s": _mtbf(row),
-            "usd_per_gpu_h": (_over(*priced), "mean price of what it held"),
+            "price_per_gpu_h": (_over(*priced), "mean price of what it held"),
         },
     )
 
@@ -183,7 +189,7 @@ def _of_loss(store: Store, scope: Scope, category: str) -> dict[str, Given]:
     held = ledger.filter(pl.col("group") == "held")["gpu_ms"].sum()
     window_ms = store.read("select max(window_ms) from marts.gpu_models", scope=scope).item()
     priced_ms = loss["gpu_ms"] - loss["unpriced_gpu_ms"]
-    usd = None if loss["usd"] is None else _exact(loss["usd"]) * MS_PER_HOUR
+    cost = None if loss["cost"] is None else _exact(loss["cost"]) * MS_PER_HOUR
     lost = _over(loss["gpu_ms"], MS_PER_HOUR)
     return _known(
         LOSSES,
@@ -196,7 +202,7 @@ def _of_loss(store: Store, scope: Scope, category: str) -> dict[str, Given]:
             "held_gpu_h": (_over(held, MS_PER_HOUR), "all that jobs held"),
             "capacity_gpu_h": (_over(ledger["gpu_ms"].sum(), MS_PER_HOUR), "the ledger adds up"),
             "window_h": (_over(window_ms, MS_PER_HOUR), "with evidence"),
-            "usd_per_gpu_h": (_over(usd, priced_ms), "mean price of what is lost"),
+            "price_per_gpu_h": (_over(cost, priced_ms), "mean price of what is lost"),
         },
     )
 

@@ -80,8 +80,8 @@ def _energy(values: Values) -> Worked:
 
 
 def _electricity(values: Values) -> Worked:
-    saved, kwh = _saved_kwh(values) * values["usd_per_kwh"], _saved_kwh(values)
-    tariff = number(values["usd_per_kwh"], 4)
+    saved, kwh = _saved_kwh(values) * values["price_per_kwh"], _saved_kwh(values)
+    tariff = number(values["price_per_kwh"], 4)
     return saved, f"{number(kwh, 0)} kWh x {tariff} USD = {number(saved, 0)} USD"
 
 
@@ -94,8 +94,8 @@ def _work(values: Values) -> Worked:
 
 
 def _left(values: Values) -> Worked:
-    saved, lost = _saved_kwh(values) * values["usd_per_kwh"], _lost_gpu_h(values)
-    worth = values["usd_per_productive_gpu_h"]
+    saved, lost = _saved_kwh(values) * values["price_per_kwh"], _lost_gpu_h(values)
+    worth = values["cost_per_productive_gpu_h"]
     left = saved - lost * worth
     return left, (
         f"{number(saved, 0)} - {number(lost, 0)} x {number(worth)} = {number(left, 0)} USD"
@@ -131,7 +131,7 @@ POWER_CAP = Scenario(
             "Electricity saved a year",
             "USD",
             "energy saved x price of a kWh",
-            (*_OF_ENERGY, "usd_per_kwh"),
+            (*_OF_ENERGY, "price_per_kwh"),
             _electricity,
             is_headline=True,
         ),
@@ -146,7 +146,7 @@ POWER_CAP = Scenario(
             "Left over a year",
             "USD",
             "electricity saved - work lost x worth of an hour",
-            (*_OF_ENERGY, "usd_per_kwh", *_OF_WORK[1:], "usd_per_productive_gpu_h"),
+            (*_OF_ENERGY, "price_per_kwh", *_OF_WORK[1:], "cost_per_productive_gpu_h"),
             _left,
             is_headline=True,
         ),

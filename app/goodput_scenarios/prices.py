@@ -8,13 +8,13 @@ from goodput_scenarios.scenario import Field, Formula, Scenario, Values, Worked,
 
 FIELDS = (
     Field(
-        "new_usd_per_gpu_h",
+        "new_price_per_gpu_h",
         "New price",
         "USD",
         "Of a GPU-hour, before any factor (a discount, a QOS)",
         most=Decimal(10) ** 6,
     ),
-    Field("usd_per_gpu_h", "Price now", "USD", "Mean list price of what was held"),
+    Field("price_per_gpu_h", "Price now", "USD", "Mean list price of what was held"),
     Field("factor", "Factor on the price", "x", "Mean of what was held", assumed=Decimal(1)),
     Field("held_gpu_h", "Held", "GPU-h", "In the window, with a price now"),
     Field("productive_gpu_h", "Useful", "GPU-h", "Of it; the upper end: what may be it too"),
@@ -22,15 +22,15 @@ FIELDS = (
 
 
 def _charge(values: Values) -> Worked:
-    after = values["held_gpu_h"] * values["new_usd_per_gpu_h"] * values["factor"]
+    after = values["held_gpu_h"] * values["new_price_per_gpu_h"] * values["factor"]
     return after, (
-        f"{number(values['held_gpu_h'], 1)} GPU-h x {number(values['new_usd_per_gpu_h'], 4)} USD "
+        f"{number(values['held_gpu_h'], 1)} GPU-h x {number(values['new_price_per_gpu_h'], 4)} USD "
         f"x {number(values['factor'], 4)} = {number(after)} USD"
     )
 
 
 def _difference(values: Values) -> Worked:
-    new, old = values["new_usd_per_gpu_h"], values["usd_per_gpu_h"]
+    new, old = values["new_price_per_gpu_h"], values["price_per_gpu_h"]
     difference = values["held_gpu_h"] * (new - old) * values["factor"]
     return difference, (
         f"{number(values['held_gpu_h'], 1)} GPU-h x ({number(new, 4)} - {number(old, 4)}) USD x "
@@ -47,7 +47,7 @@ def _each(values: Values) -> Worked:
     return each, f"{number(after)} USD / {number(productive, 1)} GPU-h = {number(each, 4)} USD"
 
 
-_OF_CHARGE = ("new_usd_per_gpu_h", "held_gpu_h", "factor")
+_OF_CHARGE = ("new_price_per_gpu_h", "held_gpu_h", "factor")
 PRICES = Scenario(
     "prices",
     "Prices",
@@ -66,7 +66,7 @@ PRICES = Scenario(
             "Difference",
             "USD",
             "held x (new price - price now) x factor",
-            (*_OF_CHARGE, "usd_per_gpu_h"),
+            (*_OF_CHARGE, "price_per_gpu_h"),
             _difference,
             is_headline=True,
         ),

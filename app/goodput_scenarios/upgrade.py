@@ -34,11 +34,11 @@ FIELDS = (
     ),
     USE,
     WORTH,
-    Field("old_unit_usd", "Price of an old GPU", "USD", "When it was bought, or what it brings"),
-    Field("new_unit_usd", "Price of a new GPU", "USD", "With its share of server and network"),
-    Field("resale_usd", "Resale of an old GPU", "USD", "What it still brings", assumed=NOTHING),
+    Field("old_unit_cost", "Price of an old GPU", "USD", "When it was bought, or what it brings"),
+    Field("new_unit_cost", "Price of a new GPU", "USD", "With its share of server and network"),
+    Field("resale_cost", "Resale of an old GPU", "USD", "What it still brings", assumed=NOTHING),
     Field(
-        "overhead_saved_usd",
+        "overhead_saved_cost",
         "Overhead saved a year",
         "USD",
         "Fewer servers, racks, licences",
@@ -77,8 +77,8 @@ def _saved_kwh(values: Values) -> Span:
     return (_old_kw(values) - _new_kw(values)) * YEAR_H
 
 
-def _saved_usd(values: Values) -> Span:
-    return _saved_kwh(values) * values["usd_per_kwh"]
+def _saved_cost(values: Values) -> Span:
+    return _saved_kwh(values) * values["price_per_kwh"]
 
 
 def _extra_gpu_h(values: Values) -> Span:
@@ -109,9 +109,9 @@ def _energy(values: Values) -> Worked:
 
 
 def _electricity(values: Values) -> Worked:
-    saved = _saved_usd(values)
+    saved = _saved_cost(values)
     return saved, (
-        f"{number(_saved_kwh(values), 0)} kWh x {number(values['usd_per_kwh'], 4)} USD = "
+        f"{number(_saved_kwh(values), 0)} kWh x {number(values['price_per_kwh'], 4)} USD = "
         f"{number(saved, 0)} USD"
     )
 
@@ -124,8 +124,8 @@ def _neutral_ratio(values: Values) -> Worked:
 
 def _neutral_price(values: Values) -> Worked:
     ratio = values["old_gpus"] / values["new_gpus"]
-    price = ratio * values["old_unit_usd"]
-    old = number(values["old_unit_usd"], 0)
+    price = ratio * values["old_unit_cost"]
+    old = number(values["old_unit_cost"], 0)
     return price, f"{number(ratio)} x {old} USD = {number(price, 0)} USD"
 
 
@@ -140,10 +140,10 @@ def _work(values: Values) -> Worked:
 
 def _payback(values: Values) -> Worked:
     """Return after how many months the investment has come back; none beyond the GPUs' life."""
-    price = values["new_unit_usd"]
-    spent = values["new_gpus"] * price - values["old_gpus"] * values["resale_usd"]
-    worth = _extra_gpu_h(values) * values["usd_per_productive_gpu_h"]
-    gain = _saved_usd(values) + values["overhead_saved_usd"] + worth
+    price = values["new_unit_cost"]
+    spent = values["new_gpus"] * price - values["old_gpus"] * values["resale_cost"]
+    worth = _extra_gpu_h(values) * values["cost_per_productive_gpu_h"]
+    gain = _saved_cost(values) + values["overhead_saved_cost"] + worth
     told = f"{number(spent, 0)} USD / {number(gain, 0)} USD a year"
     if spent.hi <= 0:
         return Span.of(0), f"{told}: nothing is spent"
@@ -181,7 +181,7 @@ UPGRADE = Scenario(
             "Electricity saved a year",
             "USD",
             "energy saved x price of a kWh",
-            (*_OF_POWER, "usd_per_kwh"),
+            (*_OF_POWER, "price_per_kwh"),
             _electricity,
             is_headline=True,
         ),
@@ -197,7 +197,7 @@ UPGRADE = Scenario(
             "Capital-neutral unit price",
             "USD",
             "GPUs to replace / new GPUs x price of an old GPU",
-            ("old_gpus", "new_gpus", "old_unit_usd"),
+            ("old_gpus", "new_gpus", "old_unit_cost"),
             _neutral_price,
         ),
         Formula(
@@ -214,8 +214,8 @@ UPGRADE = Scenario(
             "work added x worth of an hour) x 12",
             (
                 *_OF_POWER,
-                *("usd_per_kwh", "speed_up", "use_ratio", "usd_per_productive_gpu_h"),
-                *("new_unit_usd", "resale_usd", "overhead_saved_usd", "life_years"),
+                *("price_per_kwh", "speed_up", "use_ratio", "cost_per_productive_gpu_h"),
+                *("new_unit_cost", "resale_cost", "overhead_saved_cost", "life_years"),
             ),
             _payback,
             is_headline=True,

@@ -42,7 +42,7 @@ def ledger(
     """Return GPU time by the given keys, largest first.
 
     Columns: the keys, gpu_ms (integer), gpu_s (exact to the millisecond), share_ratio (of the
-    scope's capacity), usd (null where nothing is priced). The rows add up to `capacity_ms`.
+    scope's capacity), cost (null where nothing is priced). The rows add up to `capacity_ms`.
     An unknown key raises QueryError.
     """
     for key in by:
@@ -55,16 +55,16 @@ def ledger(
         view = f"ledger_blamed where {'not' if 'gpu' in by else ''} is_by_node"
     return store.read(
         f"""with grouped as (
-            select {columns}, sum(gpu_ms)::bigint as gpu_ms, sum(usd) as usd
+            select {columns}, sum(gpu_ms)::bigint as gpu_ms, sum(cost) as cost
             from marts.{view}
             group by all
         )
         select
-            * exclude (gpu_ms, usd),
+            * exclude (gpu_ms, cost),
             gpu_ms,
             gpu_ms / 1000.0 as gpu_s,
             gpu_ms / nullif(sum(gpu_ms) over (), 0) as share_ratio,
-            usd
+            cost
         from grouped
         order by gpu_ms desc, {order}""",
         scope=scope,

@@ -30,8 +30,8 @@ c|3|3|ann|nlp|gpu|COMPLETED|{{next}}09:00:00|{{next}}09:00:00|{{next}}09:00:00|\
 {{next}}10:00:00|1|a|gres/gpu=1|later
 """
 PRICED = {
-    "rates": "usd_per_gpu_h,note\n2,contract 4711\n",
-    "budgets": "account,usd_per_month\nnlp,300\n",
+    "rates": "price_per_gpu_h,note\n2,contract 4711\n",
+    "budgets": "account,cost_per_month\nnlp,300\n",
 }
 DAY = date(2026, 11, 19)
 

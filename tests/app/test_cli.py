@@ -132,7 +132,7 @@ def test_what_was_read_in_is_summed_up(here: Path) -> None:
 
 
 def test_one_row_that_was_set_aside_is_one_row(here: Path) -> None:
-    (here / "rates.csv").write_text("gpu_model,usd_per_gpu_h\nH200,3.5\nH100,dear\n")
+    (here / "rates.csv").write_text("gpu_model,price_per_gpu_h\nH200,3.5\nH100,dear\n")
 
     result = run("ingest", "rates", "rates.csv")
 
@@ -143,7 +143,7 @@ def test_one_row_that_was_set_aside_is_one_row(here: Path) -> None:
 def test_a_refused_file_of_a_folder_does_not_keep_the_others_out(here: Path) -> None:
     (here / "logs").mkdir()
     (here / "logs" / "a.txt").write_text("nothing that we know\n")
-    (here / "logs" / "b.csv").write_text("gpu_model,usd_per_gpu_h\nH200,3.5\n")
+    (here / "logs" / "b.csv").write_text("gpu_model,price_per_gpu_h\nH200,3.5\n")
 
     folder = run("ingest", "rates", "logs", "--format", "json")
     named = run("ingest", "rates", "logs/a.txt")

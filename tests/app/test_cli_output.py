@@ -142,7 +142,7 @@ def test_a_long_table_is_cut_and_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
         ("job_id", 1326268, "1326268"),
         ("share", 0.1234, "12.3 %"),
         ("goodput_ratio", 1.0, "100.0 %"),
-        ("usd", 1234.5, "1,234.50"),
+        ("cost", 1234.5, "1,234.50"),
         ("gpu_s", 1326.2684, "1,326.268"),
         ("power_w", 699.123, "699.1"),
         ("is_open", True, "yes"),

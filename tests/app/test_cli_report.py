@@ -40,7 +40,7 @@ def here(tmp_path: Path, empty_database: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "goodput.duckdb").write_bytes(empty_database.read_bytes())
     (tmp_path / "sacct.txt").write_text(ACCOUNTING.format(at="2026-11-19T", next="2026-11-20T"))
-    (tmp_path / "rates.csv").write_text("usd_per_gpu_h\n2\n".replace("\\\n", "\n"))
+    (tmp_path / "rates.csv").write_text("price_per_gpu_h\n2\n".replace("\\\n", "\n"))
     with contextlib.closing(LocalStore(tmp_path / "goodput.duckdb")) as store:
         options = ReadOptions(zone=ZoneInfo("UTC"))
         ingest(store, "slurm", [tmp_path / "sacct.txt"], options)
@@ -60,7 +60,7 @@ def test_it_writes_the_files_of_a_day_and_names_them(here: Path) -> None:
     assert result.stdout.splitlines() == [f"out/{n}" for n in [*names, "focus-2026-11-19.csv"]]
     assert all((here / line).stat().st_size for line in result.stdout.splitlines())
     rows = pl.read_parquet(here / "out" / names[1])
-    assert rows.filter(pl.col("team") == "nlp")["total_usd"].to_list() == [pytest.approx(48)]
+    assert rows.filter(pl.col("team") == "nlp")["total_cost"].to_list() == [pytest.approx(48)]
     assert "Closed with evidence up to 2026-11-20 10:00 UTC" in result.stderr
 
 
@@ -154,7 +154,7 @@ def test_time_without_a_price_is_said(here: Path) -> None:
 
 
 def test_time_without_a_price_is_said_though_its_electricity_has_one(here: Path) -> None:
-    (here / "tariffs.csv").write_text("zone,from_hour,to_hour,usd_per_kwh\nUTC,0,24,0.15\n")
+    (here / "tariffs.csv").write_text("zone,from_hour,to_hour,price_per_kwh\nUTC,0,24,0.15\n")
     start = datetime(2026, 11, 19, 8, tzinfo=UTC).replace(tzinfo=None)
     readings = pl.DataFrame(
         [

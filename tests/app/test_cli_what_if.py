@@ -36,7 +36,7 @@ def database(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     path = folder / "fleet.duckdb"
     path.write_bytes(empty_database.read_bytes())
     (folder / "sacct.txt").write_text(ACCOUNTING.format(at="2026-11-19T"))
-    (folder / "rates.csv").write_text("usd_per_gpu_h\n2\n")
+    (folder / "rates.csv").write_text("price_per_gpu_h\n2\n")
     with contextlib.closing(LocalStore(path)) as store:
         ingest(store, "slurm", [folder / "sacct.txt"], ReadOptions(zone=ZoneInfo("UTC")))
         ingest(store, "rates", [folder / "rates.csv"], ReadOptions())
@@ -55,12 +55,12 @@ def rows(result: Result) -> dict[str, dict[str, Any]]:
 
 
 EVERYTHING_GIVEN = {
-    "power-cap": ("--set", "usd_per_kwh=0.1"),
-    "prices": ("--set", "new_usd_per_gpu_h=3"),
+    "power-cap": ("--set", "price_per_kwh=0.1"),
+    "prices": ("--set", "new_price_per_gpu_h=3"),
 }
 UPGRADE = [
     "upgrade", "--format", "json", "--set", "old_gpus=100", "--set", "old_power_w=700",
-    "--set", "new_gpus=50", "--set", "new_power_w=1000", "--set", "usd_per_kwh=0.10",
+    "--set", "new_gpus=50", "--set", "new_power_w=1000", "--set", "price_per_kwh=0.10",
 ]  # fmt: skip
 
 
@@ -90,10 +90,10 @@ def test_what_nothing_tells_is_unknown_and_asked_for(database: Path) -> None:
 
 
 def test_what_the_ledger_tells_bears_its_view(database: Path) -> None:
-    found = rows(asked(database, "prices", "--format", "json", "--set", "new_usd_per_gpu_h=3"))
+    found = rows(asked(database, "prices", "--format", "json", "--set", "new_price_per_gpu_h=3"))
 
     assert found["held_gpu_h"]["low"] == 24
-    assert found["usd_per_gpu_h"]["basis"].startswith("marts.gpu_models: ")
+    assert found["price_per_gpu_h"]["basis"].startswith("marts.gpu_models: ")
     assert found["Difference"]["low"] == 24
 
 
@@ -120,8 +120,8 @@ def test_idle_policies_stand_beside_each_other_and_move_money_alone(database: Pa
 
     found = json.loads(result.stdout)
     assert [row["account"] for row in found if row["is_account"]] == ["nlp"]
-    assert {"none_usd", "proportional_usd", "uniform_usd", "by_quota_usd"} < found[0].keys()
-    totals = {round(sum(row[f"{name}_usd"] for row in found), 2) for name in ("none", "uniform")}
+    assert {"none_cost", "proportional_cost", "uniform_cost", "by_quota_cost"} < found[0].keys()
+    totals = {round(sum(row[f"{name}_cost"] for row in found), 2) for name in ("none", "uniform")}
     assert totals == {48.0}
     assert "Whole days, 2026-11-19 to 2026-11-19 (UTC); the site's: none." in result.stderr
 

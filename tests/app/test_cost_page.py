@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 import polars as pl
 import pytest
 
-from goodput_app.dashboard.data import cost as data_cost
+from goodput_app.dashboard.data import statements as data_cost
 from goodput_app.settings import settings
 from goodput_app.time_expressions import moment_ms
 from goodput_queries.scope import Scope
@@ -28,8 +28,8 @@ def test_accounts_pay_for_what_they_held_and_nobody_for_the_rest(
 ) -> None:
     app = cost(priced)
 
-    rows = table(app, "label", "held_usd")
-    paid = dict(rows.select("label", "total_usd").iter_rows())
+    rows = table(app, "label", "allocated_cost")
+    paid = dict(rows.select("label", "total_cost").iter_rows())
     assert paid == {"nlp": 50.0, HOSTILE: 2.0, "Idle, nobody's": paid["Idle, nobody's"]}
     assert tile(app, "Held at its price") == "$52.00"
     assert tile(app, "Per held GPU-hour") == "$2.00"
@@ -51,11 +51,11 @@ def test_without_any_price_hours_are_shown_and_money_is_not(
     app = cost(unpriced)
 
     assert "No price is known" in texts(app)
-    assert "usd_per_gpu_h" in app.code[0].value
+    assert "price_per_gpu_h" in app.code[0].value
     assert app.code[1].value.startswith("goodput ingest rates rates.csv --db ")
     assert tile(app, "Cost of these days") == "no price"
     assert "$0" not in texts(app)
-    assert table(app, "label", "gpu_h")["total_usd"].to_list() == ["no price"] * 3
+    assert table(app, "label", "gpu_h")["total_cost"].to_list() == ["no price"] * 3
 
 
 def test_a_day_stands_beside_the_day_before(
@@ -63,8 +63,8 @@ def test_a_day_stands_beside_the_day_before(
 ) -> None:
     app = cost(priced, day="2026-11-20")
 
-    (row,) = table(app, "label", "day_before_usd").filter(label="nlp").to_dicts()
-    assert (row["total_usd"], row["day_before_usd"]) == (2.0, 48.0)
+    (row,) = table(app, "label", "day_before_cost").filter(label="nlp").to_dicts()
+    assert (row["total_cost"], row["day_before_cost"]) == (2.0, 48.0)
     assert "change_ratio" not in row  # neither day has evidence from its begin to its end
 
 
@@ -89,7 +89,7 @@ def test_whole_days_are_compared(whole_days: LocalStore, cost: Callable[..., App
     of_all = cost(whole_days)
 
     (row,) = table(app, "label", "change_percent").filter(label="nlp").to_dicts()
-    assert (row["total_usd"], row["day_before_usd"]) == (192 + 48, 192)
+    assert (row["total_cost"], row["day_before_cost"]) == (192 + 48, 192)
     assert row["change_percent"] == pytest.approx(25)
     told = texts(of_all).replace("\\", "")
     assert "20 Nov: +0.0 % on the day before" in told  # idle GPUs cost the same as held ones
@@ -115,11 +115,11 @@ def test_a_day_that_still_runs_is_said_and_not_compared(
 def test_rows_by_another_key_add_up_to_the_accounts(
     priced: LocalStore, cost: Callable[..., AppTest], by: str, labels: set[str]
 ) -> None:
-    rows = table(cost(priced, by=by), "label", "held_usd")
+    rows = table(cost(priced, by=by), "label", "allocated_cost")
 
     assert set(rows["label"]) == labels | {"Idle, nobody's"}
     held = rows.filter(rows["label"] != "Idle, nobody's")
-    assert held["total_usd"].sum() == 52
+    assert held["total_cost"].sum() == 52
 
 
 def test_an_account_leads_to_its_runs_and_a_run_to_its_page(
@@ -138,14 +138,16 @@ def test_the_pages_behind_a_line_show_the_days_that_it_charges(
     priced: LocalStore, cost: Callable[..., AppTest]
 ) -> None:
     app = cost(priced, line="c|nlp", day="2026-11-19")
-    (charged,) = table(app, "label", "held_usd").filter(pl.col("label") == "nlp")["held_usd"]
+    (charged,) = table(app, "label", "allocated_cost").filter(pl.col("label") == "nlp")[
+        "allocated_cost"
+    ]
 
     (link,) = (one.proto for one in app.get("page_link") if one.proto.label == "Open its ledger")
     asked = dict(parse_qsl(link.query_string))
     window = {name: moment_ms(asked[name], datetime.now(UTC)) for name in ("from", "to")}
     scope = Scope(from_ms=window["from"], to_ms=window["to"], team=asked["team"], cluster="c")
     spent = priced.read(
-        "select sum(usd) from marts.ledger_scoped_by_node where run_key is not null", scope=scope
+        "select sum(cost) from marts.ledger_scoped_by_node where run_key is not null", scope=scope
     )
 
     assert round(spent.item(), 2) == charged
@@ -173,9 +175,9 @@ def test_idle_time_may_be_looked_at_otherwise_than_billed(
 ) -> None:
     app = cost(priced, idle="proportional")
 
-    rows = table(app, "label", "idle_share_usd")
-    assert rows["idle_share_usd"].sum() == pytest.approx(0)
-    assert rows.filter(label="nlp")["idle_share_usd"].item() > 0
+    rows = table(app, "label", "idle_share_cost")
+    assert rows["idle_share_cost"].sum() == pytest.approx(0)
+    assert rows.filter(label="nlp")["idle_share_cost"].item() > 0
     assert "what is billed stays as the settings say" in texts(app)
 
 
@@ -197,9 +199,9 @@ def test_amounts_bear_the_sites_currency(
 def test_a_budget_is_held_against_the_months_forecast(
     priced: LocalStore, cost: Callable[..., AppTest]
 ) -> None:
-    (row,) = table(cost(priced), "budget_usd").to_dicts()
+    (row,) = table(cost(priced), "budget_cost").to_dicts()
 
-    assert (row["account"], row["month_usd"], row["budget_usd"]) == ("nlp", 50, 300)
+    assert (row["account"], row["month_cost"], row["budget_cost"]) == ("nlp", 50, 300)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from goodput_app.dashboard.data import cost as data_cost
+from goodput_app.dashboard.data import statements as data_cost
 from goodput_app.dashboard.state import use_store
 from goodput_app.settings import settings
 from goodput_billing.delivery import archive
@@ -32,7 +32,7 @@ def _past(day: date, files: tuple[str, ...]) -> archive.PastStatement:
     made_at = datetime(2026, 11, 20, 7, tzinfo=UTC)
     return archive.PastStatement(
         date=day, zone="UTC", is_closed=True, corrections=0, version="v", status="Closed.",
-        made_at=made_at, total_usd=Decimal("12.30"), accounts_usd=Decimal("10.00"),
+        made_at=made_at, total_cost=Decimal("12.30"), accounts_cost=Decimal("10.00"),
         capacity_ms=7_200_000, held_ms=3_600_000, productive_ms=1_800_000, files=files,
         deliveries=(archive.Delivery("files", "v", made_at, 1, delivered_at=made_at),),
     )  # fmt: skip
@@ -57,7 +57,7 @@ def test_statements_that_went_out_are_listed_with_their_files(
     app = cost(priced)
 
     (row,) = table(app, "state", "sent").to_dicts()
-    assert (row["state"], row["total_usd"], row["sent"]) == ("closed", 12.3, "files")
+    assert (row["state"], row["total_cost"], row["sent"]) == ("closed", 12.3, "files")
     labels = [button.proto.label for button in app.get("download_button")]
     assert "statement-2026-11-19.html" in labels
     assert data_cost.past_file("statement-2026-11-19.html") == b"<html>it</html>"
@@ -92,17 +92,17 @@ def test_a_closed_day_is_shown_as_it_was_billed(
     editable: LocalStore, cost: Callable[..., AppTest], tmp_path: Path
 ) -> None:
     statement(editable, DAY, StatementSettings(idle_policy="uniform"), closes_now=True)
-    (tmp_path / "rates.csv").write_text("usd_per_gpu_h\n7\n")
+    (tmp_path / "rates.csv").write_text("price_per_gpu_h\n7\n")
     ingest(editable, "rates", [tmp_path / "rates.csv"], ReadOptions())
     editable.build()
 
     app = cost(editable, day=str(DAY))
 
     # at the price of that day, idle time as it was carried then
-    rows = table(app, "label", "idle_share_usd")
-    billed = dict(rows.select("label", "held_usd").iter_rows())
+    rows = table(app, "label", "idle_share_cost")
+    billed = dict(rows.select("label", "allocated_cost").iter_rows())
     assert (billed["nlp"], billed[HOSTILE]) == (48, 2)
-    assert rows.filter(label="nlp")["idle_share_usd"].item() > 0
+    assert rows.filter(label="nlp")["idle_share_cost"].item() > 0
     assert "1 of 1 day closed" in texts(app)
-    by_run = table(cost(editable, day=str(DAY), by="run"), "label", "held_usd")
-    assert by_run["total_usd"].sum() == pytest.approx(rows["total_usd"].sum())
+    by_run = table(cost(editable, day=str(DAY), by="run"), "label", "allocated_cost")
+    assert by_run["total_cost"].sum() == pytest.approx(rows["total_cost"].sum())

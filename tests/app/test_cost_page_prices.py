@@ -22,8 +22,8 @@ def test_prices_are_shown_with_where_they_come_from_and_how_to_change_them(
 ) -> None:
     app = cost(priced, part="prices")
 
-    (row,) = table(app, "usd_per_gpu_h", "valid_from").to_dicts()
-    assert (row["usd_per_gpu_h"], row["note"], row["valid_from"]) == (
+    (row,) = table(app, "price_per_gpu_h", "valid_from").to_dicts()
+    assert (row["price_per_gpu_h"], row["note"], row["valid_from"]) == (
         2.0,
         "contract 4711",
         "always",
@@ -53,7 +53,7 @@ def test_a_price_written_on_the_page_is_charged_from_its_hour_on(
     editable: LocalStore, cost: Callable[..., AppTest]
 ) -> None:
     app = _written(
-        cost(editable, part="prices"), "usd_per_gpu_h,valid_from\n3,2026-11-20T00:00:00Z\n"
+        cost(editable, part="prices"), "price_per_gpu_h,valid_from\n3,2026-11-20T00:00:00Z\n"
     )
 
     assert not app.exception, app.exception
@@ -61,7 +61,7 @@ def test_a_price_written_on_the_page_is_charged_from_its_hour_on(
         "1 row of rates read in; figures follow in a few seconds."
     ]
     editable.build()
-    paid = table(cost(editable), "label", "held_usd").filter(label="nlp")["total_usd"].item()
+    paid = table(cost(editable), "label", "allocated_cost").filter(label="nlp")["total_cost"].item()
     assert paid == 48 + 3
     origins = table(cost(editable, part="prices"), "table_name", "origin")["origin"]
     assert origins[0].startswith("Cost page, ")
@@ -72,19 +72,19 @@ def test_a_price_that_comes_back_holds_again(
     editable: LocalStore, cost: Callable[..., AppTest]
 ) -> None:
     for price in ("3", "2.5", "3"):
-        _written(cost(editable, part="prices"), f"usd_per_gpu_h\n{price}\n")
+        _written(cost(editable, part="prices"), f"price_per_gpu_h\n{price}\n")
 
-    assert editable.read("select usd_per_gpu_h from raw.rates").item() == 3
+    assert editable.read("select price_per_gpu_h from raw.rates").item() == 3
 
 
 @pytest.mark.usefixtures("may_edit")
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("usd_per_gpu_h\n-3\n", "Nothing was read in"),
-        ("usd_per_gpu_h\n3\nfree\n", "Nothing was read in"),
+        ("price_per_gpu_h\n-3\n", "Nothing was read in"),
+        ("price_per_gpu_h\n3\nfree\n", "Nothing was read in"),
         ("colour\nred\n", "colour"),
-        ("usd_per_gpu_h\n", "no line below the header"),
+        ("price_per_gpu_h\n", "no line below the header"),
     ],
 )
 def test_a_wrong_line_is_named_and_changes_nothing(
@@ -93,7 +93,9 @@ def test_a_wrong_line_is_named_and_changes_nothing(
     app = _written(cost(editable, part="prices"), text)
 
     assert words in texts(app).replace("\\", "")
-    assert editable.read("select usd_per_gpu_h from raw.rates")["usd_per_gpu_h"].to_list() == [2]
+    assert editable.read("select price_per_gpu_h from raw.rates")["price_per_gpu_h"].to_list() == [
+        2
+    ]
 
 
 def test_nobody_writes_prices_unless_the_settings_let_them(

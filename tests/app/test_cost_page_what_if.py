@@ -20,7 +20,7 @@ def test_fewer_newer_gpus_save_what_the_formula_says(
 ) -> None:
     app = cost(
         priced, part="what-if", ask="upgrade", old_gpus="100", old_power_w="700", new_gpus="50",
-        new_power_w="1000", usd_per_kwh="0.12",
+        new_power_w="1000", price_per_kwh="0.12",
     )  # fmt: skip
 
     assert tile(app, "Energy saved a year") == "175,200 kWh"
@@ -58,16 +58,16 @@ def test_every_question_is_there_with_what_is_known(
 def test_another_price_is_told_account_by_account(
     priced: LocalStore, cost: Callable[..., AppTest]
 ) -> None:
-    app = cost(priced, part="what-if", ask="prices", new_usd_per_gpu_h="3")
+    app = cost(priced, part="what-if", ask="prices", new_price_per_gpu_h="3")
 
-    (row,) = table(app, "now_usd", "new_usd").filter(account="nlp").to_dicts()
-    assert (row["now_usd"], row["new_usd"], row["difference_usd"]) == (50, 75, 25)
+    (row,) = table(app, "now_cost", "new_cost").filter(account="nlp").to_dicts()
+    assert (row["now_cost"], row["new_cost"], row["difference_cost"]) == (50, 75, 25)
 
 
 def test_every_idle_policy_has_the_same_sum(
     priced: LocalStore, cost: Callable[..., AppTest]
 ) -> None:
-    rows = table(cost(priced, part="what-if", ask="idle-policy"), "none_usd", "uniform_usd")
+    rows = table(cost(priced, part="what-if", ask="idle-policy"), "none_cost", "uniform_cost")
 
-    sums = {rows[name].sum() for name in rows.columns if name.endswith("_usd")}
+    sums = {rows[name].sum() for name in rows.columns if name.endswith("_cost")}
     assert len({round(float(total), 2) for total in sums}) == 1

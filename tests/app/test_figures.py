@@ -43,11 +43,11 @@ def ledger(**gpu_ms: int) -> pl.DataFrame:
                 "kind": "goodput" if category in ("productive", "step_unsplit") else "badput",
                 "definition": "What it means",
                 "gpu_ms": amount,
-                "usd": None,
+                "cost": None,
             }
             for category, amount in gpu_ms.items()
         ],
-        schema_overrides={"usd": pl.Float64},
+        schema_overrides={"cost": pl.Float64},
     )
 
 
@@ -283,7 +283,7 @@ def test_runs_of_one_name_keep_a_bar_each() -> None:
     assert sum(sum(trace.x) for trace in drawn.data) == pytest.approx(3.0)
 
 
-def gaps(usd: list[float | None]) -> pl.DataFrame:
+def gaps(cost: list[float | None]) -> pl.DataFrame:
     """Give sums of gaps: four of two causes, one of them priced or not."""
     return pl.DataFrame(
         {
@@ -292,10 +292,10 @@ def gaps(usd: list[float | None]) -> pl.DataFrame:
             "least_s": [1, 10, 3600],
             "gaps": [1, 2, 1],
             "gpu_ms": [500, 20_000, 600_000],
-            "usd": usd,
-            "unpriced": [n * (price is None) for n, price in zip((1, 2, 1), usd, strict=True)],
+            "cost": cost,
+            "unpriced": [n * (price is None) for n, price in zip((1, 2, 1), cost, strict=True)],
         },
-        schema_overrides={"usd": pl.Float64},
+        schema_overrides={"cost": pl.Float64},
     )
 
 

@@ -27,9 +27,9 @@ def line(kind: str, hours: int, team: str | None = None, **more: Any) -> dict[st
     nothing = {field.name: field.default for field in fields(Quantities)}
     row = {
         "line": kind, "cluster": "c", "team": team, "gpu_model": "h100", **dict.fromkeys(texts),
-        "list_usd_per_gpu_h": Decimal(2), "factor": Decimal(1), "usd_per_gpu_h": Decimal(2),
+        "list_price_per_gpu_h": Decimal(2), "factor": Decimal(1), "price_per_gpu_h": Decimal(2),
         **nothing, "job_runs": 1, "gpu_ms": gpu_ms,
-        "productive_ms": gpu_ms if kind == "usage" else 0, "metered_mj_usd": None,
+        "productive_ms": gpu_ms if kind == "usage" else 0, "metered_mj_price": None,
     }  # fmt: skip
     return row | more
 
@@ -44,7 +44,7 @@ def charged(*lines: dict[str, Any], idle: str = "none") -> pl.DataFrame:
 def test_parts_of_a_charge_add_up_to_its_total(idle: str) -> None:
     waste = {"productive_ms": HOUR_MS, "own_waste_ms": 2 * HOUR_MS, "platform_waste_ms": HOUR_MS}
     accounts = charged(
-        line("usage", 4, "a", **waste, energy_mj=1, metered_mj_usd=Decimal(3_600_000_000)),
+        line("usage", 4, "a", **waste, energy_mj=1, metered_mj_price=Decimal(3_600_000_000)),
         line("usage", 6, "b"),
         line("idle", 5),
         line("not_available", 2),
@@ -52,7 +52,7 @@ def test_parts_of_a_charge_add_up_to_its_total(idle: str) -> None:
     )
 
     for row in cost.parts(accounts).to_dicts():
-        assert sum(row[name] for name in theme.MONEY) == row["total_usd"]
+        assert sum(row[name] for name in theme.MONEY) == row["total_cost"]
 
 
 def test_the_dearest_accounts_have_a_bar_each_and_the_others_one() -> None:
@@ -63,7 +63,7 @@ def test_the_dearest_accounts_have_a_bar_each_and_the_others_one() -> None:
     assert shown.height == cost.ACCOUNTS_SHOWN
     assert shown["label"][0] == "t039"
     assert shown["label"][-1] == "26 others"
-    assert shown["total_usd"].sum() == accounts["total_usd"].sum()
+    assert shown["total_cost"].sum() == accounts["total_cost"].sum()
     assert len(cost.by_account(shown).data[0].y) == cost.ACCOUNTS_SHOWN
 
 
@@ -85,16 +85,16 @@ def test_days_are_drawn_as_they_add_up_and_empty_ones_left_out() -> None:
         [(date(2027, 1, 2), two), (date(2027, 1, 1), one), (date(2027, 1, 3), none)]
     )
 
-    assert days["total_usd"].to_list() == [4, 6]
+    assert days["total_cost"].to_list() == [4, 6]
     assert cost.by_day(days).data[0].x == ("2027-01-01", "2027-01-02")
 
 
 def budget(account: str, month: int, forecast: int | None, allowed: int) -> dict[str, Any]:
     return {
-        "account": account, "cluster": None, "month_usd": Decimal(month),
-        "forecast_usd": None if forecast is None else Decimal(forecast),
-        "forecast_low_usd": None, "forecast_high_usd": None, "covered_h": 48.0, "basis": "",
-        "budget_usd": Decimal(allowed), "spent_ratio": month / allowed,
+        "account": account, "cluster": None, "month_cost": Decimal(month),
+        "forecast_cost": None if forecast is None else Decimal(forecast),
+        "forecast_low_cost": None, "forecast_high_cost": None, "covered_h": 48.0, "basis": "",
+        "budget_cost": Decimal(allowed), "spent_ratio": month / allowed,
     }  # fmt: skip
 
 

@@ -40,7 +40,7 @@ def test_gpu_time_has_one_decimal_and_a_unit_that_fits(gpu_ms: int | None, text:
 def test_money_has_separators_and_what_has_no_price_is_never_zero(
     amount: float | None, text: str
 ) -> None:
-    assert theme.usd(amount) == text
+    assert theme.cost(amount) == text
 
 
 @pytest.mark.parametrize(

@@ -46,31 +46,34 @@ def test_a_screen_writes_amounts_as_the_currency_has_them(
 ) -> None:
     site(code)
 
-    assert theme.usd(1234.5) == amount
-    assert theme.usd(0.0001) == least
+    assert theme.cost(1234.5) == amount
+    assert theme.cost(0.0001) == least
     assert theme.price(2.12) == price
 
 
 def test_a_table_names_the_currency_of_amounts_and_prices(site: Callable[[str], None]) -> None:
     site("JPY")
-    frame = pl.DataFrame({"usd": [1234.0], "usd_per_gpu_h": [2.0]})
-    names = {"usd": "Cost", "usd_per_gpu_h": "Price"}
+    frame = pl.DataFrame({"cost": [1234.0], "price_per_gpu_h": [2.0]})
+    names = {"cost": "Cost", "price_per_gpu_h": "Price"}
 
-    wide = {"usd_per_gpu_h": tables.price_column("Price")}
+    wide = {"price_per_gpu_h": tables.price_column("Price")}
     _, shown = tables.shaped(frame, names, wide)
 
-    assert (shown["usd"]["label"], shown["usd"]["type_config"]["format"]) == ("Cost (JPY)", "%,.0f")
-    of_price: dict[str, Any] = shown["usd_per_gpu_h"]
+    assert (shown["cost"]["label"], shown["cost"]["type_config"]["format"]) == (
+        "Cost (JPY)",
+        "%,.0f",
+    )
+    of_price: dict[str, Any] = shown["price_per_gpu_h"]
     assert (of_price["label"], of_price["type_config"]["format"]) == ("Price (JPY)", "%,.2f")
 
 
-def test_a_command_calls_columns_of_amounts_after_the_currency(site: Callable[[str], None]) -> None:
+def test_a_command_shows_the_currency_beside_columns_of_money(site: Callable[[str], None]) -> None:
     site("JPY")
 
-    shown = output.in_currency(pl.DataFrame({"usd": [1.0], "lost_usd": [2.0], "node": ["a"]}))
+    shown = output.with_currency(pl.DataFrame({"cost": [1.0], "lost_cost": [2.0], "node": ["a"]}))
 
-    assert shown.columns == ["jpy", "lost_jpy", "node"]
-    assert output.cell("lost_jpy", 1234.4) == "1,234"
+    assert shown.columns == ["cost", "lost_cost", "currency", "node"]
+    assert output.cell("lost_cost", 1234.4) == "1,234"
 
 
 def test_a_statement_writes_the_decimals_of_its_currency() -> None:
@@ -83,7 +86,7 @@ def test_amounts_without_hundredths_are_billed_whole_and_add_up() -> None:
     exact = pl.DataFrame(
         [
             dict.fromkeys(("line", "cluster"), "")
-            | {"direct_usd": Decimal("0.40"), "idle_share_usd": Decimal(0)}
+            | {"direct_cost": Decimal("0.40"), "idle_share_cost": Decimal(0)}
         ]
         * 5,
         schema=rows.SCHEMA,
@@ -91,5 +94,5 @@ def test_amounts_without_hundredths_are_billed_whole_and_add_up() -> None:
 
     billed = rows.in_cents(exact, smallest=currency.smallest_cents("JPY"))
 
-    assert billed["total_usd"].sum() == 2
-    assert all(amount == int(amount) for amount in billed["total_usd"])
+    assert billed["total_cost"].sum() == 2
+    assert all(amount == int(amount) for amount in billed["total_cost"])

@@ -12,21 +12,21 @@ from goodput_app.dashboard.components import tables
 
 def test_a_table_without_any_price_says_so() -> None:
     frame = pl.DataFrame(
-        {"usd": [None, None], "gpu_ms": [60_000, 120_000], "ettr_ratio": [0.5, None]},
-        schema_overrides={"usd": pl.Float64},
+        {"cost": [None, None], "gpu_ms": [60_000, 120_000], "ettr_ratio": [0.5, None]},
+        schema_overrides={"cost": pl.Float64},
     )
-    shown, config = tables.shaped(frame, {"usd": "Cost", "gpu_ms": "Time", "ettr_ratio": "ETTR"})
-    assert shown["usd"].to_list() == ["no price", "no price"]
+    shown, config = tables.shaped(frame, {"cost": "Cost", "gpu_ms": "Time", "ettr_ratio": "ETTR"})
+    assert shown["cost"].to_list() == ["no price", "no price"]
     assert shown["gpu_min"].to_list() == [1.0, 2.0]
     assert shown["ettr_percent"].to_list() == [50.0, None]
     assert config["gpu_min"]["label"] == "Time (GPU-min)"
 
 
 def test_accounts_without_a_budget_have_none_rather_than_no_price() -> None:
-    frame = pl.DataFrame({"budget_usd": [None]}, schema={"budget_usd": pl.Float64})
-    shown, config = tables.shaped(frame, {"budget_usd": "Budget a month"})
-    assert shown["budget_usd"].to_list() == [None]
-    assert config["budget_usd"]["help"].endswith(" -: no budget")
+    frame = pl.DataFrame({"budget_cost": [None]}, schema={"budget_cost": pl.Float64})
+    shown, config = tables.shaped(frame, {"budget_cost": "Budget a month"})
+    assert shown["budget_cost"].to_list() == [None]
+    assert config["budget_cost"]["help"].endswith(" -: no budget")
 
 
 def test_a_column_in_another_unit_is_called_after_it() -> None:

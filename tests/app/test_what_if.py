@@ -31,11 +31,11 @@ def exactly(answer: Answer) -> float:
 
 
 HUNDRED_H100 = {"old_gpus": 100, "old_power_w": 700, "new_gpus": 50, "new_power_w": 1000}
-OF_WORK = {"use_ratio": "0.8", "usd_per_productive_gpu_h": 3}
+OF_WORK = {"use_ratio": "0.8", "cost_per_productive_gpu_h": 3}
 
 
 def test_half_as_many_gpus_at_a_thousand_watts_save_three_tenths_of_the_power():
-    found = answers("upgrade", **HUNDRED_H100, usd_per_kwh="0.10")
+    found = answers("upgrade", **HUNDRED_H100, price_per_kwh="0.10")
 
     assert exactly(found["Power after"]) == 50
     assert "100 x 700.0 W = 70.00 kW" in found["Power after"].worked
@@ -45,13 +45,13 @@ def test_half_as_many_gpus_at_a_thousand_watts_save_three_tenths_of_the_power():
 
 
 def test_a_dearer_kwh_saves_more():
-    found = answers("upgrade", **HUNDRED_H100, usd_per_kwh="0.12")
+    found = answers("upgrade", **HUNDRED_H100, price_per_kwh="0.12")
 
     assert exactly(found["Electricity saved a year"]) == 21_024
 
 
 def test_half_as_many_gpus_may_cost_twice_as_much_each():
-    found = answers("upgrade", **HUNDRED_H100, old_unit_usd=30_000)
+    found = answers("upgrade", **HUNDRED_H100, old_unit_cost=30_000)
 
     assert exactly(found["Capital-neutral up to"]) == 2
     assert exactly(found["Capital-neutral unit price"]) == 60_000
@@ -59,8 +59,8 @@ def test_half_as_many_gpus_may_cost_twice_as_much_each():
 
 def test_an_upgrade_that_does_more_work_pays_back_within_two_years():
     found = answers(
-        "upgrade", **HUNDRED_H100, **OF_WORK, usd_per_kwh="0.10", speed_up="2.5",
-        new_unit_usd=20_000,
+        "upgrade", **HUNDRED_H100, **OF_WORK, price_per_kwh="0.10", speed_up="2.5",
+        new_unit_cost=20_000,
     )  # fmt: skip
 
     months = exactly(found["Payback"])
@@ -75,8 +75,8 @@ def test_an_upgrade_that_does_more_work_pays_back_within_two_years():
 )
 def test_gpus_that_are_hardly_used_never_pay_back(use, why):
     found = answers(
-        "upgrade", **HUNDRED_H100, usd_per_kwh="0.10", speed_up="2.5", use_ratio=use,
-        usd_per_productive_gpu_h=3, new_unit_usd=20_000,
+        "upgrade", **HUNDRED_H100, price_per_kwh="0.10", speed_up="2.5", use_ratio=use,
+        cost_per_productive_gpu_h=3, new_unit_cost=20_000,
     )  # fmt: skip
 
     assert found["Payback"].span is None
@@ -85,8 +85,8 @@ def test_gpus_that_are_hardly_used_never_pay_back(use, why):
 
 def test_fewer_gpus_that_do_less_work_never_pay_back():
     found = answers(
-        "upgrade", **HUNDRED_H100, **OF_WORK, usd_per_kwh="0.10", speed_up="1.5",
-        new_unit_usd=20_000,
+        "upgrade", **HUNDRED_H100, **OF_WORK, price_per_kwh="0.10", speed_up="1.5",
+        new_unit_cost=20_000,
     )  # fmt: skip
 
     assert found["Payback"].span is None
@@ -95,8 +95,8 @@ def test_fewer_gpus_that_do_less_work_never_pay_back():
 
 def test_nothing_spent_is_paid_back_at_once():
     found = answers(
-        "upgrade", **HUNDRED_H100, **OF_WORK, usd_per_kwh="0.10", speed_up="2.5",
-        new_unit_usd=20_000, resale_usd=10_000,
+        "upgrade", **HUNDRED_H100, **OF_WORK, price_per_kwh="0.10", speed_up="2.5",
+        new_unit_cost=20_000, resale_cost=10_000,
     )  # fmt: skip
 
     assert exactly(found["Payback"]) == 0
@@ -141,7 +141,7 @@ def test_a_cap_far_below_what_is_drawn_saves_at_least_the_difference():
 def test_a_cap_that_loses_more_work_than_it_saves_energy_leaves_less_than_nothing():
     found = answers(
         "power-cap", slowdown_ratio="0.05", gpus=100, held_power_w=700, power_limit_w=700,
-        held_ratio=1, usd_per_kwh="0.1", use_ratio="0.8", usd_per_productive_gpu_h=3,
+        held_ratio=1, price_per_kwh="0.1", use_ratio="0.8", cost_per_productive_gpu_h=3,
     )  # fmt: skip
 
     # 140 W x 100 x 8,760 h = 122,640 kWh; 100 x 8,760 x 0.8 x 0.05 = 35,040 h
@@ -160,7 +160,7 @@ def test_halving_a_data_wait_of_four_tenths_makes_a_job_a_quarter_faster():
 def test_half_of_a_loss_over_a_day_is_worth_its_price_over_a_year():
     found = answers(
         "halve-a-loss", lost_gpu_h=48, held_gpu_h=480, capacity_gpu_h=960, window_h=24,
-        usd_per_gpu_h=2,
+        price_per_gpu_h=2,
     )  # fmt: skip
 
     assert exactly(found["Goodput gained"]) == CLOSE(2.5)
@@ -205,7 +205,7 @@ def test_no_other_interval_loses_much_less_than_dalys(save, ratio, factor):
 
 def test_saving_too_often_is_told_in_gpu_hours_and_dollars_a_year():
     found = answers(
-        "checkpoints", save_s=300, mtbf_s=86_400, interval_s=1500, gpus=64, usd_per_gpu_h=2
+        "checkpoints", save_s=300, mtbf_s=86_400, interval_s=1500, gpus=64, price_per_gpu_h=2
     )
 
     now = 300 / 1800 + 1800 / 172_800
@@ -218,7 +218,11 @@ def test_saving_too_often_is_told_in_gpu_hours_and_dollars_a_year():
 
 def test_another_price_charges_the_same_hours():
     found = answers(
-        "prices", new_usd_per_gpu_h="2.5", usd_per_gpu_h=2, held_gpu_h=1000, productive_gpu_h=500
+        "prices",
+        new_price_per_gpu_h="2.5",
+        price_per_gpu_h=2,
+        held_gpu_h=1000,
+        productive_gpu_h=500,
     )
 
     assert exactly(found["Charge for what was held"]) == 2500
@@ -227,7 +231,7 @@ def test_another_price_charges_the_same_hours():
 
 
 def test_without_a_productive_hour_there_is_no_price_of_one():
-    found = answers("prices", new_usd_per_gpu_h=2, held_gpu_h=10, productive_gpu_h=0)
+    found = answers("prices", new_price_per_gpu_h=2, held_gpu_h=10, productive_gpu_h=0)
 
     assert found["Per useful GPU-hour"].span is None
 

@@ -42,7 +42,7 @@ def made(request, store, tmp_path):
     inventory.write_text('node,gpus,mig\nmig01,1,"1g.10gb:4,3g.40gb:1"\n')
     ingest(store, "inventory", [inventory], options)
     rates = tmp_path / "rates.csv"
-    rates.write_text("gpu_model,usd_per_gpu_h\nh100,2.85\na100,1.20\n")
+    rates.write_text("gpu_model,price_per_gpu_h\nh100,2.85\na100,1.20\n")
     ingest(store, "rates", [rates], ReadOptions())
     store.build()
     return statement(store, WHEN, StatementSettings(idle_policy="proportional"))
@@ -66,11 +66,14 @@ def test_what_sets_it_apart_from_the_scheduler_is_named_to_the_millisecond(made)
 
 
 def test_it_charges_every_priced_hour_at_its_price(made):
-    priced = made.rows.filter(pl.col("usd_per_gpu_h").is_not_null())
+    priced = made.rows.filter(pl.col("price_per_gpu_h").is_not_null())
     cost = sum(
-        (row["gpu_ms"] * row["usd_per_gpu_h"] / 3_600_000 for row in priced.iter_rows(named=True)),
+        (
+            row["gpu_ms"] * row["price_per_gpu_h"] / 3_600_000
+            for row in priced.iter_rows(named=True)
+        ),
         Decimal(0),
     )
 
-    assert abs(made.total_usd - cost) <= Decimal("0.005")
-    assert sum(made.accounts["total_usd"]) == made.total_usd
+    assert abs(made.total_cost - cost) <= Decimal("0.005")
+    assert sum(made.accounts["total_cost"]) == made.total_cost

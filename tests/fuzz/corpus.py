@@ -13,14 +13,14 @@ GOLDEN = Path(__file__).parents[1] / "ingest" / "golden"
 LINES_MAX_BYTES = 12_000  # of formats of lines: a longer file tells the reader nothing new
 WHOLE = (b"{\n", b"[", b"\x80", b"PK", b"PAR1")  # formats that a cut would make invalid
 TABLES = {
-    "rates.csv": "cluster,gpu_model,mig_profile,partition,qos,usd_per_gpu_h,"
+    "rates.csv": "cluster,gpu_model,mig_profile,partition,qos,price_per_gpu_h,"
     "valid_from,valid_to,note\n"
     "c,H100,,,,2.50,2025-08-01T00:00:00Z,,list price\n"
     "c,H100,,batch,low,1.25,2025-08-01T00:00:00Z,2026-08-01T00:00:00Z,\n",
-    "tariffs.csv": "cluster,zone,from_hour,to_hour,usd_per_kwh,pue,server_ratio,valid_from,note\n"
+    "tariffs.csv": "cluster,zone,from_hour,to_hour,price_per_kwh,pue,server_ratio,valid_from,note\n"
     "c,Europe/Berlin,22,6,0.21,1.3,1.2,2025-08-01T00:00:00Z,night\n"
     "c,Europe/Berlin,6,22,0.31,1.3,1.2,2025-08-01T00:00:00Z,day\n",
-    "budgets.csv": "cluster,account,usd_per_month,quota_gpus,valid_from,valid_to,note\n"
+    "budgets.csv": "cluster,account,cost_per_month,quota_gpus,valid_from,valid_to,note\n"
     "c,nlp,1000.00,8,2025-08-01T00:00:00Z,,\n",
     "inventory.csv": "node,gpu_index,gpu_uuid,gpu_model,valid_from,valid_to\n"
     "n1,0,GPU-5fd4f087-86f3-7a43-b711-4771313afc50,H100,2025-08-01T00:00:00Z,\n"

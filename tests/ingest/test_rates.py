@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from goodput_queries.evidence.batch import Batch
     from goodput_queries.storage.store import LocalStore
 
-HEADER = "gpu_model,mig_profile,partition,qos,usd_per_gpu_h,valid_from,valid_to,note\n"
+HEADER = "gpu_model,mig_profile,partition,qos,price_per_gpu_h,valid_from,valid_to,note\n"
 
 
 def read(folder: Path, text: str) -> Batch:
@@ -39,7 +39,7 @@ def test_a_price_is_kept_exactly(tmp_path: Path, store: LocalStore) -> None:
     ingest(store, "auto", [file], ReadOptions())
 
     found = store.read("select * from raw.rates").to_dicts()
-    assert [row["usd_per_gpu_h"] for row in found] == [Decimal("2.850001")]
+    assert [row["price_per_gpu_h"] for row in found] == [Decimal("2.850001")]
     assert found[0]["valid_from_at"].isoformat() == "2026-01-01T00:00:00"
     assert (found[0]["gpu_model"], found[0]["partition"]) == ("H100", None)
 
@@ -49,17 +49,17 @@ def test_a_new_price_replaces_the_old_one_of_the_same_hour(
 ) -> None:
     file = tmp_path / "rates.csv"
     for price in ("2.00", "3.00"):
-        file.write_text(f"usd_per_gpu_h\n{price}\n")
+        file.write_text(f"price_per_gpu_h\n{price}\n")
         ingest(store, "rates", [file], ReadOptions())
 
-    assert store.read("select usd_per_gpu_h from raw.rates").rows() == [(Decimal("3.000000"),)]
+    assert store.read("select price_per_gpu_h from raw.rates").rows() == [(Decimal("3.000000"),)]
 
 
 @pytest.mark.parametrize("price", ["0", "2", "2.5", "1e3", "999999999999.999999", "2.50000000"])
 def test_prices_from_zero_on_are_taken(tmp_path: Path, price: str) -> None:
-    batch = read(tmp_path, f"usd_per_gpu_h\n{price}\n")
+    batch = read(tmp_path, f"price_per_gpu_h\n{price}\n")
 
-    assert batch.rows["usd_per_gpu_h"].to_list() == [Decimal(price)]
+    assert batch.rows["price_per_gpu_h"].to_list() == [Decimal(price)]
 
 
 @pytest.mark.parametrize(
@@ -89,12 +89,12 @@ def test_an_unknown_column_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         IngestError, match="'price' is not known; the columns are cluster, gpu_model"
     ):
-        read(tmp_path, "usd_per_gpu_h,price\n1,1\n")
+        read(tmp_path, "price_per_gpu_h,price\n1,1\n")
 
 
 def test_a_price_may_hold_in_one_cluster_alone(tmp_path: Path) -> None:
     file = tmp_path / "rates.csv"
-    file.write_text("cluster,gpu_model,usd_per_gpu_h\neast,H100,2.85\n,H100,3\n")
+    file.write_text("cluster,gpu_model,price_per_gpu_h\neast,H100,2.85\n,H100,3\n")
 
     (batch,) = Rates(file, ReadOptions(cluster="west")).extract()
 
@@ -103,11 +103,11 @@ def test_a_price_may_hold_in_one_cluster_alone(tmp_path: Path) -> None:
 
 def test_a_factor_is_kept_beside_the_prices(tmp_path: Path, store: LocalStore) -> None:
     file = tmp_path / "rates.csv"
-    file.write_text("qos,usd_per_gpu_h,factor\n,2,\nscavenger,,0.4\n")
+    file.write_text("qos,price_per_gpu_h,factor\n,2,\nscavenger,,0.4\n")
 
     ingest(store, "auto", [file], ReadOptions())
 
-    assert store.read("select qos, usd_per_gpu_h from raw.rates").rows() == [
+    assert store.read("select qos, price_per_gpu_h from raw.rates").rows() == [
         (None, Decimal("2.000000"))
     ]
     assert store.read("select qos, factor from raw.rate_factors").rows() == [
@@ -118,21 +118,21 @@ def test_a_factor_is_kept_beside_the_prices(tmp_path: Path, store: LocalStore) -
 def test_a_gpu_that_was_bought_costs_its_share_of_an_hour_it_can_be_expected_to_work(
     tmp_path: Path,
 ) -> None:
-    header = "purchase_usd,life_h,availability_ratio,overhead_usd_per_gpu_h"
+    header = "purchase_cost,life_h,availability_ratio,overhead_cost_per_gpu_h"
 
     batch = read(tmp_path, f"{header}\n30000,35040,0.95,0.35\n")
 
     # 30,000 / (35,040 x 0.95) + 0.35
-    assert batch.rows["usd_per_gpu_h"].to_list() == [Decimal("1.251226")]
+    assert batch.rows["price_per_gpu_h"].to_list() == [Decimal("1.251226")]
 
 
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        ("30000,,0.95,", "purchase_usd needs life_h"),
-        ("30000,35040,0,", "purchase_usd needs life_h"),
-        ("30000,35040,1.1,", "purchase_usd needs life_h"),
-        ("30000,0,1,", "purchase_usd needs life_h"),
+        ("30000,,0.95,", "purchase_cost needs life_h"),
+        ("30000,35040,0,", "purchase_cost needs life_h"),
+        ("30000,35040,1.1,", "purchase_cost needs life_h"),
+        ("30000,0,1,", "purchase_cost needs life_h"),
         ("30000,1e-20,1,", "is no price"),
         (",35040,,", "this has none of them"),
     ],
@@ -140,7 +140,7 @@ def test_a_gpu_that_was_bought_costs_its_share_of_an_hour_it_can_be_expected_to_
 def test_a_purchase_without_life_and_availability_is_no_price(
     tmp_path: Path, row: str, told: str
 ) -> None:
-    header = "purchase_usd,life_h,availability_ratio,overhead_usd_per_gpu_h"
+    header = "purchase_cost,life_h,availability_ratio,overhead_cost_per_gpu_h"
 
     batch = read(tmp_path, f"{header}\n{row}\n")
 
@@ -149,9 +149,9 @@ def test_a_purchase_without_life_and_availability_is_no_price(
 
 
 def test_a_row_with_a_price_and_a_factor_is_set_aside(tmp_path: Path) -> None:
-    batch = read(tmp_path, "usd_per_gpu_h,factor\n2,0.5\n")
+    batch = read(tmp_path, "price_per_gpu_h,factor\n2,0.5\n")
 
-    assert "this has usd_per_gpu_h and factor" in batch.rejects[0].reason
+    assert "this has price_per_gpu_h and factor" in batch.rejects[0].reason
 
 
 @settings(max_examples=80, deadline=None)
@@ -159,6 +159,6 @@ def test_a_row_with_a_price_and_a_factor_is_set_aside(tmp_path: Path) -> None:
 def test_any_price_comes_out_as_it_went_in(
     price: Decimal, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    batch = read(tmp_path_factory.mktemp("rates"), f"usd_per_gpu_h\n{price}\n")
+    batch = read(tmp_path_factory.mktemp("rates"), f"price_per_gpu_h\n{price}\n")
 
-    assert batch.rows["usd_per_gpu_h"].to_list() == [price]
+    assert batch.rows["price_per_gpu_h"].to_list() == [price]

@@ -32,7 +32,7 @@ def tariffs(folder: Path, text: str, zone: str | None = None) -> Batch:
 def test_a_tariff_holds_for_hours_of_the_day_in_its_zone(tmp_path: Path, store: LocalStore) -> None:
     file = tmp_path / "tariffs.csv"
     file.write_text(
-        "cluster,zone,from_hour,to_hour,usd_per_kwh,pue,server_ratio\n"
+        "cluster,zone,from_hour,to_hour,price_per_kwh,pue,server_ratio\n"
         "east,America/New_York,22,6,0.08,1.4,1.25\n"
     )
     assert recognise(file) is Tariffs
@@ -41,17 +41,17 @@ def test_a_tariff_holds_for_hours_of_the_day_in_its_zone(tmp_path: Path, store: 
 
     (row,) = store.read("select * from raw.tariffs").to_dicts()
     assert (row["zone"], row["from_hour"], row["to_hour"]) == ("America/New_York", 22, 6)
-    assert (row["usd_per_kwh"], row["pue"]) == (Decimal("0.080000"), Decimal("1.400000"))
+    assert (row["price_per_kwh"], row["pue"]) == (Decimal("0.080000"), Decimal("1.400000"))
 
 
 def test_without_hours_a_tariff_holds_all_day_and_adds_nothing(tmp_path: Path) -> None:
-    row = tariffs(tmp_path, "usd_per_kwh\n0.15\n").rows.row(0, named=True)
+    row = tariffs(tmp_path, "price_per_kwh\n0.15\n").rows.row(0, named=True)
 
     assert (row["from_hour"], row["to_hour"], row["pue"], row["server_ratio"]) == (0, 24, 1, 1)
 
 
 def test_hours_are_in_the_named_zone_of_the_command_where_the_row_has_none(tmp_path: Path) -> None:
-    batch = tariffs(tmp_path, "from_hour,to_hour,usd_per_kwh\n6,22,0.15\n", "Europe/Berlin")
+    batch = tariffs(tmp_path, "from_hour,to_hour,price_per_kwh\n6,22,0.15\n", "Europe/Berlin")
 
     assert batch.rows["zone"].to_list() == ["Europe/Berlin"]
 
@@ -70,7 +70,7 @@ def test_hours_are_in_the_named_zone_of_the_command_where_the_row_has_none(tmp_p
     ],
 )
 def test_a_row_that_is_no_tariff_is_set_aside(tmp_path: Path, row: str, told: str) -> None:
-    batch = tariffs(tmp_path, f"from_hour,to_hour,zone,usd_per_kwh,pue\n{row}\n")
+    batch = tariffs(tmp_path, f"from_hour,to_hour,zone,price_per_kwh,pue\n{row}\n")
 
     assert batch.rows.is_empty()
     assert told in batch.rejects[0].reason
@@ -78,13 +78,13 @@ def test_a_row_that_is_no_tariff_is_set_aside(tmp_path: Path, row: str, told: st
 
 def test_a_budget_is_for_an_account(tmp_path: Path, store: LocalStore) -> None:
     file = tmp_path / "budgets.csv"
-    file.write_text("cluster,account,usd_per_month,quota_gpus\n,nlp,120000.50,\neast,nlp,,64\n")
+    file.write_text("cluster,account,cost_per_month,quota_gpus\n,nlp,120000.50,\neast,nlp,,64\n")
     assert recognise(file) is Budgets
 
     ingest(store, "auto", [file], ReadOptions())
 
     found = store.read(
-        "select cluster, usd_per_month, quota_gpus from raw.budgets order by cluster nulls first"
+        "select cluster, cost_per_month, quota_gpus from raw.budgets order by cluster nulls first"
     )
     assert found.rows() == [(None, Decimal("120000.50"), None), ("east", None, Decimal(64))]
 
@@ -93,14 +93,14 @@ def test_a_budget_is_for_an_account(tmp_path: Path, store: LocalStore) -> None:
     ("row", "told"),
     [
         (",100,", "it names no account"),
-        ("nlp,,", "neither usd_per_month nor quota_gpus"),
+        ("nlp,,", "neither cost_per_month nor quota_gpus"),
         ("nlp,1.005,", "more than 2 decimals"),
         ("nlp,-1,", "is no amount"),
     ],
 )
 def test_a_row_that_is_no_budget_is_set_aside(tmp_path: Path, row: str, told: str) -> None:
     file = tmp_path / "budgets.csv"
-    file.write_text(f"account,usd_per_month,quota_gpus\n{row}\n")
+    file.write_text(f"account,cost_per_month,quota_gpus\n{row}\n")
 
     (batch,) = Budgets(file, ReadOptions()).extract()
 
@@ -109,7 +109,7 @@ def test_a_row_that_is_no_budget_is_set_aside(tmp_path: Path, row: str, told: st
 
 
 def test_a_row_may_name_its_currency(tmp_path: Path) -> None:
-    batch = tariffs(tmp_path, "usd_per_kwh,currency\n0.1,EUR\n0.2,\n0.3,euro\n")
+    batch = tariffs(tmp_path, "price_per_kwh,currency\n0.1,EUR\n0.2,\n0.3,euro\n")
 
     assert batch.rows["currency"].to_list() == ["EUR", None]
     assert [reject.reason for reject in batch.rejects] == [

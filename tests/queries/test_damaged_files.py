@@ -22,7 +22,7 @@ HEADERS_BYTES = 12_288  # three blocks of 4 KiB before the data
 
 
 def prices(number: int) -> Batch:
-    row = {"source": "rates", "cluster": f"c{number}", "gpu_model": "H100", "usd_per_gpu_h": 2.0}
+    row = {"source": "rates", "cluster": f"c{number}", "gpu_model": "H100", "price_per_gpu_h": 2.0}
     return Batch("rates", pl.DataFrame([row]), "rates", "rates.csv", str(number))
 
 

@@ -13,7 +13,7 @@ from goodput_queries.scope import EVERYTHING, Scope
 from goodput_queries.storage.store import LocalStore
 
 ROOT = Path(__file__).parents[2]
-ACCOUNTED = "sum(gpu_ms)::bigint as gpu_ms, round(sum(usd), 6) as usd"
+ACCOUNTED = "sum(gpu_ms)::bigint as gpu_ms, round(sum(cost), 6) as cost"
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def test_every_loss_leads_to_intervals_that_add_up_to_it(session, windows):
                 scope=scope,
             )
 
-            cost = None if loss["usd"] is None else round(loss["usd"], 6)
+            cost = None if loss["cost"] is None else round(loss["cost"], 6)
             assert found.row(0) == (loss["gpu_ms"], cost), loss
 
 
@@ -81,7 +81,7 @@ def test_intervals_of_one_gpu_and_category_do_not_touch(session):
 def test_the_parts_of_a_gap_add_up_to_the_gap(session, windows):
     for window in windows:
         whole = session.read(
-            "select gap_id, gpu_ms, round(usd, 6) as usd from marts.idle_gaps order by 1",
+            "select gap_id, gpu_ms, round(cost, 6) as cost from marts.idle_gaps order by 1",
             scope=window,
         )
         parts = session.read(

@@ -125,12 +125,12 @@ def test_a_row_that_takes_the_place_of_another_is_not_new(store):
 
 def test_a_price_that_was_put_back_holds_again(store):
     def rate(price):
-        return pl.DataFrame({"source": ["rates"], "usd_per_gpu_h": [Decimal(price)]})
+        return pl.DataFrame({"source": ["rates"], "price_per_gpu_h": [Decimal(price)]})
 
     for digest, price in (("a", "2.00"), ("b", "3.00"), ("a", "2.00")):
         load(store, "rates", rate(price), digest)
 
-    assert store.read("select usd_per_gpu_h from raw.rates").rows() == [(Decimal("2.000000"),)]
+    assert store.read("select price_per_gpu_h from raw.rates").rows() == [(Decimal("2.000000"),)]
 
 
 def gpu(minute, **facts):

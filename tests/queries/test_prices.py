@@ -9,7 +9,7 @@ import pytest
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 
-HEADER = "cluster,gpu_model,mig_profile,partition,qos,usd_per_gpu_h,factor,valid_from,valid_to\n"
+HEADER = "cluster,gpu_model,mig_profile,partition,qos,price_per_gpu_h,factor,valid_from,valid_to\n"
 
 
 @pytest.fixture
@@ -24,10 +24,10 @@ def priced(evidence, tmp_path):
         ingest(evidence.store, "rates", [file], ReadOptions())
         evidence.store.build()
         rows = evidence.store.read(
-            "select usd_per_gpu_h from marts.ledger_scoped where job_run_key is not null "
+            "select price_per_gpu_h from marts.ledger_scoped where job_run_key is not null "
             "order by hour_ms"
         )
-        return [None if usd is None else float(usd) for usd in rows["usd_per_gpu_h"]]
+        return [None if cost is None else float(cost) for cost in rows["price_per_gpu_h"]]
 
     return prices
 
@@ -67,7 +67,7 @@ def test_an_hour_that_was_charged_keeps_its_price(evidence, priced):
     kept = evidence.store.read(
         "select 'statement' as source, cluster, gpu_model, mig_profile, partition, qos, "
         "timestamp '2027-01-15 09:00' as from_at, timestamp '2027-01-15 10:00' as to_at, "
-        "list_usd_per_gpu_h, factor, usd_per_gpu_h from intermediate.int_prices"
+        "list_price_per_gpu_h, factor, price_per_gpu_h from intermediate.int_prices"
     )
     evidence.load("statement_prices", kept.to_dicts())
 
@@ -78,13 +78,13 @@ def test_factors_are_exact(evidence, priced):
     priced(",H100,,,,2.850001,,,\n,,,,scavenger,,0.333333,,\n")
 
     (price,) = evidence.store.read(
-        "select usd_per_gpu_h, list_usd_per_gpu_h, factor from intermediate.int_prices "
+        "select price_per_gpu_h, list_price_per_gpu_h, factor from intermediate.int_prices "
         "where qos = 'scavenger'"
     ).to_dicts()
 
     assert price == {
-        "usd_per_gpu_h": Decimal("0.949999"),
-        "list_usd_per_gpu_h": Decimal("2.850001"),
+        "price_per_gpu_h": Decimal("0.949999"),
+        "list_price_per_gpu_h": Decimal("2.850001"),
         "factor": Decimal("0.333333"),
     }
 

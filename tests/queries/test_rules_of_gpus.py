@@ -186,7 +186,7 @@ def test_an_hour_without_a_price_is_unpriced_and_never_zero(evidence):
     evidence.job("1", 0, 7200, ["a"], 1)
     evidence.load(
         "rates",
-        [{"gpu_model": "H100", "usd_per_gpu_h": 2.5, "valid_to_at": evidence.at(3600)}],
+        [{"gpu_model": "H100", "price_per_gpu_h": 2.5, "valid_to_at": evidence.at(3600)}],
     )
 
     evidence.store.build()
@@ -194,11 +194,11 @@ def test_an_hour_without_a_price_is_unpriced_and_never_zero(evidence):
     row = evidence.store.read("select * from marts.ledger_by_category where gpu_ms > 0").row(
         0, named=True
     )
-    assert row["usd"] == pytest.approx(2.5)
+    assert row["cost"] == pytest.approx(2.5)
     assert row["unpriced_gpu_ms"] == 3_600_000
     cost = evidence.store.read("select * from marts.cost_per_gpu_hour").row(0, named=True)
-    assert cost["usd_per_gpu_h"] == pytest.approx(2.5)
-    assert cost["usd_per_held_gpu_h"] is None
+    assert cost["price_per_gpu_h"] == pytest.approx(2.5)
+    assert cost["cost_per_allocated_gpu_h"] is None
 
 
 def test_a_first_reading_covers_nothing(evidence):
@@ -314,10 +314,10 @@ def test_an_a10_price_is_not_an_a100s(evidence):
     evidence.node("a", 1, model="NVIDIA A100-SXM4-80GB")
     evidence.job("1", 0, 3600, ["a"], 1)
     evidence.load(
-        "rates", [{"gpu_model": m, "usd_per_gpu_h": p} for m, p in (("A10", 1), ("A100", 3))]
+        "rates", [{"gpu_model": m, "price_per_gpu_h": p} for m, p in (("A10", 1), ("A100", 3))]
     )
 
-    assert evidence.summary()["capacity_usd"] == pytest.approx(3)
+    assert evidence.summary()["capacity_cost"] == pytest.approx(3)
 
 
 def test_a_gpu_cut_anew_still_counts_once(evidence):
@@ -392,9 +392,9 @@ def test_a_job_that_begins_or_ends_between_two_readings_is_no_work_without_a_job
 def test_gpus_that_only_the_scheduler_knows_have_the_model_that_it_names(evidence):
     evidence.job("1", 0, 3600, ["a"], 2, gpu_type="h100")
     evidence.job("2", 3600, 7200, ["a"], 2)
-    evidence.load("rates", [{"gpu_model": "H100", "usd_per_gpu_h": 2.5}])
+    evidence.load("rates", [{"gpu_model": "H100", "price_per_gpu_h": 2.5}])
 
     evidence.store.build()
 
     row = evidence.store.read("from marts.ledger_by_category where gpu_ms > 0").row(0, named=True)
-    assert (row["usd"], row["unpriced_gpu_ms"]) == (pytest.approx(10.0), 0)
+    assert (row["cost"], row["unpriced_gpu_ms"]) == (pytest.approx(10.0), 0)

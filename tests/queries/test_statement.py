@@ -49,10 +49,10 @@ def node(evidence):
           "compute_slices": 3, "slurm_index": 6}],
     )  # fmt: skip
     evidence.watched(24 * HOUR_S)
-    evidence.load("rates", [{"gpu_model": "H100", "usd_per_gpu_h": Decimal(2)}])
+    evidence.load("rates", [{"gpu_model": "H100", "price_per_gpu_h": Decimal(2)}])
     evidence.load(
         "tariffs",
-        [{"zone": "UTC", "from_hour": 0, "to_hour": 24, "usd_per_kwh": Decimal("0.15"),
+        [{"zone": "UTC", "from_hour": 0, "to_hour": 24, "price_per_kwh": Decimal("0.15"),
           "pue": Decimal("1.4"), "server_ratio": Decimal(1)}],
     )  # fmt: skip
     return evidence
@@ -85,13 +85,13 @@ def test_example_3_shares_idle_time_in_proportion_to_direct_cost(example_3):
     exact = computed(example_3, DAY, Policy("proportional"))
 
     found = {
-        name: sums(exact, name) for name in ("direct_usd", "idle_share_usd", "electricity_usd")
+        name: sums(exact, name) for name in ("direct_cost", "idle_share_cost", "electricity_cost")
     }
     # the ledger counts whole milliseconds: 3/7 of a day is short of a seventh of one
     near = {
-        "direct_usd": {"A": 144, "B": 20.571429, "idle": 219.428571},
-        "idle_share_usd": {"A": 192, "B": 27.428571, "idle": -219.428571},
-        "electricity_usd": {"A": 11.73375, "B": 0.86625, "idle": 0},
+        "direct_cost": {"A": 144, "B": 20.571429, "idle": 219.428571},
+        "idle_share_cost": {"A": 192, "B": 27.428571, "idle": -219.428571},
+        "electricity_cost": {"A": 11.73375, "B": 0.86625, "idle": 0},
     }
     assert {name: {k: float(v) for k, v in column.items()} for name, column in found.items()} == {
         name: pytest.approx(column, abs=2e-6) for name, column in near.items()
@@ -101,12 +101,12 @@ def test_example_3_shares_idle_time_in_proportion_to_direct_cost(example_3):
 def test_example_3_to_the_cent(example_3):
     billed = in_cents(computed(example_3, DAY, Policy("proportional")))
 
-    assert sums(billed, "total_usd") == {
+    assert sums(billed, "total_cost") == {
         "A": Decimal("347.73"),
         "B": Decimal("48.87"),
         "idle": Decimal("0.00"),
     }
-    assert sum(billed["total_usd"]) == Decimal("396.60")
+    assert sum(billed["total_cost"]) == Decimal("396.60")
     assert sum(billed["energy_mj"]) == 60 * 3_600_000_000
     assert sum(billed["gpu_ms"]) == 192 * 3_600_000
 
@@ -121,4 +121,4 @@ def test_what_nobody_used_nobody_carries(node):
     for idle in ("proportional", "uniform", "by_quota"):
         billed = in_cents(computed(node.store, DAY, Policy(idle)))
         assert set(billed["line"]) == {"idle"}
-        assert sum(billed["total_usd"]) == Decimal("396.60")
+        assert sum(billed["total_cost"]) == Decimal("396.60")

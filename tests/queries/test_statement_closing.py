@@ -34,7 +34,7 @@ def fleet(evidence):
     evidence.job("1", 0, 5 * HOUR_S, ["a"], 2, account="A", user_name="ann")
     evidence.job("2", 10 * HOUR_S, 20 * HOUR_S, ["a"], 1, account="B", user_name="bob",
                  submit=10 * HOUR_S)  # fmt: skip
-    evidence.load("rates", [{"gpu_model": "H100", "usd_per_gpu_h": Decimal(2)}])
+    evidence.load("rates", [{"gpu_model": "H100", "price_per_gpu_h": Decimal(2)}])
     evidence.store.build()
     return evidence
 
@@ -53,7 +53,7 @@ def late_job(fleet):
 
 
 def by_account(made):
-    return dict(made.accounts.select("account", "total_usd").rows())
+    return dict(made.accounts.select("account", "total_cost").rows())
 
 
 def test_a_day_is_open_until_evidence_reaches_the_lateness_beyond_its_end(fleet):
@@ -162,7 +162,7 @@ def test_corrections_add_up_to_the_difference(fleet):
             (summed.sort(KEYS)[name] - fresh.sort(KEYS)[name].fill_null(0)).cast(pl.Float64)
         )
         assert apart.max() < 1e-8
-    assert corrected.total_usd == Decimal("128.00")  # all 64 GPU-hours of the day, at 2
+    assert corrected.total_cost == Decimal("128.00")  # all 64 GPU-hours of the day, at 2
     assert by_account(corrected)["C"] > 0
 
 
@@ -175,33 +175,33 @@ def test_rows_of_corrections_add_up_across_and_down(fleet):
 
     for row in made.rows.iter_rows(named=True):
         known = [row[name] for name in AMOUNTS if row[name] is not None]
-        assert row["total_usd"] is None or row["total_usd"] == sum(known)
-    assert sum(by_account(made).values()) == made.total_usd
+        assert row["total_cost"] is None or row["total_cost"] == sum(known)
+    assert sum(by_account(made).values()) == made.total_cost
 
 
 def test_a_new_price_changes_no_closed_day(fleet):
     watched_until(fleet, 30)
     before = statement(fleet.store, WHEN, SETTINGS)
 
-    fleet.load("rates", [{"gpu_model": "H100", "usd_per_gpu_h": Decimal(9)}])
+    fleet.load("rates", [{"gpu_model": "H100", "price_per_gpu_h": Decimal(9)}])
     fleet.store.build()
     after = statement(fleet.store, WHEN, SETTINGS)
 
     assert after.rows.rows() == before.rows.rows()
     next_day = statement(fleet.store, date(2027, 1, 16), SETTINGS)
-    assert set(next_day.rows["usd_per_gpu_h"]) == {Decimal(9)}
+    assert set(next_day.rows["price_per_gpu_h"]) == {Decimal(9)}
 
 
 def test_late_evidence_of_a_closed_day_is_charged_at_the_prices_of_that_day(fleet):
     watched_until(fleet, 30)
     statement(fleet.store, WHEN, SETTINGS)
-    fleet.load("rates", [{"gpu_model": "H100", "usd_per_gpu_h": Decimal(9)}])
+    fleet.load("rates", [{"gpu_model": "H100", "price_per_gpu_h": Decimal(9)}])
 
     late_job(fleet)
     made = statement(fleet.store, WHEN, SETTINGS)
 
     late = made.rows.filter((pl.col("team") == "C") & (pl.col("line") == "usage"))
-    assert late["direct_usd"].to_list() == [Decimal("24.00")]
+    assert late["direct_cost"].to_list() == [Decimal("24.00")]
 
 
 def test_a_new_policy_changes_no_closed_day(fleet):
@@ -216,8 +216,8 @@ def test_a_new_policy_changes_no_closed_day(fleet):
 
 def test_prices_of_another_currency_are_refused_and_nothing_is_written(fleet):
     watched_until(fleet, 16 + 6)
-    fleet.load("rates", [{"gpu_model": "H200", "usd_per_gpu_h": Decimal(3), "currency": "EUR"}])
-    fleet.load("budgets", [{"account": "A", "usd_per_month": Decimal(9), "currency": "CHF"}])
+    fleet.load("rates", [{"gpu_model": "H200", "price_per_gpu_h": Decimal(3), "currency": "EUR"}])
+    fleet.load("budgets", [{"account": "A", "cost_per_month": Decimal(9), "currency": "CHF"}])
 
     told = "in USD, but there are budgets in CHF, rates in EUR; nothing is converted"
     with pytest.raises(QueryError, match=told):
@@ -229,7 +229,7 @@ def test_prices_of_another_currency_are_refused_and_nothing_is_written(fleet):
 def test_prices_of_another_currency_that_hold_on_other_days_do_not_matter(fleet):
     fleet.load(
         "rates",
-        [{"gpu_model": "H100", "usd_per_gpu_h": Decimal(3), "currency": "EUR",
+        [{"gpu_model": "H100", "price_per_gpu_h": Decimal(3), "currency": "EUR",
           "valid_from_at": fleet.at(40 * HOUR_S)}],
     )  # fmt: skip
     watched_until(fleet, 16 + 6)
@@ -246,8 +246,8 @@ def test_a_closed_day_keeps_its_currency_and_is_not_compared_with_another(fleet)
 
     assert statement(fleet.store, WHEN, in_euros).policy.currency == "USD"
     assert following.policy.currency == "EUR"
-    assert following.accounts["yesterday_usd"].null_count() == following.accounts.height
-    assert following.accounts["month_usd"].sum() == following.total_usd
+    assert following.accounts["yesterday_cost"].null_count() == following.accounts.height
+    assert following.accounts["month_cost"].sum() == following.total_cost
 
 
 def test_time_without_a_price_is_listed_and_becomes_a_correction_once_it_has_one(fleet):
@@ -259,19 +259,19 @@ def test_time_without_a_price_is_listed_and_becomes_a_correction_once_it_has_one
         "gpu_ms"
     ].to_list() == [HOUR_S * 1000]
 
-    fleet.load("rates", [{"gpu_model": "B200", "usd_per_gpu_h": Decimal(7)}])
+    fleet.load("rates", [{"gpu_model": "B200", "price_per_gpu_h": Decimal(7)}])
     fleet.store.build()
     after = statement(fleet.store, WHEN, SETTINGS)
 
     assert after.was_corrected
-    assert after.total_usd - before.total_usd == 16 * 7
+    assert after.total_cost - before.total_cost == 16 * 7
 
 
 def test_rows_that_were_meddled_with_are_refused(fleet):
     watched_until(fleet, 30)
     statement(fleet.store, WHEN, SETTINGS)
     with fleet.store.writing() as cursor:
-        cursor.execute("update raw.statement_rows set direct_billed_usd = 1 where team = 'A'")
+        cursor.execute("update raw.statement_rows set direct_billed_cost = 1 where team = 'A'")
 
     with pytest.raises(StoreError, match="not what was billed"):
         statement(fleet.store, WHEN, SETTINGS)
@@ -293,21 +293,21 @@ def test_a_closing_that_was_cut_off_is_done_again(fleet):
 
 def test_days_beside_it_and_the_month_so_far(fleet):
     watched_until(fleet, 60)
-    fleet.load("budgets", [{"account": "B", "usd_per_month": Decimal(20)}])
+    fleet.load("budgets", [{"account": "B", "cost_per_month": Decimal(20)}])
     fleet.store.build()
 
     made = statement(fleet.store, date(2027, 1, 16), StatementSettings())
 
     rows = {row["account"]: row for row in made.accounts.iter_rows(named=True)}
-    assert rows["B"]["total_usd"] == Decimal("8.00")
-    assert rows["B"]["yesterday_usd"] == Decimal("12.00")
-    assert rows["B"]["week_ago_usd"] is None
-    assert rows["A"]["total_usd"] == 0
+    assert rows["B"]["total_cost"] == Decimal("8.00")
+    assert rows["B"]["yesterday_cost"] == Decimal("12.00")
+    assert rows["B"]["week_ago_cost"] is None
+    assert rows["A"]["total_cost"] == 0
     (budget,) = made.budgets.filter(pl.col("account") == "B").to_dicts()
-    assert (budget["month_usd"], budget["budget_usd"]) == (Decimal(20), Decimal(20))
-    assert budget["forecast_usd"] == Decimal("372.00")  # 20 in 40 of 744 hours
-    assert budget["forecast_low_usd"] == Decimal("254.67")  # 704 hours like the second day
-    assert budget["forecast_high_usd"] == Decimal("548.00")  # or like the first
+    assert (budget["month_cost"], budget["budget_cost"]) == (Decimal(20), Decimal(20))
+    assert budget["forecast_cost"] == Decimal("372.00")  # 20 in 40 of 744 hours
+    assert budget["forecast_low_cost"] == Decimal("254.67")  # 704 hours like the second day
+    assert budget["forecast_high_cost"] == Decimal("548.00")  # or like the first
     assert (budget["covered_h"], budget["basis"]) == (40, "40.0 covered hours")
     assert budget["spent_ratio"] == 1
 
@@ -325,7 +325,7 @@ def test_a_day_that_is_known_in_part_says_so_and_counts_so_in_the_forecast(fleet
 
 
 def test_a_budget_of_the_only_cluster_is_told_once(fleet):
-    fleet.load("budgets", [{"cluster": "c", "account": "A", "usd_per_month": Decimal(900)}])
+    fleet.load("budgets", [{"cluster": "c", "account": "A", "cost_per_month": Decimal(900)}])
     watched_until(fleet, 16)
 
     made = statement(fleet.store, WHEN, SETTINGS)
@@ -341,7 +341,7 @@ def test_a_day_without_evidence_is_no_statement_of_zeros(fleet):
 
 def test_a_job_that_still_runs_is_charged_as_far_as_evidence_reaches(evidence):
     evidence.node("a", 1)
-    evidence.load("rates", [{"usd_per_gpu_h": Decimal(2)}])
+    evidence.load("rates", [{"price_per_gpu_h": Decimal(2)}])
     evidence.job("1", 0, None, ["a"], 1, "RUNNING", account="A")
     evidence.watched(3 * HOUR_S)
     evidence.store.build()
@@ -357,7 +357,7 @@ def test_policy_none_leaves_idle_time_on_its_own_line(fleet):
 
     exact = computed(fleet.store, statement(fleet.store, WHEN, SETTINGS).day, Policy())
 
-    assert set(exact.filter(pl.col("line") == "idle")["idle_share_usd"]) == {0}
+    assert set(exact.filter(pl.col("line") == "idle")["idle_share_cost"]) == {0}
 
 
 def test_a_day_whose_readings_were_dropped_stands_as_billed(fleet):

@@ -20,12 +20,13 @@ from goodput_queries.scope import Scope
 
 HOUR_S = 3_600
 KEYS = (
-    "line, cluster, team, user_name, run_key, partition, qos, gpu_model, mig_profile, usd_per_gpu_h"
+    "line, cluster, team, user_name, run_key, partition, qos, gpu_model, mig_profile, "
+    "price_per_gpu_h"
 )
 SUMS = (
     "sum(gpu_ms)::bigint as gpu_ms, sum(own_waste_ms)::bigint as own_ms, "
     "sum(energy_mj)::bigint as mj, sum(measured_ms)::bigint as measured_ms, "
-    "sum(metered_mj_usd) as metered"
+    "sum(metered_mj_price) as metered"
 )
 
 
@@ -67,10 +68,10 @@ def busy(evidence, tell):
     evidence.job("2", 10_000, 13_333.333, ["a"], 2, "NODE_FAIL", account="B", user_name="bob")
     evidence.job("3", 1_000, None, ["m"], 1, "RUNNING", account="B", gpu_type="3g.40gb")
     evidence.events("1", [{"event": "job.start", "t": 200}, *tell.steps(1, 400, 300, 20)])
-    evidence.load("rates", [{"gpu_model": "H100", "usd_per_gpu_h": Decimal("2.85")}])
+    evidence.load("rates", [{"gpu_model": "H100", "price_per_gpu_h": Decimal("2.85")}])
     evidence.load(
         "tariffs",
-        [{"zone": "UTC", "from_hour": 0, "to_hour": 24, "usd_per_kwh": Decimal("0.123457"),
+        [{"zone": "UTC", "from_hour": 0, "to_hour": 24, "price_per_kwh": Decimal("0.123457"),
           "pue": Decimal("1.3"), "server_ratio": Decimal("1.25")}],
     )  # fmt: skip
     for gpu in ("a#0", "a#1", "m#0"):
@@ -241,7 +242,7 @@ def metered(evidence):
     counter(evidence, "c/a#1", steady(5 * HOUR_S, 300))
     evidence.load(
         "tariffs",
-        [{"zone": "UTC", "from_hour": 0, "to_hour": 24, "usd_per_kwh": Decimal("0.1"),
+        [{"zone": "UTC", "from_hour": 0, "to_hour": 24, "price_per_kwh": Decimal("0.1"),
           "pue": Decimal("1.5"), "server_ratio": Decimal(2)}],
     )  # fmt: skip
     return evidence
@@ -250,9 +251,9 @@ def metered(evidence):
 def energies(evidence):
     """Return kWh of counters and of meters, and what they cost, by line."""
     found = evidence.store.read(
-        "select line, energy_mj / 3.6e9, wall_mj / 3.6e9, (metered_mj_usd / 3.6e9)::double "
+        "select line, energy_mj / 3.6e9, wall_mj / 3.6e9, (metered_mj_price / 3.6e9)::double "
         "from (select line, sum(energy_mj) as energy_mj, sum(wall_mj) as wall_mj, "
-        "sum(metered_mj_usd) as metered_mj_usd from marts.statement_lines group by line)"
+        "sum(metered_mj_price) as metered_mj_price from marts.statement_lines group by line)"
     )
     return {line: pytest.approx(values) for line, *values in found.rows()}
 
@@ -343,13 +344,13 @@ def test_the_tariff_is_that_of_the_hour_in_its_own_zone(evidence):
     zone = "America/New_York"
     evidence.load(
         "tariffs",
-        [{"zone": zone, "from_hour": begin, "to_hour": end, "usd_per_kwh": Decimal(usd),
+        [{"zone": zone, "from_hour": begin, "to_hour": end, "price_per_kwh": Decimal(cost),
           "pue": Decimal(1), "server_ratio": Decimal(1)}
-         for begin, end, usd in ((22, 5, "0.05"), (5, 22, "0.20"))],
+         for begin, end, cost in ((22, 5, "0.05"), (5, 22, "0.20"))],
     )  # fmt: skip
     evidence.store.build()
 
-    metered = evidence.store.read("select sum(metered_mj_usd) from marts.statement_lines").item()
+    metered = evidence.store.read("select sum(metered_mj_price) from marts.statement_lines").item()
 
     assert Fraction(metered) / 3_600_000_000 == Fraction(2 * 5 + 2 * 20, 100)
 
@@ -361,11 +362,11 @@ def test_without_a_tariff_energy_is_known_and_its_cost_is_not(evidence):
     evidence.store.build()
 
     (row,) = evidence.store.read(
-        "select energy_mj, metered_mj_usd, untariffed_mj from marts.statement_lines "
+        "select energy_mj, metered_mj_price, untariffed_mj from marts.statement_lines "
         "where line = 'usage'"
     ).to_dicts()
 
-    assert row == {"energy_mj": 360_000_000, "metered_mj_usd": None, "untariffed_mj": 360_000_000}
+    assert row == {"energy_mj": 360_000_000, "metered_mj_price": None, "untariffed_mj": 360_000_000}
 
 
 def test_a_node_that_changed_its_price_at_noon_is_charged_both(evidence):
@@ -373,14 +374,14 @@ def test_a_node_that_changed_its_price_at_noon_is_charged_both(evidence):
     evidence.job("1", 0, 8 * HOUR_S, ["a"], 2)
     evidence.load(
         "rates",
-        [{"gpu_model": "H100", "usd_per_gpu_h": Decimal(2)},
-         {"gpu_model": "H100", "usd_per_gpu_h": Decimal(3),
+        [{"gpu_model": "H100", "price_per_gpu_h": Decimal(2)},
+         {"gpu_model": "H100", "price_per_gpu_h": Decimal(3),
           "valid_from_at": evidence.at(4 * HOUR_S)}],
     )  # fmt: skip
     evidence.store.build()
 
     found = evidence.store.read(
-        "select usd_per_gpu_h, gpu_ms from marts.statement_lines where line = 'usage' order by 1"
+        "select price_per_gpu_h, gpu_ms from marts.statement_lines where line = 'usage' order by 1"
     )
 
     half = 8 * HOUR_S * 1000
@@ -444,7 +445,7 @@ def test_a_day_that_begins_at_half_past_in_utc_is_cut_there(evidence):
     """India is 5:30 ahead: its midnight is 18:30 UTC, ten and a half hours from 08:00."""
     evidence.node("a", 1)
     evidence.job("1", 0, 24 * HOUR_S, ["a"], 1)
-    evidence.load("rates", [{"usd_per_gpu_h": Decimal(2)}])
+    evidence.load("rates", [{"price_per_gpu_h": Decimal(2)}])
     evidence.store.build()
     settings = StatementSettings(zone="Asia/Kolkata")
 
@@ -465,13 +466,13 @@ def test_a_statement_of_real_days_balances(busy):
     assert row["statement_ms"] == row["ledger_ms"] == row["capacity_ms"]
     assert row["held_ms"] + row["free_ms"] + row["not_available_ms"] == row["statement_ms"]
     assert row["held_ms"] == row["ledger_held_ms"]
-    assert sum(made.accounts["total_usd"]) == made.total_usd
+    assert sum(made.accounts["total_cost"]) == made.total_cost
     uses = (
-        "productive_usd",
-        "other_use_usd",
-        "own_waste_usd",
-        "platform_waste_usd",
-        "unsettled_usd",
+        "productive_cost",
+        "other_use_cost",
+        "own_waste_cost",
+        "platform_waste_cost",
+        "unsettled_cost",
     )
     for account in made.accounts.filter("is_account").iter_rows(named=True):
-        assert sum(account[name] for name in uses) == account["held_usd"]
+        assert sum(account[name] for name in uses) == account["allocated_cost"]

@@ -47,7 +47,7 @@ def workstation(evidence):
         {"t": t, "event": "step", "step": t // 60, "dur_s": 60.0} for t in range(60, HOUR_S + 1, 60)
     ]
     evidence.events("train", told, attempt=None, host="n", gpu_uuid="n-0")
-    evidence.load("rates", [{"gpu_model": "h100", "usd_per_gpu_h": Decimal(3)}])
+    evidence.load("rates", [{"gpu_model": "h100", "price_per_gpu_h": Decimal(3)}])
     evidence.store.build()
     return evidence.store
 
@@ -59,10 +59,10 @@ def _built(evidence):
 
 def amounts(rows):
     """Return GPU-hours and amount by line."""
-    found = rows.group_by("line").agg(pl.col("gpu_ms").sum(), pl.col("direct_usd").sum())
+    found = rows.group_by("line").agg(pl.col("gpu_ms").sum(), pl.col("direct_cost").sum())
     return {
-        line: (round(gpu_ms / 3_600_000, 6), round(float(usd), 6))
-        for line, gpu_ms, usd in found.iter_rows()
+        line: (round(gpu_ms / 3_600_000, 6), round(float(cost), 6))
+        for line, gpu_ms, cost in found.iter_rows()
     }
 
 
@@ -99,13 +99,13 @@ def test_a_statement_with_inferred_time_balances(workstation, day):
 def test_shared_idle_cost_goes_to_those_who_are_charged(workstation, day):
     rows = computed(workstation, day, Policy(idle="proportional", charge_inferred=True))
 
-    carried = dict(rows.group_by("line").agg(pl.col("idle_share_usd").sum()).iter_rows())
+    carried = dict(rows.group_by("line").agg(pl.col("idle_share_cost").sum()).iter_rows())
     assert carried["inferred"] == -carried["idle"] > 0
 
 
 def test_unplaced_time_is_charged_beside_the_capacity(evidence, day):
     evidence.node("a", 2)
-    evidence.load("rates", [{"gpu_model": "h100", "usd_per_gpu_h": Decimal(3)}])
+    evidence.load("rates", [{"gpu_model": "h100", "price_per_gpu_h": Decimal(3)}])
     evidence.job("1", 0, 2 * HOUR_S, [], 4)
     evidence.job("2", 0, HOUR_S, ["a"], 2)
     made = statement(_built(evidence), day.date, replace(StatementSettings(), lateness_h=0))

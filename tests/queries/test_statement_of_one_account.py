@@ -54,11 +54,11 @@ def fleet(evidence, tell):
         evidence.job(job, 0, 5 * HOUR_S + 17, [node], gpus, state, **about)
         steps = tell.steps(1, 80, 100, 10)
         evidence.events(job, [{"event": "job.start", "t": 50}, *steps], cluster="c", host=node)
-    evidence.load("rates", [{"usd_per_gpu_h": Decimal("2.37")}])
+    evidence.load("rates", [{"price_per_gpu_h": Decimal("2.37")}])
     evidence.load(
         "budgets",
-        [{"account": name, "usd_per_month": Decimal(usd), "quota_gpus": Decimal(gpus)}
-         for name, usd, gpus in (("ours", "1234.00", 2), ("rivals", "98765.43", 5))],
+        [{"account": name, "cost_per_month": Decimal(cost), "quota_gpus": Decimal(gpus)}
+         for name, cost, gpus in (("ours", "1234.00", 2), ("rivals", "98765.43", 5))],
     )  # fmt: skip
     evidence.load(
         "reservations",
@@ -100,19 +100,21 @@ def test_no_amount_of_others_or_of_all_is_in_any_file_of_the_own_statement(fleet
     for idle, whole, own in open_statements(fleet):
         frames = [*whole.accounts.to_dicts(), *whole.rows.to_dicts(), *whole.budgets.to_dicts()]
         mine = [*own.accounts.to_dicts(), *own.rows.to_dicts(), *own.budgets.to_dicts()]
-        searched = amounts(frames) | {whole.total_usd}
+        searched = amounts(frames) | {whole.total_cost}
         searched -= amounts(mine)
         assert len(searched) > 3
 
         for name, text in texts(own, tmp_path / idle).items():
-            found = [usd for usd in searched if re.search(rf"(?<![\d.,]){usd}(?!\d)", bare(text))]
+            found = [
+                cost for cost in searched if re.search(rf"(?<![\d.,]){cost}(?!\d)", bare(text))
+            ]
             assert found == [], (idle, name)
 
 
 def amounts(rows):
     """Return the amounts in rows that are large enough to be told from other numbers."""
-    found = {abs(row[name]) for row in rows for name in row if name.endswith("_usd") and row[name]}
-    return {usd for usd in found if usd > 10}
+    found = {abs(row[name]) for row in rows for name in row if name.endswith("_cost") and row[name]}
+    return {cost for cost in found if cost > 10}
 
 
 def bare(text):
@@ -150,7 +152,7 @@ def test_its_rows_are_those_of_the_whole_statement_and_all_accounts_make_it_up(f
         billed = whole.rows.filter(pl.col("line").is_in(["usage", "credit", "idle_share"]))
         assert pl.concat(p.rows for p in parts).sort(pl.all()).equals(billed.sort(pl.all()))
         of_accounts = whole.accounts.filter("is_account")
-        assert sum(p.total_usd for p in parts) == sum(of_accounts["total_usd"])
+        assert sum(p.total_cost for p in parts) == sum(of_accounts["total_cost"])
         assert parts[0].rows.equals(own.rows)
         assert [set(p.losses["account"]) for p in parts] == [{"ours"}, {"rivals"}]
 
@@ -166,7 +168,7 @@ def test_its_corrections_are_its_own(fleet, tmp_path):
 
     assert [b.number for b in ours.bookings] == [0]
     assert [b.number for b in rivals.bookings] == [0, 1]
-    assert sum(b.billed_cents for b in rivals.bookings) == rivals.total_usd * 100
+    assert sum(b.billed_cents for b in rivals.bookings) == rivals.total_cost * 100
     assert not {b.digest for b in ours.bookings} & {b.digest for b in whole.bookings}
     for name, text in texts(ours, tmp_path).items():
         assert "c/7701" not in text, name
@@ -174,11 +176,11 @@ def test_its_corrections_are_its_own(fleet, tmp_path):
 
 
 def test_an_account_without_a_row_of_the_day_is_told_so_unless_nobody_knows_it(fleet):
-    fleet.load("budgets", [{"account": "resting", "usd_per_month": Decimal(5)}])
+    fleet.load("budgets", [{"account": "resting", "cost_per_month": Decimal(5)}])
     fleet.store.build()
     whole = statement(fleet.store, WHEN, CLOSED)
 
-    assert of_account(fleet.store, whole, "resting").total_usd == 0
+    assert of_account(fleet.store, whole, "resting").total_cost == 0
     with pytest.raises(QueryError, match="no account 'unheard of'"):
         of_account(fleet.store, whole, "unheard of")
 

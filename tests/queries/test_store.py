@@ -128,11 +128,13 @@ def test_of_equally_good_rows_the_same_one_stays_in_any_order() -> None:
 
 
 def test_a_table_that_says_replace_keeps_the_latest(store: LocalStore) -> None:
-    for usd in ("1.5", "2.5"):
-        rate = {"gpu_model": "H200", "usd_per_gpu_h": usd}
-        store.load(batch("rates", rate, digest=usd))
+    for cost in ("1.5", "2.5"):
+        rate = {"gpu_model": "H200", "price_per_gpu_h": cost}
+        store.load(batch("rates", rate, digest=cost))
 
-    assert [float(usd) for usd in store.read("select usd_per_gpu_h from raw.rates")[:, 0]] == [2.5]
+    assert [float(cost) for cost in store.read("select price_per_gpu_h from raw.rates")[:, 0]] == [
+        2.5
+    ]
 
 
 def test_every_time_column_is_always_known() -> None:

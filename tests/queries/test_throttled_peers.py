@@ -77,14 +77,14 @@ def test_where_one_rank_speaks_for_all_any_throttled_gpu_is_told_apart(evidence,
 def test_the_loss_names_the_throttled_gpu_and_what_it_cost_the_gang(evidence, tell):
     slow_gang(evidence, tell, 4)
     readings(evidence, hot=3, gpus=4)
-    evidence.load("rates", [{"usd_per_gpu_h": 3.6}])
+    evidence.load("rates", [{"price_per_gpu_h": 3.6}])
     evidence.store.build()
 
     radius = evidence.store.read("select * from marts.blast_radius").row(0, named=True)
     assert (radius["gpu_uuid"], radius["gpu_index"], radius["reason"]) == ("c/a#3", 3, "throttled")
     assert (radius["own_gpu_s"], radius["peers_wait_gpu_s"], radius["peers"]) == (50, 150, 3)
     assert radius["gang_gpu_s"] == 200
-    assert radius["gang_usd"] == pytest.approx(0.2)
+    assert radius["gang_cost"] == pytest.approx(0.2)
     losses = evidence.store.read(
         "select category, cause, evidence from marts.loss_causes where blame = 'platform'"
     )

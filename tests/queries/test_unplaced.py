@@ -74,7 +74,7 @@ def test_unplaced_time_has_the_price_of_its_kind_of_gpu(evidence, kind):
     evidence.node("a", 2, model="NVIDIA H100 80GB HBM3")
     evidence.load(
         "rates",
-        [{"gpu_model": "h100", "usd_per_gpu_h": 3, "valid_from_at": evidence.at(-86400)}],
+        [{"gpu_model": "h100", "price_per_gpu_h": 3, "valid_from_at": evidence.at(-86400)}],
     )
     evidence.job("1", 0, 7200, [], 2, gpu_type=kind)
     evidence.store.build()

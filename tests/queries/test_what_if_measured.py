@@ -46,11 +46,11 @@ def node(evidence):
 @pytest.fixture
 def priced(node):
     """Give the same node with a price, a factor and a tariff."""
-    node.load("rates", [{"usd_per_gpu_h": Decimal(2)}])
+    node.load("rates", [{"price_per_gpu_h": Decimal(2)}])
     node.load("rate_factors", [{"partition": "batch", "factor": Decimal("0.5")}])
     node.load(
         "tariffs",
-        [{"zone": "UTC", "from_hour": 0, "to_hour": 24, "usd_per_kwh": Decimal("0.1"),
+        [{"zone": "UTC", "from_hour": 0, "to_hour": 24, "price_per_kwh": Decimal("0.1"),
           "pue": Decimal("1.5"), "server_ratio": Decimal(1)}],
     )  # fmt: skip
     node.store.build()
@@ -62,7 +62,7 @@ def test_a_model_is_known_by_count_power_use_and_price(priced):
 
     assert number(known["old_gpus"]) == 4
     assert number(known["old_power_w"]) == pytest.approx(500, abs=1)
-    assert number(known["usd_per_kwh"]) == pytest.approx(0.15)
+    assert number(known["price_per_kwh"]) == pytest.approx(0.15)
     assert number(known["held_ratio"]) == pytest.approx(10 / 40)
     assert known["old_power_w"].source.startswith("marts.gpu_models: ")
 
@@ -70,7 +70,7 @@ def test_a_model_is_known_by_count_power_use_and_price(priced):
 def test_prices_before_and_after_factors_are_those_of_what_was_held(priced):
     known = measured(priced, "prices", EVERYTHING, "h100")
 
-    assert number(known["usd_per_gpu_h"]) == 2
+    assert number(known["price_per_gpu_h"]) == 2
     assert number(known["factor"]) == 0.5
     assert number(known["held_gpu_h"]) == pytest.approx(10)
 
@@ -81,7 +81,7 @@ def test_without_rates_tariffs_and_limits_they_are_not_known(node):
     known = measured(node.store, "upgrade", EVERYTHING, "h100")
 
     assert "old_power_w" in known
-    assert not {"usd_per_kwh", "power_limit_w", "usd_per_productive_gpu_h"} & known.keys()
+    assert not {"price_per_kwh", "power_limit_w", "cost_per_productive_gpu_h"} & known.keys()
 
 
 def test_without_energy_counters_power_is_not_known(evidence):
@@ -101,7 +101,7 @@ def test_use_has_the_bounds_of_what_is_not_settled(priced):
     # the job said nothing: one GPU was seen busy, of the other nothing is known
     assert float(known["use_ratio"].span.lo) == 0
     assert float(known["use_ratio"].span.hi) == pytest.approx(0.25)
-    assert "usd_per_productive_gpu_h" not in known
+    assert "cost_per_productive_gpu_h" not in known
 
 
 def test_a_window_counts_its_own_hours_alone(priced, tell_start_ms):
@@ -141,7 +141,7 @@ def saving(evidence, tell):
             )
         ]
         evidence.events("1", told, attempt=attempt)
-    evidence.load("rates", [{"usd_per_gpu_h": Decimal(2)}])
+    evidence.load("rates", [{"price_per_gpu_h": Decimal(2)}])
     evidence.store.build()
     return evidence.store
 
@@ -156,7 +156,7 @@ def test_a_run_is_known_by_its_own_saves_and_failures(saving):
     assert number(known["gpus"]) == 2
     assert number(known["mtbf_s"]) == 2 * HOUR_S
     assert "1 failure in 2.0 h; few, so a rough figure" in known["mtbf_s"].source
-    assert number(known["usd_per_gpu_h"]) == 2
+    assert number(known["price_per_gpu_h"]) == 2
 
 
 def test_a_run_that_has_not_failed_reckons_with_the_platforms_failures(evidence, tell):
@@ -205,7 +205,7 @@ def test_a_loss_is_known_by_its_time(saving):
     assert number(known["capacity_gpu_h"]) == 4
     assert number(known["held_gpu_h"]) == 4
     assert number(known["window_h"]) == 2
-    assert number(known["usd_per_gpu_h"]) == pytest.approx(2)
+    assert number(known["price_per_gpu_h"]) == pytest.approx(2)
 
 
 def test_unclassified_time_is_no_part_of_a_loss(evidence):

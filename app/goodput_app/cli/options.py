@@ -128,7 +128,7 @@ def print_frame(
     frame: pl.DataFrame, form: str, out: Path | None, *, is_limited: bool = True
 ) -> None:
     """Print a frame; where nobody named a limit a table shows the first rows and counts all."""
-    shown = frame = output.in_currency(frame)
+    shown = frame = output.with_currency(frame)
     if is_limited and form == "table" and out is None and frame.height > output.TABLE_ROWS:
         shown = frame.head(output.TABLE_ROWS)
         say(f"{output.TABLE_ROWS} of {frame.height:,} rows; --format json has them all.")

@@ -18,7 +18,6 @@ from rich.text import Text
 
 from goodput_app.settings import settings
 from goodput_billing.render.safe_text import DIRECTION, harmless, printable
-from goodput_billing.statement.currency import column as currency_column
 from goodput_billing.statement.currency import decimals
 from goodput_queries.errors import QueryError
 from goodput_queries.storage.private import for_others
@@ -145,7 +144,7 @@ def _utc(moment: datetime) -> datetime:
 def _number(column: str, value: float | Decimal) -> str:
     if column == "share" or column.endswith(("_share", "_ratio")):
         return f"{value * 100:.1f} %"
-    if column.rpartition("_")[2] in {"usd", _currency().lower()}:
+    if _is_money(column):
         return f"{value:,.{decimals(_currency())}f}"
     if isinstance(value, int):
         return f"{value:,d}" if column not in _NAMES else str(value)
@@ -155,17 +154,25 @@ def _number(column: str, value: float | Decimal) -> str:
     return f"{measured:,.4g}" if abs(measured) < 1000 else f"{measured:,.0f}"
 
 
-def in_currency(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the frame with columns of amounts called after the site's currency: cost_eur."""
-    code = _currency()
-    names = [name for name in frame.columns if "usd" in name.split("_")]
-    return frame.rename({name: currency_column(name, code) for name in names})
+def with_currency(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a frame with the site's currency beside its columns of money, if it has any."""
+    money = [name for name in frame.columns if _is_money(name)]
+    if not money or "currency" in frame.columns:
+        return frame
+    place = frame.columns.index(money[-1]) + 1
+    names = frame.columns
+    return frame.select(*names[:place], pl.lit(_currency()).alias("currency"), *names[place:])
+
+
+def _is_money(column: str) -> bool:
+    return bool(_MONEY.search(column))
 
 
 def _currency() -> str:
     return settings().statement.currency
 
 
+_MONEY = re.compile(r"(^|_)cost$|(^|_)(cost|price)_per_")
 _NAMES = frozenset({"job_id", "pid", "rank", "port", "line", "xid", "gpu_index", "slurm_index"})
 
 

@@ -155,8 +155,8 @@ def report(
             written += files.write(own, folder, formats, focus_version)
     for path in written:
         click.echo(str(path))
-    unpriced = int(made.rows.filter(made.rows["usd_per_gpu_h"].is_null())["gpu_ms"].sum())
-    say(f"{when}: {money(made.total_usd)} {made.policy.currency}. {status_of(made)}")
+    unpriced = int(made.rows.filter(made.rows["price_per_gpu_h"].is_null())["gpu_ms"].sum())
+    say(f"{when}: {money(made.total_cost)} {made.policy.currency}. {status_of(made)}")
     if closes_now and not made.is_closed:
         raise GoodputError(why_open(made))
     if unpriced:

@@ -24,7 +24,13 @@ if TYPE_CHECKING:
     from goodput_queries.catalog.models import Model
     from goodput_queries.storage.store import Store
 
-COSTS = ("usd", "lost_usd", "gpu_ms", "lost_gpu_ms", "booked_gpu_ms")  # what answers are ranked by
+COSTS = (
+    "cost",
+    "lost_cost",
+    "gpu_ms",
+    "lost_gpu_ms",
+    "booked_gpu_ms",
+)  # what answers are ranked by
 
 
 @click.command()

@@ -85,15 +85,15 @@ ORDER = (
 
 # Parts of a charge in the order of stacks: column, label, look. They add up to what is paid.
 MONEY: dict[str, tuple[str, Style]] = {
-    "productive_usd": ("Useful", STYLES["productive"]),
-    "other_use_usd": ("Other use", STYLES["other"]),
-    "own_waste_usd": ("Own waste", STYLES["checkpoint"]),
-    "platform_waste_usd": ("Platform waste", STYLES["fault"]),
-    "unsettled_usd": ("Not settled", STYLES["unknown"]),
-    "idle_usd": ("Idle", STYLES["free"]),
-    "not_available_usd": ("Not available", STYLES["drained"]),
-    "electricity_usd": ("Electricity", Style("#b0895f", "electricity", ".")),
-    "credit_usd": ("Credits", Style("#5aa79b", "credit", "\\")),
+    "productive_cost": ("Useful", STYLES["productive"]),
+    "other_use_cost": ("Other use", STYLES["other"]),
+    "own_waste_cost": ("Own waste", STYLES["checkpoint"]),
+    "platform_waste_cost": ("Platform waste", STYLES["fault"]),
+    "unsettled_cost": ("Not settled", STYLES["unknown"]),
+    "idle_cost": ("Idle", STYLES["free"]),
+    "not_available_cost": ("Not available", STYLES["drained"]),
+    "electricity_cost": ("Electricity", Style("#b0895f", "electricity", ".")),
+    "credit_cost": ("Credits", Style("#5aa79b", "credit", "\\")),
 }
 
 Badge = Literal["red", "orange", "green", "blue", "violet", "gray"]
@@ -183,7 +183,7 @@ def price(amount: float | None) -> str:
     return f"{currency_sign()}{amount:,.{money_decimals() + currencies.PRICE_DECIMALS}f}"
 
 
-def usd(amount: float | None) -> str:
+def cost(amount: float | None) -> str:
     """Return money with separators; what has no price says so and is never $0."""
     if amount is None or math.isnan(amount):
         return NO_PRICE

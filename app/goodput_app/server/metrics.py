@@ -145,7 +145,7 @@ def _add_ledger(store: Store, add: Add) -> None:
         [({"rung": row["rung"]}, row["ratio"]) for row in ladder.iter_rows(named=True)],
     )
     by_category = store.read(
-        """select category, "group", blame, gpu_ms / 1000 as gpu_s, usd
+        """select category, "group", blame, gpu_ms / 1000 as gpu_s, cost
         from marts.ledger_by_blame order by category, blame""",
         scope=scope,
         timeout_s=TIMEOUT_S,
@@ -153,12 +153,12 @@ def _add_ledger(store: Store, add: Add) -> None:
     code = settings().statement.currency
     for name, column, meaning in (
         ("goodput_gpu_seconds", "gpu_s", "GPU-seconds by category; they add up to the capacity"),
-        ("goodput_usd", "usd", "What those GPU-seconds cost by the rate card"),
+        ("goodput_cost", "cost", "What those GPU-seconds cost by the rate card"),
     ):
         samples = [
             (
                 {k: row[k] for k in ("category", "group", "blame")}
-                | ({"currency": code} if column == "usd" else {}),
+                | ({"currency": code} if column == "cost" else {}),
                 row[column],
             )
             for row in by_category

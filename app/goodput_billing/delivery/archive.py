@@ -65,7 +65,7 @@ class PastStatement:
 
     is_closed: false for a provisional one, whose figures may still change. corrections: how many
     a closed day has had. version: changes with what is billed, and with nothing else. status: the
-    sentence of the statement on what its figures rest. accounts_usd: of `total_usd` what accounts
+    sentence of the statement on what its figures rest. accounts_cost: of `total_cost` what accounts
     pay, the rest is nobody's; both in `currency`. Times of GPUs in milliseconds; unpriced_ms has no
     price and is in no total. files: bare names, in this folder. deliveries: of each channel how
     this version fared, and what it took last; in order of time.
@@ -78,8 +78,8 @@ class PastStatement:
     version: str
     status: str
     made_at: datetime
-    total_usd: Decimal
-    accounts_usd: Decimal
+    total_cost: Decimal
+    accounts_cost: Decimal
     capacity_ms: int
     held_ms: int
     productive_ms: int

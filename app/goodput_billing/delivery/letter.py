@@ -90,7 +90,7 @@ def _notices(made: Statement) -> list[str]:
     money = amounts(made.policy.currency)
     if len(made.bookings) > 1:
         last = made.bookings[-1]
-        amount = sum(last.rows["total_usd"].drop_nulls(), start=made.total_usd * 0)
+        amount = sum(last.rows["total_cost"].drop_nulls(), start=made.total_cost * 0)
         found.append(
             f"Correction {last.number} adds {money(amount)}: evidence came after the day had "
             "closed. All earlier rows stand as billed."
@@ -104,22 +104,22 @@ def _notices(made: Statement) -> list[str]:
 def _accounts(made: Statement) -> Table:
     """Return the accounts that pay most; what nobody held comes last."""
     money = amounts(made.policy.currency)
-    frame = made.accounts.filter((pl.col("gpu_ms") != 0) | (pl.col("total_usd") != 0)).sort(
-        "is_account", "total_usd", descending=True, maintain_order=True
+    frame = made.accounts.filter((pl.col("gpu_ms") != 0) | (pl.col("total_cost") != 0)).sort(
+        "is_account", "total_cost", descending=True, maintain_order=True
     )
     rows = [
         [
             _short(account_name(made, row)),
             hours(row["gpu_ms"]),
             percent(row["productive_ms"], row["gpu_ms"]) if row["is_account"] else NONE,
-            money(row["total_usd"]),
-            change(row["total_usd"], row["yesterday_usd"]),
+            money(row["total_cost"]),
+            change(row["total_cost"], row["yesterday_cost"]),
         ]
         for row in frame.head(ACCOUNTS_SHOWN).iter_rows(named=True)
     ]
     rest = frame.slice(ACCOUNTS_SHOWN)
     if rest.height:
-        amount = sum(rest["total_usd"].drop_nulls(), start=made.total_usd * 0)
+        amount = sum(rest["total_cost"].drop_nulls(), start=made.total_cost * 0)
         rows.append(
             [f"{rest.height:,} more", hours(int(rest["gpu_ms"].sum())), "", money(amount), ""]
         )
@@ -128,7 +128,7 @@ def _accounts(made: Statement) -> Table:
         [("Account", False), ("GPU-h", True), ("Useful", True), ("Total", True),
          ("Against the day before", True)],
         rows,
-        total=["Total", hours(int(frame["gpu_ms"].sum())), "", money(made.total_usd), ""],
+        total=["Total", hours(int(frame["gpu_ms"].sum())), "", money(made.total_cost), ""],
     )  # fmt: skip
 
 
@@ -136,7 +136,7 @@ def _losses(made: Statement) -> Table:
     money = amounts(made.policy.currency)
     rows = [
         [
-            money(row["usd"], "no price"), hours(row["gpu_ms"]), _short(row["account"] or NONE),
+            money(row["cost"], "no price"), hours(row["gpu_ms"]), _short(row["account"] or NONE),
             _short(row["run_id"] or NONE), _short(row["label"]),
         ]
         for row in made.losses.head(LOSSES_SHOWN).iter_rows(named=True)

@@ -54,7 +54,7 @@ def payload(
 ) -> bytes:
     """Return what is posted: amounts as texts with all their cents, GPU times in milliseconds."""
     accounts = made.accounts.filter(
-        (made.accounts["gpu_ms"] != 0) | (made.accounts["total_usd"] != 0)
+        (made.accounts["gpu_ms"] != 0) | (made.accounts["total_cost"] != 0)
     )
     body = {
         "schema": "goodput.statement/1",
@@ -72,8 +72,8 @@ def payload(
         "currency": entry.currency,
         "definition_version": entry.definition_version,
         "totals": {
-            "total": str(entry.total_usd),
-            "accounts": str(entry.accounts_usd),
+            "total": str(entry.total_cost),
+            "accounts": str(entry.accounts_cost),
             "capacity_gpu_ms": entry.capacity_ms,
             "held_gpu_ms": entry.held_ms,
             "productive_gpu_ms": entry.productive_ms,
@@ -81,14 +81,14 @@ def payload(
         },
         "accounts": _rows(
             accounts.head(ACCOUNTS_MOST).iter_rows(named=True),
-            ("cluster", "account", "is_account", "gpu_ms", "productive_ms", "own_waste_usd",
-             "platform_waste_usd", "idle_share_usd", "electricity_usd", "credit_usd", "total_usd",
-             "yesterday_usd", "month_usd"),
+            ("cluster", "account", "is_account", "gpu_ms", "productive_ms", "own_waste_cost",
+             "platform_waste_cost", "idle_share_cost", "electricity_cost", "credit_cost",
+             "total_cost", "yesterday_cost", "month_cost"),
         ),
         "accounts_left_out": max(accounts.height - ACCOUNTS_MOST, 0),
         "losses": _rows(
             made.losses.head(LOSSES_MOST).iter_rows(named=True),
-            ("cluster", "account", "run_id", "label", "cause", "gpu_ms", "usd", "fix"),
+            ("cluster", "account", "run_id", "label", "cause", "gpu_ms", "cost", "fix"),
         ),
         "files": list(entry.files),
         "links": dict(links),
@@ -229,7 +229,7 @@ def _rows(rows: Iterable[dict[str, Any]], names: tuple[str, ...]) -> list[dict[s
     """Return these columns of rows; amounts as texts, named without a currency."""
     return [
         {
-            name.removesuffix("_usd") if name != "usd" else "cost": _plain(row[name])
+            name.removesuffix("_cost") if name != "cost" else "cost": _plain(row[name])
             for name in names
         }
         for row in rows

@@ -9,7 +9,6 @@ import polars as pl
 
 from goodput_billing.render import atomic
 from goodput_billing.render.safe_text import harmless
-from goodput_billing.statement import currency
 from goodput_billing.statement.one_account import file_name
 from goodput_queries.errors import GoodputError, StoreError
 from goodput_queries.storage.private import for_others
@@ -61,18 +60,15 @@ def table(statement: Statement) -> pl.DataFrame:
     """Return the rows of a statement as CSV and Parquet hand them out: see `marts.statement_lines`.
 
     Besides: day, correction (0, or the number of the correction that added the row), amounts in
-    cents that add up across (direct, idle share and electricity make the total) and down. Columns
-    of amounts bear the currency in their names. definition_version: what `productive_ms` counts.
+    cents that add up across (direct, idle share and electricity make the total) and down, their
+    currency. definition_version: what `productive_ms` counts.
     """
     rows = statement.rows
     return rows.select(
         pl.lit(statement.day.date).alias("day"),
         "correction",
-        *(
-            pl.col(name).alias(currency.column(name, statement.policy.currency))
-            for name in rows.columns
-            if name != "correction"
-        ),
+        *(name for name in rows.columns if name != "correction"),
+        pl.lit(statement.policy.currency).alias("currency"),
         pl.lit(statement.policy.definition_version).alias("definition_version"),
     )
 

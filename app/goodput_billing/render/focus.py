@@ -79,21 +79,21 @@ class _Maker:
     def rows(self) -> Iterator[dict[str, Any]]:
         ratios = _ratios(self.statement.rows) if self.version == "1.3" else {}
         for i, row in enumerate(self.statement.rows.iter_rows(named=True)):
-            if row["total_usd"] is None:
+            if row["total_cost"] is None:
                 continue  # no price: FOCUS has no word for it, and 0 would be a lie
-            share = row["idle_share_usd"] if i in ratios else Decimal("0.00")
+            share = row["idle_share_cost"] if i in ratios else Decimal("0.00")
             whole_away = (
-                row["line"] in IDLE_LINES and not row["total_usd"] and self.version == "1.3"
+                row["line"] in IDLE_LINES and not row["total_cost"] and self.version == "1.3"
             )
             if not whole_away and not (row["line"] == "idle_share" and i in ratios):
-                yield self._charge(row, row["total_usd"] - share)
+                yield self._charge(row, row["total_cost"] - share)
             if share:
                 yield self._allocated(row, share, ratios[i])
 
     def _charge(self, row: Mapping[str, Any], cost: Decimal) -> dict[str, Any]:
         billed = Decimal("0.00") if self.statement.settings.showback else cost
         found = self._common(row) | {"BilledCost": billed, "EffectiveCost": cost}
-        price, listed = row["usd_per_gpu_h"], row["list_usd_per_gpu_h"]
+        price, listed = row["price_per_gpu_h"], row["list_price_per_gpu_h"]
         if row["line"] in HELD_LINES and price is not None:
             hours = gpu_hours(row["gpu_ms"])
             sku = _sku(row)
@@ -196,7 +196,7 @@ class _Maker:
             "x_LostGpuSeconds": _seconds(row["lost_ms"]),
             "x_UnknownGpuSeconds": _seconds(row["unsettled_ms"]),
             "x_EnergyKwh": _kwh(known_mj(row)),
-            "x_IdleShareCost": row["idle_share_usd"],
+            "x_IdleShareCost": row["idle_share_cost"],
             "x_JobCount": row["job_runs"],
             "x_DefinitionVersion": self.statement.policy.definition_version,
         }
@@ -233,10 +233,10 @@ def _ratios(rows: pl.DataFrame) -> dict[int, Decimal]:
     for i, row in enumerate(rows.iter_rows(named=True)):
         if (
             row["line"] in (*HELD_LINES, "idle_share")
-            and row["idle_share_usd"]
+            and row["idle_share_cost"]
             and not row["correction"]
         ):
-            share = (i, int(row["idle_share_usd"] * 100))
+            share = (i, int(row["idle_share_cost"] * 100))
             carried.setdefault(row["cluster"], []).append(share)
     found = {}
     for shares in carried.values():

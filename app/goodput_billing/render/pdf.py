@@ -152,8 +152,8 @@ def _bars(bars: Sequence[Bar], sign: str, decimals: int) -> Drawing:
         label = _plain(bar.label)[:LABEL_MAX_CHARS]
         drawing.add(String(0, y + 1.2 * mm, label, fontName=FONT, fontSize=8, fillColor=INK))
         x = label_width
-        for _, colour, usd in bar.parts:
-            width = float(usd / widest) * track
+        for _, colour, cost in bar.parts:
+            width = float(cost / widest) * track
             fill = colors.HexColor(colour)
             drawing.add(Rect(x, y, width, row * 0.72, fillColor=fill, strokeColor=None))
             x += width

@@ -49,7 +49,7 @@ class Bar:
     @property
     def total(self) -> Decimal:
         """Return the length of the bar."""
-        return sum((usd for _, _, usd in self.parts), Decimal(0))
+        return sum((cost for _, _, cost in self.parts), Decimal(0))
 
 
 @dataclass(frozen=True)
@@ -141,12 +141,12 @@ def _tiles(statement: Statement) -> list[tuple[str, str, str]]:
     held, capacity = int(of_accounts["gpu_ms"].sum()), int(frame["gpu_ms"].sum())
     unplaced = int(statement.rows.filter(pl.col("line") == UNPLACED)["gpu_ms"].sum())
     share = percent(held - unplaced, capacity - unplaced)
-    to_accounts = sum(of_accounts["total_usd"], Decimal("0.00"))
+    to_accounts = sum(of_accounts["total_cost"], Decimal("0.00"))
     return [
         _total_tile(statement, f"{money(to_accounts, code=statement.policy.currency)} to accounts"),
         ("Held", f"{hours(held)} GPU-h", f"{share} of capacity"),
         *_use_tiles(statement, of_accounts),
-        ("Nobody's", _amount(statement, frame.filter(~pl.col("is_account")), "held_usd"),
+        ("Nobody's", _amount(statement, frame.filter(~pl.col("is_account")), "allocated_cost"),
          "idle or not available"),
     ]  # fmt: skip
 
@@ -159,13 +159,13 @@ def _tiles_of_account(statement: Statement) -> list[tuple[str, str, str]]:
         _total_tile(statement, f"{statement.day.date}"),
         ("Held", f"{hours(int(frame['gpu_ms'].sum()))} GPU-h", f"by {runs:,} runs"),
         *_use_tiles(statement, frame),
-        ("Share of idle", _amount(statement, frame, "idle_share_usd"), "carried by policy"),
+        ("Share of idle", _amount(statement, frame, "idle_share_cost"), "carried by policy"),
     ]
 
 
 def _total_tile(statement: Statement, more: str) -> tuple[str, str, str]:
     name = "Cost" if statement.settings.showback else "Billed"
-    return (name, _money(statement, statement.total_usd), more)
+    return (name, _money(statement, statement.total_cost), more)
 
 
 def _use_tiles(statement: Statement, frame: pl.DataFrame) -> list[tuple[str, str, str]]:
@@ -173,15 +173,15 @@ def _use_tiles(statement: Statement, frame: pl.DataFrame) -> list[tuple[str, str
     is_credited = statement.policy.credits_infra_failures
     return [
         ("Useful", f"{hours(productive)} GPU-h", f"{percent(productive, held)} of held"),
-        ("Own waste", _amount(statement, frame, "own_waste_usd"), "lost for reasons of the jobs"),
-        ("Platform waste", _amount(statement, frame, "platform_waste_usd"),
+        ("Own waste", _amount(statement, frame, "own_waste_cost"), "lost for reasons of the jobs"),
+        ("Platform waste", _amount(statement, frame, "platform_waste_cost"),
          "credited below" if is_credited else "not credited"),
     ]  # fmt: skip
 
 
 def _amount(statement: Statement, frame: pl.DataFrame, column: str) -> str:
-    usd = sum(frame[column].drop_nulls(), Decimal("0.00"))
-    return _money(statement, usd)
+    cost = sum(frame[column].drop_nulls(), Decimal("0.00"))
+    return _money(statement, cost)
 
 
 def _money(statement: Statement, amount: Decimal) -> str:
@@ -193,7 +193,7 @@ def _bars(statement: Statement) -> list[Bar]:
     """Return a bar an account, the longest first; the shortest of many are one bar together."""
     found = []
     for row in statement.accounts.filter("is_account").iter_rows(named=True):
-        parts = [(*USES[name], max(row[f"{name}_usd"], Decimal(0))) for name in USES]
+        parts = [(*USES[name], max(row[f"{name}_cost"], Decimal(0))) for name in USES]
         bar = Bar(account_name(statement, row), parts)
         if bar.total > 0:
             found.append(bar)
@@ -239,7 +239,7 @@ def _of_electricity(rows: pl.DataFrame) -> str:
     has_meters = rows["wall_mj"].is_not_null().any()
     if not has_meters and not rows["energy_mj"].is_not_null().any():
         return "Electricity is not known: no energy counter and no power meter was read."
-    if not rows["electricity_usd"].is_not_null().any():
+    if not rows["electricity_cost"].is_not_null().any():
         return "Electricity is not charged: the energy is known, a tariff is not."
     words = (
         "Electricity: differences of the GPUs' energy counters x tariff of the hour x what server "

@@ -55,10 +55,10 @@ def _unit(statement: Statement) -> str:
 def _accounts(statement: Statement) -> Table:
     money = amounts(statement.policy.currency)
     unit = _unit(statement)
-    names = [*(f"{name}_usd" for name in BUCKETS), "held_usd", "idle_share_usd"]
-    names += ["electricity_usd", "credit_usd", "total_usd"]
+    names = [*(f"{name}_cost" for name in BUCKETS), "allocated_cost", "idle_share_cost"]
+    names += ["electricity_cost", "credit_cost", "total_cost"]
     frame = statement.accounts.filter(
-        pl.col("gpu_ms").cast(pl.Boolean) | (pl.col("total_usd") != 0)
+        pl.col("gpu_ms").cast(pl.Boolean) | (pl.col("total_cost") != 0)
     )
     *times, whole = _adding_up(frame["gpu_ms"].to_list())
     rows = [
@@ -70,14 +70,14 @@ def _accounts(statement: Statement) -> Table:
                 else money(row[name], _why_not(row))
                 for name in names
             ),
-            money(row["usd_per_held_gpu_h"]),
-            money(row["usd_per_productive_gpu_h"]),
+            money(row["cost_per_allocated_gpu_h"]),
+            money(row["cost_per_productive_gpu_h"]),
         ]
         for row, time in zip(frame.iter_rows(named=True), times, strict=True)
     ]  # fmt: skip
     sums = [sum(frame[name].drop_nulls(), Decimal("0.00")) for name in names]
-    if frame["electricity_usd"].null_count() == frame.height:
-        sums[names.index("electricity_usd")] = None
+    if frame["electricity_cost"].null_count() == frame.height:
+        sums[names.index("electricity_cost")] = None
     return Table(
         "Accounts" if statement.account is None else "What it comes to",
         [
@@ -90,7 +90,7 @@ def _accounts(statement: Statement) -> Table:
         note="Useful to not settled add up to held; held, idle share, electricity and credits "
         "to the total. Unit costs are the total over held and over useful hours.",
         total=[
-            "Total", whole, *(money(usd, UNKNOWN) for usd in sums), "", "",
+            "Total", whole, *(money(cost, UNKNOWN) for cost in sums), "", "",
         ] if frame.height > 1 else None,
     )  # fmt: skip
 
@@ -106,20 +106,20 @@ def _comparison(statement: Statement) -> Table:
     rows = [
         [
             account_name(statement, row),
-            money(row["total_usd"]),
-            money(row["yesterday_usd"], "no data"),
-            change(row["total_usd"], row["yesterday_usd"]),
-            money(row["week_ago_usd"], "no data"),
-            change(row["total_usd"], row["week_ago_usd"]),
+            money(row["total_cost"]),
+            money(row["yesterday_cost"], "no data"),
+            change(row["total_cost"], row["yesterday_cost"]),
+            money(row["week_ago_cost"], "no data"),
+            change(row["total_cost"], row["week_ago_cost"]),
         ]
         for row in frame.iter_rows(named=True)
     ]
     columns = [("Account", False), ("This day", True), ("The day before", True), ("Change", True)]
     sums = [
         None if frame[name].null_count() else sum(frame[name], Decimal("0.00"))
-        for name in ("yesterday_usd", "week_ago_usd")
+        for name in ("yesterday_cost", "week_ago_cost")
     ]
-    total = statement.total_usd
+    total = statement.total_cost
     return Table(
         "Against other days",
         [*columns, ("A week before", True), ("Change", True)],
@@ -149,14 +149,14 @@ def _month(statement: Statement) -> Table:
         [
             row["account"],
             row["cluster"] or "all",
-            money(row["month_usd"]),
-            money(row["forecast_usd"]),
+            money(row["month_cost"]),
+            money(row["forecast_cost"]),
             _between(row, money),
             f"{row['covered_h']:,.1f}",
-            money(row["budget_usd"], "no budget"),
+            money(row["budget_cost"], "no budget"),
             NONE if row["spent_ratio"] is None else f"{row['spent_ratio'] * 100:.1f} %",
-            NONE if row["budget_usd"] is None or row["forecast_usd"] is None
-            else "over" if row["forecast_usd"] > row["budget_usd"] else "within",
+            NONE if row["budget_cost"] is None or row["forecast_cost"] is None
+            else "over" if row["forecast_cost"] > row["budget_cost"] else "within",
         ]
         for row in _told_once(statement.budgets).iter_rows(named=True)
     ]  # fmt: skip
@@ -175,16 +175,16 @@ def _month(statement: Statement) -> Table:
 
 
 def _between(row: dict[str, Any], money: Money) -> str:
-    low, high = row["forecast_low_usd"], row["forecast_high_usd"]
+    low, high = row["forecast_low_cost"], row["forecast_high_cost"]
     return NONE if low is None else f"{money(low)} to {money(high)}"
 
 
 def _told_once(budgets: pl.DataFrame) -> pl.DataFrame:
     """Leave out all clusters together where a budget of one cluster tells the same."""
-    of_one = pl.col("cluster").is_not_null() & pl.col("month_usd").is_not_null()
-    told = budgets.filter(of_one).select("account", "month_usd").unique()
-    of_all = budgets.filter(pl.col("cluster").is_null(), pl.col("budget_usd").is_null())
-    again = of_all.join(told, on=["account", "month_usd"], how="semi").select("account", "cluster")
+    of_one = pl.col("cluster").is_not_null() & pl.col("month_cost").is_not_null()
+    told = budgets.filter(of_one).select("account", "month_cost").unique()
+    of_all = budgets.filter(pl.col("cluster").is_null(), pl.col("budget_cost").is_null())
+    again = of_all.join(told, on=["account", "month_cost"], how="semi").select("account", "cluster")
     return budgets.join(again, on=["account", "cluster"], how="anti", nulls_equal=True)
 
 
@@ -193,7 +193,7 @@ def _losses(statement: Statement) -> Table:
     rows = [
         [
             row["account"], row["run_id"], row["label"], row["cause"], row["blame"],
-            row["confidence"], hours(row["gpu_ms"]), money(row["usd"], "no price"), row["fix"],
+            row["confidence"], hours(row["gpu_ms"]), money(row["cost"], "no price"), row["fix"],
         ]
         for row in statement.losses.iter_rows(named=True)
     ]  # fmt: skip
@@ -233,7 +233,9 @@ def _corrections(statement: Statement) -> Table:
 
 
 def _lines(statement: Statement, limit: int) -> Table:
-    ranked = statement.rows.sort("total_usd", descending=True, nulls_last=True, maintain_order=True)
+    ranked = statement.rows.sort(
+        "total_cost", descending=True, nulls_last=True, maintain_order=True
+    )
     shown, rest = ranked.head(limit), ranked.slice(limit)
     *times, of_rest, whole = _adding_up([*shown["gpu_ms"], int(rest["gpu_ms"].sum())])
     money = amounts(statement.policy.currency)
@@ -245,7 +247,7 @@ def _lines(statement: Statement, limit: int) -> Table:
         rows.append([
             f"{rest.height:,} more lines", *[""] * 6, of_rest,
             *(_sum(rest, name, money) for name in AMOUNTS),
-            _sum(rest, "total_usd", money),
+            _sum(rest, "total_cost", money),
         ])  # fmt: skip
     return Table(
         "Lines",
@@ -258,7 +260,7 @@ def _lines(statement: Statement, limit: int) -> Table:
         total=[
             "Total", *[""] * 6, whole,
             *(_sum(ranked, name, money) for name in AMOUNTS),
-            _sum(ranked, "total_usd", money),
+            _sum(ranked, "total_cost", money),
         ],
     )  # fmt: skip
 
@@ -266,17 +268,17 @@ def _lines(statement: Statement, limit: int) -> Table:
 def _line(row: dict[str, Any], gpu_h: str, money: Money) -> list[str]:
     words = {"credit": " (credit)", "idle_share": " (idle share)"}
     mark = f" (correction {row['correction']})" if row["correction"] else ""
-    usd = row["usd_per_gpu_h"]
+    cost = row["price_per_gpu_h"]
     texts = ("user_name", "run_id", "partition", "gpu_model", "mig_profile")
     return [
         f"{account_of(row)}{words.get(row['line']) or ownership.words_of(row)}{mark}",
         *(row[name] or NONE for name in texts),
-        "no price" if usd is None else price(usd),
+        "no price" if cost is None else price(cost),
         NONE if row["line"] == "credit" else gpu_h,
-        money(row["direct_usd"], "no price"),
-        money(row["idle_share_usd"]),
-        money(row["electricity_usd"], UNKNOWN),
-        money(row["total_usd"], "no price"),
+        money(row["direct_cost"], "no price"),
+        money(row["idle_share_cost"]),
+        money(row["electricity_cost"], UNKNOWN),
+        money(row["total_cost"], "no price"),
     ]
 
 
@@ -289,7 +291,7 @@ def _adding_up(gpu_ms: list[int]) -> list[str]:
 def _sum(rows: pl.DataFrame, name: str, money: Money) -> str:
     known = rows[name].drop_nulls()
     return money(
-        sum(known, Decimal("0.00")) if known.len() or name != "electricity_usd" else None, UNKNOWN
+        sum(known, Decimal("0.00")) if known.len() or name != "electricity_cost" else None, UNKNOWN
     )
 
 

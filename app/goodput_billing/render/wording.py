@@ -78,7 +78,7 @@ def percent(part: int, whole: int) -> str:
     return f"{part / whole * 100:.1f} %" if whole else NONE
 
 
-def price(usd: Decimal) -> str:
+def price(cost: Decimal) -> str:
     """Return a price with all its decimals, two at least."""
-    text = f"{usd.normalize():f}"
-    return text if len(text.partition(".")[2]) >= 2 else f"{usd:.2f}"
+    text = f"{cost.normalize():f}"
+    return text if len(text.partition(".")[2]) >= 2 else f"{cost:.2f}"

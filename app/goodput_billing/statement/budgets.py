@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 SCHEMA = {
     "account": pl.String(),
     "cluster": pl.String(),
-    "month_usd": CENTS,
-    "forecast_usd": CENTS,
-    "forecast_low_usd": CENTS,
-    "forecast_high_usd": CENTS,
+    "month_cost": CENTS,
+    "forecast_cost": CENTS,
+    "forecast_low_cost": CENTS,
+    "forecast_high_cost": CENTS,
     "covered_h": pl.Float64(),
     "basis": pl.String(),
-    "budget_usd": CENTS,
+    "budget_cost": CENTS,
     "spent_ratio": pl.Float64(),
 }
 
@@ -38,15 +38,15 @@ def budgets(
 ) -> pl.DataFrame:
     """Return the month of every account, all clusters together, and of those with a budget for one.
 
-    forecast_usd, with its bounds: see `forecast`; null while less than a day is covered. covered_h,
-    basis: what it rests on. cluster: null is all of them. budget_usd: null where the account has
+    forecast_cost, with its bounds: see `forecast`; null while less than a day is covered.
+    covered_h, basis: its evidence. cluster: null is all of them. budget_cost: null: the account has
     none. spent_ratio: of the budget.
     """
     allowed = {
-        (account, cluster or None): usd
-        for account, cluster, usd in store.read(
-            "select account, cluster, usd_per_month from marts.statement_budgets "
-            "where usd_per_month is not null",
+        (account, cluster or None): cost
+        for account, cluster, cost in store.read(
+            "select account, cluster, cost_per_month from marts.statement_budgets "
+            "where cost_per_month is not null",
             scope=day.scope,
         ).rows()
     }
@@ -60,13 +60,13 @@ def budgets(
         rows.append({
             "account": account,
             "cluster": cluster,
-            "month_usd": found.month_usd,
-            "forecast_usd": found.expected_usd,
-            "forecast_low_usd": found.low_usd,
-            "forecast_high_usd": found.high_usd,
+            "month_cost": found.month_cost,
+            "forecast_cost": found.expected_cost,
+            "forecast_low_cost": found.low_cost,
+            "forecast_high_cost": found.high_cost,
             "covered_h": found.covered_ms / HOUR_MS,
             "basis": found.basis,
-            "budget_usd": budget,
-            "spent_ratio": float(found.month_usd / budget) if budget else None,
+            "budget_cost": budget,
+            "spent_ratio": float(found.month_cost / budget) if budget else None,
         })  # fmt: skip
     return pl.DataFrame(rows, schema=SCHEMA)

@@ -59,9 +59,9 @@ class Key:
     qos: str | None = None
     gpu_model: str | None = None
     mig_profile: str | None = None
-    list_usd_per_gpu_h: Decimal | None = None
+    list_price_per_gpu_h: Decimal | None = None
     factor: Decimal | None = None
-    usd_per_gpu_h: Decimal | None = None
+    price_per_gpu_h: Decimal | None = None
 
     @property
     def place(self) -> tuple[str, ...]:
@@ -143,7 +143,7 @@ def charges(rows: Iterable[Mapping[str, Any]], policy: Policy) -> list[Charge]:
 
 
 def _charge(row: Mapping[str, Any], policy: Policy) -> Charge:
-    price, metered = row["usd_per_gpu_h"], row["metered_mj_usd"]
+    price, metered = row["price_per_gpu_h"], row["metered_mj_price"]
     measured = Quantities(**{f.name: row[f.name] for f in fields(Quantities)})
     counted = row["other_use_ms"] if policy.evaluation_counts else 0
     if policy.definition_version == 1:
@@ -165,7 +165,7 @@ def _charge(row: Mapping[str, Any], policy: Policy) -> Charge:
 
 def _credit(usage: Charge) -> Charge:
     """Return the row that gives back what failed infrastructure cost; usage stays as it is."""
-    price, credit_ms = usage.key.usd_per_gpu_h, usage.quantities.credit_ms
+    price, credit_ms = usage.key.price_per_gpu_h, usage.quantities.credit_ms
     return replace(
         usage,
         key=replace(usage.key, line="credit"),

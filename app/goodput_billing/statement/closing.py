@@ -34,8 +34,8 @@ NOISE_USD = Decimal("0.000000001")  # amounts are kept to 1e-12: less is how the
 HOUR_MS = 3_600_000
 _KIND = ("cluster", "gpu_model", "mig_profile", "partition", "qos")
 _BILLED = {
-    **{name: name.replace("_usd", "_billed_usd") for name in rows.AMOUNTS},
-    "total_usd": "billed_usd",
+    **{name: name.replace("_cost", "_billed_cost") for name in rows.AMOUNTS},
+    "total_cost": "billed_cost",
 }
 
 
@@ -53,7 +53,7 @@ class Booking:
     @property
     def billed_cents(self) -> int:
         """Return what it bills."""
-        return int(sum(self.rows["total_usd"].drop_nulls(), Decimal(0)) * 100)
+        return int(sum(self.rows["total_cost"].drop_nulls(), Decimal(0)) * 100)
 
 
 @dataclass(frozen=True)
@@ -205,11 +205,11 @@ def _write(store: Store, day: Day, booking: Booking) -> None:
             "evidence_at": [instant(booking.evidence_ms)],
             "rows_id": [rows_id],
             "digest": [digest],
-            "billed_usd": [Decimal(booking.billed_cents).scaleb(-2)],
+            "billed_cost": [Decimal(booking.billed_cents).scaleb(-2)],
             "policy": [_policy_text(booking.policy)],
         },
         schema_overrides={
-            "from_at": INSTANT, "to_at": INSTANT, "evidence_at": INSTANT, "billed_usd": rows.CENTS,
+            "from_at": INSTANT, "to_at": INSTANT, "evidence_at": INSTANT, "billed_cost": rows.CENTS,
             "number": pl.Int32,
         },
     )  # fmt: skip
@@ -238,13 +238,13 @@ def _difference(now: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
 
 def _prices(store: Store, day: Day, exact: pl.DataFrame) -> pl.DataFrame:
     """Return the prices of the kinds that the day charged, for the hours it touches."""
-    used = exact.filter(pl.col("usd_per_gpu_h").is_not_null()).select(
+    used = exact.filter(pl.col("price_per_gpu_h").is_not_null()).select(
         "cluster", *(pl.col(name).fill_null("") for name in _KIND[1:])
     )
     found = store.read(
         """select cluster, gpu_model, mig_profile, partition, qos,
             from_ms(greatest(from_ms, $1)) as from_at, from_ms(least(to_ms, $2)) as to_at,
-            list_usd_per_gpu_h, factor, usd_per_gpu_h
+            list_price_per_gpu_h, factor, price_per_gpu_h
         from intermediate.int_prices
         where from_ms < $2 and to_ms > $1
         order by all""",
@@ -255,7 +255,7 @@ def _prices(store: Store, day: Day, exact: pl.DataFrame) -> pl.DataFrame:
 
 def _tariffs(store: Store, day: Day) -> pl.DataFrame:
     return store.read(
-        "select cluster, from_ms(hour_ms) as hour_at, usd_per_kwh, usd_per_wall_kwh "
+        "select cluster, from_ms(hour_ms) as hour_at, price_per_kwh, price_per_wall_kwh "
         "from marts.statement_tariffs order by all",
         scope=day.scope,
     )

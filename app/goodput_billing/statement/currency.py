@@ -57,11 +57,6 @@ def smallest_cents(code: str) -> int:
     return 100 if decimals(code) == 0 else 1
 
 
-def column(name: str, code: str) -> str:
-    """Return a column of amounts by the currency that it is in: total_usd, total_eur."""
-    return name.replace("usd", code.lower())
-
-
 def others(store: Store, day: Day, code: str) -> list[tuple[str, str]]:
     """Return what holds on a day and names another currency: (source, code), in order."""
     found = store.read(

@@ -27,22 +27,22 @@ DAY_MS = 24 * HOUR_MS
 class Forecast:
     """Month to date, what the month will come to, and the covered time that this rests on.
 
-    month_usd: spent so far. expected_usd, low_usd, high_usd: by the end of the month; None where
-    less than a day is covered, the bounds also where there is one day alone. covered_ms: of the
-    cluster with the least, where there are several.
+    month_cost: spent so far. expected_cost, low_cost, high_cost: by the end of the month; None
+    where less than a day is covered, the bounds also where there is one day alone. covered_ms: of
+    the cluster with the least, where there are several.
     """
 
-    month_usd: Decimal
-    expected_usd: Decimal | None
-    low_usd: Decimal | None
-    high_usd: Decimal | None
+    month_cost: Decimal
+    expected_cost: Decimal | None
+    low_cost: Decimal | None
+    high_cost: Decimal | None
     covered_ms: int
 
     @property
     def basis(self) -> str:
         """Return the coverage in words: `36.5 covered hours`, or why there is no forecast."""
         hours = f"{self.covered_ms / HOUR_MS:,.1f} covered hours"
-        return hours if self.expected_usd is not None else f"{hours}: less than a day"
+        return hours if self.expected_cost is not None else f"{hours}: less than a day"
 
 
 def forecast(
@@ -54,10 +54,10 @@ def forecast(
     clusters = {key[0] for day in days for key in day.totals if key[1] == account}
     parts = [_on(days, month_ms, account, one) for one in sorted(clusters)]
     return Forecast(
-        sum((part.month_usd for part in parts), Decimal("0.00")),
-        _sum([part.expected_usd for part in parts]),
-        _sum([part.low_usd for part in parts]),
-        _sum([part.high_usd for part in parts]),
+        sum((part.month_cost for part in parts), Decimal("0.00")),
+        _sum([part.expected_cost for part in parts]),
+        _sum([part.low_cost for part in parts]),
+        _sum([part.high_cost for part in parts]),
         min((part.covered_ms for part in parts), default=0),
     )
 
@@ -67,13 +67,13 @@ def _on(days: Sequence[CoveredDay], month_ms: int, account: str, cluster: str) -
         (day.totals.get((cluster, account), Decimal("0.00")), day.covered_ms.get(cluster, 0))
         for day in days
     ]
-    spent = sum((usd for usd, _ in of_days), Decimal("0.00"))
+    spent = sum((cost for cost, _ in of_days), Decimal("0.00"))
     covered_ms = sum(ms for _, ms in of_days)
     if covered_ms < DAY_MS:
         return Forecast(spent, None, None, None, covered_ms)
     left_ms = max(month_ms - covered_ms, 0)
     # a day that is covered for less than half of it may be a night: it sets no bound
-    rates = [Fraction(usd) / ms for usd, ms in of_days if 2 * ms >= DAY_MS]
+    rates = [Fraction(cost) / ms for cost, ms in of_days if 2 * ms >= DAY_MS]
     low, high = (min(rates), max(rates)) if len(rates) > 1 else (None, None)
     mean = Fraction(spent) / covered_ms
 

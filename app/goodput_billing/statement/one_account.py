@@ -94,7 +94,7 @@ def _booking(booking: Booking, account: str) -> Booking:
 def _unpriced(own: pl.DataFrame) -> pl.DataFrame:
     """Return how much of the account's own time has no price, as `marts.statement_unmatched`."""
     return (
-        own.filter(pl.col("usd_per_gpu_h").is_null(), pl.col("gpu_ms") != 0)
+        own.filter(pl.col("price_per_gpu_h").is_null(), pl.col("gpu_ms") != 0)
         .group_by("cluster", maintain_order=True)
         .agg(
             pl.lit("held without a price").alias("kind"),

@@ -86,7 +86,7 @@ def _billed(store: Store, day: Day, code: str) -> Totals:
     """Return what a closed day was billed; nothing where that was in another currency."""
     billed = store.read(
         """select min(policy) as policy, line, cluster, team,
-            sum(kept.billed_usd)::decimal(18, 2) as total_usd
+            sum(kept.billed_cost)::decimal(18, 2) as total_cost
         from raw.statement_days as days
         inner join raw.statement_rows as kept using (rows_id)
         where to_ms(from_at) = $1 and to_ms(to_at) = $2

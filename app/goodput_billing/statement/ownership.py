@@ -17,8 +17,15 @@ WORDS = {
 NOT_CHARGED = " (ownership inferred: not charged)"
 _ZERO = Decimal(0)
 _OWNER = ("team", "user_name", "run_key", "run_id", "job_name", "partition", "qos")
-_MEASURES = ("gpu_ms", "energy_mj", "measured_ms", "metered_mj_usd", "untariffed_mj", "wall_mj")
-_PLACE = ("cluster", "gpu_model", "mig_profile", "list_usd_per_gpu_h", "factor", "usd_per_gpu_h")
+_MEASURES = ("gpu_ms", "energy_mj", "measured_ms", "metered_mj_price", "untariffed_mj", "wall_mj")
+_PLACE = (
+    "cluster",
+    "gpu_model",
+    "mig_profile",
+    "list_price_per_gpu_h",
+    "factor",
+    "price_per_gpu_h",
+)
 
 
 def lines_under(
@@ -44,9 +51,9 @@ def words_of(row: Mapping[str, Any]) -> str:
 
 
 def _free_of_charge(row: Mapping[str, Any]) -> dict[str, Any]:
-    prices = dict.fromkeys(("list_usd_per_gpu_h", "factor", "usd_per_gpu_h"), _ZERO)
-    metered = None if row["metered_mj_usd"] is None else _ZERO
-    return {**row, **prices, "metered_mj_usd": metered}
+    prices = dict.fromkeys(("list_price_per_gpu_h", "factor", "price_per_gpu_h"), _ZERO)
+    metered = None if row["metered_mj_price"] is None else _ZERO
+    return {**row, **prices, "metered_mj_price": metered}
 
 
 def _as_idle(lines: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:

@@ -23,10 +23,10 @@ PRICE = pl.Decimal(18, 6)
 CENT = 10 ** (EXACT_DECIMALS - 2)  # in units of EXACT
 NOISE = 10**3  # in units of EXACT: columns are rounded to it apart
 FINER = 10**6  # fractions are first made whole numbers of EXACT / FINER
-AMOUNTS = ("direct_usd", "idle_share_usd", "electricity_usd")
+AMOUNTS = ("direct_cost", "idle_share_cost", "electricity_cost")
 KEYS = tuple(field.name for field in fields(Key))
 QUANTITIES = tuple(field.name for field in fields(Quantities))
-_PRICES = ("list_usd_per_gpu_h", "factor", "usd_per_gpu_h")
+_PRICES = ("list_price_per_gpu_h", "factor", "price_per_gpu_h")
 SCHEMA: dict[str, pl.DataType] = {
     **{name: PRICE if name in _PRICES else pl.String() for name in KEYS},
     "run_id": pl.String(),
@@ -47,9 +47,9 @@ def frame_of(charges: Sequence[Charge]) -> pl.DataFrame:
         "run_id": [charge.run_id for charge in charges],
         "job_name": [charge.job_name for charge in charges],
         **{name: [getattr(charge.quantities, name) for charge in charges] for name in QUANTITIES},
-        "direct_usd": _exact([charge.direct for charge in charges], places),
-        "idle_share_usd": _exact([charge.idle_share for charge in charges], places),
-        "electricity_usd": _exact([charge.electricity for charge in charges], places),
+        "direct_cost": _exact([charge.direct for charge in charges], places),
+        "idle_share_cost": _exact([charge.idle_share for charge in charges], places),
+        "electricity_cost": _exact([charge.electricity for charge in charges], places),
     }
     return pl.DataFrame(columns, schema=SCHEMA)
 
@@ -76,7 +76,7 @@ def cents_of(units: int, smallest: int = 1) -> int:
 
 
 def in_cents(frame: pl.DataFrame, total: int | None = None, *, smallest: int = 1) -> pl.DataFrame:
-    """Return the rows with amounts in cents and their sum, `total_usd`.
+    """Return the rows with amounts in cents and their sum, `total_cost`.
 
     They add up across and down: to `total` cents, else to the exact total rounded
     once. A row without any known amount has no total. smallest: amounts are multiples of so many
@@ -92,10 +92,10 @@ def in_cents(frame: pl.DataFrame, total: int | None = None, *, smallest: int = 1
     shares = dict(zip(AMOUNTS, apportion(sums, whole, unit), strict=True))
     cents = {
         name: _whole(exact[name], places, shares[name], unit)
-        for name in ("direct_usd", "electricity_usd")
+        for name in ("direct_cost", "electricity_cost")
     }
-    cents["idle_share_usd"] = _idle_in_cents(
-        frame["line"], exact, places, cents["direct_usd"], unit
+    cents["idle_share_cost"] = _idle_in_cents(
+        frame["line"], exact, places, cents["direct_cost"], unit
     )
     cents = {
         name: [None if c is None else c * smallest for c in column]
@@ -108,7 +108,7 @@ def in_cents(frame: pl.DataFrame, total: int | None = None, *, smallest: int = 1
         for direct, idle, electricity in rows_known
     ]  # fmt: skip
     return frame.with_columns(
-        *(_money(name, cents[name]) for name in AMOUNTS), _money("total_usd", totals)
+        *(_money(name, cents[name]) for name in AMOUNTS), _money("total_cost", totals)
     )
 
 
@@ -134,7 +134,7 @@ def _idle_in_cents(
     unit: int,
 ) -> list[int | None]:
     """Return the shares of idle time: what an idle line gave away is its cost, to the cent."""
-    shares, direct = exact["idle_share_usd"], exact["direct_usd"]
+    shares, direct = exact["idle_share_cost"], exact["direct_cost"]
     away = [
         -cents if cents is not None and line in IDLE_LINES and _is_all(share, cost) else None
         for line, share, cost, cents in zip(lines, shares, direct, direct_cents, strict=True)

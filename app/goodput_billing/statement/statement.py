@@ -66,9 +66,9 @@ class Statement:
         return bool(self.bookings)
 
     @property
-    def total_usd(self) -> Decimal:
+    def total_cost(self) -> Decimal:
         """Return what all rows come to."""
-        return sum(self.rows["total_usd"].drop_nulls(), Decimal("0.00"))
+        return sum(self.rows["total_cost"].drop_nulls(), Decimal("0.00"))
 
 
 def statement(
@@ -178,14 +178,14 @@ def losses(store: Store, day: Day, *, of_each_account: bool = False) -> pl.DataF
     """Return the dearest losses of a day: of all, or of each account; dearest first."""
     return store.read(
         """select cluster, coalesce(team, '') as account, coalesce(run_id, '') as run_id, label,
-            coalesce(cause, '') as cause, blame, confidence, gpu_ms, usd, fix
+            coalesce(cause, '') as cause, blame, confidence, gpu_ms, cost, fix
         from marts.loss_causes
         where blame in ('own', 'platform')
         qualify row_number() over (
             partition by case when $1 then team end
-            order by usd desc nulls last, gpu_ms desc, cluster, run_key, category, blame
+            order by cost desc nulls last, gpu_ms desc, cluster, run_key, category, blame
         ) <= $2
-        order by usd desc nulls last, gpu_ms desc, cluster, run_key, category, blame""",
+        order by cost desc nulls last, gpu_ms desc, cluster, run_key, category, blame""",
         [of_each_account, LOSSES_SHOWN],
         scope=day.scope,
     )

@@ -62,16 +62,16 @@ def account_of(row: Mapping[str, Any]) -> str:
 def totals(frame: pl.DataFrame) -> Totals:
     """Return what rows in cents come to by (cluster, account)."""
     found: defaultdict[tuple[str, str], Decimal] = defaultdict(Decimal)
-    for row in frame.select("line", "cluster", "team", "total_usd").iter_rows(named=True):
-        found[row["cluster"], account_of(row)] += row["total_usd"] or 0
+    for row in frame.select("line", "cluster", "team", "total_cost").iter_rows(named=True):
+        found[row["cluster"], account_of(row)] += row["total_cost"] or 0
     return dict(found)
 
 
 def accounts(frame: pl.DataFrame, days: Days) -> pl.DataFrame:
-    """Return one row a cluster and account: GPU time, dollars by use, unit costs, comparisons.
+    """Return one row a cluster and account: GPU time, cost by use, unit costs, comparisons.
 
-    The dollars of the five uses add up to what was held at its price (`held_usd`); that, the share
-    of idle time, electricity and credits to `total_usd`. A null is not known, or cannot be said.
+    The costs of the five uses add up to `allocated_cost`; that, the share of idle time, electricity
+    and credits add up to `total_cost`. A null is not known, or cannot be said.
     """
     groups: defaultdict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for row in frame.iter_rows(named=True):
@@ -92,19 +92,19 @@ def accounts(frame: pl.DataFrame, days: Days) -> pl.DataFrame:
 def _sums(group: Iterable[dict[str, Any]]) -> dict[str, Any]:
     group = list(group)
     usage = [row for row in group if row["line"] in HELD_LINES]
-    held = _money(row["direct_usd"] for row in group if row["line"] in (*HELD_LINES, *NOBODYS))
-    electricity = [row["electricity_usd"] for row in group if row["electricity_usd"] is not None]
+    held = _money(row["direct_cost"] for row in group if row["line"] in (*HELD_LINES, *NOBODYS))
+    electricity = [row["electricity_cost"] for row in group if row["electricity_cost"] is not None]
     return {
         "gpu_ms": sum(row["gpu_ms"] for row in group),
         **{f"{name}_ms": sum(row[f"{name}_ms"] for row in usage) for name in BUCKETS},
-        "unpriced_ms": sum(row["gpu_ms"] for row in group if row["usd_per_gpu_h"] is None),
+        "unpriced_ms": sum(row["gpu_ms"] for row in group if row["price_per_gpu_h"] is None),
         "energy_kwh": _kwh(group),
-        **dict(zip((f"{name}_usd" for name in BUCKETS), _by_use(usage), strict=True)),
-        "held_usd": held,
-        "idle_share_usd": _money(row["idle_share_usd"] for row in group),
-        "electricity_usd": _money(electricity) if electricity else None,
-        "credit_usd": _money(row["direct_usd"] for row in group if row["line"] == "credit"),
-        "total_usd": _money(row["total_usd"] for row in group),
+        **dict(zip((f"{name}_cost" for name in BUCKETS), _by_use(usage), strict=True)),
+        "allocated_cost": held,
+        "idle_share_cost": _money(row["idle_share_cost"] for row in group),
+        "electricity_cost": _money(electricity) if electricity else None,
+        "credit_cost": _money(row["direct_cost"] for row in group if row["line"] == "credit"),
+        "total_cost": _money(row["total_cost"] for row in group),
     }
 
 
@@ -112,13 +112,13 @@ def _by_use(usage: Sequence[dict[str, Any]]) -> list[Decimal]:
     """Return what held time cost by use; the five add up to it, to the cent."""
     exact = [
         sum(
-            int(row["usd_per_gpu_h"].scaleb(PRICE_DECIMALS)) * row[f"{name}_ms"]
+            int(row["price_per_gpu_h"].scaleb(PRICE_DECIMALS)) * row[f"{name}_ms"]
             for row in usage
-            if row["usd_per_gpu_h"] is not None
+            if row["price_per_gpu_h"] is not None
         )
         for name in BUCKETS
     ]
-    cents, whole = int(_money(row["direct_usd"] for row in usage) * 100), sum(exact)
+    cents, whole = int(_money(row["direct_cost"] for row in usage) * 100), sum(exact)
     if not whole:
         return [Decimal("0.00")] * len(BUCKETS)
     # rounded like the account's lines: parts of what they came to, not of what they cost exactly
@@ -131,9 +131,9 @@ def _compared(key: tuple[str, str], days: Days) -> dict[str, Any]:
         return None if totals is None else totals.get(key, Decimal("0.00"))
 
     return {
-        "yesterday_usd": of(days.yesterday),
-        "week_ago_usd": of(days.week_ago),
-        "month_usd": sum((day.totals.get(key, Decimal(0)) for day in days.month), Decimal("0.00")),
+        "yesterday_cost": of(days.yesterday),
+        "week_ago_cost": of(days.week_ago),
+        "month_cost": sum((day.totals.get(key, Decimal(0)) for day in days.month), Decimal("0.00")),
     }
 
 
@@ -141,8 +141,8 @@ def _unit_costs(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a held and a useful GPU-hour came to; null where it cannot be said."""
     is_sayable = row["is_account"] and not row["unpriced_ms"]
     return {
-        f"usd_per_{name}_gpu_h": (
-            (row["total_usd"] * MS_PER_HOUR / ms).quantize(Decimal("0.000001"))
+        f"cost_per_{name}_gpu_h": (
+            (row["total_cost"] * MS_PER_HOUR / ms).quantize(Decimal("0.000001"))
             if is_sayable and (ms := row[column]) > 0
             else None
         )
@@ -167,15 +167,15 @@ SCHEMA: dict[str, pl.DataType] = {
     **{f"{name}_ms": pl.Int64() for name in BUCKETS},
     "unpriced_ms": pl.Int64(),
     "energy_kwh": pl.Decimal(18, 6),
-    **{f"{name}_usd": CENTS for name in BUCKETS},
-    "held_usd": CENTS,
-    "idle_share_usd": CENTS,
-    "electricity_usd": CENTS,
-    "credit_usd": CENTS,
-    "total_usd": CENTS,
-    "usd_per_held_gpu_h": PRICE,
-    "usd_per_productive_gpu_h": PRICE,
-    "yesterday_usd": CENTS,
-    "week_ago_usd": CENTS,
-    "month_usd": CENTS,
+    **{f"{name}_cost": CENTS for name in BUCKETS},
+    "allocated_cost": CENTS,
+    "idle_share_cost": CENTS,
+    "electricity_cost": CENTS,
+    "credit_cost": CENTS,
+    "total_cost": CENTS,
+    "cost_per_allocated_gpu_h": PRICE,
+    "cost_per_productive_gpu_h": PRICE,
+    "yesterday_cost": CENTS,
+    "week_ago_cost": CENTS,
+    "month_cost": CENTS,
 }

@@ -34,15 +34,15 @@ _COLUMNS = ", ".join(
 )
 _SUMS = ", ".join(f"sum({name})::bigint as {name}" for name in QUANTITIES)
 _COMMUNICATION = "sum(communication_ms)::bigint as communication_ms"
-_LINES = f"""select {_COLUMNS}, {_SUMS}, {_COMMUNICATION}, sum(metered_mj_usd) as metered_mj_usd
+_LINES = f"""select {_COLUMNS}, {_SUMS}, {_COMMUNICATION}, sum(metered_mj_price) as metered_mj_price
     from marts.statement_lines group by all order by all"""
 _LINES_OF_DAYS = _LINES.replace("select ", "select bucket, ", 1)
 _BILLED = ", ".join(
-    f"sum({name.replace('_usd', '_billed_usd')})::decimal(18, 2) as {name}" for name in AMOUNTS
+    f"sum({name.replace('_cost', '_billed_cost')})::decimal(18, 2) as {name}" for name in AMOUNTS
 )
-_COMPARED = ("yesterday_usd", "week_ago_usd", "month_usd")
+_COMPARED = ("yesterday_cost", "week_ago_cost", "month_cost")
 SUMMED = tuple(
-    name for name in SCHEMA if name.endswith(("_ms", "_usd", "_kwh")) and name not in _COMPARED
+    name for name in SCHEMA if name.endswith(("_ms", "_cost", "_kwh")) and name not in _COMPARED
 )
 
 
@@ -119,7 +119,8 @@ def _alike(days: Sequence[Day]) -> list[list[Day]]:
 def billed_of(store: Store, closed: Closed) -> pl.DataFrame:
     """Return the accounts of a closed day as billed, corrections included: `summary.SCHEMA`."""
     rows = store.read(
-        f"""select {_COLUMNS}, {_SUMS}, {_BILLED}, sum(kept.billed_usd)::decimal(18, 2) as total_usd
+        f"""select {_COLUMNS}, {_SUMS}, {_BILLED},
+            sum(kept.billed_cost)::decimal(18, 2) as total_cost
         from raw.statement_days as days
         inner join raw.statement_rows as kept using (rows_id)
         where to_ms(from_at) = $1 and to_ms(to_at) = $2
@@ -140,7 +141,7 @@ _ALONE = Days(None, None, [])
 
 def totals_of(day: pl.DataFrame) -> Totals:
     """Return what a day came to by (cluster, account)."""
-    return {(row[0], row[1]): row[2] for row in day["cluster", "account", "total_usd"].iter_rows()}
+    return {(row[0], row[1]): row[2] for row in day["cluster", "account", "total_cost"].iter_rows()}
 
 
 def added_up(days: Iterable[pl.DataFrame]) -> pl.DataFrame:
@@ -163,19 +164,19 @@ def added_up(days: Iterable[pl.DataFrame]) -> pl.DataFrame:
         for name, of in _UNIT_COSTS.items()
     ]
     return summed.with_columns(unit_costs).sort(
-        "is_account", "total_usd", "cluster", "account", descending=[True, True, False, False]
+        "is_account", "total_cost", "cluster", "account", descending=[True, True, False, False]
     )
 
 
 _UNIT_COSTS = {
-    "usd_per_held_gpu_h": "gpu_ms",
-    "usd_per_productive_gpu_h": "productive_ms",
+    "cost_per_allocated_gpu_h": "gpu_ms",
+    "cost_per_productive_gpu_h": "productive_ms",
 }
 
 
 def unit_cost(row: dict[str, object], of: str) -> Decimal | None:
     """Return the dollars of an hour of the time in column `of`, as a statement says them."""
-    total, gpu_ms = row["total_usd"], row[of]
+    total, gpu_ms = row["total_cost"], row[of]
     if not row["is_account"] or row["unpriced_ms"] or not isinstance(total, Decimal):
         return None
     if not isinstance(gpu_ms, int) or gpu_ms <= 0:

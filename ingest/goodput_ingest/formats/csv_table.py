@@ -20,6 +20,15 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
 
+FORMER_COLUMNS = {  # files that were written for an earlier version
+    "price_per_gpu_h": "price_per_gpu_h",
+    "overhead_cost_per_gpu_h": "overhead_cost_per_gpu_h",
+    "purchase_cost": "purchase_cost",
+    "price_per_kwh": "price_per_kwh",
+    "cost_per_month": "cost_per_month",
+}
+
+
 @dataclass(frozen=True)
 class SiteCsv:
     """The rows of a file by column name (cells stripped, empty where absent), with their lines."""
@@ -36,7 +45,11 @@ def header_names(head: bytes) -> list[str]:
         cells = next(csv.reader([first.rstrip("\r")]), [])
     except csv.Error:
         return []
-    return [cell.strip() for cell in cells]
+    return _names(cells)
+
+
+def _names(cells: Iterable[str]) -> list[str]:
+    return [FORMER_COLUMNS.get(cell.strip(), cell.strip()) for cell in cells]
 
 
 def read(path: Path, *, known: Collection[str], required: Collection[str], name: str) -> SiteCsv:
@@ -55,7 +68,7 @@ def read(path: Path, *, known: Collection[str], required: Collection[str], name:
             if not any(cell.strip() for cell in cells) or cells[0].startswith("#"):
                 continue
             if header is None:
-                header = [cell.strip() for cell in cells]
+                header = _names(cells)
                 _check(header, known, required, f"{path}: {name}")
             elif len(cells) == len(header):
                 stripped = [cell.strip() for cell in cells]

@@ -69,13 +69,13 @@ def write(
 
 
 RATES = [
-    "cluster,gpu_model,mig_profile,partition,qos,usd_per_gpu_h,valid_from,valid_to,note",
+    "cluster,gpu_model,mig_profile,partition,qos,price_per_gpu_h,valid_from,valid_to,note",
     f"{CLUSTER},H100,,,,2.10,,,example price; replace it with your own",
     f"{CLUSTER},H200,,,,2.60,,,example price; replace it with your own",
     f"{CLUSTER},,,,scavenger,0.90,,,example price of preemptible jobs",
 ]
 TARIFFS = [
-    "cluster,zone,from_hour,to_hour,usd_per_kwh,pue,server_ratio,note",
+    "cluster,zone,from_hour,to_hour,price_per_kwh,pue,server_ratio,note",
     f"{CLUSTER},UTC,22,6,0.09,1.35,1.40,example tariff at night; replace it with your own",
     f"{CLUSTER},UTC,6,22,0.14,1.35,1.40,example tariff by day; replace it with your own",
 ]
@@ -89,11 +89,11 @@ def _write(path: Path, lines: list[str]) -> None:
 
 def _budgets(gpus: int) -> list[str]:
     """Return what teams may spend and the GPUs kept for them: some spend less, some more."""
-    lines = ["cluster,account,usd_per_month,quota_gpus,note"]
+    lines = ["cluster,account,cost_per_month,quota_gpus,note"]
     for team, share in zip(TEAMS, TEAM_SHARES, strict=True):
         ratio = BUDGET_RATIOS.get(team)
-        usd = "" if ratio is None else round(gpus * share * ratio * USD_PER_GPU_MONTH / 100) * 100
-        lines.append(f"{CLUSTER},{team},{usd},{round(gpus * share)},example budget")
+        cost = "" if ratio is None else round(gpus * share * ratio * USD_PER_GPU_MONTH / 100) * 100
+        lines.append(f"{CLUSTER},{team},{cost},{round(gpus * share)},example budget")
     return lines
 
 

@@ -26,12 +26,12 @@ def line(kind: str, gpu_ms: int, team: str | None = None, **more: Any) -> dict[s
         "line": kind, "cluster": "c", "team": team, "user_name": team and f"u-{team}",
         "run_key": team and f"c/{team}-1", "run_id": team and f"{team}-1", "job_name": team,
         "partition": team and "gpu", "qos": team and "normal", "gpu_model": "NVIDIA H100",
-        "mig_profile": None, "list_usd_per_gpu_h": Decimal("2.500000"),
-        "factor": Decimal("0.800000"), "usd_per_gpu_h": Decimal("2.000000"), "job_runs": 1,
+        "mig_profile": None, "list_price_per_gpu_h": Decimal("2.500000"),
+        "factor": Decimal("0.800000"), "price_per_gpu_h": Decimal("2.000000"), "job_runs": 1,
         "gpu_ms": gpu_ms, "productive_ms": 0, "other_use_ms": 0, "own_waste_ms": 0,
         "platform_waste_ms": 0, "unsettled_ms": gpu_ms if kind == "usage" else 0, "idle_held_ms": 0,
         "lost_ms": 0, "credit_ms": 0, "energy_mj": None, "measured_ms": None,
-        "metered_mj_usd": None, "untariffed_mj": 0,
+        "metered_mj_price": None, "untariffed_mj": 0,
         "wall_mj": None,
     }  # fmt: skip
     return row | more
@@ -60,11 +60,11 @@ def lines() -> list[dict[str, Any]]:
     hour = 3_600_000
     return [
         line("usage", 1_234_567_891, "nlp", credit_ms=hour, energy_mj=5 * 10**12,
-             metered_mj_usd=Decimal(5 * 10**12) * Decimal("0.21")),
+             metered_mj_price=Decimal(5 * 10**12) * Decimal("0.21")),
         line("usage", 7_000_001, HOSTILE),
         line("usage", 70 * hour, "vision", qos="scavenger", mig_profile="3g.40gb"),
-        line("usage", hour, "new", gpu_model="B200", usd_per_gpu_h=None, list_usd_per_gpu_h=None,
-             factor=None),
+        line("usage", hour, "new", gpu_model="B200", price_per_gpu_h=None,
+             list_price_per_gpu_h=None, factor=None),
         line("idle", 100 * hour),
         line("not_available", hour),
     ]  # fmt: skip

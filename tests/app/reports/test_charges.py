@@ -20,16 +20,16 @@ def line(
     kind: str, gpu_ms: int, team: str | None = None, price: str | None = "2", **more: Any
 ) -> dict[str, Any]:
     """Return a row of `marts.statement_lines`."""
-    usd = None if price is None else Decimal(price)
+    cost = None if price is None else Decimal(price)
     row: dict[str, Any] = {
         "line": kind, "cluster": "c", "team": team, "user_name": team and f"u-{team}",
         "run_key": None, "run_id": None, "job_name": None, "partition": None, "qos": None,
-        "gpu_model": "H100", "mig_profile": None, "list_usd_per_gpu_h": usd,
-        "factor": None if price is None else Decimal(1), "usd_per_gpu_h": usd, "job_runs": 1,
+        "gpu_model": "H100", "mig_profile": None, "list_price_per_gpu_h": cost,
+        "factor": None if price is None else Decimal(1), "price_per_gpu_h": cost, "job_runs": 1,
         "gpu_ms": gpu_ms, "productive_ms": 0, "other_use_ms": 0, "own_waste_ms": 0,
         "platform_waste_ms": 0, "unsettled_ms": gpu_ms if kind == "usage" else 0, "idle_held_ms": 0,
         "lost_ms": 0, "credit_ms": 0, "energy_mj": None, "measured_ms": None,
-        "metered_mj_usd": None, "untariffed_mj": 0, "wall_mj": None,
+        "metered_mj_price": None, "untariffed_mj": 0, "wall_mj": None,
     }  # fmt: skip
     return row | more
 
@@ -50,7 +50,7 @@ teams = st.sampled_from(["a", "b", "c"])
 held = st.builds(
     lambda team, ms, price, mj, n: line(
         "usage", ms, team, price, run_key=str(n), energy_mj=mj,
-        metered_mj_usd=None if mj is None else Decimal(mj) * Decimal("0.21"), credit_ms=ms // 3,
+        metered_mj_price=None if mj is None else Decimal(mj) * Decimal("0.21"), credit_ms=ms // 3,
     ),
     teams, st.integers(0, 10**10), st.sampled_from(["2", "0.333333", "0", None]),
     st.none() | st.integers(0, 10**12), st.integers(0, 10**6),
@@ -97,13 +97,13 @@ def test_rows_in_cents_add_up_across_and_down(
 
     billed = in_cents(frame_of(found))
 
-    columns = ("direct_usd", "idle_share_usd", "electricity_usd")
+    columns = ("direct_cost", "idle_share_cost", "electricity_cost")
     for row in billed.iter_rows(named=True):
         known = [row[name] for name in columns if row[name] is not None]
-        assert row["total_usd"] is None or row["total_usd"] == sum(known)
-    assert sum(billed["idle_share_usd"]) == 0
+        assert row["total_cost"] is None or row["total_cost"] == sum(known)
+    assert sum(billed["idle_share_cost"]) == 0
     assert abs(
-        Fraction(sum(billed["total_usd"].drop_nulls(), Decimal(0))) - total(found)
+        Fraction(sum(billed["total_cost"].drop_nulls(), Decimal(0))) - total(found)
     ) <= Fraction(1, 200)
 
 
@@ -113,8 +113,8 @@ def test_an_idle_line_that_was_shared_out_costs_nobody_a_cent() -> None:
 
     billed = in_cents(frame_of(charges(rows, Policy("proportional"))))
 
-    assert set(billed.filter(billed["line"] == "idle")["total_usd"]) == {Decimal("0.00")}
-    assert sum(billed["total_usd"]) == Decimal("6.80")  # 2 + 2 x 7 x 1,234,567 / 3,600,000
+    assert set(billed.filter(billed["line"] == "idle")["total_cost"]) == {Decimal("0.00")}
+    assert sum(billed["total_cost"]) == Decimal("6.80")  # 2 + 2 x 7 x 1,234,567 / 3,600,000
 
 
 def test_a_thousand_accounts_of_a_third_of_a_gpu_second_pay_what_they_used() -> None:
@@ -123,8 +123,8 @@ def test_a_thousand_accounts_of_a_third_of_a_gpu_second_pay_what_they_used() -> 
     billed = in_cents(frame_of(charges(rows, Policy())))
 
     # 333 GPU-seconds at 2.00 an hour are 18.5 cents
-    assert sum(billed["total_usd"]) == Decimal("0.19")
-    assert set(billed["total_usd"]) == {Decimal("0.00"), Decimal("0.01")}
+    assert sum(billed["total_cost"]) == Decimal("0.19")
+    assert set(billed["total_cost"]) == {Decimal("0.00"), Decimal("0.01")}
 
 
 def test_a_thousand_small_runs_of_one_account_make_its_own_sum() -> None:
@@ -133,7 +133,7 @@ def test_a_thousand_small_runs_of_one_account_make_its_own_sum() -> None:
 
     billed = in_cents(frame_of(charges(rows, Policy())))
 
-    small = billed.filter(billed["team"] == "small")["total_usd"]
+    small = billed.filter(billed["team"] == "small")["total_cost"]
     assert sum(small) == Decimal("3.89")  # 7,000 GPU-seconds: 3.888...
 
 

@@ -43,10 +43,10 @@ def test_csv_and_parquet_have_the_same_rows_that_add_up(statement: Any, tmp_path
     rows = list(csv.DictReader(io.StringIO(comma.read_text())))
     kept = pl.read_parquet(parquet)
 
-    assert [row["total_usd"] for row in rows] == [
-        "" if usd is None else f"{usd:.2f}" for usd in kept["total_usd"]
+    assert [row["total_cost"] for row in rows] == [
+        "" if cost is None else f"{cost:.2f}" for cost in kept["total_cost"]
     ]
-    assert sum(kept["total_usd"].drop_nulls()) == statement.total_usd
+    assert sum(kept["total_cost"].drop_nulls()) == statement.total_cost
     assert kept["gpu_ms"].sum() == sum(row["gpu_ms"] for row in statement.rows.to_dicts())
 
 
@@ -80,16 +80,16 @@ def test_amounts_bear_their_currency_in_every_file(make: Any, lines: Any, tmp_pa
     comma, parquet, page, pdf = files.write(statement, tmp_path, ["csv", "parquet", "html", "pdf"])
 
     header = comma.read_text().splitlines()[0].split(",")
-    assert {"total_eur", "eur_per_gpu_h", "list_eur_per_gpu_h", "direct_eur"} <= set(header)
-    assert not [name for name in header if "usd" in name]
+    assert {"total_cost", "price_per_gpu_h", "list_price_per_gpu_h", "direct_cost"} <= set(header)
     assert pl.read_parquet(parquet).columns == header
+    assert set(pl.read_parquet(parquet)["currency"]) == {"EUR"}
     text = page.read_text()
-    assert f"€{statement.total_usd:,.2f}" in text
+    assert f"€{statement.total_cost:,.2f}" in text
     assert "Amounts in EUR." in text
     assert "$" not in text.split("</style>")[1]
     with pypdfium2.PdfDocument(pdf) as document:
         told = "".join(part.get_textpage().get_text_bounded() for part in document)
-    assert f"€{statement.total_usd:,.2f}" in told
+    assert f"€{statement.total_cost:,.2f}" in told
     assert "$" not in told
 
 
@@ -150,7 +150,7 @@ def test_a_pdf_has_its_figures_as_text_and_a_number_on_every_page(
         pages = [page.get_textpage().get_text_bounded() for page in document]
 
     assert "GPU chargeback statement, Thursday 19 November 2026" in pages[0]
-    assert f"${statement.total_usd:,.2f}" in pages[0]
+    assert f"${statement.total_cost:,.2f}" in pages[0]
     assert all(f"Page {i + 1}" in text for i, text in enumerate(pages))
     assert "Open: figures may still change" in pages[0]
 

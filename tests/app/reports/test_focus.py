@@ -103,7 +103,7 @@ def test_values_follow_the_rules_of_their_columns(statement: Any, version: str) 
 def test_effective_cost_is_the_statement_to_the_cent(statement: Any, version: str) -> None:
     rows = rows_of(focus(statement, version))
 
-    assert sum(Decimal(row["EffectiveCost"]) for row in rows) == statement.total_usd
+    assert sum(Decimal(row["EffectiveCost"]) for row in rows) == statement.total_cost
     assert [row["BilledCost"] for row in rows] == [row["EffectiveCost"] for row in rows]
 
 
@@ -113,7 +113,7 @@ def test_a_showback_bills_nothing_and_shows_the_same(make: Any, lines: Any, vers
     rows = rows_of(focus(statement, version))
 
     assert {Decimal(row["BilledCost"]) for row in rows} == {0}
-    assert sum(Decimal(row["EffectiveCost"]) for row in rows) == statement.total_usd
+    assert sum(Decimal(row["EffectiveCost"]) for row in rows) == statement.total_cost
 
 
 def test_time_without_a_price_is_left_out_rather_than_free(statement: Any) -> None:

@@ -22,25 +22,25 @@ if TYPE_CHECKING:
 BUDGETS = {
     "account": "Account",
     "cluster": "Cluster",
-    "month_usd": "Month to date",
-    "forecast_usd": "Forecast",
-    "forecast_low_usd": "At least",
-    "forecast_high_usd": "At most",
+    "month_cost": "Month to date",
+    "forecast_cost": "Forecast",
+    "forecast_low_cost": "At least",
+    "forecast_high_cost": "At most",
     "covered_h": "Covered hours",
-    "budget_usd": "Budget a month",
+    "budget_cost": "Budget a month",
     "spent_ratio": "Spent of budget",
 }
 UNIT_COSTS = {
     "cluster": "Cluster",
     "account": "Account",
-    "usd_per_held_gpu_h": "per held GPU-h",
-    "usd_per_productive_gpu_h": "per useful GPU-h",
+    "cost_per_allocated_gpu_h": "per held GPU-h",
+    "cost_per_productive_gpu_h": "per useful GPU-h",
 }
 PAST = {
     "date": "Day",
     "state": "State",
-    "total_usd": "Total",
-    "accounts_usd": "To accounts",
+    "total_cost": "Total",
+    "accounts_cost": "To accounts",
     "capacity_ms": "Capacity",
     "held_ms": "Held",
     "productive_ms": "Useful",
@@ -55,7 +55,7 @@ FILE_KINDS = {
     "parquet": ("Parquet", "parquet", "application/vnd.apache.parquet"),
     "focus": ("FOCUS 1.2", "csv", "text/csv"),
 }
-BUDGET_EXAMPLE = "cluster,account,usd_per_month,quota_gpus\n,nlp,120000,64"
+BUDGET_EXAMPLE = "cluster,account,cost_per_month,quota_gpus\n,nlp,120000,64"
 
 
 def tiles(shown: Shown) -> None:
@@ -63,25 +63,25 @@ def tiles(shown: Shown) -> None:
     frame, row = shown.accounts, window.whole(shown.accounts)
     has_price = bool((frame["unpriced_ms"] < frame["gpu_ms"]).any())
     credited = "credited" if shown.how.settings.credit_infra_failures else "not credited"
-    of_accounts = _usd(row["total_usd"] if has_price else None)
+    of_accounts = _cost(row["total_cost"] if has_price else None)
     cells: tuple[tuple[str, object, str], ...] = (
-        ("Cost of these days", _sum(frame["total_usd"]) if has_price else None,
+        ("Cost of these days", _sum(frame["total_cost"]) if has_price else None,
          f"{of_accounts} to accounts" + _last_day(shown)),
-        ("Held at its price", row["held_usd"] if has_price else None,
+        ("Held at its price", row["allocated_cost"] if has_price else None,
          f"{_gpu_time(row['gpu_ms'])} held"),
-        ("Own waste", row["own_waste_usd"] if has_price else None,
-         f"{_usd(row['platform_waste_usd'] if has_price else None)} platform waste, {credited}"),
-        ("Per held GPU-hour", row["usd_per_held_gpu_h"], "all that accounts pay"),
-        ("Per useful GPU-h", row["usd_per_productive_gpu_h"],
+        ("Own waste", row["own_waste_cost"] if has_price else None,
+         f"{_cost(row['platform_waste_cost'] if has_price else None)} platform waste, {credited}"),
+        ("Per held GPU-hour", row["cost_per_allocated_gpu_h"], "all that accounts pay"),
+        ("Per useful GPU-h", row["cost_per_productive_gpu_h"],
          f"{_gpu_time(row['productive_ms'])} useful"),
-        ("Electricity", _sum(frame["electricity_usd"]), _energy(frame)),
+        ("Electricity", _sum(frame["electricity_cost"]), _energy(frame)),
     )  # fmt: skip
     with st.container(key="tiles"):
         columns = st.columns([1.15, 1.05, 1.1, 0.95, 1.1, 1], gap="small")
     for column, (label, value, second) in zip(columns, cells, strict=True):
         with column, st.container(border=True, height="stretch", gap="xsmall"):
             none = theme.NOT_KNOWN if label == "Electricity" else theme.NO_PRICE
-            text = none if value is None else _usd(value)
+            text = none if value is None else _cost(value)
             st.metric(label, theme.markdown_text(text), help=glossary.hover(label))
             st.caption(theme.markdown_text(second))
 
@@ -95,7 +95,7 @@ def budgets(shown: Shown, team: str | None) -> None:
     month = cost.month(last.day, shown.how)
     if team is not None:
         month = month.filter(pl.col("account") == team)
-    have = month.filter(pl.col("budget_usd").is_not_null())
+    have = month.filter(pl.col("budget_cost").is_not_null())
     st.caption(
         f"{last.day.date:%B} up to {last.day.date}. Forecast: month to date / covered hours x "
         "hours of the month; none with less than a covered day."
@@ -122,7 +122,7 @@ def budgets(shown: Shown, team: str | None) -> None:
 
 def unit_costs(shown: Shown) -> None:
     """Draw what a held and a useful GPU-hour came to, account by account."""
-    said = shown.accounts.filter(pl.col("usd_per_held_gpu_h").is_not_null())
+    said = shown.accounts.filter(pl.col("cost_per_allocated_gpu_h").is_not_null())
     if said.is_empty():
         st.caption("Not known: a part of what each account held has no price.")
         return
@@ -214,7 +214,7 @@ def _last_day(shown: Shown) -> str:
     days = [day for day in shown.days if day.accounts.height and cost_scope.is_whole(day.day)]
     if len(days) < 2 or days[-1].day.from_ms != days[-2].day.to_ms:
         return ""
-    now, before = (_sum(day.accounts["total_usd"]) for day in (days[-1], days[-2]))
+    now, before = (_sum(day.accounts["total_cost"]) for day in (days[-1], days[-2]))
     if not now or not before:
         return ""
     change = (now - before) / before * 100
@@ -226,8 +226,8 @@ def _sum(series: pl.Series) -> Decimal | None:
     return sum(known, Decimal("0.00")) if known else None
 
 
-def _usd(amount: Any) -> str:
-    return theme.usd(amount)
+def _cost(amount: Any) -> str:
+    return theme.cost(amount)
 
 
 def _gpu_time(gpu_ms: Any) -> str:

@@ -11,8 +11,8 @@ import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import scope_bar, tables
-from goodput_app.dashboard.data import cost, marts
-from goodput_app.dashboard.data.cost import Chosen, DayCost
+from goodput_app.dashboard.data import marts, statements
+from goodput_app.dashboard.data.statements import Chosen, DayCost
 from goodput_billing.statement import window
 from goodput_billing.statement.charges import IDLE_POLICIES
 
@@ -76,13 +76,13 @@ def section() -> str:
 
 def chosen(view: View) -> Shown:
     """Draw the filters of statements and return what they leave."""
-    own = IDLE_LABELS[cost.chosen(None).settings.idle_policy]
+    own = IDLE_LABELS[statements.chosen(None).settings.idle_policy]
     idle, billing_day, note = st.columns([1.4, 1.1, 2.5], vertical_alignment="bottom")
     with idle:
         scope_bar.choice("idle", "Idle time is carried", IDLE_LABELS, none=f"As billed: {own}")
     asked = st.query_params.get("idle")
-    how = cost.chosen(asked if asked in IDLE_POLICIES else None)
-    of_window = cost.days(view.scope, how)
+    how = statements.chosen(asked if asked in IDLE_POLICIES else None)
+    of_window = statements.days(view.scope, how)
     names = {str(day.date): str(day.date) for day in reversed(of_window)}
     with billing_day:
         scope_bar.choice("day", "Billing day", names, none=f"All ({len(of_window)})")
@@ -91,7 +91,7 @@ def chosen(view: View) -> Shown:
     with note:
         _note(wanted, how)
     with st.spinner("Adding up the statements of these days", show_time=True):
-        days = in_scope(cost.costs(wanted, how), view.scope)
+        days = in_scope(statements.costs(wanted, how), view.scope)
         accounts = window.added_up([day.accounts for day in days])
     return Shown(how, days, accounts, len(of_window))
 
@@ -135,7 +135,7 @@ def nothing(view: View, shown: Shown) -> None:
 
 
 def _whole(shown: Shown) -> list[DayCost]:
-    return cost.costs([day.day for day in shown.days], shown.how)
+    return statements.costs([day.day for day in shown.days], shown.how)
 
 
 def states(view: View, shown: Shown) -> None:
@@ -160,7 +160,7 @@ def states(view: View, shown: Shown) -> None:
         words += ". View only: what is billed stays as the settings say"
     st.caption(f"{words}.")
     unpriced_ms = int(shown.accounts["unpriced_ms"].sum())
-    if unpriced_ms and not cost.rates().is_empty():
+    if unpriced_ms and not statements.rates().is_empty():
         _unpriced(view, unpriced_ms)
     _electricity(shown.accounts)
 
@@ -182,13 +182,13 @@ def _unpriced(view: View, unpriced_ms: int) -> None:
         icon=":material/money_off:",
     )
     with st.expander("Kinds without a price", icon=":material/table:"):
-        tables.show(cost.unpriced(view.scope), UNPRICED, "unpriced", rows=6)
+        tables.show(statements.unpriced(view.scope), UNPRICED, "unpriced", rows=6)
 
 
 def _electricity(accounts: pl.DataFrame) -> None:
     if accounts["energy_kwh"].null_count() == accounts.height:
         st.caption("Electricity is not known: no energy counter was read on these days.")
-    elif accounts["electricity_usd"].null_count() == accounts.height:
+    elif accounts["electricity_cost"].null_count() == accounts.height:
         st.caption(
             "Electricity is not in these amounts: the energy is known, a tariff is not. The line "
             "that adds one is under Prices."

@@ -12,7 +12,7 @@ import streamlit as st
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import cost_scope, scope_bar, tables
 from goodput_app.dashboard.components.cost_parts import in_browser
-from goodput_app.dashboard.data import cost
+from goodput_app.dashboard.data import statements
 from goodput_billing.render.safe_text import harmless
 from goodput_billing.statement.days import day_of
 
@@ -29,24 +29,24 @@ NAMES = {
     "team": "Account",
     "user_name": "User",
     "cluster": "Cluster",
-    "total_usd": "Total",
-    "day_before_usd": "The day before",
+    "total_cost": "Total",
+    "day_before_cost": "The day before",
     "change_ratio": "Change",
     "gpu_ms": "Held",
     "productive_ms": "Useful",
-    "held_usd": "Held at its price",
-    "productive_usd": "Useful",
-    "own_waste_usd": "Own waste",
-    "platform_waste_usd": "Platform waste",
-    "unsettled_usd": "Not settled",
-    "idle_share_usd": "Share of idle",
-    "electricity_usd": "Electricity",
-    "credit_usd": "Credits",
-    "usd_per_held_gpu_h": "Per held GPU-h",
-    "usd_per_productive_gpu_h": "Per useful GPU-h",
+    "allocated_cost": "Held at its price",
+    "productive_cost": "Useful",
+    "own_waste_cost": "Own waste",
+    "platform_waste_cost": "Platform waste",
+    "unsettled_cost": "Not settled",
+    "idle_share_cost": "Share of idle",
+    "electricity_cost": "Electricity",
+    "credit_cost": "Credits",
+    "cost_per_allocated_gpu_h": "Per held GPU-h",
+    "cost_per_productive_gpu_h": "Per useful GPU-h",
     "unpriced_ms": "No price",
 }
-OF_HELD_TIME = ("productive_usd", "own_waste_usd", "platform_waste_usd", "unsettled_usd")
+OF_HELD_TIME = ("productive_cost", "own_waste_cost", "platform_waste_cost", "unsettled_cost")
 
 
 def show(view: View, shown: Shown) -> None:
@@ -60,7 +60,7 @@ def show(view: View, shown: Shown) -> None:
     is_open = st.query_params.get("line") in ids.to_list()
     table, side = st.columns([2.4, 1], gap="medium") if is_open else (st.container(), None)
     wide = {name: tables.price_column(NAMES[name], help="All that is paid / the hours")
-            for name in ("usd_per_held_gpu_h", "usd_per_productive_gpu_h")}  # fmt: skip
+            for name in ("cost_per_allocated_gpu_h", "cost_per_productive_gpu_h")}  # fmt: skip
     with table:
         picked = tables.pick(in_browser(drawn), names, "line", ids, wide=wide)
         _footer(frame, shown, by)
@@ -77,9 +77,9 @@ def _by(shown: Shown) -> str:
     by = st.query_params.get("by", "")
     if by not in BY_LABELS:
         return ""
-    if len(shown.days) > cost.LINES_DAYS_MOST:
+    if len(shown.days) > statements.LINES_DAYS_MOST:
         note.info(
-            f"By {BY_LABELS[by].lower()} at most {cost.LINES_DAYS_MOST} days at once: choose "
+            f"By {BY_LABELS[by].lower()} at most {statements.LINES_DAYS_MOST} days at once: choose "
             "a billing day or a shorter window. Shown by account.",
             icon=":material/date_range:",
         )
@@ -92,7 +92,7 @@ def _rows(view: View, shown: Shown, by: str) -> pl.DataFrame:
     if by:
         with st.spinner("Reading the lines of these days", show_time=True):
             scope = view.scope
-            frame = cost.breakdown(days, shown.how, by, scope.cluster, scope.team)
+            frame = statements.breakdown(days, shown.how, by, scope.cluster, scope.team)
         name = "run_id" if by == "run" else "account"
         return frame.with_columns(pl.coalesce(name, "account").alias("label"))
     frame = shown.accounts.with_columns(pl.col("account").alias("label"))
@@ -102,14 +102,14 @@ def _rows(view: View, shown: Shown, by: str) -> pl.DataFrame:
 def _against_the_day_before(frame: pl.DataFrame, view: View, shown: Shown) -> pl.DataFrame:
     """Return the rows of one day beside the day before, compared where both are whole."""
     before = day_of(shown.days[0].day.date - timedelta(days=1), shown.how.settings)
-    (found,) = cost_scope.in_scope(cost.costs([before], shown.how), view.scope)
+    (found,) = cost_scope.in_scope(statements.costs([before], shown.how), view.scope)
     if found.accounts.is_empty():
         return frame
-    totals = found.accounts.select("cluster", "account", day_before_usd="total_usd")
+    totals = found.accounts.select("cluster", "account", day_before_cost="total_cost")
     joined = frame.join(totals, on=["cluster", "account"], how="left", maintain_order="left")
     if not (cost_scope.is_whole(shown.days[0].day) and cost_scope.is_whole(before)):
         return joined
-    now, then = pl.col("total_usd").cast(pl.Float64), pl.col("day_before_usd").cast(pl.Float64)
+    now, then = pl.col("total_cost").cast(pl.Float64), pl.col("day_before_cost").cast(pl.Float64)
     return joined.with_columns(pl.when(then > 0).then(now / then - 1).alias("change_ratio"))
 
 
@@ -121,8 +121,8 @@ def _said(frame: pl.DataFrame) -> pl.DataFrame:
     ]
     return frame.with_columns(
         *of_use,
-        pl.when(is_priced).then("held_usd").alias("held_usd"),
-        pl.when(is_priced | (pl.col("total_usd") != 0)).then("total_usd").alias("total_usd"),
+        pl.when(is_priced).then("allocated_cost").alias("allocated_cost"),
+        pl.when(is_priced | (pl.col("total_cost") != 0)).then("total_cost").alias("total_cost"),
         pl.when("is_account").then("productive_ms").alias("productive_ms"),
     )
 
@@ -133,7 +133,7 @@ def _is_shown(name: str, drawn: pl.DataFrame, frame: pl.DataFrame) -> bool:
         return False
     if name == "cluster":
         return frame["cluster"].n_unique() > 1
-    if name in ("credit_usd", "unpriced_ms", "idle_share_usd"):
+    if name in ("credit_cost", "unpriced_ms", "idle_share_cost"):
         return bool((frame[name] != 0).any())
     return True
 
@@ -171,7 +171,7 @@ def _file(frame: pl.DataFrame, form: str) -> bytes:
 def _picked(row: dict[str, Any], by: str, shown: Shown) -> None:
     left, right = st.columns([2.6, 1], vertical_alignment="top")
     left.markdown(f"#### {theme.markdown_text(row['label'] or '(none)')}")
-    amount = theme.usd(row["total_usd"])
+    amount = theme.cost(row["total_cost"])
     left.caption(theme.markdown_text(f"{row['cluster']}, {amount}"))
     right.button(
         "Close", key="close_line", icon=":material/close:", type="tertiary",

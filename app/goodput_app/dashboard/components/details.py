@@ -154,6 +154,6 @@ def _verdict(row: dict[str, Any]) -> None:
     with st.container(horizontal=True, gap="small"):
         st.badge(theme.markdown_text(confidence), color=colour)
         st.badge(theme.gpu_time(row["gpu_ms"]), color="gray")
-        st.badge(theme.usd(row["usd"]).replace("$", r"\$"), color="gray")
+        st.badge(theme.cost(row["cost"]).replace("$", r"\$"), color="gray")
     st.markdown(f"**Cause:** {theme.markdown_text(row['cause'] or theme.NOT_KNOWN)}")
     st.markdown(f"**Evidence:** {theme.markdown_text(row['evidence'] or 'none')}")

@@ -7,7 +7,7 @@ import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import tables
-from goodput_app.dashboard.data import cost
+from goodput_app.dashboard.data import statements
 from goodput_queries.errors import GoodputError, StoreError
 
 STATEMENTS_SHOWN = 14
@@ -31,7 +31,7 @@ SCHEMA: dict[str, pl.DataType] = {
 def show() -> None:
     """Draw how the newest statements fared; what has not arrived comes first."""
     try:
-        found = cost.past_statements()
+        found = statements.past_statements()
     except StoreError as error:
         st.error(theme.markdown_text(error), icon=":material/folder_off:")
         return

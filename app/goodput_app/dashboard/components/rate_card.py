@@ -12,7 +12,7 @@ from goodput_app.dashboard import price_edit, theme
 from goodput_app.dashboard.components import tables
 from goodput_app.dashboard.components.cost_parts import BUDGET_EXAMPLE, in_browser
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import cost
+from goodput_app.dashboard.data import statements
 from goodput_app.dashboard.state import current_store
 from goodput_app.settings import settings
 from goodput_queries.errors import GoodputError
@@ -30,7 +30,7 @@ RATES = {
     "mig_profile": "MIG profile",
     "partition": "Partition",
     "qos": "QOS",
-    "usd_per_gpu_h": "A GPU-hour",
+    "price_per_gpu_h": "A GPU-hour",
     "factor": "Factor",
     **ORIGIN,
 }
@@ -39,7 +39,7 @@ TARIFFS = {
     "zone": "Hours in zone",
     "from_hour": "From hour",
     "to_hour": "To hour",
-    "usd_per_kwh": "A kWh",
+    "price_per_kwh": "A kWh",
     "pue": "PUE",
     "server_factor": "Server / GPU energy",
     **ORIGIN,
@@ -47,7 +47,7 @@ TARIFFS = {
 BUDGETS = {
     "cluster": "Cluster",
     "account": "Account",
-    "usd_per_month": "A month",
+    "cost_per_month": "A month",
     "quota_gpus": "GPUs kept",
     **ORIGIN,
 }
@@ -59,10 +59,10 @@ LOADS = {
     "rows_new": "New",
     "rejects": "Set aside",
 }
-RATE_EXAMPLE = """cluster,gpu_model,partition,qos,usd_per_gpu_h,factor,valid_from,note
+RATE_EXAMPLE = """cluster,gpu_model,partition,qos,price_per_gpu_h,factor,valid_from,note
 ,H100,,,2.10,,2026-12-01T00:00:00Z,from December on
 ,,,scavenger,,0.4,,preemptible jobs pay 40 %"""
-TARIFF_EXAMPLE = """zone,from_hour,to_hour,usd_per_kwh,pue,server_ratio
+TARIFF_EXAMPLE = """zone,from_hour,to_hour,price_per_kwh,pue,server_ratio
 Europe/Berlin,22,6,0.18,1.3,1.4
 Europe/Berlin,6,22,0.26,1.3,1.4"""
 
@@ -89,18 +89,18 @@ def show() -> None:
     if (said := st.session_state.pop(SAID, None)) is not None:
         st.success(said, icon=":material/check:")
     with panel("Rate card", "raw.rates", help="What an hour of a GPU costs, for whom, since when."):
-        rates = cost.rates()
+        rates = statements.rates()
         if rates.is_empty():
             first_price()
         else:
             _table(rates, RATES, "rates")
             _change(RATE_EXAMPLE, "rates", "A row with a new `valid_from` ends the one before it.")
     with panel("Electricity", "raw.tariffs", help="Energy counters x tariff x PUE x server / GPU."):
-        _card(cost.tariffs(), TARIFFS, "tariffs", TARIFF_EXAMPLE, "No tariff is known.")
+        _card(statements.tariffs(), TARIFFS, "tariffs", TARIFF_EXAMPLE, "No tariff is known.")
     with panel("Budgets and quotas", "raw.budgets", help="Of a month; quotas share out idle time."):
-        _card(cost.budget_card(), BUDGETS, "budgets", BUDGET_EXAMPLE, "No budget is set.")
+        _card(statements.budget_card(), BUDGETS, "budgets", BUDGET_EXAMPLE, "No budget is set.")
     with panel("Read in", "raw.ingested", help="Every file of prices that was read, latest first."):
-        loads = cost.price_loads()
+        loads = statements.price_loads()
         if loads.is_empty():
             st.caption("No file of prices, tariffs or budgets was read in.")
         else:
@@ -122,12 +122,12 @@ def _card(frame: pl.DataFrame, names: dict[str, str], source: str, example: str,
 def _table(frame: pl.DataFrame, names: dict[str, str], key: str) -> None:
     wide: dict[str, Any] = {
         name: tables.price_column(names[name])
-        for name in ("usd_per_gpu_h", "usd_per_kwh")
+        for name in ("price_per_gpu_h", "price_per_kwh")
         if name in names
     }
-    if "usd_per_month" in names:
-        wide["usd_per_month"] = st.column_config.NumberColumn(
-            f"{names['usd_per_month']} ({theme.currency()})", format=tables.money_format()
+    if "cost_per_month" in names:
+        wide["cost_per_month"] = st.column_config.NumberColumn(
+            f"{names['cost_per_month']} ({theme.currency()})", format=tables.money_format()
         )
     shown = frame.with_columns(
         _validity("valid_from_at", "always").alias("valid_from"),

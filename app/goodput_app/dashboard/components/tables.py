@@ -53,8 +53,8 @@ def _explained(shown_as: Any, header: str) -> Any:
 def _column(series: pl.Series, header: str) -> tuple[pl.Series, Any]:
     name = series.name
     of = st.column_config
-    if name == "usd" or name.endswith("_usd"):
-        is_budget = name == "budget_usd"  # which an account may well be without
+    if name == "cost" or name.endswith("_cost"):
+        is_budget = name == "budget_cost"  # which an account may well be without
         if series.null_count() == series.len() and not is_budget:
             text = pl.Series(name, [theme.NO_PRICE] * series.len(), dtype=pl.String)
             return text, of.TextColumn(header, help="The rate card has no price for it.")

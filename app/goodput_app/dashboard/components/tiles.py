@@ -32,13 +32,13 @@ def of_fleet(
         wasted = f"{theme.gpu_time(summary['wasted_ms'])} = {_share(summary, 'wasted_ms')}"
         _tile(
             "Wasted",
-            theme.usd(summary["wasted_usd"]),
+            theme.cost(summary["wasted_cost"]),
             wasted,
-            _growth(summary, then, "wasted_usd"),
+            _growth(summary, then, "wasted_cost"),
             "inverse",
         )
     with columns[2]:
-        cost = theme.usd(summary["capacity_usd"])
+        cost = theme.cost(summary["capacity_cost"])
         _tile(
             "Capacity",
             theme.gpu_time(summary["capacity_ms"]),
@@ -88,12 +88,12 @@ def of_run(run: Row) -> None:
             theme.percent(run["wasted_ms"] / run["held_ms"]) if run["held_ms"] else theme.NOT_KNOWN
         )
         wasted = f"{theme.gpu_time(run['wasted_ms'])} = {share}"
-        _tile("Wasted", theme.usd(run["wasted_usd"]), wasted)
+        _tile("Wasted", theme.cost(run["wasted_cost"]), wasted)
     with columns[2]:
         _tile(
             "Held",
             theme.gpu_time(run["held_ms"]),
-            f"{theme.usd(run['usd'])}, {theme.count(run['gpus'], 'GPU')}",
+            f"{theme.cost(run['cost'])}, {theme.count(run['gpus'], 'GPU')}",
         )
     with columns[3]:
         _tile(

@@ -25,7 +25,7 @@ INTERVALS = {
     "run_id": "Run",
     "team": "Team",
     "gpu_ms": "GPU time",
-    "usd": "Cost",
+    "cost": "Cost",
 }
 
 
@@ -63,7 +63,7 @@ def intervals(scope: Scope, category: str) -> None:
             return
         first = found.row(0, named=True)
         of = first["label"] + BLAMES.get(blame or "", "")
-        cost = theme.usd(first["all_usd"]).replace("$", r"\$")
+        cost = theme.cost(first["all_cost"]).replace("$", r"\$")
         st.markdown(f"**{of}: {theme.gpu_time(first['all_gpu_ms'])}, {cost}**")
         number = theme.count(first["all_intervals"], "interval")
         if found.height < first["all_intervals"]:
@@ -78,9 +78,9 @@ def gaps_of(found: marts.IdleGaps, category: str | None) -> tuple[pl.DataFrame, 
         of_it = pl.col("category") == category
         return found.costliest.filter(of_it), found.sums.filter(of_it)
     whole = found.costliest.filter("is_main").with_columns(
-        start_at="gap_start_at", end_at="gap_end_at", gpu_ms="gap_gpu_ms", usd="gap_usd"
+        start_at="gap_start_at", end_at="gap_end_at", gpu_ms="gap_gpu_ms", cost="gap_cost"
     )
-    whole = whole.sort("usd", "gpu_ms", descending=True, nulls_last=True, maintain_order=True)
+    whole = whole.sort("cost", "gpu_ms", descending=True, nulls_last=True, maintain_order=True)
     return whole, found.sums.with_columns(gaps="main_gaps")
 
 

@@ -12,7 +12,7 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import cost_scope, scope_bar, tables
 from goodput_app.dashboard.components.cost_parts import in_browser
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import cost
+from goodput_app.dashboard.data import statements
 from goodput_scenarios import by_account, scenario
 from goodput_scenarios.measured import EVERY_MODEL
 from goodput_scenarios.scenarios import SCENARIOS
@@ -37,17 +37,17 @@ VALUE_MAX_CHARS = 24
 POLICIES = {
     "account": "Account",
     "cluster": "Cluster",
-    "none_usd": "On lines of its own",
-    "proportional_usd": "By what was held",
-    "uniform_usd": "In equal parts",
-    "by_quota_usd": "By quota",
+    "none_cost": "On lines of its own",
+    "proportional_cost": "By what was held",
+    "uniform_cost": "In equal parts",
+    "by_quota_cost": "By quota",
 }
 AT_PRICE = {
     "account": "Account",
     "cluster": "Cluster",
-    "now_usd": "Now",
-    "new_usd": "At the new price",
-    "difference_usd": "Difference",
+    "now_cost": "Now",
+    "new_cost": "At the new price",
+    "difference_cost": "Difference",
 }
 KIND_BADGES: dict[str, tuple[str, theme.Badge]] = {
     "measured": ("measured", "green"),
@@ -78,8 +78,8 @@ def show(view: View) -> None:
             labels = ", ".join(field.label for field in lacking)
             st.info(f"Not known, and asked for: {labels}.", icon=":material/help:")
         _answers(scenario.solved(asked, values))
-    if name == "prices" and "new_usd_per_gpu_h" in values:
-        _at_price(view, subject, values["new_usd_per_gpu_h"].span.lo)
+    if name == "prices" and "new_price_per_gpu_h" in values:
+        _at_price(view, subject, values["new_price_per_gpu_h"].span.lo)
 
 
 def _scenario_name() -> str:
@@ -106,7 +106,7 @@ def _no_values() -> dict[str, str | None]:
 
 def _subject(view: View, asked: Scenario) -> tuple[str | None, dict[str, Given]]:
     """Draw the choice of what is asked about, and return it with what is measured of it."""
-    choices = cost.what_if_choices(asked.name, view.scope)
+    choices = statements.what_if_choices(asked.name, view.scope)
     where = theme.window(view.start, view.end)
     if not choices:
         st.info(
@@ -129,7 +129,7 @@ def _subject(view: View, asked: Scenario) -> tuple[str | None, dict[str, Given]]
     finer = [name for name in ("team", "node", "run") if view.filters.get(name)]
     whole = f" The filter on {' and '.join(finer)} does not apply." if finer else ""
     note.caption(f"Measured in {where}, of whole clusters.{whole}")
-    return current, cost.what_if_measured(asked.name, view.scope, current)
+    return current, statements.what_if_measured(asked.name, view.scope, current)
 
 
 def _given(asked: Scenario) -> dict[str, Decimal]:
@@ -214,28 +214,28 @@ def _said(answer: Answer) -> tuple[str, str]:
 
 def _idle_policies(view: View) -> None:
     st.subheader("Who would pay what if idle time were carried otherwise?", anchor=False)
-    days = cost.days(view.scope, cost.chosen(None))
+    days = statements.days(view.scope, statements.chosen(None))
     with panel("", "marts.statement_lines"):
-        frame = by_account.by_idle_policy(cost.lines(days, cost.chosen(None)))
+        frame = by_account.by_idle_policy(statements.lines(days, statements.chosen(None)))
         if frame.is_empty():
             st.info("These days have no evidence.", icon=":material/hourglass_empty:")
             return
-        own = cost_scope.IDLE_LABELS[cost.chosen(None).settings.idle_policy]
+        own = cost_scope.IDLE_LABELS[statements.chosen(None).settings.idle_policy]
         st.caption(
             f"{days[0].date} to {days[-1].date}, from the same held and idle hours. The site's own "
             f"policy: {own}. Idle time of a cluster in which nobody paid stays on its own line."
         )
         _table(frame, POLICIES, "policies")
-        total = theme.markdown_text(theme.usd(float(frame["none_usd"].sum())))
+        total = theme.markdown_text(theme.cost(float(frame["none_cost"].sum())))
         st.caption(f"Every column adds up to {total}: a policy moves money and makes none.")
 
 
-def _at_price(view: View, model: str | None, usd_per_gpu_h: Decimal) -> None:
-    days = cost.days(view.scope, cost.chosen(None))
+def _at_price(view: View, model: str | None, price_per_gpu_h: Decimal) -> None:
+    days = statements.days(view.scope, statements.chosen(None))
     with panel("Account by account", "marts.statement_lines", help="Idle time and factors too."):
-        lines = cost.lines(days, cost.chosen(None))
+        lines = statements.lines(days, statements.chosen(None))
         of = None if model in (None, EVERY_MODEL) else model
-        frame = by_account.at_price(lines, of, usd_per_gpu_h)
+        frame = by_account.at_price(lines, of, price_per_gpu_h)
         st.caption(
             f"Whole days, {days[0].date} to {days[-1].date}, idle time as the site shares it."
         )
@@ -251,7 +251,7 @@ def _table(frame: pl.DataFrame, names: Mapping[str, str], key: str) -> None:
 def amount(span: Span, unit: str) -> str:
     """Return an answer as it is read: `$175,200`, `1h 57m`, `12.0 to 24.0 months`."""
     if unit == theme.currency():
-        ends = [theme.usd(float(end)) for end in (span.lo, span.hi)]
+        ends = [theme.cost(float(end)) for end in (span.lo, span.hi)]
     elif unit == "s":
         ends = [theme.duration(float(end)) for end in (span.lo, span.hi)]
     else:

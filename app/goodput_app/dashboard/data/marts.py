@@ -119,7 +119,7 @@ def ledger_over_time(scope: Scope) -> pl.DataFrame:
 def losses(scope: Scope) -> pl.DataFrame:
     """Return the dearest losses first."""
     return _read(
-        "select * from marts.loss_causes order by usd desc nulls last, gpu_ms desc, cluster, "
+        "select * from marts.loss_causes order by cost desc nulls last, gpu_ms desc, cluster, "
         f"run_key, category, blame limit {LOSSES_SHOWN}",
         scope,
     )
@@ -132,7 +132,7 @@ class IdleGaps:
     costliest: rows of marts.idle_gap_parts: the main parts of GAPS_SHOWN gaps, and GAPS_OF_A_CAUSE
         parts of each category
     sums: of all parts gaps (how many have such a part), main_gaps (how many of them it is the
-        longest of), gpu_ms, usd and unpriced (how many have no price) by category, label, colour,
+        longest of), gpu_ms, cost and unpriced (how many have no price) by category, label, colour,
         is_beside_work and least_s, where the class of GAP_LENGTHS_S of the whole gap begins
     """
 
@@ -143,18 +143,18 @@ class IdleGaps:
 def idle_gaps(scope: Scope) -> IdleGaps:
     """Return the idle gaps, highest cost first, and the sums of all: a big fleet has many."""
     classes = ", ".join(map(str, GAP_LENGTHS_S))
-    order = "usd desc nulls last, gpu_ms desc, gap_id, category"
+    order = "cost desc nulls last, gpu_ms desc, gap_id, category"
     # one query, since finding the gaps is what takes time
     answer = _read(
         f"""with parts as materialized (from marts.idle_gap_parts),
         costliest as (
             (from parts where is_main
-             order by gap_usd desc nulls last, gap_gpu_ms desc, gap_id limit {GAPS_SHOWN})
+             order by gap_cost desc nulls last, gap_gpu_ms desc, gap_id limit {GAPS_SHOWN})
             union
             select unnest(row, max_depth := 2)
             from (
                 select unnest(
-                    max_by(parts, (coalesce(usd, -1), gpu_ms, gap_id), {GAPS_OF_A_CAUSE})
+                    max_by(parts, (coalesce(cost, -1), gpu_ms, gap_id), {GAPS_OF_A_CAUSE})
                 ) as row
                 from parts group by category
             )
@@ -164,8 +164,8 @@ def idle_gaps(scope: Scope) -> IdleGaps:
                 category, label, colour, is_beside_work,
                 list_max(list_filter([{classes}], lambda least: least <= gap_s)) as least_s,
                 count(*) as gaps, count_if(is_main) as main_gaps,
-                sum(gpu_ms)::bigint as gpu_ms, sum(usd) as usd,
-                count(*) - count(usd) as unpriced
+                sum(gpu_ms)::bigint as gpu_ms, sum(cost) as cost,
+                count(*) - count(cost) as unpriced
             from parts group by all
         )
         select
@@ -181,15 +181,15 @@ def idle_gaps(scope: Scope) -> IdleGaps:
 def category_intervals(scope: Scope, category: str, blame: str | None) -> pl.DataFrame:
     """Return the intervals of a category (and blame), highest cost first: at most INTERVALS_SHOWN.
 
-    Rows of marts.category_intervals; all_intervals, all_gpu_ms and all_usd are of all.
+    Rows of marts.category_intervals; all_intervals, all_gpu_ms and all_cost are of all.
     """
     return _read(
         f"""select
             *, count(*) over () as all_intervals, sum(gpu_ms) over ()::bigint as all_gpu_ms,
-            sum(usd) over () as all_usd
+            sum(cost) over () as all_cost
         from marts.category_intervals
         where category = $1 and ($2::varchar is null or blame = $2)
-        order by usd desc nulls last, gpu_ms desc, start_at, gpu_uuid, gpu_instance
+        order by cost desc nulls last, gpu_ms desc, start_at, gpu_uuid, gpu_instance
         limit {INTERVALS_SHOWN}""",
         replace(scope, bucket_ms=None),
         *(category, blame),
@@ -214,7 +214,7 @@ def runs(scope: Scope) -> pl.DataFrame:
     """Return the runs, those that wasted most first; `total` is how many there are."""
     return _read(
         "select *, count(*) over () as total from marts.runs "
-        f"order by wasted_usd desc nulls last, wasted_ms desc, run_key limit {RUNS_SHOWN}",
+        f"order by wasted_cost desc nulls last, wasted_ms desc, run_key limit {RUNS_SHOWN}",
         scope,
     )
 

@@ -21,32 +21,34 @@ if TYPE_CHECKING:
     from datetime import date
 
 ACCOUNTS_SHOWN = 15
-_AMOUNTS = (*theme.MONEY, "total_usd")
+_AMOUNTS = (*theme.MONEY, "total_cost")
 
 
 def parts(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return cluster, account, is_account, the columns of theme.MONEY, and total_usd, their sum."""
+    """Return cluster, account, is_account, the columns of theme.MONEY and their sum, total_cost."""
     is_away = ~pl.col("is_account") & (pl.col("account") == NOBODYS["not_available"])
-    nobodys = pl.when("is_account").then(0).otherwise(pl.col("held_usd"))
+    nobodys = pl.when("is_account").then(0).otherwise(pl.col("allocated_cost"))
     return frame.select(
         "cluster",
         "account",
         "is_account",
-        *(name for name in theme.MONEY if name in frame.columns and name != "electricity_usd"),
-        (pl.col("idle_share_usd") + pl.when(is_away).then(0).otherwise(nobodys)).alias("idle_usd"),
-        pl.when(is_away).then(nobodys).otherwise(0).alias("not_available_usd"),
-        pl.col("electricity_usd").fill_null(0),  # not known is not in any total either
-        "total_usd",
+        *(name for name in theme.MONEY if name in frame.columns and name != "electricity_cost"),
+        (pl.col("idle_share_cost") + pl.when(is_away).then(0).otherwise(nobodys)).alias(
+            "idle_cost"
+        ),
+        pl.when(is_away).then(nobodys).otherwise(0).alias("not_available_cost"),
+        pl.col("electricity_cost").fill_null(0),  # not known is not in any total either
+        "total_cost",
     )
 
 
 def dearest(frame: pl.DataFrame) -> pl.DataFrame:
     """Return the parts of the dearest accounts as they are drawn, the many others as one row.
 
-    frame: `statement.window.added_up`. Columns: label, those of theme.MONEY, total_usd.
+    frame: `statement.window.added_up`. Columns: label, those of theme.MONEY, total_cost.
     """
-    money = _labelled(parts(frame)).filter(pl.col("total_usd") != 0).select("label", *_AMOUNTS)
-    money = money.sort("total_usd", descending=True, maintain_order=True)
+    money = _labelled(parts(frame)).filter(pl.col("total_cost") != 0).select("label", *_AMOUNTS)
+    money = money.sort("total_cost", descending=True, maintain_order=True)
     if money.height <= ACCOUNTS_SHOWN:
         return money
     rest = money[ACCOUNTS_SHOWN - 1 :]
@@ -60,12 +62,12 @@ def by_account(shown: pl.DataFrame) -> go.Figure:
     labels = [theme.plotly_text(label) for label in shown["label"]]
     for column in _used(shown):
         figure.add_bar(y=labels, x=_floats(shown[column]), orientation="h", **_look(column, "x"))
-    totals = _floats(shown["total_usd"])
+    totals = _floats(shown["total_cost"])
     figure.add_scatter(
         y=labels,
         x=[sum(max(0.0, float(row[n])) for n in theme.MONEY) for row in shown.to_dicts()],
         mode="text",
-        text=[f"\u00a0\u00a0{theme.plotly_text(theme.usd(total))}" for total in totals],
+        text=[f"\u00a0\u00a0{theme.plotly_text(theme.cost(total))}" for total in totals],
         textposition="middle right",
         hoverinfo="skip",
         showlegend=False,
@@ -78,7 +80,7 @@ def by_account(shown: pl.DataFrame) -> go.Figure:
 
 
 def each_day(days: Iterable[tuple[date, pl.DataFrame]]) -> pl.DataFrame:
-    """Return a row a day: day, the columns of theme.MONEY, total_usd."""
+    """Return a row a day: day, the columns of theme.MONEY, total_cost."""
     sums = [parts(frame).select(pl.lit(day).alias("day"), pl.col(_AMOUNTS).sum())
             for day, frame in days if not frame.is_empty()]  # fmt: skip
     return pl.concat(sums).sort("day")
@@ -101,7 +103,7 @@ def most_over_budget(frame: pl.DataFrame) -> pl.DataFrame:
 
     frame: `statement.budgets.SCHEMA`, rows with a budget.
     """
-    share = pl.col("forecast_usd").cast(pl.Float64) / pl.col("budget_usd").cast(pl.Float64)
+    share = pl.col("forecast_cost").cast(pl.Float64) / pl.col("budget_cost").cast(pl.Float64)
     ranked = frame.sort(share, descending=True, nulls_last=True, maintain_order=True)
     return ranked.head(ACCOUNTS_SHOWN)
 
@@ -110,14 +112,14 @@ def budgets(frame: pl.DataFrame) -> go.Figure:
     """Return the month to date, its forecast and the budget of each account: `most_over_budget`."""
     rows = frame.to_dicts()
     labels = [theme.plotly_text(_account(row["account"], row["cluster"])) for row in rows]
-    over = [(row["forecast_usd"] or 0) > row["budget_usd"] for row in rows]
+    over = [(row["forecast_cost"] or 0) > row["budget_cost"] for row in rows]
     own, red = theme.style("productive").colour, theme.style("fault").colour
     free = theme.style("free").colour
     sign, decimals = theme.currency_sign(), theme.money_decimals()
     figure = go.Figure()
     figure.add_bar(
         y=labels,
-        x=[float(row["month_usd"]) for row in rows],
+        x=[float(row["month_cost"]) for row in rows],
         orientation="h",
         name="Month to date",
         marker={"color": own},
@@ -125,8 +127,8 @@ def budgets(frame: pl.DataFrame) -> go.Figure:
     )
     figure.add_bar(
         y=labels,
-        x=[float(max(0, (row["forecast_usd"] or 0) - row["month_usd"])) for row in rows],
-        base=[float(row["month_usd"]) for row in rows],
+        x=[float(max(0, (row["forecast_cost"] or 0) - row["month_cost"])) for row in rows],
+        base=[float(row["month_cost"]) for row in rows],
         orientation="h",
         name="Forecast (red: over budget)",
         marker={
@@ -134,12 +136,12 @@ def budgets(frame: pl.DataFrame) -> go.Figure:
             "opacity": 0.55,
             "pattern": {**PATTERN, "shape": "/"},
         },
-        customdata=[float(row["forecast_usd"] or 0) for row in rows],
+        customdata=[float(row["forecast_cost"] or 0) for row in rows],
         hovertemplate=f"%{{y}}: {sign}%{{customdata:,.{decimals}f}} by its end<extra></extra>",
     )
     figure.add_scatter(
         y=labels,
-        x=[float(row["budget_usd"]) for row in rows],
+        x=[float(row["budget_cost"]) for row in rows],
         mode="markers",
         name="Budget",
         marker={
@@ -150,7 +152,7 @@ def budgets(frame: pl.DataFrame) -> go.Figure:
         },
         hovertemplate=f"%{{y}}: budget {sign}%{{x:,.{decimals}f}}<extra></extra>",
     )
-    ends = [float(max(row["forecast_usd"] or 0, row["budget_usd"])) for row in rows]
+    ends = [float(max(row["forecast_cost"] or 0, row["budget_cost"])) for row in rows]
     figure.add_scatter(
         y=labels,
         x=ends,
@@ -173,9 +175,9 @@ def unit_costs(rows: pl.DataFrame) -> go.Figure:
     rows: `statement.window.added_up`, accounts whose unit costs can be said.
     """
     labels = [theme.plotly_text(label) for label in _labelled(rows)["label"]]
-    held = _floats(rows["usd_per_held_gpu_h"])
+    held = _floats(rows["cost_per_allocated_gpu_h"])
     price = theme.money_decimals() + PRICE_DECIMALS
-    useful = rows["usd_per_productive_gpu_h"].cast(pl.Float64).to_list()
+    useful = rows["cost_per_productive_gpu_h"].cast(pl.Float64).to_list()
     figure = go.Figure()
     for label, left, right in zip(labels, held, useful, strict=True):
         if right is not None:
@@ -194,7 +196,7 @@ def unit_costs(rows: pl.DataFrame) -> go.Figure:
             mode="markers+text",
             name=name,
             text=[
-                "" if v is None else f"\u00a0\u00a0{theme.plotly_text(theme.usd(v))}\u00a0\u00a0"
+                "" if v is None else f"\u00a0\u00a0{theme.plotly_text(theme.cost(v))}\u00a0\u00a0"
                 for v in values
             ],
             textposition=place,
@@ -225,10 +227,10 @@ def _account(account: str, cluster: str | None) -> str:
 
 def _against(row: dict[str, Any]) -> str:
     """Return the forecast in percent of the budget."""
-    if not row["budget_usd"] or row["forecast_usd"] is None:
-        return theme.usd(row["forecast_usd"])
-    share = float(row["forecast_usd"] / row["budget_usd"])
-    return f"{theme.usd(row['forecast_usd'])}, {share * 100:,.0f} % of budget"
+    if not row["budget_cost"] or row["forecast_cost"] is None:
+        return theme.cost(row["forecast_cost"])
+    share = float(row["forecast_cost"] / row["budget_cost"])
+    return f"{theme.cost(row['forecast_cost'])}, {share * 100:,.0f} % of budget"
 
 
 def _used(frame: pl.DataFrame) -> list[str]:

@@ -68,7 +68,9 @@ def waterfall(frame: pl.DataFrame) -> go.Figure:
             orientation="h",
             marker=marker(row["colour"]),
             text=[_amount(row["gpu_ms"], capacity_ms)],
-            customdata=[[theme.plotly_text(theme.usd(row["usd"])), theme.gpu_time(row["gpu_ms"])]],
+            customdata=[
+                [theme.plotly_text(theme.cost(row["cost"])), theme.gpu_time(row["gpu_ms"])]
+            ],
             hovertemplate=_hover(row["definition"]),
             name=theme.plotly_text(row["label"]),
         )
@@ -83,7 +85,9 @@ def waterfall(frame: pl.DataFrame) -> go.Figure:
             orientation="h",
             marker=marker(row["colour"]),
             text=[_amount(total_useful, capacity_ms) if is_last else ""],
-            customdata=[[theme.plotly_text(theme.usd(row["usd"])), theme.gpu_time(row["gpu_ms"])]],
+            customdata=[
+                [theme.plotly_text(theme.cost(row["cost"])), theme.gpu_time(row["gpu_ms"])]
+            ],
             hovertemplate=_hover(row["definition"]),
             name=theme.plotly_text(row["label"]),
         )
@@ -166,7 +170,7 @@ def categories_over_time(
 def ledger_bar(frame: pl.DataFrame) -> go.Figure:
     """Return one bar: all GPU time of a run, part by part.
 
-    frame: category, label, colour, gpu_ms, usd.
+    frame: category, label, colour, gpu_ms, cost.
     """
     rows = sorted(
         (row for row in frame.iter_rows(named=True) if row["gpu_ms"] > 0),
@@ -189,7 +193,7 @@ def ledger_bar(frame: pl.DataFrame) -> go.Figure:
             insidetextanchor="middle",
             textangle=0,
             textfont={"color": theme.ink(row["colour"])},
-            customdata=[[theme.plotly_text(theme.usd(row["usd"])), theme.percent(share)]],
+            customdata=[[theme.plotly_text(theme.cost(row["cost"])), theme.percent(share)]],
             hovertemplate=(
                 f"{label}: %{{x:,.2f}} {unit}<br>%{{customdata[1]}} of held time"
                 "<br>%{customdata[0]}<extra></extra>"

@@ -33,20 +33,20 @@ def causes(frame: pl.DataFrame) -> go.Figure:
     is_priced = frame.height > 0 and frame["unpriced"].sum() == 0
     sums = (
         frame.group_by("label", "colour")
-        .agg(pl.col("gpu_ms", "usd", "gaps").sum())
-        .sort("usd" if is_priced else "gpu_ms", "label", descending=[True, False])
+        .agg(pl.col("gpu_ms", "cost", "gaps").sum())
+        .sort("cost" if is_priced else "gpu_ms", "label", descending=[True, False])
     )
     total_ms = int(sums["gpu_ms"].sum())
-    total = sums["usd"].sum() if is_priced else total_ms
+    total = sums["cost"].sum() if is_priced else total_ms
     unit, divisor = theme.gpu_time_unit(total_ms)
     figure = go.Figure()
     running = 0.0
     shown = sums.head(CAUSES_SHOWN)
     for row in shown.iter_rows(named=True):
-        worth = row["usd"] if is_priced else row["gpu_ms"]
+        worth = row["cost"] if is_priced else row["gpu_ms"]
         running += worth
         share = f"{100 * running / total:.0f} % cumulative" if total else ""
-        amount = theme.usd(row["usd"]) if is_priced else theme.gpu_time(row["gpu_ms"])
+        amount = theme.cost(row["cost"]) if is_priced else theme.gpu_time(row["gpu_ms"])
         figure.add_bar(
             y=[theme.plotly_text(row["label"])],
             x=[worth if is_priced else worth / divisor],

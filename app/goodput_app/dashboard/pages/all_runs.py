@@ -21,7 +21,7 @@ COLUMNS = {
     "goodput_of_held_ratio": "Goodput (% of allocated)",
     "held_ms": "Held",
     "wasted_ms": "Wasted",
-    "wasted_usd": "Wasted cost",
+    "wasted_cost": "Wasted cost",
     "ettr_ratio": "ETTR",
     "restarts": "Restarts",
     "verdict": "Verdict",
@@ -48,6 +48,6 @@ with panel("All runs", "marts.runs", help="Pick a row for the verdict and the ru
             f"The {runs.height:,} of {total:,} runs that wasted most; `goodput runs --limit 0` "
             "prints all."
         )
-    unpriced = runs.filter(pl.col("wasted_usd").is_null()).height
+    unpriced = runs.filter(pl.col("wasted_cost").is_null()).height
     if 0 < unpriced < runs.height:
         st.caption(f"{unpriced:,} runs have {theme.NO_PRICE}.")

@@ -13,7 +13,7 @@ from goodput_app.dashboard.components import (
     what_if,
 )
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import cost, marts
+from goodput_app.dashboard.data import marts, statements
 from goodput_app.dashboard.figures import cost as figures_cost
 
 view = scope_bar.required_view(scope_bar.COST_RANGE)
@@ -22,7 +22,7 @@ LOSSES = {
     "run_id": "Run",
     "team": "Account",
     "node": "Node",
-    "usd": "Cost",
+    "cost": "Cost",
     "gpu_ms": "GPU time",
     "cause": "Cause",
     "confidence": "Confidence",
@@ -41,7 +41,7 @@ if part == "what-if":
 
 shown = None
 with panel("", "marts.statement_lines"):
-    if cost.rates().is_empty():
+    if statements.rates().is_empty():
         rate_card.first_price()
     shown = cost_scope.chosen(view)
     if shown.accounts.is_empty():

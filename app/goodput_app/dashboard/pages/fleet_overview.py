@@ -16,7 +16,7 @@ LOSSES = {
     "team": "Team",
     "node": "Node",
     "gpu_ms": "GPU time",
-    "usd": "Cost",
+    "cost": "Cost",
     "cause": "Cause",
     "confidence": "Confidence",
     "fix": "What to do",

@@ -23,7 +23,7 @@ GAPS = {
     "run_id": "Run",
     "team": "Team",
     "gpu_ms": "GPU time",
-    "usd": "Cost",
+    "cost": "Cost",
 }
 THROTTLING = {
     "start_at": "Start",
@@ -75,7 +75,7 @@ else:
     causes, lengths = st.columns([3, 2], gap="medium")
     with causes, panel("Causes of idle gaps, highest cost first", "marts.idle_gap_parts"):
         figure = waste.causes(sums)
-        drawn = sums.group_by("label").agg(pl.col("gaps", "gpu_ms", "usd").sum())
+        drawn = sums.group_by("label").agg(pl.col("gaps", "gpu_ms", "cost").sum())
         charts.draw(
             figure, drawn.sort("gpu_ms", descending=True), "causes", "Idle GPU time by cause"
         )

@@ -1,6 +1,6 @@
 """What accounts may spend in a month, and the GPUs that are kept for them.
 
-    cluster,account,usd_per_month,quota_gpus,valid_from,valid_to,note
+    cluster,account,cost_per_month,quota_gpus,valid_from,valid_to,note
     ,nlp,120000,,2026-01-01T00:00:00Z,,approved in December
     east,nlp,,64,,,
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from goodput_ingest.source import Batch, ReadOptions
 
 COLUMNS = (
-    *("cluster", "account", "usd_per_month", "quota_gpus"),
+    *("cluster", "account", "cost_per_month", "quota_gpus"),
     *("currency", "valid_from", "valid_to", "note"),
 )
-AMOUNTS = {"usd_per_month", "quota_gpus"}
+AMOUNTS = {"cost_per_month", "quota_gpus"}
 BUDGETS = {
     "cluster": pl.String(),
     "account": pl.String(),
-    "usd_per_month": pl.Decimal(18, 2),
+    "cost_per_month": pl.Decimal(18, 2),
     "quota_gpus": pl.Decimal(18, 6),
     "currency": pl.String(),
     "valid_from_at": INSTANT,
@@ -69,11 +69,11 @@ def _budget(row: dict[str, str], instant: Callable[[str], datetime | None]) -> d
     if not row["account"]:
         raise ValueError("it names no account")
     if not any(row.get(name) for name in AMOUNTS):
-        raise ValueError("it gives neither usd_per_month nor quota_gpus")
+        raise ValueError("it gives neither cost_per_month nor quota_gpus")
     return {
         "cluster": row.get("cluster") or None,
         "account": row["account"][:TEXT_MAX_CHARS],
-        "usd_per_month": exact(row, "usd_per_month", 2) if row.get("usd_per_month") else None,
+        "cost_per_month": exact(row, "cost_per_month", 2) if row.get("cost_per_month") else None,
         "quota_gpus": exact(row, "quota_gpus") if row.get("quota_gpus") else None,
         "currency": currency(row),
         **validity(row, instant),

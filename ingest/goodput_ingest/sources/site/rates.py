@@ -1,12 +1,12 @@
 """Prices that a site writes: what a GPU-hour costs, for whom, and from which whole hour on.
 
-    cluster,gpu_model,mig_profile,partition,qos,usd_per_gpu_h,factor,valid_from,valid_to,note
+    cluster,gpu_model,mig_profile,partition,qos,price_per_gpu_h,factor,valid_from,valid_to,note
     east,H100,,,,2.85,,2026-01-01T00:00:00Z,,contract 4711
     east,,,,scavenger,,0.4,,,preemptible
 
 An empty cell matches anything. A row gives a price, or a factor that multiplies whatever price
-holds, or what a GPU of one's own cost: `purchase_usd`, `life_h`, `availability_ratio` and perhaps
-`overhead_usd_per_gpu_h` make the price purchase / (life x availability) + overhead. Charges are
+holds, or what a GPU of one's own cost: `purchase_cost`, `life_h`, `availability_ratio` and perhaps
+`overhead_cost_per_gpu_h` make the price purchase / (life x availability) + overhead. Charges are
 sums over whole hours, so a price changes on one. Amounts are in the currency of the statement;
 `currency` names it, and makes sure of it.
 """
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from goodput_ingest.source import Batch, ReadOptions
 
 MATCHED = ("cluster", "gpu_model", "mig_profile", "partition", "qos")
-OWNED = ("purchase_usd", "life_h", "availability_ratio", "overhead_usd_per_gpu_h")
+OWNED = ("purchase_cost", "life_h", "availability_ratio", "overhead_cost_per_gpu_h")
 COLUMNS = (
     *MATCHED,
-    "usd_per_gpu_h",
+    "price_per_gpu_h",
     "factor",
     *OWNED,
     "currency",
@@ -42,14 +42,14 @@ COLUMNS = (
     "valid_to",
     "note",
 )
-AMOUNTS = {"usd_per_gpu_h", "factor", "purchase_usd"}
+AMOUNTS = {"price_per_gpu_h", "factor", "purchase_cost"}
 _SHARED = {
     **dict.fromkeys(MATCHED, pl.String()),
     "valid_from_at": INSTANT,
     "valid_to_at": INSTANT,
     "note": pl.String(),
 }
-RATES = {**_SHARED, "currency": pl.String(), "usd_per_gpu_h": pl.Decimal(18, 6)}
+RATES = {**_SHARED, "currency": pl.String(), "price_per_gpu_h": pl.Decimal(18, 6)}
 FACTORS = {**_SHARED, "factor": pl.Decimal(18, 6)}
 
 
@@ -71,7 +71,7 @@ class Rates:
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.rates` and `raw.rate_factors`; raises IngestError for an unknown column."""
         read = read_rows(self.path, self.options, COLUMNS, (), self.name, self._rate)
-        rates = [row for row in read.rows if "usd_per_gpu_h" in row]
+        rates = [row for row in read.rows if "price_per_gpu_h" in row]
         factors = [row for row in read.rows if "factor" in row]
         parsed = [Parsed("rates", frame(rates, RATES), read.rejects)]
         if factors:
@@ -89,27 +89,27 @@ class Rates:
             "note": row.get("note", "")[:TEXT_MAX_CHARS] or None,
         }
         shared["cluster"] = shared["cluster"] or self.options.cluster
-        given = [name for name in ("usd_per_gpu_h", "factor", "purchase_usd") if row.get(name)]
+        given = [name for name in ("price_per_gpu_h", "factor", "purchase_cost") if row.get(name)]
         if len(given) != 1:
             found = " and ".join(given) or "none of them"
-            raise ValueError(f"a row gives usd_per_gpu_h, factor or purchase_usd; this has {found}")
-        if given != ["purchase_usd"]:
+            raise ValueError(f"a row gives price_per_gpu_h, factor or purchase_cost; this has {found}")
+        if given != ["purchase_cost"]:
             if extra := [name for name in OWNED if row.get(name)]:
-                raise ValueError(f"{extra[0]} belongs to purchase_usd, which is empty")
+                raise ValueError(f"{extra[0]} belongs to purchase_cost, which is empty")
             shared[given[0]] = exact(row, given[0])
         else:
-            shared["usd_per_gpu_h"] = _amortised(row)
+            shared["price_per_gpu_h"] = _amortised(row)
         return shared if given == ["factor"] else {**shared, "currency": currency(row)}
 
 
 def _amortised(row: dict[str, str]) -> Decimal:
     """Return the price of an hour of a GPU that was bought, to a millionth of a dollar."""
-    purchase, life_h = amount(row, "purchase_usd"), amount(row, "life_h")
+    purchase, life_h = amount(row, "purchase_cost"), amount(row, "life_h")
     availability = amount(row, "availability_ratio")
     if purchase is None or not life_h or not availability or availability > 1:
-        raise ValueError("purchase_usd needs life_h over 0 and availability_ratio over 0, up to 1")
-    overhead = amount(row, "overhead_usd_per_gpu_h") or Decimal(0)
+        raise ValueError("purchase_cost needs life_h over 0 and availability_ratio over 0, up to 1")
+    overhead = amount(row, "overhead_cost_per_gpu_h") or Decimal(0)
     price = purchase / (life_h * availability) + overhead
     if price >= AMOUNT_MAX:
-        raise ValueError("purchase_usd over so short a life is no price")
+        raise ValueError("purchase_cost over so short a life is no price")
     return price.quantize(Decimal("0.000001"))

@@ -1,6 +1,6 @@
 """What electricity costs a site, by hour of the day, and what its rooms and servers add to a GPU's.
 
-    cluster,zone,from_hour,to_hour,usd_per_kwh,pue,server_ratio,valid_from,valid_to,note
+    cluster,zone,from_hour,to_hour,price_per_kwh,pue,server_ratio,valid_from,valid_to,note
     east,America/New_York,22,6,0.08,1.4,1.25,,,night
     east,America/New_York,6,22,0.15,1.4,1.25,,,day
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from goodput_ingest.source import Batch, ReadOptions
 
 COLUMNS = (
-    *("cluster", "zone", "from_hour", "to_hour", "usd_per_kwh", "pue", "server_ratio"),
+    *("cluster", "zone", "from_hour", "to_hour", "price_per_kwh", "pue", "server_ratio"),
     *("currency", "valid_from", "valid_to", "note"),
 )
 TARIFFS = {
@@ -39,7 +39,7 @@ TARIFFS = {
     "zone": pl.String(),
     "from_hour": pl.Int8(),
     "to_hour": pl.Int8(),
-    "usd_per_kwh": pl.Decimal(18, 6),
+    "price_per_kwh": pl.Decimal(18, 6),
     "pue": pl.Decimal(9, 6),
     "server_ratio": pl.Decimal(9, 6),
     "currency": pl.String(),
@@ -63,12 +63,12 @@ class Tariffs:
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- judged by content alone
         """Say whether the header has a price of a kWh and nothing that is not known."""
         names = set(csv_table.header_names(head))
-        return "usd_per_kwh" in names and names <= set(COLUMNS)
+        return "price_per_kwh" in names and names <= set(COLUMNS)
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.tariffs`; raises IngestError for an unknown column."""
         read = read_rows(
-            self.path, self.options, COLUMNS, ("usd_per_kwh",), self.name, self._tariff
+            self.path, self.options, COLUMNS, ("price_per_kwh",), self.name, self._tariff
         )
         parsed = Parsed("tariffs", frame(read.rows, TARIFFS), read.rejects)
         yield parsed.batch(source=self.name, origin=str(self.path), digest=read.digest)
@@ -87,7 +87,7 @@ class Tariffs:
             "zone": self._zone(row.get("zone", ""), is_needed=(begin, end) != (0, 24)),
             "from_hour": begin,
             "to_hour": end,
-            "usd_per_kwh": exact(row, "usd_per_kwh"),
+            "price_per_kwh": exact(row, "price_per_kwh"),
             "pue": _ratio(row, "pue"),
             "server_ratio": _ratio(row, "server_ratio"),
             "currency": currency(row),

@@ -5,7 +5,7 @@ create table raw.budgets (
     source varchar not null,
     cluster varchar,                    -- null: over all clusters
     account varchar not null,
-    usd_per_month decimal(18, 2),
+    cost_per_month decimal(18, 2),
     quota_gpus decimal(18, 6),          -- by what idle time is shared under the policy by_quota
     valid_from_at timestamp,            -- null: always
     valid_to_at timestamp,

@@ -8,7 +8,7 @@ create table raw.rates (
     mig_profile varchar,
     partition varchar,
     qos varchar,
-    usd_per_gpu_h decimal(18, 6) not null,
+    price_per_gpu_h decimal(18, 6) not null,
     valid_from_at timestamp,            -- null: always
     valid_to_at timestamp,
     currency varchar,                   -- ISO 4217; null: that of the statement

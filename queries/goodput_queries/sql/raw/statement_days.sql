@@ -11,6 +11,6 @@ create table raw.statement_days (
     evidence_at timestamp not null,     -- how far the evidence of all its clusters reached
     rows_id varchar not null,           -- of its rows in raw.statement_rows
     digest varchar not null,            -- of what was billed, row by row
-    billed_usd decimal(18, 2) not null,
+    billed_cost decimal(18, 2) not null,
     policy varchar not null             -- JSON: who carries idle time, what is credited
 );

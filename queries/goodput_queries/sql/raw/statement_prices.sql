@@ -10,7 +10,7 @@ create table raw.statement_prices (
     qos varchar not null,
     from_at timestamp not null,         -- whole hours
     to_at timestamp not null,
-    list_usd_per_gpu_h decimal(18, 6) not null,
+    list_price_per_gpu_h decimal(18, 6) not null,
     factor decimal(18, 6) not null,
-    usd_per_gpu_h decimal(18, 6) not null
+    price_per_gpu_h decimal(18, 6) not null
 );

@@ -13,9 +13,9 @@ create table raw.statement_rows (
     qos varchar,
     gpu_model varchar,
     mig_profile varchar,
-    list_usd_per_gpu_h decimal(18, 6),
+    list_price_per_gpu_h decimal(18, 6),
     factor decimal(18, 6),
-    usd_per_gpu_h decimal(18, 6),
+    price_per_gpu_h decimal(18, 6),
     run_id varchar,
     job_name varchar,
     job_runs bigint not null,
@@ -32,11 +32,11 @@ create table raw.statement_rows (
     measured_ms bigint,
     untariffed_mj bigint not null,
     wall_mj bigint,
-    direct_usd decimal(38, 12),         -- before rounding, as the next two
-    idle_share_usd decimal(38, 12),
-    electricity_usd decimal(38, 12),
-    direct_billed_usd decimal(18, 2),   -- in cents, as the next three: what was handed out
-    idle_share_billed_usd decimal(18, 2),
-    electricity_billed_usd decimal(18, 2),
-    billed_usd decimal(18, 2)           -- null: no price
+    direct_cost decimal(38, 12),         -- before rounding, as the next two
+    idle_share_cost decimal(38, 12),
+    electricity_cost decimal(38, 12),
+    direct_billed_cost decimal(18, 2),   -- in cents, as the next three: what was handed out
+    idle_share_billed_cost decimal(18, 2),
+    electricity_billed_cost decimal(18, 2),
+    billed_cost decimal(18, 2)           -- null: no price
 );

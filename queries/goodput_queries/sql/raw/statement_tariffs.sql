@@ -4,6 +4,6 @@ create table raw.statement_tariffs (
     source varchar not null,
     cluster varchar not null,
     hour_at timestamp not null,
-    usd_per_kwh decimal(18, 9) not null, -- of the GPUs' counters: with what server and site add
-    usd_per_wall_kwh decimal(18, 9)     -- of the nodes' meters: with what the site adds
+    price_per_kwh decimal(18, 9) not null, -- of the GPUs' counters: with what server and site add
+    price_per_wall_kwh decimal(18, 9)     -- of the nodes' meters: with what the site adds
 );

@@ -7,7 +7,7 @@ create table raw.tariffs (
     zone varchar not null,              -- IANA name: whose hours of the day
     from_hour tinyint not null,         -- 0 to 23
     to_hour tinyint not null,           -- 1 to 24, exclusive; up to from_hour: over midnight
-    usd_per_kwh decimal(18, 6) not null,
+    price_per_kwh decimal(18, 6) not null,
     pue decimal(9, 6) not null,         -- energy of the site / of its computers
     server_ratio decimal(9, 6) not null, -- energy of a server / of its GPUs
     valid_from_at timestamp,            -- null: always

@@ -230,7 +230,7 @@ def closed(make: Any, lines: Any) -> Statement:
 def corrected(make: Any, lines: Any) -> Statement:
     """Give the same day with a correction: account nlp held ten more hours."""
     more = make(
-        [lines[0] | {"gpu_ms": 36_000_000, "energy_mj": None, "metered_mj_usd": None}], POLICY
+        [lines[0] | {"gpu_ms": 36_000_000, "energy_mj": None, "metered_mj_price": None}], POLICY
     )
     first = booked(make(lines, POLICY))
     second = booked(more, number=1).bookings[0]

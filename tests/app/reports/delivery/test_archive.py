@@ -16,7 +16,7 @@ from goodput_queries.errors import StoreError
 AT = datetime(2026, 11, 20, 7, tzinfo=UTC)
 ENTRY = PastStatement(
     date=date(2026, 11, 19), zone="UTC", is_closed=True, corrections=0, version="0-a",
-    status="Closed.", made_at=AT, total_usd=Decimal("1234.50"), accounts_usd=Decimal("1000.00"),
+    status="Closed.", made_at=AT, total_cost=Decimal("1234.50"), accounts_cost=Decimal("1000.00"),
     capacity_ms=36_000_000, held_ms=18_000_000, productive_ms=9_000_000,
     files=("statement-2026-11-19.csv",),
 )  # fmt: skip
@@ -38,7 +38,7 @@ def test_days_come_back_as_they_were_kept_newest_first(tmp_path: Path) -> None:
 
 
 def test_a_day_has_one_entry(tmp_path: Path) -> None:
-    corrected = replace(ENTRY, corrections=1, version="1-c", total_usd=Decimal("1300.00"))
+    corrected = replace(ENTRY, corrections=1, version="1-c", total_cost=Decimal("1300.00"))
 
     keep(tmp_path, ENTRY)
     keep(tmp_path, corrected)

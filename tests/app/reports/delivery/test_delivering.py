@@ -65,7 +65,7 @@ def made(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     """Give a database with a job on each of two days, the first of them closed."""
     folder = tmp_path_factory.mktemp("made")
     shutil.copyfile(empty_database, folder / "fleet.duckdb")
-    (folder / "rates.csv").write_text("usd_per_gpu_h\n2\n")
+    (folder / "rates.csv").write_text("price_per_gpu_h\n2\n")
     with contextlib.closing(LocalStore(folder / "fleet.duckdb")) as store:
         ingest(store, "rates", [folder / "rates.csv"], ReadOptions())
         read_in(store, folder / "sacct.txt", job(DAY), job(YESTERDAY))
@@ -172,7 +172,7 @@ def test_late_evidence_makes_a_correction_that_goes_out(
         "$128.00, closed", "$128.00, closed, 1 correction",
     ]  # fmt: skip
     (entry,) = past_statements(plan.folder)
-    assert (entry.corrections, str(entry.accounts_usd)) == (1, "64.00")  # of the idle 80
+    assert (entry.corrections, str(entry.accounts_cost)) == (1, "64.00")  # of the idle 80
 
 
 def test_a_day_without_evidence_is_no_statement(store: LocalStore, plan: Plan) -> None:
@@ -189,7 +189,7 @@ def entry(when: date, *, mailed: bool) -> PastStatement:
     at = datetime(2026, 11, 20, tzinfo=UTC)
     return PastStatement(
         date=when, zone="UTC", is_closed=True, corrections=0, version="0-a", status="",
-        made_at=at, total_usd=Decimal(1), accounts_usd=Decimal(1), capacity_ms=1, held_ms=1,
+        made_at=at, total_cost=Decimal(1), accounts_cost=Decimal(1), capacity_ms=1, held_ms=1,
         productive_ms=1, deliveries=(
             Delivery("mail", "0-a", at, 1, delivered_at=at if mailed else None),
         ),

@@ -49,7 +49,7 @@ def test_a_closed_day_is_filed_mailed_posted_and_noted(
     )
     assert sum(Decimal(row["total"]) for row in posted["accounts"]) == Decimal("1323.43")
     (entry,) = past_statements(plan.folder)
-    assert (entry.date, entry.state, entry.total_usd) == (
+    assert (entry.date, entry.state, entry.total_cost) == (
         date(2026, 11, 19),
         "closed",
         Decimal("1323.43"),
@@ -141,7 +141,7 @@ def test_a_correction_is_handed_out_and_answers_what_it_corrects(
     assert "Correction 1 adds 20.00" in second.get_body(("plain",)).get_content()
     assert json.loads(hook.posts[1][1])["event"] == "statement.corrected"
     (entry,) = past_statements(plan.folder)
-    assert (entry.corrections, entry.total_usd) == (1, Decimal("1343.43"))
+    assert (entry.corrections, entry.total_cost) == (1, Decimal("1343.43"))
     assert all(one.delivered_at is not None for one in entry.latest)
 
 

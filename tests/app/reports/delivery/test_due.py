@@ -23,7 +23,7 @@ def past(*days: int, is_closed: bool = True) -> dict[date, PastStatement]:
     return {
         when: PastStatement(
             date=when, zone="UTC", is_closed=is_closed, corrections=0, version="0-a", status="",
-            made_at=AT, total_usd=Decimal(1), accounts_usd=Decimal(1), capacity_ms=1, held_ms=1,
+            made_at=AT, total_cost=Decimal(1), accounts_cost=Decimal(1), capacity_ms=1, held_ms=1,
             productive_ms=1, deliveries=(Delivery("mail", "0-a", AT, 1, delivered_at=AT),),
         )
         for when in (UNTIL - timedelta(n) for n in days)

@@ -40,7 +40,7 @@ def test_names_begin_no_line_no_tag_and_are_cut(make: Any, lines: Any) -> None:
     losses = pl.DataFrame(
         [{"cluster": "c", "account": "<b>", "run_id": "r\n\x1b]0;", "label": "Idle", "cause": "",
           "blame": "own", "confidence": "high",
-          "gpu_ms": 3_600_000, "usd": Decimal("2.00"), "fix": ""}]
+          "gpu_ms": 3_600_000, "cost": Decimal("2.00"), "fix": ""}]
     )  # fmt: skip
     made = make(lines, NO_POLICY)
     object.__setattr__(made, "losses", losses)

@@ -3,9 +3,9 @@
 -- grain: cluster, gpu_model, mig_profile, partition, qos, from_ms
 -- from_ms: start, a whole hour, epoch ms
 -- to_ms: end, a whole hour, epoch ms
--- list_usd_per_gpu_h: of the rate card, before factors
+-- list_price_per_gpu_h: of the rate card, before factors
 -- factor: product of the factors that match; 1 without any
--- usd_per_gpu_h: what is charged; never 0 for want of a rate: kinds without a price have no row
+-- price_per_gpu_h: what is charged; never 0 for want of a rate: kinds without a price have no row
 -- materialised: full, since every sum of money joins it
 with kinds as (
     select distinct
@@ -29,7 +29,7 @@ with kinds as (
 ),
 
 cards as (
-    select *, usd_per_gpu_h as amount, true as is_price from raw.rates
+    select *, price_per_gpu_h as amount, true as is_price from raw.rates
     union all by name
     select *, factor as amount, false as is_price from raw.rate_factors
 ),
@@ -78,7 +78,7 @@ of_card as (
     select
         cells.*,
         arg_max(matches.amount, (matches.specificity, matches.from_ms, matches.amount))
-            filter (where matches.is_price) as list_usd_per_gpu_h,
+            filter (where matches.is_price) as list_price_per_gpu_h,
         coalesce(list(matches.amount) filter (where not matches.is_price), []) as factors
     from cells
     inner join matches
@@ -97,9 +97,9 @@ of_card as (
 of_days as (
     select
         cells.*,
-        arg_min(kept.list_usd_per_gpu_h, kept.from_ms) as list_usd_per_gpu_h,
+        arg_min(kept.list_price_per_gpu_h, kept.from_ms) as list_price_per_gpu_h,
         arg_min(kept.factor, kept.from_ms) as factor,
-        arg_min(kept.usd_per_gpu_h, kept.from_ms) as usd_per_gpu_h
+        arg_min(kept.price_per_gpu_h, kept.from_ms) as price_per_gpu_h
     from cells
     inner join kept
         on cells.cluster = kept.cluster
@@ -118,7 +118,7 @@ of_card_priced as (
         list_reduce(list_sort(factors), lambda product, next: (product * next)::decimal(18, 6), 1::decimal(18, 6))
             as factor
     from of_card
-    where list_usd_per_gpu_h is not null
+    where list_price_per_gpu_h is not null
 )
 
 select
@@ -129,9 +129,9 @@ select
     qos,
     from_ms,
     to_ms,
-    list_usd_per_gpu_h,
+    list_price_per_gpu_h,
     factor,
-    usd_per_gpu_h
+    price_per_gpu_h
 from of_days
 union all
 select
@@ -142,8 +142,8 @@ select
     qos,
     from_ms,
     to_ms,
-    list_usd_per_gpu_h,
+    list_price_per_gpu_h,
     factor,
-    (list_usd_per_gpu_h * factor)::decimal(18, 6)
+    (list_price_per_gpu_h * factor)::decimal(18, 6)
 from of_card_priced
 anti join of_days using (cluster, gpu_model, mig_profile, partition, qos, from_ms)

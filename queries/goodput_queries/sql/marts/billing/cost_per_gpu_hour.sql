@@ -1,8 +1,8 @@
 -- What a GPU-hour costs, by model: the rate, and what it comes to per held and per productive GPU-hour.
 -- grain: gpu_model
--- usd_per_gpu_h: of capacity, mean over the window
--- usd_per_held_gpu_h: all cost of the model / what jobs held
--- usd_per_productive_gpu_h: all cost / useful time (the headline's numerator)
+-- price_per_gpu_h: of capacity, mean over the window
+-- cost_per_allocated_gpu_h: all cost of the model / what jobs held
+-- cost_per_productive_gpu_h: all cost / useful time (the headline's numerator)
 -- definition_version: of goodput; see macros/ratios.sql
 -- unpriced_gpu_ms: time left out of the money, since the rate card has no price for it
 with sums as (
@@ -11,8 +11,8 @@ with sums as (
         sum(gpu_ms)::bigint as capacity_ms,
         coalesce(sum(gpu_ms) filter (where categories.group = 'held'), 0)::bigint as held_ms,
         coalesce(sum(gpu_ms) filter (where is_useful(category)), 0)::bigint as goodput_ms,
-        sum(gpu_ms) filter (where usd is not null) as priced_ms,
-        sum(usd) as usd
+        sum(gpu_ms) filter (where cost is not null) as priced_ms,
+        sum(cost) as cost
     from marts.ledger_scoped_by_node
     inner join reference.gpu_second_categories as categories using (category)
     group by gpu_model
@@ -24,9 +24,9 @@ select
     capacity_ms,
     held_ms,
     goodput_ms,
-    usd,
-    usd / nullif(priced_ms, 0) * 3600000 as usd_per_gpu_h,
-    case when priced_ms = capacity_ms then usd / nullif(held_ms, 0) * 3600000 end as usd_per_held_gpu_h,
-    case when priced_ms = capacity_ms then usd / nullif(goodput_ms, 0) * 3600000 end as usd_per_productive_gpu_h,
+    cost,
+    cost / nullif(priced_ms, 0) * 3600000 as price_per_gpu_h,
+    case when priced_ms = capacity_ms then cost / nullif(held_ms, 0) * 3600000 end as cost_per_allocated_gpu_h,
+    case when priced_ms = capacity_ms then cost / nullif(goodput_ms, 0) * 3600000 end as cost_per_productive_gpu_h,
     capacity_ms - coalesce(priced_ms, 0)::bigint as unpriced_gpu_ms
 from sums

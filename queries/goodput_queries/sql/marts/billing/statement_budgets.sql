@@ -1,7 +1,7 @@
 -- Monthly budgets and GPU quotas of accounts, as valid at the start of the scope's window.
 -- grain: cluster, account
 -- cluster: empty: all clusters together
--- usd_per_month, quota_gpus: null: none is set
+-- cost_per_month, quota_gpus: null: none is set
 with in_force as (
     select *, coalesce(to_ms(valid_from_at), 0) as from_ms
     from raw.budgets
@@ -13,7 +13,7 @@ with in_force as (
 select
     coalesce(cluster, '') as cluster,
     account,
-    arg_max(usd_per_month, from_ms) filter (where usd_per_month is not null) as usd_per_month,
+    arg_max(cost_per_month, from_ms) filter (where cost_per_month is not null) as cost_per_month,
     arg_max(quota_gpus, from_ms) filter (where quota_gpus is not null) as quota_gpus
 from in_force
 group by all

@@ -2,11 +2,11 @@
 -- user, run, partition, kind of GPU and price. The gpu_ms add up to the ledger's, to the millisecond; money is
 -- their product with the price, made and rounded where it is printed. Scope: window, cluster, model, team, user,
 -- run, partition.
--- grain: line, cluster, team, user_name, run_key, partition, qos, gpu_model, mig_profile, list_usd_per_gpu_h, factor, usd_per_gpu_h, bucket
+-- grain: line, cluster, team, user_name, run_key, partition, qos, gpu_model, mig_profile, list_price_per_gpu_h, factor, price_per_gpu_h, bucket
 -- line: usage (held by job runs), inferred (held, but no scheduler or label says by whom), unplaced (allocated, but on no
 --  known GPU: outside the ledger and the capacity), reserved_idle (team: the owner of the reservation, where it is one),
 --  idle, not_available
--- usd_per_gpu_h: null: the rate card has no price
+-- price_per_gpu_h: null: the rate card has no price
 -- gpu_ms: milliseconds of a whole GPU; of usage it is the sum of the five that follow
 -- productive_ms: useful time: the headline's numerator (definition 2), before declared work is counted
 -- other_use_ms: evaluation and other declared work
@@ -18,7 +18,7 @@
 -- credit_ms: of the waste: lost because infrastructure failed
 -- energy_mj: millijoules of the GPUs' own counters; null: not measured
 -- measured_ms: GPU time for which energy is known
--- metered_mj_usd: millijoules x price of a kWh, at the tariffs of their hours: at the node's meter where it covers
+-- metered_mj_price: millijoules x price of a kWh, at the tariffs of their hours: at the node's meter where it covers
 --  the hour, else of the GPUs' counters; null: no tariff
 -- untariffed_mj: of energy_mj, for which there is no tariff
 -- bucket: which of the scope's buckets, from 0, where it has buckets: days of whole hours, read together
@@ -151,7 +151,7 @@ measures as (
         case when is_credited then gpu_ms else 0 end as credit_ms,
         null::bigint as energy_mj,
         null::bigint as measured_ms,
-        null::decimal(38, 9) as metered_mj_usd,
+        null::decimal(38, 9) as metered_mj_price,
         0 as untariffed_mj,
         null::bigint as wall_mj
     from settled
@@ -172,10 +172,10 @@ measures as (
         energies.energy_mj,
         energies.measured_ms,
         case
-            when energies.wall_mj is not null then energies.wall_mj::decimal(20, 0) * tariffs.usd_per_wall_kwh
-            else energies.energy_mj::decimal(20, 0) * tariffs.usd_per_kwh
-        end as metered_mj_usd,
-        case when tariffs.usd_per_kwh is null then energies.energy_mj else 0 end as untariffed_mj,
+            when energies.wall_mj is not null then energies.wall_mj::decimal(20, 0) * tariffs.price_per_wall_kwh
+            else energies.energy_mj::decimal(20, 0) * tariffs.price_per_kwh
+        end as metered_mj_price,
+        case when tariffs.price_per_kwh is null then energies.energy_mj else 0 end as untariffed_mj,
         energies.wall_mj
     from energies
     left join inferred using (job_run_key)
@@ -201,9 +201,9 @@ select
     owners.qos,
     measures.gpu_model,
     measures.mig_profile,
-    prices.list_usd_per_gpu_h,
+    prices.list_price_per_gpu_h,
     prices.factor,
-    prices.usd_per_gpu_h,
+    prices.price_per_gpu_h,
     (measures.hour_ms - getvariable('scope_from_ms')::bigint) // getvariable('scope_bucket_ms')::bigint as bucket,
     count(distinct measures.job_run_key) as job_runs,
     coalesce(sum(measures.gpu_ms), 0)::bigint as gpu_ms,
@@ -218,7 +218,7 @@ select
     coalesce(sum(measures.credit_ms), 0)::bigint as credit_ms,
     sum(measures.energy_mj)::bigint as energy_mj,
     sum(measures.measured_ms)::bigint as measured_ms,
-    sum(measures.metered_mj_usd) as metered_mj_usd,
+    sum(measures.metered_mj_price) as metered_mj_price,
     coalesce(sum(measures.untariffed_mj), 0)::bigint as untariffed_mj,
     sum(measures.wall_mj)::bigint as wall_mj
 from measures

@@ -2,8 +2,8 @@
 -- own zone, times what server and site add. A tariff of the cluster's own comes before one for
 -- all, a later one before an earlier; hours of a closed day keep theirs.
 -- grain: cluster, hour_ms
--- usd_per_kwh: per kWh of the GPUs' counters: server and site come on top
--- usd_per_wall_kwh: per kWh of the nodes' own meters: the site comes on top
+-- price_per_kwh: per kWh of the GPUs' counters: server and site come on top
+-- price_per_wall_kwh: per kWh of the nodes' own meters: the site comes on top
 with hours as (
     select distinct cluster, hour_ms from marts.statement_energy_hourly where in_window(hour_ms, hour_ms + 3600000)
 ),
@@ -13,8 +13,8 @@ matches as (
         hours.cluster,
         hours.hour_ms,
         (tariffs.cluster is not null, coalesce(to_ms(tariffs.valid_from_at), 0), tariffs.from_hour) as rank,
-        (tariffs.usd_per_kwh * tariffs.pue * tariffs.server_ratio)::decimal(18, 9) as usd_per_kwh,
-        (tariffs.usd_per_kwh * tariffs.pue)::decimal(18, 9) as usd_per_wall_kwh,
+        (tariffs.price_per_kwh * tariffs.pue * tariffs.server_ratio)::decimal(18, 9) as price_per_kwh,
+        (tariffs.price_per_kwh * tariffs.pue)::decimal(18, 9) as price_per_wall_kwh,
         hour(timezone(tariffs.zone, from_ms(hours.hour_ms)::timestamptz)) as hour_of_day,
         tariffs.from_hour,
         tariffs.to_hour
@@ -29,8 +29,8 @@ of_tariffs as (
     select
         cluster,
         hour_ms,
-        arg_max(usd_per_kwh, rank) as usd_per_kwh,
-        arg_max(usd_per_wall_kwh, rank) as usd_per_wall_kwh
+        arg_max(price_per_kwh, rank) as price_per_kwh,
+        arg_max(price_per_wall_kwh, rank) as price_per_wall_kwh
     from matches
     where
         case
@@ -43,10 +43,10 @@ of_tariffs as (
 select
     hours.cluster,
     hours.hour_ms,
-    coalesce(kept.usd_per_kwh, of_tariffs.usd_per_kwh) as usd_per_kwh,
-    coalesce(kept.usd_per_wall_kwh, of_tariffs.usd_per_wall_kwh) as usd_per_wall_kwh
+    coalesce(kept.price_per_kwh, of_tariffs.price_per_kwh) as price_per_kwh,
+    coalesce(kept.price_per_wall_kwh, of_tariffs.price_per_wall_kwh) as price_per_wall_kwh
 from hours
 left join of_tariffs using (cluster, hour_ms)
 left join raw.statement_tariffs as kept
     on hours.cluster = kept.cluster and from_ms(hours.hour_ms) = kept.hour_at
-where coalesce(kept.usd_per_kwh, of_tariffs.usd_per_kwh) is not null
+where coalesce(kept.price_per_kwh, of_tariffs.price_per_kwh) is not null

@@ -4,7 +4,7 @@
 with unpriced as (
     select cluster, job_run_key, gpu_ms
     from marts.ledger_scoped_by_node
-    where job_run_key is not null and usd_per_gpu_h is null
+    where job_run_key is not null and price_per_gpu_h is null
 ),
 
 assumed as (

@@ -10,12 +10,12 @@
 -- held_energy_mj, held_measured_ms: the same of held time
 -- power_w, held_power_w: mean power over measured time, of all and of held time; null: not measured
 -- power_limit_w: mean over the GPUs that report one
--- metered_mj_usd: millijoules x US dollars per kWh at the tariffs of their hours; null: no tariff
+-- metered_mj_price: millijoules x US dollars per kWh at the tariffs of their hours; null: no tariff
 -- tariffed_mj: the energy that has a tariff
 -- priced_held_ms: held time with a price
 -- priced_productive_ms, priced_unsettled_ms: of it
--- held_ms_list_usd, held_ms_usd: held milliseconds x price of a GPU-hour, before and after factors; null: no price
--- priced_ms, ms_usd: all time with a price, and its milliseconds x price; null: no price
+-- allocated_ms_list_price, allocated_ms_price: held milliseconds x price of a GPU-hour, before and after factors; null: no price
+-- priced_ms, ms_cost: all time with a price, and its milliseconds x price; null: no price
 with windows as (
     select
         cluster,
@@ -28,7 +28,7 @@ lines as (
     select
         * replace (productive_ms + case when evaluation_counts() then other_use_ms else 0 end as productive_ms),
         line = 'usage' as is_held,
-        usd_per_gpu_h is not null as is_priced
+        price_per_gpu_h is not null as is_priced
     from marts.statement_lines
 ),
 
@@ -44,15 +44,15 @@ sums as (
         sum(measured_ms)::bigint as measured_ms,
         sum(energy_mj) filter (where is_held)::bigint as held_energy_mj,
         sum(measured_ms) filter (where is_held)::bigint as held_measured_ms,
-        sum(metered_mj_usd) as metered_mj_usd,
+        sum(metered_mj_price) as metered_mj_price,
         (sum(energy_mj) - sum(untariffed_mj))::bigint as tariffed_mj,
         coalesce(sum(gpu_ms) filter (where is_held and is_priced), 0)::bigint as priced_held_ms,
         coalesce(sum(productive_ms) filter (where is_priced), 0)::bigint as priced_productive_ms,
         coalesce(sum(unsettled_ms) filter (where is_priced), 0)::bigint as priced_unsettled_ms,
-        sum(gpu_ms * list_usd_per_gpu_h) filter (where is_held) as held_ms_list_usd,
-        sum(gpu_ms * usd_per_gpu_h) filter (where is_held) as held_ms_usd,
+        sum(gpu_ms * list_price_per_gpu_h) filter (where is_held) as allocated_ms_list_price,
+        sum(gpu_ms * price_per_gpu_h) filter (where is_held) as allocated_ms_price,
         coalesce(sum(gpu_ms) filter (where is_priced), 0)::bigint as priced_ms,
-        sum(gpu_ms * usd_per_gpu_h) as ms_usd
+        sum(gpu_ms * price_per_gpu_h) as ms_cost
     from lines
     group by cluster, gpu_model
 ),
@@ -77,15 +77,15 @@ select
     sums.energy_mj / nullif(sums.measured_ms, 0) as power_w,
     sums.held_energy_mj / nullif(sums.held_measured_ms, 0) as held_power_w,
     limits.power_limit_w,
-    sums.metered_mj_usd,
+    sums.metered_mj_price,
     sums.tariffed_mj,
     sums.priced_held_ms,
     sums.priced_productive_ms,
     sums.priced_unsettled_ms,
-    sums.held_ms_list_usd,
-    sums.held_ms_usd,
+    sums.allocated_ms_list_price,
+    sums.allocated_ms_price,
     sums.priced_ms,
-    sums.ms_usd
+    sums.ms_cost
 from sums
 inner join windows using (cluster)
 left join limits on sums.cluster = limits.cluster and sums.gpu_model is not distinct from limits.gpu_model

@@ -5,7 +5,7 @@
 -- run_key, run_id, team, user_name: null where the GPU was not allocated
 -- phase: the phase that covers most of the interval
 -- gpu_ms: milliseconds of a whole GPU
--- usd: null where the rate card has no price
+-- cost: null where the rate card has no price
 with marked as (
     select
         *,
@@ -45,7 +45,7 @@ select
     from_ms(max(numbered.end_ms)) as end_at,
     (max(numbered.end_ms) - min(numbered.start_ms)) / 1000.0 as interval_s,
     sum(numbered.gpu_ms)::bigint as gpu_ms,
-    sum(numbered.usd) as usd
+    sum(numbered.cost) as cost
 from numbered
 inner join reference.gpu_second_categories as categories using (category)
 left join reference.phases as phases using (phase)

@@ -17,7 +17,7 @@
 -- communication_step_ms: retained step time with measured communication
 -- communication_runs: runs that measure communication
 -- coverage_ratio: share of held time that evidence classifies
--- wasted_usd: badput, not counting time that is not settled
+-- wasted_cost: badput, not counting time that is not settled
 with scheduled as (
     select cluster from intermediate.int_job_runs where not is_inferred
     union
@@ -30,8 +30,8 @@ parts as (
         run_key,
         cluster in (from scheduled) as is_scheduled,
         sum(gpu_ms) as gpu_ms,
-        sum(usd) as usd,
-        coalesce(sum(gpu_ms) filter (where usd is null), 0)::bigint as unpriced_gpu_ms
+        sum(cost) as cost,
+        coalesce(sum(gpu_ms) filter (where cost is null), 0)::bigint as unpriced_gpu_ms
     from marts.ledger_scoped_by_node
     group by all
 ),
@@ -53,9 +53,9 @@ sums as (
         coalesce(sum(gpu_ms) filter (where is_unsettled(category)), 0)::bigint as unsettled_ms,
         coalesce(sum(gpu_ms) filter (where categories.kind = 'badput'), 0)::bigint as wasted_ms,
         case
-            when sum(usd) is not null then coalesce(sum(usd) filter (where categories.kind = 'badput'), 0)
-        end as wasted_usd,
-        sum(usd) as capacity_usd,
+            when sum(cost) is not null then coalesce(sum(cost) filter (where categories.kind = 'badput'), 0)
+        end as wasted_cost,
+        sum(cost) as capacity_cost,
         coalesce(sum(unpriced_gpu_ms), 0)::bigint as unpriced_gpu_ms,
         (select count(distinct gpu_uuid) from marts.ledger_owned where not is_by_node) as gpus,
         count(distinct run_key) as runs

@@ -4,7 +4,7 @@
 -- is_by_node: the row's grain is the node
 -- blame: own, platform, use, unallocated, reservation, unsettled
 -- gpu_ms: milliseconds of a whole GPU
--- usd: null where the rate card has no price
+-- cost: null where the rate card has no price
 select
     scoped.*,
     blame_of(scoped.category, categories.blame, waits.blame, endings.blame) as blame

@@ -5,14 +5,14 @@
 -- gpu_ms: milliseconds of a whole GPU; the rows add up to the capacity of the scope
 -- gpu_hi_ms: upper bound: with all unclassified time that might belong to the category
 -- share_ratio: of the scope's capacity
--- usd: null where no part of it has a price
+-- cost: null where no part of it has a price
 -- unpriced_gpu_ms: GPU time that the rate card has no price for
 with sums as (
     select
         category,
         sum(gpu_ms)::bigint as gpu_ms,
-        sum(usd) as usd,
-        coalesce(sum(gpu_ms) filter (where usd is null), 0)::bigint as unpriced_gpu_ms
+        sum(cost) as cost,
+        coalesce(sum(gpu_ms) filter (where cost is null), 0)::bigint as unpriced_gpu_ms
     from marts.ledger_scoped_by_node
     group by category
 ),
@@ -45,7 +45,7 @@ select
         else totals.unsettled_ms
     end as gpu_hi_ms,
     coalesce(sums.gpu_ms, 0) / nullif(totals.capacity_ms, 0) as share_ratio,
-    sums.usd,
+    sums.cost,
     coalesce(sums.unpriced_gpu_ms, 0) as unpriced_gpu_ms
 from reference.gpu_second_categories as categories
 cross join totals

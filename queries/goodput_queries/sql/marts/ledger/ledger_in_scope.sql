@@ -4,11 +4,11 @@
 -- is_by_node: the row's grain is the node
 -- gpu_uuid, gpu_instance: null in the hours summed up by node
 -- gpu_ms: milliseconds of a whole GPU
--- usd: null where the rate card has no price
+-- cost: null where the rate card has no price
 select
     owned.*,
-    prices.usd_per_gpu_h,
-    owned.gpu_ms / 3600000.0 * prices.usd_per_gpu_h::double as usd
+    prices.price_per_gpu_h,
+    owned.gpu_ms / 3600000.0 * prices.price_per_gpu_h::double as cost
 from marts.ledger_owned as owned
 left join intermediate.int_prices as prices
     on owned.cluster = prices.cluster

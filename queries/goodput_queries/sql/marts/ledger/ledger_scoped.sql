@@ -2,7 +2,7 @@
 -- this view, or over ledger_scoped_by_node with the same sums.
 -- grain: none (parts of hours)
 -- gpu_ms: milliseconds of a whole GPU
--- usd: null where the rate card has no price
+-- cost: null where the rate card has no price
 select * exclude (is_by_node)
 from marts.ledger_in_scope
 where not is_by_node

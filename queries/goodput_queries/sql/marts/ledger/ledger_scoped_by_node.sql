@@ -2,7 +2,7 @@
 -- same sums, for pages.
 -- grain: none (parts of hours)
 -- gpu_ms: milliseconds of a whole GPU
--- usd: null where the rate card has no price
+-- cost: null where the rate card has no price
 select * exclude (is_by_node, gpu_uuid, gpu_instance)
 from marts.ledger_in_scope
 where is_by_node

@@ -144,10 +144,10 @@ select
     unplaced.hour_ms,
     unplaced.reason,
     unplaced.gpu_ms,
-    prices.list_usd_per_gpu_h,
+    prices.list_price_per_gpu_h,
     prices.factor,
-    prices.usd_per_gpu_h,
-    unplaced.gpu_ms / 3600000.0 * prices.usd_per_gpu_h::double as cost
+    prices.price_per_gpu_h,
+    unplaced.gpu_ms / 3600000.0 * prices.price_per_gpu_h::double as cost
 from unplaced
 left join models
     on unplaced.cluster = models.cluster and unplaced.gpu_type is not distinct from models.gpu_type

@@ -1,7 +1,7 @@
 -- The ledger of each run: one row a run and category; a run's rows add up to what it held in the window.
 -- grain: run_key, category
 -- gpu_ms: milliseconds of a whole GPU
--- usd: null where the rate card has no price
+-- cost: null where the rate card has no price
 select
     scoped.run_key,
     scoped.category,
@@ -9,7 +9,7 @@ select
     any_value(categories.colour) as colour,
     any_value(kind_of(category, categories.kind)) as kind,
     sum(scoped.gpu_ms)::bigint as gpu_ms,
-    sum(scoped.usd) as usd
+    sum(scoped.cost) as cost
 from marts.ledger_scoped_by_node as scoped
 inner join reference.gpu_second_categories as categories using (category)
 where scoped.run_key is not null

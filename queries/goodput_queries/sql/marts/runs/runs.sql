@@ -31,9 +31,9 @@ with ledger as (
             where category in ('lost_work', 'fault_stall', 'failed_without_progress')
         ), 0)::bigint as lost_ms,
         coalesce(sum(gpu_ms) filter (where kind = 'badput'), 0)::bigint as wasted_ms,
-        sum(usd) as usd,
+        sum(cost) as cost,
         -- nothing wasted costs nothing; without any price it is not known
-        case when sum(usd) is not null then coalesce(sum(usd) filter (where kind = 'badput'), 0) end as wasted_usd
+        case when sum(cost) is not null then coalesce(sum(cost) filter (where kind = 'badput'), 0) end as wasted_cost
     from marts.run_categories
     group by run_key
 ),
@@ -167,8 +167,8 @@ select
     progress.goodput_1d_ratio,
     progress.goodput_3d_ratio,
     progress.goodput_5d_ratio,
-    ledger.usd,
-    ledger.wasted_usd,
+    ledger.cost,
+    ledger.wasted_cost,
     coalesce(hangs.hangs, 0) as hangs,
     case
         when worst.loss is null then 'No loss is known.'

@@ -6,7 +6,7 @@
 -- peers_wait_gpu_s: waiting of the other GPUs of the gang for it
 -- peers: number of GPUs that waited; where several GPUs are throttled in one step, the waits are attributed to one
 -- gang_gpu_s: own_gpu_s + peers_wait_gpu_s: what the GPU cost the run
--- gang_usd: null where the rate card has no price
+-- gang_cost: null where the rate card has no price
 with caused as (
     select
         attempt_key,
@@ -38,7 +38,7 @@ select
     caused.own_ms / 1000.0 as own_gpu_s,
     caused.peers_ms / 1000.0 as peers_wait_gpu_s,
     (caused.own_ms + caused.peers_ms) / 1000.0 as gang_gpu_s,
-    (caused.own_ms + caused.peers_ms) / 3600000.0 * prices.usd_per_gpu_h::double as gang_usd
+    (caused.own_ms + caused.peers_ms) / 3600000.0 * prices.price_per_gpu_h::double as gang_cost
 from caused
 inner join intermediate.int_attempts as attempts using (attempt_key)
 left join (

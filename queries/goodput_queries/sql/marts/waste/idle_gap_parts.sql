@@ -5,7 +5,7 @@
 -- gap_start_at, gap_end_at, gap_s: of the whole gap, from the last active reading to the first active one
 -- gap_category: the category that most of the gap lies in; is_main: this is its part
 -- start_at, end_at: first and last moment of the gap in this category
--- gpu_ms, usd: of the part; gap_gpu_ms, gap_usd: of the gap; milliseconds of a whole GPU, null without a price
+-- gpu_ms, cost: of the part; gap_gpu_ms, gap_cost: of the gap; milliseconds of a whole GPU, null without a price
 -- is_beside_work: its job stepped meanwhile, and the gap is no pause (threshold idle_min_ms): the ledger counts it
 --  with the steps, since job events cover all GPUs of the job
 -- cause: of the part
@@ -111,7 +111,7 @@ segments as (
 
 -- a gap has one price in most cases, since prices change at whole hours and seldom
 rates as (
-    select pieces.piece, places.place, prices.from_ms, prices.to_ms, prices.usd_per_gpu_h::double as usd_per_gpu_h
+    select pieces.piece, places.place, prices.from_ms, prices.to_ms, prices.price_per_gpu_h::double as price_per_gpu_h
     from pieces
     inner join places using (unit)
     inner join intermediate.int_prices as prices
@@ -155,7 +155,7 @@ by_category as (
         max(cells.end_ms) as end_ms,
         arg_max(coalesce(cells.phase, ''), cells.gpu_ms) as phase,
         sum(cells.gpu_ms)::bigint as gpu_ms,
-        sum(cells.gpu_ms / 3600000.0 * rates.usd_per_gpu_h) as usd
+        sum(cells.gpu_ms / 3600000.0 * rates.price_per_gpu_h) as cost
     from cells
     left join rates
         on cells.piece = rates.piece
@@ -171,7 +171,7 @@ ranked as (
         row_number() over (partition by piece order by gpu_ms desc, category) = 1 as is_main,
         first_value(category) over (partition by piece order by gpu_ms desc, category) as gap_category,
         sum(gpu_ms) over (partition by piece)::bigint as gap_gpu_ms,
-        sum(usd) over (partition by piece) as gap_usd
+        sum(cost) over (partition by piece) as gap_cost
     from by_category
 )
 
@@ -186,7 +186,7 @@ select
     from_ms(pieces.end_ms) as gap_end_at,
     (pieces.end_ms - pieces.start_ms) / 1000.0 as gap_s,
     ranked.gap_gpu_ms,
-    ranked.gap_usd,
+    ranked.gap_cost,
     ranked.gap_category,
     ranked.is_main,
     from_ms(ranked.start_ms) as start_at,
@@ -224,7 +224,7 @@ select
             else categories.label
         end || ' in the ledger' as evidence,
     ranked.gpu_ms,
-    ranked.usd,
+    ranked.cost,
     pieces.readings_coverage_ratio
 from ranked
 inner join pieces using (piece)

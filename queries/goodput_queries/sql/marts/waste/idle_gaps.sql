@@ -6,7 +6,7 @@
 -- is_beside_work: its job stepped meanwhile, and the gap is no pause (threshold idle_min_ms): the ledger counts it
 --  with the steps, since job events cover all GPUs of the job
 -- gpu_ms: milliseconds of a whole GPU inside the gap
--- usd: null where the rate card has no price
+-- cost: null where the rate card has no price
 -- readings_coverage_ratio: share of the gap that readings cover
 select
     gap_id,
@@ -32,7 +32,7 @@ select
     confidence,
     evidence,
     gap_gpu_ms as gpu_ms,
-    gap_usd as usd,
+    gap_cost as cost,
     readings_coverage_ratio
 from marts.idle_gap_parts
 where is_main

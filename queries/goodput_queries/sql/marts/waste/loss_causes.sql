@@ -3,7 +3,7 @@
 -- grain: cluster, run_key, category, blame
 -- blame: who caused it (reference.blame_by_cause)
 -- gpu_ms: milliseconds of a whole GPU
--- usd: null where the rate card has no price
+-- cost: null where the rate card has no price
 -- confidence: Confirmed, Likely, Not confirmed
 with rows_ as (
     select
@@ -31,7 +31,7 @@ grouped as (
         any_value(colour) as colour,
         any_value(kind) as kind,
         sum(gpu_ms)::bigint as gpu_ms,
-        sum(usd) as usd,
+        sum(cost) as cost,
         min(hour_ms) as first_hour_ms,
         max(hour_ms) as last_hour_ms
     from rows_
@@ -119,7 +119,7 @@ select
     grouped.colour,
     grouped.blame,
     grouped.gpu_ms,
-    grouped.usd,
+    grouped.cost,
     from_ms(grouped.first_hour_ms) as first_at,
     from_ms(grouped.last_hour_ms + 3600000) as last_at,
     case

@@ -2,7 +2,7 @@
 -- cause, evidence, confidence and recommended action.
 -- grain: cluster, run_key, category, blame
 -- gpu_ms: milliseconds of a whole GPU
--- usd: null where the rate card has no price
+-- cost: null where the rate card has no price
 -- gpus: number of GPUs that lost the time
 -- confidence: Confirmed, Likely, Not confirmed
 with counted as (
@@ -25,7 +25,7 @@ select
     losses.colour,
     losses.blame,
     losses.gpu_ms,
-    losses.usd,
+    losses.cost,
     counted.gpus,
     losses.first_at,
     losses.last_at,

@@ -69,7 +69,7 @@ select
     from_ms(summed.start_ms) as start_at,
     from_ms(summed.end_ms) as end_at,
     summed.imposed_wait_gpu_s,
-    summed.imposed_wait_gpu_s / 3600.0 * prices.usd_per_gpu_h::double as imposed_wait_usd,
+    summed.imposed_wait_gpu_s / 3600.0 * prices.price_per_gpu_h::double as imposed_wait_cost,
     'Likely' as confidence,
     'rank ' || summed.rank || case summed.measured_by
         when 'NCCL profiler'

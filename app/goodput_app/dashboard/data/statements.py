@@ -207,7 +207,7 @@ def unpriced(scope: Scope) -> pl.DataFrame:
     """Return the kinds of GPU and job that held time without a price, most time first."""
     return _scoped(
         "select cluster, gpu_model, mig_profile, partition, qos, sum(gpu_ms)::bigint as gpu_ms "
-        "from marts.statement_lines where usd_per_gpu_h is null and gpu_ms > 0 "
+        "from marts.statement_lines where price_per_gpu_h is null and gpu_ms > 0 "
         "group by all order by gpu_ms desc, cluster, gpu_model limit 20",
         replace(scope, node=None, run=None, bucket_ms=None),
         state(),

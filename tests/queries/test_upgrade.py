@@ -1,0 +1,79 @@
+"""Databases of earlier revisions open, keep what was billed, and have the ledger of a new one."""
+
+from __future__ import annotations
+
+import logging
+import lzma
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from tests.recorded_session import SAMPLE
+
+from goodput_ingest.run.ingest import ingest
+from goodput_ingest.source import ReadOptions
+from goodput_queries.check import check
+from goodput_queries.storage.store import LocalStore
+
+OLDER = Path(__file__).with_name("older_databases")
+REVISIONS = ["2026-11-22", "2026-11-23"]
+LEDGER = """select cluster, attempt_key, category, sum(gpu_ms) as gpu_ms
+    from marts.ledger_hourly group by all order by all"""
+
+
+@pytest.fixture(scope="module")
+def fresh() -> list[tuple[object, ...]]:
+    """Return the ledger of a new database with the same files."""
+    store = LocalStore()
+    paths = [SAMPLE / "sacct.txt", SAMPLE / "job_events.jsonl.gz"]
+    ingest(store, "auto", paths, ReadOptions())
+    store.build()
+    rows = store.read(LEDGER).rows()
+    store.close()
+    return rows
+
+
+@pytest.fixture(params=REVISIONS)
+def older(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    path = tmp_path / "older.duckdb"
+    path.write_bytes(lzma.decompress((OLDER / f"{request.param}.duckdb.xz").read_bytes()))
+    return path
+
+
+def test_it_opens_with_a_sentence_for_each_change(
+    older: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        LocalStore(older).close()
+
+    assert caplog.records[0].message.startswith(f"{older}: migrated to schema version 1: ")
+    assert "the next build recomputes the ledger" in caplog.records[-1].message
+
+
+def test_it_has_the_ledger_of_a_new_database(older: Path, fresh: list[tuple[object, ...]]) -> None:
+    store = LocalStore(older)
+    store.build()
+
+    assert store.read(LEDGER).rows() == fresh
+    assert check(store)["violations"].sum() == 0
+    store.close()
+
+
+def test_its_prices_are_kept(older: Path) -> None:
+    store = LocalStore(older)
+
+    assert store.read("select price_per_gpu_h from raw.rates").rows() == [(Decimal(3),)]
+    store.close()
+
+
+@pytest.mark.parametrize("older", ["2026-11-23"], indirect=True)
+def test_a_closed_day_stays_as_it_was_billed(older: Path) -> None:
+    store = LocalStore(older)
+    store.build()
+
+    billed = store.read("select day, billed_cost, digest from raw.statement_days").rows()
+    assert billed == [(date(2026, 11, 20), Decimal("1.11"), "081c8f62e1d4eb59d6453da37bd5cd20")]
+    kept = store.read("select sum(billed_cost) from raw.statement_rows").item()
+    assert kept == Decimal("1.11")
+    store.close()
