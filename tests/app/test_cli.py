@@ -76,7 +76,7 @@ def test_a_question_to_no_database_makes_none(here: Path, command: str) -> None:
     assert result.exit_code == 1
     assert result.stdout == ""
     assert result.stderr == (
-        "goodput.duckdb: there is no such database. Make it with "
+        "goodput.duckdb: there is no such database. Create it with "
         "`goodput ingest auto PATH --db goodput.duckdb`, or look at `goodput demo`.\n"
     )
     assert list(here.iterdir()) == []
@@ -127,7 +127,7 @@ def test_what_was_read_in_is_summed_up(here: Path) -> None:
     ]
     assert result.stderr == (
         "1 file of no known format left out: notes.txt\n"
-        "nothing was read in: no file could be read as said above.\n"
+        "nothing was ingested: no file could be read, for the reasons above.\n"
     )
 
 
@@ -253,7 +253,7 @@ def test_reading_nothing_is_said_and_leads_nowhere(here: Path) -> None:
     result = run("ingest", "dcgm", "scrape.txt", "--format", "json")
 
     assert (result.exit_code, json.loads(result.stdout)[0]["rows"]) == (0, 0)
-    assert result.stderr == "There was nothing in it.\n"
+    assert result.stderr == "It contains no rows.\n"
 
 
 @pytest.fixture
@@ -288,6 +288,6 @@ def test_an_unexpected_error_is_a_sentence_and_the_other_files_are_read(
 
     assert quiet.exit_code == loud.exit_code == 1
     assert "bad.jsonl: unexpected KeyError at goodput_ingest." in quiet.stderr
-    assert "1 file failed unexpectedly; all others were read." in quiet.stderr
+    assert "1 file failed unexpectedly; all others were ingested." in quiet.stderr
     assert "Traceback" not in quiet.stderr
     assert "Traceback" in loud.stderr

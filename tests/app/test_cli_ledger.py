@@ -63,7 +63,7 @@ def test_a_window_without_a_ledger_is_said_so() -> None:
 
     assert result.exit_code == 0
     assert result.stderr == (
-        "Ledger 0.000 GPU-s: nothing in this scope "
+        "Ledger 0.000 GPU-s: no rows in this scope "
         "(data: 2026-11-20 12:00:00Z to 2026-11-20 12:10:00Z).\n"
     )
 
@@ -74,7 +74,7 @@ def test_a_window_that_holds_nothing_is_told_where_the_data_is() -> None:
 
     assert (result.exit_code, json.loads(result.stdout)) == (0, [])
     assert result.stderr == (
-        "Nothing in this window (data: 2026-11-20 12:00:00Z to 2026-11-20 12:10:00Z).\n"
+        "No rows in this time range (data: 2026-11-20 12:00:00Z to 2026-11-20 12:10:00Z).\n"
     )
 
 

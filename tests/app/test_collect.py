@@ -109,7 +109,7 @@ def collecting(site: Path) -> Iterator[subprocess.Popen[str]]:
     """Run `goodput collect`, which says when it has begun."""
     with process(site, "collect") as running:
         assert running.stderr is not None
-        assert running.stderr.readline() == "Asking job-events (events). Ctrl-C ends it.\n"
+        assert running.stderr.readline() == "Polling job-events (events). Ctrl-C ends it.\n"
         yield running
 
 

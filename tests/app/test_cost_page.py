@@ -30,9 +30,9 @@ def test_accounts_pay_for_what_they_held_and_nobody_for_the_rest(
 
     rows = table(app, "label", "allocated_cost")
     paid = dict(rows.select("label", "total_cost").iter_rows())
-    assert paid == {"nlp": 50.0, HOSTILE: 2.0, "Idle, nobody's": paid["Idle, nobody's"]}
-    assert tile(app, "Held at its price") == "$52.00"
-    assert tile(app, "Per held GPU-hour") == "$2.00"
+    assert paid == {"nlp": 50.0, HOSTILE: 2.0, "Unallocated": paid["Unallocated"]}
+    assert tile(app, "Allocated cost") == "$52.00"
+    assert tile(app, "Per allocated GPU-hour") == "$2.00"
     assert tile(app, "Electricity") == "not known"
 
 
@@ -117,8 +117,8 @@ def test_rows_by_another_key_add_up_to_the_accounts(
 ) -> None:
     rows = table(cost(priced, by=by), "label", "allocated_cost")
 
-    assert set(rows["label"]) == labels | {"Idle, nobody's"}
-    held = rows.filter(rows["label"] != "Idle, nobody's")
+    assert set(rows["label"]) == labels | {"Unallocated"}
+    held = rows.filter(rows["label"] != "Unallocated")
     assert held["total_cost"].sum() == 52
 
 
@@ -193,7 +193,7 @@ def test_amounts_bear_the_sites_currency(
 
     app = cost(priced)
 
-    assert tile(app, "Held at its price") == "\N{EURO SIGN}52.00"
+    assert tile(app, "Allocated cost") == "\N{EURO SIGN}52.00"
 
 
 def test_a_budget_is_held_against_the_months_forecast(

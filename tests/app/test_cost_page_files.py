@@ -71,7 +71,7 @@ def test_a_damaged_index_is_said_and_the_page_stays(
     app = cost(priced)
 
     assert "is no entry of the index" in texts(app).replace("\\", "")
-    assert tile(app, "Held at its price") == "$52.00"
+    assert tile(app, "Allocated cost") == "$52.00"
 
 
 def test_the_files_of_a_day_are_those_of_the_report_and_close_nothing(

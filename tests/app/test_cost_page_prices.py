@@ -44,7 +44,7 @@ def may_edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def _written(app: AppTest, text: str) -> AppTest:
     """Write lines of the rate card on the page and read them in."""
     app.text_area(key="lines_rates").set_value(text)
-    (button,) = (b for b in app.button if b.label == "Read in" and "edit_rates" in str(b.proto))
+    (button,) = (b for b in app.button if b.label == "Imported" and "edit_rates" in str(b.proto))
     return button.click().run()
 
 
@@ -58,7 +58,7 @@ def test_a_price_written_on_the_page_is_charged_from_its_hour_on(
 
     assert not app.exception, app.exception
     assert [said.value for said in app.success] == [
-        "1 row of rates read in; figures follow in a few seconds."
+        "1 row of rates imported; figures follow in a few seconds."
     ]
     editable.build()
     paid = table(cost(editable), "label", "allocated_cost").filter(label="nlp")["total_cost"].item()

@@ -22,7 +22,7 @@ START = datetime(2026, 11, 20, 12, 30)  # noqa: DTZ001 -- UTC, as the database h
 HOSTILE = "<img src=x onerror=alert(1)>\"|'%{y}"
 FACTS = {
     "productive": ("Productive", "productive", "held"),
-    "step_unsplit": ("Step, not split", "step", "held"),
+    "step_unsplit": ("Training step (communication not measured)", "step", "held"),
     "startup": ("Start-up", "startup", "held"),
     "lost_work": ("Lost work", "lost", "held"),
     "unknown": ("Unknown", "unknown", "held"),
@@ -83,7 +83,7 @@ def test_the_waterfall_goes_from_capacity_to_goodput_without_a_gap() -> None:
 def test_the_last_bar_is_solid_and_hatched_in_one_colour() -> None:
     named = bars(figures.waterfall(FULL))
 
-    productive, unsplit = named["Productive"], named["Step, not split"]
+    productive, unsplit = named["Productive"], named["Training step (communication not measured)"]
     assert productive.y == unsplit.y == ("Goodput",)
     assert unsplit.base[0] == pytest.approx(productive.base[0] + productive.x[0])
     assert productive.marker.color == unsplit.marker.color

@@ -55,10 +55,10 @@ def test_parts_of_a_charge_add_up_to_its_total(idle: str) -> None:
         assert sum(row[name] for name in theme.MONEY) == row["total_cost"]
 
 
-def test_the_dearest_accounts_have_a_bar_each_and_the_others_one() -> None:
+def test_the_accounts_with_the_highest_cost_have_a_bar_each_and_the_others_one() -> None:
     accounts = charged(*(line("usage", n + 1, f"t{n:03d}") for n in range(40)))
 
-    shown = cost.dearest(accounts)
+    shown = cost.highest(accounts)
 
     assert shown.height == cost.ACCOUNTS_SHOWN
     assert shown["label"][0] == "t039"
@@ -70,7 +70,7 @@ def test_the_dearest_accounts_have_a_bar_each_and_the_others_one() -> None:
 def test_names_of_accounts_are_text_and_clusters_tell_them_apart() -> None:
     accounts = charged(line("usage", 2, HOSTILE), line("usage", 1, HOSTILE, cluster="d"))
 
-    labels = cost.by_account(cost.dearest(accounts)).data[0].y
+    labels = cost.by_account(cost.highest(accounts)).data[0].y
 
     assert len(set(labels)) == 2
     assert all("<b>" not in label and "%{" not in label for label in labels)

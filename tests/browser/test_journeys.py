@@ -41,7 +41,7 @@ def test_from_the_overview_to_a_loss_to_its_run_and_back_by_a_shared_link(
 ):
     page.goto(base_url)
     expect(page.get_by_role("heading", name="Overview")).to_be_visible()
-    expect(page.get_by_text("Dearest losses")).to_be_visible()
+    expect(page.get_by_text("Top losses by cost")).to_be_visible()
     settled(page)
     shoot(page, "overview")
 
@@ -113,7 +113,7 @@ def test_a_filter_without_time_says_so_and_offers_to_clear_it(page: Page, base_u
     shoot(page, "empty-by-filter")
 
 
-def test_from_the_cost_of_accounts_to_the_dearest_run_and_its_page(page: Page, base_url):
+def test_from_the_cost_of_accounts_to_the_run_of_highest_cost_and_its_page(page: Page, base_url):
     page.goto(f"{base_url}/cost?by=run&line=lab%7Clab/main")
 
     expect(page.get_by_role("link", name="Open the run")).to_be_visible()

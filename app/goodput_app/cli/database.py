@@ -34,7 +34,7 @@ def existing(db: str) -> Iterator[Store]:
     """Yield a database that is there: a question makes no empty one."""
     if db != IN_MEMORY and not Path(db).exists():
         raise StoreError(
-            f"{db}: there is no such database. Make it with "
+            f"{db}: there is no such database. Create it with "
             f"`goodput ingest auto PATH --db {quoted(db)}`, or look at `goodput demo`."
         )
     with opened(db) as store:

@@ -29,7 +29,7 @@ def plan_of(chosen: Settings, db: str) -> Plan:
 
 
 def deliver(db: str, when: date | None, *, closes_now: bool) -> None:
-    """Hand out the statement of a day, else all that are due; print the files in the folder.
+    """Deliver the statement of a day, or all that are due; print the files in the folder.
 
     Raises GoodputError where something has not got everywhere.
     """

@@ -14,21 +14,27 @@ from goodput_queries.storage.remote import find_server
 
 
 @click.command()
-@click.option("--port", type=click.IntRange(0, 65535), help="Default: 8501 or the next free one.")
-@click.option("--address", default=lambda: settings().serve.address, help="Default: 127.0.0.1.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), help="Port; default: 8501, or the next free one."
+)
+@click.option(
+    "--address",
+    default=lambda: settings().serve.address,
+    help="Address to listen on; default: 127.0.0.1.",
+)
 @serve.insecure_option
 @click.option(
     "--dir",
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Where to keep the demo database; default: the user's cache folder.",
+    help="Folder of the demo database; default: the user's cache folder.",
 )
 @click.option(
     "--gpus",
     type=click.IntRange(min=0),
     default=512,
     show_default=True,
-    help="Size of the made-up fleet beside the recorded session; 0: the recording alone.",
+    help="GPUs of the synthetic fleet; 0: only the recorded session.",
 )
 def demo(
     *, port: int | None, address: str, is_insecure: bool, folder: Path | None, gpus: int

@@ -1,4 +1,4 @@
-"""The command that takes back what was read in by mistake."""
+"""`goodput forget`: undo the ingest of a file or folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @database_option
 @output_options
 def forget(*, origins: tuple[str, ...], db: str) -> pl.DataFrame:
-    """Take back what was read in from a file or folder."""
+    """Undo the ingest of a file or folder."""
     from goodput_queries.evidence.forgetting import forget as drop  # noqa: PLC0415 -- draws in polars
 
     if not Path(db).exists():

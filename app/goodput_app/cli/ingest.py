@@ -1,4 +1,4 @@
-"""`goodput ingest`: files into the database, with what was rejected and what to do next."""
+"""`goodput ingest`: load files, report rejected rows and the next step."""
 
 from __future__ import annotations
 
@@ -34,30 +34,30 @@ from goodput_ingest.source import ReadOptions
     "--cluster",
     default=lambda: settings().ingest.cluster,
     metavar="NAME",
-    help="Which cluster the files speak of, where they do not say.",
+    help="Cluster name for files that do not contain one.",
 )
 @click.option(
     "--timezone",
     default=lambda: settings().ingest.timezone,
     metavar="ZONE",
-    help="Zone of times that carry none, such as Europe/Berlin.",
+    help="Time zone for timestamps without an offset, such as Europe/Berlin.",
 )
 @click.option(
     "--observed-at",
     metavar="TIME",
-    help="When a snapshot (sinfo, scontrol) was taken, or a log without years.",
+    help="Time of a snapshot (sinfo, scontrol) or of a log without years.",
 )
-@click.option("--node", metavar="NAME", help="Whose kernel log it is, where lines do not say.")
+@click.option("--node", metavar="NAME", help="Node name for kernel logs that do not contain one.")
 @click.option(
     "--run-id",
     metavar="ID",
-    help="Run of a job log. SLURM_JOB_ID in the log wins over it, it wins over the file name.",
+    help="Run of a job log; overrides the file name, not SLURM_JOB_ID in the log.",
 )
 @click.option(
     "--reopen",
     "is_reopening",
     is_flag=True,
-    help="Read files again whose readings [retention] dropped; hours with all readings reopen.",
+    help="Ingest files again whose readings [retention] dropped; recomputes those hours.",
 )
 @output_options
 def ingest(
@@ -72,7 +72,7 @@ def ingest(
     run_id: str | None,
     is_reopening: bool,
 ) -> pl.DataFrame:
-    """Read in files, folders, archives; SOURCE: a format, or `auto`."""
+    """Ingest files, folders and archives; SOURCE: a format, or `auto`."""
     options = ReadOptions(
         cluster,
         zone(timezone),
@@ -95,34 +95,35 @@ def ingest(
         say(sentence)
     if summary.rejects:
         say(
-            f"Set aside: {count(summary.rejects, 'row')}, see "
+            f"Rejected: {count(summary.rejects, 'row')}, see "
             f"`goodput show raw.rejects --db {quoted(db)}`."
         )
     if summary.frozen:
         say(
             f"{count(len(summary.frozen), 'file')} had readings that [retention] dropped: "
-            "`goodput ingest --reopen` reads them again and reopens their hours."
+            "`goodput ingest --reopen` ingests them again and recomputes their hours."
         )
     counts = {k: v for k, v in asdict(summary).items() if isinstance(v, int)}
     kinds = {k: len(getattr(summary, k)) for k in ("refused", "failed", "unrecognised")}
     frame = pl.DataFrame([{**counts, **kinds}])
     if summary.failed:
         raise FailedWithRowsError(
-            f"{count(len(summary.failed), 'file')} failed unexpectedly; all others were read.",
+            f"{count(len(summary.failed), 'file')} failed unexpectedly; all others were ingested.",
             frame,
         )
     if summary.files == summary.rows == 0:
         raise FailedWithRowsError(
-            "nothing was read in: no file could be read as said above.", frame
+            "nothing was ingested: no file could be read, for the reasons above.", frame
         )
     if summary.refused and source != "auto":
         raise FailedWithRowsError(
-            f"{count(len(summary.refused), 'file')} could not be read as {source}; all else was.",
+            f"{count(len(summary.refused), 'file')} could not be read as {source}; "
+            "all others were ingested.",
             frame,
         )
     if summary.rows == 0:
         if not summary.rejects:
-            say("There was nothing in it.")
+            say("It contains no rows.")
         return frame
     say(f"Next: `goodput ledger --db {quoted(db)}`, or `goodput serve --db {quoted(db)}`.")
     return frame

@@ -86,7 +86,7 @@ def main(*, is_debugging: bool) -> None:
 
 
 class _Printable(logging.Formatter):
-    """Log lines that move no cursor: names in files and answers are not ours."""
+    """Log lines without control characters: names in files and answers come from others."""
 
     def format(self, record: logging.LogRecord) -> str:
         lines = super().format(record).split("\n")

@@ -1,4 +1,4 @@
-"""What commands share: options, how a frame is printed, how a stated failure ends."""
+"""Shared options, printing of frames, and exit of stated failures."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Command = TypeVar("Command", bound="Callable[..., Any]")
 
 
 class StatedFailure(click.ClickException):
-    """A GoodputError on its way out: its sentence on standard error, exit code 1."""
+    """A GoodputError as the command line prints it: one sentence, exit code 1."""
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Print the sentence and nothing else."""
+        """Print the sentence alone."""
         click.echo(printable(self.message), file=file, err=file is None)
 
 
@@ -48,7 +48,7 @@ def database_option(command: Command) -> Command:
         envvar="GOODPUT_DB",
         default=lambda: settings().db,
         metavar="FILE",
-        help="The database; else $GOODPUT_DB, goodput.toml, goodput.duckdb.",
+        help="Database file; default: $GOODPUT_DB, goodput.toml, goodput.duckdb.",
     )(command)
 
 
@@ -78,13 +78,13 @@ def output_options(command: Command) -> Command:
         "--format",
         "form",
         type=click.Choice(output.FORMATS),
-        help="How to print it; else as the suffix of --out says, or a table.",
+        help="Output format; default: by the suffix of --out, else a table.",
     )
     add_out = click.option(
         "--out",
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
-        help="Where to write it, instead of standard output.",
+        help="File to write to instead of standard output.",
     )
     # click gives back the command it was given, which its types do not say
     return add_format(add_out(printing))  # type: ignore[return-value]
@@ -108,16 +108,16 @@ def scope_options(command: Command) -> Command:
         return command(*args, scope=scope, **kwargs)
 
     for add in (
-        click.option("--team", metavar="NAME", help="Only what a team (account) held."),
+        click.option("--team", metavar="NAME", help="Only one team (account)."),
         click.option("--run", metavar="RUN", help="Only one run."),
         click.option("--node", metavar="NAME", help="Only one node."),
         click.option("--cluster", metavar="NAME", help="Only one cluster."),
-        click.option("--to", metavar="TIME", help="End of the window, exclusive."),
+        click.option("--to", metavar="TIME", help="End of the time range, exclusive."),
         click.option(
             "--from",
             "from_",
             metavar="TIME",
-            help="Start of the window: 2026-11-20T14:00Z, 2026-11-20 (UTC), now-6h, now/d.",
+            help="Start of the time range: 2026-11-20T14:00Z, 2026-11-20 (UTC), now-6h, now/d.",
         ),
     ):
         scoped = add(scoped)
@@ -169,5 +169,5 @@ def instant(text: str | None) -> datetime | None:
 
 
 def say(text: str) -> None:
-    """Tell the person, not the pipe: on standard error."""
+    """Print a sentence on standard error."""
     click.echo(printable(text), err=True)

@@ -1,4 +1,4 @@
-"""The command that drops old evidence."""
+"""`goodput prune`: drop old evidence."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 @click.command()
 @database_option
 @click.option(
-    "--yes", "is_confirmed", is_flag=True, help="Drop more than a tenth of a table at once too."
+    "--yes", "is_confirmed", is_flag=True, help="Confirm dropping more than a tenth of a table."
 )
 @output_options
 def prune(*, db: str, is_confirmed: bool) -> pl.DataFrame:
-    """Drop evidence that goodput.toml calls too old."""
+    """Drop evidence older than [retention] in goodput.toml."""
     from goodput_queries.evidence.retention import Retention, drop_old  # noqa: PLC0415 -- draws in polars
 
     store = open_store(db)

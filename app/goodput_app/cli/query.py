@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 @click.command()
 @database_option
-@click.option("--full", "is_full", is_flag=True, help="Everything anew, not only what changed.")
+@click.option("--full", "is_full", is_flag=True, help="Rebuild everything, not only what changed.")
 @output_options
 def build(*, db: str, is_full: bool) -> pl.DataFrame:
-    """Bring the ledger up to date with what was read in."""
+    """Update the ledger with newly ingested data."""
     with existing(db) as store:
         return store.build(is_full=is_full)
 
@@ -46,7 +46,7 @@ def build(*, db: str, is_full: bool) -> pl.DataFrame:
 @database_option
 @output_options
 def check(db: str) -> pl.DataFrame:
-    """Test the invariants; exit code 1 where one does not hold."""
+    """Test the invariants; exit code 1 if one fails."""
     with built(db) as store:
         frame = broken_rows(store)
     if (broken := frame.filter(frame["violations"] > 0).height) > 0:
@@ -112,18 +112,20 @@ def answer(
     return command
 
 
-gaps = answer("gaps", "marts.idle_gaps", "Every idle gap: where, whose, why, what it cost.")
+gaps = answer("gaps", "marts.idle_gaps", "List idle gaps with place, owner, cause and cost.")
 throttling = answer(
     "throttling",
     "marts.throttle_episodes",
-    "Slowed GPUs and what they cost their runs.",
+    "List throttled GPUs and the cost for their runs.",
     when_empty=lambda store, scope: empty_meaning(store.read(SOURCES, scope=scope)),
 )
-stragglers = answer("stragglers", "marts.stragglers", "Late ranks and what waiting for them cost.")
-hangs = answer(
-    "hangs", "marts.hangs", "Collectives that never ended, and whom the others waited for."
+stragglers = answer(
+    "stragglers", "marts.stragglers", "List stragglers and the cost of waiting for them."
 )
-runs = answer("runs", "marts.runs", "Every run with its goodput.")
+hangs = answer(
+    "hangs", "marts.hangs", "List hung collectives and the ranks that others waited for."
+)
+runs = answer("runs", "marts.runs", "List runs with their goodput.")
 
 
 def _balance(store: Store, scope: Scope, ledger_ms: int) -> str:
@@ -131,7 +133,7 @@ def _balance(store: Store, scope: Scope, ledger_ms: int) -> str:
     (row,) = store.read("select * from marts.goodput_summary", scope=scope).to_dicts()
     total = f"Ledger {output.cell('gpu_s', ledger_ms / 1000)} GPU-s"
     if ledger_ms == 0:
-        return f"{total}: nothing in this scope{extent(store)}."
+        return f"{total}: no rows in this scope{extent(store)}."
     if not any((scope.team, scope.user, scope.run, scope.partition)):
         inventory_ms = ledgers.capacity_ms(store, scope)
         total += f", capacity {output.cell('gpu_s', inventory_ms / 1000)} GPU-s: "

@@ -68,7 +68,7 @@ def _is_given(option: str) -> bool:
     type=Day(),
     default="yesterday",
     show_default=True,
-    help="The day to report, by the date on which it begins.",
+    help="The day to report (the date on which it begins).",
 )
 @database_option
 @click.option(
@@ -76,27 +76,27 @@ def _is_given(option: str) -> bool:
     type=click.Path(path_type=Path, file_okay=False),
     default=Path(),
     metavar="DIR",
-    help="The folder to write to; default: this one.",
+    help="Output folder; default: the current one.",
 )
 @click.option(
     "--formats",
     type=Formats(),
     default=",".join(FORMATS),
     show_default=True,
-    help="What to write.",
+    help="Formats to write.",
 )
 @click.option(
     "--focus-version",
     type=click.Choice(VERSIONS),
     default=VERSIONS[0],
     show_default=True,
-    help="Of the FOCUS file.",
+    help="Version of the FOCUS file.",
 )
 @click.option(
     "--deliver",
     "delivers",
     is_flag=True,
-    help="Write, mail and post as [report] says: a day that is named, else all that is due.",
+    help="Deliver as configured in [report]: the given day, or all that are due.",
 )
 @click.option(
     "--close",
@@ -108,14 +108,14 @@ def _is_given(option: str) -> bool:
 @click.option(
     "--account",
     metavar="NAME",
-    help="Show one account its own and nothing of others.",
+    help="Statement of one account, without data of others.",
 )
 @click.option(
     "--by-account",
     "--by-team",
     "by_account",
     is_flag=True,
-    help="Besides, a folder for each account with its own.",
+    help="Also write a folder for each account.",
 )
 def report(
     *,

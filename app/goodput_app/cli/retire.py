@@ -1,4 +1,4 @@
-"""The command that ends the watch over a live source that is asked no more."""
+"""`goodput retire`: stop monitoring a removed live source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands that stay: the dashboard, the collecting of live sources, and what they miss."""
+"""Long-running commands: `goodput serve` and `goodput collect`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def insecure_option(command: Command) -> Command:
         "is_insecure",
         is_flag=True,
         default=lambda: settings().serve.insecure,
-        help="Serve on an address that others reach: there is no login and no encryption.",
+        help="Allow a non-loopback address although there is no login and no encryption.",
     )(command)
 
 
@@ -67,15 +67,19 @@ def refuse_strangers(address: str, *, is_insecure: bool) -> None:
     "--port",
     type=click.IntRange(0, 65535),
     default=lambda: settings().serve.port,
-    help="Default: 8501 or the next free one.",
+    help="Port; default: 8501, or the next free one.",
 )
-@click.option("--address", default=lambda: settings().serve.address, help="Default: 127.0.0.1.")
+@click.option(
+    "--address",
+    default=lambda: settings().serve.address,
+    help="Address to listen on; default: 127.0.0.1.",
+)
 @insecure_option
 @click.option(
     "--collect/--no-collect",
     "is_collecting",
     default=True,
-    help="Whether it asks the live sources of goodput.toml; default: it does.",
+    help="Poll the live sources of goodput.toml (default: yes).",
 )
 def serve(
     *, db: str, port: int | None, address: str, is_insecure: bool, is_collecting: bool
@@ -90,10 +94,10 @@ def serve(
 
 @click.command()
 @database_option
-@click.option("--once", is_flag=True, help="Ask each source once and say what came, as for cron.")
+@click.option("--once", is_flag=True, help="Poll each source once and print the result (for cron).")
 @output_options
 def collect(*, db: str, once: bool) -> pl.DataFrame:
-    """Ask the live sources of goodput.toml until Ctrl-C."""
+    """Poll the live sources of goodput.toml until Ctrl-C."""
     sources = configured()
     if not sources:
         raise GoodputError(
@@ -108,11 +112,11 @@ def collect(*, db: str, once: bool) -> pl.DataFrame:
         for number in SIGNALS:
             signal.signal(number, lambda *_: is_over.set())
         collection.start()
-        say(f"Asking {', '.join(one.label for one in sources)}. Ctrl-C ends it.")
+        say(f"Polling {', '.join(one.label for one in sources)}. Ctrl-C ends it.")
         while not is_over.wait(SIGNALS_SEEN_S):  # a signal to another thread does not wake this one
             pass
         if late := collection.stop(GRACE_S):
-            say(f"Not waited for: {', '.join(late)}.")
+            say(f"Still running: {', '.join(late)}.")
     raise click.exceptions.Exit  # there is no table to print
 
 
@@ -135,7 +139,7 @@ def serve_at(
     sources: Sequence[Collector] = (),
     statements: Plan | None = None,
 ) -> None:
-    """Serve a database, ask these sources and hand out its statements meanwhile."""
+    """Serve a database; poll these sources and deliver its statements in the background."""
     from goodput_app.server import asgi  # noqa: PLC0415 -- draws in streamlit's server
 
     asgi.serve(path, port, address, sources=sources, statements=statements, on_ready=click.echo)

@@ -75,7 +75,7 @@ def rows_of(store: Store, model: Model, scope: Scope, limit: int | None) -> pl.D
         scope=scope,
     )
     if found.is_empty() and (scope.from_ms, scope.to_ms) != (None, None):
-        say(f"Nothing in this window{extent(store)}.")
+        say(f"No rows in this time range{extent(store)}.")
     return found
 
 

@@ -26,7 +26,7 @@ DAYS_MOST = 366
 
 
 class Amount(click.ParamType[tuple[str, Decimal]]):
-    """A value given by hand: NAME=NUMBER."""
+    """A value entered by the user: NAME=NUMBER."""
 
     name = "NAME=NUMBER"
 
@@ -47,14 +47,14 @@ class Amount(click.ParamType[tuple[str, Decimal]]):
     "--of",
     "of",
     metavar="WHAT",
-    help="GPU model, loss or run it is asked of; default: the one with most GPU time.",
+    help="GPU model, loss or run; default: the one with most GPU time.",
 )
 @click.option(
     "--set",
     "given",
     type=Amount(),
     multiple=True,
-    help="A value that is not measured, or another than measured; again for each.",
+    help="Value to use instead of the measured one; repeatable.",
 )
 @database_option
 @scope_options
@@ -62,7 +62,7 @@ class Amount(click.ParamType[tuple[str, Decimal]]):
 def what_if(
     *, scenario: str, of: str | None, given: tuple[tuple[str, Decimal], ...], db: str, scope: Scope
 ) -> pl.DataFrame:
-    """Ask what other GPUs, prices, power limits, saves would bring."""
+    """Estimate the effect of other GPUs, prices, power limits or checkpoints."""
     from goodput_scenarios import measured  # noqa: PLC0415
     from goodput_scenarios import scenario as scenarios  # noqa: PLC0415
     from goodput_scenarios.scenarios import SCENARIOS  # noqa: PLC0415

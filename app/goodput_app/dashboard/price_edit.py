@@ -32,7 +32,7 @@ def read_in(store: Store, source: str, text: str) -> int:
     batches = _batches(source, text)
     if rejects := [reject for batch in batches for reject in batch.rejects]:
         more = f" ({len(rejects)} lines are wrong.)" if len(rejects) > 1 else ""
-        raise GoodputError(f"{rejects[0].reason}{more} Nothing was read in.")
+        raise GoodputError(f"{rejects[0].reason}{more} Nothing was imported.")
     rows = sum(batch.rows.height for batch in batches)
     if not rows:
         raise GoodputError("there is no line below the header.")

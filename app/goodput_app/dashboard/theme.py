@@ -87,9 +87,9 @@ ORDER = (
 MONEY: dict[str, tuple[str, Style]] = {
     "productive_cost": ("Useful", STYLES["productive"]),
     "other_use_cost": ("Other use", STYLES["other"]),
-    "own_waste_cost": ("Own waste", STYLES["checkpoint"]),
-    "platform_waste_cost": ("Platform waste", STYLES["fault"]),
-    "unsettled_cost": ("Not settled", STYLES["unknown"]),
+    "own_waste_cost": ("Team-caused waste", STYLES["checkpoint"]),
+    "platform_waste_cost": ("Infrastructure-caused waste", STYLES["fault"]),
+    "unsettled_cost": ("Unclassified", STYLES["unknown"]),
     "idle_cost": ("Idle", STYLES["free"]),
     "not_available_cost": ("Not available", STYLES["drained"]),
     "electricity_cost": ("Electricity", Style("#b0895f", "electricity", ".")),

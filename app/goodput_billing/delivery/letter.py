@@ -142,7 +142,7 @@ def _losses(made: Statement) -> Table:
         for row in made.losses.head(LOSSES_SHOWN).iter_rows(named=True)
     ]  # fmt: skip
     return Table(
-        "Dearest losses",
+        "Top losses by cost",
         [("Cost", True), ("GPU-h", True), ("Account", False), ("Run", False), ("Loss", False)],
         rows,
     )

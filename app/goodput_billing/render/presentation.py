@@ -26,15 +26,15 @@ CONTROLS = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})  # categories of what is no
 USES = {
     "productive": ("Useful", "#159a5c"),
     "other_use": ("Other use", "#6cbf8c"),
-    "own_waste": ("Own waste", "#e0ac3a"),
-    "platform_waste": ("Platform waste", "#c2302f"),
-    "unsettled": ("Not settled", "#8d9299"),
+    "own_waste": ("Team-caused waste", "#e0ac3a"),
+    "platform_waste": ("Infrastructure-caused waste", "#c2302f"),
+    "unsettled": ("Unclassified", "#8d9299"),
     "idle_share": ("Share of idle", "#5c9cf0"),
 }
 IDLE_WORDS = {
     "none": "Idle time stays on its own line.",
-    "proportional": "Idle time is carried by the accounts in proportion to what they held.",
-    "uniform": "Idle time is carried by the accounts that held GPUs in equal parts.",
+    "proportional": "Idle cost is allocated to the accounts in proportion to their usage.",
+    "uniform": "Idle cost is split evenly among the accounts that used GPUs.",
     "by_quota": "Idle time is carried by quota; reserved idle time by the reservation's account.",
 }
 
@@ -144,9 +144,9 @@ def _tiles(statement: Statement) -> list[tuple[str, str, str]]:
     to_accounts = sum(of_accounts["total_cost"], Decimal("0.00"))
     return [
         _total_tile(statement, f"{money(to_accounts, code=statement.policy.currency)} to accounts"),
-        ("Held", f"{hours(held)} GPU-h", f"{share} of capacity"),
+        ("Allocated", f"{hours(held)} GPU-h", f"{share} of capacity"),
         *_use_tiles(statement, of_accounts),
-        ("Nobody's", _amount(statement, frame.filter(~pl.col("is_account")), "allocated_cost"),
+        ("Unallocated", _amount(statement, frame.filter(~pl.col("is_account")), "allocated_cost"),
          "idle or not available"),
     ]  # fmt: skip
 
@@ -157,7 +157,7 @@ def _tiles_of_account(statement: Statement) -> list[tuple[str, str, str]]:
     runs = statement.rows.filter(pl.col("line").is_in(HELD_LINES))["run_key"].n_unique()
     return [
         _total_tile(statement, f"{statement.day.date}"),
-        ("Held", f"{hours(int(frame['gpu_ms'].sum()))} GPU-h", f"by {runs:,} runs"),
+        ("Allocated", f"{hours(int(frame['gpu_ms'].sum()))} GPU-h", f"by {runs:,} runs"),
         *_use_tiles(statement, frame),
         ("Share of idle", _amount(statement, frame, "idle_share_cost"), "carried by policy"),
     ]
@@ -172,9 +172,10 @@ def _use_tiles(statement: Statement, frame: pl.DataFrame) -> list[tuple[str, str
     held, productive = int(frame["gpu_ms"].sum()), int(frame["productive_ms"].sum())
     is_credited = statement.policy.credits_infra_failures
     return [
-        ("Useful", f"{hours(productive)} GPU-h", f"{percent(productive, held)} of held"),
-        ("Own waste", _amount(statement, frame, "own_waste_cost"), "lost for reasons of the jobs"),
-        ("Platform waste", _amount(statement, frame, "platform_waste_cost"),
+        ("Useful", f"{hours(productive)} GPU-h", f"{percent(productive, held)} of allocated"),
+        ("Team-caused waste", _amount(statement, frame, "own_waste_cost"),
+         "time lost for reasons of the jobs"),
+        ("Infrastructure-caused waste", _amount(statement, frame, "platform_waste_cost"),
          "credited below" if is_credited else "not credited"),
     ]  # fmt: skip
 

@@ -66,7 +66,7 @@ def _accounts(statement: Statement) -> Table:
             account_name(statement, row),
             time,
             *(
-                NONE if name[:-4] in BUCKETS and not row["is_account"]
+                NONE if name.removesuffix("_cost") in BUCKETS and not row["is_account"]
                 else money(row[name], _why_not(row))
                 for name in names
             ),
@@ -82,9 +82,10 @@ def _accounts(statement: Statement) -> Table:
         "Accounts" if statement.account is None else "What it comes to",
         [
             ("Account", False), ("GPU-h", True), ("Useful", True), ("Other use", True),
-            ("Own waste", True), ("Platform waste", True), ("Not settled", True), ("Held", True),
+            ("Team-caused waste", True), ("Infrastructure-caused waste", True),
+            ("Unclassified", True), ("Allocated", True),
             ("Idle share", True), ("Electricity", True), ("Credits", True), ("Total", True),
-            (f"{unit}/held GPU-h", True), (f"{unit}/useful GPU-h", True),
+            (f"{unit}/allocated GPU-h", True), (f"{unit}/useful GPU-h", True),
         ],
         rows,
         note="Useful to not settled add up to held; held, idle share, electricity and credits "
@@ -198,7 +199,7 @@ def _losses(statement: Statement) -> Table:
         for row in statement.losses.iter_rows(named=True)
     ]  # fmt: skip
     return Table(
-        "Dearest losses",
+        "Top losses by cost",
         [
             ("Account", False), ("Run", False), ("Loss", False), ("Cause", False),
             ("Whose", False), ("Confidence", False), ("GPU-h", True), (_unit(statement), True),
@@ -312,7 +313,7 @@ def _balance(statement: Statement) -> Table:
     return Table(
         "It balances",
         [
-            ("Cluster", False), ("Held", True), ("Inferred", True), ("Free", True),
+            ("Cluster", False), ("Allocated", True), ("Inferred", True), ("Free", True),
             ("Not available", True),
             ("Statement", True), ("Capacity", True), ("Less the ledger", True),
             ("Scheduler held", True), ("Held less the scheduler", True), ("Unplaced", True),

@@ -175,7 +175,7 @@ def _clusters(store: Store, day: Day) -> list[str]:
 
 
 def losses(store: Store, day: Day, *, of_each_account: bool = False) -> pl.DataFrame:
-    """Return the dearest losses of a day: of all, or of each account; dearest first."""
+    """Return the losses of a day, of all or of each account, highest cost first."""
     return store.read(
         """select cluster, coalesce(team, '') as account, coalesce(run_id, '') as run_id, label,
             coalesce(cause, '') as cause, blame, confidence, gpu_ms, cost, fix

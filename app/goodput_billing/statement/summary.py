@@ -22,7 +22,7 @@ PRICE_DECIMALS = 6
 BUCKETS = ("productive", "other_use", "own_waste", "platform_waste", "unsettled")
 NOBODYS = {
     "reserved_idle": "Reserved, not used",
-    "idle": "Idle, nobody's",
+    "idle": "Unallocated",
     "not_available": "Not available",
 }
 NO_ACCOUNT = "(no account)"  # as the database calls it

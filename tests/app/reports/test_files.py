@@ -94,11 +94,11 @@ def test_amounts_bear_their_currency_in_every_file(make: Any, lines: Any, tmp_pa
 
 
 def test_an_account_called_like_what_nobody_held_stays_an_account(make: Any, lines: Any) -> None:
-    rows = [{**lines[1], "team": "Idle, nobody's"}, lines[4]]
+    rows = [{**lines[1], "team": "Unallocated"}, lines[4]]
 
     found = make(rows, Policy()).accounts.select("account", "is_account").rows()
 
-    assert found == [("Idle, nobody's (account)", True), ("Idle, nobody's", False)]
+    assert found == [("Unallocated (account)", True), ("Unallocated", False)]
 
 
 def test_a_page_shows_hostile_names_as_text_and_needs_nothing_else(

@@ -23,7 +23,7 @@ def test_the_month_goes_on_at_the_cost_of_a_covered_hour() -> None:
     assert found(day(24, 24), day(12, 12)).expected_cost == Decimal("720.00")
 
 
-def test_the_interval_is_the_rest_of_the_month_at_the_cheapest_and_dearest_day() -> None:
+def test_the_interval_is_the_rest_of_the_month_at_the_days_of_lowest_and_highest_cost() -> None:
     made = found(day(24, 24), day(24, 48))
 
     assert made.expected_cost == Decimal("1080.00")

@@ -1,4 +1,4 @@
-"""`goodput doctor`: problems first, each with the line that mends it."""
+"""`goodput doctor`: problems first, each with the setting that fixes it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from goodput_app.dashboard.theme import count
 @database_option
 @output_options
 def doctor(db: str) -> pl.DataFrame:
-    """Say what is there, what is missing, and the line that adds it.
+    """Check what is configured, what is missing, and the setting that adds it.
 
     Problems come first; the exit code is 1 where there is one.
     """

@@ -33,7 +33,7 @@ BUDGETS = {
 UNIT_COSTS = {
     "cluster": "Cluster",
     "account": "Account",
-    "cost_per_allocated_gpu_h": "per held GPU-h",
+    "cost_per_allocated_gpu_h": "per allocated GPU-h",
     "cost_per_productive_gpu_h": "per useful GPU-h",
 }
 PAST = {
@@ -67,11 +67,11 @@ def tiles(shown: Shown) -> None:
     cells: tuple[tuple[str, object, str], ...] = (
         ("Cost of these days", _sum(frame["total_cost"]) if has_price else None,
          f"{of_accounts} to accounts" + _last_day(shown)),
-        ("Held at its price", row["allocated_cost"] if has_price else None,
-         f"{_gpu_time(row['gpu_ms'])} held"),
-        ("Own waste", row["own_waste_cost"] if has_price else None,
-         f"{_cost(row['platform_waste_cost'] if has_price else None)} platform waste, {credited}"),
-        ("Per held GPU-hour", row["cost_per_allocated_gpu_h"], "all that accounts pay"),
+        ("Allocated cost", row["allocated_cost"] if has_price else None,
+         f"{_gpu_time(row['gpu_ms'])} allocated"),
+        ("Team-caused waste", row["own_waste_cost"] if has_price else None,
+         f"{_cost(row['platform_waste_cost'] if has_price else None)} infrastructure-caused waste, {credited}"),
+        ("Per allocated GPU-hour", row["cost_per_allocated_gpu_h"], "all that accounts pay"),
         ("Per useful GPU-h", row["cost_per_productive_gpu_h"],
          f"{_gpu_time(row['productive_ms'])} useful"),
         ("Electricity", _sum(frame["electricity_cost"]), _energy(frame)),
@@ -124,14 +124,14 @@ def unit_costs(shown: Shown) -> None:
     """Draw what a held and a useful GPU-hour came to, account by account."""
     said = shown.accounts.filter(pl.col("cost_per_allocated_gpu_h").is_not_null())
     if said.is_empty():
-        st.caption("Not known: a part of what each account held has no price.")
+        st.caption("Unknown: part of the allocated time of each account has no price.")
         return
     drawn = said.head(figures_cost.ACCOUNTS_SHOWN)
     charts.draw(
         figures_cost.unit_costs(drawn),
         in_browser(drawn.select(list(UNIT_COSTS))),
         "unit-costs",
-        "Cost per held and per useful GPU-hour of each account",
+        "Cost per allocated and per useful GPU-hour of each account",
     )
 
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 SECTIONS = {"": "Statement", "prices": "Prices", "what-if": "What if"}
 IDLE_LABELS = {
-    "none": "on lines of its own",
-    "proportional": "by what was held",
-    "uniform": "in equal parts",
+    "none": "separate line",
+    "proportional": "proportional to usage",
+    "uniform": "even split",
     "by_quota": "by quota",
 }
 UNPRICED = {

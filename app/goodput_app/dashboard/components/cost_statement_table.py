@@ -32,17 +32,17 @@ NAMES = {
     "total_cost": "Total",
     "day_before_cost": "The day before",
     "change_ratio": "Change",
-    "gpu_ms": "Held",
+    "gpu_ms": "Allocated",
     "productive_ms": "Useful",
-    "allocated_cost": "Held at its price",
+    "allocated_cost": "Allocated cost",
     "productive_cost": "Useful",
-    "own_waste_cost": "Own waste",
-    "platform_waste_cost": "Platform waste",
-    "unsettled_cost": "Not settled",
+    "own_waste_cost": "Team-caused waste",
+    "platform_waste_cost": "Infrastructure-caused waste",
+    "unsettled_cost": "Unclassified",
     "idle_share_cost": "Share of idle",
     "electricity_cost": "Electricity",
     "credit_cost": "Credits",
-    "cost_per_allocated_gpu_h": "Per held GPU-h",
+    "cost_per_allocated_gpu_h": "Per allocated GPU-h",
     "cost_per_productive_gpu_h": "Per useful GPU-h",
     "unpriced_ms": "No price",
 }
@@ -73,7 +73,7 @@ def _by(shown: Shown) -> str:
     """Draw what a row is, and return it: empty for an account."""
     left, note = st.columns([1.2, 4], vertical_alignment="bottom")
     with left:
-        scope_bar.choice("by", "A row for each", BY_LABELS, none="Account")
+        scope_bar.choice("by", "Group by", BY_LABELS, none="Account")
     by = st.query_params.get("by", "")
     if by not in BY_LABELS:
         return ""
@@ -155,7 +155,7 @@ def _footer(frame: pl.DataFrame, shown: Shown, by: str) -> None:
                 icon=":material/download:",
                 type="tertiary",
             )
-        st.caption(f"{rows}, highest cost first. Pick one for its runs and its ledger.")
+        st.caption(f"{rows}, highest cost first. Select one for its runs and its ledger.")
 
 
 def _file(frame: pl.DataFrame, form: str) -> bytes:

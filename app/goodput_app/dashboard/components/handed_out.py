@@ -39,7 +39,7 @@ def show() -> None:
         st.caption(theme.markdown_text(error))
         return
     if not found:
-        st.caption("None was handed out yet: see `[report]` in goodput.toml.")
+        st.caption("No statements delivered yet: see `[report]` in goodput.toml.")
         return
     rows = [
         {

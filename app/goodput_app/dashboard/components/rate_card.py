@@ -48,16 +48,16 @@ BUDGETS = {
     "cluster": "Cluster",
     "account": "Account",
     "cost_per_month": "A month",
-    "quota_gpus": "GPUs kept",
+    "quota_gpus": "GPU quota",
     **ORIGIN,
 }
 LOADS = {
-    "loaded_at": "Read in",
+    "loaded_at": "Imported",
     "table_name": "What",
     "origin": "File",
     "rows": "Rows",
     "rows_new": "New",
-    "rejects": "Set aside",
+    "rejects": "Rejected",
 }
 RATE_EXAMPLE = """cluster,gpu_model,partition,qos,price_per_gpu_h,factor,valid_from,note
 ,H100,,,2.10,,2026-12-01T00:00:00Z,from December on
@@ -99,10 +99,12 @@ def show() -> None:
         _card(statements.tariffs(), TARIFFS, "tariffs", TARIFF_EXAMPLE, "No tariff is known.")
     with panel("Budgets and quotas", "raw.budgets", help="Of a month; quotas share out idle time."):
         _card(statements.budget_card(), BUDGETS, "budgets", BUDGET_EXAMPLE, "No budget is set.")
-    with panel("Read in", "raw.ingested", help="Every file of prices that was read, latest first."):
+    with panel(
+        "Imported", "raw.ingested", help="Every file of prices that was read, latest first."
+    ):
         loads = statements.price_loads()
         if loads.is_empty():
-            st.caption("No file of prices, tariffs or budgets was read in.")
+            st.caption("No file of prices, tariffs or budgets was imported.")
         else:
             tables.show(loads, LOADS, "price_loads", rows=6)
     _policies()
@@ -163,7 +165,7 @@ def _edit(source: str, example: str) -> None:
     header = example.partition("\n")[0]
     with st.form(f"edit_{source}", border=False):
         text = st.text_area("Lines", value=f"{header}\n", key=f"lines_{source}", height=120)
-        if not st.form_submit_button("Read in", icon=":material/input:"):
+        if not st.form_submit_button("Imported", icon=":material/input:"):
             return
     try:
         rows = price_edit.read_in(current_store(), source, text)
@@ -171,7 +173,7 @@ def _edit(source: str, example: str) -> None:
         st.warning(theme.markdown_text(error), icon=":material/error:")
         return
     told = theme.count(rows, "row")
-    st.session_state[SAID] = f"{told} of {source} read in; figures follow in a few seconds."
+    st.session_state[SAID] = f"{told} of {source} imported; figures follow in a few seconds."
     st.rerun()
 
 

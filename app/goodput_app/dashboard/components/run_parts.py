@@ -58,8 +58,8 @@ ATTEMPTS = {
     "gpus": "GPUs",
     "first_step": "First step",
     "last_step": "Last step",
-    "kept_steps": "Steps kept",
-    "lost_steps": "Steps lost",
+    "kept_steps": "Steps retained",
+    "lost_steps": "Steps rolled back",
     "cause": "Why it ended badly",
     "cause_confidence": "Confidence",
 }
@@ -81,7 +81,7 @@ def heading(run: dict[str, Any]) -> None:
 def verdict(run: dict[str, Any]) -> None:
     """Draw the verdict on a run: a sentence, how sure it is, and on what evidence."""
     if not run["verdict"]:
-        st.info("No verdict: nothing of what the run held is settled as a loss.")
+        st.info("No verdict: no allocated time of the run is classified as a loss.")
         return
     confidence = run["verdict_confidence"] or "Not confirmed"
     text = (
@@ -98,14 +98,14 @@ def communication(frame: pl.DataFrame) -> None:
             st.caption(
                 f"Communication in steps: at most {theme.gpu_time(row['comm_at_most_ms'])} "
                 f"({row['comm_at_most_ratio']:.0%} of the step time that the NCCL profiler timed; "
-                "it does not tell what ran beside it)."
+                "it does not say what ran at the same time)."
             )
 
 
 def blast_radius(frame: pl.DataFrame) -> None:
     """Draw the GPUs that held up their gang; `frame`: marts.blast_radius."""
     if frame.is_empty():
-        st.caption("No GPU is known to have held up the others by throttling or a hardware error.")
+        st.caption("No GPU is known to have delayed the others by throttling or a hardware error.")
     else:
         tables.show(frame, SLOW_GPUS, "run_slow_gpus")
 

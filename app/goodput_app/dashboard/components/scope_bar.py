@@ -224,9 +224,7 @@ def choice(
 def _time_picker(shown: View, default_range: str) -> None:
     asked = st.query_params.get("from"), st.query_params.get("to")
     label = theme.window(shown.start, shown.end)
-    with st.popover(
-        label, icon=":material/schedule:", width="stretch", help="The window of all pages"
-    ):
+    with st.popover(label, icon=":material/schedule:", width="stretch", help="Time range"):
         st.session_state["scope_preset"] = next(
             (name for name, preset in PRESETS.items() if preset == asked), None
         )
@@ -280,9 +278,9 @@ def _status(shown: View) -> None:
         if summary["held_ms"]:
             is_partial = summary["coverage_ratio"] < 0.95
             st.badge(
-                f"coverage {theme.percent(summary['coverage_ratio'])} of held GPU time",
+                f"coverage {theme.percent(summary['coverage_ratio'])} of allocated GPU time",
                 color="orange" if is_partial else "gray",
-                help="The share of held GPU time that evidence settles; the rest is drawn hatched.",
+                help="Allocated GPU time that evidence classifies; the rest is hatched.",
             )
         length_s = (shown.end - shown.start).total_seconds()
         st.badge(f"{theme.duration(length_s)}, {theme.count(summary['gpus'], 'GPU')}", color="gray")

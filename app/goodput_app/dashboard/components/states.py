@@ -26,8 +26,8 @@ def first_run() -> None:
     st.title("Where did the GPU-hours go?", anchor=False)
     if marts.has_rows() and marts.is_built():
         st.info(
-            "These rows name no GPU inventory and no job: read in sacct (Slurm accounting) or NVML "
-            "telemetry as well. What was read in is on the page Data.",
+            "These rows name no GPU inventory and no job: ingest sacct (Slurm accounting) or NVML "
+            "telemetry as well. The Data page lists what was ingested.",
             icon=":material/join_inner:",
         )
     elif marts.has_rows():

@@ -50,13 +50,13 @@ def of_fleet(
         _tile(
             "Allocated (of avail.)",
             theme.percent(summary["allocation_ratio"]),
-            f"{theme.gpu_time(summary['held_ms'])} held",
+            f"{theme.gpu_time(summary['held_ms'])} allocated",
             _points(summary, then, "allocation_ratio"),
             "off",
         )
     with columns[4]:
         _tile(
-            "Coverage (of held)",
+            "Coverage (% of allocated)",
             theme.percent(summary["coverage_ratio"]),
             f"{theme.gpu_time(summary['unknown_ms'] + summary['busy_ms'])} open",
             _points(summary, then, "coverage_ratio"),

@@ -37,9 +37,9 @@ VALUE_MAX_CHARS = 24
 POLICIES = {
     "account": "Account",
     "cluster": "Cluster",
-    "none_cost": "On lines of its own",
-    "proportional_cost": "By what was held",
-    "uniform_cost": "In equal parts",
+    "none_cost": "Separate line",
+    "proportional_cost": "Proportional to usage",
+    "uniform_cost": "Even split",
     "by_quota_cost": "By quota",
 }
 AT_PRICE = {
@@ -67,13 +67,13 @@ def show(view: View) -> None:
     subject, known = _subject(view, asked)
     values = scenario.filled(asked, known, _given(asked))
     left, right = st.columns([1, 1.1], gap="large")
-    with left, panel("What it rests on", "what_if.measured"):
+    with left, panel("Assumptions", "what_if.measured"):
         st.caption("Type over any value; an empty box goes back to what was measured.")
         for begin in range(0, len(asked.fields), 2):
             for column, field in zip(st.columns(2), asked.fields[begin : begin + 2], strict=False):
                 with column:
                     _input(field, values.get(field.name), known.get(field.name))
-    with right, panel("What it brings", f"what_if.{name}"):
+    with right, panel("Result", f"what_if.{name}"):
         if lacking := scenario.missing(asked, values):
             labels = ", ".join(field.label for field in lacking)
             st.info(f"Not known, and asked for: {labels}.", icon=":material/help:")
@@ -110,7 +110,7 @@ def _subject(view: View, asked: Scenario) -> tuple[str | None, dict[str, Given]]
     where = theme.window(view.start, view.end)
     if not choices:
         st.info(
-            f"Nothing in {where} tells of it; the answers follow from values given by hand.",
+            f"Nothing in {where} measures it; the result follows from values entered here.",
             icon=":material/hourglass_empty:",
         )
         return None, {}

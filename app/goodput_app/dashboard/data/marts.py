@@ -117,7 +117,7 @@ def ledger_over_time(scope: Scope) -> pl.DataFrame:
 
 
 def losses(scope: Scope) -> pl.DataFrame:
-    """Return the dearest losses first."""
+    """Return losses, highest cost first."""
     return _read(
         "select * from marts.loss_causes order by cost desc nulls last, gpu_ms desc, cluster, "
         f"run_key, category, blame limit {LOSSES_SHOWN}",

@@ -42,8 +42,8 @@ def parts(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def dearest(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the parts of the dearest accounts as they are drawn, the many others as one row.
+def highest(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the accounts with the highest cost as they are drawn, the others as one row.
 
     frame: `statement.window.added_up`. Columns: label, those of theme.MONEY, total_cost.
     """
@@ -57,7 +57,7 @@ def dearest(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def by_account(shown: pl.DataFrame) -> go.Figure:
-    """Return who pays what for what: a bar an account. shown: `dearest`."""
+    """Return who pays what for what: a bar an account. shown: `highest`."""
     figure = go.Figure()
     labels = [theme.plotly_text(label) for label in shown["label"]]
     for column in _used(shown):
@@ -187,7 +187,7 @@ def unit_costs(rows: pl.DataFrame) -> go.Figure:
                 showlegend=False,
             )  # fmt: skip
     for name, values, key, symbol, place in (
-        ("per held GPU-h", held, "free", "circle", "middle left"),
+        ("per allocated GPU-h", held, "free", "circle", "middle left"),
         ("per useful GPU-h", useful, "productive", "diamond", "middle right"),
     ):
         figure.add_scatter(

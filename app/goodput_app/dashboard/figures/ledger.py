@@ -195,12 +195,12 @@ def ledger_bar(frame: pl.DataFrame) -> go.Figure:
             textfont={"color": theme.ink(row["colour"])},
             customdata=[[theme.plotly_text(theme.cost(row["cost"])), theme.percent(share)]],
             hovertemplate=(
-                f"{label}: %{{x:,.2f}} {unit}<br>%{{customdata[1]}} of held time"
+                f"{label}: %{{x:,.2f}} {unit}<br>%{{customdata[1]}} of allocated time"
                 "<br>%{customdata[0]}<extra></extra>"
             ),
         )
     figure.update_layout(barmode="stack")
-    figure.update_xaxes(title_text=f"held {unit}")
+    figure.update_xaxes(title_text=f"allocated {unit}")
     figure.update_yaxes(visible=False)
     return finished(figure, height=190, has_legend=True)
 

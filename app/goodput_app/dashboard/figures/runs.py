@@ -42,11 +42,11 @@ def run_ledgers(runs: pl.DataFrame, categories: pl.DataFrame) -> go.Figure:
             ],
             hovertemplate=(
                 f"<b>%{{customdata[0]}}</b><br>{label}: %{{x:,.2f}} {unit},"
-                " %{customdata[1]} of held<extra></extra>"
+                " %{customdata[1]} of allocated<extra></extra>"
             ),
         )
     figure.update_layout(barmode="stack", bargap=0.3)
-    figure.update_xaxes(title_text=f"held {unit}")
+    figure.update_xaxes(title_text=f"allocated {unit}")
     figure.update_yaxes(
         type="category",
         categoryorder="array",

@@ -30,10 +30,10 @@ COLUMNS = {
 
 st.title("Runs", anchor=False)
 st.caption("Which runs lose most? The most wasteful comes first.")
-with panel("What each run did with what it held", "marts.run_categories"):
+with panel("Allocated GPU time of each run by category", "marts.run_categories"):
     runs = marts.runs(scope)
     if runs.is_empty():
-        st.info("No run held GPUs in this window.", icon=":material/hourglass_empty:")
+        st.info("No run had GPUs in this time range.", icon=":material/hourglass_empty:")
         st.stop()
     categories = marts.run_categories(scope)
     figure = figures_runs.run_ledgers(runs, categories)

@@ -53,13 +53,13 @@ with panel("", "marts.statement_lines"):
     cost_parts.tiles(shown)
 left, right = st.columns(2, gap="medium")
 with left, panel("Who pays, and for what", "marts.statement_lines", help="Bars add up to totals."):
-    dearest = figures_cost.dearest(shown.accounts)
-    if dearest.is_empty():
+    highest = figures_cost.highest(shown.accounts)
+    if highest.is_empty():
         st.caption("Nothing is charged on these days: no price.")
     else:
-        figure = figures_cost.by_account(dearest)
+        figure = figures_cost.by_account(highest)
         alt = "Charges of each account by what they are for"
-        charts.draw(figure, cost_parts.in_browser(dearest), "cost-by-account", alt)
+        charts.draw(figure, cost_parts.in_browser(highest), "cost-by-account", alt)
 with right, panel("Cost by day", "marts.statement_lines", help="Days of the statement's zone."):
     per_day = figures_cost.each_day((day.day.date, day.accounts) for day in shown.days)
     figure = figures_cost.by_day(per_day)
@@ -73,10 +73,14 @@ with left, panel("Budgets", "marts.statement_budgets"):
 with right, panel("What a GPU-hour came to", "marts.statement_lines"):
     cost_parts.unit_costs(shown)
 with panel(
-    "Dearest losses", "marts.loss_causes", help="Of the window above; pick one for evidence."
+    "Top losses by cost",
+    "marts.loss_causes",
+    help="Of the time range above; select one for its evidence.",
 ):
     details.losses(marts.losses(view.scope), LOSSES)
 with panel("Files", "raw.statement_days", help="The same database and day give the same bytes."):
     cost_parts.downloads(shown)
-with panel("Past statements", "statements.jsonl", help="What was written and handed out before."):
+with panel(
+    "Past statements", "statements.jsonl", help="Statements that were written and delivered before."
+):
     cost_parts.past()

@@ -64,7 +64,7 @@ def _why(source: dict[str, Any]) -> str:
 
 def _of_one_not_asked(source: dict[str, Any]) -> str:
     return (
-        "nobody asks it any more. Is a server or goodput collect running? If it was removed from "
+        "it is no longer polled. Is a server or goodput collect running? If it was removed from "
         f"goodput.toml: goodput retire {source['source']}"
     )
 
@@ -122,10 +122,10 @@ with panel("Findings", "marts.data_quality", help="What the evidence contradicts
         st.caption("Nothing contradicts, nothing is missing.")
     else:
         tables.show(findings, FINDINGS, "findings")
-with panel("Rejected rows", "raw.rejects", help="Set aside with the reason, never dropped."):
+with panel("Rejected rows", "raw.rejects", help="Rejected with the reason, never dropped."):
     rejects = marts.rejects()
     if rejects.is_empty():
-        st.caption("No row was set aside.")
+        st.caption("No row was rejected.")
     else:
         tables.show(rejects, REJECTS, "rejects")
         if rejects["total"][0] > rejects.height:

@@ -73,7 +73,7 @@ with (
     charts.draw(figure, over_time, "over-time", "GPUs in each category over time, stacked")
 
 with panel(
-    "Dearest losses",
+    "Top losses by cost",
     "marts.loss_causes",
     help="Pick a row to see why, how sure, and where to look.",
 ):

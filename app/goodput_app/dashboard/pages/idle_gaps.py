@@ -69,7 +69,7 @@ else:
             f"GPUs did nothing while their jobs stepped: "
             f"{theme.count(int(beside['gaps'].sum()), 'gap')} of 5 min or more, "
             f"{theme.gpu_time(int(beside['gpu_ms'].sum()))}. The ledger counts that time with the "
-            "steps, since a job speaks for all its GPUs; ask whether the job needs them.",
+            "steps, because a job's steps count for all its GPUs; check whether it needs them.",
             icon=":material/person_alert:",
         )
     causes, lengths = st.columns([3, 2], gap="medium")

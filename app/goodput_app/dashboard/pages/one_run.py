@@ -25,13 +25,13 @@ st.page_link(
 with panel("", "marts.runs"):
     runs = marts.runs(scope)
     if runs.is_empty():
-        st.info("This run held no GPU in this window.", icon=":material/hourglass_empty:")
+        st.info("This run had no GPU in this time range.", icon=":material/hourglass_empty:")
         st.stop()
     run = runs.row(0, named=True)
     run_parts.heading(run)
     tiles.of_run(run)
 with panel(
-    "Ledger", "marts.run_categories", help="All GPU time that the run held, in its categories."
+    "Ledger", "marts.run_categories", help="All GPU time allocated to the run, by category."
 ):
     ledger = marts.run_categories(scope)
     ledger = ledger.filter(ledger["run_key"] == scope.run)
@@ -44,7 +44,7 @@ with panel(
 with panel(
     "Timeline of attempts",
     "marts.run_timeline",
-    help="A lane an attempt. Grey or empty: only telemetry can tell.",
+    help="A lane an attempt. Grey or empty: only telemetry knows.",
 ):
     timeline = marts.run_timeline(scope)
     if timeline.is_empty():
@@ -77,7 +77,7 @@ with panel(
 ):
     late = marts.stragglers(scope)
     if late.is_empty() and marts.train_steps(scope).is_empty():
-        st.caption("Whether a rank was late is not known: no job event tells of this run's steps.")
+        st.caption("Whether a rank was late is not known: no job event reports steps of this run.")
     elif late.is_empty():
         st.caption("No rank was late enough to be named.")
     else:
