@@ -25,7 +25,7 @@ def by_idle_policy(days: Sequence[tuple[pl.DataFrame, Policy]]) -> pl.DataFrame:
     """Return cluster, account, is_account and what each would pay: a column `<policy>_cost` each.
 
     days: the lines of each day (`window.lines_of`) and its policy. All columns have one sum, to
-    the cent: a policy moves money and makes none.
+    the cent: a policy redistributes cost and does not change the total.
     """
     return _beside(
         {

@@ -53,7 +53,7 @@ def test_without_any_price_hours_are_shown_and_money_is_not(
     assert "No price is known" in texts(app)
     assert "price_per_gpu_h" in app.code[0].value
     assert app.code[1].value.startswith("goodput ingest rates rates.csv --db ")
-    assert tile(app, "Cost of these days") == "no price"
+    assert tile(app, "Total cost") == "no price"
     assert "$0" not in texts(app)
     assert table(app, "label", "gpu_h")["total_cost"].to_list() == ["no price"] * 3
 

@@ -24,7 +24,7 @@ def test_a_table_without_any_price_says_so() -> None:
 
 def test_accounts_without_a_budget_have_none_rather_than_no_price() -> None:
     frame = pl.DataFrame({"budget_cost": [None]}, schema={"budget_cost": pl.Float64})
-    shown, config = tables.shaped(frame, {"budget_cost": "Budget a month"})
+    shown, config = tables.shaped(frame, {"budget_cost": "Monthly budget"})
     assert shown["budget_cost"].to_list() == [None]
     assert config["budget_cost"]["help"].endswith(" -: no budget")
 

@@ -27,8 +27,8 @@ BUDGETS = {
     "forecast_low_cost": "At least",
     "forecast_high_cost": "At most",
     "covered_h": "Covered hours",
-    "budget_cost": "Budget a month",
-    "spent_ratio": "Spent of budget",
+    "budget_cost": "Monthly budget",
+    "spent_ratio": "Budget spent",
 }
 UNIT_COSTS = {
     "cluster": "Cluster",
@@ -65,7 +65,7 @@ def tiles(shown: Shown) -> None:
     credited = "credited" if shown.how.settings.credit_infra_failures else "not credited"
     of_accounts = _cost(row["total_cost"] if has_price else None)
     cells: tuple[tuple[str, object, str], ...] = (
-        ("Cost of these days", _sum(frame["total_cost"]) if has_price else None,
+        ("Total cost", _sum(frame["total_cost"]) if has_price else None,
          f"{of_accounts} to accounts" + _last_day(shown)),
         ("Allocated cost", row["allocated_cost"] if has_price else None,
          f"{_gpu_time(row['gpu_ms'])} allocated"),
@@ -101,7 +101,7 @@ def budgets(shown: Shown, team: str | None) -> None:
         "hours of the month; none with less than a covered day."
     )
     if have.is_empty():
-        st.info("No budget is set. A line a budget, in a CSV:", icon=":material/account_balance:")
+        st.info("No budget is set. Add one line per budget to a CSV file:", icon=":material/account_balance:")
         st.code(BUDGET_EXAMPLE, language="text")
         st.code("goodput ingest budgets budgets.csv", language="bash")
         if month.height:
@@ -112,7 +112,7 @@ def budgets(shown: Shown, team: str | None) -> None:
         figures_cost.budgets(drawn),
         in_browser(drawn),
         "budgets",
-        "Month to date, forecast and budget of each account",
+        "Month to date, forecast and budget by account",
     )
     if have.height > drawn.height:
         st.caption(

@@ -79,7 +79,7 @@ def chosen(view: View) -> Shown:
     own = IDLE_LABELS[statements.chosen(None).settings.idle_policy]
     idle, billing_day, note = st.columns([1.4, 1.1, 2.5], vertical_alignment="bottom")
     with idle:
-        scope_bar.choice("idle", "Idle time is carried", IDLE_LABELS, none=f"As billed: {own}")
+        scope_bar.choice("idle", "Idle cost allocation", IDLE_LABELS, none=f"As billed: {own}")
     asked = st.query_params.get("idle")
     how = statements.chosen(asked if asked in IDLE_POLICIES else None)
     of_window = statements.days(view.scope, how)
@@ -90,7 +90,7 @@ def chosen(view: View) -> Shown:
     wanted = one or of_window
     with note:
         _note(wanted, how)
-    with st.spinner("Adding up the statements of these days", show_time=True):
+    with st.spinner("Computing the statements of these days", show_time=True):
         days = in_scope(statements.costs(wanted, how), view.scope)
         accounts = window.added_up([day.accounts for day in days])
     return Shown(how, days, accounts, len(of_window))
@@ -123,7 +123,7 @@ def nothing(view: View, shown: Shown) -> None:
     filters = {k: v for k, v in view.filters.items() if k in ("cluster", "team")}
     if filters and any(not day.accounts.is_empty() for day in _whole(shown)):
         named = ", ".join(f"{k} {theme.markdown_text(v)}" for k, v in filters.items())
-        st.info(f"No charge on these days matches the filters ({named}).",
+        st.info(f"No cost on these days matches the filters ({named}).",
                 icon=":material/filter_alt:")  # fmt: skip
         st.button("Clear filters", key="cost_clear", on_click=scope_bar.clear_filters)
         return
@@ -181,15 +181,15 @@ def _unpriced(view: View, unpriced_ms: int) -> None:
         "these kinds under Prices.",
         icon=":material/money_off:",
     )
-    with st.expander("Kinds without a price", icon=":material/table:"):
+    with st.expander("GPU models and jobs without a price", icon=":material/table:"):
         tables.show(statements.unpriced(view.scope), UNPRICED, "unpriced", rows=6)
 
 
 def _electricity(accounts: pl.DataFrame) -> None:
     if accounts["energy_kwh"].null_count() == accounts.height:
-        st.caption("Electricity is not known: no energy counter was read on these days.")
+        st.caption("Electricity is unknown: no energy counter was read on these days.")
     elif accounts["electricity_cost"].null_count() == accounts.height:
         st.caption(
-            "Electricity is not in these amounts: the energy is known, a tariff is not. The line "
+            "Electricity is not included: energy is known, but no tariff. The line "
             "that adds one is under Prices."
         )

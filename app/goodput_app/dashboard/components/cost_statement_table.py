@@ -59,7 +59,7 @@ def show(view: View, shown: Shown) -> None:
     ids = drawn.select(pl.concat_str("cluster", "account", separator="|")).to_series()
     is_open = st.query_params.get("line") in ids.to_list()
     table, side = st.columns([2.4, 1], gap="medium") if is_open else (st.container(), None)
-    wide = {name: tables.price_column(NAMES[name], help="All that is paid / the hours")
+    wide = {name: tables.price_column(NAMES[name], help="Total cost / the hours")
             for name in ("cost_per_allocated_gpu_h", "cost_per_productive_gpu_h")}  # fmt: skip
     with table:
         picked = tables.pick(in_browser(drawn), names, "line", ids, wide=wide)
@@ -90,7 +90,7 @@ def _by(shown: Shown) -> str:
 def _rows(view: View, shown: Shown, by: str) -> pl.DataFrame:
     days = [day.day for day in shown.days]
     if by:
-        with st.spinner("Reading the lines of these days", show_time=True):
+        with st.spinner("Loading the statement lines of these days", show_time=True):
             scope = view.scope
             frame = statements.breakdown(days, shown.how, by, scope.cluster, scope.team)
         name = "run_id" if by == "run" else "account"

@@ -1,4 +1,4 @@
-"""A picked loss or gap: why, how sure, on what evidence, and where to look next."""
+"""A selected loss or gap: cause, confidence, evidence and links."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def losses(frame: pl.DataFrame, names: Mapping[str, str]) -> None:
     with table:
         picked = tables.pick(frame, names, "loss", ids)
     if picked is None or side is None:
-        st.caption("Pick a row for its evidence and the run or gaps behind it.")
+        st.caption("Select a row for its evidence and the run or gaps behind it.")
         return
     with side.container(border=True):
         _head(picked["label"], picked["run_id"] or picked["node"], "loss")
@@ -75,7 +75,7 @@ def runs(frame: pl.DataFrame, names: Mapping[str, str]) -> None:
     with table:
         picked = tables.pick(frame, names, "verdict", ids, wide=wide)
     if picked is None or side is None:
-        st.caption("Pick a row for the verdict and the run's own page.")
+        st.caption("Select a row for the verdict and the run's own page.")
         return
     with side.container(border=True):
         _head(picked["run_id"], picked["job_name"], "verdict")
@@ -90,7 +90,7 @@ def gaps(frame: pl.DataFrame, names: Mapping[str, str], view: View) -> None:
     with table:
         picked = tables.pick(frame, names, "gap", ids)
     if picked is None or side is None:
-        st.caption("Pick a row for its evidence and what the GPU did around it.")
+        st.caption("Select a row for its evidence and what the GPU did around it.")
         return
     with side.container(border=True):
         gpu = "?" if picked["gpu_index"] is None else picked["gpu_index"]

@@ -22,7 +22,7 @@ ORIGIN = {
     "valid_from": "From (UTC)",
     "valid_to": "To (UTC)",
     "source": "Source",
-    "note": "Where it comes from",
+    "note": "Origin",
 }
 RATES = {
     "cluster": "Cluster",
@@ -70,7 +70,7 @@ Europe/Berlin,6,22,0.26,1.3,1.4"""
 def first_price() -> None:
     """Say that nothing has a price yet, and the lines that give one."""
     st.info(
-        "No price is known, so nothing here is in money; hours are. A CSV like this one gives "
+        "No price is known, so this page shows hours and no money. A CSV like this one gives "
         "prices, and this page follows by itself:",
         icon=":material/payments:",
     )
@@ -82,13 +82,13 @@ def first_price() -> None:
 def show() -> None:
     """Draw the rate card, tariffs and budgets with their origin, and how each is changed."""
     st.caption(
-        "Of the prices that match, the one that names most wins, then the latest. Factors "
+        "The most specific matching rate applies, then the latest. Factors "
         "multiply. An empty cell matches anything. A closed day keeps the prices it was "
         "charged with."
     )
     if (said := st.session_state.pop(SAID, None)) is not None:
         st.success(said, icon=":material/check:")
-    with panel("Rate card", "raw.rates", help="What an hour of a GPU costs, for whom, since when."):
+    with panel("Rate card", "raw.rates", help="Price of a GPU-hour, for whom, and since when."):
         rates = statements.rates()
         if rates.is_empty():
             first_price()
@@ -97,10 +97,12 @@ def show() -> None:
             _change(RATE_EXAMPLE, "rates", "A row with a new `valid_from` ends the one before it.")
     with panel("Electricity", "raw.tariffs", help="Energy counters x tariff x PUE x server / GPU."):
         _card(statements.tariffs(), TARIFFS, "tariffs", TARIFF_EXAMPLE, "No tariff is known.")
-    with panel("Budgets and quotas", "raw.budgets", help="Of a month; quotas share out idle time."):
+    with panel("Budgets and quotas", "raw.budgets", help="Per month; quotas allocate idle time."):
         _card(statements.budget_card(), BUDGETS, "budgets", BUDGET_EXAMPLE, "No budget is set.")
     with panel(
-        "Imported", "raw.ingested", help="Every file of prices that was read, latest first."
+        "Imported",
+        "raw.ingested",
+        help="Price, tariff and budget files that were imported, latest first.",
     ):
         loads = statements.price_loads()
         if loads.is_empty():
@@ -151,7 +153,7 @@ def _validity(column: str, none: str) -> pl.Expr:
 
 def _change(example: str, source: str, rule: str) -> None:
     with st.expander("Change or add", icon=":material/edit:"):
-        st.markdown(f"Write the lines to a CSV and read it in. {rule}")
+        st.markdown(f"Write the lines to a CSV file and ingest it. {rule}")
         st.code(example, language="text")
         st.code(_command(source), language="bash")
         _edit(source, example)
@@ -160,7 +162,7 @@ def _change(example: str, source: str, rule: str) -> None:
 def _edit(source: str, example: str) -> None:
     """Draw what reads lines in from here, where the settings let people do so."""
     if not settings().ui.edit_prices:
-        st.caption("To write them here: `edit_prices = true` under `[ui]` in goodput.toml.")
+        st.caption("To edit prices here, set `edit_prices = true` under `[ui]` in goodput.toml.")
         return
     header = example.partition("\n")[0]
     with st.form(f"edit_{source}", border=False):
@@ -184,7 +186,7 @@ def _command(source: str) -> str:
 
 def _policies() -> None:
     own = settings().statement
-    with panel("Policies", "goodput.toml", help="What the site decided, in goodput.toml."):
+    with panel("Policies", "goodput.toml", help="Settings of the site in goodput.toml."):
         st.code(
             "[statement]\n"
             f'zone = "{own.zone}"\n'

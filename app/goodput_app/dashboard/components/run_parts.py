@@ -1,4 +1,4 @@
-"""Parts of the page of one run: its heading with the verdict, its GPUs, its lineage."""
+"""Parts of the run page: its heading with the verdict, its GPUs, its lineage."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ ATTEMPTS = {
     "last_step": "Last step",
     "kept_steps": "Steps retained",
     "lost_steps": "Steps rolled back",
-    "cause": "Why it ended badly",
+    "cause": "Failure reason",
     "cause_confidence": "Confidence",
 }
 

@@ -246,7 +246,7 @@ def _time_picker(shown: View, default_range: str) -> None:
                 key="scope_freeze",
                 on_click=_frozen,
                 args=(shown.start, shown.end),
-                help="Makes the link show this very window later, too.",
+                help="The link will show this exact time range later, too.",
             )
             st.button("Reset", key="scope_reset", on_click=jump_to_data)
 
@@ -347,7 +347,9 @@ def _window(
         start = _moment(begin, anchor, is_end=False)
         end = _moment(st.query_params.get("to") or "now", anchor, is_end=True)
         if start >= end:
-            problem = "The window is empty: its start is not before its end. Showing the default."
+            problem = (
+                "The time range is empty: its start is not before its end. Showing the default."
+            )
     except QueryError as error:
         problem = f"{error} Showing the default window."
     if problem is not None:

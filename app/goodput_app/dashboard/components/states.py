@@ -40,17 +40,17 @@ def first_run() -> None:
     cards = st.columns(3)
     with cards[0].container(border=True, height="stretch"):
         st.subheader("Try the demo", divider="gray")
-        st.markdown("Recorded sessions of real GPUs, no set-up. Builds in seconds.")
+        st.markdown("A recorded session on real GPUs and a synthetic fleet; no set-up.")
         st.code("goodput demo", language="bash")
     with cards[1].container(border=True, height="stretch"):
         st.subheader("Import files", divider="gray")
-        st.markdown("Recordings, accounting, job events, job logs: the format is found out.")
+        st.markdown("Recordings, accounting, job events, job logs; the format is detected.")
         st.code("goodput ingest auto PATH --db FILE", language="bash")
     with cards[2].container(border=True, height="stretch"):
         st.subheader("Point at what you have", divider="gray")
-        st.markdown("What is reachable here, what is missing, and the line that adds it.")
+        st.markdown("Shows what is reachable, what is missing, and the setting that adds it.")
         st.code("goodput doctor --db FILE", language="bash")
-    st.caption("This page refreshes by itself when the first data is there.")
+    st.caption("This page refreshes when the first data arrives.")
     _await_data(marts.state())
 
 
@@ -68,13 +68,14 @@ def is_empty(view: View) -> bool:
     if view.filters and marts.goodput_summary(window)["capacity_ms"].item() > 0:
         named = ", ".join(f"{k} {theme.markdown_text(v)}" for k, v in view.filters.items())
         st.info(
-            f"Nothing in this window matches the filters ({named}).", icon=":material/filter_alt:"
+            f"No data in this time range matches the filters ({named}).",
+            icon=":material/filter_alt:",
         )
         st.button("Clear filters", key="empty_clear", on_click=scope_bar.clear_filters)
     else:
         last = theme.moment(view.as_of)
         st.info(
-            f"No data in {theme.window(view.start, view.end)}. The last data is of {last}.",
+            f"No data in {theme.window(view.start, view.end)}. The last data is from {last}.",
             icon=":material/hourglass_empty:",
         )
         ago = theme.ago(view.as_of, view.now) if view.mode == "LIVE" else last

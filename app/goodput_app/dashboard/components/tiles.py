@@ -48,7 +48,7 @@ def of_fleet(
         )
     with columns[3]:
         _tile(
-            "Allocated (of avail.)",
+            "Allocated (% of available)",
             theme.percent(summary["allocation_ratio"]),
             f"{theme.gpu_time(summary['held_ms'])} allocated",
             _points(summary, then, "allocation_ratio"),

@@ -55,11 +55,11 @@ def intervals(scope: Scope, category: str) -> None:
     with panel(
         "Where the time is",
         "marts.category_intervals",
-        help="Intervals of one GPU in this category. They add up to the ledger of this scope.",
+        help="Intervals of single GPUs in this category; they add up to the ledger.",
     ):
         found = marts.category_intervals(scope, category, blame)
         if found.is_empty():
-            st.caption("No time in this category in this scope.")
+            st.caption("No time in this category with these filters.")
             return
         first = found.row(0, named=True)
         of = first["label"] + BLAMES.get(blame or "", "")

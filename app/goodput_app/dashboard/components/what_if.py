@@ -68,7 +68,7 @@ def show(view: View) -> None:
     values = scenario.filled(asked, known, _given(asked))
     left, right = st.columns([1, 1.1], gap="large")
     with left, panel("Assumptions", "what_if.measured"):
-        st.caption("Type over any value; an empty box goes back to what was measured.")
+        st.caption("Change any value; an empty field restores the measured one.")
         for begin in range(0, len(asked.fields), 2):
             for column, field in zip(st.columns(2), asked.fields[begin : begin + 2], strict=False):
                 with column:
@@ -76,7 +76,7 @@ def show(view: View) -> None:
     with right, panel("Result", f"what_if.{name}"):
         if lacking := scenario.missing(asked, values):
             labels = ", ".join(field.label for field in lacking)
-            st.info(f"Not known, and asked for: {labels}.", icon=":material/help:")
+            st.info(f"Input needed: {labels}.", icon=":material/help:")
         _answers(scenario.solved(asked, values))
     if name == "prices" and "new_price_per_gpu_h" in values:
         _at_price(view, subject, values["new_price_per_gpu_h"].span.lo)
@@ -213,7 +213,7 @@ def _said(answer: Answer) -> tuple[str, str]:
 
 
 def _idle_policies(view: View) -> None:
-    st.subheader("Who would pay what if idle time were carried otherwise?", anchor=False)
+    st.subheader("What would accounts pay under another idle cost allocation?", anchor=False)
     days = statements.days(view.scope, statements.chosen(None))
     with panel("", "marts.statement_lines"):
         frame = by_account.by_idle_policy(statements.lines(days, statements.chosen(None)))
@@ -227,17 +227,17 @@ def _idle_policies(view: View) -> None:
         )
         _table(frame, POLICIES, "policies")
         total = theme.markdown_text(theme.cost(float(frame["none_cost"].sum())))
-        st.caption(f"Every column adds up to {total}: a policy moves money and makes none.")
+        st.caption(f"Every column adds up to {total}: a policy redistributes cost.")
 
 
 def _at_price(view: View, model: str | None, price_per_gpu_h: Decimal) -> None:
     days = statements.days(view.scope, statements.chosen(None))
-    with panel("Account by account", "marts.statement_lines", help="Idle time and factors too."):
+    with panel("By account", "marts.statement_lines", help="Includes idle time and factors."):
         lines = statements.lines(days, statements.chosen(None))
         of = None if model in (None, EVERY_MODEL) else model
         frame = by_account.at_price(lines, of, price_per_gpu_h)
         st.caption(
-            f"Whole days, {days[0].date} to {days[-1].date}, idle time as the site shares it."
+            f"Whole days, {days[0].date} to {days[-1].date}, idle cost by the site's policy."
         )
         _table(frame, AT_PRICE, "at_price")
 

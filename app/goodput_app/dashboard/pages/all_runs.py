@@ -29,7 +29,7 @@ COLUMNS = {
 }
 
 st.title("Runs", anchor=False)
-st.caption("Which runs lose most? The most wasteful comes first.")
+st.caption("Which runs lose most? Sorted by waste.")
 with panel("Allocated GPU time of each run by category", "marts.run_categories"):
     runs = marts.runs(scope)
     if runs.is_empty():
@@ -41,7 +41,7 @@ with panel("Allocated GPU time of each run by category", "marts.run_categories")
         figure, categories.drop("colour"), "run-ledgers", "Categories of the most wasteful runs"
     )
 
-with panel("All runs", "marts.runs", help="Pick a row for the verdict and the run's own page."):
+with panel("All runs", "marts.runs", help="Select a row for the verdict and the run's own page."):
     details.runs(runs, COLUMNS)
     if (total := runs["total"][0]) > runs.height:
         st.caption(
