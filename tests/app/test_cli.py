@@ -136,7 +136,7 @@ def test_one_row_that_was_set_aside_is_one_row(here: Path) -> None:
 
     result = run("ingest", "rates", "rates.csv")
 
-    said = "Set aside: 1 row, see `goodput show raw.rejects --db goodput.duckdb`.\n"
+    said = "Rejected: 1 row, see `goodput show raw.rejects --db goodput.duckdb`.\n"
     assert result.stderr.startswith(said)
 
 
@@ -151,7 +151,7 @@ def test_a_refused_file_of_a_folder_does_not_keep_the_others_out(here: Path) -> 
     (summary,) = json.loads(folder.stdout)
     assert (folder.exit_code, summary["files"], summary["refused"]) == (1, 1, 1)
     assert folder.stderr.startswith("left out: logs/a.txt: ")
-    assert folder.stderr.endswith("1 file could not be read as rates; all else was.\n")
+    assert folder.stderr.endswith("1 file could not be read as rates; all others were ingested.\n")
     assert (named.exit_code, named.stdout) == (1, "")
     assert named.stderr.startswith("logs/a.txt: ")
 

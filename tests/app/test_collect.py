@@ -345,7 +345,7 @@ def test_the_data_page_shows_how_live_sources_are_doing(store: LocalStore) -> No
     assert error.value.splitlines() == [
         "2 of 5 live sources are failing or stale.",
         r"- failing \(of failing\): it \<b\>cannot\</b\> be reached\.",
-        r"- stale \(of stale\): nobody asks it any more\. Is a server or goodput collect running? "
+        r"- stale \(of stale\): it is no longer polled\. Is a server or goodput collect running? "
         r"If it was removed from goodput\.toml\: goodput retire stale",
     ]
     table = app.dataframe[0].value

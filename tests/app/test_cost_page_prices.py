@@ -81,8 +81,8 @@ def test_a_price_that_comes_back_holds_again(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("price_per_gpu_h\n-3\n", "Nothing was read in"),
-        ("price_per_gpu_h\n3\nfree\n", "Nothing was read in"),
+        ("price_per_gpu_h\n-3\n", "Nothing was imported"),
+        ("price_per_gpu_h\n3\nfree\n", "Nothing was imported"),
         ("colour\nred\n", "colour"),
         ("price_per_gpu_h\n", "no line below the header"),
     ],

@@ -27,7 +27,7 @@ def test_fewer_newer_gpus_save_what_the_formula_says(
     assert tile(app, "Electricity saved a year") == "$21,024"
     assert "20\\.00 kW x 8,760 h \\= 175,200 kWh" in texts(app)
     assert tile(app, "Payback") == "not known"
-    (asked_for,) = (info.value for info in app.info if "asked for" in info.value)
+    (asked_for,) = (info.value for info in app.info if "Input needed" in info.value)
     assert "Work of a new GPU" in asked_for
     assert "New GPUs" not in asked_for
 
@@ -51,7 +51,7 @@ def test_every_question_is_there_with_what_is_known(
 ) -> None:
     app = cost(priced, part="what-if", ask=ask)
 
-    assert any("Not known, and asked for" in info.value for info in app.info)
+    assert any("Input needed" in info.value for info in app.info)
     assert app.metric
 
 

@@ -72,7 +72,7 @@ def ingest(
     run_id: str | None,
     is_reopening: bool,
 ) -> pl.DataFrame:
-    """Ingest files, folders and archives; SOURCE: a format, or `auto`."""
+    """Ingest files, folders, archives; SOURCE: a format, or `auto`."""
     options = ReadOptions(
         cluster,
         zone(timezone),

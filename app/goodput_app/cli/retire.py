@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @database_option
 @output_options
 def retire(*, source: str, origin: str | None, db: str) -> pl.DataFrame:
-    """Stop reporting a live source that was removed from goodput.toml.
+    """Stop monitoring a removed live source.
 
     Its evidence stays. Configure it again to undo this. ORIGIN: only what is asked there, such as a
     URL or a folder.

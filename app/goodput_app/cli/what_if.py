@@ -62,7 +62,7 @@ class Amount(click.ParamType[tuple[str, Decimal]]):
 def what_if(
     *, scenario: str, of: str | None, given: tuple[tuple[str, Decimal], ...], db: str, scope: Scope
 ) -> pl.DataFrame:
-    """Estimate the effect of other GPUs, prices, power limits or checkpoints."""
+    """Estimate the effect of other GPUs, prices or power limits."""
     from goodput_scenarios import measured  # noqa: PLC0415
     from goodput_scenarios import scenario as scenarios  # noqa: PLC0415
     from goodput_scenarios.scenarios import SCENARIOS  # noqa: PLC0415

@@ -174,7 +174,7 @@ def _use_tiles(statement: Statement, frame: pl.DataFrame) -> list[tuple[str, str
     return [
         ("Useful", f"{hours(productive)} GPU-h", f"{percent(productive, held)} of allocated"),
         ("Team-caused waste", _amount(statement, frame, "own_waste_cost"),
-         "time time lost for reasons of the jobs"),
+         "lost for reasons of the jobs"),
         ("Infrastructure-caused waste", _amount(statement, frame, "platform_waste_cost"),
          "credited below" if is_credited else "not credited"),
     ]  # fmt: skip

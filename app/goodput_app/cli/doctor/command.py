@@ -14,7 +14,7 @@ from goodput_app.dashboard.theme import count
 @database_option
 @output_options
 def doctor(db: str) -> pl.DataFrame:
-    """Check what is configured, what is missing, and the setting that adds it.
+    """Check what is configured and what is missing.
 
     Problems come first; the exit code is 1 where there is one.
     """

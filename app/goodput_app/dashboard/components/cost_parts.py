@@ -10,7 +10,7 @@ import streamlit as st
 
 from goodput_app.dashboard import glossary, theme
 from goodput_app.dashboard.components import charts, cost_scope, tables
-from goodput_app.dashboard.data import cost
+from goodput_app.dashboard.data import statements
 from goodput_app.dashboard.figures import cost as figures_cost
 from goodput_billing.statement import window
 from goodput_queries.errors import GoodputError
@@ -70,7 +70,8 @@ def tiles(shown: Shown) -> None:
         ("Allocated cost", row["allocated_cost"] if has_price else None,
          f"{_gpu_time(row['gpu_ms'])} allocated"),
         ("Team-caused waste", row["own_waste_cost"] if has_price else None,
-         f"{_cost(row['platform_waste_cost'] if has_price else None)} infrastructure-caused waste, {credited}"),
+         f"{_cost(row['platform_waste_cost'] if has_price else None)} caused by "
+         f"infrastructure, {credited}"),
         ("Per allocated GPU-hour", row["cost_per_allocated_gpu_h"], "all that accounts pay"),
         ("Per useful GPU-h", row["cost_per_productive_gpu_h"],
          f"{_gpu_time(row['productive_ms'])} useful"),
@@ -92,7 +93,7 @@ def budgets(shown: Shown, team: str | None) -> None:
     if last is None:
         st.caption("No day with evidence.")
         return
-    month = cost.month(last.day, shown.how)
+    month = statements.month(last.day, shown.how)
     if team is not None:
         month = month.filter(pl.col("account") == team)
     have = month.filter(pl.col("budget_cost").is_not_null())
@@ -101,7 +102,10 @@ def budgets(shown: Shown, team: str | None) -> None:
         "hours of the month; none with less than a covered day."
     )
     if have.is_empty():
-        st.info("No budget is set. Add one line per budget to a CSV file:", icon=":material/account_balance:")
+        st.info(
+            "No budget is set. Add one line per budget to a CSV file:",
+            icon=":material/account_balance:",
+        )
         st.code(BUDGET_EXAMPLE, language="text")
         st.code("goodput ingest budgets budgets.csv", language="bash")
         if month.height:
@@ -147,7 +151,7 @@ def downloads(shown: Shown) -> None:
             name = f"{'focus' if form == 'focus' else 'statement'}-{when}.{suffix}"
 
             def made(form: str = form) -> bytes:
-                return cost.statement_file(days[when], form, cost.chosen(None))
+                return statements.statement_file(days[when], form, statements.chosen(None))
 
             st.download_button(
                 label,
@@ -167,8 +171,8 @@ def downloads(shown: Shown) -> None:
 def past() -> None:
     """Draw the index of the statements that were handed out, and offer their files."""
     try:
-        found = cost.past_statements()
-        folder = cost.archive_folder()
+        found = statements.past_statements()
+        folder = statements.archive_folder()
     except GoodputError as error:
         st.warning(theme.markdown_text(error), icon=":material/folder_off:")
         return
@@ -188,7 +192,7 @@ def past() -> None:
         for name in by_day[when].files:
             st.download_button(
                 theme.printable(name),
-                data=lambda name=name: cost.past_file(name),  # type: ignore[misc] # its default
+                data=lambda name=name: statements.past_file(name),  # type: ignore[misc] # its default
                 file_name=name,
                 key=f"past_{name}",
                 on_click="ignore",
