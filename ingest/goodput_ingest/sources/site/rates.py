@@ -92,7 +92,9 @@ class Rates:
         given = [name for name in ("price_per_gpu_h", "factor", "purchase_cost") if row.get(name)]
         if len(given) != 1:
             found = " and ".join(given) or "none of them"
-            raise ValueError(f"a row gives price_per_gpu_h, factor or purchase_cost; this has {found}")
+            raise ValueError(
+                f"a row gives price_per_gpu_h, factor or purchase_cost; this has {found}"
+            )
         if given != ["purchase_cost"]:
             if extra := [name for name in OWNED if row.get(name)]:
                 raise ValueError(f"{extra[0]} belongs to purchase_cost, which is empty")
