@@ -162,3 +162,12 @@ def test_any_price_comes_out_as_it_went_in(
     batch = read(tmp_path_factory.mktemp("rates"), f"price_per_gpu_h\n{price}\n")
 
     assert batch.rows["price_per_gpu_h"].to_list() == [price]
+
+
+def test_columns_by_their_former_names_are_read(tmp_path: Path, store: LocalStore) -> None:
+    path = tmp_path / "rates.csv"
+    path.write_text("cluster,usd_per_gpu_h\neast,2.5\n")
+
+    ingest(store, "auto", [path], ReadOptions())
+
+    assert store.read("select price_per_gpu_h from raw.rates").item() == Decimal("2.5")

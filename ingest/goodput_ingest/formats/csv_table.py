@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 FORMER_COLUMNS = {  # files that were written for an earlier version
-    "price_per_gpu_h": "price_per_gpu_h",
-    "overhead_cost_per_gpu_h": "overhead_cost_per_gpu_h",
-    "purchase_cost": "purchase_cost",
-    "price_per_kwh": "price_per_kwh",
-    "cost_per_month": "cost_per_month",
+    "usd_per_gpu_h": "price_per_gpu_h",
+    "overhead_usd_per_gpu_h": "overhead_cost_per_gpu_h",
+    "purchase_usd": "purchase_cost",
+    "usd_per_kwh": "price_per_kwh",
+    "usd_per_month": "cost_per_month",
 }
 
 
