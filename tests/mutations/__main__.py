@@ -25,32 +25,32 @@ COPIED = ("app", "ingest", "queries", "sample_data", "tests")
 QUERIES = "queries/goodput_queries"
 TARGETS = {  # file -> the tests that specify it, the quickest first
     f"{QUERIES}/sql/build_temp/ledger/intervals_classified.sql": (
-        "tests/queries/test_precedence.py",
-        "tests/queries/test_rules_of_gpus.py",
-        "tests/queries/test_worked_examples.py",
-        "tests/queries/test_rules_of_jobs.py",
+        "tests/queries/rules/test_precedence.py",
+        "tests/queries/rules/test_rules_of_gpus.py",
+        "tests/queries/rules/test_worked_examples.py",
+        "tests/queries/rules/test_rules_of_jobs.py",
     ),
     f"{QUERIES}/sql/macros/ratios.sql": (
-        "tests/queries/test_worked_examples.py",
-        "tests/queries/test_definition.py",
+        "tests/queries/rules/test_worked_examples.py",
+        "tests/queries/marts/test_definition.py",
     ),
     f"{QUERIES}/sql/intermediate/prices/int_prices.sql": (
-        "tests/queries/test_prices.py",
-        "tests/queries/test_statement_closing.py",
+        "tests/queries/billing/test_prices.py",
+        "tests/queries/billing/test_statement_closing.py",
     ),
     "app/goodput_billing/statement/closing.py": (
-        "tests/app/reports/test_provable.py",
-        "tests/queries/test_statement_closing.py",
+        "tests/app/billing/test_provable.py",
+        "tests/queries/billing/test_statement_closing.py",
     ),
     f"{QUERIES}/ledger_build/dirty.py": (
-        "tests/queries/test_late_collectives.py",
-        "tests/queries/test_changed_hours.py",
-        "tests/queries/test_incremental_runs.py",
-        "tests/queries/test_same_ledger.py",
+        "tests/queries/ledger_build/test_late_collectives.py",
+        "tests/queries/ledger_build/test_changed_hours.py",
+        "tests/queries/ledger_build/test_incremental_runs.py",
+        "tests/queries/ledger_build/test_same_ledger.py",
     ),
     f"{QUERIES}/ledger_build/placement/scope.py": (
-        "tests/queries/test_conflicts_resolved.py",
-        "tests/queries/test_placed_again.py",
+        "tests/queries/ledger_build/test_conflicts_resolved.py",
+        "tests/queries/ledger_build/test_placed_again.py",
     ),
 }
 

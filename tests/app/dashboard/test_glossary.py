@@ -1,0 +1,93 @@
+"""The glossary: one definition for each label, the same on the screens and in docs/glossary.md."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from goodput_app.dashboard import glossary, theme
+from goodput_app.dashboard.components import tables
+from goodput_billing.statement.charges import DEFINITION_VERSION
+from goodput_queries.catalog.find import catalogue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from streamlit.testing.v1 import AppTest
+
+    from goodput_queries.storage.store import LocalStore
+
+ROOT = Path(__file__).parents[3]
+DASHBOARD = ROOT / "app" / "goodput_app" / "dashboard"
+UNITS = ("_ms", "_s", "_ratio", "_cost", "_cost", "_w", "_hz", "_c", "_h", "_kwh")
+
+
+def headers() -> Iterator[tuple[str, str]]:
+    """Yield column and header of each table that a module of the dashboard names."""
+    for file in sorted(DASHBOARD.rglob("*.py")):
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Dict):
+                continue
+            for key, value in zip(node.value.keys, node.value.values, strict=True):
+                if isinstance(key, ast.Constant) and isinstance(value, ast.Constant):
+                    yield str(key.value), str(value.value)
+
+
+def test_the_page_is_printed_from_the_glossary() -> None:
+    page = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+
+    assert page == glossary.page(), (
+        "run `python -m goodput_app.dashboard.glossary > docs/glossary.md`"
+    )
+
+
+def test_every_column_with_a_unit_has_an_entry() -> None:
+    measures = {header for column, header in headers() if column.endswith(UNITS)}
+    measures |= {label for label, _ in theme.MONEY.values()}
+
+    assert len(measures) > 40
+    assert {header for header in measures if glossary.find(header) is None} == set()
+
+
+def test_a_term_is_defined_once() -> None:
+    rows = set(glossary.entries().values())
+    names = [name for e in rows for name in (e.term, *filter(None, e.aliases.split("; ")))]
+
+    assert sorted(names) == sorted(set(names))
+    assert len({e.definition for e in rows}) == len(rows)
+
+
+def test_every_view_of_the_glossary_exists() -> None:
+    assert {e.view for e in glossary.entries().values() if e.view} <= set(catalogue())
+
+
+def test_the_definition_of_goodput_says_its_version() -> None:
+    assert f"definition {DEFINITION_VERSION} " in glossary.hover("Goodput (% of capacity)")
+
+
+def test_a_label_without_an_entry_is_an_error() -> None:
+    with pytest.raises(KeyError, match="'Dearest'"):
+        glossary.hover("Dearest")
+
+
+def test_the_tiles_of_the_pages_explain_themselves_by_the_glossary(
+    visit: Callable[..., AppTest], priced: LocalStore
+) -> None:
+    for name in ("fleet_overview", "cost_statement"):
+        tiles = visit(priced, name).metric
+
+        assert len(tiles) >= 5
+        assert all(tile.help == glossary.hover(tile.label) for tile in tiles)
+
+
+def test_the_header_of_a_column_explains_itself_by_the_glossary() -> None:
+    frame = pl.DataFrame({"ettr_ratio": [0.5], "node": ["n1"]})
+
+    _, config = tables.shaped(frame, {"ettr_ratio": "ETTR", "node": "Node"})
+
+    assert config["ettr_percent"]["help"] == glossary.hover("ETTR")
+    assert config["node"]["help"] is None

@@ -1,0 +1,237 @@
+"""Whatever stands in a recorded file: no crash; a line is a row or set aside with a reason."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.registry import SOURCES, recognise
+from goodput_queries.errors import IngestError
+from goodput_queries.storage.store import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from goodput_queries.evidence.batch import Batch
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+NAMES = {
+    "nvml": "nvml",
+    "job_events": "job-events",
+    "nccl_inspector/verbose_and_plain_of_two_versions": "nccl-inspector",
+    "kernel_log": "kernel-log",
+    "torchtitan_structured": "torchtitan-structured",
+    "goodput_events": "goodput-events",
+    "otel_spans": "otel-spans",
+}
+REAL = {
+    name: [
+        line
+        for file in sorted((GOLDEN / folder).rglob("input.*"))
+        for line in file.read_bytes().splitlines()
+    ]
+    for folder, name in NAMES.items()
+}
+FIRST = {name: lines[0] for name, lines in REAL.items()}  # makes the file recognisable
+OPTIONS = ReadOptions(cluster="c", zone=ZoneInfo("Europe/Berlin"), node="n")
+SIZES = settings(
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from([2**31, 2**63, 2**64, -(2**63) - 1, 10**30, 1e308])
+    | st.floats()
+    | st.text(st.characters(exclude_categories=[]), max_size=20)
+    | st.sampled_from(["nan", "\ud800", "a\x00b", "\x1b[2J", "2026-08-20T14:02:29Z", "x" * 3000]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+def changed(line: bytes, path: list[int], value: object) -> bytes:
+    """Return a JSON line with one field, found by stepping into it, put to another value."""
+    record = at = json.loads(line)
+    for step in path:
+        keys: list[Any] = list(at) if isinstance(at, dict) else list(range(len(at)))
+        if not keys:
+            break
+        key = keys[step % len(keys)]
+        if not isinstance(at[key], (dict, list)) or step == path[-1]:
+            at[key] = value
+            break
+        at = at[key]
+    return json.dumps(record).encode()
+
+
+@pytest.fixture(scope="module")
+def kept() -> Iterator[LocalStore]:
+    with contextlib.closing(LocalStore()) as opened:
+        yield opened
+
+
+def load(kept: LocalStore, name: str, path: Path) -> list[Batch]:
+    """Read a file as a source and load it; a refusal of the whole file is an answer, too."""
+    recognise(path)
+    try:
+        batches = list(SOURCES[name](path, OPTIONS).extract())
+    except IngestError:
+        return []
+    for batch in batches:
+        kept.load(batch)
+        assert all(reject.reason for reject in batch.rejects)
+    return batches
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@given(content=st.binary(max_size=300))
+@example(content=b"")
+@example(content=b"\n\n")
+@example(content=b"\x1f\x8b")
+@example(content=b"\x1f\x8b\x08\x00")
+@example(content=b"\xff\xfe{\x00")
+@example(content=b"{" * 10_000)
+@SIZES
+def test_any_bytes_are_read_or_refused(
+    kept: LocalStore, tmp_path: Path, name: str, content: bytes
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(content)
+
+    load(kept, name, path)
+
+
+@pytest.mark.parametrize("name", NAMES.values())
+@given(
+    data=st.data(),
+    junk=st.lists(st.binary(max_size=60).map(lambda b: b.replace(b"\n", b" ")), max_size=4),
+)
+@SIZES
+def test_lines_between_real_ones_are_set_aside(
+    kept: LocalStore, tmp_path: Path, name: str, data: st.DataObject, junk: list[bytes]
+) -> None:
+    real = data.draw(st.lists(st.sampled_from(REAL[name]), max_size=5))
+    cut = [line[: data.draw(st.integers(0, len(line)))] for line in real]
+    lines = data.draw(st.permutations(real + junk + cut))
+    path = tmp_path / "file"
+    path.write_bytes(b"\n".join([FIRST[name], *lines]))
+
+    batches = load(kept, name, path)
+
+    assert batches
+
+
+@pytest.mark.parametrize("name", ["job-events", "nccl-inspector"])
+@given(data=st.data())
+@SIZES
+def test_a_line_is_a_row_or_set_aside(
+    kept: LocalStore, tmp_path: Path, name: str, data: st.DataObject
+) -> None:
+    whole = [line for line in REAL[name] if line.endswith(b"}")]
+    lines = [
+        changed(
+            data.draw(st.sampled_from(whole)),
+            data.draw(st.lists(st.integers(0, 50), min_size=1, max_size=5)),
+            data.draw(anything),
+        )
+        for _ in range(data.draw(st.integers(1, 4)))
+    ]
+    path = tmp_path / "file"
+    path.write_bytes(b"\n".join([FIRST[name], *lines]))
+
+    (batch,) = load(kept, name, path)
+
+    # a record of the Inspector without its operation is a header that lends itself to others
+    markers = sum(
+        name == "nccl-inspector"
+        and not (json.loads(x).get("coll_perf") or json.loads(x).get("p2p_perf"))
+        for x in lines
+    )
+    accounted = batch.rows.height + len(batch.rejects)
+    assert len(lines) + 1 - markers <= accounted <= len(lines) + 1
+
+
+@given(data=st.data())
+@SIZES
+def test_a_recording_with_any_values_is_read(
+    kept: LocalStore, tmp_path: Path, data: st.DataObject
+) -> None:
+    lines = [
+        changed(
+            data.draw(st.sampled_from(REAL["nvml"])),
+            data.draw(st.lists(st.integers(0, 50), min_size=1, max_size=4)),
+            data.draw(anything),
+        )
+        for _ in range(data.draw(st.integers(1, 5)))
+    ]
+    path = tmp_path / "file"
+    path.write_bytes(b"\n".join([FIRST["nvml"], *lines]))
+
+    samples = next(b for b in load(kept, "nvml", path) if b.table == "gpu_samples")
+
+    ratios = [c for c in samples.rows.columns if c.endswith("_ratio")]
+    assert all(
+        value is None or 0 <= value <= 1
+        for row in samples.rows.select(ratios).rows()
+        for value in row
+    )
+
+
+@pytest.mark.parametrize("name", NAMES.values())
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        b'{"a":' * 100_000,
+        b"[" * 100_000 + b"]" * 100_000,
+        b'{"v":1,"ts":1,"event":"step","step":1,"x":' + b"[" * 900 + b"NaN" + b"]" * 900 + b"}",
+        b'{"v":1,"ts":1,"event":"step","step":' + b"9" * 10_000 + b"}",
+        b"{" + b",".join(b'"label%d":"%d"' % (i, i) for i in range(200_000)) + b"}",
+        b'{"coll_perf":{"coll_sn":' + b"9" * 5_000 + b'},"kind":"fast","t":1e999}',
+        b"x" * (17 * 1024 * 1024),
+        b"NVRM: Xid (PCI:0000:9b:00" + b":" * 100_000,
+        b"[Tue Nov 18 13:00:00 2025] NVRM: Xid (" * 20_000,
+    ],
+    ids=["open", "deep", "deep_nan", "digits", "labels", "numbers", "long", "colons", "brackets"],
+)
+def test_a_bomb_among_the_lines_is_set_aside(
+    kept: LocalStore, tmp_path: Path, name: str, bomb: bytes
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"\n".join([FIRST[name], bomb, FIRST[name]]))
+
+    batches = load(kept, name, path)
+
+    assert batches
+    assert all(len(reject.content) <= 500 for batch in batches for reject in batch.rejects)
+
+
+@pytest.mark.parametrize("name", NAMES.values())
+@given(keep=st.floats(0, 1), damage=st.integers(0, 255))
+@settings(SIZES, max_examples=30)
+def test_a_cut_or_damaged_gzip_file_is_read_as_far_as_it_goes(
+    kept: LocalStore, tmp_path: Path, name: str, keep: float, damage: int
+) -> None:
+    content = bytearray(gzip.compress(b"\n".join(REAL[name] * 3)))
+    path = tmp_path / "file"
+    path.write_bytes(content[: int(len(content) * keep)])
+    load(kept, name, path)
+
+    content[int((len(content) - 1) * keep)] = damage
+    path.write_bytes(content)
+    load(kept, name, path)

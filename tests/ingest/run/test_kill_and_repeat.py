@@ -1,0 +1,139 @@
+"""An ingest that is killed at any moment and repeated leaves the rows of an undisturbed one."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from goodput_queries.catalog import models
+from goodput_queries.storage.store import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Record = dict[str, Any]
+GOLDEN = Path(__file__).parents[1] / "golden"
+KILLS = 8
+RUN = """
+import sys
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from goodput_ingest.formats import files
+from goodput_ingest.run.ingest import ingest
+from goodput_ingest.source import ReadOptions
+from goodput_queries.storage.store import LocalStore
+
+files.parts.__kwdefaults__["lines_per_part"] = 150  # many transactions
+store = LocalStore(sys.argv[1], threads=1)
+print("open", flush=True)
+ingest(store, "auto", [Path(sys.argv[2])], ReadOptions(cluster="alpha", zone=ZoneInfo("UTC")))
+store.close()
+print("done", flush=True)
+"""
+
+
+def repeat_lines(source: str, copies: int, shift: Callable[[Record, int], None]) -> str:
+    """Return the lines of the golden inputs again and again, each time moved to be new rows."""
+    lines = []
+    given = max((GOLDEN / source).glob("*/input.*"), key=lambda file: file.parent.name)
+    for line in given.read_text().splitlines():
+        try:
+            record = json.loads(line)
+        except ValueError:
+            lines.append(line)  # a cut line stays one: rejects must survive as well
+            continue
+        if "gpus" in record:
+            lines.append(line)
+            continue
+        for copy in range(copies):
+            shift(record, copy)
+            lines.append(json.dumps(record, separators=(",", ":")))
+    return "\n".join(lines) + "\n"
+
+
+def inputs(folder: Path) -> Path:
+    """Write a few megabytes of several sources."""
+
+    def later(name: str, seconds: float) -> Callable[[Record, int], None]:
+        def shift(record: Record, copy: int) -> None:
+            record[name] += seconds * (copy > 0)
+
+        return shift
+
+    def next_operation(record: Record, copy: int) -> None:
+        perf = record.get("coll_perf") or record["p2p_perf"]
+        perf["coll_sn" if "coll_perf" in record else "p2p_sn"] += 1_000 * (copy > 0)
+
+    folder.mkdir()
+    (folder / "nvml.jsonl").write_text(repeat_lines("nvml", 60, later("t", 1000.0)))
+    (folder / "events.jsonl").write_text(repeat_lines("job_events", 60, later("ts", 1000.0)))
+    (folder / "vm.log").write_text(repeat_lines("nccl_inspector", 120, next_operation))
+    message = "NVRM: Xid (PCI:0000:9b:00): 31, pid=7, name=python, MMU Fault"
+    (folder / "dmesg").write_text(
+        "".join(
+            f"[Tue Nov 18 {i // 60 % 24:02}:{i % 60:02}:00 2025] {message}\n" for i in range(900)
+        )
+    )
+    return folder
+
+
+def rows(database: Path) -> dict[str, list[tuple[object, ...]]]:
+    """Return the rows of every raw table, less when and in what order they came."""
+    found = {}
+    with contextlib.closing(LocalStore(database)) as store:
+        for table in models.of_layer("raw"):
+            without = "exclude (sequence, loaded_at)" if table == "ingested" else ""
+            select = f"select columns(* {without})::varchar from raw.{table} order by all"
+            found[table] = store.read(select).rows()
+    return found
+
+
+def start(database: Path, folder: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", RUN, str(database), str(folder)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_a_killed_and_repeated_ingest_leaves_the_rows_of_an_undisturbed_one(
+    tmp_path: Path,
+) -> None:
+    chance = random.Random(20261120)  # noqa: S311 -- moments to kill at, not secrets
+    folder = inputs(tmp_path / "evidence")
+    began = time.monotonic()
+    with start(tmp_path / "calm.duckdb", folder) as calm:
+        assert calm.stdout is not None
+        assert calm.stdout.readline() == "open\n"
+        opened = time.monotonic()
+        assert calm.wait() == 0
+    took_s = time.monotonic() - opened
+    assert opened > began
+
+    killed = 0
+    database = tmp_path / "killed.duckdb"
+    for _ in range(KILLS):
+        with start(database, folder) as process:
+            assert process.stdout is not None
+            if chance.random() < 0.8:
+                assert process.stdout.readline() == "open\n"
+            try:
+                process.wait(chance.uniform(0, took_s / 3))
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGKILL)
+                killed += 1
+    with start(database, folder) as last:
+        assert last.wait() == 0
+
+    if killed < KILLS // 2:
+        pytest.fail(f"only {killed} of {KILLS} runs were killed; the input is too small")
+    expected = rows(tmp_path / "calm.duckdb")
+    assert sum(map(len, expected.values())) > 10_000
+    assert rows(database) == expected

@@ -1,0 +1,296 @@
+"""Rows whose time cannot be one at which something was observed are rejected, the others kept."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+import polars as pl
+import pytest
+from tests.ingest.fake_live import NOON, SetClock, at, batch, collector
+
+from goodput_ingest.live.scheduler import Collection
+from goodput_ingest.live.store_lease import Held
+from goodput_ingest.run.ingest import ingest
+from goodput_ingest.run.plausible_time import PlausibleTime
+from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.registry import SOURCES, recognise
+from goodput_queries.catalog import models
+from goodput_queries.evidence.batch import Batch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from goodput_queries.storage.store import LocalStore
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+CASES = [min(folder.iterdir()) for folder in sorted(GOLDEN.iterdir())]
+STAMPS = {"1970": datetime(1970, 1, 1, 0, 5), "2036": datetime(2036, 2, 7, 6, 28)}  # noqa: DTZ001
+# moments that are no observations: what holds from and to when, and what the store writes itself
+NOT_ASKED = {
+    *("valid_from_at", "valid_to_at", "from_at", "to_at", "hour_at", "evidence_at"),
+    *("window_start_at", "window_end_at", "loaded_at", "closed_at"),
+    *("asked_at", "answered_at", "retired_at", "failing_since_at"),
+}
+
+
+def options_of(case: Path) -> ReadOptions:
+    file = case / "options.json"
+    told = json.loads(file.read_text()) if file.exists() else {}
+    observed = told.get("observed_at")
+    return ReadOptions(
+        cluster=told.get("cluster"),
+        zone=ZoneInfo(told["zone"]) if "zone" in told else None,
+        node=told.get("node"),
+        observed_at=None if observed is None else datetime.fromisoformat(observed),
+    )
+
+
+def raw_rows(store: LocalStore) -> dict[str, str]:
+    """Return the rows of each raw table that the golden files have, as they have them."""
+    found = {}
+    for table in models.of_layer("raw"):
+        rows = store.read(f"select columns(*)::varchar from raw.{table} order by all")
+        rows = rows.drop("origin", "load_sequence", strict=False)
+        if table not in {"ingested", "rejects"} and not rows.is_empty():
+            told = rows.select(c for c in rows.columns if rows[c].is_not_null().any())
+            found[f"expected_{table}.csv"] = told.write_csv()
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.parent.name)
+def test_every_source_loses_its_rows_of_1970_and_2036_alone(
+    case: Path, store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = next(case.glob("input.*"))
+    kind = recognise(given)
+    assert kind is not None
+    added = 0
+
+    class WithBadRows(kind):  # type: ignore[misc, valid-type]
+        def extract(self) -> Iterator[Batch]:
+            nonlocal added
+            for one in super().extract():
+                of = [c for c in models.of_layer("raw")[one.table].observed if c in one.rows]
+                of = [c for c in of if one.rows.schema[c] != pl.Null] if one.rows.height else []
+                bad = [
+                    one.rows.head(1).with_columns(pl.lit(stamp).cast(one.rows.schema[c]).alias(c))
+                    for c in of
+                    for stamp in STAMPS.values()
+                ]
+                added += len(bad)
+                yield replace(one, rows=pl.concat([one.rows, *bad]))
+
+    monkeypatch.setitem(SOURCES, kind.name, WithBadRows)
+    summary = ingest(store, kind.name, [given], options_of(case))
+
+    expected = {
+        file.name: file.read_text()
+        for file in case.glob("expected_*.csv")
+        if file.name != "expected_rejects.csv"
+    }
+    assert raw_rows(store) == expected
+    assert summary.refused == []
+    assert summary.rejects >= added
+    reasons = store.read("select reason from raw.rejects").to_series().to_list()
+    told = [one for one in reasons if "plausible time" in one or "check the clocks" in one]
+    assert bool(told) == bool(added)
+
+
+def test_every_moment_of_a_raw_table_is_asked_or_known_to_be_no_observation() -> None:
+    for model in models.of_layer("raw").values():
+        times = {
+            line.split()[0]
+            for line in model.sql.splitlines()
+            if line.startswith("    ") and line.split()[1] == "timestamp"
+        }
+        assert times - {*model.observed, *model.planned} <= NOT_ASKED, model.name
+
+
+READINGS = {"source": "s", "gpu_uuid": "GPU-1", "gpu_instance": ""}
+
+
+def readings(*moments: datetime, digest: str = "d") -> Batch:
+    rows = pl.DataFrame({**READINGS, "ts": list(moments)})
+    return Batch("gpu_samples", rows, "s", "file", digest)
+
+
+def days(*numbers: float) -> list[datetime]:
+    return [NOON + timedelta(days=number) for number in numbers]
+
+
+def recorded() -> PlausibleTime:
+    return PlausibleTime(now=lambda: NOON, is_recorded=True)
+
+
+def left(found: Batch) -> list[float]:
+    """Return the days after NOON of the rows that are left."""
+    return [(moment - NOON) / timedelta(days=1) for moment in found.rows["ts"]]
+
+
+def test_a_row_of_the_next_hour_is_kept_since_clocks_differ() -> None:
+    found = recorded().checked(readings(*days(0, 1 / 24, 1.01 / 24)))
+
+    assert left(found) == pytest.approx([0, 1 / 24])
+    assert "clock of the machine that read it" in found.rejects[0].reason
+    assert "2026-11-20" in found.rejects[0].content
+
+
+def test_what_lies_apart_from_a_files_bulk_is_rejected() -> None:
+    found = recorded().checked(readings(*days(-405, -3, -2, -1)))
+
+    assert left(found) == [-3, -2, -1]
+    assert "400 days from all other times" in found.rejects[0].reason
+
+
+def test_a_file_of_many_years_without_holes_is_kept() -> None:
+    numbers = [float(day) for day in range(-3_000, 0, 30)]
+
+    found = recorded().checked(readings(*days(*numbers)))
+
+    assert left(found) == numbers
+    assert not found.rejects
+
+
+def test_the_bulk_is_that_of_the_whole_file_so_far() -> None:
+    plausible = recorded()
+    plausible.checked(readings(*days(*[-1 + second / 86_400 for second in range(100)])))
+
+    assert left(plausible.checked(readings(*days(-900)))) == []
+    assert left(plausible.checked(readings(*days(-0.5)))) == [-0.5]
+
+
+def test_an_old_file_is_no_stray() -> None:
+    assert left(recorded().checked(readings(*days(-7_000, -6_999)))) == [-7_000, -6_999]
+
+
+def test_a_live_source_may_catch_up_from_long_ago() -> None:
+    live = PlausibleTime(now=lambda: NOON)
+
+    assert left(live.checked(readings(*days(-900, -1)))) == [-900, -1]
+
+
+def test_a_site_says_what_is_too_early() -> None:
+    plausible = PlausibleTime(NOON - timedelta(days=30), lambda: NOON)
+
+    assert left(plausible.checked(readings(*days(-31, -1)))) == [-1]
+
+
+def test_plans_may_lie_ahead() -> None:
+    reservation = {
+        "source": "s", "cluster": "c", "name": "r", "nodes": [["a"]],
+        "start_at": days(30), "end_at": [datetime(2100, 1, 1)],  # noqa: DTZ001
+    }  # fmt: skip
+    gpu = {"source": "s", "cluster": "c", "gpu_uuid": "a#0", "valid_from_at": days(90)}
+    price = {"source": "s", "valid_from_at": [datetime(1970, 1, 1)]}  # noqa: DTZ001
+
+    for table, rows in (("reservations", reservation), ("gpus", gpu), ("rates", price)):
+        found = recorded().checked(Batch(table, pl.DataFrame(rows), "s", "file", "d"))
+        assert found.rows.height == 1, table
+
+
+def test_a_row_of_a_job_is_rejected_whichever_of_its_moments_is_bad() -> None:
+    moments = {"submit_at": days(-1, -1, -1), "start_at": days(-1, 400, -1)}
+    rows = pl.DataFrame({"job_id_raw": ["1", "2", "3"], **moments, "end_at": [None, None, None]})
+
+    found = recorded().checked(Batch("job_runs", rows, "s", "file", "d"))
+
+    assert found.rows["job_id_raw"].to_list() == ["1", "3"]
+    assert [one.reason.split()[0] for one in found.rejects] == ["start_at"]
+
+
+def test_moments_that_no_calendar_has_are_rejected_too() -> None:
+    stamps = pl.Series("ts", [0, 2**62, -(2**62)]).cast(pl.Datetime("us"))
+    rows = pl.DataFrame({"gpu_uuid": ["GPU\u2028", "GPU\n", "GPU"], "ts": stamps})
+
+    found = recorded().checked(Batch("gpu_samples", rows, "s", "file", "d"))
+
+    assert (found.rows.height, len(found.rejects)) == (0, 3)
+
+
+def test_a_file_is_no_repeat_once_the_clock_is_right(store: LocalStore) -> None:
+    slow = PlausibleTime(now=lambda: NOON - timedelta(days=2), is_recorded=True)
+    given = readings(*days(-3, -1))
+
+    first, again = (store.load(slow.checked(given)) for _ in range(2))
+    right = store.load(recorded().checked(given))
+
+    assert (first.rows_new, first.rejects) == (1, 1)
+    assert again.is_repeat
+    assert (right.is_repeat, right.rows_new, right.rejects) == (False, 1, 0)
+
+
+def test_the_clock_of_a_live_source_decides_what_lies_ahead(store: LocalStore) -> None:
+    class Ahead:
+        name, origin, interval_s = "fake", "a", 1.0
+
+        def poll(self, *_: object) -> Iterator[Batch]:
+            yield batch("a", [0, 3_000, 9_000])
+
+    collection = Collection([collector(Ahead())], Held(store), SetClock(60).clock())  # type: ignore[arg-type]
+    outcome = collection.ask_once()[0]
+
+    assert (outcome.error, outcome.rows, outcome.rejects) == (None, 2, 1)
+    assert store.read("select max(ts) from raw.gpu_samples").item() == at(3_000)
+
+
+def kube_answer(stamp_s: float) -> dict[str, Any]:
+    """Return what kube-state-metrics says of 100 nodes, 20 cordoned, one sample of another time."""
+    now_s = 1_787_230_800.0
+    series = []
+    for number in range(100):
+        labels = {"node": f"n{number}", "resource": "nvidia_com_gpu", "unit": "integer"}
+        series += [
+            ({"__name__": "kube_node_status_capacity", **labels}, "8"),
+            ({"__name__": "kube_node_spec_unschedulable", "node": f"n{number}"}, f"{number % 5}"),
+        ]
+    result = [{"metric": metric, "value": [now_s, value]} for metric, value in series]
+    result.append(
+        {
+            "metric": {"__name__": "kube_node_spec_unschedulable", "node": "n1"},
+            "value": [stamp_s, "1"],
+        }
+    )
+    return {"status": "success", "data": {"resultType": "vector", "result": result}}
+
+
+@pytest.mark.parametrize(
+    "stamp_s", [300, 1_000_000_000, 1_787_230_800 - 300 * 86_400, 2_086_000_000]
+)
+def test_a_bad_stamp_in_an_answer_about_kubernetes_makes_no_more_rows(
+    stamp_s: float, store: LocalStore, tmp_path: Path
+) -> None:
+    file = tmp_path / "kubernetes.json"
+    file.write_text(json.dumps(kube_answer(stamp_s)))
+    started = time.perf_counter()
+
+    summary = ingest(store, "kubernetes", [file], ReadOptions(cluster="k"))
+
+    assert summary.rows_by_table["nodes"] == 100
+    assert summary.rows_by_table["gpus"] == 800
+    assert summary.rows_by_table["node_states"] < 200
+    assert time.perf_counter() - started < 10
+    observed = store.read("select max(observed_at) from raw.nodes").item()
+    assert observed == datetime(2026, 8, 20, 13)  # noqa: DTZ001
+
+
+def test_a_line_of_a_file_with_a_bad_stamp_costs_that_line_alone(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    lines = [
+        {"v": 1, "ts": 1_787_230_800 + i, "event": "step", "step": i, "run_id": "r", "rank": 0,
+         "attempt": 0, "host": "n1"}
+        for i in range(100)
+    ]  # fmt: skip
+    lines[3]["ts"], lines[50]["ts"] = 12.5, 2_086_000_000
+    file = tmp_path / "events.jsonl"
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+    summary = ingest(store, "job-events", [file], ReadOptions(cluster="c"))
+
+    assert (summary.rows_new, summary.rejects) == (98, 2)

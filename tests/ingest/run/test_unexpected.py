@@ -1,0 +1,207 @@
+"""A file that breaks its reader costs itself: a sentence, no traceback, and the others are read."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+import polars as pl
+import pytest
+from polars.exceptions import PanicException
+
+from goodput_ingest.formats import json_lines
+from goodput_ingest.formats.json_lines import FieldError
+from goodput_ingest.run import ingest as load
+from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.job_events.job_events import JobEvents
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from goodput_ingest.run.ingest import Summary
+    from goodput_queries.storage.store import LocalStore
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+EVENTS = (GOLDEN / "job_events/killed_rank_and_restart/input.jsonl").read_bytes()
+XID = "NVRM: Xid (PCI:0000:9b:00): 79, pid=1, GPU has fallen off the bus."
+TIME = re.compile(rb"\d{4}-\d\d-\d\d(?=[T ]\d\d:)")
+
+
+def ingest(
+    store: LocalStore, path: Path, source: str = "auto", zone: str = "Europe/Berlin"
+) -> Summary:
+    options = ReadOptions("c", ZoneInfo(zone), datetime(2025, 8, 20, 15), "n1")  # noqa: DTZ001
+    return load.ingest(store, source, [path], options)
+
+
+def parquet(ts: datetime | pl.Series) -> bytes:
+    rows = pl.DataFrame({"ts": ts, "gpu_uuid": "GPU-1", "power_w": 1.0, "my_own": 1.0})
+    stream = io.BytesIO()
+    rows.write_parquet(stream)
+    return stream.getvalue()
+
+
+def nccl_table(wrong: str, time: str = "121.3") -> bytes:
+    return (
+        "# nThread 1 nGpus 1 minBytes 8 maxBytes 8\n"
+        f"  8388608  2097152  float  sum  -1  {time}  69.16  69.16  {wrong}"
+        "  120.9  69.38  69.38  0\n"
+    ).encode()
+
+
+def nccl_json(**fields: object) -> bytes:
+    half = {"time": 1.0, "alg_bw": 1.0, "bus_bw": 1.0, "nwrong": 0}
+    result = {"size": 8, "count": 2, "type": "float", "out_of_place": half, "in_place": half}
+    return json.dumps({"results": [result], **fields}).encode()
+
+
+def kernel_line(when: str) -> bytes:
+    return f"{when} n1 kernel: {XID}\n".encode()
+
+
+def of_year(year: str, golden: str) -> bytes:
+    return TIME.sub(f"{year}-01-01".encode(), (GOLDEN / golden).read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("no_labels.prom", b"nvidia_smi_failed_scrapes_total 1\n"),
+        ("infinite.txt", nccl_table("1e999")),
+        ("huge_whole_number.txt", nccl_table("1" + "0" * 25)),
+        ("beyond_64_bits.txt", nccl_table("1e300")),
+        ("infinite_time.txt", nccl_table("0", time="1e999")),
+        ("year_1.json", nccl_json(start_time="0001-01-01T00:00:00")),
+        ("year_9999.json", nccl_json(start_time="9999-12-31T23:59:59-10:00")),
+        ("year_1_local.log", b"[Mon Jan  1 00:00:00 0001] " + XID.encode() + b"\n"),
+        ("year_9999.log", kernel_line("9999-12-31T23:59:59-10:00")),
+        ("year_1.log", kernel_line("0001-01-01T00:00:00+10:00")),
+        ("spans.jsonl", of_year("9999", "otel_spans/sdk_and_otlp_lines/input.jsonl")),
+        ("sacct_1.txt", of_year("0001", "slurm/24_11_sacct_steps_and_duplicates/input.txt")),
+        ("log_1.log", of_year("0001", "job_logs/megatron_two_lives_and_a_hang/input.log")),
+        ("log_9999.log", of_year("9999", "job_logs/megatron_two_lives_and_a_hang/input.log")),
+        ("year_1.parquet", parquet(datetime(1, 1, 1))),  # noqa: DTZ001
+        ("before_year_1.parquet", parquet(pl.Series([-(2**62)]).cast(pl.Datetime("us")))),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+@pytest.mark.parametrize("zone", ["America/Los_Angeles", "Pacific/Auckland"])
+def test_extreme_values_are_rows_or_rejects(
+    store: LocalStore, tmp_path: Path, name: str, content: bytes, zone: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+
+    summary = ingest(store, path, zone=zone)
+
+    assert summary.failed == []
+    assert summary.unrecognised == []
+    assert summary.rows + summary.rejects + len(summary.refused) > 0
+
+
+@pytest.mark.parametrize("name", ["auto", "telemetry-parquet"])
+def test_a_parquet_schema_that_is_not_utf_8_is_refused(
+    store: LocalStore, tmp_path: Path, name: str
+) -> None:
+    content = parquet(datetime(2025, 8, 20)).replace(b"my_own", b"my\xff\xfewn")  # noqa: DTZ001
+    (tmp_path / "file.parquet").write_bytes(content)
+
+    summary = ingest(store, tmp_path, name)
+
+    assert summary.failed == []
+    assert len(summary.refused) + len(summary.unrecognised) == 1
+
+
+@pytest.fixture
+def breaking(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
+    """Let the reader of job events break down in files called bad."""
+    extract = JobEvents.extract
+
+    def breaks_with(error: BaseException) -> None:
+        def broken(self: JobEvents) -> Iterator[object]:
+            yield from extract(self)
+            if "bad" in self.path.name:
+                raise error
+
+        monkeypatch.setattr(JobEvents, "extract", broken)
+
+    return breaks_with
+
+
+@pytest.mark.parametrize("error", [KeyError("step"), PanicException("step")], ids=type)
+@pytest.mark.parametrize("source", ["auto", "job-events"])
+def test_a_file_that_breaks_its_reader_costs_no_other(
+    store: LocalStore,
+    tmp_path: Path,
+    breaking: Callable[[BaseException], None],
+    source: str,
+    error: BaseException,
+) -> None:
+    for name in ("a.jsonl", "bad.jsonl", "c.jsonl"):
+        (tmp_path / name).write_bytes(EVENTS + b"# %s\n" % name.encode())
+    breaking(error)
+
+    summary = ingest(store, tmp_path, source)
+
+    assert summary.files == 2
+    (sentence,) = summary.failed
+    kind = type(error).__name__
+    assert sentence.startswith(f"{tmp_path / 'bad.jsonl'}: unexpected {kind} at goodput_ingest.")
+    assert "step" in sentence
+    assert "\n" not in sentence
+
+
+@pytest.mark.parametrize("error", [MemoryError(), KeyboardInterrupt(), SystemExit(3)], ids=type)
+def test_what_ends_a_process_ends_an_ingest(
+    store: LocalStore,
+    tmp_path: Path,
+    breaking: Callable[[BaseException], None],
+    error: BaseException,
+) -> None:
+    (tmp_path / "bad.jsonl").write_bytes(EVENTS)
+    breaking(error)
+
+    with pytest.raises(type(error)):
+        ingest(store, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "golden",
+    [
+        "dcgm/names_of_1_x/input.prom",
+        "slurm/22_05_sacct_steps_and_duplicates/input.txt",
+        "job_events/killed_rank_and_restart/input.jsonl",
+        "kernel_log/journal_of_two_nodes/input.log",
+    ],
+)
+def test_lines_that_end_with_a_carriage_return_alone_are_lines(
+    store: LocalStore, tmp_path: Path, golden: str
+) -> None:
+    content = (GOLDEN / golden).read_bytes()
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    wanted = ingest(store, path)
+    path.write_bytes(content.replace(b"\n", b"\r"))
+
+    found = ingest(store, path)
+
+    assert found.rows == wanted.rows > 0
+    assert found.rejects == wanted.rejects
+
+
+def test_progress_bars_in_a_log_are_no_lines(store: LocalStore, tmp_path: Path) -> None:
+    line = (GOLDEN / "kernel_log/journal_of_two_nodes/input.log").read_bytes().splitlines()[0]
+    path = tmp_path / "file.log"
+    path.write_bytes(b"10%\r20%\r30%\n" + line + b"\n")
+
+    assert ingest(store, path, "kernel-log").files == 1
+
+
+def test_a_broken_line_with_half_a_character_is_set_aside() -> None:
+    with pytest.raises(FieldError, match="cut or not JSON"):
+        json_lines.record('{"log": "\ud800')

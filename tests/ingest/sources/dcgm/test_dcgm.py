@@ -1,0 +1,304 @@
+# ruff: noqa: DTZ001 -- moments are stored naive, in UTC
+"""Files of scrapes into the store: what rows land, when they are from, what repeats change.
+
+GOODPUT_REWRITE_GOLDEN=1 writes the expected files anew; review them as code.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from goodput_ingest.formats import files
+from goodput_ingest.formats.prometheus_text import blocks, series
+from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.dcgm import scrapes
+from goodput_ingest.sources.dcgm.scrapes import Dcgm
+from goodput_ingest.sources.registry import SOURCES, recognise
+from goodput_queries.catalog import models
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from goodput_queries.storage.store import LocalStore
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+CASES = sorted((GOLDEN / "dcgm").iterdir())
+OTHERS = [
+    path
+    for folder in sorted(GOLDEN.iterdir())
+    if folder.name != "dcgm"
+    for path in sorted(folder.rglob("input*"))
+]
+NOON = datetime(2026, 11, 20, 12)
+SAMPLE = 'DCGM_FI_DEV_POWER_USAGE{{UUID="GPU-{gpu}",Hostname="n1"{more}}} {value}\n'
+
+
+def line(value: float, gpu: str = "a", more: str = "") -> str:
+    return SAMPLE.format(value=value, gpu=gpu, more=more)
+
+
+def mark(minute: int) -> str:
+    return f"# scraped_at 2026-11-20T12:{minute:02}:00Z http://n1:9400/metrics\n"
+
+
+def read(store: LocalStore, path: Path, options: ReadOptions | None = None) -> int:
+    """Read a file into the store; return how many rows are new."""
+    source = Dcgm(path, options or ReadOptions())
+    return sum(store.load(batch).rows_new for batch in source.extract())
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+def readings(store: LocalStore) -> list[tuple[datetime, float]]:
+    return store.read("select ts, power_w from raw.gpu_samples order by all").rows()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_file_of_scrapes_gives_these_rows(case: Path, store: LocalStore) -> None:
+    options = case / "options.json"
+    said = json.loads(options.read_text()) if options.exists() else {}
+    if "observed_at" in said:
+        said["observed_at"] = datetime.fromisoformat(said["observed_at"])
+
+    read(store, case / "input.prom", ReadOptions(**said))
+
+    found: dict[str, str] = {}
+    for table in models.of_layer("raw"):
+        if table == "ingested":
+            continue
+        without = "exclude (origin)" if table == "rejects" else ""
+        rows = store.read(f"select columns(* {without})::varchar from raw.{table} order by all")
+        if not rows.is_empty():
+            given = [
+                c for c in rows.columns if rows[c].is_not_null().any() and c != "load_sequence"
+            ]
+            found[f"expected_{table}.csv"] = rows.select(given).write_csv()
+    if os.environ.get("GOODPUT_REWRITE_GOLDEN"):
+        for old in case.glob("expected_*.csv"):
+            old.unlink()
+        for name, text in found.items():
+            (case / name).write_text(text)
+    assert found == {file.name: file.read_text() for file in case.glob("expected_*.csv")}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_scrapes_are_known_by_their_content(case: Path, tmp_path: Path) -> None:
+    path = tmp_path / "notes.json"
+    path.write_bytes((case / "input.prom").read_bytes())
+    packed = tmp_path / "notes.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+
+    for file in (path, packed):
+        kind = recognise(file)
+        assert kind is not None
+        assert kind.name == "dcgm"
+
+
+@pytest.mark.parametrize("path", OTHERS, ids=lambda path: "-".join(path.parts[-3:]))
+def test_other_sources_files_are_left_to_them(path: Path) -> None:
+    assert not Dcgm.recognises(path, files.head(path))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\n",
+        "# HELP DCGM_FI_DEV_GPU_UTIL x\n",
+        "node_load1 0.5\n",
+        "go_goroutines 12\nprocess_open_fds 9\n",
+        'nccl_bus_bandwidth{rank="0"} 100\n',
+        "DCGM_FI_DEV_GPU_UTIL, gauge, GPU utilization (in %).\n",
+        'a text that quotes\nDCGM_FI_DEV_GPU_UTIL{gpu="0"} 5\nonce\nor twice\n',
+    ],
+)
+def test_what_only_looks_alike_is_not_taken(tmp_path: Path, text: str) -> None:
+    path = write(tmp_path / "metrics.prom", text)
+
+    assert not Dcgm.recognises(path, files.head(path))
+
+
+def test_the_source_is_registered() -> None:
+    assert SOURCES["dcgm"] is Dcgm
+
+
+# when a scrape was taken
+
+
+def test_without_any_time_a_scrape_is_refused(store: LocalStore, tmp_path: Path) -> None:
+    path = write(tmp_path / "metrics.prom", line(600))
+
+    with pytest.raises(IngestError, match=r"nothing says when a scrape was taken.*--observed-at"):
+        read(store, path)
+
+
+def test_who_reads_it_in_may_say_when_it_was(store: LocalStore, tmp_path: Path) -> None:
+    read(store, write(tmp_path / "m.prom", line(600)), ReadOptions(observed_at=NOON))
+
+    assert readings(store) == [(NOON, 600.0)]
+
+
+def test_the_name_of_the_file_may_say_it(store: LocalStore, tmp_path: Path) -> None:
+    read(store, write(tmp_path / "n1_20261120T120000Z.prom", line(600)))
+
+    assert readings(store) == [(NOON, 600.0)]
+
+
+@pytest.mark.parametrize("name", ["n1_20261120T120000.prom", "n1_20261399T120000Z.prom"])
+def test_a_name_that_says_no_moment_in_utc_is_no_evidence(
+    store: LocalStore, tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(IngestError, match="nothing says when"):
+        read(store, write(tmp_path / name, line(600)))
+
+
+def test_what_is_in_the_file_comes_before_what_is_said_of_it(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    text = line(600) + mark(1) + line(601) + line(602).rstrip() + " 1795176120000\n"
+
+    read(store, write(tmp_path / "m.prom", text), ReadOptions(observed_at=NOON))
+
+    assert readings(store) == [
+        (NOON, 600.0),
+        (NOON.replace(minute=1), 601.0),
+        (NOON.replace(minute=2), 602.0),
+    ]
+
+
+def test_two_files_of_equal_content_and_other_times_are_two_readings(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    for name in ("n1_20261120T120000Z.prom", "n1_20261120T120100Z.prom"):
+        read(store, write(tmp_path / name, line(600)))
+
+    assert [ts for ts, _ in readings(store)] == [NOON, NOON.replace(minute=1)]
+
+
+# repeats, growth, blocks
+
+
+def test_reading_twice_changes_nothing_and_a_grown_file_adds_what_is_new(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "m.prom", mark(0) + line(600) + mark(1) + line(601))
+    read(store, path)
+
+    again = read(store, path)
+    with path.open("a") as file:
+        file.write(mark(2) + line(602))
+    grown = read(store, path)
+
+    assert (again, grown) == (0, 1)
+    assert [power for _, power in readings(store)] == [600.0, 601.0, 602.0]
+
+
+@pytest.mark.parametrize("lines", [1, 7, 400_000])
+@pytest.mark.parametrize("beginnings", [2, 500_000])
+def test_what_goes_on_over_blocks_is_told_as_one(
+    store: LocalStore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    lines: int,
+    beginnings: int,
+) -> None:
+    monkeypatch.setattr(scrapes, "PART_LINES", lines)
+    monkeypatch.setattr(series, "NUMBERS_MAX", beginnings)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 400)
+    monkeypatch.setattr(blocks, "TAILS_BYTES", (200,))
+    job = ',hpc_job="7"'
+    text = "".join(mark(minute) + line(600 + minute, more=job) for minute in range(20))
+
+    read(store, write(tmp_path / "m.prom", text))
+
+    assert len(readings(store)) == 20
+    assert store.read("select count(*) from raw.gpus").item() == 1
+    stretch = store.read("select owner, first_seen_at, last_seen_at from raw.gpu_owners").rows()
+    assert stretch == [("7", NOON, NOON.replace(minute=19))]
+
+
+def test_rejects_keep_their_line_over_blocks(
+    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 400)
+    monkeypatch.setattr(blocks, "TAILS_BYTES", (200,))
+    text = "".join(mark(minute) + line(600) + "garbage\n" for minute in range(9))
+
+    read(store, write(tmp_path / "m.prom", text))
+
+    lines = store.read("select line from raw.rejects order by line")["line"].to_list()
+    assert lines == [3 * n for n in range(1, 10)]
+
+
+def test_a_cut_gzip_file_keeps_what_came_before_and_says_so(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    text = "".join(mark(m) + line(600 + m, gpu=f"{m}{n}") for m in range(60) for n in range(50))
+    packed = gzip.compress(text.encode())
+    path = tmp_path / "m.prom.gz"
+    path.write_bytes(packed[: len(packed) // 2])
+
+    read(store, path)
+
+    assert 0 < len(readings(store)) < 3000
+    reasons = store.read("select reason from raw.rejects")["reason"].to_list()
+    assert any("cut or damaged" in reason for reason in reasons)
+
+
+def test_a_scrape_with_bad_lines_alone_keeps_them(store: LocalStore, tmp_path: Path) -> None:
+    path = write(tmp_path / "m.prom", line(600).replace("600", "ERROR") + "garbage\n")
+
+    with pytest.raises(IngestError, match="no metrics of a GPU exporter"):
+        read(store, path)
+
+    text = line(600) + "\n".join(f"garbage {n}x" for n in range(5)) + "\n"
+    head = "".join(f'DCGM_FI_DEV_GPU_UTIL{{gpu="{n}"}} {n}\n' for n in range(9))
+    read(store, write(path, mark(0) + head + text))
+    assert store.read("select count(*) from raw.rejects where line is not null").item() == 5
+
+
+def test_a_file_of_another_format_is_refused(store: LocalStore, tmp_path: Path) -> None:
+    path = write(tmp_path / "m.prom", '{"v": 1, "event": "step"}\n')
+
+    with pytest.raises(IngestError, match="these are no metrics of a GPU exporter"):
+        read(store, path)
+
+
+def test_readings_of_the_same_gpu_from_two_sources_stay_apart(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    read(store, write(tmp_path / "m.prom", mark(0) + line(600)))
+
+    assert store.read("select distinct source from raw.gpu_samples").item() == "dcgm"
+
+
+def test_a_label_bomb_is_set_aside(store: LocalStore, tmp_path: Path) -> None:
+    bomb = ",".join(f'l{n}="x"' for n in range(5000))
+    path = write(tmp_path / "m.prom", mark(0) + line(600) + line(601, more="," + bomb))
+
+    read(store, path)
+
+    assert readings(store) == [(NOON, 600.0)]
+    assert store.read("select line from raw.rejects").item() == 3
+
+
+def test_columns_keep_their_types_when_a_block_lacks_them(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    text = mark(0) + line(600) + mark(1) + 'DCGM_FI_DEV_SM_CLOCK{UUID="GPU-a"} 1980\n'
+
+    read(store, write(tmp_path / "m.prom", text))
+
+    rows = store.read("select power_w, sm_clock_hz from raw.gpu_samples order by ts")
+    assert rows.rows() == [(600.0, None), (None, 1.98e9)]
+    assert rows.schema == {"power_w": pl.Float64, "sm_clock_hz": pl.Float64}

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from goodput_ingest.formats import files
+from goodput_ingest.run.ingest import ingest
+from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.job_events.google import GoodputEvents
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from goodput_queries.storage.store import LocalStore
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+T0 = 1_787_234_400.0
+
+
+def ingested(store: LocalStore, folder: Path, *said: dict[str, Any]) -> list[tuple[Any, ...]]:
+    path = folder / "goodput.jsonl"
+    path.write_text("".join(json.dumps({"job_name": "run7", **s}) + "\n" for s in said))
+    ingest(store, "auto", [path], ReadOptions())
+    return store.read(
+        f"""select event, epoch(ts) - {T0} as at_s, step, phase, dur_s
+        from raw.job_events order by ts, event"""
+    ).rows()
+
+
+def step(number: int, at_s: float) -> dict[str, Any]:
+    return {"step_count": number, "step_start_time": T0 + at_s}
+
+
+def test_each_event_is_a_row_by_itself(store: LocalStore, tmp_path: Path) -> None:
+    """What follows from several (where a step ends) is worked out from all rows together."""
+    found = ingested(store, tmp_path, step(400, 0), step(401, 10.25), {"job_end_time": T0 + 500})
+
+    assert [(row[0], row[2]) for row in found] == [
+        ("step.start", 400),
+        ("step.start", 401),
+        ("job.end", None),
+    ]
+
+
+def entries(*said: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {"insertId": str(i), "jsonPayload": {"job_name": "run7", **s}} for i, s in enumerate(said)
+    ]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_cloud_logging_export_is_an_array(
+    store: LocalStore, tmp_path: Path, indent: int | None
+) -> None:
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(entries(step(401, 10), step(400, 0)), indent=indent))
+
+    summary = ingest(store, "auto", [path], ReadOptions())
+
+    assert not summary.refused
+    assert store.read("select count(*) from raw.job_events where step in (400, 401)").item() == 2
+
+
+def test_an_array_that_is_cut_is_refused(store: LocalStore, tmp_path: Path) -> None:
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(entries(step(401, 10), step(400, 0)))[:-20])
+
+    with pytest.raises(IngestError, match="the JSON array cannot be read"):
+        ingest(store, "goodput-events", [path], ReadOptions())
+
+
+def test_elastic_waits_are_gang_waits_and_new_starts_are_start_up(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    found = ingested(
+        store,
+        tmp_path,
+        {"job_start_time": T0},
+        {"elastic_wait_event_type": "slice_down", "elastic_wait_start_time": T0 + 1},
+        {"elastic_wait_event_type": "slice_down", "elastic_wait_end_time": T0 + 9},
+        {"elastic_reinit_start_time": T0 + 9},
+        {"elastic_reinit_end_time": T0 + 12},
+        {"active_slices": 3, "total_slices": 4, "elastic_slice_counts_timestamp": T0 + 13},
+    )
+
+    assert [(row[0], row[3]) for row in found] == [
+        ("job.start", None),
+        ("phase.start", "gang_wait"),
+        ("phase.end", "gang_wait"),
+        ("phase.start", "init"),
+        ("phase.end", "init"),
+        ("metric", None),
+    ]
+
+
+def test_phases_come_in_the_ledgers_words(store: LocalStore, tmp_path: Path) -> None:
+    found = ingested(
+        store,
+        tmp_path,
+        {"job_start_time": T0},
+        {"tpu_init_start_time": T0 + 1},
+        {"tpu_init_end_time": T0 + 2},
+        {"data_loading_start_time": T0 + 3},
+        {"data_loading_end_time": T0 + 4},
+        {"custom_badput_event_type": "eval_step", "custom_badput_event_start_time": T0 + 5},
+        {"custom_badput_event_type": "sdc_check", "custom_badput_event_start_time": T0 + 6},
+    )
+
+    assert [(row[0], row[3]) for row in found] == [
+        ("job.start", None),
+        ("phase.start", "init"),
+        ("phase.end", "init"),
+        ("phase.start", "data_wait"),
+        ("phase.end", "data_wait"),
+        ("phase.start", "eval"),
+        ("phase.start", "custom:sdc_check"),
+    ]
+
+
+@pytest.mark.parametrize(("synchronous", "durable"), [(True, [400]), (False, []), (None, [])])
+def test_a_synchronous_save_alone_says_that_it_is_durable(
+    store: LocalStore, tmp_path: Path, synchronous: bool | None, durable: list[int]
+) -> None:
+    save = {
+        "event_type": "save",
+        "step": 400,
+        "synchronous": synchronous,
+        "wait_for_prev_duration_secs": 1.0,
+        "checkpointer_blocking_duration_secs": 2.0,
+        "checkpoint_manager_blocking_start_time": T0 + 20,
+        "checkpoint_manager_blocking_duration_secs": 3.5,
+    }
+
+    found = ingested(store, tmp_path, {"job_start_time": T0}, save)
+
+    assert [(row[1], row[4]) for row in found if row[3] == "ckpt_save"] == [(23.5, 3.5)]
+    assert [row[2] for row in found if row[0] == "ckpt.durable"] == durable
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["oldest first", "latest first"])
+def test_a_save_without_a_jobs_name_belongs_to_the_job_of_its_file(
+    store: LocalStore, tmp_path: Path, order: int
+) -> None:
+    restore = {"checkpointer_start_time": T0 + 1, "checkpointer_duration_secs": 2.0}
+    path = tmp_path / "goodput.jsonl"
+    lines = [{"job_name": "run7", "job_start_time": T0}, {"event_type": "restore", **restore}]
+    path.write_text("".join(json.dumps(s) + "\n" for s in lines[::order]))
+
+    ingest(store, "auto", [path], ReadOptions())
+
+    assert store.read("select distinct run_id from raw.job_events").rows() == [("run7",)]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"job_start_time": "yesterday"},
+        {"step_start_time": T0},
+        {"step_count": 1.5, "step_start_time": T0},
+        {"event_type": "delete", "checkpointer_start_time": T0},
+        {"event_type": "save", "step": 4},
+        {"event_type": "save", "checkpoint_manager_blocking_start_time": T0,
+         "checkpoint_manager_blocking_duration_secs": 1e12},
+    ],
+)  # fmt: skip
+def test_a_broken_event_is_set_aside(
+    store: LocalStore, tmp_path: Path, said: dict[str, Any]
+) -> None:
+    found = ingested(store, tmp_path, {"job_start_time": T0}, said)
+
+    assert [row[0] for row in found] == ["job.start"]
+    assert store.read("select line from raw.rejects").item() == 2
+
+
+@pytest.mark.parametrize(
+    "given",
+    [p for p in sorted(GOLDEN.glob("*/*/input.*")) if p.parent.parent.name != "goodput_events"],
+    ids=lambda p: p.parent.parent.name,
+)
+def test_files_of_other_sources_are_left_to_them(given: Path) -> None:
+    assert not GoodputEvents.recognises(given, files.head(given))

@@ -1,0 +1,368 @@
+"""How a job's log is read, whatever framework wrote it: whose it is, its times, its growth."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from goodput_ingest.formats import files
+from goodput_ingest.run.ingest import ingest
+from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.job_logs.source import JobLog
+from goodput_ingest.sources.registry import recognise
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from goodput_queries.storage.store import LocalStore
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+BERLIN = ReadOptions(cluster="alpha", zone=ZoneInfo("Europe/Berlin"))
+ITERATION = (
+    " [2026-08-20 14:03:{second:02}.500000] iteration {step:8}/   50000 | consumed samples: 512 |"
+    " elapsed time per iteration (ms): 1000.0 | lm loss: 7.1E+00 | \n"
+)
+TEN = "".join(ITERATION.format(second=10 + n, step=n) for n in range(1, 11))
+
+
+def write(folder: Path, text: str, name: str = "train.log") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def events(store: LocalStore, columns: str = "event, step") -> list[tuple[object, ...]]:
+    return store.read(f"select {columns} from raw.job_events order by ts, event").rows()
+
+
+# whose log it is
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "run_id"),
+    [
+        ("SLURM_JOB_ID=4711\n", "slurm-99.out", "4711"),
+        ("export SLURM_JOBID=4711_3\n", "x.log", "4711_3"),
+        ("+ srun --jobid 4711 bash -c train\n", "x.log", "4711"),
+        (
+            "slurmstepd: error: *** JOB 4711 ON n1 CANCELLED AT 2026-08-20T15:00:00 ***\n",
+            "x",
+            "4711",
+        ),
+        ("SLURM_JOB_ID=14\n", "x.log", "14"),
+        ('+ declare -x SLURM_JOB_ID="14"\n', "x.log", "14"),
+        ("0: {'HOME': '/', 'SLURM_JOB_ID': '14'}\n", "x.log", "14"),
+        ("SLURM_ARRAY_JOB_ID=12\nSLURM_JOB_ID=14\n", "x.log", "14"),
+        ("x" * 70_000 + "\nSLURM_JOB_ID=14\n", "x.log", "x"),
+        ("wandb: Syncing run brisk-sun-7\n", "slurm-4711.out", "4711"),
+        ("wandb: Syncing run brisk-sun-7\n", "train.log", "brisk-sun-7"),
+        ("SLURM_JOB_ID=4711\nwandb: Syncing run brisk-sun-7\n", "x.log", "4711"),
+        ("", "slurm-4711.out", "4711"),
+        ("", "pretrain-4711_3.out.gz", "4711_3"),
+        ("", "slurm-14.out", "14"),
+        ("", "slurm-14_3.out", "14_3"),
+        ("", "slurm-14_3.out.1", "14_3"),
+        ("", "pretrain-14.out", "14"),
+        ("", "pretrain-14_3.err", "14_3"),
+        ("", "pretrain.4711.out", "4711"),
+        ("", "pretrain.o4711", "4711"),
+        ("", "4711.out", "4711"),
+        ("", "slurm-4711-3.out", "4711"),
+        ("", "pretrain-4711-3.out", "4711"),
+        ("", "pretrain-14.log", "pretrain-14"),
+        ("", "pretrain_2.out", "pretrain_2"),
+        ("", "train-rank-3.out", "train-rank-3"),
+        ("", "train-007.log", "train-007"),
+        ("", "pretrain.log", "pretrain"),
+        ("", "pretrain.log.1", "pretrain"),
+        ("", "llama3.2024.log", "llama3.2024"),
+    ],
+)
+def test_the_run_is_what_the_log_says_else_what_its_name_hints(
+    store: LocalStore, tmp_path: Path, text: str, name: str, run_id: str
+) -> None:
+    path = tmp_path / name
+    content = (text + TEN).encode()
+    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+
+    ingest(store, "job-log", [path], BERLIN)
+
+    assert store.read("select distinct run_id, cluster from raw.job_events").rows() == [
+        (run_id, "alpha")
+    ]
+
+
+@pytest.mark.parametrize(("text", "run_id"), [("", "run7"), ("SLURM_JOB_ID=4711\n", "4711")])
+def test_what_a_person_says_of_the_run_beats_the_files_name_and_not_the_log(
+    store: LocalStore, tmp_path: Path, text: str, run_id: str
+) -> None:
+    options = ReadOptions(zone=BERLIN.zone, run_id="run7")
+
+    ingest(store, "job-log", [write(tmp_path, text + TEN, "slurm-99.out")], options)
+
+    assert store.read("select distinct run_id from raw.job_events").item() == run_id
+
+
+def test_the_job_that_the_text_names_after_the_first_event_is_not_the_runs(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    """A log that is followed has rows by then, under the name that it had."""
+    cancelled = "slurmstepd: error: *** JOB 14 ON n1 CANCELLED AT 2026-08-20T15:00:00 ***\n"
+
+    ingest(store, "job-log", [write(tmp_path, TEN + cancelled)], BERLIN)
+
+    assert store.read("select distinct run_id from raw.job_events").item() == "train"
+
+
+def test_what_one_rank_prints_is_said_for_the_gang(store: LocalStore, tmp_path: Path) -> None:
+    ingest(store, "job-log", [write(tmp_path, TEN)], BERLIN)
+
+    assert store.read("select distinct rank, host, extra->>'log' from raw.job_events").rows() == [
+        (None, None, "megatron")
+    ]
+
+
+# times
+
+
+def test_local_times_are_refused_without_a_zone(store: LocalStore, tmp_path: Path) -> None:
+    with pytest.raises(IngestError, match="--timezone"):
+        ingest(store, "job-log", [write(tmp_path, TEN)], ReadOptions())
+
+    assert store.read("select count(*) from raw.job_events").item() == 0
+
+
+def test_local_times_become_utc_by_the_configured_zone(store: LocalStore, tmp_path: Path) -> None:
+    ingest(store, "job-log", [write(tmp_path, TEN)], BERLIN)
+
+    assert str(store.read("select min(ts) from raw.job_events").item()) == (
+        "2026-08-20 12:03:11.500000"
+    )
+
+
+@pytest.mark.parametrize(
+    ("clock", "what"),
+    [("2026-10-25 02:30:00.5", "comes twice"), ("2026-03-29 02:30:00.5", "does not exist")],
+)
+def test_a_local_time_that_a_change_of_clocks_makes_unsure_is_set_aside(
+    store: LocalStore, tmp_path: Path, clock: str, what: str
+) -> None:
+    unsure = ITERATION.format(second=10, step=11).replace("2026-08-20 14:03:10.500000", clock)
+
+    ingest(store, "job-log", [write(tmp_path, TEN + unsure)], BERLIN)
+
+    assert what in store.read("select reason from raw.rejects").item()
+    assert store.read("select count(*) from raw.job_events").item() == 10
+
+
+def test_a_collectors_stamp_places_lines_that_have_none_and_needs_no_zone(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    text = (
+        "2026-08-20T14:03:10.25+02:00 stdout F [titan] 2026-08-20 14:03:09,000 - root - INFO - "
+        "step: 7  loss:  6.4  tps: 8,214\n"
+    )
+
+    ingest(store, "job-log", [write(tmp_path, text)], ReadOptions())
+
+    assert str(store.read("select ts from raw.job_events").item()) == "2026-08-20 12:03:10.250000"
+
+
+def test_a_log_in_which_nothing_has_a_moment_is_refused(store: LocalStore, tmp_path: Path) -> None:
+    text = "***** Running training *****\n" + "{'loss': 1.9321, 'epoch': 0.12}\n" * 3
+
+    with pytest.raises(IngestError, match=r"events \(4 lines\) but no times"):
+        ingest(store, "job-log", [write(tmp_path, text)], BERLIN)
+
+
+def test_lines_without_a_moment_beside_others_are_counted_and_set_aside(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    text = "Epoch 3:  45%|####      | 450/1000 [02:15<02:45,  3.32it/s]\n" * 2 + (
+        "slurmstepd: error: *** JOB 4711 ON n1 CANCELLED AT 2026-08-20T15:00:00 ***\n"
+    )
+
+    ingest(store, "job-log", [write(tmp_path, text)], BERLIN)
+
+    assert store.read("select line, reason from raw.rejects").rows() == [
+        (1, "the line has no timestamp; others after it may have none either")
+    ]
+    assert [event for event, _ in events(store)] == ["failure", "job.end"]
+
+
+# lives and formats
+
+
+def test_a_second_life_in_one_log_begins_with_its_own_start(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    start = "[after megatron is initialized] datetime: 2026-08-20 14:0{}:00 \n"
+
+    ingest(
+        store,
+        "job-log",
+        [write(tmp_path, start.format(1) + TEN + start.format(5))],
+        BERLIN,
+    )
+
+    starts = store.read("select count(*) from raw.job_events where event = 'job.start'")
+    assert starts.item() == 2
+
+
+def test_a_life_that_the_restarter_and_the_trainer_both_begin_begins_once(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    text = (
+        "  - Cycle: 0 Event: worker_start_started Node: n1 Rank: 0 Time: 2026-08-20 11:59:00 UTC\n"
+        "[after megatron is initialized] datetime: 2026-08-20 14:01:00 \n" + TEN
+    )
+
+    ingest(store, "job-log", [write(tmp_path, text)], BERLIN)
+
+    starts = store.read("select count(*) from raw.job_events where event = 'job.start'")
+    assert starts.item() == 1
+
+
+def test_steps_are_taken_from_one_teller_alone(store: LocalStore, tmp_path: Path) -> None:
+    """Megatron with DeepSpeed prints each step twice."""
+    text = TEN + (
+        "[2026-08-20 14:03:20,900] [INFO] [logging.py:128:log_dist] [Rank 0] step=10, skipped=0\n"
+    )
+
+    ingest(store, "job-log", [write(tmp_path, text)], BERLIN)
+
+    assert [step for _, step in events(store)] == list(range(1, 11))
+
+
+@pytest.mark.parametrize(
+    "label",
+    ["[default7]:", "63: ", "[rank63]: ", "[pod/train-0/main] ", "(Worker pid=71, ip=10.0.0.1) "],
+)
+def test_labels_of_launchers_are_seen_through(
+    store: LocalStore, tmp_path: Path, label: str
+) -> None:
+    titan = "[titan] 2026-08-20 14:03:09,000 - root - INFO - step: 7  loss:  6.4  tps: 8,214\n"
+
+    ingest(store, "job-log", [write(tmp_path, label + titan)], BERLIN)
+
+    assert events(store) == [("step", 7)]
+
+
+def test_two_ranks_on_one_line_do_not_hide_an_iteration(store: LocalStore, tmp_path: Path) -> None:
+    text = "[Rank 55] (after 20 iterations) memory (MB) | reserved: 26588.0" + ITERATION.format(
+        second=11, step=1
+    )
+
+    ingest(store, "job-log", [write(tmp_path, text)], BERLIN)
+
+    assert events(store) == [("step", 1)]
+
+
+# growth and damage
+
+
+@pytest.mark.parametrize("cut", [1, 20, 60, 90])
+def test_a_line_that_is_still_being_written_says_nothing_until_it_is_whole(
+    store: LocalStore, tmp_path: Path, cut: int
+) -> None:
+    ingest(store, "job-log", [write(tmp_path, TEN[:-cut])], BERLIN)
+    ingest(store, "job-log", [write(tmp_path, TEN)], BERLIN)
+
+    assert events(store, "step, dur_s") == [(n, 1.0) for n in range(1, 11)]
+
+
+def test_repeating_changes_nothing_and_a_grown_log_gives_only_what_is_new(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    first = ingest(store, "job-log", [write(tmp_path, TEN)], BERLIN)
+    again = ingest(store, "job-log", [write(tmp_path, TEN)], BERLIN)
+    more = TEN + ITERATION.format(second=21, step=11)
+    grown = ingest(store, "job-log", [write(tmp_path, more)], BERLIN)
+
+    assert (first.rows_new, again.rows_new, grown.rows_new) == (10, 0, 1)
+
+
+def test_what_a_part_means_depends_on_the_parts_before_it(
+    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parts of two lines: the mean of the second part's line reaches back into the first."""
+    whole = files.parts
+    monkeypatch.setattr(files, "parts", lambda path: whole(path, lines_per_part=2))
+    text = ITERATION.format(second=11, step=1) + "noise\n" + ITERATION.format(second=15, step=5)
+
+    ingest(store, "job-log", [write(tmp_path, text)], BERLIN)
+
+    assert [step for _, step in events(store)] == [1, 2, 3, 4, 5]
+
+
+def test_a_cut_archive_gives_what_came_before_the_cut(store: LocalStore, tmp_path: Path) -> None:
+    path = tmp_path / "train.log.gz"
+    noise = "".join(f"loading shard {n * 7919 % 10007}\n" for n in range(3000))
+    path.write_bytes(gzip.compress((TEN + noise).encode())[:-3000])
+
+    ingest(store, "job-log", [path], BERLIN)
+
+    assert len(events(store)) == 10
+    assert "cut or damaged" in store.read("select reason from raw.rejects").item()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "iteration 999999999999/ 1 | elapsed time per iteration (ms): 9999999999999999999 |",
+        "iteration 999999999999/ 1 | elapsed time per iteration (ms): 1.2.3 |",
+        " [9999-99-99 99:99:99] iteration 5/ 1 | elapsed time per iteration (ms): 1.0 |",
+        " [0001-01-01 00:00:00] iteration 5/ 1 | elapsed time per iteration (ms): 1.0 |",
+        "{'loss': " + "[" * 2000 + ", 'epoch': 0.1}",
+        "{'loss': '9e999', 'epoch': 1}",
+        "[NeMo I] Global Checkpoint Save : Rank: 0 : Iteration: 4 : Start time: 99999999999.0s : "
+        "Save duration: 9.9.9s",
+    ],
+)
+def test_a_line_beyond_all_reason_is_set_aside_or_passed_over(
+    store: LocalStore, tmp_path: Path, line: str
+) -> None:
+    ingest(store, "job-log", [write(tmp_path, f"{TEN}{line}\n{TEN}")], BERLIN)
+
+    steps = {step for event, step in events(store) if event == "step"}
+    assert set(range(1, 11)) <= steps
+
+
+def test_a_line_that_speaks_for_a_million_steps_is_one_span(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    text = TEN + ITERATION.format(second=59, step=1_000_000)
+
+    ingest(store, "job-log", [write(tmp_path, text)], BERLIN)
+
+    assert len(events(store)) == 11
+
+
+# recognising
+
+
+def test_marks_behind_a_long_preamble_are_found(tmp_path: Path) -> None:
+    preamble = "+++ export PATH=/usr/bin\n" * 20_000
+
+    assert recognise(write(tmp_path, preamble + TEN)) is JobLog
+
+
+@pytest.mark.parametrize(
+    "given",
+    [p for p in sorted(GOLDEN.glob("*/*/input.*")) if p.parent.parent.name != "job_logs"],
+    ids=lambda p: f"{p.parent.parent.name}-{p.parent.name}",
+)
+def test_files_of_other_sources_are_left_to_them(given: Path) -> None:
+    assert not JobLog.recognises(given, files.head(given))
+
+
+@pytest.mark.parametrize("text", ["", "nothing of the kind\n" * 50, "loss 1.0 step 2\n"])
+def test_other_text_is_no_job_log(store: LocalStore, tmp_path: Path, text: str) -> None:
+    path = write(tmp_path, text)
+
+    assert recognise(path) is not JobLog
+    with pytest.raises(IngestError, match="no line has the log format"):
+        ingest(store, "job-log", [path], BERLIN)

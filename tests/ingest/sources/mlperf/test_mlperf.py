@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from goodput_ingest.formats import files
+from goodput_ingest.run.ingest import ingest
+from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.job_logs.source import JobLog
+from goodput_ingest.sources.mlperf.training_logs import Mlperf
+from goodput_ingest.sources.registry import recognise
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from goodput_queries.storage.store import LocalStore
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+SYSTEM = {"system_name": "Made-up", "number_of_nodes": "2", "accelerators_per_node": "4"}
+
+
+def mllog(key: str, time_ms: int, **metadata: Any) -> str:
+    at_ms = 1_700_000_000_000 + time_ms
+    event = {"namespace": "", "time_ms": at_ms, "key": key, "value": None, "metadata": metadata}
+    return f":::MLLOG {json.dumps(event)}\n"
+
+
+RUN = (
+    mllog("init_start", 1_000_000)
+    + mllog("run_start", 1_060_000)
+    + mllog("eval_start", 1_080_000)
+    + mllog("eval_stop", 1_085_000)
+    + mllog("run_stop", 1_160_000, status="success")
+)
+SYSJSON = f":::SYSJSON {json.dumps(SYSTEM)}\n"
+
+
+def write(folder: Path, text: str, name: str = "result_0.txt") -> Path:
+    path = folder / "org" / "results" / "sys" / "bert" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_a_run_is_a_job_run_with_its_gpus_from_the_first_init_to_the_stop(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    """Every rank tells the start; the first to start counts, wherever its line stands."""
+    starts = "".join(mllog("init_start", at) for at in (1_000_500, 1_000_000, 1_000_200))
+    text = SYSJSON + starts + RUN.replace(mllog("init_start", 1_000_000), "")
+
+    ingest(store, "auto", [write(tmp_path, text)], ReadOptions())
+
+    ((job, cluster, state, gpus, length_s),) = store.read(
+        """select job_id, cluster, state, gpus, epoch(end_at) - epoch(start_at)
+        from raw.job_runs"""
+    ).rows()
+    assert (job, cluster, state, gpus) == ("org/sys/bert/result_0", "org", "COMPLETED", 8)
+    assert length_s == 160
+
+
+def test_its_gpus_exist_as_long_as_the_run(store: LocalStore, tmp_path: Path) -> None:
+    ingest(store, "auto", [write(tmp_path, SYSJSON + RUN)], ReadOptions())
+    store.build()
+
+    assert store.read(
+        "select category, sum(gpu_ms)::bigint from marts.ledger_scoped group by all order by all"
+    ).rows() == [
+        ("other_declared", 8 * 5_000),
+        ("startup", 8 * 60_000),
+        ("step_unsplit", 8 * 95_000),
+    ]
+
+
+def test_an_aborted_run_is_wasted_from_beginning_to_end(store: LocalStore, tmp_path: Path) -> None:
+    text = SYSJSON + RUN.replace("success", "aborted")
+
+    ingest(store, "auto", [write(tmp_path, text)], ReadOptions())
+    store.build()
+
+    assert store.read("select distinct category from marts.ledger_scoped").rows() == [
+        ("failed_without_progress",)
+    ]
+
+
+def test_a_run_without_a_stop_ends_with_its_last_line_until_its_log_has_grown(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    head = SYSJSON + RUN[: RUN.index(':::MLLOG {"namespace": "", "time_ms": 1700001160000')]
+
+    ingest(store, "auto", [write(tmp_path, head)], ReadOptions())
+    cut_off = store.read("select state, epoch(end_at) from raw.job_runs").rows()
+    ingest(store, "auto", [write(tmp_path, SYSJSON + RUN)], ReadOptions())
+
+    ((state, end_s),) = cut_off
+    assert state == "UNKNOWN"
+    assert end_s == 1_700_000_000 + 1085 + 20  # the median distance of its lines
+    assert store.read("select state from raw.job_runs").rows() == [("COMPLETED",)]
+    assert store.read("select count(*) from raw.gpus where valid_to_at is null").item() == 0
+
+
+def test_the_shells_echo_of_a_line_is_not_the_line(store: LocalStore, tmp_path: Path) -> None:
+    echo = '+ echo \':::SYSJSON {"number_of_nodes": "900", "accelerators_per_node": "8"}\'\n'
+
+    ingest(store, "auto", [write(tmp_path, echo + SYSJSON + RUN)], ReadOptions())
+
+    assert store.read("select gpus from raw.job_runs").item() == 8
+    assert store.read("select count(*) from raw.rejects").item() == 0
+
+
+def test_a_log_that_does_not_describe_its_system_has_it_beside_its_results(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    path = write(tmp_path, RUN)
+    (tmp_path / "org" / "systems").mkdir()
+    (tmp_path / "org" / "systems" / "sys.json").write_text(json.dumps(SYSTEM, indent=1))
+
+    ingest(store, "auto", [path], ReadOptions())
+
+    assert store.read("select gpus from raw.job_runs").item() == 8
+
+
+@pytest.mark.parametrize(
+    "described",
+    [
+        "",
+        ':::SYSJSON {"number_of_nodes": "1000000", "accelerators_per_node": "8"}\n',
+        ':::SYSJSON {"number_of_nodes": -1, "accelerators_per_node": "8"}\n',
+        ':::SYSJSON {"number_of_nodes": [2], "accelerators_per_node": {}}\n',
+        ':::SYSJSON {"number_of_nodes": "\\u00b2", "accelerators_per_node": "8"}\n',
+    ],
+)
+def test_without_a_believable_number_of_gpus_the_log_is_refused(
+    store: LocalStore, tmp_path: Path, described: str
+) -> None:
+    with pytest.raises(IngestError, match="the number of GPUs is unknown"):
+        ingest(store, "mlperf", [write(tmp_path, described + RUN)], ReadOptions())
+
+
+def test_a_second_run_in_one_log_is_a_run_of_its_own(store: LocalStore, tmp_path: Path) -> None:
+    again = RUN.replace('"time_ms": 17000', '"time_ms": 17001')
+
+    ingest(store, "auto", [write(tmp_path, SYSJSON + RUN + again)], ReadOptions())
+
+    assert store.read("select job_id from raw.job_runs order by all").rows() == [
+        ("org/sys/bert/result_0",),
+        ("org/sys/bert/result_0#2",),
+    ]
+
+
+def test_nodes_bear_the_names_of_their_power_readings(store: LocalStore, tmp_path: Path) -> None:
+    path = write(tmp_path, SYSJSON + RUN)
+    for node in ("node_0", "node_1", "sw_0"):
+        write(tmp_path, mllog("power_reading", 1), f"power/result_0/{node}.txt")
+
+    ingest(store, "mlperf", [path], ReadOptions())
+
+    assert store.read("select nodes from raw.job_runs").item().to_list() == [
+        "org/sys/bert/result_0/node_0",
+        "org/sys/bert/result_0/node_1",
+    ]
+
+
+def test_repeating_changes_nothing(store: LocalStore, tmp_path: Path) -> None:
+    path = write(tmp_path, SYSJSON + RUN)
+
+    first = ingest(store, "auto", [path], ReadOptions())
+    again = ingest(store, "auto", [path], ReadOptions())
+
+    assert (first.rows_new, again.rows_new) == (1 + 8 + 5, 0)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [p for p in sorted(GOLDEN.glob("*/*/input.*")) if p.parent.parent.name != "mlperf"],
+    ids=lambda p: p.parent.parent.name,
+)
+def test_files_of_other_sources_are_left_to_them(given: Path) -> None:
+    assert not Mlperf.recognises(given, files.head(given))
+
+
+def test_a_benchmark_log_of_a_framework_is_a_benchmark_log(tmp_path: Path) -> None:
+    framework = "[NeMo I 2026-08-20 14:20:21 nemo_logging:393] Rank 0\n" * 3
+
+    path = write(tmp_path, framework + SYSJSON + RUN)
+
+    assert recognise(path) is Mlperf
+    assert not JobLog.recognises(path, files.head(path))
+
+
+def test_what_lies_beside_the_logs_of_a_submission_is_named_and_refuses_nothing(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    log = write(tmp_path, SYSJSON + RUN)
+    systems = tmp_path / "org" / "systems"
+    systems.mkdir()
+    (systems / "sys.json").write_text(json.dumps(SYSTEM))
+    log.with_name("scaling.json").write_text('{"scaling_factor": 1.0}')
+    power = log.parent / "power" / "result_0" / "node_0.txt"
+    power.parent.mkdir(parents=True)
+    power.write_text(mllog("power_reading", 1_010_000))
+    log.with_name("result_1.txt").write_text("cut before anything was said\n")
+
+    summary = ingest(store, "mlperf", [tmp_path], ReadOptions())
+
+    assert summary.files == 1
+    assert [Path(name).name for name in summary.unrecognised] == [
+        "node_0.txt", "scaling.json", "sys.json"
+    ]  # fmt: skip
+    assert len(summary.refused) == 1
+    assert "result_1.txt" in summary.refused[0]

@@ -1,0 +1,156 @@
+"""Saved answers: one or many in a file, whole or cut, and what is no answer."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from goodput_ingest.formats import files
+from goodput_ingest.prometheus_api import recorded
+from goodput_ingest.run.ingest import ingest
+from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.prometheus import PrometheusRecording
+from goodput_queries.errors import IngestError
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+UTIL = "DCGM_FI_DEV_GPU_UTIL"
+T = 1_787_234_539.482
+
+
+@pytest.fixture
+def read(store, tmp_path):
+    """Write bytes into a file and read it into the store."""
+
+    def of(content, name="answer.json"):
+        path = tmp_path / name
+        path.write_bytes(content)
+        return ingest(store, "prometheus", [path], ReadOptions())
+
+    return of
+
+
+@pytest.fixture
+def answer(reply_types):
+    """Give the bytes of an answer with these points."""
+
+    def of(*points, name=UTIL, **labels):
+        return json.dumps(
+            reply_types.matrix(reply_types.series(name, list(points), **labels))
+        ).encode()
+
+    return of
+
+
+def test_a_compressed_file_is_read(read, answer):
+    assert read(gzip.compress(answer((T, 5))), "answer.json.gz").rows_by_table["gpu_samples"] == 1
+
+
+def test_answers_of_several_queries_may_stand_on_a_line_each(read, answer, store):
+    lines = [answer((T, 5)), answer((T + 30, 6)), b"", answer((T + 60, 7))]
+
+    read(b"\n".join(lines))
+
+    assert store.read("select count(*) from raw.gpu_samples").item() == 3
+
+
+def test_a_line_that_was_cut_costs_only_itself(read, answer, store):
+    read(b"\n".join([answer((T, 5)), answer((T + 30, 6))[:90], answer((T + 60, 7))]))
+
+    assert store.read("select count(*) from raw.gpu_samples").item() == 2
+    (row,) = store.read("select line, reason from raw.rejects").rows()
+    assert row[0] == 2
+    assert "truncated" in row[1]
+
+
+def test_a_file_that_was_cut_is_refused_with_its_name(read, answer):
+    with pytest.raises(IngestError, match=r"answer\.json: .*truncated"):
+        read(answer((T, 5))[:-10])
+
+
+def test_a_compressed_file_that_was_cut_is_refused(read, answer):
+    content = gzip.compress(answer(*((T + i, random.Random(i).random()) for i in range(999))))  # noqa: S311
+
+    with pytest.raises(IngestError, match="cut or damaged"):
+        read(content[: len(content) // 2], "answer.json.gz")
+
+
+def test_a_file_too_large_for_memory_is_refused(read, answer, monkeypatch):
+    monkeypatch.setattr(recorded, "FILE_MAX_BYTES", 100)
+
+    with pytest.raises(IngestError, match="save a shorter time per file"):
+        read(answer((T, 5)))
+
+
+def test_a_small_file_that_unpacks_into_a_large_one_is_refused(read, monkeypatch):
+    monkeypatch.setattr(recorded, "FILE_MAX_BYTES", 2**20)
+
+    with pytest.raises(IngestError, match="save a shorter time per file"):
+        read(gzip.compress(b'{"status":"success"' + b" " * 2**22), "bomb.json.gz")
+
+
+def test_the_error_that_somebody_saved_is_told(read):
+    said = b'{"status":"error","errorType":"execution","error":"too many samples"}'
+
+    with pytest.raises(IngestError, match="the server said execution: too many samples"):
+        read(said)
+
+
+def test_reading_twice_or_overlapping_changes_nothing(read, answer):
+    first = read(answer((T, 5), (T + 30, 6)), "a.json")
+    again = read(answer((T, 5), (T + 30, 6)), "b.json")
+    grown = read(answer((T, 5), (T + 30, 6), (T + 60, 7)), "c.json")
+
+    assert first.rows_by_table["gpu_samples"] == 2
+    assert (again.rows_new, grown.rows_by_table["gpu_samples"]) == (0, 1)
+
+
+def test_metrics_of_something_else_are_named(read, answer, store):
+    summary = read(answer((T, 5), name="node_load1"))
+
+    assert summary.rows_new == 0
+    (reason,) = store.read("select reason from raw.rejects")["reason"].to_list()
+    assert reason == "1 metrics are of no GPU exporter: node_load1"
+
+
+def test_a_job_label_in_any_script_is_kept(read, answer, store):
+    read(answer((T, 5), hpc_job='481516"; drop table\u0000 \u540d\U0001f600'))
+
+    owner = store.read("select owner from raw.gpu_owners").item()
+    assert owner.startswith('481516"; drop table')
+
+
+OTHERS = [
+    file
+    for folder in sorted(GOLDEN.iterdir())
+    if folder.name not in ("prometheus", "kubernetes")
+    for file in sorted(folder.rglob("input.*"))
+]
+
+
+@pytest.mark.parametrize("file", OTHERS, ids=lambda file: f"{file.parts[-3]}-{file.parts[-2]}")
+def test_files_of_other_sources_are_not_taken(file):
+    assert not PrometheusRecording.recognises(file, files.head(file))
+
+
+def test_answers_about_other_things_than_queries_are_not_taken(tmp_path):
+    labels = b'{"status":"success","data":["up","DCGM_FI_DEV_GPU_UTIL"]}'
+
+    assert not PrometheusRecording.recognises(tmp_path, labels)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_damaged_bytes_are_refused_or_read_but_never_a_crash(read, seed):
+    rng = random.Random(seed)  # noqa: S311 -- no secret
+    source = GOLDEN / "prometheus/raw_samples_of_two_replicas/input.json"
+    content = bytearray(source.read_bytes())
+    for _ in range(rng.randint(1, 20)):
+        content[rng.randrange(len(content))] = rng.randrange(256)
+    if rng.random() < 0.3:
+        del content[rng.randrange(len(content)) :]
+    with contextlib.suppress(IngestError):
+        assert read(bytes(content)).files == 1

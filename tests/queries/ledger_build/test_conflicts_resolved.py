@@ -1,0 +1,70 @@
+"""A job run that lost its GPU to another gets it back when the other's record changes."""
+
+from __future__ import annotations
+
+from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
+
+
+def name_gpu(evidence, job, submit):
+    """Tell that a job had the first GPU of the node."""
+    evidence.load(
+        "holds",
+        [{"cluster": "c", "job_id_raw": job, "submit_at": evidence.at(submit), "node": "a",
+          "slurm_index": 0, "method": "scontrol"}],
+    )  # fmt: skip
+
+
+def held_s(evidence):
+    evidence.store.build()
+    rows = evidence.store.read(
+        "select job_run_key, sum(gpu_ms) / 1000 from marts.ledger_scoped "
+        "where job_run_key is not null group by 1"
+    )
+    return {key.split("/")[1].split("@")[0]: seconds for key, seconds in rows.rows()}
+
+
+def test_a_job_run_that_lost_all_its_time_gets_back_what_the_other_gives_up(evidence):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 100, ["a"], 1)
+    name_gpu(evidence, "1", 0)
+    evidence.job("2", 0, 100, ["a"], 1, submit=0)
+    name_gpu(evidence, "2", 0)
+    before = held_s(evidence)
+    assert sum(before.values()) == 100
+    winner = max(before, key=before.get)
+    loser = "1" if winner == "2" else "2"
+
+    evidence.job(winner, 0, 40, ["a"], 1, submit=0, observed_at=evidence.at(200))
+
+    assert held_s(evidence) == {winner: 40, loser: 60}
+    assert_equals_full_build(evidence)
+
+
+def test_a_job_run_that_lost_the_end_of_its_time_gets_it_back(evidence):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 100, ["a"], 1)
+    name_gpu(evidence, "1", 0)
+    evidence.job("2", 50, 100, ["a"], 1, submit=50)
+    name_gpu(evidence, "2", 50)
+    assert held_s(evidence) == {"1": 50, "2": 50}
+
+    evidence.job("2", 50, 60, ["a"], 1, submit=50, observed_at=evidence.at(200))
+
+    assert_equals_full_build(evidence)
+
+
+def test_a_conflict_stays_when_the_record_of_who_kept_the_gpu_says_more(evidence):
+    """The record moves nothing: that the other lost its time to it is still to be told."""
+    evidence.node("a", 1)
+    evidence.job("1", 0, 100, ["a"], 1)
+    name_gpu(evidence, "1", 0)
+    evidence.job("2", 50, 100, ["a"], 1, submit=50)
+    name_gpu(evidence, "2", 50)
+    assert held_s(evidence) == {"1": 50, "2": 50}
+
+    evidence.job("2", 50, 100, ["a"], 1, submit=50, account="b", observed_at=evidence.at(200))
+    assert held_s(evidence) == {"1": 50, "2": 50}
+
+    conflicts = evidence.store.read("select job_run_key from intermediate.int_hold_conflicts")
+    assert conflicts.height == 1
+    assert_equals_full_build(evidence)

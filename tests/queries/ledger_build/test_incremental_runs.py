@@ -1,0 +1,100 @@
+"""Lives, attempts and owners of runs that changed are made anew as a full build would make them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
+
+
+@pytest.fixture
+def two_nodes(evidence):
+    for node in ("a", "b"):
+        evidence.node(node, 2)
+    evidence.watched(4000)
+    return evidence
+
+
+def runs(evidence) -> list[tuple[object, ...]]:
+    evidence.store.build()
+    return evidence.store.read(
+        "select run_id, attempt, job_id from intermediate.int_attempts order by all"
+    ).rows()
+
+
+def test_a_job_that_gets_another_name_leaves_the_lives_of_the_old_one(two_nodes, tell):
+    two_nodes.job("7", 0, None, ["a"], 2, state="RUNNING", job_name="r")
+    two_nodes.events("r", tell.steps(1, 8, 10))
+    assert runs(two_nodes) == [("r", 0, "7")]
+
+    two_nodes.job("7", 0, 300, ["a"], 2, job_name="q")
+
+    assert_equals_full_build(two_nodes)
+
+
+def test_an_earlier_job_run_that_is_told_late_moves_the_numbers_of_later_ones(two_nodes, tell):
+    for job, start in (("8", 200), ("9", 400)):
+        two_nodes.job(job, start, start + 100, ["a"], 2, job_name="r")
+        two_nodes.events("r", tell.steps(1, 8, start + 10), attempt=int(job))
+    assert runs(two_nodes) == [("r", 0, "8"), ("r", 1, "9")]
+
+    two_nodes.job("7", 0, 100, ["a"], 2, job_name="r")
+    two_nodes.events("r", tell.steps(1, 8, 10), attempt=7)
+
+    assert runs(two_nodes) == [("r", 0, "7"), ("r", 1, "8"), ("r", 2, "9")]
+    assert_equals_full_build(two_nodes)
+
+
+def test_a_life_known_by_its_node_is_nobodys_once_two_jobs_may_have_told_it(two_nodes, tell):
+    two_nodes.job("7", 0, 300, ["a"], 1)
+    two_nodes.events("elsewhere", tell.steps(1, 8, 10))
+    assert runs(two_nodes) == [("elsewhere", 0, "7")]
+
+    two_nodes.job("8", 0, 300, ["a"], 1)
+
+    assert runs(two_nodes) == [("7", 0, "7"), ("8", 0, "8")]
+    assert_equals_full_build(two_nodes)
+
+
+JOBS = st.builds(
+    lambda job, start, length, node, name: ("job", job, start, length, node, name),
+    st.sampled_from("789"), st.sampled_from([0, 200, 600]), st.sampled_from([None, 150, 900]),
+    st.sampled_from("ab"), st.sampled_from(["r", "q", "7"]),
+)  # fmt: skip
+EVENTS = st.builds(
+    lambda run, attempt, start, host: ("events", run, attempt, start, host),
+    st.sampled_from(["r", "q", "7", "8", "", "elsewhere"]), st.sampled_from([0, 1, None]),
+    st.sampled_from([10, 210, 610]), st.sampled_from("ab"),
+)  # fmt: skip
+
+
+@settings(
+    max_examples=12, deadline=None, derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)  # fmt: skip
+@given(told=st.lists(st.lists(JOBS | EVENTS, min_size=1, max_size=3), min_size=2, max_size=4))
+@example(  # two lives that begin together
+    told=[
+        [("job", "7", 0, None, "b", "r"), ("events", "r", 0, 210, "b")],
+        [("events", "", 0, 210, "b")],
+    ]
+)
+def test_whatever_is_told_in_whatever_order(new_evidence, tell, told):
+    evidence = new_evidence()
+    for node in ("a", "b"):
+        evidence.node(node, 2)
+    for part in told:
+        for kind, *what in part:
+            if kind == "job":
+                job, start, length, node, name = what
+                end = None if length is None else start + length
+                state = "RUNNING" if end is None else "COMPLETED"
+                evidence.job(job, start, end, [node], 1, state, job_name=name, submit=start)
+            else:
+                run, attempt, start, host = what
+                evidence.events(run, tell.steps(1, 8, start), attempt=attempt, host=host)
+        evidence.store.build()
+
+    assert_equals_full_build(evidence)
+    evidence.store.close()

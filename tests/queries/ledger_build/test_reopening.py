@@ -1,0 +1,147 @@
+"""An older hour is built again for the GPUs that changed in it, and comes out as a full build's."""
+
+from __future__ import annotations
+
+import pytest
+from tests.queries.conftest import Evidence
+from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
+
+from goodput_queries.ledger_build import materialise
+from goodput_queries.storage.store import LocalStore
+
+HOUR_S = 3600
+
+
+@pytest.fixture
+def two_nodes(evidence):
+    """Return six hours of two nodes with a job each that reads its GPUs every minute."""
+    for node in ("a", "b"):
+        evidence.node(node, 2)
+        evidence.job(f"job-{node}", 600, None, [node], 2, state="RUNNING")
+        for index in range(2):
+            seconds = evidence.every(0, 6 * HOUR_S, 60)
+            evidence.samples(f"{node}#{index}", seconds, lambda second: second >= 600)
+    evidence.watched(6 * HOUR_S)
+    evidence.store.build()
+    return evidence
+
+
+def test_a_job_that_turns_out_to_have_ended_hours_ago(two_nodes):
+    end = 2.5 * HOUR_S
+    two_nodes.job("job-a", 600, end, ["a"], 2, state="FAILED")
+
+    assert_equals_full_build(two_nodes)
+
+
+def test_a_run_that_tells_of_itself_hours_later(two_nodes):
+    steps = [{"t": 700 + 60 * n, "event": "step", "step": n, "dur_s": 50.0} for n in range(200)]
+    start = {"t": 620, "event": "job.start"}
+    saved = {"t": 9000, "event": "ckpt.durable", "step": 100}
+    two_nodes.events("job-a", [start, *steps, saved])
+    assert_equals_full_build(two_nodes)
+
+    two_nodes.events("job-a", [{"t": 6 * HOUR_S - 60, "event": "job.end"}])
+    assert_equals_full_build(two_nodes)
+
+
+def test_a_node_that_was_down_hours_ago(two_nodes):
+    two_nodes.state("b", "down", 1.5 * HOUR_S, 1.6 * HOUR_S)
+
+    assert_equals_full_build(two_nodes)
+
+
+def test_a_gpu_that_left_hours_ago(two_nodes):
+    two_nodes.load(
+        "gpus",
+        [
+            {
+                "cluster": "c", "node": "b", "gpu_uuid": "c/b#1", "slurm_index": 1, "gpu_index": 1,
+                "gpu_model": "h100", "valid_from_at": two_nodes.at(0),
+                "valid_to_at": two_nodes.at(2 * HOUR_S),
+            }
+        ],
+        "inventory",
+    )  # fmt: skip
+
+    assert_equals_full_build(two_nodes)
+
+
+def test_a_node_that_is_new(two_nodes):
+    two_nodes.node("d", 4)
+    two_nodes.job("job-d", HOUR_S, 2 * HOUR_S, ["d"], 4)
+
+    assert_equals_full_build(two_nodes)
+
+
+@pytest.mark.parametrize("shortened", [False, True])
+def test_what_a_meter_counts_is_shared_anew_where_time_changed_hands_hours_ago(
+    two_nodes, shortened
+):
+    for gpu in ("c/a#0", "c/a#1"):
+        two_nodes.load(
+            "gpu_samples",
+            [
+                {"gpu_uuid": gpu, "gpu_instance": "", "ts": two_nodes.at(second),
+                 "energy_j": 200.0 * second, "is_flagged": False}
+                for second in two_nodes.every(0, 6 * HOUR_S, 60)
+            ],
+            "meters-of-gpus",
+        )  # fmt: skip
+    two_nodes.load(
+        "node_samples",
+        [
+            {"node": "a", "ts": two_nodes.at(second), "power_w": 1000.0}
+            for second in two_nodes.every(0, 6 * HOUR_S, 60)
+        ],
+        "meter",
+    )
+    two_nodes.store.build()
+    walls = "select sum(wall_mj) from marts.statement_energy_hourly where availability = 'held'"
+    held_mj = two_nodes.store.read(walls).item()
+
+    if shortened:
+        two_nodes.job("job-a", 600, 2.5 * HOUR_S, ["a"], 2, state="FAILED")
+    else:
+        told = [{"t": 700 + 60 * n, "event": "step", "step": n, "dur_s": 50.0} for n in range(200)]
+        two_nodes.events("job-a", [{"t": 620, "event": "job.start"}, *told])
+
+    assert_equals_full_build(two_nodes)
+    assert (two_nodes.store.read(walls).item() < held_mj) is shortened
+
+
+@pytest.fixture(scope="module")
+def four_gpus():
+    """Return a store that knows of four GPUs."""
+    evidence = Evidence(LocalStore())
+    evidence.node("a", 4)
+    evidence.watched(6 * HOUR_S)
+    evidence.store.build()
+    yield evidence.store
+    evidence.store.close()
+
+
+@pytest.mark.parametrize(
+    ("whole", "part", "ranges"),
+    [
+        ({5, 6}, set(), [(5, 5, 7)]),
+        (set(), {3, 4}, [(3, 5, 5)]),
+        ({5}, {3, 4}, [(3, 5, 6)]),  # what a job changed goes with what came since
+        ({5}, {3}, [(3, 4, 4), (5, 5, 6)]),
+        ({3}, {4, 5}, [(3, 3, 4), (4, 6, 6)]),
+        ({4}, {3, 5}, [(3, 4, 5), (5, 6, 6)]),
+    ],
+)
+def test_hours_of_some_gpus_go_in_one_pass_with_the_whole_hours_after_them(
+    four_gpus, whole, part, ranges
+):
+    with four_gpus.cursor() as cursor:
+        assert materialise.passes(cursor, whole, part, most_gpu_hours=24) == ranges
+
+
+def test_a_pass_has_at_most_so_many_gpu_hours(four_gpus):
+    begun = four_gpus.read("select min(hour_ms) // 3600000 from marts.ledger_segments").item()
+
+    with four_gpus.cursor() as cursor:
+        found = materialise.passes(cursor, {begun + 2}, {begun, begun + 1}, most_gpu_hours=8)
+
+    assert found == [(begun, begun + 2, begun + 2), (begun + 2, begun + 2, begun + 3)]

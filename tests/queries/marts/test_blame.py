@@ -1,0 +1,177 @@
+"""Who caused lost GPU time: one rule for the ledger, losses, statements and credits."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from goodput_queries.ledger import ledger
+
+REFERENCE = Path(__file__).parents[3] / "queries/goodput_queries/sql/reference"
+
+
+def lines(evidence):
+    """Return own waste, infrastructure waste and credit of each team in GPU-seconds."""
+    found = evidence.store.read(
+        """select team, sum(own_waste_ms) // 1000, sum(platform_waste_ms) // 1000,
+            sum(credit_ms) // 1000
+        from marts.statement_lines where line = 'usage' group by team"""
+    )
+    return {team: tuple(map(int, rest)) for team, *rest in found.rows()}
+
+
+def ending(evidence, tell, state, failure=None, **more):
+    """Tell of one attempt of 200 s that saved nothing, with this state; build."""
+    evidence.node("a", 1)
+    evidence.job("1", 0, 200, ["a"], 1, state, **more)
+    evidence.events("1", [*tell.steps(1, 10, 0), *([failure] if failure else [])])
+    evidence.store.build()
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        ("NODE_FAIL", (0, 200, 200)),
+        ("PREEMPTED", (0, 200, 0)),
+        ("REQUEUED", (0, 200, 0)),
+        ("FAILED", (200, 0, 0)),
+        ("TIMEOUT", (200, 0, 0)),
+        ("CANCELLED", (200, 0, 0)),
+    ],
+)
+def test_the_cause_of_an_ending_decides_whose_waste_it_is(evidence, tell, state, expected):
+    """Credits are for failures of the infrastructure alone, not for an operator's policy."""
+    ending(evidence, tell, state)
+
+    assert lines(evidence) == {"team": expected}
+
+
+def test_a_crash_before_a_requeue_is_the_jobs_own(evidence, tell):
+    ending(evidence, tell, "REQUEUED", {"event": "failure", "kind": "exception", "t": 150})
+
+    assert lines(evidence) == {"team": (200, 0, 0)}
+
+
+def test_a_requeue_that_the_job_asked_for_is_its_own(evidence, tell):
+    asked = {"event": "failure", "kind": "preempted", "msg": "Requeued SLURM job: 1", "t": 150}
+    ending(evidence, tell, "REQUEUED", asked)
+
+    assert lines(evidence) == {"team": (200, 0, 0)}
+
+
+def test_sigterm_at_a_time_limit_is_not_preemption(evidence, tell):
+    ending(evidence, tell, "TIMEOUT", {"event": "failure", "kind": "preempted", "t": 150})
+
+    assert lines(evidence) == {"team": (200, 0, 0)}
+
+
+def test_a_nccl_timeout_without_an_infrastructure_cause_is_the_jobs_own(evidence, tell):
+    ending(evidence, tell, "FAILED", {"event": "failure", "kind": "nccl_timeout", "t": 190})
+
+    assert lines(evidence) == {"team": (200, 0, 0)}
+
+
+def hung(evidence, tell):
+    """Tell of a job that steps for 100 s, hangs for 1,900 s and is ended by NCCL's watchdog."""
+    evidence.node("a", 1)
+    evidence.job("1", 0, 2000, ["a"], 1, "FAILED")
+    evidence.events(
+        "1",
+        [
+            *tell.steps(1, 10, 0),
+            tell.durable(10, 100),
+            {"event": "failure", "kind": "nccl_timeout", "t": 1990},
+        ],
+    )
+
+
+def test_a_hardware_xid_when_the_hang_began_is_the_cause_of_a_nccl_timeout(evidence, tell):
+    hung(evidence, tell)
+    evidence.load(
+        "gpu_events",
+        [{"cluster": "c", "node": "a", "gpu_uuid": "c/a#0", "ts": evidence.at(110), "kind": "xid",
+          "ts_precision": "exact", "code": 79}],
+    )  # fmt: skip
+    evidence.store.build()
+
+    assert lines(evidence) == {"team": (0, 1900, 1900)}
+
+
+def test_a_node_that_went_down_in_a_hang_is_the_cause_of_a_nccl_timeout(evidence, tell):
+    hung(evidence, tell)
+    evidence.state("a", "down", 200, None)
+    evidence.store.build()
+
+    assert lines(evidence) == {"team": (0, 1900, 1900)}
+    assert evidence.store.read("select cause from marts.losses where category = 'fault_stall'")[
+        "cause"
+    ].to_list() == ["nccl_timeout on a node that went down"]
+
+
+def test_ledger_losses_and_statement_say_the_same_of_who_caused_it(evidence, tell):
+    evidence.node("a", 2)
+    for job, start, state in (("1", 0, "PREEMPTED"), ("2", 300, "FAILED"), ("3", 600, "COMPLETED")):
+        evidence.job(job, start, start + 200, ["a"], 2, state, job_name="r")
+    for attempt, start in enumerate((0, 300, 600)):
+        evidence.events(
+            "r",
+            [
+                *tell.steps(5 * attempt + 1, 5 * attempt + 10, start),
+                tell.durable(5 * attempt + 5, start + 50),
+            ],
+            attempt=attempt,
+        )  # fmt: skip
+    evidence.store.build()
+
+    by_blame = ledger(evidence.store, by=["blame"])
+    losses = evidence.store.read(
+        "select blame, sum(gpu_ms)::bigint as gpu_ms from marts.losses "
+        "where blame in ('own', 'platform') group by blame"
+    )
+    by_category = evidence.store.read(
+        "select blame, sum(gpu_ms)::bigint as gpu_ms from marts.ledger_by_blame group by blame"
+    )
+
+    own, platform, _ = lines(evidence)["team"]
+    assert own > 0
+    assert platform > 0
+    expected = {"own": own * 1000, "platform": platform * 1000}
+    assert dict(losses.rows()) == expected
+    for frame in (by_blame.select("blame", "gpu_ms"), by_category):
+        assert {k: v for k, v in frame.iter_rows() if k in expected} == expected
+
+
+def test_every_cause_is_listed_once_with_a_reason():
+    text = (REFERENCE / "blame_by_cause.csv").read_text()
+    rows = list(csv.DictReader(text.splitlines()))
+
+    keys = [(row["applies_to"], row["cause"]) for row in rows]
+    assert len(keys) == len(set(keys))
+    assert {row["blame"] for row in rows} <= {"own", "platform"}
+    assert all(row["reason"] for row in rows)
+
+
+def test_a_verdict_is_of_one_loss(evidence, tell):
+    """The largest loss has no cause of its own, a smaller one has: they are not mixed."""
+    evidence.node("a", 1)
+    evidence.job("1", 0, 400, ["a"], 1)
+    evidence.events(
+        "1",
+        [
+            *tell.steps(1, 10, 0, 20, data_s=10.0),
+            tell.phase("ckpt_save", 200, 220),
+            *tell.steps(11, 19, 220, 20),
+        ],
+    )  # fmt: skip
+    evidence.store.build()
+
+    run = evidence.store.read("select * from marts.runs").row(0, named=True)
+    loss = evidence.store.read("select * from marts.loss_causes order by gpu_ms desc").row(
+        0, named=True
+    )
+    assert loss["category"] == "data_stall"
+    assert run["verdict"] == "Biggest loss: data stall, 25 % of what it held."
+    assert run["verdict_confidence"] == loss["confidence"]
+    assert run["verdict_evidence"] == loss["evidence"]

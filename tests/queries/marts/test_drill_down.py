@@ -1,0 +1,148 @@
+"""What a number leads to adds up to it: losses, categories, gaps, runs of the recorded session."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from goodput_app.demo import demo_database
+from goodput_queries.scope import EVERYTHING, Scope
+from goodput_queries.storage.store import LocalStore
+
+ROOT = Path(__file__).parents[3]
+ACCOUNTED = "sum(gpu_ms)::bigint as gpu_ms, round(sum(cost), 6) as cost"
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory):
+    path = demo_database(tmp_path_factory.mktemp("demo"), sample_data=ROOT / "sample_data")
+    store = LocalStore(path)
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def windows(session):
+    """Give the whole session and a window that cuts its hours, runs and gaps."""
+    first, last = session.read(
+        "select epoch_ms(min(first_at)), epoch_ms(max(as_of_at)) from marts.clusters"
+    ).row(0)
+    third = (last - first) // 3
+    return EVERYTHING, Scope(from_ms=first + third + 137, to_ms=last - third - 211)
+
+
+def test_the_intervals_of_a_category_add_up_to_the_ledger(session, windows):
+    for window in windows:
+        ledger = session.read(
+            "select category, gpu_ms from marts.ledger_by_category where gpu_ms > 0 order by 1",
+            scope=window,
+        )
+        intervals = session.read(
+            "select category, sum(gpu_ms)::bigint as gpu_ms from marts.category_intervals "
+            "group by 1 order by 1",
+            scope=window,
+        )
+
+        assert intervals.rows() == ledger.rows()
+
+
+def test_every_loss_leads_to_intervals_that_add_up_to_it(session, windows):
+    for window in windows:
+        losses = session.read("select * from marts.loss_causes", scope=window)
+        assert losses.height > 5
+        for loss in losses.iter_rows(named=True):
+            scope = replace(window, cluster=loss["cluster"], run=loss["run_key"])
+
+            found = session.read(
+                f"select {ACCOUNTED} from marts.category_intervals "
+                "where category = $1 and blame = $2",
+                [loss["category"], loss["blame"]],
+                scope=scope,
+            )
+
+            cost = None if loss["cost"] is None else round(loss["cost"], 6)
+            assert found.row(0) == (loss["gpu_ms"], cost), loss
+
+
+def test_intervals_of_one_gpu_and_category_do_not_touch(session):
+    touching = session.read(
+        """select count(*) from marts.category_intervals as a
+        inner join marts.category_intervals as b
+            using (gpu_uuid, gpu_instance, category, blame)
+        where a.end_at = b.start_at and a.run_key is not distinct from b.run_key"""
+    )
+
+    assert touching.item() == 0
+
+
+def test_the_parts_of_a_gap_add_up_to_the_gap(session, windows):
+    for window in windows:
+        whole = session.read(
+            "select gap_id, gpu_ms, round(cost, 6) as cost from marts.idle_gaps order by 1",
+            scope=window,
+        )
+        parts = session.read(
+            f"select gap_id, {ACCOUNTED} from marts.idle_gap_parts group by 1 order by 1",
+            scope=window,
+        )
+
+        assert whole.height > 3
+        assert parts.rows() == whole.rows()
+
+
+def test_a_gap_ends_at_the_window(session, windows):
+    window = windows[1]
+
+    outside = session.read(
+        "select count(*) from marts.idle_gaps "
+        "where epoch_ms(start_at) < $1 or epoch_ms(end_at) > $2",
+        [window.from_ms, window.to_ms],
+        scope=window,
+    )
+
+    assert outside.item() == 0
+
+
+def test_gaps_hold_no_more_of_a_category_than_the_ledger_has(session, windows):
+    for window in windows:
+        more = session.read(
+            """select * from (
+                select category, sum(gpu_ms) as gap_ms from marts.idle_gap_parts group by 1
+            ) inner join marts.ledger_by_category using (category) where gap_ms > gpu_ms""",
+            scope=window,
+        )
+
+        assert more.is_empty()
+
+
+def test_a_part_of_a_gap_lies_within_its_category(evidence):
+    """A node is drained in the middle of a gap: the drain does not begin with the gap."""
+    evidence.node("a", 1)
+    evidence.watched(1000)
+    evidence.state("a", "drained", 600, 1000)
+    evidence.samples("a#0", evidence.every(-10, 1000), lambda s: s <= 0)
+    evidence.store.build()
+
+    parts = evidence.store.read(
+        "select category, gpu_ms, start_at, end_at, is_main from marts.idle_gap_parts order by 3"
+    )
+
+    assert parts.rows() == [
+        ("idle_no_demand", 600_000, evidence.at(0), evidence.at(600), True),
+        ("drained", 400_000, evidence.at(600), evidence.at(1000), False),
+    ]
+
+
+def test_the_gpus_of_a_run_add_up_to_its_ledger(session, windows):
+    for window in windows:
+        held = dict(session.read("select run_key, held_ms from marts.runs", scope=window).rows())
+        rows = session.read("select * from marts.run_gpus", scope=window)
+        columns = [n for n in rows.columns if n.endswith("_ms") and n != "gpu_ms"]
+
+        by_run = rows.group_by("run_key").agg(pl.col("gpu_ms").sum())
+
+        assert dict(by_run.rows()) == held
+        assert (rows.select(pl.sum_horizontal(columns)).to_series() == rows["gpu_ms"]).all()

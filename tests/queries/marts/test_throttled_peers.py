@@ -1,0 +1,248 @@
+"""A GPU that is held back or faulty: what it costs its gang, and who is blamed for the waits."""
+
+from __future__ import annotations
+
+import pytest
+from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
+
+from goodput_queries.ledger import ledger
+
+HW_THERMAL = 0x40
+
+
+def readings(evidence, hot, gpus=2, until=249):
+    """Tell of telemetry every 5 s: GPU `hot` carries a slowdown reason after 100 s."""
+    for gpu in range(gpus):
+        evidence.load(
+            "gpu_samples",
+            [{"gpu_uuid": f"c/a#{gpu}", "gpu_instance": "", "ts": evidence.at(s + 0.5),
+              "engine_active_ratio": 0.9,
+              "clocks_event_reasons": HW_THERMAL if gpu == hot and s > 100 else 0}
+             for s in evidence.every(0, until, 5)],
+            f"dcgm{gpu}",
+        )  # fmt: skip
+
+
+def slow_gang(evidence, tell, gpus=2, ranks=None, **of_rank):
+    """Tell of steps of 10 s for 100 s, then of 15 s for 150 s; `of_rank`: more by rank."""
+    evidence.node("a", gpus)
+    evidence.job("1", 0, 250, ["a"], gpus)
+    for rank in range(ranks or gpus):
+        more = of_rank.get(f"r{rank}", {})
+        evidence.events(
+            "1",
+            [*tell.steps(1, 10, 0), *tell.steps(11, 20, 100, 15, **more)],
+            rank=rank,
+            gpu_uuid=f"c/a#{rank}" if ranks != 1 else None,
+        )
+
+
+def parts(evidence):
+    """Build and return GPU-seconds by category, phase and blame of losses inside steps."""
+    evidence.store.build()
+    frame = ledger(evidence.store, by=["category", "phase", "blame"])
+    return {
+        (category, phase, blame): gpu_s
+        for category, phase, blame, gpu_s in frame.select(
+            "category", "phase", "blame", "gpu_s"
+        ).iter_rows()
+        if category in {"throttled", "straggler_wait"}
+    }
+
+
+def test_healthy_gpus_that_wait_for_a_throttled_one_are_not_blamed(evidence, tell):
+    slow_gang(evidence, tell, 4)
+    readings(evidence, hot=3, gpus=4)
+
+    assert parts(evidence) == {
+        ("throttled", None, "platform"): 50,
+        ("straggler_wait", "throttled_peer", "platform"): 150,
+    }
+
+
+def test_where_one_rank_speaks_for_all_any_throttled_gpu_is_told_apart(evidence, tell):
+    slow_gang(evidence, tell, 4, ranks=1)
+    readings(evidence, hot=2, gpus=4)
+
+    assert parts(evidence) == {
+        ("throttled", None, "platform"): 50,
+        ("straggler_wait", "throttled_peer", "platform"): 150,
+    }
+    hot = evidence.store.read(
+        "select distinct gpu_uuid from marts.ledger_scoped where category = 'throttled'"
+    )
+    assert hot["gpu_uuid"].to_list() == ["c/a#2"]
+
+
+def test_the_loss_names_the_throttled_gpu_and_what_it_cost_the_gang(evidence, tell):
+    slow_gang(evidence, tell, 4)
+    readings(evidence, hot=3, gpus=4)
+    evidence.load("rates", [{"price_per_gpu_h": 3.6}])
+    evidence.store.build()
+
+    radius = evidence.store.read("select * from marts.blast_radius").row(0, named=True)
+    assert (radius["gpu_uuid"], radius["gpu_index"], radius["reason"]) == ("c/a#3", 3, "throttled")
+    assert (radius["own_gpu_s"], radius["peers_wait_gpu_s"], radius["peers"]) == (50, 150, 3)
+    assert radius["gang_gpu_s"] == 200
+    assert radius["gang_cost"] == pytest.approx(0.2)
+    losses = evidence.store.read(
+        "select category, cause, evidence from marts.loss_causes where blame = 'platform'"
+    )
+    assert set(losses["category"]) == {"throttled", "straggler_wait"}
+    assert set(losses["cause"]) == {"GPU 3 of a was throttled"}
+    assert all("cost the gang 200.0 GPU-s" in text for text in losses["evidence"])
+
+
+def test_a_straggler_that_is_throttled_passes_the_blame_on(evidence, tell):
+    """Rank 1 waits least by the ranks' own measure, and its GPU is held back."""
+    slow_gang(evidence, tell, 2, r0={"comm_s": 6.0}, r1={"comm_s": 0.5})
+    readings(evidence, hot=1)
+
+    found = parts(evidence)
+
+    assert found["straggler_wait", "throttled_peer", "platform"] == 55
+    assert ("straggler_wait", None, "own") not in found
+
+
+def test_a_straggler_beside_a_throttled_gpu_keeps_the_blame(evidence, tell):
+    """Rank 0 is late though rank 1 is throttled: rank 1 waits, its clocks cost nothing."""
+    slow_gang(evidence, tell, 2, r0={"comm_s": 0.5}, r1={"comm_s": 6.0})
+    readings(evidence, hot=1)
+
+    assert parts(evidence) == {("straggler_wait", None, "own"): 55}
+
+
+@pytest.mark.parametrize(
+    ("late", "expected"),
+    [
+        (1, {("throttled", None): 50, ("straggler_wait", "throttled_peer"): 50}),
+        (0, {("straggler_wait", None): 50}),
+    ],
+)
+def test_nccl_durations_tell_whether_the_throttled_gpu_is_the_late_one(
+    evidence, tell, late, expected
+):
+    """The attempt's median is that of its unthrottled steps: 12 of them and 10 slow ones."""
+    evidence.node("a", 2)
+    evidence.job("1", 0, 270, ["a"], 2)
+    for rank in (0, 1):
+        evidence.events(
+            "1",
+            [*tell.steps(1, 12, 0), *tell.steps(13, 22, 120, 15)],
+            rank=rank,
+            gpu_uuid=f"c/a#{rank}",
+            pid=100 + rank,
+        )
+    readings(evidence, hot=1, until=269)
+    evidence.load(
+        "collectives",
+        [
+            {"cluster": "c", "node": "a", "pid": 100 + rank, "comm_id": "x", "rank": rank,
+             "ranks": 2, "operation": "AllReduce", "is_p2p": False, "sequence_number": step,
+             "exec_time_s": 0.5 if rank == late else 6.0,
+             "dumped_at": evidence.at(120 + 15 * step + 9),
+             "started_at": evidence.at(120 + 15 * step + 5)}
+            for step in range(10)
+            for rank in (0, 1)
+        ],
+        "nccl-inspector",
+    )  # fmt: skip
+
+    assert {(category, phase): s for (category, phase, _), s in parts(evidence).items()} == expected
+
+
+def test_a_straggler_with_a_hardware_error_passes_the_blame_on(evidence, tell):
+    """The error comes in later than the steps, as a kernel log does."""
+    slow_gang(evidence, tell, 2, r0={"comm_s": 6.0}, r1={"comm_s": 0.5})
+    assert parts(evidence) == {("straggler_wait", None, "own"): 55}
+
+    evidence.load(
+        "gpu_events",
+        [{"cluster": "c", "node": "a", "gpu_uuid": "c/a#1", "ts": evidence.at(90), "kind": "xid",
+          "ts_precision": "exact", "code": 63}],
+    )  # fmt: skip
+
+    assert parts(evidence) == {("straggler_wait", "faulty_peer", "platform"): 55}
+    assert evidence.store.read("select reason, peers_wait_gpu_s from marts.blast_radius").row(
+        0
+    ) == ("faulty", 55)
+
+
+def test_steps_shorter_than_the_sampling_interval_are_judged_by_the_reading_that_covers_them(
+    evidence, tell
+):
+    """Of 100 slow steps the first has a reading of its own, still without a reason."""
+    evidence.node("a", 2)
+    evidence.job("1", 0, 250, ["a"], 2)
+    for rank in (0, 1):
+        evidence.events(
+            "1",
+            [*tell.steps(1, 100, 0, 1), *tell.steps(101, 200, 100, 1.5)],
+            rank=rank,
+            gpu_uuid=f"c/a#{rank}",
+        )
+    for gpu in (0, 1):
+        evidence.load(
+            "gpu_samples",
+            [{"gpu_uuid": f"c/a#{gpu}", "gpu_instance": "", "ts": evidence.at(s),
+              "clocks_event_reasons": HW_THERMAL if gpu and s > 100 else 0}
+             for s in evidence.every(-5, 265, 15)],
+            f"dcgm{gpu}",
+        )  # fmt: skip
+
+    assert parts(evidence) == {
+        ("throttled", None, "platform"): 49.5,
+        ("straggler_wait", "throttled_peer", "platform"): 49.5,
+    }
+
+
+@pytest.mark.parametrize("order", ["reth", "hter", "thre", "erht"])
+def test_readings_errors_traces_and_holds_in_any_order_give_the_same_waits(
+    new_evidence, tell, order
+):
+    """Rank 1 is late by the traces; its GPU has an Xid in one half, a slowdown in the other."""
+    evidence = new_evidence()
+    evidence.node("a", 2)
+
+    def traced():
+        for rank in (0, 1):
+            evidence.load(
+                "profiled_collectives",
+                [
+                    {"cluster": "c", "trace_id": f"t{rank}", "rank": rank, "pid": 100 + rank,
+                     "device": rank, "stream": 7, "start_at": evidence.at(101 + 15 * step),
+                     "duration_s": 6.0 - 5.5 * rank, "exposed_s": 6.0 - 5.5 * rank,
+                     "kernel": "ncclDevKernel", "group_name": "pg", "ranks": 2, "place": step}
+                    for step in range(10)
+                ],
+                "kineto",
+            )  # fmt: skip
+
+    def told():
+        evidence.job("1", 0, 250, ["a"], 2)
+        for rank in (0, 1):
+            evidence.events(
+                "1",
+                [*tell.steps(1, 10, 0), *tell.steps(11, 20, 100, 15)],
+                rank=rank,
+                pid=100 + rank,
+                gpu_uuid=f"c/a#{rank}",
+            )
+
+    def erred():
+        evidence.load(
+            "gpu_events",
+            [{"cluster": "c", "node": "a", "gpu_uuid": "c/a#1", "ts": evidence.at(90),
+              "kind": "xid", "ts_precision": "exact", "code": 63}],
+        )  # fmt: skip
+
+    pieces = {"r": lambda: readings(evidence, hot=1, until=180), "e": erred, "t": traced, "h": told}
+    for piece in order:
+        pieces[piece]()
+        evidence.store.build()
+
+    found = parts(evidence)
+    assert found["straggler_wait", "throttled_peer", "platform"] > 0
+    assert found["straggler_wait", "faulty_peer", "platform"] > 0
+    assert ("straggler_wait", None, "own") not in found
+    assert_equals_full_build(evidence)

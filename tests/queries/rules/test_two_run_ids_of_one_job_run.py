@@ -1,0 +1,235 @@
+"""Two sources that name one job run differently: RUN_ID in events, Slurm's number in a log."""
+
+from __future__ import annotations
+
+import pytest
+from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
+
+JOB = "7"
+RUN = "exp-7"
+LOST = ("lost_work", "fault_stall", "failed_without_progress")
+
+
+@pytest.fixture
+def one_job(evidence):
+    evidence.node("a", 2)
+    evidence.job(JOB, 0, 300, ["a"], 2, job_name="train.sh")
+    return evidence
+
+
+def attempts(evidence):
+    evidence.store.build()
+    return evidence.store.read(
+        """select run_id, attempt, (start_ms - $1) // 1000, (end_ms - $1) // 1000, outcome
+        from intermediate.int_attempts order by all""",
+        [1_800_000_000_000],
+    ).rows()
+
+
+def one_life(tell):
+    """Return what events and log say of a job that runs through."""
+    steps = tell.steps(1, 27, 10)
+    return [{"event": "job.start", "t": 4}, *steps], [
+        {"event": "job.start", "t": 2}, *tell.printed(steps)[::4]
+    ]  # fmt: skip
+
+
+def two_lives(tell):
+    """Return what events and log say of a gang that is restarted from its save of step 8."""
+    first, second = tell.steps(1, 11, 10), tell.steps(9, 22, 140)
+    events = [
+        *({**row, "attempt": 0} for row in [{"event": "job.start", "t": 4}, *first]),
+        {**tell.durable(8, 92), "attempt": 0},
+        *({**row, "attempt": 1} for row in [{"event": "job.start", "t": 130}, *second]),
+    ]
+    log = [
+        {"event": "job.start", "t": 2}, *tell.printed(first),
+        {"event": "job.start", "t": 128}, *tell.printed(second),
+    ]  # fmt: skip
+    return events, log
+
+
+@pytest.mark.parametrize("order", ["same build", "events first", "log first", "log late"])
+@pytest.mark.parametrize("lives", [one_life, two_lives])
+def test_a_log_under_slurms_number_changes_nothing(new_evidence, one_job, tell, lives, order):
+    events, log = lives(tell)
+    alone = new_evidence()
+    alone.node("a", 2)
+    alone.job(JOB, 0, 300, ["a"], 2, job_name="train.sh")
+    alone.events(RUN, events)
+    expected = alone.gpu_s(), attempts(alone)
+
+    if order == "log first":
+        one_job.log(JOB, log)
+        one_job.store.build()
+    one_job.events(RUN, events)
+    if order == "events first":
+        one_job.store.build()
+    if order == "log late":
+        one_job.store.build()
+        one_job.job("8", 400, 500, ["a"], 2)
+        alone.job("8", 400, 500, ["a"], 2)
+        expected = alone.gpu_s(), attempts(alone)
+        one_job.log(JOB, log[:3])
+        one_job.store.build()
+        one_job.log(JOB, log[3:])
+    elif order != "log first":
+        one_job.log(JOB, log)
+
+    assert (one_job.gpu_s(), attempts(one_job)) == expected
+    assert_equals_full_build(one_job)
+
+
+def test_a_restart_in_both_sources_gives_two_attempts(one_job, tell):
+    events, log = two_lives(tell)
+    one_job.events(RUN, events)
+    one_job.log(JOB, log)
+
+    assert attempts(one_job) == [(RUN, 0, 0, 130, "failed"), (RUN, 1, 130, 300, "ok")]
+    found = one_job.gpu_s()
+    assert (found["step_unsplit"], found["lost_work"]) == (2 * (80 + 140), 2 * 30)
+
+
+def test_a_log_that_sees_no_restart_is_of_both_attempts(one_job, tell):
+    events, _ = two_lives(tell)
+    one_job.events(RUN, events)
+    expected = one_job.gpu_s()
+
+    one_job.log(JOB, [{"event": "step", "step": k, "t": 10 * k + 5, "tokens": 5.0} for k in (3, 9)])
+    one_job.log(JOB, [{"event": "step", "step": 20, "t": 265, "tokens": 5.0}])
+
+    assert one_job.gpu_s() == expected
+    assert_equals_full_build(one_job)
+    assert one_job.store.read(
+        "select attempt, sum(tokens) from marts.train_steps group by all order by all"
+    ).rows() == [(0, 10.0), (1, 5.0)]
+
+
+@pytest.mark.parametrize("is_log_first", [False, True])
+def test_job_runs_stay_attempts_of_one_run(one_job, tell, is_log_first):
+    """Their logs, each under its own number, make no runs of them."""
+    one_job.job("8", 400, 600, ["a"], 2, job_name="train.sh")
+    first, second = tell.steps(1, 27, 10), tell.steps(28, 40, 420)
+    told = [
+        lambda: one_job.events(RUN, first, attempt=0),
+        lambda: one_job.events(RUN, second, attempt=1),
+        lambda: one_job.log(JOB, [{"event": "job.start", "t": 1}, *tell.printed(first)]),
+        lambda: one_job.log("8", [{"event": "job.start", "t": 401}, *tell.printed(second)]),
+    ]
+    for tell_more in reversed(told) if is_log_first else told:
+        tell_more()
+        one_job.store.build()
+
+    assert attempts(one_job) == [(RUN, 0, 0, 300, "ok"), (RUN, 1, 400, 600, "ok")]
+    assert_equals_full_build(one_job)
+
+
+def test_a_failure_that_only_the_log_reports_is_the_attempts(one_job, tell):
+    one_job.job("9", 400, 600, ["a"], 2, "REQUEUED", job_name="train.sh")
+    one_job.events("exp-9", tell.steps(1, 10, 410))
+    one_job.log("9", [{"event": "failure", "kind": "oom", "t": 515}])
+
+    assert [row for row in attempts(one_job) if row[0] == "exp-9"] == [
+        ("exp-9", 0, 400, 600, "failed")
+    ]
+    found = one_job.store.read("select kind from intermediate.int_reported_failures").rows()
+    assert found == [("oom",)]
+    assert_equals_full_build(one_job)
+
+
+def test_a_job_that_runs_two_trainings_has_two_attempts(one_job, tell):
+    one_job.events("pretrain", tell.steps(1, 10, 10))
+    one_job.events("finetune", tell.steps(1, 10, 150))
+    log = [*tell.printed(tell.steps(1, 10, 10)), *tell.printed(tell.steps(1, 10, 150))]
+    expected = attempts(one_job)
+
+    one_job.log(JOB, log)
+
+    assert attempts(one_job) == expected
+    assert [row[2:] for row in expected] == [(0, 150, "failed"), (150, 300, "ok")]
+
+
+def test_a_training_that_only_the_log_tells_of_is_an_attempt(one_job, tell):
+    log = [{"event": "job.start", "t": 2}, *tell.printed(tell.steps(1, 8, 10))]
+    one_job.log(JOB, log)
+    one_job.events(RUN, [{"event": "job.start", "t": 150}, *tell.steps(1, 10, 160)])
+
+    assert [row[2:] for row in attempts(one_job)] == [(0, 150, "failed"), (150, 300, "ok")]
+    assert_equals_full_build(one_job)
+
+
+def test_a_save_that_finishes_after_the_next_start_joins_nothing(one_job, tell):
+    log = [*tell.printed(tell.steps(1, 8, 10)), tell.durable(8, 155)]
+    one_job.log(JOB, log)
+    one_job.events(RUN, [{"event": "job.start", "t": 150}, *tell.steps(1, 10, 160)])
+
+    assert [row[2:] for row in attempts(one_job)] == [(0, 150, "failed"), (150, 300, "ok")]
+
+
+def test_a_stray_save_of_the_job_joins_no_training_that_only_the_log_tells_of(one_job, tell):
+    one_job.events(RUN, tell.steps(1, 9, 10), attempt=0)
+    one_job.events("another", [tell.durable(9, 220)], attempt=0)
+    before = attempts(one_job)
+    one_job.log(JOB, [{"event": "job.start", "t": 150}, *tell.printed(tell.steps(1, 12, 160))])
+
+    assert [row[2:] for row in before] == [(0, 220, "failed"), (220, 300, "ok")]
+    assert [row[2:4] for row in attempts(one_job)] == [(0, 150), (150, 220), (220, 300)]
+
+
+@pytest.mark.parametrize("ahead", ["log", "events"])
+def test_what_one_source_tells_ahead_of_the_other_goes_on_with_the_life(one_job, tell, ahead):
+    """A log that is followed is often a few steps ahead of events that are still in a buffer."""
+    steps = tell.steps(1, 27, 10)
+    early, late = steps[:10], steps[14:]
+    one_job.events(RUN, early if ahead == "log" else late)
+    one_job.log(JOB, tell.printed(late if ahead == "log" else early))
+
+    assert [row[2:] for row in attempts(one_job)] == [(0, 300, "ok")]
+    found = one_job.gpu_s()
+    assert all(name not in found for name in LOST)
+    assert_equals_full_build(one_job)
+
+
+def test_events_that_tell_no_steps_begin_no_attempt_beside_a_log_that_does(one_job, tell):
+    steps = tell.printed(tell.steps(1, 27, 10))
+    one_job.log(JOB, steps)
+    alone = one_job.gpu_s()
+
+    one_job.events(RUN, [{"event": "job.end", "t": 290}])
+
+    assert one_job.gpu_s() == alone
+    assert attempts(one_job) == [(RUN, 0, 0, 300, "ok")]
+    assert_equals_full_build(one_job)
+
+
+def test_a_log_with_a_clock_that_is_hours_off_begins_no_attempt(one_job, tell):
+    steps = tell.steps(1, 27, 10)
+    one_job.events(RUN, steps)
+    one_job.log(JOB, [{**row, "t": row["t"] + 7200} for row in tell.printed(steps)])
+
+    assert attempts(one_job) == [(RUN, 0, 0, 300, "ok")]
+    assert all(name not in one_job.gpu_s() for name in LOST)
+
+
+def test_events_whose_clock_puts_them_after_the_job_begin_no_attempt_beside_its_log(evidence, tell):
+    evidence.node("a", 2)
+    evidence.job(JOB, 0, 300, ["a"], 2, job_name="train.sh")
+    steps = tell.steps(1, 27, 10)
+    evidence.log(JOB, tell.printed(steps))
+    evidence.events("train.sh", [{**row, "t": row["t"] + 400} for row in steps])
+
+    assert attempts(evidence) == [("train.sh", 0, 0, 300, "ok")]
+    assert all(name not in evidence.gpu_s() for name in LOST)
+    assert_equals_full_build(evidence)
+
+
+def test_a_log_that_turns_out_to_be_of_another_job_leaves_no_trace(one_job, tell):
+    """The name of its job is known only later: until then the host decides."""
+    steps = tell.steps(1, 27, 10)
+    one_job.events(RUN, steps)
+    one_job.log("late", tell.printed(steps), host="a")
+    one_job.store.build()
+
+    one_job.job("late", 100, 250, ["a"], 0)
+
+    assert_equals_full_build(one_job)
