@@ -55,7 +55,7 @@ def batches(name: str, rows: pl.DataFrame, part: object) -> list[Batch]:
     ]
 
 
-def told(evidence: Mapping[str, pl.DataFrame], moment: datetime) -> Evidence:
+def reported_until(evidence: Mapping[str, pl.DataFrame], moment: datetime) -> Evidence:
     """Return what the sources would have told until `moment`.
 
     Inventories, rates and reservations are known from the start.
@@ -63,12 +63,12 @@ def told(evidence: Mapping[str, pl.DataFrame], moment: datetime) -> Evidence:
     return {name: _as_of(evidence, name, moment) for name in evidence}
 
 
-def told_between(
+def reported_between(
     evidence: Mapping[str, pl.DataFrame], after: datetime, until: datetime
 ) -> Evidence:
     """Return what sources that were asked at `after` tell when they are asked again at `until`."""
     found = {}
-    for name, rows in told(evidence, until).items():
+    for name, rows in reported_until(evidence, until).items():
         if name in MOMENTS:
             found[name] = rows.filter(pl.col(MOMENTS[name]) > after)
         elif name in {"job_runs", "node_states"}:

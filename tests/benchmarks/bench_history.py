@@ -79,16 +79,16 @@ def _days(fleet: Fleet, days: int) -> tuple[list[Cost], list[Cost]]:
         contextlib.closing(databases.opened(fleet.folder / "few.duckdb")) as short,
         contextlib.closing(databases.opened(fleet.folder / "many.duckdb")) as long,
     ):
-        few = [_told(short, day, 0)]
-        many = [_told(long, day, number) for number in range(days - compared)]
+        few = [_reported(short, day, 0)]
+        many = [_reported(long, day, number) for number in range(days - compared)]
         for number in range(compared):
-            few.append(_told(short, day, 1 + number))
-            many.append(_told(long, day, days - compared + number))
+            few.append(_reported(short, day, 1 + number))
+            many.append(_reported(long, day, days - compared + number))
         _refuse_unequal_days(long, days)
     return few, many
 
 
-def _told(store: LocalStore, day: Evidence, number: int) -> Cost:
+def _reported(store: LocalStore, day: Evidence, number: int) -> Cost:
     """Load a day and build; return what that cost."""
     came = _on(day, number)
     with Meter() as meter:
@@ -113,8 +113,8 @@ def _closed(evidence: Evidence, end: datetime) -> Evidence:
 
 def _on(day: Evidence, number_of_day: int) -> Evidence:
     """Return the day's evidence some days later, of other jobs."""
-    told = {n: rows for n, rows in day.items() if n not in ALWAYS or number_of_day == 0}
-    return {name: _later(rows, number_of_day) for name, rows in told.items()}
+    reported = {n: rows for n, rows in day.items() if n not in ALWAYS or number_of_day == 0}
+    return {name: _later(rows, number_of_day) for name, rows in reported.items()}
 
 
 def _later(rows: pl.DataFrame, days: int) -> pl.DataFrame:

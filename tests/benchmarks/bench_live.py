@@ -19,9 +19,9 @@ from tests.evidence_over_time import (
     batches,
     evidence_of,
     load,
+    reported_between,
+    reported_until,
     rows_of,
-    told,
-    told_between,
 )
 
 from goodput_queries.storage.store import LocalStore
@@ -75,7 +75,7 @@ def _slices(fleet: Fleet, slices: int) -> list[tuple[Cost, Cost]]:
         contextlib.closing(databases.opened(path)) as store,
     ):
         evidence = evidence_of(source, without={"gpu_samples"})
-        for name, rows in told(evidence, first).items():
+        for name, rows in reported_until(evidence, first).items():
             load(store, name, rows, first)
         moment = begin - timedelta(hours=1)
         while moment < first:  # hour by hour, as a big fleet's readings are many
@@ -94,7 +94,7 @@ def _next(source: LocalStore, evidence: Evidence, after: datetime) -> Evidence:
     """Return what is told in the five minutes after a moment."""
     until = after + SLICE
     readings = {"gpu_samples": _readings(source, after, until)}
-    return {**told_between(evidence, after, until), **readings}
+    return {**reported_between(evidence, after, until), **readings}
 
 
 def _slice(store: LocalStore, came: Evidence, part: int) -> tuple[Cost, Cost]:

@@ -49,19 +49,19 @@ def _after(gpus: int, days: int) -> tuple[int, Cost]:
     jobs = pl.DataFrame(list(_jobs(gpus, begin, now + (SLICES + 1) * SLICE)))
     with contextlib.closing(LocalStore()) as store:
         store.load(Batch("gpus", _inventory(gpus, begin), "bench", "bench", "gpus"))
-        before = _told(jobs, now)
+        before = _reported(jobs, now)
         store.load(Batch("job_runs", before, "bench", "bench", "job runs"))
         store.build()
         costs = []
         for part in range(SLICES):
-            told = _told(jobs, now + (part + 1) * SLICE)
+            reported = _reported(jobs, now + (part + 1) * SLICE)
             ended = before.filter(pl.col("end_at").is_not_null())
-            news = told.join(ended, on="job_id_raw", how="anti")
+            news = reported.join(ended, on="job_id_raw", how="anti")
             store.load(Batch("job_runs", news, "bench", "bench", f"job runs {part}"))
             with Meter() as meter:
                 store.build()
             costs.append(meter.cost)
-            before = told
+            before = reported
         return before.height, Cost(
             statistics.median(cost.wall_s for cost in costs),
             statistics.median(cost.cpu_s for cost in costs),
@@ -96,7 +96,7 @@ def _jobs(gpus: int, begin: datetime, end: datetime) -> Iterator[dict[str, Any]]
             start = until + timedelta(seconds=PAUSE_S)
 
 
-def _told(jobs: pl.DataFrame, moment: datetime) -> pl.DataFrame:
+def _reported(jobs: pl.DataFrame, moment: datetime) -> pl.DataFrame:
     """Return what the accounting says at a moment."""
     is_over = pl.col("end_at") <= moment
     return jobs.filter(pl.col("start_at") <= moment).with_columns(

@@ -75,10 +75,10 @@ def _tell_days_before(fleet: Fleet, days: int) -> None:
     """Copy the day's roll-ups onto the days before it."""
     with contextlib.closing(LocalStore(fleet.database)) as store, store.writing() as cursor:
         for table, changed in COPIED.items():
-            told = ", ".join(f"{how} as {name}" for name, how in changed.items())
+            reported = ", ".join(f"{how} as {name}" for name, how in changed.items())
             cursor.execute(
                 f"""insert into {table}
-                select * exclude (day) replace ({told})
+                select * exclude (day) replace ({reported})
                 from {table} cross join range(1, {days}) as of_days(day)"""
             )
         cursor.execute(

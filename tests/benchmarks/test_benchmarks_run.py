@@ -12,7 +12,7 @@ from tests.benchmarks import formats, page_reads, table, telemetry_stage
 from tests.benchmarks.format_sacct import SACCT
 from tests.benchmarks.meter import Cost
 from tests.benchmarks.table import Other, Row
-from tests.evidence_over_time import evidence_of, load, rows_of, told, told_between
+from tests.evidence_over_time import evidence_of, load, reported_between, reported_until, rows_of
 
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
@@ -97,7 +97,7 @@ def test_a_telemetry_stage_that_differs_by_a_millisecond_is_refused(tmp_path):
     assert "of 2 rows 1 are only in ours.parquet" in telemetry_stage.difference(mine, theirs)
 
 
-def test_sources_that_are_asked_again_tell_what_is_new_and_no_more(tmp_path):
+def test_sources_that_are_asked_again_report_what_is_new_and_no_more(tmp_path):
     generate(tmp_path, gpus=64, hours=2, seed=5, start=START.replace(tzinfo=UTC), telemetry="none")
     source, again, once = LocalStore(), LocalStore(), LocalStore()
     for step in recipe(tmp_path):
@@ -105,11 +105,11 @@ def test_sources_that_are_asked_again_tell_what_is_new_and_no_more(tmp_path):
     evidence = evidence_of(source)
     first, last = START + timedelta(minutes=47), START + timedelta(minutes=71)
 
-    came = told_between(evidence, first, last)
+    came = reported_between(evidence, first, last)
     for store, moment, rows in (
-        (again, first, told(evidence, first)),
+        (again, first, reported_until(evidence, first)),
         (again, last, came),
-        (once, last, told(evidence, last)),
+        (once, last, reported_until(evidence, last)),
     ):
         for name, of_table in rows.items():
             load(store, name, of_table, moment)
@@ -146,7 +146,7 @@ def test_the_ratio_is_that_of_the_fastest_alternative_that_ran():
     assert cells[7] == "1.50 (CPU 0.50)"
 
 
-def test_of_several_ingests_the_best_counts_and_the_others_are_told():
+def test_of_several_ingests_the_best_counts_and_the_others_are_reported():
     costs = [Cost(4.0, 5.0), Cost(2.5, 5.0), Cost(10.0, 6.0)]
 
     row = formats.row(SACCT.format, 1_000_000, costs, [])

@@ -95,9 +95,10 @@ def test_early_amd_names_are_read(store: LocalStore) -> None:
 )
 def test_every_counter_of_the_exporters_own_files_is_known(name: str) -> None:
     lines = (FOLDER / f"dcgm-exporter__{name}.csv").read_text().splitlines()
-    told = [line.lstrip("# ") for line in lines if line.count(",") > 1]
+    reported = [line.lstrip("# ") for line in lines if line.count(",") > 1]
     fields = [
-        (field.strip(), kind.strip()) for field, kind, _ in (line.split(",", 2) for line in told)
+        (field.strip(), kind.strip())
+        for field, kind, _ in (line.split(",", 2) for line in reported)
     ]
     asked = [field for field, kind in fields if kind in ("gauge", "counter")]
 
@@ -107,7 +108,7 @@ def test_every_counter_of_the_exporters_own_files_is_known(name: str) -> None:
     assert unknown == []
 
 
-def test_the_default_counters_lack_what_tells_a_stall_from_work() -> None:
+def test_the_default_counters_lack_what_distinguishes_a_stall_from_work() -> None:
     lines = (FOLDER / "dcgm-exporter__default-counters.csv").read_text().splitlines()
     fields = [line.split(",")[0].strip() for line in lines if line.startswith("DCGM")]
 

@@ -103,7 +103,7 @@ def test_the_ledger_of_smc_gives_the_published_gpu_hours_and_shares(
     assert violations.filter(violations["violations"] > 0).rows() == []
 
 
-def test_the_dc_side_tells_the_same_jobs_and_is_a_cluster_of_its_own(
+def test_the_dc_side_reports_the_same_jobs_and_is_a_cluster_of_its_own(
     store: LocalStore, unpacked: Path
 ) -> None:
     """Thirty jobs were measured on both sides: under one cluster they are there once."""
@@ -117,7 +117,7 @@ def test_the_dc_side_tells_the_same_jobs_and_is_a_cluster_of_its_own(
     assert apart == [("smc-ac-power", 50), ("smc-dc-power", 30)]
 
 
-def test_jobs_measured_on_both_sides_are_one_job_where_the_cluster_is_said(
+def test_jobs_measured_on_both_sides_are_one_job_where_the_cluster_is_given(
     store: LocalStore, unpacked: Path
 ) -> None:
     both = [unpacked / org / "results" for org in ("smc-ac-power", "smc-dc-power")]

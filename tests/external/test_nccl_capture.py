@@ -84,7 +84,7 @@ def test_the_log_of_nccl_itself_maps_every_rank_of_every_communicator(store: Loc
     assert found.row(0) == (20, 5, "00000000:00:06.0")
 
 
-def test_a_trace_tells_what_communication_was_exposed(store: LocalStore) -> None:
+def test_a_trace_reports_what_communication_was_exposed(store: LocalStore) -> None:
     ingest(store, "auto", [CAPTURE / "traces" / "kineto-fsdp-rank0.json.gz"], ReadOptions())
 
     found = store.read(

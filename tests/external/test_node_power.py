@@ -158,7 +158,7 @@ def test_runs_of_minutes_have_the_energy_of_their_meters_in_statements(
     assert by_run == {run: pytest.approx(joules, rel=0.02) for run, joules in expected.items()}
 
 
-def test_stops_that_carry_the_start_are_named_and_nothing_else_is_set_aside(
+def test_stops_that_carry_the_start_are_named_and_nothing_else_is_rejected(
     read_in: LocalStore,
 ) -> None:
     """The logs of one-node bert and llama2: 20 on the AC side, 10 on the DC side."""

@@ -74,7 +74,7 @@ def test_records_hold_what_they_held(release: str, store: LocalStore) -> None:
 
 @pytest.mark.parametrize("is_text_first", [True, False])
 @pytest.mark.parametrize("release", RELEASES)
-def test_records_that_the_text_tells_too_hold_once(
+def test_records_that_the_text_reports_too_hold_once(
     release: str, is_text_first: bool, store: LocalStore
 ) -> None:
     texts = ["sacct_core_X_D_unit_separator.txt", "sacct_D.json.gz"]
@@ -101,11 +101,11 @@ def test_records_that_the_text_tells_too_hold_once(
 @pytest.mark.parametrize("version", ["40", "41", "42"])
 def test_three_versions_of_the_parser_say_the_same(version: str) -> None:
     """Only v0.0.42 has the number of restarts."""
-    told = read(f"24.11.5/final/sacct_few_D_v0.0.{version}.json.gz")
+    reported = read(f"24.11.5/final/sacct_few_D_v0.0.{version}.json.gz")
     newest = read("24.11.5/final/sacct_few_D_v0.0.42.json.gz")
 
     for table in ("job_runs", "job_steps"):
-        rows = [batch[table].rows.drop("restarts", strict=False) for batch in (told, newest)]
+        rows = [batch[table].rows.drop("restarts", strict=False) for batch in (reported, newest)]
         assert rows[0].to_dicts() == rows[1].to_dicts()
 
 
@@ -135,17 +135,17 @@ def test_nodes_are_as_scontrol_prints_them(release: str, file: str) -> None:
         rows = [b[table].rows.drop(ignored, strict=False) for b in (text, found)]
         if table == "nodes":
             rows = [r.with_columns(pl.col("partitions").list.sort()) for r in rows]
-        told, as_json = (r.sort(r.columns[:4]) for r in rows)
-        assert as_json.equals(told), (table, as_json, told)
+        reported, as_json = (r.sort(r.columns[:4]) for r in rows)
+        assert as_json.equals(reported), (table, as_json, reported)
 
 
 def test_records_without_an_exit_code_that_can_be_true_have_none() -> None:
     """22.05 says SUCCESS of jobs that failed with 3; its JSON has no better word for them."""
-    told = read("22.05.8/final/sacct_D.json.gz")["job_runs"].rows
+    reported = read("22.05.8/final/sacct_D.json.gz")["job_runs"].rows
     with (SLURM / "expected_gpu_seconds_22.05.8.csv").open() as lines:
         failed = [r["jobid"] for r in csv.DictReader(lines) if r["state"] == "FAILED"]
 
-    codes = told.filter(pl.col("job_id").is_in(failed))["exit_code"].to_list()
+    codes = reported.filter(pl.col("job_id").is_in(failed))["exit_code"].to_list()
 
     assert codes
     assert "0:0" not in codes

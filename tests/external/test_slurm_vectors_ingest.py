@@ -110,16 +110,16 @@ def test_nodes_were_down_as_long_as_sreport_says(store: LocalStore) -> None:
 @pytest.mark.parametrize("file", SAME_ROWS)
 def test_a_row_means_the_same_however_it_was_printed(release: str, file: str) -> None:
     folder = SLURM / release / "final"
-    told = [
+    reported = [
         next(Slurm(folder / name, ReadOptions(zone=zone_of(name, release))).extract())
         for name in ("sacct_core_X_D_unit_separator.txt", file)
     ]
 
-    without_job_19 = told[0].rows.filter(told[0].rows["job_id"] != "19")
+    without_job_19 = reported[0].rows.filter(reported[0].rows["job_id"] != "19")
     ignored = ["alloc_tres", "req_tres"]
-    assert told[1].rows.drop(ignored).equals(without_job_19.drop(ignored))
-    assert [reject.reason for reject in told[1].rejects] == [
-        f"slurm: line {told[1].rejects[0].line} has {31 + ('trailing' in file)} fields, "
+    assert reported[1].rows.drop(ignored).equals(without_job_19.drop(ignored))
+    assert [reject.reason for reject in reported[1].rejects] == [
+        f"slurm: line {reported[1].rejects[0].line} has {31 + ('trailing' in file)} fields, "
         f"expected {29 + ('trailing' in file)}: a name holds a |? "
         "`--delimiter=$'\\x1f'` of sacct keeps fields apart."
     ]

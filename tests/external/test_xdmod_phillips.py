@@ -88,11 +88,11 @@ def expected(file: str) -> list[list[str]]:
 def test_every_day_is_as_xdmod_reports_it(phillips: LocalStore, measure: str) -> None:
     found = phillips.read(f"select day::varchar as day, {measure}::double as value from ({DAYS})")
     cells = dict(found.iter_rows())
-    told = expected(f"{measure}.timeseries-Day.csv")
+    reported = expected(f"{measure}.timeseries-Day.csv")
 
-    assert len(told) == 11
-    assert {day: round(cells.get(day, 0.0), 4) for day, _ in told} == {
-        day: float(value) for day, value in told
+    assert len(reported) == 11
+    assert {day: round(cells.get(day, 0.0), 4) for day, _ in reported} == {
+        day: float(value) for day, value in reported
     }
 
 
@@ -100,8 +100,8 @@ def test_every_day_is_as_xdmod_reports_it(phillips: LocalStore, measure: str) ->
 def test_the_whole_log_adds_up_as_xdmod_says(phillips: LocalStore, measure: str) -> None:
     found = phillips.read(f"select sum({measure})::double as value from ({DAYS})").item()
 
-    ((_, told),) = expected(f"{measure}.aggregate-Year.csv")
-    assert round(found, 4) == float(told)
+    ((_, reported),) = expected(f"{measure}.aggregate-Year.csv")
+    assert round(found, 4) == float(reported)
 
 
 def test_the_figures_are_those_that_were_published(phillips: LocalStore) -> None:

@@ -171,8 +171,8 @@ def _keep(seed: int, number: int, problem: str, culprits: Path, report: Report) 
     culprits.mkdir(parents=True, exist_ok=True)
     file = culprits / f"{seed}-{case.name}"
     file.write_bytes(content)
-    told = asdict(case) | {"seed": seed, "problems": [problem]}
-    file.with_name(f"{file.name}.why.json").write_text(json.dumps(told, indent=1))
+    reported = asdict(case) | {"seed": seed, "problems": [problem]}
+    file.with_name(f"{file.name}.why.json").write_text(json.dumps(reported, indent=1))
     _say(f"{file}: {problem}")
 
 

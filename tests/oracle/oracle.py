@@ -242,8 +242,8 @@ def fates_of(
         saved += [step.number for step in attempt.steps]
     durable = max(saved, default=-1)
     again = {step.number for other in later for step in other.steps}
-    told = {event["phase"] if "phase" in event else event["event"] for event in of_run}
-    is_unknown = "ckpt_save" in told and "ckpt.durable" not in told
+    reported = {event["phase"] if "phase" in event else event["event"] for event in of_run}
+    is_unknown = "ckpt_save" in reported and "ckpt.durable" not in reported
     fates = {}
     for step in attempt.steps:
         otherwise = "at_risk" if is_unknown and step.number not in again else "lost_work"

@@ -214,7 +214,7 @@ def _add_phases(job: Job, dice: random.Random) -> None:
 def _events(job: Job, dice: random.Random, features: Features, saved: int) -> list[dict[str, Any]]:
     """Return what rank 0 of a job tells: lives of steps, phases, saves and an end."""
     assert job.start is not None
-    told: list[dict[str, Any]] = []
+    reported: list[dict[str, Any]] = []
     numbered = dice.random() < 0.5
     has_dur = not features.without_dur or dice.random() < 0.7
     scale = 20 if features.short_steps else 1
@@ -229,16 +229,16 @@ def _events(job: Job, dice: random.Random, features: Features, saved: int) -> li
         common: dict[str, Any] = {"attempt": life} if numbered else {}
         stop = job.end if last_life else now + (job.end - now) // 2
         now += dice.choice([1_000, 5_010, 30_000])
-        told.append({"event": "job.start", "t": now, **common})
+        reported.append({"event": "job.start", "t": now, **common})
         if dice.random() < 0.5:
             begin = now + dice.choice([0, 500, 2_000])
             now = begin + dice.choice([3_000, 20_000])
-            told.append({"event": "phase.start", "phase": "init", "t": begin, **common})
-            told.append({"event": "phase.end", "phase": "init", "t": now, **common})
+            reported.append({"event": "phase.start", "phase": "init", "t": begin, **common})
+            reported.append({"event": "phase.end", "phase": "init", "t": now, **common})
         if dice.random() < 0.4:
             begin, now = now + 1_000, now + dice.choice([4_000, 25_000])
             span = {"event": "phase", "phase": "restore", "t": now, "dur": now - begin}
-            told.append({**span, **common})
+            reported.append({**span, **common})
         now += dice.choice([0, 2_000, 10_000])
         step, is_start = first, True
         silent = stop - dice.choice([0, 500, 15_000, 90_000])
@@ -250,7 +250,7 @@ def _events(job: Job, dice: random.Random, features: Features, saved: int) -> li
             if now + took > silent:
                 break
             if not has_dur and is_start:
-                told.append({"event": "step.start", "step": step, "t": now, **common})
+                reported.append({"event": "step.start", "step": step, "t": now, **common})
             now += took
             line: dict[str, Any] = {"event": "step", "step": step, "t": now, **common}
             if has_dur:
@@ -260,44 +260,44 @@ def _events(job: Job, dice: random.Random, features: Features, saved: int) -> li
                 if splits:
                     line["straggler"] = dice.choice([0, 50, 300]) // scale
                     line["comm"] = dice.choice([100, 400, 1_000]) // scale
-            told.append(line)
+            reported.append(line)
             is_start = False
             if every and step % every == 0:
                 took = dice.choice([300, 2_000, 5_000]) // scale
                 if now + took > silent:
                     break
                 name = dice.choice(["ckpt_save", "ckpt_save", "ckpt_save", "eval"])
-                told.append({"event": "phase.start", "phase": name, "t": now, **common})
+                reported.append({"event": "phase.start", "phase": name, "t": now, **common})
                 now += took
-                told.append({"event": "phase.end", "phase": name, "t": now, **common})
+                reported.append({"event": "phase.end", "phase": name, "t": now, **common})
                 if name == "ckpt_save":
                     late = dice.choice([0, 0, 0, 4_000])
                     if now + late <= silent:
-                        told.append(
+                        reported.append(
                             {"event": "ckpt.durable", "step": step, "t": now + late, **common}
                         )
                         saved = max(saved, step)
                 if not has_dur:
-                    told.append({"event": "step.start", "step": step + 1, "t": now, **common})
+                    reported.append({"event": "step.start", "step": step + 1, "t": now, **common})
             if features.gaps and dice.random() < 0.03:
                 now += dice.choice([4, 30, length // 30, length, 60_000, 200_000])
                 if not has_dur and now <= silent:
-                    told.append({"event": "step.start", "step": step + 1, "t": now, **common})
+                    reported.append({"event": "step.start", "step": step + 1, "t": now, **common})
             step += 1
         if last_life:
             if job.state == "COMPLETED" and dice.random() < 0.7:
-                told.append({"event": "job.end", "t": min(job.end, now + 500), **common})
+                reported.append({"event": "job.end", "t": min(job.end, now + 500), **common})
             elif features.late_lines and step > first and dice.random() < 0.3:
                 late = job.end + dice.choice([500, 3_000, 20_000])
-                told.append({"event": "ckpt.durable", "step": step - 1, "t": late, **common})
+                reported.append({"event": "ckpt.durable", "step": step - 1, "t": late, **common})
         elif dice.random() < 0.5:
-            told.append(
+            reported.append(
                 {"event": "failure", "kind": "exception", "t": min(stop, now + 100), **common}
             )
         now, first = max(stop, now + 200), saved + 1
         if last_life:
             break
     if features.late_lines and dice.random() < 0.15:
-        early = told[0]["t"] = job.start - dice.choice([300, 2_000])
+        early = reported[0]["t"] = job.start - dice.choice([300, 2_000])
         assert early is not None
-    return told
+    return reported

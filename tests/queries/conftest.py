@@ -175,7 +175,7 @@ def evidence(new_evidence: Any) -> Any:
 
 
 @pytest.fixture
-def tell_start_ms() -> int:
+def start_of_time_ms() -> int:
     """Return the start of made-up time in epoch milliseconds."""
     return START_MS
 
@@ -200,23 +200,23 @@ def durable(step: int, second: float) -> dict[str, Any]:
     return {"event": "ckpt.durable", "step": step, "t": second}
 
 
-def printed(told: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def printed(reported: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the same steps as a log prints them: a little late, without their length."""
-    return [{"event": "step", "step": row["step"], "t": row["t"] + 0.4} for row in told]
+    return [{"event": "step", "step": row["step"], "t": row["t"] + 0.4} for row in reported]
 
 
 @pytest.fixture
-def tell() -> Any:
+def job_events() -> Any:
     """Return the makers of events: steps, phase, durable, printed."""
 
-    class Tell:
+    class JobEvents:
         pass
 
-    Tell.steps, Tell.phase, Tell.durable, Tell.printed = (
+    JobEvents.steps, JobEvents.phase, JobEvents.durable, JobEvents.printed = (
         staticmethod(steps),
         staticmethod(phase),
         staticmethod(durable),
         staticmethod(printed),
     )
-    Tell.start_ms = START_MS
-    return Tell
+    JobEvents.start_ms = START_MS
+    return JobEvents

@@ -93,8 +93,8 @@ def generate(
         sampled.write(folder / "telemetry", start, total_s * SECOND)
     truth = true_ledger(fleet, schedule, lives, scrapes, total_s * SECOND, start_s * SECOND)
     truth.write_parquet(folder / "truth.parquet", compression="zstd", compression_level=3)
-    told = notes.notes(fleet, schedule, lives, quiet, start_s) + said.notes
-    text = "".join(json.dumps(note) + "\n" for note in told)
+    reported = notes.notes(fleet, schedule, lives, quiet, start_s) + said.notes
+    text = "".join(json.dumps(note) + "\n" for note in reported)
     (folder / "truth_notes.jsonl").write_text(text, encoding="utf-8", newline="\n")
     _write_recipe(folder, start + timedelta(hours=hours), has_telemetry=telemetry == "parquet")
 

@@ -42,11 +42,11 @@ def kernel_logs(
     """Return what the kernels logged, in order of time."""
     rng = np.random.default_rng([seed, 11])
     start_ms = int(start.timestamp()) * SECOND
-    told = Kernels()
+    reported = Kernels()
     found: list[tuple[int, int, int]] = []  # ms, GPU, code
 
     def note(kind: str, gpu: int, at: int, job_id: int) -> None:
-        told.notes.append(
+        reported.notes.append(
             {
                 "kind": kind,
                 "node": fleet.nodes[gpu // GPUS_PER_NODE].name,
@@ -63,7 +63,7 @@ def kernel_logs(
         at = run.died_s * SECOND
         before = max(0, at - int(rng.integers(600, 5_400)) * SECOND)
         found += [(before, gpu, 63), (at + 310, gpu, 79)]
-        told.corrected.append((gpu, before, int(rng.integers(20, 90))))
+        reported.corrected.append((gpu, before, int(rng.integers(20, 90))))
         note("xid 79, node failed", gpu, at + 310, run.request.job_id)
     for life in lives:
         if life.outcome != "failed" or not life.attempts or life.run.failed_node is not None:
@@ -75,15 +75,15 @@ def kernel_logs(
         at = max(life.end - int(rng.integers(15, 50)) * SECOND, life.begin)
         before = max(life.begin, at - int(rng.integers(300, 3_600)) * SECOND)
         found += [(before, gpu, 94), (before + 220, gpu, 63), (at, gpu, 48)]
-        told.corrected.append((gpu, before, int(rng.integers(100, 900))))
+        reported.corrected.append((gpu, before, int(rng.integers(100, 900))))
         note("xid 48 after ecc", gpu, at, life.request.job_id)
     for _ in range(max(1, len(fleet.nodes) // 16)):
         found.append((int(rng.integers(total_ms)), int(rng.integers(len(fleet.gpu_uuids))), 31))
     for at, gpu, code in sorted(found):
         when = start.astimezone(UTC) + timedelta(milliseconds=at)
         node, index = divmod(gpu, GPUS_PER_NODE)
-        told.lines.append(
+        reported.lines.append(
             f"{when:%Y-%m-%dT%H:%M:%S.%f}+00:00 {fleet.nodes[node].name} kernel: "
             f"NVRM: Xid (PCI:0000:{PCI_BUSES[index]}:00): {code}, {PROCESS[code]}{XIDS[code]}"
         )
-    return told
+    return reported

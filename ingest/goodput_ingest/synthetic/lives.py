@@ -91,15 +91,15 @@ def _mark(found: list[Life]) -> None:
             if len(attempt.steps):
                 stepped.add(life.request.job_id)
     saved: set[int] = set()
-    told: set[int] = set()
+    reported: set[int] = set()
     for life in found:
         for attempt in life.attempts:
             if any(name == "ckpt_save" for name, _, _ in attempt.phases):
                 saved.add(life.request.job_id)
             if attempt.durables and life.habits.is_confirmed:
-                told.add(life.request.job_id)
+                reported.add(life.request.job_id)
     for life in found:
-        life.is_confirmed = life.request.job_id not in saved - told
+        life.is_confirmed = life.request.job_id not in saved - reported
 
 
 def _live_one(life: Life, resumes: dict[int, tuple[int, int]]) -> None:

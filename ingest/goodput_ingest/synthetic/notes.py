@@ -21,12 +21,12 @@ def notes(
     def ms(at_ms: float) -> int:
         return start_s * SECOND + int(at_ms)
 
-    told: list[dict[str, Any]] = []
+    reported: list[dict[str, Any]] = []
     for life in lives:
         if not life.request.story:
             continue
         gpus = [fleet.gpu_uuids[int(fleet.unit_gpu[u])] for u in life.run.units]
-        told.append(
+        reported.append(
             {
                 "kind": "story",
                 "story": life.request.story,
@@ -40,7 +40,7 @@ def notes(
                 "steps": sum(len(attempt.steps) for attempt in life.attempts),
             }
         )
-    told += [
+    reported += [
         {
             "kind": "outage",
             "state": outage.state,
@@ -51,7 +51,7 @@ def notes(
         }
         for outage in schedule.outages
     ]
-    told += [
+    reported += [
         {
             "kind": f"silence: {silence.kind}",
             "node": fleet.nodes[silence.node].name,
@@ -60,4 +60,4 @@ def notes(
         }
         for silence in silences
     ]
-    return told
+    return reported

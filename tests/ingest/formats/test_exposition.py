@@ -196,7 +196,7 @@ def test_comments_are_not_read() -> None:
     assert found.lines == 6
 
 
-def test_a_series_is_told_once_however_often_it_comes() -> None:
+def test_a_series_is_reported_once_however_often_it_comes() -> None:
     found = read('up{uuid="a"} 1\nup{uuid="a"} 2\nup{uuid="a"} 3 1795177770500\n')
 
     assert found.series.height == 1

@@ -201,7 +201,7 @@ def test_an_answer_packed_twice_is_not_unpacked(
 
 @pytest.mark.parametrize("ask", [query, discover, scrape])
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
-def test_a_redirect_is_told_and_not_followed(
+def test_a_redirect_is_reported_and_not_followed(
     serve: Callable[[Pieces], Server], ask: Callable[[str], None], status: int
 ) -> None:
     elsewhere = serve(whole(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"))

@@ -33,25 +33,25 @@ def test_whole_groups_are_handed_on_and_one_stays(sizes: tuple[int, ...], handed
     assert (whole.rows.height if whole else 0) == handed_on
 
 
-def test_no_row_is_lost_or_told_twice() -> None:
+def test_no_row_is_lost_or_duplicated() -> None:
     parts, found = held(), list[Parsed]()
     for at in range(0, 91, 7):
         parts.add(Parsed("gpu_samples", pl.DataFrame({"n": range(at, at + 7)})))
         if whole := parts.whole_groups():
             found.append(whole)
 
-    told = pl.concat([part.rows for part in (*found, parts.rest())])
+    combined = pl.concat([part.rows for part in (*found, parts.rest())])
 
-    assert told["n"].to_list() == list(range(91))
+    assert combined["n"].to_list() == list(range(91))
 
 
-def test_what_was_set_aside_is_told_once() -> None:
+def test_what_was_rejected_is_reported_once() -> None:
     parts = held(15)
     parts.add(Parsed("gpu_samples", pl.DataFrame({"n": range(15)}), [Reject(7, "why", "what")]))
 
-    told = [parts.whole_groups(), parts.rest()]
+    combined = [parts.whole_groups(), parts.rest()]
 
-    assert [len(part.rejects) for part in told if part] == [1, 0]
+    assert [len(part.rejects) for part in combined if part] == [1, 0]
 
 
 def test_parts_may_lack_columns_and_number_their_texts_each_for_itself() -> None:

@@ -33,7 +33,7 @@ def changes(
     ]
 
 
-def test_instances_are_told_with_profile_and_slices_from_their_first_reading() -> None:
+def test_instances_are_reported_with_profile_and_slices_from_their_first_reading() -> None:
     lines = [*cut(0, g1="4g.40gb", g2="3g.40gb"), *cut(30, g1="4g.40gb", g2="3g.40gb")]
 
     assert changes(lines) == [("1", "4g.40gb", 4, 0, None), ("2", "3g.40gb", 3, 0, None)]
@@ -46,7 +46,7 @@ def test_a_whole_gpu_and_the_partitions_of_an_amd_gpu_are_no_instances() -> None
     assert changes([("gpu_prof_sm_active", {**amd, "gpu_partition_id": "1"}, 0, 40)]) == []
 
 
-def test_a_layout_is_told_once_over_polls() -> None:
+def test_a_layout_is_reported_once_over_polls() -> None:
     memory = Memory()
     changes(cut(0, g1="3g.40gb"), memory)
 
@@ -54,7 +54,7 @@ def test_a_layout_is_told_once_over_polls() -> None:
     assert changes([*cut(0, g1="3g.40gb"), *cut(60, g1="3g.40gb")], memory) == []
 
 
-def test_a_gpu_that_is_cut_anew_is_told_whole() -> None:
+def test_a_gpu_that_is_repartitioned_is_reported_whole() -> None:
     """What stays begins again where the others end, so that one telling says all there is."""
     memory = Memory()
     changes(cut(0, g1="4g.40gb", g2="3g.40gb"), memory)

@@ -9,17 +9,17 @@ from tests.ingest.gpu_lines import GPU, START, Line, rows
 from goodput_ingest.gpu_metrics import Memory
 
 
-def test_a_gpu_is_told_when_it_is_new_or_something_about_it_changes() -> None:
+def test_a_gpu_is_reported_when_it_is_new_or_something_about_it_changes() -> None:
     power, memory = "DCGM_FI_DEV_POWER_USAGE", Memory()
     moved = {**GPU, "Hostname": "n2"}
 
-    told = [
+    reported = [
         rows([(power, gpu, seconds, 600)], memory).get("gpus", [])
         for seconds, gpu in enumerate((GPU, GPU, moved, moved))
     ]
 
-    assert [[row["node"] for row in one] for one in told] == [["n1"], [], ["n2"], []]
-    assert told[2][0]["valid_from_at"] == START + timedelta(seconds=2)
+    assert [[row["node"] for row in one] for one in reported] == [["n1"], [], ["n2"], []]
+    assert reported[2][0]["valid_from_at"] == START + timedelta(seconds=2)
 
 
 def test_facts_of_a_gpu_come_from_labels_and_values() -> None:

@@ -98,7 +98,7 @@ def test_other_exporters_names_are_not_of_gpus(name: str) -> None:
     assert resolve(name) is None
 
 
-def test_the_catalogue_speaks_of_columns_that_there_are() -> None:
+def test_the_catalogue_describes_columns_that_there_are() -> None:
     columns = {
         line.split()[0]
         for line in models.of_layer("raw")["gpu_samples"].sql.splitlines()
@@ -225,7 +225,7 @@ def test_the_recommended_counters_are_known_to_us_and_well_formed() -> None:
         assert metric.kind != "unknown", field
 
 
-def test_counters_that_are_off_are_told_with_the_line_to_add() -> None:
+def test_counters_that_are_off_are_reported_with_the_line_to_add() -> None:
     fields = [
         line.split(",")[0]
         for line in COUNTERS_FILE.read_text().splitlines()

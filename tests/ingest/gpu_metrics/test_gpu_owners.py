@@ -46,7 +46,7 @@ def test_an_owner_goes_on_from_poll_to_poll_as_one_stretch() -> None:
     assert again == [("7", 120, 120)]
 
 
-def test_readings_that_are_read_again_tell_the_same_stretches() -> None:
+def test_readings_that_are_read_again_report_the_same_stretches() -> None:
     """Each poll of a server begins some minutes before the end of the one before it."""
     memory = Memory()
     lines = [power(s, hpc_job="7" if s < 90 else "8") for s in range(0, 300, 30)]

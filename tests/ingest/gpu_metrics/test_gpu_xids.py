@@ -61,14 +61,14 @@ def test_the_latch_is_remembered_from_poll_to_poll() -> None:
 def test_readings_that_are_read_again_make_no_event_of_a_code_that_is_over() -> None:
     """Each poll of a server begins some minutes before the end of the one before it."""
     memory = Memory()
-    told = [xid(0, 0), xid(30, 94), xid(60, 94), xid(90, 31), xid(120, 31)]
+    reported = [xid(0, 0), xid(30, 94), xid(60, 94), xid(90, 31), xid(120, 31)]
 
-    assert xids(told, memory) == [(30, 94, "approximate"), (90, 31, "approximate")]
-    assert xids(told[2:], memory) == []
-    assert xids([*told[3:], xid(150, 79)], memory) == [(150, 79, "approximate")]
+    assert xids(reported, memory) == [(30, 94, "approximate"), (90, 31, "approximate")]
+    assert xids(reported[2:], memory) == []
+    assert xids([*reported[3:], xid(150, 79)], memory) == [(150, 79, "approximate")]
 
 
-def test_an_xid_told_in_an_answer_of_its_own_is_an_event_of_its_time() -> None:
+def test_an_xid_reported_in_an_answer_of_its_own_is_an_event_of_its_time() -> None:
     """Saved answers have one metric each, so that the other readings are known before."""
     memory = Memory()
     rows([power(seconds) for seconds in (0, 30, 60, 90)], memory)

@@ -195,7 +195,7 @@ def test_a_status_of_a_wrong_clock_is_no_place_to_go_on(store: LocalStore) -> No
     assert live_status.reached(store, "fake", at(90)) == {}
 
 
-def test_the_status_tells_since_when_and_how_often_a_source_fails(
+def test_the_status_reports_since_when_and_how_often_a_source_fails(
     store: LocalStore, hour: SetClock
 ) -> None:
     source = Fake()
@@ -345,7 +345,7 @@ def test_moments_are_naive_utc() -> None:
     assert abs(datetime.now(UTC).replace(tzinfo=None) - now) < timedelta(minutes=1)
 
 
-def test_a_source_that_was_told_to_end_ends_by_itself(store: LocalStore, hour: SetClock) -> None:
+def test_a_source_that_was_asked_to_end_ends_by_itself(store: LocalStore, hour: SetClock) -> None:
     """While a server ends its last build, nothing new waits to be written."""
     source = Fake()
     with running(store, hour.clock(), source) as collection:

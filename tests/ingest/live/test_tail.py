@@ -144,7 +144,7 @@ def test_after_a_restart_it_goes_on_a_little_before_the_latest_moment_of_the_sto
     assert 10 + 60 <= rows < 150  # the new ones, the overlap of 60 s, at most two parts looked at
 
 
-def test_after_a_restart_a_line_set_aside_twice_is_one_reject(
+def test_after_a_restart_a_line_rejected_twice_is_one_reject(
     store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tail, "PROBE_BYTES", 2_000)
@@ -167,7 +167,7 @@ def test_lines_of_a_later_poll_keep_their_numbers(
     assert store.read("select line from raw.rejects").item() == 5
 
 
-def test_a_line_too_long_for_memory_is_set_aside_once_and_the_next_is_read(
+def test_a_line_too_long_for_memory_is_rejected_once_and_the_next_is_read(
     store: LocalStore, tmp_path: Path, job_events: Tail, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tail, "CHUNK_BYTES", 1_000)
@@ -334,7 +334,7 @@ def test_batches_come_one_by_one(tmp_path: Path, job_events: Tail) -> None:
     assert next(polled).table == "job_events"
 
 
-def test_a_file_that_is_written_anew_every_interval_is_read_anew(
+def test_a_file_that_is_rewritten_every_interval_is_read_again(
     store: LocalStore, tmp_path: Path
 ) -> None:
     """The Inspector's Prometheus mode: no time inside, so the file's own counts."""

@@ -25,11 +25,11 @@ START = 1_700_000_000
 
 
 def events(run: str) -> bytes:
-    told = [
+    reported = [
         {"v": 1, "ts": START + second, "event": event, "run_id": run, "rank": 0, "host": "a"}
         for second, event in enumerate(["job.start", "job.end"])
     ]
-    return "".join(json.dumps(event) + "\n" for event in told).encode()
+    return "".join(json.dumps(event) + "\n" for event in reported).encode()
 
 
 def tarred(path: Path, files: Mapping[str, bytes], mode: str = "w:gz") -> Path:

@@ -123,7 +123,7 @@ def test_any_bytes_are_read_or_refused(
     junk=st.lists(st.binary(max_size=60).map(lambda b: b.replace(b"\n", b" ")), max_size=4),
 )
 @SIZES
-def test_lines_between_real_ones_are_set_aside(
+def test_lines_between_real_ones_are_rejected(
     kept: LocalStore, tmp_path: Path, name: str, data: st.DataObject, junk: list[bytes]
 ) -> None:
     real = data.draw(st.lists(st.sampled_from(REAL[name]), max_size=5))
@@ -140,7 +140,7 @@ def test_lines_between_real_ones_are_set_aside(
 @pytest.mark.parametrize("name", ["job-events", "nccl-inspector"])
 @given(data=st.data())
 @SIZES
-def test_a_line_is_a_row_or_set_aside(
+def test_a_line_is_a_row_or_rejected(
     kept: LocalStore, tmp_path: Path, name: str, data: st.DataObject
 ) -> None:
     whole = [line for line in REAL[name] if line.endswith(b"}")]
@@ -209,7 +209,7 @@ def test_a_recording_with_any_values_is_read(
     ],
     ids=["open", "deep", "deep_nan", "digits", "labels", "numbers", "long", "colons", "brackets"],
 )
-def test_a_bomb_among_the_lines_is_set_aside(
+def test_a_bomb_among_the_lines_is_rejected(
     kept: LocalStore, tmp_path: Path, name: str, bomb: bytes
 ) -> None:
     path = tmp_path / "file"

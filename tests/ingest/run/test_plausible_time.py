@@ -41,12 +41,12 @@ NOT_ASKED = {
 
 def options_of(case: Path) -> ReadOptions:
     file = case / "options.json"
-    told = json.loads(file.read_text()) if file.exists() else {}
-    observed = told.get("observed_at")
+    reported = json.loads(file.read_text()) if file.exists() else {}
+    observed = reported.get("observed_at")
     return ReadOptions(
-        cluster=told.get("cluster"),
-        zone=ZoneInfo(told["zone"]) if "zone" in told else None,
-        node=told.get("node"),
+        cluster=reported.get("cluster"),
+        zone=ZoneInfo(reported["zone"]) if "zone" in reported else None,
+        node=reported.get("node"),
         observed_at=None if observed is None else datetime.fromisoformat(observed),
     )
 
@@ -58,8 +58,8 @@ def raw_rows(store: LocalStore) -> dict[str, str]:
         rows = store.read(f"select columns(*)::varchar from raw.{table} order by all")
         rows = rows.drop("origin", "load_sequence", strict=False)
         if table not in {"ingested", "rejects"} and not rows.is_empty():
-            told = rows.select(c for c in rows.columns if rows[c].is_not_null().any())
-            found[f"expected_{table}.csv"] = told.write_csv()
+            reported = rows.select(c for c in rows.columns if rows[c].is_not_null().any())
+            found[f"expected_{table}.csv"] = reported.write_csv()
     return found
 
 
@@ -98,8 +98,8 @@ def test_every_source_loses_its_rows_of_1970_and_2036_alone(
     assert summary.refused == []
     assert summary.rejects >= added
     reasons = store.read("select reason from raw.rejects").to_series().to_list()
-    told = [one for one in reasons if "plausible time" in one or "check the clocks" in one]
-    assert bool(told) == bool(added)
+    reported = [one for one in reasons if "plausible time" in one or "check the clocks" in one]
+    assert bool(reported) == bool(added)
 
 
 def test_every_moment_of_a_raw_table_is_asked_or_known_to_be_no_observation() -> None:

@@ -202,6 +202,6 @@ def test_progress_bars_in_a_log_are_no_lines(store: LocalStore, tmp_path: Path) 
     assert ingest(store, path, "kernel-log").files == 1
 
 
-def test_a_broken_line_with_half_a_character_is_set_aside() -> None:
+def test_a_broken_line_with_half_a_character_is_rejected() -> None:
     with pytest.raises(FieldError, match="cut or not JSON"):
         json_lines.record('{"log": "\ud800')

@@ -219,8 +219,8 @@ def test_prices_of_another_currency_are_refused_and_nothing_is_written(fleet):
     fleet.load("rates", [{"gpu_model": "H200", "price_per_gpu_h": Decimal(3), "currency": "EUR"}])
     fleet.load("budgets", [{"account": "A", "cost_per_month": Decimal(9), "currency": "CHF"}])
 
-    told = "in USD, but there are budgets in CHF, rates in EUR; nothing is converted"
-    with pytest.raises(QueryError, match=told):
+    reported = "in USD, but there are budgets in CHF, rates in EUR; nothing is converted"
+    with pytest.raises(QueryError, match=reported):
         statement(fleet.store, WHEN, SETTINGS)
 
     assert fleet.store.read("select count(*) from raw.statement_days").item() == 0
@@ -324,7 +324,7 @@ def test_a_day_that_is_known_in_part_says_so_and_counts_so_in_the_forecast(fleet
     assert note == "The day before is known for 67 % of its hours."
 
 
-def test_a_budget_of_the_only_cluster_is_told_once(fleet):
+def test_a_budget_of_the_only_cluster_is_reported_once(fleet):
     fleet.load("budgets", [{"cluster": "c", "account": "A", "cost_per_month": Decimal(900)}])
     watched_until(fleet, 16)
 

@@ -53,7 +53,7 @@ def lines(store, scope):
 
 
 @pytest.fixture
-def busy(evidence, tell):
+def busy(evidence, job_events):
     """Tell of two nodes, one with a MIG instance, with jobs that begin and end at odd moments."""
     evidence.node("a", 4, model="NVIDIA H100 80GB HBM3")
     evidence.node("m", 1, model="NVIDIA H100 80GB HBM3")
@@ -67,7 +67,7 @@ def busy(evidence, tell):
     evidence.job("1", 123.457, 9_000.001, ["a"], 4, account="A")
     evidence.job("2", 10_000, 13_333.333, ["a"], 2, "NODE_FAIL", account="B", user_name="bob")
     evidence.job("3", 1_000, None, ["m"], 1, "RUNNING", account="B", gpu_type="3g.40gb")
-    evidence.events("1", [{"event": "job.start", "t": 200}, *tell.steps(1, 400, 300, 20)])
+    evidence.events("1", [{"event": "job.start", "t": 200}, *job_events.steps(1, 400, 300, 20)])
     evidence.load("rates", [{"gpu_model": "H100", "price_per_gpu_h": Decimal("2.85")}])
     evidence.load(
         "tariffs",
@@ -81,8 +81,8 @@ def busy(evidence, tell):
 
 
 @pytest.mark.parametrize("cut_ms", [1, 1_800_000, 3_600_000, 5_432_109, 12_345_678])
-def test_splitting_a_day_changes_nothing(busy, tell, cut_ms):
-    start, end = tell.start_ms, tell.start_ms + 6 * HOUR_S * 1000
+def test_splitting_a_day_changes_nothing(busy, job_events, cut_ms):
+    start, end = job_events.start_ms, job_events.start_ms + 6 * HOUR_S * 1000
     middle = start + cut_ms
 
     parts = [lines(busy, Scope(from_ms=a, to_ms=b)) for a, b in ((start, middle), (middle, end))]
@@ -113,8 +113,8 @@ def test_days_that_are_read_together_are_those_read_alone(busy, zone, day_starts
         assert found.equals(expected)
 
 
-def test_a_statement_is_the_ledger(busy, tell):
-    day = Scope(from_ms=tell.start_ms + 1_800_000, to_ms=tell.start_ms + 20_000_000)
+def test_a_statement_is_the_ledger(busy, job_events):
+    day = Scope(from_ms=job_events.start_ms + 1_800_000, to_ms=job_events.start_ms + 20_000_000)
     by_team = "select team, sum(gpu_ms)::bigint as gpu_ms"
 
     ledger = busy.read(
@@ -138,11 +138,11 @@ def test_of_held_time_every_millisecond_has_one_use(busy):
     assert odd.is_empty()
 
 
-def test_what_a_node_failure_cost_can_be_credited(evidence, tell):
+def test_what_a_node_failure_cost_can_be_credited(evidence, job_events):
     evidence.node("a", 2)
     for job, state, start in (("1", "NODE_FAIL", 0), ("2", "FAILED", 2_000)):
         evidence.job(job, start, start + 1_000, ["a"], 2, state, account=state, submit=start)
-        steps = tell.steps(1, 80, start + 100, 10)
+        steps = job_events.steps(1, 80, start + 100, 10)
         evidence.events(job, [{"event": "job.start", "t": start + 50}, *steps])
     evidence.store.build()
 
@@ -158,8 +158,9 @@ def test_what_a_node_failure_cost_can_be_credited(evidence, tell):
     ]
 
 
-def test_differences_from_the_scheduler_are_named_and_add_up(busy, tell):
-    day = Day(date(2027, 1, 15), "UTC", tell.start_ms, tell.start_ms + 6 * HOUR_S * 1000)
+def test_differences_from_the_scheduler_are_named_and_add_up(busy, job_events):
+    start_ms = job_events.start_ms
+    day = Day(date(2027, 1, 15), "UTC", start_ms, start_ms + 6 * HOUR_S * 1000)
     held = busy.read(
         "select sum(gpu_ms) from marts.statement_lines where line = 'usage'", scope=day.scope
     )
@@ -179,7 +180,7 @@ def test_energy_that_was_counted_is_charged_once(busy):
     assert sum(found["mj"]) == pytest.approx(3 * 6 * HOUR_S * 137_700, abs=3)
 
 
-def test_a_counter_that_starts_anew_counts_from_0(evidence):
+def test_a_counter_that_restarts_counts_from_0(evidence):
     evidence.node("a", 1)
     evidence.job("1", 0, 7_200, ["a"], 1)
     counter(evidence, "c/a#0", ((0, 5e6), (600, 5.3e6), (1200, 2e5), (1800, 5e5)))

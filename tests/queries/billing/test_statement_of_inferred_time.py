@@ -42,11 +42,11 @@ def workstation(evidence):
             ],
             "nvml",
         )  # fmt: skip
-    told = [{"t": 0, "event": "job.start"}]
-    told += [
+    reported = [{"t": 0, "event": "job.start"}]
+    reported += [
         {"t": t, "event": "step", "step": t // 60, "dur_s": 60.0} for t in range(60, HOUR_S + 1, 60)
     ]
-    evidence.events("train", told, attempt=None, host="n", gpu_uuid="n-0")
+    evidence.events("train", reported, attempt=None, host="n", gpu_uuid="n-0")
     evidence.load("rates", [{"gpu_model": "h100", "price_per_gpu_h": Decimal(3)}])
     evidence.store.build()
     return evidence.store

@@ -39,7 +39,7 @@ def open_statements(fleet):
 
 
 @pytest.fixture
-def fleet(evidence, tell):
+def fleet(evidence, job_events):
     """Tell of two accounts that waste, fail, have budgets, quotas and a reservation."""
     evidence.node("a", 8)
     evidence.node("hiddennode", 4, model="b200")
@@ -52,7 +52,7 @@ def fleet(evidence, tell):
         ("7700123", "a", 3, "FAILED", others),
     ):
         evidence.job(job, 0, 5 * HOUR_S + 17, [node], gpus, state, **about)
-        steps = tell.steps(1, 80, 100, 10)
+        steps = job_events.steps(1, 80, 100, 10)
         evidence.events(job, [{"event": "job.start", "t": 50}, *steps], cluster="c", host=node)
     evidence.load("rates", [{"price_per_gpu_h": Decimal("2.37")}])
     evidence.load(
@@ -87,8 +87,8 @@ def texts(made, folder):
 
 def test_no_name_of_another_account_is_in_any_file_of_the_own_statement(fleet, tmp_path):
     _, whole, _ = next(open_statements(fleet))
-    told = texts(whole, tmp_path / "whole").values()
-    assert [word for word in TOLD_OF_ALL if not any(word in text for text in told)] == []
+    reported = texts(whole, tmp_path / "whole").values()
+    assert [word for word in TOLD_OF_ALL if not any(word in text for text in reported)] == []
 
     for idle, _, own in open_statements(fleet):
         for name, text in texts(own, tmp_path / idle).items():
@@ -175,7 +175,7 @@ def test_its_corrections_are_its_own(fleet, tmp_path):
         assert "orrection 1" not in text, name
 
 
-def test_an_account_without_a_row_of_the_day_is_told_so_unless_nobody_knows_it(fleet):
+def test_an_account_without_a_row_of_the_day_is_marked_unless_nobody_knows_it(fleet):
     fleet.load("budgets", [{"account": "resting", "cost_per_month": Decimal(5)}])
     fleet.store.build()
     whole = statement(fleet.store, WHEN, CLOSED)

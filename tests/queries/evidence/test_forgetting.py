@@ -101,7 +101,7 @@ def test_a_forgotten_folder_leaves_the_ledger_that_never_saw_it(
     assert everything(seen) == everything(unseen)
 
 
-def test_a_file_that_told_the_same_rows_can_be_read_again(new_evidence):
+def test_a_file_with_the_same_rows_can_be_read_again(new_evidence):
     """The wrong file was there first, so that the rows of both are its own."""
     seen, unseen = new_evidence(), new_evidence()
     the_right(unseen)

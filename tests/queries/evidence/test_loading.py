@@ -154,7 +154,7 @@ def part(minute, instance, **facts):
     return {**named, "profile": "3g.40gb", "compute_slices": 3, **begin, **facts}
 
 
-def told(store, table, *loads):
+def valid_from_minutes(store, table, *loads):
     """Load rows, a batch each; return the minutes that stand in the table."""
     for number, rows in enumerate(loads):
         frame = pl.DataFrame(rows, infer_schema_length=None)
@@ -164,42 +164,42 @@ def told(store, table, *loads):
 
 
 @pytest.mark.parametrize("again", [{}, {"power_limit_w": None}])
-def test_a_gpu_that_is_told_again_is_no_new_row(store, again):
+def test_a_gpu_that_is_reported_again_is_no_new_row(store, again):
     """As by each collector that starts: its first reading may know less than the last one did."""
-    assert told(store, "gpus", [gpu(0)], [gpu(5, **again)], [gpu(9)]) == [0]
+    assert valid_from_minutes(store, "gpus", [gpu(0)], [gpu(5, **again)], [gpu(9)]) == [0]
 
 
 @pytest.mark.parametrize("other", [{"node": "b"}, {"power_limit_w": 500.0}, {"gpu_index": 3}])
-def test_a_gpu_that_has_changed_is_told_and_so_is_its_way_back(store, other):
+def test_a_gpu_that_has_changed_is_reported_and_so_is_its_way_back(store, other):
     rows = [gpu(0), gpu(5, **other), gpu(9)]
 
-    assert told(store, "gpus", *[[row] for row in rows]) == [0, 5, 9]
+    assert valid_from_minutes(store, "gpus", *[[row] for row in rows]) == [0, 5, 9]
 
 
 def test_a_change_and_its_way_back_may_come_in_one_batch(store):
-    assert told(store, "gpus", [gpu(0)], [gpu(5, node="b"), gpu(9)]) == [0, 5, 9]
+    assert valid_from_minutes(store, "gpus", [gpu(0)], [gpu(5, node="b"), gpu(9)]) == [0, 5, 9]
 
 
-def test_a_gpu_that_was_there_earlier_than_was_told_is_told_from_then(store):
-    assert told(store, "gpus", [gpu(5)], [gpu(0)]) == [0, 5]
+def test_a_gpu_that_was_there_earlier_than_was_reported_is_distinguished_from_then(store):
+    assert valid_from_minutes(store, "gpus", [gpu(5)], [gpu(0)]) == [0, 5]
 
 
-def test_a_gpu_that_was_told_to_have_gone_comes_back(store):
+def test_a_gpu_that_was_reported_as_removed_comes_back(store):
     gone = gpu(0, valid_to_at=START + timedelta(minutes=3))
 
-    assert told(store, "gpus", [gone], [gpu(5)]) == [0, 5]
+    assert valid_from_minutes(store, "gpus", [gone], [gpu(5)]) == [0, 5]
 
 
-def test_gpus_of_two_sources_or_clusters_are_told_each(store):
+def test_gpus_of_two_sources_or_clusters_are_reported_each(store):
     loads = [[gpu(0)], [gpu(5, cluster="c")], [gpu(9, source="other")]]
 
-    assert told(store, "gpus", *loads) == [0, 5, 9]
+    assert valid_from_minutes(store, "gpus", *loads) == [0, 5, 9]
 
 
-def test_a_layout_that_is_told_again_is_no_new_rows(store):
+def test_a_layout_that_is_reported_again_is_no_new_rows(store):
     layout = [part(0, "1"), part(0, "2")]
 
-    assert told(store, "gpu_instances", layout, [part(5, "1"), part(5, "2")]) == [0]
+    assert valid_from_minutes(store, "gpu_instances", layout, [part(5, "1"), part(5, "2")]) == [0]
 
 
 @pytest.mark.parametrize(
@@ -210,12 +210,15 @@ def test_a_layout_that_is_told_again_is_no_new_rows(store):
         [part(5, "1"), part(5, "2", profile="2g.20gb")],
     ],
 )
-def test_a_layout_that_differs_in_one_part_is_told_whole(store, other):
-    assert told(store, "gpu_instances", [part(0, "1"), part(0, "2")], other) == [0, 5]
+def test_a_layout_that_differs_in_one_part_is_reported_whole(store, other):
+    assert valid_from_minutes(store, "gpu_instances", [part(0, "1"), part(0, "2")], other) == [0, 5]
     assert store.read("from raw.gpu_instances").height == 2 + len(other)
 
 
-def test_a_layout_that_comes_back_after_its_end_is_told_again(store):
+def test_a_layout_that_comes_back_after_its_end_is_reported_again(store):
     ended = part(0, "1", valid_to_at=START + timedelta(minutes=3))
 
-    assert told(store, "gpu_instances", [part(0, "1")], [ended], [part(5, "1")]) == [0, 5]
+    assert valid_from_minutes(store, "gpu_instances", [part(0, "1")], [ended], [part(5, "1")]) == [
+        0,
+        5,
+    ]

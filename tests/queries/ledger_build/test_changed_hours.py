@@ -65,7 +65,7 @@ def test_an_open_end_is_compared_at_the_end_of_the_evidence(
     assert _hours(cursor, [("a", 0, None)], [("a", 0, 560)]) == [9, 10]
 
 
-def test_an_interval_told_in_pieces_is_the_same_time(cursor: duckdb.DuckDBPyConnection) -> None:
+def test_an_interval_reported_in_pieces_is_the_same_time(cursor: duckdb.DuckDBPyConnection) -> None:
     assert _hours(cursor, [("a", 0, 90), ("a", 90, 200)], [("a", 0, 200)]) == []
 
 

@@ -23,9 +23,9 @@ def runs(evidence) -> list[tuple[object, ...]]:
     ).rows()
 
 
-def test_a_job_that_gets_another_name_leaves_the_lives_of_the_old_one(two_nodes, tell):
+def test_a_job_that_gets_another_name_leaves_the_lives_of_the_old_one(two_nodes, job_events):
     two_nodes.job("7", 0, None, ["a"], 2, state="RUNNING", job_name="r")
-    two_nodes.events("r", tell.steps(1, 8, 10))
+    two_nodes.events("r", job_events.steps(1, 8, 10))
     assert runs(two_nodes) == [("r", 0, "7")]
 
     two_nodes.job("7", 0, 300, ["a"], 2, job_name="q")
@@ -33,22 +33,24 @@ def test_a_job_that_gets_another_name_leaves_the_lives_of_the_old_one(two_nodes,
     assert_equals_full_build(two_nodes)
 
 
-def test_an_earlier_job_run_that_is_told_late_moves_the_numbers_of_later_ones(two_nodes, tell):
+def test_an_earlier_job_run_that_is_reported_late_moves_the_numbers_of_later_ones(
+    two_nodes, job_events
+):
     for job, start in (("8", 200), ("9", 400)):
         two_nodes.job(job, start, start + 100, ["a"], 2, job_name="r")
-        two_nodes.events("r", tell.steps(1, 8, start + 10), attempt=int(job))
+        two_nodes.events("r", job_events.steps(1, 8, start + 10), attempt=int(job))
     assert runs(two_nodes) == [("r", 0, "8"), ("r", 1, "9")]
 
     two_nodes.job("7", 0, 100, ["a"], 2, job_name="r")
-    two_nodes.events("r", tell.steps(1, 8, 10), attempt=7)
+    two_nodes.events("r", job_events.steps(1, 8, 10), attempt=7)
 
     assert runs(two_nodes) == [("r", 0, "7"), ("r", 1, "8"), ("r", 2, "9")]
     assert_equals_full_build(two_nodes)
 
 
-def test_a_life_known_by_its_node_is_nobodys_once_two_jobs_may_have_told_it(two_nodes, tell):
+def test_a_life_known_by_its_node_has_no_owner_once_two_jobs_may_have_it(two_nodes, job_events):
     two_nodes.job("7", 0, 300, ["a"], 1)
-    two_nodes.events("elsewhere", tell.steps(1, 8, 10))
+    two_nodes.events("elsewhere", job_events.steps(1, 8, 10))
     assert runs(two_nodes) == [("elsewhere", 0, "7")]
 
     two_nodes.job("8", 0, 300, ["a"], 1)
@@ -73,18 +75,18 @@ EVENTS = st.builds(
     max_examples=12, deadline=None, derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )  # fmt: skip
-@given(told=st.lists(st.lists(JOBS | EVENTS, min_size=1, max_size=3), min_size=2, max_size=4))
+@given(reported=st.lists(st.lists(JOBS | EVENTS, min_size=1, max_size=3), min_size=2, max_size=4))
 @example(  # two lives that begin together
-    told=[
+    reported=[
         [("job", "7", 0, None, "b", "r"), ("events", "r", 0, 210, "b")],
         [("events", "", 0, 210, "b")],
     ]
 )
-def test_whatever_is_told_in_whatever_order(new_evidence, tell, told):
+def test_any_evidence_in_any_order(new_evidence, job_events, reported):
     evidence = new_evidence()
     for node in ("a", "b"):
         evidence.node(node, 2)
-    for part in told:
+    for part in reported:
         for kind, *what in part:
             if kind == "job":
                 job, start, length, node, name = what
@@ -93,7 +95,7 @@ def test_whatever_is_told_in_whatever_order(new_evidence, tell, told):
                 evidence.job(job, start, end, [node], 1, state, job_name=name, submit=start)
             else:
                 run, attempt, start, host = what
-                evidence.events(run, tell.steps(1, 8, start), attempt=attempt, host=host)
+                evidence.events(run, job_events.steps(1, 8, start), attempt=attempt, host=host)
         evidence.store.build()
 
     assert_equals_full_build(evidence)

@@ -21,7 +21,7 @@ def operations(evidence, late_rank, steps):
     )  # fmt: skip
 
 
-def test_collectives_that_come_late_split_the_steps_they_belong_to(evidence, tell):
+def test_collectives_that_come_late_split_the_steps_they_belong_to(evidence, job_events):
     evidence.node("a", 2)
     evidence.job("1", 0, 93, ["a"], 2)
     lengths = [10.0] * 4 + [13.0] + [10.0] * 4
@@ -32,7 +32,11 @@ def test_collectives_that_come_late_split_the_steps_they_belong_to(evidence, tel
             at += length
             events.append({"event": "step", "t": at, "step": number, "dur_s": length})
         evidence.events(
-            "1", [*events, tell.durable(8, 93)], rank=rank, gpu_uuid=f"c/a#{rank}", pid=100 + rank
+            "1",
+            [*events, job_events.durable(8, 93)],
+            rank=rank,
+            gpu_uuid=f"c/a#{rank}",
+            pid=100 + rank,
         )
     evidence.job("2", 20_000, 20_100, ["a"], 2)  # hours later, so that theirs is closed
     evidence.store.build()

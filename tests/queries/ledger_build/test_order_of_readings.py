@@ -78,27 +78,27 @@ def what_is_made_of(loads, *, builds):
 
 @pytest.mark.parametrize("builds", [False, True])
 @pytest.mark.parametrize(
-    "told",
+    "reported",
     [backwards, in_no_order, scrape_by_scrape, every_other_later, the_last_hour_first],
-    ids=lambda told: told.__name__,
+    ids=lambda reported: reported.__name__,
 )
-def test_readings_say_the_same_in_whatever_order_they_came(told, builds):
-    assert what_is_made_of(told(), builds=builds) == what_is_made_of(in_order(), builds=False)
+def test_readings_say_the_same_in_whatever_order_they_came(reported, builds):
+    assert what_is_made_of(reported(), builds=builds) == what_is_made_of(in_order(), builds=False)
 
 
-@pytest.mark.parametrize("told", [in_order, every_other_later, in_no_order])
-def test_it_does_not_matter_where_the_table_is_parted(monkeypatch, told):
-    whole = what_is_made_of(told(), builds=False)
+@pytest.mark.parametrize("reported", [in_order, every_other_later, in_no_order])
+def test_it_does_not_matter_where_the_table_is_parted(monkeypatch, reported):
+    whole = what_is_made_of(reported(), builds=False)
 
     monkeypatch.setattr(dirty, "READINGS_OF_A_PART", 100)
 
-    assert what_is_made_of(told(), builds=False) == whole
+    assert what_is_made_of(reported(), builds=False) == whole
 
 
-@pytest.mark.parametrize("told", [in_order, every_other_later, the_last_hour_first])
-def test_it_does_not_matter_how_many_hours_a_pass_has(monkeypatch, told):
-    whole = what_is_made_of(told(), builds=False)
-    known_before = [[], *told()]  # the GPUs are known before anything is read of them
+@pytest.mark.parametrize("reported", [in_order, every_other_later, the_last_hour_first])
+def test_it_does_not_matter_how_many_hours_a_pass_has(monkeypatch, reported):
+    whole = what_is_made_of(reported(), builds=False)
+    known_before = [[], *reported()]  # the GPUs are known before anything is read of them
 
     monkeypatch.setattr(materialise, "PASS_MAX_GPU_HOURS", 1)
 
@@ -108,9 +108,9 @@ def test_it_does_not_matter_how_many_hours_a_pass_has(monkeypatch, told):
 def test_reading_oftener_later_changes_nothing_of_the_hour_before():
     slow = [*range(0, 3600, 30), *range(3620, 4600, 30)]  # 50 s pass at the turn of the hour
     fast = range(4700, 7100, 5)
-    told = [[("a#0", slow)], [("a#0", fast)]]
+    reported = [[("a#0", slow)], [("a#0", fast)]]
 
-    assert what_is_made_of(told, builds=True) == what_is_made_of(told, builds=False)
+    assert what_is_made_of(reported, builds=True) == what_is_made_of(reported, builds=False)
 
 
 def test_a_reading_covers_back_to_the_one_before_it_and_at_most_two_and_a_half_intervals():

@@ -40,7 +40,9 @@ def job_runs(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-def tell(evidence: Evidence, number: int, job: dict[str, Any], moment: int, step: int) -> None:
+def load_job_run(
+    evidence: Evidence, number: int, job: dict[str, Any], moment: int, step: int
+) -> None:
     """Tell of a job run what is known at a moment; `step`: how often it was told of before."""
     start, end = job["start"], job["start"] + job["length"]
     if step == 0:
@@ -55,13 +57,13 @@ def tell(evidence: Evidence, number: int, job: dict[str, Any], moment: int, step
         row = {"cluster": "c", "job_id_raw": str(number), "submit_at": evidence.at(start)}
         nodes = job["nodes"]
         if job["is_counted"]:
-            told = [{"node": node, "gpus": max(1, gpus // len(nodes))} for node in nodes]
+            reported = [{"node": node, "gpus": max(1, gpus // len(nodes))} for node in nodes]
         else:
-            told = [
+            reported = [
                 {"node": nodes[place % len(nodes)], "slurm_index": index}
                 for place, index in enumerate(job["indexes"])
             ]
-        evidence.load("holds", [{**row, **of_node, "method": "scontrol"} for of_node in told])
+        evidence.load("holds", [{**row, **of_node, "method": "scontrol"} for of_node in reported])
 
 
 def assert_placed_as_anew(store: LocalStore) -> None:
@@ -80,7 +82,7 @@ def assert_placed_as_anew(store: LocalStore) -> None:
     moments=st.lists(MOMENTS.map(lambda t: t + 10), min_size=2, max_size=4, unique=True),
     down=st.none() | st.tuples(st.sampled_from([*GPUS_OF_NODES]), MOMENTS),
 )
-def test_after_every_build_holds_are_as_placed_anew(jobs, moments, down):
+def test_after_every_build_holds_equal_a_full_placement(jobs, moments, down):
     evidence = Evidence(LocalStore())
     for node, gpus in GPUS_OF_NODES.items():
         evidence.node(node, gpus, model="a100" if node == "b" else "h100")
@@ -92,9 +94,9 @@ def test_after_every_build_holds_are_as_placed_anew(jobs, moments, down):
         for number, job in enumerate(jobs):
             if job["start"] > moment:
                 continue
-            told = step - begun.setdefault(number, step) - job["told_after"]
-            if told >= 0:
-                tell(evidence, number, job, moment, told)
+            reported = step - begun.setdefault(number, step) - job["told_after"]
+            if reported >= 0:
+                load_job_run(evidence, number, job, moment, reported)
 
         evidence.store.build()
 
@@ -137,7 +139,7 @@ def test_a_new_job_on_a_node_that_is_never_empty_is_placed_alone(never_empty, mo
     assert placed_again(never_empty, monkeypatch) == {"new"}
 
 
-def test_a_job_that_ends_leaves_those_that_ran_beside_it_where_they_are(never_empty, monkeypatch):
+def test_a_job_that_ends_leaves_those_that_ran_with_it_where_they_are(never_empty, monkeypatch):
     never_empty.job("long", 35_200, 37_000, ["a"], 1, observed_at=never_empty.at(37_100))
 
     assert placed_again(never_empty, monkeypatch) == {"long"}
@@ -148,7 +150,7 @@ def slots(evidence):
     return {key.split("/")[1].split("@")[0]: index for key, index in found.rows()}
 
 
-def test_a_job_told_late_moves_those_that_began_after_it_and_no_other(evidence, monkeypatch):
+def test_a_job_reported_late_moves_those_that_began_after_it_and_no_other(evidence, monkeypatch):
     evidence.node("a", 3)
     evidence.watched(100)
     evidence.job("before", 0, 20, ["a"], 1)

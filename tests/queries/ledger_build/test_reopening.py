@@ -33,7 +33,7 @@ def test_a_job_that_turns_out_to_have_ended_hours_ago(two_nodes):
     assert_equals_full_build(two_nodes)
 
 
-def test_a_run_that_tells_of_itself_hours_later(two_nodes):
+def test_a_run_that_sends_events_hours_later(two_nodes):
     steps = [{"t": 700 + 60 * n, "event": "step", "step": n, "dur_s": 50.0} for n in range(200)]
     start = {"t": 620, "event": "job.start"}
     saved = {"t": 9000, "event": "ckpt.durable", "step": 100}
@@ -74,7 +74,7 @@ def test_a_node_that_is_new(two_nodes):
 
 
 @pytest.mark.parametrize("shortened", [False, True])
-def test_what_a_meter_counts_is_shared_anew_where_time_changed_hands_hours_ago(
+def test_what_a_meter_counts_is_shared_again_where_time_changed_hands_hours_ago(
     two_nodes, shortened
 ):
     for gpu in ("c/a#0", "c/a#1"):
@@ -102,8 +102,10 @@ def test_what_a_meter_counts_is_shared_anew_where_time_changed_hands_hours_ago(
     if shortened:
         two_nodes.job("job-a", 600, 2.5 * HOUR_S, ["a"], 2, state="FAILED")
     else:
-        told = [{"t": 700 + 60 * n, "event": "step", "step": n, "dur_s": 50.0} for n in range(200)]
-        two_nodes.events("job-a", [{"t": 620, "event": "job.start"}, *told])
+        reported = [
+            {"t": 700 + 60 * n, "event": "step", "step": n, "dur_s": 50.0} for n in range(200)
+        ]
+        two_nodes.events("job-a", [{"t": 620, "event": "job.start"}, *reported])
 
     assert_equals_full_build(two_nodes)
     assert (two_nodes.store.read(walls).item() < held_mj) is shortened

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import polars as pl
 import pytest
-from tests.evidence_over_time import evidence_of, load, told
+from tests.evidence_over_time import evidence_of, load, reported_until
 
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
@@ -77,7 +77,7 @@ def test_a_fleet_that_is_watched_live_has_the_ledger_of_one_read_at_the_end(evid
     store = LocalStore()
     moments = [START + timedelta(minutes=m) for m in (3, 62, 70, 118, 181, 186)]
     for moment in moments:
-        for name, rows in told(evidence, moment).items():
+        for name, rows in reported_until(evidence, moment).items():
             load(store, name, rows, moment)
         store.build()
     for name, rows in evidence.items():
@@ -103,7 +103,7 @@ def test_rows_in_any_order_and_number_of_slices_give_the_same_ledger(evidence, w
     store.close()
 
 
-def test_events_that_name_only_their_host_find_the_cluster_that_is_told_later(evidence):
+def test_events_that_name_only_their_host_find_the_cluster_that_is_reported_later(evidence):
     events = evidence["job_events"].with_columns(cluster=pl.lit(None, pl.String))
     others = {name: rows for name, rows in evidence.items() if name != "job_events"}
     ledgers = []

@@ -22,11 +22,11 @@ def lines(evidence):
     return {team: tuple(map(int, rest)) for team, *rest in found.rows()}
 
 
-def ending(evidence, tell, state, failure=None, **more):
+def ending(evidence, job_events, state, failure=None, **more):
     """Tell of one attempt of 200 s that saved nothing, with this state; build."""
     evidence.node("a", 1)
     evidence.job("1", 0, 200, ["a"], 1, state, **more)
-    evidence.events("1", [*tell.steps(1, 10, 0), *([failure] if failure else [])])
+    evidence.events("1", [*job_events.steps(1, 10, 0), *([failure] if failure else [])])
     evidence.store.build()
 
 
@@ -41,54 +41,54 @@ def ending(evidence, tell, state, failure=None, **more):
         ("CANCELLED", (200, 0, 0)),
     ],
 )
-def test_the_cause_of_an_ending_decides_whose_waste_it_is(evidence, tell, state, expected):
+def test_the_cause_of_an_ending_decides_whose_waste_it_is(evidence, job_events, state, expected):
     """Credits are for failures of the infrastructure alone, not for an operator's policy."""
-    ending(evidence, tell, state)
+    ending(evidence, job_events, state)
 
     assert lines(evidence) == {"team": expected}
 
 
-def test_a_crash_before_a_requeue_is_the_jobs_own(evidence, tell):
-    ending(evidence, tell, "REQUEUED", {"event": "failure", "kind": "exception", "t": 150})
+def test_a_crash_before_a_requeue_is_the_jobs_own(evidence, job_events):
+    ending(evidence, job_events, "REQUEUED", {"event": "failure", "kind": "exception", "t": 150})
 
     assert lines(evidence) == {"team": (200, 0, 0)}
 
 
-def test_a_requeue_that_the_job_asked_for_is_its_own(evidence, tell):
+def test_a_requeue_that_the_job_asked_for_is_its_own(evidence, job_events):
     asked = {"event": "failure", "kind": "preempted", "msg": "Requeued SLURM job: 1", "t": 150}
-    ending(evidence, tell, "REQUEUED", asked)
+    ending(evidence, job_events, "REQUEUED", asked)
 
     assert lines(evidence) == {"team": (200, 0, 0)}
 
 
-def test_sigterm_at_a_time_limit_is_not_preemption(evidence, tell):
-    ending(evidence, tell, "TIMEOUT", {"event": "failure", "kind": "preempted", "t": 150})
+def test_sigterm_at_a_time_limit_is_not_preemption(evidence, job_events):
+    ending(evidence, job_events, "TIMEOUT", {"event": "failure", "kind": "preempted", "t": 150})
 
     assert lines(evidence) == {"team": (200, 0, 0)}
 
 
-def test_a_nccl_timeout_without_an_infrastructure_cause_is_the_jobs_own(evidence, tell):
-    ending(evidence, tell, "FAILED", {"event": "failure", "kind": "nccl_timeout", "t": 190})
+def test_a_nccl_timeout_without_an_infrastructure_cause_is_the_jobs_own(evidence, job_events):
+    ending(evidence, job_events, "FAILED", {"event": "failure", "kind": "nccl_timeout", "t": 190})
 
     assert lines(evidence) == {"team": (200, 0, 0)}
 
 
-def hung(evidence, tell):
+def hung(evidence, job_events):
     """Tell of a job that steps for 100 s, hangs for 1,900 s and is ended by NCCL's watchdog."""
     evidence.node("a", 1)
     evidence.job("1", 0, 2000, ["a"], 1, "FAILED")
     evidence.events(
         "1",
         [
-            *tell.steps(1, 10, 0),
-            tell.durable(10, 100),
+            *job_events.steps(1, 10, 0),
+            job_events.durable(10, 100),
             {"event": "failure", "kind": "nccl_timeout", "t": 1990},
         ],
     )
 
 
-def test_a_hardware_xid_when_the_hang_began_is_the_cause_of_a_nccl_timeout(evidence, tell):
-    hung(evidence, tell)
+def test_a_hardware_xid_when_the_hang_began_is_the_cause_of_a_nccl_timeout(evidence, job_events):
+    hung(evidence, job_events)
     evidence.load(
         "gpu_events",
         [{"cluster": "c", "node": "a", "gpu_uuid": "c/a#0", "ts": evidence.at(110), "kind": "xid",
@@ -99,8 +99,8 @@ def test_a_hardware_xid_when_the_hang_began_is_the_cause_of_a_nccl_timeout(evide
     assert lines(evidence) == {"team": (0, 1900, 1900)}
 
 
-def test_a_node_that_went_down_in_a_hang_is_the_cause_of_a_nccl_timeout(evidence, tell):
-    hung(evidence, tell)
+def test_a_node_that_went_down_in_a_hang_is_the_cause_of_a_nccl_timeout(evidence, job_events):
+    hung(evidence, job_events)
     evidence.state("a", "down", 200, None)
     evidence.store.build()
 
@@ -110,7 +110,7 @@ def test_a_node_that_went_down_in_a_hang_is_the_cause_of_a_nccl_timeout(evidence
     ].to_list() == ["nccl_timeout on a node that went down"]
 
 
-def test_ledger_losses_and_statement_say_the_same_of_who_caused_it(evidence, tell):
+def test_ledger_losses_and_statement_say_the_same_of_who_caused_it(evidence, job_events):
     evidence.node("a", 2)
     for job, start, state in (("1", 0, "PREEMPTED"), ("2", 300, "FAILED"), ("3", 600, "COMPLETED")):
         evidence.job(job, start, start + 200, ["a"], 2, state, job_name="r")
@@ -118,8 +118,8 @@ def test_ledger_losses_and_statement_say_the_same_of_who_caused_it(evidence, tel
         evidence.events(
             "r",
             [
-                *tell.steps(5 * attempt + 1, 5 * attempt + 10, start),
-                tell.durable(5 * attempt + 5, start + 50),
+                *job_events.steps(5 * attempt + 1, 5 * attempt + 10, start),
+                job_events.durable(5 * attempt + 5, start + 50),
             ],
             attempt=attempt,
         )  # fmt: skip
@@ -153,16 +153,16 @@ def test_every_cause_is_listed_once_with_a_reason():
     assert all(row["reason"] for row in rows)
 
 
-def test_a_verdict_is_of_one_loss(evidence, tell):
+def test_a_verdict_is_of_one_loss(evidence, job_events):
     """The largest loss has no cause of its own, a smaller one has: they are not mixed."""
     evidence.node("a", 1)
     evidence.job("1", 0, 400, ["a"], 1)
     evidence.events(
         "1",
         [
-            *tell.steps(1, 10, 0, 20, data_s=10.0),
-            tell.phase("ckpt_save", 200, 220),
-            *tell.steps(11, 19, 220, 20),
+            *job_events.steps(1, 10, 0, 20, data_s=10.0),
+            job_events.phase("ckpt_save", 200, 220),
+            *job_events.steps(11, 19, 220, 20),
         ],
     )  # fmt: skip
     evidence.store.build()

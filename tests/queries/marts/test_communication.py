@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 
-def gang(evidence, tell, ranks=2, steps=5):
+def gang(evidence, job_events, ranks=2, steps=5):
     """Tell of steps of 10 s without a word on communication, each rank with its process."""
     evidence.node("a", ranks)
     evidence.job("1", 0, 10 * steps, ["a"], ranks)
     for rank in range(ranks):
         evidence.events(
-            "1", tell.steps(1, steps, 0), rank=rank, gpu_uuid=f"c/a#{rank}", pid=100 + rank
+            "1", job_events.steps(1, steps, 0), rank=rank, gpu_uuid=f"c/a#{rank}", pid=100 + rank
         )
 
 
@@ -46,9 +46,9 @@ def operations(evidence, exec_time_s, steps=5):
     )  # fmt: skip
 
 
-def test_traces_of_all_ranks_split_exposed_time_into_waiting_and_transfer(evidence, tell):
+def test_traces_of_all_ranks_split_exposed_time_into_waiting_and_transfer(evidence, job_events):
     """Of 3 s on rank 0 one overlaps compute; rank 1 comes 1.5 s later and only transfers."""
-    gang(evidence, tell)
+    gang(evidence, job_events)
     trace(evidence, 0, [(12, 3.0, 2.0)])
     trace(evidence, 1, [(13.5, 1.5, 1.5)])
 
@@ -60,15 +60,15 @@ def test_traces_of_all_ranks_split_exposed_time_into_waiting_and_transfer(eviden
     }
 
 
-def test_a_trace_of_one_rank_measures_no_waiting(evidence, tell):
-    gang(evidence, tell)
+def test_a_trace_of_one_rank_measures_no_waiting(evidence, job_events):
+    gang(evidence, job_events)
     trace(evidence, 0, [(12, 3.0, 2.0)])
 
     assert evidence.gpu_s() == {"exposed_comm": 2.0, "step_unsplit": 98}
 
 
-def test_a_trace_that_comes_after_the_steps_gives_the_same_ledger(evidence, tell):
-    gang(evidence, tell)
+def test_a_trace_that_comes_after_the_steps_gives_the_same_ledger(evidence, job_events):
+    gang(evidence, job_events)
     assert evidence.gpu_s() == {"step_unsplit": 100}
     trace(evidence, 0, [(12, 3.0, 2.0)])
     trace(evidence, 1, [(13.5, 1.5, 1.5)])
@@ -76,8 +76,8 @@ def test_a_trace_that_comes_after_the_steps_gives_the_same_ledger(evidence, tell
     assert evidence.gpu_s()["productive"] == 16.5
 
 
-def test_a_step_that_the_trace_has_in_part_is_left_out(evidence, tell):
-    gang(evidence, tell)
+def test_a_step_that_the_trace_has_in_part_is_left_out(evidence, job_events):
+    gang(evidence, job_events)
     whole = [(20 + s, 0.5, 0.5) for s in range(1, 6)]
     for rank in (0, 1):
         trace(evidence, rank, [(19.5, 0.25, 0.25), *whole, (30.5, 0.25, 0.25)])
@@ -85,8 +85,8 @@ def test_a_step_that_the_trace_has_in_part_is_left_out(evidence, tell):
     assert evidence.gpu_s() == {"exposed_comm": 5.0, "productive": 15.0, "step_unsplit": 80}
 
 
-def test_durations_alone_bound_communication_and_leave_steps_unsplit(evidence, tell):
-    gang(evidence, tell)
+def test_durations_alone_bound_communication_and_leave_steps_unsplit(evidence, job_events):
+    gang(evidence, job_events)
     operations(evidence, [2.0, 2.0])
 
     assert evidence.gpu_s() == {"step_unsplit": 100}
@@ -96,11 +96,11 @@ def test_durations_alone_bound_communication_and_leave_steps_unsplit(evidence, t
     assert found["comm_at_most_ratio"] == pytest.approx(0.2)
 
 
-def test_where_exposed_time_is_measured_nothing_is_bounded(evidence, tell):
+def test_where_exposed_time_is_measured_nothing_is_bounded(evidence, job_events):
     evidence.node("a", 2)
     evidence.job("1", 0, 50, ["a"], 2)
     for rank in (0, 1):
-        evidence.events("1", tell.steps(1, 5, 0, comm_s=1.0), rank=rank, pid=100 + rank)
+        evidence.events("1", job_events.steps(1, 5, 0, comm_s=1.0), rank=rank, pid=100 + rank)
     operations(evidence, [2.0, 2.0])
 
     assert evidence.gpu_s() == {"exposed_comm": 10, "productive": 90}
@@ -108,8 +108,8 @@ def test_where_exposed_time_is_measured_nothing_is_bounded(evidence, tell):
     assert (found["unsplit_ms"], found["comm_at_most_ms"]) == (0, None)
 
 
-def test_the_advice_for_unsplit_steps_names_what_splits_them(evidence, tell):
-    gang(evidence, tell)
+def test_the_advice_for_unsplit_steps_names_what_splits_them(evidence, job_events):
+    gang(evidence, job_events)
     evidence.store.build()
 
     fix = evidence.store.read(

@@ -19,7 +19,7 @@ SETTINGS = StatementSettings(lateness_h=6)
 
 
 @pytest.fixture
-def measured(evidence, tell):
+def measured(evidence, job_events):
     """Tell of two GPUs for 100 steps with a tenth of communication, then of an evaluation."""
     evidence.node("a", 2)
     evidence.watched(60 * HOUR_S)
@@ -28,9 +28,9 @@ def measured(evidence, tell):
         "1",
         [
             {"event": "job.start", "t": 0},
-            *tell.steps(1, 100, 0, comm_s=1.0, straggler_s=0.0),
-            tell.phase("eval", 1000, 1100),
-            tell.durable(100, 1100),
+            *job_events.steps(1, 100, 0, comm_s=1.0, straggler_s=0.0),
+            job_events.phase("eval", 1000, 1100),
+            job_events.durable(100, 1100),
         ],
     )
     evidence.store.build()

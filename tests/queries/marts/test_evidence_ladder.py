@@ -54,7 +54,7 @@ def test_jobs_that_report_nothing_give_the_share_of_allocated_time_that_was_acti
     assert "five lines of Python" in row["next_step"]
 
 
-def test_few_attempts_that_report_steps_do_not_speak_for_the_rest(node_read):
+def test_few_attempts_that_report_steps_do_not_represent_the_rest(node_read):
     node_read.node("b", 6)
     node_read.job("1", 0, 1000, ["a"], 2)
     node_read.job("2", 0, 1000, ["b"], 6)

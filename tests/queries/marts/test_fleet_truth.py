@@ -209,6 +209,6 @@ def test_a_failure_is_put_down_to_the_xid_before_it(fleet, notes):
     )
 
     for job_id, kind in blamed.items():
-        told = causes.filter(pl.col("job_id") == job_id)
-        assert told["is_platform"].any(), (job_id, kind)
-        assert f"Xid {kind.split()[1].strip(',')}" in told["cause"].to_list()
+        reported = causes.filter(pl.col("job_id") == job_id)
+        assert reported["is_platform"].any(), (job_id, kind)
+        assert f"Xid {kind.split()[1].strip(',')}" in reported["cause"].to_list()

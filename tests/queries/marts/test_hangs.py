@@ -50,7 +50,7 @@ def dumps(evidence):
 def answers(evidence):
     """Return a maker of RAS answers: at each second, launched -> ranks (or how many)."""
 
-    def add(told, *, comm=COMM, size=4, operation="AllReduce"):
+    def add(reported, *, comm=COMM, size=4, operation="AllReduce"):
         evidence.load(
             "comm_counts",
             [
@@ -60,7 +60,7 @@ def answers(evidence):
                     "rank_count": who if isinstance(who, int) else len(who),
                     "ranks": None if isinstance(who, int) else who,
                 }
-                for second, groups in told.items()
+                for second, groups in reported.items()
                 for launched, who in groups.items()
             ],
             "nccl-ras",
@@ -116,7 +116,7 @@ def test_a_hang_is_in_the_verdict_of_its_run(evidence, dumps):
 
 
 @pytest.mark.usefixtures("gang")
-def test_the_attempt_that_had_these_ranks_then_tells_node_and_gpu(evidence, dumps):
+def test_the_attempt_that_had_these_ranks_then_reports_node_and_gpu(evidence, dumps):
     dumps(THREE_WAIT)
 
     columns = ("cluster", "run_id", "attempt", "culprit_node", "culprit_gpu_uuid")

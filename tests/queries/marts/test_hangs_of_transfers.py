@@ -9,7 +9,7 @@ import pytest
 def dumps(evidence):
     """Return a maker of dumps: by rank the open operations, as PyTorch names them."""
 
-    def add(told, *, ranks=(0, 1, 2, 3), since=100, last=140, state="started"):
+    def add(reported, *, ranks=(0, 1, 2, 3), since=100, last=140, state="started"):
         base = {"dump_set": "job/rank_*", "group_name": "pp", "group_description": "pp"}
         evidence.load(
             "flight_groups",
@@ -18,7 +18,7 @@ def dumps(evidence):
                     **base, "rank": rank, "ranks": list(ranks), "last_enqueued": None,
                     "last_completed": None, "last_moment_at": evidence.at(last),
                 }
-                for rank in told
+                for rank in reported
             ],
             "flight-recorder",
         )  # fmt: skip
@@ -28,7 +28,7 @@ def dumps(evidence):
                 "p2p_sequence_number": 7 + number, "operation": operation, "is_p2p": True,
                 "state": state, "created_at": evidence.at(since + number), "timeout_s": 30.0,
             }
-            for rank, operations in told.items()
+            for rank, operations in reported.items()
             for number, operation in enumerate(operations)
         ]  # fmt: skip
         if records:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import pytest
 
 
-def test_a_run_that_crashed_and_went_on(evidence, tell):
+def test_a_run_that_crashed_and_went_on(evidence, job_events):
     """40 of 100 steps before the crash are lost; the second life ends well."""
     evidence.node("a", 1)
     evidence.job("1", 0, 1000, ["a"], 1, state="FAILED", job_name="llm")
     evidence.job("2", 1100, 1700, ["a"], 1, job_name="llm")
-    evidence.events("llm", [*tell.steps(1, 100, 0), tell.durable(60, 605)])
-    evidence.events("llm", [*tell.steps(61, 120, 1100), tell.durable(120, 1700)], attempt=1)
+    evidence.events("llm", [*job_events.steps(1, 100, 0), job_events.durable(60, 605)])
+    evidence.events(
+        "llm", [*job_events.steps(61, 120, 1100), job_events.durable(120, 1700)], attempt=1
+    )
     evidence.store.build()
 
     (run,) = evidence.store.read("select * from marts.runs").rows(named=True)
@@ -23,10 +25,10 @@ def test_a_run_that_crashed_and_went_on(evidence, tell):
     assert run["goodput_1d_ratio"] == pytest.approx(1200 / 1600)
 
 
-def test_an_interruption_that_ends_the_run_counts(evidence, tell):
+def test_an_interruption_that_ends_the_run_counts(evidence, job_events):
     evidence.node("a", 1)
     evidence.job("1", 0, 1000, ["a"], 1, state="FAILED")
-    evidence.events("1", tell.steps(1, 100, 0))
+    evidence.events("1", job_events.steps(1, 100, 0))
     evidence.store.build()
 
     assert evidence.store.read("select interruptions from marts.runs").item() == 1

@@ -128,7 +128,7 @@ def test_where_readings_carry_reasons_counters_add_nothing(evidence, read):
         ({}, "throttle_power_s", (True, False, True)),
     ],
 )
-def test_it_is_known_whether_anybody_tells_of_throttling(evidence, read, values, metric, expected):
+def test_it_is_known_whether_a_source_reports_throttling(evidence, read, values, metric, expected):
     read(**values)
     counts(evidence, metric, [0, 0])
     evidence.store.build()

@@ -23,7 +23,7 @@ def readings(evidence, hot, gpus=2, until=249):
         )  # fmt: skip
 
 
-def slow_gang(evidence, tell, gpus=2, ranks=None, **of_rank):
+def slow_gang(evidence, job_events, gpus=2, ranks=None, **of_rank):
     """Tell of steps of 10 s for 100 s, then of 15 s for 150 s; `of_rank`: more by rank."""
     evidence.node("a", gpus)
     evidence.job("1", 0, 250, ["a"], gpus)
@@ -31,7 +31,7 @@ def slow_gang(evidence, tell, gpus=2, ranks=None, **of_rank):
         more = of_rank.get(f"r{rank}", {})
         evidence.events(
             "1",
-            [*tell.steps(1, 10, 0), *tell.steps(11, 20, 100, 15, **more)],
+            [*job_events.steps(1, 10, 0), *job_events.steps(11, 20, 100, 15, **more)],
             rank=rank,
             gpu_uuid=f"c/a#{rank}" if ranks != 1 else None,
         )
@@ -50,8 +50,8 @@ def parts(evidence):
     }
 
 
-def test_healthy_gpus_that_wait_for_a_throttled_one_are_not_blamed(evidence, tell):
-    slow_gang(evidence, tell, 4)
+def test_healthy_gpus_that_wait_for_a_throttled_one_are_not_blamed(evidence, job_events):
+    slow_gang(evidence, job_events, 4)
     readings(evidence, hot=3, gpus=4)
 
     assert parts(evidence) == {
@@ -60,8 +60,8 @@ def test_healthy_gpus_that_wait_for_a_throttled_one_are_not_blamed(evidence, tel
     }
 
 
-def test_where_one_rank_speaks_for_all_any_throttled_gpu_is_told_apart(evidence, tell):
-    slow_gang(evidence, tell, 4, ranks=1)
+def test_where_one_rank_reports_for_all_any_throttled_gpu_is_distinguished(evidence, job_events):
+    slow_gang(evidence, job_events, 4, ranks=1)
     readings(evidence, hot=2, gpus=4)
 
     assert parts(evidence) == {
@@ -74,8 +74,8 @@ def test_where_one_rank_speaks_for_all_any_throttled_gpu_is_told_apart(evidence,
     assert hot["gpu_uuid"].to_list() == ["c/a#2"]
 
 
-def test_the_loss_names_the_throttled_gpu_and_what_it_cost_the_gang(evidence, tell):
-    slow_gang(evidence, tell, 4)
+def test_the_loss_names_the_throttled_gpu_and_what_it_cost_the_gang(evidence, job_events):
+    slow_gang(evidence, job_events, 4)
     readings(evidence, hot=3, gpus=4)
     evidence.load("rates", [{"price_per_gpu_h": 3.6}])
     evidence.store.build()
@@ -93,9 +93,9 @@ def test_the_loss_names_the_throttled_gpu_and_what_it_cost_the_gang(evidence, te
     assert all("cost the gang 200.0 GPU-s" in text for text in losses["evidence"])
 
 
-def test_a_straggler_that_is_throttled_passes_the_blame_on(evidence, tell):
+def test_a_straggler_that_is_throttled_passes_the_blame_on(evidence, job_events):
     """Rank 1 waits least by the ranks' own measure, and its GPU is held back."""
-    slow_gang(evidence, tell, 2, r0={"comm_s": 6.0}, r1={"comm_s": 0.5})
+    slow_gang(evidence, job_events, 2, r0={"comm_s": 6.0}, r1={"comm_s": 0.5})
     readings(evidence, hot=1)
 
     found = parts(evidence)
@@ -104,9 +104,9 @@ def test_a_straggler_that_is_throttled_passes_the_blame_on(evidence, tell):
     assert ("straggler_wait", None, "own") not in found
 
 
-def test_a_straggler_beside_a_throttled_gpu_keeps_the_blame(evidence, tell):
+def test_a_straggler_beside_a_throttled_gpu_keeps_the_blame(evidence, job_events):
     """Rank 0 is late though rank 1 is throttled: rank 1 waits, its clocks cost nothing."""
-    slow_gang(evidence, tell, 2, r0={"comm_s": 0.5}, r1={"comm_s": 6.0})
+    slow_gang(evidence, job_events, 2, r0={"comm_s": 0.5}, r1={"comm_s": 6.0})
     readings(evidence, hot=1)
 
     assert parts(evidence) == {("straggler_wait", None, "own"): 55}
@@ -119,8 +119,8 @@ def test_a_straggler_beside_a_throttled_gpu_keeps_the_blame(evidence, tell):
         (0, {("straggler_wait", None): 50}),
     ],
 )
-def test_nccl_durations_tell_whether_the_throttled_gpu_is_the_late_one(
-    evidence, tell, late, expected
+def test_nccl_durations_report_whether_the_throttled_gpu_is_the_late_one(
+    evidence, job_events, late, expected
 ):
     """The attempt's median is that of its unthrottled steps: 12 of them and 10 slow ones."""
     evidence.node("a", 2)
@@ -128,7 +128,7 @@ def test_nccl_durations_tell_whether_the_throttled_gpu_is_the_late_one(
     for rank in (0, 1):
         evidence.events(
             "1",
-            [*tell.steps(1, 12, 0), *tell.steps(13, 22, 120, 15)],
+            [*job_events.steps(1, 12, 0), *job_events.steps(13, 22, 120, 15)],
             rank=rank,
             gpu_uuid=f"c/a#{rank}",
             pid=100 + rank,
@@ -151,9 +151,9 @@ def test_nccl_durations_tell_whether_the_throttled_gpu_is_the_late_one(
     assert {(category, phase): s for (category, phase, _), s in parts(evidence).items()} == expected
 
 
-def test_a_straggler_with_a_hardware_error_passes_the_blame_on(evidence, tell):
+def test_a_straggler_with_a_hardware_error_passes_the_blame_on(evidence, job_events):
     """The error comes in later than the steps, as a kernel log does."""
-    slow_gang(evidence, tell, 2, r0={"comm_s": 6.0}, r1={"comm_s": 0.5})
+    slow_gang(evidence, job_events, 2, r0={"comm_s": 6.0}, r1={"comm_s": 0.5})
     assert parts(evidence) == {("straggler_wait", None, "own"): 55}
 
     evidence.load(
@@ -169,7 +169,7 @@ def test_a_straggler_with_a_hardware_error_passes_the_blame_on(evidence, tell):
 
 
 def test_steps_shorter_than_the_sampling_interval_are_judged_by_the_reading_that_covers_them(
-    evidence, tell
+    evidence, job_events
 ):
     """Of 100 slow steps the first has a reading of its own, still without a reason."""
     evidence.node("a", 2)
@@ -177,7 +177,7 @@ def test_steps_shorter_than_the_sampling_interval_are_judged_by_the_reading_that
     for rank in (0, 1):
         evidence.events(
             "1",
-            [*tell.steps(1, 100, 0, 1), *tell.steps(101, 200, 100, 1.5)],
+            [*job_events.steps(1, 100, 0, 1), *job_events.steps(101, 200, 100, 1.5)],
             rank=rank,
             gpu_uuid=f"c/a#{rank}",
         )
@@ -198,7 +198,7 @@ def test_steps_shorter_than_the_sampling_interval_are_judged_by_the_reading_that
 
 @pytest.mark.parametrize("order", ["reth", "hter", "thre", "erht"])
 def test_readings_errors_traces_and_holds_in_any_order_give_the_same_waits(
-    new_evidence, tell, order
+    new_evidence, job_events, order
 ):
     """Rank 1 is late by the traces; its GPU has an Xid in one half, a slowdown in the other."""
     evidence = new_evidence()
@@ -218,12 +218,12 @@ def test_readings_errors_traces_and_holds_in_any_order_give_the_same_waits(
                 "kineto",
             )  # fmt: skip
 
-    def told():
+    def reported():
         evidence.job("1", 0, 250, ["a"], 2)
         for rank in (0, 1):
             evidence.events(
                 "1",
-                [*tell.steps(1, 10, 0), *tell.steps(11, 20, 100, 15)],
+                [*job_events.steps(1, 10, 0), *job_events.steps(11, 20, 100, 15)],
                 rank=rank,
                 pid=100 + rank,
                 gpu_uuid=f"c/a#{rank}",
@@ -236,7 +236,12 @@ def test_readings_errors_traces_and_holds_in_any_order_give_the_same_waits(
               "kind": "xid", "ts_precision": "exact", "code": 63}],
         )  # fmt: skip
 
-    pieces = {"r": lambda: readings(evidence, hot=1, until=180), "e": erred, "t": traced, "h": told}
+    pieces = {
+        "r": lambda: readings(evidence, hot=1, until=180),
+        "e": erred,
+        "t": traced,
+        "h": reported,
+    }
     for piece in order:
         pieces[piece]()
         evidence.store.build()

@@ -21,7 +21,7 @@ def unplaced(evidence, scope=EVERYTHING):
     ).rows()
 
 
-def test_a_job_without_a_node_list_is_beside_the_ledger(evidence):
+def test_a_job_without_a_node_list_is_outside_the_ledger(evidence):
     evidence.node("a", 2)
     evidence.job("1", 0, 5000, [], 2)
     evidence.job("2", 0, 1000, ["a"], 1)

@@ -91,7 +91,7 @@ def _works_until(quiet_from):
     return lambda second: second < quiet_from
 
 
-def tell(evidence, calls):
+def replay(evidence, calls):
     """Load the evidence in the given order, after the nodes."""
     for name, args, more in calls:
         getattr(evidence, name)(*args, **more)
@@ -114,7 +114,7 @@ def segments(store):
 def test_every_gpu_millisecond_is_in_exactly_one_category(new_evidence, calls):
     evidence = new_evidence()
     fleet(evidence)
-    tell(evidence, calls)
+    replay(evidence, calls)
 
     evidence.store.build()
 
@@ -125,14 +125,14 @@ def test_every_gpu_millisecond_is_in_exactly_one_category(new_evidence, calls):
 
 @relaxed
 @given(calls=contradictory_evidence(), cuts=st.lists(seconds(), min_size=1, max_size=4))
-def test_splitting_the_window_changes_no_total(new_evidence, tell_start_ms, calls, cuts):
+def test_splitting_the_window_changes_no_total(new_evidence, start_of_time_ms, calls, cuts):
     evidence = new_evidence()
     fleet(evidence)
-    tell(evidence, calls)
+    replay(evidence, calls)
     evidence.store.build()
     whole = dict(ledger(evidence.store).select("category", "gpu_ms").rows())
 
-    bounds = [None, *sorted({tell_start_ms + int(c * 1000) for c in cuts}), None]
+    bounds = [None, *sorted({start_of_time_ms + int(c * 1000) for c in cuts}), None]
     parts: dict[str, int] = {}
     for lo, hi in pairwise(bounds):
         for category, gpu_ms in (
@@ -150,10 +150,10 @@ def test_splitting_the_window_changes_no_total(new_evidence, tell_start_ms, call
 def test_the_order_of_ingest_never_matters(new_evidence, calls, seed):
     first, second = new_evidence(), new_evidence()
     fleet(first)
-    tell(first, calls)
+    replay(first, calls)
     shuffled = list(calls)
     random.Random(seed).shuffle(shuffled)  # noqa: S311 -- a shuffle, not a secret
-    tell(second, shuffled)
+    replay(second, shuffled)
     fleet(second)
 
     first.store.build()
@@ -169,7 +169,7 @@ def test_incremental_build_equals_full_build(new_evidence, calls, cut):
     fleet(evidence)
     evidence.store.build()
     for part in (calls[:cut], calls[cut:]):
-        tell(evidence, part)
+        replay(evidence, part)
         evidence.store.build()
     incremental = segments(evidence.store)
 
@@ -194,11 +194,11 @@ def test_shares_of_a_gpu_add_up_wherever_one_cuts(evidence):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_the_number_of_threads_never_matters(new_evidence, tell, threads):
+def test_the_number_of_threads_never_matters(new_evidence, job_events, threads):
     evidence = new_evidence(threads=threads)
     fleet(evidence)
     evidence.job("1", 10, 9000, ["a", "b"], 8)
-    evidence.events("1", [{"event": "job.start", "t": 11}, *tell.steps(1, 300, 60)])
+    evidence.events("1", [{"event": "job.start", "t": 11}, *job_events.steps(1, 300, 60)])
 
     found = evidence.gpu_s()
 

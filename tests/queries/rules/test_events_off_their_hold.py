@@ -20,22 +20,22 @@ def gpu_s_of(evidence, run):
     return dict(rows.rows())
 
 
-def ann_and_bob(evidence, tell, *, late, attempt=None, **more):
+def ann_and_bob(evidence, job_events, *, late, attempt=None, **more):
     """Two jobs of one GPU each on a node; ann's hits its limit at 600 s and saves as it ends."""
     evidence.node("a", 2)
     evidence.job("1", 0, 600, ["a"], 1, "TIMEOUT", user_name="ann")
     evidence.job("2", 1, 3600, ["a"], 1, user_name="bob")
-    ann = [event("job.start", 2), *tell.steps(1, 58, 10), tell.durable(58, 600 + late)]
+    ann = [event("job.start", 2), *job_events.steps(1, 58, 10), job_events.durable(58, 600 + late)]
     evidence.events("1", ann, attempt=attempt, **more)
-    evidence.events("2", [event("job.start", 5), *tell.steps(1, 350, 20)], attempt=attempt)
+    evidence.events("2", [event("job.start", 5), *job_events.steps(1, 350, 20)], attempt=attempt)
 
 
 @pytest.mark.parametrize("attempt", [None, 0])
 @pytest.mark.parametrize("late", [-0.1, 12])
 def test_a_save_that_completes_after_the_hold_keeps_the_jobs_own_steps(
-    evidence, tell, late, attempt
+    evidence, job_events, late, attempt
 ):
-    ann_and_bob(evidence, tell, late=late, attempt=attempt)
+    ann_and_bob(evidence, job_events, late=late, attempt=attempt)
 
     assert gpu_s_of(evidence, "1")["step_unsplit"] == 580
     assert gpu_s_of(evidence, "2") == {"startup": 19, "step_unsplit": 3500, "teardown": 80}
@@ -43,13 +43,17 @@ def test_a_save_that_completes_after_the_hold_keeps_the_jobs_own_steps(
 
 @pytest.mark.parametrize("late", [5, 15, 400])
 def test_a_save_that_completes_while_the_requeued_job_starts_keeps_the_steps_before(
-    evidence, tell, late
+    evidence, job_events, late
 ):
     evidence.node("a", 1)
     evidence.job("1", 0, 600, ["a"], 1, "NODE_FAIL")
     evidence.job("1", 610, 1200, ["a"], 1, submit=600)
-    told = [event("job.start", 2), *tell.steps(1, 50, 10), tell.durable(50, 600 + late)]
-    evidence.events("1", told, attempt=None)
+    reported = [
+        event("job.start", 2),
+        *job_events.steps(1, 50, 10),
+        job_events.durable(50, 600 + late),
+    ]
+    evidence.events("1", reported, attempt=None)
 
     found = evidence.gpu_s()
 
@@ -58,15 +62,17 @@ def test_a_save_that_completes_while_the_requeued_job_starts_keeps_the_steps_bef
 
 
 def test_a_save_of_an_attempt_whose_number_the_requeued_job_has_not_reached_is_no_attempt_of_it(
-    evidence, tell
+    evidence, job_events
 ):
     evidence.node("a", 1)
     evidence.job("1", 0, 600, ["a"], 1, "NODE_FAIL")
     evidence.job("1", 610, 1200, ["a"], 1, submit=600)
-    evidence.events("1", [event("job.start", 2), *tell.steps(1, 20, 10), tell.durable(20, 210)])
-    late = tell.durable(50, 640)
-    evidence.events("1", [event("job.start", 250), *tell.steps(21, 50, 260), late], attempt=1)
-    evidence.events("1", [event("job.start", 615), *tell.steps(51, 100, 650)])
+    evidence.events(
+        "1", [event("job.start", 2), *job_events.steps(1, 20, 10), job_events.durable(20, 210)]
+    )
+    late = job_events.durable(50, 640)
+    evidence.events("1", [event("job.start", 250), *job_events.steps(21, 50, 260), late], attempt=1)
+    evidence.events("1", [event("job.start", 615), *job_events.steps(51, 100, 650)])
 
     found = evidence.gpu_s()
 
@@ -78,13 +84,13 @@ def test_a_save_of_an_attempt_whose_number_the_requeued_job_has_not_reached_is_n
 
 @pytest.mark.parametrize("attempt", [None, 0])
 @pytest.mark.parametrize("late", [0.9, 25])
-def test_a_late_line_is_not_a_life_of_the_next_job_on_the_node(evidence, tell, late, attempt):
+def test_a_late_line_is_not_a_life_of_the_next_job_on_the_node(evidence, job_events, late, attempt):
     evidence.node("a", 2)
     evidence.job("1", 0, 600, ["a"], 2)
     evidence.job("2", 601, 3600, ["a"], 2)
-    first = [event("job.start", 1), *tell.steps(1, 58, 10), event("job.end", 600 + late)]
+    first = [event("job.start", 1), *job_events.steps(1, 58, 10), event("job.end", 600 + late)]
     evidence.events("1", first, attempt=attempt)
-    second = [event("job.start", 605), *tell.steps(1, 290, 620)]
+    second = [event("job.start", 605), *job_events.steps(1, 290, 620)]
     evidence.events("2", second, attempt=attempt)
 
     assert gpu_s_of(evidence, "1") == {"startup": 20, "step_unsplit": 1160, "teardown": 20}
@@ -92,37 +98,37 @@ def test_a_late_line_is_not_a_life_of_the_next_job_on_the_node(evidence, tell, l
 
 
 @pytest.mark.parametrize("attempt", [None, 0])
-def test_a_start_that_is_told_before_the_hold_belongs_to_the_job_that_tells_it(
-    evidence, tell, attempt
+def test_a_start_that_is_reported_before_the_hold_belongs_to_the_job_that_reports_it(
+    evidence, job_events, attempt
 ):
     evidence.node("a", 1)
     evidence.job("1", 0, 600, ["a"], 1)
     evidence.job("2", 601, 1200, ["a"], 1)
-    evidence.events("1", [event("job.start", 1), *tell.steps(1, 58, 10)], attempt=attempt)
-    evidence.events("2", [event("job.start", 596), *tell.steps(1, 50, 620)], attempt=attempt)
+    evidence.events("1", [event("job.start", 1), *job_events.steps(1, 58, 10)], attempt=attempt)
+    evidence.events("2", [event("job.start", 596), *job_events.steps(1, 50, 620)], attempt=attempt)
 
     assert gpu_s_of(evidence, "1") == {"startup": 10, "step_unsplit": 580, "teardown": 10}
     assert gpu_s_of(evidence, "2") == {"startup": 19, "step_unsplit": 500, "teardown": 80}
 
 
 @pytest.mark.parametrize("attempt", [None, 1])
-def test_a_start_after_the_hold_is_no_further_attempt(evidence, tell, attempt):
+def test_a_start_after_the_hold_is_no_further_attempt(evidence, job_events, attempt):
     """It proves nothing of the hold: neither a restart nor time beyond it."""
     evidence.node("a", 1)
     evidence.job("1", 0, 600, ["a"], 1)
-    evidence.events("1", tell.steps(1, 58, 10), attempt=None if attempt is None else 0)
+    evidence.events("1", job_events.steps(1, 58, 10), attempt=None if attempt is None else 0)
     evidence.events("1", [event("job.start", 604)], attempt=attempt)
 
     assert gpu_s_of(evidence, "1") == {"startup": 10, "step_unsplit": 580, "teardown": 10}
     assert evidence.store.read("select attempts from marts.runs").rows()[0][0] == 1
 
 
-def test_all_events_of_a_job_may_lie_behind_its_hold(evidence, tell):
+def test_all_events_of_a_job_may_lie_behind_its_hold(evidence, job_events):
     evidence.node("a", 1)
     evidence.job("1", 0, 600, ["a"], 1, "TIMEOUT")
     evidence.job("2", 601, 3600, ["a"], 1)
-    evidence.events("1", [tell.durable(58, 605)], attempt=0)
-    evidence.events("2", tell.steps(1, 290, 620))
+    evidence.events("1", [job_events.durable(58, 605)], attempt=0)
+    evidence.events("2", job_events.steps(1, 290, 620))
 
     assert gpu_s_of(evidence, "2")["step_unsplit"] == 2900
     lives = evidence.store.read(
@@ -140,12 +146,14 @@ def offsets(evidence):
 
 
 @pytest.mark.parametrize("off", [600, -900, 3600])
-def test_a_host_whose_events_all_lie_off_their_holds_by_a_like_amount_is_named(evidence, tell, off):
+def test_a_host_whose_events_all_lie_off_their_holds_by_a_like_amount_is_named(
+    evidence, job_events, off
+):
     evidence.node("a", 1)
     for job in range(3):
         start = 10_000 + job * 2000
         evidence.job(str(job), start, start + 1000, ["a"], 1)
-        evidence.events(str(job), tell.steps(1, 98, start + 10 + off), attempt=0)
+        evidence.events(str(job), job_events.steps(1, 98, start + 10 + off), attempt=0)
 
     ((n, example, what_to_do),) = offsets(evidence)
 
@@ -156,37 +164,37 @@ def test_a_host_whose_events_all_lie_off_their_holds_by_a_like_amount_is_named(e
     assert "chrony" in what_to_do
 
 
-def test_a_late_line_is_no_clock_that_disagrees(evidence, tell):
-    ann_and_bob(evidence, tell, late=25)
+def test_a_late_line_is_no_clock_that_disagrees(evidence, job_events):
+    ann_and_bob(evidence, job_events, late=25)
 
     assert offsets(evidence) == []
 
 
-@pytest.mark.parametrize("order", ["as told", "reversed"])
+@pytest.mark.parametrize("order", ["in order", "reversed"])
 def test_a_step_that_ends_as_the_next_one_starts_is_whole(evidence, order):
     evidence.node("a", 1)
     evidence.job("1", 0, 100, ["a"], 1)
-    told = []
+    reported = []
     for step in range(1, 9):
-        told += [
+        reported += [
             {"event": "step.start", "step": step, "t": 10 * step},
             {"event": "step", "step": step, "t": 10 * step + 10},
         ]
-    evidence.events("1", told if order == "as told" else told[::-1], attempt=None)
+    evidence.events("1", reported if order == "in order" else reported[::-1], attempt=None)
 
     assert evidence.gpu_s() == {"startup": 10, "step_unsplit": 80, "teardown": 10}
     assert evidence.store.read("select steps from marts.attempts").item() == 8
 
 
-@pytest.mark.parametrize("order", ["as told", "reversed"])
-def test_a_phase_that_begins_and_ends_in_one_moment_leaves_none_open(evidence, tell, order):
+@pytest.mark.parametrize("order", ["in order", "reversed"])
+def test_a_phase_that_begins_and_ends_in_one_moment_leaves_none_open(evidence, job_events, order):
     """Logs with seconds tell so of short saves."""
     evidence.node("a", 1)
     evidence.job("1", 0, 100, ["a"], 1)
-    told = [
+    reported = [
         *({"event": f"phase.{end}", "phase": "ckpt_save", "t": 50} for end in ("start", "end")),
-        *tell.steps(1, 8, 10),
+        *job_events.steps(1, 8, 10),
     ]
-    evidence.events("1", told if order == "as told" else told[::-1])
+    evidence.events("1", reported if order == "in order" else reported[::-1])
 
     assert evidence.gpu_s() == {"startup": 10, "step_unsplit": 80, "teardown": 10}

@@ -14,13 +14,13 @@ def lives(evidence) -> list[tuple[object, ...]]:
     ).rows()
 
 
-def test_a_number_that_each_job_run_begins_anew_names_two_lives(evidence, tell):
+def test_a_number_that_each_job_run_restarts_names_two_lives(evidence, job_events):
     """The restart count of torchrun is 0 again after a requeue."""
     evidence.node("a", 1)
     evidence.job("7", 0, 100, ["a"], 1, "FAILED", job_name="r")
     evidence.job("8", 150, 300, ["a"], 1, job_name="r")
-    evidence.events("r", [*tell.steps(1, 8, 10), tell.durable(4, 50)], attempt=0)
-    evidence.events("r", tell.steps(5, 18, 160), attempt=0)
+    evidence.events("r", [*job_events.steps(1, 8, 10), job_events.durable(4, 50)], attempt=0)
+    evidence.events("r", job_events.steps(5, 18, 160), attempt=0)
 
     assert lives(evidence) == [("7", 0, 0, 100, "failed"), ("8", 1, 150, 300, "ok")]
     found = evidence.gpu_s()
@@ -28,13 +28,13 @@ def test_a_number_that_each_job_run_begins_anew_names_two_lives(evidence, tell):
     assert evidence.store.read("select restarts, attempts from marts.runs").rows() == [(1, 2)]
 
 
-def test_lives_inside_a_job_run_keep_their_order_where_numbers_begin_anew(evidence, tell):
+def test_lives_inside_a_job_run_keep_their_order_where_numbers_restart(evidence, job_events):
     evidence.node("a", 1)
     for job, start in (("7", 0), ("8", 200)):
         evidence.job(job, start, start + 200, ["a"], 1, job_name="r")
         for attempt in (0, 1):
             began = start + 100 * attempt
-            events = [{"event": "job.start", "t": began + 5}, *tell.steps(1, 5, began + 10)]
+            events = [{"event": "job.start", "t": began + 5}, *job_events.steps(1, 5, began + 10)]
             evidence.events("r", events, attempt=attempt)
 
     assert [row[:4] for row in lives(evidence)] == [
@@ -42,46 +42,46 @@ def test_lives_inside_a_job_run_keep_their_order_where_numbers_begin_anew(eviden
     ]  # fmt: skip
 
 
-def test_a_life_of_a_job_that_was_resized_goes_on_in_the_next_record(evidence, tell):
+def test_a_life_of_a_job_that_was_resized_goes_on_in_the_next_record(evidence, job_events):
     evidence.node("a", 2)
     evidence.job("7", 0, 100, ["a"], 2, "RESIZING")
     evidence.job("7", 0, 200, ["a"], 1, submit=100)
-    evidence.events("7", tell.steps(1, 20, 0), attempt=0)
+    evidence.events("7", job_events.steps(1, 20, 0), attempt=0)
 
     assert evidence.gpu_s()["step_unsplit"] == 2 * 100 + 100
 
 
-def test_a_rank_that_tells_no_start_lives_as_long_as_the_gang(evidence, tell):
+def test_a_rank_that_reports_no_start_lives_as_long_as_the_gang(evidence, job_events):
     """Its steps go on where the gang was restarted from its last save."""
     evidence.node("a", 2)
     evidence.job("1", 0, 200, ["a"], 2)
     for start, first in ((0, 1), (100, 9)):
         begun = {"event": "job.start", "t": start + 5}
-        for rank, told in ((0, [begun]), (1, [])):
-            rows = [*told, *tell.steps(first, first + 7, start + 10)]
+        for rank, reported in ((0, [begun]), (1, [])):
+            rows = [*reported, *job_events.steps(first, first + 7, start + 10)]
             evidence.events("1", rows, attempt=None, rank=rank)
 
     assert [row[2:] for row in lives(evidence)] == [(0, 105, "failed"), (105, 200, "ok")]
 
 
-def test_ranks_that_tell_no_start_begin_anew_where_their_steps_do(evidence, tell):
+def test_ranks_that_report_no_start_restart_where_their_steps_do(evidence, job_events):
     evidence.node("a", 2)
     evidence.job("1", 0, 200, ["a"], 2)
     for start, first in ((0, 1), (100, 5)):
         begun = {"event": "job.start", "t": start + 5}
-        for rank, told in ((0, [begun] if start else []), (1, [])):
-            rows = [*told, *tell.steps(first, first + 7, start + 10)]
+        for rank, reported in ((0, [begun] if start else []), (1, [])):
+            rows = [*reported, *job_events.steps(first, first + 7, start + 10)]
             evidence.events("1", rows, attempt=None, rank=rank)
 
     assert [row[2:] for row in lives(evidence)] == [(0, 105, "failed"), (105, 200, "ok")]
 
 
-def test_a_run_that_has_only_the_schedulers_number_is_named_after_its_job(evidence, tell):
+def test_a_run_that_has_only_the_schedulers_number_is_named_after_its_job(evidence, job_events):
     evidence.node("a", 4)
     evidence.job("7", 0, 100, ["a"], 1, job_name="pretrain")
     evidence.job("8", 0, 100, ["a"], 1, job_name="")
     evidence.job("9", 0, 100, ["a"], 1, job_name="exp42")
-    evidence.events("exp42", tell.steps(1, 9, 10))
+    evidence.events("exp42", job_events.steps(1, 9, 10))
     evidence.store.build()
 
     found = evidence.store.read("select run_id, run_name from marts.runs order by all").rows()
@@ -90,15 +90,15 @@ def test_a_run_that_has_only_the_schedulers_number_is_named_after_its_job(eviden
 
 
 @pytest.mark.parametrize("rank", [0, None])
-def test_starts_that_two_sources_tell_are_one_life(evidence, tell, rank):
+def test_starts_that_two_sources_report_are_one_life(evidence, job_events, rank):
     """The job's own events, and the lines that its framework or NVRx printed about the same."""
     evidence.node("a", 1)
     evidence.job("1", 0, 300, ["a"], 1)
     for start, first in ((0, 1), (150, 6)):
-        told = tell.steps(first, first + 8, start + 10)
+        reported = job_events.steps(first, first + 8, start + 10)
         for source, late, host in (("job-events", 1.0, "a"), ("job-log", 1.4, None)):
             begun = {"event": "job.start", "t": start + late}
-            rows = [begun, *told] if source == "job-events" else [begun]
+            rows = [begun, *reported] if source == "job-events" else [begun]
             evidence.load(
                 "job_events",
                 [

@@ -49,9 +49,9 @@ def processes(evidence, gpu, pids, start, end, until=2000):
 
 def steps(start, end, each=10, first=1):
     """Return a start, steps of `each` seconds and no end."""
-    told = [{"t": start, "event": "job.start"}]
+    reported = [{"t": start, "event": "job.start"}]
     count = (end - start) // each
-    return told + [
+    return reported + [
         {"t": start + each * (i + 1), "event": "step", "step": first + i, "dur_s": float(each)}
         for i in range(count)
     ]
@@ -60,10 +60,10 @@ def steps(start, end, each=10, first=1):
 def job(evidence, run, ranks, start=100, end=900, host="n", **more):
     """Tell the events of a job: rank 0 its steps, the others their start, as `ranks` names them."""
     for rank, said in enumerate(ranks):
-        told = steps(start, end) if rank == 0 else [{"t": start, "event": "job.start"}]
+        reported = steps(start, end) if rank == 0 else [{"t": start, "event": "job.start"}]
         if rank == 0:
-            told.append({"t": end, "event": "job.end"})
-        evidence.events(run, told, attempt=None, host=host, rank=rank, **said, **more)
+            reported.append({"t": end, "event": "job.end"})
+        evidence.events(run, reported, attempt=None, host=host, rank=rank, **said, **more)
 
 
 def holds(evidence):
@@ -204,7 +204,7 @@ def test_job_events_that_name_only_their_host_hold_a_gpu_for_each_rank(evidence)
     assert evidence.gpu_s() == {"step_unsplit": 2400}
 
 
-def test_runs_without_a_name_are_told_apart_by_their_host(evidence):
+def test_runs_without_a_name_are_distinguished_by_their_host(evidence):
     job(evidence, "", [{"local_rank": 0}], host="n")
     job(evidence, "", [{"local_rank": 0}], host="m")
 
@@ -279,7 +279,7 @@ def test_a_scheduler_takes_over_from_its_first_record_on(node):
     assert all(row[3] is not None and row[3] <= 1000 for row in after if row[1] != "77")
 
 
-def test_where_labels_speak_nothing_is_inferred(node):
+def test_where_labels_exist_nothing_is_inferred(node):
     readings(node, "n-0", [(0, 2000)])
     processes(node, "n-0", [5], 0, 2000)
     node.load(
@@ -296,7 +296,7 @@ def test_where_labels_speak_nothing_is_inferred(node):
 
 
 @pytest.mark.parametrize("order", ["forwards", "backwards"])
-def test_builds_on_the_way_give_the_rows_of_a_build_anew(new_evidence, order):
+def test_builds_on_the_way_give_the_rows_of_a_full_build(new_evidence, order):
     def tell_processes(one):
         processes(one, "n-0", [7], 50, 1900)
 
@@ -332,10 +332,10 @@ def test_a_process_on_the_latest_list_goes_on(node):
     assert [row[3] for row in holds(node)] == [None, 1990]
 
 
-def test_beside_a_scheduler_a_host_that_nobody_knows_is_no_machine(evidence, tell):
+def test_beside_a_scheduler_a_host_that_nobody_knows_is_no_machine(evidence, job_events):
     """Containers report host names of their own; they bring no capacity."""
     evidence.node("a", 1)
     evidence.job("1", 0, 100, ["a"], 1)
-    evidence.events("other", tell.steps(1, 9, 0), host="pod-7f9c", cluster=None)
+    evidence.events("other", job_events.steps(1, 9, 0), host="pod-7f9c", cluster=None)
 
     assert sum(evidence.gpu_s().values()) == 100

@@ -74,11 +74,11 @@ def test_busy_then_idle_is_one_gap_not_an_average(evidence):
     assert gap == [(36_000.0, "idle_held")]
 
 
-def test_a_gpu_that_does_nothing_while_its_job_steps_is_found(evidence, tell):
+def test_a_gpu_that_does_nothing_while_its_job_steps_is_found(evidence, job_events):
     """The ledger counts its time with the steps: the job speaks for all its GPUs."""
     evidence.node("a", 2)
     evidence.job("1", 0, 1000, ["a"], 2)
-    evidence.events("1", [*tell.steps(1, 100, 0), tell.durable(100, 1000)])
+    evidence.events("1", [*job_events.steps(1, 100, 0), job_events.durable(100, 1000)])
     evidence.samples("a#0", evidence.every(-10, 1000), lambda _: True)
     evidence.samples("a#1", evidence.every(-10, 1000), lambda s: not (50 < s <= 150 or s > 400))
 
@@ -143,7 +143,7 @@ def test_a_broken_profiling_share_is_no_reading(evidence):
     assert evidence.gpu_s() == {"busy_unclassified": 990, "unknown": 10}
 
 
-def test_two_jobs_on_one_gpu_the_later_start_has_it_and_the_overlap_is_told(evidence):
+def test_two_jobs_on_one_gpu_the_later_start_has_it_and_the_overlap_is_reported(evidence):
     evidence.node("a", 1)
     evidence.job("1", 0, 100, ["a"], 1)
     evidence.job("2", 60, 100, ["a"], 1)
@@ -226,7 +226,7 @@ def test_free_time_that_nobody_watched_is_not_called_waste(evidence):
     assert summary["wasted_ms"] == 0
 
 
-def test_work_that_no_job_accounts_for_is_told(evidence):
+def test_work_that_no_job_accounts_for_is_reported(evidence):
     evidence.node("a", 1)
     evidence.node("b", 1)
     evidence.job("1", 0, 100, ["b"], 1)  # without a scheduler the work would be somebody's
@@ -320,7 +320,7 @@ def test_an_a10_price_is_not_an_a100s(evidence):
     assert evidence.summary()["capacity_cost"] == pytest.approx(3)
 
 
-def test_a_gpu_cut_anew_still_counts_once(evidence):
+def test_a_gpu_repartitioned_still_counts_once(evidence):
     """3g + 4g for 500 s, then 7g: 1,000 s of one GPU."""
     evidence.node("m", 1)
     layout = [("3g.40gb", 3, 0, 0, 500), ("4g.40gb", 4, 1, 0, 500), ("7g.80gb", 7, 0, 500, None)]

@@ -65,7 +65,7 @@ def by_instance(evidence):
     return {(instance, category): seconds for instance, category, seconds in rows.rows()}
 
 
-def test_readings_of_instances_are_those_of_the_parts_telemetry_tells_of(evidence):
+def test_readings_of_instances_are_those_of_the_parts_telemetry_reports(evidence):
     gpu(evidence, "dcgm", GPU, 0)
     cut(evidence, "dcgm", GPU, [("1", "4g.40gb", None), ("2", "3g.40gb", None)], 0)
     evidence.watched(1000)
@@ -89,7 +89,7 @@ def test_a_job_that_began_before_the_first_reading_held_an_instance_from_its_sta
     assert check(evidence.store)["violations"].sum() == 0
 
 
-def test_an_instance_that_stays_when_others_are_cut_anew_stays_one_part(evidence):
+def test_an_instance_that_stays_when_others_are_repartitioned_stays_one_part(evidence):
     """The layout is told whole at 500 s; the job on instance 1 goes on over that."""
     gpu(evidence, "nvml", GPU, 0)
     cut(evidence, "nvml", GPU, [("1", "4g.40gb", None), ("2", "3g.40gb", None)], 0, 500)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 
-def test_saving_is_not_saved(evidence, tell):
+def test_saving_is_not_saved(evidence, job_events):
     evidence.node("a", 1)
     evidence.job("1", 0, 100, ["a"], 1, "FAILED")
     evidence.events("1", [
-        {"event": "job.start", "t": 1}, *tell.steps(1, 5, 10),
-        tell.phase("ckpt_save", 60, 70), tell.durable(3, 41), *tell.steps(6, 7, 70),
+        {"event": "job.start", "t": 1}, *job_events.steps(1, 5, 10),
+        job_events.phase("ckpt_save", 60, 70), job_events.durable(3, 41),
+        *job_events.steps(6, 7, 70),
     ])  # fmt: skip
 
     found = evidence.gpu_s()
@@ -19,18 +20,20 @@ def test_saving_is_not_saved(evidence, tell):
                      "fault_stall": 10}  # fmt: skip
 
 
-def test_steps_of_a_running_attempt_after_its_last_save_are_at_risk(evidence, tell):
+def test_steps_of_a_running_attempt_after_its_last_save_are_at_risk(evidence, job_events):
     evidence.node("a", 1)
     evidence.job("1", 0, None, ["a"], 1, "RUNNING")
-    evidence.events("1", [*tell.steps(1, 5, 10), tell.durable(3, 40)])
+    evidence.events("1", [*job_events.steps(1, 5, 10), job_events.durable(3, 40)])
 
     assert evidence.gpu_s() == {"startup": 10, "step_unsplit": 30, "at_risk": 20}
 
 
-def test_a_job_that_saves_but_never_tells_of_durable_saves_is_not_booked_as_lost(evidence, tell):
+def test_a_job_that_saves_but_never_reports_durable_saves_is_not_booked_as_lost(
+    evidence, job_events
+):
     evidence.node("a", 1)
     evidence.job("1", 0, 100, ["a"], 1, "FAILED")
-    evidence.events("1", [*tell.steps(1, 5, 10), tell.phase("ckpt_save", 60, 70)])
+    evidence.events("1", [*job_events.steps(1, 5, 10), job_events.phase("ckpt_save", 60, 70)])
 
     found = evidence.gpu_s()
 
@@ -38,12 +41,12 @@ def test_a_job_that_saves_but_never_tells_of_durable_saves_is_not_booked_as_lost
     assert "lost_work" not in found
 
 
-def test_steps_that_a_later_attempt_did_again_were_lost_whatever_was_saved(evidence, tell):
+def test_steps_that_a_later_attempt_did_again_were_lost_whatever_was_saved(evidence, job_events):
     evidence.node("a", 1)
     evidence.job("1", 0, 100, ["a"], 1, "FAILED", job_name="r")
     evidence.job("2", 100, 200, ["a"], 1, job_name="r")
-    evidence.events("r", [*tell.steps(1, 8, 10), tell.durable(8, 90)], attempt=0)
-    evidence.events("r", tell.steps(5, 12, 110), attempt=1)
+    evidence.events("r", [*job_events.steps(1, 8, 10), job_events.durable(8, 90)], attempt=0)
+    evidence.events("r", job_events.steps(5, 12, 110), attempt=1)
 
     found = evidence.gpu_s()
 
@@ -51,40 +54,45 @@ def test_steps_that_a_later_attempt_did_again_were_lost_whatever_was_saved(evide
     assert found["step_unsplit"] == 40 + 80
 
 
-def test_a_timed_out_attempt_tears_down_for_three_steps_and_stalls_after(evidence, tell):
+def test_a_timed_out_attempt_tears_down_for_three_steps_and_stalls_after(evidence, job_events):
     evidence.node("a", 1)
     evidence.job("1", 0, 200, ["a"], 1, "TIMEOUT")
-    evidence.events("1", [*tell.steps(1, 10, 0), tell.durable(10, 100)])
+    evidence.events("1", [*job_events.steps(1, 10, 0), job_events.durable(10, 100)])
 
     assert evidence.gpu_s() == {"step_unsplit": 100, "teardown": 30, "fault_stall": 70}
 
 
-def test_restore_inside_startup_is_restore(evidence, tell):
+def test_restore_inside_startup_is_restore(evidence, job_events):
     evidence.node("a", 1)
     evidence.job("1", 0, 60, ["a"], 1)
     evidence.events(
-        "1", [tell.phase("init", 5, 45), tell.phase("restore", 20, 30), *tell.steps(1, 1, 50)]
+        "1",
+        [
+            job_events.phase("init", 5, 45),
+            job_events.phase("restore", 20, 30),
+            *job_events.steps(1, 1, 50),
+        ],
     )
 
     assert evidence.gpu_s() == {"startup": 40, "restore": 10, "step_unsplit": 10}
 
 
-def test_a_phase_that_never_ends_ends_with_the_next_event(evidence, tell):
+def test_a_phase_that_never_ends_ends_with_the_next_event(evidence, job_events):
     evidence.node("a", 1)
     evidence.job("1", 0, 100, ["a"], 1)
     evidence.events("1", [
-        *tell.steps(1, 3, 0), {"event": "phase.start", "phase": "eval", "t": 30},
-        *tell.steps(4, 9, 40),
+        *job_events.steps(1, 3, 0), {"event": "phase.start", "phase": "eval", "t": 30},
+        *job_events.steps(4, 9, 40),
     ])  # fmt: skip
 
     assert evidence.gpu_s() == {"step_unsplit": 80, "other_declared": 20}
 
 
-def test_a_phase_that_never_ends_on_silent_gpus_is_a_hang(evidence, tell):
+def test_a_phase_that_never_ends_on_silent_gpus_is_a_hang(evidence, job_events):
     evidence.node("a", 1)
     evidence.job("1", 0, 2000, ["a"], 1, "FAILED")
     evidence.events("1", [
-        *tell.steps(1, 10, 0), tell.durable(10, 100),
+        *job_events.steps(1, 10, 0), job_events.durable(10, 100),
         {"event": "phase.start", "phase": "ckpt_save", "t": 100},
     ])  # fmt: skip
     evidence.samples("a#0", evidence.every(-10, 2000), lambda s: s <= 200)
@@ -92,29 +100,34 @@ def test_a_phase_that_never_ends_on_silent_gpus_is_a_hang(evidence, tell):
     assert evidence.gpu_s() == {"step_unsplit": 100, "checkpoint_save": 100, "fault_stall": 1800}
 
 
-def test_the_first_steps_excess_is_compilation(evidence, tell):
+def test_the_first_steps_excess_is_compilation(evidence, job_events):
     evidence.node("a", 1)
     evidence.job("1", 0, 170, ["a"], 1)
-    evidence.events("1", [*tell.steps(1, 1, 0, 60), *tell.steps(2, 12, 60)])
+    evidence.events("1", [*job_events.steps(1, 1, 0, 60), *job_events.steps(2, 12, 60)])
 
     assert evidence.gpu_s() == {"startup": 50, "step_unsplit": 120}
 
 
-def test_an_undeclared_gap_is_idle_only_if_telemetry_saw_it_idle(evidence, tell):
+def test_an_undeclared_gap_is_idle_only_if_telemetry_saw_it_idle(evidence, job_events):
     evidence.node("a", 1)
     evidence.job("1", 0, 310, ["a"], 1)
     evidence.events(
-        "1", [*tell.steps(1, 10, 0), *tell.steps(11, 20, 200), tell.phase("eval", 300, 310)]
+        "1",
+        [
+            *job_events.steps(1, 10, 0),
+            *job_events.steps(11, 20, 200),
+            job_events.phase("eval", 300, 310),
+        ],
     )
     evidence.samples("a#0", evidence.every(-10, 310), lambda s: not 100 < s <= 200)
 
     assert evidence.gpu_s()["idle_held"] == 100
 
 
-def test_losses_in_a_step_are_cut_at_its_end_and_told(evidence, tell):
+def test_losses_in_a_step_are_cut_at_its_end_and_reported(evidence, job_events):
     evidence.node("a", 1)
     evidence.job("1", 0, 100, ["a"], 1)
-    evidence.events("1", tell.steps(1, 10, 0, data_s=4.0, straggler_s=4.0, comm_s=4.0))
+    evidence.events("1", job_events.steps(1, 10, 0, data_s=4.0, straggler_s=4.0, comm_s=4.0))
 
     assert evidence.gpu_s() == {"data_stall": 40, "straggler_wait": 40, "exposed_comm": 20}
     quality = evidence.store.read("select kind, n from marts.data_quality").rows()
@@ -122,23 +135,28 @@ def test_losses_in_a_step_are_cut_at_its_end_and_told(evidence, tell):
     assert any(kind == "splits that exceed their step" for kind, _ in quality)
 
 
-def test_a_step_is_productive_only_where_waiting_and_communication_were_measured(evidence, tell):
+def test_a_step_is_productive_only_where_waiting_and_communication_were_measured(
+    evidence, job_events
+):
     evidence.node("a", 1)
     evidence.job("1", 0, 100, ["a"], 1)
     evidence.events("1", [
-        *tell.steps(1, 5, 0, straggler_s=1.0, comm_s=1.0), *tell.steps(6, 10, 50, comm_s=1.0),
+        *job_events.steps(1, 5, 0, straggler_s=1.0, comm_s=1.0),
+        *job_events.steps(6, 10, 50, comm_s=1.0),
     ])  # fmt: skip
 
     assert evidence.gpu_s() == {"straggler_wait": 5, "exposed_comm": 10, "productive": 40,
                                 "step_unsplit": 45}  # fmt: skip
 
 
-def test_one_throttled_gpu_costs_its_gang(evidence, tell):
+def test_one_throttled_gpu_costs_its_gang(evidence, job_events):
     """Two GPUs, steps of 10 s, 15 s while one is too hot: its own excess and the other's wait."""
     evidence.node("a", 2)
     evidence.job("1", 0, 250, ["a"], 2)
     for rank in (0, 1):
-        evidence.events("1", [*tell.steps(1, 10, 0), *tell.steps(11, 20, 100, 15)], rank=rank)
+        evidence.events(
+            "1", [*job_events.steps(1, 10, 0), *job_events.steps(11, 20, 100, 15)], rank=rank
+        )
     for gpu in (0, 1):
         evidence.load(
             "gpu_samples",
@@ -159,10 +177,10 @@ def test_one_throttled_gpu_costs_its_gang(evidence, tell):
     assert "hot" in booked[2]
 
 
-def test_events_that_fit_no_job_run_are_listed_not_guessed(evidence, tell):
+def test_events_that_fit_no_job_run_are_listed_not_guessed(evidence, job_events):
     evidence.node("a", 1)
     evidence.job("1", 0, 100, ["a"], 1)
-    evidence.events("somebody-else", tell.steps(1, 3, 0), host="b")
+    evidence.events("somebody-else", job_events.steps(1, 3, 0), host="b")
 
     assert evidence.gpu_s() == {"unknown": 100}
     found = evidence.store.read(
@@ -171,12 +189,12 @@ def test_events_that_fit_no_job_run_are_listed_not_guessed(evidence, tell):
     assert found.rows() == [("somebody-else attempt 0",)]
 
 
-def test_a_requeued_job_is_one_run_and_its_lost_steps_count_once(evidence, tell):
+def test_a_requeued_job_is_one_run_and_its_lost_steps_count_once(evidence, job_events):
     evidence.node("a", 1)
     evidence.job("7", 0, 100, ["a"], 1, "PREEMPTED", submit=0)
     evidence.job("7", 150, 300, ["a"], 1, submit=100)
-    evidence.events("7", [*tell.steps(1, 9, 10), tell.durable(4, 50)], attempt=0)
-    evidence.events("7", tell.steps(5, 18, 160), attempt=1)
+    evidence.events("7", [*job_events.steps(1, 9, 10), job_events.durable(4, 50)], attempt=0)
+    evidence.events("7", job_events.steps(5, 18, 160), attempt=1)
 
     found = evidence.gpu_s()
 
@@ -187,12 +205,12 @@ def test_a_requeued_job_is_one_run_and_its_lost_steps_count_once(evidence, tell)
     assert runs == [("7", 2, 2, 50_000)]
 
 
-def test_attempts_are_told_apart_where_the_job_does_not_number_them(evidence, tell):
+def test_attempts_are_distinguished_where_the_job_does_not_number_them(evidence, job_events):
     evidence.node("a", 1)
     evidence.job("1", 0, 300, ["a"], 1)
     evidence.events("1", [
-        {"event": "job.start", "t": 1}, *tell.steps(1, 9, 10), tell.durable(5, 60),
-        {"event": "job.start", "t": 150}, *tell.steps(6, 15, 160),
+        {"event": "job.start", "t": 1}, *job_events.steps(1, 9, 10), job_events.durable(5, 60),
+        {"event": "job.start", "t": 150}, *job_events.steps(6, 15, 160),
     ], attempt=None)  # fmt: skip
 
     found = evidence.gpu_s()
@@ -206,35 +224,42 @@ def test_attempts_are_told_apart_where_the_job_does_not_number_them(evidence, te
     }
 
 
-def test_unnumbered_attempts_of_a_requeued_job_belong_to_their_own_job_runs(evidence, tell):
+def test_unnumbered_attempts_of_a_requeued_job_belong_to_their_own_job_runs(evidence, job_events):
     evidence.node("a", 1)
     evidence.node("b", 1)
     evidence.job("7", 0, 100, ["a"], 1, "NODE_FAIL")
     evidence.job("7", 200, 300, ["b"], 1, submit=150)
     for host, events in (
-        ("a", [{"event": "job.start", "t": 1}, *tell.steps(1, 8, 10), tell.durable(8, 90)]),
-        ("b", [{"event": "job.start", "t": 201}, *tell.steps(9, 16, 210)]),
+        (
+            "a",
+            [
+                {"event": "job.start", "t": 1},
+                *job_events.steps(1, 8, 10),
+                job_events.durable(8, 90),
+            ],
+        ),
+        ("b", [{"event": "job.start", "t": 201}, *job_events.steps(9, 16, 210)]),
     ):
         evidence.events("7", events, attempt=None, host=host)
 
     assert evidence.gpu_s()["step_unsplit"] == 160
 
 
-def test_events_without_a_run_id_find_the_only_hold_that_fits(evidence, tell):
+def test_events_without_a_run_id_find_the_only_hold_that_fits(evidence, job_events):
     evidence.node("a", 1)
     evidence.job("1", 0, 100, ["a"], 1)
-    evidence.events("", tell.steps(1, 8, 10))
+    evidence.events("", job_events.steps(1, 8, 10))
 
     assert evidence.gpu_s() == {"startup": 10, "step_unsplit": 80, "teardown": 10}
 
 
-def test_a_short_restart_at_a_low_step_loses_only_what_it_did_again(evidence, tell):
+def test_a_short_restart_at_a_low_step_loses_only_what_it_did_again(evidence, job_events):
     evidence.node("a", 1)
     for job, start, state in (("1", 0, "FAILED"), ("2", 100, "FAILED"), ("3", 200, "COMPLETED")):
         evidence.job(job, start, start + 100, ["a"], 1, state, job_name="r")
-    evidence.events("r", [*tell.steps(1, 8, 10), tell.durable(8, 90)], attempt=0)
-    evidence.events("r", tell.steps(1, 2, 110), attempt=1)
-    evidence.events("r", tell.steps(9, 16, 210), attempt=2)
+    evidence.events("r", [*job_events.steps(1, 8, 10), job_events.durable(8, 90)], attempt=0)
+    evidence.events("r", job_events.steps(1, 2, 110), attempt=1)
+    evidence.events("r", job_events.steps(9, 16, 210), attempt=2)
 
     found = evidence.gpu_s()
 
@@ -242,12 +267,12 @@ def test_a_short_restart_at_a_low_step_loses_only_what_it_did_again(evidence, te
     assert (found["lost_work"], found["step_unsplit"]) == (20, 60 + 20 + 80)
 
 
-def test_a_run_that_shrank_and_kept_all_its_time_has_full_ettr(evidence, tell):
+def test_a_run_that_shrank_and_kept_all_its_time_has_full_ettr(evidence, job_events):
     evidence.node("a", 4)
     evidence.job("1", 0, 100, ["a"], 4, job_name="r")
     evidence.job("2", 100, 200, ["a"], 2, job_name="r")
-    evidence.events("r", [*tell.steps(1, 10, 0), tell.durable(10, 100)], attempt=0)
-    evidence.events("r", tell.steps(11, 20, 100), attempt=1)
+    evidence.events("r", [*job_events.steps(1, 10, 0), job_events.durable(10, 100)], attempt=0)
+    evidence.events("r", job_events.steps(11, 20, 100), attempt=1)
 
     evidence.store.build()
 
@@ -255,18 +280,20 @@ def test_a_run_that_shrank_and_kept_all_its_time_has_full_ettr(evidence, tell):
 
 
 @pytest.mark.parametrize(("wait_s", "stalled_s"), [(0.009, None), (0.010, 0.1)])
-def test_waits_for_data_under_10_ms_stay_in_the_step(evidence, tell, wait_s, stalled_s):
+def test_waits_for_data_under_10_ms_stay_in_the_step(evidence, job_events, wait_s, stalled_s):
     evidence.node("a", 1)
     evidence.job("1", 0, 100, ["a"], 1)
-    evidence.events("1", tell.steps(1, 10, 0, data_s=wait_s))
+    evidence.events("1", job_events.steps(1, 10, 0, data_s=wait_s))
 
     assert evidence.gpu_s().get("data_stall") == stalled_s
 
 
-def test_waits_for_data_are_measured_by_the_median_step_and_not_by_their_own(evidence, tell):
+def test_waits_for_data_are_measured_by_the_median_step_and_not_by_their_own(evidence, job_events):
     evidence.node("a", 1)
     evidence.job("1", 0, 100, ["a"], 1)
-    long = tell.steps(10, 10, 0.9, 0.15, data_s=0.006)
-    evidence.events("1", [*tell.steps(1, 9, 0, 0.1), *long, *tell.steps(11, 20, 1.05, 0.1)])
+    long = job_events.steps(10, 10, 0.9, 0.15, data_s=0.006)
+    evidence.events(
+        "1", [*job_events.steps(1, 9, 0, 0.1), *long, *job_events.steps(11, 20, 1.05, 0.1)]
+    )
 
     assert evidence.gpu_s().get("data_stall") == 0.006

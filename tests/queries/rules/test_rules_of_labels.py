@@ -106,7 +106,7 @@ def test_an_exporter_that_has_gone_holds_nothing_for_ever(labelled):
     assert [row[3] for row in holds(labelled)] == [1000]
 
 
-def test_two_sources_that_see_one_label_tell_of_one_hold(labelled):
+def test_two_sources_that_see_one_label_report_one_hold(labelled):
     label(labelled, "n-0", "nlp/a", 100, 600)
     label(labelled, "n-0", "nlp/a", 90, 900, source="prometheus")
 
@@ -146,7 +146,7 @@ def test_job_ids_go_before_pods_on_a_gpu_that_has_both(labelled):
     assert [row[1] for row in holds(labelled)] == ["4711"]
 
 
-def test_from_its_first_record_on_the_scheduler_alone_tells(labelled):
+def test_from_its_first_record_on_the_scheduler_alone_reports(labelled):
     label(labelled, "n-0", "nlp/a", 0, 900)
     labelled.job("77", 500, 700, ["n"], 1)
 
@@ -155,7 +155,7 @@ def test_from_its_first_record_on_the_scheduler_alone_tells(labelled):
     ]  # fmt: skip
 
 
-def test_a_scheduler_that_tells_of_earlier_times_takes_them_back(labelled):
+def test_a_scheduler_that_reports_earlier_times_takes_them_back(labelled):
     label(labelled, "n-0", "nlp/a", 100, 900)
     before = holds(labelled)
     labelled.job("77", 50, 60, ["n"], 1)

@@ -7,7 +7,7 @@ from goodput_queries.check import check
 A, B, C = (f"GPU-{letter}" for letter in "abc")
 
 
-def told(evidence, second, source="dcgm", **gpus):
+def inventory(evidence, second, source="dcgm", **gpus):
     """Tell which GPU has which number from a moment on: `a=0`, GPU-a is number 0."""
     evidence.load(
         "gpus",
@@ -47,8 +47,8 @@ def gpu_s(evidence):
 
 
 def test_gpus_that_change_numbers_at_a_reboot_stay_two(evidence):
-    told(evidence, 0, a=0, b=1)
-    told(evidence, 500, a=1, b=0)
+    inventory(evidence, 0, a=0, b=1)
+    inventory(evidence, 500, a=1, b=0)
     evidence.watched(1000)
     evidence.job("1", 600, 1000, ["n"], 1)
     evidence.load(
@@ -63,10 +63,10 @@ def test_gpus_that_change_numbers_at_a_reboot_stay_two(evidence):
 
 
 def test_a_gpu_that_another_one_was_put_in_place_of_has_left(evidence):
-    told(evidence, 0, a=0, b=1)
+    inventory(evidence, 0, a=0, b=1)
     for gpu, until in ((A, 490), (B, 1000)):
         readings(evidence, gpu, 0, until)
-    told(evidence, 600, c=0)
+    inventory(evidence, 600, c=0)
     readings(evidence, C, 600, 1000)
 
     assert gpu_s(evidence) == {A: 600, B: 1000, C: 400}
@@ -74,8 +74,8 @@ def test_a_gpu_that_another_one_was_put_in_place_of_has_left(evidence):
 
 def test_gpus_of_one_number_that_are_read_side_by_side_are_all_there(evidence):
     """Each of two exporters sees one GPU of the node, and calls it the first."""
-    told(evidence, 0, a=0)
-    told(evidence, 300, b=0)
+    inventory(evidence, 0, a=0)
+    inventory(evidence, 300, b=0)
     readings(evidence, A, 0, 1000)
     readings(evidence, B, 300, 1000)
 
@@ -83,12 +83,12 @@ def test_gpus_of_one_number_that_are_read_side_by_side_are_all_there(evidence):
 
 
 def test_a_gpu_that_came_back_has_not_left(evidence):
-    told(evidence, 0, a=0)
+    inventory(evidence, 0, a=0)
     readings(evidence, A, 0, 200)
-    told(evidence, 300, c=0)
+    inventory(evidence, 300, c=0)
     readings(evidence, C, 300, 500)
     evidence.store.build()
-    told(evidence, 600, a=1)
+    inventory(evidence, 600, a=1)
     readings(evidence, A, 600, 1000)
 
     assert gpu_s(evidence) == {A: 1000, C: 700}

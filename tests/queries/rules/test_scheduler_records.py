@@ -32,7 +32,7 @@ def test_a_record_with_and_without_the_index_of_the_database_is_one_job_run(
     assert run == INDEX
 
 
-def test_records_of_a_job_that_was_submitted_anew_stay_apart(evidence):
+def test_records_of_a_job_that_was_resubmitted_stay_apart(evidence):
     """A requeue and a resize give a new moment of submission."""
     evidence.node("a", 4)
     evidence.job("1", 0, 40, ["a"], 4, "RESIZING", submit=0, db_index=73)
@@ -56,7 +56,7 @@ def runs(evidence):
 
 
 @pytest.mark.parametrize("is_built_between", [True, False])
-def test_a_running_record_that_later_listings_leave_out_holds_up_to_when_it_was_last_told(
+def test_a_running_record_that_later_listings_leave_out_holds_up_to_when_it_was_last_reported(
     evidence, is_built_between
 ):
     tell_of_a_running_job(evidence)
@@ -143,7 +143,7 @@ def told_twice(evidence):
     ).rows()
 
 
-def test_records_that_were_read_in_two_zones_are_told_of(evidence):
+def test_records_that_were_read_in_two_zones_are_reported(evidence):
     """Berlin is an hour ahead of UTC; nothing else but the times tells the records apart."""
     evidence.node("a", 4)
     for hour in (0, 3_600):
@@ -152,7 +152,7 @@ def test_records_that_were_read_in_two_zones_are_told_of(evidence):
     assert told_twice(evidence) == [(1, "c/1")]
 
 
-def test_a_requeue_that_lasts_otherwise_is_no_record_told_twice(evidence):
+def test_a_requeue_that_lasts_otherwise_is_no_duplicate_record(evidence):
     evidence.node("a", 4)
     evidence.job("1", 10, 100, ["a"], 2, submit=0)
     evidence.job("1", 3_610, 3_790, ["a"], 2, submit=3_600)
@@ -160,7 +160,7 @@ def test_a_requeue_that_lasts_otherwise_is_no_record_told_twice(evidence):
     assert told_twice(evidence) == []
 
 
-def test_a_job_that_starts_by_the_clock_is_no_record_told_twice(evidence):
+def test_a_job_that_starts_by_the_clock_is_no_duplicate_record(evidence):
     """A job of `scrontab` keeps its number."""
     evidence.node("a", 4)
     for hour in (0, 3_600, 7_200):

@@ -91,7 +91,7 @@ def test_silence_of_less_than_15_minutes_is_no_stall(node):
     assert of_run(node) == ({(100, None)}, {"at_risk": 400, "busy_unclassified": 890})
 
 
-def test_a_run_that_speaks_again_was_not_stalled(node):
+def test_a_run_with_events_again_was_not_stalled(node):
     readings(node, "n-0", [(90, 3000)], until=3000)
     silent(node)
     of_run(node)
@@ -140,15 +140,15 @@ def test_one_gpu_that_works_keeps_the_gang(node):
     readings(node, "n-0", [(90, 500)], until=3000)
     readings(node, "n-1", [(90, 3000)], until=3000)
     silent(node)
-    told = [{"t": 100, "event": "job.start"}]
-    node.events("train", told, attempt=None, host="n", rank=1, local_rank=1)
+    reported = [{"t": 100, "event": "job.start"}]
+    node.events("train", reported, attempt=None, host="n", rank=1, local_rank=1)
 
     times, ledger = of_run(node)
     assert times == {(100, None)}
     assert ledger["fault_stall"] == 2 * 2500
 
 
-def test_a_scheduler_that_speaks_ends_a_silent_run(node):
+def test_a_scheduler_record_ends_a_silent_run(node):
     readings(node, "n-0", [(90, 3000)], until=3000)
     silent(node)
     node.job("77", 2000, 2500, ["n"], 1)
@@ -157,7 +157,7 @@ def test_a_scheduler_that_speaks_ends_a_silent_run(node):
 
 
 @pytest.mark.parametrize("untils", [(1000, 2000, 4000), (4000, 1000)])
-def test_builds_on_the_way_give_the_rows_of_a_build_anew(new_evidence, untils):
+def test_builds_on_the_way_give_the_rows_of_a_full_build(new_evidence, untils):
     one = new_evidence()
     gpus(one, "n", 2)
     silent(one, pid=7)

@@ -6,32 +6,32 @@ import pytest
 
 
 @pytest.mark.parametrize("attempt", [None, 0])
-def test_a_log_that_prints_the_same_steps_changes_nothing(evidence, tell, attempt):
+def test_a_log_that_prints_the_same_steps_changes_nothing(evidence, job_events, attempt):
     evidence.node("a", 1)
     evidence.job("1", 0, 200, ["a"], 1)
-    steps = [*tell.steps(1, 5, 10, data_s=2.0), *tell.steps(6, 12, 100)]  # 40 s apart
+    steps = [*job_events.steps(1, 5, 10, data_s=2.0), *job_events.steps(6, 12, 100)]  # 40 s apart
     evidence.samples("a#0", evidence.every(0, 200, 1), lambda s: not 60 < s < 100)
     evidence.events("1", steps, attempt=attempt)
     alone = evidence.gpu_s()
 
-    evidence.log("1", [{"event": "job.start", "t": 5}, *tell.printed(steps)])
+    evidence.log("1", [{"event": "job.start", "t": 5}, *job_events.printed(steps)])
 
     assert evidence.gpu_s() == alone
     assert alone["idle_held"] == 40
     assert evidence.store.read("select attempts from marts.runs").item() == 1
 
 
-def test_a_log_keeps_the_attempts_that_the_job_numbers_over_job_runs(evidence, tell):
+def test_a_log_keeps_the_attempts_that_the_job_numbers_over_job_runs(evidence, job_events):
     evidence.node("a", 1)
     evidence.job("7", 0, 100, ["a"], 1, "FAILED", job_name="r")
     evidence.job("8", 150, 310, ["a"], 1, job_name="r")
-    first, second = tell.steps(1, 8, 10), tell.steps(5, 18, 160)
-    evidence.events("r", [*first, tell.durable(4, 50)], attempt=0)
+    first, second = job_events.steps(1, 8, 10), job_events.steps(5, 18, 160)
+    evidence.events("r", [*first, job_events.durable(4, 50)], attempt=0)
     evidence.events("r", second, attempt=1)
     alone = evidence.gpu_s()
 
-    evidence.log("r", [*tell.printed(first), {"event": "failure", "kind": "nan", "t": 95}])
-    evidence.log("r", [{"event": "job.start", "t": 152}, *tell.printed(second)])
+    evidence.log("r", [*job_events.printed(first), {"event": "failure", "kind": "nan", "t": 95}])
+    evidence.log("r", [{"event": "job.start", "t": 152}, *job_events.printed(second)])
 
     assert evidence.gpu_s() == alone
     found = evidence.store.read(
@@ -41,11 +41,11 @@ def test_a_log_keeps_the_attempts_that_the_job_numbers_over_job_runs(evidence, t
     assert found.rows() == [(0, "nan"), (1, None)]
 
 
-def test_a_log_speaks_for_steps_before_and_after_those_of_the_job(evidence, tell):
+def test_a_log_reports_steps_before_and_after_those_of_the_job(evidence, job_events):
     evidence.node("a", 1)
     evidence.job("1", 0, 200, ["a"], 1)
-    evidence.events("1", tell.steps(6, 10, 60), attempt=None)
-    evidence.log("1", tell.steps(1, 15, 10))
+    evidence.events("1", job_events.steps(6, 10, 60), attempt=None)
+    evidence.log("1", job_events.steps(1, 15, 10))
 
     found = evidence.gpu_s()
 
@@ -53,72 +53,76 @@ def test_a_log_speaks_for_steps_before_and_after_those_of_the_job(evidence, tell
     assert evidence.store.read("select steps from marts.attempts").item() == 15
 
 
-def test_a_phase_that_only_the_log_tells_counts(evidence, tell):
+def test_a_phase_that_only_the_log_reports_counts(evidence, job_events):
     evidence.node("a", 1)
     evidence.job("1", 0, 200, ["a"], 1)
-    evidence.events("1", [*tell.steps(1, 5, 10), *tell.steps(6, 12, 80)])
-    evidence.log("1", [tell.phase("ckpt_save", 60, 78)])
+    evidence.events("1", [*job_events.steps(1, 5, 10), *job_events.steps(6, 12, 80)])
+    evidence.log("1", [job_events.phase("ckpt_save", 60, 78)])
 
     assert evidence.gpu_s()["checkpoint_save"] == 18
 
 
-def test_of_a_phase_that_both_tell_the_job_has_the_last_word(evidence, tell):
+def test_of_a_phase_that_both_report_the_job_has_the_last_word(evidence, job_events):
     evidence.node("a", 1)
     evidence.job("1", 0, 200, ["a"], 1)
-    events = [*tell.steps(1, 5, 10), tell.phase("ckpt_save", 60, 79), *tell.steps(6, 12, 80)]
+    events = [
+        *job_events.steps(1, 5, 10),
+        job_events.phase("ckpt_save", 60, 79),
+        *job_events.steps(6, 12, 80),
+    ]
     evidence.events("1", events)
-    evidence.log("1", [tell.phase("ckpt_save", 56, 85)])
+    evidence.log("1", [job_events.phase("ckpt_save", 56, 85)])
 
     found = evidence.gpu_s()
 
     assert (found["checkpoint_save"], found["step_unsplit"]) == (19, 120)
 
 
-def test_a_save_that_only_the_log_proves_keeps_steps(evidence, tell):
+def test_a_save_that_only_the_log_proves_keeps_steps(evidence, job_events):
     evidence.node("a", 1)
     evidence.job("1", 0, 100, ["a"], 1, "FAILED")
-    evidence.events("1", tell.steps(1, 8, 10))
-    evidence.log("1", [tell.durable(6, 75)])
+    evidence.events("1", job_events.steps(1, 8, 10))
+    evidence.log("1", [job_events.durable(6, 75)])
 
     found = evidence.gpu_s()
 
     assert (found["step_unsplit"], found["lost_work"]) == (60, 20)
 
 
-def test_a_log_that_cannot_tell_of_saves_makes_no_doubt_of_what_the_job_says(evidence, tell):
+def test_a_log_that_cannot_report_saves_makes_no_doubt_of_what_the_job_says(evidence, job_events):
     evidence.node("a", 1)
     evidence.job("1", 0, 100, ["a"], 1, "FAILED")
     evidence.job("2", 100, 200, ["a"], 1)
-    steps = tell.steps(1, 8, 10)
-    evidence.events("1", [*steps, tell.durable(6, 75)])
-    evidence.events("2", tell.steps(7, 9, 110))
+    steps = job_events.steps(1, 8, 10)
+    evidence.events("1", [*steps, job_events.durable(6, 75)])
+    evidence.events("2", job_events.steps(7, 9, 110))
     alone = evidence.gpu_s()
 
-    evidence.log("1", tell.printed(steps))
+    evidence.log("1", job_events.printed(steps))
 
     assert evidence.gpu_s() == alone
 
 
-def test_tokens_that_only_the_log_counts_are_counted(evidence, tell):
+def test_tokens_that_only_the_log_counts_are_counted(evidence, job_events):
     evidence.node("a", 1)
     evidence.job("1", 0, 100, ["a"], 1)
-    steps = tell.steps(1, 8, 10)
+    steps = job_events.steps(1, 8, 10)
     evidence.events("1", steps)
-    evidence.log("1", [{**row, "tokens": 50.0} for row in tell.printed(steps)])
+    evidence.log("1", [{**row, "tokens": 50.0} for row in job_events.printed(steps)])
     evidence.store.build()
 
     assert evidence.store.read("select sum(tokens) from marts.train_steps").item() == 400
 
 
 @pytest.mark.parametrize("others", ["silent", "job.start", "steps"])
-def test_rank_0_speaks_for_the_waits_of_its_gang(evidence, tell, others):
+def test_rank_0_reports_the_waits_of_its_gang(evidence, job_events, others):
     evidence.node("a", 4)
     evidence.job("1", 0, 200, ["a"], 4)
     waits = {"data_s": 2.0, "comm_s": 1.0, "straggler_s": 1.0}
-    evidence.events("1", [{"event": "job.start", "t": 1}, *tell.steps(1, 15, 10, **waits)])
+    evidence.events("1", [{"event": "job.start", "t": 1}, *job_events.steps(1, 15, 10, **waits)])
     for rank in (1, 2, 3):
         begun = [{"event": "job.start", "t": 1}]
-        rows = {"silent": [], "job.start": begun, "steps": [*begun, *tell.steps(1, 15, 10)]}
+        rows = {"silent": [], "job.start": begun, "steps": [*begun, *job_events.steps(1, 15, 10)]}
         if rows[others]:
             evidence.events("1", rows[others], rank=rank)
 
@@ -127,11 +131,11 @@ def test_rank_0_speaks_for_the_waits_of_its_gang(evidence, tell, others):
     assert (found["data_stall"], found["exposed_comm"], found["straggler_wait"]) == (120, 60, 60)
 
 
-def test_where_several_ranks_tell_of_waits_each_speaks_for_itself(evidence, tell):
+def test_where_several_ranks_report_waits_each_counts_for_itself(evidence, job_events):
     evidence.node("a", 4)
     evidence.job("1", 0, 200, ["a"], 4)
     for rank in range(4):
         waits = {"data_s": 2.0} if rank < 2 else {}
-        evidence.events("1", tell.steps(1, 15, 10, **waits), rank=rank)
+        evidence.events("1", job_events.steps(1, 15, 10, **waits), rank=rank)
 
     assert evidence.gpu_s()["data_stall"] == 2 * 30

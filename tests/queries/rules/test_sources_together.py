@@ -47,7 +47,7 @@ TO = FROM + timedelta(seconds=140)
 
 
 @pytest.fixture(scope="module")
-def told(new_store):
+def reported(new_store):
     """Return the raw rows of each source: those of `main`, and of NVML every fourth."""
     found = {}
     for source, path in SOURCES.items():
@@ -71,7 +71,7 @@ def cut(name, rows):
 
 
 @pytest.fixture(scope="module")
-def told_by_two_names(told, tmp_path_factory):
+def reported_by_two_names(reported, tmp_path_factory):
     """Return the same rows with the log named after Slurm's job, the events after a run."""
     log = tmp_path_factory.mktemp("logs") / "slurm-9102.out"
     shutil.copyfile(SAMPLE / SOURCES["job-log"], log)
@@ -80,20 +80,20 @@ def told_by_two_names(told, tmp_path_factory):
     lines = evidence_of(store)["job_events"]
     store.close()
     assert set(lines["run_id"]) == {"9102"}
-    events = told["job-events"]["job_events"].with_columns(run_id=pl.lit("exp-7"))
-    return {**told, "job-log": {"job_events": lines}, "job-events": {"job_events": events}}
+    events = reported["job-events"]["job_events"].with_columns(run_id=pl.lit("exp-7"))
+    return {**reported, "job-log": {"job_events": lines}, "job-events": {"job_events": events}}
 
 
 @pytest.fixture(scope="module")
 def new_store(empty_database, tmp_path_factory):
     """Return a maker of stores, built of these sources in this order; of none, empty."""
 
-    def make(told=None, sources=(), *, step_by_step=False):
+    def make(reported=None, sources=(), *, step_by_step=False):
         path = tmp_path_factory.mktemp("together") / "fleet.duckdb"
         shutil.copyfile(empty_database, path)
         store = LocalStore(path)
         for source in sources:
-            for name, rows in told[source].items():
+            for name, rows in reported[source].items():
                 load(store, name, rows, source)
             if step_by_step:
                 store.build()
@@ -111,10 +111,10 @@ def gpu_s(store):
 
 
 @pytest.fixture(scope="module")
-def ledgers(new_store, told):
+def ledgers(new_store, reported):
     """Return the GPU-seconds by category of each subset of the sources."""
     subsets = (some for n in range(1, 6) for some in itertools.combinations(SOURCES, n))
-    return {frozenset(some): gpu_s(new_store(told, some)) for some in subsets}
+    return {frozenset(some): gpu_s(new_store(reported, some)) for some in subsets}
 
 
 def test_no_source_takes_from_what_others_tell(ledgers):
@@ -134,26 +134,26 @@ def test_no_source_takes_from_what_others_tell(ledgers):
 
 @pytest.mark.parametrize("others", [["nvml"], ["nvml", "nccl-inspector"]])
 def test_it_does_not_matter_that_log_and_events_name_the_run_differently(
-    new_store, told, told_by_two_names, others
+    new_store, reported, reported_by_two_names, others
 ):
     sources = ["slurm", "job-log", "job-events", *others]
 
-    assert gpu_s(new_store(told_by_two_names, sources)) == gpu_s(new_store(told, sources))
+    assert gpu_s(new_store(reported_by_two_names, sources)) == gpu_s(new_store(reported, sources))
 
 
-@pytest.mark.parametrize("names", ["told", "told_by_two_names"])
+@pytest.mark.parametrize("names", ["reported", "reported_by_two_names"])
 @pytest.mark.parametrize("order", [["job-log", "nvml", "slurm", "nccl-inspector", "job-events"]])
 def test_lines_in_any_order_and_sources_that_come_late_give_the_same(
     new_store, request, names, order
 ):
-    told = request.getfixturevalue(names)
+    reported = request.getfixturevalue(names)
     shuffled = {
         source: {n: rows.sample(fraction=1, shuffle=True, seed=3) for n, rows in tables.items()}
-        for source, tables in told.items()
+        for source, tables in reported.items()
     }
 
     late = new_store(shuffled, order, step_by_step=True)
-    whole = new_store(told, SOURCES)
+    whole = new_store(reported, SOURCES)
     for name in STAGES:
         found, expected = (s.read(f"from {name}").sort(pl.all()).rows() for s in (late, whole))
         assert found == expected, name
@@ -161,7 +161,7 @@ def test_lines_in_any_order_and_sources_that_come_late_give_the_same(
     whole.close()
 
 
-def test_a_cluster_that_has_nothing_to_do_with_it_changes_nothing(new_store, told, ledgers):
+def test_a_cluster_that_has_nothing_to_do_with_it_changes_nothing(new_store, reported, ledgers):
     """It has jobs, hosts and runs of the same names."""
     other = {
         name: rows.with_columns(
@@ -169,8 +169,8 @@ def test_a_cluster_that_has_nothing_to_do_with_it_changes_nothing(new_store, tol
             ts=pl.col("ts") + timedelta(seconds=40),
             gpu_uuid=pl.col("gpu_uuid") + "-of-another",
         )
-        for name, rows in told["job-events"].items()
+        for name, rows in reported["job-events"].items()
     }
-    with_other = {**told, "elsewhere": other}
+    with_other = {**reported, "elsewhere": other}
 
     assert gpu_s(new_store(with_other, [*SOURCES, "elsewhere"])) == ledgers[frozenset(SOURCES)]

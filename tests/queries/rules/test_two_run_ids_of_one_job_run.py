@@ -26,33 +26,33 @@ def attempts(evidence):
     ).rows()
 
 
-def one_life(tell):
+def one_life(job_events):
     """Return what events and log say of a job that runs through."""
-    steps = tell.steps(1, 27, 10)
+    steps = job_events.steps(1, 27, 10)
     return [{"event": "job.start", "t": 4}, *steps], [
-        {"event": "job.start", "t": 2}, *tell.printed(steps)[::4]
+        {"event": "job.start", "t": 2}, *job_events.printed(steps)[::4]
     ]  # fmt: skip
 
 
-def two_lives(tell):
+def two_lives(job_events):
     """Return what events and log say of a gang that is restarted from its save of step 8."""
-    first, second = tell.steps(1, 11, 10), tell.steps(9, 22, 140)
+    first, second = job_events.steps(1, 11, 10), job_events.steps(9, 22, 140)
     events = [
         *({**row, "attempt": 0} for row in [{"event": "job.start", "t": 4}, *first]),
-        {**tell.durable(8, 92), "attempt": 0},
+        {**job_events.durable(8, 92), "attempt": 0},
         *({**row, "attempt": 1} for row in [{"event": "job.start", "t": 130}, *second]),
     ]
     log = [
-        {"event": "job.start", "t": 2}, *tell.printed(first),
-        {"event": "job.start", "t": 128}, *tell.printed(second),
+        {"event": "job.start", "t": 2}, *job_events.printed(first),
+        {"event": "job.start", "t": 128}, *job_events.printed(second),
     ]  # fmt: skip
     return events, log
 
 
 @pytest.mark.parametrize("order", ["same build", "events first", "log first", "log late"])
 @pytest.mark.parametrize("lives", [one_life, two_lives])
-def test_a_log_under_slurms_number_changes_nothing(new_evidence, one_job, tell, lives, order):
-    events, log = lives(tell)
+def test_a_log_under_slurms_number_changes_nothing(new_evidence, one_job, job_events, lives, order):
+    events, log = lives(job_events)
     alone = new_evidence()
     alone.node("a", 2)
     alone.job(JOB, 0, 300, ["a"], 2, job_name="train.sh")
@@ -80,8 +80,8 @@ def test_a_log_under_slurms_number_changes_nothing(new_evidence, one_job, tell, 
     assert_equals_full_build(one_job)
 
 
-def test_a_restart_in_both_sources_gives_two_attempts(one_job, tell):
-    events, log = two_lives(tell)
+def test_a_restart_in_both_sources_gives_two_attempts(one_job, job_events):
+    events, log = two_lives(job_events)
     one_job.events(RUN, events)
     one_job.log(JOB, log)
 
@@ -90,8 +90,8 @@ def test_a_restart_in_both_sources_gives_two_attempts(one_job, tell):
     assert (found["step_unsplit"], found["lost_work"]) == (2 * (80 + 140), 2 * 30)
 
 
-def test_a_log_that_sees_no_restart_is_of_both_attempts(one_job, tell):
-    events, _ = two_lives(tell)
+def test_a_log_that_sees_no_restart_is_of_both_attempts(one_job, job_events):
+    events, _ = two_lives(job_events)
     one_job.events(RUN, events)
     expected = one_job.gpu_s()
 
@@ -106,17 +106,17 @@ def test_a_log_that_sees_no_restart_is_of_both_attempts(one_job, tell):
 
 
 @pytest.mark.parametrize("is_log_first", [False, True])
-def test_job_runs_stay_attempts_of_one_run(one_job, tell, is_log_first):
+def test_job_runs_stay_attempts_of_one_run(one_job, job_events, is_log_first):
     """Their logs, each under its own number, make no runs of them."""
     one_job.job("8", 400, 600, ["a"], 2, job_name="train.sh")
-    first, second = tell.steps(1, 27, 10), tell.steps(28, 40, 420)
-    told = [
+    first, second = job_events.steps(1, 27, 10), job_events.steps(28, 40, 420)
+    reported = [
         lambda: one_job.events(RUN, first, attempt=0),
         lambda: one_job.events(RUN, second, attempt=1),
-        lambda: one_job.log(JOB, [{"event": "job.start", "t": 1}, *tell.printed(first)]),
-        lambda: one_job.log("8", [{"event": "job.start", "t": 401}, *tell.printed(second)]),
+        lambda: one_job.log(JOB, [{"event": "job.start", "t": 1}, *job_events.printed(first)]),
+        lambda: one_job.log("8", [{"event": "job.start", "t": 401}, *job_events.printed(second)]),
     ]
-    for tell_more in reversed(told) if is_log_first else told:
+    for tell_more in reversed(reported) if is_log_first else reported:
         tell_more()
         one_job.store.build()
 
@@ -124,9 +124,9 @@ def test_job_runs_stay_attempts_of_one_run(one_job, tell, is_log_first):
     assert_equals_full_build(one_job)
 
 
-def test_a_failure_that_only_the_log_reports_is_the_attempts(one_job, tell):
+def test_a_failure_that_only_the_log_reports_is_the_attempts(one_job, job_events):
     one_job.job("9", 400, 600, ["a"], 2, "REQUEUED", job_name="train.sh")
-    one_job.events("exp-9", tell.steps(1, 10, 410))
+    one_job.events("exp-9", job_events.steps(1, 10, 410))
     one_job.log("9", [{"event": "failure", "kind": "oom", "t": 515}])
 
     assert [row for row in attempts(one_job) if row[0] == "exp-9"] == [
@@ -137,10 +137,13 @@ def test_a_failure_that_only_the_log_reports_is_the_attempts(one_job, tell):
     assert_equals_full_build(one_job)
 
 
-def test_a_job_that_runs_two_trainings_has_two_attempts(one_job, tell):
-    one_job.events("pretrain", tell.steps(1, 10, 10))
-    one_job.events("finetune", tell.steps(1, 10, 150))
-    log = [*tell.printed(tell.steps(1, 10, 10)), *tell.printed(tell.steps(1, 10, 150))]
+def test_a_job_that_runs_two_trainings_has_two_attempts(one_job, job_events):
+    one_job.events("pretrain", job_events.steps(1, 10, 10))
+    one_job.events("finetune", job_events.steps(1, 10, 150))
+    log = [
+        *job_events.printed(job_events.steps(1, 10, 10)),
+        *job_events.printed(job_events.steps(1, 10, 150)),
+    ]
     expected = attempts(one_job)
 
     one_job.log(JOB, log)
@@ -149,40 +152,42 @@ def test_a_job_that_runs_two_trainings_has_two_attempts(one_job, tell):
     assert [row[2:] for row in expected] == [(0, 150, "failed"), (150, 300, "ok")]
 
 
-def test_a_training_that_only_the_log_tells_of_is_an_attempt(one_job, tell):
-    log = [{"event": "job.start", "t": 2}, *tell.printed(tell.steps(1, 8, 10))]
+def test_a_training_that_only_the_log_reports_is_an_attempt(one_job, job_events):
+    log = [{"event": "job.start", "t": 2}, *job_events.printed(job_events.steps(1, 8, 10))]
     one_job.log(JOB, log)
-    one_job.events(RUN, [{"event": "job.start", "t": 150}, *tell.steps(1, 10, 160)])
+    one_job.events(RUN, [{"event": "job.start", "t": 150}, *job_events.steps(1, 10, 160)])
 
     assert [row[2:] for row in attempts(one_job)] == [(0, 150, "failed"), (150, 300, "ok")]
     assert_equals_full_build(one_job)
 
 
-def test_a_save_that_finishes_after_the_next_start_joins_nothing(one_job, tell):
-    log = [*tell.printed(tell.steps(1, 8, 10)), tell.durable(8, 155)]
+def test_a_save_that_finishes_after_the_next_start_joins_nothing(one_job, job_events):
+    log = [*job_events.printed(job_events.steps(1, 8, 10)), job_events.durable(8, 155)]
     one_job.log(JOB, log)
-    one_job.events(RUN, [{"event": "job.start", "t": 150}, *tell.steps(1, 10, 160)])
+    one_job.events(RUN, [{"event": "job.start", "t": 150}, *job_events.steps(1, 10, 160)])
 
     assert [row[2:] for row in attempts(one_job)] == [(0, 150, "failed"), (150, 300, "ok")]
 
 
-def test_a_stray_save_of_the_job_joins_no_training_that_only_the_log_tells_of(one_job, tell):
-    one_job.events(RUN, tell.steps(1, 9, 10), attempt=0)
-    one_job.events("another", [tell.durable(9, 220)], attempt=0)
+def test_a_stray_save_of_the_job_joins_no_training_that_only_the_log_reports(one_job, job_events):
+    one_job.events(RUN, job_events.steps(1, 9, 10), attempt=0)
+    one_job.events("another", [job_events.durable(9, 220)], attempt=0)
     before = attempts(one_job)
-    one_job.log(JOB, [{"event": "job.start", "t": 150}, *tell.printed(tell.steps(1, 12, 160))])
+    one_job.log(
+        JOB, [{"event": "job.start", "t": 150}, *job_events.printed(job_events.steps(1, 12, 160))]
+    )
 
     assert [row[2:] for row in before] == [(0, 220, "failed"), (220, 300, "ok")]
     assert [row[2:4] for row in attempts(one_job)] == [(0, 150), (150, 220), (220, 300)]
 
 
 @pytest.mark.parametrize("ahead", ["log", "events"])
-def test_what_one_source_tells_ahead_of_the_other_goes_on_with_the_life(one_job, tell, ahead):
+def test_events_that_one_source_reports_first_continue_the_life(one_job, job_events, ahead):
     """A log that is followed is often a few steps ahead of events that are still in a buffer."""
-    steps = tell.steps(1, 27, 10)
+    steps = job_events.steps(1, 27, 10)
     early, late = steps[:10], steps[14:]
     one_job.events(RUN, early if ahead == "log" else late)
-    one_job.log(JOB, tell.printed(late if ahead == "log" else early))
+    one_job.log(JOB, job_events.printed(late if ahead == "log" else early))
 
     assert [row[2:] for row in attempts(one_job)] == [(0, 300, "ok")]
     found = one_job.gpu_s()
@@ -190,8 +195,8 @@ def test_what_one_source_tells_ahead_of_the_other_goes_on_with_the_life(one_job,
     assert_equals_full_build(one_job)
 
 
-def test_events_that_tell_no_steps_begin_no_attempt_beside_a_log_that_does(one_job, tell):
-    steps = tell.printed(tell.steps(1, 27, 10))
+def test_events_that_report_no_steps_begin_no_attempt_beside_a_log_that_does(one_job, job_events):
+    steps = job_events.printed(job_events.steps(1, 27, 10))
     one_job.log(JOB, steps)
     alone = one_job.gpu_s()
 
@@ -202,20 +207,22 @@ def test_events_that_tell_no_steps_begin_no_attempt_beside_a_log_that_does(one_j
     assert_equals_full_build(one_job)
 
 
-def test_a_log_with_a_clock_that_is_hours_off_begins_no_attempt(one_job, tell):
-    steps = tell.steps(1, 27, 10)
+def test_a_log_with_a_clock_that_is_hours_off_begins_no_attempt(one_job, job_events):
+    steps = job_events.steps(1, 27, 10)
     one_job.events(RUN, steps)
-    one_job.log(JOB, [{**row, "t": row["t"] + 7200} for row in tell.printed(steps)])
+    one_job.log(JOB, [{**row, "t": row["t"] + 7200} for row in job_events.printed(steps)])
 
     assert attempts(one_job) == [(RUN, 0, 0, 300, "ok")]
     assert all(name not in one_job.gpu_s() for name in LOST)
 
 
-def test_events_whose_clock_puts_them_after_the_job_begin_no_attempt_beside_its_log(evidence, tell):
+def test_events_whose_clock_puts_them_after_the_job_begin_no_attempt_beside_its_log(
+    evidence, job_events
+):
     evidence.node("a", 2)
     evidence.job(JOB, 0, 300, ["a"], 2, job_name="train.sh")
-    steps = tell.steps(1, 27, 10)
-    evidence.log(JOB, tell.printed(steps))
+    steps = job_events.steps(1, 27, 10)
+    evidence.log(JOB, job_events.printed(steps))
     evidence.events("train.sh", [{**row, "t": row["t"] + 400} for row in steps])
 
     assert attempts(evidence) == [("train.sh", 0, 0, 300, "ok")]
@@ -223,11 +230,11 @@ def test_events_whose_clock_puts_them_after_the_job_begin_no_attempt_beside_its_
     assert_equals_full_build(evidence)
 
 
-def test_a_log_that_turns_out_to_be_of_another_job_leaves_no_trace(one_job, tell):
+def test_a_log_that_turns_out_to_be_of_another_job_leaves_no_trace(one_job, job_events):
     """The name of its job is known only later: until then the host decides."""
-    steps = tell.steps(1, 27, 10)
+    steps = job_events.steps(1, 27, 10)
     one_job.events(RUN, steps)
-    one_job.log("late", tell.printed(steps), host="a")
+    one_job.log("late", job_events.printed(steps), host="a")
     one_job.store.build()
 
     one_job.job("late", 100, 250, ["a"], 0)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 
-def gap(evidence, tell, gpus=1, seconds=100):
+def gap(evidence, job_events, gpus=1, seconds=100):
     """Tell ten steps, a gap from second 100 on, ten steps."""
     end = 100 + seconds
     evidence.node("a", gpus)
     evidence.job("1", 0, end + 100, ["a"], gpus)
-    evidence.events("1", [*tell.steps(1, 10, 0), *tell.steps(11, 20, end)])
+    evidence.events("1", [*job_events.steps(1, 10, 0), *job_events.steps(11, 20, end)])
     return end + 100
 
 
@@ -23,8 +23,8 @@ def of_gap(evidence):
     return set(rows["category"])
 
 
-def test_one_active_reading_of_one_gpu_does_not_make_a_gap_active(evidence, tell):
-    end = gap(evidence, tell, gpus=4)
+def test_one_active_reading_of_one_gpu_does_not_make_a_gap_active(evidence, job_events):
+    end = gap(evidence, job_events, gpus=4)
     for index in range(4):
         evidence.samples(
             f"a#{index}",
@@ -35,8 +35,10 @@ def test_one_active_reading_of_one_gpu_does_not_make_a_gap_active(evidence, tell
     assert of_gap(evidence) == {"idle_held"}
 
 
-def test_a_gap_in_which_more_than_a_tenth_of_the_readings_show_activity_is_not_idle(evidence, tell):
-    end = gap(evidence, tell, gpus=4)
+def test_a_gap_in_which_more_than_a_tenth_of_the_readings_show_activity_is_not_idle(
+    evidence, job_events
+):
+    end = gap(evidence, job_events, gpus=4)
     for index in range(4):
         evidence.samples(
             f"a#{index}",
@@ -47,33 +49,35 @@ def test_a_gap_in_which_more_than_a_tenth_of_the_readings_show_activity_is_not_i
     assert of_gap(evidence) == {"busy_unclassified"}
 
 
-def test_readings_at_the_ends_of_a_gap_speak_of_the_steps_beside_it(evidence, tell):
-    end = gap(evidence, tell)
+def test_readings_at_the_ends_of_a_gap_cover_the_steps_beside_it(evidence, job_events):
+    end = gap(evidence, job_events)
     evidence.samples("a#0", evidence.every(-5, end, 10), lambda s: not 106 < s <= 196)
 
     assert of_gap(evidence) == {"idle_held"}
 
 
-def test_a_gap_shorter_than_two_sampling_intervals_is_not_called_idle(evidence, tell):
-    end = gap(evidence, tell, seconds=15)
+def test_a_gap_shorter_than_two_sampling_intervals_is_not_called_idle(evidence, job_events):
+    end = gap(evidence, job_events, seconds=15)
     evidence.samples("a#0", evidence.every(-10, end), lambda s: not 100 < s <= 115)
 
     assert of_gap(evidence) == {"busy_unclassified"}
 
 
-def test_a_gap_without_a_reading_is_unknown(evidence, tell):
-    gap(evidence, tell)
+def test_a_gap_without_a_reading_is_unknown(evidence, job_events):
+    gap(evidence, job_events)
 
     assert of_gap(evidence) == {"unknown"}
 
 
 @pytest.mark.parametrize("measured", [True, False], ids=["split", "not split"])
-def test_a_few_milliseconds_between_two_steps_belong_to_the_step_before(evidence, tell, measured):
+def test_a_few_milliseconds_between_two_steps_belong_to_the_step_before(
+    evidence, job_events, measured
+):
     waits = {"straggler_s": 1.0, "comm_s": 1.0} if measured else {}
     evidence.node("a", 1)
     evidence.job("1", 0, 1000, ["a"], 1)
     evidence.events(
-        "1", [e for k in range(1, 100) for e in tell.steps(k, k, 10.005 * (k - 1), **waits)]
+        "1", [e for k in range(1, 100) for e in job_events.steps(k, k, 10.005 * (k - 1), **waits)]
     )
 
     found = evidence.gpu_s()
@@ -85,27 +89,29 @@ def test_a_few_milliseconds_between_two_steps_belong_to_the_step_before(evidence
     )
 
 
-def test_a_few_milliseconds_after_a_step_belong_to_it_however_short_steps_are(evidence, tell):
+def test_a_few_milliseconds_after_a_step_belong_to_it_however_short_steps_are(evidence, job_events):
     evidence.node("a", 1)
     evidence.job("1", 0, 100, ["a"], 1)
-    evidence.events("1", [e for k in range(500) for e in tell.steps(k, k, 0.108 * k, 0.1)])
+    evidence.events("1", [e for k in range(500) for e in job_events.steps(k, k, 0.108 * k, 0.1)])
 
     found = evidence.gpu_s()
 
     assert found == {"step_unsplit": 53.992, "teardown": 46.008}
 
 
-def test_a_short_gap_after_a_phase_belongs_to_the_phase_however_short_the_phase_is(evidence, tell):
+def test_a_short_gap_after_a_phase_belongs_to_the_phase_however_short_the_phase_is(
+    evidence, job_events
+):
     evidence.node("a", 1)
     evidence.job("1", 0, 1000, ["a"], 1)
     evidence.events(
         "1",
         [
-            *tell.steps(1, 50, 0),
-            tell.phase("ckpt_save", 500, 500.3),
-            *tell.steps(51, 90, 500.304),
-            tell.phase("eval", 900.304, 900.5),
-            *tell.steps(91, 99, 900.53),
+            *job_events.steps(1, 50, 0),
+            job_events.phase("ckpt_save", 500, 500.3),
+            *job_events.steps(51, 90, 500.304),
+            job_events.phase("eval", 900.304, 900.5),
+            *job_events.steps(91, 99, 900.53),
         ],
     )
 
@@ -116,12 +122,14 @@ def test_a_short_gap_after_a_phase_belongs_to_the_phase_however_short_the_phase_
     }  # fmt: skip
 
 
-def test_a_short_gap_after_a_step_of_waits_alone_is_productive(evidence, tell):
+def test_a_short_gap_after_a_step_of_waits_alone_is_productive(evidence, job_events):
     """Its waits were measured in full, so nothing of it or after it is left without a split."""
     waits = {"straggler_s": 4.0, "comm_s": 7.0}
     evidence.node("a", 1)
     evidence.job("1", 0, 100, ["a"], 1)
-    evidence.events("1", [*tell.steps(1, 5, 0, **waits), *tell.steps(6, 9, 50.06, **waits)])
+    evidence.events(
+        "1", [*job_events.steps(1, 5, 0, **waits), *job_events.steps(6, 9, 50.06, **waits)]
+    )
 
     found = evidence.gpu_s()
 
@@ -130,12 +138,12 @@ def test_a_short_gap_after_a_step_of_waits_alone_is_productive(evidence, tell):
     }  # fmt: skip
 
 
-def test_a_short_gap_after_a_measured_step_is_productive_whatever_follows_it(evidence, tell):
+def test_a_short_gap_after_a_measured_step_is_productive_whatever_follows_it(evidence, job_events):
     waits = {"straggler_s": 1.0, "comm_s": 1.0}
     evidence.node("a", 1)
     evidence.job("1", 0, 100, ["a"], 1, "FAILED")
-    told = [*tell.steps(1, 5, 0, **waits), *tell.steps(6, 9, 50.06, **waits)]
-    evidence.events("1", [*told, tell.durable(5, 50)])
+    reported = [*job_events.steps(1, 5, 0, **waits), *job_events.steps(6, 9, 50.06, **waits)]
+    evidence.events("1", [*reported, job_events.durable(5, 50)])
 
     found = evidence.gpu_s()
 
@@ -145,8 +153,8 @@ def test_a_short_gap_after_a_measured_step_is_productive_whatever_follows_it(evi
     }  # fmt: skip
 
 
-def test_gpus_read_too_seldom_to_speak_of_a_gap_leave_it_to_those_read_often(evidence, tell):
-    end = gap(evidence, tell, gpus=2, seconds=60)
+def test_gpus_read_too_seldom_to_describe_a_gap_leave_it_to_those_read_often(evidence, job_events):
+    end = gap(evidence, job_events, gpus=2, seconds=60)
     for index, interval in enumerate((10, 60)):
         readings = evidence.every(-60, end, interval)
         evidence.samples(f"a#{index}", readings, lambda s: not 100 < s <= 160)

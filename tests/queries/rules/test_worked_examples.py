@@ -7,7 +7,7 @@ import pytest
 from goodput_queries.check import check
 
 
-def test_example_1_a_fleet_hour(evidence, tell):
+def test_example_1_a_fleet_hour(evidence, job_events):
     evidence.node("a", 8, partitions=("a",))
     evidence.node("b", 8, partitions=("b",))
     evidence.watched(3600)
@@ -18,15 +18,15 @@ def test_example_1_a_fleet_hour(evidence, tell):
         "1",
         [
             {"event": "job.start", "t": 100},
-            tell.phase("restore", 120, 180),
-            *tell.steps(1, 100, 200, **losses),
-            tell.phase("ckpt_save", 1200, 1220),
-            *tell.steps(101, 200, 1220, **losses),
-            tell.phase("ckpt_save", 2220, 2240),
-            tell.phase("eval", 2240, 2340),
-            tell.phase("ckpt_save", 2340, 2360),
-            *tell.steps(201, 260, 2360, **losses),
-            tell.durable(260, 2959),
+            job_events.phase("restore", 120, 180),
+            *job_events.steps(1, 100, 200, **losses),
+            job_events.phase("ckpt_save", 1200, 1220),
+            *job_events.steps(101, 200, 1220, **losses),
+            job_events.phase("ckpt_save", 2220, 2240),
+            job_events.phase("eval", 2240, 2340),
+            job_events.phase("ckpt_save", 2340, 2360),
+            *job_events.steps(201, 260, 2360, **losses),
+            job_events.durable(260, 2959),
         ],
     )
     evidence.job("2", 600, 3600, ["b"], 4, partition="b", qos="normal")
@@ -62,7 +62,7 @@ def test_example_1_a_fleet_hour(evidence, tell):
     assert check(evidence.store)["violations"].sum() == 0
 
 
-def failure_hang_restart(evidence, tell):
+def failure_hang_restart(evidence, job_events):
     """Tell of 16 GPUs, 10 s a step, a save every 100 steps, a hang, a restart (example 2)."""
     evidence.node("a", 8)
     evidence.node("b", 8)
@@ -71,25 +71,25 @@ def failure_hang_restart(evidence, tell):
     first = [{"event": "job.start", "t": 60}]
     for save in range(4):
         begin = 300 + save * 1020
-        first += tell.steps(save * 100 + 1, save * 100 + 100, begin)
-        first += [tell.phase("ckpt_save", begin + 1000, begin + 1020)]
-        first += [tell.durable(save * 100 + 100, begin + 1020)]
-    first += tell.steps(401, 455, 4380)
+        first += job_events.steps(save * 100 + 1, save * 100 + 100, begin)
+        first += [job_events.phase("ckpt_save", begin + 1000, begin + 1020)]
+        first += [job_events.durable(save * 100 + 100, begin + 1020)]
+    first += job_events.steps(401, 455, 4380)
     second = [
         {"event": "job.start", "t": 5900},
-        tell.phase("restore", 6070, 6130),
-        *tell.steps(401, 500, 6130),
-        tell.phase("ckpt_save", 7130, 7150),
-        tell.durable(500, 7150),
-        *tell.steps(501, 600, 7150),
-        tell.phase("ckpt_save", 8150, 8170),
-        tell.durable(600, 8170),
+        job_events.phase("restore", 6070, 6130),
+        *job_events.steps(401, 500, 6130),
+        job_events.phase("ckpt_save", 7130, 7150),
+        job_events.durable(500, 7150),
+        *job_events.steps(501, 600, 7150),
+        job_events.phase("ckpt_save", 8150, 8170),
+        job_events.durable(600, 8170),
     ]
     return first, second
 
 
-def test_example_2_failure_hang_restart(evidence, tell):
-    first, second = failure_hang_restart(evidence, tell)
+def test_example_2_failure_hang_restart(evidence, job_events):
+    first, second = failure_hang_restart(evidence, job_events)
     evidence.events("run7", first, attempt=1)
     evidence.events("run7", second, attempt=2)
 
@@ -123,8 +123,8 @@ def test_example_2_failure_hang_restart(evidence, tell):
     assert run["goodput_of_held_ratio"] == pytest.approx(0.761421, abs=1e-6)
 
 
-def test_example_2b_without_a_log_nothing_is_booked_as_lost_or_productive(evidence, tell):
-    failure_hang_restart(evidence, tell)
+def test_example_2b_without_a_log_nothing_is_booked_as_lost_or_productive(evidence, job_events):
+    failure_hang_restart(evidence, job_events)
     for node in "ab":
         for gpu in range(8):
             evidence.samples(

@@ -403,7 +403,7 @@ def test_a_process_opens_a_file_once(tmp_path: Path) -> None:
         LocalStore(path)
 
 
-def test_what_does_not_fit_into_memory_goes_beside_the_file(tmp_path: Path) -> None:
+def test_what_does_not_fit_into_memory_spills_next_to_the_file(tmp_path: Path) -> None:
     path = tmp_path / "goodput.duckdb"
     with contextlib.closing(LocalStore(path)) as store:
         assert store.read("select current_setting('temp_directory')").item() == f"{path}.tmp"

@@ -205,7 +205,7 @@ def test_reading_twice_changes_nothing_and_a_grown_file_adds_what_is_new(
 
 @pytest.mark.parametrize("lines", [1, 7, 400_000])
 @pytest.mark.parametrize("beginnings", [2, 500_000])
-def test_what_goes_on_over_blocks_is_told_as_one(
+def test_what_goes_on_over_blocks_is_reported_as_one(
     store: LocalStore,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -282,7 +282,7 @@ def test_readings_of_the_same_gpu_from_two_sources_stay_apart(
     assert store.read("select distinct source from raw.gpu_samples").item() == "dcgm"
 
 
-def test_a_label_bomb_is_set_aside(store: LocalStore, tmp_path: Path) -> None:
+def test_a_label_bomb_is_rejected(store: LocalStore, tmp_path: Path) -> None:
     bomb = ",".join(f'l{n}="x"' for n in range(5000))
     path = write(tmp_path / "m.prom", mark(0) + line(600) + line(601, more="," + bomb))
 

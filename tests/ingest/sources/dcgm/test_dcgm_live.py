@@ -112,7 +112,7 @@ def test_it_is_a_live_source(exporter: Exporter) -> None:
     assert source.interval_s == 30.0
 
 
-def test_an_owner_over_polls_is_one_row_and_a_gpu_is_told_once(
+def test_an_owner_over_polls_is_one_row_and_a_gpu_is_reported_once(
     store: LocalStore, exporter: Exporter
 ) -> None:
     source = DcgmLive(urls=[exporter.url], cluster="lab")
@@ -149,7 +149,7 @@ def test_what_is_recorded_reads_in_as_what_was_loaded(
     assert sum(one.rows_new for one in new) == 0
 
 
-def test_a_bad_line_is_set_aside_under_the_target_that_sent_it(
+def test_a_bad_line_is_rejected_under_the_target_that_sent_it(
     store: LocalStore, exporter: Exporter, second: Exporter
 ) -> None:
     second.answer = page(
@@ -216,7 +216,7 @@ def endless(exporter: Exporter) -> Answer:
         (endless, "it sends more than 100000 bytes"),
     ],
 )
-def test_a_target_that_fails_is_told_in_a_sentence_and_stops_no_other(
+def test_a_target_that_fails_is_reported_in_a_sentence_and_stops_no_other(
     store: LocalStore, exporter: Exporter, second: Exporter, answer: Answer, why: str
 ) -> None:
     exporter.answer = answer(exporter) if answer in (slow, dripping, half, endless) else answer
@@ -232,7 +232,7 @@ def test_a_target_that_fails_is_told_in_a_sentence_and_stops_no_other(
     assert f"{exporter.url}/metrics: {why}" in reason
 
 
-def test_nobody_there_is_told_in_a_sentence(store: LocalStore, exporter: Exporter) -> None:
+def test_nobody_there_is_reported_in_a_sentence(store: LocalStore, exporter: Exporter) -> None:
     exporter.close()
 
     with pytest.raises(IngestError, match="it cannot be reached"):

@@ -130,7 +130,7 @@ def test_a_value_that_is_no_json_fails_nothing(tmp_path: Path) -> None:
     assert len((tmp_path / "e.jsonl").read_text().splitlines()) == 1
 
 
-def test_a_forked_child_does_not_speak_for_the_rank(tmp_path: Path) -> None:
+def test_a_forked_child_writes_no_events_of_the_rank(tmp_path: Path) -> None:
     script = (
         "import sys, os; sys.path.insert(0, sys.argv[1])\n"
         "import goodput_emitter\n"

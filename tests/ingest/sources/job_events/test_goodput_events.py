@@ -165,7 +165,7 @@ def test_a_save_without_a_jobs_name_belongs_to_the_job_of_its_file(
          "checkpoint_manager_blocking_duration_secs": 1e12},
     ],
 )  # fmt: skip
-def test_a_broken_event_is_set_aside(
+def test_a_broken_event_is_rejected(
     store: LocalStore, tmp_path: Path, said: dict[str, Any]
 ) -> None:
     found = ingested(store, tmp_path, {"job_start_time": T0}, said)

@@ -147,7 +147,7 @@ def test_any_other_time_is_refused(store: LocalStore, tmp_path: Path, ts: object
         ),
     ],
 )
-def test_a_bad_field_sets_the_row_aside_and_is_named(
+def test_a_bad_field_rejects_the_row_and_is_named(
     store: LocalStore, tmp_path: Path, fields: dict[str, Any], reason: str
 ) -> None:
     summary = read(store, write(tmp_path, {**STEP, **fields}, STEP))
@@ -202,7 +202,7 @@ def test_too_many_unknown_fields_are_cut_and_named(store: LocalStore, tmp_path: 
     assert len(extra["names"]) == 50
 
 
-def test_a_line_without_end_is_set_aside_as_too_long(store: LocalStore, tmp_path: Path) -> None:
+def test_a_line_without_end_is_rejected_as_too_long(store: LocalStore, tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     path.write_text(json.dumps({**STEP, "note": "x" * LINE_MAX_BYTES}) + "\n" + json.dumps(STEP))
 
@@ -217,7 +217,7 @@ def test_long_texts_are_capped(store: LocalStore, tmp_path: Path) -> None:
     assert found == (2000, 200)
 
 
-def test_a_broken_last_line_is_set_aside(store: LocalStore, tmp_path: Path) -> None:
+def test_a_broken_last_line_is_rejected(store: LocalStore, tmp_path: Path) -> None:
     path = write(tmp_path, STEP)
     with path.open("a") as file:
         file.write('{"v": 1, "ts": 17872345')

@@ -108,7 +108,7 @@ def one_by_one(path: Path) -> Batch:
 
 
 @given(st.lists(LINES, min_size=1, max_size=12))
-def test_lines_told_at_once_are_those_told_one_by_one(
+def test_lines_parsed_in_bulk_are_those_parsed_one_by_one(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str]
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "told.jsonl"
@@ -137,29 +137,29 @@ def bulk(*lines: str) -> pl.DataFrame:
     return job_events_bulk.events_of(part, job_events.REQUIRED, "job-events", "lab")
 
 
-def test_plain_lines_are_told_at_once() -> None:
+def test_plain_lines_are_parsed_in_bulk() -> None:
     whole = {**STEP, "run_id": "r", "attempt": 0, "rank": 3, "host": "n1", "data_s": 0, "kind": "é"}
 
-    told = bulk(
+    reported = bulk(
         json.dumps(STEP), json.dumps(whole, ensure_ascii=False), json.dumps({**STEP, "step": 2**62})
     )
 
-    assert told["line"].to_list() == [0, 1, 2]
+    assert reported["line"].to_list() == [0, 1, 2]
 
 
-def test_an_odd_line_leaves_its_neighbours_told() -> None:
+def test_an_odd_line_leaves_its_neighbours_parsed() -> None:
     odd = [
         json.dumps({**STEP, **more}) for more in ({"msg": "a\\b"}, {"x": math.nan}, {"rank": []})
     ]
 
-    told = bulk(json.dumps(STEP), *odd, json.dumps({**STEP, "lr": 1}), json.dumps(STEP))
+    reported = bulk(json.dumps(STEP), *odd, json.dumps({**STEP, "lr": 1}), json.dumps(STEP))
 
-    assert told["line"].to_list() == [0, 5]
+    assert reported["line"].to_list() == [0, 5]
 
 
-def test_a_line_that_is_no_json_leaves_other_blocks_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_that_is_no_json_leaves_other_blocks_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_events_bulk, "BLOCK_LINES", 2)
 
-    told = bulk(*[json.dumps(STEP)] * 4, json.dumps(STEP)[:-9], *[json.dumps(STEP)] * 3)
+    reported = bulk(*[json.dumps(STEP)] * 4, json.dumps(STEP)[:-9], *[json.dumps(STEP)] * 3)
 
-    assert told["line"].to_list() == [0, 1, 2, 3, 6, 7]
+    assert reported["line"].to_list() == [0, 1, 2, 3, 6, 7]

@@ -130,9 +130,7 @@ def test_a_span_that_failed_is_a_failure_too(store: LocalStore, tmp_path: Path) 
         otlp("megatron.evaluate", {}, startTimeUnixNano=2**80),
     ],
 )
-def test_a_broken_span_is_set_aside(
-    store: LocalStore, tmp_path: Path, line: dict[str, Any]
-) -> None:
+def test_a_broken_span_is_rejected(store: LocalStore, tmp_path: Path, line: dict[str, Any]) -> None:
     events = ingested(store, tmp_path, sdk("megatron.evaluate"), line)
 
     assert len(events) == 1

@@ -81,7 +81,7 @@ def test_a_watchdogs_stamp_has_no_year_and_an_unpadded_month(
     assert json.loads(extra)["ran_ms"] == 600024
 
 
-def test_a_watchdog_without_any_year_before_it_is_set_aside(
+def test_a_watchdog_without_any_year_before_it_is_rejected(
     store: LocalStore, tmp_path: Path
 ) -> None:
     text = (
@@ -98,7 +98,7 @@ def test_a_watchdog_without_any_year_before_it_is_set_aside(
 
 
 @pytest.mark.parametrize("error", ["torch.OutOfMemoryError", "torch.cuda.OutOfMemoryError"])
-def test_want_of_memory_is_put_at_the_last_moment_told_and_says_so(
+def test_want_of_memory_is_put_at_the_last_moment_reported_and_says_so(
     store: LocalStore, tmp_path: Path, error: str
 ) -> None:
     text = (
@@ -176,7 +176,7 @@ def test_a_watchdogs_year_is_that_of_any_line_before_it(store: LocalStore, tmp_p
     assert store.read("select year(ts) from raw.job_events").item() == 2026
 
 
-def test_a_watchdogs_log_is_refused_until_its_zone_is_said(
+def test_a_watchdogs_log_is_refused_until_its_zone_is_given(
     store: LocalStore, tmp_path: Path
 ) -> None:
     with pytest.raises(IngestError, match="Say their zone with --timezone"):

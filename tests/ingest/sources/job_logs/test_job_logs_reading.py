@@ -117,7 +117,7 @@ def test_the_job_that_the_text_names_after_the_first_event_is_not_the_runs(
     assert store.read("select distinct run_id from raw.job_events").item() == "train"
 
 
-def test_what_one_rank_prints_is_said_for_the_gang(store: LocalStore, tmp_path: Path) -> None:
+def test_what_one_rank_prints_counts_for_the_gang(store: LocalStore, tmp_path: Path) -> None:
     ingest(store, "job-log", [write(tmp_path, TEN)], BERLIN)
 
     assert store.read("select distinct rank, host, extra->>'log' from raw.job_events").rows() == [
@@ -147,7 +147,7 @@ def test_local_times_become_utc_by_the_configured_zone(store: LocalStore, tmp_pa
     ("clock", "what"),
     [("2026-10-25 02:30:00.5", "comes twice"), ("2026-03-29 02:30:00.5", "does not exist")],
 )
-def test_a_local_time_that_a_change_of_clocks_makes_unsure_is_set_aside(
+def test_a_local_time_that_a_change_of_clocks_makes_unsure_is_rejected(
     store: LocalStore, tmp_path: Path, clock: str, what: str
 ) -> None:
     unsure = ITERATION.format(second=10, step=11).replace("2026-08-20 14:03:10.500000", clock)
@@ -178,7 +178,7 @@ def test_a_log_in_which_nothing_has_a_moment_is_refused(store: LocalStore, tmp_p
         ingest(store, "job-log", [write(tmp_path, text)], BERLIN)
 
 
-def test_lines_without_a_moment_beside_others_are_counted_and_set_aside(
+def test_lines_without_a_moment_beside_others_are_counted_and_rejected(
     store: LocalStore, tmp_path: Path
 ) -> None:
     text = "Epoch 3:  45%|####      | 450/1000 [02:15<02:45,  3.32it/s]\n" * 2 + (
@@ -226,7 +226,7 @@ def test_a_life_that_the_restarter_and_the_trainer_both_begin_begins_once(
     assert starts.item() == 1
 
 
-def test_steps_are_taken_from_one_teller_alone(store: LocalStore, tmp_path: Path) -> None:
+def test_steps_are_taken_from_one_format_alone(store: LocalStore, tmp_path: Path) -> None:
     """Megatron with DeepSpeed prints each step twice."""
     text = TEN + (
         "[2026-08-20 14:03:20,900] [INFO] [logging.py:128:log_dist] [Rank 0] step=10, skipped=0\n"
@@ -322,7 +322,7 @@ def test_a_cut_archive_gives_what_came_before_the_cut(store: LocalStore, tmp_pat
         "Save duration: 9.9.9s",
     ],
 )
-def test_a_line_beyond_all_reason_is_set_aside_or_passed_over(
+def test_a_line_beyond_all_reason_is_rejected_or_passed_over(
     store: LocalStore, tmp_path: Path, line: str
 ) -> None:
     ingest(store, "job-log", [write(tmp_path, f"{TEN}{line}\n{TEN}")], BERLIN)
@@ -331,9 +331,7 @@ def test_a_line_beyond_all_reason_is_set_aside_or_passed_over(
     assert set(range(1, 11)) <= steps
 
 
-def test_a_line_that_speaks_for_a_million_steps_is_one_span(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_a_line_that_covers_a_million_steps_is_one_span(store: LocalStore, tmp_path: Path) -> None:
     text = TEN + ITERATION.format(second=59, step=1_000_000)
 
     ingest(store, "job-log", [write(tmp_path, text)], BERLIN)

@@ -111,7 +111,7 @@ def test_what_a_person_says_of_the_run_beats_the_folder(store: LocalStore, tmp_p
 @pytest.mark.parametrize(
     "fields", [{"step": None}, {"value": None}, {"value": "fast"}, {"time_us": -1}, {"step": 1.5}]
 )
-def test_a_broken_step_is_set_aside(
+def test_a_broken_step_is_rejected(
     store: LocalStore, tmp_path: Path, fields: dict[str, Any]
 ) -> None:
     good = line("step_end", 1000, value=1000.0)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     ],
     ids=["v4", "v5"],
 )
-def test_the_trainers_dictionaries_tell_the_step_by_the_epoch_and_the_moment_by_a_collector(
+def test_the_trainers_dictionaries_report_the_step_by_the_epoch_and_the_moment_by_a_collector(
     store: LocalStore, tmp_path: Path, printed: str
 ) -> None:
     text = (
@@ -47,7 +47,7 @@ def test_the_trainers_dictionaries_tell_the_step_by_the_epoch_and_the_moment_by_
     ]
 
 
-def test_a_save_of_the_trainer_lasts_as_far_as_its_files_are_told_and_is_never_called_durable(
+def test_a_save_of_the_trainer_lasts_as_far_as_its_files_are_reported_and_is_never_called_durable(
     store: LocalStore, tmp_path: Path
 ) -> None:
     stamp = "[INFO|trainer.py:3503] 2026-08-20 14:20:{second},000 >> "

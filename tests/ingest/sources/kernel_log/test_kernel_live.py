@@ -182,7 +182,7 @@ def test_what_the_kernel_wrote_before_a_crash_is_read_after_it(
     assert not any({"-k", "-b", "--dmesg", "--boot"} & set(asked) for asked in journal.asked())
 
 
-def test_a_first_look_goes_back_as_far_as_told(store: LocalStore, journal: Journal) -> None:
+def test_a_first_look_goes_back_as_far_as_configured(store: LocalStore, journal: Journal) -> None:
     journal.write(-7_200, XID)
     journal.write(-60, XID)
 
@@ -232,7 +232,7 @@ def test_a_journal_that_does_not_end_in_time_gives_what_it_gave(
     assert "--after-cursor=s=1;i=1" in journal.asked()[-1]
 
 
-def test_a_user_who_may_not_read_the_journal_is_told(journal: Journal) -> None:
+def test_a_user_who_may_not_read_the_journal_is_reported(journal: Journal) -> None:
     (journal.folder / "hint").write_text(
         "Hint: You are currently not seeing messages from other users and the system.\n"
     )
@@ -338,7 +338,7 @@ def test_after_a_restart_events_of_the_buffer_that_the_store_has_are_not_doubled
     assert new == 1
 
 
-def test_where_neither_log_can_be_read_it_is_said_what_to_do(tmp_path: Path) -> None:
+def test_where_neither_log_can_be_read_the_error_shows_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(IngestError, match=r"cannot be read.*as root, or keep a journal"):
         list(on_kmsg(tmp_path / "none").poll({}, NOON))
 

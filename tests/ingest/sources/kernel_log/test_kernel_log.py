@@ -96,7 +96,7 @@ def test_a_local_time_needs_its_zone(store: LocalStore, tmp_path: Path, line: st
 
 
 @pytest.mark.parametrize("stamp", ["[Tue Nov 18 13:00:00 2025] ", "2025-11-18T12:00:00+00:00 "])
-def test_a_log_that_names_no_node_needs_to_be_told(
+def test_a_log_that_names_no_node_needs_an_option(
     store: LocalStore, tmp_path: Path, stamp: str
 ) -> None:
     with pytest.raises(IngestError, match=r"do not name their node.*--node"):
@@ -140,7 +140,7 @@ def test_times_since_boot_are_refused_with_what_to_do(
 @pytest.mark.parametrize(
     ("hour", "what"), [("Oct 26 02:30", "comes twice"), ("Mar 30 02:30", "does not exist")]
 )
-def test_a_local_time_that_the_clocks_make_twice_or_never_is_set_aside(
+def test_a_local_time_that_the_clocks_make_twice_or_never_is_rejected(
     store: LocalStore, tmp_path: Path, hour: str, what: str
 ) -> None:
     read(store, write(tmp_path, f"[Sun {hour}:00 2025] {XID}"), BERLIN)
@@ -215,7 +215,7 @@ def test_a_program_that_quotes_the_kernel_is_no_evidence(store: LocalStore, tmp_
     assert (summary.rows, summary.rejects) == (0, 0)
 
 
-def test_a_fault_that_cannot_be_read_is_set_aside(store: LocalStore, tmp_path: Path) -> None:
+def test_a_fault_that_cannot_be_read_is_rejected(store: LocalStore, tmp_path: Path) -> None:
     stamp = "2025-11-18T12:00:00+0000 node7 kernel: "
     lines = (stamp + "NVRM: Xid (somewhere): a new form", XID)
 

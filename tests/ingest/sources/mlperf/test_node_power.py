@@ -67,7 +67,7 @@ def test_the_two_sides_of_one_power_supply_are_kept_apart(
     assert len(readings(store)) == 6
 
 
-def test_a_stop_that_carries_the_start_is_set_aside(store: LocalStore, tmp_path: Path) -> None:
+def test_a_stop_that_carries_the_start_is_rejected(store: LocalStore, tmp_path: Path) -> None:
     text = SERIES.replace(
         line("power_measurement_stop", 5_000), line("power_measurement_stop", 1_000)
     )
@@ -88,7 +88,7 @@ def test_the_networks_estimate_keeps_its_own_time_and_the_folders_name(
     assert readings(store) == [("ac/sys/bert/result_0/sw_0", NETWORK_MS, 59570.0)]
 
 
-def test_outside_a_submission_the_node_has_to_be_said(store: LocalStore, tmp_path: Path) -> None:
+def test_outside_a_submission_the_node_has_to_be_given(store: LocalStore, tmp_path: Path) -> None:
     path = tmp_path / "readings.txt"
     path.write_text(SERIES)
 
@@ -138,7 +138,7 @@ def test_readings_of_one_moment_are_counted_as_repeats(store: LocalStore, tmp_pa
 
 
 @pytest.mark.parametrize("value", [None, "null", "2090", -1, 1e30, [2090], True])
-def test_a_reading_that_is_no_number_of_watts_is_set_aside(
+def test_a_reading_that_is_no_number_of_watts_is_rejected(
     store: LocalStore, tmp_path: Path, value: object
 ) -> None:
     text = SERIES + line("power_reading", 9_000, value)

@@ -41,7 +41,7 @@ def read(store: LocalStore, folder: Path, *lines: str) -> list[tuple[object, ...
     return store.read(f"select {columns} from raw.rank_map order by all").rows()
 
 
-def test_an_init_line_tells_rank_process_and_gpu(store: LocalStore, tmp_path: Path) -> None:
+def test_an_init_line_reports_rank_process_and_gpu(store: LocalStore, tmp_path: Path) -> None:
     found = read(store, tmp_path, START, LOCAL)
 
     assert found == [("0xbb7076cbf189c27b", None, 3, 4, "vm", 1182, 2, 5, "00000000:1b:00.0")]

@@ -218,14 +218,14 @@ def test_a_restart_makes_another_communicator_of_one_name(
     assert found.rows() == [("0x9af1c2d3e4", "dp", 20896), ("0xbeef", "dp", 7)]
 
 
-def test_a_build_of_the_plugin_may_tell_no_version(store: LocalStore, tmp_path: Path) -> None:
+def test_a_build_of_the_plugin_may_report_no_version(store: LocalStore, tmp_path: Path) -> None:
     read(store, write(tmp_path, line() | {"metadata": {**METADATA, "git_rev": ""}}))
 
     assert store.read("select count(*) from raw.collectives").item() == 1
     assert reasons(store) == []
 
 
-def test_numbers_that_are_missing_are_told(store: LocalStore, tmp_path: Path) -> None:
+def test_numbers_that_are_missing_are_reported(store: LocalStore, tmp_path: Path) -> None:
     """They are the only word of what rings and samples lost; what comes twice counts once."""
     later = {"metadata": {**METADATA, "dump_timestamp_us": DUMPED_US + 5}}
     read(store, write(tmp_path, *(line(coll_sn=n) for n in (3, 4, 9)), line(coll_sn=9) | later))
@@ -239,7 +239,7 @@ def test_numbers_that_are_missing_are_told(store: LocalStore, tmp_path: Path) ->
     assert example == "AllReduce of dp, rank 2 on vm: 3 of 7"
 
 
-def test_where_no_number_is_missing_nothing_is_told(store: LocalStore, tmp_path: Path) -> None:
+def test_where_no_number_is_missing_nothing_is_reported(store: LocalStore, tmp_path: Path) -> None:
     read(store, write(tmp_path, *(line(coll_sn=n) for n in (3, 4, 5)), line(coll="AllGather")))
     store.build()
 
@@ -282,7 +282,7 @@ def test_records_without_a_header_take_the_last_one_that_came_alone(
     assert reasons(store) == [(1, "header.id is missing")]
 
 
-def test_lines_that_are_no_record_are_set_aside_where_they_stand(
+def test_lines_that_are_no_record_are_rejected_where_they_stand(
     store: LocalStore, tmp_path: Path
 ) -> None:
     records: list[Record | str] = [line(coll_sn=i) for i in range(1000)]

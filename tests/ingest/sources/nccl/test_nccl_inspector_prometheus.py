@@ -85,7 +85,7 @@ def test_files_of_the_prometheus_mode_put_into_one_keep_gpu_and_time(
     assert {row["gpu_uuid"] for row in rows} == {"GPU-55aa8e95-02cb-59dd-8a6f-15cbd706e86e"}
 
 
-def test_the_prometheus_mode_needs_to_be_told_when_it_was_written(
+def test_the_prometheus_mode_needs_an_option_when_it_was_written(
     store: LocalStore, tmp_path: Path
 ) -> None:
     with pytest.raises(IngestError, match="--observed-at"):
@@ -114,7 +114,7 @@ def test_point_to_point_samples_name_their_operation(store: LocalStore, tmp_path
         f"nccl_bus_bandwidth_gbs{{{'x' * 5000}}} 5",
     ],
 )
-def test_a_sample_that_is_none_is_set_aside(store: LocalStore, tmp_path: Path, broken: str) -> None:
+def test_a_sample_that_is_none_is_rejected(store: LocalStore, tmp_path: Path, broken: str) -> None:
     rows = read_metrics(store, tmp_path / GPU_FILE, f"{SAMPLES}{broken}\n")
 
     assert len(rows) == 1

@@ -278,7 +278,7 @@ def test_an_answer_without_a_time_in_utc_asks_for_it(
         None,
     ],
 )
-def test_an_answer_that_is_none_is_set_aside_and_the_next_is_read(
+def test_an_answer_that_is_none_is_rejected_and_the_next_is_read(
     store: LocalStore, tmp_path: Path, broken: Any
 ) -> None:
     good = asked(answer(rank(0, 1)))

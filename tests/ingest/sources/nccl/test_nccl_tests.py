@@ -128,7 +128,7 @@ def test_times_of_the_host_are_marked(store: LocalStore, tmp_path: Path) -> None
     assert {r["is_cpu_time"] for r in found} == {True}
 
 
-def test_runs_in_one_log_are_told_apart(store: LocalStore, tmp_path: Path) -> None:
+def test_runs_in_one_log_are_distinguished(store: LocalStore, tmp_path: Path) -> None:
     second = HEAD.replace("all_reduce", "all_gather") + ROW.replace("  sum", " none")
 
     found = read(store, tmp_path, HEAD + ROW + FOOT + "something else\n" + second + FOOT)
@@ -174,7 +174,7 @@ def test_reading_twice_changes_nothing(store: LocalStore, tmp_path: Path) -> Non
     assert len(read(store, tmp_path, HEAD + ROW)) == 2
 
 
-def test_a_broken_row_is_set_aside(store: LocalStore, tmp_path: Path) -> None:
+def test_a_broken_row_is_rejected(store: LocalStore, tmp_path: Path) -> None:
     found = read(store, tmp_path, HEAD + ROW[:90] + "\n" + ROW)
 
     assert len(found) == 2

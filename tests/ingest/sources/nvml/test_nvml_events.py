@@ -65,7 +65,7 @@ def test_a_gpu_that_was_lost_is_an_event(
         ({"event": "xid", "xid": 79, "gpu": 7}, "no meta line before this one names GPU 7"),
     ],
 )
-def test_an_event_that_says_too_little_is_set_aside(
+def test_an_event_that_says_too_little_is_rejected(
     store: LocalStore, tmp_path: Path, fields: Line, reason: str
 ) -> None:
     line = {"kind": "event", "t": 1795177772.0, "gpu": 0, **fields}
@@ -79,7 +79,7 @@ def clock(t: float, mono: float) -> Line:
     return {"kind": "clock", "t": t, "mono": mono}
 
 
-def test_a_clock_that_was_set_is_told_once(store: LocalStore, tmp_path: Path) -> None:
+def test_a_clock_that_was_set_is_reported_once(store: LocalStore, tmp_path: Path) -> None:
     lines = (
         clock(1795177770.0, 100.0),
         clock(1795177780.2, 110.0),  # drifts

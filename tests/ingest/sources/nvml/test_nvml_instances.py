@@ -68,7 +68,7 @@ def test_an_instance_lasts_from_the_first_meta_line_that_has_it_to_the_first_wit
 @pytest.mark.parametrize(
     "instance", [{"gi": 1}, {**ONE, "slices": 8}, {**ONE, "gi": -1}, {**ONE, "profile": 3}, "1g"]
 )
-def test_a_meta_line_with_an_instance_that_cannot_be_is_set_aside(
+def test_a_meta_line_with_an_instance_that_cannot_be_is_rejected(
     store: LocalStore, tmp_path: Path, instance: Any
 ) -> None:
     summary = read(store, record(tmp_path / "nvml.jsonl", with_instances(1795177770.0, instance)))

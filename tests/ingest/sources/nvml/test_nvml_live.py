@@ -199,7 +199,7 @@ def test_lines_dropped_while_others_were_loaded_do_not_take_newer_ones_along() -
     assert buffer.take(10).lines == [b"c", b"d"]
 
 
-def test_dropped_lines_are_told(
+def test_dropped_lines_are_reported(
     store: LocalStore, live: Callable[..., NvmlLive], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("goodput_ingest.sources.nvml.live.BUFFER_BYTES", 2_000)

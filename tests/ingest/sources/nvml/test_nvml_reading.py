@@ -158,7 +158,7 @@ def test_an_error_that_may_pass_is_asked_again() -> None:
 
 
 @pytest.mark.parametrize("where", ["nvmlDeviceGetUtilizationRates", 83])
-def test_a_lost_gpu_is_told_whether_a_call_or_a_field_says_so(where: Any) -> None:
+def test_a_lost_gpu_is_reported_whether_a_call_or_a_field_says_so(where: Any) -> None:
     fake = FakeGpu()
     gpu = opened(fake)
     fake.errors[where] = fake_nvml.GPU_IS_LOST
@@ -246,7 +246,7 @@ def test_a_share_that_this_gpu_never_has_is_named() -> None:
     assert "fp64_pct" not in line["gpm"]
 
 
-def test_after_a_failed_snapshot_the_next_one_begins_anew() -> None:
+def test_after_a_failed_snapshot_the_next_one_restarts() -> None:
     fake = FakeGpu()
     gpu = opened(fake)
     gpu.fast(1.0, 1.0)
@@ -305,7 +305,7 @@ def test_a_mig_instance_has_memory_and_gpm_of_its_own_and_repeats_the_rest() -> 
     assert [line["power_mw"] for line in lines] == [690_500, 690_500]
 
 
-def test_a_gpu_that_has_new_layout_says_so() -> None:
+def test_a_gpu_reports_that_its_layout_changed() -> None:
     fake = mig_gpu()
     gpu = opened(fake)
     before = gpu.has_new_layout()
@@ -339,7 +339,7 @@ def test_a_storm_of_xids_does_not_hold_up_a_reading() -> None:
         (FakeGpu(errors={"nvmlEventSetWait": fake_nvml.UNKNOWN}), "Unknown Error"),
     ],
 )
-def test_where_xids_cannot_be_heard_it_is_said_why(gpu: FakeGpu, why: str) -> None:
+def test_where_xids_cannot_be_heard_the_reason_is_reported(gpu: FakeGpu, why: str) -> None:
     opened_gpu = opened(gpu)
 
     assert opened_gpu.events(1.0) == []
@@ -347,7 +347,7 @@ def test_where_xids_cannot_be_heard_it_is_said_why(gpu: FakeGpu, why: str) -> No
 
 
 @pytest.mark.parametrize("code", [1, 9, 12, 18])
-def test_a_driver_that_is_not_there_is_told_at_opening(code: int) -> None:
+def test_a_driver_that_is_not_there_is_reported_at_opening(code: int) -> None:
     with pytest.raises(DriverGoneError):
         Nvml(FakeNvml(init_error=code)).open()
 
@@ -357,7 +357,7 @@ def test_an_updated_driver_needs_a_restart_and_says_so() -> None:
         Nvml(FakeNvml(init_error=fake_nvml.VERSION_MISMATCH)).open()
 
 
-def test_the_machine_tells_of_whole_disks_only(tmp_path: Path) -> None:
+def test_the_machine_reports_whole_disks_only(tmp_path: Path) -> None:
     (tmp_path / "stat").write_text("cpu  10 1 5 100 7 0 2 0 3 0\ncpu0 1 1 1 1\n")
     (tmp_path / "loadavg").write_text("0.58 0.3 0.1 1/500 77\n")
     (tmp_path / "meminfo").write_text("MemTotal:  528 kB\nCached: 20 kB\nHugePages_Total: 0\n")
@@ -378,7 +378,7 @@ def test_the_machine_tells_of_whole_disks_only(tmp_path: Path) -> None:
     assert (found["disk_read_sectors"], found["disk_write_sectors"]) == (100, 10)
 
 
-def test_a_machine_that_tells_nothing_has_no_figures(tmp_path: Path) -> None:
+def test_a_machine_that_reports_nothing_has_no_figures(tmp_path: Path) -> None:
     assert machine.figures(tmp_path) == {}
 
 

@@ -193,7 +193,7 @@ def test_the_node_is_that_of_the_last_meta_line(store: LocalStore, tmp_path: Pat
     assert found == ("vm", 6.0, 10.0, 8192, 2048, 2048, None)
 
 
-def test_lines_that_name_nothing_known_are_set_aside(store: LocalStore, tmp_path: Path) -> None:
+def test_lines_that_name_nothing_known_are_rejected(store: LocalStore, tmp_path: Path) -> None:
     path = record(
         tmp_path / "nvml.jsonl",
         FAST,

@@ -52,7 +52,7 @@ def test_a_wall_clock_that_is_set_changes_neither_rhythm_nor_window() -> None:
 @pytest.mark.parametrize(
     ("code", "event"), [(fake_nvml.GPU_IS_LOST, "lost"), (fake_nvml.RESET_REQUIRED, "reset")]
 )
-def test_a_gpu_that_is_gone_is_told_once_and_no_longer_read(code: int, event: str) -> None:
+def test_a_gpu_that_is_gone_is_reported_once_and_no_longer_read(code: int, event: str) -> None:
     times, fake = Times(), FakeGpu()
     watch, lines = watching(fake, times)
     steps(watch, times, 1)
@@ -61,11 +61,11 @@ def test_a_gpu_that_is_gone_is_told_once_and_no_longer_read(code: int, event: st
     watch.step()
 
     assert watch.has_ended
-    (told,) = lines.of("event")
-    assert (told["gpu"], told["event"]) == (0, event)
+    (reported,) = lines.of("event")
+    assert (reported["gpu"], reported["event"]) == (0, event)
 
 
-def test_a_gpu_that_answers_nothing_for_long_is_told() -> None:
+def test_a_gpu_that_answers_nothing_for_long_is_reported() -> None:
     times, fake = Times(), FakeGpu()
     watch, lines = watching(fake, times)
     fake.error = fake_nvml.UNKNOWN
@@ -79,7 +79,7 @@ def test_a_gpu_that_answers_nothing_for_long_is_told() -> None:
     assert lines.of("fast") == []
 
 
-def test_a_reading_that_came_back_after_the_stop_is_not_told() -> None:
+def test_a_reading_that_came_back_after_the_stop_is_not_reported() -> None:
     """A call may hang until NVML was opened anew and the index means another GPU."""
     times = Times()
     watch, lines = watching(FakeGpu(), times)
@@ -119,7 +119,7 @@ def test_when_one_gpu_is_lost_the_others_go_on_and_it_is_read_again_once_it_is_b
     assert len(lines.of("event")) == 1
 
 
-def test_a_driver_that_is_loaded_anew_is_opened_anew() -> None:
+def test_a_driver_that_is_reloaded_is_reopened() -> None:
     lines, gpu = Lines(), FakeGpu()
     module = FakeNvml(gpu)
     with sampling(module, lines):
@@ -143,7 +143,7 @@ def test_while_the_driver_is_away_it_is_asked_again_and_said_so() -> None:
     assert problems == ["NVML cannot be used: NVML Error with code 9"]
 
 
-def test_a_gpu_that_is_cut_anew_is_told_in_a_new_meta_line() -> None:
+def test_a_gpu_that_is_repartitioned_is_reported_in_a_new_meta_line() -> None:
     lines, gpu = Lines(), FakeGpu(mig=1, instances=[FakeInstance(gi=1)])
     with sampling(FakeNvml(gpu), lines):
         lines.until(lambda line: line.get("gi") == 1)
@@ -153,7 +153,7 @@ def test_a_gpu_that_is_cut_anew_is_told_in_a_new_meta_line() -> None:
     assert [meta["gpus"][0]["instances"][0]["gi"] for meta in lines.of("meta")] == [1, 2]
 
 
-def test_a_call_that_hangs_holds_up_no_other_gpu_and_is_told() -> None:
+def test_a_call_that_hangs_holds_up_no_other_gpu_and_is_reported() -> None:
     lines, released = Lines(), threading.Event()
     module = FakeNvml(FakeGpu(), FakeGpu(uuid="GPU-b"))
     quick = module.nvmlDeviceGetUtilizationRates

@@ -75,7 +75,7 @@ def test_many_bad_points_of_a_series_are_counted_not_listed():
     assert answer.notes()[-1].reason == "series 1 of the answer: 1000 points of it are no numbers"
 
 
-def test_points_at_no_moment_are_set_aside():
+def test_points_at_no_moment_are_rejected():
     answer = parse(body(result((-1, "1"), (1e18, "2"), (T, "3"))))
 
     assert answer.series[0].values.tolist() == [3.0]
@@ -146,7 +146,7 @@ def test_a_broken_series_does_not_cost_the_others():
     assert len(answer.notes()) == 2
 
 
-def test_a_bomb_of_labels_is_set_aside():
+def test_a_bomb_of_labels_is_rejected():
     bomb = result((T, "1"), **{f"l{i}": "x" for i in range(LABELS_MAX)})
 
     answer = parse(body(bomb, result((T, "2"), long="x" * 100_000)))
@@ -162,7 +162,7 @@ def test_a_text_that_looks_like_values_stays_a_label():
     assert one.labels["evil"] == '","values":[[1,"2"]]'
 
 
-def test_points_on_a_grid_are_told_from_scrapes():
+def test_points_on_a_grid_are_distinguished_from_scrapes():
     """query_range repeats the last sample for up to five minutes: its gaps do not show."""
     grid = [(1_787_234_520 + 60 * i, "1") for i in range(10)]
     scraped = [(1_787_234_520.217 + 60 * i, "1") for i in range(10)]

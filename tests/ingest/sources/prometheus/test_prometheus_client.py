@@ -61,7 +61,7 @@ def test_a_compressed_answer_is_read(fake, compressed, reply_types):
         (503, "timeout", "query timed out in expression evaluation"),
     ],
 )
-def test_a_query_that_is_too_much_is_told_from_one_that_is_wrong(
+def test_a_query_that_is_too_much_is_distinguished_from_one_that_is_wrong(
     ask, reply_types, status, error_type, error
 ):
     said = {"status": "error", "errorType": error_type, "error": error}

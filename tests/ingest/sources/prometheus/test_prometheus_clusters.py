@@ -27,8 +27,8 @@ def shared(fake, reply_types):
     def answer(request):
         query = request.fields["query"]
         if query.startswith("group"):
-            told = [{"metric": {"cluster": name}, "value": [NOON_S, "1"]} for name in MATCHERS]
-            body = {"resultType": "vector", "result": told}
+            reported = [{"metric": {"cluster": name}, "value": [NOON_S, "1"]} for name in MATCHERS]
+            body = {"resultType": "vector", "result": reported}
             return reply_types.Reply({"status": "success", "data": body})
         if query.startswith("vector"):
             body = {"resultType": "vector", "result": []}
@@ -78,7 +78,7 @@ def test_a_cluster_that_is_added_later_is_read_as_far_back_as_the_first_was(stor
 
 
 @pytest.mark.parametrize("kind", [Prometheus, Kubernetes])
-def test_doctor_says_that_a_server_tells_of_several_clusters(shared, kind):
+def test_doctor_says_that_a_server_reports_several_clusters(shared, kind):
     shared.names["data"] = [UTIL, "kube_pod_owner"]
 
     assert (

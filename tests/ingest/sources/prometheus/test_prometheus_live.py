@@ -277,9 +277,9 @@ def test_doctor_hears_nothing_of_targets_that_never_gave_metrics_of_gpus(
     data = {"resultType": "vector", "result": [one]}
     fake.answer = lambda _: reply_types.Reply({"status": "success", "data": data})
 
-    told = [text for text in Prometheus(url=fake.url).probe() if "is down" in text]
+    reported = [text for text in Prometheus(url=fake.url).probe() if "is down" in text]
 
-    assert told == [
+    assert reported == [
         f"{fake.url}: target http://a01:8080/metrics of job nodes is down: no reason given."
     ]
 

@@ -93,7 +93,7 @@ def test_a_small_file_that_unpacks_into_a_large_one_is_refused(read, monkeypatch
         read(gzip.compress(b'{"status":"success"' + b" " * 2**22), "bomb.json.gz")
 
 
-def test_the_error_that_somebody_saved_is_told(read):
+def test_the_error_that_somebody_saved_is_reported(read):
     said = b'{"status":"error","errorType":"execution","error":"too many samples"}'
 
     with pytest.raises(IngestError, match="the server said execution: too many samples"):

@@ -17,7 +17,7 @@ def times_s(found):
     return [(one.times_ms / 1000).tolist() for one in found]
 
 
-def test_of_two_replicas_the_first_speaks():
+def test_of_two_replicas_the_first_is_used():
     a = series([0, 30, 60, 90], replica="a")
     b = series([11, 41, 71, 101], replica="b")
 

@@ -264,7 +264,7 @@ def test_deep_json_is_refused_with_a_sentence(tmp_path: Path) -> None:
         list(FlightRecorder(path, ReadOptions()).extract())
 
 
-def test_an_entry_that_is_none_is_set_aside_and_the_others_are_read(
+def test_an_entry_that_is_none_is_rejected_and_the_others_are_read(
     store: LocalStore, tmp_path: Path
 ) -> None:
     broken = [

@@ -136,7 +136,7 @@ def test_a_kernel_without_record_of_its_collective_is_kept(
     assert (row["operation"], row["group_name"], row["message_bytes"]) == (None, None, None)
 
 
-def test_broken_kernels_are_set_aside(store: LocalStore, tmp_path: Path) -> None:
+def test_broken_kernels_are_rejected(store: LocalStore, tmp_path: Path) -> None:
     broken = [
         kernel(0, 1, dur="x"),
         kernel(0, 1, ts=None),

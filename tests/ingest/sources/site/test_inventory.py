@@ -72,7 +72,7 @@ def test_a_gpu_in_mig_mode_joins_with_its_instances(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "expected"),
     [
         ("node001,0,,,2026-11-20T00:00:00,", "carries no offset"),
         ("node001,0,,,yesterday,", "'yesterday' is not a time"),
@@ -86,24 +86,24 @@ def test_a_gpu_in_mig_mode_joins_with_its_instances(tmp_path: Path) -> None:
         ("node001,0", "another number of cells"),
     ],
 )
-def test_a_row_that_cannot_be_used_is_set_aside(tmp_path: Path, row: str, told: str) -> None:
+def test_a_row_that_cannot_be_used_is_rejected(tmp_path: Path, row: str, expected: str) -> None:
     gpus, instances = read(tmp_path, f"node,slurm_index,gpus,mig,valid_from,valid_to\n{row}\n")
 
     assert gpus.rows.is_empty()
     assert instances.rows.is_empty()
-    assert told in gpus.rejects[0].reason
+    assert expected in gpus.rejects[0].reason
 
 
 @pytest.mark.parametrize(
-    ("header", "told"),
+    ("header", "expected"),
     [
         ("node,gpus,color", "'color' is not known"),
         ("gpus,gpu_model", "'node' is missing"),
         ("node,gpus,gpus", "twice"),
     ],
 )
-def test_a_header_with_other_columns_is_refused(tmp_path: Path, header: str, told: str) -> None:
-    with pytest.raises(IngestError, match=told):
+def test_a_header_with_other_columns_is_refused(tmp_path: Path, header: str, expected: str) -> None:
+    with pytest.raises(IngestError, match=expected):
         read(tmp_path, f"{header}\n")
 
 

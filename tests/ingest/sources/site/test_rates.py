@@ -63,7 +63,7 @@ def test_prices_from_zero_on_are_taken(tmp_path: Path, price: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "expected"),
     [
         (",,,,-1,,,", "is no amount"),
         (",,,,NaN,,,", "is no amount"),
@@ -78,11 +78,11 @@ def test_prices_from_zero_on_are_taken(tmp_path: Path, price: str) -> None:
         (",,,,2", "another number of cells"),
     ],
 )
-def test_a_row_that_is_no_price_is_set_aside(tmp_path: Path, row: str, told: str) -> None:
+def test_a_row_that_is_no_price_is_rejected(tmp_path: Path, row: str, expected: str) -> None:
     batch = read(tmp_path, HEADER + row + "\n")
 
     assert batch.rows.is_empty()
-    assert told in batch.rejects[0].reason
+    assert expected in batch.rejects[0].reason
 
 
 def test_an_unknown_column_is_refused(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_a_gpu_that_was_bought_costs_its_share_of_an_hour_it_can_be_expected_to_
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "expected"),
     [
         ("30000,,0.95,", "purchase_cost needs life_h"),
         ("30000,35040,0,", "purchase_cost needs life_h"),
@@ -138,17 +138,17 @@ def test_a_gpu_that_was_bought_costs_its_share_of_an_hour_it_can_be_expected_to_
     ],
 )
 def test_a_purchase_without_life_and_availability_is_no_price(
-    tmp_path: Path, row: str, told: str
+    tmp_path: Path, row: str, expected: str
 ) -> None:
     header = "purchase_cost,life_h,availability_ratio,overhead_cost_per_gpu_h"
 
     batch = read(tmp_path, f"{header}\n{row}\n")
 
     assert batch.rows.is_empty()
-    assert told in batch.rejects[0].reason
+    assert expected in batch.rejects[0].reason
 
 
-def test_a_row_with_a_price_and_a_factor_is_set_aside(tmp_path: Path) -> None:
+def test_a_row_with_a_price_and_a_factor_is_rejected(tmp_path: Path) -> None:
     batch = read(tmp_path, "price_per_gpu_h,factor\n2,0.5\n")
 
     assert "this has price_per_gpu_h and factor" in batch.rejects[0].reason

@@ -57,7 +57,7 @@ def test_hours_are_in_the_named_zone_of_the_command_where_the_row_has_none(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "expected"),
     [
         ("6,22,,0.15,", "hours of the day need a zone"),
         ("24,6,UTC,0.15,", "is no hour from 0 to 23"),
@@ -69,11 +69,11 @@ def test_hours_are_in_the_named_zone_of_the_command_where_the_row_has_none(tmp_p
         (",,,0.15,0.9", "is no ratio from 1 to 100"),
     ],
 )
-def test_a_row_that_is_no_tariff_is_set_aside(tmp_path: Path, row: str, told: str) -> None:
+def test_a_row_that_is_no_tariff_is_rejected(tmp_path: Path, row: str, expected: str) -> None:
     batch = tariffs(tmp_path, f"from_hour,to_hour,zone,price_per_kwh,pue\n{row}\n")
 
     assert batch.rows.is_empty()
-    assert told in batch.rejects[0].reason
+    assert expected in batch.rejects[0].reason
 
 
 def test_a_budget_is_for_an_account(tmp_path: Path, store: LocalStore) -> None:
@@ -90,7 +90,7 @@ def test_a_budget_is_for_an_account(tmp_path: Path, store: LocalStore) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "expected"),
     [
         (",100,", "it names no account"),
         ("nlp,,", "neither cost_per_month nor quota_gpus"),
@@ -98,14 +98,14 @@ def test_a_budget_is_for_an_account(tmp_path: Path, store: LocalStore) -> None:
         ("nlp,-1,", "is no amount"),
     ],
 )
-def test_a_row_that_is_no_budget_is_set_aside(tmp_path: Path, row: str, told: str) -> None:
+def test_a_row_that_is_no_budget_is_rejected(tmp_path: Path, row: str, expected: str) -> None:
     file = tmp_path / "budgets.csv"
     file.write_text(f"account,cost_per_month,quota_gpus\n{row}\n")
 
     (batch,) = Budgets(file, ReadOptions()).extract()
 
     assert batch.rows.is_empty()
-    assert told in batch.rejects[0].reason
+    assert expected in batch.rejects[0].reason
 
 
 def test_a_row_may_name_its_currency(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_numbers_under_other_names_are_kept_one_by_one(tmp_path):
     ]
 
 
-def test_a_column_of_text_is_set_aside_with_its_name(tmp_path):
+def test_a_column_of_text_is_rejected_with_its_name(tmp_path):
     (batch,) = batches(write(tmp_path, readings(1, rack=["r1"])))
 
     assert [r.reason for r in batch.rejects] == [
@@ -118,7 +118,7 @@ def test_a_column_of_text_is_set_aside_with_its_name(tmp_path):
     ]
 
 
-def test_rows_without_a_key_are_set_aside(tmp_path):
+def test_rows_without_a_key_are_rejected(tmp_path):
     path = write(tmp_path, readings(3).with_columns(gpu_uuid=pl.Series([None, "", "GPU-1"])))
 
     (batch,) = batches(path)

@@ -130,7 +130,7 @@ def test_a_local_time_without_a_zone_refuses_the_file(tmp_path: Path) -> None:
         read(tmp_path, sacct(RECORD | {"Submit": "2026-11-20T11:45:39"}))
 
 
-def test_a_local_time_that_comes_twice_is_set_aside(tmp_path: Path) -> None:
+def test_a_local_time_that_comes_twice_is_rejected(tmp_path: Path) -> None:
     record = RECORD | {"Submit": "2026-11-01T01:30:00"}
 
     found = reasons(tmp_path, record, zone=ZoneInfo("America/New_York"))
@@ -141,7 +141,7 @@ def test_a_local_time_that_comes_twice_is_set_aside(tmp_path: Path) -> None:
     ]
 
 
-def test_a_local_time_that_never_was_is_set_aside(tmp_path: Path) -> None:
+def test_a_local_time_that_never_was_is_rejected(tmp_path: Path) -> None:
     record = RECORD | {"Submit": "2026-03-08T02:30:00"}
 
     (reason,) = reasons(tmp_path, record, zone=ZoneInfo("America/New_York"))
@@ -157,7 +157,7 @@ def test_a_time_that_is_not_set_is_null(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "told"),
+    ("name", "text", "expected"),
     [
         ("Submit", "yesterday", "'yesterday' is not a time"),
         ("Submit", "2026-13-40T00:00:00Z", "is not a time"),
@@ -171,15 +171,15 @@ def test_a_time_that_is_not_set_is_null(tmp_path: Path, text: str) -> None:
         ("NodeList", "node[0-9999999]", "too many hosts"),
     ],
 )
-def test_a_record_that_cannot_be_placed_is_set_aside(
-    tmp_path: Path, name: str, text: str, told: str
+def test_a_record_that_cannot_be_placed_is_rejected(
+    tmp_path: Path, name: str, text: str, expected: str
 ) -> None:
     (reason,) = reasons(tmp_path, RECORD | {name: text})
 
-    assert told in reason
+    assert expected in reason
 
 
-def test_a_row_with_the_delimiter_in_its_name_is_set_aside_with_its_line(tmp_path: Path) -> None:
+def test_a_row_with_the_delimiter_in_its_name_is_rejected_with_its_line(tmp_path: Path) -> None:
     bad = RECORD | {"JobName": "we|ird"}
 
     batch = read(tmp_path, sacct(RECORD, bad, RECORD | {"JobID": "8"}, separator="|"))["job_runs"]
@@ -418,7 +418,7 @@ def test_a_damaged_file_gives_rows_and_rejects_or_a_stated_error(
         st.text(max_size=30).map(lambda t: t.replace("\n", " ").replace("\r", " ")),
     )
 )
-def test_any_text_in_any_field_is_kept_or_set_aside(
+def test_any_text_in_any_field_is_kept_or_rejected(
     fields: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     text = sacct(RECORD | fields).replace("\ud800", "")

@@ -101,7 +101,7 @@ def test_the_first_poll_asks_far_back_and_later_ones_overlap(tmp_path: Path) -> 
     ]
 
 
-def test_a_record_that_the_controller_does_not_know_is_set_aside(tmp_path: Path) -> None:
+def test_a_record_that_the_controller_does_not_know_is_rejected(tmp_path: Path) -> None:
     """Job 7 runs in both; 8 is a runaway; 9 has just begun, and may be in one listing alone."""
     started = int(datetime.fromisoformat("2026-11-20T11:00:00+00:00").timestamp())
     just = started + 3_590
@@ -132,8 +132,8 @@ def test_a_reason_that_holds_a_bar_does_not_cost_the_node(tmp_path: Path) -> Non
 
     states = next(batch for batch in poll(folder) if batch.table == "node_states")
 
-    told = states.rows.select("node", "state", "reason", "start_at").rows()
-    assert told == [("n1", "drained", "GPU 3 / Xid", NOW)]
+    reported = states.rows.select("node", "state", "reason", "start_at").rows()
+    assert reported == [("n1", "drained", "GPU 3 / Xid", NOW)]
 
 
 def test_an_answer_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +145,7 @@ def test_an_answer_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.Mon
     assert os.listdir(scratch) == []  # noqa: PTH208 -- names are what counts
 
 
-def test_accounting_that_tracks_no_gpus_is_said_so(tmp_path: Path) -> None:
+def test_accounting_that_tracks_no_gpus_is_reported(tmp_path: Path) -> None:
     folder = cluster(tmp_path, sacctmgr="echo 'cpu|'")
 
     (finding,) = SlurmLive(folder=str(folder)).probe()

@@ -63,7 +63,7 @@ def test_an_event_that_is_not_over_has_no_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "expected"),
     [
         (f"lab|node003|Unknown|{END}|DOWN|x|root(0)", "it has no start"),
         (f"lab|node003|{END}|{START}|DOWN|x|root(0)", "it ends before it starts"),
@@ -71,11 +71,11 @@ def test_an_event_that_is_not_over_has_no_end() -> None:
         (f"lab|node003|{START}|{END}|DOWN|a|b|root(0)", "has 8 fields, expected 7"),
     ],
 )
-def test_an_event_that_cannot_be_used_is_set_aside(row: str, told: str) -> None:
+def test_an_event_that_cannot_be_used_is_rejected(row: str, expected: str) -> None:
     parsed = events(row)
 
     assert parsed.rows.is_empty()
-    assert told in parsed.rejects[0].reason
+    assert expected in parsed.rejects[0].reason
     assert parsed.rejects[0].line == 2
 
 
@@ -106,7 +106,7 @@ def test_a_reservation_of_the_controller_says_nodes_owners_and_flags() -> None:
     ]
 
 
-def test_a_reservation_with_a_field_twice_is_set_aside() -> None:
+def test_a_reservation_with_a_field_twice_is_rejected() -> None:
     text = f"ReservationName=w StartTime={START} EndTime={END} Nodes=a Comment=x Nodes=b"
 
     (parsed,) = parse_reservations(text, cluster="lab", zone=UTC_ZONE)

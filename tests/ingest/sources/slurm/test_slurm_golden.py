@@ -28,11 +28,11 @@ CASES = sorted(GOLDEN.iterdir())
 
 
 def options_of(case: Path) -> ReadOptions:
-    told = json.loads((case / "options.json").read_text())
-    at = told.get("observed_at")
+    reported = json.loads((case / "options.json").read_text())
+    at = reported.get("observed_at")
     return ReadOptions(
-        cluster=told.get("cluster"),
-        zone=ZoneInfo(told["zone"]) if "zone" in told else None,
+        cluster=reported.get("cluster"),
+        zone=ZoneInfo(reported["zone"]) if "zone" in reported else None,
         observed_at=None if at is None else datetime.fromisoformat(at),
     )
 
@@ -44,8 +44,8 @@ def rows_of(store: LocalStore) -> dict[str, str]:
         rows = store.read(f"select columns(*)::varchar from raw.{table} order by all")
         rows = rows.drop("origin", "load_sequence", strict=False)  # the store's own
         if table != "ingested" and not rows.is_empty():
-            told = rows.select(c for c in rows.columns if rows[c].is_not_null().any())
-            found[f"expected_{table}.csv"] = told.write_csv()
+            reported = rows.select(c for c in rows.columns if rows[c].is_not_null().any())
+            found[f"expected_{table}.csv"] = reported.write_csv()
     return found
 
 

@@ -63,18 +63,18 @@ def test_a_group_of_nodes_has_the_same_gpus_on_each() -> None:
 
 
 @pytest.mark.parametrize("gres", ["gpu:h100:3", "gpu:h100:3(IDX:N/A)", "gpu:h100:3(IDX:0)"])
-def test_without_indices_only_the_number_is_told(gres: str) -> None:
+def test_without_indices_only_the_number_is_reported(gres: str) -> None:
     assert held(job(on("node003", gres))) == [("node003", None, "h100", 3)]
 
 
-def test_a_job_that_ended_on_one_node_tells_its_number() -> None:
+def test_a_job_that_ended_on_one_node_reports_its_number() -> None:
     """After the end the node's GRES is empty; the job's own then belongs to its only node."""
     text = job(on("mig01", ""), job_gres="gpu:3g.40gb:1")
 
     assert held(text) == [("mig01", None, "3g.40gb", 1)]
 
 
-def test_a_job_that_ended_on_two_nodes_tells_nothing() -> None:
+def test_a_job_that_ended_on_two_nodes_reports_nothing() -> None:
     assert held(job(on("node[002-003]", ""))) == []
 
 
@@ -91,7 +91,7 @@ def test_a_record_over_many_lines_reads_the_same() -> None:
     assert held(many + "\n\n" + one_line.replace("=56", "=57", 1)) == held(one_line) * 2
 
 
-def test_a_name_that_imitates_fields_is_set_aside() -> None:
+def test_a_name_that_imitates_fields_is_rejected() -> None:
     forged = "x CoreSpec=* JOB_GRES=gpu:8 Nodes=node001 CPU_IDs=0 Mem=1 GRES=gpu:8(IDX:0-7)"
 
     parsed = parse(job(on("node003", "gpu:1(IDX:0)"), name=forged))
@@ -100,14 +100,14 @@ def test_a_name_that_imitates_fields_is_set_aside() -> None:
     assert "CoreSpec= appears 2 times" in parsed.rejects[0].reason
 
 
-def test_a_comment_that_imitates_a_time_is_set_aside() -> None:
+def test_a_comment_that_imitates_a_time_is_rejected() -> None:
     note = "x SubmitTime=2020-01-01T00:00:00"
 
     assert parse(job(on("node003", "gpu:1(IDX:0)"), note=note)).rejects
 
 
 @pytest.mark.parametrize("gres", ["gpu:h100:999999(IDX:0-999998)", "gpu:h100:many"])
-def test_an_unbelievable_number_is_set_aside(gres: str) -> None:
+def test_an_unbelievable_number_is_rejected(gres: str) -> None:
     assert parse(job(on("node003", gres))).rejects
 
 

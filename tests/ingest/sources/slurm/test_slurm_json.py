@@ -261,7 +261,7 @@ def test_gpus_of_a_running_job_belong_to_its_nodes_in_order(tmp_path: Path) -> N
     assert rows["method"].unique().to_list() == ["scontrol"]
 
 
-def test_gpus_that_cannot_be_given_to_nodes_are_set_aside(tmp_path: Path) -> None:
+def test_gpus_that_cannot_be_given_to_nodes_are_rejected(tmp_path: Path) -> None:
     job = {
         "cluster": "lab",
         "job_id": 7,

@@ -326,7 +326,7 @@ def test_nodes_are_listed_with_their_gpus_and_states(
     assert "Xid 79" in reason
 
 
-def test_events_and_reservations_are_told_with_their_times(lab: Lab, store: LocalStore) -> None:
+def test_events_and_reservations_are_reported_with_their_times(lab: Lab, store: LocalStore) -> None:
     lab.run("scontrol", "update", "nodename=gpu1", "state=down", "reason=broken")
     lab.run(
         "scontrol", "create", "reservation", "reservationname=service", "starttime=now+2hours",

@@ -49,7 +49,7 @@ def fake(folder: Path) -> None:
         path.chmod(0o755)
 
 
-def test_a_row_that_is_set_aside_in_each_poll_is_counted_once(
+def test_a_row_that_is_rejected_in_each_poll_is_counted_once(
     store: LocalStore, tmp_path: Path
 ) -> None:
     fake(tmp_path)

@@ -166,7 +166,7 @@ def test_a_reason_cannot_imitate_a_state() -> None:
     assert found["nodes"]["node"].to_list() == ["node001"]
 
 
-def test_an_unbelievable_number_of_gpus_sets_the_node_aside() -> None:
+def test_an_unbelievable_number_of_gpus_rejects_the_node() -> None:
     parsed = parse_nodes(node("gpu:h100:99999"), cluster="lab", observed_at=AT)
 
     assert [r.line for r in parsed[0].rejects] == [1]
@@ -202,12 +202,12 @@ def test_states_without_a_moment_are_asked_for_it() -> None:
         sinfo("NODELIST|STATE\nnode001|idle\n", observed_at=None)
 
 
-def test_a_sinfo_text_without_telling_columns_is_refused() -> None:
+def test_a_sinfo_text_without_recognisable_columns_is_refused() -> None:
     with pytest.raises(IngestError, match="with a header"):
         sinfo("node001|idle\n")
 
 
-def test_a_sinfo_row_with_a_bar_in_its_reason_is_set_aside() -> None:
+def test_a_sinfo_row_with_a_bar_in_its_reason_is_rejected() -> None:
     parsed = parse_sinfo(
         "NODELIST|STATE|REASON|TIMESTAMP|USER\nnode001|down|a|b|2026-11-20T11:50:37|root\n",
         cluster=None,

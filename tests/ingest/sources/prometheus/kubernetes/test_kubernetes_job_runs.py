@@ -101,7 +101,7 @@ def test_a_pod_does_not_end_when_the_server_stops_watching(new_cluster, runs):
     assert runs(cluster, "state", "end_at") == [("RUNNING", None)]
 
 
-def test_a_pod_that_was_gone_after_a_hole_in_the_watching_has_no_told_end(new_cluster, runs):
+def test_a_pod_that_was_gone_after_a_hole_in_the_watching_has_no_reported_end(new_cluster, runs):
     """For half an hour nobody looked: it may have run until the look before the next one."""
     cluster = new_cluster().pod("train-0", gone_s=900)
     own = {"node": "gpu-a01", "resource": "nvidia_com_gpu"}
@@ -121,7 +121,7 @@ def test_a_pod_that_was_gone_after_a_hole_in_the_watching_has_no_told_end(new_cl
         ("UnexpectedAdmissionError", "NODE_FAIL"),
     ],
 )
-def test_why_a_pod_failed_is_said_in_the_ledgers_words(cluster, runs, reason, state):
+def test_why_a_pod_failed_is_a_reason_of_the_ledger(cluster, runs, reason, state):
     cluster.pod("train-0", ended_s=600, phase="Failed", reason=reason, exit_code=137)
 
     assert runs(cluster, "state", "exit_code") == [(state, "137")]
@@ -136,7 +136,7 @@ def test_why_a_pod_failed_is_said_in_the_ledgers_words(cluster, runs, reason, st
         ("kube_pod_status_reason", "Shutdown", "NODE_FAIL"),
     ],
 )
-def test_a_disruption_is_told_from_a_failure_of_the_job(cluster, runs, metric, reason, state):
+def test_a_disruption_is_no_failure_of_the_job(cluster, runs, metric, reason, state):
     cluster.pod("train-0", ended_s=600, phase="Failed", reason="Error")
     own = {"namespace": "nlp", "pod": "train-0", "uid": "uid-nlp-train-0"}
     cluster.add(metric, 0, reason="NodeAffinity", **own).add(metric, 1, reason=reason, **own)
@@ -144,7 +144,7 @@ def test_a_disruption_is_told_from_a_failure_of_the_job(cluster, runs, metric, r
     assert runs(cluster, "state", "reason")[0][0] == state
 
 
-def test_the_job_itself_tells_how_it_ended_after_its_pods_have_gone(cluster, runs):
+def test_the_job_itself_reports_how_it_ended_after_its_pods_have_gone(cluster, runs):
     cluster.pod("train-0", gone_s=900)
     cluster.add(
         "kube_job_failed", first_s=930, namespace="nlp", job_name="train", condition="true",
@@ -232,7 +232,7 @@ def test_replicas_of_a_deployment_are_job_runs_of_their_own(cluster, runs):
     assert runs(cluster, "job_id", "gpus") == [("nlp/serve-7c9f-a", 1), ("nlp/serve-7c9f-b", 1)]
 
 
-def test_pods_of_one_name_are_told_apart_by_their_uid(cluster, runs):
+def test_pods_of_one_name_are_distinguished_by_their_uid(cluster, runs):
     owner = ("StatefulSet", "db")
     cluster.pod("db-0", uid="u1", gpus=1, gone_s=600, owner=owner)
     cluster.pod("db-0", uid="u2", gpus=1, created_s=630, bound_s=640, owner=owner)

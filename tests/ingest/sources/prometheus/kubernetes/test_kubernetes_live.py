@@ -74,7 +74,7 @@ def test_it_is_a_live_source():
     assert isinstance(Kubernetes(url="http://a"), LiveSource)
 
 
-def test_many_polls_tell_what_one_look_tells(store, busy, served, tmp_path):
+def test_many_polls_give_the_rows_of_one_look(store, busy, served, tmp_path):
     polled = source(served(busy))
     for minute in range(4, 65, 3):
         poll(store, polled, minute, minute - 3 if minute > 4 else None)
@@ -85,7 +85,7 @@ def test_many_polls_tell_what_one_look_tells(store, busy, served, tmp_path):
             assert store.read(sql).rows() == whole.read(sql).rows()
 
 
-def test_a_process_that_starts_anew_doubles_nothing(store, busy, served):
+def test_a_process_that_restarts_doubles_nothing(store, busy, served):
     url = served(busy)
     poll(store, source(url), 30)
     poll(store, source(url), 60, 25)
@@ -107,7 +107,7 @@ def test_an_outage_of_an_hour_leaves_no_hole(store, busy, served):
     assert len(store.read(RUNS)) == 3
 
 
-def test_hours_are_read_an_hour_at_a_time_and_told_as_one(new_cluster, store, served, tmp_path):
+def test_hours_are_read_an_hour_at_a_time_and_reported_as_one(new_cluster, store, served, tmp_path):
     """What holds at the end of one window has its end in the next."""
     cluster = new_cluster(until_s=3 * 3_600).node("gpu-a01").node("gpu-a02")
     cluster.pod("train-a", ended_s=4_000, phase="Succeeded", gone_s=4_100)
@@ -161,7 +161,7 @@ def test_doctor_says_which_series_are_missing(fake, monkeypatch):
     assert not any("kube_pod_owner" in finding for finding in findings)
 
 
-def test_doctor_says_that_nobody_tells_of_kubernetes(fake):
+def test_doctor_says_that_no_source_reports_kubernetes(fake):
     (finding,) = Kubernetes(url=fake.url).probe()
 
     assert "there are no series of kube-state-metrics" in finding

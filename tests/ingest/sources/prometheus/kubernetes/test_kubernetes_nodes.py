@@ -90,8 +90,8 @@ def of_replicas(cluster, replicas, first_s, last_s, resource="nvidia_com_gpu"):
     seen = {"node": "gpu-s01", "first_s": first_s, "last_s": last_s}
     count = 2 * int(replicas or 1)
     cluster.add("kube_node_status_capacity", count, resource=resource, unit="integer", **seen)
-    told = {"label_nvidia_com_gpu_replicas": replicas} if replicas else {}
-    return cluster.add("kube_node_labels", label_team="a", **told, **seen)
+    reported = {"label_nvidia_com_gpu_replicas": replicas} if replicas else {}
+    return cluster.add("kube_node_labels", label_team="a", **reported, **seen)
 
 
 def parts(store, cluster, folder):
@@ -123,7 +123,7 @@ def test_other_shares_take_the_place_of_those_before(new_cluster, store, tmp_pat
     ]  # fmt: skip
 
 
-def test_shares_told_in_one_reading_end_in_the_next(new_cluster, store, tmp_path):
+def test_shares_reported_in_one_reading_end_in_the_next(new_cluster, store, tmp_path):
     for number, (first_s, turn_s) in enumerate([(0, None), (900, 1800)]):
         cluster = of_replicas(new_cluster(), "2", first_s, turn_s)
         if turn_s:
@@ -135,18 +135,18 @@ def test_shares_told_in_one_reading_end_in_the_next(new_cluster, store, tmp_path
         ("share.0/2", 0, None), ("share.0/2", 900, 1830),
         ("share.1/2", 0, None), ("share.1/2", 900, 1830),
     ]  # fmt: skip
-    told = store.read(
+    reported = store.read(
         "select count(*), count(valid_to_ms) from staging.stg_gpu_instances "
         "where contains(gpu_uuid, 'gpu-s01#0')"
     )
-    assert told.rows() == [(2, 2)]
+    assert reported.rows() == [(2, 2)]
 
 
 def test_a_node_of_mig_instances_has_as_many_gpus_as_it_says(new_cluster, rows):
     resource = "nvidia_com_mig_1g_10gb"
-    told = new_cluster().node("gpu-m01", 14, resource, label_nvidia_com_gpu_count="2")
+    reported = new_cluster().node("gpu-m01", 14, resource, label_nvidia_com_gpu_count="2")
 
-    assert rows(told, "select count(*) from raw.gpus") == [(2,)]
+    assert rows(reported, "select count(*) from raw.gpus") == [(2,)]
 
 
 def test_a_node_of_mig_instances_that_says_nothing_has_no_slots(new_cluster, rows):
@@ -214,7 +214,7 @@ def test_a_node_with_no_allocatable_gpu_is_down(new_cluster, rows):
     assert rows(cluster, STATES) == [("down", "no GPU is allocatable", at(0), at(900.482))]
 
 
-def test_a_state_is_told_in_pieces_that_every_poll_tells_alike(cluster, rows):
+def test_a_state_is_reported_in_pieces_that_every_poll_reports_alike(cluster, rows):
     cluster.add("kube_node_spec_unschedulable", lambda t: int(630 <= t < 1_900), node="gpu-a01")
 
     found = rows(
