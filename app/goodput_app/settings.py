@@ -1,4 +1,4 @@
-"""What a site writes once instead of on every command line: `goodput.toml`, read into dataclasses.
+"""What a site writes once instead of on every command line: `goodput.toml`, checked by msgspec.
 
 A command line option beats an environment variable, that beats the file, that beats the default.
 """
@@ -6,14 +6,18 @@ A command line option beats an environment variable, that beats the file, that b
 from __future__ import annotations
 
 import os
+import re
 import tomllib
-from dataclasses import dataclass, field, fields
 from datetime import date, datetime, time
 from functools import cache
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, get_args
 
-from goodput_billing.delivery.settings import MailSettings, ReportSettings, WebhookSettings
+import msgspec
+from msgspec import structs
+
+from goodput_billing.delivery.settings import ReportSettings
 from goodput_billing.statement.settings import StatementSettings
 from goodput_queries.errors import GoodputError
 from goodput_queries.evidence.plausible import EARLIEST
@@ -22,8 +26,7 @@ FILE_VARIABLE = "GOODPUT_CONFIG"
 DEFAULT_FILE = "goodput.toml"
 
 
-@dataclass(frozen=True)
-class IngestSettings:
+class IngestSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What recorded files do not say of themselves.
 
     cluster: which cluster they speak of. timezone: IANA name for times that carry no zone.
@@ -53,8 +56,7 @@ class IngestSettings:
         return datetime.combine(date.fromisoformat(self.earliest), time.min)
 
 
-@dataclass(frozen=True)
-class ServeSettings:
+class ServeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the dashboard listens; without a port: 8501 or the next free one.
 
     insecure: an address that others reach is wanted, though there is no login.
@@ -65,8 +67,7 @@ class ServeSettings:
     insecure: bool = False
 
 
-@dataclass(frozen=True)
-class UiSettings:
+class UiSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the dashboard shows before anybody chose something, and what it lets people do.
 
     range: as in `--from`. edit_prices: who sees the Cost page may write prices, tariffs and budgets
@@ -77,8 +78,7 @@ class UiSettings:
     edit_prices: bool = False
 
 
-@dataclass(frozen=True)
-class RetentionSettings:
+class RetentionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How many days evidence is kept; without a number for ever. See `queries.retention`."""
 
     samples_days: int | None = None
@@ -86,8 +86,7 @@ class RetentionSettings:
     segments_days: int | None = None
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All of `goodput.toml`.
 
     collect: its `[[collect]]` tables as they stand; `goodput_ingest.live.config` reads them.
@@ -95,50 +94,24 @@ class Settings:
     """
 
     db: str = "goodput.duckdb"
-    ingest: IngestSettings = field(default_factory=IngestSettings)
-    serve: ServeSettings = field(default_factory=ServeSettings)
-    ui: UiSettings = field(default_factory=UiSettings)
-    retention: RetentionSettings = field(default_factory=RetentionSettings)
-    statement: StatementSettings = field(default_factory=StatementSettings)
-    report: ReportSettings = field(default_factory=ReportSettings)
+    ingest: IngestSettings = IngestSettings()
+    serve: ServeSettings = ServeSettings()
+    ui: UiSettings = UiSettings()
+    retention: RetentionSettings = RetentionSettings()
+    statement: StatementSettings = StatementSettings()
+    report: ReportSettings = ReportSettings()
     collect: tuple[dict[str, Any], ...] = ()
     evaluation_counts: bool = False
 
 
-SECTIONS: dict[str, type] = {
-    "ingest": IngestSettings,
-    "serve": ServeSettings,
-    "ui": UiSettings,
-    "retention": RetentionSettings,
-    "statement": StatementSettings,
-    "report": ReportSettings,
+WORDS = {  # by what msgspec calls a type
+    "str": "a text in quotes",
+    "int": "a whole number",
+    "bool": "true or false",
+    "array": "a list of texts in quotes",
 }
-SECTIONS_IN: dict[type, dict[str, type]] = {
-    ReportSettings: {"mail": MailSettings, "webhook": WebhookSettings},
-}
-WHOLE_NUMBER: tuple[type, str] = (int, "a whole number")
-YES_OR_NO: tuple[type, str] = (bool, "true or false")
-TEXTS: tuple[type, str] = (list, "a list of texts in quotes")
-TYPES: dict[str, tuple[type, str]] = {
-    "port": WHOLE_NUMBER,
-    "samples_days": WHOLE_NUMBER,
-    "collectives_days": WHOLE_NUMBER,
-    "segments_days": WHOLE_NUMBER,
-    "lateness_h": WHOLE_NUMBER,
-    "credit_infra_failures": YES_OR_NO,
-    "charge_inferred": YES_OR_NO,
-    "edit_prices": YES_OR_NO,
-    "insecure": YES_OR_NO,
-    "evaluation_counts": YES_OR_NO,
-    "showback": YES_OR_NO,
-    "provisional": YES_OR_NO,
-    "timeout_s": WHOLE_NUMBER,
-    "attach_max_mb": WHOLE_NUMBER,
-    "formats": TEXTS,
-    "attach": TEXTS,
-    "to": TEXTS,
-}
-TEXT: tuple[type, str] = (str, "a text in quotes")
+WRONG_KIND = re.compile(r"Expected `(\w+)(?: \| null)?`, got `\w+`")
+UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 SECRETS = frozenset({"password", "token", "secret"})
 
 
@@ -167,47 +140,50 @@ def read(path: Path) -> Settings:
         raise GoodputError(f"{path}: the settings cannot be read ({error.strerror}).") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise GoodputError(f"{path}: this is not TOML ({error}).") from error
-    collect = _collect(path, given.pop("collect", []))
-    top = {key: value for key, value in given.items() if key not in SECTIONS}
-    _check(path, "", top, Settings)
-    sections = {
-        name: _section(path, name, given.get(name, {}), SECTIONS[name]) for name in SECTIONS
-    }
-    return Settings(**top, **sections, collect=collect)
+    _refuse_secrets(path, given, "")
+    try:
+        return msgspec.convert(given, Settings)
+    except msgspec.ValidationError as error:
+        raise GoodputError(f"{path}: {_explained(str(error), given)}") from error
 
 
-def _section(path: Path, name: str, given: Any, kind: type) -> Any:
-    if not isinstance(given, dict):
-        raise GoodputError(f"{path}: {name!r} is a section; write it as [{name}].")
-    inner = {
-        key: _section(path, f"{name}.{key}", given[key], part)
-        for key, part in SECTIONS_IN.get(kind, {}).items()
-        if key in given
-    }
-    plain = {key: value for key, value in given.items() if key not in inner}
-    _check(path, f"{name}.", plain, kind)
-    values = {k: tuple(v) if isinstance(v, list) else v for k, v in plain.items()}
-    return kind(**values, **inner)
-
-
-def _collect(path: Path, given: Any) -> tuple[dict[str, Any], ...]:
-    if not isinstance(given, list) or not all(isinstance(table, dict) for table in given):
-        raise GoodputError(f"{path}: 'collect' is a list; write each source as [[collect]].")
-    return tuple(given)
-
-
-def _check(path: Path, prefix: str, given: dict[str, Any], kind: type) -> None:
-    known = [f.name for f in fields(kind)]
+def _refuse_secrets(path: Path, given: dict[str, Any], prefix: str) -> None:
+    """Raise GoodputError for a key, of any section, that would hold a secret."""
     for key, value in given.items():
-        if key in SECRETS:
+        if isinstance(value, dict):
+            _refuse_secrets(path, value, f"{prefix}{key}.")
+        elif key in SECRETS:
             raise GoodputError(
                 f"{path}: '{prefix}{key}' would be a secret in a settings file; name the "
                 f"environment variable or the file that has it ({key}_env, {key}_file)."
             )
-        if key not in known:
-            names = ", ".join(f"{prefix}{name}" for name in known)
-            raise GoodputError(f"{path}: there is no setting '{prefix}{key}'; known: {names}.")
-        expected, words = TYPES.get(key, TEXT)
-        is_mixed = isinstance(value, list) and any(type(one) is not str for one in value)
-        if type(value) is not expected or is_mixed:
-            raise GoodputError(f"{path}: '{prefix}{key}' is {value!r}, expected {words}.")
+
+
+def _explained(error: str, given: dict[str, Any]) -> str:
+    """Return a message of msgspec in the words of a settings file: the key with its section."""
+    text, _, place = error.partition(" - at `$")
+    keys = [key for key in place.rstrip("`").partition("[")[0].split(".") if key]
+    where = ".".join(keys)
+    if unknown := UNKNOWN.fullmatch(text):
+        prefix = f"{where}." if keys else ""
+        known = ", ".join(f"{prefix}{field.name}" for field in _known(keys))
+        return f"there is no setting '{prefix}{unknown[1]}'; known: {known}."
+    if keys == ["collect"]:
+        return "'collect' is a list; write each source as [[collect]]."
+    value: Any = given
+    for key in keys:
+        value = value[key]
+    expected = WRONG_KIND.fullmatch(text)
+    if expected is None or expected[1] == "object":
+        return f"{where!r} is a section; write it as [{where}]."
+    words = WORDS["array" if "[" in place else expected[1]]  # at an element: of the list
+    return f"{where!r} is {value!r}, expected {words}."
+
+
+def _known(keys: list[str]) -> tuple[structs.FieldInfo, ...]:
+    """Return the names of the settings in a section."""
+    kind: Any = Settings
+    for key in keys:
+        declared = next(field.type for field in structs.fields(kind) if field.name == key)
+        kind = next((one for one in get_args(declared) if one is not NoneType), declared)
+    return structs.fields(kind)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from msgspec.structs import fields
 
 import goodput_app
 from goodput_app.settings import IngestSettings, ServeSettings, Settings, UiSettings, read, settings
@@ -76,6 +76,22 @@ def test_a_named_file_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ("[serve]\nport = true", "'serve.port' is True, expected a whole number."),
         ("collect = 1", "'collect' is a list; write each source as [[collect]]."),
         ("[collect]", "'collect' is a list; write each source as [[collect]]."),
+        ("collect = [1]", "'collect' is a list; write each source as [[collect]]."),
+        ("db = ['a']", "'db' is ['a'], expected a text in quotes."),
+        ("db = 07:00:00", "'db' is datetime.time(7, 0), expected a text in quotes."),
+        ("[serve]\nport = 1.0", "'serve.port' is 1.0, expected a whole number."),
+        (
+            "report.formats = 'csv'",
+            "'report.formats' is 'csv', expected a list of texts in quotes.",
+        ),
+        ("[[ingest]]", "'ingest' is a section; write it as [ingest]."),
+        (
+            "[report.webhook]\nlink = 1",
+            "there is no setting 'report.webhook.link'; known: report.webhook.url, "
+            "report.webhook.url_env, report.webhook.url_file, report.webhook.token_env, "
+            "report.webhook.token_file, report.webhook.secret_env, report.webhook.secret_file, "
+            "report.webhook.ca_file, report.webhook.timeout_s.",
+        ),
         ("ingest = 1", "'ingest' is a section; write it as [ingest]."),
         (
             "[nope]",

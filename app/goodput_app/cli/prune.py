@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import structs
 
 from goodput_app.cli.options import database_option, output_options
 from goodput_app.settings import settings
@@ -31,7 +31,7 @@ def prune(*, db: str, is_confirmed: bool) -> pl.DataFrame:
         if not isinstance(store, LocalStore):
             raise StoreError(f"{db}: the server that has it open drops old evidence itself.")
         store.build()
-        ages = Retention(**asdict(settings().retention))
+        ages = Retention(**structs.asdict(settings().retention))
         return drop_old(store, ages, is_confirmed=is_confirmed)
     finally:
         store.close()

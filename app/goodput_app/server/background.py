@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from dataclasses import asdict
 from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from goodput_app.settings import settings
 from goodput_ingest.live import status as live_status
@@ -44,7 +45,7 @@ class Upkeep:
             self._store, Status("retention", "goodput.toml", now, interval_s=AGAIN_S)
         )
         try:
-            drop_old(self._store, Retention(**asdict(settings().retention)))
+            drop_old(self._store, Retention(**structs.asdict(settings().retention)))
         except TooMuchDroppedError as error:
             self._prune_from_s = time.monotonic() + AGAIN_S
             if not status.failures:

@@ -6,12 +6,13 @@ Secrets never stand in goodput.toml: `*_env` names an environment variable, `*_f
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from datetime import time
 from email.headerregistry import Address
 from email.policy import SMTP
 from pathlib import Path
 from urllib.parse import urlsplit
+
+import msgspec
 
 from goodput_queries.errors import GoodputError
 from goodput_queries.storage.remote import LOOPBACK_HOSTS
@@ -22,8 +23,7 @@ PORTS = {"starttls": 587, "tls": 465, "none": 25}
 SECRET_MAX_CHARS = 4096
 
 
-@dataclass(frozen=True)
-class MailSettings:
+class MailSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An SMTP server and who gets the statement.
 
     security: starttls, tls (from the first byte) or none. port: unset: 587, 465 or 25 by it.
@@ -84,8 +84,7 @@ class MailSettings:
         return secret(self.password_env, self.password_file)
 
 
-@dataclass(frozen=True)
-class WebhookSettings:
+class WebhookSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where a statement is posted as JSON.
 
     url, or url_env, url_file where the URL is a secret itself. token_env, token_file: sent as
@@ -142,8 +141,7 @@ class WebhookSettings:
         return url
 
 
-@dataclass(frozen=True)
-class ReportSettings:
+class ReportSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What becomes of statements by themselves.
 
     folder: where they are kept; unset: `<database>-statements` beside it. formats: what is written.

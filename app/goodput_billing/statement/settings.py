@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import time
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import msgspec
 
 from goodput_billing.statement import currency
 from goodput_billing.statement.charges import IDLE_POLICIES
 from goodput_queries.errors import GoodputError
 
 
-@dataclass(frozen=True)
-class StatementSettings:
+class StatementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How days are cut and charged, and who the statement is from.
 
     zone, day_starts_at: where a day begins, such as America/New_York and 17:00; a day bears the

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 
 import polars as pl
 import pytest
+from msgspec.structs import replace as change
 
 from goodput_billing.render import files
 from goodput_billing.render.tables import tables
@@ -241,7 +241,7 @@ def test_a_closed_day_keeps_its_currency_and_is_not_compared_with_another(fleet)
     watched_until(fleet, 16 + 30)
     statement(fleet.store, WHEN, SETTINGS)
 
-    in_euros = replace(SETTINGS, currency="EUR")
+    in_euros = change(SETTINGS, currency="EUR")
     following = statement(fleet.store, WHEN + timedelta(days=1), in_euros)
 
     assert statement(fleet.store, WHEN, in_euros).policy.currency == "USD"

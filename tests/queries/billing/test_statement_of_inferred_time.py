@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 
 import polars as pl
 import pytest
+from msgspec.structs import replace as change
 
 from goodput_billing.render.focus import focus
 from goodput_billing.statement.charges import Policy
@@ -108,7 +108,7 @@ def test_unplaced_time_is_charged_beside_the_capacity(evidence, day):
     evidence.load("rates", [{"gpu_model": "h100", "price_per_gpu_h": Decimal(3)}])
     evidence.job("1", 0, 2 * HOUR_S, [], 4)
     evidence.job("2", 0, HOUR_S, ["a"], 2)
-    made = statement(_built(evidence), day.date, replace(StatementSettings(), lateness_h=0))
+    made = statement(_built(evidence), day.date, change(StatementSettings(), lateness_h=0))
 
     assert amounts(made.rows)["unplaced"] == (8, 24)
     (balance,) = made.balance.to_dicts()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import re
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
 import polars as pl
 import pypdfium2
 import pytest
+from msgspec.structs import replace as change
 
 from goodput_billing.render import files
 from goodput_billing.statement.one_account import each_account, file_name, of_account
@@ -33,7 +33,7 @@ CLOSED = StatementSettings(idle_policy="proportional", credit_infra_failures=Tru
 def open_statements(fleet):
     """Return the whole statement and the account's own, under each policy."""
     for idle in POLICIES:
-        settings = replace(CLOSED, idle_policy=idle, lateness_h=10_000)
+        settings = change(CLOSED, idle_policy=idle, lateness_h=10_000)
         whole = statement(fleet.store, WHEN, settings)
         yield idle, whole, of_account(fleet.store, whole, "ours")
 
@@ -158,7 +158,7 @@ def test_its_rows_are_those_of_the_whole_statement_and_all_accounts_make_it_up(f
 
 
 def test_its_corrections_are_its_own(fleet, tmp_path):
-    statement(fleet.store, WHEN, replace(CLOSED, idle_policy="none"))
+    statement(fleet.store, WHEN, change(CLOSED, idle_policy="none"))
     fleet.job("7701", 10 * HOUR_S, 12 * HOUR_S, ["a"], 1, account="rivals", submit=10 * HOUR_S)
     fleet.store.build()
     whole = statement(fleet.store, WHEN, CLOSED)

@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace as change
 
 from goodput_app.cli import main
 from goodput_app.settings import settings
@@ -181,7 +182,7 @@ def test_a_day_without_evidence_is_no_statement(store: LocalStore, plan: Plan) -
 
 
 def at_seven(plan: Plan, **more: Any) -> Plan:
-    return replace(plan, report=replace(plan.report, at="07:00", **more))
+    return replace(plan, report=change(plan.report, at="07:00", **more))
 
 
 def entry(when: date, *, mailed: bool) -> PastStatement:

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace as change
 
 from goodput_billing.delivery.archive import past_statements
 from goodput_billing.delivery.deliver import Plan, hand_out, sole_deliverer
@@ -114,8 +115,8 @@ def test_who_got_it_does_not_get_it_again_when_others_do(
     closed: Statement, plan: Plan, post: Any
 ) -> None:
     assert plan.report.mail is not None
-    mail = replace(plan.report.mail, to=("gone@lab.example", "finance@lab.example"))
-    plan = replace(plan, report=replace(plan.report, mail=mail))
+    mail = change(plan.report.mail, to=("gone@lab.example", "finance@lab.example"))
+    plan = replace(plan, report=change(plan.report, mail=mail))
     post.refused["gone@lab.example"] = "550 5.1.1 no such user"
 
     hand_out(closed, plan)
@@ -158,7 +159,7 @@ def test_an_open_day_is_not_handed_out(make: Any, lines: Any, plan: Plan, post: 
 def test_where_provisional_days_go_out_they_do_so_once_and_then_closed(
     make: Any, lines: Any, closed: Statement, plan: Plan, post: Any
 ) -> None:
-    plan = replace(plan, report=replace(plan.report, provisional=True))
+    plan = replace(plan, report=change(plan.report, provisional=True))
     policy = Policy("none", False, {})
 
     first = hand_out(make(lines[1:], policy), plan)
@@ -240,7 +241,7 @@ def test_a_format_that_is_added_later_is_made_and_not_mailed(
     closed: Statement, plan: Plan, post: Any
 ) -> None:
     hand_out(closed, plan)
-    plan = replace(plan, report=replace(plan.report, formats=("csv", "parquet")))
+    plan = replace(plan, report=change(plan.report, formats=("csv", "parquet")))
 
     outcome = hand_out(closed, plan)
 
@@ -253,9 +254,9 @@ def test_files_that_are_too_large_are_named_instead_of_attached(
     closed: Statement, plan: Plan, post: Any
 ) -> None:
     assert plan.report.mail is not None
-    mail = replace(plan.report.mail, attach_max_mb=0)
+    mail = change(plan.report.mail, attach_max_mb=0)
 
-    hand_out(closed, replace(plan, report=replace(plan.report, mail=mail)))
+    hand_out(closed, replace(plan, report=change(plan.report, mail=mail)))
 
     (arrived,) = post.mails
     assert list(arrived.iter_attachments()) == []
@@ -268,9 +269,9 @@ def test_a_secret_that_is_missing_fails_its_channel_alone(
 ) -> None:
     monkeypatch.delenv("HOOK_TOKEN", raising=False)
     assert plan.report.webhook is not None
-    webhook = replace(plan.report.webhook, token_env="HOOK_TOKEN")
+    webhook = change(plan.report.webhook, token_env="HOOK_TOKEN")
 
-    outcome = hand_out(closed, replace(plan, report=replace(plan.report, webhook=webhook)))
+    outcome = hand_out(closed, replace(plan, report=change(plan.report, webhook=webhook)))
 
     assert outcome.errors[0].startswith("webhook: the environment variable HOOK_TOKEN is empty")
     assert (len(post.mails), len(hook.posts)) == (1, 0)
@@ -305,7 +306,7 @@ def test_one_process_at_a_time_hands_out(plan: Plan) -> None:
 def test_a_channel_that_is_new_in_the_settings_gets_past_days_only_where_asked_for(
     closed: Statement, plan: Plan, post: Any, hook: Any
 ) -> None:
-    hand_out(closed, replace(plan, report=replace(plan.report, webhook=None)))
+    hand_out(closed, replace(plan, report=change(plan.report, webhook=None)))
 
     hand_out(closed, plan)
     before = len(hook.posts)
