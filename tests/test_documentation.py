@@ -5,12 +5,17 @@ from __future__ import annotations
 import csv
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from goodput_app.cli.main import COMMANDS
 from goodput_app.dashboard import glossary
 from goodput_ingest.sources.job_events.job_events import EVENTS, NAMED
+from goodput_ingest.sources.site import budgets, inventory, rates, tariffs
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -69,3 +74,14 @@ def test_the_page_of_job_events_has_all_events_fields_and_phases() -> None:
     assert len(phases) >= 6
     for phase, category in phases.items():
         assert re.search(rf"^\|.*`{phase}`.*\| {labels[category]} \|$", page, re.MULTILINE), phase
+
+
+@pytest.mark.parametrize("module", [inventory, rates, tariffs, budgets])
+def test_the_headers_of_site_files_are_those_that_are_read(module: ModuleType) -> None:
+    name = module.__name__.rpartition(".")[2]
+    page = (ROOT / "docs" / "connect.md").read_text(encoding="utf-8")
+    found = re.search(rf"^{name}:\s+(\S+)(?:\n\s+\((.*)\))?$", page, re.MULTILINE)
+
+    assert found is not None
+    also = re.findall(r"\w+_\w+|factor", found[2] or "")
+    assert {*found[1].split(","), *also} == set(module.COLUMNS)
