@@ -23,6 +23,12 @@ PAGES = [
     for page in sorted(ROOT.rglob("*.md"))
     if not any(part.startswith(".") for part in page.relative_to(ROOT).parts)
 ]
+TEST_FILES = {file.name for file in (ROOT / "tests").rglob("test_*.py")}
+TESTS = {
+    test
+    for file in (ROOT / "tests").rglob("test_*.py")
+    for test in re.findall(r"^\s*def (test_\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
+}
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"(?:^|`|\$ |exec |bin/)goodput ([a-z][a-z-]*)", re.MULTILINE)
@@ -85,3 +91,15 @@ def test_the_headers_of_site_files_are_those_that_are_read(module: ModuleType) -
     assert found is not None
     also = re.findall(r"\w+_\w+|factor", found[2] or "")
     assert {*found[1].split(","), *also} == set(module.COLUMNS)
+
+
+@pytest.mark.parametrize("name", [page for page in PAGES if not page.startswith("CHANGELOG")])
+def test_files_and_tests_that_a_page_names_exist(name: str) -> None:
+    page = (ROOT / name).read_text(encoding="utf-8")
+    shown = re.findall(r"`(?:\w+\.)?((?:tests|app|ingest|queries|docs|deploy)/[\w./-]+\w)", page)
+    made = {path for path in shown if "rack_temperature" in path or "inlet_temp" in path}
+    gone = {path for path in shown if not (ROOT / path).exists()} - made
+    gone |= {f"{test}.py" for test in re.findall(r"`(?:[\w/]+/)?(test_\w+)\.py", page)} - TEST_FILES
+    gone |= set(re.findall(r"(?:`|::)(test_\w+)`", page)) - TESTS - {t[:-3] for t in TEST_FILES}
+
+    assert gone == set()

@@ -88,7 +88,7 @@ class Database:
         by: `category`, `phase`, `blame`, `cluster`, `node`, `gpu`, `model`, `team`, `user`, `run`,
         `attempt`, `job`, `partition`, `qos`, `hour`, `day`.
         Columns: the keys; `gpu_ms` (integer milliseconds of a GPU); `gpu_s` (seconds);
-        `share_ratio` (0 to 1, of all rows); the cost in the site's currency, null without a price.
+        `share_ratio` (0 to 1, of all rows); `cost` in the site's currency, null without a price.
         """
         keys = [by] if isinstance(by, str) else list(by)
         return ledgers.ledger(self._store, by=keys, scope=self._scope(from_, to, filters))
