@@ -1,4 +1,4 @@
-"""What the sources of a recorded fleet would have told by some moment, for tests and benchmarks."""
+"""Evidence of a recorded fleet as its sources report it until a time, for tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def batches(name: str, rows: pl.DataFrame, part: object) -> list[Batch]:
 
 
 def reported_until(evidence: Mapping[str, pl.DataFrame], moment: datetime) -> Evidence:
-    """Return what the sources would have told until `moment`.
+    """Return what the sources report until `moment`.
 
     Inventories, rates and reservations are known from the start.
     """
@@ -66,7 +66,7 @@ def reported_until(evidence: Mapping[str, pl.DataFrame], moment: datetime) -> Ev
 def reported_between(
     evidence: Mapping[str, pl.DataFrame], after: datetime, until: datetime
 ) -> Evidence:
-    """Return what sources that were asked at `after` tell when they are asked again at `until`."""
+    """Return the answers of sources polled at `after` to the next poll at `until`."""
     found = {}
     for name, rows in reported_until(evidence, until).items():
         if name in MOMENTS:
@@ -89,7 +89,7 @@ def _as_of(evidence: Mapping[str, pl.DataFrame], name: str, moment: datetime) ->
         return rows.filter(pl.col("start_at") <= moment).with_columns(
             end_at=pl.when(pl.col("end_at") <= moment).then("end_at")
         )
-    if name == "holds":  # a scheduler tells them of jobs that have started
+    if name == "holds":  # a scheduler reports them for jobs that have started
         started = evidence["job_runs"].filter(pl.col("start_at") <= moment)
         return rows.join(started, on=JOB_RUN, how="semi", nulls_equal=True)
     return rows

@@ -1,1 +1,1 @@
-"""The outside world comes in: one module a source, each yielding batches for the store."""
+"""Ingestors: one module a source, each yielding batches for the store."""

@@ -1,4 +1,4 @@
-"""What a source is, recorded or live: settings as fields, a method that yields. To read first."""
+"""The protocols of sources, recorded and live: settings as fields, a method that yields batches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Batch", "ContinuedSource", "LiveSource", "ReadOptions", "Reject", "S
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What a file does not say of itself and the person who reads it in knows.
+    """Options of an ingest for facts that a file does not contain.
 
     cluster: the cluster of its rows; None: found through the node.
     zone: the zone of times that carry none; None refuses such times rather than guess.
@@ -51,7 +51,7 @@ class Source(Protocol):
     name: ClassVar[str]
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
-        """Take the file and what it does not say of itself."""
+        """Take the file and the options."""
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:
@@ -63,7 +63,7 @@ class Source(Protocol):
 
 @runtime_checkable
 class ContinuedSource(Source, Protocol):
-    """A source whose lines mean little without the lines before them: it keeps what those said.
+    """A source with a stateful parser: it keeps state from line to line.
 
     A followed file is read by one object of the class, part after part as it grows, a copy of it
     a part: the copy replaces it once the rows are in the store.
@@ -80,7 +80,7 @@ class ContinuedSource(Source, Protocol):
 
 @runtime_checkable
 class LiveSource(Protocol):
-    """A source that is asked again and again: a scrape, a query, a command, a folder that grows.
+    """A source that is polled: a scrape, a query, a command, a folder whose files grow.
 
     Settings are fields of a frozen dataclass, read from one `[[collect]]` table of `goodput.toml`.
     What is read is parsed by the code of the recorded format. `poll` returns soon (it has its own
@@ -94,14 +94,14 @@ class LiveSource(Protocol):
 
     @property
     def origin(self) -> str:
-        """Say what is asked: under these words the store knows how far it has come."""
+        """Return the name of the polled origin, under which the store keeps its watermark."""
 
     @property
     def interval_s(self) -> float:
-        """Say how often it is worth asking."""
+        """Return the poll interval."""
 
     def poll(self, reached: Mapping[str, datetime], now: datetime) -> Iterator[Batch]:
         """Yield what is new; `now` is naive UTC."""
 
     def probe(self) -> list[str]:
-        """Ask once, load nothing; return findings for `goodput doctor`, raise IngestError."""
+        """Poll once without loading; return findings for `goodput doctor`, raise IngestError."""

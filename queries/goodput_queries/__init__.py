@@ -21,7 +21,7 @@ def open(path_or_url: str | Path, *, token: str | None = None) -> Database:  # n
     path_or_url: a DuckDB file of Goodput, also one that a running `goodput serve` has open, or the
     URL of a server (`http://127.0.0.1:8501`).
     token: for a URL, else `$GOODPUT_TOKEN`: the `token` of `DATABASE.server.json`, which the
-    server writes beside its database at each start.
+    server writes next to its database at each start.
 
     Raises StoreError where the database does not exist or cannot be reached.
     """

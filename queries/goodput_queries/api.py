@@ -177,7 +177,7 @@ def _connect(url: str, token: str | None) -> RemoteStore:
     token = token or os.environ.get(TOKEN_VARIABLE)
     if not token:
         raise StoreError(
-            f"{url}: a token is needed. It is `token` in DATABASE.server.json beside the database "
+            f"{url}: a token is needed. It is `token` in DATABASE.server.json next to the database "
             f"of the server; pass it as `token=` or set {TOKEN_VARIABLE}."
         )
     server = RemoteStore.at(url, token)

@@ -1,4 +1,4 @@
-"""The invariants of the database: what every build must satisfy, whoever built it."""
+"""The invariants of the database, which every build must satisfy."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""What can go wrong in a way a person can act on.
+"""Errors that a user can act on.
 
 GoodputError            a stated failure: one sentence, no traceback, exit code 1
 ├── StoreError          the database cannot be opened, reached or written
-│   ├── TooMuchDroppedError  pruning would drop more than a tenth, and nobody said that it may
+│   ├── TooMuchDroppedError  pruning would drop more than a tenth without confirmation
 │   └── RowsRefusedError  the rows of a batch do not fit their table
 ├── QueryError          a query that cannot be answered as asked
-│   └── NoEvidenceError nothing is known of the time that it asks about
+│   └── NoEvidenceError there is no evidence in the queried time
 ├── BuildError          a view or stage could not be built
-│   └── UnbuiltError    something was loaded that no build has seen
+│   └── UnbuiltError    no build has processed the latest load
 └── IngestError         a source cannot be read at all (single bad rows are rejects, not errors)
     └── UnexpectedError a defect of ours met a file: class, place and message of the exception
 """
@@ -22,7 +22,7 @@ class StoreError(GoodputError):
 
 
 class TooMuchDroppedError(StoreError):
-    """Pruning would drop more than a tenth of a table at once; it asks for a person's word."""
+    """Pruning would drop more than a tenth of a table at once; it needs confirmation."""
 
 
 class RowsRefusedError(StoreError):
@@ -34,7 +34,7 @@ class QueryError(GoodputError):
 
 
 class NoEvidenceError(QueryError):
-    """Nothing is known of the time that a question is about."""
+    """There is no evidence in the queried time."""
 
 
 class BuildError(GoodputError):
@@ -42,7 +42,7 @@ class BuildError(GoodputError):
 
 
 class UnbuiltError(BuildError):
-    """Something was loaded that no build has seen yet."""
+    """No build has processed the latest load yet."""
 
 
 class IngestError(GoodputError):
@@ -50,4 +50,4 @@ class IngestError(GoodputError):
 
 
 class UnexpectedError(IngestError):
-    """An exception that no source should raise, as a sentence: its class, place and message."""
+    """An unexpected exception of a source as a sentence: its class, place and message."""

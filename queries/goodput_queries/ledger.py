@@ -72,7 +72,7 @@ def ledger(
 
 
 def unplaced_ms(store: Store, scope: Scope = EVERYTHING) -> int:
-    """Return the allocated GPU-milliseconds of the scope that no GPU is known for.
+    """Return the allocated GPU-milliseconds of the scope that are not placed on a GPU.
 
     They are outside the ledger and its capacity (`marts.unplaced`).
     """

@@ -1,4 +1,4 @@
-"""Resolve the names that people filter by to the values of the ledger."""
+"""Resolves names in filters to the values of the ledger."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NAMES = {
 
 
 def resolved(store: Store, scope: Scope) -> Scope:
-    """Return the scope with the ledger's own values for what its filters call by name.
+    """Return the scope with the ledger's own values for the names in its filters.
 
     A run may be called by its key, its id or its job's name. Raises QueryError for a name that the
     ledger does not know, with those that are near, and for one of several runs, with all of them.

@@ -1,4 +1,4 @@
-"""What a question is about: a window of time and a part of the fleet."""
+"""The scope of a query: a time window and a part of the fleet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make bench`: one table of what the product does against its budgets and beside alternatives.
+"""`make bench`: one table of what the product does against its budgets and alternatives.
 
     python -m tests.benchmarks --gpus 1000 --hours 6 --days 7
 

@@ -113,7 +113,7 @@ def read_quietly(fleet: Fleet, run: Callable[..., Any]) -> None:
 
 
 def build(fleet: Fleet, run: Callable[..., Any]) -> Iterator[Row]:
-    """Build the whole ledger from raw, and the telemetry stage beside the alternatives."""
+    """Build the whole ledger from raw, and compare the telemetry stage with the alternatives."""
     cost, counts = run(_build, fleet)
     is_met = cost.wall_s <= BUILD_S and (cost.peak_bytes or 0) <= BUILD_BYTES
     samples = counts["raw.gpu_samples"]

@@ -1,6 +1,6 @@
 """What one further day costs when there is one day of history, and when there are many.
 
-One generated day is told again and again, each time a day later and of other jobs, so that every
+One generated day is loaded repeatedly, each time a day later and of other jobs, so that every
 day is the same work. Each is loaded and built on top of those before it.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
-ALWAYS = {"gpus", "gpu_instances", "nodes", "rates"}  # told once, and true of every day
+ALWAYS = {"gpus", "gpu_instances", "nodes", "rates"}  # loaded once, and valid for every day
 NAMES = ("job_id", "job_id_raw", "job_name", "run_id", "comm_id", "name")  # other jobs every day
 PID_STEP = 10_000_000
 GROWTH_MOST = 1.2
@@ -37,9 +37,9 @@ DAYS_COMPARED = 5
 
 
 def measure(gpus: int, days: int, hours: int, run: Callable[..., Any]) -> Row:
-    """Return the row: the days after the first, and the last ones; of each so many hours are told.
+    """Return the row: the days after the first, and the last ones; `hours` of each are loaded.
 
-    Medians, since once in many days the log is written into the file: the dearest is told beside.
+    Medians, since once in many days the log is written into the file: the maximum is reported too.
     """
     with tempfile.TemporaryDirectory() as folder:
         fleet = Fleet(Path(folder), gpus, hours)
@@ -51,7 +51,7 @@ def measure(gpus: int, days: int, hours: int, run: Callable[..., Any]) -> Row:
     return Row(
         f"one further day of {gpus:,} GPUs after 1 and after {days - 1} days, load and build",
         f"{shown(few.wall_s)} s, {shown(many.wall_s)} s: {shown(wall)} x "
-        f"(CPU {shown(few.cpu_s)}, {shown(many.cpu_s)}: {shown(cpu)} x); dearest day "
+        f"(CPU {shown(few.cpu_s)}, {shown(many.cpu_s)}: {shown(cpu)} x); slowest day "
         f"{shown(most)} s",
         many,
         "a day costs the same with 30 days of history",
@@ -69,7 +69,7 @@ def _median(costs: list[Cost]) -> Cost:
 def _days(fleet: Fleet, days: int) -> tuple[list[Cost], list[Cost]]:
     """Load and build day after day; return the cost of each day after few and after many.
 
-    The days to compare are told in turns to a store that has one day and to one that has all but
+    The days to compare are loaded in turns into a store that has one day and one that has all but
     them, since the speed of a machine changes within minutes. Every day must have one ledger.
     """
     with contextlib.closing(LocalStore(fleet.database)) as source:

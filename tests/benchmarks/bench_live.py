@@ -1,6 +1,6 @@
 """The next five minutes of a fleet that is watched live: read what came, bring the ledger up.
 
-A database is filled with what the sources would have told until some minutes before T, in the
+A database is loaded with what the sources report until some minutes before T, in the
 middle of the last hour, and built; then come slices of five minutes, each loaded and built.
 """
 
@@ -91,7 +91,7 @@ def _readings(source: LocalStore, after: datetime, until: datetime) -> Any:
 
 
 def _next(source: LocalStore, evidence: Evidence, after: datetime) -> Evidence:
-    """Return what is told in the five minutes after a moment."""
+    """Return the evidence of the five minutes after a time."""
     until = after + SLICE
     readings = {"gpu_samples": _readings(source, after, until)}
     return {**reported_between(evidence, after, until), **readings}

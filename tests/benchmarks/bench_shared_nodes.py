@@ -56,8 +56,8 @@ def _after(gpus: int, days: int) -> tuple[int, Cost]:
         for part in range(SLICES):
             reported = _reported(jobs, now + (part + 1) * SLICE)
             ended = before.filter(pl.col("end_at").is_not_null())
-            news = reported.join(ended, on="job_id_raw", how="anti")
-            store.load(Batch("job_runs", news, "bench", "bench", f"job runs {part}"))
+            changed = reported.join(ended, on="job_id_raw", how="anti")
+            store.load(Batch("job_runs", changed, "bench", "bench", f"job runs {part}"))
             with Meter() as meter:
                 store.build()
             costs.append(meter.cost)

@@ -100,7 +100,7 @@ def measure(
 
 
 def row(form: Format, amount: int, costs: list[Cost], found: list[Other]) -> Row:
-    """Return the row of a format: the best of its runs, with the median and the worst told."""
+    """Return the row of a format: the best of its runs, with the median and the worst."""
     best = min(costs, key=lambda cost: cost.wall_s)
     median, worst = (find(cost.wall_s for cost in costs) for find in (statistics.median, max))
     spread = f" (median {form.rate(amount, median)}, worst {form.rate(amount, worst)})"

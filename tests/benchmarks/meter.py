@@ -98,5 +98,5 @@ def _begin_alone() -> None:
 
 
 def together(work: Callable[..., Any], *arguments: Any) -> Any:
-    """Call it here, which is quick to start, and says nothing of its memory."""
+    """Call it here, which is quick to start, and does not measure its memory."""
     return work(*arguments)

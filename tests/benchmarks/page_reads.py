@@ -84,7 +84,7 @@ def _window() -> Scope:
 
 
 def _largest_run(window: Scope) -> tuple[str, int]:
-    """Return the run of the most GPUs that told of its steps, and how many they are."""
+    """Return the run on most GPUs that reports steps, and the number of steps."""
     runs = marts.runs(window).filter(pl.col("restarts").is_not_null())
     largest = runs.sort("gpus", descending=True, nulls_last=True).row(0, named=True)
     return largest["run_key"], largest["gpus"]

@@ -113,7 +113,7 @@ def busy(before: float) -> str:
     after = load()
     said = f"load average {before:.1f} at the start, {after:.1f} at the end"
     if max(before, after) > (os.cpu_count() or 1) + 1:
-        said += ": others worked beside it, so that only CPU s can be relied on"
+        said += ": other processes were running, so that only CPU s is reliable"
     return f"{said}."
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 GOLDEN = Path(__file__).parents[1] / "ingest" / "golden"
-LINES_MAX_BYTES = 12_000  # of formats of lines: a longer file tells the reader nothing new
+LINES_MAX_BYTES = 12_000  # of formats of lines: a longer file covers no more of the parser
 WHOLE = (b"{\n", b"[", b"\x80", b"PK", b"PAR1")  # formats that a cut would make invalid
 TABLES = {
     "rates.csv": "cluster,gpu_model,mig_profile,partition,qos,price_per_gpu_h,"
@@ -37,7 +37,7 @@ class Golden:
 
     @property
     def suffixes(self) -> str:
-        """Return what the file's name ends in, which some formats are told by."""
+        """Return the suffix of the file's name, by which some formats are recognised."""
         return Path(self.name).name.removeprefix("input")
 
 

@@ -115,7 +115,7 @@ def cut_piece(content: bytes, random: random.Random) -> bytes:
 
 
 def repeat_lines(content: bytes, random: random.Random) -> bytes:
-    """Write some lines again, beside themselves or at the end."""
+    """Repeat some lines, next to themselves or at the end."""
     lines = content.splitlines(keepends=True)
     for _ in range(random.choice((1, 3, 20)) if lines else 0):
         line = random.choice(lines)

@@ -112,7 +112,7 @@ def costs() -> dict[str, dict[str, float]]:
         measure("a fast reading", lambda: gpu.fast(time.time(), time.monotonic()))
         measure("a slow reading", lambda: gpu.slow(time.time()))
         measure("xids", lambda: gpu.events(time.time()))
-        measure("cut anew?", gpu.has_new_layout)
+        measure("new layout?", gpu.has_new_layout)
     return found
 
 

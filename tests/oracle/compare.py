@@ -1,4 +1,4 @@
-"""A world through the product's own ingest and build, beside what the oracle says of it."""
+"""Compares the product's own ingest and build of a world with the oracle's result."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def demand(world: World) -> list[Interval]:
 
 
 def _layers_of_job(job: Job, world: World) -> list[list[Interval]]:
-    """Rule 4: what a held GPU did, by what the job tells; strongest first."""
+    """Rule 4: the category of a held GPU by job events; strongest first."""
     if not job.events:
         return []
     attempts = attempts_of(job)
@@ -232,7 +232,7 @@ def fates_of(
 
     The first later attempt with steps decides: one after it may start higher because the steps
     were computed again in between ("the first execution of a lost step is A8"). A18: steps of a run
-    that saves and never tells of a durable save are at risk, unless they were done again.
+    that saves and never reports a durable save are at risk, unless they were done again.
     """
     saved = [event["step"] for event in attempt.events if event["event"] == "ckpt.durable"]
     following = next((other for other in later if other.steps), None)

@@ -38,7 +38,7 @@ def covers(readings: list[tuple[int, bool]]) -> list[tuple[int, int, bool, int]]
     """Rule 10, amendment 8: a reading covers back to the one before, at most 2.5 intervals.
 
     The interval is the lower median of the distances that end in the hour; of fewer than two, the
-    least of them and of those in the quarter hours beside the hour.
+    least of them and of those in the quarter hours around the hour.
     """
     moments = [moment for moment, _ in readings]
     distances = [(b, b - a) for a, b in pairwise(moments)]

@@ -87,7 +87,7 @@ def make(seed: int, features: Features | None = None) -> World:
     per_node = dice.choice([1, 2, 2, 4])
     nodes = [f"n{i + 1}" for i in range(dice.choice([1, 2, 3]))]
     world.gpus = [Gpu(node, i) for node in nodes for i in range(per_node)]
-    # docs: a scheduler speaks for its cluster from its first record on
+    # docs: a scheduler covers its cluster from its first record on
     world.jobs.append(Job(99, "ann", "CANCELLED", -100_000, None, -50_000))
     for _ in range(dice.randint(0, 6)):
         _add_job(world, dice, features, nodes, per_node)
@@ -212,7 +212,7 @@ def _add_phases(job: Job, dice: random.Random) -> None:
 
 
 def _events(job: Job, dice: random.Random, features: Features, saved: int) -> list[dict[str, Any]]:
-    """Return what rank 0 of a job tells: lives of steps, phases, saves and an end."""
+    """Return the events of rank 0 of a job: lives of steps, phases, saves and an end."""
     assert job.start is not None
     reported: list[dict[str, Any]] = []
     numbered = dice.random() < 0.5

@@ -28,7 +28,7 @@ def at(second: float | None) -> datetime | None:
 
 @dataclass
 class Evidence:
-    """A cluster `c` in an in-memory database, told of piece by piece."""
+    """A cluster `c` in an in-memory database, loaded piece by piece."""
 
     store: LocalStore
     _parts: Any = field(default_factory=itertools.count)
@@ -170,7 +170,7 @@ def new_evidence(empty_database: Path, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture
 def evidence(new_evidence: Any) -> Any:
-    """Return an empty cluster to tell of."""
+    """Return an empty cluster to load evidence into."""
     return new_evidence()
 
 

@@ -107,7 +107,7 @@ class _Text:
                 pieces.append(piece)
                 size += len(piece)
         except files.BROKEN_OFF:
-            pass  # a cut gzip stream: what lacks its end will tell
+            pass  # a truncated gzip stream: the parser reports the missing end
         data = b"".join(pieces)
         self._is_over = not data
         self._before += self._at

@@ -1,7 +1,7 @@
 """Rows of one table, held until they fill row groups of DuckDB's.
 
 A whole row group is written at once; what is left over goes by way of the log, and the next
-checkpoint writes it anew, with its neighbours.
+checkpoint rewrites it, with its neighbours.
 """
 
 from __future__ import annotations

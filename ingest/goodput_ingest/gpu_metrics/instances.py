@@ -1,8 +1,8 @@
 """How GPUs are cut into MIG instances, by the labels of their series.
 
-A layout is told whole, from the reading on that shows an instance which was not there before; what
-was there has ended then. A reading that lacks instances says nothing for a while, since a GPU may
-have series of the whole beside them: they have gone when it was read without them over a hole.
+The first reading with a new instance starts a new layout, reported as a whole, and ends the
+previous one. A reading without instances ends nothing at once, since a GPU may also have series of
+the whole: instances end when the GPU was read without them for longer than a gap.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ CHOICE = re.compile(r"['\"](\w+)['\"]")
 
 @dataclass(frozen=True)
 class Collector:
-    """A live source as the loop asks it.
+    """A live source with its settings, as the poll loop uses it.
 
     reads: under which name its rows are in the store.
     """
@@ -57,19 +57,19 @@ class Collector:
 
     @property
     def origin(self) -> str:
-        """Return what is asked, as one reads it on the Data page."""
+        """Return the polled origin, as the Data page shows it."""
         return self.source.origin
 
     @property
     def label(self) -> str:
-        """Return what messages call it."""
+        """Return the name of the source in messages."""
         return f"{self.reads} ({self.origin})"
 
 
 def collectors(
     tables: Sequence[Mapping[str, Any]], *, cluster: str | None = None, timezone: str | None = None
 ) -> list[Collector]:
-    """Return the live sources of the tables, in their order; nothing is asked yet.
+    """Return the live sources of the tables, in their order; polls nothing.
 
     cluster, timezone: what holds for sources that do not say theirs. Raises IngestError naming the
     table (from 1), the key, and what was expected.
@@ -121,7 +121,7 @@ def _collector(
 
 
 def _settable(kind: Any) -> list[Field[Any]]:
-    """Return the fields of a source that a person may set: those of a kind that a file can hold."""
+    """Return the fields of a source that a settings file can contain."""
     return [f for f in fields(kind) if f.init and not f.name.startswith("_") and _expected(f)[0]]
 
 

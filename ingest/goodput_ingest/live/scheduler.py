@@ -1,8 +1,8 @@
-"""The loop over live sources: a thread each, so that none waits for another.
+"""Polls live sources, each in a thread of its own, so that none waits for another.
 
-A poll is loaded batch by batch as it comes, so memory holds one batch a source. A source that
-fails is asked again, less and less often; where it goes on is what the store has of it, so an
-outage on either side leaves no hole that its source could fill, and nothing twice.
+The loop loads a poll batch by batch, so memory holds one batch a source. It retries a failing
+source with back-off. A poll starts at the watermark that the store has of its source, so an outage
+on either side leaves no gap that the source can backfill, and no duplicates.
 
     collection = Collection(collectors, Shared("goodput.duckdb"))
     collection.start()
@@ -112,7 +112,7 @@ class Collection:
         return [thread.name for thread in self._threads if thread.is_alive()]
 
     def ask_once(self) -> list[Outcome]:
-        """Poll every source once, all at the same time; return what came of it, in their order."""
+        """Poll every source once, in parallel; return the outcomes in the order of the sources."""
         outcomes: dict[int, Outcome] = {}
 
         fatal: list[MemoryError] = []
@@ -260,7 +260,7 @@ def next_due_s(
     failures: int,
     chance: Callable[[], float] = random.random,
 ) -> float:
-    """Return when to ask next, on the steady clock, after a poll that was due at `due_s`.
+    """Return the time of the next poll, on the monotonic clock, after one that was due at `due_s`.
 
     After a success in the rhythm of the interval; what was missed meanwhile is left out. After a
     failure twice as late each time, up to a minute (or the interval), less up to a half by chance.

@@ -1,7 +1,7 @@
-"""How each live source is doing: what the loop leaves in `raw.source_status`.
+"""Status of each live source, which the poll loop writes to `raw.source_status`.
 
-It is no evidence of any cluster, so it leaves no trace in `raw.ingested`: a source that is asked
-every ten seconds must not make every build, page and list of sources new.
+A status is no evidence of a cluster and has no row in `raw.ingested`: a source that is polled every
+ten seconds must not invalidate every build, page and list of sources.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Status:
 
 
 def read(store: Store, status: Status) -> Status:
-    """Return what the store knows of the source from an earlier process, else `status` itself."""
+    """Return the status that an earlier process stored, else `status` itself."""
     known = store.read(
         f"select answered_at, failing_since_at, failures, error from raw.{TABLE} "
         "where source = $1 and origin = $2",
@@ -90,7 +90,7 @@ def read(store: Store, status: Status) -> Status:
 
 
 def watched(store: Store) -> list[Status]:
-    """Return the sources that are reported, whoever asks them, if anyone does."""
+    """Return the sources whose status is reported, whichever process polls them."""
     columns = ", ".join(SCHEMA)
     known = store.read(
         f"select {columns} from raw.{TABLE} where retired_at is null order by source, origin"
@@ -99,7 +99,7 @@ def watched(store: Store) -> list[Status]:
 
 
 def retire(store: Store, statuses: Sequence[Status]) -> pl.DataFrame:
-    """Report these sources no longer until they are asked again; return them."""
+    """Stop reporting these sources until they are polled again; return them."""
     now = datetime.now(UTC).replace(tzinfo=None)
     write(store, [replace(one, retired_at=now) for one in statuses])
     return pl.DataFrame(
@@ -117,13 +117,13 @@ def retire(store: Store, statuses: Sequence[Status]) -> pl.DataFrame:
 
 
 def write(store: Store, statuses: Sequence[Status]) -> None:
-    """Put statuses in the place of earlier ones; raises StoreError where that cannot be done."""
+    """Upsert statuses; raises StoreError where that fails."""
     rows = pl.DataFrame([asdict(one) for one in statuses], schema=SCHEMA)
     keep(store, Batch(TABLE, rows, "collect", "goodput collect", "status"))
 
 
 def keep(store: Store, batch: Batch) -> None:
-    """Write a batch of statuses here, or hand it to the process that has the database."""
+    """Write a batch of statuses, or send it to the process that has the database open."""
     if not isinstance(store, LocalStore):
         store.load(batch)
         return
@@ -132,7 +132,7 @@ def keep(store: Store, batch: Batch) -> None:
 
 
 def reached(store: Store, source: str, now: datetime) -> Mapping[str, datetime]:
-    """Return how far the store has come with a source, by origin.
+    """Return the watermark of a source: the latest time in the store, by origin.
 
     That is the latest moment of the rows that were loaded or, where later, the beginning of the
     last poll that read all there was. A moment of a clock that ran ahead does not count as one.

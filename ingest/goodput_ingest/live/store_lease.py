@@ -23,14 +23,14 @@ OPEN_WAIT_S = 5.0  # for a command that has the file; after that the poll counts
 
 
 class Stores(Protocol):
-    """Where the loop gets the store for a read or a load."""
+    """Provides the poll loop with the store for a read or a load."""
 
     def lease(self) -> AbstractContextManager[Store]:
-        """Give the store for the length of a block; raises StoreError where it is not to be had."""
+        """Return the store for a block; raises StoreError where it cannot be opened."""
 
 
 class Held:
-    """A store that somebody else opened and closes: the server's own."""
+    """A store that its owner, the server, opens and closes."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -42,7 +42,7 @@ class Held:
 
 
 class Shared:
-    """A database that other processes want too; safe to use from several threads."""
+    """A database that other processes open too; safe to use from several threads."""
 
     def __init__(self, path: str | Path, *, wait_s: float = OPEN_WAIT_S) -> None:
         self._path = path
@@ -53,7 +53,7 @@ class Shared:
 
     @contextlib.contextmanager
     def lease(self) -> Iterator[Store]:
-        """Give the store; a file is let go by its last user, a server that failed is left."""
+        """Return the store; its last user closes a file, a failed server is disconnected."""
         with self._lock:
             if self._store is None:
                 self._store = open_store(self._path, wait_s=self._wait_s)
@@ -72,7 +72,7 @@ class Shared:
                     self._close()
 
     def close(self) -> None:
-        """Let go of the connection to a server."""
+        """Close the connection to a server."""
         with self._lock:
             if self._users == 0:
                 self._close()
@@ -85,7 +85,7 @@ class Shared:
 
 @contextlib.contextmanager
 def sole_collector(database: str | Path) -> Iterator[None]:
-    """Let one process at a time collect into a database; a killed one is out of the way at once.
+    """Allow one collecting process a database; the lock of a killed one ends with it.
 
     Raises StoreError naming the process that does already: two would scrape everything twice.
     """

@@ -88,11 +88,11 @@ class Tail:
 
     @property
     def origin(self) -> str:
-        """Return what is asked; rows bear the file that they are from."""
+        """Return the folder and pattern; rows have their file as origin."""
         return self.folder
 
     def poll(self, reached: Mapping[str, datetime], now: datetime) -> Iterator[Batch]:
-        """Yield what was added to any log, log by log in turn; one bad file stops no other."""
+        """Yield the new lines of all logs in turn; a failing file does not stop the others."""
         del now  # files bring their own times
         kind, budget, troubles = self._kind(), POLL_BYTES, list[str]()
         waiting = self._in_turn(logs_of(self.folder, self.pattern, self._places))
@@ -127,7 +127,7 @@ class Tail:
 
     @property
     def skipped(self) -> str | None:
-        """Return a sentence on the files that are not read, since they failed again and again."""
+        """Return a sentence on the files that are skipped after repeated failures."""
         found = {o: one for o, one in self._failures.items() if one.tries >= TRIES_MAX}
         if not found:
             return None
@@ -175,7 +175,7 @@ class Tail:
         return SOURCES[self.reads]
 
     def _in_turn(self, logs: dict[str, Log]) -> dict[str, Log]:
-        """Return the logs, those first that the last poll did not come to; forget what is gone."""
+        """Return the logs, those first that the last poll did not reach; drops removed logs."""
         present = {identity for log in logs.values() for identity in log}
         for known in (self._places, self._others):
             for identity in [i for i in known if i not in present]:
@@ -221,7 +221,7 @@ class Tail:
         return len(chunk.content)
 
     def _reader(self, origin: str, path: Path, kind: type[Source]) -> ContinuedSource | None:
-        """Return what reads a log's next lines: a copy, since they may have to be read again."""
+        """Return a copy of the log's parser, since the lines may have to be parsed again."""
         if (known := self._readers.get(origin)) is not None:
             return copy.deepcopy(known)
         if not _is_continued(kind):
@@ -283,7 +283,7 @@ class Tail:
         origin: str,
         latest: datetime | None,
     ) -> Place:
-        """Return where to begin in a file that this process has not read yet."""
+        """Return the place to start in a file that this process has not read yet."""
         offset = 0
         if latest is not None and not _needs_beginning(kind):
             offset = self._offset(file, path, kind, size, latest - OVERLAP)
@@ -300,7 +300,7 @@ class Tail:
     def _offset(
         self, file: IO[bytes], path: Path, kind: type[Source], size: int, goal: datetime
     ) -> int:
-        """Return a line's beginning before which all is older than `goal`, halving the file.
+        """Return the start of a line before which all lines are older than `goal` (bisection).
 
         Where a part has no time the search ends, and the file is read from its beginning.
         """
@@ -358,7 +358,7 @@ class Tail:
         return ReadOptions(self.cluster, _zone(self.timezone), _changed_at(path), self.node)
 
     def _read(self, path: Path, kind: type[Source], content: bytes) -> Iterator[Batch]:
-        """Yield what the recorded source makes of some lines of a file."""
+        """Yield the recorded source's rows of some lines of a file."""
         with tempfile.TemporaryDirectory(prefix="goodput-tail-") as folder:
             spooled = Path(folder, path.name)
             spooled.write_bytes(content)

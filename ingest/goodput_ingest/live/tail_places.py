@@ -1,4 +1,4 @@
-"""How far a followed file was read, and its next whole lines."""
+"""The position in a tailed file, and its next whole lines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SNAPSHOT_BYTES = 1024 * 1024
 
 @dataclass(frozen=True)
 class Place:
-    """How far a file was read: bytes and lines, what stands before, under which name it began.
+    """The position in a file: bytes and lines, the bytes before it, and the log's name.
 
     changed_ns: when the file was written last, as its file system says.
     context: the last line that later ones cannot be read without (a header of its own).
@@ -66,7 +66,7 @@ def next_chunk(file: IO[bytes], place: Place, kind: type[Source], most_bytes: in
 
 
 def is_at(file: IO[bytes], place: Place, stat: os.stat_result, *, may_be_snapshot: bool) -> bool:
-    """Say whether the file still has before the place what was read there.
+    """Say whether the bytes before the place are unchanged.
 
     A small file of the same length that was written since may be one that is rewritten at
     intervals (the Inspector's Prometheus mode), whose values did not change.
@@ -81,7 +81,7 @@ def is_at(file: IO[bytes], place: Place, stat: os.stat_result, *, may_be_snapsho
 
 
 def context_of(kind: type[Source], content: bytes) -> bytes | None:
-    """Return the last line that later ones cannot be read without, where the format has such."""
+    """Return the last line that the parser needs for later ones, where the format has such."""
     find = cast("Callable[[bytes], bytes | None] | None", getattr(kind, "context", None))
     return find(content) if find else None
 

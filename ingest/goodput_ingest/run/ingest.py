@@ -32,7 +32,7 @@ SIZE_MIN = 10_000  # what is small takes its time too, and is not to wait long
 
 @dataclass
 class Summary:
-    """What an ingest did, for the last line a person reads."""
+    """Counts of an ingest for its last line of output."""
 
     files: int = 0
     rows: int = 0

@@ -1,8 +1,8 @@
-"""The check that every batch passes before it is loaded: rows of implausible time are rejected.
+"""Rejects rows of implausible time from every batch before it is loaded.
 
-One row of 2036 would move the end of a cluster's evidence there, and one of 1970 its beginning. A
-batch that lost rows has a digest of its own, so that the file is no repeat once the clock or the
-setting that rejected them is right.
+One row of 2036 would move the end of a cluster's evidence there, and one of 1970 its start. A batch
+with such rejects gets a digest of its own, so that the file can be loaded again once the clock or
+the setting is corrected.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ REASON = "rejected because"  # no column of a table has spaces
 
 @dataclass
 class PlausibleTime:
-    """Between which moments the rows of one file, or of one live source, can lie.
+    """The range of plausible times for the rows of one file or live source.
 
     is_recorded: the rows are of one file: its bulk is known from the batches so far, and what lies
     apart from it by a hole of over 400 days is rejected. A live source has no such bound: what it

@@ -1,7 +1,7 @@
 """Exceptions that no source should raise: one sentence with class and place, traceback on request.
 
-A file that breaks its reader costs itself and no other file. `CAUGHT` is what such a reader may
-raise; callers let MemoryError pass first, since no sentence helps a process without memory.
+A file that breaks its parser does not affect other files. `CAUGHT` are the exceptions that a broken
+parser may raise; callers let MemoryError pass, since a process without memory cannot continue.
 
     except MemoryError:
         raise

@@ -89,7 +89,7 @@ def book(life: Life, scrapes: Scrapes) -> Booking:
 
 
 def _dark(pages: _Book, attempt: Attempt) -> None:
-    """Book an attempt that nobody tells of: the GPUs are busy, and short pauses do not count."""
+    """Book an attempt without events: the GPUs are busy, and short pauses do not count."""
     first = int(attempt.steps.start[0]) if len(attempt.steps) else attempt.end
     pages.add(attempt.begin, first, "startup", "telemetry busy")
     pages.add(first, attempt.work_end, "step_unsplit", "telemetry busy")

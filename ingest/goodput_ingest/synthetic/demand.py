@@ -39,7 +39,7 @@ class Request:
     """A job as its user submits it, and what will become of it if nothing else happens.
 
     need_s: how long its first start runs; rest_s: how long each start after a requeue does.
-    ending: its state then; kind: what it does inside (lives.py); reports: which ranks tell of it,
+    ending: its state then; kind: what it does inside (lives.py); reports: which ranks send events,
     '' none, 'first' or 'all'; fails_after_s: one of its nodes dies that long after the start.
     """
 
@@ -81,7 +81,7 @@ class Request:
 
 
 def crowd(fleet: Fleet, hours: int, seed: int, booked_gpu_s: dict[str, float]) -> list[Request]:
-    """Return random requests that fill each pool up to LOAD, beside what stories have booked."""
+    """Return random requests that fill each pool up to LOAD, in addition to the stories' jobs."""
     rng = np.random.default_rng([seed, 3])
     total = hours * 3_600
     requests: list[Request] = []
@@ -145,9 +145,9 @@ def _job(
 
 
 def _kind(rng: np.random.Generator, gpus: int, need_s: int) -> tuple[str, str]:
-    """Return what a job does and which of its ranks tell of it."""
-    tells = rng.random() < (0.45 if gpus < GPUS_PER_NODE else 0.68)
-    if need_s >= REPORT_MIN_S and tells:
+    """Return what a job does and which of its ranks send events."""
+    has_events = rng.random() < (0.45 if gpus < GPUS_PER_NODE else 0.68)
+    if need_s >= REPORT_MIN_S and has_events:
         kind = str(rng.choice(FLAVOURS, p=FLAVOUR_SHARES))
         return kind, "all" if gpus <= 2 * GPUS_PER_NODE and rng.random() < 0.03 else "first"
     if gpus < GPUS_PER_NODE and need_s >= REPORT_MIN_S and rng.random() < 0.35:

@@ -23,7 +23,7 @@ Lines = list[tuple[int, str]]
 def write_job_events(
     folder: Path, fleet: Fleet, lives: list[Life], start_s: int, total_ms: int
 ) -> None:
-    """Write the events of all jobs that tell any, six hours a file, in order of time."""
+    """Write the events of all jobs that send any, six hours a file, in order of time."""
     folder.mkdir(parents=True, exist_ok=True)
     said: Lines = []
     for life in lives:

@@ -23,7 +23,7 @@ class Habits:
     """What repeats in a training job.
 
     save_every: steps; async_ms: from the end of the blocking part until the checkpoint is durable;
-    is_confirmed: the job tells when it is; gap_ms: idleness after each save that nobody declares;
+    is_confirmed: the job reports durable saves; gap_ms: undeclared idleness after each save;
     eval_every: saves; stalls: share of steps that wait for data, by stall_share of a step;
     slow_windows: shares of the steps between which some GPUs hold up the gang, by slow_share of a
     step; level: GR_ENGINE_ACTIVE inside steps.

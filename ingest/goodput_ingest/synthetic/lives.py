@@ -35,10 +35,10 @@ class Life:
     """A job run from the inside. Times in milliseconds from the start of the fleet.
 
     end: of the hold, or of the evidence where it still runs; attempts: of a job that trains,
-    whether it tells or not; stretches: (start, end, is_busy) of one that does not; suspended: how
+    with or without events; stretches: (start, end, is_busy) of one that does not; suspended: how
     long at its end it was stopped; special: places in the gang of the GPUs that hold it up,
     or of the one that it does not use;
-    is_confirmed: the job told of a complete checkpoint, in this life or another, or never saved.
+    is_confirmed: the job reported a complete checkpoint, in this life or another, or never saved.
     """
 
     run: JobRun

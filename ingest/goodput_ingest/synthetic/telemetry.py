@@ -249,7 +249,7 @@ class Telemetry:
         return total
 
     def _energy(self, power: Floats, read: Readings) -> Floats:
-        """Return the counters, which begin anew when a node boots."""
+        """Return the counters, which reset when a node boots."""
         per_round = power.reshape(-1, read.rounds) * (self.scrapes.interval_ms / SECOND)
         gpu = self.fleet.unit_gpu
         run = np.cumsum(per_round, axis=1)

@@ -12,7 +12,7 @@ import numpy as np
 from goodput_ingest.synthetic.fleet import Ints
 from goodput_ingest.synthetic.habits import SECOND, Habits
 
-WARM_STEPS = 12  # no trouble in the first steps: start-up is told from them
+WARM_STEPS = 12  # no trouble in the first steps: start-up is inferred from them
 
 
 @dataclass(frozen=True)

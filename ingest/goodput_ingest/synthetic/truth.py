@@ -1,7 +1,7 @@
 """The true ledger, worked out from the plan: what every GPU did, and what evidence can show of it.
 
 `category` is what happened; `expected` is what the ledger says of it by the accounting rules, from
-the evidence that this fleet leaves: a job that tells nothing is busy or idle by its readings, and
+the evidence that this fleet leaves: a job without events is busy or idle by its readings, and
 unknown where there were none. Nothing here reads what the product wrote.
 """
 

@@ -1,4 +1,4 @@
-"""Putting the headers of the SQL files into the database, so that any client can show them."""
+"""Writes the headers of the SQL files as comments into the database, for any client."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def describe(cursor: duckdb.DuckDBPyConnection, model: Model) -> None:
-    """Comment a table or view and its columns with what its file says of them."""
+    """Comment a table or view and its columns with the header of its file."""
     kind = "table" if model.is_stored else "view"
     _comment(cursor, f"{kind} {model.qualified_name}", model.description)
     cursor.execute(f"from {model.qualified_name} limit 0")

@@ -29,7 +29,7 @@ _REFERENCE = re.compile(rf"\b({'|'.join(LAYERS)})\.(\w+)")
 
 @dataclass(frozen=True)
 class Model:
-    """One SQL file: `layer.name`, its select (`create table` in raw), what its header says."""
+    """One SQL file: `layer.name`, its select (`create table` in raw), and its header."""
 
     layer: str
     name: str
@@ -50,12 +50,12 @@ class Model:
 
     @property
     def observed(self) -> list[str]:
-        """Return the columns that say when something was observed: asked for plausible time."""
+        """Return the columns with times of observation, which must be plausible."""
         return _names(self.directives.get("observed", ""))
 
     @property
     def planned(self) -> list[str]:
-        """Return the columns that say when something is to begin: it may lie ahead."""
+        """Return the columns with planned times, which may be in the future."""
         return _names(self.directives.get("planned", ""))
 
     @property
@@ -81,26 +81,26 @@ class Model:
 
     @property
     def is_compared(self) -> bool:
-        """Say whether rows are compared with those before, so that equal hours reopen no others."""
+        """Say whether rows are compared with the previous ones, so that equal hours stay valid."""
         return "change_tracking" in self.directives
 
     @property
     def is_inline(self) -> bool:
-        """Say whether a temporary stage is a view in the one that asks it."""
+        """Say whether a temporary stage is a view in the stage that reads it."""
         return "inline" in self.directives
 
     @property
     def needs(self) -> str | None:
-        """Return the table without whose rows the stage has none: a source not every site has."""
+        """Return the source table of a stage that is skipped where that is empty."""
         return self.directives.get("skip_if_empty")
 
     @property
     def parts(self) -> int:
-        """Return in how many parts of its input a temporary stage is asked at most."""
+        """Return the largest number of input parts in which a temporary stage is computed."""
         return int(self.directives.get("parts", "1").split(",")[0])
 
     def select(self, parts: int = 1) -> str:
-        """Return what it is made of: its SQL, for so many parts of its input where it has some."""
+        """Return its SQL, for so many parts of its input where it has some."""
         numbered = [self.sql.replace("part_number()", str(part)) for part in range(parts)]
         return "\nunion all\n".join(f"({part})" for part in numbered) if parts > 1 else numbered[0]
 
@@ -205,7 +205,7 @@ def build_order() -> list[Model]:
 
 
 def _inputs(model: Model, known: Container[str]) -> set[str]:
-    """Return what a model reads by the names of the models; temp.int_x is a draft of int_x."""
+    """Return the inputs of a model; temp.int_x is a draft of int_x."""
     found = {
         name.replace(f"{TEMP_LAYER}.", "intermediate.") if name not in known else name
         for name in model.reads

@@ -1,4 +1,4 @@
-"""Rows of implausible time that are in the database already go to the rejects.
+"""Moves rows of implausible time that are already in the database to the rejects.
 
 Ingest rejects them before they are loaded, but a database may be older than that check. One reading
 of 2036 moves the end of a cluster's evidence there, one of 1970 makes half a million hours.
@@ -54,7 +54,7 @@ def reject_implausible_rows(
 
 
 def _latest(cursor: duckdb.DuckDBPyConnection) -> datetime | None:
-    """Return the latest plausible moment; None where the clock is no witness.
+    """Return the latest plausible time; None where this machine's clock is not usable.
 
     That is where most of the rows lie ahead of it, and of all moments at which rows were loaded:
     a machine that lost its time, or evidence that was made up.
@@ -157,7 +157,7 @@ def _reject(
 
 
 def _limit_kept_from(cursor: duckdb.DuckDBPyConnection, latest: datetime) -> bool:
-    """Undo that hours were frozen which have not come yet; say whether any were.
+    """Unfreeze hours in the future; return whether there were any.
 
     What a reading of the future made `goodput prune` drop is gone, but what is read from now on
     counts again: hours are kept from the first reading on that is still there.
@@ -177,7 +177,7 @@ def _limit_kept_from(cursor: duckdb.DuckDBPyConnection, latest: datetime) -> boo
 
 
 def _forget_spans(cursor: duckdb.DuckDBPyConnection, latest: datetime | None) -> None:
-    """Forget from when to when series and hosts were seen, where that is implausible.
+    """Delete implausible watermarks of series and hosts.
 
     The full build that follows notes them again.
     """

@@ -1,7 +1,7 @@
-"""Plausible time: between which bounds a moment can be one at which something was observed.
+"""Plausible time: the bounds for times of observation.
 
-Which columns are asked stands in the headers of the raw tables: `observed` ones are moments at
-which something was seen, `planned` ones may lie ahead.
+The headers of the raw tables list the columns: `observed` ones are times of observation, `planned`
+ones may be in the future.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ BULK_GAP_DAYS: Final = 400  # the rows of a file have no longer gap than this
 
 
 def before(column: str, earliest: datetime) -> str:
-    """Return the reason why a row is rejected whose moment is too early."""
+    """Return the reject reason of a row that is too early."""
     return f"{column} is before {earliest:%Y-%m-%d}, the earliest plausible time"
 
 
 def ahead(column: str) -> str:
-    """Return the reason why a row is rejected whose moment has not come yet."""
+    """Return the reject reason of a row in the future."""
     return (
         f"{column} is more than 1 h ahead of the clock of the machine that read it: check the "
         "clocks of both"
@@ -31,12 +31,12 @@ def ahead(column: str) -> str:
 
 
 def far(column: str) -> str:
-    """Return the reason why a row is rejected whose moment is none of its file's time."""
+    """Return the reject reason of a row far from the other times of its file."""
     return f"{column} is more than {BULK_GAP_DAYS} days from all other times of the file"
 
 
 def bulk_of(days: Mapping[int, int]) -> tuple[int, int] | None:
-    """Return the first and the last day of the bulk: without long holes, and with the median.
+    """Return the first and the last day of the bulk: the range around the median without long gaps.
 
     days: how many stamps each day has
     """

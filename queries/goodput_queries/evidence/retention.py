@@ -1,8 +1,8 @@
-"""Dropping evidence by age: readings, collectives and segments by day; the hourly ledger stays.
+"""Retention: drops readings, collectives and segments by day; the hourly ledger stays.
 
-Hours whose readings are gone are frozen. Their hourly ledger and energy go to archives, where every
-build finds them, and no later evidence changes them, unless all of their readings come back: then
-they are built from these again (`reopen_hours`).
+Hours without their readings are frozen. Their hourly ledger and energy move to archives, which
+every build reads, and late-arriving evidence does not change them, unless all of their readings
+are ingested again: then the build recomputes them (`reopen_hours`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ STAGES_OF_READINGS = ("intermediate.int_gpu_activity", "intermediate.int_slowed_
 
 @dataclass(frozen=True)
 class Retention:
-    """How many days back rows are kept, from `confirmed_end_ms` or the clock; None keeps all.
+    """Retention in days, back from `confirmed_end_ms` or the clock; None keeps all.
 
     samples_days: readings of GPUs. collectives_days: single NCCL operations. segments_days: the
     ledger at millisecond resolution, at least as long as the readings it is made of.
@@ -47,7 +47,7 @@ class Retention:
     segments_days: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse ages that would drop what has just come, or segments before their readings."""
+        """Refuse ages under a day, and ages that drop segments before their readings."""
         for name in ("samples_days", "collectives_days", "segments_days"):
             days = getattr(self, name)
             if days is not None and days < 1:
@@ -81,7 +81,7 @@ def drop_old(
             cursor, "select max(sequence) from intermediate.built"
         ):
             raise UnbuiltError(
-                "there is evidence that no build has seen: run `goodput build` first."
+                "no build has processed the latest evidence: run `goodput build` first."
             )
         as_of = _scalar(cursor, "select max(as_of_ms) from intermediate.int_clusters")
         latest = min(as_of or 0, _ms(now or utc_now()))
@@ -99,7 +99,7 @@ def drop_old(
 
 
 def confirmed_end_ms(cursor: duckdb.DuckDBPyConnection) -> int | None:
-    """Return up to when evidence is confirmed, of the cluster where it reaches farthest.
+    """Return the end of confirmed evidence, of the cluster where it is latest.
 
     Confirmed is what two sources reach, or the end of an hour or more of readings without a hole of
     an hour: one row of a wrong time is neither.
@@ -168,7 +168,7 @@ def confirmed_end_ms(cursor: duckdb.DuckDBPyConnection) -> int | None:
 
 
 def reopen_hours(cursor: duckdb.DuckDBPyConnection) -> bool:
-    """Reopen the latest frozen hours all of whose readings are back; say whether there are any.
+    """Unfreeze the latest hours whose readings are complete again; return whether there are any.
 
     The caller then runs a full build.
     """
@@ -195,7 +195,7 @@ def reopen_hours(cursor: duckdb.DuckDBPyConnection) -> bool:
 
 
 def keep_from(cursor: duckdb.DuckDBPyConnection, hour_ms: int) -> None:
-    """Let hours from this one on be built from readings again, not taken from the archives."""
+    """Let builds compute hours from this one on from readings, not from the archives."""
     cursor.execute(
         """update raw.kept_from set kept_from_ms = $1
         where table_name in ('gpu_samples', 'ledger_segments') and kept_from_ms > $1""",
@@ -206,7 +206,7 @@ def keep_from(cursor: duckdb.DuckDBPyConnection, hour_ms: int) -> None:
 
 
 def kept_from_ms(cursor: duckdb.DuckDBPyConnection, table: str) -> int:
-    """Return from when on rows of a table are kept, 0 where none were dropped."""
+    """Return the start of the retained time of a table, 0 where no rows were dropped."""
     found = cursor.execute(
         "select kept_from_ms from raw.kept_from where table_name = $1", [table]
     ).fetchall()
@@ -216,7 +216,7 @@ def kept_from_ms(cursor: duckdb.DuckDBPyConnection, table: str) -> int:
 def _cuts(
     cursor: duckdb.DuckDBPyConnection, retention: Retention, newest_ms: int
 ) -> list[tuple[str, str, int]]:
-    """Return the tables of which something is too old, their column of time, and the cut."""
+    """Return the tables with rows beyond retention, their time column, and the cut."""
     return [
         (table, time, cut)
         for table, time, days in (
@@ -239,7 +239,7 @@ def _cut(
 
 
 def _refuse_much(cursor: duckdb.DuckDBPyConnection, table: str, time: str, cut: int) -> None:
-    """Raise TooMuchDroppedError where over a tenth of a table would go, and not by age alone."""
+    """Raise TooMuchDroppedError for over a tenth of a table, unless it is the next day alone."""
     kept = kept_from_ms(cursor, table)
     if kept and cut - kept <= DAY_MS:
         return

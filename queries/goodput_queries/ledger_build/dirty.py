@@ -1,8 +1,8 @@
-"""What differs between two builds: which job runs, runs and hours are to be built again.
+"""Finds the dirty job runs, runs and hours that an incremental build recomputes.
 
-Raw rows carry the number of the load that wrote them, so that what is new needs no comparison.
-From there the circle is widened until it is closed: a new event concerns its whole run, since a
-later attempt decides what became of the steps of an earlier one.
+Raw rows carry the number of the load that wrote them, so that new rows need no comparison. Dirt
+propagates to a fixed point: a new event invalidates its whole run, since a later attempt decides
+whether the steps of an earlier one are retained.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def changed_hours(
     reopens its last hour, not three days, and one that is seen to run on only what was added.
     An end that is null, or is planned to come later, is compared at the end of the evidence.
 
-    reopens: the name of a stage and its column that tells whose time it is: the GPUs concerned are
+    reopens: the name of a stage and its column with the owner of the time: the GPUs concerned are
     noted in temp.reopened by hour.
     """
     start, end = bounds
@@ -127,7 +127,7 @@ def differ(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> bool:
 
 
 def _differences(new: str, old: str) -> str:
-    """Return a select of the rows that one has oftener, with `sign`: how much oftener the new.
+    """Return a select of rows whose number differs, with `sign`: number in `new` less in `old`.
 
     Counting is cheaper than `except all`, which numbers the rows of each kind.
     """
@@ -150,7 +150,7 @@ def job_run_hours(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> Hour
 
 
 def set_constants(cursor: duckdb.DuckDBPyConnection) -> None:
-    """Set what a build compares every reading with; asked once the series of readings are noted."""
+    """Set the constants that a build compares readings with; needs the watermarks of readings."""
     cursor.execute(f"set variable reading_margin_ms = {reading_margin_ms(cursor)}")
     cursor.execute(
         """set variable build_thresholds = (
@@ -226,7 +226,7 @@ def all_hours(cursor: duckdb.DuckDBPyConnection) -> Hours:
 
 
 def note_changed_job_runs(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> None:
-    """Keep the job runs whose record says more than that it still runs (temp.changed_job_runs).
+    """Write job runs whose record changed beyond its running time to temp.changed_job_runs.
 
     JOB_RUNS_BEFORE has what was known of them, as select `old` gives it.
     """
@@ -245,7 +245,7 @@ def note_changed_job_runs(cursor: duckdb.DuckDBPyConnection, new: str, old: str)
 
 
 def note_changed_inferred_holds(cursor: duckdb.DuckDBPyConnection) -> None:
-    """Fill temp.changed_inferred_holds; those of the build before are in a table beside it."""
+    """Fill temp.changed_inferred_holds; a second table has those of the previous build."""
     before, now = "from temp.stg_inferred_holds_before", "from staging.stg_inferred_holds"
     cursor.execute(
         f"""insert into temp.changed_inferred_holds
@@ -426,7 +426,7 @@ def note_first_event(cursor: duckdb.DuckDBPyConnection) -> None:
 
 
 def note_everything(cursor: duckdb.DuckDBPyConnection, table: str) -> None:
-    """Fill one of the dirty tables with all there is; no event is too early to be read then."""
+    """Fill one of the dirty tables with everything; all events are then read."""
     source = {
         "changed_inferred_holds": "select distinct job_run_key from staging.stg_inferred_holds",
         "dirty_run_ids": """select cluster, run_id from staging.stg_job_events

@@ -1,13 +1,13 @@
-"""How the stages of the ledger are stored: each kind of stage with the way its rows are replaced.
+"""Materialises the stages of the ledger: how the rows of each kind of stage are replaced.
 
-full      made anew; small, run-length encoded
+full      rebuilt; small, run-length encoded
 job_runs  rows of job runs whose raw record is new
 run_ids   rows of the runs in temp.dirty_run_ids
 runs      rows of the job runs in temp.dirty_job_runs, which are all of some runs
-attempts  rows of the attempts in temp.dirty_attempts; made in temp.<name>, which siblings read
+attempts  rows of the attempts in temp.dirty_attempts; computed in temp.<name>, which siblings read
 hourly    rows of some hours, in passes of bounded size
-merged    rows of new loads are merged with those that are there, by the columns of the grain
-compared  made anew; the rows before are kept beside, so that code finds what differs
+merged    rows of new loads are upserted by the columns of the grain
+compared  rebuilt; the previous rows are kept in a second table, so that code finds the differences
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ KEYS = {
 def set_hours(
     cursor: duckdb.DuckDBPyConnection, first: int, last: int, whole_from: int | None = None
 ) -> None:
-    """Say which hours the next selects are for: from `first` up to, not including, `last`.
+    """Set the hours of the next selects: from `first` up to, not including, `last`.
 
     whole_from: the hour before which they are for the GPUs in temp.reopened_gpus alone.
     """
@@ -76,7 +76,7 @@ def run(cursor: duckdb.DuckDBPyConnection, model: Model, sql: str) -> int:
 
 
 def draft(cursor: duckdb.DuckDBPyConnection, model: Model, parts: int = 1) -> None:
-    """Make a stage's rows of this build as the temporary table, or view, of its name.
+    """Compute a stage's rows of this build as the temporary table, or view, of its name.
 
     What a transaction once wrote into a temporary table takes up memory to its end, so that what is
     wide and asked once, by the next stage, is a view.
@@ -88,7 +88,7 @@ def draft(cursor: duckdb.DuckDBPyConnection, model: Model, parts: int = 1) -> No
 def replace_all(
     cursor: duckdb.DuckDBPyConnection, model: Model, select: str, *, is_compared: bool
 ) -> tuple[Hours, bool, int]:
-    """Make a stage anew; return dirty hours, whether all hours depend on what differs, its rows.
+    """Rebuild a stage; return dirty hours, whether all hours depend on the differences, its rows.
 
     A stage that came out as it was stays, and nothing is written to the file.
     """
@@ -145,7 +145,7 @@ def merge(cursor: duckdb.DuckDBPyConnection, model: Model, *, is_anew: bool) -> 
 def replace_keys(
     cursor: duckdb.DuckDBPyConnection, model: Model, kind: str, old: str, *, is_full: bool
 ) -> tuple[Hours, int]:
-    """Replace the rows of the keys that this build looks at, `old`, by those in temp.<name>."""
+    """Replace the rows of the dirty keys, `old`, by those in temp.<name>."""
     name, new = model.qualified_name, f"temp.{model.name}"
     if is_full:
         _, _, rows = replace_all(cursor, model, f"from {new}", is_compared=False)

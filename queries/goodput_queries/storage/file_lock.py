@@ -1,4 +1,4 @@
-"""Work that one process at a time may do: a lock file, whose lock ends with its process."""
+"""Lock files for work that one process at a time may do; a lock ends with its process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The database of another process: the running server has the file open, this one asks it.
+"""Client of the server that has the database file open.
 
 The server writes `<database>.server.json` next to the file (mode 0600: address, token, instance).
 Whoever can read that can read the database itself, so the token grants nothing new. A call is a
@@ -147,7 +147,7 @@ def note_path(path: str | Path) -> Path:
 
 
 def write_note(note: ServerNote) -> None:
-    """Write the note in one move, readable by this user only."""
+    """Write the note atomically, readable by this user only."""
     target = note_path(note.database)
     draft = target.with_name(f"{target.name}.{note.pid}")
     draft.unlink(missing_ok=True)

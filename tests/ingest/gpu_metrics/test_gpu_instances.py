@@ -1,4 +1,4 @@
-"""MIG instances by the labels of their GPU's series: a layout is told whole, when it is new."""
+"""MIG instances by the labels of their GPU's series: a new layout is reported as a whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The GPUs that series name: told when they are new, or something about them changes."""
+"""GPUs in series become rows when they are new or one of their facts changes."""
 
 from __future__ import annotations
 

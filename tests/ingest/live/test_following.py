@@ -54,7 +54,7 @@ def load(store: LocalStore, source: Tail) -> None:
 
 
 def known(store: LocalStore) -> Rows:
-    """Return all evidence, and what was set aside, without which load it came with."""
+    """Return all evidence and rejects, without their load numbers."""
     found: Rows = []
     for table in TABLES:
         rows = store.read(f"select * exclude (load_sequence) from raw.{table}")

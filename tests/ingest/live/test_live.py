@@ -246,7 +246,7 @@ def test_the_log_says_what_changed_and_no_more(
 
 
 def test_a_status_is_no_evidence(store: LocalStore) -> None:
-    """Else each poll would make the ledger and every page anew."""
+    """Otherwise each poll would rebuild the ledger and every page."""
     live_status.write(store, [live_status.Status("fake", "a", at(0), 10)])
 
     assert store.read("select count(*) from raw.source_status").item() == 1

@@ -1,4 +1,4 @@
-"""Whatever stands in a recorded file: no crash; a line is a row or set aside with a reason."""
+"""Whatever stands in a recorded file: no crash; a line is a row or a reject with a reason."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def day(evidence) -> Day:
 
 @pytest.fixture
 def workstation(evidence):
-    """Give two GPUs at 3 an hour, one at work for an hour of two, for a job that tells events."""
+    """Give two GPUs at 3 an hour, one at work for an hour of two, for a job that sends events."""
     rows = [
         {"cluster": "c", "node": "n", "gpu_uuid": f"n-{i}", "gpu_index": i, "gpu_model": "h100",
          "valid_from_at": evidence.at(0)}

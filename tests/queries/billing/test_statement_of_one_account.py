@@ -112,7 +112,7 @@ def test_no_amount_of_others_or_of_all_is_in_any_file_of_the_own_statement(fleet
 
 
 def amounts(rows):
-    """Return the amounts in rows that are large enough to be told from other numbers."""
+    """Return the amounts in rows that are large enough to differ from other numbers."""
     found = {abs(row[name]) for row in rows for name in row if name.endswith("_cost") and row[name]}
     return {cost for cost in found if cost > 10}
 

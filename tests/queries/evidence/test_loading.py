@@ -134,7 +134,7 @@ def test_a_price_that_was_put_back_holds_again(store):
 
 
 def gpu(minute, **facts):
-    """Return a row of raw.gpus told from a minute on."""
+    """Return a row of raw.gpus that is valid from a minute on."""
     begin = {"valid_from_at": START + timedelta(minutes=minute)}
     return {
         "source": "s",
@@ -148,7 +148,7 @@ def gpu(minute, **facts):
 
 
 def part(minute, instance, **facts):
-    """Return a row of raw.gpu_instances told from a minute on."""
+    """Return a row of raw.gpu_instances that is valid from a minute on."""
     begin = {"valid_from_at": START + timedelta(minutes=minute)}
     named = {"source": "s", "gpu_uuid": "GPU-0", "gpu_instance": instance}
     return {**named, "profile": "3g.40gb", "compute_slices": 3, **begin, **facts}

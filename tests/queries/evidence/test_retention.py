@@ -74,7 +74,7 @@ def test_a_file_of_another_version_keeps_its_frozen_hours_in_every_roll_up(two_d
     with two_days.store.writing() as cursor:
         cursor.execute("update raw.catalog set digest = 'of another version'")
 
-    two_days.store._prepare()  # what opening the file does: all that is derived is made anew
+    two_days.store._prepare()  # what opening the file does: everything derived is rebuilt
     two_days.store.build()
 
     assert rolled_up() == before

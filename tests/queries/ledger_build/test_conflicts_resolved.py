@@ -54,7 +54,7 @@ def test_a_job_run_that_lost_the_end_of_its_time_gets_it_back(evidence):
 
 
 def test_a_conflict_stays_when_the_record_of_who_kept_the_gpu_says_more(evidence):
-    """The record moves nothing: that the other lost its time to it is still to be told."""
+    """The record moves nothing: the other's loss of its time stays a conflict."""
     evidence.node("a", 1)
     evidence.job("1", 0, 100, ["a"], 1)
     name_gpu(evidence, "1", 0)

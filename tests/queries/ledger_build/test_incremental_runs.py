@@ -1,4 +1,4 @@
-"""Lives, attempts and owners of runs that changed are made anew as a full build would make them."""
+"""Lives, attempts and owners of changed runs equal a full build's."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Holds that a build leaves are those that placing every job run anew would give.
+"""Incremental placement gives the holds of a full placement of every job run.
 
-Job runs share few GPUs, contradict each other, are told late and change; a build places again only
+Job runs share few GPUs, contradict each other, arrive late and change; a build places again only
 what a change concerns, however long the GPUs of a node were held without a pause before.
 """
 
@@ -23,7 +23,7 @@ NODES = st.sampled_from([*GPUS_OF_NODES, "unknown"])
 
 @st.composite
 def job_runs(draw: st.DrawFn) -> dict[str, Any]:
-    """Return a job run with what is told of it later, in steps after the first."""
+    """Return a job run with its later evidence, in steps after the first."""
     is_spread = draw(st.integers(0, 3)) == 0
     return {
         "start": draw(MOMENTS),
@@ -43,7 +43,7 @@ def job_runs(draw: st.DrawFn) -> dict[str, Any]:
 def load_job_run(
     evidence: Evidence, number: int, job: dict[str, Any], moment: int, step: int
 ) -> None:
-    """Tell of a job run what is known at a moment; `step`: how often it was told of before."""
+    """Load the evidence of a job run at a time; `step`: how often it was loaded before."""
     start, end = job["start"], job["start"] + job["length"]
     if step == 0:
         end = max(start + 1, end - job["told_too_short_by"])
@@ -71,9 +71,9 @@ def assert_placed_as_anew(store: LocalStore) -> None:
         cursor.execute("begin")
         holds, conflicts = placement.place(cursor)
         cursor.execute("rollback")
-    for name, anew in (("int_holds", holds), ("int_hold_conflicts", conflicts)):
+    for name, full in (("int_holds", holds), ("int_hold_conflicts", conflicts)):
         found = store.read(f"from intermediate.{name}")
-        assert sorted(found.rows(), key=str) == sorted(anew.rows(), key=str), name
+        assert sorted(found.rows(), key=str) == sorted(full.rows(), key=str), name
 
 
 @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))

@@ -1,4 +1,4 @@
-"""What a loss is said to come from."""
+"""Causes of losses."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def test_without_reasons_an_episode_is_where_a_counter_goes_up(evidence, read):
 @pytest.mark.parametrize(
     "values",
     [
-        pytest.param([5, 5, 0, 0], id="begins anew"),
+        pytest.param([5, 5, 0, 0], id="reset"),
         pytest.param([0, 0, 9000, 9000], id="microseconds read as nanoseconds"),
         pytest.param([0, 0.01, 0.02, 0.03], id="jitter of a busy GPU"),
     ],

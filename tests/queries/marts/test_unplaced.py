@@ -1,4 +1,4 @@
-"""Allocated time that cannot be put on a GPU is beside the ledger, not gone."""
+"""Allocated time that cannot be placed on a GPU is outside the ledger, but reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose GPUs were where no scheduler speaks: job events, lists of processes, then activity."""
+"""Ownership without a scheduler: by job events, lists of processes, then activity."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def phases(evidence):
 
 @pytest.fixture
 def node(evidence):
-    """Give a node of two GPUs that nobody but telemetry tells of."""
+    """Give a node of two GPUs that only telemetry reports."""
     gpus(evidence, "n", 2)
     return evidence
 

@@ -75,7 +75,7 @@ def test_busy_then_idle_is_one_gap_not_an_average(evidence):
 
 
 def test_a_gpu_that_does_nothing_while_its_job_steps_is_found(evidence, job_events):
-    """The ledger counts its time with the steps: the job speaks for all its GPUs."""
+    """The ledger counts its time with the steps: job events cover all GPUs of the job."""
     evidence.node("a", 2)
     evidence.job("1", 0, 1000, ["a"], 2)
     evidence.events("1", [*job_events.steps(1, 100, 0), job_events.durable(100, 1000)])

@@ -90,7 +90,7 @@ def test_a_job_that_began_before_the_first_reading_held_an_instance_from_its_sta
 
 
 def test_an_instance_that_stays_when_others_are_repartitioned_stays_one_part(evidence):
-    """The layout is told whole at 500 s; the job on instance 1 goes on over that."""
+    """The layout is reported again at 500 s; the job on instance 1 continues over that."""
     gpu(evidence, "nvml", GPU, 0)
     cut(evidence, "nvml", GPU, [("1", "4g.40gb", None), ("2", "3g.40gb", None)], 0, 500)
     cut(evidence, "nvml", GPU, [("1", "4g.40gb", None), ("9", "1g.10gb", None)], 500)

@@ -1,4 +1,4 @@
-"""Labels on series of GPUs: they name GPUs of known jobs, and holds where no scheduler tells."""
+"""Labels on series of GPUs: they name GPUs of known jobs, and holds without a scheduler."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def holds(evidence):
 
 @pytest.fixture
 def labelled(evidence):
-    """Give a cluster of which telemetry alone tells: four GPUs, read for a thousand seconds."""
+    """Give a cluster that only telemetry reports: four GPUs, read for a thousand seconds."""
     gpus(evidence, "n", 4)
     for index in range(4):
         readings(evidence, f"n-{index}", 1000)
@@ -114,7 +114,7 @@ def test_two_sources_that_see_one_label_report_one_hold(labelled):
 
 
 def test_a_label_that_is_away_for_minutes_has_not_gone(labelled):
-    """As while a collector or an exporter starts anew."""
+    """As while a collector or an exporter restarts."""
     label(labelled, "n-0", "nlp/a", 100, 200)
     label(labelled, "n-0", "nlp/a", 700, 900)
 

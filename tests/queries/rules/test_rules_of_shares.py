@@ -1,4 +1,4 @@
-"""GPUs that are handed out in shares of their time: each share is a part, alike, of one GPU."""
+"""GPUs with time-slicing: each share is an equal part of one GPU."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ GPU = "GPU-6f0c1c2e-3b7a-4d51-9a0e-0d1c2b3a4f50"
 
 
 def shares(evidence, gpu, count, since=0, first=0):
-    """Tell of a GPU, by UUID or slot, that is handed out in so many shares from a moment on."""
+    """Load a GPU, by UUID or slot, with so many shares from a time on."""
     index = int(gpu.split("#")[1]) if "#" in gpu else 0
     evidence.load(
         "gpus",
@@ -120,7 +120,7 @@ def test_shares_of_a_gpu_that_is_known_by_number_are_those_of_the_uuid(evidence)
 
 
 def test_a_pod_that_began_before_shares_were_seen_had_a_share(evidence):
-    """How a GPU is handed out when it is seen first is how it was handed out before."""
+    """The first reported sharing of a GPU also holds before."""
     shares(evidence, "n#0", 2, since=500)
     evidence.watched(1000)
     pod(evidence, "p", 0, 1000)

@@ -144,7 +144,7 @@ def told_twice(evidence):
 
 
 def test_records_that_were_read_in_two_zones_are_reported(evidence):
-    """Berlin is an hour ahead of UTC; nothing else but the times tells the records apart."""
+    """Berlin is an hour ahead of UTC; the records differ in nothing but their times."""
     evidence.node("a", 4)
     for hour in (0, 3_600):
         evidence.job("1", hour + 10, hour + 100, ["a"], 2, submit=hour)

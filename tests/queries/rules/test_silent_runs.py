@@ -41,7 +41,7 @@ def state(evidence):
 
 @pytest.fixture
 def node(evidence):
-    """Give a node of two GPUs that nobody but telemetry tells of."""
+    """Give a node of two GPUs that only telemetry reports."""
     gpus(evidence, "n", 2)
     return evidence
 
@@ -153,7 +153,7 @@ def test_a_scheduler_record_ends_a_silent_run(node):
     silent(node)
     node.job("77", 2000, 2500, ["n"], 1)
 
-    assert of_run(node)[0] == {(100, 1990)}, "the last reading before it speaks"
+    assert of_run(node)[0] == {(100, 1990)}, "the last reading before it decides"
 
 
 @pytest.mark.parametrize("untils", [(1000, 2000, 4000), (4000, 1000)])

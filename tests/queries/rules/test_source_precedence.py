@@ -1,4 +1,4 @@
-"""Several sources that tell of one attempt: one speaks for its steps, others add what it lacks."""
+"""Several sources report one attempt: one is used for its steps, others add what it lacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A database file that was cut or changed is said to be damaged; nobody but its user reads it."""
+"""A truncated or changed database file is reported as damaged; only its user can read it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A second process reaches the database through the note that the server left beside it."""
+"""A second process connects to the server through the note next to its database."""
 
 from __future__ import annotations
 

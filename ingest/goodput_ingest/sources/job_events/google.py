@@ -63,7 +63,7 @@ class GoodputEvents:
     needs_beginning: ClassVar[bool] = True
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
-        """Take the file and the cluster it speaks of."""
+        """Take the file and its cluster."""
         self.path = path
         self.options = options
         self._so_far = ""

@@ -61,7 +61,7 @@ class JobEvents:
     name: ClassVar[str] = "job-events"
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
-        """Take the file and the cluster it speaks of."""
+        """Take the file and its cluster."""
         self.path = path
         self.options = options
 

@@ -33,7 +33,7 @@ class CudaOom:
         rb"(?:OutOfMemoryError|RuntimeError): CUDA out of memory"
     )
     hints: ClassVar[tuple[str, ...]] = ("CUDA out of memory",)
-    reports_durability: ClassVar[bool] = True  # says nothing against it
+    reports_durability: ClassVar[bool] = True  # it does not exclude durable saves
 
     def __init__(self) -> None:
         """Keep nothing: each line stands for itself."""

@@ -37,7 +37,7 @@ class NcclWatchdog:
         rb"Watchdog caught collective operation timeout"
     )
     hints: ClassVar[tuple[str, ...]] = ("Watchdog caught collective operation timeout",)
-    reports_durability: ClassVar[bool] = True  # says nothing against it
+    reports_durability: ClassVar[bool] = True  # it does not exclude durable saves
 
     def __init__(self) -> None:
         """Keep nothing: each line stands for itself."""

@@ -33,7 +33,7 @@ class Nvrx:
     name: ClassVar[str] = "nvrx"
     marks: ClassVar[re.Pattern[bytes]] = re.compile(rb"- Cycle: \d+ Event: \w+ Node: ")
     hints: ClassVar[tuple[str, ...]] = ("- Cycle: ",)
-    reports_durability: ClassVar[bool] = True  # says nothing against it
+    reports_durability: ClassVar[bool] = True  # it does not exclude durable saves
 
     def __init__(self) -> None:
         """Begin before the first cycle."""

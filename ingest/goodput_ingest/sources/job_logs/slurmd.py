@@ -30,7 +30,7 @@ class Slurmd:
     name: ClassVar[str] = "slurmd"
     marks: ClassVar[re.Pattern[bytes]] = re.compile(rb"slurmstepd: error: \*\*\* (?:JOB|STEP) ")
     hints: ClassVar[tuple[str, ...]] = ("*** JOB ",)
-    reports_durability: ClassVar[bool] = True  # says nothing against it
+    reports_durability: ClassVar[bool] = True  # it does not exclude durable saves
 
     def __init__(self) -> None:
         """Keep nothing: each line stands for itself."""

@@ -44,7 +44,7 @@ class Torchrun:
         "exitcode  :",
         "traceback :",
     )
-    reports_durability: ClassVar[bool] = True  # says nothing against it
+    reports_durability: ClassVar[bool] = True  # it does not exclude durable saves
 
     def __init__(self) -> None:
         """Begin outside a block."""

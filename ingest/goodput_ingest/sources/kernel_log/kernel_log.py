@@ -172,12 +172,12 @@ class KernelRows:
         if line is None:
             is_event = finding(text[:MESSAGE_MAX_CHARS], None) is not None
             if is_event and _is_kernel(text, default=True):
-                raise FieldError("the line says nothing of when it was written")
+                raise FieldError("the line has no timestamp")
             return None
         found = self._find(number, line)
         if found is None:
             if LOOKS_LIKE_XID.search(line.message):
-                raise FieldError("the line speaks of an Xid in a form that cannot be read")
+                raise FieldError("the line has an Xid in an unknown format")
             return None
         at = self._moment(line)
         node = line.node or self.options.node

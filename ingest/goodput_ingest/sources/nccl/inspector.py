@@ -56,7 +56,7 @@ class NcclInspector:
     name: ClassVar[str] = "nccl-inspector"
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
-        """Take the file and the cluster it speaks of."""
+        """Take the file and its cluster."""
         self.path = path
         self.options = options
         self._header: dict[str, Any] = {}

@@ -99,7 +99,7 @@ class FlightRecorder:
     name: ClassVar[str] = "flight-recorder"
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
-        """Take the file and the cluster it speaks of."""
+        """Take the file and its cluster."""
         self.path = path
         self.options = options
 

@@ -81,7 +81,7 @@ class Kineto:
     name: ClassVar[str] = "kineto"
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
-        """Take the file and the cluster it speaks of."""
+        """Take the file and its cluster."""
         self.path = path
         self.options = options
 

@@ -1,7 +1,7 @@
 # ruff: noqa: DTZ001 -- moments are stored naive, in UTC
 """Files of scrapes into the store: what rows land, when they are from, what repeats change.
 
-GOODPUT_REWRITE_GOLDEN=1 writes the expected files anew; review them as code.
+GOODPUT_REWRITE_GOLDEN=1 rewrites the expected files; review them as code.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Job events told many at once: the same as line by line, or left to that."""
+"""The vectorised parser of job events gives the rows of the line parser, or leaves lines to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a job's log tells that it failed, why, and when it began anew."""
+"""Failures, their causes and restarts in a job's log."""
 
 from __future__ import annotations
 

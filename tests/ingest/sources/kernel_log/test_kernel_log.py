@@ -222,8 +222,8 @@ def test_a_fault_that_cannot_be_read_is_rejected(store: LocalStore, tmp_path: Pa
     read(store, write(tmp_path, *lines))
 
     assert store.read("select line, reason from raw.rejects order by line").rows() == [
-        (1, "the line speaks of an Xid in a form that cannot be read"),
-        (2, "the line says nothing of when it was written"),
+        (1, "the line has an Xid in an unknown format"),
+        (2, "the line has no timestamp"),
     ]
 
 

@@ -47,7 +47,7 @@ def write(folder: Path, text: str, name: str = "result_0.txt") -> Path:
 def test_a_run_is_a_job_run_with_its_gpus_from_the_first_init_to_the_stop(
     store: LocalStore, tmp_path: Path
 ) -> None:
-    """Every rank tells the start; the first to start counts, wherever its line stands."""
+    """Every rank logs the start; the earliest counts, wherever its line is."""
     starts = "".join(mllog("init_start", at) for at in (1_000_500, 1_000_000, 1_000_200))
     text = SYSJSON + starts + RUN.replace(mllog("init_start", 1_000_000), "")
 

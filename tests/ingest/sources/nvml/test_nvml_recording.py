@@ -1,5 +1,5 @@
 # ruff: noqa: DTZ001 -- moments are stored naive, in UTC
-"""A recording of NVML: readings in base units, what is set aside, files that grow or are cut."""
+"""A recording of NVML: readings in base units, rejects, files that grow or are truncated."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def test_a_gpu_that_answers_nothing_for_long_is_reported() -> None:
 
 
 def test_a_reading_that_came_back_after_the_stop_is_not_reported() -> None:
-    """A call may hang until NVML was opened anew and the index means another GPU."""
+    """A call may hang until NVML was reopened and the index means another GPU."""
     times = Times()
     watch, lines = watching(FakeGpu(), times)
     watch._stop.set()

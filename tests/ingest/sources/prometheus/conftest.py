@@ -1,4 +1,4 @@
-"""Servers to ask: a scripted one that misbehaves as told, a real Prometheus with an exporter."""
+"""Servers to ask: a scripted one with configurable faults, a real Prometheus with an exporter."""
 
 from __future__ import annotations
 

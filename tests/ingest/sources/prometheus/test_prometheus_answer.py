@@ -1,4 +1,4 @@
-"""What an answer of Prometheus's API says, point by point, and what is set aside in it."""
+"""Answers of Prometheus's API become points; broken parts become rejects."""
 
 from __future__ import annotations
 

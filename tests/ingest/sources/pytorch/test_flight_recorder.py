@@ -123,7 +123,7 @@ def test_how_far_a_group_had_come_is_a_row(store: LocalStore, tmp_path: Path) ->
     assert row["dump_set"] == f"{'/'.join(tmp_path.parts[-2:])}/nccl_trace_rank_*"
     assert (row["cluster"], row["rank"], row["ranks"]) == ("lab", 3, [0, 1, 2, 3])
     assert (row["last_enqueued"], row["last_completed"]) == (45, 44)
-    # a dump does not say when it was written: the latest moment it speaks of stands for that
+    # a dump has no time of writing: its latest time is used instead
     assert row["last_moment_at"] == datetime(2026, 11, 20, 12, 34, 8, 719559)
 
 

@@ -1,4 +1,4 @@
-"""GPU readings in bulk: what is read, what is set aside, what is refused."""
+"""GPU readings in bulk: which are read, which are rejected, which files are refused."""
 
 from __future__ import annotations
 

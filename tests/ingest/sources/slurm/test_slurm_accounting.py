@@ -1,4 +1,4 @@
-"""`sacct` rows: what each field becomes, and which rows are set aside."""
+"""`sacct` rows: the value of each field, and which rows are rejected."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def run(folder: Path, record: dict[str, str], **options: Any) -> dict[str, Any]:
 
 
 def reasons(folder: Path, record: dict[str, str], **options: Any) -> list[str]:
-    """Return why a record was set aside."""
+    """Return the reason why a record was rejected."""
     batch = read(folder, sacct(record), **options)["job_runs"]
     assert batch.rows.is_empty()
     return [reject.reason for reject in batch.rejects]
@@ -286,7 +286,7 @@ def test_a_job_without_gpus_had_none_where_accounting_names_gpus(tmp_path: Path)
 
 
 def test_gpus_are_unknown_where_accounting_names_none(tmp_path: Path) -> None:
-    """A comment or a name that speaks of gres/gpu does not change that."""
+    """A comment or a name that contains gres/gpu does not change that."""
     record = RECORD | {
         "AllocTRES": "cpu=2,node=1",
         "ReqTRES": "cpu=2,node=1",
@@ -436,7 +436,7 @@ def test_any_text_in_any_field_is_kept_or_rejected(
 def test_short_texts_that_stand_for_many_nodes_fill_no_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first text in order that goes beyond what a part may name is set aside, for all rows."""
+    """The first text in order that goes beyond what a part may name is rejected, for all rows."""
     monkeypatch.setattr(node_lists, "HOSTS_PER_PART_MAX", 100)
     lists = ("a[1-40]", "b[1-40]", "b[1-40]", "c[1-30]", "d[1-30]", "plain")
     records = [RECORD | {"JobIDRaw": str(n), "NodeList": text} for n, text in enumerate(lists)]

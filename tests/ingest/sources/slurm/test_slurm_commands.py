@@ -1,4 +1,4 @@
-"""Slurm's commands as they are run: arguments, limits, and what is set aside of their answers."""
+"""Slurm's commands as they are run: arguments, limits, and rejects of their answers."""
 
 from __future__ import annotations
 

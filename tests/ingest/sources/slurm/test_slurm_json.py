@@ -200,7 +200,7 @@ def test_a_listing_that_breaks_off_gives_what_came_before(tmp_path: Path) -> Non
 
 
 def test_a_listing_of_errors_alone_is_refused(tmp_path: Path) -> None:
-    """`sacct --json` of 22.05 ends well when it could not ask; only its text tells."""
+    """`sacct --json` of 22.05 ends well when it could not ask; only its text shows it."""
     said = {"description": "Unable to parse time format", "error_number": 9000}
     document = {"meta": {"plugin": {"type": "openapi/dbv0.0.38"}}, "errors": [said]}
 

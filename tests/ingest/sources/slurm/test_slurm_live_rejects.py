@@ -1,4 +1,4 @@
-"""What Slurm prints and Goodput cannot use is set aside once, however often it is asked."""
+"""Output of Slurm that Goodput cannot use is rejected once, however often it is polled."""
 
 from __future__ import annotations
 

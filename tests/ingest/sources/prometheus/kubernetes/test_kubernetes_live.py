@@ -1,4 +1,4 @@
-"""Kubernetes polled through Prometheus: many polls tell what one look at all of it tells."""
+"""Kubernetes polled through Prometheus: many polls give the rows of one query over all of it."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Cluster:
         return self.pods[name]["end_s"]
 
     def show(self):
-        """Print the page anew."""
+        """Render the page again."""
         count = f'node="{NODE}",resource="nvidia_com_gpu",unit="integer"'
         labels = f'label_nvidia_com_gpu_replicas="{self.replicas}"'
         lines = [
@@ -104,7 +104,7 @@ def seen(prometheus, exporter):
 
 @pytest.fixture
 def poll(store, prometheus):
-    """Poll both sources once, each time as a process that was started anew; return the errors."""
+    """Poll both sources once, each time as a restarted process; return the errors."""
     common = {"url": prometheus.url, "settle_s": 0, "overlap_s": 60, "cluster": "k8s"}
     tables = [
         {"source": "kubernetes", "lookback_s": 600, **common},
