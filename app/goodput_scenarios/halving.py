@@ -18,7 +18,7 @@ FIELDS = (
         "In the window, as far as evidence tells; unclassified time is not in it",
     ),
     Field("in_jobs_gpu_h", "Of it inside jobs", "GPU-h", "Idle GPUs that nobody held slow no job"),
-    Field("held_gpu_h", "Held", "GPU-h", "By jobs, in the window", least=LEAST),
+    Field("held_gpu_h", "Allocated", "GPU-h", "By jobs, in the window", least=LEAST),
     Field("capacity_gpu_h", "Capacity", "GPU-h", "GPUs x the window", least=LEAST),
     Field("window_h", "Length of the window", "h", "Of the ledger", least=LEAST),
     Field("price_per_gpu_h", "Price of a GPU-hour", "USD", "Mean of what is lost"),

@@ -16,7 +16,7 @@ FIELDS = (
     ),
     Field("price_per_gpu_h", "Price now", "USD", "Mean list price of what was held"),
     Field("factor", "Factor on the price", "x", "Mean of what was held", assumed=Decimal(1)),
-    Field("held_gpu_h", "Held", "GPU-h", "In the window, with a price now"),
+    Field("held_gpu_h", "Allocated", "GPU-h", "In the window, with a price now"),
     Field("productive_gpu_h", "Useful", "GPU-h", "Of it; the upper end: what may be it too"),
 )
 

@@ -47,7 +47,12 @@ RUN = _page("one_run.py", "Run", "monitoring")
 WASTE = _page("idle_gaps.py", "Waste", "savings")
 COST = _page("cost_statement.py", "Cost", "payments")
 DATA = _page("data_health.py", "Data", "fact_check")
-GROUPS = {"See": [OVERVIEW, RUNS], "Fix": [WASTE], "Pay": [COST], "Prove": [DATA]}
+GROUPS = {
+    "Monitor": [OVERVIEW, RUNS],
+    "Optimize": [WASTE],
+    "Cost": [COST],
+    "Data": [DATA],
+}
 
 page = st.navigation([OVERVIEW, RUNS, RUN, WASTE, COST, DATA], position="hidden")
 with st.sidebar:

@@ -203,7 +203,7 @@ def _losses(statement: Statement) -> Table:
         [
             ("Account", False), ("Run", False), ("Loss", False), ("Cause", False),
             ("Whose", False), ("Confidence", False), ("GPU-h", True), (_unit(statement), True),
-            ("Fix", False),
+            ("What to do", False),
         ],
         rows,
         note="As known now, at the day's prices.",

@@ -360,7 +360,7 @@ def test_gpus_that_did_nothing_beside_their_job_are_told_of(
 
     monkeypatch.setattr(marts, "idle_gaps", beside)
 
-    assert "GPUs did nothing while their jobs stepped: " in texts(visit(capture, "idle_gaps"))
+    assert "GPUs were idle while their jobs ran steps: " in texts(visit(capture, "idle_gaps"))
 
 
 def test_one_broken_panel_leaves_the_page(

@@ -42,7 +42,7 @@ PAST = {
     "total_cost": "Total",
     "accounts_cost": "To accounts",
     "capacity_ms": "Capacity",
-    "held_ms": "Held",
+    "held_ms": "Allocated",
     "productive_ms": "Useful",
     "unpriced_ms": "No price",
     "made_at": "Made",
@@ -78,7 +78,7 @@ def tiles(shown: Shown) -> None:
         ("Electricity", _sum(frame["electricity_cost"]), _energy(frame)),
     )  # fmt: skip
     with st.container(key="tiles"):
-        columns = st.columns([1.15, 1.05, 1.1, 0.95, 1.1, 1], gap="small")
+        columns = st.columns([1.1, 1, 1.1, 1.2, 1.05, 0.95], gap="small")
     for column, (label, value, second) in zip(columns, cells, strict=True):
         with column, st.container(border=True, height="stretch", gap="xsmall"):
             none = theme.NOT_KNOWN if label == "Electricity" else theme.NO_PRICE

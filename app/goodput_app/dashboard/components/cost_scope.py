@@ -171,7 +171,7 @@ def _note(wanted: Sequence[Day], how: Chosen) -> None:
     zone = theme.markdown_text(how.settings.zone)
     st.caption(
         f"Whole days, {span}, from {how.settings.day_starts_at} in {zone}: the figures of "
-        "`goodput report`. Sharing idle time moves it between lines; it is never more or less."
+        "`goodput report`. Idle cost allocation moves cost between lines; the total is the same."
     )
 
 

@@ -20,7 +20,7 @@ def of_fleet(
     """
     then = before or {}
     with st.container(key="tiles"):
-        columns = st.columns([1.2, 1.1, 1.2, 1.05, 1.05, 0.65], gap="small")
+        columns = st.columns([1.15, 0.95, 1.05, 1.25, 1.25, 0.6], gap="small")
     with columns[0]:
         _tile(
             first.label,
@@ -58,7 +58,7 @@ def of_fleet(
         _tile(
             "Coverage (% of allocated)",
             theme.percent(summary["coverage_ratio"]),
-            f"{theme.gpu_time(summary['unknown_ms'] + summary['busy_ms'])} open",
+            f"{theme.gpu_time(summary['unknown_ms'] + summary['busy_ms'])} unclassified",
             _points(summary, then, "coverage_ratio"),
         )
     with columns[5]:
@@ -91,7 +91,7 @@ def of_run(run: Row) -> None:
         _tile("Wasted", theme.cost(run["wasted_cost"]), wasted)
     with columns[2]:
         _tile(
-            "Held",
+            "Allocated",
             theme.gpu_time(run["held_ms"]),
             f"{theme.cost(run['cost'])}, {theme.count(run['gpus'], 'GPU')}",
         )

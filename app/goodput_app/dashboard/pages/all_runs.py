@@ -19,7 +19,7 @@ COLUMNS = {
     "user_name": "User",
     "gpus": "GPUs",
     "goodput_of_held_ratio": "Goodput (% of allocated)",
-    "held_ms": "Held",
+    "held_ms": "Allocated",
     "wasted_ms": "Wasted",
     "wasted_cost": "Wasted cost",
     "ettr_ratio": "ETTR",

@@ -66,7 +66,7 @@ else:
     beside = sums.filter("is_beside_work")
     if not beside.is_empty():
         st.warning(
-            f"GPUs did nothing while their jobs stepped: "
+            f"GPUs were idle while their jobs ran steps: "
             f"{theme.count(int(beside['gaps'].sum()), 'gap')} of 5 min or more, "
             f"{theme.gpu_time(int(beside['gpu_ms'].sum()))}. The ledger counts that time with the "
             "steps, because a job's steps count for all its GPUs; check whether it needs them.",

@@ -186,12 +186,12 @@ with findings as (
     from marts.ledger_pieces where category = 'free_unknown'
     union all
     select
-        'held time without evidence', 'neither job events nor telemetry cover these GPUs',
+        'allocated time without evidence', 'neither job events nor telemetry cover these GPUs',
         count(distinct gpu_uuid), sum(gpu_ms), min(node), 'Scrape these GPUs, or let their jobs report steps'
     from marts.ledger_pieces where category = 'unknown'
     union all
     select
-        'busy time without job evidence', 'telemetry shows activity; no job event shows whether it was useful',
+        'active time without job events', 'telemetry shows activity; no job event shows whether it was useful',
         count(distinct coalesce(job_run_key, gpu_uuid)), sum(gpu_ms), min(coalesce(job_run_key, node)),
         'Let the job report its steps (job events, five lines of Python)'
     from marts.ledger_pieces where category = 'busy_unclassified'
