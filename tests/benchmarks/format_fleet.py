@@ -1,7 +1,7 @@
 """The generated fleet's own files: readings as wide Parquet, and what its jobs said of themselves.
 
 Ours of the readings checks values against sentinels, keeps each key once and the counters that have
-no column of their own beside it; the alternatives come to the columns as they are.
+no column of their own in it; the alternatives come to the columns as they are.
 """
 
 from __future__ import annotations

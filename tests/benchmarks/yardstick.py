@@ -1,4 +1,4 @@
-"""A work that is none of ours, to tell how fast the machine is at the moment.
+"""A reference workload that measures the current speed of the machine.
 
 The budgets come from a machine (2 cores, 24 GB) on which DuckDB 2.0 alone put 2.88 million rows of
 22 columns from a frame into its file, checkpoint included, at 4.7 to 4.9 million rows a second.

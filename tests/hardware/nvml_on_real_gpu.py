@@ -1,4 +1,4 @@
-"""Read this machine's GPUs for a while with the product's own reader and tell what it costs.
+"""Read this machine's GPUs for a while with the product's own sampler and report its cost.
 
     PYTHONPATH=ingest:FOLDER_WITH_PYNVML python3 tests/hardware/nvml_on_real_gpu.py --out FOLDER
 

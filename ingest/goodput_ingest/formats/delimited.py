@@ -1,6 +1,6 @@
 """Text with a header line and a delimiter, in blocks of whole lines: `sacct -P`, `sacctmgr -P`.
 
-The delimiter is whatever stands between the first two names of the header. No quoting: a row whose
+The delimiter is the text between the first two names of the header. No quoting: a row whose
 number of fields differs from the header's holds the delimiter in its text, and is rejected, unless
 only its last field can.
 """
@@ -50,7 +50,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Header:
-    """The first line: names of the fields, what stands between them, and the line itself.
+    """The first line: names of the fields, the delimiter, and the line itself.
 
     is_last_free: the last field, and no other, is a text in which the delimiter may stand
     """
@@ -63,7 +63,7 @@ class Header:
 
 @dataclass(frozen=True)
 class _Layout:
-    """How a row is cut: what stands between fields, how many there are, which are wanted.
+    """The layout of a row: delimiter, number of fields, and the wanted ones.
 
     is_last_free: as of the header
     """
@@ -99,7 +99,7 @@ def blocks(path: Path) -> Iterator[Block]:
 
 
 def _whole_lines(path: Path) -> Iterator[tuple[bytes, int, str]]:
-    """Yield lines without the last one's end, their number, and why no more can be read ('').
+    """Yield lines without the last one's end, their number, and the read error ('' for none).
 
     Lines are counted a chunk at a time: to split millions of them costs more than to parse them.
     """
@@ -173,7 +173,7 @@ def text_of(blocks: Iterable[Block]) -> str:
 
 
 def header_of(line: str) -> Header | None:
-    """Return the header that a line is, None where it does not look like one."""
+    """Return the header in a line, None where it is not one."""
     line = line.rstrip("\r\n")
     match = _FIRST_NAME.match(line)
     if match is None:
@@ -272,7 +272,7 @@ def _named(table: pl.DataFrame, layout: _Layout) -> pl.DataFrame:
 def _odd_rows(
     data: bytes, layout: _Layout, header_line: str, first_line: int
 ) -> tuple[pl.DataFrame, list[Reject]]:
-    """Return the rows of a block in which some line is not as the header says."""
+    """Return the rows of a block in which some line does not match the header."""
     texts = data.decode("utf-8", errors="replace").removesuffix("\n").split("\n")
     lines: list[int] = []
     rows: list[str] = []

@@ -1,4 +1,4 @@
-"""Reading files a part at a time: plain or gzip, long lines capped, each part with a digest."""
+"""Reads files in parts: plain or gzip, long lines capped, each part with a digest."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _with_newlines(file: BufferedReader) -> IO[bytes]:
 
 
 def head(path: Path) -> bytes:
-    """Return the first bytes of a file, decompressed; of a damaged one, what can be read."""
+    """Return the first bytes of a file, decompressed; of a damaged one, its readable start."""
     found = b""
     try:
         with open_bytes(path) as file:
@@ -131,7 +131,7 @@ def head(path: Path) -> bytes:
 
 
 def digest(part: Part, *meaning: object) -> str:
-    """Return the part's digest with all that decides what its lines mean (zone, header, ...)."""
+    """Return the part's digest with all that its rows depend on (zone, header, ...)."""
     text = "\x1f".join([part.digest, part.damage, *map(str, meaning)])
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:DIGEST_CHARS]
 
@@ -181,7 +181,7 @@ def _filling(piece: bytes, lines_max: int, bytes_max: int) -> tuple[int, int]:
 
 
 class _BrokenOffError(Exception):
-    """The stream cannot be read further; `rest` is the line that was cut."""
+    """The stream cannot be read further; `rest` is the truncated line."""
 
     def __init__(self, reason: str, rest: bytes) -> None:
         super().__init__(reason)
@@ -227,5 +227,5 @@ def _pieces(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _read(file: IO[bytes], size: int) -> bytes:
-    """Read what one go gives: unlike `read`, nothing is lost when the next go fails."""
+    """Return the bytes of one read call: unlike `read`, a later failure loses nothing."""
     return cast("bytes", file.read1(size))  # type: ignore[attr-defined]

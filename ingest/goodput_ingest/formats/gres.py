@@ -54,7 +54,7 @@ class Slot:
 
 
 def gpu_gres(text: str) -> list[Gres]:
-    """Return the GPUs that a GRES text names; other resources are passed over.
+    """Return the GPUs in a GRES text; other resources are ignored.
 
     Raises ValueError where a number is missing or unbelievable.
     """

@@ -1,4 +1,4 @@
-"""Slurm's bracket notation for node names: `node[001-003,007]` and what it stands for.
+"""Expands Slurm's bracket notation for node names: `node[001-003,007]`.
 
 Grammar: expressions separated by commas outside brackets; each is text and bracket groups in any
 order; a group lists numbers and ranges `lo-hi`; the width of `lo` is kept by zero padding; several

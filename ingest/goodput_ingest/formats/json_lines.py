@@ -1,6 +1,6 @@
-"""JSON lines that programs wrote: the record on a line, its single fields, its moments.
+"""Parses JSON lines: the record on a line, its fields and its times.
 
-Whatever is not as its format says raises FieldError, whose text is the reason of the reject.
+Anything that violates its format raises FieldError, whose text is the reason of the reject.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WITH_OFFSET = re.compile(
 
 
 class FieldError(ValueError):
-    """A line or a field of it is not as its format says; the text says what and why."""
+    """A line or a field violates its format; the text says which and why."""
 
 
 def objects(head: bytes) -> list[bytes]:
@@ -68,7 +68,7 @@ def record(line: str) -> dict[str, Any]:
 
 
 def kind(value: object) -> str:
-    """Return how a person calls the type of a JSON value."""
+    """Return the name of the type of a JSON value for messages."""
     if value is None:
         return "null"
     names = {bool: "a truth value", str: "text", list: "a list", dict: "an object"}
@@ -76,7 +76,7 @@ def kind(value: object) -> str:
 
 
 def printable(text: str, max_chars: int) -> str:
-    """Return text that any store and terminal takes: control characters replaced, capped."""
+    """Return text that is safe to store and print: control characters replaced, capped."""
     text = text[:max_chars]
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode("utf-8")

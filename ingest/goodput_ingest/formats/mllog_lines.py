@@ -1,8 +1,8 @@
-"""What MLPerf training logs share: `:::MLLOG {json}` lines and the folders of a submission.
+"""Shared parsing of MLPerf training logs: `:::MLLOG {json}` lines and submission folders.
 
 A submission lies as `<org>/results/<system>/<benchmark>/<run>.txt`, its power readings as
 `<org>/results/<system>/<benchmark>/power/<run>/<node>.txt`. The readings name neither run nor node,
-and their times may be wrong, so the folder is what joins them.
+and their times may be wrong, so the folder joins them to a run.
 """
 
 from __future__ import annotations

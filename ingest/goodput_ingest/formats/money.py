@@ -1,4 +1,4 @@
-"""What files of prices, tariffs and budgets share: exact amounts, whole hours, rejects."""
+"""Shared parsing of price, tariff and budget files: exact amounts, whole hours, rejects."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def validity(
 
 
 def currency(row: dict[str, str]) -> str | None:
-    """Return the currency that a row's amounts are in, None where it does not say."""
+    """Return the currency of a row's amounts, None where it has none."""
     code = row.get("currency", "")
     if code and not re.fullmatch("[A-Z]{3}", code):
         raise ValueError(f"currency {code[:40]!r} is no ISO 4217 code like EUR")

@@ -1,7 +1,7 @@
-"""What is to be done with each series: which row and column it fills, in which unit, or why none.
+"""Maps each series to a row, a column and a unit, or to the reason why it is not used.
 
-All decisions are made per distinct name and label set, which are few, so that the points
-themselves, which are many, only look up numbers.
+It decides per distinct name and label set, which are few; points, which are many, only look up
+numbers.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Plan:
 
 
 def plan(series: pl.DataFrame, label_sets: pl.DataFrame) -> Plan:
-    """Return what each series means; see `gpu_rows` for the frames."""
+    """Return the mapping of each series; see `gpu_rows` for the frames."""
     labelled = pl.concat(
         [
             series.select("metric"),
@@ -134,7 +134,7 @@ def _divisor(metric: Metric) -> float:
 
 
 def _entity_columns() -> list[pl.Expr]:
-    """Return whose reading it is: a series of a part may repeat what is measured of the whole."""
+    """Return the GPU or instance of each reading: part series may repeat values of the whole."""
     is_part = pl.col("gpu_instance") != ""
     is_measured = (
         (pl.col("on_mig") == "instance")

@@ -1,4 +1,4 @@
-"""When each label set was seen: the ground under owners, Xids and the inventory."""
+"""Times at which each label set was seen: the input of owners, Xids and the inventory."""
 
 from __future__ import annotations
 

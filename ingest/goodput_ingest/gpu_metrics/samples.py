@@ -1,7 +1,7 @@
 """Points into rows of raw.gpu_samples (wide) and raw.gpu_samples_other (narrow).
 
-Several series may say the same of one GPU at one moment: a copy for each pod or job, a copy for
-each MIG instance, two names of one reading. They become one value, the highest.
+Several series may repeat one reading of a GPU: a copy for each pod or job, a copy for each MIG
+instance, two names of one metric. They become one value, the highest.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Points:
 
 
 def in_units(points: pl.DataFrame, plan: Plan) -> Points:
-    """Return the points of GPUs in canonical units; what cannot be a reading is NaN and marked."""
+    """Return the points of GPUs in canonical units; impossible values are NaN and marked."""
     series = points["series"].cast(pl.Int64).to_numpy()
     of_gpu = plan.entity[series] != NOBODY
     moments, moment = _moments(points["ts"])

@@ -1,7 +1,7 @@
 """Percent or ratio, where a name leaves it open: DCGM 4.6 prints `GPU_UTIL_RATIO` as 0 to 100.
 
-Decided per node and name by the values: over 1 is percent, between 0 and 1 is a ratio. While all
-are 0 or 1 it stays open, and the values are kept under the raw name, in no unit.
+The values decide per node and name: over 1 is percent, between 0 and 1 is a ratio. While all are
+0 or 1 the scale is undecided, and the values are stored under the raw name, without a unit.
 """
 
 from __future__ import annotations

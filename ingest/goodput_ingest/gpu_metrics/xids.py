@@ -1,8 +1,8 @@
 """Xids from the gauge that holds the last one: a change of its value is an event.
 
-The gauge is a latch: it says neither when nor how often, and of several Xids between two readings
-only the last. So the kernel log is the authority, and an event from here is dated by the reading
-that showed it: `approximate` where the reading before it was not long ago, else `at_or_before`.
+The gauge is a latch: it has neither the time nor the number of Xids, and only the last of several
+between two readings. The kernel log is authoritative; an event from here has the time of the
+reading that showed it: `approximate` after a recent previous reading, else `at_or_before`.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Prometheus' HTTP API: asking it, and reading its answers, live or recorded."""
+"""Client of Prometheus' HTTP API and parser of its answers, live or recorded."""

@@ -1,7 +1,7 @@
-"""What Prometheus answers to a query: its series as arrays, the same from a server and a file.
+"""Parses the answer of a Prometheus query into series of arrays, from a server or a file.
 
-The fast road decodes a whole series at once; one that has a point which is no number is read point
-by point, so that a broken series costs only its broken points. Measured on 1.44 million points in
+The fast path decodes a whole series at once; a series with a point that is no number is parsed
+point by point, so that only its broken points are rejected. Measured on 1.44 million points in
 2,000 series: this 6.3 million points a second, json.loads 1.1, orjson with arrays 1.2, Polars 1.8.
 """
 
@@ -35,7 +35,7 @@ DEEP = "the JSON is nested too deeply"
 
 
 class AnswerError(IngestError):
-    """The bytes are no answer to a query; the text says what they are, without saying where."""
+    """The bytes are no answer to a query; the text says what they are, without their origin."""
 
 
 @dataclass(frozen=True, slots=True)

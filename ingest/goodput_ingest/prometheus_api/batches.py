@@ -1,4 +1,4 @@
-"""From what was parsed of an answer to the batches that the store loads."""
+"""Turns parsed answers into batches for the store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def digest_of(answers: Iterable[Answer], *meaning: object) -> str:
-    """Return a digest of the answers with all else that decides what their rows are."""
+    """Return a digest of the answers with all else that their rows depend on."""
     found = hashlib.blake2b(digest_size=16)
     for part in (*(answer.digest for answer in answers), *map(str, meaning)):
         found.update(f"{part}\x1f".encode())

@@ -1,4 +1,4 @@
-"""Many metrics for a while: in one answer if the server gives it, else in halves."""
+"""Queries samples of many metrics: in one answer if the server allows it, else in halves."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def samples(
 
 
 def selector(names: Sequence[str], matchers: str) -> str:
-    """Return what selects the series of these metrics; matchers: further ones, or ''."""
+    """Return the selector for the series of these metrics; matchers: further ones, or ''."""
     alternatives = "|".join(names)
     return f'{{__name__=~"{alternatives}"{"," if matchers else ""}{matchers}}}'
 

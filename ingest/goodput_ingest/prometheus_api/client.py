@@ -1,4 +1,4 @@
-"""Asking a Prometheus server: one query, one capped answer, one sentence where it goes wrong."""
+"""Client of a Prometheus server: one query, one answer of limited size, one error sentence."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ TOO_LARGE = re.compile(
 
 
 class TooLargeError(IngestError):
-    """The server, or we, will not have so much at once: ask for less."""
+    """The answer exceeds a limit of the server or of the client: query less."""
 
 
 class Client:
     """A connection to one server; use it as a context."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        """Take the server; nothing is asked yet. Raises IngestError where a secret is missing."""
+        """Take the server; sends nothing yet. Raises IngestError where a secret is missing."""
         self._url = endpoint.base_url
         self._timeout_s = endpoint.timeout_s
         self._http = limited_client(
@@ -115,7 +115,7 @@ class Client:
                 ) from None
 
     def _refuse(self, response: httpx.Response) -> None:
-        """Raise what an answer that is no success says."""
+        """Raise the error in an unsuccessful answer."""
         try:
             parse(body(response, ERROR_MAX_BYTES))
             said = ""
@@ -145,7 +145,7 @@ class Client:
 
     @contextmanager
     def _stated(self) -> Iterator[None]:
-        """Turn what can happen to a connection into one sentence."""
+        """Turn connection errors into one sentence."""
         try:
             yield
         except httpx.ConnectTimeout as error:
@@ -169,7 +169,7 @@ class Client:
 
 
 def _root(error: BaseException) -> BaseException:
-    """Return the deepest cause: `Connection refused`, not who passed it on."""
+    """Return the root cause: `Connection refused`, not the errors that wrap it."""
     while (deeper := error.__cause__ or error.__context__) is not None:
         error = deeper
     return error

@@ -1,7 +1,7 @@
-"""What a server has: is it there, the names of its metrics, its targets and their health.
+"""Discovery of a server: whether it answers, its metric names, its targets and their health.
 
-prometheus-api-client asks these small questions, over the client that limits each answer's time and
-size, which the library does not do by itself.
+prometheus-api-client sends these small queries through our client, which limits the time and size
+of each answer; the library itself does not.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class DownTarget:
 
 
 class Discovery:
-    """The small questions to one server; use it as a context."""
+    """Discovery queries to one server; use it as a context."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        """Take the server; nothing is asked yet. Raises IngestError where a secret is missing."""
+        """Take the server; sends nothing yet. Raises IngestError where a secret is missing."""
         self._url = endpoint.base_url
         self._client = Client(endpoint)
         self._server = PrometheusConnect(self._url, session=_Session(self._url, self._client))
@@ -87,7 +87,7 @@ class Discovery:
 
 
 class _Session(requests.Session):
-    """The session that prometheus-api-client asks over; all it asks goes through our client."""
+    """The session of prometheus-api-client; sends all its requests through our client."""
 
     def __init__(self, base_url: str, client: Client) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""How a Prometheus server is reached: its URL, who we are, which certificates count."""
+"""Connection settings of a Prometheus server: URL, credentials, certificates."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Endpoint:
     matchers: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse what would not work, or would write a password into the database."""
+        """Refuse settings that cannot work or would write a password into the database."""
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise IngestError(
@@ -61,7 +61,7 @@ class Endpoint:
 
     @property
     def origin(self) -> str:
-        """Return what is asked: a part of a server has read as far as it has, not as the others."""
+        """Return the polled origin: each part of a server has a watermark of its own."""
         return f"{self.base_url} {{{self.matchers}}}" if self.matchers else self.base_url
 
     def basic(self) -> tuple[str, str] | None:
@@ -71,7 +71,7 @@ class Endpoint:
         return self.username, _secret(self.password_env, self.password_file) or ""
 
     def headers(self) -> dict[str, str]:
-        """Return what every request carries; the token is read now, since it may change."""
+        """Return the headers of every request; reads the token now, since it may change."""
         found = {} if self.tenant is None else {"X-Scope-OrgID": self.tenant}
         if token := _secret(self.token_env, self.token_file):
             found["Authorization"] = f"Bearer {token}"

@@ -27,7 +27,7 @@ def is_gpu_metric(name: str) -> bool:
 def parsed_gpu_rows(
     series: Iterable[Series], *, source: str, cluster: str | None, memory: Memory
 ) -> list[Parsed]:
-    """Return what the series say of GPUs, by raw table; series of something else are left out.
+    """Return the rows of GPU series by raw table; skips other series.
 
     memory: what earlier parts of the same origin left, see `gpu_rows`.
 

@@ -1,6 +1,6 @@
 """Samples of series whose times are plausible: where what is derived spans from sample to sample.
 
-A bad stamp among them would stretch a state, or the moment of the whole answer, to its time.
+An implausible timestamp would extend a state, or the time of the whole answer, to it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Saved answers of Prometheus's HTTP API: what `curl` wrote of a query, one answer or one a line.
+"""Saved answers of Prometheus's HTTP API: output of `curl`, one answer or one a line.
 
     curl -s http://prometheus:9090/api/v1/query \
         --data-urlencode 'query={__name__=~"DCGM_FI_.*"}[1h]' > gpus.json
@@ -81,7 +81,7 @@ class PrometheusRecording:
         return has_answer(head) and KUBERNETES_NAME.search(head) is None
 
     def extract(self) -> Iterator[Batch]:
-        """Yield readings of GPUs and who had them, answer by answer."""
+        """Yield readings and owners of GPUs, answer by answer."""
         memory = Memory()
         for answer in answers(self.path):
             parsed = parsed_gpu_rows(

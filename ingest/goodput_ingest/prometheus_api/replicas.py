@@ -1,4 +1,4 @@
-"""One reading a scrape where two servers scraped the same exporter."""
+"""Deduplicates readings where two servers scraped the same exporter."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GAP_INTERVALS = 1.5  # of its usual interval without a reading: the replica was 
 def without_doubles(
     series: Iterable[Series], replica_labels: Sequence[str] = REPLICA_LABELS
 ) -> list[Series]:
-    """Return the series with only one replica of each; others fill the times it was away.
+    """Return the series with only one replica of each; others fill its gaps.
 
     Two replicas read the same GPU at moments of their own, so that a union would have readings at
     uneven distances and a twice as frequent scrape that nobody configured. The first replica by

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 LOADED = {f"raw.{name}" for name in ("gpu_instances", "gpus", "nodes")}
 # made of the archive too, where readings were dropped
 ROLL_UPS = {f"marts.{name}" for name in ("ledger_hourly_by_node", "statement_hourly")}
-# they say which nodes telemetry and events speak of, and until when ownership is inferred there
+# nodes in telemetry and events, and until when their ownership is inferred
 NODES = {"staging.stg_node_clusters", "staging.stg_unscheduled"}
 # they say from when to when the ledger goes
 BOUNDING = {"intermediate.int_clusters", "intermediate.int_gpu_units"}
@@ -84,7 +84,7 @@ def _frozen_until(cursor: duckdb.DuckDBPyConnection) -> int:
 class _Build:
     """One build under way: since which load, and which hours its stages found changed.
 
-    since: the last load that the build before saw; None: everything is built anew.
+    since: the last load of the previous build; None: a full build.
     readings: the hours whose telemetry may have changed.
     """
 
@@ -210,14 +210,14 @@ class _Build:
 
     def _make_merged(self, model: Model) -> int:
         """Merge the rows of new loads into a stage; where nodes changed, those of all loads."""
-        is_anew = self.is_full or not self.others.isdisjoint(NODES)
-        since = -1 if is_anew else _scalar(self.cursor, "select built_sequence()")
+        is_full = self.is_full or not self.others.isdisjoint(NODES)
+        since = -1 if is_full else _scalar(self.cursor, "select built_sequence()")
         self.cursor.execute(f"set variable merged_sequence = {since}")
         materialise.draft(self.cursor, model)
-        return materialise.merge(self.cursor, model, is_anew=is_anew)
+        return materialise.merge(self.cursor, model, is_full=is_full)
 
     def _make_compared(self, model: Model) -> int:
-        """Make a stage anew; its rows before are kept as temp.<name>_before."""
+        """Rebuild a stage; temp.<name>_before keeps its previous rows."""
         self.cursor.execute(
             f"create or replace temp table {model.name}_before as from {model.qualified_name}"
         )
@@ -279,8 +279,8 @@ class _Build:
     def _place(self, model: Model) -> int:
         """Put holds on GPUs; a job run whose holds moved has changed."""
         conflicts = models.of_layer("intermediate")["int_hold_conflicts"]
-        is_anew = self._is_fleet_other()
-        place = placement.place if is_anew else scope.place_again
+        is_full = self._is_fleet_other()
+        place = placement.place if is_full else scope.place_again
         held, contested = place(self.cursor)
         for stage, rows, whose in (
             (model, held, ["job_run_key"]),
@@ -290,7 +290,7 @@ class _Build:
             self.cursor.execute(f"create or replace temp table {stage.name} as from placed")
             self.cursor.unregister("placed")
             hours = materialise.replace_places(
-                self.cursor, stage, [] if is_anew else whose, is_compared=not self.is_full
+                self.cursor, stage, [] if is_full else whose, is_compared=not self.is_full
             )
             self._note(stage, hours)
         return held.height
@@ -300,7 +300,7 @@ class _Build:
         return self.is_full or "intermediate.int_slots" in self.others
 
     def _empty(self, model: Model) -> None:
-        """Make a table that is written by code anew."""
+        """Recreate a table that code fills."""
         self.cursor.execute(f"create or replace {model.sql.split('create ', 1)[1]}")
 
     def _note_dirty_run_ids(self, model: Model) -> int:

@@ -40,7 +40,7 @@ def begin(cursor: duckdb.DuckDBPyConnection) -> None:
 
 
 def columns(reopens: tuple[str, str] | None) -> str:
-    """Return the columns, each with a comma, that tell whose time differs."""
+    """Return the columns, each with a comma, of the owner whose time differs."""
     return _COLUMNS[reopens[1]] if reopens else ""
 
 

@@ -119,7 +119,7 @@ def _put_in_place(cursor: duckdb.DuckDBPyConnection, model: Model, select: str) 
     return rows
 
 
-def merge(cursor: duckdb.DuckDBPyConnection, model: Model, *, is_anew: bool) -> int:
+def merge(cursor: duckdb.DuckDBPyConnection, model: Model, *, is_full: bool) -> int:
     """Merge temp.<name> into a stage: of equal keys the earliest first_ms, the latest of others.
 
     Returns how many rows were drafted.
@@ -132,7 +132,7 @@ def merge(cursor: duckdb.DuckDBPyConnection, model: Model, *, is_anew: bool) -> 
         else f"{'min' if column == 'first_ms' else 'max'}({column}) as {column}"
         for column in columns
     )  # fmt: skip
-    if is_anew:
+    if is_full:
         cursor.execute(f"delete from {name}")
     else:
         cursor.execute(

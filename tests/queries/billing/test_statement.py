@@ -19,7 +19,7 @@ DAY = Day(date(2027, 1, 15), "UTC", START_MS, START_MS + 24 * HOUR_S * 1000)
 
 
 def counter(evidence, gpu, kwh_by_second):
-    """Tell of a GPU's energy counter, which rises evenly between these moments."""
+    """Load a GPU's energy counter, which rises evenly between these moments."""
     moments = sorted(kwh_by_second)
     readings = []
     for begin, end in pairwise(moments):
@@ -60,7 +60,7 @@ def node(evidence):
 
 @pytest.fixture
 def example_3(node):
-    """Tell of team A on GPUs 0-5 for 12 h and of team B on the instance for 24 h."""
+    """Load team A on GPUs 0-5 for 12 h and of team B on the instance for 24 h."""
     node.job("1", 0, 12 * HOUR_S, ["n"], 6, account="A", user_name="ann", gpu_type="h100")
     node.job("2", 0, 24 * HOUR_S, ["n"], 1, account="B", user_name="bob", gpu_type="3g.40gb")
     for gpu in range(6):

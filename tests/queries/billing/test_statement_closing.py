@@ -28,7 +28,7 @@ SETTINGS = StatementSettings(lateness_h=6, idle_policy="proportional")
 
 @pytest.fixture
 def fleet(evidence):
-    """Tell of four GPUs and two jobs, one of which runs on over midnight."""
+    """Load four GPUs and two jobs, one of which runs on over midnight."""
     evidence.node("a", 4)
     evidence.watched(1)
     evidence.job("1", 0, 5 * HOUR_S, ["a"], 2, account="A", user_name="ann")
@@ -45,7 +45,7 @@ def watched_until(fleet, hours):
 
 
 def late_job(fleet):
-    """Tell of a job of the closed day whose record came late."""
+    """Load a job of the closed day whose record came late."""
     fleet.job(
         "9", 6 * HOUR_S, 9 * HOUR_S, ["a"], 4, account="C", user_name="eve", submit=6 * HOUR_S
     )

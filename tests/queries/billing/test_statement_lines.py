@@ -31,7 +31,7 @@ SUMS = (
 
 
 def counter(evidence, gpu, readings):
-    """Tell of a GPU's energy counter: joules by second."""
+    """Load a GPU's energy counter: joules by second."""
     evidence.load(
         "gpu_samples",
         [
@@ -54,7 +54,7 @@ def lines(store, scope):
 
 @pytest.fixture
 def busy(evidence, job_events):
-    """Tell of two nodes, one with a MIG instance, with jobs that begin and end at odd moments."""
+    """Load two nodes, one with a MIG instance, with jobs that begin and end at odd moments."""
     evidence.node("a", 4, model="NVIDIA H100 80GB HBM3")
     evidence.node("m", 1, model="NVIDIA H100 80GB HBM3")
     evidence.load(
@@ -224,7 +224,7 @@ def test_energy_goes_to_who_held_the_gpu_when_it_was_used(evidence):
 
 
 def meter(evidence, node, begin, end, watts, every=60):
-    """Tell of a node's power meter: readings that cover back to the one before them."""
+    """Load a node's power meter: readings that cover back to the one before them."""
     evidence.load(
         "node_samples",
         [{"node": node, "ts": evidence.at(second), "power_w": float(watts)}
@@ -235,7 +235,7 @@ def meter(evidence, node, begin, end, watts, every=60):
 
 @pytest.fixture
 def metered(evidence):
-    """Tell of a node of 2 GPUs at 100 W and 300 W, that take 1,000 W at its meter for 4 hours."""
+    """Load a node of 2 GPUs at 100 W and 300 W, that take 1,000 W at its meter for 4 hours."""
     evidence.node("a", 2)
     evidence.watched(5 * HOUR_S)
     evidence.job("1", 0, 2 * HOUR_S, ["a"], 1, account="A")

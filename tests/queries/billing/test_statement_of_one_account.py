@@ -40,7 +40,7 @@ def open_statements(fleet):
 
 @pytest.fixture
 def fleet(evidence, job_events):
-    """Tell of two accounts that waste, fail, have budgets, quotas and a reservation."""
+    """Load two accounts that waste, fail, have budgets, quotas and a reservation."""
     evidence.node("a", 8)
     evidence.node("hiddennode", 4, model="b200")
     evidence.watched(24 * HOUR_S)
@@ -132,7 +132,7 @@ def test_what_a_cluster_came_to_is_left_out(fleet):
 
 
 def test_ratios_of_shared_idle_time_are_of_the_own_share(fleet, tmp_path):
-    """A part of all, with the own share in money, would tell what all others carry."""
+    """A part of all, with the own share in money, would reveal what all others carry."""
     for idle, _, own in open_statements(fleet):
         (path,) = files.write(own, tmp_path / idle, ["focus"], "1.3")
 

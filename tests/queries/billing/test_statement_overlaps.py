@@ -19,7 +19,7 @@ IN_UTC = StatementSettings(lateness_h=0)
 
 @pytest.fixture
 def closed(evidence):
-    """Tell of two days and more; the first was closed in UTC."""
+    """Load two days and more; the first was closed in UTC."""
     evidence.node("a", 4)
     evidence.load("rates", [{"gpu_model": "H100", "price_per_gpu_h": Decimal(2)}])
     evidence.watched(70 * HOUR_S)

@@ -6,7 +6,7 @@ from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 
 def name_gpu(evidence, job, submit):
-    """Tell that a job had the first GPU of the node."""
+    """Load that a job had the first GPU of the node."""
     evidence.load(
         "holds",
         [{"cluster": "c", "job_id_raw": job, "submit_at": evidence.at(submit), "node": "a",

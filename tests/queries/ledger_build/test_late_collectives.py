@@ -6,7 +6,7 @@ from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 
 def operations(evidence, late_rank, steps):
-    """Tell of one AllReduce a step, in which all wait 3 s for one rank."""
+    """Load one AllReduce a step, in which all wait 3 s for one rank."""
     evidence.load(
         "collectives",
         [

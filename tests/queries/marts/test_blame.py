@@ -23,7 +23,7 @@ def lines(evidence):
 
 
 def ending(evidence, job_events, state, failure=None, **more):
-    """Tell of one attempt of 200 s that saved nothing, with this state; build."""
+    """Load one attempt of 200 s that saved nothing, with this state; build."""
     evidence.node("a", 1)
     evidence.job("1", 0, 200, ["a"], 1, state, **more)
     evidence.events("1", [*job_events.steps(1, 10, 0), *([failure] if failure else [])])
@@ -74,7 +74,7 @@ def test_a_nccl_timeout_without_an_infrastructure_cause_is_the_jobs_own(evidence
 
 
 def hung(evidence, job_events):
-    """Tell of a job that steps for 100 s, hangs for 1,900 s and is ended by NCCL's watchdog."""
+    """Load a job that steps for 100 s, hangs for 1,900 s and is ended by NCCL's watchdog."""
     evidence.node("a", 1)
     evidence.job("1", 0, 2000, ["a"], 1, "FAILED")
     evidence.events(

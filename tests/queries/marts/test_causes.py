@@ -8,13 +8,13 @@ BUS = "00000000:19:00.0"
 
 
 def gpu(evidence, source, **more):
-    """Tell of the GPU of node a."""
+    """Load the GPU of node a."""
     row = {"cluster": "c", "node": "a", "gpu_uuid": "GPU-1", "gpu_index": 0, **more}
     evidence.load("gpus", [{"valid_from_at": evidence.at(0), **row}], source)
 
 
 def xid(evidence, code, second):
-    """Tell of an Xid as the kernel log does: by bus address."""
+    """Load an Xid as the kernel log does: by bus address."""
     evidence.load(
         "gpu_events",
         [

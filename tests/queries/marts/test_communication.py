@@ -6,7 +6,7 @@ import pytest
 
 
 def gang(evidence, job_events, ranks=2, steps=5):
-    """Tell of steps of 10 s without a word on communication, each rank with its process."""
+    """Load steps of 10 s without a word on communication, each rank with its process."""
     evidence.node("a", ranks)
     evidence.job("1", 0, 10 * steps, ["a"], ranks)
     for rank in range(ranks):
@@ -16,7 +16,7 @@ def gang(evidence, job_events, ranks=2, steps=5):
 
 
 def trace(evidence, rank, kernels, ranks=2):
-    """Tell of a rank's profiler trace: start, duration and exposed seconds of NCCL kernels."""
+    """Load a rank's profiler trace: start, duration and exposed seconds of NCCL kernels."""
     evidence.load(
         "profiled_collectives",
         [
@@ -31,7 +31,7 @@ def trace(evidence, rank, kernels, ranks=2):
 
 
 def operations(evidence, exec_time_s, steps=5):
-    """Tell of one AllReduce a step from the NCCL Inspector; seconds by rank."""
+    """Load one AllReduce a step from the NCCL Inspector; seconds by rank."""
     evidence.load(
         "collectives",
         [

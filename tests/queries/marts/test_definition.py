@@ -20,7 +20,7 @@ SETTINGS = StatementSettings(lateness_h=6)
 
 @pytest.fixture
 def measured(evidence, job_events):
-    """Tell of two GPUs for 100 steps with a tenth of communication, then of an evaluation."""
+    """Load two GPUs for 100 steps with a tenth of communication, then of an evaluation."""
     evidence.node("a", 2)
     evidence.watched(60 * HOUR_S)
     evidence.job("1", 0, 1100, ["a"], 2)

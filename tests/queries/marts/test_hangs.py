@@ -71,7 +71,7 @@ def answers(evidence):
 
 @pytest.fixture
 def gang(evidence):
-    """Tell of a job of four ranks on node a that reports events."""
+    """Load a job of four ranks on node a that reports events."""
     evidence.node("a", 4)
     evidence.job("9", 0, 1000, ["a"], 4, "TIMEOUT")
     starts = [{"event": "job.start", "t": 5, "rank": r, "pid": 70 + r} for r in range(4)]

@@ -6,7 +6,7 @@ import pytest
 
 
 def gang(evidence, job_events, comm_s, steps=20, length=2.0):
-    """Tell of a rank for each of `comm_s`: a number, or a function of the step; build."""
+    """Load a rank for each of `comm_s`: a number, or a function of the step; build."""
     evidence.node("a", len(comm_s))
     evidence.job("1", 0, steps * length, ["a"], len(comm_s))
     for rank, reported in enumerate(comm_s):

@@ -11,7 +11,7 @@ HW_THERMAL = 0x40
 
 
 def readings(evidence, hot, gpus=2, until=249):
-    """Tell of telemetry every 5 s: GPU `hot` carries a slowdown reason after 100 s."""
+    """Load telemetry every 5 s: GPU `hot` carries a slowdown reason after 100 s."""
     for gpu in range(gpus):
         evidence.load(
             "gpu_samples",
@@ -24,7 +24,7 @@ def readings(evidence, hot, gpus=2, until=249):
 
 
 def slow_gang(evidence, job_events, gpus=2, ranks=None, **of_rank):
-    """Tell of steps of 10 s for 100 s, then of 15 s for 150 s; `of_rank`: more by rank."""
+    """Load steps of 10 s for 100 s, then of 15 s for 150 s; `of_rank`: more by rank."""
     evidence.node("a", gpus)
     evidence.job("1", 0, 250, ["a"], gpus)
     for rank in range(ranks or gpus):

@@ -20,7 +20,7 @@ def number(given):
 
 
 def counter(evidence, gpu, kwh_per_h, hours):
-    """Tell of an energy counter that rises by so much each hour."""
+    """Load an energy counter that rises by so much each hour."""
     evidence.load(
         "gpu_samples",
         [

@@ -188,7 +188,7 @@ def test_a_step_that_ends_as_the_next_one_starts_is_whole(evidence, order):
 
 @pytest.mark.parametrize("order", ["in order", "reversed"])
 def test_a_phase_that_begins_and_ends_in_one_moment_leaves_none_open(evidence, job_events, order):
-    """Logs with seconds tell so of short saves."""
+    """Logs with a resolution of seconds report short saves so."""
     evidence.node("a", 1)
     evidence.job("1", 0, 100, ["a"], 1)
     reported = [

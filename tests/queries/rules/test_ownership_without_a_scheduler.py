@@ -11,7 +11,7 @@ START_MS = 1_800_000_000_000
 
 
 def gpus(evidence, node, count, source="nvml"):
-    """Tell of GPUs of a node, named <node>-0 and so on, by telemetry."""
+    """Load GPUs of a node, named <node>-0 and so on, by telemetry."""
     rows = [
         {
             "cluster": "c", "node": node, "gpu_uuid": f"{node}-{index}", "gpu_index": index,
@@ -58,7 +58,7 @@ def steps(start, end, each=10, first=1):
 
 
 def job(evidence, run, ranks, start=100, end=900, host="n", **more):
-    """Tell the events of a job: rank 0 its steps, the others their start, as `ranks` names them."""
+    """Load the events of a job: rank 0 its steps, the others their start, as `ranks` names them."""
     for rank, said in enumerate(ranks):
         reported = steps(start, end) if rank == 0 else [{"t": start, "event": "job.start"}]
         if rank == 0:

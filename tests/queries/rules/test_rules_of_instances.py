@@ -12,7 +12,7 @@ OTHER = "GPU-5b1f7c66-90ad-4c1e-b2f8-6a4d3e2c1b0a"
 
 
 def cut(evidence, source, gpu, parts, start=None, end=None, **more):
-    """Tell instances of a GPU: (instance, profile, index of the scheduler)."""
+    """Load instances of a GPU: (instance, profile, index of the scheduler)."""
     evidence.load(
         "gpu_instances",
         [

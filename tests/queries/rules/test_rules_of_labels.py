@@ -11,7 +11,7 @@ START_MS = 1_800_000_000_000
 
 
 def gpus(evidence, node, count, start=0):
-    """Tell of GPUs of a node, named <node>-0 and so on, by telemetry."""
+    """Load GPUs of a node, named <node>-0 and so on, by telemetry."""
     evidence.load(
         "gpus",
         [
@@ -26,7 +26,7 @@ def gpus(evidence, node, count, start=0):
 
 
 def label(evidence, gpu, owner, start, end, kind="pod", source="dcgm", **more):
-    """Tell that a GPU bore a label from its first reading with it to its last."""
+    """Load that a GPU bore a label from its first reading with it to its last."""
     row = {
         "gpu_uuid": gpu, "gpu_instance": "", "kind": kind, "owner": owner, "container": "",
         "first_seen_at": evidence.at(start), "last_seen_at": evidence.at(end), **more,

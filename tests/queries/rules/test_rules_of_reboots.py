@@ -8,7 +8,7 @@ A, B, C = (f"GPU-{letter}" for letter in "abc")
 
 
 def inventory(evidence, second, source="dcgm", **gpus):
-    """Tell which GPU has which number from a moment on: `a=0`, GPU-a is number 0."""
+    """Load which GPU has which number from a moment on: `a=0`, GPU-a is number 0."""
     evidence.load(
         "gpus",
         [

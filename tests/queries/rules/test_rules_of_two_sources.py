@@ -11,7 +11,7 @@ SHORT, LONG = "gpu-a01", "gpu-a01.cluster.example"
 
 
 def read_by(evidence, source, node, first, until, active):
-    """Tell that a source reads the GPU on a node of that name, every ten seconds."""
+    """Load that a source reads the GPU on a node of that name, every ten seconds."""
     evidence.load(
         "gpus",
         [{"node": node, "gpu_uuid": GPU, "gpu_index": 0, "valid_from_at": evidence.at(first)}],

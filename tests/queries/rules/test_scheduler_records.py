@@ -1,4 +1,4 @@
-"""Scheduler records that several listings tell, and those that later listings leave out."""
+"""Scheduler records in several listings, and records missing from later listings."""
 
 from __future__ import annotations
 

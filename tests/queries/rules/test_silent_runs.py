@@ -1,4 +1,4 @@
-"""Runs that only job events tell of, and that fall silent without an end."""
+"""Runs that only job events report, and whose events stop without an end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.queries.rules.test_ownership_without_a_scheduler import (
 
 
 def silent(evidence, start=100, last=500, run="train", **said):
-    """Tell of a job with a step every ten seconds and no end, on the first GPU."""
+    """Load a job with a step every ten seconds and no end, on the first GPU."""
     said = {"local_rank": 0, **said}
     evidence.events(run, steps(start, last), attempt=None, host="n", **said)
 

@@ -6,7 +6,7 @@ import pytest
 
 
 def gap(evidence, job_events, gpus=1, seconds=100):
-    """Tell ten steps, a gap from second 100 on, ten steps."""
+    """Load ten steps, a gap from second 100 on, ten steps."""
     end = 100 + seconds
     evidence.node("a", gpus)
     evidence.job("1", 0, end + 100, ["a"], gpus)

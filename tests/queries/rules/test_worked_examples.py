@@ -63,7 +63,7 @@ def test_example_1_a_fleet_hour(evidence, job_events):
 
 
 def failure_hang_restart(evidence, job_events):
-    """Tell of 16 GPUs, 10 s a step, a save every 100 steps, a hang, a restart (example 2)."""
+    """Load 16 GPUs, 10 s a step, a save every 100 steps, a hang, a restart (example 2)."""
     evidence.node("a", 8)
     evidence.node("b", 8)
     evidence.job("11", 0, 5530, ["a", "b"], 16, "FAILED", job_name="run7", submit=0, eligible=0)

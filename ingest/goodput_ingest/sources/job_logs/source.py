@@ -1,12 +1,11 @@
-"""Logs that jobs write: every framework's lines read side by side, as events of one gang.
+"""Job logs: parses the formats of all known frameworks in parallel into events of one gang.
 
-A log is of one gang: what one rank prints holds for all, so the events carry no rank (which stands
-for the gang), and `extra.log` names whose words they are. Steps are taken from the first framework
-that tells any; failures from wherever they are told. Where a log holds several lives of the
-processes, each begins with its own `job.start`.
+A log belongs to one gang: a line of one rank applies to all, so events have no rank (which means
+the gang), and `extra.log` names the log format. Steps come from the first format with steps,
+failures from every format. Each life of the processes in a log starts with its own `job.start`.
 
 A line without a time cannot be placed: the first such line of a log is rejected, for all of them.
-A log in which nothing has a moment is refused.
+A log without any time is refused.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ create table raw.statement_rows (
     direct_cost decimal(38, 12),         -- before rounding, as the next two
     idle_share_cost decimal(38, 12),
     electricity_cost decimal(38, 12),
-    direct_billed_cost decimal(18, 2),   -- in cents, as the next three: what was handed out
+    direct_billed_cost decimal(18, 2),   -- in cents, as the next three: the delivered amounts
     idle_share_billed_cost decimal(18, 2),
     electricity_billed_cost decimal(18, 2),
     billed_cost decimal(18, 2)           -- null: no price

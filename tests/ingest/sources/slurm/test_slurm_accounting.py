@@ -329,7 +329,7 @@ def test_steps_go_to_their_own_table(tmp_path: Path) -> None:
 
 
 def test_runs_of_a_requeued_job_stay_apart(tmp_path: Path, store: LocalStore) -> None:
-    """They share JobID and JobIDRaw; submit and DBIndex tell them apart."""
+    """They share JobID and JobIDRaw; submit and DBIndex distinguish them."""
     first = RECORD | {"State": "REQUEUED", "DBIndex": "29"}
     second = RECORD | {"Submit": "1795175200", "Start": "1795175300", "End": "1795175400"}
     file = tmp_path / "sacct.txt"
