@@ -43,7 +43,7 @@ class _UnansweredError(Exception):
 
 @dataclass(frozen=True)
 class Page:
-    """What a target answered."""
+    """The answer of a target."""
 
     url: str
     text: bytes

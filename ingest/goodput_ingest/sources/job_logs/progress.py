@@ -23,7 +23,7 @@ Span = tuple["datetime", "datetime"]
 
 @dataclass
 class Progress:
-    """How far the gang of one life has come: its last finished step and when that was.
+    """Progress of the gang in one life: its last finished step and the time of it.
 
     log_interval: number of steps between log lines, where the log shows it.
     """

@@ -1,4 +1,4 @@
-"""Which run a log is of: what its text says before the first event, else what its name says.
+"""The run of a log: from its text before the first event, else from the file's name.
 
 The first of these that is there:
 

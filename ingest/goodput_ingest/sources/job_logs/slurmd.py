@@ -1,4 +1,4 @@
-"""What Slurm's daemon writes into a job's output when it ends the job.
+"""Messages of Slurm's daemon in a job's output when it ends the job.
 
 slurmstepd: error: *** JOB 1809577 ON r6i5n1 CANCELLED AT 2021-05-23T08:46:02 DUE TO TIME LIMIT ***
 """

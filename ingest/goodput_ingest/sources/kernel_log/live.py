@@ -52,7 +52,7 @@ def _booted_at() -> datetime:
 
 @dataclass
 class _State:
-    """How far this process has read."""
+    """The position up to which this process has read."""
 
     rows: KernelRows | None = None
     lines: int = 0

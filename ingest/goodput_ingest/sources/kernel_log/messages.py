@@ -1,4 +1,4 @@
-"""What a line of NVIDIA's kernel driver says happened: an Xid, an SXid, a GPU off the bus.
+"""Parses messages of NVIDIA's kernel driver: an Xid, an SXid, a GPU off the bus.
 
 Forms of the lines: telemetry notes, section 5. NVSwitch faults (SXid) have numbers of their own.
 """
@@ -26,7 +26,7 @@ PROCESS = re.compile(r"\bname=(?P<name>[^,<]+)")
 
 @dataclass(frozen=True)
 class Finding:
-    """What a message says happened to a GPU or a switch."""
+    """An error of a GPU or a switch in a message."""
 
     kind: str
     code: int

@@ -1,4 +1,4 @@
-"""Which pods are one job run: gangs by the labels of whoever made them, cut into their starts."""
+"""Groups pods into job runs: gangs by the labels of their controller, split at their starts."""
 
 from __future__ import annotations
 

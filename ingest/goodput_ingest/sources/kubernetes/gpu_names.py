@@ -1,4 +1,4 @@
-"""Which GPUs each pod had, where a GPU exporter's series carry the pod."""
+"""GPUs of each pod, where a GPU exporter's series have the pod as a label."""
 
 from __future__ import annotations
 

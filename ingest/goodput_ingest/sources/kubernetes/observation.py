@@ -1,4 +1,4 @@
-"""What kube-state-metrics showed over a time: its series by name, and when anybody watched."""
+"""An observation: series of kube-state-metrics by name, with the times of observation."""
 
 from __future__ import annotations
 

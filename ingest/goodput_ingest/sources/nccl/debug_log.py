@@ -63,7 +63,7 @@ SCHEMA: dict[str, Any] = {
 
 @dataclass
 class Membership:
-    """What the lines of an initialisation said so far of one rank of a communicator."""
+    """One rank of a communicator, from the lines of its initialisation so far."""
 
     node: str
     pid: int
@@ -79,7 +79,7 @@ class Membership:
 
 @dataclass
 class Reading:
-    """What is remembered from line to line: initialisations under way, by host, pid and thread."""
+    """Parser state between lines: initialisations in progress, by host, pid and thread."""
 
     under_way: dict[tuple[str, str, str], Membership] = field(default_factory=dict)
 

@@ -68,7 +68,7 @@ SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Written:
-    """Whose file it is and when it was written, naive UTC; None: not known."""
+    """Owner of a file and time of writing, naive UTC; None: unknown."""
 
     gpu_uuid: str | None
     at: datetime | None

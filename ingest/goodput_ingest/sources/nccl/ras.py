@@ -75,7 +75,7 @@ class Answer:
 
 @dataclass
 class Rows:
-    """What some answers said, by raw table, and the answers that could not be read."""
+    """Rows of some answers by raw table, and the answers that could not be parsed."""
 
     counts: list[tuple[Any, ...]] = field(default_factory=list)
     states: list[tuple[Any, ...]] = field(default_factory=list)

@@ -64,7 +64,7 @@ class Place:
 
 @dataclass
 class Communicator:
-    """What an answer says of one communicator."""
+    """One communicator in an answer."""
 
     comm_id: str
     size: int | None = None

@@ -1,4 +1,4 @@
-"""Which field of a recorded line fills which column: scale to base units and highest value.
+"""Maps fields of recorded lines to columns: scale to base units and highest value.
 
 Names of metrics are canonical ones; scales come from NVML's header (telemetry notes, section 2).
 """

@@ -23,7 +23,7 @@ COUNTERS = {  # number of nvmlDeviceGetFieldValues; its scope is the link
 
 
 class Links:
-    """Which links of a GPU count what; those that do not answer at first are left."""
+    """The links of a GPU with their counters; skips links that do not answer at first."""
 
     def __init__(self, nvml: Nvml, handle: Any) -> None:
         """Ask every counter of every link once; raises GpuGoneError or DriverGoneError."""

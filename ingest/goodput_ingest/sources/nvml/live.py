@@ -38,7 +38,7 @@ WHERE = (
 
 @dataclass
 class _Session:
-    """What goes on between polls: the threads that read, the lines that wait, the last meta."""
+    """State between polls: sampling threads, buffered lines, the last meta line."""
 
     sampler: Sampler
     buffer: Buffer

@@ -1,4 +1,4 @@
-"""What is read of a GPU, under which name a line carries it, and the ways to ask for it.
+"""Readings of a GPU: their names in a line and the NVML calls for them.
 
 A field of nvmlDeviceGetFieldValues comes first where there is one: all fields cost one call. A call
 of its own follows; of several the first that this GPU answers is kept. Field numbers are NVML's

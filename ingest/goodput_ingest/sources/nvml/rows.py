@@ -59,7 +59,7 @@ LOST = {
 
 @dataclass(frozen=True)
 class _Gpu:
-    """What the last meta line says of a GPU; `instances`: id -> profile, slices, since when."""
+    """A GPU in the last meta line; `instances`: id -> profile, slices, start."""
 
     uuid: str
     pci_bus_id: str | None

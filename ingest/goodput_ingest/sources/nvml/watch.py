@@ -35,7 +35,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Rhythm:
-    """How often GPUs are read, and how often counters, processes and the machine itself."""
+    """Sampling intervals of GPUs, and of counters, processes and the machine."""
 
     fast_s: float = 1.0
     slow_s: float = 10.0

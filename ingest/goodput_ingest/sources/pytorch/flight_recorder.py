@@ -87,7 +87,7 @@ GROUPS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class DumpName:
-    """What a file's name says: whose dump it is, and which gang's."""
+    """Rank and gang of a dump, from its file name."""
 
     dump_set: str
     rank: int

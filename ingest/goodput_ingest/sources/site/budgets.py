@@ -1,4 +1,4 @@
-"""What accounts may spend in a month, and the GPUs that are kept for them.
+"""Monthly budgets and GPU quotas of accounts.
 
     cluster,account,cost_per_month,quota_gpus,valid_from,valid_to,note
     ,nlp,120000,,2026-01-01T00:00:00Z,,approved in December

@@ -66,7 +66,7 @@ _TYPED_ENTRY = r"(?:^|,)gres/gpu:[^=,]+="
 
 @dataclass(frozen=True)
 class Accounting:
-    """What the rows do not say of themselves.
+    """Context of the rows that they do not contain.
 
     tracks_gpus: accounting names GPUs somewhere, so that a record without them had none.
     """

@@ -1,4 +1,4 @@
-"""What `sacct`, `squeue`, `scontrol` and `sinfo` print with `--json`, of 22.05 and of 24.11.
+"""Parses `--json` output of `sacct`, `squeue`, `scontrol` and `sinfo`, of 22.05 and of 24.11.
 
 The form moves with the release: a number is plain or {set, infinite, number}, a state is a word or
 a list of words, a time that is not set is null, 0 or 4294967294. A record becomes the texts that

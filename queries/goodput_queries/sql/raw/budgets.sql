@@ -1,4 +1,4 @@
--- What an account may spend in a month, and the GPUs that are kept for it.
+-- Monthly budget and GPU quota of an account.
 -- grain: cluster, account, valid_from_at
 -- keep: replace
 create table raw.budgets (

@@ -1,4 +1,4 @@
--- How many readings each hour had that was dropped by age: so many are to come back before it is reopened
+-- Number of readings in each hour that retention dropped: all must be ingested again before the hour is unfrozen
 -- (retention.py).
 -- grain: source, hour_ms
 create table raw.dropped_readings (

@@ -1,4 +1,4 @@
--- How far one rank had come in one process group when its Flight Recorder was dumped.
+-- Progress of one rank in one process group at the dump of its Flight Recorder.
 -- grain: source, dump_set, rank, group_name, last_moment_at
 -- observed: last_moment_at
 create table raw.flight_groups (

@@ -1,4 +1,4 @@
--- How many processes held a context on a GPU at a moment; 0 is measured, no row is unknown.
+-- Number of processes with a context on a GPU; 0 is measured, no row is unknown.
 -- grain: source, gpu_uuid, ts
 -- time: ts
 -- observed: ts

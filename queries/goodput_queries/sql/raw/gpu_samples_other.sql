@@ -1,4 +1,4 @@
--- Every other number a source gives of a GPU: narrow, under its canonical name where we have one.
+-- Other metrics of GPUs in narrow form, under their canonical name where there is one.
 -- grain: source, gpu_uuid, gpu_instance, ts, metric
 -- time: ts
 -- observed: ts

@@ -1,4 +1,4 @@
--- Which GPUs of which node a job run had, where a source says so. Accounting alone never does.
+-- GPUs of a job run on a node, where a source reports them. Accounting alone never does.
 -- grain: source, cluster, job_id_raw, submit_at, node, slurm_index, gpu_uuid, gpu_instance, start_at
 -- keep: end_at is not null, method, end_at
 -- observed: submit_at, start_at, end_at

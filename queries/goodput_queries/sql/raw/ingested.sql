@@ -1,4 +1,4 @@
--- What was loaded: a part of a file or of an answer, committed together with its rows.
+-- Loads: a part of a file or of an answer, committed together with its rows.
 -- grain: source, digest, table_name
 create table raw.ingested (
     sequence bigint not null,           -- order of commits

@@ -1,4 +1,4 @@
--- What a job said of itself, one schema for every log format (job events v1).
+-- Job events, one schema for every log format (job events v1).
 -- grain: source, cluster, run_id, attempt, rank, host, pid, ts, event, step, phase, kind
 -- time: ts
 -- observed: ts

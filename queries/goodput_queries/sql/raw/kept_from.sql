@@ -1,4 +1,4 @@
--- From when on rows are kept; what is older was dropped by age (retention.py).
+-- Start of the retained time of a table; retention dropped older rows (retention.py).
 -- grain: table_name
 create table raw.kept_from (
     table_name varchar not null,        -- gpu_samples, collectives, ledger_segments

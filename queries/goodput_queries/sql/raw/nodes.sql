@@ -1,4 +1,4 @@
--- What a node has: for stranded GPUs and for the partitions it serves.
+-- Resources and partitions of a node: input of stranded GPUs.
 -- grain: source, cluster, node
 -- keep: observed_at
 -- observed: observed_at

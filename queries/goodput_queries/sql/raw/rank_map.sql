@@ -1,4 +1,4 @@
--- Which process of which host was which rank of a communicator, and its GPU where the source says so.
+-- Ranks of communicators with their process and host, and their GPU where the source reports it.
 -- grain: source, comm_id, rank, node, pid
 -- keep: gpu_uuid, gpu_index, seen_at, local_rank, comm_name
 -- observed: seen_at

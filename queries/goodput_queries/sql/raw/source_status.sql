@@ -1,4 +1,4 @@
--- How each live source is doing, as the collect loop saw it last.
+-- Status of each live source after its last poll.
 -- grain: source, origin
 -- keep: replace
 create table raw.source_status (

@@ -1,4 +1,4 @@
--- What closed days were charged with, line by line: see marts.statement_lines. Of a correction: the differences.
+-- Charged lines of closed days: see marts.statement_lines. Of a correction: the differences.
 -- grain: rows_id, position
 create table raw.statement_rows (
     source varchar not null,

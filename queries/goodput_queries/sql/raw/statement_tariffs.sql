@@ -1,4 +1,4 @@
--- What a kWh cost in each hour of a closed day, whatever the tariffs say later.
+-- Price of a kWh in each hour of a closed day, independent of later tariffs.
 -- grain: cluster, hour_at
 create table raw.statement_tariffs (
     source varchar not null,

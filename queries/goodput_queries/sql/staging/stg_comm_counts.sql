@@ -1,4 +1,4 @@
--- How many operations of a kind the ranks of a communicator had launched, with times in epoch ms.
+-- Number of launched operations by kind and communicator, with times in epoch ms.
 -- grain: comm_id, operation, ts_ms, launched
 select
     cluster,

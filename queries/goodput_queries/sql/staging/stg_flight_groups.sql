@@ -1,4 +1,4 @@
--- How far each rank had come in each process group when its Flight Recorder was dumped, with times in epoch ms.
+-- Progress of each rank in each process group at the dump of its Flight Recorder, with times in epoch ms.
 -- Dumps of one set that lie further apart than its longest timeout are of different stops: a restarted job
 -- writes to the same names.
 -- grain: dump_set, stop, rank, group_name

@@ -1,4 +1,4 @@
--- Whose a GPU was by a label on its series, with the node where it stood.
+-- Owners of GPUs by labels on their series, with the GPU's node.
 -- grain: source, gpu_uuid, gpu_instance, kind, owner, first_ms
 -- kind: hpc_job, pod; where a GPU's series carry job ids, they alone determine its owner
 with owners as (

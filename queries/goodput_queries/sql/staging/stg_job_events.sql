@@ -1,4 +1,4 @@
--- What jobs said of themselves, with times in epoch ms.
+-- Job events, with times in epoch ms.
 -- grain: none (an event as it was written)
 -- start_ms: ts - dur_s of a span, else ts
 -- end_ms: ts

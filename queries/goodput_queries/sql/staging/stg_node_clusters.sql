@@ -1,5 +1,5 @@
--- What is known of a node's name: its cluster, for sources that do not say (the only one that names it), and the name
--- under which the same machine is known.
+-- Clusters of node names, for sources without a cluster (the only cluster with the name), and the canonical name of the
+-- same machine.
 -- grain: node
 -- cluster: null where two clusters have a node of this name, or no source reports one
 -- is_scheduled: a scheduler names it

@@ -1,6 +1,6 @@
--- Which process was which rank of a communicator, as NCCL says it. A node that is an address (RAS knows no
--- names) gets the name under which another source knows the same rank and process of the same communicator,
--- or, in the communicator of all ranks, the same rank and process of a job that reports events.
+-- Ranks of communicators with their processes, as NCCL reports them. A node that is an address (RAS has no names) gets
+-- the name that another source has for the same rank and process of the same communicator, or, in the communicator of
+-- all ranks, the name in the events of a job with the same rank and process.
 -- The Inspector cuts hashes to 16 characters, "0x" included; the others do not.
 -- grain: source, comm_id, rank, address, pid
 -- node: null: only the address is known

@@ -1,7 +1,6 @@
--- How long each rank waited for others in the collectives of a step. In a synchronising operation each
--- rank is busy from its own arrival to the common end, so the last to come waits least: a rank's wait is
--- its time less the shortest. The longest wait over the step's operations counts: their sum would count
--- one delay twice (accounting rules 1.4, straggler).
+-- Waits of each rank for others in the collectives of a step. In a synchronising operation each rank is busy from its
+-- arrival to the common end, so the last to arrive waits least: a rank's wait is its time less the shortest. The longest
+-- wait over the step's operations counts: their sum would count one delay twice (accounting rules 1.4, straggler).
 -- grain: attempt_key, step, rank
 -- wait_ms: longest wait over the operations that started in the step on this rank
 --  and were seen on all ranks; null: none was

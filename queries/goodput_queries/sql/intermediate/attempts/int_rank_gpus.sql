@@ -1,5 +1,5 @@
--- Which GPU each rank of an attempt ran on: as the rank said, else as NCCL did, else the n-th rank of a node on the n-th GPU
--- its job run holds there; also where the job run holds numbered slots, of which no source gives the UUID that the rank said.
+-- GPU of each rank of an attempt: as the rank reports it, else NCCL, else the n-th rank of a node has the n-th GPU that its
+-- job run holds there; also where the job run holds numbered slots, for which no source has the UUID of the rank.
 -- grain: attempt_key, rank
 -- method: said (by the job), mapped (by NCCL), assumed
 -- materialised: attempts, since splits and stragglers join it

@@ -1,6 +1,6 @@
--- What ranks lost inside steps by input, the slowness of others or of their own GPU: the step's length
--- without data waits held against the attempt's median. Of attempts in which nobody measured waiting and no
--- GPU was held back only the steps with a reported loss have a row: a fleet has millions of others.
+-- Losses of ranks inside steps by input, by slow peers or by their own GPU: the step's duration without data waits,
+-- compared with the attempt's median. Attempts without measured waits and without a throttled GPU have a row only for
+-- steps with a reported loss: a fleet has millions of others.
 -- grain: attempt_key, step, rank
 -- start_ms: the gang's start; after an undeclared gap a rank that starts later still waits until its own
 -- work_ms: step less the rank's data wait (L' of accounting rules 1.4)

@@ -1,5 +1,5 @@
--- What each attempt did, for its whole gang: the pieces of job evidence with their gaps settled by
--- telemetry and, where the attempt kept nothing, all of it as failed.
+-- Timeline of each attempt, for its whole gang: the pieces of job evidence with their gaps classified by telemetry; an
+-- attempt that retained nothing is failed as a whole.
 -- grain: attempt_key, start_ms
 -- end_ms: null: the attempt still runs
 -- materialised: attempts, since every GPU of the gang joins it

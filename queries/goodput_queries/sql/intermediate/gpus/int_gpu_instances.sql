@@ -1,5 +1,5 @@
--- The parts of each GPU that is cut (MIG, shares of its time) by the name that telemetry has for them, with the scheduler's number. An inventory
--- file has the last word on how a GPU is cut, then telemetry, then the scheduler, which does not say which
+-- Instances of partitioned GPUs (MIG, time-slicing) by their name in telemetry, with the scheduler's number. An inventory
+-- file takes precedence for the layout of a GPU, then telemetry, then the scheduler, which does not report which
 -- instances share a GPU.
 -- grain: gpu_uuid, gpu_instance, valid_from_ms
 -- gpu_instance: the GPU instance id; '<profile>.<n>' where only an inventory or a scheduler reports it

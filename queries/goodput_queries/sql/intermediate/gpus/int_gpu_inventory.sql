@@ -1,4 +1,4 @@
--- The time each GPU stood in a node, as far as an inventory source says: one row a GPU and stay.
+-- Time of each GPU in a node, by inventory sources: one row a GPU and stay.
 -- grain: gpu_uuid, node, start_ms
 -- start_ms: null: as far back as there is evidence
 -- end_ms: null: still there

@@ -1,4 +1,4 @@
--- What a scheduler can hand out: GPUs of nodes, MIG instances in place of their GPU.
+-- Slots that a scheduler can allocate: GPUs of nodes, MIG instances in place of their GPU.
 -- grain: none (a GPU may stand in a node twice)
 -- slot: its number on the node, as the scheduler counts; null: not known
 -- from_ms, to_ms: as far as an inventory file or an instance's layout says; null: open

@@ -1,4 +1,4 @@
--- What each rank did in each hang, whoever saw it: its attempt, global rank, node and GPU where they are known.
+-- Role of each rank in each hang, from any source: its attempt, global rank, node and GPU where they are known.
 -- A hang of Flight Recorder dumps, which name no job, belongs to the only attempt that had just these ranks
 -- then; of several, to the one whose run or job stands in the folder's name.
 -- grain: hang_key, rank

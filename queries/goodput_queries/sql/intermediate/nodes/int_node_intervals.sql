@@ -1,5 +1,5 @@
--- What is known of each node over time, cut so that nothing overlaps: its state, whether the scheduler
--- watched it, and why its free GPUs stay free.
+-- State of each node over time in intervals that do not overlap: its state, whether a source reports it, and why its
+-- free GPUs stay free.
 -- grain: cluster, node, start_ms
 -- state: the first of down, maintenance, drained, powered_off that holds; null: none
 -- is_watched: a source reports states of the node

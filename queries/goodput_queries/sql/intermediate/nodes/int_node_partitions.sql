@@ -1,4 +1,4 @@
--- What decides whether a waiting job could run on a node: its partitions, its kinds of GPU, its CPUs.
+-- Attributes of nodes that decide whether a pending job could run there: partitions, GPU models, CPUs.
 -- grain: cluster, node, partition, gpu_model
 -- partition: null: in none that is known
 -- is_demand_known: the accounting of the cluster says since when jobs were eligible

@@ -1,4 +1,4 @@
--- How often each series (a GPU or instance, and who read it) was read, hour by hour.
+-- Sampling interval of each series (a GPU or instance, and its source) by hour.
 -- grain: series, hour_ms
 -- interval_ms: median distance (the lower one) of the readings that end in the hour. A lone one may be a hole: an hour
 --  with fewer than two takes the least of it and of the distances inside the quarter hours before and after

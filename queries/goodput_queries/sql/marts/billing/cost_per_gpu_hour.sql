@@ -1,4 +1,4 @@
--- What a GPU-hour costs, by model: the rate, and what it comes to per held and per productive GPU-hour.
+-- Cost of a GPU-hour by model: the rate, and the effective cost per allocated and per productive GPU-hour.
 -- grain: gpu_model
 -- price_per_gpu_h: of capacity, mean over the window
 -- cost_per_allocated_gpu_h: all cost of the model / what jobs held

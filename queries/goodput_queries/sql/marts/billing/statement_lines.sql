@@ -1,7 +1,6 @@
--- What is charged for the scope's window, before anything is shared out: GPU time and energy by cluster, account,
--- user, run, partition, kind of GPU and price. The gpu_ms add up to the ledger's, to the millisecond; money is
--- their product with the price, made and rounded where it is printed. Scope: window, cluster, model, team, user,
--- run, partition.
+-- Charged lines of the scope's window, before idle cost is allocated: GPU time and energy by cluster, account, user, run,
+-- partition, GPU model and price. The gpu_ms add up to the ledger's, to the millisecond; cost is their product with the
+-- price, computed and rounded where it is printed. Scope: window, cluster, model, team, user, run, partition.
 -- grain: line, cluster, team, user_name, run_key, partition, qos, gpu_model, mig_profile, list_price_per_gpu_h, factor, price_per_gpu_h, bucket
 -- line: usage (held by job runs), inferred (held, but no scheduler or label says by whom), unplaced (allocated, but on no
 --  known GPU: outside the ledger and the capacity), reserved_idle (team: the owner of the reservation, where it is one),

@@ -1,6 +1,6 @@
--- What a kWh costs in each hour of a cluster in which energy was measured: the tariff of that hour of the day in its
--- own zone, times what server and site add. A tariff of the cluster's own comes before one for
--- all, a later one before an earlier; hours of a closed day keep theirs.
+-- Price of a kWh in each hour of a cluster with measured energy: the tariff of that hour of the day in its own zone,
+-- times the overhead of server and site. A tariff of the cluster takes precedence over one for all, a later one over an
+-- earlier; hours of a closed day keep theirs.
 -- grain: cluster, hour_ms
 -- price_per_kwh: per kWh of the GPUs' counters: server and site come on top
 -- price_per_wall_kwh: per kWh of the nodes' own meters: the site comes on top

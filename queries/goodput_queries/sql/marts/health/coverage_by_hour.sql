@@ -1,4 +1,4 @@
--- How much of the fleet's time each telemetry source covered, hour by hour; 0 is a source that was silent.
+-- Telemetry coverage of the fleet by source and hour; 0: the source sent nothing.
 -- grain: cluster, hour_at
 -- gpus_expected: GPUs in the inventory in that hour
 -- coverage_ratio: time covered by readings / time in the inventory

@@ -1,7 +1,7 @@
--- How far runs came and how they have been doing lately, over their whole life, whatever the window of the scope.
+-- Progress and recent goodput of runs, over their whole life, independent of the scope's window.
 -- grain: run_key
 -- interruptions: attempts that did not end well, the last one too
--- last_retained_step: the highest step that was kept; null where the job reports none
+-- last_retained_step: the highest retained step; null where the job reports none
 -- rolled_back_s: wall-clock seconds of steps that were lost
 -- goodput_since_restart_ratio: useful share of the allocated time of the last attempt
 -- goodput_1d_ratio, goodput_3d_ratio, goodput_5d_ratio: the same of the days up to the run's end, in whole hours
