@@ -53,6 +53,14 @@ def test_every_column_with_a_unit_has_an_entry() -> None:
     assert {header for header in measures if glossary.find(header) is None} == set()
 
 
+def test_every_alias_is_a_label_in_use() -> None:
+    used = {header for _, header in headers()}
+    used |= {header[:1].upper() + header[1:] for header in used}
+    aliases = {a for e in glossary.entries().values() for a in e.aliases.split("; ") if a}
+
+    assert aliases - used == set()
+
+
 def test_a_term_is_defined_once() -> None:
     rows = set(glossary.entries().values())
     names = [name for e in rows for name in (e.term, *filter(None, e.aliases.split("; ")))]

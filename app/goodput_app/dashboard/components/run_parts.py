@@ -43,7 +43,7 @@ SLOW_GPUS = {
     "own_gpu_s": "Lost by the GPU",
     "peers_wait_gpu_s": "Lost by other ranks",
     "gang_gpu_s": "Total",
-    "gang_cost": "Total cost",
+    "gang_cost": "Cost",
     "start_at": "Start",
     "end_at": "End",
     "gpu_uuid": "UUID",
