@@ -1,6 +1,6 @@
 """Recorded sources: real excerpts and exact formats in, the rows of the raw tables out.
 
-GOODPUT_REWRITE_GOLDEN=1 writes the expected files anew; review them as code.
+GOODPUT_REWRITE_GOLDEN=1 rewrites the expected files; review them as code.
 """
 
 from __future__ import annotations

@@ -160,7 +160,7 @@ class DcgmLive:
 
     @property
     def origin(self) -> str:
-        """Return what is asked, as freshness is kept by it."""
+        """Return the polled origin, by which the status is stored."""
         more = f" and {len(self.urls) - 1} more" if len(self.urls) > 1 else ""
         return f"{self.urls[0]}{more}"
 

@@ -34,7 +34,7 @@ class Progress:
     blocks: list[Span] = field(default_factory=list)
 
     def begin(self, step: int | None, at: datetime | None) -> None:
-        """Take note that work begins, or goes on, after `step` at `at`."""
+        """Record that work starts, or continues, after `step` at `at`."""
         self.step, self.at, self.blocks = step, at, []
 
     def block(self, start: datetime, end: datetime) -> None:

@@ -83,7 +83,7 @@ class KernelLogLive:
 
     @property
     def origin(self) -> str:
-        """Return what is asked as a rule; of the kernel's buffer rows bear another."""
+        """Return the usual origin; rows of the kernel's buffer have another."""
         return self._origin("journal")
 
     def poll(self, reached: Mapping[str, datetime], now: datetime) -> Iterator[Batch]:
@@ -179,7 +179,7 @@ class KernelLogLive:
         self._state.cursor = end
 
     def _kernel_buffer(self, reached: datetime | None) -> Iterator[Batch]:
-        """Yield the events of what the kernel's own buffer holds since the last poll.
+        """Yield the events in the kernel's own buffer since the last poll.
 
         Times are counted from boot and come out a little different after a restart of ours, so
         what is not later than the last event of the store is taken as read.
@@ -239,7 +239,7 @@ def _lines(pipe: IO[bytes]) -> Iterator[bytes]:
 
 
 def _records(descriptor: int) -> Iterator[bytes]:
-    """Yield what a descriptor gives without waiting, line by line; a read gives whole lines."""
+    """Yield the lines that a descriptor has without blocking; a read returns whole lines."""
     for _ in range(RECORDS_A_POLL):
         try:
             found = os.read(descriptor, KMSG_RECORD_BYTES)

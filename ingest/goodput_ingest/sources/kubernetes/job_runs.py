@@ -1,4 +1,4 @@
-"""Gangs of pods into rows of raw.job_runs and raw.holds."""
+"""Turns gangs of pods into rows of raw.job_runs and raw.holds."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ HOLDS: dict[str, Any] = {
 
 
 def parsed_job_runs(seen: Observation, cluster: str, memory: PodMemory) -> list[Parsed]:
-    """Return the job runs and holds of all pods that asked for GPUs and of which there is news.
+    """Return the job runs and holds of all pods that requested GPUs and have changed.
 
     memory: the pods of before; it is brought up to date. A share of a GPU (time-slicing) counts as
     one, as a MIG instance does.
@@ -137,7 +137,7 @@ def _ending(
     has_ended: bool,
     has_started: bool,
 ) -> tuple[str, str | None]:
-    """Return the state in the ledger's words and the reason in Kubernetes's."""
+    """Return the ledger's state and Kubernetes' reason."""
     if not has_started:
         return PENDING, None
     if not has_ended:
@@ -208,7 +208,7 @@ def _hold(run: Mapping[str, Any], there: list[Pod]) -> dict[str, Any]:
 
 
 def _gpu_type(members: Iterable[Pod]) -> str | None:
-    """Return the MIG profile that all ask for; None for whole GPUs or a mixture."""
+    """Return the MIG profile that all request; None for whole GPUs or a mixture."""
     kinds = {gpu_resource(resource) for pod in members for resource in pod.gpus}
     return (kinds.pop() or None) if len(kinds) == 1 else None
 

@@ -38,7 +38,7 @@ HOLE_INTERVALS = 2.5  # a longer silence of a series that should be there is an 
 
 @dataclass
 class Observation:
-    """The series of one time, to be asked by name.
+    """The series of one time range by name.
 
     is_continued: an earlier observation covers everything that ended before this one starts.
     """

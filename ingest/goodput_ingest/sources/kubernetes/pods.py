@@ -1,4 +1,4 @@
-"""Pods that asked for GPUs: when they had them, whose they are, how they ended."""
+"""Pods with GPU requests: their times, owners and outcomes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Pod:
 
     @property
     def gpu_count(self) -> int:
-        """Return how many GPUs, instances or shares it asked for."""
+        """Return the number of requested GPUs, instances or shares."""
         return sum(self.gpus.values())
 
     def labelled(self, *names: str) -> str:
@@ -71,7 +71,7 @@ class Pod:
 
 
 def pods(seen: Observation) -> list[Pod]:
-    """Return the pods that asked for GPUs, oldest first.
+    """Return the pods that requested GPUs, oldest first.
 
     An observation that continues an earlier one skips pods without a reported end that had ended
     before it: the earlier one has them.

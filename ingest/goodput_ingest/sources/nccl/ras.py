@@ -84,7 +84,7 @@ class Rows:
 
 
 class NcclRas:
-    """Answers of a job's RAS thread, asked again and again."""
+    """Answers of a job's RAS thread, which is polled."""
 
     name: ClassVar[str] = "nccl-ras"
 

@@ -1,4 +1,4 @@
-"""Asking one GPU for many readings at a time: each in the way it answers, or just once."""
+"""Queries many readings of one GPU at once, each by the NVML call that works for it."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ Field = tuple[int, int]  # number, scope
 
 
 class Asked:
-    """The readings of one GPU in one rhythm, and what became of asking for them.
+    """The readings of one GPU at one interval, with the call that works for each.
 
     without: why a value is not there, by name; it is not asked for again.
     """
 
     def __init__(self, nvml: Nvml, handle: Any, readings: Sequence[Reading]) -> None:
-        """Begin with the first way of each reading."""
+        """Start with the first call of each reading."""
         self.without: dict[str, str] = {}
         self._nvml = nvml
         self._handle = handle
@@ -39,7 +39,7 @@ class Asked:
         self._by_call = [(r, 0) for r in readings if r.field is None]  # the way that answers
 
     def values(self) -> dict[str, Any]:
-        """Return all values that the GPU gives now, by name.
+        """Return the current values of the GPU by name.
 
         Raises GpuGoneError or DriverGoneError; whatever else goes wrong leaves a name out.
         """

@@ -16,7 +16,7 @@ Line = dict[str, Any]
 
 
 class Gpu:
-    """A GPU by its NVML index. What it does not support is asked once and then left.
+    """A GPU by its NVML index. An unsupported reading is queried once and then skipped.
 
     All methods but `close` may raise GpuGoneError or DriverGoneError.
     """
@@ -106,7 +106,7 @@ class Gpu:
         return now != [part.instance.meta() for part in self._parts]
 
     def close(self) -> None:
-        """Give back what NVML holds for us."""
+        """Release the resources of NVML."""
         for gpm in self._gpms():
             if gpm is not None:
                 gpm.close()

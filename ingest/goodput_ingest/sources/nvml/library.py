@@ -26,7 +26,7 @@ NEVER = {  # asking again does not help
 
 
 class NvmlError(Exception):
-    """NVML did not answer; the text says why, in its own words."""
+    """NVML returned an error; the text is its message."""
 
     def __init__(self, reason: str, code: int | None = None) -> None:
         super().__init__(reason)
@@ -68,7 +68,7 @@ class Nvml:
         )
 
     def ask(self, function: str, *arguments: Any) -> Any:
-        """Return what a function answers; raises one of the errors above."""
+        """Return the result of a function; raises one of the errors above."""
         call = getattr(self.module, function, None)
         if call is None:
             raise NeverAnswersError("not in this nvidia-ml-py")

@@ -77,7 +77,7 @@ class NvmlLive:
 
     @property
     def origin(self) -> str:
-        """Return what is asked, as freshness is kept by it."""
+        """Return the polled origin, by which the status is stored."""
         return f"NVML on {self.node}"
 
     def poll(self, reached: Mapping[str, datetime], now: datetime) -> Iterator[Batch]:  # noqa: ARG002 -- NVML knows no past

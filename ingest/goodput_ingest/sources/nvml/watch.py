@@ -1,4 +1,4 @@
-"""One GPU read in its rhythm, in a thread of its own: a call that hangs holds up no other GPU."""
+"""Samples one GPU at its interval, in a thread of its own: a hanging call blocks no other GPU."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def require_fields(names: Sequence[str]) -> None:
 
 
 def is_last_free(names: Sequence[str]) -> bool:
-    """Say whether the last field, and no other, is free text: what stands there is all its own."""
+    """Say whether the last field, and no other, is free text: it may contain the delimiter."""
     return [name for name in names if name in FREE_TEXTS] == [*names[-1:]]
 
 

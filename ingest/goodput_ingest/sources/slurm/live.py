@@ -1,4 +1,4 @@
-"""Slurm, asked again and again: accounting, GPUs of running jobs, nodes, their past, reservations.
+"""Polls Slurm: accounting, GPUs of running jobs, nodes, their past states, reservations.
 
 What its commands print is read by the code that reads their texts from files.
 

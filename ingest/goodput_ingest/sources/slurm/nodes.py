@@ -1,4 +1,4 @@
-"""`scontrol show node` and `sinfo -N`: what a node has, and its state at the moment of asking.
+"""`scontrol show node` and `sinfo -N`: resources of nodes, and their state at the time of the poll.
 
 A state is stored only where that moment is known (`observed_at`), as a row that starts and ends
 then: a snapshot proves no more. sinfo has no header in most captures; its columns are recognised by

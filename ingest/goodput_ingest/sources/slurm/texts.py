@@ -129,7 +129,7 @@ class Slurm:
         return (self._batch(table.rest(), digest) for table in held.tables.values())
 
     def _names_gpus_later(self, header: delimited.Header, first: delimited.Block) -> bool:
-        """Say whether a later block names GPUs: asked only where the first does not."""
+        """Say whether a later block names GPUs, where the first does not."""
         marker = slurm_accounting.TRACKED.encode()
         for block in delimited.blocks(self.path):
             if block.first_line == first.first_line or marker not in block.data:

@@ -1,7 +1,7 @@
 """What two releases of Slurm printed, and the rows of the raw tables that come of it.
 
-The inputs are files of shared/external/slurm as they are. GOODPUT_REWRITE_GOLDEN=1 writes the
-expected files anew; review them as code.
+The inputs are files of shared/external/slurm as they are. GOODPUT_REWRITE_GOLDEN=1 rewrites the
+expected files; review them as code.
 """
 
 from __future__ import annotations
