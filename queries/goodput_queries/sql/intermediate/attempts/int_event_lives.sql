@@ -1,6 +1,7 @@
 -- Lives of gangs in job events: one row a run and attempt, with its job run.
 -- Matched by (1) run = job id, (2) run = job name and the host is one of its nodes, or no host is named and only one job
--- run of the name ran then, both the nearest in time, (3) the only hold that fits the GPU or the host in that time.
+-- run of the name ran then, both the nearest in time, (3) the only job run that held the GPU then or, where no
+-- inventory knows the GPU, GPUs of the host.
 -- grain: cluster, run_id, attempt
 -- job_run_key: null: unmatched, listed in marts.data_quality
 -- place: rank of its strongest source (event_source_place)
@@ -38,7 +39,15 @@ by_name as (
 ),
 
 unnamed as (
-    select * from lives anti join by_name using (cluster, run_id, attempt)
+    select
+        *,
+        -- a site without UUIDs in its inventory has numbered slots: there the host decides
+        exists (
+            from intermediate.int_gpu_inventory as inventory
+            where list_contains(lives.gpu_uuids, inventory.gpu_uuid)
+        ) as has_known_gpu
+    from lives
+    anti join by_name using (cluster, run_id, attempt)
 ),
 
 by_hold as (
@@ -55,10 +64,10 @@ by_hold as (
         on lives.cluster = holds.cluster
         and holds.start_ms < lives.last_ms
         and coalesce(holds.end_ms, 9223372036854775807) > lives.first_ms
-        and (
-            list_contains(lives.gpu_uuids, holds.gpu_uuid)
-            or (coalesce(len(lives.gpu_uuids), 0) = 0 and list_contains(lives.hosts, holds.node))
-        )
+        and case
+            when lives.has_known_gpu then list_contains(lives.gpu_uuids, holds.gpu_uuid)
+            else list_contains(lives.hosts, holds.node)
+        end
     group by lives.cluster, lives.run_id, lives.attempt
     having count(distinct holds.job_run_key) = 1
 ),
