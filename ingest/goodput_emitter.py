@@ -243,9 +243,12 @@ _current: Emitter | None = None
 
 
 def current() -> Emitter:
-    """Return the process's emitter; made with the defaults where `run` was not called."""
+    """Return the process's emitter, with defaults where `run` was not called.
+
+    A forked child inherits it and writes nothing, until it calls `run` itself.
+    """
     global _current  # noqa: PLW0603 -- the point of it: call sites deep in a trainer need no handle
-    if _current is None or _current.identity["pid"] != os.getpid():
+    if _current is None:
         _current = Emitter()
     return _current
 

@@ -143,10 +143,13 @@ def test_a_forked_child_writes_no_events_of_the_rank(tmp_path: Path) -> None:
 
     # no site-packages: it must run where nothing is installed
     subprocess.run(
-        [*STANDARD_LIBRARY_ALONE, "-c", script, folder, str(tmp_path / "e.jsonl")], check=True
+        [*STANDARD_LIBRARY_ALONE, "-c", script, folder, str(tmp_path / "e.jsonl")],
+        cwd=tmp_path,
+        check=True,
     )
 
     assert [e["event"] for e in events(tmp_path / "e.jsonl")] == ["job.start", "job.end"]
+    assert [path.name for path in tmp_path.iterdir()] == ["e.jsonl"]
 
 
 @pytest.mark.filterwarnings("ignore")  # theirs
