@@ -71,7 +71,7 @@ class UiSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the dashboard shows before anybody chose something, and what it lets people do.
 
     range: as in `--from`. edit_prices: who sees the Cost page may write prices, tariffs and budgets
-    there; the dashboard does not tell its readers apart.
+    there; the dashboard does not distinguish its readers.
     """
 
     range: str = "now-24h"

@@ -15,7 +15,7 @@ FIELDS = (
         "lost_gpu_h",
         "Lost to it",
         "GPU-h",
-        "In the window, as far as evidence tells; unclassified time is not in it",
+        "In the window, as far as evidence shows; unclassified time is not in it",
     ),
     Field("in_jobs_gpu_h", "Of it inside jobs", "GPU-h", "Idle GPUs that nobody held slow no job"),
     Field("held_gpu_h", "Allocated", "GPU-h", "By jobs, in the window", least=LEAST),

@@ -173,11 +173,11 @@ def _mtbf(row: Mapping[str, Any]) -> tuple[Span | None, str]:
         words = "failure" if failures == 1 else "failures"
         return _over(row["run_s"], failures), f"{failures} {words} in {hours:,.1f} h{few}"
     gpu_h = row["cluster_gpu_ms"] / 3_600_000
-    told = (
+    origin = (
         f"it has not failed in {hours:,.1f} h; the platform ended {row['cluster_failures']} "
         f"attempts in {gpu_h:,.0f} GPU-h of its cluster, scaled to its GPUs"
     )
-    return _over(row["cluster_gpu_ms"], 1000 * row["cluster_failures"] * row["gpus"]), told
+    return _over(row["cluster_gpu_ms"], 1000 * row["cluster_failures"] * row["gpus"]), origin
 
 
 def _of_loss(store: Store, scope: Scope, category: str) -> dict[str, Given]:
@@ -194,7 +194,7 @@ def _of_loss(store: Store, scope: Scope, category: str) -> dict[str, Given]:
     return _known(
         LOSSES,
         {
-            "lost_gpu_h": (lost, f"{loss['label']}, as far as evidence tells"),
+            "lost_gpu_h": (lost, f"{loss['label']}, as far as evidence shows"),
             "in_jobs_gpu_h": (
                 lost if loss["group"] == "held" else Span.of(0),
                 "all of it" if loss["group"] == "held" else "none of it: no job held these GPUs",
@@ -210,8 +210,8 @@ def _of_loss(store: Store, scope: Scope, category: str) -> dict[str, Given]:
 def _known(view: str, values: Mapping[str, tuple[Span | None, str]]) -> dict[str, Given]:
     """Return the values that are known, each with its view."""
     return {
-        name: Given(span, "measured", f"{view}: {told}")
-        for name, (span, told) in values.items()
+        name: Given(span, "measured", f"{view}: {origin}")
+        for name, (span, origin) in values.items()
         if span is not None
     }
 

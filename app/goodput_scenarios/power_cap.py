@@ -44,7 +44,7 @@ FIELDS = (
 
 
 def drawn_above_w(mean_w: Span, limit_w: Span, cap_ratio: Span) -> Span:
-    """Return what a GPU draws on average above a cap, as far as its mean tells.
+    """Return what a GPU draws on average above a cap, as far as its mean shows.
 
     At least mean - cap (it draws alike all the time), at most mean x (1 - cap / limit) (it is
     either at its limit or at rest).

@@ -87,24 +87,24 @@ class Scenario:
 def in_currency(scenario: Scenario, code: str) -> Scenario:
     """Return the scenario with the site's currency in its units and in how it is worked."""
 
-    def told(text: str) -> str:
+    def in_site_currency(text: str) -> str:
         return _MONEY.sub(code, text)
 
     def worked_in_it(work: Callable[[Values], Worked]) -> Callable[[Values], Worked]:
         def work_in_it(values: Values) -> Worked:
             span, worked = work(values)
-            return span, told(worked)
+            return span, in_site_currency(worked)
 
         return work_in_it
 
     return replace(
         scenario,
-        fields=[replace(field, unit=told(field.unit)) for field in scenario.fields],
+        fields=[replace(field, unit=in_site_currency(field.unit)) for field in scenario.fields],
         formulas=[
             replace(
                 formula,
-                unit=told(formula.unit),
-                words=told(formula.words),
+                unit=in_site_currency(formula.unit),
+                words=in_site_currency(formula.words),
                 work=worked_in_it(formula.work),
             )
             for formula in scenario.formulas

@@ -144,19 +144,22 @@ def _payback(values: Values) -> Worked:
     spent = values["new_gpus"] * price - values["old_gpus"] * values["resale_cost"]
     worth = _extra_gpu_h(values) * values["cost_per_productive_gpu_h"]
     gain = _saved_cost(values) + values["overhead_saved_cost"] + worth
-    told = f"{number(spent, 0)} USD / {number(gain, 0)} USD a year"
+    fraction = f"{number(spent, 0)} USD / {number(gain, 0)} USD a year"
     if spent.hi <= 0:
-        return Span.of(0), f"{told}: nothing is spent"
+        return Span.of(0), f"{fraction}: nothing is spent"
     if gain.hi <= 0:
-        return None, f"{told}: nothing is gained at this use, so it never pays back"
+        return None, f"{fraction}: nothing is gained at this use, so it never pays back"
     if gain.lo <= 0:
-        return None, f"{told}: at the lower end of this use nothing is gained; none is sure"
+        return None, f"{fraction}: at the lower end of this use nothing is gained; none is sure"
     life = values["life_years"] * MONTHS_PER_YEAR
     months = spent.at_least(NOTHING) / gain * MONTHS_PER_YEAR
     if months.lo > life.hi:
-        return None, f"{told} x 12 = {number(months, 0)} months: beyond {number(life, 0)} of life"
+        return (
+            None,
+            f"{fraction} x 12 = {number(months, 0)} months: beyond {number(life, 0)} of life",
+        )
     late = "; its upper end is beyond the GPUs' life" if months.hi > life.hi else ""
-    return months, f"{told} x 12 = {number(months, 1)} months{late}"
+    return months, f"{fraction} x 12 = {number(months, 1)} months{late}"
 
 
 _OF_POWER = ("old_gpus", "new_gpus", "old_power_w", "new_power_w")

@@ -84,5 +84,5 @@ def rows_of(source: str, count: int, *, digest: str = "1", rejects: int = 0) -> 
             "ts": datetime(2026, 11, 20),  # noqa: DTZ001 -- the database holds naive UTC
         }
     )
-    set_aside = [Reject(line, "bad") for line in range(rejects)]
-    return Batch("gpu_samples", frame, source, "file", digest, set_aside)
+    rejected = [Reject(line, "bad") for line in range(rejects)]
+    return Batch("gpu_samples", frame, source, "file", digest, rejected)

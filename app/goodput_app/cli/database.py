@@ -43,7 +43,7 @@ def existing(db: str) -> Iterator[Store]:
 
 @contextlib.contextmanager
 def built(db: str) -> Iterator[Store]:
-    """Yield a database whose ledger holds everything that was read in."""
+    """Yield a database whose ledger contains everything that was ingested."""
     with existing(db) as store:
         store.build()
         yield store

@@ -46,15 +46,15 @@ def deliver(db: str, when: date | None, *, closes_now: bool) -> None:
 
 
 def _tell(outcomes: Iterable[Outcome], plan: Plan, *, is_asked: bool) -> None:
-    told = [one for one in outcomes if is_asked or one.done or not one.is_settled]
-    for outcome in told:
+    reported = [one for one in outcomes if is_asked or one.done or not one.is_settled]
+    for outcome in reported:
         for name in outcome.entry.files if outcome.entry and outcome.done else ():
             click.echo(str(plan.folder / name))
-        what = "not handed out" if outcome.entry is None else ", ".join(outcome.done) or "no change"
+        what = "not delivered" if outcome.entry is None else ", ".join(outcome.done) or "no change"
         say(f"{outcome.when}: {what}. {outcome.status}")
-    if not told:
+    if not reported:
         say("Nothing is due.")
-    errors = [f"{one.when}: {error}" for one in told for error in one.errors]
+    errors = [f"{one.when}: {error}" for one in reported for error in one.errors]
     for error in errors:
         say(error)
     if errors:

@@ -33,7 +33,7 @@ def forget(*, origins: tuple[str, ...], db: str) -> pl.DataFrame:
     again = found.filter(found["is_to_read_again"])["origin"].to_list()
     if again:
         say(
-            f"{len(again)} other files told some of the rows that went: read them in again with "
+            f"{len(again)} other files contain some of the removed rows: ingest them again with "
             f"`goodput ingest`, starting with {again[0]}."
         )
     return found

@@ -44,7 +44,7 @@ def insecure_option(command: Command) -> Command:
 
 
 def refuse_strangers(address: str, *, is_insecure: bool) -> None:
-    """Raise GoodputError for an address that others reach, unless that is said to be wanted."""
+    """Raise GoodputError for a non-loopback address without `--insecure`."""
     with contextlib.suppress(ValueError):
         if ipaddress.ip_address(address).is_loopback:
             return

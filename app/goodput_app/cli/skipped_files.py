@@ -28,13 +28,13 @@ def skipped_files(
     for files in alike.values():
         path, reason = files[0]
         if len(files) == 1:
-            yield f"left out: {path}: {reason}" if path else f"left out: {reason}"
+            yield f"skipped: {path}: {reason}" if path else f"skipped: {reason}"
         else:
-            yield f"left out, {len(files):,} files: {reason} {_some([name for name, _ in files])}"
+            yield f"skipped {len(files):,} files: {reason} {_some([name for name, _ in files])}"
     if unrecognised:
         are = "file" if len(unrecognised) == 1 else "files"
         of = "no known format" if source == "auto" else f"another format than {source}"
-        yield f"{len(unrecognised):,} {are} of {of} left out: {_some(unrecognised)}"
+        yield f"{len(unrecognised):,} {are} of {of} skipped: {_some(unrecognised)}"
 
 
 def _some(names: Sequence[str]) -> str:

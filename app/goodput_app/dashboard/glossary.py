@@ -56,7 +56,7 @@ def entries() -> dict[str, Entry]:
 
 
 def find(label: str) -> Entry | None:
-    """Return the entry of a label, whose denominator or unit in brackets is left out."""
+    """Return the entry of a label, without its denominator or unit in brackets."""
     return entries().get(_DENOMINATOR.sub("", label[:1].upper() + label[1:]))
 
 

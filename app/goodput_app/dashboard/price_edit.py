@@ -1,4 +1,4 @@
-"""Prices, tariffs and budgets written on the Cost page: checked and read in as a file would be."""
+"""Prices, tariffs and budgets written on the Cost page: checked and ingested as a file would be."""
 
 from __future__ import annotations
 

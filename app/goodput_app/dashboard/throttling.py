@@ -1,4 +1,4 @@
-"""What an empty list of throttling episodes means: nothing was throttled, or nobody tells."""
+"""What an empty list of throttle episodes means: no throttling, or no source that reports it."""
 
 from __future__ import annotations
 

@@ -311,7 +311,7 @@ def _collecting(store: LocalStore, sources: Sequence[Collector]) -> Iterator[Col
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn that tells when it answers, not when it hopes to."""
+    """Uvicorn that reports readiness once it answers."""
 
     def __init__(
         self, config: uvicorn.Config, *, on_answer: Callable[[], None], health_url: str
@@ -321,7 +321,7 @@ class _Server(uvicorn.Server):
         self._health_url = health_url
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, ask for `/healthz` over the network as anybody would, then tell."""
+        """Start, request `/healthz` over the network, then report readiness."""
         await super().startup(sockets)
         if self.started:
             async with httpx.AsyncClient(

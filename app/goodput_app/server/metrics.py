@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Add = Callable[[str, str, str, Iterable[Sample]], None]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-TIMEOUT_S = 10.0  # Prometheus gives up on a scrape after that, unless told otherwise
+TIMEOUT_S = 10.0  # Prometheus' default scrape timeout
 LABEL_MAX_CHARS = 200
 
 WINDOW_MS = 24 * 3_600_000
@@ -55,7 +55,7 @@ class _Scrape(Collector):
 
 
 def exposition(store: Store) -> str:
-    """Return all metrics of the store; a value that is not known is left out, not zero."""
+    """Return all metrics of the store; an unknown value is omitted, not zero."""
     found: list[Metric] = []
 
     def add(name: str, kind: str, meaning: str, samples: Iterable[Sample]) -> None:
@@ -90,7 +90,7 @@ def exposition(store: Store) -> str:
             "rejected_rows_total",
             "counter",
             "rejects",
-            "Rows that were set aside as they were read.",
+            "Rows that were rejected during ingest.",
         ),
         ("ingest_timestamp_seconds", "gauge", "loaded_at", "When a source last brought something."),
         ("data_timestamp_seconds", "gauge", "window_end_at", "The last moment a source speaks of."),

@@ -1,7 +1,7 @@
 """The statements of the past: an index in their folder, and a page that links them.
 
 The index is a file of JSON lines beside the statements, a line a day, and not a table of the
-database: what was mailed stays mailed when the database is made anew or only read from, and a
+database: what was mailed stays mailed when the database is rebuilt or read-only, and a
 folder that is copied away brings its index along.
 
     folder/statements.jsonl            the index
@@ -61,7 +61,7 @@ class Delivery:
 
 @dataclass(frozen=True)
 class PastStatement:
-    """A day as it was last handed out.
+    """A day as it was last delivered.
 
     is_closed: false for a provisional one, whose figures may still change. corrections: how many
     a closed day has had. version: changes with what is billed, and with nothing else. status: the
@@ -149,7 +149,7 @@ def past_statements(folder: Path) -> list[PastStatement]:
 
 
 def keep(folder: Path, statement: PastStatement) -> None:
-    """Put a statement in the place of its day's earlier entry, and draw the page anew.
+    """Put a statement in the place of its day's earlier entry, and render the page again.
 
     One process at a time may do so. Raises StoreError where the folder cannot be written.
     """

@@ -53,7 +53,7 @@ class Plan:
     """Where to and by whose clock.
 
     wait: waits so many seconds; true where it is to end. is_asked: a person named the day, so that
-    channels get it too that came into the settings after it was handed out. away: channels that
+    channels get it too that came into the settings after its delivery. away: channels that
     failed in this run and are not tried again in it.
     """
 
@@ -70,7 +70,7 @@ class Plan:
 class Outcome:
     """What became of a day.
 
-    entry: as it stands in the index, None where the day is open and was not handed out. done: a
+    entry: as it stands in the index, None where the day is open and was not delivered. done: a
     line for each thing done. errors: a sentence for each channel that has not got it.
     """
 
@@ -169,7 +169,7 @@ def channels(report: ReportSettings) -> list[Channel]:
 
 @contextlib.contextmanager
 def sole_deliverer(folder: Path) -> Iterator[None]:
-    """Let one process at a time hand out the statements of a folder.
+    """Let one process at a time deliver the statements of a folder.
 
     Raises StoreError naming the process that does already, or where the folder cannot be written.
     """
@@ -197,7 +197,7 @@ def deliver(store: Store, when: date, plan: Plan, *, closes_now: bool = False) -
 
 
 def hand_out(made: Statement, plan: Plan) -> Outcome:
-    """Hand out a statement as far as that is not done.
+    """Deliver a statement to the channels that do not have it yet.
 
     A channel that fails stops no other. Raises StoreError where files or index cannot be written:
     nothing is sent then.

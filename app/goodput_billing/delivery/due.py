@@ -1,4 +1,4 @@
-"""Which days are to be handed out, and when `goodput serve` looks."""
+"""Which days are due for delivery, and when `goodput serve` looks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def last_day(settings: StatementSettings, now: datetime) -> date:
 
 
 def deliver_due(store: Store, plan: Plan, until: date, *, asks_again: bool = True) -> list[Outcome]:
-    """Hand out what is due up to a day, oldest first; the caller is sole_deliverer.
+    """Deliver what is due up to a day, oldest first; the caller is sole_deliverer.
 
     The first time ever that is the last day that can be closed, and no other.
     """
@@ -52,7 +52,7 @@ def due_days(
     """Return the days up to one that are to be made, for these channels.
 
     Of the last 31 days: those after the newest in the index, open ones, those that a channel still
-    has to get. Of the last seven, from the oldest in the index on: those that were left out and,
+    has to get. Of the last seven, from the oldest in the index on: those that were missed and,
     where asks_again, all.
     """
 
@@ -91,7 +91,7 @@ def _dates(until: date, count: int) -> list[date]:
 
 
 def _first(store: Store, plan: Plan, until: date) -> list[Outcome]:
-    """Hand out the last day that can be; those after it are open."""
+    """Deliver the last closed day; later ones are open."""
     found: list[Outcome] = []
     for when in reversed(_dates(until, ASKED_AGAIN_DAYS)):
         if (outcome := _handed_out(store, when, plan)) is not None:

@@ -54,7 +54,7 @@ class Enclosed:
 
     @property
     def sentences(self) -> list[str]:
-        """Return what is said of the files."""
+        """Return the sentence about the files."""
         found = []
         if self.files:
             found.append(f"Attached: {', '.join(self.files)}.")

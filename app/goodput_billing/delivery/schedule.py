@@ -1,4 +1,4 @@
-"""Statements handed out at a time of day, as `goodput serve` does beside its pages.
+"""Delivery of statements at a time of day, in the background of `goodput serve`.
 
 At that time, and at the start for a time that was missed: all that is due. While a day is not
 closed or a channel failed: again every quarter of an hour, those days alone.
@@ -33,7 +33,7 @@ GRACE_S = 5.0  # for what is under way when the server ends
 
 @contextlib.contextmanager
 def handing_out(store: LocalStore, plan: Plan | None) -> Iterator[None]:
-    """Hand out statements for the length of a block, where a plan names a time of day."""
+    """Deliver statements in the background of a block, if a plan names a time of day."""
     at = None if plan is None else plan.report.time()
     if plan is None or at is None:
         yield
@@ -45,7 +45,7 @@ def handing_out(store: LocalStore, plan: Plan | None) -> Iterator[None]:
     is_over = threading.Event()
     timetable = Timetable(store, replace(plan, wait=is_over.wait), at)
     thread = threading.Thread(
-        target=timetable.run, args=(is_over,), name="hand out statements", daemon=True
+        target=timetable.run, args=(is_over,), name="deliver statements", daemon=True
     )
     thread.start()
     try:
@@ -54,11 +54,11 @@ def handing_out(store: LocalStore, plan: Plan | None) -> Iterator[None]:
         is_over.set()
         thread.join(GRACE_S)
         if thread.is_alive():  # the index says what went out; the rest goes the next time
-            log.warning("not waited for: a statement that is being handed out")
+            log.warning("still running: the delivery of a statement")
 
 
 class Timetable:
-    """What was handed out at the last time of day, and what is left of it."""
+    """Deliveries of the last time of day, and what is left of them."""
 
     def __init__(self, store: LocalStore, plan: Plan, at: time) -> None:
         self._store = store
@@ -78,7 +78,7 @@ class Timetable:
                     return
 
     def look(self) -> float:
-        """Hand out what is due; return in how many seconds to look again."""
+        """Deliver what is due; return the seconds until the next check."""
         now = self._plan.now()
         until_next_s = (next_time(self._at, self._zone, now) - now).total_seconds()
         moment = last_time(self._at, self._zone, now)
@@ -88,7 +88,7 @@ class Timetable:
         return min(AGAIN_S, until_next_s)
 
     def _hand_out(self, moment: datetime) -> bool:
-        """Hand out what was due at a moment; return whether nothing is left of it."""
+        """Deliver what was due at a time; return whether all of it is done."""
         until = last_day(self._plan.statement, moment)
         try:
             with sole_deliverer(self._plan.folder):
@@ -103,7 +103,7 @@ class Timetable:
             self._say([str(error)])
             return False
         except Exception:
-            log.exception("statements were not handed out")
+            log.exception("statements were not delivered")
             return False
         self._asked_at = moment
         self._tell(outcomes)

@@ -29,8 +29,8 @@ class MailSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     security: starttls, tls (from the first byte) or none. port: unset: 587, 465 or 25 by it.
     ca_file: certificates that may sign the server's, instead of the system's. sender, to: as
     `goodput@example.org` or `Goodput <goodput@example.org>`. attach: formats that go along as
-    files; attach_max_mb: together at most so large, the rest is left out. timeout_s: how long the
-    server may take for one answer.
+    files; attach_max_mb: their largest total size, others are omitted. timeout_s: how
+    long the server may take for one answer.
     """
 
     host: str = ""

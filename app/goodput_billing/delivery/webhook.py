@@ -173,7 +173,7 @@ def signature(secret: str, identity: str, at_s: int, body: bytes) -> str:
 async def _answer(
     request: httpx.Request, context: ssl.SSLContext, timeout_s: float
 ) -> tuple[int, float, str]:
-    """Return status, seconds to wait as asked for, and the first of what is said."""
+    """Return status, requested seconds to wait, and the start of the answer."""
     async with (
         asyncio.timeout(timeout_s),  # for all of it: a server may drip
         httpx.AsyncClient(timeout=timeout_s, verify=context) as client,

@@ -227,7 +227,8 @@ def gpu_hours(gpu_ms: int) -> Decimal:
 def _ratios(rows: pl.DataFrame) -> dict[int, Decimal]:
     """Return, by row, which part of its cluster's shared idle cost it carries; they make 1.
 
-    In the statement of one account: of its own share, since a part of all would tell the rest.
+    In the statement of one account: of its own share: a share of the total would reveal
+    the rest.
     """
     carried: dict[str, list[tuple[int, int]]] = {}
     for i, row in enumerate(rows.iter_rows(named=True)):
@@ -270,10 +271,10 @@ def _slug(text: str) -> str:
 
 
 def _tags(row: Mapping[str, Any]) -> str | None:
-    told = {"user": row["user_name"], "partition": row["partition"], "qos": row["qos"]}
+    labels = {"user": row["user_name"], "partition": row["partition"], "qos": row["qos"]}
     return (
-        _json({name: value for name, value in told.items() if value})
-        if any(told.values())
+        _json({name: value for name, value in labels.items() if value})
+        if any(labels.values())
         else None
     )
 

@@ -152,7 +152,7 @@ def _tiles(statement: Statement) -> list[tuple[str, str, str]]:
 
 
 def _tiles_of_account(statement: Statement) -> list[tuple[str, str, str]]:
-    """Return the tiles without what would tell of others: capacity and idle time."""
+    """Return the tiles without data of others: capacity and idle time."""
     frame = statement.accounts
     runs = statement.rows.filter(pl.col("line").is_in(HELD_LINES))["run_key"].n_unique()
     return [

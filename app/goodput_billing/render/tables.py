@@ -181,11 +181,13 @@ def _between(row: dict[str, Any], money: Money) -> str:
 
 
 def _told_once(budgets: pl.DataFrame) -> pl.DataFrame:
-    """Leave out all clusters together where a budget of one cluster tells the same."""
+    """Omit the row of all clusters where the budget of one cluster equals it."""
     of_one = pl.col("cluster").is_not_null() & pl.col("month_cost").is_not_null()
-    told = budgets.filter(of_one).select("account", "month_cost").unique()
+    repeated = budgets.filter(of_one).select("account", "month_cost").unique()
     of_all = budgets.filter(pl.col("cluster").is_null(), pl.col("budget_cost").is_null())
-    again = of_all.join(told, on=["account", "month_cost"], how="semi").select("account", "cluster")
+    again = of_all.join(repeated, on=["account", "month_cost"], how="semi").select(
+        "account", "cluster"
+    )
     return budgets.join(again, on=["account", "cluster"], how="anti", nulls_equal=True)
 
 
@@ -320,7 +322,7 @@ def _balance(statement: Statement) -> Table:
         ],
         rows,
         note="GPU-hours; differences in milliseconds. Held + inferred + free + not available = "
-        "statement = capacity. Inferred is active time whose owner no scheduler tells. Unplaced is "
+        "statement = capacity. Inferred is active time without an owner by a scheduler. Unplaced is "
         "allocated time on no known GPU: charged, and outside capacity. What sets the statement "
         "apart from the scheduler is named in the next table.",
     )  # fmt: skip

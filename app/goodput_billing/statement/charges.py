@@ -48,7 +48,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class Key:
-    """What tells two lines apart; None is none (idle time has no user) or not known."""
+    """The key of a line; None is none (idle time has no user) or not known."""
 
     line: str
     cluster: str

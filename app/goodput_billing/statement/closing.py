@@ -1,7 +1,7 @@
 """Closed days: what was charged is kept, and only corrections are added to it.
 
 A day closes when the evidence of its clusters reaches the configured lateness beyond its end. Its
-rows, prices, tariffs and policy are then written once. Asked again, the day is computed anew from
+rows, prices, tariffs and policy are then written once. A later report computes the day again from
 today's evidence at the prices it was charged with; what differs becomes rows of a correction, and
 where nothing differs the day is proven unchanged.
 """
@@ -217,7 +217,7 @@ def _write(store: Store, day: Day, booking: Booking) -> None:
 
 
 def _difference(now: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
-    """Return what has to be added to `before` to get `now`, row by row; equal rows are left out."""
+    """Return what has to be added to `before` to get `now`, row by row; equal rows are omitted."""
     sums: dict[Key, dict[str, Any]] = {}
     for frame, sign in ((before, -1), (now, 1)):
         for row in frame.iter_rows(named=True):
@@ -272,7 +272,7 @@ def instant(ms: int) -> datetime:
 
 def _policy_text(policy: Policy) -> str:
     quotas = [[cluster, team, str(gpus)] for (cluster, team), gpus in policy.quotas.items()]
-    told = {
+    fields = {
         "idle": policy.idle,
         "credits_infra_failures": policy.credits_infra_failures,
         "currency": policy.currency,
@@ -280,19 +280,19 @@ def _policy_text(policy: Policy) -> str:
         "evaluation_counts": policy.evaluation_counts,
         "charge_inferred": policy.charge_inferred,
     }
-    return json.dumps({**told, "quotas": sorted(quotas)}, sort_keys=True)
+    return json.dumps({**fields, "quotas": sorted(quotas)}, sort_keys=True)
 
 
 def policy_of_text(text: str) -> Policy:
     """Return the policy that a closed day was charged by, from `raw.statement_days`."""
-    told = json.loads(text)
-    quotas = {(cluster, team): Decimal(gpus) for cluster, team, gpus in told["quotas"]}
+    fields = json.loads(text)
+    quotas = {(cluster, team): Decimal(gpus) for cluster, team, gpus in fields["quotas"]}
     return Policy(
-        told["idle"],
-        told["credits_infra_failures"],
+        fields["idle"],
+        fields["credits_infra_failures"],
         quotas,
-        told["currency"],
-        told.get("definition_version", 1),  # days closed before there were two
-        told.get("evaluation_counts", False),
-        told.get("charge_inferred"),  # days closed before ownership was inferred do not say
+        fields["currency"],
+        fields.get("definition_version", 1),  # days closed before there were two
+        fields.get("evaluation_counts", False),
+        fields.get("charge_inferred"),  # days closed before ownership was inferred do not say
     )

@@ -69,9 +69,9 @@ def others(store: Store, day: Day, code: str) -> list[tuple[str, str]]:
 def refuse_others(store: Store, day: Day, code: str) -> None:
     """Raise QueryError where prices, tariffs or budgets of a day are in another currency."""
     if found := others(store, day, code):
-        told = ", ".join(f"{source} in {named}" for source, named in found)
+        codes = ", ".join(f"{source} in {named}" for source, named in found)
         raise QueryError(
-            f"the statement of {day.date} is in {code}, but there are {told}; nothing is "
+            f"the statement of {day.date} is in {code}, but there are {codes}; nothing is "
             "converted. Ingest them in one currency and name it as 'currency' of [statement] in "
             "goodput.toml."
         )

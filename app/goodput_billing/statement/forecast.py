@@ -2,7 +2,7 @@
 
 Each cluster's cost goes on at its mean cost of a covered hour for the hours of the month without
 evidence, past and to come. The interval is what that time would cost at the cheapest and at the
-most expensive day so far. Of less than one covered day nothing is said.
+most expensive day so far. With less than one covered day there is no forecast.
 """
 
 from __future__ import annotations

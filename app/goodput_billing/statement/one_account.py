@@ -1,6 +1,6 @@
 """The statement of one account: its own rows of the whole statement, and nothing of the others.
 
-What belongs to a cluster is left out (capacity, idle time, what the scheduler counts, digests and
+What belongs to a cluster is omitted (capacity, idle time, what the scheduler counts, digests and
 totals of the day); of shared idle time only the account's share is there. What is left is as billed
 in the whole statement, to the cent.
 """

@@ -37,7 +37,7 @@ def beside(
 ) -> Days:
     """Return the totals of the days that one is compared with, as far as there is evidence of them.
 
-    policy_of: how an open day is charged. Left out are days that are billed or priced in another
+    policy_of: how an open day is charged. Omitted are days that are billed or priced in another
     currency: amounts of two are neither compared nor added.
     """
     beside_it = {"The day before": when - timedelta(days=1), "A week before": when - timedelta(7)}

@@ -34,7 +34,7 @@ def lines_under(
     """Yield `marts.statement_lines` rows as a policy charges them.
 
     charge_inferred: whether inferred time has its price, else 0; None: of a day that was closed
-    before ownership was inferred: then it was idle time, and what is unplaced was left out.
+    before ownership was inferred: then it was idle time, and unplaced time was omitted.
     """
     if charge_inferred is None:
         yield from _as_idle(lines)
@@ -44,7 +44,7 @@ def lines_under(
 
 
 def words_of(row: Mapping[str, Any]) -> str:
-    """Return what is said of a line beside its account; empty where it is none of these."""
+    """Return the remark on a line; empty for ordinary lines."""
     if row["line"] == INFERRED and row["factor"] == 0:
         return NOT_CHARGED
     return WORDS.get(row["line"], "")

@@ -1,4 +1,4 @@
-"""The rows of a statement as a frame: exact amounts to keep, and the same in cents to hand out."""
+"""The rows of a statement as a frame: exact amounts to store, and the same in cents to deliver."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class StatementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     date on which it begins. lateness_h: a day closes when the evidence of its clusters reaches this
     far beyond its end. idle_policy: none, proportional, uniform or by_quota.
     credit_infra_failures: give back what failed infrastructure cost. charge_inferred: charge time
-    whose owner no scheduler tells, but job events, processes or activity. showback: nothing is
+    whose owner only job events, processes or activity indicate. showback: nothing is
     billed, the figures are the same. currency: what rate card, tariffs and budgets are written in,
     an ISO 4217 code; nothing is converted. organisation, site: who runs the cluster, and where.
     """

@@ -32,7 +32,7 @@ LOSSES_SHOWN = 10
 
 @dataclass(frozen=True)
 class Statement:
-    """A day as it is handed out; every frame is in the order in which it is printed.
+    """A day as it is delivered; every frame is in the order in which it is printed.
 
     rows: what is billed, line by line, in cents; `correction` is 0, or the number of the correction
     that added the row. bookings: empty while the day is open. closes_ms: what its clusters'
@@ -81,8 +81,8 @@ def statement(
 ) -> Statement:
     """Return the statement of the day that begins on a date; close it where its time has come.
 
-    A closed day is computed anew and corrected where evidence came late. A database that is only
-    read from is left as it is: the day stays open in it. closes_now closes a day that has ended, by
+    A closed day is computed again and corrected for late evidence. A read-only database is
+    left as it is: the day stays open in it. closes_now closes a day that has ended, by
     the clock or by the evidence, however far the evidence reaches into it; what comes later is a
     correction. Raises NoEvidenceError for a day without evidence.
     """

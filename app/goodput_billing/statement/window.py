@@ -185,7 +185,7 @@ def unit_cost(row: dict[str, object], of: str) -> Decimal | None:
 
 
 def whole(frame: pl.DataFrame) -> dict[str, object]:
-    """Return all accounts of `added_up` (nobody's left out) as one row; empty ones are 0."""
+    """Return all accounts of `added_up` (without unallocated time) as one row; empty ones are 0."""
     of_accounts = frame.filter("is_account")
     sums: dict[str, object] = {name: _sum(of_accounts[name]) for name in SUMMED}
     row = {"is_account": True, **sums}

@@ -126,12 +126,12 @@ def test_what_was_read_in_is_summed_up(here: Path) -> None:
         }
     ]
     assert result.stderr == (
-        "1 file of no known format left out: notes.txt\n"
+        "1 file of no known format skipped: notes.txt\n"
         "nothing was ingested: no file could be read, for the reasons above.\n"
     )
 
 
-def test_one_row_that_was_set_aside_is_one_row(here: Path) -> None:
+def test_one_row_that_was_rejected_is_one_row(here: Path) -> None:
     (here / "rates.csv").write_text("gpu_model,price_per_gpu_h\nH200,3.5\nH100,dear\n")
 
     result = run("ingest", "rates", "rates.csv")
@@ -150,7 +150,7 @@ def test_a_refused_file_of_a_folder_does_not_keep_the_others_out(here: Path) -> 
 
     (summary,) = json.loads(folder.stdout)
     assert (folder.exit_code, summary["files"], summary["refused"]) == (1, 1, 1)
-    assert folder.stderr.startswith("left out: logs/a.txt: ")
+    assert folder.stderr.startswith("skipped: logs/a.txt: ")
     assert folder.stderr.endswith("1 file could not be read as rates; all others were ingested.\n")
     assert (named.exit_code, named.stdout) == (1, "")
     assert named.stderr.startswith("logs/a.txt: ")

@@ -13,9 +13,8 @@ def test_files_with_one_reason_are_one_sentence() -> None:
     refused = [f"logs/{i}.txt: time 2026-11-20T11:45:{i:02} {ZONE}" for i in range(5)]
 
     assert list(skipped_files([*refused, "x.txt: it is cut at line 7."], [])) == [
-        f"left out, 5 files: time 2026-11-20T11:45:00 {ZONE} "
-        "logs/0.txt, logs/1.txt, logs/2.txt ...",
-        "left out: x.txt: it is cut at line 7.",
+        f"skipped 5 files: time 2026-11-20T11:45:00 {ZONE} logs/0.txt, logs/1.txt, logs/2.txt ...",
+        "skipped: x.txt: it is cut at line 7.",
     ]
 
 
@@ -23,9 +22,9 @@ def test_files_with_one_reason_are_one_sentence() -> None:
     ("names", "sentence"),
     [
         ([], []),
-        (["a"], ["1 file of no known format left out: a"]),
-        (["a", "b", "c"], ["3 files of no known format left out: a, b, c"]),
-        (["a", "b", "c", "d"], ["4 files of no known format left out: a, b, c ..."]),
+        (["a"], ["1 file of no known format skipped: a"]),
+        (["a", "b", "c"], ["3 files of no known format skipped: a, b, c"]),
+        (["a", "b", "c", "d"], ["4 files of no known format skipped: a, b, c ..."]),
     ],
 )
 def test_files_of_no_known_format_are_counted(names: list[str], sentence: list[str]) -> None:
@@ -34,9 +33,9 @@ def test_files_of_no_known_format_are_counted(names: list[str], sentence: list[s
 
 def test_files_of_another_format_than_the_one_asked_for_are_counted() -> None:
     assert list(skipped_files([], ["a", "b"], "mlperf")) == [
-        "2 files of another format than mlperf left out: a, b"
+        "2 files of another format than mlperf skipped: a, b"
     ]
 
 
 def test_a_sentence_without_a_file_stays_as_it_is() -> None:
-    assert list(skipped_files(["nothing there"], [])) == ["left out: nothing there"]
+    assert list(skipped_files(["nothing there"], [])) == ["skipped: nothing there"]

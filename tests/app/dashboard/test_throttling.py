@@ -1,4 +1,4 @@
-"""No episode of throttling: nothing was throttled, or nobody tells."""
+"""No episode of throttling: nothing was throttled, or no source reports it."""
 
 from __future__ import annotations
 

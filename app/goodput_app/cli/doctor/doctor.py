@@ -77,15 +77,15 @@ def _sources(store: Store, db: str) -> Iterator[Finding]:
         from raw.ingested group by source order by source"""
     )
     if sources.is_empty():
-        yield "sources", "missing", "nothing was read in", f"goodput ingest auto PATH --db {db}"
+        yield "sources", "missing", "no data was ingested", f"goodput ingest auto PATH --db {db}"
     for row in sources.iter_rows(named=True):
         until = f", data until {row['window_end_at']:%F %T}Z" if row["window_end_at"] else ""
         found = f"{row['rows_new']:,} rows, read {row['loaded_at']:%F %T}Z{until}"
         yield f"source {row['source']}", "ok", found, ""
         if row["rejects"]:
-            set_aside = f"{row['rejects']:,} rows set aside"
+            rejected = f"{row['rejects']:,} rows rejected"
             # evidence that is not used, most often for good: nothing that has to be mended
-            yield f"rejects {row['source']}", "missing", set_aside, "goodput show raw.rejects"
+            yield f"rejects {row['source']}", "missing", rejected, "goodput show raw.rejects"
 
 
 def _live(db: str) -> Iterator[Finding]:

@@ -83,8 +83,8 @@ def live_findings(
         yield "live sources", "problem", str(error), f"mend {settings_file()}"
         return
     yield _collecting(db, sources, is_new=store is None)
-    for told in _asked(sources, PATIENCE_S):
-        yield from told
+    for answers in _asked(sources, PATIENCE_S):
+        yield from answers
     yield from _statuses(store, sources)
     yield from _nearby(sources, nearby)
     yield from _missing_kinds(sources, store)
@@ -134,17 +134,17 @@ def _hanging(one: Collector, patience_s: float) -> Finding:
 def _answer(one: Collector) -> list[Finding]:
     what = f"live {one.reads}"
     try:
-        told = list(one.source.probe())
+        answers = list(one.source.probe())
         if isinstance(one.source, Prometheus):
-            told += _counters_off(one.source)
+            answers += _counters_off(one.source)
     except GoodputError as error:
         return [(what, "problem", str(error), f"mend it there, or in {_file()}")]
     except MemoryError:
         raise
     except CAUGHT as error:
         return [(what, "problem", str(unexpected(one.origin, error)), "please report it")]
-    off = [found["counter"] for text in told if (found := COUNTER_OFF.search(text))]
-    rows = [_finding(one, what, text) for text in told if not COUNTER_OFF.search(text)]
+    off = [found["counter"] for text in answers if (found := COUNTER_OFF.search(text))]
+    rows = [_finding(one, what, text) for text in answers if not COUNTER_OFF.search(text)]
     if not any(status != "problem" for _, status, _, _ in rows):
         rows.insert(0, (what, "ok", f"{one.origin} answers", ""))
     if off:
@@ -156,7 +156,7 @@ def _answer(one: Collector) -> list[Finding]:
 
 
 def _finding(one: Collector, what: str, text: str) -> Finding:
-    """Return the row of what a probe told in words."""
+    """Return the finding of a probe that answered in words."""
     if NO_FILES.search(text):
         return what, "missing", text, f"folder and pattern in {_file()}, or let jobs write there"
     if isinstance(one.source, TELLS_FACTS) or GPUS_SEEN.search(text):
@@ -200,15 +200,15 @@ def _nearby(sources: Sequence[Collector], tables: Sequence[Table]) -> Iterator[F
     unused = [table for table in tables if table["source"] not in known]
     hasty = {"timeout_s": NEARBY_PATIENCE_S}
     found = collectors([t if t["source"] == "nvml" else {**t, **hasty} for t in unused])
-    for table, told in zip(unused, _asked(found, NEARBY_PATIENCE_S), strict=True):
-        if any(status == "ok" for _, status, _, _ in told):
+    for table, answers in zip(unused, _asked(found, NEARBY_PATIENCE_S), strict=True):
+        if any(status == "ok" for _, status, _, _ in answers):
             lines = "\n".join(f"{key} = {_toml(value)}" for key, value in table.items())
             text = f"{table['source']} answers on this machine and is not collected"
             yield f"reachable {table['source']}", "missing", text, f"[[collect]]\n{lines}"
 
 
 def _missing_kinds(sources: Sequence[Collector], store: Store | None) -> Iterator[Finding]:
-    """Yield the kinds of evidence that no source gives, live or read in."""
+    """Yield the kinds of evidence that no source gives, live or ingested."""
     known = {one.reads for one in sources}
     if store is not None:
         known |= set(store.read("select distinct source from raw.ingested").to_series())

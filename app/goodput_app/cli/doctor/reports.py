@@ -26,7 +26,7 @@ BEHIND_DAYS = 2  # a day closes some hours after its end; a second one missing i
 
 
 def report_findings(db: str) -> Iterator[Finding]:
-    """Yield what was handed out last, what failed, and whether mail server and webhook answer."""
+    """Yield the last delivery, what failed, and whether mail server and webhook answer."""
     try:
         chosen = settings()
         yield from _handed_out(db, chosen)
@@ -47,7 +47,7 @@ def _handed_out(db: str, chosen: Settings) -> Iterator[Finding]:
     past = past_statements(folder)
     if not past:
         then = f"goodput report --deliver; to do it daily see [report] in {EXAMPLE}"
-        yield "statements", "missing", f"none was handed out to {folder}", then
+        yield "statements", "missing", f"none was delivered to {folder}", then
         return
     last, ended = past[0], last_day(chosen.statement, datetime.now(UTC))
     found = f"the last is of {last.date}, {last.state}, in {folder}"

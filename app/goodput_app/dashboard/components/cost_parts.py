@@ -169,7 +169,7 @@ def downloads(shown: Shown) -> None:
 
 
 def past() -> None:
-    """Draw the index of the statements that were handed out, and offer their files."""
+    """Draw the index of delivered statements, and offer their files."""
     try:
         found = statements.past_statements()
         folder = statements.archive_folder()

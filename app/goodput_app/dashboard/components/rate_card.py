@@ -174,8 +174,8 @@ def _edit(source: str, example: str) -> None:
     except GoodputError as error:
         st.warning(theme.markdown_text(error), icon=":material/error:")
         return
-    told = theme.count(rows, "row")
-    st.session_state[SAID] = f"{told} of {source} imported; figures follow in a few seconds."
+    added = theme.count(rows, "row")
+    st.session_state[SAID] = f"{added} of {source} imported; figures follow in a few seconds."
     st.rerun()
 
 

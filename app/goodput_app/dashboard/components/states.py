@@ -87,7 +87,7 @@ def is_empty(view: View) -> bool:
 
 @contextlib.contextmanager
 def panel(title: str, view_name: str, *, help: str | None = None) -> Iterator[None]:  # noqa: A002 -- Streamlit's word
-    """Draw a part of a page; what fails in it is said in its place, the rest of the page stays."""
+    """Draw a part of a page; its error is shown in its place, the rest of the page stays."""
     with st.container():
         if title:
             st.subheader(title, help=help, anchor=False)

@@ -36,7 +36,7 @@ def categories(scope: Scope) -> dict[str, str]:
 
 
 def chosen_category(scope: Scope) -> str | None:
-    """Return the category that the URL asks for; one that does not exist is named and left out."""
+    """Return the category that the URL asks for; one that does not exist is named and ignored."""
     wanted = st.query_params.get("category")
     if not wanted:
         return None

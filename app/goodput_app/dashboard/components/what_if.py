@@ -133,7 +133,7 @@ def _subject(view: View, asked: Scenario) -> tuple[str | None, dict[str, Given]]
 
 
 def _given(asked: Scenario) -> dict[str, Decimal]:
-    """Return the values of the URL; one that is wrong is said and left out."""
+    """Return the values of the URL; a wrong one is named and ignored."""
     found = {}
     for field in asked.fields:
         text = st.query_params.get(field.name)

@@ -206,7 +206,7 @@ def throttle_episodes(scope: Scope) -> pl.DataFrame:
 
 
 def throttle_sources(scope: Scope) -> pl.DataFrame:
-    """Return whether anybody tells of throttling in the scope."""
+    """Return whether any source reports throttling in the scope."""
     return _read(throttling.SOURCES, scope)
 
 
@@ -325,7 +325,7 @@ def data_quality(scope: Scope) -> pl.DataFrame:
 
 
 def rejects() -> pl.DataFrame:
-    """Return the rows that were set aside, with their reasons."""
+    """Return the rejected rows with their reasons."""
     return _read(
         "select *, count(*) over () as total from raw.rejects "
         f"order by source, reason, origin, line limit {REJECTS_SHOWN}"

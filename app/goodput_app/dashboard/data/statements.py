@@ -1,4 +1,4 @@
-"""Cached reads of the Cost page: statements by day, prices, tariffs, what was handed out before.
+"""Cached reads of the Cost page: statements by day, prices, tariffs, past deliveries.
 
 Like `data.py`, but amounts stay Decimal to the cent. What was computed is kept until something is
 loaded or built. Nothing is closed or corrected by looking.
@@ -139,7 +139,7 @@ def statement_file(day: Day, form: str, how: Chosen) -> bytes:
 
 
 def past_statements() -> list[PastStatement]:
-    """Return what was handed out before, newest first; raises StoreError for a damaged index."""
+    """Return past deliveries, newest first; raises StoreError for a damaged index."""
     return archive.past_statements(archive_folder())
 
 

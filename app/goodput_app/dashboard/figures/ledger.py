@@ -209,7 +209,7 @@ def lanes(frame: pl.DataFrame) -> go.Figure:
     """Return a lane an attempt: what its gang did when.
 
     frame: marts.run_timeline of one run. Where there are more pieces than can be drawn, the longest
-    are, and the chart says how many are left out.
+    are, and the chart says how many are omitted.
     """
     pieces = frame.drop_nulls(["start_at", "end_at"]).with_columns(
         length_ms=(pl.col("end_at") - pl.col("start_at")).dt.total_milliseconds()
