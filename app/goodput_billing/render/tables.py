@@ -322,7 +322,7 @@ def _balance(statement: Statement) -> Table:
         ],
         rows,
         note="GPU-hours; differences in milliseconds. Held + inferred + free + not available = "
-        "statement = capacity. Inferred is active time without an owner by a scheduler. Unplaced is "
+        "statement = capacity. Inferred is active time without a scheduler record. Unplaced is "
         "allocated time on no known GPU: charged, and outside capacity. What sets the statement "
         "apart from the scheduler is named in the next table.",
     )  # fmt: skip
