@@ -19,6 +19,7 @@ FROM_VALUES: Final = {  # metric of raw.gpu_samples_other, column of raw.gpus; a
     "slowdown_temperature_c": "slowdown_temperature_c",
 }
 PROCESSES: Final = "processes"
+PROCESSES_MAX: Final = 4_194_304  # pids that Linux has at most
 METRICS: Final = (*FROM_VALUES, PROCESSES)
 
 
@@ -60,7 +61,8 @@ def gpus(
 
 def processes(facts: pl.DataFrame) -> pl.DataFrame:
     """Return rows of raw.gpu_processes: counts only, since the exporter has no pids."""
-    counts = facts.filter((pl.col("metric") == PROCESSES) & pl.col("value").is_not_null())
+    is_count = pl.col("value").is_between(0, PROCESSES_MAX)  # a damaged page may have any number
+    counts = facts.filter((pl.col("metric") == PROCESSES) & is_count)
     return counts.select("gpu_uuid", "ts", processes=pl.col("value").cast(pl.Int32))
 
 

@@ -41,3 +41,11 @@ def test_a_gpu_whose_node_nobody_says_has_readings_but_no_place() -> None:
     assert "gpus" not in rows(lines)
     assert rows(lines)["gpu_samples"][0]["power_w"] == 70.0
     assert rows(lines, node="n1")["gpus"][0]["node"] == "n1"
+
+
+def test_a_number_of_processes_that_cannot_be_is_no_row() -> None:
+    lines: list[Line] = [
+        ("nvidia_smi_compute_apps", GPU, second, count) for second, count in ((0, 3), (1, 2.5e11))
+    ]
+
+    assert [row["processes"] for row in rows(lines)["gpu_processes"]] == [3]

@@ -11,6 +11,7 @@ Checkpoints come from Orbax, whose durations are what the training was blocked f
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
@@ -88,7 +89,8 @@ class GoodputEvents:
         """Yield the events of the next lines; Orbax's carry no job name, those before them do."""
         named = JOB_NAME.search(part.data)
         if named is not None and not self.job_name:
-            self.job_name = str(json.loads(named[1]))  # a log with the latest event first
+            with contextlib.suppress(ValueError):  # a damaged line, which is rejected below
+                self.job_name = str(json.loads(named[1]))  # a log with the latest event first
         found = event_lines.batch(
             *(part, self.path, self.name, self._rows_of),
             *(self._so_far, self.options.cluster, self.options.run_id),

@@ -181,3 +181,16 @@ def test_a_broken_event_is_rejected(
 )
 def test_files_of_other_sources_are_left_to_them(given: Path) -> None:
     assert not GoodputEvents.recognises(given, files.head(given))
+
+
+def test_a_damaged_first_line_is_rejected_and_the_others_are_read(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    path = tmp_path / "goodput.jsonl"
+    good = json.dumps({"job_name": "run7", **step(1, 10)})
+    path.write_bytes(b'{"job_name": "r\x03n7", "job_start_time": 1787234431.0}\n' + good.encode())
+
+    summary = ingest(store, "goodput-events", [path], ReadOptions())
+
+    assert (summary.failed, summary.rejects) == ([], 1)
+    assert store.read("select count(*) from raw.job_events").item() == 1
