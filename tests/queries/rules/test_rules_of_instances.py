@@ -285,3 +285,19 @@ def test_an_instance_that_does_not_fit_beside_one_that_stays_is_left_out(evidenc
 
     assert {instance for instance, _ in found} == {"1", "2", "rest"}
     assert found["rest", "stranded"] == pytest.approx(400 * 3 / 7, abs=0.001)
+
+
+def test_an_instance_that_is_listed_again_before_its_end_is_counted_once(evidence):
+    """Late listings can overlap: the earlier one ends where the next begins."""
+    gpu(evidence, "dcgm", GPU, 0)
+    evidence.watched(700)
+    cut(evidence, "dcgm", GPU, [("1", "3g.40gb", None)], 0, 400)
+    cut(evidence, "dcgm", GPU, [("1", "3g.40gb", None)], 300)
+    cut(evidence, "dcgm", GPU, [("2", "3g.40gb", None)], 0)
+
+    found = by_instance(evidence)
+
+    by_part = {part: sum(s for (p, _), s in found.items() if p == part) for part in ("1", "2")}
+    # the listing from 300 s on has no second instance
+    assert by_part == pytest.approx({"1": 300, "2": 300 * 3 / 7}, abs=0.001)
+    assert check(evidence.store)["violations"].sum() == 0

@@ -34,8 +34,17 @@ reported as (
     ) = 1
 ),
 
+-- late-arriving listings can overlap: an instance is there once
 chosen as (
-    select *
+    select
+        * replace (
+            least(
+                valid_to_ms,
+                lead(valid_from_ms) over (
+                    partition by source, gpu_uuid, gpu_instance order by valid_from_ms nulls first
+                )
+            ) as valid_to_ms
+        )
     from reported
     qualify source = first_value(source) over (
         partition by gpu_uuid order by source <> 'inventory', not is_id, source
