@@ -120,7 +120,7 @@ def test_the_command_hands_out_what_is_due_and_fails_until_all_have_it(
     assert first.exit_code == 1
     assert first.stdout == f"goodput-statements/statement-{DAY}.csv\n"
     assert f"{DAY}: 1 files in goodput-statements, mail to 1." in first.stderr
-    assert f"{YESTERDAY}: not handed out. Open: figures may still change." in first.stderr
+    assert f"{YESTERDAY}: not delivered. Open: figures may still change." in first.stderr
     assert f"{DAY}: webhook: {hook.url} answered 400" in first.stderr
     assert second.exit_code == 0, second.stderr
     assert f"{DAY}: webhook." in second.stderr

@@ -35,7 +35,7 @@ def findings(text: str) -> Rows:
 def test_without_statements_the_way_to_them_is_named() -> None:
     (row,) = findings("").values()
 
-    assert row[:2] == ("missing", "none was handed out to goodput-statements")
+    assert row[:2] == ("missing", "none was delivered to goodput-statements")
     assert row[2].startswith("goodput report --deliver; to do it daily see [report] in /")
 
 
