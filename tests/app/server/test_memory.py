@@ -19,8 +19,8 @@ def held_mb():
         return next(int(line.split()[1]) >> 10 for line in file if line.startswith("VmRSS"))
 
 connection = duckdb.connect()
-connection.execute("create temp table many as select random() as a from range(8_000_000)")
-frame = pl.DataFrame({"a": pl.Series([1.5]).new_from_index(0, 8_000_000)}).sort("a")
+connection.execute("create temp table many as select random() as a from range(20_000_000)")
+frame = pl.DataFrame({"a": pl.Series([1.5]).new_from_index(0, 20_000_000)}).sort("a")
 grown = held_mb()
 connection.execute("drop table many")
 del frame
