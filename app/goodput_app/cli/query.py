@@ -129,7 +129,7 @@ runs = answer("runs", "marts.runs", "List runs with their goodput.")
 
 
 def _balance(store: Store, scope: Scope, ledger_ms: int) -> str:
-    """Return what the ledger adds up to, the capacity beside it, and goodput."""
+    """Return the sum of the ledger, the capacity and goodput."""
     (row,) = store.read("select * from marts.goodput_summary", scope=scope).to_dicts()
     total = f"Ledger {output.cell('gpu_s', ledger_ms / 1000)} GPU-s"
     if ledger_ms == 0:

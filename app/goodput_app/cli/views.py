@@ -80,7 +80,7 @@ def rows_of(store: Store, model: Model, scope: Scope, limit: int | None) -> pl.D
 
 
 def extent(store: Store) -> str:
-    """Return the window of the data as an aside; nothing where there is none."""
+    """Return the time range of the data in brackets; empty without data."""
     row = store.read("select min(first_at) as a, max(as_of_at) as b from marts.clusters").row(0)
     first, last = (output.cell("at", at) for at in row)
     return "" if row[0] is None else f" (data: {first} to {last})"
