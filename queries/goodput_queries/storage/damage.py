@@ -51,18 +51,20 @@ def wal_of(path: str) -> Path:
 
 
 def wal_bytes(path: str) -> int:
-    """Return the size of the write-ahead log before the database is opened; 0: there is none."""
+    """Return the size of the write-ahead log; 0: there is none."""
     try:
         return wal_of(path).stat().st_size
     except OSError:
         return 0
 
 
-def note_ignored_wal(root: duckdb.DuckDBPyConnection, path: str, name: str, size: int) -> None:
+def note_ignored_wal(root: duckdb.DuckDBPyConnection, path: str, name: str) -> None:
     """Keep a write-ahead log of which DuckDB read nothing, which the next write replaces; say so.
 
-    name: of the attached database. size: of the log before it was attached
+    name: of the attached database. The log is looked for once the database is open: until then a
+    process that is about to end may still write its log into the database and remove it.
     """
+    size = wal_bytes(path)
     if not size:
         return
     read = root.execute(

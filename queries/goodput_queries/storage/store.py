@@ -83,11 +83,10 @@ class LocalStore:
         _refuse_unless_duckdb(self.path)
         if self.path != IN_MEMORY:
             keep_private()
-        wal_bytes = damage.wal_bytes(self.path)
         self.is_read_only = _is_for_reading_only(self.path)
         self._open(threads)
         try:
-            damage.note_ignored_wal(self._root, self.path, ATTACHED_AS, wal_bytes)
+            damage.note_ignored_wal(self._root, self.path, ATTACHED_AS)
             missing = migrations.pending(self._root, self.path, migrations.migrations())
             if self.is_read_only:
                 self._refuse_unless_built()

@@ -8,6 +8,7 @@ import random
 import shutil
 import stat
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -16,7 +17,11 @@ from goodput_queries.check import check
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.storage import private
+from goodput_queries.storage import store as store_module
 from goodput_queries.storage.store import LocalStore
+
+if TYPE_CHECKING:
+    import duckdb
 
 HEADERS_BYTES = 12_288  # three blocks of 4 KiB before the data
 
@@ -104,6 +109,24 @@ def test_a_write_ahead_log_that_is_read_is_not_named(
     with contextlib.closing(LocalStore(copy)) as store:
         assert "c1" in store.read("select cluster from raw.rates")["cluster"].to_list()
     assert caplog.text == ""
+
+
+def test_a_write_ahead_log_that_its_owner_removes_at_that_moment_is_not_named(
+    path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wal = Path(f"{path}.wal")
+    wal.write_bytes(bytes(100))
+    opened = store_module._opened
+
+    def opened_once_it_is_free(*args: Any, **options: Any) -> duckdb.DuckDBPyConnection:
+        wal.unlink(missing_ok=True)
+        return opened(*args, **options)
+
+    monkeypatch.setattr(store_module, "_opened", opened_once_it_is_free)
+    use(path)
+
+    assert caplog.text == ""
+    assert not Path(f"{wal}.unreadable").exists()
 
 
 def test_a_write_ahead_log_that_is_damaged_within_is_refused_with_the_way_on(
