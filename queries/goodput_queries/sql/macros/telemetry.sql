@@ -1,0 +1,40 @@
+-- A state (power, clock, temperature, memory in use) over some samples; parts are null, and n is 0, where no sample
+-- has it.
+create or replace macro rolled_up_state(metric, moment) as ({
+    'mean': avg(metric)::float,
+    'min': min(metric)::float,
+    'max': max(metric)::float,
+    'last': arg_max(metric, moment)::float,
+    'n': count(metric)::integer
+});
+
+-- A share of time or a rate over some samples. The last sample of it says nothing of a bucket, and costs most.
+create or replace macro rolled_up_rate(metric) as ({
+    'mean': avg(metric)::float,
+    'min': min(metric)::float,
+    'max': max(metric)::float,
+    'n': count(metric)::integer
+});
+
+-- A counter over some samples; gain: its increase between the first and the last of them. A counter that is lower than
+-- before was reset, and counts again from 0.
+create or replace macro rolled_up_counter(counter, moment) as ({
+    'first': arg_min(counter, moment),
+    'last': arg_max(counter, moment),
+    'gain': arg_max(counter, moment) - case
+        when min(counter) >= arg_min(counter, moment) and max(counter) <= arg_max(counter, moment) then arg_min(counter, moment)
+        when max(counter) > arg_max(counter, moment) then arg_min(counter, moment) - max(counter)
+        else 0
+    end,
+    'n': count(counter)::integer
+});
+
+-- Of how many samples a bitmask of reasons why clocks are lower (reference.clocks_event_reasons) has which.
+create or replace macro rolled_up_reasons(reasons) as ({
+    'power_cap': count_if(reasons & 4 <> 0)::integer,
+    'hw_slowdown': count_if(reasons & 8 <> 0)::integer,
+    'sw_thermal': count_if(reasons & 32 <> 0)::integer,
+    'hw_thermal': count_if(reasons & 64 <> 0)::integer,
+    'power_brake': count_if(reasons & 128 <> 0)::integer,
+    'n': count(reasons)::integer
+});

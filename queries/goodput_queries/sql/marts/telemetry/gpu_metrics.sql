@@ -1,0 +1,31 @@
+-- Metrics of the scope's GPUs by ten minutes, with the node the GPU was in. Where two sources read a GPU, those of the
+-- source with more samples. Metrics have mean, min, max and n (number of samples that have it), states last as well.
+-- grain: gpu_uuid, gpu_instance, start_ms
+-- gpu_instance: '' for the whole GPU
+-- start_ms: start of the ten minutes, epoch ms
+-- samples: number of samples
+with placed as (
+    select
+        stays.cluster,
+        stays.node,
+        stays.gpu_index,
+        stays.gpu_model,
+        metrics.*
+    from intermediate.int_gpu_metrics as metrics
+    left join intermediate.int_gpu_inventory as stays
+        on metrics.gpu_uuid = stays.gpu_uuid
+        and metrics.start_ms + 600000 > coalesce(stays.start_ms, 0)
+        and metrics.start_ms < coalesce(stays.end_ms, 9223372036854775807)
+    where
+        metrics.hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
+        and metrics.start_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 600000
+        and metrics.start_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+        and (getvariable('scope_gpu_uuid') is null or metrics.gpu_uuid = getvariable('scope_gpu_uuid'))
+)
+
+select *
+from placed
+where in_place(cluster, node, gpu_uuid, gpu_model)
+qualify row_number() over (
+    partition by gpu_uuid, gpu_instance, start_ms order by samples desc, source, start_ms
+) = 1

@@ -1,0 +1,137 @@
+"""Metrics of GPUs by ten minutes: what a bucket says, and which buckets a build replaces."""
+
+from __future__ import annotations
+
+import pytest
+from tests.queries.conftest import START, Evidence
+from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
+
+from goodput_queries.scope import Scope
+from goodput_queries.storage.store import LocalStore
+
+START_MS = 1_800_000_000_000
+TEN_MINUTES_MS = 600_000
+MIG = "GPU-mig"
+
+
+def load(evidence, gpu, rows, instance="", source="dcgm"):
+    """Load samples: (second, metrics) each."""
+    readings = [
+        {"gpu_uuid": gpu, "gpu_instance": instance, "ts": evidence.at(second), **metrics}
+        for second, metrics in rows
+    ]
+    evidence.load("gpu_samples", readings, source)
+
+
+def place(evidence, gpu, index):
+    row = {"cluster": "c", "node": "n", "gpu_uuid": gpu, "gpu_index": index, "gpu_model": "h100"}
+    evidence.load("gpus", [{**row, "valid_from_at": START}])
+
+
+def buckets(evidence, gpu, **scope):
+    found = evidence.store.read(
+        "select * from marts.gpu_metrics order by gpu_instance, start_ms",
+        scope=Scope(gpu_uuid=gpu, **scope),
+    )
+    return found.to_dicts()
+
+
+@pytest.fixture(scope="module")
+def world():
+    made = Evidence(LocalStore())
+    for index, gpu in enumerate(("GPU-a", "GPU-b", MIG)):
+        place(made, gpu, index)
+    load(made, "GPU-a", [
+        (0, {"power_w": 100.0, "energy_j": 5000.0, "clocks_event_reasons": 0}),
+        (60, {"power_w": 400.0, "energy_j": 5600.0, "clocks_event_reasons": 4}),
+        (120, {"power_w": None, "energy_j": 200.0, "clocks_event_reasons": 4 | 32}),
+        (180, {"power_w": 250.0, "energy_j": 300.0, "clocks_event_reasons": None}),
+        (1260, {"power_w": 300.0}),
+    ])  # fmt: skip
+    load(made, "GPU-b", [(s, {"power_w": 200.0, "sm_active_ratio": 0.5}) for s in (0, 60)])
+    load(made, "GPU-b", [(30, {"power_w": 999.0})], source="second-exporter")
+    for instance, active in (("1", 0.2), ("2", 0.6)):
+        rows = [(s, {"power_w": 500.0, "sm_active_ratio": active}) for s in (0, 300, 700)]
+        load(made, MIG, rows, instance)
+    made.store.build()
+    yield made
+    made.store.close()
+
+
+def test_a_bucket_has_mean_least_most_last_and_number_of_samples(world):
+    first, _ = buckets(world, "GPU-a")
+
+    assert first["samples"] == 4
+    assert first["power_w"] == {"mean": 250.0, "min": 100.0, "max": 400.0, "last": 250.0, "n": 3}
+
+
+def test_ten_minutes_without_a_sample_have_no_row(world):
+    found = [row["start_ms"] - START_MS for row in buckets(world, "GPU-a")]
+
+    assert found == [0, 2 * TEN_MINUTES_MS]
+
+
+def test_a_metric_that_no_sample_has_is_null_and_not_zero(world):
+    second = buckets(world, "GPU-a")[1]
+
+    assert second["sm_active_ratio"] == {"mean": None, "min": None, "max": None, "n": 0}
+    assert second["energy_j"] == {"first": None, "last": None, "gain": None, "n": 0}
+
+
+def test_energy_is_the_increase_of_its_counter_over_a_reset(world):
+    """600 J before the driver was loaded again, 300 J since."""
+    first, _ = buckets(world, "GPU-a")
+
+    assert first["energy_j"] == {"first": 5000.0, "last": 300.0, "gain": 900.0, "n": 4}
+
+
+def test_reasons_are_counted_and_not_averaged(world):
+    reasons = buckets(world, "GPU-a")[0]["clocks_event_reasons"]
+
+    assert (reasons["power_cap"], reasons["sw_thermal"], reasons["n"]) == (2, 1, 3)
+
+
+def test_of_two_sources_the_one_with_more_samples_is_shown(world):
+    (row,) = buckets(world, "GPU-b")
+
+    assert (row["source"], row["power_w"]["mean"]) == ("dcgm", 200.0)
+
+
+def test_instances_have_their_own_rows(world):
+    found = [(r["gpu_instance"], r["sm_active_ratio"]["mean"]) for r in buckets(world, MIG)]
+
+    assert found == [("1", pytest.approx(0.2)), ("1", pytest.approx(0.2)),
+                     ("2", pytest.approx(0.6)), ("2", pytest.approx(0.6))]  # fmt: skip
+
+
+def test_the_power_of_a_node_counts_a_partitioned_gpu_once(world):
+    """250 W and 200 W of whole GPUs, 500 W of the partitioned one; activity of two of them."""
+    nodes = world.store.read("select * from marts.node_metrics order by start_ms").to_dicts()
+
+    assert [row["power_w"] for row in nodes] == [950.0, 500.0, 300.0]
+    assert [row["gpus"] for row in nodes] == [3, 1, 1]
+    assert nodes[0]["sm_active_ratio"] == pytest.approx((0.5 + 0.4) / 2)
+    assert [row["thermal_gpus"] for row in nodes] == [1, None, None]
+    (hour,) = world.store.read("from marts.node_metrics_hourly").to_dicts()
+    assert (hour["read_s"], hour["energy_j"]) == (1800, 900.0)
+
+
+def test_a_window_has_the_buckets_it_touches(world):
+    begin = START_MS + 5 * 60_000
+
+    found = buckets(world, "GPU-a", from_ms=begin, to_ms=START_MS + 2 * TEN_MINUTES_MS)
+
+    assert [row["start_ms"] for row in found] == [START_MS]
+
+
+def test_a_late_sample_changes_its_own_bucket_alone(evidence):
+    load(evidence, "GPU-a", [(s, {"power_w": 100.0, "energy_j": s}) for s in range(0, 7200, 300)])
+    evidence.store.build()
+    before = {row["start_ms"]: row for row in buckets(evidence, "GPU-a")}
+
+    load(evidence, "GPU-a", [(1250, {"power_w": 700.0, "energy_j": 1250.0})])
+    assert_equals_full_build(evidence)
+
+    after = {row["start_ms"]: row for row in buckets(evidence, "GPU-a")}
+    changed = [start - START_MS for start in after if after[start] != before[start]]
+    assert changed == [2 * TEN_MINUTES_MS]
