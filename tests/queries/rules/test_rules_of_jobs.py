@@ -77,6 +77,21 @@ def test_restore_inside_startup_is_restore(evidence, job_events):
     assert evidence.gpu_s() == {"startup": 40, "restore": 10, "step_unsplit": 10}
 
 
+def test_of_two_phases_reported_from_before_the_hold_the_later_one_counts(evidence, job_events):
+    evidence.node("a", 1)
+    evidence.job("1", 100, 160, ["a"], 1)
+    evidence.events(
+        "1",
+        [
+            job_events.phase("init", 60, 120),
+            job_events.phase("restore", 80, 140),
+            *job_events.steps(1, 2, 140),
+        ],
+    )
+
+    assert evidence.gpu_s() == {"free_unknown": 100, "restore": 40, "step_unsplit": 20}
+
+
 def test_a_phase_that_never_ends_ends_with_the_next_event(evidence, job_events):
     evidence.node("a", 1)
     evidence.job("1", 0, 100, ["a"], 1)

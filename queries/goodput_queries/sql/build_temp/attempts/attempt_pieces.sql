@@ -87,7 +87,7 @@ innermost as (
         cells.attempt_key,
         cells.start_ms,
         arg_max(struct_pack(phase := phases.phase, category := phases.category),
-            (phases.start_ms, -phases.end_ms)) as declared
+            (phases.reported_start_ms, -phases.end_ms)) as declared
     from cells
     inner join phases
         on cells.attempt_key = phases.attempt_key

@@ -2,6 +2,7 @@
 -- last one's end. Overlapping kinds are separate rows; the innermost wins in the timeline.
 -- grain: attempt_key, phase, start_ms
 -- category: the ledger's word for the phase
+-- reported_start_ms: before the attempt where the job said so: of two that overlap, the one that began later counts
 -- is_open: no rank said that it ended; it ends with the next event of that rank
 with events as (
     select * from temp.attempt_events where phase is not null and is_authoritative
@@ -80,6 +81,7 @@ cut as (
         phase,
         greatest(start_ms, attempt_start_ms) as start_ms,
         least(end_ms, coalesce(attempt_end_ms, end_ms)) as end_ms,
+        min(start_ms) as reported_start_ms,
         bool_or(is_open) as is_open
     from spans
     group by all
@@ -121,6 +123,7 @@ declared as (
         end as category,
         min(start_ms) as start_ms,
         max(end_ms) as end_ms,
+        min(reported_start_ms) as reported_start_ms,
         bool_or(is_open) as is_open
     from occurrences
     group by attempt_key, phase, occurrence
@@ -196,6 +199,7 @@ select
     declared.category,
     declared.start_ms,
     coalesce(quiet.quiet_ms, declared.end_ms) as end_ms,
+    declared.reported_start_ms,
     declared.is_open
 from declared
 left join quiet using (attempt_key, phase, start_ms)
@@ -207,6 +211,7 @@ select
     'fault_stall',
     quiet.quiet_ms,
     declared.end_ms,
+    quiet.quiet_ms,
     true
 from declared
 inner join quiet using (attempt_key, phase, start_ms)
