@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
     import duckdb
 
     from goodput_queries.catalog.models import Model
@@ -12,15 +14,36 @@ if TYPE_CHECKING:
 
 def describe(cursor: duckdb.DuckDBPyConnection, model: Model) -> None:
     """Comment a table or view and its columns with the header of its file."""
-    kind = "table" if model.is_stored else "view"
-    _comment(cursor, f"{kind} {model.qualified_name}", model.description)
     cursor.execute(f"from {model.qualified_name} limit 0")
     columns = {column[0] for column in cursor.description}
-    for column, meaning in model.columns.items():
-        if column in columns:  # a header line may describe several columns
-            _comment(cursor, f"column {model.qualified_name}.{column}", meaning)
+    cursor.execute(_comments(model, columns))
 
 
-def _comment(cursor: duckdb.DuckDBPyConnection, target: str, text: str) -> None:
+def describe_all(cursor: duckdb.DuckDBPyConnection, models: Iterable[Model]) -> None:
+    """Do as `describe` for many: to ask each view for its columns would bind it once more."""
+    columns = dict(
+        cursor.execute(
+            """select schema_name || '.' || table_name, list(column_name)
+            from duckdb_columns()
+            where database_name = current_database()
+            group by all"""
+        ).fetchall()
+    )
+    for model in models:
+        cursor.execute(_comments(model, columns[model.qualified_name]))
+
+
+def _comments(model: Model, columns: Collection[str]) -> str:
+    kind = "table" if model.is_stored else "view"
+    statements = [_comment(f"{kind} {model.qualified_name}", model.description)]
+    statements += [
+        _comment(f"column {model.qualified_name}.{column}", meaning)
+        for column, meaning in model.columns.items()
+        if column in columns  # a header line may describe several columns
+    ]
+    return "".join(statements)
+
+
+def _comment(target: str, text: str) -> str:
     quoted = text.replace("'", "''")
-    cursor.execute(f"comment on {target} is '{quoted}'")
+    return f"comment on {target} is '{quoted}';\n"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from goodput_queries.catalog import models
-from goodput_queries.catalog.comments import describe
+from goodput_queries.catalog.comments import describe_all
 from goodput_queries.errors import BuildError
 from goodput_queries.storage import migrations
 
@@ -83,6 +83,8 @@ def _create_views(cursor: duckdb.DuckDBPyConnection) -> None:
             _create(cursor, model)
         except duckdb.Error as error:
             raise BuildError(f"{model.qualified_name} cannot be created: {error}") from error
+    lasting = (model for model in models.build_order() if model.layer != models.TEMP_LAYER)
+    describe_all(cursor, lasting)
 
 
 def _create_raw(cursor: duckdb.DuckDBPyConnection, model: models.Model) -> None:
@@ -113,5 +115,3 @@ def _create(cursor: duckdb.DuckDBPyConnection, model: models.Model) -> None:
         cursor.execute(f"create or replace temp table {model.name} as from {name}")
     else:
         cursor.execute(f"create or replace view {name} as {model.sql}")
-    if model.layer != models.TEMP_LAYER:
-        describe(cursor, model)
