@@ -45,7 +45,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(main.main, list(arguments), catch_exceptions=False)
 
 
-def accounting(name: str) -> str:
+def accounting(name: str, first_job: int) -> str:
     """Return `sacct --json` of a job whose every name is this one, and of a plain job."""
 
     def record(job: int, text: str) -> dict[str, object]:
@@ -63,16 +63,18 @@ def accounting(name: str) -> str:
             "tres": {"allocated": gpus, "requested": gpus},
         }  # fmt: skip
 
-    return json.dumps({"jobs": [record(1, name), record(2, "plain")], "meta": {}})
+    return json.dumps(
+        {"jobs": [record(first_job + 1, name), record(first_job + 2, "plain")], "meta": {}}
+    )
 
 
 def events(name: str) -> str:
-    told = [
+    steps = [
         {"v": 1, "ts": START + t, "event": "step", "step": t // 10, "dur_s": 10, "run_id": name,
          "rank": 0, "host": name, "cluster": name, "msg": name, "phase": f"custom:{name}"}
         for t in (10, 20)
     ]  # fmt: skip
-    return "".join(json.dumps(event) + "\n" for event in told)
+    return "".join(json.dumps(event) + "\n" for event in steps)
 
 
 def is_plain(text: str) -> bool:
@@ -82,40 +84,60 @@ def is_plain(text: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-def test_a_name_of_any_kind_goes_through_to_every_answer(tmp_path: Path, name: str) -> None:
-    db = str(tmp_path / "fleet.duckdb")
-    (tmp_path / "sacct.json").write_text(accounting(name))
-    (tmp_path / "events.jsonl").write_text(events(name))
+@pytest.fixture(scope="module")
+def named(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Give a database of jobs of all these names: two a name, of which one has a plain name."""
+    folder = tmp_path_factory.mktemp("named")
+    for number, name in enumerate(NAMES.values()):
+        (folder / f"sacct-{number}.json").write_text(accounting(name, 10 * number))
+        (folder / f"events-{number}.jsonl").write_text(events(name))
+    db = str(folder / "fleet.duckdb")
 
-    read = run("ingest", "auto", str(tmp_path), "--db", db)
-    held = run("ledger", "--by", "team,user,run,category", "--db", db, "--format", "json")
-    answers = [
-        run(*words, "--db", db)
-        for words in (
-            ("ledger", "--by", "team,user,run,node,category"), ("runs",), ("gaps",), ("check",),
-            ("show", "raw.rejects"), ("show", "raw.job_runs"), ("show", "marts.data_quality"),
-            ("show", "raw.ingested"),
-        )
-    ]  # fmt: skip
+    read = run("ingest", "auto", str(folder), "--db", db)
 
     assert read.exit_code == 0
     assert is_plain(read.output)
+    return db
+
+
+def test_every_name_has_its_time_in_the_ledger(named: str) -> None:
+    held = run("ledger", "--by", "team,user,run,category", "--db", named, "--format", "json")
+
     rows = json.loads(held.stdout)
-    assert sum(row["gpu_ms"] for row in rows) == 200_000
-    assert len({row["team"] for row in rows}) == 2
-    for answer in answers:
-        assert answer.exit_code == 0, answer.output
-        assert is_plain(answer.output)
-        assert max(map(len, answer.output.splitlines()), default=0) < 4_097
+    assert sum(row["gpu_ms"] for row in rows) == 200_000 * len(NAMES)
+    assert len({row["team"] for row in rows}) == len(NAMES) + 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("ledger", "--by", "team,user,run,node,category"), ("runs",), ("gaps",), ("check",),
+        ("show", "raw.rejects"), ("show", "raw.job_runs"), ("show", "marts.data_quality"),
+        ("show", "raw.ingested"),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_name_of_any_kind_goes_through_to_every_answer(named: str, words: list[str]) -> None:
+    answer = run(*words, "--db", named)
+
+    assert answer.exit_code == 0, answer.output
+    assert is_plain(answer.output)
+    assert max(map(len, answer.output.splitlines()), default=0) < 4_097
+
+
+def test_files_for_programs_turn_no_direction(named: str) -> None:
     for form in ("json", "csv"):
-        told = run("show", "raw.job_runs", "--db", db, "--format", form).stdout
-        assert not any(c in told for c in "\u202e\u2066")
-    asked = run("ledger", "--team", name.replace("\x00", ""), "--db", db)
+        table = run("show", "raw.job_runs", "--db", named, "--format", form).stdout
+        assert not any(c in table for c in "\u202e\u2066")
+    assert len(list(csv.DictReader(io.StringIO(table)))) == 2 * len(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
+def test_a_name_of_any_kind_can_be_asked_for(named: str, name: str) -> None:
+    asked = run("ledger", "--team", name.replace("\x00", ""), "--db", named)
+
     assert asked.exit_code in (0, 1)  # sources trim names: this one may be known as another
     assert is_plain(asked.output)
-    table = run("show", "raw.job_runs", "--db", db, "--format", "csv").stdout
-    assert len(list(csv.DictReader(io.StringIO(table)))) == 2
 
 
 FILES = [
@@ -124,26 +146,31 @@ FILES = [
 ]
 
 
-@pytest.mark.parametrize("file", FILES, ids=range(len(FILES)))
-def test_a_file_of_any_name_is_read_named_and_forgotten(tmp_path: Path, file: bytes) -> None:
+def test_files_of_any_name_are_read_named_and_forgotten(tmp_path: Path) -> None:
     db = str(tmp_path / "fleet.duckdb")
     folder = tmp_path / "logs"
     folder.mkdir()
-    path = os.path.join(os.fsencode(folder), file)  # noqa: PTH118 -- bytes
-    with open(path, "w") as out:  # noqa: PTH123
-        out.write(events("r") + "no event\n")
-    with open(path + b".log", "w") as out:  # noqa: PTH123
-        out.write(ITERATION)
+    for number, file in enumerate(FILES):
+        path = os.path.join(os.fsencode(folder), file)  # noqa: PTH118 -- bytes
+        with open(path, "w") as out:  # noqa: PTH123
+            out.write(events(f"r{number}") + "no event\n")
+        with open(path + b".log", "w") as out:  # noqa: PTH123
+            out.write(ITERATION.replace("7.1", f"7.{number}"))
 
     read = run("ingest", "auto", str(folder), "--timezone", "UTC", "--db", db)
     shown = run("show", "raw.rejects", "--db", db)
-    origin = json.loads(run("show", "raw.ingested", "--db", db, "--format", "json").stdout)[0]
-    gone = run("forget", "--db", db, "--", origin["origin"])
+    stored = json.loads(run("show", "raw.ingested", "--db", db, "--format", "json").stdout)
+    origins = {row["origin"] for row in stored}
 
-    assert (read.exit_code, shown.exit_code, gone.exit_code) == (0, 0, 0), read.output
-    assert is_plain(read.output + shown.output + gone.output)
-    assert "logs/" in shown.stdout
+    assert (read.exit_code, shown.exit_code) == (0, 0), read.output
+    assert is_plain(read.output + shown.output)
+    assert shown.stdout.count("logs/") == len(FILES)
     assert "no line has the log format" not in read.output
+    assert len(origins) == 2 * len(FILES)
+    for origin in sorted(origins)[::2]:
+        gone = run("forget", "--db", db, "--", origin)
+        assert gone.exit_code == 0, gone.output
+        assert is_plain(gone.output)
 
 
 def test_csv_on_a_terminal_moves_no_cursor(monkeypatch: pytest.MonkeyPatch) -> None:

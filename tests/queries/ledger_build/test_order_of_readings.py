@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from itertools import pairwise
 
 import pytest
@@ -59,21 +60,34 @@ def the_last_hour_first():
     ]
 
 
-def what_is_made_of(loads, *, builds):
-    """Return the rows of the stages of readings, built at the end or after every load."""
-    evidence = Evidence(LocalStore())
-    evidence.node("a", len(GPUS))
-    for load in loads:
-        for gpu, seconds in load:
-            evidence.samples(gpu, seconds, worked)
-        if builds:
-            evidence.store.build()
-    evidence.store.build()
-    rows = {
-        name: sorted(evidence.store.read(f"from intermediate.{name}").rows()) for name in STAGES
-    }
-    evidence.store.close()
-    return rows
+@pytest.fixture(scope="module")
+def what_is_made_of(empty_database, tmp_path_factory):
+    """Return a function: the rows of the stages of readings, by builds at the end or every load."""
+
+    def made_of(loads, *, builds):
+        path = tmp_path_factory.mktemp("readings") / "fleet.duckdb"
+        shutil.copyfile(empty_database, path)
+        evidence = Evidence(LocalStore(path))
+        evidence.node("a", len(GPUS))
+        for load in loads:
+            for gpu, seconds in load:
+                evidence.samples(gpu, seconds, worked)
+            if builds:
+                evidence.store.build()
+        evidence.store.build()
+        rows = {
+            name: sorted(evidence.store.read(f"from intermediate.{name}").rows()) for name in STAGES
+        }
+        evidence.store.close()
+        return rows
+
+    return made_of
+
+
+@pytest.fixture(scope="module")
+def whole(what_is_made_of):
+    """Return what is made of all readings, in order and at once."""
+    return what_is_made_of(in_order(), builds=False)
 
 
 @pytest.mark.parametrize("builds", [False, True])
@@ -82,22 +96,25 @@ def what_is_made_of(loads, *, builds):
     [backwards, in_no_order, scrape_by_scrape, every_other_later, the_last_hour_first],
     ids=lambda reported: reported.__name__,
 )
-def test_readings_say_the_same_in_whatever_order_they_came(reported, builds):
-    assert what_is_made_of(reported(), builds=builds) == what_is_made_of(in_order(), builds=False)
+def test_readings_say_the_same_in_whatever_order_they_came(
+    what_is_made_of, whole, reported, builds
+):
+    assert what_is_made_of(reported(), builds=builds) == whole
 
 
 @pytest.mark.parametrize("reported", [in_order, every_other_later, in_no_order])
-def test_it_does_not_matter_where_the_table_is_parted(monkeypatch, reported):
-    whole = what_is_made_of(reported(), builds=False)
-
+def test_it_does_not_matter_where_the_table_is_parted(
+    monkeypatch, what_is_made_of, whole, reported
+):
     monkeypatch.setattr(dirty, "READINGS_OF_A_PART", 100)
 
     assert what_is_made_of(reported(), builds=False) == whole
 
 
 @pytest.mark.parametrize("reported", [in_order, every_other_later, the_last_hour_first])
-def test_it_does_not_matter_how_many_hours_a_pass_has(monkeypatch, reported):
-    whole = what_is_made_of(reported(), builds=False)
+def test_it_does_not_matter_how_many_hours_a_pass_has(
+    monkeypatch, what_is_made_of, whole, reported
+):
     known_before = [[], *reported()]  # the GPUs are known before anything is read of them
 
     monkeypatch.setattr(materialise, "PASS_MAX_GPU_HOURS", 1)
@@ -105,7 +122,7 @@ def test_it_does_not_matter_how_many_hours_a_pass_has(monkeypatch, reported):
     assert what_is_made_of(known_before, builds=True) == whole
 
 
-def test_reading_oftener_later_changes_nothing_of_the_hour_before():
+def test_reading_oftener_later_changes_nothing_of_the_hour_before(what_is_made_of):
     slow = [*range(0, 3600, 30), *range(3620, 4600, 30)]  # 50 s pass at the turn of the hour
     fast = range(4700, 7100, 5)
     reported = [[("a#0", slow)], [("a#0", fast)]]
@@ -113,9 +130,11 @@ def test_reading_oftener_later_changes_nothing_of_the_hour_before():
     assert what_is_made_of(reported, builds=True) == what_is_made_of(reported, builds=False)
 
 
-def test_a_reading_covers_back_to_the_one_before_it_and_at_most_two_and_a_half_intervals():
+def test_a_reading_covers_back_to_the_one_before_it_and_at_most_two_and_a_half_intervals(
+    whole,
+):
     covered = dict.fromkeys((f"c/{gpu}" for gpu in GPUS), 0)
-    for row in what_is_made_of(in_order(), builds=False)["int_gpu_activity"]:
+    for row in whole["int_gpu_activity"]:
         covered[row[0]] += row[5] - row[4]
 
     assert covered == {
