@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
+from streamlit.util import calc_hash
 from tests.app.cost_page import PRICED, cost_store
 
 import goodput_app
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
 
 MAIN = Path(goodput_app.__file__).with_name("dashboard") / "main.py"
 PATIENCE_S = 30
+URL_PATHS = {
+    "all_runs": "runs",
+    "one_run": "run",
+    "idle_gaps": "waste",
+    "cost_statement": "cost",
+    "data_health": "data",
+}
 
 
 @pytest.fixture
@@ -34,8 +42,8 @@ def visit() -> Iterator[Callable[..., AppTest]]:
         use_store(store)
         app = AppTest.from_file(str(MAIN), default_timeout=PATIENCE_S)
         if page != "fleet_overview":
-            app.run()
-            app.switch_page(f"pages/{page}.py")
+            # `switch_page` would need a run of the first page before, which costs as much again
+            app._page_hash = calc_hash(URL_PATHS[page])
         for name, value in params.items():
             app.query_params[name] = value
         return app.run()

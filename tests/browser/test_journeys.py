@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 pytestmark = pytest.mark.browser
+in_both_schemes = pytest.mark.parametrize("page", ["light", "dark"], indirect=True)
 SHOTS = os.environ.get("GOODPUT_SCREENSHOTS")  # a folder, for whoever wants to look
 
 
@@ -36,6 +37,7 @@ def pick_first_row(page: Page) -> None:
     table.click(position={"x": 17, "y": 54})
 
 
+@in_both_schemes
 def test_from_the_overview_to_a_loss_to_its_run_and_back_by_a_shared_link(
     page: Page, browser, base_url
 ):
@@ -67,6 +69,7 @@ def test_from_the_overview_to_a_loss_to_its_run_and_back_by_a_shared_link(
     expect(page.get_by_role("heading", name="Overview")).to_be_visible()
 
 
+@in_both_schemes
 def test_a_run_tells_its_verdict_its_lanes_and_its_late_ranks(page: Page, base_url):
     page.goto(f"{base_url}/run?run=lab/main")
 
@@ -78,6 +81,7 @@ def test_a_run_tells_its_verdict_its_lanes_and_its_late_ranks(page: Page, base_u
     shoot(page, "run-main")
 
 
+@in_both_schemes
 @pytest.mark.parametrize(
     ("path", "heading", "shown"),
     [
@@ -136,7 +140,7 @@ def test_an_upgrade_is_answered_while_its_values_are_typed(page: Page, base_url)
     shoot(page, "what-if")
 
 
-def test_the_web_page_of_a_statement_is_handed_out(page: Page, base_url):
+def test_the_web_page_of_a_statement_can_be_saved(page: Page, base_url):
     page.goto(f"{base_url}/cost")
     settled(page)
 

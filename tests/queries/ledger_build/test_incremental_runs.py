@@ -72,7 +72,7 @@ EVENTS = st.builds(
 
 
 @settings(
-    max_examples=12, deadline=None, derandomize=True,
+    max_examples=5, deadline=None, derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )  # fmt: skip
 @given(reported=st.lists(st.lists(JOBS | EVENTS, min_size=1, max_size=3), min_size=2, max_size=4))

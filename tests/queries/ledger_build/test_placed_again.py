@@ -76,14 +76,14 @@ def assert_placed_as_anew(store: LocalStore) -> None:
         assert sorted(found.rows(), key=str) == sorted(full.rows(), key=str), name
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     jobs=st.lists(job_runs(), min_size=2, max_size=12),
     moments=st.lists(MOMENTS.map(lambda t: t + 10), min_size=2, max_size=4, unique=True),
     down=st.none() | st.tuples(st.sampled_from([*GPUS_OF_NODES]), MOMENTS),
 )
-def test_after_every_build_holds_equal_a_full_placement(jobs, moments, down):
-    evidence = Evidence(LocalStore())
+def test_after_every_build_holds_equal_a_full_placement(new_evidence, jobs, moments, down):
+    evidence = new_evidence()
     for node, gpus in GPUS_OF_NODES.items():
         evidence.node(node, gpus, model="a100" if node == "b" else "h100")
     begun: dict[int, int] = {}

@@ -18,7 +18,7 @@ PHASES = ["init", "restore", "ckpt_save", "eval", "data_wait", "custom:warmup"]
 STATES = ["COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "PREEMPTED"]
 
 relaxed = settings(
-    max_examples=12,
+    max_examples=6,
     deadline=None,
     # each example builds a database: shrinking one takes minutes, the seed below repeats it
     phases=[Phase.explicit, Phase.generate],
