@@ -1,0 +1,50 @@
+-- GPUs in the inventory in the scope's window, one row for each GPU and node it was in.
+-- grain: gpu_uuid, node, start_at
+-- start_at, end_at: its time in the node; null: as far back as there is evidence; still there
+-- power_limit_w, slowdown_temperature_c, sm_clock_max_hz, memory_bytes: null where no source reports them
+-- last_reading_at: of all sources
+-- instances: number of MIG instances in the window; 0 for a GPU that is not partitioned
+with limits as (
+    select
+        gpu_uuid,
+        max(power_limit_w) as power_limit_w,
+        max(slowdown_temperature_c) as slowdown_temperature_c,
+        max(sm_clock_max_hz) as sm_clock_max_hz,
+        max(memory_bytes) as memory_bytes
+    from staging.stg_gpus
+    group by gpu_uuid
+),
+
+readings as (
+    select gpu_uuid, max(last_ms) as last_ms from raw.reading_series group by gpu_uuid
+),
+
+instances as (
+    select gpu_uuid, count(distinct gpu_instance) as instances
+    from intermediate.int_gpu_units
+    where gpu_instance not in ('', 'rest') and in_window(start_ms, end_ms)
+    group by gpu_uuid
+)
+
+select
+    gpus.cluster,
+    gpus.node,
+    gpus.gpu_uuid,
+    gpus.gpu_index,
+    gpus.pci_bus_id,
+    gpus.gpu_model,
+    from_ms(gpus.start_ms) as start_at,
+    from_ms(gpus.end_ms) as end_at,
+    limits.power_limit_w,
+    limits.slowdown_temperature_c,
+    limits.sm_clock_max_hz,
+    limits.memory_bytes,
+    from_ms(readings.last_ms) as last_reading_at,
+    coalesce(instances.instances, 0) as instances
+from intermediate.int_gpu_inventory as gpus
+left join limits using (gpu_uuid)
+left join readings using (gpu_uuid)
+left join instances using (gpu_uuid)
+where
+    in_window(coalesce(gpus.start_ms, 0), gpus.end_ms)
+    and in_place(gpus.cluster, gpus.node, gpus.gpu_uuid, gpus.gpu_model)

@@ -1,0 +1,52 @@
+-- Events of GPUs in the scope's window: Xid and others, with the vendor's meaning of the code. An event that names its GPU
+-- by PCI address has the GPU that was there.
+-- grain: none (two sources may report one event)
+-- gpu_uuid, gpu_index: null where the GPU is not known
+-- event_at: when; ts_precision: exact, approximate, at_or_before
+-- kind: xid, sxid, off_the_bus, reset_required, unresponsive
+-- code: of an Xid; meaning, severity, fault_domain, what_to_do: of the code, as the vendor's catalogue gives them
+-- message: as it was logged
+with found as (
+    select
+        events.cluster,
+        coalesce(gpus.node, events.node) as node,
+        coalesce(events.gpu_uuid, gpus.gpu_uuid) as gpu_uuid,
+        gpus.gpu_index,
+        gpus.gpu_model,
+        events.pci_bus_id,
+        events.at_ms,
+        events.ts_precision,
+        events.source,
+        events.kind,
+        events.code,
+        events.message
+    from staging.stg_gpu_events as events
+    left join intermediate.int_gpu_inventory as gpus
+        on (
+            events.gpu_uuid = gpus.gpu_uuid
+            or events.gpu_uuid is null and events.node = gpus.node and events.pci_bus_id = gpus.pci_bus_id
+        )
+        and events.at_ms >= coalesce(gpus.start_ms, 0)
+        and events.at_ms < coalesce(gpus.end_ms, 9223372036854775807)
+    where in_window(events.at_ms, events.at_ms + 1)
+)
+
+select
+    found.cluster,
+    found.node,
+    found.gpu_uuid,
+    found.gpu_index,
+    found.pci_bus_id,
+    from_ms(found.at_ms) as event_at,
+    found.ts_precision,
+    found.source,
+    found.kind,
+    found.code,
+    codes.meaning,
+    codes.severity,
+    codes.fault_domain,
+    codes.recommended_action as what_to_do,
+    found.message
+from found
+left join reference.xid_codes as codes on found.kind = 'xid' and found.code = codes.xid
+where in_place(found.cluster, found.node, found.gpu_uuid, found.gpu_model)

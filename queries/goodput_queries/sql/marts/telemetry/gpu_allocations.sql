@@ -1,0 +1,34 @@
+-- Time in which job runs held the scope's GPUs, cut at the window.
+-- grain: gpu_uuid, gpu_instance, start_at
+-- start_at, end_at: cut at the window and at the end of the evidence
+-- run_key, run_id, job_name, team, user_name: of the run; attempt: the last attempt of the job run
+-- method: how the GPU is known
+with attempts as (
+    select job_run_key, max(attempt) as attempt from intermediate.int_attempts group by job_run_key
+)
+
+select
+    holds.cluster,
+    holds.node,
+    holds.gpu_uuid,
+    holds.gpu_instance,
+    holds.job_run_key,
+    owners.run_key,
+    owners.run_id,
+    owners.job_name,
+    owners.team,
+    owners.user_name,
+    attempts.attempt,
+    from_ms(scope_start(holds.start_ms)) as start_at,
+    from_ms(scope_end(least(coalesce(holds.end_ms, clusters.as_of_ms), clusters.as_of_ms))) as end_at,
+    holds.method
+from intermediate.int_holds as holds
+inner join intermediate.int_clusters as clusters using (cluster)
+left join intermediate.int_job_run_owners as owners using (job_run_key)
+left join attempts using (job_run_key)
+where
+    in_window(holds.start_ms, holds.end_ms)
+    and (getvariable('scope_cluster') is null or holds.cluster = getvariable('scope_cluster'))
+    and (getvariable('scope_node') is null or holds.node = getvariable('scope_node'))
+    and (getvariable('scope_gpu_uuid') is null or holds.gpu_uuid = getvariable('scope_gpu_uuid'))
+    and of_owner(owners.team, owners.user_name, owners.run_key, owners.partition)

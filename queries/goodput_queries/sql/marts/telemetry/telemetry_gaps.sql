@@ -1,0 +1,53 @@
+-- Time in the scope's window in which no reading covers a GPU that is in the inventory: its series vanished. A reading
+-- covers back to the one before it, at most 2.5 of the series' intervals.
+-- grain: gpu_uuid, start_ms
+-- start_ms, end_ms: epoch ms, cut at the window
+with stays as (
+    select
+        gpus.cluster,
+        gpus.node,
+        gpus.gpu_uuid,
+        gpus.gpu_model,
+        scope_start(coalesce(gpus.start_ms, clusters.first_ms)) as start_ms,
+        scope_end(least(coalesce(gpus.end_ms, clusters.as_of_ms), clusters.as_of_ms)) as end_ms
+    from intermediate.int_gpu_inventory as gpus
+    inner join (
+        select cluster, as_of_ms, first_ms from intermediate.int_clusters
+    ) as clusters using (cluster)
+    where in_place(gpus.cluster, gpus.node, gpus.gpu_uuid, gpus.gpu_model)
+),
+
+covered as (
+    select stays.gpu_uuid, stays.node, stays.start_ms as stay_ms, activity.start_ms, activity.end_ms
+    from stays
+    inner join intermediate.int_gpu_activity as activity
+        on stays.gpu_uuid = activity.gpu_uuid
+        and activity.end_ms > stays.start_ms
+        and activity.start_ms < stays.end_ms
+    where
+        activity.hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 7200000
+        and activity.hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+    union all
+    select gpu_uuid, node, start_ms, start_ms, start_ms from stays where end_ms > start_ms
+),
+
+ends as (
+    select
+        *,
+        max(end_ms) over (
+            partition by gpu_uuid, stay_ms order by start_ms, end_ms
+            rows between unbounded preceding and current row
+        ) as covered_ms,
+        lead(start_ms) over (partition by gpu_uuid, stay_ms order by start_ms, end_ms) as next_ms
+    from covered
+)
+
+select
+    stays.cluster,
+    stays.node,
+    stays.gpu_uuid,
+    ends.covered_ms as start_ms,
+    coalesce(ends.next_ms, stays.end_ms) as end_ms
+from ends
+inner join stays on ends.gpu_uuid = stays.gpu_uuid and ends.stay_ms = stays.start_ms
+where coalesce(ends.next_ms, stays.end_ms) > ends.covered_ms

@@ -1,0 +1,109 @@
+"""What the pages of nodes and GPUs ask: inventory, allocations, categories, events, gaps."""
+
+from __future__ import annotations
+
+import pytest
+from tests.queries.conftest import START, Evidence
+
+from goodput_queries.scope import Scope
+from goodput_queries.storage.store import LocalStore
+
+START_MS = 1_800_000_000_000
+HOUR_MS = 3_600_000
+FIRST, SECOND = "GPU-first", "GPU-second"
+
+
+@pytest.fixture(scope="module")
+def store():
+    """Give two GPUs in a node: a job holds both for half an hour, one is read with a hole."""
+    made = Evidence(LocalStore())
+    made.load(
+        "gpus",
+        [
+            {
+                "cluster": "c", "node": "n", "gpu_uuid": gpu, "gpu_index": i, "slurm_index": i,
+                "pci_bus_id": f"00000000:{i}0:00.0", "gpu_model": "h100", "valid_from_at": START,
+                "power_limit_w": 700.0,
+            }
+            for i, gpu in enumerate((FIRST, SECOND))
+        ],
+    )  # fmt: skip
+    made.watched(HOUR_MS / 1000)
+    made.job("7", 0, 1800, ["n"], 2, job_name="train")
+    read = [s for s in range(0, 3601, 60) if not 600 < s < 1200]
+    rows = [
+        {"gpu_uuid": FIRST, "gpu_instance": "", "ts": made.at(s),
+         "engine_active_ratio": 0.9 * (s <= 1800), "power_w": 300.0, "gpu_temperature_c": 60.0}
+        for s in read
+    ]  # fmt: skip
+    made.load("gpu_samples", rows, "dcgm")
+    made.load("gpu_events", [
+        {"cluster": "c", "node": "n", "pci_bus_id": "00000000:10:00.0", "ts": made.at(900),
+         "ts_precision": "exact", "kind": "xid", "code": 79, "message": "<b>off</b>"},
+        {"cluster": "c", "node": "n", "gpu_uuid": FIRST, "ts": made.at(1000),
+         "ts_precision": "exact", "kind": "xid", "code": 63, "message": "remap"},
+    ])  # fmt: skip
+    made.store.build()
+    yield made.store
+    made.store.close()
+
+
+def rows(store, view, **scope):
+    window = {"from_ms": START_MS, "to_ms": START_MS + HOUR_MS}
+    found = store.read(f"from marts.{view} order by all", scope=Scope(**{**window, **scope}))
+    return found.to_dicts()
+
+
+def test_the_inventory_has_limits_and_the_last_reading(store):
+    first, second = rows(store, "gpus", node="n")
+
+    assert (first["gpu_index"], first["power_limit_w"]) == (0, 700.0)
+    assert first["last_reading_at"] == Evidence.at(3600)
+    assert second["last_reading_at"] is None
+
+
+def test_an_allocation_is_cut_at_the_window(store):
+    begin = START_MS + 600_000
+
+    (held,) = rows(store, "gpu_allocations", gpu_uuid=FIRST, from_ms=begin)
+
+    assert (held["start_at"], held["end_at"]) == (Evidence.at(600), Evidence.at(1800))
+    assert (held["job_name"], held["run_id"], held["node"]) == ("train", "7", "n")
+
+
+def test_a_bin_has_the_category_with_most_of_its_time(store):
+    """Of 40 minutes the job held 30, of the other 20 none."""
+    found = rows(store, "gpu_category_bins", gpu_uuid=FIRST, bucket_ms=2_400_000)
+
+    assert [row["ledger_ms"] for row in found] == [2_400_000, 1_200_000]
+    assert [row["category_ms"] for row in found][1] == 1_200_000
+    assert found[0]["category"] != found[1]["category"]
+    assert found[1]["category"] == "idle_no_demand"
+
+
+def test_an_event_with_a_pci_address_has_the_gpu_that_was_there(store):
+    found = {row["code"]: row for row in rows(store, "gpu_events", node="n")}
+
+    assert (found[79]["gpu_uuid"], found[79]["gpu_index"]) == (SECOND, 1)
+    assert found[79]["message"] == "<b>off</b>"
+    assert (found[63]["gpu_uuid"], found[63]["severity"]) == (FIRST, "info")
+    assert [row["code"] for row in rows(store, "gpu_events", gpu_uuid=SECOND)] == [79]
+
+
+def test_time_without_readings_is_a_gap(store):
+    """A reading covers back at most 2.5 intervals of 60 s: the one at 1200 s to 1050 s."""
+    gaps = [
+        (row["gpu_uuid"], row["start_ms"] - START_MS, row["end_ms"] - START_MS)
+        for row in rows(store, "telemetry_gaps")
+    ]
+
+    assert gaps == [(FIRST, 600_000, 1_050_000), (SECOND, 0, HOUR_MS)]
+
+
+def test_a_node_adds_up_its_gpus(store):
+    (node,) = rows(store, "nodes")
+
+    assert (node["gpus"], node["read_gpus"], node["events"]) == (2, 1, 1)
+    assert (node["capacity_ms"], node["held_ms"]) == (2 * HOUR_MS, HOUR_MS)
+    assert (node["power_w"], node["gpu_temperature_c"]) == (300.0, 60.0)
+    assert node["thermal_s"] is None
