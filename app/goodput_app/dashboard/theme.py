@@ -71,6 +71,13 @@ CAPACITY_COLOUR = "#8a94a3"
 BASELINE_COLOUR = "#8a94a3"
 MARK_COLOUR = "#ffffff"
 HEATMAP_SCALE = "Cividis"
+# Lines of one chart, told apart by colour-blind people too, on light and on dark.
+SERIES_COLOURS = (
+    *("#2f8fd0", "#d5862a", "#1f9d77", "#c065a0", "#b3a125", "#7a72c8", "#cc5b45", "#6f8a96"),
+)
+PEERS_COLOUR = "rgba(138, 148, 163, 0.30)"
+LIMIT_COLOUR = "#c2302f"
+HOLDER_COLOURS = ("#7b8fa8", "#94a6bb")  # allocations that follow each other
 
 # From what is useful to what is not there: stacks, bars and legends all follow it.
 ORDER = (

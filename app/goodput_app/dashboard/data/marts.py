@@ -78,47 +78,48 @@ def _kept(
     return frame.with_columns(pl.col(decimals).cast(pl.Float64))
 
 
-def _read(sql: str, scope: Scope = EVERYTHING, *parameters: object) -> pl.DataFrame:
+def read(sql: str, scope: Scope = EVERYTHING, *parameters: object) -> pl.DataFrame:
+    """Return the rows of a query, kept until something is loaded or built; for `data` modules."""
     return _kept(sql, parameters, scope, state())
 
 
 def clusters() -> pl.DataFrame:
     """Return every cluster and the time there is evidence for."""
-    return _read("select * from marts.clusters order by as_of_at desc, cluster")
+    return read("select * from marts.clusters order by as_of_at desc, cluster")
 
 
 def scope_values(scope: Scope) -> pl.DataFrame:
     """Return what the filters can choose from in the window and cluster of the scope."""
     window = Scope(from_ms=scope.from_ms, to_ms=scope.to_ms, cluster=scope.cluster)
-    return _read("select * from marts.scope_values order by kind, gpu_ms desc, value", window)
+    return read("select * from marts.scope_values order by kind, gpu_ms desc, value", window)
 
 
 def goodput_summary(scope: Scope) -> pl.DataFrame:
     """Return the ratios of the scope with their bounds: one row."""
-    return _read("select * from marts.goodput_summary", replace(scope, bucket_ms=None))
+    return read("select * from marts.goodput_summary", replace(scope, bucket_ms=None))
 
 
 def evidence_ladder(scope: Scope) -> pl.DataFrame:
     """Return what the first tile can say of the clusters and the window: one row."""
     window = Scope(from_ms=scope.from_ms, to_ms=scope.to_ms, cluster=scope.cluster)
-    return _read("select * from marts.evidence_ladder", window)
+    return read("select * from marts.evidence_ladder", window)
 
 
 def ledger_by_category(scope: Scope) -> pl.DataFrame:
     """Return where the GPU time went: one row a category, adding up to the capacity."""
-    return _read(
+    return read(
         "select * from marts.ledger_by_category order by code", replace(scope, bucket_ms=None)
     )
 
 
 def ledger_over_time(scope: Scope) -> pl.DataFrame:
     """Return the ledger in the buckets of the scope."""
-    return _read("select * from marts.ledger_over_time order by bucket_at, category", scope)
+    return read("select * from marts.ledger_over_time order by bucket_at, category", scope)
 
 
 def losses(scope: Scope) -> pl.DataFrame:
     """Return losses, highest cost first."""
-    return _read(
+    return read(
         "select * from marts.loss_causes order by cost desc nulls last, gpu_ms desc, cluster, "
         f"run_key, category, blame limit {LOSSES_SHOWN}",
         scope,
@@ -145,7 +146,7 @@ def idle_gaps(scope: Scope) -> IdleGaps:
     classes = ", ".join(map(str, GAP_LENGTHS_S))
     order = "cost desc nulls last, gpu_ms desc, gap_id, category"
     # one query, since finding the gaps is what takes time
-    answer = _read(
+    answer = read(
         f"""with parts as materialized (from marts.idle_gap_parts),
         costliest as (
             (from parts where is_main
@@ -183,7 +184,7 @@ def category_intervals(scope: Scope, category: str, blame: str | None) -> pl.Dat
 
     Rows of marts.category_intervals; all_intervals, all_gpu_ms and all_cost are of all.
     """
-    return _read(
+    return read(
         f"""select
             *, count(*) over () as all_intervals, sum(gpu_ms) over ()::bigint as all_gpu_ms,
             sum(cost) over () as all_cost
@@ -198,7 +199,7 @@ def category_intervals(scope: Scope, category: str, blame: str | None) -> pl.Dat
 
 def throttle_episodes(scope: Scope) -> pl.DataFrame:
     """Return times of held-down clocks, costliest first."""
-    return _read(
+    return read(
         "select * from marts.throttle_episodes "
         f"order by booked_gpu_ms desc nulls last, duration_s desc, start_at limit {GAPS_SHOWN}",
         scope,
@@ -207,12 +208,12 @@ def throttle_episodes(scope: Scope) -> pl.DataFrame:
 
 def throttle_sources(scope: Scope) -> pl.DataFrame:
     """Return whether any source reports throttling in the scope."""
-    return _read(throttling.SOURCES, scope)
+    return read(throttling.SOURCES, scope)
 
 
 def runs(scope: Scope) -> pl.DataFrame:
     """Return the runs, those that wasted most first; `total` is how many there are."""
-    return _read(
+    return read(
         "select *, count(*) over () as total from marts.runs "
         f"order by wasted_cost desc nulls last, wasted_ms desc, run_key limit {RUNS_SHOWN}",
         scope,
@@ -221,19 +222,19 @@ def runs(scope: Scope) -> pl.DataFrame:
 
 def run_categories(scope: Scope) -> pl.DataFrame:
     """Return the ledger of each run of the scope."""
-    return _read("select * from marts.run_categories order by run_key, gpu_ms desc", scope)
+    return read("select * from marts.run_categories order by run_key, gpu_ms desc", scope)
 
 
 def attempts(scope: Scope) -> pl.DataFrame:
     """Return the attempts of the scope's run in order."""
-    return _read(
+    return read(
         "select * from marts.attempts where run_key = $1 order by attempt", scope, scope.run
     )
 
 
 def run_timeline(scope: Scope) -> pl.DataFrame:
     """Return what the gang of the scope's run did when; of very many pieces the longest."""
-    return _read(
+    return read(
         "select *, count(*) over () as pieces from marts.run_timeline where run_key = $1 "
         f"order by end_at - start_at desc nulls first limit {PIECES_DRAWN}",
         scope,
@@ -243,7 +244,7 @@ def run_timeline(scope: Scope) -> pl.DataFrame:
 
 def train_steps(scope: Scope) -> pl.DataFrame:
     """Return the steps of the scope's run; of very many the slowest and fastest of each stretch."""
-    return _read(
+    return read(
         f"""with steps as (
             select *, count(*) over () as steps,
                 row_number() over (order by attempt, step) - 1 as nr
@@ -263,7 +264,7 @@ def train_steps(scope: Scope) -> pl.DataFrame:
 
 def stragglers(scope: Scope) -> pl.DataFrame:
     """Return the episodes of late ranks of the scope's run, costliest first."""
-    return _read(
+    return read(
         "select * from marts.stragglers where run_key = $1 "
         "order by imposed_wait_gpu_s desc, start_at",
         scope,
@@ -273,7 +274,7 @@ def stragglers(scope: Scope) -> pl.DataFrame:
 
 def blast_radius(scope: Scope) -> pl.DataFrame:
     """Return the throttled and faulty GPUs of the scope's run, the costliest first."""
-    return _read(
+    return read(
         "select * from marts.blast_radius where run_key = $1 order by gang_gpu_s desc, gpu_uuid",
         scope,
         scope.run,
@@ -282,12 +283,12 @@ def blast_radius(scope: Scope) -> pl.DataFrame:
 
 def communication(scope: Scope) -> pl.DataFrame:
     """Return what is known of communication in the steps of the scope's run: one row, or none."""
-    return _read("select * from marts.communication where run_key = $1", scope, scope.run)
+    return read("select * from marts.communication where run_key = $1", scope, scope.run)
 
 
 def run_gpus(scope: Scope) -> pl.DataFrame:
     """Return the GPUs of the scope's run."""
-    return _read(
+    return read(
         "select * from marts.run_gpus where run_key = $1 order by node, gpu_index, gpu_uuid",
         scope,
         scope.run,
@@ -296,7 +297,7 @@ def run_gpus(scope: Scope) -> pl.DataFrame:
 
 def sources() -> pl.DataFrame:
     """Return what each source brought and how fresh it is."""
-    return _read("select * from marts.sources order by source")
+    return read("select * from marts.sources order by source")
 
 
 def live_sources() -> pl.DataFrame:
@@ -310,23 +311,23 @@ def live_sources() -> pl.DataFrame:
 
 def coverage_by_hour(scope: Scope) -> pl.DataFrame:
     """Return how much of each hour each source covered."""
-    return _read("select * from marts.coverage_by_hour order by source, hour_at", scope)
+    return read("select * from marts.coverage_by_hour order by source, hour_at", scope)
 
 
 def has_telemetry(scope: Scope) -> bool:
     """Return whether any reading covers any GPU in the window of the scope."""
     seen = "select 1 from intermediate.int_gpu_activity where in_window(start_ms, end_ms) limit 1"
-    return not _read(seen, scope).is_empty()
+    return not read(seen, scope).is_empty()
 
 
 def data_quality(scope: Scope) -> pl.DataFrame:
     """Return what the evidence contradicts or lacks."""
-    return _read("select * from marts.data_quality order by gpu_ms desc nulls last, n desc", scope)
+    return read("select * from marts.data_quality order by gpu_ms desc nulls last, n desc", scope)
 
 
 def rejects() -> pl.DataFrame:
     """Return the rejected rows with their reasons."""
-    return _read(
+    return read(
         "select *, count(*) over () as total from raw.rejects "
         f"order by source, reason, origin, line limit {REJECTS_SHOWN}"
     )

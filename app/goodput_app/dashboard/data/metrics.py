@@ -1,0 +1,260 @@
+"""Metrics over time: series of GPUs, the band of their peers, and what happened on the same axis.
+
+A series is binned in SQL: raw samples for short windows, the ten-minute roll-up for long ones. A
+bin without a sample has no row, and `with_holes` breaks the line there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from goodput_app.dashboard.data import marts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from goodput_queries.scope import Scope
+
+POINTS_MAX = 480  # a trace; a page has up to 30 of them, and stays below 1 MB
+RAW_GPU_HOURS_MAX = 200  # of more, the roll-up is read
+ROLLED_UP_MS = 600_000
+HOLE_INTERVALS = 2.5  # as in the ledger (threshold sample_reach)
+GAP_MIN_S = 60
+PEERS_MAX = 64
+RATES = (
+    "gpu_busy_ratio",
+    "engine_active_ratio",
+    "sm_active_ratio",
+    "tensor_active_ratio",
+    "dram_active_ratio",
+    "nvlink_tx_bytes_per_s",
+    "nvlink_rx_bytes_per_s",
+    "pcie_tx_bytes_per_s",
+    "pcie_rx_bytes_per_s",
+)
+STATES = (
+    "power_w",
+    "sm_clock_hz",
+    "memory_clock_hz",
+    "gpu_temperature_c",
+    "memory_temperature_c",
+    "memory_used_bytes",
+)
+METRICS = (*RATES, *STATES)
+REASONS = {
+    "power_cap": 4,
+    "hw_slowdown": 8,
+    "sw_thermal": 32,
+    "hw_thermal": 64,
+    "power_brake": 128,
+}
+BINS_MS = tuple(
+    1000 * seconds
+    for seconds in (
+        *(1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800),
+        *(3600, 7200, 10_800, 21_600, 43_200, 86_400),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """How a series is binned: the bin, and whether it comes from raw samples."""
+
+    bin_ms: int
+    is_raw: bool
+
+    @property
+    def name(self) -> str:
+        """Return it in words."""
+        of = "samples" if self.is_raw else "the 10 min roll-up"
+        unit, length = ("min", 60_000) if self.bin_ms >= 60_000 else ("s", 1000)
+        return f"{self.bin_ms // length} {unit} means of {of}"
+
+
+def resolution(window_ms: int, gpus: int) -> Resolution:
+    """Return the finest bin of which a trace has at most POINTS_MAX."""
+    is_raw = gpus * window_ms / 3_600_000 <= RAW_GPU_HOURS_MAX
+    least = 0 if is_raw else ROLLED_UP_MS
+    bins = (b for b in BINS_MS if b >= least and window_ms <= b * POINTS_MAX)
+    return Resolution(next(bins, -(-window_ms // POINTS_MAX)), is_raw)
+
+
+def _expressions(read: Resolution) -> list[str]:
+    """Return the aggregates of a bin: `<metric>`, `<metric>_min`, `_max`, and shares of reasons."""
+    found = []
+    for name in METRICS:
+        if read.is_raw:
+            parts = (f"avg({name})", f"min({name})", f"max({name})")
+        else:
+            mean = f"sum({name}.mean * {name}.n) / nullif(sum({name}.n), 0)"
+            parts = (mean, f"min({name}.min)", f"max({name}.max)")
+        mean, least, most = (f"({part})::float" for part in parts)
+        found.append(f"{mean} as {name}, {least} as {name}_min, {most} as {name}_max")
+    reasons = "clocks_event_reasons"
+    for name, bit in REASONS.items():
+        if read.is_raw:
+            share = f"count_if({reasons} & {bit} <> 0) / nullif(count({reasons}), 0)"
+        else:
+            share = f"sum({reasons}.{name}) / nullif(sum({reasons}.n), 0)"
+        found.append(f"({share})::float as {name}")
+    return found
+
+
+def gpu_series(scope: Scope, gpus: Sequence[str], read: Resolution) -> pl.DataFrame:
+    """Return the binned metrics of GPUs: a row for each GPU, instance and bin with a sample.
+
+    Columns: gpu_uuid, gpu_instance, at, samples; `<metric>`, `<metric>_min` and `<metric>_max`; the
+    share of samples with each reason why clocks are lower. Of two sources the one with more
+    samples.
+    """
+    assert scope.from_ms is not None  # noqa: S101 -- a view has a window
+    assert scope.to_ms is not None  # noqa: S101
+    if read.is_raw:
+        samples, source, moment = "count(*)", "staging.stg_gpu_samples", "ts_ms"
+        where = "ts >= from_ms($2) and ts < from_ms($3)"
+    else:
+        samples, source, moment = "sum(samples)", "marts.gpu_metrics", "start_ms"
+        where = "start_ms >= $2 - 600000 and start_ms < $3"
+    sql = f"""with bins as (
+            select
+                gpu_uuid, gpu_instance, source, {moment} // {read.bin_ms} * {read.bin_ms} as bin_ms,
+                ({samples})::bigint as samples,
+                {", ".join(_expressions(read))}
+            from {source}
+            where gpu_uuid in (select unnest($1::varchar[])) and {where}
+            group by all
+        )
+        select * exclude (bin_ms, source), from_ms(bin_ms) as at
+        from bins
+        qualify row_number() over (
+            partition by gpu_uuid, gpu_instance, bin_ms order by samples desc, source) = 1
+        order by gpu_uuid, gpu_instance, bin_ms"""
+    window = replace(scope, team=None, user=None, run=None, partition=None, node=None)
+    return marts.read(sql, window, tuple(sorted(gpus)), scope.from_ms, scope.to_ms)
+
+
+def peers_band(series: pl.DataFrame, gpu: str, metric: str) -> pl.DataFrame:
+    """Return `at`, `low` and `high`: the range of a metric over the peers of a GPU, bin by bin.
+
+    The least and most of up to four peers, of more their 10th and 90th percentile. A peer counts
+    once a bin: with the mean of its instances.
+    """
+    peers = series.filter((pl.col("gpu_uuid") != gpu) & pl.col(metric).is_not_null())
+    of_peers = peers.group_by("at", "gpu_uuid").agg(pl.col(metric).mean())
+    is_few = of_peers["gpu_uuid"].n_unique() <= 4
+    low, high = (0.0, 1.0) if is_few else (0.1, 0.9)
+    return (
+        of_peers.group_by("at")
+        .agg(
+            low=pl.col(metric).quantile(low, "linear"),
+            high=pl.col(metric).quantile(high, "linear"),
+        )
+        .sort("at")
+    )
+
+
+def with_holes(series: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """Return `at` and the columns of one series in order, with an empty row in each hole.
+
+    A hole is longer than HOLE_INTERVALS median distances: a line drawn over it would invent data.
+    """
+    in_order = series.select("at", *columns).sort("at")
+    distance = in_order["at"].diff().dt.total_milliseconds()
+    usual = distance.median()
+    if not isinstance(usual, int | float) or usual <= 0:
+        return in_order
+    before = in_order.with_columns(until=pl.col("at").shift(-1)).filter(
+        (pl.col("until") - pl.col("at")).dt.total_milliseconds() > HOLE_INTERVALS * usual
+    )
+    empty = before.select(
+        (pl.col("at") + pl.duration(milliseconds=int(usual))).cast(in_order.schema["at"]),
+        *(pl.lit(None, series.schema[name]).alias(name) for name in columns),
+    )
+    return pl.concat([in_order, empty]).sort("at")
+
+
+def gpus(scope: Scope) -> pl.DataFrame:
+    """Return the GPUs of the scope's nodes in the window, in the order of their index."""
+    return marts.read(
+        "select * from marts.gpus order by cluster, node, gpu_index nulls last, gpu_uuid, start_at",
+        replace(scope, bucket_ms=None),
+    )
+
+
+def nodes(scope: Scope) -> pl.DataFrame:
+    """Return the nodes of the scope, highest cost of waste first."""
+    return marts.read(
+        "select * from marts.nodes "
+        "order by wasted_cost desc nulls last, wasted_ms desc, cluster, node limit 5000",
+        replace(scope, bucket_ms=None),
+    )
+
+
+def run_gpus(scope: Scope, run: str) -> list[str]:
+    """Return the GPUs that a run held in the window, wherever they are: at most PEERS_MAX."""
+    found = marts.read(
+        "select distinct gpu_uuid from marts.gpu_allocations where run_key = $1 "
+        f"order by gpu_uuid limit {PEERS_MAX}",
+        replace(scope, node=None, gpu_uuid=None, bucket_ms=None),
+        run,
+    )
+    return found["gpu_uuid"].to_list()
+
+
+def allocations(scope: Scope) -> pl.DataFrame:
+    """Return which run held the scope's GPUs when, whoever owns it."""
+    return marts.read(
+        "select * from marts.gpu_allocations order by start_at, gpu_uuid, gpu_instance",
+        replace(scope, team=None, user=None, run=None, partition=None, bucket_ms=None),
+    )
+
+
+def categories(scope: Scope, read: Resolution) -> pl.DataFrame:
+    """Return the category that has most of each bin: rows of the same one joined.
+
+    Columns: gpu_uuid, gpu_instance, category, label, colour, start_ms, end_ms.
+    """
+    return marts.read(
+        f"""with bins as (
+            select *, start_ms is distinct from lag(start_ms) over series + {read.bin_ms}
+                or category is distinct from lag(category) over series as is_new
+            from marts.gpu_category_bins
+            window series as (partition by gpu_uuid, gpu_instance order by start_ms)
+        ),
+        numbered as (
+            select *, count_if(is_new) over (
+                partition by gpu_uuid, gpu_instance order by start_ms
+                rows between unbounded preceding and current row) as nr
+            from bins
+        )
+        select gpu_uuid, gpu_instance, category, any_value(label) as label,
+            any_value(colour) as colour, from_ms(scope_start(min(start_ms))) as start_at,
+            from_ms(scope_end(max(start_ms) + {read.bin_ms})) as end_at
+        from numbered
+        group by gpu_uuid, gpu_instance, category, nr
+        order by gpu_uuid, gpu_instance, start_at""",
+        replace(scope, team=None, user=None, run=None, partition=None, bucket_ms=read.bin_ms),
+    )
+
+
+def events(scope: Scope) -> pl.DataFrame:
+    """Return Xid and other events of the scope's GPUs, the latest first."""
+    return marts.read(
+        "select distinct * from marts.gpu_events order by event_at desc, code, message limit 1000",
+        replace(scope, bucket_ms=None),
+    )
+
+
+def telemetry_gaps(scope: Scope) -> pl.DataFrame:
+    """Return when no reading covered a GPU of the scope, for GAP_MIN_S or more."""
+    return marts.read(
+        f"""select cluster, node, gpu_uuid, from_ms(start_ms) as start_at, from_ms(end_ms) as end_at
+        from marts.telemetry_gaps
+        where end_ms - start_ms >= {1000 * GAP_MIN_S}
+        order by gpu_uuid, start_ms limit 1000""",
+        replace(scope, bucket_ms=None),
+    )

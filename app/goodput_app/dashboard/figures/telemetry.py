@@ -1,0 +1,315 @@
+"""Telemetry on one time axis: lanes of what held a GPU, small multiples of its metrics, marks.
+
+Pure functions from frames to a Plotly figure. Frames have base units, the axes readable ones. Names
+from the data are escaped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import plotly.graph_objects as go
+import polars as pl
+from plotly.subplots import make_subplots
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.figures.ledger import finished, marker
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+LANE_PX = 26
+PANEL_PX = 92
+SPACE_PX = 26
+EVENTS_MARKED = 40
+LEGEND_COLUMNS = 3
+LEGEND_ROW_PX = 21
+LEGEND_CHAR_PX = 5.6  # of a font of 12 px
+NO_READINGS = "No readings"
+EVENTS = "Events"
+HOLDER = "Allocated to"
+ACTIVITY = ("SM active", "Engine active", "GPU utilisation")  # the most telling one first
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One of the small multiples: its metrics share an axis in one unit."""
+
+    title: str
+    metrics: dict[str, str]  # metric -> what it is called beside others of the panel
+    unit: str
+    scale: float = 1.0  # from the base unit to `unit`
+    is_share: bool = False
+    limit: float | None = None  # in the base unit
+    limit_name: str = ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """The series of a GPU or instance; rows: `at` and metrics, with an empty row in each hole."""
+
+    name: str
+    rows: pl.DataFrame
+    bands: dict[str, pl.DataFrame] = field(default_factory=dict)  # metric -> at, low, high
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """Bars on top of the metrics; each frame has `lane`, `start_at`, `end_at`.
+
+    names: the lanes from top to bottom
+    holders: also `name` and `hover`; categories: `label`, `colour`; gaps, reasons: nothing more
+    events: `lane`, `at`, `name`, `hover`
+    """
+
+    names: Sequence[str]
+    holders: pl.DataFrame | None = None
+    categories: pl.DataFrame | None = None
+    reasons: pl.DataFrame | None = None
+    gaps: pl.DataFrame | None = None
+    events: pl.DataFrame | None = None
+
+
+def panels(limits: dict[str, Any]) -> list[Panel]:
+    """Return the small multiples; limits: `power_limit_w` and `slowdown_temperature_c`, or None."""
+    return [
+        Panel("SM active", {"sm_active_ratio": ""}, "%", 100, is_share=True),
+        Panel("Engine active", {"engine_active_ratio": ""}, "%", 100, is_share=True),
+        Panel("GPU utilisation", {"gpu_busy_ratio": ""}, "%", 100, is_share=True),
+        Panel("Tensor active", {"tensor_active_ratio": ""}, "%", 100, is_share=True),
+        Panel("DRAM active", {"dram_active_ratio": ""}, "%", 100, is_share=True),
+        Panel("Power", {"power_w": ""}, "W", 1, False, limits.get("power_limit_w"), "power limit"),
+        Panel("SM clock", {"sm_clock_hz": ""}, "MHz", 1e-6),
+        Panel(
+            "Temperature",
+            {"gpu_temperature_c": "GPU", "memory_temperature_c": "memory"},
+            "°C",
+            limit=limits.get("slowdown_temperature_c"),
+            limit_name="slowdown",
+        ),
+        Panel("Memory used", {"memory_used_bytes": ""}, "GiB", 2**-30),
+        Panel(
+            "NVLink",
+            {"nvlink_tx_bytes_per_s": "sent", "nvlink_rx_bytes_per_s": "received"},
+            "GB/s",
+            1e-9,
+        ),
+        Panel(
+            "PCIe",
+            {"pcie_tx_bytes_per_s": "sent", "pcie_rx_bytes_per_s": "received"},
+            "GB/s",
+            1e-9,
+        ),
+    ]
+
+
+def is_measured(panel: Panel, lines: Sequence[Line]) -> bool:
+    """Say whether any of the lines has a value of any metric of the panel."""
+    return any(
+        metric in line.rows.columns and line.rows[metric].null_count() < line.rows.height
+        for line in lines
+        for metric in panel.metrics
+    )
+
+
+def on_one_axis(
+    lanes: Lanes,
+    shown: Sequence[Panel],
+    lines: Sequence[Line],
+    window: tuple[datetime, datetime],
+) -> go.Figure:
+    """Return the lanes and below them a panel for each group of metrics, on one time axis."""
+    heights = [LANE_PX * max(1, len(lanes.names)), *(PANEL_PX for _ in shown)]
+    total = sum(heights) + SPACE_PX * len(shown)
+    figure = make_subplots(
+        rows=len(heights),
+        cols=1,
+        shared_xaxes=True,
+        row_heights=[height / sum(heights) for height in heights],
+        vertical_spacing=SPACE_PX / total if shown else 0,
+        subplot_titles=["", *(f"{panel.title} ({panel.unit})" for panel in shown)],
+    )
+    figure.update_annotations(x=0, xanchor="left", font={"size": 12})
+    _draw_lanes(figure, lanes)
+    for row, panel in enumerate(shown, start=2):
+        _draw_panel(figure, panel, lines, row)
+    figure.update_xaxes(range=list(window), type="date")
+    figure.update_xaxes(showticklabels=True, side="top", row=1)
+    figure.update_xaxes(title_text="UTC", row=len(heights))
+    figure.update_layout(barmode="overlay", bargap=0.2, hovermode="closest")
+    if lanes.events is not None:
+        _mark(figure, lanes.events)
+    return _with_legend(finished(figure, height=total), lanes.categories, total)
+
+
+def _with_legend(figure: go.Figure, categories: pl.DataFrame | None, drawn_px: int) -> go.Figure:
+    """Return the figure with a legend of its categories below, and room for it."""
+    labels = [] if categories is None else categories["label"].unique().to_list()
+    rows = -(-len(labels) // LEGEND_COLUMNS)
+    below = 46 + LEGEND_ROW_PX * rows
+    legend = {"orientation": "h", "x": 0, "y": 0, "xanchor": "left", "yanchor": "bottom"}
+    width = LEGEND_CHAR_PX * max((len(label) for label in labels), default=0)
+    figure.update_layout(
+        height=34 + drawn_px + below,
+        margin={"t": 34, "b": below},
+        showlegend=bool(labels),
+        legend={**legend, "yref": "container", "font": {"size": 12}, "entrywidth": width},
+        uniformtext={"minsize": 10, "mode": "hide"},
+    )
+    return figure
+
+
+def _draw_lanes(figure: go.Figure, lanes: Lanes) -> None:
+    if (holders := lanes.holders) is not None:
+        _draw_holders(figure, holders)
+    if (categories := lanes.categories) is not None:
+        for label in sorted(categories["label"].unique().to_list()):
+            of_it = categories.filter(pl.col("label") == label)
+            name = theme.plotly_text(label)
+            look = {**marker(of_it["colour"][0]), "line": {"width": 0}}
+            _bars(figure, of_it, look, name, [name] * of_it.height, is_in_legend=True)
+    look = {"color": theme.STYLES["throttled"].colour}
+    if (reasons := lanes.reasons) is not None and not reasons.is_empty():
+        _bars(figure, reasons, look, "Clocks reduced", reasons["lane"].to_list())
+    if (gaps := lanes.gaps) is not None and not gaps.is_empty():
+        _bars(figure, gaps, marker("unknown"), NO_READINGS, [NO_READINGS] * gaps.height)
+    figure.update_yaxes(
+        type="category",
+        categoryorder="array",
+        categoryarray=list(lanes.names),
+        range=[len(lanes.names) - 0.5, -0.5],
+        automargin=True,
+        row=1,
+    )
+
+
+def _draw_holders(figure: go.Figure, holders: pl.DataFrame) -> None:
+    for parity, colour in enumerate(theme.HOLDER_COLOURS):
+        of_it = holders.with_row_index("nr").filter(pl.col("nr") % 2 == parity)
+        names = [theme.plotly_text(name) for name in of_it["name"].to_list()]
+        hovers = of_it["hover"].to_list()
+        _bars(figure, of_it, {"color": colour}, "Allocated to", hovers, text=names)
+
+
+def _bars(
+    figure: go.Figure,
+    rows: pl.DataFrame,
+    look: dict[str, Any],
+    name: str,
+    hovers: list[str],
+    *,
+    text: list[str] | None = None,
+    is_in_legend: bool = False,
+) -> None:
+    """Add bars in their lanes; hovers: escaped text, one a bar."""
+    lengths = (rows["end_at"] - rows["start_at"]).dt.total_milliseconds().to_list()
+    spans = [theme.window(*at) for at in rows.select("start_at", "end_at").iter_rows()]
+    figure.add_bar(
+        y=rows["lane"].to_list(),
+        x=lengths,
+        base=rows["start_at"].to_list(),
+        orientation="h",
+        marker=look,
+        name=name,
+        text=text,
+        textposition="inside" if text else "none",
+        insidetextanchor="start",
+        textfont={"color": "#ffffff"},
+        showlegend=is_in_legend,
+        customdata=list(
+            zip(hovers, spans, [theme.duration(ms / 1000) for ms in lengths], strict=True)
+        ),
+        hovertemplate="%{customdata[0]}<br>%{customdata[1]}, %{customdata[2]}<extra></extra>",
+        row=1,
+        col=1,
+    )
+
+
+def _draw_panel(figure: go.Figure, panel: Panel, lines: Sequence[Line], row: int) -> None:
+    colours = theme.SERIES_COLOURS
+    for number, line in enumerate(lines):
+        for place, (metric, called) in enumerate(panel.metrics.items()):
+            if metric not in line.rows.columns:
+                continue
+            if place == 0 and metric in line.bands:
+                _draw_band(figure, line.bands[metric], panel.scale, row)
+            label = theme.plotly_text(" ".join(part for part in (line.name, called) if part))
+            figure.add_scatter(
+                x=line.rows["at"].to_list(),
+                y=_scaled(line.rows[metric], panel.scale),
+                mode="lines",
+                line={
+                    "width": 1.4,
+                    "color": colours[(number + (place if len(lines) == 1 else 0)) % len(colours)],
+                    "dash": "solid" if place == 0 else "dot",
+                },
+                connectgaps=False,
+                name=label,
+                showlegend=False,
+                hovertemplate=f"{label}: %{{y:,.1f}} {panel.unit}<br>%{{x|%Y-%m-%d %H:%M:%S}} UTC"
+                "<extra></extra>",
+                row=row,
+                col=1,
+            )
+    if panel.limit is not None:
+        limit = panel.limit * panel.scale
+        figure.add_hline(
+            y=limit, row=row, col=1, line={"dash": "dash", "width": 1, "color": theme.LIMIT_COLOUR}
+        )
+        title = f"{panel.title} ({panel.unit}), dashed: {panel.limit_name} {limit:,.0f}"
+        figure.layout.annotations[row - 2].text = title
+    if panel.is_share:
+        figure.update_yaxes(range=[0, 103], dtick=50, row=row)
+    figure.update_yaxes(nticks=4, automargin=True, row=row)
+
+
+def _draw_band(figure: go.Figure, band: pl.DataFrame, scale: float, row: int) -> None:
+    for column, fill in (("low", "none"), ("high", "tonexty")):
+        figure.add_scatter(
+            x=band["at"].to_list(),
+            y=_scaled(band[column], scale),
+            mode="lines",
+            line={"width": 0, "color": theme.PEERS_COLOUR},
+            fill=fill,
+            fillcolor=theme.PEERS_COLOUR,
+            name=f"peers, {column}",
+            hoverinfo="skip",
+            showlegend=False,
+            row=row,
+            col=1,
+        )
+
+
+def _scaled(values: pl.Series, scale: float) -> list[float | None]:
+    return (values.cast(pl.Float64) * scale).round_sig_figs(4).to_list()
+
+
+def _mark(figure: go.Figure, events: pl.DataFrame) -> None:
+    """Add a marker in its lane for each event, and a line through all panels for the latest."""
+    if events.is_empty():
+        return
+    figure.add_scatter(
+        x=events["at"].to_list(),
+        y=events["lane"].to_list(),
+        mode="markers",
+        marker={"symbol": "diamond", "size": 11, "color": theme.STYLES["fault"].colour},
+        customdata=events["hover"].to_list(),
+        hovertemplate="%{customdata}<br>%{x|%Y-%m-%d %H:%M:%S} UTC<extra></extra>",
+        name=EVENTS,
+        showlegend=False,
+        row=1,
+        col=1,
+    )
+    for at in events["at"].unique().sort(descending=True).head(EVENTS_MARKED).to_list():
+        figure.add_shape(
+            type="line",
+            xref="x",
+            yref="paper",
+            x0=at,
+            x1=at,
+            y0=0,
+            y1=1,
+            line={"dash": "dot", "width": 1, "color": theme.STYLES["fault"].colour},
+        )

@@ -1,0 +1,119 @@
+"""Series of GPUs for charts: bins, holes, and the band of peers."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+import streamlit as st
+from tests.queries.conftest import START, Evidence
+
+from goodput_app.dashboard.data import metrics
+from goodput_app.dashboard.state import use_store
+from goodput_queries.scope import Scope
+from goodput_queries.storage.store import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+START_MS = 1_800_000_000_000
+HOUR_MS = 3_600_000
+WINDOW = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS)
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[LocalStore]:
+    """Give two GPUs that are read every 30 s for an hour: at 100 W rising, and at 400 W."""
+    made = Evidence(LocalStore())
+    for gpu, watts in (("GPU-a", 100.0), ("GPU-b", 400.0)):
+        made.load("gpu_samples", [
+            {"gpu_uuid": gpu, "gpu_instance": "", "ts": made.at(s), "power_w": watts + s / 60,
+             "clocks_event_reasons": 4 if s < 900 else 0}
+            for s in range(0, 3600, 30)
+        ])  # fmt: skip
+    made.store.build()
+    yield made.store
+    made.store.close()
+
+
+@pytest.fixture(autouse=True)
+def used(world: LocalStore) -> Iterator[None]:
+    """Read from this world."""
+    use_store(world)
+    yield
+    st.cache_data.clear()
+
+
+@pytest.mark.parametrize("hours", [0.01, 1, 12, 24, 24 * 7, 24 * 365, 24 * 3650])
+@pytest.mark.parametrize("gpus", [1, 8, 64])
+def test_a_trace_never_has_too_many_points(hours: float, gpus: int) -> None:
+    window_ms = int(hours * HOUR_MS)
+
+    read = metrics.resolution(window_ms, gpus)
+
+    assert window_ms / read.bin_ms <= metrics.POINTS_MAX
+    assert read.is_raw or read.bin_ms % metrics.ROLLED_UP_MS == 0
+
+
+def test_short_windows_read_samples_and_long_ones_the_roll_up() -> None:
+    assert metrics.resolution(24 * HOUR_MS, 8) == metrics.Resolution(300_000, is_raw=True)
+    assert metrics.resolution(7 * 24 * HOUR_MS, 8) == metrics.Resolution(1_800_000, is_raw=False)
+
+
+def test_samples_and_roll_up_agree() -> None:
+    raw, rolled = (
+        metrics.gpu_series(WINDOW, ["GPU-a", "GPU-b"], metrics.Resolution(600_000, is_raw=is_raw))
+        for is_raw in (True, False)
+    )
+
+    columns = [*raw.columns]
+    assert raw.height == 12
+    assert raw.select(columns).equals(rolled.select(columns))
+    first = raw.row(0, named=True)
+    assert (first["power_w"], first["power_w_min"], first["power_w_max"]) == (104.75, 100.0, 109.5)
+    assert raw.filter(gpu_uuid="GPU-a")["power_cap"].to_list() == [1.0, 0.5, 0.0, 0.0, 0.0, 0.0]
+    assert first["sm_active_ratio"] is None
+
+
+def series(*rows: tuple[str, int, float | None]) -> pl.DataFrame:
+    found = [
+        {"gpu_uuid": gpu, "gpu_instance": "", "at": START + timedelta(seconds=s), "power_w": watts}
+        for gpu, s, watts in rows
+    ]
+    return pl.DataFrame(found)
+
+
+def at(second: int) -> datetime:
+    return START + timedelta(seconds=second)
+
+
+def test_a_line_breaks_where_samples_are_missing() -> None:
+    own = series(*(("GPU-a", s, 1.0) for s in (0, 10, 20, 60, 70)))
+
+    found = metrics.with_holes(own, ["power_w"])
+
+    assert found["at"].to_list() == [at(s) for s in (0, 10, 20, 30, 60, 70)]
+    assert found["power_w"].to_list() == [1.0, 1.0, 1.0, None, 1.0, 1.0]
+
+
+def test_a_few_peers_have_the_band_of_least_and_most() -> None:
+    every = series(
+        *(("GPU-a", s, 999.0) for s in (0, 10)),
+        *(("GPU-b", s, 100.0 + s) for s in (0, 10)),
+        ("GPU-c", 0, 300.0),
+        ("GPU-c", 10, None),
+    )
+
+    band = metrics.peers_band(every, "GPU-a", "power_w")
+
+    assert band.rows() == [(at(0), 100.0, 300.0), (at(10), 110.0, 110.0)]
+
+
+def test_many_peers_have_the_band_of_percentiles() -> None:
+    every = series(*((f"GPU-{i}", 0, float(i)) for i in range(12)))
+
+    band = metrics.peers_band(every, "GPU-11", "power_w")
+
+    assert band.rows() == [(at(0), pytest.approx(1.0), pytest.approx(9.0))]
