@@ -31,6 +31,8 @@ URL_PATHS = {
     "idle_gaps": "waste",
     "cost_statement": "cost",
     "data_health": "data",
+    "nodes_and_one": "nodes",
+    "one_gpu": "gpu",
 }
 
 

@@ -44,23 +44,27 @@ def _page(file: str, title: str, icon: str, *, default: bool = False) -> st.Page
 OVERVIEW = _page("fleet_overview.py", "Overview", "dashboard", default=True)
 RUNS = _page("all_runs.py", "Runs", "play_circle")
 RUN = _page("one_run.py", "Run", "monitoring")
+NODES = _page("nodes_and_one.py", "Nodes", "dns")
+GPU = _page("one_gpu.py", "GPU", "memory")
 WASTE = _page("idle_gaps.py", "Waste", "savings")
 COST = _page("cost_statement.py", "Cost", "payments")
 DATA = _page("data_health.py", "Data", "fact_check")
 GROUPS = {
-    "Monitor": [OVERVIEW, RUNS],
+    "Monitor": [OVERVIEW, RUNS, NODES],
     "Optimize": [WASTE],
     "Cost": [COST],
     "Data": [DATA],
 }
 
-page = st.navigation([OVERVIEW, RUNS, RUN, WASTE, COST, DATA], position="hidden")
+OF_ONE = {RUN: "run", NODES: "node"}  # pages of one thing, and the filter that names it
+
+page = st.navigation([OVERVIEW, RUNS, RUN, NODES, GPU, WASTE, COST, DATA], position="hidden")
 with st.sidebar:
     st.title("Goodput", anchor=False)
     for group, members in GROUPS.items():
         st.caption(group)
         for member in members:
-            params = scope_bar.carried(run=None) if page == RUN else scope_bar.carried()
+            params = scope_bar.carried(**{OF_ONE[page]: None} if page in OF_ONE else {})
             st.page_link(member, query_params=params, width="stretch")
 
 view = None

@@ -9,7 +9,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import headline, theme
-from goodput_app.dashboard.components import charts, run_parts, scope_bar, tables
+from goodput_app.dashboard.components import charts, places, run_parts, scope_bar, tables
 from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.figures import ledger as figures
 from goodput_queries.scope import Scope
@@ -41,6 +41,8 @@ def losses(frame: pl.DataFrame, names: Mapping[str, str]) -> None:
             st.markdown(f"**What to do:** {theme.markdown_text(picked['fix'])}")
         if picked["run_key"]:
             _open_run(picked["run_key"])
+        if picked["node"]:
+            places.to_node(picked["node"], picked["cluster"])
         st.page_link(
             WASTE_PAGE,
             label="Open where it is",
@@ -100,6 +102,7 @@ def gaps(frame: pl.DataFrame, names: Mapping[str, str], view: View) -> None:
         _verdict(picked)
         _around(picked, view)
         st.caption(f"GPU UUID {theme.markdown_text(picked['gpu_uuid'])}")
+        places.links({**picked, "run_key": None})
         if picked["run_key"]:
             _open_run(picked["run_key"])
 

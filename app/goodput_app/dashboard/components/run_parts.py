@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import tables
+from goodput_app.dashboard.components import places, tables
 
 if TYPE_CHECKING:
     import polars as pl
@@ -107,12 +107,13 @@ def blast_radius(frame: pl.DataFrame) -> None:
     if frame.is_empty():
         st.caption("No GPU is known to have delayed the others by throttling or a hardware error.")
     else:
-        tables.show(frame, SLOW_GPUS, "run_slow_gpus")
+        of = ("gpu_uuid", "reason", "attempt", "start_at")
+        places.pick(frame, SLOW_GPUS, "slow_gpu", of)
 
 
 def gpus(frame: pl.DataFrame) -> None:
     """Draw the GPUs of a run; `frame`: marts.run_gpus."""
-    tables.show(frame, GPUS, "run_gpus")
+    places.pick(frame, GPUS, "run_gpu", ("gpu_uuid",))
 
 
 def lineage(frame: pl.DataFrame) -> None:

@@ -8,7 +8,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import tables
+from goodput_app.dashboard.components import places
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import marts
 
@@ -69,7 +69,8 @@ def intervals(scope: Scope, category: str) -> None:
         if found.height < first["all_intervals"]:
             number += f"; the table has the {found.height:,} with the highest cost"
         st.caption(f"{number}.")
-        tables.show(found, INTERVALS, "intervals", rows=8)
+        of = ("gpu_uuid", "gpu_instance", "start_at")
+        places.pick(found, INTERVALS, "interval", of, rows=8)
 
 
 def gaps_of(found: marts.IdleGaps, category: str | None) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -4,7 +4,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme, throttling
-from goodput_app.dashboard.components import charts, details, scope_bar, tables, waste_parts
+from goodput_app.dashboard.components import charts, details, places, scope_bar, waste_parts
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.figures import waste
@@ -96,4 +96,5 @@ with panel(
     if episodes.is_empty():
         st.caption(throttling.empty_meaning(marts.throttle_sources(scope)))
     else:
-        tables.show(episodes, THROTTLING, "throttling", rows=6)
+        of = ("gpu_uuid", "reason", "start_at")
+        places.pick(episodes, THROTTLING, "episode", of, rows=6)

@@ -1,0 +1,152 @@
+"""Parts of the GPU page: heading, peers, tiles and the chart on one time axis."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import places, scope_bar
+from goodput_app.dashboard.components import telemetry_parts as parts
+from goodput_app.dashboard.data import metrics
+from goodput_app.dashboard.figures import telemetry as figures
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_queries.scope import Scope
+
+WHOLE = ""
+
+
+def heading(card: Mapping[str, Any], stays: int) -> None:
+    """Draw which GPU it is, where it is, and a link to its node."""
+    name = places.gpu_name(card["gpu_index"], card["gpu_uuid"])
+    st.title(f"{theme.markdown_text(name)}, {theme.markdown_text(card['node'])}", anchor=False)
+    facts = [card["gpu_model"], card["pci_bus_id"], card["cluster"]]
+    if card["instances"]:
+        facts.append(theme.count(card["instances"], "MIG instance"))
+    if stays > 1:
+        facts.append(f"in {stays} nodes in this time range, the last is shown")
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        st.caption(" / ".join(theme.markdown_text(fact) for fact in facts if fact))
+        places.to_node(card["node"], card["cluster"])
+
+
+def peers(card: Mapping[str, Any], scope: Scope, allocations: pl.DataFrame) -> list[str]:
+    """Let people choose the peers and return them: GPUs of the node or of a run."""
+    runs = {
+        row["run_key"]: f"GPUs of run {theme.printable(row['job_name'] or row['run_id'])}"
+        for row in allocations.drop_nulls("run_key").sort("start_at", descending=True).to_dicts()
+    }
+    left, _ = st.columns([1.3, 3.2])
+    with left:
+        scope_bar.choice("peers", "Peers", runs, none="GPUs of the same node and model")
+    wanted = st.query_params.get("peers")
+    if wanted is not None and wanted in runs:
+        return metrics.run_gpus(scope, wanted)
+    there = metrics.gpus(replace(scope, gpu_uuid=None, node=card["node"], cluster=card["cluster"]))
+    alike = there.filter(pl.col("gpu_model").eq_missing(pl.lit(card["gpu_model"])))
+    return alike["gpu_uuid"].unique().sort().to_list()
+
+
+def series(
+    scope: Scope, gpu: str, others: Sequence[str]
+) -> tuple[pl.DataFrame, metrics.Resolution]:
+    """Return the series of a GPU and of its peers, and how they are binned."""
+    found = sorted({gpu, *others})
+    assert scope.from_ms is not None  # noqa: S101 -- a view has a window
+    assert scope.to_ms is not None  # noqa: S101
+    read = metrics.resolution(scope.to_ms - scope.from_ms, len(found))
+    return metrics.gpu_series(scope, found, read), read
+
+
+def tiles(own: pl.DataFrame, events: pl.DataFrame) -> None:
+    """Draw means and extremes of the window; what is not measured says so."""
+    if own.is_empty():
+        st.info("No readings of this GPU in this time range.", icon=":material/help:")
+        return
+    activity = next(
+        (m for m in ("sm_active_ratio", "engine_active_ratio", "gpu_busy_ratio")
+         if own[m].null_count() < own.height), None,
+    )  # fmt: skip
+    named = {"sm_active_ratio": "SM active", "engine_active_ratio": "Engine active"}
+    of_it = None if activity is None else own[activity].mean()
+    last = own.sort("at").row(-1, named=True)
+    columns = st.columns(5)
+    columns[0].metric(f"{named.get(activity or '', 'GPU utilisation')} (mean)", _percent(of_it))
+    columns[1].metric("Power (mean)", _amount(own["power_w"].mean(), "W"))
+    columns[2].metric("Temperature (highest)", _amount(own["gpu_temperature_c_max"].max(), "°C"))
+    columns[3].metric("Memory used (last)", _gib(last["memory_used_bytes"]))
+    columns[4].metric("Events", f"{events.height:,}")
+
+
+def _percent(value: Any) -> str:
+    return theme.NOT_MEASURED if value is None else theme.percent(float(value))
+
+
+def _amount(value: Any, unit: str) -> str:
+    return theme.NOT_MEASURED if value is None else f"{float(value):,.0f} {unit}"
+
+
+def _gib(value: Any) -> str:
+    return theme.NOT_MEASURED if value is None else f"{float(value) / 2**30:,.1f} GiB"
+
+
+def draw(
+    view: View,
+    card: Mapping[str, Any],
+    allocations: pl.DataFrame,
+    events: pl.DataFrame,
+    found: tuple[pl.DataFrame, metrics.Resolution],
+    scope: Scope,
+) -> None:
+    """Draw what held the GPU, its metrics with the peers' band, and events."""
+    every, read = found
+    gpu = card["gpu_uuid"]
+    own = every.filter(pl.col("gpu_uuid") == gpu)
+    categories = metrics.categories(scope, read)
+    units = sorted({*categories["gpu_instance"], *allocations["gpu_instance"]} or {WHOLE})
+    lane_of = {(gpu, unit): _lane(figures.HOLDER, unit) for unit in units}
+    bars = parts.holders(allocations, lane_of)
+    of_categories = categories.with_columns(
+        lane=pl.col("gpu_instance").replace_strict(
+            {unit: _lane(parts.CATEGORY, unit) for unit in units}, return_dtype=pl.String
+        )
+    )
+    of_reasons = parts.reasons(own, read.bin_ms)
+    gaps = metrics.telemetry_gaps(scope).with_columns(lane=pl.lit(figures.NO_READINGS))
+    marks = parts.marks(events, pl.lit(figures.EVENTS))
+    lanes = figures.Lanes(
+        [
+            *(lane for unit in units for lane in (
+                _lane(figures.HOLDER, unit), _lane(parts.CATEGORY, unit))),
+            *of_reasons["lane"].unique(maintain_order=True).to_list(),
+            *([figures.EVENTS] if not marks.is_empty() else []),
+            *([figures.NO_READINGS] if not gaps.is_empty() else []),
+        ],
+        bars, of_categories, of_reasons, gaps, marks,
+    )  # fmt: skip
+    instances = sorted(own["gpu_instance"].unique().to_list())
+    names = {(gpu, one): f"instance {one}" if one else "this GPU" for one in instances}
+    lines = parts.lines(own, names, metrics.METRICS)
+    if lines:
+        bands = {name: metrics.peers_band(every, gpu, name) for name in metrics.METRICS}
+        kept = {name: band for name, band in bands.items() if not band.is_empty()}
+        lines[0] = replace(lines[0], bands=kept)
+    parts.draw(view, lanes, lines, card, parts.measured(own), "gpu-telemetry",
+               "What held the GPU, its metrics and its events on one time axis")  # fmt: skip
+    others = every["gpu_uuid"].n_unique() - (0 if own.is_empty() else 1)
+    st.caption(
+        f"{read.name}. The category is the one with most time in each bin. Grey band: "
+        f"{theme.count(others, 'peer')} with readings. A line breaks where samples are missing."
+    )
+
+
+def _lane(name: str, unit: str) -> str:
+    """Return the lane of an instance; a whole GPU has the lane's own name."""
+    return f"{name}, {theme.plotly_text(unit, 20)}" if unit else name

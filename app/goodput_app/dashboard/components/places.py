@@ -1,0 +1,80 @@
+"""Links to the pages of a GPU, a node and a run, from whatever table names them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import scope_bar, tables
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+GPU_PAGE = "pages/one_gpu.py"
+NODE_PAGE = "pages/nodes_and_one.py"
+RUN_PAGE = "pages/one_run.py"
+
+
+def gpu_name(index: int | None, uuid: str | None) -> str:
+    """Return what a GPU is called on its node."""
+    return f"GPU {index}" if index is not None else f"GPU {theme.printable(uuid or '?', 16)}"
+
+
+def links(row: Mapping[str, Any]) -> None:
+    """Draw links to the GPU, the node and the run that a row names; no link for what it lacks."""
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        if uuid := row.get("gpu_uuid"):
+            to_gpu(uuid, gpu_name(row.get("gpu_index"), uuid))
+        if node := row.get("node"):
+            to_node(node, row.get("cluster"))
+        if run := row.get("run_key"):
+            to_run(run, row.get("run_id") or run)
+
+
+def to_gpu(uuid: str, name: str) -> None:
+    """Draw a link to the page of a GPU, with the time range of this page."""
+    params = {**scope_bar.carried(node=None, run=None, team=None), "gpu": uuid}
+    label = f"Open {theme.markdown_text(name)}"
+    st.page_link(GPU_PAGE, label=label, icon=":material/memory:", query_params=params)
+
+
+def to_node(node: str, cluster: str | None) -> None:
+    """Draw a link to the page of a node, with the time range of this page."""
+    cluster = cluster or st.query_params.get("cluster")
+    params = scope_bar.carried(node=node, cluster=cluster, run=None, team=None)
+    label = f"Open node {theme.markdown_text(node, 60)}"
+    st.page_link(NODE_PAGE, label=label, icon=":material/dns:", query_params=params)
+
+
+def to_run(run_key: str, name: str) -> None:
+    """Draw a link to the page of a run, with the time range of this page."""
+    params = scope_bar.carried(run=run_key, node=None, team=None)
+    label = f"Open run {theme.markdown_text(name, 60)}"
+    st.page_link(RUN_PAGE, label=label, icon=":material/monitoring:", query_params=params)
+
+
+def pick(
+    frame: pl.DataFrame,
+    names: Mapping[str, str],
+    key: str,
+    of: Sequence[str],
+    *,
+    rows: int = tables.ROWS_SHOWN,
+) -> None:
+    """Draw a table whose picked row has links to what it names.
+
+    of: the columns that identify a row.
+    """
+    ids = frame.select(
+        pl.concat_str(
+            [pl.col(name).cast(pl.String) for name in of], separator="|", ignore_nulls=True
+        )
+    ).to_series()
+    picked = tables.pick(frame, names, key, ids, rows=rows)
+    if picked is None:
+        st.caption("Select a row for links to its GPU, node and run.")
+    else:
+        links(picked)

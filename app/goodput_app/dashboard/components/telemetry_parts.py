@@ -1,0 +1,187 @@
+"""Parts of the GPU and Node pages: lanes, lines and tables from the data of a scope."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import charts, places
+from goodput_app.dashboard.data import metrics
+from goodput_app.dashboard.figures import telemetry as figures
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from goodput_app.dashboard.components.scope_bar import View
+
+LINES_MAX = 16
+DEVICE = ("power_w", "sm_clock_hz", "memory_clock_hz", "gpu_temperature_c", "memory_temperature_c")
+CATEGORY = "Category"
+REASONS = {
+    "power_cap": "Power cap",
+    "hw_slowdown": "Hardware slowdown",
+    "sw_thermal": "Thermal (software)",
+    "hw_thermal": "Thermal (hardware)",
+    "power_brake": "Power brake",
+}
+EVENTS = {
+    "event_at": "Time",
+    "node": "Node",
+    "gpu_index": "GPU",
+    "kind": "Event",
+    "code": "Code",
+    "meaning": "Meaning",
+    "severity": "Severity",
+    "what_to_do": "What to do",
+    "message": "Message",
+    "source": "Source",
+}
+ALLOCATIONS = {
+    "start_at": "Start",
+    "end_at": "End",
+    "length_s": "Length",
+    "run_id": "Run",
+    "job_name": "Job name",
+    "team": "Team",
+    "user_name": "User",
+    "attempt": "Attempt",
+    "gpus": "GPUs",
+}
+
+
+def holders(allocations: pl.DataFrame, lane_of: Mapping[tuple[str, str], str]) -> pl.DataFrame:
+    """Return allocations as bars; lane_of: (gpu_uuid, gpu_instance) -> lane."""
+    rows = []
+    for row in allocations.iter_rows(named=True):
+        lane = lane_of.get((row["gpu_uuid"], row["gpu_instance"]))
+        if lane is None or row["end_at"] <= row["start_at"]:
+            continue
+        name = row["job_name"] or row["run_id"] or row["job_run_key"]
+        parts = (row["run_id"], row["job_name"], row["team"], row["user_name"])
+        hover = " / ".join(theme.plotly_text(part) for part in parts if part)
+        bar = {"name": name, "hover": hover, "lane": lane}
+        rows.append({**bar, "start_at": row["start_at"], "end_at": row["end_at"]})
+    schema = {name: pl.String() for name in ("name", "hover", "lane")}
+    times = {name: allocations.schema[name] for name in ("start_at", "end_at")}
+    return pl.DataFrame(rows, schema={**schema, **times}).sort("lane", "start_at")
+
+
+def reasons(series: pl.DataFrame, bin_ms: int) -> pl.DataFrame:
+    """Return the bins in which samples carried a reason why clocks are lower, joined: bars."""
+    found = []
+    for name, label in REASONS.items():
+        of_it = series.filter(pl.col(name) > 0).select("at").unique().sort("at")
+        if of_it.is_empty():
+            continue
+        apart = (pl.col("at").diff().dt.total_milliseconds() > bin_ms).fill_null(value=True)
+        found.append(
+            of_it.with_columns(nr=apart.cum_sum())
+            .group_by("nr")
+            .agg(
+                start_at=pl.col("at").min(),
+                end_at=pl.col("at").max() + pl.duration(milliseconds=bin_ms),
+            )
+            .select(pl.lit(label).alias("lane"), "start_at", "end_at")
+            .sort("start_at")
+        )
+    empty = series.select(lane=pl.lit(""), start_at="at", end_at="at").clear()
+    casts = [pl.col(name).cast(empty.schema[name]) for name in ("start_at", "end_at")]
+    return pl.concat([frame.with_columns(casts) for frame in found]) if found else empty
+
+
+def marks(events: pl.DataFrame, lane: pl.Expr) -> pl.DataFrame:
+    """Return events as markers: `lane`, `at`, `name` and `hover`."""
+    hovers = [
+        f"{theme.plotly_text(event_name(row))}<br>{theme.plotly_text(row['meaning'] or '', 120)}"
+        for row in events.iter_rows(named=True)
+    ]
+    hover = pl.Series("hover", hovers, dtype=pl.String)
+    return events.select(lane.alias("lane"), hover, at="event_at")
+
+
+def event_name(row: Mapping[str, Any]) -> str:
+    """Return `Xid 79`, or what else happened."""
+    if row["kind"] in ("xid", "sxid") and row["code"] is not None:
+        return f"{'Xid' if row['kind'] == 'xid' else 'SXid'} {row['code']}"
+    return str(row["kind"]).replace("_", " ")
+
+
+def lines(
+    series: pl.DataFrame, names: Mapping[tuple[str, str], str], shown: Sequence[str]
+) -> list[figures.Line]:
+    """Return the line of each GPU or instance of `names`.
+
+    What the instances of a device repeat (power, clocks, temperature) has the first one alone.
+    """
+    found: list[figures.Line] = []
+    seen: set[str] = set()
+    for (gpu, instance), name in names.items():
+        own = series.filter((pl.col("gpu_uuid") == gpu) & (pl.col("gpu_instance") == instance))
+        if own.is_empty():
+            continue
+        columns = [m for m in shown if gpu not in seen or m not in DEVICE]
+        found.append(figures.Line(name, metrics.with_holes(own, columns)))
+        seen.add(gpu)
+    return found
+
+
+def measured(series: pl.DataFrame) -> pl.DataFrame:
+    """Return the table of what is drawn: the columns that have values."""
+    has_values = [c for c in series.columns if series[c].null_count() < series.height]
+    return series.select(has_values)
+
+
+def events_table(events: pl.DataFrame, key: str) -> None:
+    """Draw the events of GPUs; a picked one has links."""
+    if events.is_empty():
+        st.caption("No Xid or other event of a GPU was recorded in this time range.")
+        return
+    places.pick(events, EVENTS, key, ("gpu_uuid", "event_at", "code"), rows=6)
+
+
+def allocations_table(allocations: pl.DataFrame, key: str) -> None:
+    """Draw which runs held the GPUs, the latest first; a picked one has a link."""
+    if allocations.is_empty():
+        st.caption("No job run held it in this time range.")
+        return
+    by = ("run_key", "run_id", "job_run_key", "job_name", "team", "user_name", "attempt")
+    of_runs = (
+        allocations.group_by(by)
+        .agg(
+            pl.col("start_at").min(),
+            pl.col("end_at").max(),
+            gpus=pl.struct("gpu_uuid", "gpu_instance").n_unique(),
+        )
+        .with_columns(length_s=(pl.col("end_at") - pl.col("start_at")).dt.total_seconds())
+        .sort("start_at", "job_run_key", descending=True)
+    )
+    places.pick(of_runs, ALLOCATIONS, key, ("job_run_key",), rows=8)
+
+
+def draw(
+    view: View,
+    lanes: figures.Lanes,
+    found: Sequence[figures.Line],
+    limits: Mapping[str, Any],
+    rows: pl.DataFrame,
+    key: str,
+    alt: str,
+) -> None:
+    """Draw lanes and metrics, and name what is not measured."""
+    every = figures.panels(dict(limits))
+    shown = [panel for panel in every if figures.is_measured(panel, found)]
+    # of the measures of activity the most telling one
+    activity = next((panel.title for panel in shown if panel.title in figures.ACTIVITY), "")
+    others = set(figures.ACTIVITY) - {activity} if activity else set()
+    shown = [panel for panel in shown if panel.title not in others]
+    figure = figures.on_one_axis(lanes, shown, found, view.window)
+    charts.draw(figure, rows, key, alt)
+    missing = [p.title for p in every if p not in shown and p.title not in others]
+    if missing:
+        st.caption(
+            f"Not measured here: {', '.join(missing)}. Stock exporters leave some counters out; "
+            "`goodput doctor` says which lines enable them."
+        )

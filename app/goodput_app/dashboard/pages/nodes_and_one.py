@@ -1,0 +1,67 @@
+"""Nodes: which machines lose most."""
+
+from dataclasses import replace
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import charts, node_parts, scope_bar
+from goodput_app.dashboard.components import telemetry_parts as parts
+from goodput_app.dashboard.components.states import panel
+from goodput_app.dashboard.data import marts, metrics
+from goodput_app.dashboard.figures import ledger as figures
+
+view = scope_bar.required_view()
+node = view.scope.node
+if node is None:
+    st.title("Nodes", anchor=False)
+    st.caption("Which machines lose most?")
+    with panel("", "marts.nodes"):
+        node_parts.all_nodes(metrics.nodes(view.scope))
+    st.stop()
+
+scope = node_parts.scope_of(view.scope, node, [])
+gpus = metrics.gpus(scope)
+st.page_link(
+    "pages/nodes_and_one.py",
+    label="All nodes",
+    icon=":material/arrow_back:",
+    query_params=scope_bar.carried(node=None),
+)
+st.title(theme.markdown_text(node), anchor=False)
+if gpus.is_empty():
+    st.info(
+        "No GPU of this node is in the inventory in this time range.",
+        icon=":material/hourglass_empty:",
+    )
+    st.stop()
+models = ", ".join(sorted({model for model in gpus["gpu_model"] if model}))
+st.caption(
+    theme.markdown_text(
+        f"{theme.count(gpus['gpu_uuid'].n_unique(), 'GPU')} / {models or 'model not known'} / "
+        f"{gpus['cluster'][0]}"
+    )
+)
+events = metrics.events(scope)
+allocations = metrics.allocations(scope)
+found = node_parts.series(scope, gpus)
+categories = metrics.categories(scope, found[1])
+with panel("GPUs", "marts.gpus", help="Each at the end of the time range."):
+    node_parts.gpus_of_node(gpus, found[0], categories, allocations, events)
+with panel(
+    "On one time axis",
+    "marts.gpu_metrics",
+    help="A lane for each GPU: the category with most time. Below: a line for each GPU.",
+):
+    gaps = metrics.telemetry_gaps(scope)
+    node_parts.draw(view, gpus, found, categories, events, gaps)
+with panel("Events", "marts.gpu_events", help="Xid and other events of its GPUs."):
+    parts.events_table(events, "event")
+with panel("Runs on it", "marts.gpu_allocations", help="Job runs that held GPUs of this node."):
+    parts.allocations_table(allocations, "held")
+with panel("Ledger", "marts.ledger_by_category", help="The node's GPU time by category."):
+    ledger = marts.ledger_by_category(replace(scope, bucket_ms=None)).filter(pl.col("gpu_ms") > 0)
+    charts.draw(
+        figures.ledger_bar(ledger), ledger.drop("colour"), "node-ledger", "GPU time by category"
+    )

@@ -1,0 +1,65 @@
+"""GPU: whether it is this device."""
+
+from dataclasses import replace
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import charts, gpu_parts, places, scope_bar
+from goodput_app.dashboard.components import telemetry_parts as parts
+from goodput_app.dashboard.components.states import panel
+from goodput_app.dashboard.data import marts, metrics
+from goodput_app.dashboard.figures import ledger as figures
+
+view = scope_bar.required_view()
+gpu = st.query_params.get("gpu")
+if not gpu:
+    st.title("GPU", anchor=False)
+    st.info("Choose a GPU on the page Nodes.", icon=":material/memory:")
+    st.page_link(
+        places.NODE_PAGE,
+        label="Nodes",
+        icon=":material/dns:",
+        query_params=scope_bar.carried(node=None),
+    )
+    st.stop()
+scope = replace(view.scope, gpu_uuid=gpu, node=None, cluster=None, team=None, run=None)
+stays = metrics.gpus(scope)
+if stays.is_empty():
+    st.title("GPU", anchor=False)
+    st.info(
+        f"No GPU {theme.markdown_text(gpu)} is in the inventory in this time range.",
+        icon=":material/hourglass_empty:",
+    )
+    st.stop()
+
+card = stays.row(-1, named=True)
+allocations = metrics.allocations(scope)
+events = metrics.events(scope)
+gpu_parts.heading(card, stays.height)
+peers = gpu_parts.peers(card, scope, allocations)
+with panel("", "marts.gpu_metrics"):
+    series, read = gpu_parts.series(scope, gpu, peers)
+    own = series.filter(pl.col("gpu_uuid") == gpu)
+    gpu_parts.tiles(own, events)
+with panel(
+    "On one time axis",
+    "marts.gpu_metrics",
+    help="What held it, its metrics, and events. Grey band: the peers' range (least to most of up "
+    "to four peers, 10th to 90th percentile of more).",
+):
+    gpu_parts.draw(view, card, allocations, events, (series, read), scope)
+with panel("Events", "marts.gpu_events", help="Xid and other events, as the log has them."):
+    parts.events_table(events, "event")
+with panel("Allocated to", "marts.gpu_allocations", help="Job runs that held this GPU."):
+    parts.allocations_table(allocations, "held")
+with panel("Ledger", "marts.ledger_by_category", help="The GPU's time by category."):
+    ledger = marts.ledger_by_category(scope).filter(pl.col("gpu_ms") > 0)
+    charts.draw(
+        figures.ledger_bar(ledger),
+        ledger.drop("colour"),
+        "gpu-ledger",
+        "The GPU's time by category",
+    )
+st.caption(f"GPU UUID {theme.markdown_text(gpu)}, {theme.window(view.start, view.end)}")

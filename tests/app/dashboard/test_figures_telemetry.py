@@ -1,0 +1,124 @@
+"""Figures of telemetry: lanes and small multiples on one time axis."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import polars as pl
+
+from goodput_app.dashboard.components import telemetry_parts as parts
+from goodput_app.dashboard.figures import telemetry as figures
+
+START = datetime(2026, 11, 20)  # noqa: DTZ001 -- UTC
+WINDOW = (START, START + timedelta(hours=1))
+HOSTILE = "<b>x</b> $a$ %{y}"
+
+
+def minutes(*values: int) -> list[datetime]:
+    return [START + timedelta(minutes=value) for value in values]
+
+
+def bars(**columns: list[object]) -> pl.DataFrame:
+    times = {"start_at": minutes(0), "end_at": minutes(30)}
+    return pl.DataFrame({"lane": ["Category"], **times, **columns})
+
+
+def line(**metrics: list[float | None]) -> figures.Line:
+    return figures.Line("this GPU", pl.DataFrame({"at": minutes(0, 10, 20), **metrics}))
+
+
+def test_all_lanes_and_panels_share_one_time_axis() -> None:
+    found = [line(power_w=[1.0, None, 3.0], gpu_temperature_c=[40.0, 50.0, 60.0])]
+    shown = [panel for panel in figures.panels({}) if figures.is_measured(panel, found)]
+    lanes = figures.Lanes(["Category"], categories=bars(label=["Idle"], colour=["free"]))
+
+    figure = figures.on_one_axis(lanes, shown, found, WINDOW)
+
+    assert [panel.title for panel in shown] == ["Power", "Temperature"]
+    axes = [figure.layout[name] for name in ("xaxis", "xaxis2", "xaxis3")]
+    assert all(tuple(axis.range) == WINDOW for axis in axes)
+    assert [axis.matches for axis in axes[:-1]] == ["x3", "x3"]
+
+
+def test_a_hole_is_not_bridged_and_units_are_readable() -> None:
+    found = [line(sm_clock_hz=[1.98e9, None, 345e6])]
+    shown = [panel for panel in figures.panels({}) if figures.is_measured(panel, found)]
+
+    figure = figures.on_one_axis(figures.Lanes(["x"]), shown, found, WINDOW)
+
+    (trace,) = figure.data
+    assert trace.y == (1980.0, None, 345.0)
+    assert trace.connectgaps is False
+    assert figure.layout.annotations[0].text == "SM clock (MHz)"
+
+
+def test_a_limit_is_drawn_and_named() -> None:
+    found = [line(power_w=[1.0, 2.0, 3.0])]
+    panels = figures.panels({"power_limit_w": 700.0, "slowdown_temperature_c": None})
+    shown = [panel for panel in panels if figures.is_measured(panel, found)]
+
+    figure = figures.on_one_axis(figures.Lanes(["x"]), shown, found, WINDOW)
+
+    assert figure.layout.annotations[0].text == "Power (W), dashed: power limit 700"
+    assert [shape.y0 for shape in figure.layout.shapes] == [700.0]
+
+
+def test_an_event_has_a_mark_and_a_line_through_all_panels() -> None:
+    events = pl.DataFrame(
+        {"event_at": minutes(5), "kind": ["xid"], "code": [79], "meaning": [HOSTILE]}
+    )
+
+    marks = parts.marks(events, pl.lit(figures.EVENTS))
+    figure = figures.on_one_axis(figures.Lanes([figures.EVENTS], events=marks), [], [], WINDOW)
+
+    assert marks["hover"][0].startswith("Xid 79<br>")
+    assert "<b>" not in marks["hover"][0]
+    (shape,) = figure.layout.shapes
+    assert (shape.yref, shape.x0) == ("paper", START + timedelta(minutes=5))
+
+
+def test_names_from_the_data_are_shown_as_text() -> None:
+    held = pl.DataFrame(
+        {
+            "gpu_uuid": ["GPU-a"], "gpu_instance": [""], "run_id": ["7"], "job_run_key": ["c/7"],
+            "job_name": [HOSTILE], "team": [None], "user_name": ["ann"],
+            "start_at": minutes(0), "end_at": minutes(30),
+        },
+        schema_overrides={"team": pl.String},
+    )  # fmt: skip
+
+    rows = parts.holders(held, {("GPU-a", ""): "Allocated to"})
+    figure = figures.on_one_axis(figures.Lanes(["Allocated to"], rows), [], [], WINDOW)
+
+    texts = [text for trace in figure.data for text in (*(trace.text or ()), *trace.customdata)]
+    assert texts
+    assert not any("<b>" in str(text) or "%{y}" in str(text) for text in texts)
+
+
+def test_reasons_of_bins_that_follow_each_other_are_one_bar() -> None:
+    series = pl.DataFrame({
+        "at": minutes(0, 10, 20, 40),
+        **{name: [None] * 4 for name in parts.REASONS},
+        "power_cap": [0.5, 1.0, 0.0, 0.2],
+    }, schema_overrides=dict.fromkeys(parts.REASONS, pl.Float32))  # fmt: skip
+
+    found = parts.reasons(series, 600_000)
+
+    assert found["lane"].to_list() == ["Power cap", "Power cap"]
+    assert found["start_at"].to_list() == minutes(0, 40)
+    assert found["end_at"].to_list() == minutes(20, 50)
+
+
+def test_what_instances_repeat_is_drawn_once() -> None:
+    series = pl.DataFrame({
+        "gpu_uuid": ["GPU-a"] * 4, "gpu_instance": ["1", "1", "2", "2"],
+        "at": [*minutes(0, 10), *minutes(0, 10)],
+        "power_w": [300.0] * 4, "sm_active_ratio": [0.1, 0.2, 0.3, 0.4],
+    })  # fmt: skip
+    names = {("GPU-a", "1"): "instance 1", ("GPU-a", "2"): "instance 2"}
+
+    first, second = parts.lines(series, names, ["power_w", "sm_active_ratio"])
+
+    assert "power_w" in first.rows.columns
+    assert "power_w" not in second.rows.columns
+    assert second.rows["sm_active_ratio"].to_list() == [0.3, 0.4]

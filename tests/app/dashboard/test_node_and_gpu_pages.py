@@ -1,0 +1,172 @@
+"""The pages of nodes and of one GPU, in-process, on the recorded session and on parts of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
+
+import pytest
+from tests.recorded_session import built
+
+from goodput_queries.evidence.batch import Batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from streamlit.testing.v1 import AppTest
+
+    from goodput_queries.storage.store import LocalStore
+
+HOSTILE = '<script>alert(1)</script> [x](http://evil) "quoted" a/b|c :red[z] $x$'
+EMPTY_WINDOW = {"from": "2020-01-01", "to": "2020-01-02"}
+
+
+@pytest.fixture(scope="module")
+def capture(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore]:
+    """Give the recorded session, and an Xid of one of its GPUs with a hostile message."""
+    for store in built(
+        empty_database, tmp_path_factory, "sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz"
+    ):
+        gpu = store.read("select * from marts.gpus order by gpu_index limit 1")
+        at = "timestamp '2026-11-20 12:31:00'"
+        event = gpu.select("cluster", "node", "gpu_uuid").hstack(
+            store.read(
+                f"select 'test' as source, {at} as ts, 'exact' as ts_precision, 'xid' as kind, "
+                "79 as code, $1 as message",
+                [HOSTILE],
+            )
+        )
+        store.load(Batch("gpu_events", event, "test", "test", "an event"))
+        store.build()
+        yield store
+
+
+@pytest.fixture
+def gpu(capture: LocalStore) -> str:
+    """Give the GPU that had the Xid."""
+    return str(capture.read("select gpu_uuid from marts.gpu_events").item())
+
+
+def assert_sound(app: AppTest) -> None:
+    assert not app.exception, app.exception
+    assert not app.error, [error.value for error in app.error]
+
+
+def texts(app: AppTest) -> str:
+    kinds = (app.title, app.subheader, app.markdown, app.caption, app.info)
+    shown = [str(element.value) for kind in kinds for element in kind]
+    return "\n".join([*shown, *(f"{m.label}: {m.value}" for m in app.metric)])
+
+
+def links(app: AppTest) -> dict[str, dict[str, list[str]]]:
+    """Return the query parameters of each link on the page, by its label."""
+    found = [element.proto for element in app.get("page_link")]
+    return {link.label: parse_qs(link.query_string) for link in found}
+
+
+def test_the_list_of_nodes_leads_to_a_node(
+    capture: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    row = capture.read("select cluster, node from marts.nodes").row(0)
+
+    app = visit(capture, "nodes_and_one", of_node="|".join(row))
+
+    assert_sound(app)
+    assert app.title[0].value == "Nodes"
+    assert links(app)[f"Open node {row[1]}"]["node"] == [row[1]]
+
+
+def test_a_node_shows_its_gpus_on_one_axis_with_events_and_runs(
+    capture: LocalStore, visit: Callable[..., AppTest], gpu: str
+) -> None:
+    node = capture.read("select node from marts.nodes").item()
+
+    app = visit(capture, "nodes_and_one", node=node, of_gpu=gpu)
+
+    assert_sound(app)
+    assert len(app.get("plotly_chart")) == 2
+    assert any("GPU 0" in label for label in links(app))
+    gpus, *_ = (frame.value for frame in app.dataframe)
+    assert gpus["gpu_index"].to_list() == [0, 1, 2, 3]
+    assert gpus["events"].to_list() == [1, 0, 0, 0]
+    assert "No data" not in texts(app)
+
+
+def test_a_gpu_opens_from_a_link_with_peers_events_and_what_held_it(
+    capture: LocalStore, visit: Callable[..., AppTest], gpu: str
+) -> None:
+    window = {"from": "2026-11-20T12:30:00Z", "to": "2026-11-20T12:34:00Z"}
+
+    app = visit(capture, "one_gpu", gpu=gpu, **window)
+
+    assert_sound(app)
+    assert app.title[0].value.startswith("GPU 0, ")
+    shown = texts(app)
+    assert "3 peers with readings" in shown
+    assert "Events: 1" in shown
+    assert "s means of samples." in shown
+    node = links(app)[f"Open node {capture.read('select node from marts.nodes').item()}"]
+    assert node["from"] == [window["from"]]
+
+
+def test_the_peers_can_be_the_gpus_of_a_run(
+    capture: LocalStore, visit: Callable[..., AppTest], gpu: str
+) -> None:
+    app = visit(capture, "one_gpu", gpu=gpu, peers="lab/main")
+
+    assert_sound(app)
+    assert app.selectbox(key="scope_peers").value == "lab/main"
+
+
+@pytest.mark.parametrize("given", ["GPU-of-nobody", HOSTILE])
+def test_a_gpu_that_is_not_known_is_named_as_text(
+    capture: LocalStore, visit: Callable[..., AppTest], given: str
+) -> None:
+    app = visit(capture, "one_gpu", gpu=given)
+
+    assert_sound(app)
+    assert "is in the inventory in this time range" in app.info[0].value
+    assert "](http" not in texts(app)
+
+
+def test_without_a_gpu_the_page_leads_to_the_nodes(
+    capture: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    app = visit(capture, "one_gpu")
+
+    assert_sound(app)
+    assert "Choose a GPU" in app.info[0].value
+
+
+def test_a_time_range_without_data_offers_the_last_data(
+    capture: LocalStore, visit: Callable[..., AppTest], gpu: str
+) -> None:
+    for page in ("one_gpu", "nodes_and_one"):
+        app = visit(capture, page, gpu=gpu, **EMPTY_WINDOW)
+        assert_sound(app)
+        assert app.button(key="empty_jump")
+
+
+def test_without_telemetry_the_pages_say_so(
+    empty_database: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    visit: Callable[..., AppTest],
+) -> None:
+    for store in built(empty_database, tmp_path_factory, "sacct.txt"):
+        node = store.read("select node from marts.nodes limit 1").item()
+        app = visit(store, "nodes_and_one", node=node)
+        assert_sound(app)
+        assert "inventory in this time range" in texts(app) or "Not measured here" in texts(app)
+
+
+def test_telemetry_alone_is_drawn(
+    empty_database: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    visit: Callable[..., AppTest],
+) -> None:
+    for store in built(empty_database, tmp_path_factory, "nvml.jsonl.gz"):
+        gpu = store.read("select gpu_uuid from marts.gpus order by gpu_index limit 1").item()
+        app = visit(store, "one_gpu", gpu=gpu)
+        assert_sound(app)
+        assert app.get("plotly_chart")
