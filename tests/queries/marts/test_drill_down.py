@@ -1,4 +1,4 @@
-"""What a number leads to adds up to it: losses, categories, gaps, runs of the recorded session."""
+"""What a number leads to adds up to it: every loss, category, team, gap and run of the demo."""
 
 from __future__ import annotations
 
@@ -13,12 +13,17 @@ from goodput_queries.scope import EVERYTHING, Scope
 from goodput_queries.storage.store import LocalStore
 
 ROOT = Path(__file__).parents[3]
+CUT_MAX_MS = 2 * 3_600_000
+RUNS_MAX = 100  # each line is a query
 ACCOUNTED = "sum(gpu_ms)::bigint as gpu_ms, round(sum(cost), 6) as cost"
 
 
-@pytest.fixture(scope="module")
-def session(tmp_path_factory):
-    path = demo_database(tmp_path_factory.mktemp("demo"), sample_data=ROOT / "sample_data")
+@pytest.fixture(scope="module", params=[0, 64], ids=["recorded session", "with a fleet"])
+def session(request, tmp_path_factory):
+    """Give the demo: the recorded session alone, and with a made-up fleet of three days."""
+    path = demo_database(
+        tmp_path_factory.mktemp("demo"), sample_data=ROOT / "sample_data", gpus=request.param
+    )
     store = LocalStore(path)
     yield store
     store.close()
@@ -26,12 +31,19 @@ def session(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def windows(session):
-    """Give the whole session and a window that cuts its hours, runs and gaps."""
+    """Give all time and a window that cuts hours, runs and gaps."""
     first, last = session.read(
         "select epoch_ms(min(first_at)), epoch_ms(max(as_of_at)) from marts.clusters"
     ).row(0)
-    third = (last - first) // 3
-    return EVERYTHING, Scope(from_ms=first + third + 137, to_ms=last - third - 211)
+    third = min((last - first) // 3, CUT_MAX_MS)
+    return EVERYTHING, Scope(from_ms=last - 2 * third + 137, to_ms=last - third - 211)
+
+
+@pytest.fixture(scope="module")
+def windows_to_walk(session, windows):
+    """Give the windows whose every line is followed: of a fleet of many runs the cut one alone."""
+    runs = session.read("select count(*) from marts.runs").item()
+    return windows if runs < RUNS_MAX else windows[1:]
 
 
 def test_the_intervals_of_a_category_add_up_to_the_ledger(session, windows):
@@ -49,8 +61,8 @@ def test_the_intervals_of_a_category_add_up_to_the_ledger(session, windows):
         assert intervals.rows() == ledger.rows()
 
 
-def test_every_loss_leads_to_intervals_that_add_up_to_it(session, windows):
-    for window in windows:
+def test_every_loss_leads_to_intervals_that_add_up_to_it(session, windows_to_walk):
+    for window in windows_to_walk:
         losses = session.read("select * from marts.loss_causes", scope=window)
         assert losses.height > 5
         for loss in losses.iter_rows(named=True):
@@ -63,8 +75,27 @@ def test_every_loss_leads_to_intervals_that_add_up_to_it(session, windows):
                 scope=scope,
             )
 
-            cost = None if loss["cost"] is None else round(loss["cost"], 6)
-            assert found.row(0) == (loss["gpu_ms"], cost), loss
+            gpu_ms, cost = found.row(0)
+            assert gpu_ms == loss["gpu_ms"], loss
+            assert cost == pytest.approx(loss["cost"], abs=1e-5), loss
+
+
+def test_what_a_team_leads_to_adds_up_to_the_team(session, windows):
+    for window in windows:
+        teams = session.read(
+            f"select cluster, team, category, {ACCOUNTED} from marts.category_intervals "
+            "where team is not null group by all having gpu_ms > 0 order by all",
+            scope=window,
+        )
+        for (cluster, team), cells in teams.group_by("cluster", "team"):
+            scope = replace(window, cluster=cluster, team=team)
+            ledger = session.read(
+                "select category, gpu_ms, round(cost, 6) as cost from marts.ledger_by_category "
+                "where gpu_ms > 0 order by 1",
+                scope=scope,
+            )
+
+            assert ledger.rows() == cells.drop("cluster", "team").sort("category").rows(), team
 
 
 def test_intervals_of_one_gpu_and_category_do_not_touch(session):
