@@ -10,6 +10,7 @@ import click
 
 from goodput_app.cli.options import database_option, output_options, say
 from goodput_queries.errors import StoreError
+from goodput_queries.evidence.forgetting import forget as drop
 from goodput_queries.storage.store import LocalStore, open_store
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 @output_options
 def forget(*, origins: tuple[str, ...], db: str) -> pl.DataFrame:
     """Undo the ingest of a file or folder."""
-    from goodput_queries.evidence.forgetting import forget as drop  # noqa: PLC0415 -- draws in polars
-
     if not Path(db).exists():
         raise StoreError(f"{db}: there is no such database.")
     with contextlib.closing(open_store(db)) as store:

@@ -10,6 +10,7 @@ from msgspec import structs
 from goodput_app.cli.options import database_option, output_options
 from goodput_app.settings import settings
 from goodput_queries.errors import StoreError
+from goodput_queries.evidence.retention import Retention, drop_old
 from goodput_queries.storage.store import LocalStore, open_store
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 @output_options
 def prune(*, db: str, is_confirmed: bool) -> pl.DataFrame:
     """Drop evidence older than [retention] in goodput.toml."""
-    from goodput_queries.evidence.retention import Retention, drop_old  # noqa: PLC0415 -- draws in polars
-
     store = open_store(db)
     try:
         if not isinstance(store, LocalStore):

@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from goodput_app.cli.database import built
+from goodput_app.cli.deliver import deliver
 from goodput_app.cli.options import database_option, say
 from goodput_app.settings import settings
+from goodput_billing.render import files
+from goodput_billing.render.presentation import status_of
+from goodput_billing.render.wording import money
+from goodput_billing.statement import one_account
+from goodput_billing.statement.statement import statement
 from goodput_queries.errors import GoodputError
 
 if TYPE_CHECKING:
@@ -130,13 +136,6 @@ def report(
     delivers: bool,
 ) -> None:
     """Write the chargeback statement of a day."""
-    from goodput_app.cli.deliver import deliver  # noqa: PLC0415 -- `--help` needs no frames
-    from goodput_billing.render import files  # noqa: PLC0415
-    from goodput_billing.render.presentation import status_of  # noqa: PLC0415
-    from goodput_billing.render.wording import money  # noqa: PLC0415
-    from goodput_billing.statement import one_account  # noqa: PLC0415
-    from goodput_billing.statement.statement import statement  # noqa: PLC0415
-
     if account is not None and by_account:
         raise click.UsageError("--account makes one account's files, --by-account those of all.")
     if delivers:

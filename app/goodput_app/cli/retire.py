@@ -11,6 +11,7 @@ import click
 from goodput_app.cli.options import database_option, output_options, say
 from goodput_app.cli.serve import configured
 from goodput_app.settings import settings_file
+from goodput_ingest.live import status
 from goodput_queries.errors import GoodputError, StoreError
 from goodput_queries.storage.store import open_store
 
@@ -29,8 +30,6 @@ def retire(*, source: str, origin: str | None, db: str) -> pl.DataFrame:
     Its evidence stays. Configure it again to undo this. ORIGIN: only what is asked there, such as a
     URL or a folder.
     """
-    from goodput_ingest.live import status  # noqa: PLC0415 -- draws in polars
-
     if not Path(db).exists():
         raise StoreError(f"{db}: there is no such database.")
     asked = {(one.reads, one.origin) for one in configured()}

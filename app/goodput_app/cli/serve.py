@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import polars as pl
 
+from goodput_app.cli.deliver import plan_of
 from goodput_app.cli.options import FailedWithRowsError, database_option, output_options, say
 from goodput_app.settings import settings, settings_file
 from goodput_ingest.live.config import collectors
@@ -85,8 +86,6 @@ def serve(
     *, db: str, port: int | None, address: str, is_insecure: bool, is_collecting: bool
 ) -> None:
     """Serve the dashboard, /metrics and the database."""
-    from goodput_app.cli.deliver import plan_of  # noqa: PLC0415 -- `--help` needs no frames
-
     plan = plan_of(settings(), db) if settings().report.at is not None else None
     refuse_strangers(address, is_insecure=is_insecure)
     serve_at(db, port, address, configured() if is_collecting else [], plan)

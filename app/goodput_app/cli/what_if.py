@@ -6,16 +6,21 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 import click
+import polars as pl
 
 from goodput_app.cli.database import built
 from goodput_app.cli.options import database_option, output_options, say, scope_options
 from goodput_app.settings import settings
+from goodput_billing.statement import window
+from goodput_billing.statement.statement import policy_of
 from goodput_queries.errors import QueryError
 from goodput_queries.names import resolved
+from goodput_scenarios import measured
+from goodput_scenarios import scenario as scenarios
+from goodput_scenarios.by_account import by_idle_policy
+from goodput_scenarios.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from goodput_queries.scope import Scope
     from goodput_queries.storage.store import Store
     from goodput_scenarios.scenario import Answer, Field, Given
@@ -63,10 +68,6 @@ def what_if(
     *, scenario: str, of: str | None, given: tuple[tuple[str, Decimal], ...], db: str, scope: Scope
 ) -> pl.DataFrame:
     """Estimate the effect of other GPUs, prices or power limits."""
-    from goodput_scenarios import measured  # noqa: PLC0415
-    from goodput_scenarios import scenario as scenarios  # noqa: PLC0415
-    from goodput_scenarios.scenarios import SCENARIOS  # noqa: PLC0415
-
     of = _of_scope(scenario, of, scope)
     if scenario == IDLE_POLICY:
         if of is not None or given:
@@ -114,8 +115,6 @@ def _of_scope(scenario: str, of: str | None, scope: Scope) -> str | None:
 
 def frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
     """Return inputs and answers as a frame. low, high: bounds, equal where it is known exactly."""
-    import polars as pl  # noqa: PLC0415 -- `--help` needs no frames
-
     texts = ("kind", "name", "label")
     return pl.DataFrame(
         rows,
@@ -130,10 +129,6 @@ def frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
 
 def _idle_policies(store: Store, scope: Scope) -> pl.DataFrame:
     """Return what each account would pay under each policy, over the days that a window touches."""
-    from goodput_billing.statement import window  # noqa: PLC0415 -- as above
-    from goodput_billing.statement.statement import policy_of  # noqa: PLC0415
-    from goodput_scenarios.by_account import by_idle_policy  # noqa: PLC0415
-
     first, last = store.read(
         "select min(to_ms(first_at)), max(to_ms(as_of_at)) from marts.clusters", scope=scope
     ).row(0)
