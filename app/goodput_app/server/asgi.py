@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import hmac
 import ipaddress
 import logging
 import os
 import secrets
 import signal
-import socket
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +30,7 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.state import use_store
 from goodput_app.server import metrics
 from goodput_app.server.background import Upkeep
+from goodput_app.server.listen import DEFAULT_ADDRESS, covers_loopback, listen, url_of
 from goodput_app.settings import settings
 from goodput_billing.delivery.schedule import handing_out
 from goodput_ingest.live import status as live_status
@@ -44,6 +43,7 @@ from goodput_queries.storage.remote import LOOPBACK_HOSTS, RemoteStore, ServerNo
 from goodput_queries.storage.store import IN_MEMORY, LocalStore, open_store
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     import polars as pl
@@ -56,16 +56,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAIN_SCRIPT = Path(str(dashboard.__file__)).with_name("main.py")
-DEFAULT_ADDRESS = "127.0.0.1"
-DEFAULT_PORT = 8501
-PORTS_TRIED = 100
 BUILD_EVERY_S = 3.0  # looks whether something was loaded; if not, that is two short selects
 GRACE_S = 5  # for open requests, after which Ctrl-C means it
 LOAD_MAX_BYTES = 1 << 30
 CALL_MAX_BYTES = 1 << 20
 ARROW = "application/vnd.apache.arrow.stream"
 PROXY_HEADERS = frozenset({"forwarded", "x-forwarded-for", "x-real-ip"})
-EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 -- compared with, not bound to
 
 STREAMLIT_CONFIG: dict[str, Any] = {
     "browser.gatherUsageStats": False,
@@ -104,11 +100,11 @@ def serve(
     with contextlib.ExitStack() as stack:
         stack.callback(store.close)
         sockets = [stack.enter_context(contextlib.closing(listen(address, port)))]
-        if not _covers_loopback(address):
+        if not covers_loopback(address):
             sockets.append(stack.enter_context(contextlib.closing(listen(DEFAULT_ADDRESS, 0))))
-        url = _url(address, sockets[0])
+        url = url_of(address, sockets[0])
         note = ServerNote(
-            url=url if len(sockets) == 1 else _url(DEFAULT_ADDRESS, sockets[1]),
+            url=url if len(sockets) == 1 else url_of(DEFAULT_ADDRESS, sockets[1]),
             token=secrets.token_urlsafe(32),
             pid=os.getpid(),
             instance=secrets.token_hex(16),
@@ -248,34 +244,6 @@ def configure(address: str, port: int) -> None:
     )
 
 
-def listen(address: str, port: int | None) -> socket.socket:
-    """Return a listening socket; without a port on 8501 or the next free one.
-
-    Raises GoodputError where the address is not ours or the port is taken.
-    """
-    wanted = range(DEFAULT_PORT, DEFAULT_PORT + PORTS_TRIED) if port is None else [port]
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    reason = "taken"
-    for number in wanted:
-        try:
-            return socket.create_server((address, number), family=family, backlog=2048)
-        except PermissionError:
-            reason = "not for this user to take"
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise GoodputError(
-                    f"{address}: the server cannot listen there ({error.strerror}). "
-                    "Name an address of this machine, such as --address 127.0.0.1."
-                ) from error
-    if port is None:
-        raise GoodputError(
-            f"{address}: ports {wanted[0]} to {wanted[-1]} are all {reason}. Name a free --port."
-        )
-    raise GoodputError(
-        f"{address}: port {port} is {reason}. Name another --port, or none for the next free one."
-    )
-
-
 async def _keep_built(store: LocalStore, is_over: asyncio.Event) -> None:
     """Bring the ledger up to date at the start and whenever something was loaded since."""
     said, upkeep = "", Upkeep(store)
@@ -390,16 +358,6 @@ def _is_loopback(host: str) -> bool:
         mapped = getattr(address, "ipv4_mapped", None)
         return (mapped or address).is_loopback
     return False
-
-
-def _covers_loopback(address: str) -> bool:
-    return address in EVERYWHERE | LOOPBACK_HOSTS
-
-
-def _url(address: str, listening: socket.socket) -> str:
-    port = listening.getsockname()[1]
-    host = {"0.0.0.0": DEFAULT_ADDRESS, "::": "::1"}.get(address, address)  # noqa: S104 -- as above
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _database(path: str | Path) -> str:

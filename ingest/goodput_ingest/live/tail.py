@@ -16,7 +16,6 @@ keys and change nothing.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import hashlib
 import os
@@ -28,7 +27,7 @@ from typing import IO, TYPE_CHECKING, ClassVar, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from goodput_ingest.formats import files
-from goodput_ingest.live.tail_logs import Identity, Log, logs_of
+from goodput_ingest.live.tail_logs import Identity, Log, logs_of, size_of
 from goodput_ingest.live.tail_places import Chunk, Place, context_of, count_lines, is_at, next_chunk
 from goodput_ingest.run.unexpected import CAUGHT, unexpected
 from goodput_ingest.source import ContinuedSource, ReadOptions
@@ -142,7 +141,7 @@ class Tail:
         """Count a failure to read a log and return its reason."""
         known = self._failures.get(origin)
         tries = 1 if known is None else known.tries + 1
-        self._failures[origin] = _Failure(tries, _size(log), reason)
+        self._failures[origin] = _Failure(tries, size_of(log), reason)
         return reason
 
     def _is_skipped(self, origin: str, log: Log) -> bool:
@@ -155,7 +154,7 @@ class Tail:
         return (
             known is not None
             and known.tries >= TRIES_MAX
-            and known.size / 2 < _size(log) < known.size * 2
+            and known.size / 2 < size_of(log) < known.size * 2
         )
 
     def probe(self) -> list[str]:
@@ -366,15 +365,6 @@ class Tail:
                 yield from kind(spooled, self._options(path)).extract()
             except IngestError as error:
                 raise IngestError(str(error).replace(str(spooled), str(path))) from error
-
-
-def _size(log: Log) -> int:
-    """Return how many bytes the files of a log have together, those that are still there."""
-    size = 0
-    for path in log.values():
-        with contextlib.suppress(OSError):
-            size += path.stat().st_size
-    return size
 
 
 def _is_continued(kind: type[Source]) -> bool:

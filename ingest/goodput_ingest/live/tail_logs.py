@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -83,3 +84,12 @@ def _origin_of(
     if not is_same:
         del places[identity]
     return place.origin if is_same else named
+
+
+def size_of(log: Log) -> int:
+    """Return how many bytes the files of a log have together, those that are still there."""
+    size = 0
+    for path in log.values():
+        with contextlib.suppress(OSError):
+            size += path.stat().st_size
+    return size

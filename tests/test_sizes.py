@@ -1,0 +1,102 @@
+"""Sizes that keep a listing readable: lines of a module, modules of a folder, lines of a function.
+
+An exception is a line in a table with its reason; one that is no longer needed fails, too.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+MODULE_LINES, FOLDER_MODULES, FUNCTION_LINES = 400, 15, 60
+
+ONE_SUBJECT = "tests of one subject, which share its fixtures"
+LONG_MODULES = {
+    "ingest/goodput_emitter.py": "one file that users copy into their training code",
+    "queries/goodput_queries/ledger_build/dirty.py": "one idea: what is dirty, and what follows",
+    "tests/app/dashboard/test_pages.py": "one table of pages, drawn on each kind of data",
+    "tests/app/server/test_live_drill.py": "one drill, with the site that it needs",
+    "tests/ingest/live/test_tail.py": ONE_SUBJECT,
+    "tests/ingest/sources/nvml/test_nvml_reading.py": ONE_SUBJECT,
+    "tests/ingest/sources/slurm/test_slurm_accounting.py": ONE_SUBJECT,
+    "tests/ingest/sources/slurm/test_slurm_live.py": ONE_SUBJECT,
+    "tests/queries/billing/test_statement_lines.py": ONE_SUBJECT,
+    "tests/queries/storage/test_store.py": ONE_SUBJECT,
+}
+LARGE_FOLDERS = {
+    "app/goodput_app/cli": "a module for each command",
+    "app/goodput_app/dashboard/components": "a module for each part that pages share",
+    "app/goodput_billing/statement": "a module for each part of a statement",
+    "ingest/goodput_ingest/formats": "a module for each format that several sources share",
+    "ingest/goodput_ingest/sources/job_logs": "a module for each training framework",
+    "ingest/goodput_ingest/sources/nvml": "one source: calls of the driver, recording, rows",
+    "ingest/goodput_ingest/synthetic": "one generator, a module for each step",
+    "tests/app/dashboard": "a module for each page and component",
+    "tests/benchmarks": "a module for each measurement",
+    "tests/queries/marts": "a module for each mart",
+    "tests/queries/rules": "a module for each rule of the ledger",
+}
+LONG_FUNCTIONS = {
+    "app/goodput_app/cli/ingest.py:ingest": "most lines are options of the command",
+    "app/goodput_app/dashboard/figures/ledger.py:step_times": "one figure, a call for each trace",
+    "app/goodput_app/dashboard/figures/ledger.py:waterfall": "one figure, a call for each trace",
+    "app/goodput_billing/statement/statement.py:statement": "the parts of a statement in order",
+    "ingest/goodput_ingest/formats/timestamps.py:_with_iso": "one expression of Polars",
+    "ingest/goodput_ingest/gpu_metrics/xids.py:events": "one expression of Polars",
+    "ingest/goodput_ingest/synthetic/stories.py:_of_a_day": "a list of what happens on a day",
+    "queries/goodput_queries/evidence/load.py:_merge": "one SQL statement",
+    "queries/goodput_queries/evidence/retention.py:confirmed_end_ms": "one SQL statement",
+    "queries/goodput_queries/ledger_build/dirty.py:note_dirty_run_ids": "one SQL statement",
+    "tests/benchmarks/telemetry_stage_others.py:pandas": "the same stage, once for each library",
+    "tests/benchmarks/telemetry_stage_others.py:polars": "the same stage, once for each library",
+    "tests/ingest/sources/prometheus/kubernetes/conftest.py:pod": "the series of one pod",
+    "tests/oracle/files.py:write": "a file for each source",
+    "tests/oracle/world.py:_events": "the life of a job in order",
+}
+
+
+@cache
+def modules() -> tuple[Path, ...]:
+    """Return the Python files of the repository, without those that Git ignores."""
+    listed = subprocess.run(
+        ["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return tuple(path for name in listed.stdout.splitlines() if (path := ROOT / name).exists())
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def test_no_module_is_over_400_lines() -> None:
+    long = {
+        name_of(path)
+        for path in modules()
+        if path.read_text(encoding="utf-8").count("\n") > MODULE_LINES
+    }
+
+    assert long == set(LONG_MODULES)
+
+
+def test_no_folder_has_more_than_15_modules() -> None:
+    counted = Counter(name_of(path.parent) for path in modules() if path.name != "__init__.py")
+
+    assert {name for name, number in counted.items() if number > FOLDER_MODULES} == set(
+        LARGE_FOLDERS
+    )
+
+
+def test_no_function_is_over_60_lines() -> None:
+    long = {
+        f"{name_of(path)}:{node.name}"
+        for path in modules()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (node.end_lineno or 0) - node.lineno >= FUNCTION_LINES
+    }
+
+    assert long == set(LONG_FUNCTIONS)
