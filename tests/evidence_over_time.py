@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from goodput_queries.catalog import models
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.evidence.load import prepared
 
@@ -28,7 +29,7 @@ JOB_RUN = ("cluster", "job_id_raw", "submit_at")
 
 def evidence_of(store: Store, *, without: Container[str] = ()) -> Evidence:
     """Return all that was loaded into a store, less the tables that are named."""
-    loaded = store.read("select distinct table_name from raw.ingested where rows_new > 0")
+    loaded = store.read("select distinct table_name from state.ingested where rows_new > 0")
     names = sorted(set(loaded["table_name"]))
     return {name: rows_of(store, name) for name in names if name not in without}
 
@@ -37,7 +38,8 @@ def rows_of(
     store: Store, name: str, where: str = "true", parameters: list[object] | None = None
 ) -> pl.DataFrame:
     """Return the rows of a raw table as a source would hand them over."""
-    rows = store.read(f"select * from raw.{name} where {where}", parameters)
+    table = models.base_tables()[name].qualified_name
+    rows = store.read(f"select * from {table} where {where}", parameters)
     return rows.drop("load_sequence", strict=False)
 
 

@@ -134,7 +134,7 @@ def seconds_of(store: LocalStore, origin: str = "a") -> list[int]:
 
 
 def status_of(store: LocalStore, origin: str = "a") -> dict[str, object]:
-    rows = store.read("select * from raw.source_status where origin = $1", [origin])
+    rows = store.read("select * from state.source_status where origin = $1", [origin])
     return rows.row(0, named=True)
 
 

@@ -17,6 +17,7 @@ from goodput_app.cli.options import (
     scope_options,
 )
 from goodput_queries.catalog.find import catalogue, find_view
+from goodput_queries.catalog.models import BASE_LAYERS
 from goodput_queries.names import resolved
 from goodput_queries.scope import Scope
 
@@ -44,7 +45,7 @@ def show(view: str | None, limit: int | None, db: str, scope: Scope) -> pl.DataF
     if view is None:
         return _views()
     model = find_view(view)
-    if model.layer in {"raw", "reference"}:  # which no scope restricts
+    if model.layer in {*BASE_LAYERS, "reference"}:  # which no scope restricts
         with existing(db) as store:
             return rows_of(store, model, scope, limit)
     with built(db) as store:
@@ -52,7 +53,7 @@ def show(view: str | None, limit: int | None, db: str, scope: Scope) -> pl.DataF
 
 
 def _views() -> pl.DataFrame:
-    layers = ("marts", "checks", "intermediate", "staging", "reference", "raw")
+    layers = ("marts", "checks", "intermediate", "staging", "reference", *BASE_LAYERS)
     models = sorted(catalogue().values(), key=lambda m: (layers.index(m.layer), m.name))
     return pl.DataFrame(
         [

@@ -71,18 +71,20 @@ def exposition(store: Store) -> str:
     add("goodput_info", "gauge", "Version of goodput.", [({"version": version("goodput")}, 1)])
     tables = read(
         """select table_name as name, estimated_size as rows from duckdb_tables()
-        where schema_name = 'raw' and table_name <> 'catalog' order by name"""
+        where schema_name in ('raw', 'billing', 'state')
+            and table_name not in ('catalog', 'built')
+        order by name"""
     )
     add(
         "goodput_table_rows",
         "gauge",
-        "Rows of a raw table, as the database estimates them.",
+        "Rows of a stored table, as the database estimates them.",
         [({"table": row["name"]}, row["rows"]) for row in tables.iter_rows(named=True)],
     )
     sources = read(
         """select source, sum(rows_new)::bigint as rows_new, sum(rejects)::bigint as rejects,
             epoch(max(loaded_at)) as loaded_at, epoch(max(window_end_at)) as window_end_at
-        from raw.ingested group by source order by source"""
+        from state.ingested group by source order by source"""
     ).to_dicts()
     for name, kind, column, meaning in (
         ("ingested_rows_total", "counter", "rows_new", "Rows that were new as they were read."),
@@ -119,10 +121,7 @@ def _add_live_sources(store: Store, add: Add) -> None:
 
 def _add_ledger(store: Store, add: Add) -> None:
     """Add what the ledger says of its last 24 hours, which end where its evidence ends."""
-    built = store.read("select 1 from duckdb_tables() where table_name = 'built'")
-    if built.is_empty():
-        return
-    until = store.read("select cluster, as_of_ms from intermediate.built").drop_nulls().to_dicts()
+    until = store.read("select cluster, as_of_ms from state.built").drop_nulls().to_dicts()
     add(
         "goodput_ledger_timestamp_seconds",
         "gauge",

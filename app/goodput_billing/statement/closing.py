@@ -116,7 +116,7 @@ def bookings(store: Store, day: Day) -> list[Booking]:
     """
     heads = store.read(
         """select number, to_ms(evidence_at) as evidence_ms, rows_id, digest, policy
-        from raw.statement_days
+        from billing.statement_days
         where to_ms(from_at) = $1 and to_ms(to_at) = $2
         order by number""",
         [day.from_ms, day.to_ms],
@@ -124,15 +124,15 @@ def bookings(store: Store, day: Day) -> list[Booking]:
     found = []
     for head in heads.iter_rows(named=True):
         kept = store.read(
-            "select * from raw.statement_rows where rows_id = $1 order by position",
+            "select * from billing.statement_rows where rows_id = $1 order by position",
             [head["rows_id"]],
         )
         exact = kept.select(pl.col(name).cast(kind) for name, kind in rows.SCHEMA.items())
         billed = exact.with_columns(kept[theirs].alias(ours) for ours, theirs in _BILLED.items())
         if rows.digest(billed) != head["digest"]:
             raise StoreError(
-                f"the statement of {day.date} in raw.statement_rows is not what was billed: its "
-                "digest differs. Restore the database from a copy."
+                f"the statement of {day.date} in billing.statement_rows is not what was billed: "
+                "its digest differs. Restore the database from a copy."
             )
         policy = policy_of_text(head["policy"])
         found.append(
@@ -160,7 +160,7 @@ def is_provable(store: Store, day: Day) -> bool:
 
     The first hour that is kept lacks the reading before it, so that its energy is no longer exact.
     """
-    kept_from_ms = store.read("select max(kept_from_ms) as ms from raw.kept_from").item()
+    kept_from_ms = store.read("select max(kept_from_ms) as ms from state.kept_from").item()
     return kept_from_ms is None or day.from_ms >= kept_from_ms + HOUR_MS
 
 
@@ -284,7 +284,7 @@ def _policy_text(policy: Policy) -> str:
 
 
 def policy_of_text(text: str) -> Policy:
-    """Return the policy that a closed day was charged by, from `raw.statement_days`."""
+    """Return the policy that a closed day was charged by, from `billing.statement_days`."""
     fields = json.loads(text)
     quotas = {(cluster, team): Decimal(gpus) for cluster, team, gpus in fields["quotas"]}
     return Policy(

@@ -87,8 +87,8 @@ def _billed(store: Store, day: Day, code: str) -> Totals:
     billed = store.read(
         """select min(policy) as policy, line, cluster, team,
             sum(kept.billed_cost)::decimal(18, 2) as total_cost
-        from raw.statement_days as days
-        inner join raw.statement_rows as kept using (rows_id)
+        from billing.statement_days as days
+        inner join billing.statement_rows as kept using (rows_id)
         where to_ms(from_at) = $1 and to_ms(to_at) = $2
         group by all order by all""",
         [day.from_ms, day.to_ms],

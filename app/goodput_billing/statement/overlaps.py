@@ -16,7 +16,7 @@ def refuse_overlap(store: Store, day: Day) -> None:
     """Raise QueryError where a closed day of other bounds has billed hours of this one."""
     found = store.read(
         """select day, zone, to_ms(from_at) as from_ms, to_ms(to_at) as to_ms
-        from raw.statement_days
+        from billing.statement_days
         where to_ms(from_at) < $2 and to_ms(to_at) > $1
             and (to_ms(from_at) <> $1 or to_ms(to_at) <> $2)
         order by from_ms desc limit 1""",

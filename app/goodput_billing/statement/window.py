@@ -73,7 +73,7 @@ def month_of(day: Day, settings: StatementSettings) -> list[Day]:
 def closed_days(store: Store) -> dict[tuple[int, int], Closed]:
     """Return the closed days by their bounds."""
     found = store.read(
-        "select to_ms(from_at), to_ms(to_at), max(number) from raw.statement_days group by all"
+        "select to_ms(from_at), to_ms(to_at), max(number) from billing.statement_days group by all"
     )
     return {(row[0], row[1]): Closed(*row) for row in found.rows()}
 
@@ -121,8 +121,8 @@ def billed_of(store: Store, closed: Closed) -> pl.DataFrame:
     rows = store.read(
         f"""select {_COLUMNS}, {_SUMS}, {_BILLED},
             sum(kept.billed_cost)::decimal(18, 2) as total_cost
-        from raw.statement_days as days
-        inner join raw.statement_rows as kept using (rows_id)
+        from billing.statement_days as days
+        inner join billing.statement_rows as kept using (rows_id)
         where to_ms(from_at) = $1 and to_ms(to_at) = $2
         group by all order by all""",
         [closed.from_ms, closed.to_ms],

@@ -1,7 +1,7 @@
-"""Status of each live source, which the poll loop writes to `raw.source_status`.
+"""Status of each live source, which the poll loop writes to `state.source_status`.
 
-A status is no evidence of a cluster and has no row in `raw.ingested`: a source that is polled every
-ten seconds must not invalidate every build, page and list of sources.
+A status is no evidence of a cluster and has no row in `state.ingested`: a source that is polled
+every ten seconds must not invalidate every build, page and list of sources.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 
 @dataclass(frozen=True)
 class Status:
-    """A row of `raw.source_status`; moments are naive UTC.
+    """A row of `state.source_status`; moments are naive UTC.
 
     asked_at: when the last poll began. answered_at: when the last one began that read all there
     was: a source without times in its rows goes on from there.
@@ -82,7 +82,7 @@ class Status:
 def read(store: Store, status: Status) -> Status:
     """Return the status that an earlier process stored, else `status` itself."""
     known = store.read(
-        f"select answered_at, failing_since_at, failures, error from raw.{TABLE} "
+        f"select answered_at, failing_since_at, failures, error from state.{TABLE} "
         "where source = $1 and origin = $2",
         [status.source, status.origin],
     ).to_dicts()
@@ -93,7 +93,7 @@ def watched(store: Store) -> list[Status]:
     """Return the sources whose status is reported, whichever process polls them."""
     columns = ", ".join(SCHEMA)
     known = store.read(
-        f"select {columns} from raw.{TABLE} where retired_at is null order by source, origin"
+        f"select {columns} from state.{TABLE} where retired_at is null order by source, origin"
     )
     return [Status(**row) for row in known.to_dicts()]
 
@@ -128,7 +128,7 @@ def keep(store: Store, batch: Batch) -> None:
         store.load(batch)
         return
     with store.writing() as cursor:
-        load.insert_keyed(cursor, models.of_layer("raw")[TABLE], batch.rows, sequence=0)
+        load.insert_keyed(cursor, models.of_layer("state")[TABLE], batch.rows, sequence=0)
 
 
 def reached(store: Store, source: str, now: datetime) -> Mapping[str, datetime]:
@@ -139,9 +139,9 @@ def reached(store: Store, source: str, now: datetime) -> Mapping[str, datetime]:
     """
     known = store.read(
         f"""select origin, max(moment) as moment from (
-            select origin, window_end_at as moment from raw.ingested where source = $1
+            select origin, window_end_at as moment from state.ingested where source = $1
             union all
-            select origin, answered_at from raw.{TABLE} where source = $1 and answered_at <= $2
+            select origin, answered_at from state.{TABLE} where source = $1 and answered_at <= $2
         ) where moment is not null group by origin""",
         [source, now],
     )

@@ -113,7 +113,8 @@ class _FrozenTime:
 
     def __init__(self, store: Store) -> None:
         found = store.read(
-            "select from_ms(max(kept_from_ms)) from raw.kept_from where table_name = 'gpu_samples'"
+            "select from_ms(max(kept_from_ms)) from state.kept_from "
+            "where table_name = 'gpu_samples'"
         )
         self._until: datetime | None = found.item()
 

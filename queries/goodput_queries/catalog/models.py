@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator
     from importlib.resources.abc import Traversable
 
-LAYERS = ("raw", "reference", "staging", "intermediate", "temp", "marts", "checks")
+BASE_LAYERS = ("raw", "billing", "state")  # tables that no build can recompute, by their writer
+BUILT_LAYERS = ("staging", "intermediate", "temp", "marts", "checks")
+LAYERS = (*BASE_LAYERS, "reference", *BUILT_LAYERS)
 _SQL = files("goodput_queries") / "sql"
 FOLDERS = {"temp": "build_temp"}  # of layers whose folder has another name
 TEMP_LAYER = "temp"  # tables of one connection, rebuilt for every build or pass
@@ -29,7 +31,7 @@ _REFERENCE = re.compile(rf"\b({'|'.join(LAYERS)})\.(\w+)")
 
 @dataclass(frozen=True)
 class Model:
-    """One SQL file: `layer.name`, its select (`create table` in raw), and its header."""
+    """One SQL file: `layer.name`, its select (`create table` in base layers), and its header."""
 
     layer: str
     name: str
@@ -149,7 +151,7 @@ def _header(text: str) -> tuple[str, dict[str, str], dict[str, str]]:
 def _read(layer: str, file: Traversable) -> Model:
     text = file.read_text(encoding="utf-8")
     description, directives, columns = _header(text)
-    if layer == "raw":
+    if layer in BASE_LAYERS:
         columns = {
             m[1]: m[2].strip()
             for m in re.finditer(r"^\s{4}(\w+)\s[^\n]*?--\s*(.*)$", text, re.MULTILINE)
@@ -171,6 +173,12 @@ def _sql_files(folder: Traversable) -> Iterator[Traversable]:
             yield from _sql_files(file)
         elif file.name.endswith(".sql"):
             yield file
+
+
+@cache
+def base_tables() -> dict[str, Model]:
+    """Return the tables of all base layers by name, which is unique among them."""
+    return {name: m for layer in BASE_LAYERS for name, m in of_layer(layer).items()}
 
 
 @cache
@@ -198,7 +206,7 @@ def tables_read(sql: str) -> set[str]:
 @cache
 def build_order() -> list[Model]:
     """Return staging to checks in an order in which each finds what it reads."""
-    known = {m.qualified_name: m for layer in LAYERS[2:] for m in of_layer(layer).values()}
+    known = {m.qualified_name: m for layer in BUILT_LAYERS for m in of_layer(layer).values()}
     # sorted, so that the order is the same in every process
     graph = {name: sorted(_inputs(m, known) - {name}) for name, m in known.items()}
     return [known[name] for name in TopologicalSorter(graph).static_order()]
@@ -227,12 +235,12 @@ def inputs(model: Model) -> set[str]:
 
 @cache
 def evidence(name: str) -> tuple[set[str], set[str]]:
-    """Return the raw tables and the stored stages that a stage is made of, through views too."""
+    """Return the base tables and the stored stages that a stage is made of, through views too."""
     known = {m.qualified_name: m for m in build_order()}
     stored = {n for n in inputs(known[name]) if known[n].is_stored and known[n].layer != TEMP_LAYER}
     views = inputs(known[name]) - stored | {name}
     reads = set().union(*(known[view].reads for view in views))
-    return {table for table in reads if table.startswith("raw.")}, stored
+    return {table for table in reads if table.split(".")[0] in BASE_LAYERS}, stored
 
 
 def pass_tables(model: Model) -> list[Model]:

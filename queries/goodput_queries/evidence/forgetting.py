@@ -41,7 +41,8 @@ def forget(store: LocalStore, origins: Sequence[str]) -> pl.DataFrame:
         _note_missed(cursor)
         cursor.execute("create or replace temp table dropped (sequence bigint, n bigint)")
         for table in tables:
-            rows = f"from raw.{table} where {SEQUENCE} in (select sequence from temp.gone)"
+            name = models.base_tables()[table].qualified_name
+            rows = f"from {name} where {SEQUENCE} in (select sequence from temp.gone)"
             cursor.execute(
                 f"insert into temp.dropped select {SEQUENCE}, count(*) {rows} group by all"
             )
@@ -49,7 +50,7 @@ def forget(store: LocalStore, origins: Sequence[str]) -> pl.DataFrame:
         if "gpu_samples" in tables:
             _forget_series(cursor)
         if "job_events" in tables:
-            cursor.execute("delete from raw.event_hosts")  # the next build recomputes it
+            cursor.execute("delete from state.event_hosts")  # the next build recomputes it
         cursor.execute(
             """delete from raw.rejects as rejects where exists (
                 from temp.gone
@@ -57,10 +58,10 @@ def forget(store: LocalStore, origins: Sequence[str]) -> pl.DataFrame:
             )"""
         )
         cursor.execute(
-            "delete from raw.ingested where sequence in (select sequence from temp.gone)"
+            "delete from state.ingested where sequence in (select sequence from temp.gone)"
         )
         cursor.execute(  # these parts are not skipped as repeats when they are ingested again
-            """update raw.ingested set digest = digest || ' ' || sequence, rows = rows_new
+            """update state.ingested set digest = digest || ' ' || sequence, rows = rows_new
             where sequence in (select sequence from temp.missed)"""
         )
         forget_ledger(cursor)
@@ -76,7 +77,7 @@ def forget(store: LocalStore, origins: Sequence[str]) -> pl.DataFrame:
 
 def _note_gone(cursor: duckdb.DuckDBPyConnection, origins: Sequence[str]) -> None:
     """Write the loads of these origins to temp.gone; a folder or an archive includes its files."""
-    known = [o for (o,) in cursor.execute("select distinct origin from raw.ingested").fetchall()]
+    known = [o for (o,) in cursor.execute("select distinct origin from state.ingested").fetchall()]
     wanted: set[str] = set()
     for origin in origins:
         below = f"{origin.rstrip('/')}/"
@@ -86,12 +87,12 @@ def _note_gone(cursor: duckdb.DuckDBPyConnection, origins: Sequence[str]) -> Non
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise StoreError(
                 f"nothing was ingested from {origin!r}.{hint} "
-                "`goodput show raw.ingested` lists the ingested files."
+                "`goodput show state.ingested` lists the ingested files."
             )
         wanted |= found
     cursor.execute(
         """create or replace temp table gone as
-        select * from raw.ingested where origin in (select unnest($1::varchar[]))""",
+        select * from state.ingested where origin in (select unnest($1::varchar[]))""",
         [sorted(wanted)],
     )
 
@@ -123,10 +124,10 @@ def _note_missed(cursor: duckdb.DuckDBPyConnection) -> None:
     A later load of a row that was already stored wrote no row of its own; an earlier load lost its
     row to a later one where the table keeps the better or the last row of a key.
     """
-    keeps = [m.name for m in models.of_layer("raw").values() if m.directives.get("keep")]
+    keeps = [m.name for m in models.base_tables().values() if m.directives.get("keep")]
     cursor.execute(
         """create or replace temp table missed as
-        select others.* from raw.ingested as others anti join temp.gone using (sequence)
+        select others.* from state.ingested as others anti join temp.gone using (sequence)
         where exists (
             from temp.gone as gone
             where gone.source = others.source and gone.table_name = others.table_name
@@ -147,8 +148,8 @@ def _forget_series(cursor: duckdb.DuckDBPyConnection) -> None:
     The part before the retained time stays, since no build can compute it again.
     """
     kept_ms = kept_from_ms(cursor, "gpu_samples")
-    cursor.execute("delete from raw.reading_series where first_ms >= $1", [kept_ms])
-    cursor.execute("update raw.reading_series set last_ms = least(last_ms, $1 - 1)", [kept_ms])
+    cursor.execute("delete from state.reading_series where first_ms >= $1", [kept_ms])
+    cursor.execute("update state.reading_series set last_ms = least(last_ms, $1 - 1)", [kept_ms])
 
 
 def forget_ledger(cursor: duckdb.DuckDBPyConnection) -> None:
@@ -157,5 +158,4 @@ def forget_ledger(cursor: duckdb.DuckDBPyConnection) -> None:
     for model in models.build_order():
         if model.materialised == "hourly":
             cursor.execute(f"delete from {model.qualified_name} where hour_ms >= $1", [kept_ms])
-    if cursor.execute("from duckdb_tables() where table_name = 'built'").fetchall():
-        cursor.execute("delete from intermediate.built")  # forces a full build
+    cursor.execute("delete from state.built")  # forces a full build

@@ -60,12 +60,12 @@ def _latest(cursor: duckdb.DuckDBPyConnection) -> datetime | None:
     a machine that lost its time, or evidence that was made up.
     """
     known = plausible.utc_now()
-    loaded = cursor.execute("select max(loaded_at) from raw.ingested").fetchall()[0][0]
+    loaded = cursor.execute("select max(loaded_at) from state.ingested").fetchall()[0][0]
     latest: datetime = max(known, loaded or known) + plausible.AHEAD_MAX
     ahead, rows = cursor.execute(
         """select sum(rows) filter (where first_at > $1), sum(rows)
         from (
-            select rows, window_start_at as first_at from raw.ingested
+            select rows, window_start_at as first_at from state.ingested
             where window_start_at is not null
             union all
             select 1, submit_at from raw.job_runs
@@ -98,7 +98,7 @@ def _apart(
     if time is None:
         return []
     loads = cursor.execute(
-        """select sequence from raw.ingested
+        """select sequence from state.ingested
         where table_name = $1 and sequence > $2
             and window_end_at - window_start_at > to_days($3::integer)""",
         [model.name, -1 if since is None else since, plausible.BULK_GAP_DAYS],
@@ -131,19 +131,20 @@ def _reject(
     cursor.execute(
         """insert into raw.rejects (source, origin, line, reason, content)
         select distinct loads.source, loads.origin, null, reason, left(content, $1)
-        from temp.implausible inner join raw.ingested as loads on loads.sequence = load_sequence""",
+        from temp.implausible
+        inner join state.ingested as loads on loads.sequence = load_sequence""",
         [REJECT_CONTENT_MAX_CHARS],
     )
     cursor.execute(f"delete from {table} where {where}")
     cursor.execute(
-        f"""update raw.ingested as loads set
+        f"""update state.ingested as loads set
             rows_new = greatest(0, loads.rows_new - gone.n), rejects = loads.rejects + gone.n
         from (select {SEQUENCE}, count(*) as n from temp.implausible group by all) as gone
         where loads.sequence = gone.{SEQUENCE}"""
     )
     if time := model.directives.get("time"):
         cursor.execute(
-            f"""update raw.ingested as loads set
+            f"""update state.ingested as loads set
                 window_start_at = kept.first_at, window_end_at = kept.last_at
             from (
                 select gone.{SEQUENCE} as sequence, min({time}) as first_at, max({time}) as last_at
@@ -163,7 +164,7 @@ def _limit_kept_from(cursor: duckdb.DuckDBPyConnection, latest: datetime) -> boo
     counts again: hours are kept from the first reading on that is still there.
     """
     if not cursor.execute(
-        "select 1 from raw.kept_from where from_ms(kept_from_ms) > $1", [latest]
+        "select 1 from state.kept_from where from_ms(kept_from_ms) > $1", [latest]
     ).fetchall():
         return False
     kept_ms = cursor.execute(
@@ -172,7 +173,7 @@ def _limit_kept_from(cursor: duckdb.DuckDBPyConnection, latest: datetime) -> boo
         [latest],
     ).fetchall()[0][0]
     keep_from(cursor, kept_ms)
-    cursor.execute("update raw.kept_from set kept_from_ms = least(kept_from_ms, $1)", [kept_ms])
+    cursor.execute("update state.kept_from set kept_from_ms = least(kept_from_ms, $1)", [kept_ms])
     return True
 
 
@@ -183,15 +184,15 @@ def _forget_spans(cursor: duckdb.DuckDBPyConnection, latest: datetime | None) ->
     """
     # what was read before the time that is kept no build can note again
     cursor.execute(
-        """update raw.reading_series set last_ms = kept_from_ms - 1
-        from raw.kept_from
+        """update state.reading_series set last_ms = kept_from_ms - 1
+        from state.kept_from
         where table_name = 'gpu_samples' and from_ms(first_ms) >= $1
             and first_ms < kept_from_ms and from_ms(last_ms) > $2""",
         [plausible.EARLIEST, latest],
     )
     cursor.execute(
-        """delete from raw.reading_series
+        """delete from state.reading_series
         where from_ms(first_ms) < $1 or from_ms(last_ms) > coalesce($2, from_ms(last_ms))""",
         [plausible.EARLIEST, latest],
     )
-    cursor.execute("delete from raw.event_hosts")
+    cursor.execute("delete from state.event_hosts")

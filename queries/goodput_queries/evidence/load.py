@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from goodput_queries.catalog.models import Model
 
-REPLACE = "replace"  # `keep: replace` in a raw table's header: what came last holds
+REPLACE = "replace"  # `keep: replace` in a table's header: what came last holds
 BEGIN, END = "valid_from_at", "valid_to_at"  # of tables with `scd_key` in their header
 SEQUENCE = "load_sequence"  # which load wrote a row: what is new, what goes when forgotten
 
@@ -29,7 +29,7 @@ def prepared(batch: Batch) -> Batch:
 
     A prefetching reader calls it in its own thread.
     """
-    model = models.of_layer("raw").get(batch.table)
+    model = models.base_tables().get(batch.table)
     keys = None if model is None else keys_of(batch.rows, model.grain)
     return replace(batch, rows=_in_large_pieces(batch.rows), keys=keys)
 
@@ -54,7 +54,7 @@ def load(cursor: duckdb.DuckDBPyConnection, model: Model, batch: Batch) -> Loade
         """select
             coalesce(max(sequence), 0) + 1,
             count(*) filter (where digest = $2 and source = $1 and table_name = $3) > 0
-        from raw.ingested""",
+        from state.ingested""",
         key,
     ).fetchall()[0]
     if is_repeat and model.directives.get("keep") != REPLACE:
@@ -63,11 +63,11 @@ def load(cursor: duckdb.DuckDBPyConnection, model: Model, batch: Batch) -> Loade
     rejects_new = _insert_rejects(cursor, batch, sequence)
     if is_repeat:
         cursor.execute(
-            "delete from raw.ingested where (source, digest, table_name) = ($1, $2, $3)", key
+            "delete from state.ingested where (source, digest, table_name) = ($1, $2, $3)", key
         )
     start, end = _window(model, batch.rows)
     cursor.execute(
-        """insert into raw.ingested
+        """insert into state.ingested
         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, get_current_timestamp()::timestamp)""",
         [sequence, batch.source, batch.origin, batch.digest, batch.table, batch.rows.height,
          rows_new, rejects_new, start, end],
@@ -329,7 +329,7 @@ def _insert_rejects(cursor: duckdb.DuckDBPyConnection, batch: Batch, sequence: i
         },
         schema_overrides={"line": pl.Int64},
     )
-    return insert_keyed(cursor, models.of_layer("raw")["rejects"], frame, sequence)
+    return insert_keyed(cursor, models.base_tables()["rejects"], frame, sequence)
 
 
 def _window(model: Model, rows: pl.DataFrame) -> tuple[Any, Any]:

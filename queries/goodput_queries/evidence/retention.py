@@ -28,8 +28,8 @@ SHARE_MAX = 0.1  # of the rows of a table: more at once only by `is_confirmed`
 SCHEMA = {"table_name": pl.String, "rows": pl.Int64, "kept_from_ms": pl.Int64}
 OF_READINGS = ("raw.gpu_samples", "raw.gpu_samples_other", "raw.gpu_processes")
 ARCHIVES = {
-    "raw.ledger_archive": "marts.ledger_hourly",
-    "raw.energy_archive": "marts.statement_energy_hourly",
+    "state.ledger_archive": "marts.ledger_hourly",
+    "state.energy_archive": "marts.statement_energy_hourly",
 }
 STAGES_OF_READINGS = ("intermediate.int_gpu_activity", "intermediate.int_slowed_readings")
 
@@ -77,8 +77,8 @@ def drop_old(
     Raises TooMuchDroppedError, and drops nothing, where the word is missing.
     """
     with store.writing() as cursor:
-        if _scalar(cursor, "select max(sequence) from raw.ingested") != _scalar(
-            cursor, "select max(sequence) from intermediate.built"
+        if _scalar(cursor, "select max(sequence) from state.ingested") != _scalar(
+            cursor, "select max(sequence) from state.built"
         ):
             raise UnbuiltError(
                 "no build has processed the latest evidence: run `goodput build` first."
@@ -112,7 +112,7 @@ def confirmed_end_ms(cursor: duckdb.DuckDBPyConnection) -> int | None:
         ),
         ends as (
             select coalesce(cluster, '') as cluster, source, max(last_ms) as end_ms
-            from raw.reading_series left join of_gpus using (gpu_uuid)
+            from state.reading_series left join of_gpus using (gpu_uuid)
             group by all
             union all
             select
@@ -125,7 +125,7 @@ def confirmed_end_ms(cursor: duckdb.DuckDBPyConnection) -> int | None:
             from raw.node_states
             group by all
             union all
-            select cluster, 'job events', max(last_ms) from raw.event_hosts group by all
+            select cluster, 'job events', max(last_ms) from state.event_hosts group by all
         ),
         -- one source in several tables is one clock
         ranked as (
@@ -177,7 +177,7 @@ def reopen_hours(cursor: duckdb.DuckDBPyConnection) -> bool:
         cursor,
         f"""with missing as (
             select max(dropped.hour_ms) as hour_ms
-            from raw.dropped_readings as dropped
+            from state.dropped_readings as dropped
             left join (
                 select source, to_ms(ts) // {HOUR_MS} * {HOUR_MS} as hour_ms, count(*) as rows
                 from raw.gpu_samples where ts < from_ms({kept_ms}) group by all
@@ -185,7 +185,7 @@ def reopen_hours(cursor: duckdb.DuckDBPyConnection) -> bool:
             where coalesce(back.rows, 0) < dropped.rows
         )
         select min(dropped.hour_ms)
-        from raw.dropped_readings as dropped
+        from state.dropped_readings as dropped
         where dropped.hour_ms > coalesce((from missing), -1) and dropped.hour_ms < {kept_ms}""",
     )
     if found is None:
@@ -197,18 +197,18 @@ def reopen_hours(cursor: duckdb.DuckDBPyConnection) -> bool:
 def keep_from(cursor: duckdb.DuckDBPyConnection, hour_ms: int) -> None:
     """Let builds compute hours from this one on from readings, not from the archives."""
     cursor.execute(
-        """update raw.kept_from set kept_from_ms = $1
+        """update state.kept_from set kept_from_ms = $1
         where table_name in ('gpu_samples', 'ledger_segments') and kept_from_ms > $1""",
         [hour_ms],
     )
-    for table in (*ARCHIVES, "raw.dropped_readings"):
+    for table in (*ARCHIVES, "state.dropped_readings"):
         _delete(cursor, table, "hour_ms >= $1", hour_ms)
 
 
 def kept_from_ms(cursor: duckdb.DuckDBPyConnection, table: str) -> int:
     """Return the start of the retained time of a table, 0 where no rows were dropped."""
     found = cursor.execute(
-        "select kept_from_ms from raw.kept_from where table_name = $1", [table]
+        "select kept_from_ms from state.kept_from where table_name = $1", [table]
     ).fetchall()
     return int(found[0][0]) if found else 0
 
@@ -263,7 +263,7 @@ def _drop_readings(cursor: duckdb.DuckDBPyConnection, cut: int) -> list[tuple[st
             [kept_from_ms(cursor, "gpu_samples"), cut],
         )
     cursor.execute(
-        f"""insert into raw.dropped_readings
+        f"""insert into state.dropped_readings
         select source, to_ms(ts) // {HOUR_MS} * {HOUR_MS}, count(*)
         from raw.gpu_samples
         where ts >= from_ms($1) and ts < from_ms($2)
@@ -301,8 +301,8 @@ def _delete(cursor: duckdb.DuckDBPyConnection, table: str, where: str, cut: int)
 
 
 def _note(cursor: duckdb.DuckDBPyConnection, table: str, cut: int) -> None:
-    cursor.execute("delete from raw.kept_from where table_name = $1", [table])
-    cursor.execute("insert into raw.kept_from values ($1, $2)", [table, cut])
+    cursor.execute("delete from state.kept_from where table_name = $1", [table])
+    cursor.execute("insert into state.kept_from values ($1, $2)", [table, cut])
 
 
 def _ms(moment: datetime) -> int:

@@ -40,12 +40,8 @@ SUMMARY_SCHEMA = {"stage": pl.String, "rows": pl.Int64, "seconds": pl.Float64}
 def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
     """Build what changed since the last build; return stage, rows and seconds, one row a stage."""
     with store.writing() as cursor:
-        cursor.execute(
-            "create table if not exists intermediate.built "
-            "(cluster varchar, as_of_ms bigint, sequence bigint)"
-        )
-        sequence = _scalar(cursor, "select coalesce(max(sequence), 0) from raw.ingested")
-        before = _scalar(cursor, "select max(sequence) from intermediate.built")
+        sequence = _scalar(cursor, "select coalesce(max(sequence), 0) from state.ingested")
+        before = _scalar(cursor, "select max(sequence) from state.built")
         since = None if is_full else before
         if since == sequence:
             return pl.DataFrame([], schema=SUMMARY_SCHEMA)
@@ -57,9 +53,9 @@ def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
         work = _Build(cursor, since, _note_reading_series(cursor, since))
         for model in models.build_order():
             work.make(model)
-        cursor.execute("delete from intermediate.built")
+        cursor.execute("delete from state.built")
         cursor.execute(
-            "insert into intermediate.built "
+            "insert into state.built "
             "select cluster, as_of_ms, $1 from intermediate.int_clusters "
             "union all select null, null, $1",
             [sequence],

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from goodput_queries.catalog import models
 from goodput_queries.ledger_build import dirty_gpus
 from goodput_queries.ledger_build.watermarks import reading_margin_ms
 
@@ -104,12 +105,13 @@ def changed_hours(
 
 
 def loaded_tables(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> set[str]:
-    """Return the raw tables that were loaded into since load `sequence`, with their layer."""
+    """Return the tables that were loaded into since load `sequence`, with their layer."""
     rows = cursor.execute(
-        "select distinct table_name from raw.ingested where sequence > $1",
+        "select distinct table_name from state.ingested where sequence > $1",
         [-1 if sequence is None else sequence],
     ).fetchall()
-    return {f"raw.{name}" for (name,) in rows}
+    tables = models.base_tables()
+    return {tables[name].qualified_name for (name,) in rows if name in tables}
 
 
 def changed_rows(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> Hours:
@@ -185,7 +187,7 @@ def reading_hours(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> Ho
         """select distinct unnest(range(
             (to_ms(window_start_at) - $1) // 3600000, (to_ms(window_end_at) + $1) // 3600000 + 1
         ))
-        from raw.ingested
+        from state.ingested
         where table_name in ('gpu_samples', 'gpu_processes', 'node_samples')
             and window_start_at is not null
             and sequence > $2""",
@@ -204,7 +206,7 @@ def hours_since_last_end(cursor: duckdb.DuckDBPyConnection) -> Hours:
                 // {HOUR_MS} + 1
         ))
         from intermediate.int_clusters as clusters
-        left join intermediate.built as built using (cluster)
+        left join state.built as built using (cluster)
         where built.as_of_ms is distinct from clusters.as_of_ms""",
     )
 

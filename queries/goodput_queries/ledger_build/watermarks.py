@@ -24,12 +24,12 @@ def reading_margin_ms(cursor: duckdb.DuckDBPyConnection) -> int:
         """select max(series.length_ms / loads.readings)
         from (
             select source, sum(last_ms - first_ms) as length_ms
-            from raw.reading_series
+            from state.reading_series
             group by source
         ) as series
         inner join (
             select source, sum(rows_new) as readings
-            from raw.ingested
+            from state.ingested
             where table_name = 'gpu_samples'
             group by source
             having readings > 0
@@ -41,7 +41,7 @@ def reading_margin_ms(cursor: duckdb.DuckDBPyConnection) -> int:
 
 
 def note_reading_series(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> None:
-    """Extend raw.reading_series by readings of the build's hours, of loads after `sequence`."""
+    """Extend state.reading_series by readings of the build's hours, of loads after `sequence`."""
     cursor.execute(
         """create or replace temp table reading_series as
         select
@@ -56,17 +56,17 @@ def note_reading_series(cursor: duckdb.DuckDBPyConnection, sequence: int | None)
                 and load_sequence > $1
             group by source, gpu_uuid, gpu_instance
             union all
-            select * exclude (series) from raw.reading_series
+            select * exclude (series) from state.reading_series
         )
         group by source, gpu_uuid, gpu_instance""",
         [-1 if sequence is None else sequence],
     )
-    cursor.execute("delete from raw.reading_series")
-    cursor.execute("insert into raw.reading_series from temp.reading_series")
+    cursor.execute("delete from state.reading_series")
+    cursor.execute("insert into state.reading_series from temp.reading_series")
 
 
 def note_event_hosts(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> None:
-    """Extend raw.event_hosts by the events of loads after `sequence`."""
+    """Extend state.event_hosts by the events of loads after `sequence`."""
     # rows of an earlier version have no load_sequence
     is_new = "true" if sequence is None else f"load_sequence > {sequence}"
     cursor.execute(
@@ -78,9 +78,9 @@ def note_event_hosts(cursor: duckdb.DuckDBPyConnection, sequence: int | None) ->
             where {is_new}
             group by cluster, host
             union all
-            from raw.event_hosts
+            from state.event_hosts
         )
         group by cluster, host"""
     )
-    cursor.execute("delete from raw.event_hosts")
-    cursor.execute("insert into raw.event_hosts from temp.event_hosts")
+    cursor.execute("delete from state.event_hosts")
+    cursor.execute("insert into state.event_hosts from temp.event_hosts")

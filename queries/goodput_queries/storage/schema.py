@@ -1,4 +1,4 @@
-"""The schema of a database file: raw tables, reference tables, macros, views and empty stages."""
+"""The schema of a database file: base tables, reference tables, macros, views and empty stages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-DERIVED_LAYERS = ("staging", "intermediate", "marts", "checks")
+DERIVED_LAYERS = tuple(layer for layer in models.BUILT_LAYERS if layer != models.TEMP_LAYER)
 _COLUMNS = """select column_name, data_type from duckdb_columns()
     where schema_name = $1 and table_name = $2 order by column_index"""
 
@@ -30,18 +30,18 @@ def create_missing(
     """Create what a file lacks, inside the caller's transaction; of known SQL nothing changes.
 
     Where the SQL files differ from those that made the file, every derived table is dropped: the
-    next build computes the ledger from the raw tables.
+    next build computes the ledger from the base tables.
     """
     digest = catalog_digest()
-    for layer in ("raw", "reference"):
+    for layer in (*models.BASE_LAYERS, "reference"):
         cursor.execute(f"create schema if not exists {layer}")
     cursor.execute("create table if not exists raw.catalog (digest varchar)")
     before = cursor.execute("select digest from raw.catalog").fetchall()
     version = migrations.recorded_version(cursor)
     if before == [(digest,)] and version == migrations.current_version(known):
         return
-    for model in models.of_layer("raw").values():
-        _create_raw(cursor, model)
+    for model in models.base_tables().values():
+        _create_base(cursor, model)
     for name, file in models.reference_files().items():
         cursor.execute(
             f"create or replace table reference.{name} as "
@@ -53,6 +53,7 @@ def create_missing(
     for layer in DERIVED_LAYERS:
         cursor.execute(f"drop schema if exists {layer} cascade")
         cursor.execute(f"create schema {layer}")
+    cursor.execute("delete from state.built")  # the next build is a full build
     _create_views(cursor)
     if before:
         log.warning(
@@ -87,14 +88,14 @@ def _create_views(cursor: duckdb.DuckDBPyConnection) -> None:
     describe_all(cursor, lasting)
 
 
-def _create_raw(cursor: duckdb.DuckDBPyConnection, model: models.Model) -> None:
-    """Create a raw table; one of an earlier version gets the columns it lacks, its rows stay."""
+def _create_base(cursor: duckdb.DuckDBPyConnection, model: models.Model) -> None:
+    """Create a base table; one of an earlier version gets the columns it lacks, its rows stay."""
     drafts = f"{model.name}_next"
     cursor.execute(
         model.sql.replace(f"create table {model.qualified_name} (", f"create temp table {drafts} (")
     )
     wanted = dict(cursor.execute(_COLUMNS, ["main", drafts]).fetchall())
-    present = dict(cursor.execute(_COLUMNS, ["raw", model.name]).fetchall())
+    present = dict(cursor.execute(_COLUMNS, [model.layer, model.name]).fetchall())
     cursor.execute(f"drop table temp.{drafts}")
     if not present:
         cursor.execute(model.sql)

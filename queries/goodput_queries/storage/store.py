@@ -157,9 +157,9 @@ class LocalStore:
 
     def load(self, batch: Batch) -> Loaded:
         """Commit a batch in one short transaction; a part that was loaded before is skipped."""
-        model = models.of_layer("raw").get(batch.table)
+        model = models.base_tables().get(batch.table)
         if model is None:
-            raise StoreError(f"there is no raw table {batch.table!r}; see `goodput show`")
+            raise StoreError(f"there is no table {batch.table!r}; see `goodput show`")
         try:
             with self.writing() as cursor:
                 return loading.load(cursor, model, batch)
@@ -228,8 +228,8 @@ class LocalStore:
             try:
                 found = cursor.execute(
                     """select (select digest from raw.catalog),
-                        (select coalesce(max(sequence), 0) from raw.ingested)
-                            = (select max(sequence) from intermediate.built)"""
+                        (select coalesce(max(sequence), 0) from state.ingested)
+                            = (select max(sequence) from state.built)"""
                 ).fetchall()
             except duckdb.Error as error:
                 raise StoreError(_read_only(self.path)) from error
@@ -274,7 +274,7 @@ def set_scope(cursor: duckdb.DuckDBPyConnection, scope: Scope) -> None:
 
 def _segments_from_ms(cursor: duckdb.DuckDBPyConnection) -> int:
     found = cursor.execute(
-        "select min(hour_ms) from marts.ledger_segments where exists (from raw.kept_from)"
+        "select min(hour_ms) from marts.ledger_segments where exists (from state.kept_from)"
     ).fetchall()
     return int(found[0][0] or 0)
 

@@ -27,6 +27,6 @@ def test_a_day_is_whole_if_an_hour_before_it_is_kept(
     if kept_before_ms is not None:
         with store.writing() as cursor:
             kept_from_ms = DAY.from_ms - kept_before_ms
-            cursor.execute("insert into raw.kept_from values ('gpu_samples', $1)", [kept_from_ms])
+            cursor.execute("insert into state.kept_from values ('gpu_samples', $1)", [kept_from_ms])
 
     assert is_provable(store, DAY) == is_whole

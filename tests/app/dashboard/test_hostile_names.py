@@ -113,7 +113,7 @@ def test_every_name_has_its_time_in_the_ledger(named: str) -> None:
     [
         ("ledger", "--by", "team,user,run,node,category"), ("runs",), ("gaps",), ("check",),
         ("show", "raw.rejects"), ("show", "raw.job_runs"), ("show", "marts.data_quality"),
-        ("show", "raw.ingested"),
+        ("show", "state.ingested"),
     ],
     ids=" ".join,
 )  # fmt: skip
@@ -159,7 +159,7 @@ def test_files_of_any_name_are_read_named_and_forgotten(tmp_path: Path) -> None:
 
     read = run("ingest", "auto", str(folder), "--timezone", "UTC", "--db", db)
     shown = run("show", "raw.rejects", "--db", db)
-    stored = json.loads(run("show", "raw.ingested", "--db", db, "--format", "json").stdout)
+    stored = json.loads(run("show", "state.ingested", "--db", db, "--format", "json").stdout)
     origins = {row["origin"] for row in stored}
 
     assert (read.exit_code, shown.exit_code) == (0, 0), read.output

@@ -102,7 +102,7 @@ def test_rows_without_a_ledger_name_the_next_command(
     rows = pl.DataFrame([{k: v for k, v in {"source": "slurm", **job}.items() if k in columns}])
     with contextlib.suppress(Exception):
         store.load(Batch("job_runs", rows, "slurm", "sacct", "digest"))
-    loaded = store.read("select count(*) as n from raw.ingested").item()
+    loaded = store.read("select count(*) as n from state.ingested").item()
     app = visit(store)
     assert_sound(app)
     assert ("goodput build" in texts(app)) == (loaded > 0)

@@ -243,8 +243,8 @@ def test_a_status_that_comes_through_a_server_is_no_evidence(site: Path) -> None
         with contextlib.closing(store):
             live_status.write(store, [Status("fake", "a", now(), 10)])
 
-            assert store.read("select origin from raw.source_status").rows() == [("a",)]
-            assert store.read("select count(*) from raw.ingested").item() == 0
+            assert store.read("select origin from state.source_status").rows() == [("a",)]
+            assert store.read("select count(*) from state.ingested").item() == 0
 
 
 def test_without_live_sources_there_is_nothing_to_collect(tmp_path: Path) -> None:

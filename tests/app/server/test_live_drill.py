@@ -419,7 +419,7 @@ def unseen(store: LocalStore, nodes: range) -> pl.DataFrame:
         )
         select gpu_uuid, start_ms, next_ms - floor(2.5 * interval_ms)::bigint as end_ms
         from holes
-        inner join raw.reading_series using (gpu_uuid)
+        inner join state.reading_series using (gpu_uuid)
         inner join intermediate.int_sample_intervals as intervals using (series)
         where intervals.hour_ms = next_ms // 3600000 * 3600000"""
     )

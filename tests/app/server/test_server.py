@@ -108,7 +108,7 @@ def test_an_error_through_the_server_is_the_same_error(
 
 
 def test_a_load_that_does_not_fit_is_a_store_error(through: RemoteStore) -> None:
-    with pytest.raises(StoreError, match=r"^there is no raw table 'nope'"):
+    with pytest.raises(StoreError, match=r"^there is no table 'nope'"):
         through.load(Batch("nope", pl.DataFrame(), "test", "file", "1"))
 
 
@@ -195,14 +195,13 @@ def test_a_call_of_another_version_is_refused(server: Server) -> None:
 def test_the_server_keeps_the_ledger_built(through: RemoteStore) -> None:
     through.load(rows_of("building", 1))
     deadline = time.monotonic() + PATIENCE_S
-    loads = through.read("select max(sequence) from raw.ingested").item()
+    loads = through.read("select max(sequence) from state.ingested").item()
     built = 0
 
     while built < loads:
         assert time.monotonic() < deadline
         time.sleep(0.2)
-        with contextlib.suppress(QueryError):  # there is no such table before the first build
-            built = through.read("select max(sequence) from intermediate.built").item() or 0
+        built = through.read("select max(sequence) from state.built").item() or 0
 
 
 def test_metrics_are_prometheus_text(server: Server, through: RemoteStore) -> None:

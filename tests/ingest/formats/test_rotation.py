@@ -32,7 +32,7 @@ def starts(first: int, last: int) -> str:
 
 
 def follow(store: LocalStore, source: Tail) -> None:
-    sql = "select origin, max(window_end_at) from raw.ingested group by origin"
+    sql = "select origin, max(window_end_at) from state.ingested group by origin"
     for batch in source.poll(dict(store.read(sql).rows()), NOW):
         store.load(batch)
 
@@ -86,7 +86,7 @@ def test_a_rotation_loses_no_line(
     follow(store, source)
 
     assert steps(store) == list(range(8))
-    assert store.read("select distinct origin from raw.ingested").item() == str(log)
+    assert store.read("select distinct origin from state.ingested").item() == str(log)
     assert store.read("from raw.job_events where event = 'job.end'").height == 1
 
 
@@ -173,7 +173,9 @@ def test_ranks_whose_files_end_with_a_number_are_logs_of_their_own(
         add(tmp_path / f"events.jsonl.{rank}", json.dumps(event) + "\n")
     follow(store, source)
 
-    origins = store.read("select distinct origin from raw.ingested order by 1")["origin"].to_list()
+    origins = store.read("select distinct origin from state.ingested order by 1")[
+        "origin"
+    ].to_list()
     assert origins == [str(tmp_path / f"events.jsonl.{rank}") for rank in (0, 1)]
 
 

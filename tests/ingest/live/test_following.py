@@ -44,7 +44,7 @@ def tail(log: FollowedLog, folder: Path) -> Tail:
 
 
 def reached(store: LocalStore) -> dict[str, datetime]:
-    sql = "select origin, max(window_end_at) from raw.ingested where window_end_at is not null"
+    sql = "select origin, max(window_end_at) from state.ingested where window_end_at is not null"
     return dict(store.read(f"{sql} group by origin").rows())
 
 
@@ -75,8 +75,8 @@ def of_whole(store: LocalStore, log: FollowedLog, folder: Path) -> Rows:
     found = known(store)
     path.unlink()
     with store.writing() as cursor:
-        for table in (*TABLES, "rejects", "ingested"):
-            cursor.execute(f"delete from raw.{table}")
+        for table in (*(f"raw.{table}" for table in (*TABLES, "rejects")), "state.ingested"):
+            cursor.execute(f"delete from {table}")
     return found
 
 

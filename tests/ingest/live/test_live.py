@@ -249,8 +249,8 @@ def test_a_status_is_no_evidence(store: LocalStore) -> None:
     """Otherwise each poll would rebuild the ledger and every page."""
     live_status.write(store, [live_status.Status("fake", "a", at(0), 10)])
 
-    assert store.read("select count(*) from raw.source_status").item() == 1
-    assert store.read("select count(*) from raw.ingested").item() == 0
+    assert store.read("select count(*) from state.source_status").item() == 1
+    assert store.read("select count(*) from state.ingested").item() == 0
 
 
 class Full:

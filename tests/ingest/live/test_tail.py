@@ -53,7 +53,9 @@ def known_steps(store: LocalStore) -> list[int]:
 
 def reached(store: LocalStore) -> dict[str, datetime]:
     """Return how far the store has come, by origin, as the collect loop says it."""
-    rows = store.read("select origin, max(window_end_at) from raw.ingested group by origin").rows()
+    rows = store.read(
+        "select origin, max(window_end_at) from state.ingested group by origin"
+    ).rows()
     return dict(rows)
 
 
@@ -75,7 +77,7 @@ def test_each_line_is_read_once(store: LocalStore, tmp_path: Path, job_events: T
 
     assert rows == [3, 2, 0]
     assert known_steps(store) == [1, 2, 3, 4, 5]
-    assert store.read("select distinct origin from raw.ingested").item() == str(path)
+    assert store.read("select distinct origin from state.ingested").item() == str(path)
 
 
 def test_a_line_without_its_end_waits_for_it(

@@ -72,7 +72,7 @@ def test_every_file_of_an_archive_is_read(
 
     assert (found.files, found.refused, found.unrecognised) == (2, [], [])
     assert runs(store) == ["one", "two"]
-    origins = store.read("select distinct origin from raw.ingested order by all")["origin"]
+    origins = store.read("select distinct origin from state.ingested order by all")["origin"]
     assert origins.to_list() == [f"{path}/a/one.jsonl", f"{path}/b/two.jsonl.gz"]
 
 

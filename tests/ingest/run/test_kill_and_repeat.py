@@ -88,12 +88,14 @@ def inputs(folder: Path) -> Path:
 
 
 def rows(database: Path) -> dict[str, list[tuple[object, ...]]]:
-    """Return the rows of every raw table, less when and in what order they came."""
+    """Return the rows of every base table, less when and in what order they came."""
     found = {}
     with contextlib.closing(LocalStore(database)) as store:
-        for table in models.of_layer("raw"):
+        for table, model in models.base_tables().items():
             without = "exclude (sequence, loaded_at)" if table == "ingested" else ""
-            select = f"select columns(* {without})::varchar from raw.{table} order by all"
+            select = (
+                f"select columns(* {without})::varchar from {model.qualified_name} order by all"
+            )
             found[table] = store.read(select).rows()
     return found
 

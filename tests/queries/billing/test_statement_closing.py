@@ -223,7 +223,7 @@ def test_prices_of_another_currency_are_refused_and_nothing_is_written(fleet):
     with pytest.raises(QueryError, match=reported):
         statement(fleet.store, WHEN, SETTINGS)
 
-    assert fleet.store.read("select count(*) from raw.statement_days").item() == 0
+    assert fleet.store.read("select count(*) from billing.statement_days").item() == 0
 
 
 def test_prices_of_another_currency_that_hold_on_other_days_do_not_matter(fleet):
@@ -271,7 +271,7 @@ def test_rows_that_were_meddled_with_are_refused(fleet):
     watched_until(fleet, 30)
     statement(fleet.store, WHEN, SETTINGS)
     with fleet.store.writing() as cursor:
-        cursor.execute("update raw.statement_rows set direct_billed_cost = 1 where team = 'A'")
+        cursor.execute("update billing.statement_rows set direct_billed_cost = 1 where team = 'A'")
 
     with pytest.raises(StoreError, match="not what was billed"):
         statement(fleet.store, WHEN, SETTINGS)
@@ -282,13 +282,15 @@ def test_a_closing_that_was_cut_off_is_done_again(fleet):
     watched_until(fleet, 30)
     whole = statement(fleet.store, WHEN, SETTINGS)
     with fleet.store.writing() as cursor:
-        cursor.execute("delete from raw.statement_days")
-        cursor.execute("delete from raw.ingested where table_name = 'statement_days'")
+        cursor.execute("delete from billing.statement_days")
+        cursor.execute("delete from state.ingested where table_name = 'statement_days'")
 
     again = statement(fleet.store, WHEN, SETTINGS)
 
     assert again.rows.rows() == whole.rows.rows()
-    assert fleet.store.read("select count(*) from raw.statement_rows").item() == whole.rows.height
+    assert (
+        fleet.store.read("select count(*) from billing.statement_rows").item() == whole.rows.height
+    )
 
 
 def test_days_beside_it_and_the_month_so_far(fleet):

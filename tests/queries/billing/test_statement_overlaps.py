@@ -36,7 +36,7 @@ def test_a_day_with_billed_hours_is_refused_under_other_bounds(closed, changed):
     with pytest.raises(QueryError, match=r"2027-01-15 00:00 to 2027-01-16 00:00 UTC\) billed\."):
         statement(closed, WHEN, changed)
 
-    assert closed.read("select count(*) from raw.statement_days").item() == 1
+    assert closed.read("select count(*) from billing.statement_days").item() == 1
 
 
 def test_from_a_day_on_that_begins_after_it_other_bounds_hold(closed):

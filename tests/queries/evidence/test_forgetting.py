@@ -14,7 +14,7 @@ from goodput_queries.evidence.forgetting import forget
 from goodput_queries.evidence.retention import Retention, drop_old
 
 DAY_S = 86_400
-BOOKS = {"ingested", "kept_from", "source_status"}  # of loads, which differ by nature
+BOOKS = {"built", "ingested", "kept_from", "source_status"}  # of loads, which differ by nature
 
 
 def job(at, job_id: str, start: float, end: float | None, **more: Any) -> dict[str, Any]:
@@ -53,9 +53,9 @@ def everything(evidence) -> dict[str, list[tuple[Any, ...]]]:
                 if c != "load_sequence"
             ],
         )
-        for layer in ("raw", "intermediate", "marts")
+        for layer in (*models.BASE_LAYERS, "intermediate", "marts")
         for model in models.of_layer(layer).values()
-        if model.name not in BOOKS and (layer == "raw" or model.is_stored)
+        if model.name not in BOOKS and (layer in models.BASE_LAYERS or model.is_stored)
         for name in [model.qualified_name]
     ]
     return {
@@ -181,7 +181,7 @@ def test_readings_of_hours_that_are_settled_stay(evidence):
         forget(evidence.store, ["dcgm"])
     late = range(4 * DAY_S, 4 * DAY_S + 100, 7)
     load(evidence, "gpu_samples", readings(evidence.at, "a#0", late, 0.9), "late")
-    before = evidence.store.read("select first_ms from raw.reading_series").rows()
+    before = evidence.store.read("select first_ms from state.reading_series").rows()
     assert forget(evidence.store, ["late"])["is_to_read_again"].to_list() == [False]
     evidence.store.build()
-    assert evidence.store.read("select first_ms from raw.reading_series").rows() == before
+    assert evidence.store.read("select first_ms from state.reading_series").rows() == before

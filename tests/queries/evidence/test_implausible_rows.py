@@ -63,7 +63,7 @@ def fill(store: LocalStore) -> None:
 def ledger(store: LocalStore) -> dict[str, list[tuple[Any, ...]]]:
     return {
         table: store.read(f"from {table} order by all").rows()
-        for table in ("marts.ledger_segments", "marts.clusters", "raw.reading_series")
+        for table in ("marts.ledger_segments", "marts.clusters", "state.reading_series")
     }
 
 
@@ -96,7 +96,7 @@ def test_strays_of_any_table_change_nothing_and_are_among_the_rejects(
     assert "ts is before 2000-01-01" in rejected[0][1]
     assert "1970-02-07" in rejected[0][2]
     assert check(store).filter(pl.col("violations") > 0).is_empty()
-    assert store.read("select max(window_end_at) from raw.ingested").item() < AT_2036
+    assert store.read("select max(window_end_at) from state.ingested").item() < AT_2036
 
 
 @pytest.mark.parametrize("stamp", ["2036-02-07", "2003-02-07"])
@@ -112,7 +112,7 @@ def test_a_stray_in_the_load_of_good_rows_goes_alone(
             [START, stamp],
         )
         cursor.execute(
-            """update raw.ingested set window_end_at = greatest(window_end_at, $1::timestamp),
+            """update state.ingested set window_end_at = greatest(window_end_at, $1::timestamp),
                 window_start_at = least(window_start_at, $1::timestamp)
             where origin = 'readings.txt'""",
             [stamp],
@@ -128,7 +128,9 @@ def test_hours_frozen_until_a_reading_of_the_future_count_again(store: LocalStor
     load(store, "gpu_samples", [{**READING, "ts": AT_2036}], "stray")
     with store.writing() as cursor:  # what `prune` did before
         cursor.execute("delete from raw.gpu_samples where ts < '2036-02-07'")
-        cursor.execute("insert into raw.kept_from values ('gpu_samples', $1)", [2_085_955_200_000])
+        cursor.execute(
+            "insert into state.kept_from values ('gpu_samples', $1)", [2_085_955_200_000]
+        )
     again = [{**READING, "ts": START + timedelta(hours=6, minutes=m)} for m in range(180)]
     load(store, "gpu_samples", again, "later")
 
@@ -136,7 +138,7 @@ def test_hours_frozen_until_a_reading_of_the_future_count_again(store: LocalStor
 
     hours = "select count(*) from intermediate.int_gpu_activity where is_active"
     assert store.read(hours).item() >= 3
-    assert store.read("select from_ms(kept_from_ms) from raw.kept_from").item() == (
+    assert store.read("select from_ms(kept_from_ms) from state.kept_from").item() == (
         START + timedelta(hours=6)
     )
 

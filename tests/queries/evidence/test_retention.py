@@ -141,7 +141,7 @@ def test_more_than_a_tenth_goes_only_by_a_persons_word(two_days):
     with pytest.raises(TooMuchDroppedError, match=r"\(83%\).*`goodput prune --yes`"):
         drop_old(two_days.store, WEEK, is_confirmed=False)
 
-    assert two_days.store.read("from raw.kept_from").is_empty()
+    assert two_days.store.read("from state.kept_from").is_empty()
     assert two_days.store.read("select count(*) from raw.gpu_samples").item() == 289
 
 
@@ -197,7 +197,7 @@ def test_frozen_hours_reopen_when_all_their_readings_are_back(two_days):
     two_days.store.build()
 
     assert (hourly(two_days), segments(two_days)) == before
-    assert two_days.store.read("from raw.ledger_archive").is_empty()
+    assert two_days.store.read("from state.ledger_archive").is_empty()
     assert check(two_days.store).filter(check(two_days.store)["violations"] > 0).is_empty()
 
 
@@ -209,7 +209,7 @@ def test_frozen_hours_stay_while_some_of_their_readings_are_missing(two_days):
     two_days.store.build()
 
     assert hourly(two_days) == before
-    kept = two_days.store.read("select kept_from_ms from raw.kept_from").to_series().to_list()
+    kept = two_days.store.read("select kept_from_ms from state.kept_from").to_series().to_list()
     assert LAST_DAY_MS in kept
     finding = "select n from marts.data_quality where kind = 'readings of frozen hours'"
     assert two_days.store.read(finding).item() == 61

@@ -24,7 +24,7 @@ def evidence():
 
 
 def reading_series(evidence):
-    return sorted(evidence.store.read("from raw.reading_series").rows())
+    return sorted(evidence.store.read("from state.reading_series").rows())
 
 
 def refuse(*_, **__):

@@ -70,7 +70,7 @@ def test_a_file_that_is_cut_while_it_is_open_is_called_damaged(path: Path) -> No
         os.truncate(path, HEADERS_BYTES)
 
         with pytest.raises(StoreError, match="the database file is damaged"):
-            store.read("from raw.rates, raw.ingested, marts.runs, marts.ledger_segments")
+            store.read("from raw.rates, state.ingested, marts.runs, marts.ledger_segments")
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -59,7 +59,7 @@ def test_a_part_that_was_loaded_before_is_skipped(store: LocalStore) -> None:
     assert store.load(part).is_repeat
     assert store.read("select count(*) from raw.gpu_samples").item() == 1
     assert store.read("select count(*) from raw.rejects").item() == 1
-    assert store.read("select count(*) from raw.ingested").item() == 1
+    assert store.read("select count(*) from state.ingested").item() == 1
 
 
 def test_a_row_whose_key_is_there_is_not_new(store: LocalStore) -> None:
@@ -139,7 +139,7 @@ def test_a_table_that_says_replace_keeps_the_latest(store: LocalStore) -> None:
 
 def test_every_time_column_is_always_known() -> None:
     """Old rows are looked for between the first and last moment of a batch; a null has none."""
-    for model in sql_models.of_layer("raw").values():
+    for model in sql_models.base_tables().values():
         if column := model.directives.get("time"):
             assert f"    {column} timestamp not null" in model.sql, model.name
 
@@ -165,7 +165,7 @@ def test_the_note_of_a_load_is_in_utc(store: LocalStore) -> None:
     store.load(batch("gpu_samples", sample(3), sample(1)))
 
     (loaded_at, start, end) = store.read(
-        "select loaded_at, window_start_at, window_end_at from raw.ingested"
+        "select loaded_at, window_start_at, window_end_at from state.ingested"
     ).row(0)
     assert abs((loaded_at.replace(tzinfo=UTC) - datetime.now(UTC)).total_seconds()) < 60
     assert (start.minute, end.minute) == (1, 3)
@@ -192,8 +192,8 @@ def test_a_batch_that_does_not_fit_leaves_nothing_behind(store: LocalStore) -> N
     with pytest.raises(StoreError, match=r"^file: its rows do not fit raw\.gpus: "):
         store.load(batch("gpus", {"gpu_uuid": "GPU-1", "node": None}, rejects=[Reject(1, "bad")]))
 
-    for table in ("gpus", "rejects", "ingested"):
-        assert store.read(f"select count(*) from raw.{table}").item() == 0
+    for table in ("raw.gpus", "raw.rejects", "state.ingested"):
+        assert store.read(f"select count(*) from {table}").item() == 0
     assert store.load(batch("gpus", gpu())).rows_new == 1
 
 
@@ -203,7 +203,7 @@ def test_an_unknown_column_is_named(store: LocalStore) -> None:
 
 
 def test_an_unknown_table_is_named(store: LocalStore) -> None:
-    with pytest.raises(StoreError, match=r"^there is no raw table 'gpu'; see `goodput show`$"):
+    with pytest.raises(StoreError, match=r"^there is no table 'gpu'; see `goodput show`$"):
         store.load(batch("gpu", gpu()))
 
 

@@ -8,16 +8,18 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
+import duckdb
 import pytest
 from tests.recorded_session import SAMPLE
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_queries.catalog import models
 from goodput_queries.check import check
 from goodput_queries.storage.store import LocalStore
 
 OLDER = Path(__file__).with_name("older_databases")
-REVISIONS = ["2026-11-22", "2026-11-23"]
+REVISIONS = ["2026-11-22", "2026-11-23", "2026-11-24"]
 LEDGER = """select cluster, attempt_key, category, sum(gpu_ms) as gpu_ms
     from marts.ledger_hourly group by all order by all"""
 
@@ -42,13 +44,17 @@ def older(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_it_opens_with_a_sentence_for_each_change(
-    older: Path, caplog: pytest.LogCaptureFixture
+    older: Path, caplog: pytest.LogCaptureFixture, request: pytest.FixtureRequest
 ) -> None:
     with caplog.at_level(logging.WARNING):
         LocalStore(older).close()
 
-    assert caplog.records[0].message.startswith(f"{older}: migrated to schema version 1: ")
-    assert "the next build recomputes the ledger" in caplog.records[-1].message
+    versions = [2] if "2026-11-24" in request.node.name else [1, 2]
+    sentences = [record.message for record in caplog.records]
+    for version, sentence in zip(versions, sentences, strict=False):
+        assert sentence.startswith(f"{older}: migrated to schema version {version}: ")
+    assert len(sentences) == len(versions) + 1
+    assert "the next build recomputes the ledger" in sentences[-1]
 
 
 def test_it_has_the_ledger_of_a_new_database(older: Path, fresh: list[tuple[object, ...]]) -> None:
@@ -67,13 +73,37 @@ def test_its_prices_are_kept(older: Path) -> None:
     store.close()
 
 
-@pytest.mark.parametrize("older", ["2026-11-23"], indirect=True)
+@pytest.mark.parametrize("older", ["2026-11-24"], indirect=True)
+def test_tables_change_their_schema_and_no_row(older: Path) -> None:
+    """Every table that left `raw` has the rows that it had, those of the old schema are gone."""
+    moved = {m.name: m.qualified_name for m in models.base_tables().values() if m.layer != "raw"}
+    del moved["built"]  # what the next build writes
+    with duckdb.connect(older) as connection:
+        connection.execute("insert into raw.kept_from values ('gpu_samples', 86400000)")
+        connection.execute("insert into raw.reading_series values ('dcgm', 'GPU-1', '', 7, 1, 2)")
+        connection.execute(
+            "insert into raw.ledger_archive by name select 'c' as cluster, 'n' as node, "
+            "'GPU-1' as gpu_uuid, '' as gpu_instance, 'idle' as category, 0 as hour_ms, 5 as gpu_ms"
+        )
+        before = {
+            name: connection.sql(f"from raw.{name} order by all").fetchall() for name in moved
+        }
+
+    store = LocalStore(older)
+
+    assert {name: store.read(f"from {moved[name]} order by all").rows() for name in moved} == before
+    in_raw = store.read("select table_name from duckdb_tables() where schema_name = 'raw'")
+    assert not set(in_raw["table_name"]) & moved.keys()
+    store.close()
+
+
+@pytest.mark.parametrize("older", ["2026-11-23", "2026-11-24"], indirect=True)
 def test_a_closed_day_stays_as_it_was_billed(older: Path) -> None:
     store = LocalStore(older)
     store.build()
 
-    billed = store.read("select day, billed_cost, digest from raw.statement_days").rows()
+    billed = store.read("select day, billed_cost, digest from billing.statement_days").rows()
     assert billed == [(date(2026, 11, 20), Decimal("1.11"), "081c8f62e1d4eb59d6453da37bd5cd20")]
-    kept = store.read("select sum(billed_cost) from raw.statement_rows").item()
+    kept = store.read("select sum(billed_cost) from billing.statement_rows").item()
     assert kept == Decimal("1.11")
     store.close()

@@ -74,7 +74,7 @@ def _sources(store: Store, db: str) -> Iterator[Finding]:
         """select source, sum(rows_new)::bigint as rows_new,
             max(loaded_at) as loaded_at, max(window_end_at) as window_end_at,
             (select count(*) from raw.rejects where rejects.source = ingested.source) as rejects
-        from raw.ingested group by source order by source"""
+        from state.ingested group by source order by source"""
     )
     if sources.is_empty():
         yield "sources", "missing", "no data was ingested", f"goodput ingest auto PATH --db {db}"

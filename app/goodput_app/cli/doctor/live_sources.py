@@ -211,7 +211,7 @@ def _missing_kinds(sources: Sequence[Collector], store: Store | None) -> Iterato
     """Yield the kinds of evidence that no source gives, live or ingested."""
     known = {one.reads for one in sources}
     if store is not None:
-        known |= set(store.read("select distinct source from raw.ingested").to_series())
+        known |= set(store.read("select distinct source from state.ingested").to_series())
     for kind, (names, line) in KINDS.items():
         if names.isdisjoint(known):
             yield kind, "missing", "no source gives it", line

@@ -101,7 +101,7 @@ def show() -> None:
         _card(statements.budget_card(), BUDGETS, "budgets", BUDGET_EXAMPLE, "No budget is set.")
     with panel(
         "Imported",
-        "raw.ingested",
+        "state.ingested",
         help="Price, tariff and budget files that were imported, latest first.",
     ):
         loads = statements.price_loads()

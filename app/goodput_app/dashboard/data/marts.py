@@ -17,7 +17,6 @@ import streamlit as st
 
 from goodput_app.dashboard import throttling
 from goodput_app.dashboard.state import current_store
-from goodput_queries.errors import QueryError
 from goodput_queries.scope import EVERYTHING, Scope
 
 if TYPE_CHECKING:
@@ -46,14 +45,11 @@ def state() -> State:
     store = current_store()
     with _lock:
         number = _stores.setdefault(store, next(_numbers))
-    loaded = store.read("select coalesce(max(sequence), 0)::bigint as n from raw.ingested").item()
-    try:
-        built = store.read(
-            "select coalesce(string_agg(b, ',' order by b), '') from "
-            "(select concat_ws(':', cluster, as_of_ms, sequence) as b from intermediate.built)"
-        ).item()
-    except QueryError:
-        built = ""  # nothing was built yet
+    loaded = store.read("select coalesce(max(sequence), 0)::bigint as n from state.ingested").item()
+    built = store.read(
+        "select coalesce(string_agg(b, ',' order by b), '') from "
+        "(select concat_ws(':', cluster, as_of_ms, sequence) as b from state.built)"
+    ).item()
     return number, loaded, built
 
 

@@ -197,7 +197,7 @@ def price_loads() -> pl.DataFrame:
     """Return the last loads of prices, tariffs and budgets: when, from where, how much was new."""
     tables = ", ".join(f"'{table}'" for table in PRICE_TABLES)
     return _kept(
-        "select loaded_at, table_name, origin, rows, rows_new, rejects from raw.ingested "
+        "select loaded_at, table_name, origin, rows, rows_new, rejects from state.ingested "
         f"where table_name in ({tables}) order by sequence desc limit {LOADS_SHOWN}",
         state(),
     )

@@ -78,7 +78,9 @@ with panel(
     help="Of the time range above; select one for its evidence.",
 ):
     details.losses(marts.losses(view.scope), LOSSES)
-with panel("Files", "raw.statement_days", help="The same database and day give the same bytes."):
+with panel(
+    "Files", "billing.statement_days", help="The same database and day give the same bytes."
+):
     cost_parts.downloads(shown)
 with panel(
     "Past statements", "statements.jsonl", help="Statements that were written and delivered before."

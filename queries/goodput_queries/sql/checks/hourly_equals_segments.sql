@@ -2,7 +2,7 @@
 -- grain: hour_ms, category
 -- Hours whose readings or segments were dropped by age are left out: the roll-up is all there is of them.
 with kept as (
-    select case when exists (from raw.kept_from) then min(hour_ms) else 0 end as from_ms from marts.ledger_segments
+    select case when exists (from state.kept_from) then min(hour_ms) else 0 end as from_ms from marts.ledger_segments
 ),
 
 segments as (

@@ -21,5 +21,5 @@ create table raw.collective_summaries (
     protocol varchar,                   -- SIMPLE, LL, LL128
     busbw_bytes_per_s double,           -- geometric mean
     exec_time_s double,                 -- arithmetic mean
-    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
+    load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is
 );

@@ -27,5 +27,5 @@ create table raw.collectives (
     kernel_stop_at timestamp,
     channels integer,
     plugin_version varchar,
-    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
+    load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is
 );

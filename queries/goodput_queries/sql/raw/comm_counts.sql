@@ -13,5 +13,5 @@ create table raw.comm_counts (
     launched bigint not null,
     rank_count integer not null,
     ranks integer[],                    -- in the communicator; null: RAS named only how many
-    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
+    load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is
 );

@@ -15,5 +15,5 @@ create table raw.flight_groups (
     last_moment_at timestamp,           -- latest time in the dump: it does not record when it was written;
                                         -- null: it holds no entry
     nccl_version varchar,
-    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
+    load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is
 );

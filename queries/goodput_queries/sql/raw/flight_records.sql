@@ -27,5 +27,5 @@ create table raw.flight_records (
     message_bytes bigint,               -- of the input; null where the type is not known
     thread_name varchar,
     called_from varchar,                -- innermost frame; pickle only
-    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
+    load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is
 );

@@ -15,5 +15,5 @@ create table raw.gpu_events (
     pid varchar,
     process_name varchar,
     message varchar,
-    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
+    load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is
 );

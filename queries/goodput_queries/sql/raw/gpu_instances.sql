@@ -15,5 +15,5 @@ create table raw.gpu_instances (
     slurm_index integer,                -- index of the instance in the node's gres list
     valid_from_at timestamp,
     valid_to_at timestamp,
-    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
+    load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is
 );

@@ -15,5 +15,5 @@ create table raw.gpu_owners (
     container varchar not null,         -- '' where none
     first_seen_at timestamp not null,
     last_seen_at timestamp not null,
-    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
+    load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is
 );

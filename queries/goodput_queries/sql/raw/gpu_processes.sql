@@ -8,5 +8,5 @@ create table raw.gpu_processes (
     ts timestamp not null,
     processes integer not null,
     pids bigint[],
-    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
+    load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is
 );

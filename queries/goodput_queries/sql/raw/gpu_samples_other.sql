@@ -9,5 +9,5 @@ create table raw.gpu_samples_other (
     ts timestamp not null,
     metric varchar not null,
     value double,
-    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
+    load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is
 );

@@ -19,5 +19,5 @@ create table raw.gpus (
     driver_version varchar,
     valid_from_at timestamp,            -- null: as far back as there is evidence
     valid_to_at timestamp,              -- null: still there
-    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
+    load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is
 );

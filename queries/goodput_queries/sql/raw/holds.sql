@@ -16,5 +16,5 @@ create table raw.holds (
     method varchar not null,            -- scontrol, hpc_job, pod, job_report
     start_at timestamp,                 -- of a part of a gang that begins by itself (a pod); null: the job run's
     end_at timestamp,                   -- null: the job run's
-    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
+    load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is
 );

@@ -27,5 +27,5 @@ create table raw.job_events (
     msg varchar,
     reports_durability boolean not null, -- false: this format cannot say that a checkpoint is durable
     extra json,                         -- fields that the schema does not name
-    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
+    load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is
 );

@@ -44,5 +44,5 @@ create table raw.job_runs (
     alloc_tres varchar,
     req_tres varchar,
     observed_at timestamp,              -- when the accounting was asked, if known
-    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
+    load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is
 );

@@ -13,5 +13,5 @@ create table raw.job_steps (
     exit_code varchar,
     nodes varchar[],
     gpus integer,
-    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
+    load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is
 );

@@ -23,5 +23,5 @@ create table raw.nccl_benchmarks (
     gpu_model varchar,                  -- null: several
     nccl_version varchar,
     started_at timestamp,               -- null: the output does not say
-    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
+    load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is
 );

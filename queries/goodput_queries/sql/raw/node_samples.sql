@@ -16,5 +16,5 @@ create table raw.node_samples (
     disk_read_bytes bigint,             -- counter
     disk_write_bytes bigint,            -- counter
     power_w double,
-    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
+    load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is
 );

@@ -14,5 +14,5 @@ create table raw.node_states (
     end_at timestamp,                   -- null: still so
     reason varchar,
     user_name varchar,
-    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
+    load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is
 );

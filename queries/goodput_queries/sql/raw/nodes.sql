@@ -12,5 +12,5 @@ create table raw.nodes (
     gres varchar,                       -- as printed
     partitions varchar[],
     observed_at timestamp,
-    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
+    load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is
 );

@@ -25,5 +25,5 @@ create table raw.profiled_collectives (
     in_elements bigint,
     out_elements bigint,
     message_bytes bigint,               -- the larger side
-    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
+    load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is
 );

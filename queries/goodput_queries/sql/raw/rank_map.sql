@@ -16,5 +16,5 @@ create table raw.rank_map (
     pci_bus_id varchar,
     gpu_uuid varchar,
     seen_at timestamp,                  -- null: the source has no clock (NCCL's INIT lines)
-    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
+    load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is
 );

@@ -13,5 +13,5 @@ create table raw.rate_factors (
     valid_from_at timestamp,            -- null: always
     valid_to_at timestamp,
     note varchar,
-    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
+    load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is
 );

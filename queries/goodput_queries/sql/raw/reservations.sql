@@ -11,6 +11,6 @@ create table raw.reservations (
     flags varchar,                      -- MAINT makes it maintenance
     start_at timestamp not null,
     end_at timestamp,
-    load_sequence bigint not null,      -- raw.ingested: the load that wrote the row as it is
+    load_sequence bigint not null,      -- state.ingested: the load that wrote the row as it is
     is_ended boolean                    -- true: it ended at end_at, even if it was to end later
 );

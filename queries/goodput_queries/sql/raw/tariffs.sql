@@ -14,5 +14,5 @@ create table raw.tariffs (
     valid_to_at timestamp,
     currency varchar,                   -- ISO 4217; null: that of the statement
     note varchar,
-    load_sequence bigint not null       -- raw.ingested: the load that wrote the row as it is
+    load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is
 );

@@ -15,7 +15,7 @@ with named as (
     union
     select cluster, node, true from raw.node_states where cluster is not null and node <> '*'
     union
-    select cluster, host, false from raw.event_hosts where host is not null
+    select cluster, host, false from state.event_hosts where host is not null
 ),
 
 nodes as (

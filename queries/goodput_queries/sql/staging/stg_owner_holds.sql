@@ -12,7 +12,7 @@ with readings as (
         gpu_instance,
         max(last_ms) as read_ms,
         max(max(last_ms)) over () - threshold('label_absent_ms') as since_ms
-    from raw.reading_series
+    from state.reading_series
     group by gpu_uuid, gpu_instance
 ),
 

@@ -96,7 +96,7 @@ reads as (
     from (
         select gpu_uuid, last_ms from staging.stg_process_presence
         union all
-        select gpu_uuid, last_ms from raw.reading_series
+        select gpu_uuid, last_ms from state.reading_series
     )
     group by gpu_uuid
 ),

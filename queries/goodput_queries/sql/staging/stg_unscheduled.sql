@@ -12,7 +12,7 @@ with schedulers as (
 ),
 
 series as (
-    select gpu_uuid, min(first_ms) as first_ms from raw.reading_series group by gpu_uuid
+    select gpu_uuid, min(first_ms) as first_ms from state.reading_series group by gpu_uuid
 ),
 
 gpu_nodes as (
@@ -24,7 +24,7 @@ gpu_nodes as (
 
 event_hosts as (
     select coalesce(hosts.cluster, node_clusters.cluster, 'default') as cluster, hosts.host, min(hosts.first_ms) as first_ms
-    from raw.event_hosts as hosts
+    from state.event_hosts as hosts
     left join staging.stg_node_clusters as node_clusters on hosts.host = node_clusters.node
     where
         hosts.host is not null

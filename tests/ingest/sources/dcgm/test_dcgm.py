@@ -74,8 +74,6 @@ def test_a_file_of_scrapes_gives_these_rows(case: Path, store: LocalStore) -> No
 
     found: dict[str, str] = {}
     for table in models.of_layer("raw"):
-        if table == "ingested":
-            continue
         without = "exclude (origin)" if table == "rejects" else ""
         rows = store.read(f"select columns(* {without})::varchar from raw.{table} order by all")
         if not rows.is_empty():

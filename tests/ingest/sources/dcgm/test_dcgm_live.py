@@ -254,7 +254,7 @@ def test_a_password_comes_from_the_environment_or_a_file_and_goes_nowhere_else(
 
     sent = [headers["Authorization"] for _, headers in exporter.asked]
     assert sent == ["Basic " + b64encode(b"us:secret").decode()] * 2
-    assert "secret" not in str(store.read("select * from raw.ingested").rows())
+    assert "secret" not in str(store.read("select * from state.ingested").rows())
 
 
 @pytest.mark.parametrize(

@@ -237,7 +237,7 @@ def test_a_kernel_log_without_a_fault_has_no_rows_and_was_read(
     summary = ingest(store, "auto", [path], ReadOptions())
 
     assert (summary.files, summary.rows, summary.rejects) == (1, 0, 0)
-    assert store.read("select rows from raw.ingested").item() == 0
+    assert store.read("select rows from state.ingested").item() == 0
 
 
 def test_the_same_log_in_another_zone_is_read_again(store: LocalStore, tmp_path: Path) -> None:

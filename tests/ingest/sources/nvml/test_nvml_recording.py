@@ -236,7 +236,7 @@ def test_the_meta_line_of_an_earlier_part_still_counts(
     read(store, record(tmp_path / "nvml.jsonl", META, *fast))
 
     assert store.read("select count(*) from raw.gpu_samples").item() == 9
-    assert store.read("select count(*) from raw.ingested").item() == 6  # five parts and the GPUs
+    assert store.read("select count(*) from state.ingested").item() == 6  # five parts and the GPUs
 
 
 def test_the_same_lines_under_another_meta_line_are_other_samples(

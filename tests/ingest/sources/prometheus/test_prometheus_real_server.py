@@ -34,7 +34,7 @@ def scraped(prometheus, exporter):
 def poll(store, server):
     """Poll as the loop does, from what the store has; the clock is the real one."""
     reached = store.read(
-        "select origin, max(window_end_at) from raw.ingested "
+        "select origin, max(window_end_at) from state.ingested "
         "where source = 'prometheus' and window_end_at is not null group by origin"
     )
     now = datetime.now(UTC).replace(tzinfo=None)

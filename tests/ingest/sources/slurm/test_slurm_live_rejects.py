@@ -63,4 +63,4 @@ def test_a_row_that_is_rejected_in_each_poll_is_counted_once(
     assert len(reasons) == 3
     for reason, said in zip(reasons, ("soon", "job rejected", "wobbly"), strict=True):
         assert said in reason
-    assert store.read("select sum(rejects)::int from raw.ingested").item() == 3
+    assert store.read("select sum(rejects)::int from state.ingested").item() == 3

@@ -9,4 +9,4 @@ select
     dense_rank() over (order by gpu_uuid, gpu_instance) as unit,
     count(*) over (partition by gpu_uuid, gpu_instance) > 1 as has_rivals,
     series in (select series from temp.reading_runs where is_tangled) as is_tangled
-from raw.reading_series
+from state.reading_series

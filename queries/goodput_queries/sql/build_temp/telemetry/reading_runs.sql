@@ -20,7 +20,7 @@ with runs as (
 open_runs as (
     select runs.place, runs.next_place, runs.series, known.gpu_uuid
     from runs
-    inner join raw.reading_series as known using (series)
+    inner join state.reading_series as known using (series)
     where runs.last_ms is null
 ),
 

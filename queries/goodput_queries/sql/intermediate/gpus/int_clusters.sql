@@ -5,7 +5,7 @@
 -- materialised: full, since nearly every stage asks it
 with moments as (
     select inventory.cluster, min(first_ms) as first_ms, max(last_ms) as last_ms
-    from raw.reading_series
+    from state.reading_series
     inner join (
         select gpu_uuid, min(cluster) as cluster from intermediate.int_gpu_inventory group by gpu_uuid
     ) as inventory using (gpu_uuid)
@@ -20,7 +20,7 @@ with moments as (
     union all
     -- the reported start of a span is no evidence of its cluster: a wrong duration must not invent years of it
     select coalesce(hosts.cluster, node_clusters.cluster, 'default'), min(hosts.first_ms), max(hosts.last_ms)
-    from raw.event_hosts as hosts
+    from state.event_hosts as hosts
     left join staging.stg_node_clusters as node_clusters on hosts.host = node_clusters.node
     group by all
     union all

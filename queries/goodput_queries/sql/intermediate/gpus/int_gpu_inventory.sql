@@ -10,7 +10,7 @@ with others as (
 ),
 
 readings as (
-    select gpu_uuid, max(last_ms) as last_ms from raw.reading_series group by gpu_uuid
+    select gpu_uuid, max(last_ms) as last_ms from state.reading_series group by gpu_uuid
 ),
 
 -- another GPU that comes where one was read no more was put in its place

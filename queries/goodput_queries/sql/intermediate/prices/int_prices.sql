@@ -57,7 +57,7 @@ matches as (
 
 kept as (
     select * exclude (source, from_at, to_at), to_ms(from_at) as from_ms, to_ms(to_at) as to_ms
-    from raw.statement_prices
+    from billing.statement_prices
 ),
 
 bounds as (

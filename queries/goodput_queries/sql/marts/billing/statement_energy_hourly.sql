@@ -132,7 +132,7 @@ in_hours as (
     select by_hour.*, series.source, series.gpu_uuid, series.has_rivals
     from by_hour
     inner join (
-        select *, count(*) over (partition by gpu_uuid, gpu_instance) > 1 as has_rivals from raw.reading_series
+        select *, count(*) over (partition by gpu_uuid, gpu_instance) > 1 as has_rivals from state.reading_series
     ) as series using (series)
     where by_hour.hour_ms >= build_from_ms() and by_hour.hour_ms < build_to_ms()
 ),
@@ -334,7 +334,7 @@ select
     sum(wall_mj)::bigint as wall_mj
 from at_wall
 -- older ones are in the archive
-where hour_ms >= (select coalesce(max(kept_from_ms), 0) from raw.kept_from where table_name = 'gpu_samples')
+where hour_ms >= (select coalesce(max(kept_from_ms), 0) from state.kept_from where table_name = 'gpu_samples')
 group by all
 union all
-select * from raw.energy_archive where hour_ms >= build_from_ms() and hour_ms < build_to_ms()
+select * from state.energy_archive where hour_ms >= build_from_ms() and hour_ms < build_to_ms()

@@ -47,6 +47,6 @@ select
     coalesce(kept.price_per_wall_kwh, of_tariffs.price_per_wall_kwh) as price_per_wall_kwh
 from hours
 left join of_tariffs using (cluster, hour_ms)
-left join raw.statement_tariffs as kept
+left join billing.statement_tariffs as kept
     on hours.cluster = kept.cluster and from_ms(hours.hour_ms) = kept.hour_at
 where coalesce(kept.price_per_kwh, of_tariffs.price_per_kwh) is not null

@@ -16,7 +16,7 @@ with limits as (
 ),
 
 readings as (
-    select gpu_uuid, max(last_ms) as last_ms from raw.reading_series group by gpu_uuid
+    select gpu_uuid, max(last_ms) as last_ms from state.reading_series group by gpu_uuid
 ),
 
 instances as (

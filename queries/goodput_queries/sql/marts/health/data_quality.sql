@@ -121,7 +121,7 @@ with findings as (
         'telemetry names GPUs but not where they are: they are not in the capacity',
         count(distinct gpu_uuid), sum(last_ms - first_ms), min(gpu_uuid),
         'Ingest an inventory file with their UUIDs, or scrape an exporter that labels series with the host'
-    from raw.reading_series anti join intermediate.int_gpu_inventory using (gpu_uuid)
+    from state.reading_series anti join intermediate.int_gpu_inventory using (gpu_uuid)
     union all
     select
         'instances beyond a whole GPU',
@@ -289,7 +289,7 @@ with findings as (
         count(*), null, min(samples.gpu_uuid),
         'Ingest all files of that time with --reopen: hours reopen once all their readings are back'
     from raw.gpu_samples as samples
-    inner join raw.kept_from as kept on kept.table_name = 'gpu_samples'
+    inner join state.kept_from as kept on kept.table_name = 'gpu_samples'
     where samples.ts < from_ms(kept.kept_from_ms)
     union all
     select

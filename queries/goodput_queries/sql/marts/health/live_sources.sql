@@ -11,13 +11,13 @@
 -- rows_last_hour: new rows loaded in the last hour; of a folder those of all its files
 with statuses as (
     select *, get_current_timestamp()::timestamp as now_at, count(*) over (partition by source) as origins
-    from raw.source_status
+    from state.source_status
     where asked_at > get_current_timestamp()::timestamp - interval 7 days and retired_at is null
 ),
 
 recent as (
     select source, origin, sum(rows_new)::bigint as rows_new
-    from raw.ingested
+    from state.ingested
     where loaded_at > get_current_timestamp()::timestamp - interval 1 hour
     group by source, origin
 ),

@@ -11,7 +11,7 @@ with loaded as (
         count(distinct origin) as files,
         max(loaded_at) as last_loaded_at,
         list_sort(list(distinct table_name)) as tables
-    from raw.ingested
+    from state.ingested
     group by source
 ),
 

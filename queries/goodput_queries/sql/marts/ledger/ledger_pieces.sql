@@ -20,7 +20,7 @@ select
     gpu_ms
 from marts.ledger_segments
 -- older ones are in the archive
-where hour_ms >= (select coalesce(max(kept_from_ms), 0) from raw.kept_from where table_name = 'gpu_samples')
+where hour_ms >= (select coalesce(max(kept_from_ms), 0) from state.kept_from where table_name = 'gpu_samples')
 union all by name
 select *, hour_ms as start_ms, hour_ms + 3600000 as end_ms
-from raw.ledger_archive
+from state.ledger_archive

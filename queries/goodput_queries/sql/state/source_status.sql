@@ -1,7 +1,7 @@
 -- Status of each live source after its last poll.
 -- grain: source, origin
 -- keep: replace
-create table raw.source_status (
+create table state.source_status (
     source varchar not null,
     origin varchar not null,            -- URL, folder or command asked
     asked_at timestamp not null,

@@ -1,6 +1,6 @@
 -- Loads: a part of a file or of an answer, committed together with its rows.
 -- grain: source, digest, table_name
-create table raw.ingested (
+create table state.ingested (
     sequence bigint not null,           -- order of commits
     source varchar not null,
     origin varchar not null,

@@ -1,6 +1,6 @@
 -- The hourly ledger of the time whose readings were dropped by age: it cannot be built again, so it is kept here.
 -- grain: gpu_uuid, gpu_instance, hour_ms, job_run_key, attempt_key, category, phase
-create table raw.ledger_archive (
+create table state.ledger_archive (
     cluster varchar not null,
     node varchar not null,
     gpu_uuid varchar not null,

@@ -1,6 +1,6 @@
 -- The hourly energy of the time whose readings were dropped by age: it cannot be read again, so it is kept here.
 -- grain: cluster, job_run_key, availability, gpu_model, mig_profile, hour_ms, is_metered
-create table raw.energy_archive (
+create table state.energy_archive (
     cluster varchar not null,
     job_run_key varchar,
     availability varchar not null,

@@ -1,6 +1,6 @@
 -- Price of a kWh in each hour of a closed day, independent of later tariffs.
 -- grain: cluster, hour_at
-create table raw.statement_tariffs (
+create table billing.statement_tariffs (
     source varchar not null,
     cluster varchar not null,
     hour_at timestamp not null,

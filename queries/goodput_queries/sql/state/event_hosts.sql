@@ -3,7 +3,7 @@
 -- grain: cluster, host
 -- cluster, host: null where events do not say
 -- first_ms, last_ms: of the moments of events
-create table raw.event_hosts (
+create table state.event_hosts (
     cluster varchar,
     host varchar,
     first_ms bigint not null,

@@ -1,6 +1,6 @@
 -- Charged lines of closed days: see marts.statement_lines. Of a correction: the differences.
 -- grain: rows_id, position
-create table raw.statement_rows (
+create table billing.statement_rows (
     source varchar not null,
     rows_id varchar not null,
     position integer not null,

@@ -1,7 +1,7 @@
 -- The prices that a day was charged with when it closed: they hold for its hours whatever the rate card says
 -- later. Empty texts stand for none, as in intermediate.int_prices.
 -- grain: cluster, gpu_model, mig_profile, partition, qos, from_at
-create table raw.statement_prices (
+create table billing.statement_prices (
     source varchar not null,
     cluster varchar not null,
     gpu_model varchar not null,
