@@ -15,6 +15,7 @@ from tests.app.served import PATIENCE_S, goodput, rows_of, serving
 
 from goodput_app.dashboard.state import current_store, use_store
 from goodput_app.server import asgi as server_module
+from goodput_app.server import listen as listen_module
 from goodput_queries.errors import GoodputError, StoreError
 from goodput_queries.storage.remote import RemoteStore, find_server, note_path
 from goodput_queries.storage.store import LocalStore, open_store
@@ -148,7 +149,7 @@ def test_a_taken_port_is_not_taken_twice() -> None:
         port = taken.getsockname()[1]
 
         with pytest.raises(GoodputError) as caught:
-            server_module.listen("127.0.0.1", port)
+            listen_module.listen("127.0.0.1", port)
 
     assert str(caught.value) == (
         f"127.0.0.1: port {port} is taken. Name another --port, or none for the next free one."
@@ -168,15 +169,15 @@ def test_a_taken_port_leaves_no_database_behind(tmp_path: Path) -> None:
 def test_the_next_free_port_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
-        monkeypatch.setattr(server_module, "DEFAULT_PORT", port)
+        monkeypatch.setattr(listen_module, "DEFAULT_PORT", port)
 
-        with contextlib.closing(server_module.listen("127.0.0.1", None)) as found:
-            assert port < found.getsockname()[1] < port + server_module.PORTS_TRIED
+        with contextlib.closing(listen_module.listen("127.0.0.1", None)) as found:
+            assert port < found.getsockname()[1] < port + listen_module.PORTS_TRIED
 
 
 def test_an_address_of_another_machine_is_refused() -> None:
     with pytest.raises(GoodputError, match=r"^192\.0\.2\.1: the server cannot listen there"):
-        server_module.listen("192.0.2.1", 0)
+        listen_module.listen("192.0.2.1", 0)
 
 
 def test_pages_outside_of_the_server_open_the_named_database(
