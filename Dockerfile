@@ -1,0 +1,29 @@
+# The dashboard with its database in /var/lib/goodput: see docs/operate.md.
+FROM python:3.13-slim AS build
+WORKDIR /src
+COPY pyproject.toml README.md LICENSE ./
+COPY app app
+COPY ingest ingest
+COPY queries queries
+COPY sample_data sample_data
+RUN python -m venv /opt/goodput && /opt/goodput/bin/pip install --no-cache-dir .
+
+FROM python:3.13-slim
+# a build of the ledger allocates many small pieces: jemalloc takes less time for them
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends libjemalloc2 \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --system --create-home --home-dir /var/lib/goodput goodput
+COPY --from=build /opt/goodput /opt/goodput
+# freed memory returns to the system after ten seconds, as in deploy/systemd/goodput.service
+ENV PATH=/opt/goodput/bin:$PATH \
+    LD_PRELOAD=libjemalloc.so.2 \
+    _RJEM_MALLOC_CONF=background_thread:true,dirty_decay_ms:10000,muzzy_decay_ms:10000 \
+    DUCKDB_JE_MALLOC_CONF=background_thread:true,dirty_decay_ms:10000,muzzy_decay_ms:10000
+USER goodput
+WORKDIR /var/lib/goodput
+VOLUME /var/lib/goodput
+EXPOSE 8501
+HEALTHCHECK --interval=30s --timeout=10s --start-period=60s CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8501/healthz', timeout=8)"]
+# there is no login: publish the port to a proxy or to this machine only
+CMD ["goodput", "serve", "--address", "0.0.0.0", "--port", "8501", "--insecure"]
