@@ -33,6 +33,7 @@ URL_PATHS = {
     "data_health": "data",
     "nodes_and_one": "nodes",
     "one_gpu": "gpu",
+    "metric_explorer": "explorer",
 }
 
 

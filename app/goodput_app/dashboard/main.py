@@ -49,16 +49,19 @@ GPU = _page("one_gpu.py", "GPU", "memory")
 WASTE = _page("idle_gaps.py", "Waste", "savings")
 COST = _page("cost_statement.py", "Cost", "payments")
 DATA = _page("data_health.py", "Data", "fact_check")
+EXPLORER = _page("metric_explorer.py", "Explorer", "query_stats")
 GROUPS = {
     "Monitor": [OVERVIEW, RUNS, NODES],
     "Optimize": [WASTE],
     "Cost": [COST],
-    "Data": [DATA],
+    "Data": [DATA, EXPLORER],
 }
 
 OF_ONE = {RUN: "run", NODES: "node"}  # pages of one thing, and the filter that names it
 
-page = st.navigation([OVERVIEW, RUNS, RUN, NODES, GPU, WASTE, COST, DATA], position="hidden")
+page = st.navigation(
+    [OVERVIEW, RUNS, RUN, NODES, GPU, WASTE, COST, DATA, EXPLORER], position="hidden"
+)
 with st.sidebar:
     st.title("Goodput", anchor=False)
     for group, members in GROUPS.items():

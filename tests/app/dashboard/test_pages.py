@@ -440,7 +440,7 @@ def test_filters_of_a_view_are_those_that_are_set() -> None:
 
 def test_no_page_file_is_named_like_a_url() -> None:
     """Else a new server's first visit would run that file alone, without filters."""
-    urls = {"overview", "runs", "run", "waste", "cost", "data"}
+    urls = {"overview", "runs", "run", "nodes", "gpu", "waste", "cost", "data", "explorer"}
     assert urls.isdisjoint(
         file.stem for file in Path(goodput_app.__file__).with_name("dashboard").glob("pages/*.py")
     )

@@ -11,7 +11,7 @@ import streamlit as st
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import places, scope_bar
 from goodput_app.dashboard.components import telemetry_parts as parts
-from goodput_app.dashboard.data import metrics
+from goodput_app.dashboard.data import metrics, other_metrics
 from goodput_app.dashboard.figures import telemetry as figures
 
 if TYPE_CHECKING:
@@ -35,6 +35,12 @@ def heading(card: Mapping[str, Any], stays: int) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         st.caption(" / ".join(theme.markdown_text(fact) for fact in facts if fact))
         places.to_node(card["node"], card["cluster"])
+        st.page_link(
+            "pages/metric_explorer.py",
+            label="Other metrics",
+            icon=":material/query_stats:",
+            query_params={**scope_bar.carried(node=None), "gpu": card["gpu_uuid"]},
+        )
 
 
 def peers(card: Mapping[str, Any], scope: Scope, allocations: pl.DataFrame) -> list[str]:
@@ -138,13 +144,24 @@ def draw(
         bands = {name: metrics.peers_band(every, gpu, name) for name in metrics.METRICS}
         kept = {name: band for name, band in bands.items() if not band.is_empty()}
         lines[0] = replace(lines[0], bands=kept)
-    parts.draw(view, lanes, lines, card, parts.measured(own), "gpu-telemetry",
+    parts.draw(view, lanes, lines, _limits(card, scope), parts.measured(own), "gpu-telemetry",
                "What held the GPU, its metrics and its events on one time axis")  # fmt: skip
     others = every["gpu_uuid"].n_unique() - (0 if own.is_empty() else 1)
     st.caption(
         f"{read.name}. The category is the one with most time in each bin. Grey band: "
         f"{theme.count(others, 'peer')} with readings. A line breaks where samples are missing."
     )
+
+
+def _limits(card: Mapping[str, Any], scope: Scope) -> dict[str, float | None]:
+    """Return the limits in force: as the GPU reports them, else as the inventory has them."""
+    reported = other_metrics.limits(scope, card["gpu_uuid"])
+    power = reported.get("power_limit_enforced_w", reported.get("power_limit_w"))
+    heat = reported.get("slowdown_temperature_c")
+    return {
+        "power_limit_w": card["power_limit_w"] if power is None else power,
+        "slowdown_temperature_c": card["slowdown_temperature_c"] if heat is None else heat,
+    }
 
 
 def _lane(name: str, unit: str) -> str:

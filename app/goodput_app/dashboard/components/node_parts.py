@@ -143,7 +143,7 @@ def draw(
     read_names = {key: name for key, name in names.items() if key[1] != "rest"}
     shown = dict(list(read_names.items())[: parts.LINES_MAX])
     lines = parts.lines(every, shown, metrics.METRICS)
-    parts.draw(view, lanes, lines, {}, parts.measured(every), "node-telemetry",
+    parts.draw(view, lanes, lines, {}, parts.measured(every, has_extremes=False), "node-telemetry",
                "The GPUs of the node: categories, metrics and events on one time axis")  # fmt: skip
     text = (
         f"{read.name}. A lane has the category with most time in each bin; hatched grey: no data."

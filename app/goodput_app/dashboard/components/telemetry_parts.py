@@ -128,10 +128,10 @@ def lines(
     return found
 
 
-def measured(series: pl.DataFrame) -> pl.DataFrame:
+def measured(series: pl.DataFrame, *, has_extremes: bool = True) -> pl.DataFrame:
     """Return the table of what is drawn: the columns that have values."""
-    has_values = [c for c in series.columns if series[c].null_count() < series.height]
-    return series.select(has_values)
+    kept = [c for c in series.columns if series[c].null_count() < series.height]
+    return series.select(c for c in kept if has_extremes or not c.endswith(("_min", "_max")))
 
 
 def events_table(events: pl.DataFrame, key: str) -> None:
