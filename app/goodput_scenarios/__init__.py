@@ -1,4 +1,4 @@
-"""What if: answers from the site's own ledger, with the formula beside each number.
+"""What if: answers from the site's own ledger, with the formula of each number.
 
 A scenario is a list of fields and a pure function from their values to answers. Values are Decimal
 and come as spans: where the evidence leaves bounds the answer has bounds. What was measured bears

@@ -63,7 +63,7 @@ class Formula:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a formula came to. span None: it cannot be said, and `worked` says why."""
+    """The result of a formula. span None: it is not known, and `worked` has the reason."""
 
     label: str
     unit: str

@@ -60,7 +60,7 @@ def test_the_end_of_a_window_is_cut_up_not_down(text: str, moment: str) -> None:
     assert shown(text, is_end=True) == moment
 
 
-def test_now_may_be_told_in_any_zone() -> None:
+def test_now_may_be_given_in_any_zone() -> None:
     tokyo = NOW.astimezone(timezone(timedelta(hours=9)))
 
     assert moment_ms("now/d", tokyo) == moment_ms("now/d", NOW)

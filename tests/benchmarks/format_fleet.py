@@ -1,4 +1,4 @@
-"""The generated fleet's own files: readings as wide Parquet, and what its jobs said of themselves.
+"""The generated fleet's own files: readings as wide Parquet, and the events of its jobs.
 
 Ours of the readings checks values against sentinels, keeps each key once and the counters that have
 no column of their own in it; the alternatives come to the columns as they are.

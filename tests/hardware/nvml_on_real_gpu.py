@@ -3,7 +3,7 @@
     PYTHONPATH=ingest:FOLDER_WITH_PYNVML python3 tests/hardware/nvml_on_real_gpu.py --out FOLDER
 
 Needs Python 3.10, `pynvml` (one file of nvidia-ml-py) and NVIDIA's driver. In the middle third of
-the time every GPU is kept busy (unless --no-load), so that idle and busy readings can be told
+the time every GPU is kept busy (unless --no-load), so that idle and busy readings can be kept
 apart. Writes the recording (nvml.jsonl, for `goodput ingest nvml`) and report.json, prints the
 report, and exits with 1 where the reader costs more than 1 % of a core a GPU.
 """

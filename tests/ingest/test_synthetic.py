@@ -139,7 +139,7 @@ def test_all_kinds_of_loss_are_in_it(truth):
     assert {"busy_unclassified", "unknown"} <= set(truth["expected"])
 
 
-def test_all_stories_have_been_told(notes):
+def test_all_stories_are_in_the_fleet(notes):
     stories = {note["story"] for note in notes if note["kind"] == "story"}
     kinds = {note["kind"] for note in notes}
 

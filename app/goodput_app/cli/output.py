@@ -155,7 +155,7 @@ def _number(column: str, value: float | Decimal) -> str:
 
 
 def with_currency(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return a frame with the site's currency beside its columns of money, if it has any."""
+    """Return a frame with the site's currency next to its columns of money, if it has any."""
     money = [name for name in frame.columns if _is_money(name)]
     if not money or "currency" in frame.columns:
         return frame

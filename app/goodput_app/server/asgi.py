@@ -83,7 +83,7 @@ def serve(
 ) -> None:
     """Serve the database at `path` until Ctrl-C or SIGTERM; `on_ready` gets the URL that answers.
 
-    sources: live ones, asked meanwhile. statements: where they go at their time of day. Without a
+    sources: live ones, polled meanwhile. statements: where they are delivered. Without a
     port it is 8501 or the next free one. Raises GoodputError where the port is taken or the
     database is served already.
     """
@@ -139,8 +139,8 @@ def create_app(
 ) -> App:
     """Return the ASGI application: pages, `/healthz`, `/metrics` and the store's calls.
 
-    Its lifespan leaves the note beside the database, asks the live sources, hands out statements
-    and keeps the ledger up to date; at the end it removes the note and closes the store.
+    Its lifespan leaves the note beside the database, polls the live sources, delivers
+    statements and keeps the ledger up to date; at the end it removes the note and closes the store.
     """
     from streamlit import App  # noqa: PLC0415 -- half a second that only a server needs
 
@@ -170,7 +170,7 @@ def create_app(
 
 
 def routes(store: LocalStore, note: ServerNote) -> list[Route]:
-    """Return the routes beside the pages."""
+    """Return the routes other than the pages."""
 
     def healthz(_request: Request) -> Response:
         try:

@@ -163,7 +163,7 @@ def _text(
 
 
 def _in_columns(table: Table) -> list[str]:
-    """Return a table as lines of text, columns beside each other."""
+    """Return a table as lines of text, columns side by side."""
     heads = [name for name, _ in table.columns]
     rows = [[printable(cell) for cell in row] for row in table.rows]
     rows = [*([heads] if any(heads) else []), *rows, *([list(table.total)] if table.total else [])]

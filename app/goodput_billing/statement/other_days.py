@@ -1,4 +1,4 @@
-"""What the days beside a reported one came to: as billed where closed, else as they would be now.
+"""Totals of the days around a reported one: as billed where closed, else as they would be now.
 
 Lines are read by account: rounding gives accounts their cents before it gives them to rows, so that
 every figure is the one of the day's own statement, to the cent.

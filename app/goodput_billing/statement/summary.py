@@ -39,7 +39,7 @@ class CoveredDay:
 
 @dataclass(frozen=True)
 class Days:
-    """Totals by (cluster, account) of days beside the one reported; None: no evidence of that day.
+    """Totals by (cluster, account) of other days than the reported one; None: no evidence that day.
 
     month: the days of the month so far that have evidence, the reported one included. known_parts:
     of the days beside it, by name, the part of which there is evidence.
@@ -138,7 +138,7 @@ def _compared(key: tuple[str, str], days: Days) -> dict[str, Any]:
 
 
 def _unit_costs(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a held and a useful GPU-hour came to; null where it cannot be said."""
+    """Return what a held and a useful GPU-hour came to; null where it is not known."""
     is_sayable = row["is_account"] and not row["unpriced_ms"]
     return {
         f"cost_per_{name}_gpu_h": (

@@ -1,4 +1,4 @@
-"""What the jobs said: job events v1, as a log collector keeps them."""
+"""The jobs' events: job events v1, as a log collector keeps them."""
 
 from __future__ import annotations
 

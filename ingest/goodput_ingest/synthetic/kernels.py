@@ -1,4 +1,4 @@
-"""What the kernels said: Xid lines before failures, and some that mean nothing."""
+"""Kernel logs: Xid lines before failures, and some that mean nothing."""
 
 from __future__ import annotations
 

@@ -88,9 +88,9 @@ def test_amounts_bear_their_currency_in_every_file(make: Any, lines: Any, tmp_pa
     assert "Amounts in EUR." in text
     assert "$" not in text.split("</style>")[1]
     with pypdfium2.PdfDocument(pdf) as document:
-        told = "".join(part.get_textpage().get_text_bounded() for part in document)
-    assert f"€{statement.total_cost:,.2f}" in told
-    assert "$" not in told
+        shown = "".join(part.get_textpage().get_text_bounded() for part in document)
+    assert f"€{statement.total_cost:,.2f}" in shown
+    assert "$" not in shown
 
 
 def test_an_account_called_like_what_nobody_held_stays_an_account(make: Any, lines: Any) -> None:
@@ -180,14 +180,14 @@ def test_a_statement_of_hundreds_of_accounts_fits_its_pdf(
         assert len(document) > 1
 
 
-def test_a_folder_that_cannot_be_written_is_said(statement: Any, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported(statement: Any, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     with pytest.raises(StoreError, match="the statement cannot be written"):
         files.write(statement, tmp_path / "file", ["csv"])
 
 
-def test_without_the_library_of_pdfs_it_is_said_and_the_other_files_are_there(
+def test_without_the_library_of_pdfs_that_is_reported_and_the_other_files_are_there(
     statement: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(sys.modules, "goodput_billing.render.pdf", raising=False)

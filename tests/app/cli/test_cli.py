@@ -65,7 +65,7 @@ def test_there_are_no_other_commands() -> None:
     assert list(main.COMMANDS) == COMMANDS
 
 
-def test_the_version_is_told() -> None:
+def test_the_version_is_printed() -> None:
     assert run("--version").stdout == "main 0.1.0\n"
 
 
@@ -247,7 +247,7 @@ def test_the_doctor_makes_no_database() -> None:
     assert row["next"] == "goodput ingest auto PATH --db goodput.duckdb"
 
 
-def test_reading_nothing_is_said_and_leads_nowhere(here: Path) -> None:
+def test_reading_nothing_is_reported_and_suggests_no_next_command(here: Path) -> None:
     (here / "scrape.txt").touch()
 
     result = run("ingest", "dcgm", "scrape.txt", "--format", "json")

@@ -61,7 +61,7 @@ def test_a_demo_that_cannot_be_built_leaves_nothing(tmp_path: Path, sample_data:
     assert list((tmp_path / "cache").iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_made_is_said_so(tmp_path: Path, sample_data: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path, sample_data: Path) -> None:
     (tmp_path / "file").touch()
 
     with pytest.raises(GoodputError, match=r"the demo cannot be kept there .*Name another --dir"):
@@ -93,7 +93,7 @@ def test_a_wrong_recipe_is_named(sample_data: Path, text: str) -> None:
         demo.recipe(sample_data)
 
 
-def test_missing_sample_data_are_said_so(tmp_path: Path) -> None:
+def test_missing_sample_data_are_reported(tmp_path: Path) -> None:
     with pytest.raises(GoodputError, match="the sample data cannot be read"):
         demo.recipe(tmp_path / "nowhere")
 

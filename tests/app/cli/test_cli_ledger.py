@@ -58,7 +58,7 @@ def test_the_ledger_of_a_window_is_as_long_as_the_window() -> None:
 
 
 @pytest.mark.usefixtures("measured")
-def test_a_window_without_a_ledger_is_said_so() -> None:
+def test_a_window_without_a_ledger_is_reported() -> None:
     result = run("ledger", "--from", "2020-01-01", "--to", "2020-01-02")
 
     assert result.exit_code == 0
@@ -69,7 +69,7 @@ def test_a_window_without_a_ledger_is_said_so() -> None:
 
 
 @pytest.mark.usefixtures("measured")
-def test_a_window_that_holds_nothing_is_told_where_the_data_is() -> None:
+def test_an_empty_window_is_reported_with_the_range_of_the_data() -> None:
     result = run("gaps", "--from", "2020-01-01", "--to", "2020-01-02", "--format", "json")
 
     assert (result.exit_code, json.loads(result.stdout)) == (0, [])

@@ -1,4 +1,4 @@
-"""`goodput report`: files for a day, and what is said beside them."""
+"""`goodput report`: files for a day, and the messages printed with them."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_the_settings_of_the_site_hold(here: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "told"),
+    ("arguments", "code", "message"),
     [
         (["--date", "yesteryear"], 2, "'yesteryear' is no date; expected like 2026-11-19"),
         (["--formats", "csv,xls"], 2, "'xls' is none of csv, parquet, html, pdf, focus."),
@@ -109,18 +109,18 @@ def test_the_settings_of_the_site_hold(here: Path) -> None:
     ],
 )
 @pytest.mark.usefixtures("here")
-def test_what_cannot_be_done_is_said_in_a_sentence(
-    arguments: list[str], code: int, told: str
+def test_what_cannot_be_done_is_reported_in_a_sentence(
+    arguments: list[str], code: int, message: str
 ) -> None:
     result = report(*arguments)
 
     assert result.exit_code == code
-    assert told in result.stderr
+    assert message in result.stderr
     assert "Traceback" not in result.stderr
 
 
 @pytest.mark.parametrize(
-    ("setting", "told"),
+    ("setting", "message"),
     [
         ('idle_policy = "fair"', "expected one of none, proportional, uniform, by_quota"),
         ('zone = "Mars/Base"', "expected a zone like Europe/Berlin"),
@@ -132,16 +132,16 @@ def test_what_cannot_be_done_is_said_in_a_sentence(
         ("showback = 1", "expected true or false"),
     ],
 )
-def test_a_wrong_setting_is_named(here: Path, setting: str, told: str) -> None:
+def test_a_wrong_setting_is_named(here: Path, setting: str, message: str) -> None:
     (here / "goodput.toml").write_text(f"[statement]\n{setting}\n".replace("\\\n", "\n"))
 
     result = report("--date", "2026-11-19")
 
     assert result.exit_code == 1
-    assert told in result.stderr
+    assert message in result.stderr
 
 
-def test_time_without_a_price_is_said(here: Path) -> None:
+def test_time_without_a_price_is_reported(here: Path) -> None:
     with (
         contextlib.closing(LocalStore(here / "goodput.duckdb")) as store,
         store.writing() as cursor,
@@ -153,7 +153,7 @@ def test_time_without_a_price_is_said(here: Path) -> None:
     assert "64.0 GPU-hours have no price" in result.stderr
 
 
-def test_time_without_a_price_is_said_though_its_electricity_has_one(here: Path) -> None:
+def test_time_without_a_price_is_reported_though_its_electricity_has_one(here: Path) -> None:
     (here / "tariffs.csv").write_text("zone,from_hour,to_hour,price_per_kwh\nUTC,0,24,0.15\n")
     start = datetime(2026, 11, 19, 8, tzinfo=UTC).replace(tzinfo=None)
     readings = pl.DataFrame(

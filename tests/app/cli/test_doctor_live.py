@@ -76,7 +76,7 @@ def exporter() -> Iterator[str]:
     http.server_close()
 
 
-def test_a_site_without_settings_is_told_how_to_make_them(here: Path) -> None:
+def test_a_site_without_settings_gets_the_lines_that_make_them(here: Path) -> None:
     (without,) = findings()["live sources"]
     configure(here, "")
     (empty,) = findings()["live sources"]
@@ -196,7 +196,7 @@ def test_sources_that_nobody_collects_are_a_problem(here: Path, store: LocalStor
     assert during == ("ok", "1 are collected into goodput.duckdb", "")
 
 
-def test_what_the_loop_saw_fail_is_told(here: Path, store: LocalStore, exporter: str) -> None:
+def test_what_the_loop_saw_fail_is_reported(here: Path, store: LocalStore, exporter: str) -> None:
     configure(here, f'[[collect]]\nsource = "dcgm"\nurls = ["{exporter}"]\n')
     now = datetime.now(UTC).replace(tzinfo=None)
     (source,) = collectors(settings().collect)

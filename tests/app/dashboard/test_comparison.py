@@ -1,4 +1,4 @@
-"""Changes are shown between windows of equal coverage alone; else it is said why there is none."""
+"""Changes are shown between windows of equal coverage alone; otherwise the reason is shown."""
 
 from __future__ import annotations
 

@@ -91,11 +91,11 @@ def test_whole_days_are_compared(whole_days: LocalStore, cost: Callable[..., App
     (row,) = table(app, "label", "change_percent").filter(label="nlp").to_dicts()
     assert (row["total_cost"], row["day_before_cost"]) == (192 + 48, 192)
     assert row["change_percent"] == pytest.approx(25)
-    told = texts(of_all).replace("\\", "")
-    assert "20 Nov: +0.0 % on the day before" in told  # idle GPUs cost the same as held ones
+    shown = texts(of_all).replace("\\", "")
+    assert "20 Nov: +0.0 % on the day before" in shown  # idle GPUs cost the same as held ones
 
 
-def test_a_day_that_still_runs_is_said_and_not_compared(
+def test_a_day_that_still_runs_is_marked_and_not_compared(
     priced: LocalStore, cost: Callable[..., AppTest]
 ) -> None:
     app = cost(priced)

@@ -1,4 +1,4 @@
-"""The Cost page: closed days, the files of a day, what was handed out."""
+"""The Cost page: closed days, the files of a day, what was delivered."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_statements_that_went_out_are_listed_with_their_files(
     assert data_cost.past_file("statement-2026-11-19.html") == b"<html>it</html>"
 
 
-def test_a_damaged_index_is_said_and_the_page_stays(
+def test_a_damaged_index_is_reported_and_the_page_stays(
     priced: LocalStore, cost: Callable[..., AppTest], handed_out: Path
 ) -> None:
     (handed_out / archive.INDEX).write_text("nonsense\n")

@@ -36,7 +36,7 @@ def test_fewer_newer_gpus_save_what_the_formula_says(
     ("value", "words"),
     [("fifty", "'fifty' is no number"), ("-1", "New GPUs is -1, expected 1 to 1000000 GPUs")],
 )
-def test_a_wrong_value_in_the_link_is_said_and_left_out(
+def test_a_wrong_value_in_the_link_is_reported_and_left_out(
     priced: LocalStore, cost: Callable[..., AppTest], value: str, words: str
 ) -> None:
     app = cost(priced, part="what-if", ask="upgrade", new_gpus=value)
@@ -55,7 +55,7 @@ def test_every_question_is_there_with_what_is_known(
     assert app.metric
 
 
-def test_another_price_is_told_account_by_account(
+def test_another_price_is_shown_account_by_account(
     priced: LocalStore, cost: Callable[..., AppTest]
 ) -> None:
     app = cost(priced, part="what-if", ask="prices", new_price_per_gpu_h="3")

@@ -83,7 +83,7 @@ def test_a_window_of_one_day_names_the_day_once() -> None:
     assert theme.window(start, end + timedelta(days=1)) == "2026-11-20 12:29 - 2026-11-21 12:34 UTC"
 
 
-def test_age_is_said_in_words() -> None:
+def test_age_is_written_in_words() -> None:
     now = datetime(2026, 11, 20, tzinfo=UTC)
     assert theme.ago(now - timedelta(hours=2, minutes=5), now) == "2h 5m ago"
     assert theme.ago(now, now) == "just now"

@@ -262,7 +262,7 @@ def test_empty_by_data_offers_to_jump_to_the_last(
 
 
 @pytest.mark.parametrize("given", [{"from": "bogus"}, {"from": "now", "to": "now-1h"}])
-def test_a_window_that_is_none_is_said_and_the_default_shown(
+def test_a_window_that_is_none_is_reported_and_the_default_shown(
     capture: LocalStore, visit: Callable[..., AppTest], given: dict[str, str]
 ) -> None:
     app = visit(capture, "fleet_overview", **given)
@@ -348,7 +348,7 @@ def test_a_category_that_does_not_exist_is_named(
     assert "'xyz' is not a category; all categories are shown." in shown
 
 
-def test_gpus_that_did_nothing_beside_their_job_are_told_of(
+def test_gpus_that_did_nothing_while_their_job_worked_are_reported(
     capture: LocalStore, visit: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "while their jobs stepped" not in texts(visit(capture, "idle_gaps"))

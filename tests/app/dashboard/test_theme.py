@@ -1,4 +1,4 @@
-"""Colours: every category has one, families can be told apart, both themes can be read."""
+"""Colours: every category has one, families can be distinguished, both themes can be read."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_colour_that_is_not_ours_is_unknown() -> None:
 
 
 @pytest.mark.parametrize("deficiency", [None, *DEFICIENCIES])
-def test_families_can_be_told_apart(deficiency: str | None) -> None:
+def test_families_can_be_distinguished(deficiency: str | None) -> None:
     """A distance of 15 in CIELAB, or a pattern that only one of the two has."""
     for (one, a), (other, b) in itertools.combinations(FAMILIES.items(), 2):
         first, second = theme.STYLES[a], theme.STYLES[b]

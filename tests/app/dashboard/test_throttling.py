@@ -17,7 +17,9 @@ from goodput_app.dashboard.throttling import empty_meaning
         (True, False, False, "Throttling is not known: these readings carry neither"),
     ],
 )
-def test_an_empty_list_says_whether_anybody_could_have_told(readings, reasons, counters, beginning):
+def test_an_empty_list_says_whether_any_source_could_have_reported(
+    readings, reasons, counters, beginning
+):
     sources = pl.DataFrame(
         {"has_readings": [readings], "has_reasons": [reasons], "has_counters": [counters]}
     )

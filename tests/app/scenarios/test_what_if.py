@@ -203,7 +203,7 @@ def test_no_other_interval_loses_much_less_than_dalys(save, ratio, factor):
     assert overhead(best, save, mtbf) <= overhead(best * factor, save, mtbf) * Decimal("1.02")
 
 
-def test_saving_too_often_is_told_in_gpu_hours_and_dollars_a_year():
+def test_saving_too_often_is_reported_in_gpu_hours_and_dollars_a_year():
     found = answers(
         "checkpoints", save_s=300, mtbf_s=86_400, interval_s=1500, gpus=64, price_per_gpu_h=2
     )

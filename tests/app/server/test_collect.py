@@ -1,4 +1,4 @@
-"""`goodput collect`: alone, beside a server, inside one; what the Data page and /metrics tell."""
+"""`goodput collect`: alone, beside a server, inside one; what the Data page and /metrics show."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_a_server_collects_by_itself_and_ends_cleanly(site: Path) -> None:
     assert {path.name for path in site.iterdir()} == {"goodput.duckdb", "goodput.toml", "events"}
 
 
-def test_a_server_that_is_told_so_collects_nothing(site: Path) -> None:
+def test_a_server_with_no_collect_collects_nothing(site: Path) -> None:
     with serving(site, "--no-collect"):
         assert not is_collected(site / "goodput.duckdb")
 
@@ -269,7 +269,7 @@ def test_a_wrong_live_source_is_a_stated_failure(tmp_path: Path, command: str) -
 
 
 def test_the_demo_collects_nothing(site: Path) -> None:
-    """What a settings file beside it names belongs to another database."""
+    """What a settings file in the same folder names belongs to another database."""
     with process(site, "demo", "--gpus", "0", "--port", "0", "--dir", str(site / "demo")) as demo:
         assert demo.stdout is not None
         assert demo.stdout.readline().startswith("http://")

@@ -1,4 +1,4 @@
-"""From the first port a server tries to its end: what stays, who waits, who is told what."""
+"""From the first port a server tries to its end: what stays, who waits, who is informed."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
-def test_a_server_that_is_told_to_stop_leaves_only_the_database(
-    tmp_path: Path, signal_number: int
-) -> None:
+def test_a_stopped_server_leaves_only_the_database(tmp_path: Path, signal_number: int) -> None:
     database = tmp_path / "fleet.duckdb"
     with serving(database) as running:
         store = open_store(database)
@@ -59,7 +57,7 @@ def test_a_killed_server_loses_nothing_and_blocks_nobody(tmp_path: Path) -> None
         assert here.read("select count(*) from raw.gpu_samples").item() == 5
 
 
-def test_a_server_that_dies_during_a_call_is_said_so(tmp_path: Path) -> None:
+def test_a_server_that_dies_during_a_call_is_reported(tmp_path: Path) -> None:
     with serving(tmp_path / "fleet.duckdb") as running:
         store = find_server(running.database)
         assert store is not None

@@ -231,7 +231,7 @@ def test_a_run_is_named_by_the_archive_its_files_lie_in(tmp_path: Path, store: L
     assert runs(store) == ["run7"]
 
 
-def test_the_member_is_named_in_what_is_said_of_it(tmp_path: Path, store: LocalStore) -> None:
+def test_the_member_is_named_in_its_messages(tmp_path: Path, store: LocalStore) -> None:
     said = {"a.jsonl": events("one") + b'{"v": 1, "event": "step"}\n', "what": b"\x00\x01"}
     path = tarred(tmp_path / "x.tar.gz", said)
 

@@ -1,4 +1,4 @@
-"""Old evidence goes by age; what it said of GPU-hours stays."""
+"""Old evidence goes by age; the GPU-hours computed from it stay."""
 
 from __future__ import annotations
 

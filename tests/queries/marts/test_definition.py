@@ -1,4 +1,4 @@
-"""What counts as useful, and how what was said by an earlier definition stays as it was."""
+"""What counts as useful, and figures of an earlier definition stay as they were."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def test_the_truth_lies_inside_the_bounds(fleet, truth):
         ("saves-nobody-confirms", {"at_risk"}),
     ],
 )
-def test_each_story_is_told_in_its_own_run(fleet, truth, notes, story, categories):
+def test_each_story_is_in_its_own_run(fleet, truth, notes, story, categories):
     note = next(n for n in notes if n.get("story") == story)
     found = dict(
         ledger(fleet, scope=Scope(run=f"atlas/{note['run_id']}"))

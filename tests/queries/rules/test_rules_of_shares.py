@@ -128,7 +128,7 @@ def test_a_pod_that_began_before_shares_were_seen_had_a_share(evidence):
     assert held_gpu_s(evidence) == {"p": 500, None: 500}
 
 
-def test_a_gpu_that_is_handed_out_in_more_shares_is_repartitioned(evidence):
+def test_a_gpu_that_is_allocated_in_more_shares_is_repartitioned(evidence):
     shares(evidence, "n#0", 2)
     shares(evidence, "n#0", 4, since=1000)
     evidence.watched(2000)

@@ -1,4 +1,4 @@
-"""Charts of runs beside each other and of ranks: pure functions from a frame to a Plotly figure."""
+"""Charts of runs side by side and of ranks: pure functions from a frame to a Plotly figure."""
 
 from __future__ import annotations
 

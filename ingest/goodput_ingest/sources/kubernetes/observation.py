@@ -109,7 +109,7 @@ class Observation:
 
 
 def label(one: Series, name: str) -> str:
-    """Return what the exporter said of a name; '' where it said nothing.
+    """Return the exporter's value of a name; '' where it has none.
 
     Where Prometheus may not overwrite its own label of that name it puts `exported_` before it.
     """

@@ -177,7 +177,7 @@ class NcclRas:
                     rows.places[identity] = (*key, place.rank, comm.size, *where)
 
     def _understood(self, answer: Answer) -> tuple[datetime, list[Communicator]]:
-        """Return when RAS was asked, naive UTC, and what it said."""
+        """Return when RAS was asked, naive UTC, and its answer."""
         text = "\n".join(answer.lines).strip()
         if text.startswith("{"):
             record = ras_answers.of_json(text)

@@ -77,7 +77,7 @@ class _Tables:
 
 
 class NvmlRows:
-    """Reads lines in their order and remembers what the last meta line said."""
+    """Reads lines in their order and keeps the content of the last meta line."""
 
     def __init__(self, cluster: str | None, origin: str) -> None:
         """Take the cluster of the node (None: not known) and where the lines come from."""

@@ -223,7 +223,7 @@ def _parts(groups: list[int]) -> list[tuple[int, int]]:
 
 
 def _samples(keyed: pl.DataFrame) -> pl.DataFrame:
-    """Return rows of raw.gpu_samples: what is no value is null, and said to be so."""
+    """Return rows of raw.gpu_samples: what is no value is null, and reported."""
     kinds = keyed.schema
     present = [name for name in METRICS if name in kinds and kinds[name].is_numeric()]
     # most columns are sound all through, and that is soon said

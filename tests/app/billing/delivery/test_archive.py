@@ -75,7 +75,7 @@ def test_a_folder_without_an_index_has_no_statements(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         (b"{", "line 2 is no entry of the index"),
         (b'{"date": "2026-11-19"}', "line 2 is no entry of the index"),
@@ -83,12 +83,12 @@ def test_a_folder_without_an_index_has_no_statements(tmp_path: Path) -> None:
         (b"\xff\xfe", "line 2 is no entry of the index"),
     ],
 )
-def test_a_damaged_index_is_not_guessed_at(tmp_path: Path, line: bytes, told: str) -> None:
+def test_a_damaged_index_is_not_guessed_at(tmp_path: Path, line: bytes, message: str) -> None:
     keep(tmp_path, ENTRY)
     with (tmp_path / "statements.jsonl").open("ab") as stream:
         stream.write(line)
 
-    with pytest.raises(StoreError, match=told):
+    with pytest.raises(StoreError, match=message):
         past_statements(tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Statements of a real database, handed out by the command and by the server's timetable."""
+"""Statements of a real database, delivered by the command and by the server's schedule."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_the_command_hands_out_what_is_due_and_fails_until_all_have_it(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "told"),
+    ("arguments", "code", "message"),
     [
         (["--out", "x"], 2, "--out is not for --deliver, which does as [report] says."),
         (["--focus-version", "1.3"], 2, "--focus-version is not for --deliver"),
@@ -142,13 +142,13 @@ def test_the_command_hands_out_what_is_due_and_fails_until_all_have_it(
     ],
 )
 @pytest.mark.usefixtures("here")
-def test_what_cannot_be_delivered_is_said_in_a_sentence(
-    arguments: list[str], code: int, told: str
+def test_what_cannot_be_delivered_is_reported_in_a_sentence(
+    arguments: list[str], code: int, message: str
 ) -> None:
     result = report("--deliver", *arguments)
 
     assert result.exit_code == code
-    assert told in result.stderr
+    assert message in result.stderr
     assert "Traceback" not in result.stderr
 
 
@@ -246,7 +246,7 @@ def test_what_goes_wrong_is_logged_once(
     assert "the folder of statements cannot be made" in record.getMessage()
 
 
-def test_a_server_hands_out_beside_its_pages(days: LocalStore, plan: Plan, post: Any) -> None:
+def test_a_server_delivers_while_it_serves_pages(days: LocalStore, plan: Plan, post: Any) -> None:
     moment = datetime.combine(YESTERDAY, datetime.min.time(), UTC) + timedelta(hours=15)
     plan = replace(at_seven(plan), now=lambda: moment)
 
@@ -256,7 +256,7 @@ def test_a_server_hands_out_beside_its_pages(days: LocalStore, plan: Plan, post:
     assert len(post.mails) == 1
 
 
-def test_without_a_time_of_day_nothing_is_handed_out(
+def test_without_a_time_of_day_nothing_is_delivered(
     store: LocalStore, plan: Plan, caplog: pytest.LogCaptureFixture
 ) -> None:
     with handing_out(store, None), handing_out(store, plan):
@@ -266,7 +266,7 @@ def test_without_a_time_of_day_nothing_is_handed_out(
     assert caplog.records == []
 
 
-def test_goodput_serve_hands_out_and_a_command_beside_it_finds_nothing_due(
+def test_goodput_serve_delivers_and_a_command_meanwhile_finds_nothing_due(
     here: Path, post: Any
 ) -> None:
     text = (here / "goodput.toml").read_text()

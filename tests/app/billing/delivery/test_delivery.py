@@ -60,7 +60,7 @@ def test_a_closed_day_is_filed_mailed_posted_and_noted(
     ]  # fmt: skip
 
 
-def test_what_was_handed_out_is_not_handed_out_again(
+def test_what_was_delivered_is_not_delivered_again(
     closed: Statement, plan: Plan, post: Any, hook: Any
 ) -> None:
     hand_out(closed, plan)
@@ -126,7 +126,7 @@ def test_who_got_it_does_not_get_it_again_when_others_do(
     assert post.recipients == [["finance@lab.example"], ["gone@lab.example"]]
 
 
-def test_a_correction_is_handed_out_and_answers_what_it_corrects(
+def test_a_correction_is_delivered_and_names_what_it_corrects(
     closed: Statement, corrected: Statement, plan: Plan, post: Any, hook: Any
 ) -> None:
     hand_out(closed, plan)
@@ -146,7 +146,7 @@ def test_a_correction_is_handed_out_and_answers_what_it_corrects(
     assert all(one.delivered_at is not None for one in entry.latest)
 
 
-def test_an_open_day_is_not_handed_out(make: Any, lines: Any, plan: Plan, post: Any) -> None:
+def test_an_open_day_is_not_delivered(make: Any, lines: Any, plan: Plan, post: Any) -> None:
     outcome = hand_out(make(lines, Policy("none", False, {})), plan)
 
     assert outcome.entry is None

@@ -70,7 +70,7 @@ def test_a_port_is_the_usual_one_unless_it_is_named(
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ('[report]\nat = "7 am"', "'report.at' is '7 am', expected like 07:00"),
         ('[report]\nat = "07:00+01:00"', "expected like 07:00 (in the zone of [statement])"),
@@ -123,12 +123,12 @@ def test_a_port_is_the_usual_one_unless_it_is_named(
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named_and_no_secret_repeated(
-    tmp_path: Path, text: str, told: str
+    tmp_path: Path, text: str, message: str
 ) -> None:
     with pytest.raises(GoodputError) as caught:
         parsed(tmp_path, text)
 
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert "geheim" not in str(caught.value)
 
 
@@ -149,7 +149,7 @@ def test_a_secret_comes_from_a_variable_or_a_file_without_its_line_end(
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (b"", "is empty or not set"),
         (b"geheim\nand more\n", "holds no secret but a text of several lines"),
@@ -158,7 +158,7 @@ def test_a_secret_comes_from_a_variable_or_a_file_without_its_line_end(
     ],
 )
 def test_a_file_that_holds_no_secret_is_named_and_not_repeated(
-    tmp_path: Path, content: bytes, told: str
+    tmp_path: Path, content: bytes, message: str
 ) -> None:
     file = tmp_path / "password"
     file.write_bytes(content)
@@ -167,7 +167,7 @@ def test_a_file_that_holds_no_secret_is_named_and_not_repeated(
         secret(None, str(file))
 
     assert str(file) in str(caught.value)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert "geheim" not in str(caught.value)
 
 
@@ -198,7 +198,7 @@ def test_a_variable_that_is_not_set_is_named(monkeypatch: pytest.MonkeyPatch) ->
         ("Jörg <j@lab.example>", "j@lab.example"),
     ],
 )
-def test_one_address_is_told_from_what_is_none(text: str, expected: str | None) -> None:
+def test_one_address_is_distinguished_from_what_is_none(text: str, expected: str | None) -> None:
     found = mailbox(text)
 
     assert (None if found is None else found.addr_spec) == expected

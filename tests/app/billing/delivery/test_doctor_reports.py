@@ -1,4 +1,4 @@
-"""`goodput doctor` on statements: what was handed out, what failed, who answers."""
+"""`goodput doctor` on statements: what was delivered, what failed, who answers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def of_day(made: Statement, days_ago: int) -> Statement:
     return replace(made, day=replace(made.day, date=when))
 
 
-def test_the_last_statement_and_what_failed_are_told(
+def test_the_last_statement_and_what_failed_are_reported(
     closed: Statement, plan: Plan, post: Any
 ) -> None:
     made = of_day(closed, 1)
@@ -79,7 +79,7 @@ def test_statements_that_should_be_newer_are_a_problem(closed: Statement, plan: 
     assert row[2] == f"goodput report --deliver --date {old.day.date + timedelta(1)} says why"
 
 
-def test_servers_that_answer_and_those_that_do_not_are_told(post: Any, hook: Any) -> None:
+def test_servers_that_answer_and_those_that_do_not_are_reported(post: Any, hook: Any) -> None:
     text = (
         '[report.mail]\nhost = "127.0.0.1"\nsender = "a@lab.example"\nto = ["b@lab.example"]\n'
         'security = "{security}"\nport = {port}\ntimeout_s = 5\n'

@@ -1,4 +1,4 @@
-"""Which days are handed out when nobody names one, and at which moments of the clock."""
+"""Which days are delivered when nobody names one, and at which times."""
 
 from __future__ import annotations
 

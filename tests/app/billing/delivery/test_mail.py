@@ -107,7 +107,7 @@ def test_with_starttls_and_a_password_it_is_let_in(
     assert secure_post.logins == [("goodput", password)]
 
 
-def test_a_wrong_password_is_refused_and_not_told(
+def test_a_wrong_password_is_refused_and_not_printed(
     secure_post: Any, by_mail: Callable[..., MailSettings], certificate: tuple[Path, Path],
     tmp_path: Path,
 ) -> None:  # fmt: skip
@@ -222,7 +222,7 @@ def test_where_no_server_is_another_time_may_do(
     assert caught.value.is_transient
 
 
-def test_a_server_that_speaks_no_smtp_is_said_so(
+def test_a_server_that_speaks_no_smtp_is_reported(
     hook: Any, post: Any, by_mail: Callable[..., MailSettings]
 ) -> None:
     post.port = int(hook.url.rpartition(":")[2])

@@ -14,7 +14,7 @@ from goodput_queries.errors import GoodputError
 
 
 class Channel:
-    """Something that answers as it was told to."""
+    """A server that gives the configured answers."""
 
     def __init__(self, *answers: GoodputError | tuple[str, ...]) -> None:
         self.answers = list(answers)

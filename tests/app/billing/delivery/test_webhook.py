@@ -61,7 +61,7 @@ def test_a_secret_signs_id_time_and_body(
     assert headers["authorization"] == "Bearer t0ken"
 
 
-def test_a_secret_that_is_marked_and_no_base64_is_not_told(
+def test_a_secret_that_is_marked_and_no_base64_is_not_printed(
     hook: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOOK_SECRET", "whsec_not*base64")
@@ -144,7 +144,7 @@ def test_a_certificate_is_trusted_by_its_file_only(
     assert not caught.value.is_transient
 
 
-def test_a_url_that_is_a_secret_comes_from_a_file_and_is_not_told(
+def test_a_url_that_is_a_secret_comes_from_a_file_and_is_not_printed(
     hook: Any, tmp_path: Path
 ) -> None:
     file = tmp_path / "url"
@@ -159,7 +159,7 @@ def test_a_url_that_is_a_secret_comes_from_a_file_and_is_not_told(
     assert "secret-path" not in str(caught.value)
 
 
-def test_a_token_that_http_cannot_send_is_not_told(
+def test_a_token_that_http_cannot_send_is_not_printed(
     hook: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOOK_TOKEN", "geheim-漢字")

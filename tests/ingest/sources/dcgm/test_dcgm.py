@@ -160,9 +160,7 @@ def test_a_name_that_says_no_moment_in_utc_is_no_evidence(
         read(store, write(tmp_path / name, line(600)))
 
 
-def test_what_is_in_the_file_comes_before_what_is_said_of_it(
-    store: LocalStore, tmp_path: Path
-) -> None:
+def test_what_is_in_the_file_comes_before_its_options(store: LocalStore, tmp_path: Path) -> None:
     text = line(600) + mark(1) + line(601) + line(602).rstrip() + " 1795176120000\n"
 
     read(store, write(tmp_path / "m.prom", text), ReadOptions(observed_at=NOON))

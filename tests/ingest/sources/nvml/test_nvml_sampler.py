@@ -132,7 +132,7 @@ def test_a_driver_that_is_reloaded_is_reopened() -> None:
     assert (module.opened, module.closed) == (2, 2)
 
 
-def test_while_the_driver_is_away_it_is_asked_again_and_said_so() -> None:
+def test_while_the_driver_is_away_it_is_asked_again_and_that_is_reported() -> None:
     lines, module = Lines(), FakeNvml(FakeGpu(), init_error=fake_nvml.DRIVER_NOT_LOADED)
     with sampling(module, lines) as sampler:
         sampler.settled.wait(PATIENCE_S)

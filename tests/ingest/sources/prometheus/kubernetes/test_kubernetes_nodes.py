@@ -66,7 +66,7 @@ def test_shares_are_not_counted_as_gpus(new_cluster, rows):
     assert rows(cluster, "select count(*), max(gpu_model) from raw.gpus") == [(2, "A10")]
 
 
-def test_gpus_that_are_handed_out_in_shares_have_these_as_parts(new_cluster, rows):
+def test_gpus_that_are_allocated_in_shares_have_these_as_parts(new_cluster, rows):
     cluster = new_cluster().node("gpu-s01", 4, label_nvidia_com_gpu_replicas="2")
 
     assert rows(
