@@ -24,13 +24,9 @@ excused as (
     select job_run_key from intermediate.int_job_runs where end_ms is null and len(nodes) > 0
     union
     -- pods of a gang begin and end by themselves: their holds add up to less than its size by its length
-    select runs.job_run_key
-    from intermediate.int_job_runs as runs
-    inner join raw.holds as holds
-        on runs.cluster = holds.cluster
-        and runs.job_id_raw = holds.job_id_raw
-        and runs.submit_ms = to_ms(holds.submit_at)
-    where holds.start_at is not null
+    select job_run_key
+    from intermediate.int_job_runs
+    semi join staging.stg_gangs_in_parts using (cluster, job_id_raw, submit_ms)
 )
 
 select

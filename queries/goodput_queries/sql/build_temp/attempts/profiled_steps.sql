@@ -14,17 +14,17 @@ kernels as (
         processes.attempt_key,
         processes.rank,
         kernels.trace_id,
-        to_ms(kernels.start_at) as start_ms,
+        kernels.start_ms,
         kernels.exposed_s * 1000 as exposed_ms,
         least(kernels.exposed_s, kernels.duration_s - min(kernels.duration_s) over operation) * 1000 as wait_ms,
         coalesce(count(*) over operation = kernels.ranks, false) as is_complete
-    from raw.profiled_collectives as kernels
+    from staging.stg_profiled_collectives as kernels
     inner join processes
         on kernels.pid = processes.pid
         and kernels.rank = processes.rank
         and coalesce(kernels.cluster, processes.cluster) = processes.cluster
-        and to_ms(kernels.start_at) >= processes.start_ms
-        and to_ms(kernels.start_at) < coalesce(processes.end_ms, 9223372036854775807)
+        and kernels.start_ms >= processes.start_ms
+        and kernels.start_ms < coalesce(processes.end_ms, 9223372036854775807)
     window operation as (
         partition by
             processes.attempt_key, kernels.group_name, kernels.ranks,

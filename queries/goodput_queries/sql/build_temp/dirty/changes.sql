@@ -23,9 +23,9 @@ processes as (
     select
         gpu_uuid,
         processes = 0 as is_empty,
-        to_ms(ts) as end_ms,
-        lag(to_ms(ts)) over (partition by gpu_uuid order by ts) as start_ms
-    from raw.gpu_processes
+        ts_ms as end_ms,
+        lag(ts_ms) over (partition by gpu_uuid order by ts) as start_ms
+    from staging.stg_gpu_processes
     where
         ts >= from_ms(build_from_ms() - build_threshold('idle_min_ms')::bigint - 60000)
         and ts <= from_ms(build_to_ms() + build_threshold('idle_min_ms')::bigint + 60000)

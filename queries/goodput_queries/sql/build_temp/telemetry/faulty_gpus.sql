@@ -2,13 +2,10 @@
 -- grain: none (errors)
 -- error_ms: when
 with errors as (
-    select events.gpu_uuid, events.node, events.pci_bus_id, to_ms(events.ts) as error_ms
-    from raw.gpu_events as events
+    select events.gpu_uuid, events.node, events.pci_bus_id, events.ts_ms as error_ms
+    from staging.stg_gpu_errors as events
     inner join reference.xid_codes as codes on events.code = codes.xid
-    where
-        codes.fault_domain = 'hardware'
-        -- a latch first seen at start-up may have been set months ago
-        and (events.ts_precision <> 'at_or_before' or events.source not in ('dcgm', 'prometheus'))
+    where codes.fault_domain = 'hardware'
 )
 
 select ranks.attempt_key, gpus.gpu_uuid, errors.error_ms

@@ -33,13 +33,11 @@ xids_by_source as (
     from attempts
     inner join intermediate.int_holds as holds using (job_run_key)
     inner join intermediate.int_gpu_inventory as gpus on holds.gpu_uuid = gpus.gpu_uuid
-    inner join raw.gpu_events as events
+    inner join staging.stg_gpu_errors as events
         on (events.gpu_uuid = gpus.gpu_uuid
             or (events.gpu_uuid is null and events.node = gpus.node and events.pci_bus_id = gpus.pci_bus_id))
         -- an Xid within five minutes before the end, in the stall before it or a minute after it may be its cause
-        and to_ms(events.ts) between attempts.trouble_from_ms and attempts.end_ms + 60000
-        -- a latch first seen at start-up may have been set months ago
-        and (events.ts_precision <> 'at_or_before' or events.source not in ('dcgm', 'prometheus'))
+        and events.ts_ms between attempts.trouble_from_ms and attempts.end_ms + 60000
     inner join reference.xid_codes as codes
         on events.code = codes.xid
         and (
@@ -67,8 +65,8 @@ said as (select * from intermediate.int_reported_failures),
 steps_oom as (
     select distinct runs.job_run_key
     from intermediate.int_job_runs as runs
-    inner join raw.job_steps as steps using (cluster, job_id_raw)
-    where steps.state = 'OUT_OF_MEMORY' and to_ms(steps.end_at) between runs.start_ms and runs.end_ms + 1000
+    inner join staging.stg_job_steps as steps using (cluster, job_id_raw)
+    where steps.state = 'OUT_OF_MEMORY' and steps.end_ms between runs.start_ms and runs.end_ms + 1000
 ),
 
 downed as (

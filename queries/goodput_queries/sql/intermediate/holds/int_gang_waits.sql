@@ -3,16 +3,10 @@
 -- end_ms: the first moment at which as many GPUs are held as were asked for; null: not yet
 -- materialised: full, since the timeline joins it
 -- change_tracking: start_ms, end_ms
-with parts as (
-    select distinct cluster, job_id_raw, to_ms(submit_at) as submit_ms
-    from raw.holds
-    where start_at is not null
-),
-
-runs as (
+with runs as (
     select runs.job_run_key, greatest(runs.gpus, coalesce(runs.gpus_requested, runs.gpus)) as wanted
     from intermediate.int_job_runs as runs
-    semi join parts using (cluster, job_id_raw, submit_ms)
+    semi join staging.stg_gangs_in_parts using (cluster, job_id_raw, submit_ms)
     where runs.gpus > 0
 ),
 

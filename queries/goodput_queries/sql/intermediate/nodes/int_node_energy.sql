@@ -11,9 +11,9 @@ with readings as (
         clusters.cluster,
         samples.node,
         samples.power_w,
-        lag(to_ms(samples.ts)) over (partition by samples.source, samples.node order by samples.ts) as start_ms,
-        to_ms(samples.ts) as end_ms
-    from raw.node_samples as samples
+        lag(samples.ts_ms) over (partition by samples.source, samples.node order by samples.ts) as start_ms,
+        samples.ts_ms as end_ms
+    from staging.stg_node_samples as samples
     inner join staging.stg_node_clusters as clusters using (node)
     where
         clusters.cluster is not null

@@ -10,16 +10,16 @@ with nodes as (
 
 partitions as (
     select distinct coalesce(cluster, 'default') as cluster, node, unnest(partitions) as partition
-    from raw.nodes
+    from staging.stg_nodes
     union
     -- where no source lists a partition's nodes, those that ran its jobs are certainly in it
     select distinct cluster, unnest(nodes) as node, partition
     from intermediate.int_job_runs
-    where cluster not in (select cluster from raw.nodes where cluster is not null and partitions is not null)
+    where cluster not in (select cluster from staging.stg_nodes where cluster is not null and partitions is not null)
 ),
 
 sizes as (
-    select coalesce(cluster, '') as cluster, node, max(cpus) as cpus from raw.nodes group by all
+    select coalesce(cluster, '') as cluster, node, max(cpus) as cpus from staging.stg_nodes group by all
 )
 
 select

@@ -17,10 +17,10 @@ reserved as (
     select
         nodes.cluster,
         nodes.node,
-        case when reservations.flags ilike '%MAINT%' then 'maintenance' else 'reserved' end as state,
-        to_ms(reservations.start_at) as start_ms,
-        to_ms(reservations.end_at) as end_ms
-    from raw.reservations as reservations
+        case when reservations.is_maintenance then 'maintenance' else 'reserved' end as state,
+        reservations.start_ms,
+        reservations.end_ms
+    from staging.stg_reservations as reservations
     inner join nodes
         on coalesce(reservations.cluster, nodes.cluster) = nodes.cluster
         and list_contains(reservations.nodes, nodes.node)

@@ -28,26 +28,20 @@ with kinds as (
     where gpus > 0 and start_ms is not null and not is_inferred
 ),
 
-cards as (
-    select *, price_per_gpu_h as amount, true as is_price from raw.rates
-    union all by name
-    select *, factor as amount, false as is_price from raw.rate_factors
-),
-
 matches as (
     select
         kinds.*,
         cards.is_price,
-        cards.amount::decimal(18, 6) as amount,
-        coalesce(to_ms(cards.valid_from_at), 0) as from_ms,
-        coalesce(to_ms(cards.valid_to_at), 9223372036854775807) as to_ms,
+        cards.amount,
+        cards.from_ms,
+        cards.to_ms,
         (cards.cluster is not null)::integer * 16
             + (cards.mig_profile is not null)::integer * 8
             + (cards.gpu_model is not null)::integer * 4
             + (cards.partition is not null)::integer * 2
             + (cards.qos is not null)::integer as specificity
     from kinds
-    inner join cards
+    inner join staging.stg_rate_card as cards
         on (cards.cluster is null or cards.cluster = kinds.cluster)
         and (cards.gpu_model is null or is_model(kinds.gpu_model, cards.gpu_model))
         and (cards.mig_profile is null or cards.mig_profile = kinds.mig_profile)

@@ -23,9 +23,9 @@ counted as (
         counters.reason,
         others.ts,
         others.value - lag(others.value) over of_counter as gain_s,
-        to_ms(others.ts) as end_ms,
-        lag(to_ms(others.ts)) over of_counter as start_ms
-    from raw.gpu_samples_other as others
+        others.ts_ms as end_ms,
+        lag(others.ts_ms) over of_counter as start_ms
+    from staging.stg_gpu_samples_other as others
     inner join counters using (metric)
     window of_counter as (
         partition by others.source, others.gpu_uuid, others.gpu_instance, others.metric order by others.ts
@@ -71,11 +71,11 @@ select
     median(samples.sm_clock_hz) as sm_clock_hz,
     max(samples.gpu_temperature_c) as gpu_temperature_c
 from numbered
-left join raw.gpu_samples as samples using (source, gpu_uuid, gpu_instance, ts)
+left join staging.stg_gpu_samples as samples using (source, gpu_uuid, gpu_instance, ts)
 where
     numbered.gpu_uuid not in (
         select gpu_uuid
-        from raw.gpu_samples
+        from staging.stg_gpu_samples
         where clocks_event_reasons is not null and gpu_uuid in (select gpu_uuid from numbered)
     )
     -- where the exporter distinguishes them, their sum adds nothing

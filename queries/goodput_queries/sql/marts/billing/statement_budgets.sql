@@ -3,11 +3,11 @@
 -- cluster: empty: all clusters together
 -- cost_per_month, quota_gpus: null: none is set
 with in_force as (
-    select *, coalesce(to_ms(valid_from_at), 0) as from_ms
-    from raw.budgets
+    select *
+    from staging.stg_budgets
     where
-        coalesce(to_ms(valid_from_at), 0) <= coalesce(getvariable('scope_from_ms')::bigint, 9223372036854775807)
-        and coalesce(to_ms(valid_to_at), 9223372036854775807) > coalesce(getvariable('scope_from_ms')::bigint, 0)
+        from_ms <= coalesce(getvariable('scope_from_ms')::bigint, 9223372036854775807)
+        and to_ms > coalesce(getvariable('scope_from_ms')::bigint, 0)
 )
 
 select

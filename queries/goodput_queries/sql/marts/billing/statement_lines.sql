@@ -71,10 +71,10 @@ reservations as (
         cluster,
         owner,
         unnest(nodes) as node,
-        to_ms(start_at) as start_ms,
-        coalesce(to_ms(end_at), 9223372036854775807) as end_ms
-    from raw.reservations
-    where owner is not null and owner not like '%,%' and coalesce(flags, '') not ilike '%MAINT%'
+        start_ms,
+        coalesce(end_ms, 9223372036854775807) as end_ms
+    from staging.stg_reservations
+    where owner is not null and owner not like '%,%' and not is_maintenance
 ),
 
 reserved_hours as (

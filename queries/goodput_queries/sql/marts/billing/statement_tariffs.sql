@@ -12,17 +12,17 @@ matches as (
     select
         hours.cluster,
         hours.hour_ms,
-        (tariffs.cluster is not null, coalesce(to_ms(tariffs.valid_from_at), 0), tariffs.from_hour) as rank,
+        (tariffs.cluster is not null, tariffs.from_ms, tariffs.from_hour) as rank,
         (tariffs.price_per_kwh * tariffs.pue * tariffs.server_ratio)::decimal(18, 9) as price_per_kwh,
         (tariffs.price_per_kwh * tariffs.pue)::decimal(18, 9) as price_per_wall_kwh,
         hour(timezone(tariffs.zone, from_ms(hours.hour_ms)::timestamptz)) as hour_of_day,
         tariffs.from_hour,
         tariffs.to_hour
     from hours
-    inner join raw.tariffs as tariffs
+    inner join staging.stg_tariffs as tariffs
         on coalesce(tariffs.cluster, hours.cluster) = hours.cluster
-        and coalesce(to_ms(tariffs.valid_from_at), 0) <= hours.hour_ms
-        and coalesce(to_ms(tariffs.valid_to_at), 9223372036854775807) > hours.hour_ms
+        and tariffs.from_ms <= hours.hour_ms
+        and tariffs.to_ms > hours.hour_ms
 ),
 
 of_tariffs as (

@@ -199,24 +199,7 @@ with findings as (
     select
         'duplicate scheduler records', 'one scheduler record with two submit times: read with a wrong time zone?',
         count(*), null, min(job), 'Take the wrong one back (`goodput forget FILE`) and ingest it with the right --timezone'
-    from (
-        select cluster || '/' || job_id_raw as job
-        from raw.job_runs
-        where db_index is not null
-        group by cluster, job_id_raw, db_index
-        having count(distinct submit_at) > 1
-        union
-        -- without the index: of two zones, at most 26 h apart, all times of a record differ by the same quarters of
-        -- an hour; what comes again and again is a job that is started by the clock
-        select cluster || '/' || job_id_raw
-        from raw.job_runs
-        where db_index is null and end_at is not null
-        group by cluster, job_id_raw, job_name, user_name, start_at - submit_at, end_at - submit_at
-        having
-            count(distinct submit_at) = 2
-            and to_ms(max(submit_at)) - to_ms(min(submit_at)) <= 26 * 3600000
-            and (to_ms(max(submit_at)) - to_ms(min(submit_at))) % 900000 = 0
-    )
+    from staging.stg_duplicate_job_records
     union all
     select
         'running jobs that vanished', 'the accounting listed them as running, and later no longer: how they ended is unknown',
@@ -288,13 +271,13 @@ with findings as (
         'readings of frozen hours', 'they came after [retention] dropped the others of their hours, and are not used',
         count(*), null, min(samples.gpu_uuid),
         'Ingest all files of that time with --reopen: hours reopen once all their readings are back'
-    from raw.gpu_samples as samples
+    from staging.stg_gpu_samples as samples
     inner join state.kept_from as kept on kept.table_name = 'gpu_samples'
     where samples.ts < from_ms(kept.kept_from_ms)
     union all
     select
         'rejected rows', 'rows that could not be parsed', count(*), null, min(reason), 'See the rejects below'
-    from raw.rejects
+    from staging.stg_rejects
 )
 
 select kind, what, n, gpu_ms::bigint as gpu_ms, example, what_to_do

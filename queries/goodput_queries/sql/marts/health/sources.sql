@@ -15,7 +15,7 @@ with loaded as (
     group by source
 ),
 
-rejected as (select source, count(*) as rejects from raw.rejects group by source)
+rejected as (select source, count(*) as rejects from staging.stg_rejects group by source)
 
 select
     loaded.source,

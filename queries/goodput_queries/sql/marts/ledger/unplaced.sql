@@ -36,13 +36,9 @@ allocated as (
 
 -- pods of a gang begin and end by themselves: what is allocated is their sum
 in_parts as (
-    select distinct runs.job_run_key
-    from raw.holds as holds
-    inner join intermediate.int_job_runs as runs
-        on holds.cluster = runs.cluster
-        and holds.job_id_raw = runs.job_id_raw
-        and to_ms(holds.submit_at) = runs.submit_ms
-    where holds.start_at is not null
+    select job_run_key
+    from intermediate.int_job_runs
+    semi join staging.stg_gangs_in_parts using (cluster, job_id_raw, submit_ms)
 ),
 
 placed as (

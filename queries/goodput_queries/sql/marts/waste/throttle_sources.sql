@@ -20,7 +20,7 @@ select
     exists (from samples) as has_readings,
     exists (from samples where clocks_event_reasons is not null) as has_reasons,
     exists (
-        from raw.gpu_samples_other
+        from staging.stg_gpu_samples_other
         where
             metric similar to 'throttle_.*_s'
             and ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))

@@ -1,0 +1,15 @@
+-- NCCL kernels in PyTorch profiler traces, with the start in epoch ms.
+-- grain: none (traces may overlap)
+select
+    cluster,
+    trace_id,
+    rank,
+    pid,
+    to_ms(start_at) as start_ms,
+    duration_s,
+    exposed_s,
+    group_name,
+    ranks,
+    sequence_number,
+    place
+from raw.profiled_collectives

@@ -1,0 +1,21 @@
+-- Prices of a GPU-hour, and factors on them, with whole validity.
+-- grain: none (rows of equal rank are settled by int_prices)
+-- cluster, gpu_model, mig_profile, partition, qos: null: any
+-- amount: the price or the factor
+with cards as (
+    select *, price_per_gpu_h as amount, true as is_price from raw.rates
+    union all by name
+    select *, factor as amount, false as is_price from raw.rate_factors
+)
+
+select
+    cluster,
+    gpu_model,
+    mig_profile,
+    partition,
+    qos,
+    is_price,
+    amount::decimal(18, 6) as amount,
+    coalesce(to_ms(valid_from_at), 0) as from_ms,
+    coalesce(to_ms(valid_to_at), 9223372036854775807) as to_ms
+from cards

@@ -1,0 +1,3 @@
+-- Rejected rows with the reason.
+-- grain: none
+select source, reason from raw.rejects

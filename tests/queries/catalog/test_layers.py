@@ -1,0 +1,27 @@
+"""Which layer of the SQL files reads which."""
+
+from __future__ import annotations
+
+from goodput_queries.catalog import models
+
+
+def test_only_staging_reads_raw() -> None:
+    """A rename, a unit or a rule of a source is then settled in one view for all readers."""
+    read = {
+        (model.qualified_name, table)
+        for model in models.build_order()
+        if model.layer != "staging"
+        for table in model.reads
+        if table.startswith("raw.")
+    }
+
+    assert read == set()
+
+
+def test_base_tables_have_names_of_their_own() -> None:
+    """A batch names its table alone."""
+    names = [
+        model.name for layer in models.BASE_LAYERS for model in models.of_layer(layer).values()
+    ]
+
+    assert len(names) == len(set(names))
