@@ -27,7 +27,7 @@ def test_views_are_listed_with_their_meaning() -> None:
 
 @pytest.mark.usefixtures("database")
 def test_rows_of_a_view_are_json_with_exact_types() -> None:
-    rows = json.loads(run("show", "gpus", "--format", "json").stdout)
+    rows = json.loads(run("show", "raw.gpus", "--format", "json").stdout)
 
     assert [row["gpu_uuid"] for row in rows] == ["GPU-1", "GPU-2"]
     assert rows[0]["memory_bytes"] == 151_000_000_000
@@ -105,7 +105,7 @@ def test_a_file_that_cannot_be_written_is_a_stated_failure() -> None:
 
 @pytest.mark.usefixtures("database")
 def test_a_limit_limits() -> None:
-    assert len(json.loads(run("show", "gpus", "--limit", "1", "--format", "json").stdout)) == 1
+    assert len(json.loads(run("show", "raw.gpus", "--limit", "1", "--format", "json").stdout)) == 1
 
 
 @pytest.mark.usefixtures("database")
