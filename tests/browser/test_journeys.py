@@ -149,3 +149,29 @@ def test_the_web_page_of_a_statement_can_be_saved(page: Page, base_url):
 
     assert download.value.suggested_filename.startswith("statement-2026-11-20")
     assert "GPU chargeback statement" in Path(download.value.path()).read_text(encoding="utf-8")
+
+
+def test_from_the_overview_to_a_node_to_its_gpu_and_a_shared_link(page: Page, browser, base_url):
+    page.goto(base_url)
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    page.get_by_role("link", name="Nodes").click()
+    expect(page.get_by_text("Select a row to open the node.")).to_be_visible()
+    settled(page)
+
+    pick_first_row(page)
+    expect(page.get_by_role("heading", name="vm", exact=True)).to_be_visible()
+    expect(page.get_by_text("SM active (%)")).to_be_visible()
+    settled(page)
+    shoot(page, "node")
+
+    page.get_by_role("link", name="GPU 1", exact=True).click()
+    expect(page.get_by_role("heading", name="GPU 1, vm")).to_be_visible()
+    expect(page.get_by_text("dashed: power limit 700")).to_be_visible()
+    settled(page)
+    shoot(page, "gpu")
+
+    other = browser.new_context(viewport={"width": 1280, "height": 900})
+    shared = other.new_page()
+    shared.goto(page.url, timeout=60_000)
+    expect(shared.get_by_role("heading", name="GPU 1, vm")).to_be_visible(timeout=60_000)
+    other.close()

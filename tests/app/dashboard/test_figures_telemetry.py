@@ -65,13 +65,19 @@ def test_a_limit_is_drawn_and_named() -> None:
 
 def test_an_event_has_a_mark_and_a_line_through_all_panels() -> None:
     events = pl.DataFrame(
-        {"event_at": minutes(5), "kind": ["xid"], "code": [79], "meaning": [HOSTILE]}
+        {
+            "event_at": minutes(5),
+            "kind": ["xid"],
+            "code": [79],
+            "meaning": [HOSTILE],
+            "ts_precision": ["approximate"],
+        }
     )
 
     marks = parts.marks(events, pl.lit(figures.EVENTS))
     figure = figures.on_one_axis(figures.Lanes([figures.EVENTS], events=marks), [], [], WINDOW)
 
-    assert marks["hover"][0].startswith("Xid 79<br>")
+    assert marks["hover"][0].startswith("Xid 79 (time approximate)<br>")
     assert "<b>" not in marks["hover"][0]
     (shape,) = figure.layout.shapes
     assert (shape.yref, shape.x0) == ("paper", START + timedelta(minutes=5))
@@ -122,3 +128,16 @@ def test_what_instances_repeat_is_drawn_once() -> None:
     assert "power_w" in first.rows.columns
     assert "power_w" not in second.rows.columns
     assert second.rows["sm_active_ratio"].to_list() == [0.3, 0.4]
+
+
+def test_a_line_is_named_once_and_hides_in_all_panels() -> None:
+    found = [
+        figures.Line(name, line(power_w=[1.0, 2.0, 3.0], sm_clock_hz=[1e9] * 3).rows)
+        for name in ("GPU 0", "GPU 1")
+    ]
+    shown = [panel for panel in figures.panels({}) if figures.is_measured(panel, found)]
+
+    figure = figures.on_one_axis(figures.Lanes(["x"]), shown, found, WINDOW)
+
+    assert [trace.legendgroup for trace in figure.data] == ["GPU 0", "GPU 1"] * 2
+    assert [trace.showlegend for trace in figure.data] == [True, True, False, False]

@@ -9,7 +9,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import places
+from goodput_app.dashboard.components import places, tables
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.data import metrics
 from goodput_app.dashboard.figures import telemetry as figures
@@ -53,8 +53,18 @@ GPUS = {
 
 
 def all_nodes(frame: pl.DataFrame) -> None:
-    """Draw the table of nodes; frame: marts.nodes."""
-    places.pick(frame, NODES, "of_node", ("cluster", "node"), rows=16)
+    """Draw the table of nodes, of which a row opens the node; frame: marts.nodes."""
+    rows = frame.select("cluster", "node").to_dicts()
+    tables.pick(frame, NODES, "of_node", frame["node"], rows=16, opens=rows)
+    st.caption("Select a row to open the node.")
+
+
+def links_to_gpus(gpus: pl.DataFrame) -> None:
+    """Draw a link to each GPU of a node; gpus: marts.gpus."""
+    with st.container(horizontal=True, gap="small"):
+        for row in gpus.unique("gpu_uuid", keep="last", maintain_order=True).iter_rows(named=True):
+            name = places.gpu_name(row["gpu_index"], row["gpu_uuid"])
+            places.to_gpu(row["gpu_uuid"], name, verb="")
 
 
 def gpus_of_node(

@@ -34,10 +34,10 @@ def links(row: Mapping[str, Any]) -> None:
             to_run(run, row.get("run_id") or run)
 
 
-def to_gpu(uuid: str, name: str) -> None:
+def to_gpu(uuid: str, name: str, *, verb: str = "Open ") -> None:
     """Draw a link to the page of a GPU, with the time range of this page."""
     params = {**scope_bar.carried(node=None, run=None, team=None), "gpu": uuid}
-    label = f"Open {theme.markdown_text(name)}"
+    label = f"{verb}{theme.markdown_text(name)}"
     st.page_link(GPU_PAGE, label=label, icon=":material/memory:", query_params=params)
 
 

@@ -12,7 +12,7 @@ from goodput_app.dashboard.components import scope_bar
 from goodput_billing.statement.currency import PRICE_DECIMALS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 ROW_PX = 33
 ROWS_SHOWN = 12
@@ -145,17 +145,24 @@ def pick(
     *,
     rows: int = ROWS_SHOWN,
     wide: Mapping[str, Any] | None = None,
+    opens: Sequence[Mapping[str, str | None]] | None = None,
 ) -> dict[str, Any] | None:
     """Draw a table whose rows can be picked, and return the picked row of the frame.
 
     The pick is kept in the URL under `key`, as the row's id, so that a link shows it and Back
     closes it.
+
+    opens: the query parameters that a row sets instead, one mapping a row
     """
     known = ids.to_list()
 
     def picked() -> None:
         rows = st.session_state[f"pick_{key}"].selection.rows
-        scope_bar.go({key: known[rows[0]] if rows and rows[0] < len(known) else None})
+        row = rows[0] if rows and rows[0] < len(known) else None
+        if row is not None and opens is not None:
+            scope_bar.go(dict(opens[row]))
+        else:
+            scope_bar.go({key: None if row is None else known[row]})
 
     shown, config = shaped(frame, names, wide)
     st.dataframe(

@@ -27,15 +27,15 @@ REASONS = {
     "hw_thermal": "Thermal (hardware)",
     "power_brake": "Power brake",
 }
+PRECISION = {"approximate": " (time approximate)", "at_or_before": " (at this time or before)"}
 EVENTS = {
     "event_at": "Time",
-    "node": "Node",
     "gpu_index": "GPU",
-    "kind": "Event",
-    "code": "Code",
+    "event": "Event",
     "meaning": "Meaning",
-    "severity": "Severity",
     "what_to_do": "What to do",
+    "severity": "Severity",
+    "ts_precision": "Precision of the time",
     "message": "Message",
     "source": "Source",
 }
@@ -95,7 +95,8 @@ def reasons(series: pl.DataFrame, bin_ms: int) -> pl.DataFrame:
 def marks(events: pl.DataFrame, lane: pl.Expr) -> pl.DataFrame:
     """Return events as markers: `lane`, `at`, `name` and `hover`."""
     hovers = [
-        f"{theme.plotly_text(event_name(row))}<br>{theme.plotly_text(row['meaning'] or '', 120)}"
+        f"{theme.plotly_text(event_name(row))}{PRECISION.get(row['ts_precision'], '')}"
+        f"<br>{theme.plotly_text(row['meaning'] or '', 120)}"
         for row in events.iter_rows(named=True)
     ]
     hover = pl.Series("hover", hovers, dtype=pl.String)
@@ -139,7 +140,9 @@ def events_table(events: pl.DataFrame, key: str) -> None:
     if events.is_empty():
         st.caption("No Xid or other event of a GPU was recorded in this time range.")
         return
-    places.pick(events, EVENTS, key, ("gpu_uuid", "event_at", "code"), rows=6)
+    names = pl.Series("event", [event_name(row) for row in events.iter_rows(named=True)])
+    shown = events.with_columns(names, pl.col("severity").str.replace_all("_", " "))
+    places.pick(shown, EVENTS, key, ("gpu_uuid", "event_at", "code"), rows=6)
 
 
 def allocations_table(allocations: pl.DataFrame, key: str) -> None:

@@ -24,6 +24,7 @@ LANE_PX = 26
 PANEL_PX = 92
 SPACE_PX = 26
 EVENTS_MARKED = 40
+FIRST_PANEL = 2  # the first row has the lanes
 LEGEND_COLUMNS = 3
 LEGEND_ROW_PX = 21
 LEGEND_CHAR_PX = 5.6  # of a font of 12 px
@@ -129,11 +130,11 @@ def on_one_axis(
         shared_xaxes=True,
         row_heights=[height / sum(heights) for height in heights],
         vertical_spacing=SPACE_PX / total if shown else 0,
-        subplot_titles=["", *(f"{panel.title} ({panel.unit})" for panel in shown)],
+        subplot_titles=["", *(_title(panel) for panel in shown)],
     )
     figure.update_annotations(x=0, xanchor="left", font={"size": 12})
     _draw_lanes(figure, lanes)
-    for row, panel in enumerate(shown, start=2):
+    for row, panel in enumerate(shown, start=FIRST_PANEL):
         _draw_panel(figure, panel, lines, row)
     figure.update_xaxes(range=list(window), type="date")
     figure.update_xaxes(showticklabels=True, side="top", row=1)
@@ -141,12 +142,12 @@ def on_one_axis(
     figure.update_layout(barmode="overlay", bargap=0.2, hovermode="closest")
     if lanes.events is not None:
         _mark(figure, lanes.events)
-    return _with_legend(finished(figure, height=total), lanes.categories, total)
+    return _with_legend(finished(figure, height=total), total)
 
 
-def _with_legend(figure: go.Figure, categories: pl.DataFrame | None, drawn_px: int) -> go.Figure:
-    """Return the figure with a legend of its categories below, and room for it."""
-    labels = [] if categories is None else categories["label"].unique().to_list()
+def _with_legend(figure: go.Figure, drawn_px: int) -> go.Figure:
+    """Return the figure with a legend of categories and lines below, and room for it."""
+    labels = [str(trace.name) for trace in figure.data if trace.showlegend]
     rows = -(-len(labels) // LEGEND_COLUMNS)
     below = 46 + LEGEND_ROW_PX * rows
     legend = {"orientation": "h", "x": 0, "y": 0, "xanchor": "left", "yanchor": "bottom"}
@@ -246,8 +247,9 @@ def _draw_panel(figure: go.Figure, panel: Panel, lines: Sequence[Line], row: int
                     "dash": "solid" if place == 0 else "dot",
                 },
                 connectgaps=False,
-                name=label,
-                showlegend=False,
+                name=label if called == "" else theme.plotly_text(line.name),
+                legendgroup=theme.plotly_text(line.name),  # hides the line in all panels
+                showlegend=row == FIRST_PANEL and place == 0 and len(lines) > 1,
                 hovertemplate=f"{label}: %{{y:,.1f}} {panel.unit}<br>%{{x|%Y-%m-%d %H:%M:%S}} UTC"
                 "<extra></extra>",
                 row=row,
@@ -258,11 +260,17 @@ def _draw_panel(figure: go.Figure, panel: Panel, lines: Sequence[Line], row: int
         figure.add_hline(
             y=limit, row=row, col=1, line={"dash": "dash", "width": 1, "color": theme.LIMIT_COLOUR}
         )
-        title = f"{panel.title} ({panel.unit}), dashed: {panel.limit_name} {limit:,.0f}"
-        figure.layout.annotations[row - 2].text = title
+        title = f"{_title(panel)}, dashed: {panel.limit_name} {limit:,.0f}"
+        figure.layout.annotations[row - FIRST_PANEL].text = title
     if panel.is_share:
         figure.update_yaxes(range=[0, 103], dtick=50, row=row)
     figure.update_yaxes(nticks=4, automargin=True, row=row)
+
+
+def _title(panel: Panel) -> str:
+    """Return what stands above a panel: its unit, and what its second line is."""
+    second = "".join(f", dotted: {called}" for called in list(panel.metrics.values())[1:])
+    return f"{panel.title} ({panel.unit}){second}"
 
 
 def _draw_band(figure: go.Figure, band: pl.DataFrame, scale: float, row: int) -> None:

@@ -48,6 +48,7 @@ allocations = metrics.allocations(scope)
 found = node_parts.series(scope, gpus)
 categories = metrics.categories(scope, found[1])
 with panel("GPUs", "marts.gpus", help="Each at the end of the time range."):
+    node_parts.links_to_gpus(gpus)
     node_parts.gpus_of_node(gpus, found[0], categories, allocations, events)
 with panel(
     "On one time axis",
