@@ -23,7 +23,7 @@ from goodput_billing.statement import budgets, closing, window
 from goodput_billing.statement.currency import smallest_cents
 from goodput_billing.statement.rows import in_cents
 from goodput_billing.statement.statement import policy_of, statement
-from goodput_billing.statement.summary import NOBODYS, Days, accounts
+from goodput_billing.statement.summary import NOBODYS, SCHEMA, Days, accounts
 from goodput_queries.errors import StoreError
 from goodput_queries.scope import Scope
 from goodput_scenarios import measured
@@ -86,7 +86,15 @@ def days(scope: Scope, how: Chosen) -> list[Day]:
 def costs(wanted: Sequence[Day], how: Chosen) -> list[DayCost]:
     """Return the accounts of these days; a day without evidence has none."""
     now, closed = state(), window.closed_days(current_store())
-    return [_cost(day, closed.get((day.from_ms, day.to_ms)), how, now) for day in wanted]
+    first_ms, last_ms = _evidence_bounds(now)
+    found = []
+    for day in wanted:
+        is_closed = closed.get((day.from_ms, day.to_ms))
+        if is_closed is None and not (day.from_ms < last_ms and first_ms < day.to_ms):
+            found.append(DayCost(day, None, pl.DataFrame(schema=SCHEMA)))
+        else:
+            found.append(_cost(day, is_closed, how, now))
+    return found
 
 
 def breakdown(
@@ -218,6 +226,16 @@ def _cost(day: Day, closed: window.Closed | None, how: Chosen, now: State) -> Da
     if closed is not None and how.idle is None:
         return DayCost(day, closed, _billed(closed, now[0]))
     return DayCost(day, closed, _computed(day, how, now))
+
+
+@st.cache_data(max_entries=2, show_spinner=False)
+def _evidence_bounds(now: State) -> tuple[int, int]:
+    """Return from when to when the ledger goes: a month has many days of which nothing is known."""
+    del now
+    return current_store().read(
+        "select coalesce(min(hour_ms), 0), coalesce(max(hour_ms) + 3600000, 0) "
+        "from marts.statement_hourly"
+    ).row(0)
 
 
 @st.cache_data(max_entries=200, show_spinner=False)
