@@ -54,17 +54,16 @@ def current_version(known: Sequence[Migration]) -> int:
 
 def recorded_version(cursor: duckdb.DuckDBPyConnection) -> int | None:
     """Return the schema version of an open database; None: it is new."""
-    columns = {
-        name
-        for (name,) in cursor.execute(
-            """select column_name from duckdb_columns()
-            where database_name = current_database()
-                and schema_name = 'raw' and table_name = 'catalog'"""
-        ).fetchall()
-    }
-    if not columns:
+    # `duckdb_columns` would bind every view of the file
+    is_there = cursor.execute(
+        """select count(*) from duckdb_tables()
+        where database_name = current_database()
+            and schema_name = 'raw' and table_name = 'catalog'"""
+    ).fetchall()[0][0]
+    if not is_there:
         return None
-    if "schema_version" not in columns:
+    described = cursor.execute("describe raw.catalog").fetchall()
+    if "schema_version" not in {column for column, *_ in described}:
         return 0
     found = cursor.execute("select max(schema_version) from raw.catalog").fetchall()[0][0]
     return int(found or 0)
