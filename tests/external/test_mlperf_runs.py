@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import shutil
 import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from goodput_queries.check import check
 from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
 pytestmark = [
@@ -37,6 +38,23 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
             members = [m for m in tar if "/power/" not in m.name]
             tar.extractall(folder, members, filter="data")
     return folder
+
+
+@pytest.fixture(scope="module")
+def built(
+    empty_database: Path, unpacked: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, LocalStore]]:
+    """Give the ledger of each submitter's runs."""
+    stores = {}
+    for org in ("NVIDIA", "smc-ac-power"):
+        path = tmp_path_factory.mktemp("runs") / "fleet.duckdb"
+        shutil.copyfile(empty_database, path)
+        stores[org] = LocalStore(path)
+        ingest(stores[org], "auto", [unpacked / org / "results"], ReadOptions())
+        stores[org].build()
+    yield stores
+    for store in stores.values():
+        store.close()
 
 
 def expected(name: str, org: str) -> list[dict[str, str]]:
@@ -62,16 +80,16 @@ def shares(found: Mapping[tuple[str, str | None], int], **of: Any) -> dict[str, 
 
 @pytest.mark.parametrize(("name", "org"), [(NVIDIA, "NVIDIA"), (SMC, "smc-ac-power")])
 def test_each_run_holds_its_gpus_from_first_init_to_stop(
-    store: LocalStore, unpacked: Path, name: str, org: str
+    built: dict[str, LocalStore], name: str, org: str
 ) -> None:
-    ingest(store, "auto", [unpacked / org / "results"], ReadOptions())
-
     found = {
         run: (state, gpus, held_ms)
-        for run, state, gpus, held_ms in store.read(
+        for run, state, gpus, held_ms in built[org]
+        .read(
             """select job_id, state, gpus, gpus * (epoch_ms(end_at) - epoch_ms(start_at))
             from raw.job_runs"""
-        ).rows()
+        )
+        .rows()
     }
     states = {"success": "COMPLETED", "aborted": "FAILED"}
     assert found == {
@@ -85,12 +103,9 @@ def test_each_run_holds_its_gpus_from_first_init_to_stop(
 
 
 def test_the_ledger_of_smc_gives_the_published_gpu_hours_and_shares(
-    store: LocalStore, unpacked: Path
+    built: dict[str, LocalStore],
 ) -> None:
-    ingest(store, "auto", [unpacked / "smc-ac-power" / "results"], ReadOptions())
-    store.build()
-
-    found = gpu_ms(store)
+    found = gpu_ms(built["smc-ac-power"])
 
     assert round(sum(found.values()) / 3.6e6, 4) == 463.0689
     assert shares(
@@ -99,7 +114,7 @@ def test_the_ledger_of_smc_gives_the_published_gpu_hours_and_shares(
         evaluation=lambda key: key == ("other_declared", "eval"),
         training=lambda key: key[0] == "step_unsplit",
     ) == {"startup": 35.009, "evaluation": 7.354, "training": 57.637}
-    violations = check(store)
+    violations = check(built["smc-ac-power"])
     assert violations.filter(violations["violations"] > 0).rows() == []
 
 
@@ -128,13 +143,10 @@ def test_jobs_measured_on_both_sides_are_one_job_where_the_cluster_is_given(
 
 
 def test_the_ledger_of_nvidia_gives_the_published_gpu_hours_and_shares(
-    store: LocalStore, unpacked: Path
+    built: dict[str, LocalStore],
 ) -> None:
     """Seven systems in one ledger: 94,768 GPUs, each there for minutes of a year."""
-    ingest(store, "auto", [unpacked / "NVIDIA" / "results"], ReadOptions())
-    store.build()
-
-    found = gpu_ms(store)
+    found = gpu_ms(built["NVIDIA"])
 
     assert round(sum(found.values()) / 3.6e6, 4) == 12_967.2132
     # the start-up of runs that were aborted later is start-up, too, and wasted all the same
@@ -143,5 +155,5 @@ def test_the_ledger_of_nvidia_gives_the_published_gpu_hours_and_shares(
         startup=lambda key: "startup" in key,
         aborted=lambda key: key[0] == "failed_without_progress",
     ) == {"startup": 78.954, "aborted": 1.040}
-    violations = check(store)
+    violations = check(built["NVIDIA"])
     assert violations.filter(violations["violations"] > 0).rows() == []

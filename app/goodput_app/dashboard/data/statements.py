@@ -232,10 +232,11 @@ def _cost(day: Day, closed: window.Closed | None, how: Chosen, now: State) -> Da
 def _evidence_bounds(now: State) -> tuple[int, int]:
     """Return from when to when the ledger goes: a month has many days of which nothing is known."""
     del now
-    return current_store().read(
+    bounds = current_store().read(
         "select coalesce(min(hour_ms), 0), coalesce(max(hour_ms) + 3600000, 0) "
         "from marts.statement_hourly"
-    ).row(0)
+    )
+    return bounds.row(0)
 
 
 @st.cache_data(max_entries=200, show_spinner=False)
