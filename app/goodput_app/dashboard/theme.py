@@ -77,7 +77,7 @@ SERIES_COLOURS = (
 )
 PEERS_COLOUR = "rgba(138, 148, 163, 0.30)"
 LIMIT_COLOUR = "#c2302f"
-HOLDER_COLOURS = ("#7b8fa8", "#94a6bb")  # allocations that follow each other
+HOLDER_COLOURS = ("#47607f", "#5f7590")  # allocations that follow each other
 
 # From what is useful to what is not there: stacks, bars and legends all follow it.
 ORDER = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import datetime, timedelta
 
 import polars as pl
@@ -47,7 +48,10 @@ def test_a_hole_is_not_bridged_and_units_are_readable() -> None:
     figure = figures.on_one_axis(figures.Lanes(["x"]), shown, found, WINDOW)
 
     (trace,) = figure.data
-    assert trace.y == (1980.0, None, 345.0)
+    first, hole, last = trace.y
+    assert (first, last) == (1980.0, 345.0)
+    assert math.isnan(hole)
+    assert trace.x[1] - trace.x[0] == 600_000
     assert trace.connectgaps is False
     assert figure.layout.annotations[0].text == "SM clock (MHz)"
 

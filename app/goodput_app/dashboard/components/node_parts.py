@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from goodput_app.dashboard.components.scope_bar import View
     from goodput_queries.scope import Scope
 
+POINTS_MAX = 240
 NODES = {
     "node": "Node",
     "gpus": "GPUs",
@@ -119,7 +120,7 @@ def series(scope: Scope, gpus: pl.DataFrame) -> tuple[pl.DataFrame, metrics.Reso
     assert scope.from_ms is not None  # noqa: S101 -- a view has a window
     assert scope.to_ms is not None  # noqa: S101
     # a line for each GPU and metric: fewer points each
-    read = metrics.resolution(2 * (scope.to_ms - scope.from_ms), len(found))
+    read = metrics.resolution(scope.to_ms - scope.from_ms, len(found), POINTS_MAX)
     return metrics.gpu_series(scope, found, read), read
 
 
@@ -146,9 +147,14 @@ def draw(
     marks = parts.marks(events, of_gpu)
     holes = gaps.with_columns(lane=of_gpu)
     is_unknown = figures.EVENTS in marks["lane"].to_list()
+    reasons = parts.reasons(every, read.bin_ms)
     lanes = figures.Lanes(
-        [*names.values(), *([figures.EVENTS] if is_unknown else [])],
-        None, of_categories, None, holes, marks,
+        [
+            *names.values(),
+            *reasons["lane"].unique(maintain_order=True).to_list(),
+            *([figures.EVENTS] if is_unknown else []),
+        ],
+        None, of_categories, reasons, holes, marks,
     )  # fmt: skip
     read_names = {key: name for key, name in names.items() if key[1] != "rest"}
     shown = dict(list(read_names.items())[: parts.LINES_MAX])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from goodput_app.dashboard.components.scope_bar import View
 
-LINES_MAX = 16
+LINES_MAX = 12
 DEVICE = ("power_w", "sm_clock_hz", "memory_clock_hz", "gpu_temperature_c", "memory_temperature_c")
 CATEGORY = "Category"
 REASONS = {

@@ -75,12 +75,12 @@ class Resolution:
         return f"{self.bin_ms // length} {unit} means of {of}"
 
 
-def resolution(window_ms: int, gpus: int) -> Resolution:
-    """Return the finest bin of which a trace has at most POINTS_MAX."""
+def resolution(window_ms: int, gpus: int, points: int = POINTS_MAX) -> Resolution:
+    """Return the finest bin of which a trace has at most so many points."""
     is_raw = gpus * window_ms / 3_600_000 <= RAW_GPU_HOURS_MAX
     least = 0 if is_raw else ROLLED_UP_MS
-    bins = (b for b in BINS_MS if b >= least and window_ms <= b * POINTS_MAX)
-    return Resolution(next(bins, -(-window_ms // POINTS_MAX)), is_raw)
+    bins = (b for b in BINS_MS if b >= least and window_ms <= b * points)
+    return Resolution(next(bins, -(-window_ms // points)), is_raw)
 
 
 def _expressions(read: Resolution) -> list[str]:
