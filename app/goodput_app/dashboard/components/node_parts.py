@@ -40,7 +40,7 @@ NODES = {
 GPUS = {
     "gpu_index": "GPU",
     "gpu_model": "GPU model",
-    "label": "Category",
+    "label": "Last category",
     "run_id": "Run",
     "job_name": "Job name",
     "activity_ratio": "Last activity",

@@ -30,8 +30,8 @@ def links(row: Mapping[str, Any]) -> None:
             to_gpu(uuid, gpu_name(row.get("gpu_index"), uuid))
         if node := row.get("node"):
             to_node(node, row.get("cluster"))
-        if run := row.get("run_key"):
-            to_run(run, row.get("run_id") or run)
+        if (run := row.get("run_key")) and (name := row.get("run_id")):
+            to_run(run, name)  # rows of a run's own page do not name it
 
 
 def to_gpu(uuid: str, name: str, *, verb: str = "Open ") -> None:
