@@ -91,3 +91,22 @@ def test_factors_are_exact(evidence, priced):
 
 def test_a_price_of_the_partition_comes_before_one_of_the_qos(priced):
     assert priced(",,,,scavenger,2,,,\n,,,gpu,,3,,,\n,,,,,1,,,\n") == [3] * 4
+
+
+def test_the_price_of_a_mig_profile_comes_before_that_of_its_gpus_model(evidence, tmp_path):
+    gpu = {"cluster": "c", "gpu_uuid": "GPU-1", "valid_from_at": evidence.at(0)}
+    evidence.load("gpus", [{**gpu, "node": "m", "gpu_index": 0, "gpu_model": "h100"}], "nvml")
+    part = {**gpu, "gpu_instance": "1", "profile": "3g.40gb", "compute_slices": 3}
+    evidence.load("gpu_instances", [part], "nvml")
+    file = tmp_path / "rates.csv"
+    file.write_text(HEADER + ",H100,,,,2,,,\n,,3g.40gb,,,9,,,\n")
+    ingest(evidence.store, "rates", [file], ReadOptions())
+    evidence.watched(3600)
+    evidence.store.build()
+
+    found = evidence.store.read(
+        "select mig_profile, list_price_per_gpu_h::double from intermediate.int_prices "
+        "where gpu_model = 'h100' and partition = '' group by all"
+    )
+
+    assert dict(found.rows()) == {"": 2, "3g.40gb": 9}
