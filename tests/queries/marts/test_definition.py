@@ -101,3 +101,18 @@ def test_availability_needs_node_states_or_accounting(evidence):
     assert summary["allocation_ratio"] is None
     assert summary["scheduling_ratio"] is None
     assert summary["scheduler_reason"] == "not measured (needs node states or accounting)"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "is_measured"),
+    [
+        ("has_runtime(50, 110, 10)", True),  # of 100 allocated that no gang waits in, 50 are settled
+        ("has_runtime(51, 110, 10)", False),
+        ("has_runtime(0, 10, 10)", False),
+        ("has_program(100, 50)", True),
+        ("has_program(100, 51)", False),
+        ("has_program(0, 0)", False),
+    ],
+)
+def test_a_ratio_is_measured_where_at_least_half_of_its_base_is_settled(store, ratio, is_measured):
+    assert store.read(f"select {ratio}").item() is is_measured

@@ -28,7 +28,7 @@ create or replace macro goodput_ratio(useful, c) as (useful / nullif(c, 0));
 create or replace macro goodput_hi_ratio(useful, k, c) as ((useful + k) / nullif(c, 0));
 create or replace macro coverage_ratio(unknown_ms, busy_ms, held) as (1 - (unknown_ms + busy_ms) / nullif(held, 0));
 
--- A ratio needs a base: more than half of what it is of has to be settled, else it is null and the reason says so.
+-- A ratio needs a base: at least half of what it is of has to be settled, else it is null and the reason says so.
 create or replace macro has_runtime(k, held, gang) as (held > gang and 2 * k <= held - gang);
 create or replace macro runtime_lo_ratio(s, k, held, gang) as (
     case when has_runtime(k, held, gang) then s / (held - gang) end
