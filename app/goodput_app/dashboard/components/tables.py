@@ -86,6 +86,8 @@ def _column(series: pl.Series, header: str) -> tuple[pl.Series, Any]:
         return pl.Series(name, cut, dtype=pl.String), of.TextColumn(header)
     if series.dtype.is_integer():
         return series, of.NumberColumn(header, format="%,d")
+    if series.dtype.is_float():
+        return series, of.NumberColumn(header, format="localized")
     return series, of.Column(header)
 
 
