@@ -17,7 +17,6 @@ MODULE_LINES, FOLDER_MODULES, FUNCTION_LINES = 400, 15, 60
 ONE_SUBJECT = "tests of one subject, which share its fixtures"
 LONG_MODULES = {
     "ingest/goodput_emitter.py": "one file that users copy into their training code",
-    "queries/goodput_queries/ledger_build/dirty.py": "one idea: what is dirty, and what follows",
     "tests/app/dashboard/test_pages.py": "one table of pages, drawn on each kind of data",
     "tests/app/server/test_live_drill.py": "one drill, with the site that it needs",
     "tests/ingest/live/test_tail.py": ONE_SUBJECT,
@@ -50,7 +49,7 @@ LONG_FUNCTIONS = {
     "ingest/goodput_ingest/synthetic/stories.py:_of_a_day": "a list of what happens on a day",
     "queries/goodput_queries/evidence/load.py:_merge": "one SQL statement",
     "queries/goodput_queries/evidence/retention.py:confirmed_end_ms": "one SQL statement",
-    "queries/goodput_queries/ledger_build/dirty.py:note_dirty_run_ids": "one SQL statement",
+    "queries/goodput_queries/ledger_build/dirty_jobs.py:note_dirty_run_ids": "one SQL statement",
     "tests/benchmarks/telemetry_stage_others.py:pandas": "the same stage, once for each library",
     "tests/benchmarks/telemetry_stage_others.py:polars": "the same stage, once for each library",
     "tests/ingest/sources/prometheus/kubernetes/conftest.py:pod": "the series of one pod",

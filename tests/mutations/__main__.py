@@ -48,6 +48,12 @@ TARGETS = {  # file -> the tests that specify it, the quickest first
         "tests/queries/ledger_build/test_incremental_runs.py",
         "tests/queries/ledger_build/test_same_ledger.py",
     ),
+    f"{QUERIES}/ledger_build/dirty_jobs.py": (
+        "tests/queries/ledger_build/test_late_collectives.py",
+        "tests/queries/ledger_build/test_changed_hours.py",
+        "tests/queries/ledger_build/test_incremental_runs.py",
+        "tests/queries/ledger_build/test_same_ledger.py",
+    ),
     f"{QUERIES}/ledger_build/placement/scope.py": (
         "tests/queries/ledger_build/test_conflicts_resolved.py",
         "tests/queries/ledger_build/test_placed_again.py",

@@ -1,9 +1,9 @@
 """Bringing the ledger up to date: what changed, the runs it concerns, the hours they touch.
 
 The order of the stages follows from what their SQL reads. Each stage is replaced in the way that
-its header names (`materialise.py`), for the keys and hours that changed since the last build
-(`dirty.py`). A full build takes the same road with everything changed, so that both give the same
-rows.
+its header names (`materialise.py`), for the keys (`dirty_jobs.py`) and hours (`dirty.py`) that
+changed since the last build. A full build takes the same road with everything changed, so that both
+give the same rows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import polars as pl
 from goodput_queries.catalog import models
 from goodput_queries.evidence import forgetting, retention
 from goodput_queries.evidence.implausible import reject_implausible_rows
-from goodput_queries.ledger_build import dirty, dirty_gpus, materialise, watermarks
+from goodput_queries.ledger_build import dirty, dirty_gpus, dirty_jobs, materialise, watermarks
 from goodput_queries.ledger_build.placement import place as placement
 from goodput_queries.ledger_build.placement import scope
 
@@ -180,10 +180,10 @@ class _Build:
         old = f"from {model.qualified_name} where {materialise.KEYS[kind]}"
         if kind == "job_runs":
             new = f"temp.{model.name}"
-            dirty.note_changed_job_runs(self.cursor, new, old)
-            old = f"from {dirty.JOB_RUNS_BEFORE}"  # asked once: finding them takes a while
+            dirty_jobs.note_changed_job_runs(self.cursor, new, old)
+            old = f"from {dirty_jobs.JOB_RUNS_BEFORE}"  # asked once: finding them takes a while
             if not self.is_full:
-                before = dirty.job_run_hours(self.cursor, new, dirty.JOB_RUNS_BEFORE)
+                before = dirty.job_run_hours(self.cursor, new, dirty_jobs.JOB_RUNS_BEFORE)
         hours, rows = materialise.replace_keys(self.cursor, model, kind, old, is_full=self.is_full)
         self._note(model, hours | before)
         return rows
@@ -225,9 +225,9 @@ class _Build:
     def _note_changed_inferred_holds(self, model: Model) -> int:
         self._empty(model)
         if self.is_full:
-            dirty.note_everything(self.cursor, model.name)
+            dirty_jobs.note_everything(self.cursor, model.name)
         elif "staging.stg_inferred_holds" not in self.dirty:  # it was made
-            dirty.note_changed_inferred_holds(self.cursor)
+            dirty_jobs.note_changed_inferred_holds(self.cursor)
         return 0
 
     def _note_part(self, model: Model, inputs: set[str], hours: dirty.Hours) -> None:
@@ -303,30 +303,30 @@ class _Build:
         self._empty(model)
         # an event that names only its host may belong to another cluster than was thought
         if self.is_full or not self.others.isdisjoint(NODES):
-            dirty.note_everything(self.cursor, model.name)
+            dirty_jobs.note_everything(self.cursor, model.name)
         else:
-            dirty.note_dirty_run_ids(
+            dirty_jobs.note_dirty_run_ids(
                 self.cursor,
                 self.readings,
                 has_new_errors=bool({"raw.gpu_events", "raw.gpus"} & self.loaded),
             )
-            dirty.note_first_event(self.cursor)
+            dirty_jobs.note_first_event(self.cursor)
         return 0
 
     def _note_dirty_job_runs(self, model: Model) -> int:
         self._empty(model)
         if self.is_full:
-            dirty.note_everything(self.cursor, model.name)
+            dirty_jobs.note_everything(self.cursor, model.name)
         else:
-            dirty.note_dirty_job_runs(self.cursor)
+            dirty_jobs.note_dirty_job_runs(self.cursor)
         return 0
 
     def _note_dirty_attempts(self, model: Model) -> int:
         self._empty(model)
         if self.is_full:
-            dirty.note_everything(self.cursor, model.name)
-        elif dirty.note_dirty_attempts(self.cursor):
-            dirty.note_first_event(self.cursor)
+            dirty_jobs.note_everything(self.cursor, model.name)
+        elif dirty_jobs.note_dirty_attempts(self.cursor):
+            dirty_jobs.note_first_event(self.cursor)
             materialise.draft(self.cursor, models.of_layer(models.TEMP_LAYER)["job_events"])
         return 0
 

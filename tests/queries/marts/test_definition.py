@@ -106,7 +106,10 @@ def test_availability_needs_node_states_or_accounting(evidence):
 @pytest.mark.parametrize(
     ("ratio", "is_measured"),
     [
-        ("has_runtime(50, 110, 10)", True),  # of 100 allocated that no gang waits in, 50 are settled
+        (
+            "has_runtime(50, 110, 10)",
+            True,
+        ),  # of 100 allocated that no gang waits in, 50 are settled
         ("has_runtime(51, 110, 10)", False),
         ("has_runtime(0, 10, 10)", False),
         ("has_program(100, 50)", True),
