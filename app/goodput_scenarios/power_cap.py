@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from goodput_scenarios.electricity import TARIFF, USE, W_PER_KW, WORTH, YEAR_H
+from goodput_scenarios.electricity import TARIFF, USE, W_PER_KW, WORTH, YEAR_H, priced
 from goodput_scenarios.scenario import Field, Formula, Scenario, Values, Worked, number
 from goodput_scenarios.span import Span
 
@@ -80,9 +80,7 @@ def _energy(values: Values) -> Worked:
 
 
 def _electricity(values: Values) -> Worked:
-    saved, kwh = _saved_kwh(values) * values["price_per_kwh"], _saved_kwh(values)
-    tariff = number(values["price_per_kwh"], 4)
-    return saved, f"{number(kwh, 0)} kWh x {tariff} USD = {number(saved, 0)} USD"
+    return priced(_saved_kwh(values), values["price_per_kwh"])
 
 
 def _work(values: Values) -> Worked:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from goodput_scenarios.electricity import TARIFF, USE, WORTH, YEAR_H, kilowatts
+from goodput_scenarios.electricity import TARIFF, USE, WORTH, YEAR_H, kilowatts, priced
 from goodput_scenarios.scenario import Field, Formula, Scenario, Values, Worked, number
 from goodput_scenarios.span import Span
 
@@ -109,11 +109,7 @@ def _energy(values: Values) -> Worked:
 
 
 def _electricity(values: Values) -> Worked:
-    saved = _saved_cost(values)
-    return saved, (
-        f"{number(_saved_kwh(values), 0)} kWh x {number(values['price_per_kwh'], 4)} USD = "
-        f"{number(saved, 0)} USD"
-    )
+    return priced(_saved_kwh(values), values["price_per_kwh"])
 
 
 def _neutral_ratio(values: Values) -> Worked:
