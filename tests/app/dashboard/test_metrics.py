@@ -46,7 +46,7 @@ def used(world: LocalStore) -> Iterator[None]:
     st.cache_data.clear()
 
 
-@pytest.mark.parametrize("hours", [0.01, 1, 12, 24, 24 * 7, 24 * 365, 24 * 3650])
+@pytest.mark.parametrize("hours", [0.01, 1, 12, 24, 100, 24 * 7, 24 * 365, 24 * 3650])
 @pytest.mark.parametrize("gpus", [1, 8, 64])
 def test_a_trace_never_has_too_many_points(hours: float, gpus: int) -> None:
     window_ms = int(hours * HOUR_MS)

@@ -65,9 +65,8 @@ def series(
 ) -> tuple[pl.DataFrame, metrics.Resolution]:
     """Return the series of a GPU and of its peers, and how they are binned."""
     found = sorted({gpu, *others})
-    assert scope.from_ms is not None  # noqa: S101 -- a view has a window
-    assert scope.to_ms is not None  # noqa: S101
-    read = metrics.resolution(scope.to_ms - scope.from_ms, len(found))
+    from_ms, to_ms = metrics.bounds(scope)
+    read = metrics.resolution(to_ms - from_ms, len(found))
     return metrics.gpu_series(scope, found, read), read
 
 

@@ -117,10 +117,9 @@ def gpus_of_node(
 def series(scope: Scope, gpus: pl.DataFrame) -> tuple[pl.DataFrame, metrics.Resolution]:
     """Return the series of a node's GPUs and how they are binned."""
     found = gpus["gpu_uuid"].unique().sort().to_list()
-    assert scope.from_ms is not None  # noqa: S101 -- a view has a window
-    assert scope.to_ms is not None  # noqa: S101
+    from_ms, to_ms = metrics.bounds(scope)
     # a line for each GPU and metric: fewer points each
-    read = metrics.resolution(scope.to_ms - scope.from_ms, len(found), POINTS_MAX)
+    read = metrics.resolution(to_ms - from_ms, len(found), POINTS_MAX)
     return metrics.gpu_series(scope, found, read), read
 
 

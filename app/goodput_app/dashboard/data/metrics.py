@@ -76,11 +76,22 @@ class Resolution:
 
 
 def resolution(window_ms: int, gpus: int, points: int = POINTS_MAX) -> Resolution:
-    """Return the finest bin of which a trace has at most so many points."""
+    """Return the finest bin of which a trace has at most so many points.
+
+    Of the roll-up a bin is whole rows of it: of 15 minutes every other one would have half as many.
+    """
     is_raw = gpus * window_ms / 3_600_000 <= RAW_GPU_HOURS_MAX
-    least = 0 if is_raw else ROLLED_UP_MS
-    bins = (b for b in BINS_MS if b >= least and window_ms <= b * points)
-    return Resolution(next(bins, -(-window_ms // points)), is_raw)
+    unit_ms = 1 if is_raw else ROLLED_UP_MS
+    bins = (b for b in BINS_MS if b % unit_ms == 0 and window_ms <= b * points)
+    days = -(-window_ms // (points * BINS_MS[-1]))
+    return Resolution(next(bins, days * BINS_MS[-1]), is_raw)
+
+
+def bounds(scope: Scope) -> tuple[int, int]:
+    """Return from when to when the scope of a view goes, in epoch ms; raises for one without."""
+    if scope.from_ms is None or scope.to_ms is None:
+        raise ValueError("series are of a time range")
+    return scope.from_ms, scope.to_ms
 
 
 def _expressions(read: Resolution) -> list[str]:
@@ -111,8 +122,7 @@ def gpu_series(scope: Scope, gpus: Sequence[str], read: Resolution) -> pl.DataFr
     share of samples with each reason why clocks are lower. Of two sources the one with more
     samples.
     """
-    assert scope.from_ms is not None  # noqa: S101 -- a view has a window
-    assert scope.to_ms is not None  # noqa: S101
+    from_ms, to_ms = bounds(scope)
     if read.is_raw:
         samples, source, moment = "count(*)", "staging.stg_gpu_samples", "ts_ms"
         where = "ts >= from_ms($2) and ts < from_ms($3)"
@@ -134,7 +144,7 @@ def gpu_series(scope: Scope, gpus: Sequence[str], read: Resolution) -> pl.DataFr
             partition by gpu_uuid, gpu_instance, bin_ms order by samples desc, source) = 1
         order by gpu_uuid, gpu_instance, bin_ms"""
     window = replace(scope, team=None, user=None, run=None, partition=None, node=None)
-    return marts.read(sql, window, tuple(sorted(gpus)), scope.from_ms, scope.to_ms)
+    return marts.read(sql, window, tuple(sorted(gpus)), from_ms, to_ms)
 
 
 def peers_band(series: pl.DataFrame, gpu: str, metric: str) -> pl.DataFrame:
@@ -216,7 +226,7 @@ def allocations(scope: Scope) -> pl.DataFrame:
 def categories(scope: Scope, read: Resolution) -> pl.DataFrame:
     """Return the category that has most of each bin: rows of the same one joined.
 
-    Columns: gpu_uuid, gpu_instance, category, label, colour, start_ms, end_ms.
+    Columns: gpu_uuid, gpu_instance, category, label, colour, start_at, end_at.
     """
     return marts.read(
         f"""with bins as (

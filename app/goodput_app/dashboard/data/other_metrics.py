@@ -49,24 +49,23 @@ def over_time(scope: Scope, metric: str, *, is_counter: bool) -> pl.DataFrame:
     Of a counter the values are increases: `mean` is their sum over all GPUs, `low` and `high` those
     of single GPUs.
     """
-    assert scope.from_ms is not None  # noqa: S101 -- a view has a window
-    assert scope.to_ms is not None  # noqa: S101
-    bin_ms = metrics.resolution(scope.to_ms - scope.from_ms, 1).bin_ms
-    of_gpu, of_all = ("sum(value)", "sum(value)") if is_counter else ("avg(value)", "avg(value)")
+    from_ms, to_ms = metrics.bounds(scope)
+    bin_ms = metrics.resolution(to_ms - from_ms, 1).bin_ms
+    of_values = "sum(value)" if is_counter else "avg(value)"
     return marts.read(
         f"""with {_SAMPLES},
         changes as ({_COUNTER if is_counter else _GAUGE}),
         of_gpus as (
-            select gpu_uuid, ts_ms // {bin_ms} * {bin_ms} as bin_ms, {of_gpu} as value,
+            select gpu_uuid, ts_ms // {bin_ms} * {bin_ms} as bin_ms, {of_values} as value,
                 min(value) as low, max(value) as high
             from changes group by all
         )
-        select from_ms(bin_ms) as at, {of_all} as mean,
+        select from_ms(bin_ms) as at, {of_values} as mean,
             {"min(value)" if is_counter else "min(low)"} as low,
             {"max(value)" if is_counter else "max(high)"} as high, count(*) as gpus
         from of_gpus group by bin_ms order by bin_ms""",
         _of_gpus(scope),
-        *(metric, scope.from_ms, scope.to_ms),
+        *(metric, from_ms, to_ms),
     )
 
 
