@@ -19,6 +19,7 @@ from tests.benchmarks.meter import Cost, Meter
 
 from goodput_queries.catalog import models
 from goodput_queries.ledger_build import dirty, materialise, watermarks
+from goodput_queries.ledger_build.node_hours import NodeHours, ranges
 from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
@@ -91,11 +92,11 @@ def ours(database: Path, result: Path, _: int) -> Cost:
         with Meter() as meter:
             cursor.execute("begin")
             hours = dirty.reading_hours(cursor, None)
-            for first, last in dirty.ranges(hours, len(hours)):
+            for first, last in ranges(hours, len(hours)):
                 materialise.set_hours(cursor, first, last)
                 watermarks.note_reading_series(cursor, None)
             dirty.set_constants(cursor)
-            materialise.replace_hours(cursor, stored, hours, is_compared=False)
+            materialise.replace_hours(cursor, stored, NodeHours(hours), is_compared=False)
             found = cursor.sql(OURS).pl()
         cursor.execute("rollback")
     write(found, result)

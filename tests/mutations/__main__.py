@@ -54,7 +54,7 @@ TARGETS = {  # file -> the tests that specify it, the quickest first
         "tests/queries/ledger_build/test_incremental_runs.py",
         "tests/queries/ledger_build/test_same_ledger.py",
     ),
-    f"{QUERIES}/ledger_build/placement/scope.py": (
+    f"{QUERIES}/ledger_build/placement/incremental.py": (
         "tests/queries/ledger_build/test_conflicts_resolved.py",
         "tests/queries/ledger_build/test_placed_again.py",
     ),

@@ -76,10 +76,9 @@ class Model:
         return (columns[0].strip(), columns[1].strip()) if len(columns) == 2 else None
 
     @property
-    def reopens(self) -> tuple[str, str] | None:
-        """Return its name and the column with the GPU whose hours differ; None: all GPUs'."""
-        column = self.directives.get("change_tracking", "").partition(" of ")[2].strip()
-        return (self.qualified_name, column) if column else None
+    def owner(self) -> str | None:
+        """Return the column by which the nodes of its hours that differ are found; None: all."""
+        return self.directives.get("change_tracking", "").partition(" of ")[2].strip() or None
 
     @property
     def is_compared(self) -> bool:
@@ -92,9 +91,14 @@ class Model:
         return "inline" in self.directives
 
     @property
-    def needs(self) -> str | None:
-        """Return the source table of a stage that is skipped where that is empty."""
+    def skip_if_empty(self) -> str | None:
+        """Return the table without whose rows the stage has none."""
         return self.directives.get("skip_if_empty")
+
+    @property
+    def is_of_dirty_keys(self) -> bool:
+        """Say whether its rows are those of dirty keys: none where `skip_if_empty` has none."""
+        return (self.skip_if_empty or "").startswith(f"{TEMP_LAYER}.")
 
     @property
     def parts(self) -> int:
@@ -107,9 +111,9 @@ class Model:
         return "\nunion all\n".join(f"({part})" for part in numbered) if parts > 1 else numbered[0]
 
     @property
-    def is_by_gpu(self) -> bool:
-        """Say whether its hours can be replaced for some GPUs alone."""
-        return self.directives.get("materialised", "").startswith("hourly by GPU")
+    def is_by_node(self) -> bool:
+        """Say whether its hours can be replaced for some nodes alone."""
+        return self.directives.get("materialised", "").startswith("hourly by node")
 
     @property
     def reads(self) -> set[str]:

@@ -9,20 +9,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from goodput_queries.catalog import models
-from goodput_queries.ledger_build import dirty_gpus
+from goodput_queries.ledger_build.node_hours import HOUR_MS, Hours, NodeHours
 from goodput_queries.ledger_build.watermarks import reading_margin_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import duckdb
 
-HOUR_MS = 3_600_000
 IDLE_MARGIN_MS = (
     300_000  # what happens within idle_min_ms of an hour may change what the hour is called
 )
 READINGS_OF_A_PART = 400_000
-Hours = set[int]
+# by the column that owns the time of an interval: the nodes concerned
+_NODES = {
+    "node": "select distinct hour, cluster, node from temp.differing",
+    "attempt_key": """select distinct hour, cluster, node
+        from temp.differing
+        inner join (
+            select attempt_key, job_run_key from intermediate.int_attempts
+            union
+            select attempt_key, job_run_key from temp.attempts_before
+        ) using (attempt_key)
+        inner join intermediate.int_holds using (job_run_key)""",
+}
+_OWNER_COLUMNS = {"node": "cluster, node,", "attempt_key": "attempt_key,"}
 
 _ASKED = """select job_run_key, cluster, partition, gpu_type_requested, gpus_requested,
         eligible_ms as start_ms, coalesce(start_ms, record_end_ms) as end_ms
@@ -31,24 +40,13 @@ _HELD_CPUS = """select job_run_key, cluster, nodes, cpus, start_ms, end_ms
     from {} where start_ms is not null and cpus > 0"""
 
 
-def ranges(hours: Iterable[int], most: int) -> list[tuple[int, int]]:
-    """Return hours as half-open ranges of at most `most` hours."""
-    found: list[tuple[int, int]] = []
-    for hour in sorted(hours):
-        if found and found[-1][1] == hour and hour - found[-1][0] < most:
-            found[-1] = (found[-1][0], hour + 1)
-        else:
-            found.append((hour, hour + 1))
-    return found
-
-
 def changed_hours(
     cursor: duckdb.DuckDBPyConnection,
     new: str,
     old: str,
     bounds: tuple[str, str],
-    reopens: tuple[str, str] | None = None,
-) -> Hours:
+    owner: str | None = None,
+) -> NodeHours:
     """Return the hours in which the intervals of select `new` differ from those of `old`.
 
     Time differs between the first and the last moment at which, in an hour, the beginnings and
@@ -56,8 +54,7 @@ def changed_hours(
     reopens its last hour, not three days, and one that is seen to run on only what was added.
     An end that is null, or is planned to come later, is compared at the end of the evidence.
 
-    reopens: the name of a stage and its column with the owner of the time: the GPUs concerned are
-    noted in temp.reopened by hour.
+    owner: the column that owns the time, `node` or `attempt_key`: only its nodes are concerned.
     """
     start, end = bounds
     until = f"least({end}, (select max(as_of_ms) from intermediate.int_clusters))"
@@ -89,7 +86,7 @@ def changed_hours(
             group by all
         )
         select distinct
-            {dirty_gpus.columns(reopens)}
+            {_OWNER_COLUMNS[owner] if owner else ""}
             unnest([
                 (from_ms - {IDLE_MARGIN_MS}) // {HOUR_MS},
                 hour,
@@ -97,9 +94,10 @@ def changed_hours(
             ]) as hour
         from stretches"""
     )
-    if reopens:
-        dirty_gpus.note(cursor, reopens)
-    return _hours(cursor, "select distinct hour from temp.differing")
+    if owner is None:
+        return NodeHours(_hours(cursor, "select distinct hour from temp.differing"))
+    rows = cursor.execute(_NODES[owner]).fetchall()
+    return NodeHours(of_nodes=((hour, (cluster, node)) for hour, cluster, node in rows))
 
 
 def loaded_tables(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> set[str]:
@@ -112,13 +110,12 @@ def loaded_tables(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> se
     return {tables[name].qualified_name for (name,) in rows if name in tables}
 
 
-def changed_rows(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> Hours:
-    """Return the hours (of column hour_ms) in which select `new` gives other rows than `old`."""
-    return _hours(
-        cursor,
-        f"""select distinct hour_ms // {HOUR_MS}
-        from ({differences(new, old)})""",
-    )
+def changed_rows(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> NodeHours:
+    """Return where select `new` gives other rows than `old`, by their hour_ms, cluster and node."""
+    rows = cursor.execute(
+        f"select distinct hour_ms // {HOUR_MS}, cluster, node from ({differences(new, old)})"
+    ).fetchall()
+    return NodeHours(of_nodes=((hour, (cluster, node)) for hour, cluster, node in rows))
 
 
 def differ(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> bool:
@@ -141,7 +138,7 @@ def _hours(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: object = Non
     return {hour for (hour,) in cursor.execute(sql, parameters).fetchall()}
 
 
-def job_run_hours(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> Hours:
+def job_run_hours(cursor: duckdb.DuckDBPyConnection, new: str, old: str) -> NodeHours:
     """Return the hours in which demand or held CPUs differ between two tables of job runs."""
     bounds = ("start_ms", "end_ms")
     return changed_hours(cursor, _ASKED.format(new), _ASKED.format(old), bounds) | changed_hours(

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from goodput_queries.ledger_build.dirty import HOUR_MS, Hours, differences, ranges
+from goodput_queries.ledger_build.dirty import differences
+from goodput_queries.ledger_build.node_hours import HOUR_MS, Hours, ranges
 
 if TYPE_CHECKING:
     import duckdb

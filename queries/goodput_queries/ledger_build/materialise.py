@@ -12,34 +12,31 @@ compared  rebuilt; the previous rows are kept in a second table, so that code fi
 
 from __future__ import annotations
 
-import bisect
-import sys
 from typing import TYPE_CHECKING
 
 import duckdb
+import polars as pl
 
 from goodput_queries.catalog import models as sql_models
 from goodput_queries.catalog.comments import describe
 from goodput_queries.errors import BuildError
-from goodput_queries.ledger_build import dirty_gpus
 from goodput_queries.ledger_build.dirty import (
-    HOUR_MS,
-    Hours,
     changed_hours,
     changed_rows,
     differ,
+    differences,
     note_reading_parts,
 )
+from goodput_queries.ledger_build.node_hours import HOUR_MS, Node, NodeHours, ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from goodput_queries.catalog.models import Model
 
 PASS_MAX_GPU_HOURS = 24_000  # bounds the memory of one pass of the ledger: about 1 GB
 OF_THESE_HOURS = "hour_ms >= build_from_ms() and hour_ms < build_to_ms()"
-OF_THESE_GPUS = f"""{OF_THESE_HOURS} and (
-    hour_ms >= build_whole_from_ms() or gpu_uuid in (select gpu_uuid from temp.reopened_gpus))"""
+OF_THESE_NODES = f"{OF_THESE_HOURS} and (cluster, node) in (from temp.pass_nodes)"
 KEYS = {
     "job_runs": """(
         job_run_key in (select job_run_key from temp.int_job_runs)
@@ -54,16 +51,21 @@ KEYS = {
 
 
 def set_hours(
-    cursor: duckdb.DuckDBPyConnection, first: int, last: int, whole_from: int | None = None
+    cursor: duckdb.DuckDBPyConnection, first: int, last: int, nodes: set[Node] | None = None
 ) -> None:
     """Set the hours of the next selects: from `first` up to, not including, `last`.
 
-    whole_from: the hour before which they are for the GPUs in temp.reopened_gpus alone.
+    nodes: those of which stages `hourly by node` are selected (temp.pass_nodes); None: all.
     """
     cursor.execute(f"set variable build_from_ms = {first * HOUR_MS}")
     cursor.execute(f"set variable build_to_ms = {last * HOUR_MS}")
-    whole_from = first if whole_from is None else whole_from
-    cursor.execute(f"set variable build_whole_from_ms = {whole_from * HOUR_MS}")
+    cursor.execute(f"set variable build_has_all_nodes = {nodes is None}")
+    rows = pl.DataFrame(
+        sorted(nodes or ()), {"cluster": pl.String, "node": pl.String}, orient="row"
+    )
+    cursor.register("dirty", rows.to_arrow())
+    cursor.execute("create or replace temp table pass_nodes as from dirty")
+    cursor.unregister("dirty")
 
 
 def run(cursor: duckdb.DuckDBPyConnection, model: Model, sql: str) -> int:
@@ -75,6 +77,10 @@ def run(cursor: duckdb.DuckDBPyConnection, model: Model, sql: str) -> int:
     return int(rows[0][0]) if rows else 0
 
 
+# columns of temporary stages that may be skipped, by name, as a build of this process made them
+_columns: dict[str, str] = {}
+
+
 def draft(cursor: duckdb.DuckDBPyConnection, model: Model, parts: int = 1) -> None:
     """Compute a stage's rows of this build as the temporary table, or view, of its name.
 
@@ -83,24 +89,39 @@ def draft(cursor: duckdb.DuckDBPyConnection, model: Model, parts: int = 1) -> No
     """
     kind = "view" if model.is_inline else "table"
     run(cursor, model, f"create or replace temp {kind} {model.name} as {model.select(parts)}")
+    if model.skip_if_empty and model.layer == sql_models.TEMP_LAYER:
+        columns = cursor.execute(f"describe temp.{model.name}").fetchall()
+        _columns[model.name] = ", ".join(f"{name} {type_}" for name, type_, *_ in columns)
+
+
+def draft_empty(cursor: duckdb.DuckDBPyConnection, model: Model) -> None:
+    """Draft a stage of which it is known that it has no rows: planning its select takes long."""
+    if model.layer != sql_models.TEMP_LAYER:
+        cursor.execute(
+            f"create or replace temp table {model.name} as from {model.qualified_name} limit 0"
+        )
+    elif model.name in _columns:
+        cursor.execute(f"create or replace temp table {model.name} ({_columns[model.name]})")
+    else:
+        draft(cursor, model)
 
 
 def replace_all(
     cursor: duckdb.DuckDBPyConnection, model: Model, select: str, *, is_compared: bool
-) -> tuple[Hours, bool, int]:
+) -> tuple[NodeHours, bool, int]:
     """Rebuild a stage; return dirty hours, whether all hours depend on the differences, its rows.
 
     A stage that came out as it was stays, and nothing is written to the file.
     """
     if not is_compared:
-        return set(), False, _put_in_place(cursor, model, select)
+        return NodeHours(), False, _put_in_place(cursor, model, select)
     name, new = model.qualified_name, f"temp.{model.name}"
     rows = run(cursor, model, f"create or replace temp table {model.name} as {select}")
     if not differ(cursor, f"from {new}", f"from {name}"):
-        return set(), False, rows
-    hours: Hours = set()
+        return NodeHours(), False, rows
+    hours = NodeHours()
     if model.bounds:
-        hours = changed_hours(cursor, f"from {new}", f"from {name}", model.bounds, model.reopens)
+        hours = changed_hours(cursor, f"from {new}", f"from {name}", model.bounds, model.owner)
     is_other = model.directives.get("change_tracking") == "all"
     return hours, is_other, _put_in_place(cursor, model, f"from {new}")
 
@@ -144,91 +165,76 @@ def merge(cursor: duckdb.DuckDBPyConnection, model: Model, *, is_full: bool) -> 
 
 def replace_keys(
     cursor: duckdb.DuckDBPyConnection, model: Model, kind: str, old: str, *, is_full: bool
-) -> tuple[Hours, int]:
+) -> tuple[NodeHours, int]:
     """Replace the rows of the dirty keys, `old`, by those in temp.<name>."""
     name, new = model.qualified_name, f"temp.{model.name}"
     if is_full:
         _, _, rows = replace_all(cursor, model, f"from {new}", is_compared=False)
-        return set(), rows
-    hours: Hours = set()
+        return NodeHours(), rows
+    hours = NodeHours()
     if model.bounds:
-        hours = changed_hours(cursor, f"from {new}", old, model.bounds, model.reopens)
+        hours = changed_hours(cursor, f"from {new}", old, model.bounds, model.owner)
     cursor.execute(f"delete from {name} where {KEYS[kind]}")
     return hours, run(cursor, model, f"insert into {name} from {new}")
 
 
-def replace_places(
-    cursor: duckdb.DuckDBPyConnection, model: Model, whose: Sequence[str], *, is_compared: bool
-) -> Hours:
-    """Replace holds or their conflicts by temp.<name>: those of job runs in temp.placed_again.
+def replace_placed(
+    cursor: duckdb.DuckDBPyConnection, model: Model, *, is_full: bool, is_compared: bool
+) -> NodeHours:
+    """Replace claims, holds or conflicts by temp.<name>: those of temp.dirty_nodes since its times.
 
-    whose: the columns that name the job runs; none: all rows are replaced. Returns the hours that
-    differ, and adds job runs whose holds moved to temp.changed_job_runs.
+    Returns the hours that differ; job runs whose holds moved are added to temp.changed_job_runs.
     """
     name, new = model.qualified_name, f"temp.{model.name}"
-    old = f"from {name} as placed"
-    if whose:
-        # the earliest moment of all besides: zones are known for it
-        earliest_ms = cursor.execute("select coalesce(min(ms), 0) from temp.places").fetchall()[0][
-            0
-        ]
-        old += f""" where start_ms >= {earliest_ms} and exists (
-            from temp.placed_again as again
-            where again.cluster = placed.cluster and again.node = placed.node
-                and again.job_run_key in ({", ".join(f"placed.{column}" for column in whose)}))"""
-    cursor.execute(f"create or replace temp table before as {old}")
-    hours: Hours = set()
+    old = f"from {name} as stored"
+    if not is_full:
+        old += """ where stored.end_ms is null and (cluster, node) in (
+                select (cluster, node) from temp.dirty_nodes)
+            -- the earliest time of all as well: zone maps then exclude most rows
+            or stored.end_ms >= (select min(since_ms) from temp.dirty_nodes) and exists (
+                from temp.dirty_nodes as nodes
+                where nodes.cluster = stored.cluster and nodes.node = stored.node
+                    and stored.end_ms >= nodes.since_ms)"""
+    hours = NodeHours()
     if is_compared and model.bounds:
-        hours = changed_hours(
-            cursor, f"from {new}", "from temp.before", model.bounds, model.reopens
-        )
+        cursor.execute(f"create or replace temp table before as {old}")
+        before = "from temp.before"
+        hours = changed_hours(cursor, f"from {new}", before, model.bounds, model.owner)
         cursor.execute(
             f"""insert into temp.changed_job_runs
-            select distinct job_run_key
-            from (
-                (from {new} except from temp.before) union all (from temp.before except from {new})
-            )"""
+            select distinct job_run_key from ({differences(f"from {new}", before)})"""
         )
-    if whose:
+    if is_full:
+        replace_all(cursor, model, f"from {new}", is_compared=False)
+    else:
         cursor.execute(f"delete {old}")
         cursor.execute(f"insert into {name} from {new}")
-    else:
-        replace_all(cursor, model, f"from {new}", is_compared=False)
     return hours
 
 
 def replace_hours(
     cursor: duckdb.DuckDBPyConnection,
     models: Sequence[Model],
-    whole: Hours,
+    dirty: NodeHours,
     *,
     is_compared: bool,
-    part: Hours | None = None,
-    reopened_by: Iterable[str] = (),
-) -> tuple[Hours, int]:
-    """Replace hourly stages for these hours, pass by pass; return hours that differ and rows.
+) -> tuple[NodeHours, int]:
+    """Replace hourly stages in these hours, pass by pass; return where they differ, and their rows.
 
-    Several stages share the temporary tables of a pass. Only a lone stage whose header says by what
-    it dirties others is compared; of others all hours count as changed.
-
-    part: the hours in which only the GPUs are replaced that the stages `reopened_by` reopened in
-    them (temp.reopened).
+    Several stages share the temporary tables of a pass. Only a lone stage that tracks its changes
+    is compared; others count as changed wherever they are replaced.
     """
     rows = 0
-    changed: Hours = set()
+    changed = NodeHours()
     tables = {t.name: t for model in models for t in sql_models.pass_tables(model)}
-    found = passes(cursor, whole, part or set(), PASS_MAX_GPU_HOURS)
-    for first, whole_from, last in found:
-        set_hours(cursor, first, last, whole_from)
-        where = OF_THESE_HOURS
-        if first < whole_from:
-            dirty_gpus.begin_pass(cursor, reopened_by, first, whole_from)
-            where = OF_THESE_GPUS
-        # rows by GPU that are compared for all GPUs would invalidate nearly every hour
-        can_compare = models[0].bounds is not None or not models[0].is_by_gpu or first < whole_from
+    for first, last, nodes in passes(cursor, dirty, PASS_MAX_GPU_HOURS):
+        set_hours(cursor, first, last, nodes)
+        where = OF_THESE_HOURS if nodes is None else OF_THESE_NODES
+        # rows of all nodes differ in nearly every hour: comparing them finds nothing
+        can_compare = models[0].bounds is not None or not models[0].is_by_node or nodes is not None
         is_compared_here = is_compared and models[0].is_compared and can_compare
         if not is_compared_here:
-            changed |= set(range(first, last))
+            changed |= dirty.within(range(first, last))
         for table in tables.values():
             parts = note_reading_parts(cursor, table.parts) if table.parts > 1 else 1
             draft(cursor, table, parts)
@@ -243,49 +249,32 @@ def replace_hours(
     return changed, rows
 
 
-def _changed(cursor: duckdb.DuckDBPyConnection, model: Model, new: str, old: str) -> Hours:
+def _changed(cursor: duckdb.DuckDBPyConnection, model: Model, new: str, old: str) -> NodeHours:
     if model.bounds:
-        return changed_hours(cursor, new, old, model.bounds, model.reopens)
+        return changed_hours(cursor, new, old, model.bounds, model.owner)
     return changed_rows(cursor, new, old)
 
 
 def passes(
-    cursor: duckdb.DuckDBPyConnection, whole: Hours, part: Hours, most_gpu_hours: int
-) -> list[tuple[int, int, int]]:
-    """Return hours as half-open ranges, each with at most that many GPU-hours, or of one hour.
+    cursor: duckdb.DuckDBPyConnection, dirty: NodeHours, most_gpu_hours: int
+) -> list[tuple[int, int, set[Node] | None]]:
+    """Return passes: first hour, the one after the last, nodes (None: all).
 
-    The hours of a range from the middle number on are whole, those before it are not: so what a job
-    changed of the last hours goes with what came since.
+    Each has at most so many GPU-hours, or one hour. Some nodes' hours that follow one another are
+    recomputed for all of these nodes.
     """
-    hours = whole | part
-    alone = {hour: (hour, hour if hour in whole else hour + 1, hour + 1) for hour in sorted(hours)}
-    if not any(hour + 1 in hours for hour in hours):
-        return list(alone.values())
-    joins = dict(
-        cursor.execute(
-            f"""select hour, sum(units)
-            from (
-                select start_ms // {HOUR_MS} as hour, 1 as units from intermediate.int_gpu_units
-                union all
-                select end_ms // {HOUR_MS} + 1, -1
-                from intermediate.int_gpu_units where end_ms is not null
-            )
-            group by hour"""
+    units: dict[Node, int] = {
+        (cluster, node): count
+        for cluster, node, count in cursor.execute(
+            "select cluster, node, count(*) from intermediate.int_gpu_units group by all"
         ).fetchall()
-    )
-    units = 0
-    present = [(hour, units := units + joins[hour]) for hour in sorted(joins)]
-    found: list[tuple[int, int, int]] = []
-    held = 0
-    for hour, of_hour in alone.items():
-        place = bisect.bisect_right(present, (hour, sys.maxsize)) - 1
-        here = int(present[place][1]) if place >= 0 else 0
-        first, whole_from, last = found[-1] if found else (hour, hour, -1)
-        # a range that has come to whole hours takes no other
-        if last == hour and held + here <= most_gpu_hours and (hour in whole or whole_from == last):
-            found[-1] = (first, whole_from if hour in whole else hour + 1, hour + 1)
-            held += here
-        else:
-            found.append(of_hour)
-            held = here
-    return found
+    }
+    most = max(1, most_gpu_hours // max(1, sum(units.values())))
+    found: list[tuple[int, int, set[Node] | None]] = [
+        (first, last, None) for first, last in ranges(dirty.whole, most)
+    ]
+    for first, last in ranges(dirty.of_nodes, len(dirty.of_nodes)):
+        nodes = set().union(*(dirty.of_nodes[hour] for hour in range(first, last)))
+        most = max(1, most_gpu_hours // max(1, sum(units.get(node, 0) for node in nodes)))
+        found += [(*hours, nodes) for hours in ranges(range(first, last), most)]
+    return sorted(found, key=lambda part: part[:2])

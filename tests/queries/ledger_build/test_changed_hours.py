@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import duckdb
 import pytest
 
-from goodput_queries.ledger_build.dirty import HOUR_MS, changed_hours
+from goodput_queries.ledger_build.dirty import changed_hours
+from goodput_queries.ledger_build.node_hours import HOUR_MS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +39,7 @@ def _hours(
                 f"insert into {name}_rows values ($1, $2, $3)",
                 [job, start * MINUTE_MS, None if end is None else end * MINUTE_MS],
             )
-    return sorted(changed_hours(cursor, "from new_rows", "from old_rows", ("start", "stop")))
+    return sorted(changed_hours(cursor, "from new_rows", "from old_rows", ("start", "stop")).hours)
 
 
 def test_a_job_seen_to_run_on_reopens_only_what_was_added(

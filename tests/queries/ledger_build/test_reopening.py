@@ -1,4 +1,4 @@
-"""An older hour is built again for the GPUs that changed in it, and comes out as a full build's."""
+"""An older hour is recomputed for the nodes that changed in it, and comes out as a full build's."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from tests.queries.conftest import Evidence
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 from goodput_queries.ledger_build import materialise
+from goodput_queries.ledger_build.node_hours import NodeHours
 from goodput_queries.storage.store import LocalStore
 
 HOUR_S = 3600
@@ -112,38 +113,32 @@ def test_what_a_meter_counts_is_shared_again_where_time_changed_hands_hours_ago(
 
 
 @pytest.fixture(scope="module")
-def four_gpus():
-    """Return a store that knows of four GPUs."""
+def two_small_nodes():
+    """Return a store that knows of a node of four GPUs and one of two."""
     evidence = Evidence(LocalStore())
     evidence.node("a", 4)
+    evidence.node("b", 2)
     evidence.watched(6 * HOUR_S)
     evidence.store.build()
     yield evidence.store
     evidence.store.close()
 
 
+A, B = ("c", "a"), ("c", "b")
+
+
 @pytest.mark.parametrize(
-    ("whole", "part", "ranges"),
+    ("dirty", "passes"),
     [
-        ({5, 6}, set(), [(5, 5, 7)]),
-        (set(), {3, 4}, [(3, 5, 5)]),
-        ({5}, {3, 4}, [(3, 5, 6)]),  # what a job changed goes with what came since
-        ({5}, {3}, [(3, 4, 4), (5, 5, 6)]),
-        ({3}, {4, 5}, [(3, 3, 4), (4, 6, 6)]),
-        ({4}, {3, 5}, [(3, 4, 5), (5, 6, 6)]),
+        (NodeHours({5, 6}), [(5, 7, None)]),
+        (NodeHours({5, 7}), [(5, 6, None), (7, 8, None)]),
+        (NodeHours({1, 2, 3}), [(1, 3, None), (3, 4, None)]),  # at most 12 GPU-hours each
+        (NodeHours(of_nodes=[(3, A), (4, A)]), [(3, 5, {A})]),
+        (NodeHours(of_nodes=[(3, B), (4, B), (5, B)]), [(3, 6, {B})]),
+        (NodeHours(of_nodes=[(3, A), (4, B)]), [(3, 5, {A, B})]),  # hours that follow go together
+        (NodeHours({5}, [(4, A), (5, A)]), [(4, 5, {A}), (5, 6, None)]),
     ],
 )
-def test_hours_of_some_gpus_go_in_one_pass_with_the_whole_hours_after_them(
-    four_gpus, whole, part, ranges
-):
-    with four_gpus.cursor() as cursor:
-        assert materialise.passes(cursor, whole, part, most_gpu_hours=24) == ranges
-
-
-def test_a_pass_has_at_most_so_many_gpu_hours(four_gpus):
-    begun = four_gpus.read("select min(hour_ms) // 3600000 from marts.ledger_segments").item()
-
-    with four_gpus.cursor() as cursor:
-        found = materialise.passes(cursor, {begun + 2}, {begun, begun + 1}, most_gpu_hours=8)
-
-    assert found == [(begun, begun + 2, begun + 2), (begun + 2, begun + 2, begun + 3)]
+def test_a_pass_has_hours_of_all_nodes_or_of_some_and_is_bounded(two_small_nodes, dirty, passes):
+    with two_small_nodes.cursor() as cursor:
+        assert materialise.passes(cursor, dirty, most_gpu_hours=12) == passes

@@ -8,8 +8,8 @@ from tests.queries.ledger_build.full_rebuild import assert_equals_full_build, st
 
 from goodput_queries.catalog import models
 from goodput_queries.errors import BuildError
+from goodput_queries.ledger_build import build as ledger_build
 from goodput_queries.ledger_build import materialise, watermarks
-from goodput_queries.ledger_build.placement import scope
 from goodput_queries.storage.store import LocalStore
 
 
@@ -53,7 +53,7 @@ def test_a_backlog_is_built_in_passes_of_bounded_size(evidence, monkeypatch):
     [
         (watermarks, "note_reading_series"),
         (materialise, "replace_hours"),
-        (scope, "place_again"),
+        (ledger_build, "place_again"),
         (materialise, "merge"),
     ],
 )

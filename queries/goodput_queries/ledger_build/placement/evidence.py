@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -17,14 +18,27 @@ BY_ID = "hpc_job"  # the job's id on the series of its GPUs
 BY_EVENTS = "job_event"  # inferred from job events, on nodes without a scheduler
 
 
-@dataclass
+class Phase(IntEnum):
+    """The order of placement: what is certain first."""
+
+    NAMED = 1  # GPUs that a source names, and whole nodes
+    ASSUMED = 2  # a number of GPUs on a node
+    SPREAD = 3  # GPUs on several nodes, how many on each is not known
+
+
+@dataclass(frozen=True)
 class Claim:
-    """A job run's claim on a slot for a time; `end_ms` is FOREVER_MS while it runs."""
+    """A job run's claim on a slot for a time; `end_ms` is FOREVER_MS while it runs.
+
+    run_start_ms: when the job run started, which is its position within a phase.
+    """
 
     job_run_key: str
     start_ms: int
     end_ms: int
     method: str
+    phase: Phase
+    run_start_ms: int
 
 
 @dataclass
@@ -49,14 +63,14 @@ class Slot:
         """Return the key by which holds refer to the slot."""
         return self.gpu_uuid, self.gpu_instance
 
-    def claim(self, job_run_key: str, start_ms: int, end_ms: int, method: str) -> None:
+    def add(self, claim: Claim) -> None:
         """Add a claim."""
-        place = bisect.bisect_right(self.claims, start_ms, key=lambda c: c.start_ms)
-        self.claims.insert(place, Claim(job_run_key, start_ms, end_ms, method))
+        place = bisect.bisect_right(self.claims, claim.start_ms, key=lambda c: c.start_ms)
+        self.claims.insert(place, claim)
         del self._latest_ends_ms[place:]
         latest = self._latest_ends_ms[-1] if place else -FOREVER_MS
-        for claim in self.claims[place:]:
-            latest = max(latest, claim.end_ms)
+        for later in self.claims[place:]:
+            latest = max(latest, later.end_ms)
             self._latest_ends_ms.append(latest)
 
     def is_there(self, start_ms: int, end_ms: int) -> bool:
@@ -97,6 +111,11 @@ class JobRun:
     nodes: tuple[str, ...]
     gpus: int
     gpu_type: str | None
+    run_start_ms: int  # of the whole job run, where this is a part of it
+
+    def claim(self, start_ms: int, end_ms: int, method: str, phase: Phase) -> Claim:
+        """Return a claim of the run for a time."""
+        return Claim(self.key, start_ms, end_ms, method, phase, self.run_start_ms)
 
     def part(self, hold: ReportedHold) -> JobRun:
         """Return the run cut to the time of `hold`, where that has a start or an end of its own."""
@@ -139,7 +158,7 @@ Slots = dict[Node, list[Slot]]
 def slots_by_node(cursor: duckdb.DuckDBPyConnection) -> Slots:
     """Return the slots of each (cluster, node) by index, MIG instances in place of their GPU.
 
-    Only of nodes of the job runs in temp.job_runs_to_place, or in temp.places.
+    Only of nodes of the job runs in temp.job_runs_to_place, or in temp.dirty_nodes.
     """
     slots: Slots = defaultdict(list)
     for cluster, node, uuid, instance, index, kind, from_ms, to_ms in _rows(
@@ -148,7 +167,7 @@ def slots_by_node(cursor: duckdb.DuckDBPyConnection) -> Slots:
         semi join (
             select cluster, unnest(nodes) as node from temp.job_runs_to_place
             union
-            select cluster, node from temp.places
+            select cluster, node from temp.dirty_nodes
         ) using (cluster, node)
         order by all""",
     ):
@@ -222,7 +241,7 @@ def job_runs_to_place(cursor: duckdb.DuckDBPyConnection, where: str = "true") ->
     return [
         JobRun(
             key, cluster, (raw_id, submit_ms), start, FOREVER_MS if end is None else end,
-            tuple(nodes), gpus, kind,
+            tuple(nodes), gpus, kind, start,
         )
         for key, cluster, raw_id, submit_ms, start, end, nodes, gpus, kind in _rows(
             cursor, "from temp.job_runs_to_place order by start_ms, submit_ms, job_run_key"

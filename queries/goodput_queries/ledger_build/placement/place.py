@@ -10,14 +10,16 @@ as a conflict (rules 1.4, rule 6).
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
 from goodput_queries.ledger_build.placement.evidence import (
     BY_EVENTS,
     FOREVER_MS,
+    Phase,
     Slot,
     down_moments,
     job_runs_to_place,
@@ -26,7 +28,7 @@ from goodput_queries.ledger_build.placement.evidence import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     import duckdb
 
@@ -49,6 +51,7 @@ HOLDS_SCHEMA = {
     "end_ms": pl.Int64,
     "method": pl.String,
 }
+CLAIMS_SCHEMA = HOLDS_SCHEMA | {"phase": pl.Int8, "run_start_ms": pl.Int64}
 CONFLICTS_SCHEMA = {
     "cluster": pl.String,
     "node": pl.String,
@@ -61,56 +64,59 @@ CONFLICTS_SCHEMA = {
 }
 
 
-def place(cursor: duckdb.DuckDBPyConnection) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the holds (`int_holds`) and the conflicts (`int_hold_conflicts`) of all job runs."""
-    cursor.execute("create or replace temp table places (cluster varchar, node varchar, ms bigint)")
+class Placed(NamedTuple):
+    """What placement gives: `int_claims`, and what follows from it."""
+
+    claims: pl.DataFrame
+    holds: pl.DataFrame
+    conflicts: pl.DataFrame
+
+
+def place(cursor: duckdb.DuckDBPyConnection) -> Placed:
+    """Place all job runs."""
+    cursor.execute(
+        "create or replace temp table dirty_nodes (cluster varchar, node varchar, since_ms bigint)"
+    )
     job_runs = job_runs_to_place(cursor)
     slots = slots_by_node(cursor)
-    claim(job_runs, slots, reported_holds_by_job(cursor))
-    return resolved(slots, down_moments(cursor))
+    claim(job_runs, slots, reported_holds_by_job(cursor), lambda _, __: True, lambda _: None)
+    return placed(slots, down_moments(cursor))
 
 
 def claim(
     job_runs: Iterable[JobRun],
     slots: Slots,
     explicit: Mapping[tuple[str, str, int], list[ReportedHold]],
-    again: Mapping[Node, Container[str]] | None = None,
+    is_dirty: Callable[[JobRun, str], bool],
+    restore: Callable[[Phase], None],
 ) -> None:
-    """Put claims of job runs on slots, by start: reported GPUs first, assumed ones last.
+    """Put claims of job runs on slots, phase by phase, in each by start.
 
-    again: the nodes and job runs to place; None: every job run on all of its nodes.
+    is_dirty: says whether a run is placed on a node, or keeps the claims that it has there.
+    restore: adds the claims of a phase that are kept.
     """
     inventory = {node: len(held) for node, held in slots.items()}
     remaining: list[tuple[JobRun, str, int, str | None]] = []
     uncertain: list[JobRun] = []
+    restore(Phase.NAMED)
     for run in job_runs:
         known = explicit.get((run.cluster, *run.job), [])
         numbers = _gpus_per_node(slots, run, known)
         if numbers is None:
             uncertain.append(run)
         else:
-            remaining += _claim_named(slots, run, known, _within(run, numbers, again))
+            numbers = {node: count for node, count in numbers.items() if is_dirty(run, node)}
+            remaining += _claim_named(slots, run, known, numbers)
+    restore(Phase.ASSUMED)
     for run, node, count, kind in remaining:
         is_known = (run.cluster, node) in inventory
-        _claim_assumed(slots, run, node, count, kind, is_known=is_known)
+        _claim_assumed(slots, run, node, count, kind, Phase.ASSUMED, is_known=is_known)
+    restore(Phase.SPREAD)
     # the number of GPUs on each node of these is unknown: they get what the others leave free
     for run in uncertain:
         for node, count in _spread(slots, run, inventory).items():
             is_known = (run.cluster, node) in inventory
-            _claim_assumed(slots, run, node, count, run.gpu_type, is_known=is_known)
-
-
-def _within(
-    run: JobRun, numbers: dict[str, int], again: Mapping[Node, Container[str]] | None
-) -> dict[str, int]:
-    """Return the numbers of the nodes to place on: on the others the run keeps its claims."""
-    if again is None:
-        return numbers
-    return {
-        node: count
-        for node, count in numbers.items()
-        if run.key in again.get((run.cluster, node), ())
-    }
+            _claim_assumed(slots, run, node, count, run.gpu_type, Phase.SPREAD, is_known=is_known)
 
 
 def _gpus_per_node(slots: Slots, run: JobRun, known: list[ReportedHold]) -> dict[str, int] | None:
@@ -149,7 +155,7 @@ def _claim_named(
         there = [slot for slot in held if slot.is_there(run.start_ms, run.end_ms)]
         if claimed == 0 and count == len(there):
             for slot in there:
-                slot.claim(run.key, run.start_ms, run.end_ms, "exact")
+                slot.add(run.claim(run.start_ms, run.end_ms, "exact", Phase.NAMED))
         elif claimed < count:
             kind = next((row.gpu_type for row in rows if row.gpu_type), run.gpu_type)
             left.append((run, node, count - claimed, kind))
@@ -177,7 +183,7 @@ def _claim_one(held: list[Slot], run: JobRun, row: ReportedHold) -> bool:
             return False
         slot = named
         held.append(slot)
-    slot.claim(run.key, part.start_ms, part.end_ms, row.method)
+    slot.add(run.claim(part.start_ms, part.end_ms, row.method, Phase.NAMED))
     return True
 
 
@@ -230,6 +236,7 @@ def _claim_assumed(
     node: str,
     count: int,
     kind: str | None,
+    phase: Phase,
     *,
     is_known: bool,
 ) -> None:
@@ -242,18 +249,18 @@ def _claim_assumed(
     free = [s for s in held if s.is_free(run.start_ms, run.end_ms)]
     free.sort(key=lambda s: (not _is_type(s, kind), s.index))
     for slot in free[:count]:
-        slot.claim(run.key, run.start_ms, run.end_ms, "assumed")
+        slot.add(run.claim(run.start_ms, run.end_ms, "assumed", phase))
     for _ in range(count - len(free[:count])):
         if is_known:
-            _claim_fragments(held, run)
+            _claim_fragments(held, run, phase)
         else:
             index = max((s.index for s in held), default=-1) + 1
             slot = Slot(f"{run.cluster}/{node}#{index}", "", index, kind)
-            slot.claim(run.key, run.start_ms, run.end_ms, "assumed")
+            slot.add(run.claim(run.start_ms, run.end_ms, "assumed", phase))
             held.append(slot)
 
 
-def _claim_fragments(held: list[Slot], run: JobRun) -> None:
+def _claim_fragments(held: list[Slot], run: JobRun, phase: Phase) -> None:
     """Claim one GPU's worth of time, moving on where a slot is taken."""
     moment = run.start_ms
     while moment < run.end_ms:
@@ -269,7 +276,7 @@ def _claim_fragments(held: list[Slot], run: JobRun) -> None:
             slot, claims = open_[0]
             turns = [c.end_ms for s in held for c in s.claims_within(moment, moment + 1)]
             until = min([*turns, *(c.start_ms for c in claims if c.start_ms > moment)])
-        slot.claim(run.key, moment, min(until, run.end_ms), "assumed")
+        slot.add(run.claim(moment, min(until, run.end_ms), "assumed", phase))
         moment = min(until, run.end_ms)
 
 
@@ -281,41 +288,52 @@ def _is_type(slot: Slot, kind: str | None) -> bool:
     return kind is None or (slot.gpu_type is not None and kind in slot.gpu_type)
 
 
-def resolved(
-    slots: Mapping[Node, list[Slot]], downs: Mapping[Node, list[int]]
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return holds and conflicts: of two claims on a slot at one time the later start has it."""
-    holds: list[tuple[Any, ...]] = []
-    conflicts: list[tuple[Any, ...]] = []
+def placed(
+    slots: Slots, downs: Mapping[Node, list[int]], since_ms: Mapping[Node, int] | None = None
+) -> Placed:
+    """Return claims, holds and conflicts: of two claims at one time the later start has the slot.
+
+    since_ms: of these nodes, and of them what ends then or later; None: everything.
+    """
+    rows: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
     for (cluster, node), held in slots.items():
+        first_ms = 0 if since_ms is None else since_ms.get((cluster, node), FOREVER_MS + 1)
         for slot in held:
+            where = (node, *slot.name, slot.index)
+            for claim in slot.claims:
+                if claim.end_ms >= first_ms:
+                    times = claim.start_ms, _open(claim.end_ms)
+                    order = int(claim.phase), claim.run_start_ms
+                    rows[0].append(
+                        (cluster, claim.job_run_key, *where, *times, claim.method, *order)
+                    )
             for start, end, claim, lost in _disjoint(slot.claims, downs.get((cluster, node), [])):
-                stop = None if end == FOREVER_MS else end
-                holds.append(
-                    (cluster, claim.job_run_key, node, slot.gpu_uuid, slot.gpu_instance,
-                     slot.index, start, stop, claim.method)
-                )  # fmt: skip
-                conflicts += [
-                    (cluster, node, slot.gpu_uuid, slot.gpu_instance, loser.job_run_key,
-                     claim.job_run_key, start, stop)
+                if end < first_ms:
+                    continue
+                times = start, _open(end)
+                rows[1].append((cluster, claim.job_run_key, *where, *times, claim.method))
+                rows[2].extend(
+                    (cluster, node, *slot.name, loser.job_run_key, claim.job_run_key, *times)
                     for loser in lost
-                ]  # fmt: skip
-    return (
-        pl.DataFrame(holds, schema=HOLDS_SCHEMA, orient="row"),
-        pl.DataFrame(conflicts, schema=CONFLICTS_SCHEMA, orient="row"),
-    )
+                )
+    schemas = CLAIMS_SCHEMA, HOLDS_SCHEMA, CONFLICTS_SCHEMA
+    return Placed(*(pl.DataFrame(r, s, orient="row") for r, s in zip(rows, schemas, strict=True)))
+
+
+def _open(end_ms: int) -> int | None:
+    return None if end_ms == FOREVER_MS else end_ms
 
 
 def _disjoint(claims: list[Claim], downs: list[int]) -> list[tuple[int, int, Claim, list[Claim]]]:
     """Return the claims cut so that the latest start has the slot, with who lost it."""
-    claims = sorted(claims, key=lambda c: (c.start_ms, c.job_run_key))
-    for claim in claims:
-        if claim.end_ms == FOREVER_MS:
-            claim.end_ms = min(
-                [d for d in downs if d > claim.start_ms]
-                + [c.start_ms for c in claims if c.start_ms > claim.start_ms],
-                default=FOREVER_MS,
-            )
+    in_order = sorted(claims, key=lambda c: (c.start_ms, c.job_run_key))
+    claims = []
+    for claim in in_order:
+        end_ms = claim.end_ms
+        if end_ms == FOREVER_MS:
+            stops = [*downs, *(c.start_ms for c in in_order)]
+            end_ms = min((s for s in stops if s > claim.start_ms), default=FOREVER_MS)
+        claims.append(replace(claim, end_ms=end_ms))
     if all(a.end_ms <= b.start_ms for a, b in pairwise(claims)):
         return [(c.start_ms, c.end_ms, c, []) for c in claims if c.end_ms > c.start_ms]
     bounds = sorted({c.start_ms for c in claims} | {c.end_ms for c in claims})

@@ -8,8 +8,8 @@ create or replace macro built_sequence() as (coalesce(getvariable('built_sequenc
 -- How far beyond an hour a build reads: over ten intervals of any source.
 create or replace macro reading_margin_ms() as (coalesce(getvariable('reading_margin_ms')::bigint, 3600000));
 
--- From when on a pass replaces the hours of every GPU; before it those of the GPUs in temp.reopened_gpus alone.
-create or replace macro build_whole_from_ms() as (coalesce(getvariable('build_whole_from_ms')::bigint, 0));
+-- Whether a pass replaces the hours of every node, or those of temp.pass_nodes alone.
+create or replace macro build_has_all_nodes() as (coalesce(getvariable('build_has_all_nodes')::boolean, true));
 
 -- A threshold as a constant of the build: where it is compared with every reading a subquery would cost more than
 -- all the rest.

@@ -1,6 +1,7 @@
 -- The moments that divide an attempt: start-up ends with the first step (less what that step took longer
 -- than its followers), work ends with the last completed step.
 -- grain: attempt_key
+-- skip_if_empty: temp.attempts
 -- first_step_ms: null: the attempt reported no step
 -- steps_from_ms: first_step_ms plus the first step's excess over the median of the next ten
 -- work_end_ms: end of the gang's last completed step, or without steps the job's own end

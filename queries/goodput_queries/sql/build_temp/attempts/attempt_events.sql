@@ -1,5 +1,6 @@
 -- The events of this build with their attempt; excludes events of unmatched lives.
 -- grain: event_id
+-- skip_if_empty: temp.attempts
 -- is_authoritative: false for a step or phase that a stronger source reports: one source counts for steps, and for each
 --  kind of phase, from its first to its last step or phase; weaker sources count where it has none
 with lives as (

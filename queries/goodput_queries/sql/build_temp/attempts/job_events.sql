@@ -1,5 +1,6 @@
 -- The events of the runs in this build, with the attempt inferred where events do not number it.
 -- grain: event_id
+-- skip_if_empty: temp.dirty_run_ids
 -- attempt: of temp.numbered_events, or that of the numbered events around it; where there are none, counted within the
 --  job run nearest in time by the rank's starts: a `job.start`, or a step number that does not increase. A rank that
 --  reports no `job.start` lives as long as the gang.

@@ -10,7 +10,7 @@ facts as (select distinct on (fact) * from temp.node_facts)
 
 select
     states.unit,
-    greatest(states.start_ms, units.from_ms) as start_ms,
+    greatest(states.start_ms, build_from_ms()) as start_ms,
     least(states.end_ms, build_to_ms()) as end_ms,
     states.hold,
     states.piece,
@@ -60,4 +60,4 @@ inner join temp.units as units using (unit)
 left join pieces using (piece)
 left join splits using (split)
 left join facts using (fact)
-where states.end_ms > units.from_ms
+where states.end_ms > build_from_ms()

@@ -1,7 +1,6 @@
 -- The units of this pass: numbered, since a number sorts and joins faster than two names, and cut to the pass
 -- with as much on either side as idleness needs to count.
 -- grain: unit
--- from_ms: from when on its hours are replaced
 with present as (
     select
         units.* exclude (start_ms, end_ms, gpu_index, slurm_index, method),
@@ -10,19 +9,15 @@ with present as (
             coalesce(units.end_ms, clusters.as_of_ms),
             clusters.as_of_ms,
             build_to_ms() + build_threshold('idle_min_ms')::bigint
-        ) as end_ms,
-        case
-            when units.gpu_uuid in (select gpu_uuid from temp.reopened_gpus) then build_from_ms()
-            else build_whole_from_ms()
-        end as from_ms
+        ) as end_ms
     from intermediate.int_gpu_units as units
     inner join intermediate.int_clusters as clusters using (cluster)
+    where build_has_all_nodes() or (units.cluster, units.node) in (from temp.pass_nodes)
 ),
 
 clipped as (
-    select * replace (greatest(start_ms, from_ms - build_threshold('idle_min_ms')::bigint) as start_ms)
+    select * replace (greatest(start_ms, build_from_ms() - build_threshold('idle_min_ms')::bigint) as start_ms)
     from present
-    where from_ms < build_to_ms()
 )
 
 select cast(row_number() over (order by gpu_uuid, gpu_instance, start_ms) as integer) as unit, *

@@ -9,6 +9,7 @@
 -- from_ms, until_ms: those of the life's events belong to the attempt that end from the one until before the other
 -- has_failed: one of these reports a failure that is no preemption
 -- materialised: runs, since of other runs nothing changed
+-- skip_if_empty: temp.dirty_job_runs
 with lives as (
     select
         job_runs.job_run_key,

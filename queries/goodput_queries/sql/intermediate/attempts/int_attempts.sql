@@ -9,6 +9,7 @@
 -- has_events: the job sent events of this attempt
 -- is_stalled: it lived for 15 minutes and more after its last event, which was no end
 -- materialised: runs, since of other runs nothing changed
+-- skip_if_empty: temp.dirty_job_runs
 with job_runs as (
     select *
     from intermediate.int_job_runs

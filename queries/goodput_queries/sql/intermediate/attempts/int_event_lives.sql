@@ -7,6 +7,7 @@
 -- place: rank of its strongest source (event_source_place)
 -- match: how it was matched: job_id, job_name, hold
 -- materialised: run_ids, since only runs with new events or other holds change
+-- skip_if_empty: temp.dirty_run_ids
 with lives as (select * from temp.int_event_spans),
 
 named as (

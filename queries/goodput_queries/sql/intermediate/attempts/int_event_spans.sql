@@ -6,6 +6,7 @@
 -- begun_until_ms: its last moment but for what only follows work: saves that became durable, failures, the end of the job
 -- failed_ms: the last failure that is no preemption
 -- materialised: run_ids, since only runs with new events change
+-- skip_if_empty: temp.dirty_run_ids
 select
     cluster,
     run_id,

@@ -3,6 +3,7 @@
 -- grain: attempt_key, rank
 -- method: said (by the job), mapped (by NCCL), assumed
 -- materialised: attempts, since splits and stragglers join it
+-- skip_if_empty: temp.attempt_events
 with events as (
     select
         attempt_key,

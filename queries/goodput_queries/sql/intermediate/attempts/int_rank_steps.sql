@@ -4,6 +4,7 @@
 --     for the steps of that time; another one may add what it does not count
 -- wait_data_s, comm_s, straggler_s, throttle_s: what the rank measured inside the step
 -- materialised: attempts, since gang steps, splits and stragglers all read it
+-- skip_if_empty: temp.attempt_events
 with events as (
     select * from temp.attempt_events where event in ('step', 'step.start') and step is not null
 ),

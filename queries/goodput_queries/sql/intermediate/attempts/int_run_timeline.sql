@@ -3,6 +3,7 @@
 -- grain: attempt_key, start_ms
 -- end_ms: null: the attempt still runs
 -- materialised: attempts, since every GPU of the gang joins it
+-- skip_if_empty: temp.attempts
 -- change_tracking: start_ms, end_ms of attempt_key
 with pieces as (select * from temp.attempt_pieces),
 

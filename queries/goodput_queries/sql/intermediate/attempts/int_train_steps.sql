@@ -6,6 +6,7 @@
 -- median_step_ms: of the attempt's steps
 -- ranks: number of ranks that reported the step
 -- materialised: attempts, since the timeline, the splits and the pages read it
+-- skip_if_empty: temp.attempt_events
 with rank_steps as (select * from temp.int_rank_steps),
 
 attempts as (select * from temp.attempts),

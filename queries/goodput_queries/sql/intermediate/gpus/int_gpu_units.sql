@@ -7,7 +7,7 @@
 -- end_ms: null: still there
 -- method: inventory, or holds (no inventory: the GPUs that job runs held at one time)
 -- materialised: full, since every later stage joins it
--- change_tracking: start_ms, end_ms of gpu_uuid
+-- change_tracking: start_ms, end_ms of node
 with inventory as (select * from intermediate.int_gpu_inventory),
 
 clusters as (select * from intermediate.int_cluster_starts),

@@ -1,6 +1,7 @@
 -- Owner of each job run.
 -- grain: job_run_key
 -- materialised: runs, since every row of the ledger joins it
+-- skip_if_empty: temp.dirty_job_runs
 select
     job_run_key,
     any_value(cluster) as cluster,

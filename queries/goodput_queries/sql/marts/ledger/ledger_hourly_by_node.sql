@@ -1,7 +1,7 @@
 -- The hourly ledger by node, for pages that need no single GPU.
 -- grain: cluster, node, gpu_model, mig_profile, hour_ms, job_run_key, attempt_key, category, phase
 -- gpu_ms: milliseconds of a whole GPU
--- materialised: hourly, since a fleet has a tenth as many rows of nodes as of GPUs
+-- materialised: hourly by node, since a fleet has a tenth as many rows of nodes as of GPUs
 select
     cluster,
     node,
@@ -17,4 +17,5 @@ from marts.ledger_pieces
 where
     hour_ms >= build_from_ms()
     and hour_ms < build_to_ms()
+    and (build_has_all_nodes() or (cluster, node) in (from temp.pass_nodes))
 group by all
