@@ -79,6 +79,7 @@ class LocalStore:
         self.path = str(path)
         self.evaluation_counts = evaluation_counts
         self.is_read_only = False
+        self.commits = 0  # of this store, which alone has the file: answers are the same until then
         self._write_lock = threading.RLock()
         _refuse_unless_duckdb(self.path)
         if self.path != IN_MEMORY:
@@ -143,6 +144,7 @@ class LocalStore:
                 cursor.execute("begin")
                 yield cursor
                 cursor.execute("commit")
+                self.commits += 1
             except BaseException as error:
                 with contextlib.suppress(duckdb.Error):  # after a full disk nothing answers
                     cursor.execute("rollback")

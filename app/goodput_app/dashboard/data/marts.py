@@ -18,6 +18,7 @@ import streamlit as st
 from goodput_app.dashboard import throttling
 from goodput_app.dashboard.state import current_store
 from goodput_queries.scope import EVERYTHING, Scope
+from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from goodput_queries.storage.store import Store
@@ -37,20 +38,32 @@ State = tuple[int, int, str]
 
 _numbers = itertools.count()
 _stores: WeakKeyDictionary[Store, int] = WeakKeyDictionary()
+_states: WeakKeyDictionary[Store, tuple[int, State]] = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
 def state() -> State:
-    """Return what changes when anything is loaded or built: part of the key of every answer."""
+    """Return what changes when anything is loaded or built: part of the key of every answer.
+
+    Each panel of a page asks for it, so that it is read once a commit of this process.
+    """
     store = current_store()
+    commits = store.commits if isinstance(store, LocalStore) else None
     with _lock:
         number = _stores.setdefault(store, next(_numbers))
+        at_commits, known = _states.get(store, (None, None))
+    if known is not None and commits == at_commits:
+        return known
     loaded = store.read("select coalesce(max(sequence), 0)::bigint as n from state.ingested").item()
     built = store.read(
         "select coalesce(string_agg(b, ',' order by b), '') from "
         "(select concat_ws(':', cluster, as_of_ms, sequence) as b from state.built)"
     ).item()
-    return number, loaded, built
+    found = number, loaded, built
+    if commits is not None:
+        with _lock:
+            _states[store] = commits, found
+    return found
 
 
 def has_rows() -> bool:
