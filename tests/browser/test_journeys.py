@@ -175,3 +175,23 @@ def test_from_the_overview_to_a_node_to_its_gpu_and_a_shared_link(page: Page, br
     shared.goto(page.url, timeout=60_000)
     expect(shared.get_by_role("heading", name="GPU 1, vm")).to_be_visible(timeout=60_000)
     other.close()
+
+
+@in_both_schemes
+def test_the_key_s_searches_and_a_result_opens_its_page(page: Page, base_url):
+    page.goto(f"{base_url}/waste")
+    expect(page.get_by_role("heading", name="Waste", exact=True)).to_be_visible()
+    settled(page)
+
+    page.keyboard.press("s")
+    page.get_by_label("Name, job id or UUID").fill("slow")
+    page.keyboard.press("Enter")
+    result = page.get_by_role("dialog").get_by_role("link").first
+    expect(result).to_be_visible()
+    shoot(page, "search")
+    name = result.inner_text().split("\n")[-1].split(" ")[0]
+    result.click()
+
+    expect(page.get_by_role("heading", name=name)).to_be_visible()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert "run=" in page.url

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from goodput_app.dashboard.components import scope_bar, states
+from goodput_app.dashboard.components import scope_bar, search, states
 from goodput_app.dashboard.data import marts
 
 ICON = (  # in the page itself: a named icon would be fetched from the internet
@@ -64,6 +64,7 @@ page = st.navigation(
 )
 with st.sidebar:
     st.title("Goodput", anchor=False)
+    search.button()
     for group, members in GROUPS.items():
         st.caption(group)
         for member in members:

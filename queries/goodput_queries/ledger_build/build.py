@@ -318,8 +318,7 @@ class _Build:
             dirty_jobs.note_everything(self.cursor, model.name)
         elif dirty_jobs.note_dirty_attempts(self.cursor):
             dirty_jobs.note_first_event(self.cursor)
-            for name in ("numbered_events", "job_events"):
-                materialise.draft(self.cursor, models.of_layer(models.TEMP_LAYER)[name])
+            materialise.draft(self.cursor, models.of_layer(models.TEMP_LAYER)["job_events"])
         return 0
 
 

@@ -89,15 +89,13 @@ def draft(cursor: duckdb.DuckDBPyConnection, model: Model, parts: int = 1) -> No
     """
     kind = "view" if model.is_inline else "table"
     run(cursor, model, f"create or replace temp {kind} {model.name} as {model.select(parts)}")
-    if model.skip_if_empty and not model.is_inline and model.layer == sql_models.TEMP_LAYER:
+    if model.skip_if_empty and model.layer == sql_models.TEMP_LAYER:
         columns = cursor.execute(f"describe temp.{model.name}").fetchall()
         _columns[model.name] = ", ".join(f"{name} {type_}" for name, type_, *_ in columns)
 
 
 def draft_empty(cursor: duckdb.DuckDBPyConnection, model: Model) -> None:
     """Draft a stage of which it is known that it has no rows: planning its select takes long."""
-    if model.is_inline:
-        return  # the stage that reads it has none either
     if model.layer != sql_models.TEMP_LAYER:
         cursor.execute(
             f"create or replace temp table {model.name} as from {model.qualified_name} limit 0"

@@ -1,6 +1,5 @@
 -- The events of jobs that number their attempts, of the runs in this build.
 -- grain: event_id
--- skip_if_empty: temp.dirty_run_ids
 -- attempt: as given, unless the number comes again in a later job run (a counter that restarts with each one); a
 --  number that only occurs outside of every hold is that of the attempt nearest in time
 -- job_run_start_ms: of the job run of its name that is nearest to it

@@ -1,0 +1,88 @@
+"""Search on every page: a button, or the key S, leads to a run, a node, a GPU or a team."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import places, scope_bar
+from goodput_app.dashboard.data import search
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+TEXT_MAX_CHARS = 200
+LABEL_MAX_CHARS = 60
+OVERVIEW_PAGE = "pages/fleet_overview.py"
+ICONS = {"run": "monitoring", "node": "dns", "gpu": "memory", "team": "groups"}
+
+
+def button() -> None:
+    """Draw the button that opens the search."""
+    if st.button(
+        "Search",
+        icon=":material/search:",
+        shortcut="S",
+        width="stretch",
+        key="open_search",
+        help="Runs by name, job id or user; nodes; GPUs; teams.",
+    ):
+        _dialog()
+
+
+@st.dialog("Search", icon=":material/search:")
+def _dialog() -> None:
+    text = st.text_input(
+        "Name, job id or UUID",
+        key="search_text",
+        max_chars=TEXT_MAX_CHARS,
+        placeholder="node-07, 1042, GPU-3f2a...",
+    )
+    if not text.strip():
+        st.caption("Several words must all occur. Press Enter to search.")
+        return
+    found = search.find(text)
+    if found.is_empty():
+        st.info("Nothing has this name.", icon=":material/search_off:")
+        return
+    for row in found.iter_rows(named=True):
+        _link(row)
+    if (total := found["total"][0]) > found.height:
+        st.caption(f"{found.height} of {total:,}: add a word to narrow the search.")
+
+
+def _link(row: Mapping[str, Any]) -> None:
+    """Draw the link to what a row of marts.search_targets names, with its other names."""
+    name = theme.markdown_text(row["label"], LABEL_MAX_CHARS)
+    detail = theme.markdown_text(row["detail"] or "", LABEL_MAX_CHARS)
+    label = f"{name} :gray[{detail}]" if detail else name
+    page, params = target(row)
+    icon = f":material/{ICONS[row['kind']]}:"
+    st.page_link(page, label=label, icon=icon, query_params=params, width="stretch")
+
+
+def target(row: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+    """Return the page and the query parameters of a row of marts.search_targets.
+
+    A run is shown in its own time, everything else in the time range of the page.
+    """
+    kind, value = row["kind"], row["value"]
+    everywhere = {"team": None, "node": None, "run": None, "cluster": row["cluster"]}
+    if kind == "run":
+        window = {"from": _iso(row["start_at"]), "to": _iso(row["end_at"]) or "now"}
+        return places.RUN_PAGE, scope_bar.carried(**{**everywhere, **window, "run": value})
+    if kind == "node":
+        return places.NODE_PAGE, scope_bar.carried(**{**everywhere, "node": value})
+    if kind == "gpu":
+        return places.GPU_PAGE, {
+            **scope_bar.carried(**{**everywhere, "cluster": None}),
+            "gpu": value,
+        }
+    return OVERVIEW_PAGE, scope_bar.carried(**{**everywhere, "team": value})
+
+
+def _iso(at: datetime | None) -> str | None:
+    return None if at is None else f"{at.isoformat(timespec='milliseconds')}Z"

@@ -1,0 +1,41 @@
+"""What the search finds: runs, nodes, GPUs and teams whose names contain a text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from goodput_app.dashboard.data import marts
+from goodput_queries.scope import EVERYTHING
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FOUND_MAX = 20
+
+
+def find(text: str) -> pl.DataFrame:
+    """Return rows of marts.search_targets, whole names first, then beginnings; `total` of all.
+
+    Several words must all occur. Of equal matches runs come first, the latest ones before others.
+    """
+    return marts.read(
+        f"""with words as (
+            select list_filter(string_split(lower($1), ' '), lambda word: word <> '') as all_words
+        ),
+        found as (
+            select targets.*, lower(label) as name,
+                lower(concat_ws(' ', label, detail)) as haystack
+            from marts.search_targets as targets
+        )
+        select * exclude (name, haystack, all_words), count(*) over () as total
+        from found, words
+        where len(all_words) > 0
+            and list_bool_and(list_transform(all_words, lambda word: contains(haystack, word)))
+        order by
+            name = lower($1) desc, starts_with(name, lower($1)) desc,
+            list_position(['run', 'node', 'gpu', 'team'], kind),
+            coalesce(end_at, start_at) desc nulls last, label, cluster
+        limit {FOUND_MAX}""",
+        EVERYTHING,
+        text.strip(),
+    )
