@@ -444,3 +444,22 @@ def test_no_page_file_is_named_like_a_url() -> None:
     assert urls.isdisjoint(
         file.stem for file in Path(goodput_app.__file__).with_name("dashboard").glob("pages/*.py")
     )
+
+
+@pytest.mark.parametrize(("asked", "chosen"), [("off", "off"), ("5m", "5m"), ("<b>", "30s")])
+def test_how_often_a_page_looks_for_new_data_is_in_the_link(
+    capture: LocalStore, visit: Callable[..., AppTest], asked: str, chosen: str
+) -> None:
+    app = visit(capture, "one_run", run="lab/main", refresh=asked)
+
+    assert_sound(app)
+    assert app.session_state["scope_refresh"] == chosen
+
+
+def test_tables_and_charts_can_be_downloaded(
+    capture: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    app = visit(capture)
+
+    labels = {button.proto.label for button in app.get("download_button")}
+    assert labels == {"Parquet"}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from datetime import timedelta
 
 import polars as pl
 import pytest
 
-from goodput_app.dashboard.components import tables
+from goodput_app.dashboard.components import downloads, tables
 
 
 def test_a_table_without_any_price_says_so() -> None:
@@ -63,3 +64,11 @@ def test_long_times_read_as_on_a_clock(
     shown, config = tables.shaped(frame, {"gap_s": "Length"})
     assert shown["gap_s"].to_list() == cell
     assert config["gap_s"]["label"] == header
+
+
+def test_a_download_has_the_rows_as_they_are_shown() -> None:
+    frame = pl.DataFrame({"node": ["a", None], "gpu_h": [1.5, 2.0]})
+
+    written = io.BytesIO(downloads.as_parquet(frame))
+
+    assert pl.read_parquet(written).equals(frame)

@@ -1,4 +1,4 @@
-"""A chart with what belongs to it: PNG from its own menu, and behind it the exact rows, as CSV."""
+"""A chart and the exact rows behind it, as CSV and Parquet; its own menu has the PNG."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from goodput_app.dashboard.components import downloads
 from goodput_app.dashboard.figures.ledger import CONFIG
 
 if TYPE_CHECKING:
@@ -22,3 +23,4 @@ def draw(figure: go.Figure, rows: pl.DataFrame, key: str, alt: str) -> None:
         st.dataframe(
             rows, hide_index=True, key=f"{key}_table", height="auto" if rows.height < 10 else 320
         )
+        downloads.parquet(rows, f"{key}_table")

@@ -23,7 +23,7 @@ from goodput_queries.errors import QueryError
 from goodput_queries.scope import Scope
 
 FILTERS = ("cluster", "team", "node", "run")
-CARRIED = (*FILTERS, "from", "to")
+CARRIED = (*FILTERS, "from", "to", "refresh")
 ALL = ""
 CHOICES_MAX = 5_000
 CLUSTERS_SHOWN = 5
@@ -52,7 +52,8 @@ COST_RANGE = "now-30d"  # money is looked at by the month, whatever other pages 
 LIVE_WITHIN = timedelta(minutes=2)
 AMBER_AFTER = timedelta(seconds=60)
 RED_AFTER = timedelta(seconds=150)
-WATCH_S = 30
+REFRESH_S = {"off": None, "5s": 5, "30s": 30, "1m": 60, "2m": 120, "5m": 300}
+REFRESH_DEFAULT = "30s"
 MODES: dict[str, theme.Badge] = {"LIVE": "green", "RECORDED": "blue", "DEMO": "violet"}
 
 
@@ -130,7 +131,7 @@ def show(default_range: str | None = None) -> View | None:
     shown = view(default_range)
     if shown is None:
         return None
-    _watch(marts.state())
+    _watch(_refresh(), marts.state())
     columns = st.columns([1.1, 1.1, 1.1, 1.3, 2.1], vertical_alignment="bottom")
     values = marts.scope_values(shown.scope)
     clusters = marts.clusters()["cluster"].to_list()
@@ -237,6 +238,14 @@ def _time_picker(shown: View, default_range: str) -> None:
             right.text_input("To", key="scope_to", help="Exclusive. `now` is the end of the data.")
             st.form_submit_button("Apply", on_click=_times_given, width="stretch")
         st.caption(f"All times are UTC. `now` is {theme.moment(shown.now)}.")
+        st.session_state["scope_refresh"] = _refresh()
+        st.segmented_control(
+            "Refresh",
+            list(REFRESH_S),
+            key="scope_refresh",
+            on_change=_refresh_chosen,
+            help="How often the page looks for new data; it is drawn again where there is some.",
+        )
         length = shown.end - shown.start
         with st.container(horizontal=True):
             for name, start in (("Previous", shown.start - length), ("Next", shown.end)):
@@ -254,6 +263,11 @@ def _time_picker(shown: View, default_range: str) -> None:
 def _preset_chosen() -> None:
     chosen = PRESETS.get(st.session_state["scope_preset"] or "", (None, None))
     go({"from": chosen[0], "to": chosen[1]})
+
+
+def _refresh_chosen() -> None:
+    chosen = st.session_state["scope_refresh"]
+    go({"refresh": None if chosen in (None, REFRESH_DEFAULT) else chosen})
 
 
 def _times_given() -> None:
@@ -321,11 +335,20 @@ def _freshness(name: str, as_of: datetime, shown: View) -> tuple[str, theme.Badg
     return f"{name}data {theme.duration(age.total_seconds())} old", colour
 
 
-@st.fragment(run_every=WATCH_S)
-def _watch(seen: marts.State) -> None:
-    """Run the page again once something was loaded or built."""
-    if marts.state() != seen:
-        st.rerun()
+def _refresh() -> str:
+    asked = st.query_params.get("refresh", REFRESH_DEFAULT)
+    return asked if asked in REFRESH_S else REFRESH_DEFAULT
+
+
+def _watch(every: str, seen: marts.State) -> None:
+    """Look every so often whether something was loaded or built, and run the page again then."""
+
+    def look() -> None:
+        if marts.state() != seen:
+            st.rerun()
+
+    if (seconds := REFRESH_S[every]) is not None:
+        st.fragment(look, run_every=seconds)()
 
 
 def _mode(as_of: datetime, wall: datetime) -> str:

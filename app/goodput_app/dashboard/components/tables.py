@@ -8,7 +8,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import glossary, theme
-from goodput_app.dashboard.components import scope_bar
+from goodput_app.dashboard.components import downloads, scope_bar
 from goodput_billing.statement.currency import PRICE_DECIMALS
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def show(
     rows: int = ROWS_SHOWN,
     wide: Mapping[str, Any] | None = None,
 ) -> None:
-    """Draw a table; its own menu downloads it as CSV."""
+    """Draw a table, which downloads as CSV (its own menu) and Parquet."""
     shown, config = shaped(frame, names, wide)
     st.dataframe(
         shown,
@@ -137,6 +137,7 @@ def show(
         height=height(frame.height, rows),
         placeholder=MISSING,
     )
+    downloads.parquet(shown, key)
 
 
 def pick(
@@ -177,6 +178,7 @@ def pick(
         on_select=picked,
         selection_mode="single-row",
     )
+    downloads.parquet(shown, key)
     chosen = st.query_params.get(key)
     return frame.row(known.index(chosen), named=True) if chosen in known else None
 
