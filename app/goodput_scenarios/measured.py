@@ -160,7 +160,7 @@ def _of_run(store: Store, scope: Scope, run: str) -> dict[str, Given]:
             "interval_s": (_span(row["interval_s"]), f"median between {row['saves']:,} saves"),
             "gpus": (_span(row["gpus"]), "GPUs of its largest attempt"),
             "mtbf_s": _mtbf(row),
-            "price_per_gpu_h": (_over(*priced), "mean price of what it held"),
+            "price_per_gpu_h": (_over(*priced), "mean price of its allocated time"),
         },
     )
 

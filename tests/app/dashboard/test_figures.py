@@ -173,42 +173,6 @@ def test_the_ledger_bar_adds_up_to_what_was_held() -> None:
     assert drawn.layout.xaxis.title.text == "allocated GPU-min"
 
 
-def pieces(count: int) -> pl.DataFrame:
-    """Give marts.run_timeline: so many pieces of growing length, in two attempts."""
-    starts = [START + timedelta(seconds=10 * i) for i in range(count)]
-    return pl.DataFrame(
-        {
-            "attempt": [i % 2 for i in range(count)],
-            "category": ["startup"] * count,
-            "label": [HOSTILE] * count,
-            "colour": ["startup"] * count,
-            "phase": [HOSTILE] * count,
-            "start_at": starts,
-            "end_at": [at + timedelta(milliseconds=i + 1) for i, at in enumerate(starts)],
-        }
-    )
-
-
-def test_lanes_draw_a_lane_an_attempt_at_its_times() -> None:
-    drawn = figures.lanes(pieces(2))
-
-    assert drawn.layout.yaxis.categoryarray == ("attempt 0", "attempt 1")
-    assert list(drawn.data[0].base) == [START, START + timedelta(seconds=10)]
-    assert list(drawn.data[0].x) == [1, 2]  # milliseconds
-
-
-def test_lanes_draw_the_longest_pieces_and_say_what_is_left_out() -> None:
-    drawn = figures.lanes(pieces(figures.MAX_POINTS + 7))
-    assert points(drawn) == figures.MAX_POINTS
-    assert min(drawn.data[0].x) == 8
-    assert drawn.layout.annotations[0].text == "7 shorter pieces are not drawn"
-
-
-def test_a_piece_that_still_runs_is_no_error() -> None:
-    running = pieces(2).with_columns(end_at=pl.lit(None, dtype=pl.Datetime("us")))
-    assert points(figures.lanes(running)) == 0
-
-
 def steps() -> pl.DataFrame:
     """Give marts.train_steps: five steps, the third late, the fourth waiting, the last lost."""
     return pl.DataFrame(
@@ -345,7 +309,6 @@ def test_coverage_of_several_clusters_keeps_them_apart() -> None:
 
 def test_no_name_from_the_data_reaches_plotly_as_a_tag() -> None:
     for drawn in (
-        figures.lanes(pieces(3)),
         waste.causes(gaps([None] * 3)),
         figures.waterfall(FULL.with_columns(label=pl.lit(HOSTILE))),
     ):
@@ -353,6 +316,6 @@ def test_no_name_from_the_data_reaches_plotly_as_a_tag() -> None:
 
 
 def test_no_chart_needs_webgl() -> None:
-    drawn = [figures.waterfall(FULL), figures.lanes(pieces(3)), figures.step_times(steps())]
+    drawn = [figures.waterfall(FULL), figures.step_times(steps())]
     kinds = {trace.type for figure in drawn for trace in figure.data}
     assert kinds <= {"bar", "scatter", "heatmap"}

@@ -172,6 +172,6 @@ def test_a_verdict_is_of_one_loss(evidence, job_events):
         0, named=True
     )
     assert loss["category"] == "data_stall"
-    assert run["verdict"] == "Biggest loss: data stall, 25 % of what it held."
+    assert run["verdict"] == "Biggest loss: data stall, 25 % of its allocated time."
     assert run["verdict_confidence"] == loss["confidence"]
     assert run["verdict_evidence"] == loss["evidence"]

@@ -81,4 +81,4 @@ def test_evidence_of_a_straggler_names_the_source_there_is(evidence, job_events)
     ).item()
     run = evidence.store.read("select verdict, verdict_evidence from marts.runs").row(0)
     assert loss == "comm_s of all ranks: what each has over the least"
-    assert run == ("Biggest loss: straggler wait, 30 % of what it held.", loss)
+    assert run == ("Biggest loss: straggler wait, 30 % of its allocated time.", loss)

@@ -175,11 +175,9 @@ def draw(
 ) -> None:
     """Draw lanes and metrics, and name what is not measured."""
     every = figures.panels(dict(limits))
-    shown = [panel for panel in every if figures.is_measured(panel, found)]
-    # of the measures of activity the most telling one
-    activity = next((panel.title for panel in shown if panel.title in figures.ACTIVITY), "")
-    others = set(figures.ACTIVITY) - {activity} if activity else set()
-    shown = [panel for panel in shown if panel.title not in others]
+    shown = without_lesser_activity([p for p in every if figures.is_measured(p, found)])
+    has_activity = any(panel.title in figures.ACTIVITY for panel in shown)
+    others = set(figures.ACTIVITY) if has_activity else set()
     figure = figures.on_one_axis(lanes, shown, found, view.window)
     charts.draw(figure, rows, key, alt)
     missing = [p.title for p in every if p not in shown and p.title not in others]
@@ -188,3 +186,9 @@ def draw(
             f"Not measured here: {', '.join(missing)}. Stock exporters leave some counters out; "
             "`goodput doctor` says which lines enable them."
         )
+
+
+def without_lesser_activity(shown: Sequence[figures.Panel]) -> list[figures.Panel]:
+    """Return the panels with one measure of activity, the most telling one."""
+    activity = next((panel.title for panel in shown if panel.title in figures.ACTIVITY), "")
+    return [p for p in shown if p.title == activity or p.title not in figures.ACTIVITY]

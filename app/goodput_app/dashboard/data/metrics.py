@@ -98,11 +98,8 @@ def _expressions(read: Resolution) -> list[str]:
     """Return the aggregates of a bin: `<metric>`, `<metric>_min`, `_max`, and shares of reasons."""
     found = []
     for name in METRICS:
-        if read.is_raw:
-            parts = (f"avg({name})", f"min({name})", f"max({name})")
-        else:
-            mean = f"sum({name}.mean * {name}.n) / nullif(sum({name}.n), 0)"
-            parts = (mean, f"min({name}.min)", f"max({name}.max)")
+        ends = ("min({0})", "max({0})") if read.is_raw else ("min({0}.min)", "max({0}.max)")
+        parts = (mean_of(name, read), *(end.format(name) for end in ends))
         mean, least, most = (f"({part})::float" for part in parts)
         found.append(f"{mean} as {name}, {least} as {name}_min, {most} as {name}_max")
     reasons = "clocks_event_reasons"
@@ -113,6 +110,13 @@ def _expressions(read: Resolution) -> list[str]:
             share = f"sum({reasons}.{name}) / nullif(sum({reasons}.n), 0)"
         found.append(f"({share})::float as {name}")
     return found
+
+
+def mean_of(name: str, read: Resolution) -> str:
+    """Return the aggregate of a bin that is the mean of a metric."""
+    if read.is_raw:
+        return f"avg({name})"
+    return f"sum({name}.mean * {name}.n) / nullif(sum({name}.n), 0)"
 
 
 def gpu_series(scope: Scope, gpus: Sequence[str], read: Resolution) -> pl.DataFrame:

@@ -205,60 +205,6 @@ def ledger_bar(frame: pl.DataFrame) -> go.Figure:
     return finished(figure, height=190, has_legend=True)
 
 
-def lanes(frame: pl.DataFrame) -> go.Figure:
-    """Return a lane an attempt: what its gang did when.
-
-    frame: marts.run_timeline of one run. Where there are more pieces than can be drawn, the longest
-    are, and the chart says how many are omitted.
-    """
-    pieces = frame.drop_nulls(["start_at", "end_at"]).with_columns(
-        length_ms=(pl.col("end_at") - pl.col("start_at")).dt.total_milliseconds()
-    )
-    shown = pieces.sort("length_ms", descending=True).head(MAX_POINTS)
-    figure = go.Figure()
-    attempts = shown.get_column("attempt").unique().sort().to_list()
-    for category in sorted(shown.get_column("category").unique().to_list(), key=theme.rank):
-        of_it = shown.filter(pl.col("category") == category).sort("start_at")
-        label = theme.plotly_text(of_it["label"][0] or category)
-        phases = [theme.plotly_text(p or "") for p in of_it["phase"].to_list()]
-        lengths = [theme.duration(ms / 1000) for ms in of_it["length_ms"].to_list()]
-        figure.add_bar(
-            y=[_lane(a) for a in of_it["attempt"].to_list()],
-            x=of_it["length_ms"].to_list(),
-            base=of_it["start_at"].to_list(),
-            orientation="h",
-            marker=marker(of_it["colour"][0]),
-            name=label,
-            customdata=list(
-                map(list, zip(lengths, phases, of_it["start_at"].to_list(), strict=True))
-            ),
-            hovertemplate=(
-                f"{label} %{{customdata[1]}}<br>%{{customdata[0]}}"
-                " from %{customdata[2]|%H:%M:%S.%L} UTC<extra></extra>"
-            ),
-        )
-    figure.update_layout(barmode="overlay", bargap=0.35)
-    figure.update_xaxes(title_text="UTC", type="date")
-    figure.update_yaxes(
-        type="category",
-        categoryorder="array",
-        categoryarray=[_lane(a) for a in attempts],
-        autorange="reversed",
-        automargin=True,
-    )
-    if pieces.height > shown.height:
-        figure.add_annotation(
-            text=f"{pieces.height - shown.height:,} shorter pieces are not drawn",
-            showarrow=False,
-            xref="paper",
-            yref="paper",
-            x=1,
-            y=1.08,
-            xanchor="right",
-        )
-    return finished(figure, height=150 + 44 * max(1, len(attempts)), has_legend=True)
-
-
 def step_times(frame: pl.DataFrame) -> go.Figure:
     """Return the time of each step with its baseline, and marks where one waited or was lost.
 
@@ -370,10 +316,6 @@ def _hover(definition: str | None) -> str:
 def _group_rank(group: str) -> int:
     groups = ("not_available", "free", "held")
     return groups.index(group) if group in groups else len(groups)
-
-
-def _lane(attempt: object) -> str:
-    return f"attempt {attempt}"
 
 
 def finished(figure: go.Figure, *, height: int, has_legend: bool = False) -> go.Figure:

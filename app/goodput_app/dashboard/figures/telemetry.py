@@ -61,7 +61,8 @@ class Lanes:
     """Bars on top of the metrics; each frame has `lane`, `start_at`, `end_at`.
 
     names: the lanes from top to bottom
-    holders: also `name` and `hover`; categories: `label`, `colour`; gaps, reasons: nothing more
+    holders: also `name` and `hover`; categories: `label`, `colour` and, where there is more to
+     say, `hover`; gaps, reasons: nothing more
     events: `lane`, `at`, `name`, `hover`
     """
 
@@ -176,7 +177,8 @@ def _draw_lanes(figure: go.Figure, lanes: Lanes) -> None:
             of_it = categories.filter(pl.col("label") == label)
             name = theme.plotly_text(label)
             look = {**marker(of_it["colour"][0]), "line": {"width": 0}}
-            _bars(figure, of_it, look, name, [name] * of_it.height, is_in_legend=True)
+            hovers = of_it["hover"].to_list() if "hover" in of_it.columns else [name] * len(of_it)
+            _bars(figure, of_it, look, name, hovers, is_in_legend=True)
     look = {"color": theme.STYLES["throttled"].colour}
     if (reasons := lanes.reasons) is not None and not reasons.is_empty():
         _bars(figure, reasons, look, "Clocks reduced", reasons["lane"].to_list())

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import charts, run_parts, scope_bar, tiles
+from goodput_app.dashboard.components import charts, run_axis, run_parts, scope_bar, tiles
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.figures import ledger as figures
@@ -42,21 +42,11 @@ with panel(
         "The run's GPU time by category",
     )
 with panel(
-    "Timeline of attempts",
+    "On one time axis",
     "marts.run_timeline",
-    help="A lane an attempt. Grey or empty: only telemetry knows.",
+    help="A lane for each attempt; below it steps and the telemetry of the run's GPUs.",
 ):
-    timeline = marts.run_timeline(scope)
-    if timeline.is_empty():
-        st.info("The job said nothing of itself.", icon=":material/hourglass_empty:")
-    else:
-        figure = figures.lanes(timeline)
-        charts.draw(
-            figure,
-            timeline.sort("start_at").drop("colour"),
-            "run-timeline",
-            "What the gang did when",
-        )
+    run_axis.draw(view)
 with panel(
     "Step times", "marts.train_steps", help="The gang's, from the earliest start to the latest end."
 ):
@@ -72,6 +62,8 @@ with panel(
                 f"The slowest and the fastest of each stretch of {steps['steps'][0]:,} steps."
             )
         run_parts.communication(marts.communication(scope))
+with panel("Lateness of ranks", "marts.rank_lateness", help="Own work beyond the median."):
+    run_axis.ranks(view)
 with panel(
     "Late ranks", "marts.stragglers", help="Episodes in which the others waited for one rank."
 ):

@@ -174,9 +174,9 @@ select
         when worst.loss is null then 'No loss is known.'
         when worst.loss.category in ('unknown', 'busy_unclassified')
             then cast(round(100.0 * worst.loss.gpu_ms / ledger.held_ms) as integer)
-                || ' % of what it held is not settled: the job does not report its steps.'
+                || ' % of its allocated time is unclassified: the job does not report its steps.'
         else 'Biggest loss: ' || lower(worst.loss.label) || ', '
-            || cast(round(100.0 * worst.loss.gpu_ms / ledger.held_ms) as integer) || ' % of what it held'
+            || cast(round(100.0 * worst.loss.gpu_ms / ledger.held_ms) as integer) || ' % of its allocated time'
             || case
                 when lower(worst.loss.cause) <> lower(worst.loss.label) then ' (' || worst.loss.cause || ')'
                 else ''

@@ -1,0 +1,121 @@
+"""Data of a run's time axis: telemetry of its GPUs, waits in the queue, lateness of ranks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from goodput_app.dashboard.data import marts, metrics
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from goodput_queries.scope import Scope
+
+SPREAD = (0.05, 0.95)
+HEATMAP_BINS = 120
+
+
+def allocated(scope: Scope) -> pl.DataFrame:
+    """Return `start_at`, `end_at` and `gpus` of the run's allocation in the window; or no row."""
+    return marts.read(
+        """select min(start_at) as start_at, max(end_at) as end_at,
+            count(distinct gpu_uuid) as gpus
+        from marts.gpu_allocations where run_key = $1 having gpus > 0""",
+        _of_the_run(scope),
+        scope.run,
+    )
+
+
+def telemetry(scope: Scope, read: metrics.Resolution) -> pl.DataFrame:
+    """Return the metrics of the run's GPUs while it had them, a row a bin.
+
+    Columns: at, gpus (with samples), and of each metric the mean of the GPUs' means, `<metric>`,
+    and their 5th and 95th percentile, `<metric>_low` and `_high`.
+    """
+    from_ms, to_ms = metrics.bounds(scope)
+    if read.is_raw:
+        source, moment, samples = "staging.stg_gpu_samples", "ts_ms", "count(*)"
+        where = "ts >= from_ms($2) and ts < from_ms($3)"
+    else:
+        source, moment, samples = "intermediate.int_gpu_metrics", "start_ms", "sum(samples)"
+        where = "start_ms >= $2 - 600000 and start_ms < $3"
+    means = ", ".join(
+        f"({metrics.mean_of(name, read)})::float as {name}" for name in metrics.METRICS
+    )
+    spreads = ", ".join(
+        f"avg({name})::float as {name}, "
+        f"quantile_cont({name}, {SPREAD[0]})::float as {name}_low, "
+        f"quantile_cont({name}, {SPREAD[1]})::float as {name}_high"
+        for name in metrics.METRICS
+    )
+    return marts.read(
+        f"""with allocated as (
+            select distinct gpu_uuid, to_ms(start_at) as held_from_ms, to_ms(end_at) as held_to_ms
+            from marts.gpu_allocations
+            where run_key = $1
+        ),
+        of_gpus as (
+            select
+                gpu_uuid, gpu_instance, source, {moment} // {read.bin_ms} * {read.bin_ms} as bin_ms,
+                {samples} as samples, {means}
+            from {source}
+            inner join allocated using (gpu_uuid)
+            where {where} and {moment} >= held_from_ms and {moment} < held_to_ms
+            group by all
+        ),
+        chosen as (
+            from of_gpus
+            qualify row_number() over (
+                partition by gpu_uuid, gpu_instance, bin_ms order by samples desc, source) = 1
+        )
+        select from_ms(bin_ms) as at, count(distinct gpu_uuid) as gpus, {spreads}
+        from chosen
+        group by bin_ms
+        order by bin_ms""",
+        _of_the_run(scope),
+        *(scope.run, from_ms, to_ms),
+    )
+
+
+def waits(scope: Scope) -> pl.DataFrame:
+    """Return the time in which job runs of the run waited for GPUs: marts.run_queue."""
+    return marts.read(
+        "select * from marts.run_queue where run_key = $1 order by start_at, job_id",
+        _of_the_run(scope),
+        scope.run,
+    )
+
+
+def events(scope: Scope) -> pl.DataFrame:
+    """Return Xid and other events of the run's GPUs while it had them, the latest first."""
+    return marts.read(
+        """select distinct events.*
+        from marts.gpu_events as events
+        inner join marts.gpu_allocations as held
+            on events.gpu_uuid = held.gpu_uuid
+            and events.event_at >= held.start_at
+            and events.event_at < held.end_at
+        where held.run_key = $1
+        order by event_at desc, code, message limit 1000""",
+        _of_the_run(scope),
+        scope.run,
+    )
+
+
+def lateness(scope: Scope) -> pl.DataFrame:
+    """Return how late each rank was over time: marts.rank_lateness in at most HEATMAP_BINS bins."""
+    from_ms, to_ms = metrics.bounds(scope)
+    bin_ms = next(
+        (b for b in metrics.BINS_MS if to_ms - from_ms <= b * HEATMAP_BINS), metrics.BINS_MS[-1]
+    )
+    return marts.read(
+        "select * from marts.rank_lateness where run_key = $1 order by rank, bucket_at",
+        replace(_of_the_run(scope), bucket_ms=bin_ms),
+        scope.run,
+    )
+
+
+def _of_the_run(scope: Scope) -> Scope:
+    """Return the scope of the whole run: its page is of all its nodes and GPUs."""
+    return replace(scope, node=None, gpu_uuid=None, bucket_ms=None)
