@@ -27,7 +27,15 @@ from goodput_queries.storage.store import LocalStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-PAGES = ("fleet_overview", "all_runs", "one_run", "idle_gaps", "cost_statement", "data_health")
+PAGES = (
+    "fleet_overview",
+    "fleet_map",
+    "all_runs",
+    "one_run",
+    "idle_gaps",
+    "cost_statement",
+    "data_health",
+)
 HOSTILE = '<script>alert(1)</script> [x](http://evil) "quoted" a/b|c :red[z] $x$'
 
 
@@ -440,7 +448,7 @@ def test_filters_of_a_view_are_those_that_are_set() -> None:
 
 def test_no_page_file_is_named_like_a_url() -> None:
     """Else a new server's first visit would run that file alone, without filters."""
-    urls = {"overview", "runs", "run", "nodes", "gpu", "waste", "cost", "data", "explorer"}
+    urls = {"overview", "fleet", "runs", "run", "nodes", "gpu", "waste", "cost", "data", "explorer"}
     assert urls.isdisjoint(
         file.stem for file in Path(goodput_app.__file__).with_name("dashboard").glob("pages/*.py")
     )

@@ -41,8 +41,8 @@ def store():
     made.load("gpu_samples", [
         {"gpu_uuid": f"c/{gpu}", "gpu_instance": "", "ts": made.at(s), "power_w": power,
          "engine_active_ratio": 0.5, "gpu_temperature_c": 60.0}
-        for gpu, power in (("a#0", 300.0), ("c#0", 500.0), ("b#1", 100.0))
-        for s in range(0, 3601 if gpu != "c#0" else 1801, 60)
+        for gpu, power, end in (("a#0", 300.0, 3541), ("c#0", 500.0, 1801), ("b#1", 100.0, 3601))
+        for s in range(0, end, 60)
     ], "dcgm")  # fmt: skip
     made.load("gpu_events", [
         {"cluster": "c", "node": "a", "gpu_uuid": "c/a#1", "ts": made.at(1000),
@@ -103,6 +103,18 @@ def test_a_reading_of_half_an_hour_ago_is_no_state(store):
     (gpu,) = (row for row in rows(store, "gpu_states") if row["gpu_uuid"] == "c/c#0")
 
     assert gpu["power_w"] is None
+
+
+def test_in_the_minutes_after_the_last_reading_a_job_is_as_it_was_before(store):
+    last = store.read(
+        "select category from marts.ledger_segments "
+        f"where gpu_uuid = 'c/a#0' and end_ms = {START_MS + HOUR_MS}"
+    ).item()
+    found = {row["gpu_uuid"]: row["category"] for row in rows(store, "unit_states")}
+
+    assert last == "unknown"
+    assert found["c/a#0"] == "busy_unclassified"
+    assert found["c/c#0"] == "unknown"  # its readings ended half an hour before
 
 
 def test_the_state_is_the_one_at_the_end_of_the_window(store):

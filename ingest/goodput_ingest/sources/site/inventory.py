@@ -40,6 +40,7 @@ COLUMNS = (
 )
 NODE_RACKS = {name: pl.String() for name in ("cluster", "node", "rack", "rack_row", "feed")}
 PLACE_MAX_CHARS = 100
+Place = dict[str, str | None]
 _NAME = re.compile(r"[^\s,\[\]#]{1,255}")
 
 
@@ -133,7 +134,7 @@ class _Racks:
     """Where nodes stand: of several rows of a node the one with the latest begin, then the last."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str | None, str], tuple[datetime | None, dict[str, object]]] = {}
+        self._found: dict[tuple[str | None, str], tuple[datetime | None, Place]] = {}
 
     def add(self, cluster: str | None, row: dict[str, str], begin: datetime | None) -> None:
         """Add the place that a row gives, if it names a rack; ValueError for one without."""
@@ -149,7 +150,7 @@ class _Racks:
             named = {"cluster": cluster, "node": row["node"], "rack_row": place.pop("row"), **place}
             self._found[cluster, row["node"]] = begin, named
 
-    def rows(self) -> list[dict[str, object]]:
+    def rows(self) -> list[Place]:
         """Return the rows of raw.node_racks."""
         return [named for _, named in self._found.values()]
 

@@ -3,7 +3,8 @@
 -- grain: gpu_uuid, gpu_instance
 -- at_ms: that time, epoch ms
 -- share_ratio: share of the GPU
--- category, "group": of the ledger in the last segment; null: the ledger does not reach that time
+-- category, "group": of the ledger in the last segment. Where readings end a little earlier it is unknown: then the last one
+--  that is known, of the same job run and the last ten minutes. null: the ledger does not reach that time
 -- job_run_key: null where it is not allocated
 with ends as (
     select cluster, least(as_of_ms, coalesce(getvariable('scope_to_ms')::bigint, as_of_ms)) as at_ms
@@ -11,7 +12,10 @@ with ends as (
 ),
 
 units as (
-    select units.*, ends.at_ms, (ends.at_ms - 1) // 3600000 * 3600000 as hour_ms
+    select
+        units.*,
+        ends.at_ms,
+        list_distinct([(ends.at_ms - 1) // 3600000, (ends.at_ms - 600000) // 3600000]) as hours
     from intermediate.int_gpu_units as units
     inner join ends using (cluster)
     where
@@ -20,16 +24,41 @@ units as (
         and in_place(units.cluster, units.node, units.gpu_uuid, units.gpu_model)
 ),
 
--- of hours whose readings were dropped the archive has sums: the category with most time
-last_ones as (
-    select pieces.gpu_uuid, pieces.gpu_instance, pieces.category, pieces.job_run_key
+of_hours as (
+    select gpu_uuid, gpu_instance, at_ms, unnest(hours) * 3600000 as hour_ms from units
+),
+
+segments as (
+    select
+        pieces.gpu_uuid,
+        pieces.gpu_instance,
+        pieces.category,
+        pieces.job_run_key,
+        pieces.start_ms,
+        -- of hours whose readings were dropped the archive has sums: the category with most time
+        (pieces.start_ms, pieces.gpu_ms, pieces.category) as place,
+        pieces.end_ms >= of_hours.at_ms as is_at_end
     from marts.ledger_pieces as pieces
-    inner join units using (gpu_uuid, gpu_instance, hour_ms)
-    where pieces.start_ms < units.at_ms and pieces.end_ms >= units.at_ms
-    qualify row_number() over (
-        partition by pieces.gpu_uuid, pieces.gpu_instance
-        order by pieces.start_ms desc, pieces.gpu_ms desc, pieces.category
-    ) = 1
+    inner join of_hours using (gpu_uuid, gpu_instance, hour_ms)
+    where pieces.start_ms < of_hours.at_ms and pieces.end_ms > of_hours.at_ms - 600000
+),
+
+last_ones as (
+    select gpu_uuid, gpu_instance, max_by(struct_pack(job_run_key, category), place) as last_one
+    from segments
+    where is_at_end
+    group by gpu_uuid, gpu_instance
+),
+
+known as (
+    select segments.gpu_uuid, segments.gpu_instance, max_by(segments.category, segments.place) as category
+    from segments
+    inner join last_ones using (gpu_uuid, gpu_instance)
+    where
+        segments.job_run_key is not distinct from last_ones.last_one.job_run_key
+        and segments.category <> 'unknown'
+        and last_ones.last_one.category = 'unknown'
+    group by segments.gpu_uuid, segments.gpu_instance
 )
 
 select
@@ -42,9 +71,11 @@ select
     units.mig_profile,
     (units.share_hi - units.share_lo) / units.share_of as share_ratio,
     units.at_ms,
-    last_ones.category,
+    coalesce(known.category, last_ones.last_one.category) as category,
     categories."group",
-    last_ones.job_run_key
+    last_ones.last_one.job_run_key as job_run_key
 from units
 left join last_ones using (gpu_uuid, gpu_instance)
-left join reference.gpu_second_categories as categories using (category)
+left join known using (gpu_uuid, gpu_instance)
+left join reference.gpu_second_categories as categories
+    on coalesce(known.category, last_ones.last_one.category) = categories.category
