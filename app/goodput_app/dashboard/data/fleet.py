@@ -148,7 +148,7 @@ def metric(
         where node is not null
         group by all
         having key in (select unnest($1::varchar[]))
-        order by key, at""",
+        order by 1, 2""",
         _of_place(scope),
         tuple(rows),
     )

@@ -37,6 +37,8 @@ LEGEND_CHAR_PX = 5.8
 TOP_PX, BOTTOM_PX = 34, 46
 NAME_MAX_CHARS = 28
 FULL = 0.9995
+LABELLED = 0.07  # of the width: shorter bars have no text
+SCALE_CELLS = 7.0  # height that a colour bar needs
 NO_DATA = "No data"
 NO_DATA_COLOUR = "rgba(138, 148, 163, 0.28)"
 EVENTS = "Events"
@@ -98,6 +100,8 @@ def rack_grid(cells: pl.DataFrame, metric: Metric | None) -> go.Figure:
     or `value`
     """
     at, titles, height = placed(cells)
+    if metric is not None:
+        height = max(height, SCALE_CELLS)
     figure = go.Figure()
     if metric is None:
         for label, colour in _labels(at):
@@ -227,7 +231,7 @@ def over_time(
     names = _names(rows["name"])
     _heatmap(figure, rows["key"], names, bins, metric, bin_ms, heights[0] / total)
     _links(figure, rows["id"], names, window[1])
-    _runs(figure, bars, runs)
+    _runs(figure, bars, runs, window)
     _name_rows(figure, rows, names)
     figure.update_xaxes(range=list(window), type="date", showgrid=False)
     figure.update_xaxes(showticklabels=True, side="top", row=1)
@@ -363,11 +367,19 @@ def _links(figure: go.Figure, ids: pl.Series, names: Sequence[str], at: datetime
     )
 
 
-def _runs(figure: go.Figure, bars: pl.DataFrame, runs: Sequence[str]) -> None:
+def _runs(
+    figure: go.Figure,
+    bars: pl.DataFrame,
+    runs: Sequence[str],
+    window: tuple[datetime, datetime],
+) -> None:
     """Add a lane for each run and in it a bar for each of its job runs."""
     lane_of = {run: f"{n}" for n, run in enumerate(runs)}
     named = bars.unique("run_key", keep="first", maintain_order=True)
     names = [row["job_name"] or row["run_id"] for row in named.iter_rows(named=True)]
+    lengths = (bars["end_at"] - bars["start_at"]).to_list()
+    # those of one run that follow each other differ
+    turns = bars.select(pl.int_range(pl.len()).over("run_key")).to_series().to_list()
     hovers = []
     for row in bars.iter_rows(named=True):
         facts = (row["run_id"], row["job_name"], row["team"], theme.count(row["gpus"], "GPU"))
@@ -375,15 +387,21 @@ def _runs(figure: go.Figure, bars: pl.DataFrame, runs: Sequence[str]) -> None:
         hovers.append("<br>".join([*(theme.plotly_text(f) for f in facts if f), span]))
     figure.add_bar(
         y=[lane_of[run] for run in bars["run_key"].to_list()],
-        x=(bars["end_at"] - bars["start_at"]).dt.total_milliseconds().to_list(),
+        x=[length.total_seconds() * 1000 for length in lengths],
         base=bars["start_at"].to_list(),
         orientation="h",
-        marker={"color": theme.HOLDER_COLOURS[0], "line": {"width": 1, "color": theme.MARK_COLOUR}},
+        marker={"color": [theme.HOLDER_COLOURS[n % 2] for n in turns], "line": {"width": 0}},
         name="Allocated",
-        text=[theme.count(number, "GPU") for number in bars["gpus"].to_list()],
+        text=[
+            theme.count(row["gpus"], "GPU")
+            if lengths[n] > LABELLED * (window[1] - window[0])
+            else ""
+            for n, row in enumerate(bars.iter_rows(named=True))
+        ],
         textposition="inside",
         insidetextanchor="start",
-        textfont={"color": "#ffffff"},
+        textfont={"color": "#ffffff", "size": 11},
+        constraintext="none",
         showlegend=False,
         customdata=list(zip([f"run:{run}" for run in bars["run_key"]], hovers, strict=True)),
         hovertemplate="%{customdata[1]}<extra></extra>",
@@ -422,5 +440,4 @@ def _with_legend(figure: go.Figure, drawn_px: float, *, top_px: int = TOP_PX) ->
             "itemclick": False,
             "itemdoubleclick": False,
         },
-        uniformtext={"minsize": 10, "mode": "hide"},
     )
