@@ -29,6 +29,7 @@ SHOWN = {
     "gpu_temperature_c": figures.Metric("Temperature", "°C"),
 }
 SORTS = {"waste": "Waste", "temperature": "Temperature"}
+CHOSEN = ("show", "sort", "rack")
 THINGS: dict[Level, str] = {"gpu": "GPU", "node": "node", "rack": "rack"}
 RACKS = {
     "rack": "Rack",
@@ -93,7 +94,7 @@ def choose(states: pl.DataFrame) -> tuple[str | None, str | None, pl.DataFrame]:
         scope_bar.choice("sort", "Order of rows over time", SORTS, none="Rack")
     with right:
         scope_bar.choice("rack", "Rack", names)
-    show, sort, rack = (st.query_params.get(name) for name in ("show", "sort", "rack"))
+    show, sort, rack = (st.query_params.get(name) for name in CHOSEN)
     of_it = states if not rack else states.filter(pl.col("rack_key") == rack)
     return show if show in SHOWN else None, sort if sort in SORTS else None, of_it
 
@@ -280,23 +281,29 @@ def _bins_caption(
 
 
 def _open(clicked: str | None, states: pl.DataFrame) -> None:
-    """Open the page of what was clicked; a rack stays on this one."""
+    """Open the page of what was clicked; a rack stays on this one.
+
+    `st.switch_page` leaves this page with the new parameters in the browser's history: they keep
+    what is chosen here, so that Back shows it again.
+    """
     kind, _, key = (clicked or "").partition(":")
+    chosen = {name: st.query_params.get(name) for name in CHOSEN}
+    here: dict[str, Any] = {**scope_bar.carried(team=None), **chosen}
     if kind == "gpu":
-        params = {**scope_bar.carried(node=None, run=None, team=None), "gpu": key}
-        st.switch_page(places.GPU_PAGE, query_params=params)
+        _switch(places.GPU_PAGE, {**here, "gpu": key, "node": None, "run": None})
     if kind == "run":
-        params = scope_bar.carried(run=key, node=None, team=None)
-        st.switch_page(places.RUN_PAGE, query_params=params)
+        _switch(places.RUN_PAGE, {**here, "run": key, "node": None})
     if kind == "node":
         of_it = states.filter(pl.col("node_key") == key).row(0, named=True)
-        params = scope_bar.carried(
-            node=of_it["node"], cluster=of_it["cluster"], run=None, team=None
-        )
-        st.switch_page(places.NODE_PAGE, query_params=params)
+        place = {"node": of_it["node"], "cluster": of_it["cluster"]}
+        _switch(places.NODE_PAGE, {**here, **place, "run": None})
     if kind == "rack" and st.query_params.get("rack") != key:
         scope_bar.go({"rack": key})
         st.rerun()
+
+
+def _switch(page: str, params: Mapping[str, Any]) -> None:
+    st.switch_page(page, query_params={name: value for name, value in params.items() if value})
 
 
 def racks_table(racks: pl.DataFrame) -> None:

@@ -37,6 +37,7 @@ LEGEND_CHAR_PX = 5.8
 TOP_PX, BOTTOM_PX = 34, 46
 NAME_MAX_CHARS = 28
 FULL = 0.9995
+LINK_RATIO = 0.007  # of the width: a mark on the edge cannot be clicked
 LABELLED = 0.07  # of the width: shorter bars have no text
 SCALE_CELLS = 7.0  # height that a colour bar needs
 NO_DATA = "No data"
@@ -230,7 +231,7 @@ def over_time(
     )  # fmt: skip
     names = _names(rows["name"])
     _heatmap(figure, rows["key"], names, bins, metric, bin_ms, heights[0] / total)
-    _links(figure, rows["id"], names, window[1])
+    _links(figure, rows["id"], names, window)
     _runs(figure, bars, runs, window)
     _name_rows(figure, rows, names)
     figure.update_xaxes(range=list(window), type="date", showgrid=False)
@@ -351,14 +352,21 @@ def _legend_of(figure: go.Figure, labels: Sequence[tuple[str | None, str | None]
         )
 
 
-def _links(figure: go.Figure, ids: pl.Series, names: Sequence[str], at: datetime) -> None:
+def _links(
+    figure: go.Figure, ids: pl.Series, names: Sequence[str], window: tuple[datetime, datetime]
+) -> None:
     """Add a mark at the end of each row that opens it: cells of a heatmap cannot be clicked."""
+    at = window[1] - LINK_RATIO * (window[1] - window[0])
     figure.add_scatter(
         x=[at] * len(names),
         y=list(names),
         mode="markers",
-        marker={"symbol": "triangle-right", "size": 9, "color": theme.CAPACITY_COLOUR},
-        cliponaxis=False,
+        marker={
+            "symbol": "triangle-right",
+            "size": 9,
+            "color": theme.MARK_COLOUR,
+            "line": {"width": 1, "color": theme.HOLDER_COLOURS[0]},
+        },
         showlegend=False,
         customdata=[(one,) for one in ids.to_list()],
         hovertemplate="Open %{y}<extra></extra>",
