@@ -171,6 +171,17 @@ def test_without_job_events_lateness_and_goodput_of_a_run_are_not_known(
     assert "Goodput (% of allocated): not measured" in texts(app)
 
 
+@pytest.mark.parametrize(("by", "name"), [("", "research"), ("size", "2 to 8 GPUs")])
+def test_the_runs_page_says_who_waited(
+    accounting: LocalStore, visit: Callable[..., AppTest], by: str, name: str
+) -> None:
+    app = visit(accounting, "all_runs", waits=by)
+    assert_sound(app)
+    waits = app.dataframe[-1].value
+    assert name in waits["name"].to_list()
+    assert waits["started"].sum() > 0
+
+
 def test_the_overview_says_what_is_not_measured_and_what_has_no_price(
     capture: LocalStore, visit: Callable[..., AppTest]
 ) -> None:
