@@ -38,19 +38,38 @@ runs as (
     group by states.gpu_uuid
 ),
 
+-- by hours, so that the roll-up is read for two of them
+of_hours as (
+    select
+        gpu_uuid,
+        at_ms,
+        unnest(list_distinct([(at_ms - 1) // 3600000, (at_ms - 1200000) // 3600000])) * 3600000 as hour_ms
+    from states
+),
+
+last_ones as (
+    select metrics.*
+    from intermediate.int_gpu_metrics as metrics
+    inner join of_hours using (gpu_uuid, hour_ms)
+    where metrics.start_ms >= of_hours.at_ms - 1200000 and metrics.start_ms < of_hours.at_ms
+    qualify row_number() over (
+        partition by metrics.gpu_uuid, metrics.gpu_instance
+        order by metrics.start_ms desc, metrics.samples desc, metrics.source
+    ) = 1
+),
+
+-- power and temperature are those of the device, which its instances repeat
 readings as (
     select
-        metrics.gpu_uuid,
-        max_by(metrics.sm_active_ratio.mean, metrics.start_ms) as sm_active_ratio,
-        max_by(metrics.engine_active_ratio.mean, metrics.start_ms) as engine_active_ratio,
-        max_by(metrics.gpu_busy_ratio.mean, metrics.start_ms) as gpu_busy_ratio,
-        max_by(metrics.tensor_active_ratio.mean, metrics.start_ms) as tensor_active_ratio,
-        max_by(metrics.power_w.last, metrics.start_ms) as power_w,
-        max_by(metrics.gpu_temperature_c.last, metrics.start_ms) as gpu_temperature_c
-    from marts.gpu_metrics as metrics
-    inner join states using (gpu_uuid)
-    where metrics.start_ms >= states.at_ms - 1200000 and metrics.start_ms < states.at_ms
-    group by metrics.gpu_uuid
+        gpu_uuid,
+        avg(sm_active_ratio.mean) as sm_active_ratio,
+        avg(engine_active_ratio.mean) as engine_active_ratio,
+        avg(gpu_busy_ratio.mean) as gpu_busy_ratio,
+        avg(tensor_active_ratio.mean) as tensor_active_ratio,
+        max(power_w.last) as power_w,
+        max(gpu_temperature_c.last) as gpu_temperature_c
+    from last_ones
+    group by gpu_uuid
 ),
 
 events as (
