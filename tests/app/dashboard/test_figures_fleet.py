@@ -12,13 +12,13 @@ import pytest
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import fleet_parts
 from goodput_app.dashboard.data import fleet
-from goodput_app.dashboard.figures import fleet as figures
+from goodput_app.dashboard.figures import cell_colours, rack_grid, rows_over_time
 
 BEGIN = datetime(2026, 11, 20, 12)  # noqa: DTZ001 -- naive UTC, as the database has it
 HOUR_MS = 3_600_000
 WINDOW = BEGIN, BEGIN + timedelta(hours=4)
 HOSTILE = "<b>r</b> %{x} $x$"
-POWER = figures.Metric("Power", "W")
+POWER = cell_colours.Metric("Power", "W")
 LIMIT_BYTES = 1_000_000
 
 
@@ -61,6 +61,10 @@ def no_bars() -> pl.DataFrame:
     return pl.DataFrame(schema={**text, **times, "gpus": pl.Int64(), "runs": pl.Int64()})
 
 
+def no_marks() -> pl.DataFrame:
+    return pl.DataFrame(schema={"lane": pl.String(), "at": pl.Datetime("us"), "hover": pl.String()})
+
+
 def named(figure: Any, kind: str) -> list[Any]:
     return [trace for trace in figure.data if trace.type == kind]
 
@@ -68,29 +72,29 @@ def named(figure: Any, kind: str) -> list[Any]:
 def test_cells_of_a_node_stand_in_a_line_and_racks_next_to_each_other() -> None:
     found, _ = fleet_parts.cells(states(32, nodes_of_rack=2), None)
 
-    at, titles, height = figures.placed(found)
+    at, titles, height = rack_grid.placed(found)
 
     assert at["x"].to_list()[:9] == [0, 1, 2, 3, 4, 5, 6, 7, 0]
-    assert at["y"].to_list()[7:9] == [figures.TITLE_CELLS, figures.TITLE_CELLS + 1]
+    assert at["y"].to_list()[7:9] == [rack_grid.TITLE_CELLS, rack_grid.TITLE_CELLS + 1]
     assert titles.select("title", "x0").rows() == [("r000", 0.0), ("r001", 9.0)]
-    assert height == figures.TITLE_CELLS + 2
+    assert height == rack_grid.TITLE_CELLS + 2
 
 
 def test_racks_that_do_not_fit_go_on_below_and_no_cells_overlap() -> None:
     found, _ = fleet_parts.cells(states(1_000, nodes_of_rack=4), None)
 
-    at, _, height = figures.placed(found)
+    at, _, height = rack_grid.placed(found)
 
     spots = at.select("x", "y").rows()
     assert len(set(spots)) == 1_000
-    assert at["x"].max() < figures.CELLS_ACROSS
+    assert at["x"].max() < rack_grid.CELLS_ACROSS
     assert at["y"].max() < height
 
 
 def test_many_nodes_without_a_rack_stand_in_columns_under_one_title() -> None:
     found, _ = fleet_parts.cells(states(800, rack=None), None)
 
-    at, titles, _ = figures.placed(found)
+    at, titles, _ = rack_grid.placed(found)
 
     assert len(set(at.select("x", "y").rows())) == 800
     assert titles["title"].to_list()[0] == fleet_parts.RACK_UNKNOWN
@@ -101,7 +105,7 @@ def test_a_cell_has_the_colour_of_its_category_and_opens_its_gpu() -> None:
     frame = pl.concat([states(8), states(8, category=None, label=None, colour=None)])
     found, _ = fleet_parts.cells(frame, None)
 
-    first, second = named(figures.rack_grid(found, None), "bar")
+    first, second = named(rack_grid.rack_grid(found, None), "bar")
 
     assert (first.name, first.marker.color) == (
         "Productive (8)", theme.STYLES["productive"].colour,
@@ -114,11 +118,11 @@ def test_a_cell_without_a_value_is_grey_and_not_zero() -> None:
     power = pl.Series([None, *range(100, 107)], dtype=pl.Float64())
     found, _ = fleet_parts.cells(states(8).with_columns(power_w=power), "power_w")
 
-    read, missing = named(figures.rack_grid(found, POWER), "bar")
+    read, missing = named(rack_grid.rack_grid(found, POWER), "bar")
 
     assert read.marker.color.tolist() == list(range(100, 107))
     assert (read.marker.cmin, read.marker.cmax) == (100, 106)
-    assert (missing.name, missing.marker.color) == ("No data (1)", figures.NO_DATA_COLOUR)
+    assert (missing.name, missing.marker.color) == ("No data (1)", cell_colours.NO_DATA_COLOUR)
 
 
 def test_of_very_many_gpus_the_cells_are_nodes_with_the_category_of_most() -> None:
@@ -150,10 +154,10 @@ def test_rows_are_as_fine_as_can_be_seen(gpus: int, rack: str | None, level: str
 
 
 def test_a_bin_has_its_category_and_a_hole_is_empty() -> None:
-    rows = fleet_parts.rows_over_time(states(8), None, pl.DataFrame())
+    rows = fleet_parts.rows_of(states(8), None, pl.DataFrame())
     found = bins(["GPU-0"], 2).with_columns(share_ratio=pl.Series([1.0, 0.6]))
 
-    figure = figures.over_time(rows, found, no_bars(), None, HOUR_MS, WINDOW)
+    figure = rows_over_time.over_time(rows, found, no_bars(), no_marks(), None, HOUR_MS, WINDOW)
 
     (heat,) = named(figure, "heatmap")
     assert heat.y[0] == "n00000 GPU 0"
@@ -164,11 +168,11 @@ def test_a_bin_has_its_category_and_a_hole_is_empty() -> None:
 
 
 def test_a_metric_is_drawn_in_its_unit() -> None:
-    rows = fleet_parts.rows_over_time(states(8), None, pl.DataFrame())
+    rows = fleet_parts.rows_of(states(8), None, pl.DataFrame())
     share = fleet_parts.SHOWN["sm_active_ratio"]
 
-    figure = figures.over_time(
-        rows, bins(["GPU-1"], 1, value=0.5), no_bars(), share, HOUR_MS, WINDOW
+    figure = rows_over_time.over_time(
+        rows, bins(["GPU-1"], 1, value=0.5), no_bars(), no_marks(), share, HOUR_MS, WINDOW
     )
 
     (heat,) = named(figure, "heatmap")
@@ -179,21 +183,23 @@ def test_a_metric_is_drawn_in_its_unit() -> None:
 def test_rows_are_sorted_by_waste_or_temperature() -> None:
     wasted = pl.DataFrame({"key": ["GPU-2", "GPU-5"], "wasted_ms": [1, 2]})
 
-    by_waste = fleet_parts.rows_over_time(states(8), "waste", wasted)
-    by_heat = fleet_parts.rows_over_time(states(8), "temperature", pl.DataFrame())
+    by_waste = fleet_parts.rows_of(states(8), "waste", wasted)
+    by_heat = fleet_parts.rows_of(states(8), "temperature", pl.DataFrame())
 
     assert by_waste["key"].to_list()[:3] == ["GPU-5", "GPU-2", "GPU-0"]
     assert by_heat["key"].to_list()[0] == "GPU-7"
 
 
 def test_a_bar_opens_its_run_and_names_are_text() -> None:
-    rows = fleet_parts.rows_over_time(states(8, node=HOSTILE), None, pl.DataFrame())
+    rows = fleet_parts.rows_of(states(8, node=HOSTILE), None, pl.DataFrame())
     bar = {
         "run_key": "c/7", "run_id": "7", "job_name": HOSTILE, "team": "nlp", "job_run_key": "c/7@1",
         "start_at": BEGIN, "end_at": BEGIN + timedelta(hours=1), "gpus": 8, "runs": 1,
     }  # fmt: skip
 
-    figure = figures.over_time(rows, bins(["GPU-0"], 1), pl.DataFrame([bar]), None, HOUR_MS, WINDOW)
+    figure = rows_over_time.over_time(
+        rows, bins(["GPU-0"], 1), pl.DataFrame([bar]), no_marks(), None, HOUR_MS, WINDOW
+    )
 
     shown = next(trace for trace in named(figure, "bar") if trace.name == "Allocated")
     assert shown.customdata[0][0] == "run:c/7"
@@ -202,10 +208,25 @@ def test_a_bar_opens_its_run_and_names_are_text() -> None:
     assert "%{x} " not in text.replace("%{x|", "")
 
 
-def test_names_that_are_alike_are_rows_of_their_own() -> None:
-    rows = fleet_parts.rows_over_time(states(8, gpu_index=0), None, pl.DataFrame())
+def test_an_event_is_a_mark_in_its_row_and_opens_it() -> None:
+    rows = fleet_parts.rows_of(states(8), None, pl.DataFrame())
+    marks = pl.DataFrame({"lane": ["GPU-1", "GPU-of-others"], "at": [BEGIN] * 2, "hover": "Xid 79"})
 
-    figure = figures.over_time(rows, bins(["GPU-0"], 1), no_bars(), None, HOUR_MS, WINDOW)
+    figure = rows_over_time.over_time(
+        rows, bins(["GPU-0"], 1), no_bars(), marks, None, HOUR_MS, WINDOW
+    )
+
+    (mark,) = (trace for trace in named(figure, "scatter") if trace.name == cell_colours.EVENTS)
+    assert list(mark.y) == ["n00000 GPU 1"]
+    assert list(mark.customdata[0]) == ["gpu:GPU-1", "Xid 79"]
+
+
+def test_names_that_are_alike_are_rows_of_their_own() -> None:
+    rows = fleet_parts.rows_of(states(8, gpu_index=0), None, pl.DataFrame())
+
+    figure = rows_over_time.over_time(
+        rows, bins(["GPU-0"], 1), no_bars(), no_marks(), None, HOUR_MS, WINDOW
+    )
 
     assert len(set(named(figure, "heatmap")[0].y)) == 8
 
@@ -215,17 +236,34 @@ def test_names_that_are_alike_are_rows_of_their_own() -> None:
 def test_a_page_of_any_fleet_is_below_a_megabyte(gpus: int, show: str | None) -> None:
     frame = states(gpus)
     metric = fleet_parts.SHOWN.get(show or "")
-    rows = fleet_parts.rows_over_time(frame, None, pl.DataFrame()).head(fleet.ROWS_MAX)
+    rows = fleet_parts.rows_of(frame, None, pl.DataFrame()).head(fleet.ROWS_MAX)
     value = {"value": 300.0} if show else {}
     found = bins(rows["key"].to_list(), fleet.BINS_MAX, **value)
     window = BEGIN, BEGIN + timedelta(hours=fleet.BINS_MAX)
 
     cells, _ = fleet_parts.cells(frame, show)
     drawn = (
-        figures.rack_grid(cells, metric),
-        figures.over_time(rows, found, no_bars(), metric, HOUR_MS, window),
+        rack_grid.rack_grid(cells, metric),
+        rows_over_time.over_time(rows, found, no_bars(), no_marks(), metric, HOUR_MS, window),
     )
 
     assert sum(len(figure.to_json()) for figure in drawn) < LIMIT_BYTES
     traces = (trace for trace in drawn[0].data if trace.type == "bar")
     assert max(len(trace.x) for trace in traces) <= fleet_parts.CELLS_MAX
+
+
+@pytest.mark.parametrize("sort", [None, "temperature"])
+def test_labels_of_rows_have_room(sort: str | None) -> None:
+    rows = fleet_parts.rows_of(states(1_024, nodes_of_rack=1), sort, pl.DataFrame())
+
+    figure = rows_over_time.over_time(
+        rows, bins(rows["key"].to_list(), 1), no_bars(), no_marks(), None, HOUR_MS, WINDOW
+    )
+
+    labelled = [list(rows["name"]).index(tick) for tick in figure.layout.yaxis.tickvals]
+    assert rows.height == 128
+    assert (
+        min(np.diff(labelled)) * rows_over_time.ROW_PX_MIN
+        >= rows_over_time.TICK_PX - rows_over_time.ROW_PX_MIN
+    )
+    assert len(labelled) > 20

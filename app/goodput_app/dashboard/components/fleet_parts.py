@@ -9,8 +9,10 @@ import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, places, scope_bar, tables
+from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.data import fleet, metrics
-from goodput_app.dashboard.figures import fleet as figures
+from goodput_app.dashboard.figures import cell_colours, rack_grid, rows_over_time
+from goodput_app.dashboard.figures.cell_colours import Metric
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,12 +23,12 @@ if TYPE_CHECKING:
 CELLS_MAX = 1_500
 RACK_UNKNOWN = "Rack unknown"
 SHOWN = {
-    "sm_active_ratio": figures.Metric("SM active", "%", 100, is_share=True),
-    "engine_active_ratio": figures.Metric("Engine active", "%", 100, is_share=True),
-    "gpu_busy_ratio": figures.Metric("GPU utilisation", "%", 100, is_share=True),
-    "tensor_active_ratio": figures.Metric("Tensor active", "%", 100, is_share=True),
-    "power_w": figures.Metric("Power", "W"),
-    "gpu_temperature_c": figures.Metric("Temperature", "°C"),
+    "sm_active_ratio": Metric("SM active", "%", 100, is_share=True),
+    "engine_active_ratio": Metric("Engine active", "%", 100, is_share=True),
+    "gpu_busy_ratio": Metric("GPU utilisation", "%", 100, is_share=True),
+    "tensor_active_ratio": Metric("Tensor active", "%", 100, is_share=True),
+    "power_w": Metric("Power", "W"),
+    "gpu_temperature_c": Metric("Temperature", "°C"),
 }
 SORTS = {"waste": "Waste", "temperature": "Temperature"}
 CHOSEN = ("show", "sort", "rack")
@@ -152,29 +154,29 @@ def _of_nodes(rows: pl.DataFrame, show: str | None) -> pl.DataFrame:
     )
 
 
-def _hover(row: Mapping[str, Any], metric: figures.Metric | None, *, is_node: bool) -> str:
+def _hover(row: Mapping[str, Any], metric: Metric | None, *, is_node: bool) -> str:
     node = theme.plotly_text(row["node"])
     name = node if is_node else f"{node}, {places.gpu_name(row['gpu_index'], row['gpu_uuid'])}"
-    parts = [f"<b>{name}</b>", theme.plotly_text(row["label"] or figures.NO_DATA)]
+    lines = [f"<b>{name}</b>", theme.plotly_text(row["label"] or cell_colours.NO_DATA)]
     if metric is not None:
         value = row["value"]
         shown = "not measured" if value is None else f"{value * metric.scale:,.0f} {metric.unit}"
-        parts.append(f"{metric.name}: {shown}")
+        lines.append(f"{metric.name}: {shown}")
     if not is_node and row["run_id"] is not None:
         run = " / ".join(
             theme.plotly_text(row[name]) for name in ("job_name", "run_id", "team") if row[name]
         )
         more = f" and {row['runs'] - 1} more" if row["runs"] > 1 else ""
-        parts.append(f"Run {run}{more}")
+        lines.append(f"Run {run}{more}")
     if row["events"]:
-        parts.append(theme.count(row["events"], "event"))
-    return "<br>".join(parts)
+        lines.append(theme.count(row["events"], "event"))
+    return "<br>".join(lines)
 
 
 def grid(states: pl.DataFrame, show: str | None) -> None:
     """Draw the rack grid; a cell opens its GPU, or its node."""
     found, are_nodes = cells(states, show)
-    figure = figures.rack_grid(found, SHOWN.get(show or ""))
+    figure = rack_grid.rack_grid(found, SHOWN.get(show or ""))
     shown = found.drop("id", "hover", "colour", "category")
     clicked = charts.pick(figure, shown, "rack-grid", "A cell for each GPU in its rack")
     what = "a node: the category of most of its GPUs" if are_nodes else "a GPU"
@@ -185,7 +187,7 @@ def grid(states: pl.DataFrame, show: str | None) -> None:
     _open(clicked, states)
 
 
-def rows_over_time(states: pl.DataFrame, sort: str | None, wasted: pl.DataFrame) -> pl.DataFrame:
+def rows_of(states: pl.DataFrame, sort: str | None, wasted: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of the heatmap, as fine as can be seen, in the order asked for.
 
     wasted: data.fleet.wasted of this level
@@ -209,7 +211,8 @@ def rows_over_time(states: pl.DataFrame, sort: str | None, wasted: pl.DataFrame)
             "node": row["node"],
             "rack": rack,
         }
-        group = row["node"] if level == "gpu" else rack
+        of_it = row["node"] if level == "gpu" else rack
+        group = of_it if sort is None else names[level]  # else those of a group are apart
         found.append((row["key"], f"{level}:{row['key']}", names[level], group))
     schema = {name: pl.String() for name in ("key", "id", "name", "group")}
     return pl.DataFrame(found, schema=schema, orient="row")
@@ -230,7 +233,7 @@ def over_time(view: View, states: pl.DataFrame, show: str | None, sort: str | No
     level = level_of(states)
     from_ms, to_ms = metrics.bounds(view.scope)
     wasted = fleet.wasted(view.scope, level) if sort == "waste" else pl.DataFrame()
-    every = rows_over_time(states, sort, wasted)
+    every = rows_of(states, sort, wasted)
     rows = every.head(fleet.ROWS_MAX)
     keys = rows["key"].to_list()
     if show is None:
@@ -243,13 +246,16 @@ def over_time(view: View, states: pl.DataFrame, show: str | None, sort: str | No
     is_part = bool(st.query_params.get("rack"))
     nodes = states["node_key"].unique(maintain_order=True).to_list() if is_part else None
     bars = fleet.allocations(view.scope, nodes)
+    events = metrics.events(view.scope).filter(pl.col("severity").fill_null("warning") != "info")
+    of_rows = states.select("gpu_uuid", key=f"{level}_key")
+    marks = parts.marks(events.join(of_rows, on="gpu_uuid"), pl.col("key"))
     metric = SHOWN.get(show or "")
     if metric is not None and bins["value"].null_count() == bins.height:
         st.info(
             f"No source measured {metric.name} in this time range. Choose another colour.",
             icon=":material/help:",
         )
-    figure = figures.over_time(rows, bins, bars, metric, read.bin_ms, view.window)
+    figure = rows_over_time.over_time(rows, bins, bars, marks, metric, read.bin_ms, view.window)
     names = rows.select("key", "name")
     shown = bins.join(names, on="key", how="left", maintain_order="left")
     drawn = shown.select("name", *(c for c in bins.columns if c not in ("key", "colour")))
@@ -264,7 +270,7 @@ def _bins_caption(
     of_rows: int,
     bars: pl.DataFrame,
     read: metrics.Resolution,
-    metric: figures.Metric | None,
+    metric: Metric | None,
 ) -> str:
     thing = THINGS[level]
     text = f"Each row: a {thing}"
@@ -320,6 +326,7 @@ def unallocated_table(frame: pl.DataFrame) -> None:
         st.caption("Every GPU is allocated.")
         return
     tables.show(frame, UNALLOCATED, "unallocated")
+    st.caption("A node of several partitions is in each of them.")
 
 
 def busy_table(frame: pl.DataFrame) -> None:
