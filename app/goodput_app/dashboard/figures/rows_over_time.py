@@ -29,7 +29,7 @@ SPACE_PX = 46
 NAME_MAX_CHARS = 28
 FULL = 0.9995
 LINK_RATIO = 0.007  # of the width: a mark on the edge cannot be clicked
-LABELLED = 0.1  # of the width: shorter bars have no text
+LABELLED = 0.2  # of the width: shorter bars have no text
 
 
 def over_time(
@@ -276,6 +276,7 @@ def _runs(
         textposition="inside",
         insidetextanchor="start",
         textfont={"color": "#ffffff", "size": 11},
+        constraintext="none",
         showlegend=False,
         customdata=list(zip([f"run:{run}" for run in bars["run_key"]], hovers, strict=True)),
         hovertemplate="%{customdata[1]}<extra></extra>",
