@@ -1,4 +1,4 @@
-"""What charts of the fleet share: metrics that colour cells, scales, no data, and the legend."""
+"""What charts of the fleet share: metrics that colour cells, scales, categories, no data."""
 
 from __future__ import annotations
 
@@ -8,13 +8,8 @@ from typing import TYPE_CHECKING, Any
 from goodput_app.dashboard import theme
 
 if TYPE_CHECKING:
-    import plotly.graph_objects as go
     import polars as pl
 
-LEGEND_COLUMNS = 3
-LEGEND_ROW_PX = 20
-LEGEND_CHAR_PX = 5.8
-TOP_PX, BOTTOM_PX = 34, 46
 NO_DATA = "No data"
 NO_DATA_COLOUR = "rgba(138, 148, 163, 0.28)"
 EVENTS = "Events"
@@ -57,25 +52,3 @@ def colour_bar(metric: Metric) -> dict[str, Any]:
         "title": {"text": metric.unit, "side": "top"}, "thickness": 12, "len": 1.0,
         "xpad": 6, "nticks": 5, "outlinewidth": 0,
     }  # fmt: skip
-
-
-def with_legend(figure: go.Figure, drawn_px: float, *, top_px: int = TOP_PX) -> go.Figure:
-    """Return the figure with its legend below, and room for it."""
-    labels = [str(trace.name) for trace in figure.data if trace.showlegend]
-    below = BOTTOM_PX + LEGEND_ROW_PX * -(-len(labels) // LEGEND_COLUMNS)
-    place = {"orientation": "h", "x": 0, "y": 0, "xanchor": "left", "yanchor": "bottom"}
-    width = LEGEND_CHAR_PX * max((len(label) for label in labels), default=0)
-    return figure.update_layout(
-        height=top_px + drawn_px + below,
-        margin={"t": top_px, "b": below},
-        showlegend=bool(labels),
-        legend={
-            **place,
-            "yref": "container",
-            "traceorder": "normal",
-            "font": {"size": 12},
-            "entrywidth": width,
-            "itemclick": False,
-            "itemdoubleclick": False,
-        },
-    )

@@ -16,8 +16,10 @@ import polars as pl
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.figures import cell_colours
 from goodput_app.dashboard.figures.ledger import finished, marker
+from goodput_app.dashboard.figures.legend import TOP_PX, with_legend
 
 CELL_PX = 17
+GRID_TOP_PX = 4
 CELLS_ACROSS = 36
 NODES_DOWN = 18  # of a rack: more go on in a column of their own
 TITLE_CELLS = 1.5
@@ -109,9 +111,7 @@ def rack_grid(cells: pl.DataFrame, metric: cell_colours.Metric | None) -> go.Fig
     figure.update_xaxes(**hidden, range=[-0.2, CELLS_ACROSS + 0.2])
     figure.update_yaxes(**hidden, range=[height + 0.2, 0])
     figure.update_layout(barmode="overlay", hovermode="closest")
-    return cell_colours.with_legend(
-        finished(figure, height=cell_colours.TOP_PX), height * CELL_PX, top_px=4
-    )
+    return with_legend(finished(figure, height=TOP_PX), height * CELL_PX, top_px=GRID_TOP_PX)
 
 
 def _add_cells(

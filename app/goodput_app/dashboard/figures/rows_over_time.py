@@ -16,6 +16,7 @@ from plotly.subplots import make_subplots
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.figures import cell_colours
 from goodput_app.dashboard.figures.ledger import finished
+from goodput_app.dashboard.figures.legend import TOP_PX, with_legend
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +72,9 @@ def over_time(
     figure.update_xaxes(showticklabels=True, side="top", row=1)
     figure.update_xaxes(title_text="UTC", row=2)
     figure.update_layout(barmode="overlay", bargap=0.2, hovermode="closest")
-    return cell_colours.with_legend(finished(figure, height=cell_colours.TOP_PX), total)
+    # entries of categories name colours of the heatmap, which cannot be hidden
+    figure.update_layout(legend={"itemclick": False, "itemdoubleclick": False})
+    return with_legend(finished(figure, height=TOP_PX), total)
 
 
 def _names(names: pl.Series) -> list[str]:
