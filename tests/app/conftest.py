@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 MAIN = Path(goodput_app.__file__).with_name("dashboard") / "main.py"
 PATIENCE_S = 30
 URL_PATHS = {
+    "fleet_map": "fleet",
     "all_runs": "runs",
     "one_run": "run",
     "idle_gaps": "waste",

@@ -151,6 +151,42 @@ def test_the_web_page_of_a_statement_can_be_saved(page: Page, base_url):
     assert "GPU chargeback statement" in Path(download.value.path()).read_text(encoding="utf-8")
 
 
+def click_mark(page: Page, chart: str, kind: str, number: int) -> None:
+    """Click a mark of a chart; Plotly needs the pointer to move over it first."""
+    mark = page.locator(f".st-key-{chart} {kind} .point path").nth(number)
+    shown = page.locator(".hoverlayer .hovertext")
+    for _ in range(40):  # charts move as those above them are drawn
+        mark.scroll_into_view_if_needed()
+        if (box := mark.bounding_box()) is not None:
+            x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+            page.mouse.move(x - 2, y - 2)
+            page.mouse.move(x, y)
+            page.wait_for_timeout(250)
+            if shown.count():
+                return page.mouse.click(x, y)
+    pytest.fail(f"nothing to hover over in {chart}")
+
+
+def test_from_the_overview_to_a_gpu_of_a_rack_in_two_clicks_and_to_a_run(page: Page, base_url):
+    page.goto(base_url)
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    page.get_by_role("link", name="Fleet").click()
+    expect(page.get_by_text("Rack unknown").first).to_be_visible()
+    settled(page)
+    shoot(page, "fleet")
+
+    click_mark(page, "rack-grid", ".bars", 1)
+    expect(page.get_by_role("heading", name="GPU 1, vm")).to_be_visible()
+    settled(page)
+
+    page.go_back()
+    expect(page.get_by_role("heading", name="Fleet", exact=True)).to_be_visible()
+    settled(page)
+    click_mark(page, "fleet-over-time", ".bars", -1)
+    expect(page.get_by_role("heading", name="slowlink", exact=True)).to_be_visible()
+    assert "run=" in page.url
+
+
 def test_from_the_overview_to_a_node_to_its_gpu_and_a_shared_link(page: Page, browser, base_url):
     page.goto(base_url)
     expect(page.get_by_role("heading", name="Overview")).to_be_visible()

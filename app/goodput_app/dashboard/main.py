@@ -42,6 +42,7 @@ def _page(file: str, title: str, icon: str, *, default: bool = False) -> st.Page
 
 
 OVERVIEW = _page("fleet_overview.py", "Overview", "dashboard", default=True)
+FLEET = _page("fleet_map.py", "Fleet", "grid_view")
 RUNS = _page("all_runs.py", "Runs", "play_circle")
 RUN = _page("one_run.py", "Run", "monitoring")
 NODES = _page("nodes_and_one.py", "Nodes", "dns")
@@ -51,7 +52,7 @@ COST = _page("cost_statement.py", "Cost", "payments")
 DATA = _page("data_health.py", "Data", "fact_check")
 EXPLORER = _page("metric_explorer.py", "Explorer", "query_stats")
 GROUPS = {
-    "Monitor": [OVERVIEW, RUNS, NODES],
+    "Monitor": [OVERVIEW, FLEET, RUNS, NODES],
     "Optimize": [WASTE],
     "Cost": [COST],
     "Data": [DATA, EXPLORER],
@@ -60,7 +61,7 @@ GROUPS = {
 OF_ONE = {RUN: "run", NODES: "node"}  # pages of one thing, and the filter that names it
 
 page = st.navigation(
-    [OVERVIEW, RUNS, RUN, NODES, GPU, WASTE, COST, DATA, EXPLORER], position="hidden"
+    [OVERVIEW, FLEET, RUNS, RUN, NODES, GPU, WASTE, COST, DATA, EXPLORER], position="hidden"
 )
 with st.sidebar:
     st.title("Goodput", anchor=False)

@@ -253,7 +253,10 @@ def _events(fleet: Fleet, schedule: Schedule, start: datetime) -> list[str]:
 
 
 def _inventory(fleet: Fleet, start: datetime) -> list[str]:
-    lines = ["cluster,node,gpu_index,slurm_index,gpu_uuid,pci_bus_id,gpu_model,mig,valid_from"]
+    lines = [
+        "cluster,node,gpu_index,slurm_index,gpu_uuid,pci_bus_id,gpu_model,mig,valid_from,"
+        "rack,row,feed"
+    ]
     since = f"{start.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
     first_unit = {int(g): u for u, g in reversed(list(enumerate(fleet.unit_gpu)))}
     for gpu, uuid in enumerate(fleet.gpu_uuids):
@@ -263,6 +266,6 @@ def _inventory(fleet: Fleet, start: datetime) -> list[str]:
         slot = fleet.slurm_index(first_unit[gpu])
         lines.append(
             f"{CLUSTER},{node.name},{index},{slot},{uuid},{pci_bus_id(gpu)},"
-            f"{MODELS[node.model]},{mig},{since}"
+            f"{MODELS[node.model]},{mig},{since},{node.place}"
         )
     return lines

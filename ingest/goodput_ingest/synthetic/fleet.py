@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 GPUS_PER_NODE = 8
-NODES_PER_RACK = 16
+NODES_PER_RACK = 4
+RACKS_PER_ROW = 8
 CPUS_PER_NODE = 192
 CPUS_PER_GPU = CPUS_PER_NODE // GPUS_PER_NODE
 MEMORY_MIB = 2_063_000
@@ -36,6 +37,13 @@ class Node:
     rack: int
     pool: str
     model: str
+
+    @property
+    def place(self) -> str:
+        """Return rack, row of racks and power feeds, as the inventory has them."""
+        row, place = divmod(self.rack, RACKS_PER_ROW)
+        feed = place // 2
+        return f"rack{self.rack + 1:02},row{row + 1},{row + 1}A{feed + 1}+{row + 1}B{feed + 1}"
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,15 @@ from goodput_queries.storage.store import LocalStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-PAGES = ("fleet_overview", "all_runs", "one_run", "idle_gaps", "cost_statement", "data_health")
+PAGES = (
+    "fleet_overview",
+    "fleet_map",
+    "all_runs",
+    "one_run",
+    "idle_gaps",
+    "cost_statement",
+    "data_health",
+)
 HOSTILE = '<script>alert(1)</script> [x](http://evil) "quoted" a/b|c :red[z] $x$'
 
 
@@ -161,6 +169,17 @@ def test_without_job_events_lateness_and_goodput_of_a_run_are_not_known(
     assert_sound(app)
     assert "Whether a rank was late is not known" in texts(app)
     assert "Goodput (% of allocated): not measured" in texts(app)
+
+
+@pytest.mark.parametrize(("by", "name"), [("", "research"), ("size", "2 to 8 GPUs")])
+def test_the_runs_page_says_who_waited(
+    accounting: LocalStore, visit: Callable[..., AppTest], by: str, name: str
+) -> None:
+    app = visit(accounting, "all_runs", waits=by)
+    assert_sound(app)
+    waits = app.dataframe[-1].value
+    assert name in waits["name"].to_list()
+    assert waits["started"].sum() > 0
 
 
 def test_the_overview_says_what_is_not_measured_and_what_has_no_price(
@@ -440,7 +459,7 @@ def test_filters_of_a_view_are_those_that_are_set() -> None:
 
 def test_no_page_file_is_named_like_a_url() -> None:
     """Else a new server's first visit would run that file alone, without filters."""
-    urls = {"overview", "runs", "run", "nodes", "gpu", "waste", "cost", "data", "explorer"}
+    urls = {"overview", "fleet", "runs", "run", "nodes", "gpu", "waste", "cost", "data", "explorer"}
     assert urls.isdisjoint(
         file.stem for file in Path(goodput_app.__file__).with_name("dashboard").glob("pages/*.py")
     )

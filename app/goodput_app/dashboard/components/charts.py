@@ -16,9 +16,26 @@ if TYPE_CHECKING:
 
 def draw(figure: go.Figure, rows: pl.DataFrame, key: str, alt: str) -> None:
     """Draw a figure and, folded away, the table of what is drawn. alt: what it shows, in words."""
+    st.plotly_chart(figure, key=key, config=_config(key), alt=alt)
+    _table(rows, key)
+
+
+def pick(figure: go.Figure, rows: pl.DataFrame, key: str, alt: str) -> str | None:
+    """Draw the same, and return `customdata[0]` of the mark that was clicked."""
+    event: Any = st.plotly_chart(
+        figure, key=key, config=_config(key), alt=alt, on_select="rerun", selection_mode="points"
+    )
+    _table(rows, key)
+    marks = [point.get("customdata") for point in event.selection.points]
+    return next((str(mark[0]) for mark in marks if mark), None)
+
+
+def _config(key: str) -> dict[str, Any]:
     options: dict[str, Any] = CONFIG["toImageButtonOptions"]
-    config = {**CONFIG, "toImageButtonOptions": {**options, "filename": f"goodput-{key}"}}
-    st.plotly_chart(figure, key=key, config=config, alt=alt)
+    return {**CONFIG, "toImageButtonOptions": {**options, "filename": f"goodput-{key}"}}
+
+
+def _table(rows: pl.DataFrame, key: str) -> None:
     with st.expander("Table", icon=":material/table:"):
         st.dataframe(
             rows, hide_index=True, key=f"{key}_table", height="auto" if rows.height < 10 else 320

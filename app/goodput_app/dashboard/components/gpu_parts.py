@@ -27,7 +27,8 @@ def heading(card: Mapping[str, Any], stays: int) -> None:
     """Draw which GPU it is, where it is, and a link to its node."""
     name = places.gpu_name(card["gpu_index"], card["gpu_uuid"])
     st.title(f"{theme.markdown_text(name)}, {theme.markdown_text(card['node'])}", anchor=False)
-    facts = [card["gpu_model"], card["pci_bus_id"], card["cluster"]]
+    rack = card["rack"] and f"rack {theme.printable(card['rack'])}"
+    facts = [card["gpu_model"], card["pci_bus_id"], rack, card["cluster"]]
     if card["instances"]:
         facts.append(theme.count(card["instances"], "MIG instance"))
     if stays > 1:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 POINTS_MAX = 240
 NODES = {
     "node": "Node",
+    "rack": "Rack",
     "gpus": "GPUs",
     "held_ms": "Allocated",
     "useful_ms": "Useful",

@@ -81,9 +81,9 @@ class View:
         return {name: value for name, value in given.items() if value}
 
 
-def bucket_ms(window_ms: int) -> int:
-    """Return the finest bucket of which the window holds at most BUCKETS_MAX; never below 1 s."""
-    return next((b for b in BUCKETS_MS if window_ms <= b * BUCKETS_MAX), BUCKETS_MS[-1])
+def bucket_ms(window_ms: int, most: int = BUCKETS_MAX) -> int:
+    """Return the finest bucket of which the window holds at most so many; never below 1 s."""
+    return next((b for b in BUCKETS_MS if window_ms <= b * most), BUCKETS_MS[-1])
 
 
 def carried(**changes: str | None) -> dict[str, str]:

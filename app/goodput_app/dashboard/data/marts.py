@@ -229,6 +229,16 @@ def runs(scope: Scope) -> pl.DataFrame:
     )
 
 
+def queue_waits(scope: Scope, group_by: str) -> pl.DataFrame:
+    """Return how long job runs waited for GPUs, by `team`, `size` or `reason`."""
+    return read(
+        "select * from marts.queue_waits where group_by = $1 "
+        "order by place, waiting_gpus desc, wait_p90_s desc nulls last, name",
+        replace(scope, bucket_ms=None),
+        group_by,
+    )
+
+
 def run_categories(scope: Scope) -> pl.DataFrame:
     """Return the ledger of each run of the scope."""
     return read("select * from marts.run_categories order by run_key, gpu_ms desc", scope)

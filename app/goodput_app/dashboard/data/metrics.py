@@ -75,12 +75,12 @@ class Resolution:
         return f"{self.bin_ms // length} {unit} means of {of}"
 
 
-def resolution(window_ms: int, gpus: int, points: int = POINTS_MAX) -> Resolution:
-    """Return the finest bin of which a trace has at most so many points.
+def resolution(window_ms: int, gpus: int | None, points: int = POINTS_MAX) -> Resolution:
+    """Return the finest bin of which a trace has at most so many points; gpus: None: very many.
 
     Of the roll-up a bin is whole rows of it: of 15 minutes every other one would have half as many.
     """
-    is_raw = gpus * window_ms / 3_600_000 <= RAW_GPU_HOURS_MAX
+    is_raw = gpus is not None and gpus * window_ms / 3_600_000 <= RAW_GPU_HOURS_MAX
     unit_ms = 1 if is_raw else ROLLED_UP_MS
     bins = (b for b in BINS_MS if b % unit_ms == 0 and window_ms <= b * points)
     days = -(-window_ms // (points * BINS_MS[-1]))

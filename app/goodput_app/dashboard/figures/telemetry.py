@@ -15,6 +15,7 @@ from plotly.subplots import make_subplots
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.figures.ledger import finished, marker
+from goodput_app.dashboard.figures.legend import with_legend
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,9 +26,6 @@ PANEL_PX = 92
 SPACE_PX = 26
 EVENTS_MARKED = 40
 FIRST_PANEL = 2  # the first row has the lanes
-LEGEND_COLUMNS = 3
-LEGEND_ROW_PX = 21
-LEGEND_CHAR_PX = 5.6  # of a font of 12 px
 NO_READINGS = "No readings"
 EVENTS = "Events"
 HOLDER = "Allocated to"
@@ -143,30 +141,8 @@ def on_one_axis(
     figure.update_layout(barmode="overlay", bargap=0.2, hovermode="closest")
     if lanes.events is not None:
         _mark(figure, lanes.events)
-    return _with_legend(finished(figure, height=total), total)
-
-
-def _with_legend(figure: go.Figure, drawn_px: int) -> go.Figure:
-    """Return the figure with a legend of categories and lines below, and room for it."""
-    labels = [str(trace.name) for trace in figure.data if trace.showlegend]
-    rows = -(-len(labels) // LEGEND_COLUMNS)
-    below = 46 + LEGEND_ROW_PX * rows
-    legend = {"orientation": "h", "x": 0, "y": 0, "xanchor": "left", "yanchor": "bottom"}
-    width = LEGEND_CHAR_PX * max((len(label) for label in labels), default=0)
-    figure.update_layout(
-        height=34 + drawn_px + below,
-        margin={"t": 34, "b": below},
-        showlegend=bool(labels),
-        legend={
-            **legend,
-            "yref": "container",
-            "traceorder": "normal",
-            "font": {"size": 12},
-            "entrywidth": width,
-        },
-        uniformtext={"minsize": 10, "mode": "hide"},
-    )
-    return figure
+    figure.update_layout(uniformtext={"minsize": 10, "mode": "hide"})
+    return with_legend(finished(figure, height=total), total)
 
 
 def _draw_lanes(figure: go.Figure, lanes: Lanes) -> None:

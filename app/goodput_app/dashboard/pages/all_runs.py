@@ -1,10 +1,10 @@
-"""Runs: which lose most."""
+"""Runs: which lose most, and who waits."""
 
 import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import charts, details, scope_bar
+from goodput_app.dashboard.components import charts, details, queue_parts, scope_bar
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.figures import runs as figures_runs
@@ -29,25 +29,30 @@ COLUMNS = {
 }
 
 st.title("Runs", anchor=False)
-st.caption("Which runs lose most? Sorted by waste.")
+st.caption("Which runs lose most? Who waits? Sorted by waste.")
+runs = pl.DataFrame()
 with panel("Allocated GPU time of each run by category", "marts.run_categories"):
     runs = marts.runs(scope)
     if runs.is_empty():
         st.info("No run had GPUs in this time range.", icon=":material/hourglass_empty:")
-        st.stop()
-    categories = marts.run_categories(scope)
-    figure = figures_runs.run_ledgers(runs, categories)
-    charts.draw(
-        figure, categories.drop("colour"), "run-ledgers", "Categories of the most wasteful runs"
-    )
-
-with panel("All runs", "marts.runs", help="Select a row for the verdict and the run's own page."):
-    details.runs(runs, COLUMNS)
-    if (total := runs["total"][0]) > runs.height:
-        st.caption(
-            f"The {runs.height:,} of {total:,} runs that wasted most; `goodput runs --limit 0` "
-            "prints all."
+    else:
+        categories = marts.run_categories(scope)
+        figure = figures_runs.run_ledgers(runs, categories)
+        charts.draw(
+            figure, categories.drop("colour"), "run-ledgers", "Categories of the most wasteful runs"
         )
-    unpriced = runs.filter(pl.col("wasted_cost").is_null()).height
-    if 0 < unpriced < runs.height:
-        st.caption(f"{unpriced:,} runs have {theme.NO_PRICE}.")
+if not runs.is_empty():
+    with panel(
+        "All runs", "marts.runs", help="Select a row for the verdict and the run's own page."
+    ):
+        details.runs(runs, COLUMNS)
+        if (total := runs["total"][0]) > runs.height:
+            st.caption(
+                f"The {runs.height:,} of {total:,} runs that wasted most; `goodput runs --limit 0` "
+                "prints all."
+            )
+        unpriced = runs.filter(pl.col("wasted_cost").is_null()).height
+        if 0 < unpriced < runs.height:
+            st.caption(f"{unpriced:,} runs have {theme.NO_PRICE}.")
+with panel("Queue waits", "marts.queue_waits", help="Of job runs that ask for GPUs."):
+    queue_parts.waits(scope)

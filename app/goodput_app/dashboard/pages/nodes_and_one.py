@@ -37,12 +37,14 @@ if gpus.is_empty():
     )
     st.stop()
 models = ", ".join(sorted({model for model in gpus["gpu_model"] if model}))
-st.caption(
-    theme.markdown_text(
-        f"{theme.count(gpus['gpu_uuid'].n_unique(), 'GPU')} / {models or 'model not known'} / "
-        f"{gpus['cluster'][0]}"
-    )
-)
+rack = gpus["rack"][0]
+facts = [
+    theme.count(gpus["gpu_uuid"].n_unique(), "GPU"),
+    models or "model not known",
+    "rack unknown" if rack is None else f"rack {theme.printable(rack)}",
+    gpus["cluster"][0],
+]
+st.caption(theme.markdown_text(" / ".join(facts)))
 events = metrics.events(scope)
 allocations = metrics.allocations(scope)
 found = node_parts.series(scope, gpus)

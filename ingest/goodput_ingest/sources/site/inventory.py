@@ -4,9 +4,12 @@
     node001,0,0,GPU-5ab9...,00000000:19:00.0,H100,2026-11-01T00:00:00Z,
     node,gpus,gpu_model,mig,valid_from
     mig01,1,,"1g.10gb:4,3g.40gb:1",2026-11-20T11:45:09Z
+    node,rack,row,feed
+    node001,r07,B,A+B
 
 Without UUIDs the GPUs are numbered slots `<node>#<slurm index>`. `mig` lists the instances in the
-order of the node's gres list; an empty time is as far as there is evidence, or still there.
+order of the node's gres list; an empty time is as far as there is evidence, or still there. A row
+without GPUs says only where the node stands: in which rack, row of racks, and on which power feed.
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ import hashlib
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
+
+import polars as pl
 
 from goodput_ingest.formats import csv_table, gres, pci
 from goodput_ingest.formats.gpu_slots import GPU_INSTANCES, GPUS, slot_rows
@@ -31,7 +36,11 @@ if TYPE_CHECKING:
 COLUMNS = (
     *("cluster", "node", "gpu_index", "slurm_index", "gpu_uuid", "pci_bus_id", "gpu_model"),
     *("gpus", "mig", "valid_from", "valid_to"),
+    *("rack", "row", "feed"),
 )
+NODE_RACKS = {name: pl.String() for name in ("cluster", "node", "rack", "rack_row", "feed")}
+PLACE_MAX_CHARS = 100
+Place = dict[str, str | None]
 _NAME = re.compile(r"[^\s,\[\]#]{1,255}")
 
 
@@ -46,13 +55,13 @@ class Inventory:
 
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- judged by content alone
-        """Say whether the header has a node, its GPUs, and nothing that is not known."""
+        """Say whether the header has a node, its GPUs or its rack, and nothing that is unknown."""
         names = set(csv_table.header_names(head))
-        gpus = {"gpus", "gpu_uuid", "gpu_index", "slurm_index"}
-        return "node" in names and bool(names & gpus) and names <= set(COLUMNS)
+        facts = {"gpus", "gpu_uuid", "gpu_index", "slurm_index", "rack"}
+        return "node" in names and bool(names & facts) and names <= set(COLUMNS)
 
     def extract(self) -> Iterator[Batch]:
-        """Yield `raw.gpus` and `raw.gpu_instances`; raises IngestError for an unknown column."""
+        """Yield GPUs, their instances and racks; raises IngestError for an unknown column."""
         read = csv_table.read(self.path, known=COLUMNS, required=("node",), name=self.name)
         options = f"{self.options.cluster}\n{self.options.zone}"
         digest = hashlib.blake2b(f"{read.text}\n{options}".encode(), digest_size=16).hexdigest()
@@ -62,20 +71,27 @@ class Inventory:
         ]
         gpus: list[dict[str, object]] = []
         instances: list[dict[str, object]] = []
+        racks = _Racks()
         times = (row.get(name, "") for _, row in read.rows for name in ("valid_from", "valid_to"))
         instant = csv_table.clock(times, self.options.zone)
         for line, row in read.rows:
             try:
-                for gpu, parts in self._gpus(row, instant):
+                found = list(self._gpus(row, instant))
+                cluster = row.get("cluster") or self.options.cluster
+                racks.add(cluster, row, instant(row.get("valid_from", "")))
+                for gpu, parts in found:
                     gpus.append(gpu)
                     instances += parts
             except ValueError as error:
                 content = ",".join(row.values())
                 rejects.append(Reject(line, f"inventory: line {line}: {error}.", content))
-        for parsed in (
+        tables = [
             Parsed("gpus", frame(gpus, GPUS), rejects),
             Parsed("gpu_instances", frame(instances, GPU_INSTANCES)),
-        ):
+        ]
+        if racks.rows():
+            tables.append(Parsed("node_racks", frame(racks.rows(), NODE_RACKS)))
+        for parsed in tables:
             yield parsed.batch(source=self.name, origin=str(self.path), digest=digest)
 
     def _gpus(
@@ -89,7 +105,9 @@ class Inventory:
         if gpus is None:
             gpus = 1
             if uuid is None and first is None:
-                raise ValueError("it has neither gpu_uuid nor slurm_index nor gpus")
+                if row.get("rack"):
+                    return
+                raise ValueError("it has neither gpu_uuid nor slurm_index nor gpus nor rack")
         if gpus != 1 and (uuid or row.get("gpu_index") or row.get("pci_bus_id")):
             raise ValueError(f"one row cannot name {gpus} GPUs; write a row a GPU, or gpus alone")
         begin = instant(row.get("valid_from", ""))
@@ -110,6 +128,31 @@ class Inventory:
             if uuid is not None and first is None:
                 gpu["slurm_index"] = None
             yield gpu | shared, [part | shared for part in parts]
+
+
+class _Racks:
+    """Where nodes stand: of several rows of a node the one with the latest begin, then the last."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str | None, str], tuple[datetime | None, Place]] = {}
+
+    def add(self, cluster: str | None, row: dict[str, str], begin: datetime | None) -> None:
+        """Add the place that a row gives, if it names a rack; ValueError for one without."""
+        place = {name: row.get(name) or None for name in ("rack", "row", "feed")}
+        if not any(place.values()):
+            return
+        if place["rack"] is None:
+            raise ValueError("it has a row or a feed without a rack")
+        if long := next((v for v in place.values() if v and len(v) > PLACE_MAX_CHARS), None):
+            raise ValueError(f"{long[:40]!r}... is longer than {PLACE_MAX_CHARS} characters")
+        before, _ = self._found.get((cluster, row["node"]), (None, {}))
+        if before is None or (begin is not None and begin >= before):
+            named = {"cluster": cluster, "node": row["node"], "rack_row": place.pop("row"), **place}
+            self._found[cluster, row["node"]] = begin, named
+
+    def rows(self) -> list[Place]:
+        """Return the rows of raw.node_racks."""
+        return [named for _, named in self._found.values()]
 
 
 def _count(row: dict[str, str], column: str) -> int | None:

@@ -27,11 +27,20 @@ if TYPE_CHECKING:
 JOINED = datetime(2026, 11, 20, 11, 45, 9, tzinfo=UTC).replace(tzinfo=None)
 
 
-def read(folder: Path, text: str, **options: Any) -> tuple[Batch, Batch]:
+def tables(folder: Path, text: str, **options: Any) -> dict[str, Batch]:
     file = folder / "inventory.csv"
     file.write_text(text)
-    gpus, instances = Inventory(file, ReadOptions(**options)).extract()
-    return gpus, instances
+    return {batch.table: batch for batch in Inventory(file, ReadOptions(**options)).extract()}
+
+
+def read(folder: Path, text: str, **options: Any) -> tuple[Batch, Batch]:
+    found = tables(folder, text, **options)
+    return found["gpus"], found["gpu_instances"]
+
+
+def racks(folder: Path, text: str, **options: Any) -> list[dict[str, Any]]:
+    columns = "cluster", "node", "rack", "rack_row", "feed"
+    return tables(folder, text, **options)["node_racks"].rows.select(columns).to_dicts()
 
 
 def test_a_row_a_gpu_keeps_all_its_names(tmp_path: Path) -> None:
@@ -92,6 +101,56 @@ def test_a_row_that_cannot_be_used_is_rejected(tmp_path: Path, row: str, expecte
     assert gpus.rows.is_empty()
     assert instances.rows.is_empty()
     assert expected in gpus.rejects[0].reason
+
+
+def test_a_node_has_the_rack_row_and_feed_of_its_gpus(tmp_path: Path) -> None:
+    text = "node,slurm_index,rack,row,feed\nn1,0,r07,B,A+B\nn1,1,r07,B,A+B\nn2,0,,,\n"
+
+    found = racks(tmp_path, text, cluster="lab")
+
+    place = {"rack": "r07", "rack_row": "B", "feed": "A+B"}
+    assert found == [{"cluster": "lab", "node": "n1", **place}]
+
+
+def test_racks_alone_are_no_gpus(tmp_path: Path) -> None:
+    found = tables(tmp_path, "node,rack\nn1,r1\nn2,<b>r2</b>\n")
+
+    assert recognise(tmp_path / "inventory.csv") is Inventory
+    assert found["gpus"].rows.is_empty()
+    assert not found["gpus"].rejects
+    assert found["node_racks"].rows["rack"].to_list() == ["r1", "<b>r2</b>"]
+
+
+def test_of_a_node_that_was_moved_the_latest_rack_is_used(tmp_path: Path) -> None:
+    text = (
+        "node,slurm_index,valid_from,valid_to,rack\n"
+        "n1,0,2026-11-20T00:00:00Z,,new\n"
+        "n1,0,2026-11-10T00:00:00Z,2026-11-20T00:00:00Z,old\n"
+    )
+
+    assert [row["rack"] for row in racks(tmp_path, text)] == ["new"]
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [(",B,", "a row or a feed without a rack"), (f"{'r' * 101},,", "is longer than 100")],
+)
+def test_a_place_that_cannot_be_used_rejects_its_row(
+    tmp_path: Path, place: str, expected: str
+) -> None:
+    gpus, _ = read(tmp_path, f"node,gpus,rack,row,feed\nn1,8,{place}\n")
+
+    assert gpus.rows.is_empty()
+    assert expected in gpus.rejects[0].reason
+
+
+def test_racks_that_are_read_again_replace_those_before(tmp_path: Path, store: LocalStore) -> None:
+    file = tmp_path / "inventory.csv"
+    for rack in ("wrong", "right", "wrong"):
+        file.write_text(f"node,gpus,rack\nn1,8,{rack}\n")
+        ingest(store, "auto", [file], ReadOptions())
+
+    assert store.read("select node, rack from staging.stg_node_racks").rows() == [("n1", "wrong")]
 
 
 @pytest.mark.parametrize(

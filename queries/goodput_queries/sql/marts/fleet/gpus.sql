@@ -1,6 +1,7 @@
 -- GPUs in the inventory in the scope's window, one row for each GPU and node it was in.
 -- grain: gpu_uuid, node, start_at
 -- start_at, end_at: its time in the node; null: as far back as there is evidence; still there
+-- rack, rack_row, feed: where its node stands now; null: the inventory does not have it
 -- power_limit_w, slowdown_temperature_c, sm_clock_max_hz, memory_bytes: null where no source reports them
 -- last_reading_at: of all sources
 -- instances: number of MIG instances in the window; 0 for a GPU that is not partitioned
@@ -33,6 +34,9 @@ select
     gpus.gpu_index,
     gpus.pci_bus_id,
     gpus.gpu_model,
+    racks.rack,
+    racks.rack_row,
+    racks.feed,
     from_ms(gpus.start_ms) as start_at,
     from_ms(gpus.end_ms) as end_at,
     limits.power_limit_w,
@@ -42,6 +46,7 @@ select
     from_ms(readings.last_ms) as last_reading_at,
     coalesce(instances.instances, 0) as instances
 from intermediate.int_gpu_inventory as gpus
+left join staging.stg_node_racks as racks using (cluster, node)
 left join limits using (gpu_uuid)
 left join readings using (gpu_uuid)
 left join instances using (gpu_uuid)

@@ -1,5 +1,6 @@
 -- Nodes in the scope: their GPU time, their telemetry and the events of their GPUs in the window.
 -- grain: cluster, node
+-- rack, rack_row, feed: where it stands: rack, row of racks, power feed; null: the inventory does not have it
 -- gpus: number of GPUs in the inventory; read_gpus: of them with a reading in the window
 -- capacity_ms, held_ms, useful_ms, wasted_ms: milliseconds of a whole GPU: capacity, allocated, useful, badput
 -- wasted_cost: null where the rate card has no price
@@ -57,6 +58,9 @@ events as (
 select
     cluster,
     node,
+    racks.rack,
+    racks.rack_row,
+    racks.feed,
     inventory.gpu_model,
     coalesce(inventory.gpus, 0) as gpus,
     coalesce(telemetry.read_gpus, 0) as read_gpus,
@@ -71,6 +75,7 @@ select
     coalesce(events.events, 0) as events,
     events.last_event_at
 from ledger
+left join staging.stg_node_racks as racks using (cluster, node)
 left join inventory using (cluster, node)
 left join telemetry using (cluster, node)
 left join events using (cluster, node)

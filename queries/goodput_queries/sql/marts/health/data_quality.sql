@@ -215,24 +215,10 @@ with findings as (
     )
     union all
     select
-        'busy with no job', 'telemetry saw GPUs at work that no job run held', count(distinct activity.gpu_uuid),
-        sum(least(activity.end_ms, segments.end_ms) - greatest(activity.start_ms, segments.start_ms)),
-        min(segments.node), 'Ingest the accounting of that time (sacct); else look who uses these GPUs'
-    from intermediate.int_gpu_activity as activity
-    inner join marts.ledger_segments as segments
-        on activity.gpu_uuid = segments.gpu_uuid
-        and activity.gpu_instance = segments.gpu_instance
-        and activity.hour_ms = segments.hour_ms
-        and activity.start_ms < segments.end_ms
-        and activity.end_ms > segments.start_ms
-    where
-        activity.is_active
-        and segments.job_run_key is null
-        -- a reading that covers more than the free time may be of a job that begins or ends in it
-        and greatest(activity.first_reading_ms, segments.start_ms + activity.interval_ms)
-            <= least(activity.end_ms, segments.end_ms)
-        -- without a scheduler activity is somebody's
-        and segments.category <> 'busy_unclassified'
+        'busy with no job', 'telemetry saw GPUs at work that no job run held', count(distinct gpu_uuid),
+        sum(end_ms - start_ms),
+        min(node), 'Ingest the accounting of that time (sacct); else look who uses these GPUs'
+    from marts.busy_unallocated
     union all
     select
         'collectives of unknown ranks',

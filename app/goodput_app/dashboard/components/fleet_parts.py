@@ -1,0 +1,339 @@
+"""Parts of the Fleet page: the choice of colour and rack, cells, rows over time, and its tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import charts, places, scope_bar, tables
+from goodput_app.dashboard.components import telemetry_parts as parts
+from goodput_app.dashboard.data import fleet, metrics
+from goodput_app.dashboard.figures import cell_colours, rack_grid, rows_over_time
+from goodput_app.dashboard.figures.cell_colours import Metric
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from goodput_app.dashboard.components.scope_bar import View
+    from goodput_app.dashboard.data.fleet import Level
+
+CELLS_MAX = 1_500
+RACK_UNKNOWN = "Rack unknown"
+SHOWN = {
+    "sm_active_ratio": Metric("SM active", "%", 100, is_share=True),
+    "engine_active_ratio": Metric("Engine active", "%", 100, is_share=True),
+    "gpu_busy_ratio": Metric("GPU utilisation", "%", 100, is_share=True),
+    "tensor_active_ratio": Metric("Tensor active", "%", 100, is_share=True),
+    "power_w": Metric("Power", "W"),
+    "gpu_temperature_c": Metric("Temperature", "°C"),
+}
+SORTS = {"waste": "Waste", "temperature": "Temperature"}
+CHOSEN = ("show", "sort", "rack")
+THINGS: dict[Level, str] = {"gpu": "GPU", "node": "node", "rack": "rack"}
+RACKS = {
+    "rack": "Rack",
+    "rack_row": "Row of racks",
+    "feed": "Power feed",
+    "nodes": "Nodes",
+    "gpus": "GPUs",
+    "held_ms": "Allocated",
+    "useful_ms": "Useful",
+    "wasted_ms": "Wasted",
+    "wasted_cost": "Wasted cost",
+    "power_w": "Power of the GPUs",
+    "gpu_temperature_c": "Hottest GPU",
+    "thermal_s": "Thermal slowdown",
+    "events": "Events",
+    "read_gpus": "GPUs with readings",
+    "last_event_at": "Last event",
+    "cluster": "Cluster",
+}
+UNALLOCATED = {
+    "why": "Why it is not allocated",
+    "partition": "Partition",
+    "gpu_model": "GPU model",
+    "mig_profile": "MIG profile",
+    "units": "GPUs or instances",
+    "nodes": "Nodes",
+    "largest_block": "Largest block",
+    "largest_rack_block": "Largest block in a rack",
+    "waiting_jobs": "Waiting jobs",
+    "smallest_request": "Smallest request",
+    "cluster": "Cluster",
+}
+BUSY = {
+    "node": "Node",
+    "gpu_model": "GPU model",
+    "busy_s": "Active without allocation",
+    "last_at": "Last activity",
+    "cluster": "Cluster",
+    "gpu_uuid": "UUID",
+}
+
+
+def rack_name(rack: str | None, cluster: str, *, is_alone: bool) -> str:
+    """Return what a rack is called; of several clusters with the cluster."""
+    name = RACK_UNKNOWN if rack is None else rack
+    return name if is_alone else f"{name} ({cluster})"
+
+
+def choose(states: pl.DataFrame) -> tuple[str | None, str | None, pl.DataFrame]:
+    """Let people choose metric, order and rack; return metric, order and the rack's GPUs."""
+    is_alone = states["cluster"].n_unique() == 1
+    racks = states.unique("rack_key", keep="first", maintain_order=True)
+    names = {
+        row["rack_key"]: theme.printable(rack_name(row["rack"], row["cluster"], is_alone=is_alone))
+        for row in racks.iter_rows(named=True)
+    }
+    left, middle, right, _ = st.columns([1, 1, 1, 2])
+    with left:
+        options = {name: metric.name for name, metric in SHOWN.items()}
+        scope_bar.choice("show", "Colour by", options, none="Category")
+    with middle:
+        scope_bar.choice("sort", "Order of rows over time", SORTS, none="Rack")
+    with right:
+        scope_bar.choice("rack", "Rack", names)
+    show, sort, rack = (st.query_params.get(name) for name in CHOSEN)
+    of_it = states if not rack else states.filter(pl.col("rack_key") == rack)
+    return show if show in SHOWN else None, sort if sort in SORTS else None, of_it
+
+
+def cells(states: pl.DataFrame, show: str | None) -> tuple[pl.DataFrame, bool]:
+    """Return the cells of the rack grid and whether they are nodes: GPUs are too many then.
+
+    Of a node's GPUs the cell has the category of most, their mean, or the hottest.
+    """
+    is_alone = states["cluster"].n_unique() == 1
+    are_nodes = states.height > CELLS_MAX
+    rows = states.with_columns(value=_value(show))
+    if are_nodes:
+        rows = _of_nodes(rows, show).head(CELLS_MAX)
+    metric = SHOWN.get(show or "")
+    found = [
+        {
+            "block": rack_name(row["rack"], row["cluster"], is_alone=is_alone),
+            "line": row["rack_key"] if are_nodes else row["node_key"],
+            "id": f"node:{row['node_key']}" if are_nodes else f"gpu:{row['gpu_uuid']}",
+            "hover": _hover(row, metric, is_node=are_nodes),
+            **{name: row[name] for name in ("events", "category", "label", "colour", "value")},
+        }
+        for row in rows.iter_rows(named=True)
+    ]
+    kinds = {"events": pl.Int64(), "value": pl.Float64()}
+    names = ("block", "line", "id", "hover", "events", "category", "label", "colour", "value")
+    schema = {name: kinds.get(name, pl.String()) for name in names}
+    return pl.DataFrame(found, schema=schema), are_nodes
+
+
+def _value(show: str | None) -> pl.Expr:
+    return pl.col(show) if show else pl.lit(None, pl.Float64)
+
+
+def _of_nodes(rows: pl.DataFrame, show: str | None) -> pl.DataFrame:
+    """Return a row for each node in place of its GPUs."""
+    by = ("cluster", "rack", "rack_key", "node", "node_key")
+    value = pl.col("value")
+    most = (
+        rows.group_by(*by, "category", "label", "colour", maintain_order=True)
+        .len()
+        .sort("len", descending=True, maintain_order=True)
+        .unique(by, keep="first", maintain_order=True)
+    )
+    sums = rows.group_by(by, maintain_order=True).agg(
+        pl.col("events").sum(),
+        pl.len().alias("gpus"),
+        value=value.max() if (show or "").endswith("_c") else value.mean(),
+    )
+    return sums.join(
+        most.select("node_key", "category", "label", "colour"),
+        on="node_key",
+        maintain_order="left",
+    )
+
+
+def _hover(row: Mapping[str, Any], metric: Metric | None, *, is_node: bool) -> str:
+    node = theme.plotly_text(row["node"])
+    name = node if is_node else f"{node}, {places.gpu_name(row['gpu_index'], row['gpu_uuid'])}"
+    lines = [f"<b>{name}</b>", theme.plotly_text(row["label"] or cell_colours.NO_DATA)]
+    if metric is not None:
+        value = row["value"]
+        shown = "not measured" if value is None else f"{value * metric.scale:,.0f} {metric.unit}"
+        lines.append(f"{metric.name}: {shown}")
+    if not is_node and row["run_id"] is not None:
+        run = " / ".join(
+            theme.plotly_text(row[name]) for name in ("job_name", "run_id", "team") if row[name]
+        )
+        more = f" and {row['runs'] - 1} more" if row["runs"] > 1 else ""
+        lines.append(f"Run {run}{more}")
+    if row["events"]:
+        lines.append(theme.count(row["events"], "event"))
+    return "<br>".join(lines)
+
+
+def grid(states: pl.DataFrame, show: str | None) -> None:
+    """Draw the rack grid; a cell opens its GPU, or its node."""
+    found, are_nodes = cells(states, show)
+    figure = rack_grid.rack_grid(found, SHOWN.get(show or ""))
+    shown = found.drop("id", "hover", "colour", "category")
+    clicked = charts.pick(figure, shown, "rack-grid", "A cell for each GPU in its rack")
+    what = "a node: the category of most of its GPUs" if are_nodes else "a GPU"
+    st.caption(
+        f"Each cell: {what}, at {theme.moment(states['at'].max())}. Diamond: Xid or other events "  # type: ignore[arg-type]
+        "in the time range. Click a cell to open it."
+    )
+    _open(clicked, states)
+
+
+def rows_of(states: pl.DataFrame, sort: str | None, wasted: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of the heatmap, as fine as can be seen, in the order asked for.
+
+    wasted: data.fleet.wasted of this level
+    """
+    level = level_of(states)
+    is_alone = states["cluster"].n_unique() == 1
+    rows = states.group_by(pl.col(f"{level}_key").alias("key"), maintain_order=True).agg(
+        pl.col("cluster", "rack", "node", "gpu_index", "gpu_uuid").first(),
+        pl.col("gpu_temperature_c").max(),
+    )
+    if sort == "waste":
+        rows = rows.join(wasted, on="key", how="left", maintain_order="left")
+    if sort is not None:
+        by = {"waste": "wasted_ms", "temperature": "gpu_temperature_c"}[sort]
+        rows = rows.sort(by, descending=True, nulls_last=True, maintain_order=True)
+    found = []
+    for row in rows.iter_rows(named=True):
+        rack = rack_name(row["rack"], row["cluster"], is_alone=is_alone)
+        names = {
+            "gpu": f"{row['node']} {places.gpu_name(row['gpu_index'], row['gpu_uuid'])}",
+            "node": row["node"],
+            "rack": rack,
+        }
+        of_it = row["node"] if level == "gpu" else rack
+        group = of_it if sort is None else names[level]  # else those of a group are apart
+        found.append((row["key"], f"{level}:{row['key']}", names[level], group))
+    schema = {name: pl.String() for name in ("key", "id", "name", "group")}
+    return pl.DataFrame(found, schema=schema, orient="row")
+
+
+def level_of(states: pl.DataFrame) -> Level:
+    """Return what the rows of a heatmap are: GPUs where they can be seen, else nodes or racks."""
+    levels: tuple[Level, ...] = ("gpu", "node", "rack")
+    few = (name for name in levels if states[f"{name}_key"].n_unique() <= fleet.ROWS_MAX)
+    finest: Level = next(few, "rack")
+    # racks that are not known are one row: rather the first nodes
+    is_known = states["rack"].null_count() < states.height
+    return finest if finest != "rack" or is_known else "node"
+
+
+def over_time(view: View, states: pl.DataFrame, show: str | None, sort: str | None) -> None:
+    """Draw rows over time and the allocations below, on one axis."""
+    level = level_of(states)
+    from_ms, to_ms = metrics.bounds(view.scope)
+    wasted = fleet.wasted(view.scope, level) if sort == "waste" else pl.DataFrame()
+    every = rows_of(states, sort, wasted)
+    rows = every.head(fleet.ROWS_MAX)
+    keys = rows["key"].to_list()
+    if show is None:
+        read = metrics.Resolution(scope_bar.bucket_ms(to_ms - from_ms, fleet.BINS_MAX), True)
+        bins = fleet.categories(view.scope, level, keys, read)
+    else:
+        gpus = rows.height if level == "gpu" else None
+        read = metrics.resolution(to_ms - from_ms, gpus, fleet.BINS_MAX)
+        bins = fleet.metric(view.scope, level, keys, show, read)
+    is_part = bool(st.query_params.get("rack"))
+    nodes = states["node_key"].unique(maintain_order=True).to_list() if is_part else None
+    bars = fleet.allocations(view.scope, nodes)
+    events = metrics.events(view.scope).filter(pl.col("severity").fill_null("warning") != "info")
+    of_rows = states.select("gpu_uuid", key=f"{level}_key")
+    marks = parts.marks(events.join(of_rows, on="gpu_uuid"), pl.col("key"))
+    metric = SHOWN.get(show or "")
+    if metric is not None and bins["value"].null_count() == bins.height:
+        st.info(
+            f"No source measured {metric.name} in this time range. Choose another colour.",
+            icon=":material/help:",
+        )
+    figure = rows_over_time.over_time(rows, bins, bars, marks, metric, read.bin_ms, view.window)
+    names = rows.select("key", "name")
+    shown = bins.join(names, on="key", how="left", maintain_order="left")
+    drawn = shown.select("name", *(c for c in bins.columns if c not in ("key", "colour")))
+    clicked = charts.pick(figure, drawn, "fleet-over-time", "Rows over time, and allocations")
+    st.caption(_bins_caption(level, rows.height, every.height, bars, read, metric))
+    _open(clicked, states)
+
+
+def _bins_caption(
+    level: Level,
+    rows: int,
+    of_rows: int,
+    bars: pl.DataFrame,
+    read: metrics.Resolution,
+    metric: Metric | None,
+) -> str:
+    thing = THINGS[level]
+    text = f"Each row: a {thing}"
+    if rows < of_rows:
+        text += f", {rows:,} of {of_rows:,}; choose a rack or filter for the others"
+    minutes = theme.duration(read.bin_ms / 1000)
+    value = "the category with most GPU time" if metric is None else "the mean of its GPUs"
+    if metric is not None and metric.unit == "°C":
+        value = "its hottest GPU"
+    text += f". Each cell: {value} in {minutes}; grey: no data."
+    if not bars.is_empty() and bars["runs"][0] > (drawn := bars["run_key"].n_unique()):
+        text += f" Allocations of {drawn} of {bars['runs'][0]:,} runs."
+    return f"{text} Click a triangle to open the row, a bar to open the run."
+
+
+def _open(clicked: str | None, states: pl.DataFrame) -> None:
+    """Open the page of what was clicked; a rack stays on this one.
+
+    `st.switch_page` leaves this page with the new parameters in the browser's history: they keep
+    what is chosen here, so that Back shows it again.
+    """
+    kind, _, key = (clicked or "").partition(":")
+    chosen = {name: st.query_params.get(name) for name in CHOSEN}
+    here: dict[str, Any] = {**scope_bar.carried(team=None), **chosen}
+    if kind == "gpu":
+        _switch(places.GPU_PAGE, {**here, "gpu": key, "node": None, "run": None})
+    if kind == "run":
+        _switch(places.RUN_PAGE, {**here, "run": key, "node": None})
+    if kind == "node":
+        of_it = states.filter(pl.col("node_key") == key).row(0, named=True)
+        place = {"node": of_it["node"], "cluster": of_it["cluster"]}
+        _switch(places.NODE_PAGE, {**here, **place, "run": None})
+    if kind == "rack" and st.query_params.get("rack") != key:
+        scope_bar.go({"rack": key})
+        st.rerun()
+
+
+def _switch(page: str, params: Mapping[str, Any]) -> None:
+    st.switch_page(page, query_params={name: value for name, value in params.items() if value})
+
+
+def racks_table(racks: pl.DataFrame) -> None:
+    """Draw the table of racks, of which a row filters this page to the rack."""
+    named = racks.with_columns(pl.col("rack").fill_null(RACK_UNKNOWN))
+    opens = [{"rack": key} for key in racks["rack_key"].to_list()]
+    tables.pick(named, RACKS, "of_rack", racks["rack_key"], opens=opens)
+    st.caption("Select a row to see this rack alone.")
+
+
+def unallocated_table(frame: pl.DataFrame) -> None:
+    """Draw what is not allocated: first the blocks that a job can have."""
+    if frame.is_empty():
+        st.caption("Every GPU is allocated.")
+        return
+    tables.show(frame, UNALLOCATED, "unallocated")
+    st.caption("A node of several partitions is in each of them.")
+
+
+def busy_table(frame: pl.DataFrame) -> None:
+    """Draw the GPUs that were active without an allocation; a picked one has links."""
+    if frame.is_empty():
+        st.caption("No GPU was active without an allocation, as far as readings show.")
+        return
+    places.pick(frame, BUSY, "busy", ("gpu_uuid",), rows=8)
+    if (total := frame["total"][0]) > frame.height:
+        st.caption(f"The {frame.height:,} of {total:,} GPUs that were active longest.")

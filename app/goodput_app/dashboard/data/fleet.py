@@ -1,0 +1,182 @@
+"""The fleet as a whole: racks, the state of each GPU, what is not allocated, and bins over time.
+
+Rows of charts over time are GPUs, nodes or racks: as fine as can be seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+import polars as pl
+
+from goodput_app.dashboard.data import marts, metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from goodput_queries.scope import Scope
+
+Level = Literal["gpu", "node", "rack"]
+
+ROWS_MAX = 128  # of a heatmap
+BINS_MAX = 96
+RUNS_DRAWN = 25
+BARS_MAX = 1_000
+BUSY_SHOWN = 500
+_KEYS: dict[Level, str] = {
+    "gpu": "gpu_uuid",
+    "node": "cluster || '/' || node",
+    "rack": "cluster || '/' || coalesce(rack, '')",
+}
+_RACK = "left join staging.stg_node_racks as racks using (cluster, node)"
+
+
+def _of_place(scope: Scope, bucket_ms: int | None = None) -> Scope:
+    """Return the scope without owners: what a GPU does is shown whoever has it."""
+    return replace(scope, team=None, user=None, run=None, partition=None, bucket_ms=bucket_ms)
+
+
+def gpu_states(scope: Scope) -> pl.DataFrame:
+    """Return the state of each GPU at the end of the window, rack by rack.
+
+    `gpu_key`, `node_key` and `rack_key` are what rows of bins are called.
+    """
+    keys = ", ".join(f"{expression} as {level}_key" for level, expression in _KEYS.items())
+    return marts.read(
+        f"select *, {keys} from marts.gpu_states "
+        "order by cluster, rack nulls last, node, gpu_index nulls last, gpu_uuid",
+        _of_place(scope),
+    )
+
+
+def racks(scope: Scope) -> pl.DataFrame:
+    """Return racks, highest cost of waste first."""
+    return marts.read(
+        f"select *, {_KEYS['rack']} as rack_key from marts.racks "
+        "order by wasted_cost desc nulls last, wasted_ms desc, cluster, rack nulls last",
+        _of_place(scope),
+    )
+
+
+def unallocated(scope: Scope) -> pl.DataFrame:
+    """Return what is not allocated at the end of the window: first what a job can have."""
+    return marts.read(
+        "select * from marts.unallocated_gpus order by cluster, is_schedulable desc, "
+        "largest_block desc nulls last, units desc, partition, gpu_model, mig_profile, why",
+        _of_place(scope),
+    )
+
+
+def busy_unallocated(scope: Scope) -> pl.DataFrame:
+    """Return the GPUs that were active without an allocation, the longest first."""
+    from_ms, to_ms = metrics.bounds(scope)
+    return marts.read(
+        f"""select any_value(busy.cluster) as cluster, any_value(busy.node) as node, busy.gpu_uuid,
+            any_value(busy.gpu_model) as gpu_model,
+            sum(least(busy.end_ms, $2) - greatest(busy.start_ms, $1)) / 1000 as busy_s,
+            from_ms(least(max(busy.end_ms), $2)) as last_at, count(*) over () as total
+        from marts.busy_unallocated as busy
+        where busy.hour_ms > $1 - 3600000 and busy.hour_ms < $2
+            and busy.end_ms > $1 and busy.start_ms < $2
+            and in_place(busy.cluster, busy.node, busy.gpu_uuid, busy.gpu_model)
+        group by busy.gpu_uuid
+        order by busy_s desc, busy.gpu_uuid limit {BUSY_SHOWN}""",
+        _of_place(scope),
+        from_ms,
+        to_ms,
+    )
+
+
+def categories(
+    scope: Scope, level: Level, rows: Sequence[str], read: metrics.Resolution
+) -> pl.DataFrame:
+    """Return the category with most GPU time of each row and bin, and its share.
+
+    Columns: key, at, category, label, colour, share_ratio.
+    """
+    return marts.read(
+        f"""with bins as (
+            select {_KEYS[level]} as key, start_ms, category, sum(gpu_ms) as gpu_ms
+            from marts.category_bins {_RACK}
+            group by all
+        )
+        select bins.key, from_ms(bins.start_ms) as at, category, label, colour,
+            bins.gpu_ms / sum(bins.gpu_ms) over (partition by bins.key, bins.start_ms)
+                as share_ratio
+        from bins
+        inner join reference.gpu_second_categories using (category)
+        where bins.key in (select unnest($1::varchar[]))
+        qualify row_number() over (
+            partition by bins.key, bins.start_ms order by bins.gpu_ms desc, category) = 1
+        order by bins.key, bins.start_ms""",
+        _of_place(scope, read.bin_ms),
+        tuple(rows),
+    )
+
+
+def wasted(scope: Scope, level: Level) -> pl.DataFrame:
+    """Return `key` and `wasted_ms`, GPU time in badput categories, of each row."""
+    return marts.read(
+        f"""select {_KEYS[level]} as key, sum(gpu_ms)::bigint as wasted_ms
+        from marts.category_bins {_RACK}
+        inner join reference.gpu_second_categories using (category)
+        where kind_of(category, kind) = 'badput'
+        group by all""",
+        _of_place(scope, 86_400_000),
+    )
+
+
+def metric(
+    scope: Scope, level: Level, rows: Sequence[str], name: str, read: metrics.Resolution
+) -> pl.DataFrame:
+    """Return `key`, `at` and `value` of a metric: of nodes and racks from the ten-minute roll-up.
+
+    Of several GPUs their mean, of temperatures the highest.
+    """
+    is_temperature = name.endswith("_c")
+    if level == "gpu":
+        series = metrics.gpu_series(scope, rows, read)
+        of = pl.col(f"{name}_max").max() if is_temperature else pl.col(name).mean()
+        return series.group_by(pl.col("gpu_uuid").alias("key"), "at", maintain_order=True).agg(
+            value=of
+        )
+    return marts.read(
+        f"""select {_KEYS[level]} as key, from_ms(start_ms // {read.bin_ms} * {read.bin_ms}) as at,
+            {f"max({name}.max)" if is_temperature else f"avg({name}.mean)"}::float as value
+        from marts.gpu_metrics {_RACK}
+        where node is not null
+        group by all
+        having key in (select unnest($1::varchar[]))
+        order by 1, 2""",
+        _of_place(scope),
+        tuple(rows),
+    )
+
+
+def allocations(scope: Scope, nodes: Sequence[str] | None) -> pl.DataFrame:
+    """Return when job runs had GPUs of the scope: a bar for each, of the runs with most GPU time.
+
+    nodes: of these alone, as `node_key`; None: of all
+    """
+    return marts.read(
+        f"""with bars as (
+            select run_key, any_value(run_id) as run_id, any_value(job_name) as job_name,
+                any_value(team) as team, job_run_key, min(start_at) as start_at,
+                max(end_at) as end_at, count(distinct gpu_uuid) as gpus,
+                sum(epoch_ms(end_at - start_at)) as gpu_ms
+            from marts.gpu_allocations
+            where run_key is not null and end_at > start_at
+                and ($1::varchar[] is null or {_KEYS["node"]} in (select unnest($1::varchar[])))
+            group by run_key, job_run_key
+        ),
+        runs as (
+            select run_key, sum(gpu_ms) as run_ms, count(*) over () as runs
+            from bars group by run_key order by run_ms desc, run_key limit {RUNS_DRAWN}
+        )
+        select bars.*, runs.runs from bars inner join runs using (run_key)
+        order by min(bars.start_at) over (partition by run_key), run_key, bars.start_at
+        limit {BARS_MAX}""",
+        _of_place(scope),
+        None if nodes is None else tuple(nodes),
+    )

@@ -1,0 +1,156 @@
+"""The rack grid: a cell for each GPU, or node, in its rack.
+
+A pure function from a frame to a Plotly figure. Cells are bars, so that they scale with the page,
+can be clicked and hatched. `customdata[0]` of a mark is what it opens. Names from the data are
+escaped.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+import polars as pl
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.figures import cell_colours
+from goodput_app.dashboard.figures.ledger import finished, marker
+from goodput_app.dashboard.figures.legend import TOP_PX, with_legend
+
+CELL_PX = 17
+GRID_TOP_PX = 4
+CELLS_ACROSS = 36
+NODES_DOWN = 18  # of a rack: more go on in a column of their own
+TITLE_CELLS = 1.5
+GAP_CELLS = 1.0
+CELL_SIZE = 0.88
+SCALE_CELLS = 7.0  # height that a colour bar needs
+
+
+def placed(cells: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, float]:
+    """Return cells with `x` and `y`, the titles of racks with theirs, and the height of all.
+
+    cells: `block` (name of the rack), `line` (a node of it), in order. The cells of a line stand
+    next to each other; racks fill the width and go on below.
+    """
+    sized = (
+        cells.with_columns(block_nr=pl.col("block").rle_id())
+        .with_columns(line_nr=pl.col("line").rle_id())
+        .with_columns(
+            line_nr=pl.col("line_nr") - pl.col("line_nr").min().over("block_nr"),
+            place=pl.int_range(pl.len()).over("block_nr", "line"),
+        )
+        .with_columns(part=pl.col("line_nr") // NODES_DOWN, line_nr=pl.col("line_nr") % NODES_DOWN)
+    )
+    blocks = sized.group_by("block_nr", "part", maintain_order=True).agg(
+        pl.col("block").first(), width=pl.col("place").max() + 1, down=pl.col("line_nr").max() + 1
+    )
+    x, y, deepest, spots = 0.0, 0.0, 0.0, []
+    for row in blocks.iter_rows(named=True):
+        if x > 0 and x + row["width"] > CELLS_ACROSS:
+            x, y, deepest = 0.0, y + TITLE_CELLS + deepest, 0.0
+        title = row["block"] if row["part"] == 0 else ""
+        spots.append((row["block_nr"], row["part"], title, x, y + TITLE_CELLS))
+        x += row["width"] + GAP_CELLS
+        deepest = max(deepest, row["down"])
+    schema = {
+        "block_nr": sized.schema["block_nr"],
+        "part": sized.schema["part"],
+        "title": pl.String(),
+        "x0": pl.Float64(),
+        "y0": pl.Float64(),
+    }
+    titles = pl.DataFrame(spots, schema=schema, orient="row")
+    found = sized.join(titles, on=["block_nr", "part"], how="left", maintain_order="left")
+    at = found.with_columns(x=pl.col("x0") + pl.col("place"), y=pl.col("y0") + pl.col("line_nr"))
+    return at.drop("x0", "y0", "title"), titles, y + TITLE_CELLS + deepest
+
+
+def rack_grid(cells: pl.DataFrame, metric: cell_colours.Metric | None) -> go.Figure:
+    """Return a cell for each GPU (or node) in its rack, by category or by a metric.
+
+    cells: `block`, `line`, `id`, `hover` (escaped), `events`, and `category`, `label` and `colour`,
+    or `value`
+    """
+    at, titles, height = placed(cells)
+    if metric is not None:
+        height = max(height, SCALE_CELLS)
+    figure = go.Figure()
+    if metric is None:
+        for label, colour in cell_colours.labels_of(at):
+            of_it = at.filter(pl.col("label").eq_missing(pl.lit(label)))
+            name = f"{theme.plotly_text(label or cell_colours.NO_DATA)} ({of_it.height})"
+            _add_cells(figure, of_it, marker(colour), name, is_in_legend=True)
+    else:
+        scaled = at.with_columns(pl.col("value") * metric.scale)
+        missing = scaled.filter(pl.col("value").is_null())
+        _add_cells(
+            figure,
+            scaled.drop_nulls("value"),
+            _coloured(scaled, metric),
+            metric.name,
+            is_in_legend=False,
+        )
+        if not missing.is_empty():
+            look = {"color": cell_colours.NO_DATA_COLOUR, "line": {"width": 0}}
+            _add_cells(
+                figure,
+                missing,
+                look,
+                f"{cell_colours.NO_DATA} ({missing.height})",
+                is_in_legend=True,
+            )
+    _add_events(figure, at.filter(pl.col("events") > 0))
+    for title, x, y in titles.filter(pl.col("title") != "").select("title", "x0", "y0").iter_rows():
+        figure.add_annotation(
+            x=x, y=y - 0.1, text=theme.plotly_text(title, 24), showarrow=False, xanchor="left",
+            yanchor="bottom", font={"size": 12},
+        )  # fmt: skip
+    hidden = {"visible": False, "fixedrange": True}
+    figure.update_xaxes(**hidden, range=[-0.2, CELLS_ACROSS + 0.2])
+    figure.update_yaxes(**hidden, range=[height + 0.2, 0])
+    figure.update_layout(barmode="overlay", hovermode="closest")
+    return with_legend(finished(figure, height=TOP_PX), height * CELL_PX, top_px=GRID_TOP_PX)
+
+
+def _add_cells(
+    figure: go.Figure, cells: pl.DataFrame, look: dict[str, Any], name: str, *, is_in_legend: bool
+) -> None:
+    figure.add_bar(
+        x=(cells["x"] + 0.5).to_numpy(),
+        y=np.full(cells.height, CELL_SIZE),
+        base=cells["y"].to_numpy(),
+        width=CELL_SIZE,
+        marker=look,
+        name=name,
+        showlegend=is_in_legend,
+        customdata=cells.select("id", "hover").rows(),
+        hovertemplate="%{customdata[1]}<extra></extra>",
+    )
+
+
+def _coloured(cells: pl.DataFrame, metric: cell_colours.Metric) -> dict[str, Any]:
+    values = cells["value"].drop_nulls()
+    return {
+        "color": values.cast(pl.Float32).to_numpy(),
+        "line": {"width": 0},
+        **cell_colours.colour_scale(metric, values.min(), values.max()),
+        "showscale": True,
+        "colorbar": cell_colours.colour_bar(metric),
+    }
+
+
+def _add_events(figure: go.Figure, cells: pl.DataFrame) -> None:
+    if cells.is_empty():
+        return
+    figure.add_scatter(
+        x=(cells["x"] + 0.5).to_numpy(),
+        y=(cells["y"] + CELL_SIZE / 2).to_numpy(),
+        mode="markers",
+        marker=cell_colours.EVENT_MARK,
+        name=f"{cell_colours.EVENTS} ({cells.height})",
+        showlegend=True,
+        customdata=cells.select("id", "hover").rows(),
+        hovertemplate="%{customdata[1]}<extra></extra>",
+    )  # fmt: skip

@@ -1,0 +1,113 @@
+-- State of each GPU at the end of the scope's window, or of the evidence where that ends before: where it stands, its
+-- category, who has it, its last readings and its events of the window. Owners do not restrict it.
+-- grain: gpu_uuid
+-- rack, rack_row, feed: null: the inventory does not have it
+-- category: of the largest part of a partitioned GPU; label, colour: of the category; null: the ledger does not reach that time
+-- run_key, run_id, job_name, team: of the first of its runs; null where it is not allocated; runs: how many it has
+-- sm_active_ratio ... gpu_temperature_c: of the last ten minutes with a reading, not older than 20 minutes; else null
+-- events: Xid and other events of severity above info in the window; last_event_at: the latest of them
+with shares as (
+    select
+        *,
+        sum(share_ratio) over (partition by gpu_uuid, category) as category_ratio
+    from marts.unit_states
+),
+
+states as (
+    select
+        gpu_uuid,
+        any_value(cluster) as cluster,
+        any_value(node) as node,
+        any_value(gpu_index) as gpu_index,
+        any_value(gpu_model) as gpu_model,
+        any_value(at_ms) as at_ms,
+        arg_max(category, (category_ratio, category)) as category
+    from shares
+    group by gpu_uuid
+),
+
+runs as (
+    select
+        states.gpu_uuid,
+        arg_min(struct_pack(
+            run_key := owners.run_key, run_id := owners.run_id, job_name := owners.job_name, team := owners.team
+        ), states.job_run_key) as run,
+        count(distinct owners.run_key) as runs
+    from marts.unit_states as states
+    inner join intermediate.int_job_run_owners as owners using (job_run_key)
+    group by states.gpu_uuid
+),
+
+-- by hours, so that the roll-up is read for two of them
+of_hours as (
+    select
+        gpu_uuid,
+        at_ms,
+        unnest(list_distinct([(at_ms - 1) // 3600000, (at_ms - 1200000) // 3600000])) * 3600000 as hour_ms
+    from states
+),
+
+last_ones as (
+    select metrics.*
+    from intermediate.int_gpu_metrics as metrics
+    inner join of_hours using (gpu_uuid, hour_ms)
+    where metrics.start_ms >= of_hours.at_ms - 1200000 and metrics.start_ms < of_hours.at_ms
+    qualify row_number() over (
+        partition by metrics.gpu_uuid, metrics.gpu_instance
+        order by metrics.start_ms desc, metrics.samples desc, metrics.source
+    ) = 1
+),
+
+-- power and temperature are those of the device, which its instances repeat
+readings as (
+    select
+        gpu_uuid,
+        avg(sm_active_ratio.mean) as sm_active_ratio,
+        avg(engine_active_ratio.mean) as engine_active_ratio,
+        avg(gpu_busy_ratio.mean) as gpu_busy_ratio,
+        avg(tensor_active_ratio.mean) as tensor_active_ratio,
+        max(power_w.last) as power_w,
+        max(gpu_temperature_c.last) as gpu_temperature_c
+    from last_ones
+    group by gpu_uuid
+),
+
+events as (
+    select gpu_uuid, count(*) as events, max(event_at) as last_event_at
+    from marts.gpu_events
+    where coalesce(severity, 'warning') <> 'info'
+    group by gpu_uuid
+)
+
+select
+    states.cluster,
+    racks.rack,
+    racks.rack_row,
+    racks.feed,
+    states.node,
+    states.gpu_uuid,
+    states.gpu_index,
+    states.gpu_model,
+    from_ms(states.at_ms) as at,
+    states.category,
+    categories.label,
+    categories.colour,
+    runs.run.run_key as run_key,
+    runs.run.run_id as run_id,
+    runs.run.job_name as job_name,
+    runs.run.team as team,
+    coalesce(runs.runs, 0) as runs,
+    readings.sm_active_ratio,
+    readings.engine_active_ratio,
+    readings.gpu_busy_ratio,
+    readings.tensor_active_ratio,
+    readings.power_w,
+    readings.gpu_temperature_c,
+    coalesce(events.events, 0) as events,
+    events.last_event_at
+from states
+left join staging.stg_node_racks as racks using (cluster, node)
+left join reference.gpu_second_categories as categories using (category)
+left join runs using (gpu_uuid)
+left join readings using (gpu_uuid)
+left join events using (gpu_uuid)

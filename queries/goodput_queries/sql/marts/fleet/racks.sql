@@ -1,0 +1,29 @@
+-- Racks in the scope: the sums of their nodes in the window (marts.nodes).
+-- grain: cluster, rack
+-- rack: null: the inventory does not have the rack of these nodes
+-- rack_row, feed: row of racks, and power feed (of nodes on several feeds all of them); null: not in the inventory
+-- capacity_ms, held_ms, useful_ms, wasted_ms: milliseconds of a whole GPU: capacity, allocated, useful, badput
+-- wasted_cost: null where the rate card has no price
+-- power_w: sum of the nodes' mean power, of the GPUs that were read; null: of none
+-- gpu_temperature_c: of the hottest GPU; thermal_s: sum of the nodes' time with a thermal slowdown reason
+-- events: Xid and other events of severity above info; last_event_at: the latest of them
+select
+    nodes.cluster,
+    nodes.rack,
+    string_agg(distinct nodes.rack_row, ', ' order by nodes.rack_row) as rack_row,
+    string_agg(distinct nodes.feed, ', ' order by nodes.feed) as feed,
+    count(*) as nodes,
+    sum(nodes.gpus)::bigint as gpus,
+    sum(nodes.read_gpus)::bigint as read_gpus,
+    sum(nodes.capacity_ms)::bigint as capacity_ms,
+    sum(nodes.held_ms)::bigint as held_ms,
+    sum(nodes.useful_ms)::bigint as useful_ms,
+    sum(nodes.wasted_ms)::bigint as wasted_ms,
+    sum(nodes.wasted_cost) as wasted_cost,
+    sum(nodes.power_w) as power_w,
+    max(nodes.gpu_temperature_c) as gpu_temperature_c,
+    sum(nodes.thermal_s)::bigint as thermal_s,
+    sum(nodes.events)::bigint as events,
+    max(nodes.last_event_at) as last_event_at
+from marts.nodes as nodes
+group by nodes.cluster, nodes.rack

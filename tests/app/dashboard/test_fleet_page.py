@@ -1,0 +1,216 @@
+"""The Fleet page, in-process, on a made-up fleet with racks; and what it reads at each level."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.queries.conftest import Evidence
+
+from goodput_app.dashboard.data import fleet, metrics
+from goodput_app.dashboard.state import use_store
+from goodput_queries.scope import Scope
+from goodput_queries.storage.store import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from streamlit.testing.v1 import AppTest
+
+    from goodput_app.dashboard.data.fleet import Level
+
+START_MS = 1_800_000_000_000
+HOUR_MS = 3_600_000
+WINDOW = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS)
+HOSTILE = '<script>alert(1)</script> [x](http://evil) "q" a/b|c :red[z] $x$'
+ROLLED_UP = metrics.Resolution(1_800_000, is_raw=False)
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[LocalStore]:
+    """Give three nodes of two GPUs: two in a rack with a hostile name, one in none.
+
+    A job has both GPUs of `a` for half an hour; those of `a` are read, and one of `b` is busy with
+    no job.
+    """
+    made = Evidence(LocalStore())
+    for node in "abc":
+        made.node(node, 2)
+    made.load("node_racks", [{"cluster": "c", "node": n, "rack": HOSTILE} for n in "ab"])
+    made.watched(HOUR_MS / 1000)
+    made.job("7", 0, 1800, ["a"], 2, job_name=HOSTILE)
+    made.load("gpu_samples", [
+        {"gpu_uuid": f"c/{gpu}", "gpu_instance": "", "ts": made.at(s), "power_w": power,
+         "gpu_temperature_c": power / 5, "engine_active_ratio": 0.5}
+        for gpu, power in (("a#0", 300.0), ("a#1", 400.0), ("b#0", 200.0))
+        for s in range(0, 3601, 60)
+    ])  # fmt: skip
+    made.store.build()
+    yield made.store
+    made.store.close()
+
+
+@pytest.fixture
+def open_fleet(world: LocalStore, visit: Callable[..., AppTest]) -> Callable[..., AppTest]:
+    """Give what opens the page and holds it to being sound."""
+
+    def opened(**params: str) -> AppTest:
+        app = visit(world, "fleet_map", **params)
+        assert not app.exception, app.exception
+        assert not app.error, [error.value for error in app.error]
+        return app
+
+    return opened
+
+
+def texts(app: AppTest) -> str:
+    kinds = (app.title, app.subheader, app.markdown, app.caption, app.info, app.warning)
+    return "\n".join(str(element.value) for kind in kinds for element in kind)
+
+
+def grid(app: AppTest) -> list[dict[str, Any]]:
+    traces: list[dict[str, Any]] = json.loads(app.get("plotly_chart")[0].proto.spec)["data"]
+    return [trace for trace in traces if trace["type"] == "bar"]
+
+
+def cells(app: AppTest) -> set[str]:
+    return {mark[0] for trace in grid(app) for mark in trace["customdata"]}
+
+
+def table(app: AppTest, column: str) -> Any:
+    return next(frame.value for frame in app.dataframe if column in frame.value.columns)
+
+
+def test_every_gpu_has_a_cell_that_opens_it(open_fleet: Callable[..., AppTest]) -> None:
+    app = open_fleet()
+
+    assert cells(app) == {f"gpu:c/{node}#{i}" for node in "abc" for i in (0, 1)}
+    assert "Each cell: a GPU, at 2027-01-15 09:00:00 UTC" in texts(app)
+
+
+def test_names_of_racks_and_runs_are_text(open_fleet: Callable[..., AppTest]) -> None:
+    app = open_fleet()
+
+    specs = "".join(chart.proto.spec for chart in app.get("plotly_chart"))
+    assert "<script>" not in specs
+    assert "Rack unknown" in specs
+    assert "](http" not in texts(app)
+
+
+def test_a_rack_has_its_gpus_alone(open_fleet: Callable[..., AppTest]) -> None:
+    app = open_fleet(rack=f"c/{HOSTILE}")
+
+    assert cells(app) == {f"gpu:c/{node}#{i}" for node in "ab" for i in (0, 1)}
+
+
+def test_nodes_without_a_rack_can_be_seen_alone(open_fleet: Callable[..., AppTest]) -> None:
+    assert cells(open_fleet(rack="c/")) == {"gpu:c/c#0", "gpu:c/c#1"}
+
+
+def test_a_rack_that_is_not_there_offers_all_of_them(open_fleet: Callable[..., AppTest]) -> None:
+    app = open_fleet(rack="c/nowhere")
+
+    assert "No GPU of this rack" in app.info[0].value
+    next(button for button in app.button if button.label == "All racks").click().run()
+    assert app.get("plotly_chart")
+
+
+def test_a_metric_colours_what_was_read_and_leaves_the_rest_grey(
+    open_fleet: Callable[..., AppTest],
+) -> None:
+    power, missing = grid(open_fleet(show="power_w"))
+
+    assert len(power["customdata"]) == 3
+    assert missing["name"] == "No data (3)"
+
+
+def test_a_metric_that_nobody_measured_says_so(open_fleet: Callable[..., AppTest]) -> None:
+    app = open_fleet(show="tensor_active_ratio")
+
+    assert "No source measured Tensor active" in app.info[0].value
+
+
+@pytest.mark.parametrize("given", [{"show": HOSTILE}, {"sort": HOSTILE}, {"sort": "waste"}])
+def test_any_choice_in_the_link_is_drawn(
+    open_fleet: Callable[..., AppTest], given: dict[str, str]
+) -> None:
+    assert len(cells(open_fleet(**given))) == 6
+
+
+def test_filters_of_owners_do_not_hide_gpus_and_the_page_says_so(
+    open_fleet: Callable[..., AppTest],
+) -> None:
+    app = open_fleet(team="team")
+
+    assert len(cells(app)) == 6
+    assert "filters of team and run do not apply" in texts(app)
+
+
+def test_a_row_of_a_rack_and_of_a_busy_gpu(open_fleet: Callable[..., AppTest]) -> None:
+    app = open_fleet(busy="c/b#0")
+
+    racks = table(app, "rack")
+    assert sorted(racks["nodes"]) == [1, 2]
+    assert "Rack unknown" in racks["rack"].to_list()
+    busy = table(app, "last_at")
+    assert busy["gpu_uuid"].to_list()[:1] == ["c/b#0"]
+    assert [link.proto.label for link in app.get("page_link") if "Open" in link.proto.label]
+
+
+def test_what_is_not_allocated_is_listed_with_the_reason(
+    open_fleet: Callable[..., AppTest],
+) -> None:
+    found = table(open_fleet(), "why")
+
+    assert found["why"].to_list() == ["Whole node"]
+    assert found["largest_block"].to_list() == [6]
+
+
+@pytest.mark.parametrize(
+    ("level", "rows", "power"),
+    [
+        ("gpu", ["c/a#0", "c/b#1"], {"c/a#0": 300.0}),
+        ("node", ["c/a", "c/c"], {"c/a": 350.0}),
+        ("rack", [f"c/{HOSTILE}", "c/"], {f"c/{HOSTILE}": 300.0}),
+    ],
+)
+def test_rows_of_each_level_have_their_bins(
+    world: LocalStore, level: Level, rows: list[str], power: dict[str, float]
+) -> None:
+    use_store(world)
+
+    found = fleet.metric(WINDOW, level, rows, "power_w", ROLLED_UP)
+    categories = fleet.categories(WINDOW, level, rows, ROLLED_UP)
+
+    values = found.filter(found["at"] == found["at"].min()).select("key", "value").rows()
+    assert dict(values) == power
+    assert set(categories["key"]) == set(rows)
+    assert categories.group_by("key").len()["len"].to_list() == [2, 2]
+    assert (categories["share_ratio"] > 0.49).all()
+
+
+def test_a_row_of_several_gpus_has_the_hottest(world: LocalStore) -> None:
+    use_store(world)
+
+    found = fleet.metric(WINDOW, "node", ["c/a"], "gpu_temperature_c", ROLLED_UP)
+
+    assert found["value"].to_list()[0] == 80.0
+
+
+@pytest.mark.parametrize("level", ["gpu", "node", "rack"])
+def test_waste_of_rows_adds_up_to_the_waste_of_racks(world: LocalStore, level: Level) -> None:
+    use_store(world)
+
+    wasted = fleet.wasted(WINDOW, level)["wasted_ms"].sum()
+
+    assert wasted == fleet.racks(WINDOW)["wasted_ms"].sum() > 0
+
+
+def test_a_run_has_a_bar_for_the_time_it_had_gpus(world: LocalStore) -> None:
+    use_store(world)
+
+    (bar,) = fleet.allocations(WINDOW, None).to_dicts()
+
+    assert (bar["run_id"], bar["gpus"], bar["end_at"]) == ("7", 2, Evidence.at(1800))
+    assert fleet.allocations(WINDOW, ("c/b",)).is_empty()
