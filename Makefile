@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: demo test bench fuzz oracle clean mutants
+.PHONY: demo test bench fuzz oracle clean mutants screenshots
 
 demo: $(STAMP) ## build the demo database and serve the dashboard
 	$(BIN)/goodput demo
@@ -46,6 +46,9 @@ SEED ?= 1
 
 mutants: $(VENV)/.stamp-dev ## change the rules one place at a time; prints the changes that no test notices
 	$(BIN)/python -m tests.mutations --sample $(SAMPLE) --seed $(SEED)
+
+screenshots: $(VENV)/.stamp-dev ## take the README's pictures of the demo in a real browser
+	$(BIN)/python -m tests.browser.screenshots
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
