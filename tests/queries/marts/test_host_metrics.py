@@ -1,4 +1,4 @@
-"""Hosts between readings: shares of CPU time, memory, disks, over restarts and with parts missing."""
+"""Hosts and links between readings: shares of time, errors, lost links, over restarts."""
 
 from __future__ import annotations
 
