@@ -73,6 +73,93 @@ def link_events(scope: Scope) -> pl.DataFrame:
     )
 
 
+def links(scope: Scope) -> pl.DataFrame:
+    """Return the network ports, worst trouble first; `total` is how many there are."""
+    return marts.read(
+        f"""select *, count(*) over () as total
+        from marts.link_errors
+        order by list_position(['down', 'lost', 'errors', 'drops'], trouble) nulls last,
+            link_downs desc nulls last, errors + coalesce(symbol_errors, 0) desc nulls last,
+            drops desc nulls last, cluster, node, kind, device, port
+        limit {LINKS_SHOWN}""",
+        _of_places(scope),
+    )
+
+
+def gpu_links(scope: Scope) -> pl.DataFrame:
+    """Return NVLink and PCIe errors of GPUs, most first."""
+    return marts.read(
+        "select * from marts.gpu_link_errors "
+        f"order by errors desc, node, gpu_index, gpu_uuid, metric limit {LINKS_SHOWN}",
+        _of_places(scope),
+    )
+
+
+def retransmits(scope: Scope) -> pl.DataFrame:
+    """Return the nodes that sent TCP segments again, highest share first."""
+    return marts.read(
+        "select * from marts.tcp_retransmits where retransmitted_segments > 0 "
+        f"order by retransmit_ratio desc, cluster, node limit {LINKS_SHOWN}",
+        _of_places(scope),
+    )
+
+
+def bandwidth(scope: Scope) -> pl.DataFrame:
+    """Return the bus bandwidth by operation and size; `shape` numbers shapes, busiest first."""
+    return marts.read(
+        """with of_shapes as (
+            select *, sum(operations) over (partition by cluster, ranks, nodes, gpu_model) as in_all
+            from marts.bus_bandwidth
+        )
+        select *, dense_rank() over (
+            order by in_all desc, cluster, ranks, nodes, gpu_model) as shape
+        from of_shapes
+        order by shape, operation, size_from_bytes""",
+        replace(scope, bucket_ms=None),
+    )
+
+
+def communicators(scope: Scope) -> pl.DataFrame:
+    """Return communicators by operation and size, the slowest against expectation first."""
+    return marts.read(
+        f"""select *, array_to_string(node_names, ', ') as members
+        from marts.comm_bandwidth
+        where of_expected_ratio is not null and is_slow is not null
+        order by of_expected_ratio, cluster, comm_id, operation, size_from_bytes
+        limit {LINKS_SHOWN}""",
+        replace(scope, bucket_ms=None),
+    )
+
+
+def slow_nodes(scope: Scope) -> pl.DataFrame:
+    """Return nodes of slow communicators, the surest and slowest first."""
+    return marts.read(
+        """select * from marts.slow_nodes
+        order by list_position(['Confirmed', 'Likely', 'Not confirmed'], verdict), least_ratio,
+            slow_communicators desc, cluster, node
+        limit 200""",
+        replace(scope, bucket_ms=None),
+    )
+
+
+def transports(scope: Scope) -> pl.DataFrame:
+    """Return which transport NCCL uses where, fall-backs to sockets first."""
+    return marts.read(
+        "select * from marts.transports order by is_fallback desc, cluster, run_id nulls last, "
+        f"node, transport limit {LINKS_SHOWN}",
+        replace(scope, bucket_ms=None),
+    )
+
+
+def benchmarks(scope: Scope) -> pl.DataFrame:
+    """Return the runs of nccl-tests, whatever the window, oldest first: a baseline is older."""
+    return marts.read(
+        "select *, array_to_string(node_names, ', ') as members from marts.nccl_benchmarks "
+        "order by run_at, benchmark_id, operation",
+        replace(_of_places(scope), from_ms=None, to_ms=None),
+    )
+
+
 def _mean(name: str) -> str:
     length = f"(end_ms - start_ms) filter (where {name} is not null)"
     return f"sum({name} * (end_ms - start_ms)) / nullif(sum{length}, 0) as {name}"
