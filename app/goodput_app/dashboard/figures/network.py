@@ -13,7 +13,7 @@ from goodput_app.dashboard.figures.ledger import finished
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-GB = 1e-9
+GB = 1e9
 BANDWIDTH_PX = 360
 BENCHMARKS_PX = 300
 LINES = (("p50_bytes_per_s", "solid", "median"), ("p1_bytes_per_s", "dot", "slowest hundredth"))
@@ -37,7 +37,7 @@ def bandwidth(frame: pl.DataFrame) -> go.Figure:
             is_first = column == LINES[0][0]
             figure.add_scatter(
                 x=rows["size_from_bytes"].to_list(),
-                y=(rows[column] * GB).to_list(),
+                y=(rows[column] / GB).to_list(),
                 mode="lines+markers" if is_first else "lines",
                 line={"color": colour, "dash": dash, "width": 2 if is_first else 1.2},
                 name=name,
@@ -66,7 +66,7 @@ def _draw_expected(figure: go.Figure, rows: pl.DataFrame, colour: str, name: str
     sources = [theme.plotly_text(source) for source in rows["expected_source"]]
     figure.add_scatter(
         x=rows["size_from_bytes"].to_list(),
-        y=(rows["expected_bytes_per_s"] * GB).to_list(),
+        y=(rows["expected_bytes_per_s"] / GB).to_list(),
         mode="lines+markers",
         line={"color": colour, "dash": "dash", "width": 1.2},
         marker={"symbol": "line-ew-open", "size": 9},
@@ -95,7 +95,7 @@ def benchmarks(frame: pl.DataFrame) -> go.Figure:
         name = theme.plotly_text(label, 80)
         figure.add_scatter(
             x=rows["run_at"].to_list(),
-            y=(rows["busbw_bytes_per_s"] * GB).to_list(),
+            y=(rows["busbw_bytes_per_s"] / GB).to_list(),
             mode="lines+markers",
             line={"color": theme.SERIES_COLOURS[number % len(theme.SERIES_COLOURS)]},
             name=name,
