@@ -31,10 +31,10 @@ COMMUNICATORS = {
     "of_expected_ratio": "Bandwidth of expected",
     "p50_bytes_per_s": "Median bus bandwidth",
     "expected_bytes_per_s": "Expected bus bandwidth",
-    "basis": "Expected by",
     "operations": "Operations",
     "coverage_ratio": "Operations read",
     "members": "Nodes",
+    "basis": "Expected by",
     "comm_id": "Communicator",
 }
 LINKS = {
@@ -85,6 +85,7 @@ BENCHMARKS = {
     "gpu_model": "GPU model",
     "members": "Nodes",
 }
+RETRANSMIT_MIN = 0.001  # what a healthy network stays below
 NO_BANDWIDTH = (
     "Not configured: bus bandwidth of collectives. Set `NCCL_INSPECTOR_ENABLE=1`, "
     "`NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS` and `NCCL_INSPECTOR_DUMP_DIR` in jobs, and "
@@ -219,10 +220,16 @@ def gpu_links(scope: Scope) -> None:
 
 
 def retransmits(scope: Scope) -> None:
-    """Draw the nodes that sent TCP segments again; none: no table."""
+    """Draw the nodes that sent many TCP segments again; a picked one has a link."""
     found = network.retransmits(scope)
-    if not found.is_empty():
-        places.pick(found, RETRANSMITS, "retransmit", ("cluster", "node"), rows=6)
+    if found.is_empty():
+        return
+    many = found.filter(pl.col("retransmit_ratio") >= RETRANSMIT_MIN)
+    if many.is_empty():
+        of = theme.count(found.height, "node")
+        st.caption(f"TCP: none of {of} sent {theme.percent(RETRANSMIT_MIN)} of its segments again.")
+        return
+    places.pick(many, RETRANSMITS, "retransmit", ("cluster", "node"), rows=6)
 
 
 def transports(found: pl.DataFrame) -> None:

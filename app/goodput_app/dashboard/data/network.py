@@ -96,9 +96,9 @@ def gpu_links(scope: Scope) -> pl.DataFrame:
 
 
 def retransmits(scope: Scope) -> pl.DataFrame:
-    """Return the nodes that sent TCP segments again, highest share first."""
+    """Return which share of their TCP segments nodes sent again, the highest first."""
     return marts.read(
-        "select * from marts.tcp_retransmits where retransmitted_segments > 0 "
+        "select * from marts.tcp_retransmits where sent_segments > 0 "
         f"order by retransmit_ratio desc, cluster, node limit {LINKS_SHOWN}",
         _of_places(scope),
     )

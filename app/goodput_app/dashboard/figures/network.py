@@ -56,7 +56,7 @@ def bandwidth(frame: pl.DataFrame) -> go.Figure:
         title_text="Message size (as nccl-tests counts it)",
     )
     figure.update_yaxes(rangemode="tozero", automargin=True, title_text="Bus bandwidth (GB/s)")
-    figure.update_layout(showlegend=len(operations) > 1)
+    figure.update_layout(showlegend=True)
     return finished(figure, height=BANDWIDTH_PX)
 
 

@@ -5,8 +5,10 @@
 -- operations: number of collectives
 -- p50_bytes_per_s: median of the collectives; p1_bytes_per_s: what all but the slowest hundredth reach
 -- expected_bytes_per_s, expected_by, expected_source: see comm_bandwidth; of_expected_ratio: p50 of it
-with shapes as (
-    select cluster, comm_id, operation, size_from_bytes, ranks, nodes, gpu_model from marts.comm_bandwidth
+with communicators as materialized (from marts.comm_bandwidth),
+
+shapes as (
+    select cluster, comm_id, operation, size_from_bytes, ranks, nodes, gpu_model from communicators
 ),
 
 of_operations as (
@@ -38,7 +40,7 @@ of_communicators as (
         any_value(expected_bytes_per_s) as expected_bytes_per_s,
         any_value(expected_by) as expected_by,
         any_value(expected_source) as expected_source
-    from marts.comm_bandwidth
+    from communicators
     group by all
 )
 

@@ -10,22 +10,22 @@
 -- peers_bytes_per_s: the 90th percentile of the medians of communicators of the same shape, where there are enough
 -- of_expected_ratio: p50 of what is expected, else of the peers; null where neither is known
 -- is_slow: large enough to be judged, and below the threshold; null: not to be judged
-with members as (
-    select cluster, comm_id, list(distinct node order by node) as node_names
+with operations as materialized (from marts.operation_bandwidth),
+
+processes as materialized (
+    select distinct cluster, comm_id, node, pid
     from staging.stg_collectives
     where
         not is_p2p
         and dumped_at >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
         and dumped_at < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
-    group by cluster, comm_id
+        and (getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster'))
 ),
 
-processes as (
-    select distinct cluster, comm_id, node, pid
-    from staging.stg_collectives
-    where
-        dumped_at >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
-        and dumped_at < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
+members as (
+    select cluster, comm_id, list(distinct node order by node) as node_names
+    from processes
+    group by cluster, comm_id
 ),
 
 runs as (
@@ -63,7 +63,7 @@ coverage as (
         comm_id,
         operation,
         count(*) / (max(sequence_number) - min(sequence_number) + 1) as coverage_ratio
-    from marts.operation_bandwidth
+    from operations
     group by cluster, comm_id, operation
 ),
 
@@ -82,7 +82,7 @@ measured as (
         any_value(coverage.coverage_ratio) as coverage_ratio,
         median(operations.busbw_bytes_per_s) as p50_bytes_per_s,
         quantile_cont(operations.busbw_bytes_per_s, 0.01) as p1_bytes_per_s
-    from marts.operation_bandwidth as operations
+    from operations
     left join members using (cluster, comm_id)
     left join models using (cluster, comm_id)
     left join runs using (cluster, comm_id)

@@ -12,7 +12,7 @@ with judged as (
     where is_slow is not null
 ),
 
-of_communicators as (
+of_communicators as materialized (
     select
         cluster,
         node,
