@@ -27,20 +27,37 @@ hours as (
     ) = 1
 ),
 
+-- one window for all counters, since each costs as much as the rest of the query
+follows as (
+    select
+        *,
+        lag({
+            'rx_bytes': rx_bytes.last,
+            'tx_bytes': tx_bytes.last,
+            'rx_errors': rx_errors.last,
+            'tx_errors': tx_errors.last,
+            'rx_drops': rx_drops.last,
+            'tx_drops': tx_drops.last,
+            'symbol_errors': symbol_errors.last,
+            'link_recoveries': link_recoveries.last,
+            'link_downs': link_downs.last
+        }) over (partition by cluster, node, kind, device, port order by hour_ms) as before
+    from hours
+),
+
 gains as (
     select
         *,
-        gain_since(rx_bytes, lag(rx_bytes.last) over ports) as rx,
-        gain_since(tx_bytes, lag(tx_bytes.last) over ports) as tx,
-        gain_since(rx_errors, lag(rx_errors.last) over ports) as errors_received,
-        gain_since(tx_errors, lag(tx_errors.last) over ports) as errors_sent,
-        gain_since(rx_drops, lag(rx_drops.last) over ports) as drops_received,
-        gain_since(tx_drops, lag(tx_drops.last) over ports) as drops_sent,
-        gain_since(symbol_errors, lag(symbol_errors.last) over ports) as symbols,
-        gain_since(link_recoveries, lag(link_recoveries.last) over ports) as recoveries,
-        gain_since(link_downs, lag(link_downs.last) over ports) as downs
-    from hours
-    window ports as (partition by cluster, node, kind, device, port order by hour_ms)
+        gain_since(rx_bytes, before.rx_bytes) as rx,
+        gain_since(tx_bytes, before.tx_bytes) as tx,
+        gain_since(rx_errors, before.rx_errors) as errors_received,
+        gain_since(tx_errors, before.tx_errors) as errors_sent,
+        gain_since(rx_drops, before.rx_drops) as drops_received,
+        gain_since(tx_drops, before.tx_drops) as drops_sent,
+        gain_since(symbol_errors, before.symbol_errors) as symbols,
+        gain_since(link_recoveries, before.link_recoveries) as recoveries,
+        gain_since(link_downs, before.link_downs) as downs
+    from follows
 ),
 
 ports as (
