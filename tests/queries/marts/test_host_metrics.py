@@ -186,3 +186,16 @@ def test_retransmits_are_counted_over_the_hours_of_the_window(evidence, host):
     (row,) = evidence.store.read("select * from marts.tcp_retransmits").to_dicts()
     assert (row["sent_segments"], row["retransmitted_segments"]) == (89_000, 445)
     assert row["retransmit_ratio"] == 0.005
+
+
+def test_readings_that_come_later_are_counted_as_if_all_had_come_at_once(evidence, port):
+    """Two builds, the second with readings of the first hour too, then a full one."""
+    port([{"symbol_errors": 2 * n} for n in range(40)])
+    evidence.store.build()
+    port([{"symbol_errors": 2 * n} for n in range(40, 90)], first_s=40 * 60)
+    evidence.store.build()
+    later = evidence.store.read(LINKS)
+    evidence.store.build(is_full=True)
+
+    assert later["symbol_errors"].to_list() == [178]
+    assert evidence.store.read(LINKS).equals(later)
