@@ -8,7 +8,7 @@ for `gpu_metrics`:
 `catalogue.LABELS` are the label names worth keeping.
 """
 
-from goodput_ingest.host_metrics.catalogue import CPU, IDENTITY, LABELS, NAMES, is_host_metric
+from goodput_ingest.host_metrics.catalogue import CPU, IDENTITY, LABELS, is_host_metric
 from goodput_ingest.host_metrics.rows import host_rows
 
-__all__ = ["CPU", "IDENTITY", "LABELS", "NAMES", "host_rows", "is_host_metric"]
+__all__ = ["CPU", "IDENTITY", "LABELS", "host_rows", "is_host_metric"]
