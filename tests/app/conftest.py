@@ -35,23 +35,25 @@ URL_PATHS = {
     "nodes_and_one": "nodes",
     "one_gpu": "gpu",
     "metric_explorer": "explorer",
+    "links_and_bandwidth": "network",
 }
+
+
+def opened(store: LocalStore, page: str = "fleet_overview", **params: str) -> AppTest:
+    """Open a page of a store, as a link with these query parameters would."""
+    use_store(store)
+    app = AppTest.from_file(str(MAIN), default_timeout=PATIENCE_S)
+    if page != "fleet_overview":
+        # `switch_page` would need a run of the first page before, which costs as much again
+        app._page_hash = calc_hash(URL_PATHS[page])
+    for name, value in params.items():
+        app.query_params[name] = value
+    return app.run()
 
 
 @pytest.fixture
 def visit() -> Iterator[Callable[..., AppTest]]:
-    """Give what opens a page of a store, as a link with these query parameters would."""
-
-    def opened(store: LocalStore, page: str = "fleet_overview", **params: str) -> AppTest:
-        use_store(store)
-        app = AppTest.from_file(str(MAIN), default_timeout=PATIENCE_S)
-        if page != "fleet_overview":
-            # `switch_page` would need a run of the first page before, which costs as much again
-            app._page_hash = calc_hash(URL_PATHS[page])
-        for name, value in params.items():
-            app.query_params[name] = value
-        return app.run()
-
+    """Give what opens a page of a store."""
     yield opened
     st.cache_data.clear()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 import subprocess
@@ -13,6 +14,8 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 from goodput_app.demo import demo_database
+from goodput_queries.evidence.batch import Batch
+from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,10 +32,24 @@ WAIT_MS = 60_000  # the first page of a cold server on a busy machine
 expect.set_options(timeout=WAIT_MS)
 
 
+def _lose_a_link(database: Path) -> None:
+    """Add an InfiniBand link of the session's node that is down for two minutes."""
+    with contextlib.closing(LocalStore(database)) as store:
+        readings = store.read(
+            """select 'test' as source, node, 'infiniband' as kind, 'mlx5_0' as device,
+                '1' as port, n not in (1, 2) as is_up,
+                timestamp '2026-11-20 12:30:00' + interval (n) minute as ts
+            from range(5) as minutes(n), (select distinct node from marts.gpus)"""
+        )
+        store.load(Batch("link_samples", readings, "test", "test", "a lost link"))
+        store.build()
+
+
 @pytest.fixture(scope="session")
 def base_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Serve the sample data and give the URL that the command prints."""
     database = demo_database(tmp_path_factory.mktemp("demo"), sample_data=ROOT / "sample_data")
+    _lose_a_link(database)
     goodput = Path(sys.executable).with_name("goodput")
     command = [str(goodput), "serve", "--db", str(database)]
     with subprocess.Popen(

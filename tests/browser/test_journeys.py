@@ -231,3 +231,26 @@ def test_the_key_s_searches_and_a_result_opens_its_page(page: Page, base_url):
     expect(page.get_by_role("heading", name=name)).to_be_visible()
     expect(page.get_by_role("dialog")).to_have_count(0)
     assert "run=" in page.url
+
+
+def test_a_lost_infiniband_link_leads_to_a_run_that_it_hit(page: Page, base_url):
+    """One click from the Overview shows the link with the runs, the next one opens a run."""
+    page.goto(base_url)
+    settled(page)
+
+    page.get_by_role("link", name="Network").click()
+    expect(page.get_by_role("heading", name="Network", exact=True)).to_be_visible()
+    expect(page.get_by_text("1 link lost")).to_be_visible()
+    settled(page)
+    shoot(page, "network")
+
+    lost = page.get_by_test_id("stDataFrame").nth(1)  # below the slow nodes
+    lost.scroll_into_view_if_needed()
+    lost.click(position={"x": 17, "y": 54})
+    run = page.get_by_role("link", name="Open run")
+    expect(run).to_be_visible()
+    assert "lost_link=" in page.url
+    run.click()
+    settled(page)
+    assert "run=" in page.url
+    assert "/run" in page.url

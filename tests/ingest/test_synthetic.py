@@ -100,7 +100,7 @@ def test_the_ingestors_take_every_line(loaded):
     assert tables == {
         "gpus", "gpu_instances", "job_runs", "nodes", "node_states", "holds", "reservations",
         "gpu_samples", "gpu_samples_other", "job_events", "gpu_events", "collectives", "rates",
-        "tariffs", "budgets", "node_racks",
+        "tariffs", "budgets", "node_racks", "node_samples", "link_samples",
     }  # fmt: skip
 
 
@@ -150,6 +150,20 @@ def test_all_stories_are_in_the_fleet(notes):
     }  # fmt: skip
     assert kinds >= {"xid 79, node failed", "xid 48 after ecc", "silence: monitoring",
                      "silence: exporter", "outage"}  # fmt: skip
+
+
+def test_one_infiniband_link_is_lost_while_several_nodes_run(loaded, notes):
+    store, _ = loaded
+    (note,) = [note for note in notes if note["kind"] == "lost link"]
+    down = store.read(
+        "select distinct node, device from raw.link_samples where kind = 'infiniband' and not is_up"
+    )
+    times = store.read(
+        "select min(epoch_ms(ts)), max(epoch_ms(ts)) from raw.link_samples where is_up = false"
+    )
+
+    assert down.rows() == [(note["node"], note["device"])]
+    assert times.row(0) == (note["from_ms"], note["to_ms"] - 600_000)
 
 
 def test_a_requeued_job_keeps_its_id_and_gets_a_new_submit(loaded):

@@ -48,12 +48,13 @@ RUN = _page("one_run.py", "Run", "monitoring")
 NODES = _page("nodes_and_one.py", "Nodes", "dns")
 GPU = _page("one_gpu.py", "GPU", "memory")
 WASTE = _page("idle_gaps.py", "Waste", "savings")
+NETWORK = _page("links_and_bandwidth.py", "Network", "lan")
 COST = _page("cost_statement.py", "Cost", "payments")
 DATA = _page("data_health.py", "Data", "fact_check")
 EXPLORER = _page("metric_explorer.py", "Explorer", "query_stats")
 GROUPS = {
     "Monitor": [OVERVIEW, FLEET, RUNS, NODES],
-    "Optimize": [WASTE],
+    "Optimize": [WASTE, NETWORK],
     "Cost": [COST],
     "Data": [DATA, EXPLORER],
 }
@@ -61,7 +62,8 @@ GROUPS = {
 OF_ONE = {RUN: "run", NODES: "node"}  # pages of one thing, and the filter that names it
 
 page = st.navigation(
-    [OVERVIEW, FLEET, RUNS, RUN, NODES, GPU, WASTE, COST, DATA, EXPLORER], position="hidden"
+    [OVERVIEW, FLEET, RUNS, RUN, NODES, GPU, WASTE, NETWORK, COST, DATA, EXPLORER],
+    position="hidden",
 )
 with st.sidebar:
     st.title("Goodput", anchor=False)

@@ -256,6 +256,14 @@ def ago(at: datetime, now: datetime) -> str:
     return "just now" if age < timedelta(seconds=1) else f"{duration(age.total_seconds())} ago"
 
 
+def size(size_bytes: float) -> str:
+    """Return a size of messages as people say it: `256 MiB`."""
+    for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if size_bytes >= factor:
+            return f"{size_bytes / factor:g} {unit}"
+    return f"{size_bytes:g} B"
+
+
 def printable(text: object, limit: int = LABEL_MAX_CHARS) -> str:
     """Return text from the data with control characters made visible, cut at `limit`."""
     shown = "".join(c if c.isprintable() else " " for c in str(text)).strip()

@@ -20,6 +20,7 @@ from goodput_ingest.live.tail import Tail
 from goodput_ingest.sources.dcgm.live import DcgmLive
 from goodput_ingest.sources.kernel_log.live import KernelLogLive
 from goodput_ingest.sources.kubernetes.live import Kubernetes
+from goodput_ingest.sources.node_exporter.live import NodeExporterLive
 from goodput_ingest.sources.nvml.live import NvmlLive
 from goodput_ingest.sources.prometheus.live import Prometheus
 from goodput_ingest.sources.slurm.live import SlurmLive
@@ -32,7 +33,10 @@ if TYPE_CHECKING:
 
 LIVE: dict[str, type[LiveSource]] = {
     kind.name: kind
-    for kind in (Prometheus, Kubernetes, DcgmLive, NvmlLive, SlurmLive, KernelLogLive)
+    for kind in (
+        *(Prometheus, Kubernetes, DcgmLive, NodeExporterLive),
+        *(NvmlLive, SlurmLive, KernelLogLive),
+    )
 }
 FOLLOWED = (  # formats whose files grow by lines: `folder` says where
     *("job-events", "job-log", "torchtitan-structured", "goodput-events", "otel-spans"),

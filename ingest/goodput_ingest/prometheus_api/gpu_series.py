@@ -12,7 +12,7 @@ from goodput_ingest.formats.parsed import INSTANT, Parsed
 from goodput_ingest.gpu_metrics import Memory, gpu_rows, labels, resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
     from goodput_ingest.prometheus_api.answer import Series
 
@@ -61,17 +61,7 @@ def _parts(series: Iterable[Series]) -> Iterator[list[Series]]:
 def _gpu_rows(
     series: Sequence[Series], *, source: str, cluster: str | None, memory: Memory
 ) -> list[Parsed]:
-    rows_of_sets, label_sets = _label_sets(series)
-    points = pl.DataFrame(
-        {
-            "series": np.repeat(
-                np.arange(len(series), dtype=np.uint32), [len(one.times_ms) for one in series]
-            ),
-            "ts": np.concatenate([one.times_ms for one in series]),
-            "value": np.concatenate([one.values for one in series]),
-        }
-    ).with_columns((pl.col("ts") * 1000).cast(INSTANT))
-    named = pl.DataFrame({"metric": [one.name for one in series], "labels": rows_of_sets})
+    points, named, label_sets = frames_of(series, labels.NAMES)
     return gpu_rows(
         points, named, labels.normalise(label_sets), source=source, cluster=cluster, memory=memory
     )
@@ -86,26 +76,47 @@ def _whole(table: str, parts: Sequence[Parsed]) -> Parsed:
     return Parsed(table, pl.concat(frames, how="diagonal"), list(rejects))
 
 
+def frames_of(
+    series: Sequence[Series], names: Container[str]
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """Return points, series and label sets, as `gpu_rows` and `host_rows` take them.
+
+    names: of the labels to keep, in lower case
+    """
+    rows_of_sets, label_sets = _label_sets(series, names)
+    points = pl.DataFrame(
+        {
+            "series": np.repeat(
+                np.arange(len(series), dtype=np.uint32), [len(one.times_ms) for one in series]
+            ),
+            "ts": np.concatenate([one.times_ms for one in series]),
+            "value": np.concatenate([one.values for one in series]),
+        }
+    ).with_columns((pl.col("ts") * 1000).cast(INSTANT))
+    named = pl.DataFrame({"metric": [one.name for one in series], "labels": rows_of_sets})
+    return points, named, label_sets
+
+
 def normalised(series: Sequence[Series]) -> list[dict[str, Any]]:
     """Return GPU, node and pod of each series (`labels.SCHEMA`)."""
     if not series:
         return []
-    rows, label_sets = _label_sets(series)
+    rows, label_sets = _label_sets(series, labels.NAMES)
     by_set = labels.normalise(label_sets).to_dicts()
     return [by_set[row] for row in rows]
 
 
-def _label_sets(series: Sequence[Series]) -> tuple[list[int], pl.DataFrame]:
+def _label_sets(series: Sequence[Series], names: Container[str]) -> tuple[list[int], pl.DataFrame]:
     """Return for each series the row of its labels, and these rows: metrics share them."""
     sets: dict[tuple[tuple[str, str], ...], int] = {}
     rows: list[int] = []
     for one in series:
-        kept = tuple(item for item in one.labels.items() if item[0].lower() in labels.NAMES)
+        kept = tuple(item for item in one.labels.items() if item[0].lower() in names)
         rows.append(sets.setdefault(kept, len(sets)))
     # with no label at all the frame still has a row a set
-    names = sorted({name for kept in sets for name, _ in kept} | {labels.INSTANCE})
+    present = sorted({name for kept in sets for name, _ in kept} | {labels.INSTANCE})
     by_set = [dict(kept) for kept in sets]
     return rows, pl.DataFrame(
-        {name: [one.get(name) for one in by_set] for name in names},
-        schema=dict.fromkeys(names, pl.String),
+        {name: [one.get(name) for one in by_set] for name in present},
+        schema=dict.fromkeys(present, pl.String),
     )

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from goodput_ingest.formats import files
 from goodput_ingest.gpu_metrics import Memory
+from goodput_ingest.host_metrics import is_host_metric
 from goodput_ingest.prometheus_api.answer import Answer, AnswerError, is_on_a_grid, parse
 from goodput_ingest.prometheus_api.batches import batches, digest_of
 from goodput_ingest.prometheus_api.gpu_series import is_gpu_metric, parsed_gpu_rows
+from goodput_ingest.prometheus_api.host_series import parsed_host_rows
 from goodput_ingest.prometheus_api.replicas import without_doubles
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError
@@ -66,7 +68,7 @@ def has_answer(head: bytes) -> bool:
 
 
 class PrometheusRecording:
-    """A file of answers with series of GPU exporters."""
+    """A file of answers with series of GPU exporters or node_exporter."""
 
     name: ClassVar[str] = "prometheus"
 
@@ -81,15 +83,15 @@ class PrometheusRecording:
         return has_answer(head) and KUBERNETES_NAME.search(head) is None
 
     def extract(self) -> Iterator[Batch]:
-        """Yield readings and owners of GPUs, answer by answer."""
+        """Yield readings and owners of GPUs, and readings of hosts, answer by answer."""
         memory = Memory()
         for answer in answers(self.path):
-            parsed = parsed_gpu_rows(
-                without_doubles(answer.series),
-                source=self.name,
-                cluster=self.options.cluster,
-                memory=memory,
-            )
+            series = without_doubles(answer.series)
+            cluster = self.options.cluster
+            parsed = [
+                *parsed_gpu_rows(series, source=self.name, cluster=cluster, memory=memory),
+                *parsed_host_rows(series, cluster=cluster),
+            ]
             rejects = [*answer.notes(), *_skipped(answer)]
             digest = digest_of([answer], self.options.cluster)
             yield from batches(parsed, rejects, self.name, str(self.path), digest)
@@ -99,11 +101,17 @@ def _skipped(answer: Answer) -> list[Reject]:
     """Return rejects for series that are not read, and for facts that the answer lacks."""
     found: list[Reject] = []
     others = sorted(
-        {one.name or "(no name)" for one in answer.series if not is_gpu_metric(one.name)}
+        {
+            one.name or "(no name)"
+            for one in answer.series
+            if not (is_gpu_metric(one.name) or is_host_metric(one.name))
+        }
     )
     if others:
         known = ", ".join(others[:5]) + (" ..." if len(others) > 5 else "")
-        found.append(Reject(None, f"{len(others)} metrics are of no GPU exporter: {known}"))
+        found.append(
+            Reject(None, f"{len(others)} metrics are of no exporter that is read: {known}")
+        )
     if is_on_a_grid(answer.series):
         found.append(Reject(None, GRID_WARNING))
     return found

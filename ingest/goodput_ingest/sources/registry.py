@@ -19,6 +19,7 @@ from goodput_ingest.sources.nccl.debug_log import NcclDebug
 from goodput_ingest.sources.nccl.inspector import NcclInspector
 from goodput_ingest.sources.nccl.nccl_tests import NcclTests
 from goodput_ingest.sources.nccl.ras import NcclRas
+from goodput_ingest.sources.node_exporter.scrapes import NodeExporter
 from goodput_ingest.sources.nvml.recording import NvmlRecording
 from goodput_ingest.sources.prometheus import PrometheusRecording
 from goodput_ingest.sources.pytorch.flight_recorder import FlightRecorder
@@ -45,6 +46,7 @@ SOURCES: dict[str, type[Source]] = {
     KubernetesRecording.name: KubernetesRecording,
     NvmlRecording.name: NvmlRecording,
     Dcgm.name: Dcgm,
+    NodeExporter.name: NodeExporter,
     JobEvents.name: JobEvents,
     NcclInspector.name: NcclInspector,
     FlightRecorder.name: FlightRecorder,

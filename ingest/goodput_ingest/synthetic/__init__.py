@@ -1,10 +1,10 @@
 """A believable GPU fleet from a seed: what its sources would have written, and the truth.
 
 `generate` writes a folder in the formats that sites have: Slurm's texts, an inventory, job events,
-kernel log, NCCL Inspector logs, GPU readings as a bulk export. It knows nothing of the product's
-tables; the product reads the folder through its ordinary ingestors, by `demo.toml`. Truth files
-(`truth.parquet`, `truth_notes.jsonl`) are for tests and are not in the recipe. The same arguments
-give the same bytes.
+kernel log, NCCL Inspector logs, pages of node_exporter, GPU readings as a bulk export. It knows
+nothing of the product's tables; the product reads the folder through its ordinary ingestors, by
+`demo.toml`. Truth files (`truth.parquet`, `truth_notes.jsonl`) are for tests and are not in the
+recipe. The same arguments give the same bytes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
-from goodput_ingest.synthetic import accounting, events, inspector, notes
+from goodput_ingest.synthetic import accounting, events, hosts, inspector, notes
 from goodput_ingest.synthetic.activity import activity_of
 from goodput_ingest.synthetic.demand import crowd
 from goodput_ingest.synthetic.fleet import build
@@ -40,6 +40,7 @@ RECIPE = (
     ("scontrol_reservation.txt", "slurm"),
     ("sacctmgr_event.psv", "slurm"),
     ("telemetry", "telemetry-parquet"),
+    ("node_exporter.prom.gz", "node-exporter"),
     ("job_events", "job-events"),
     ("kernel.log", "kernel-log"),
     ("nccl_inspector", "nccl-inspector"),
@@ -88,12 +89,15 @@ def generate(
     for life in lives:
         if life.request.kind == "straggler":
             inspector.write(folder / "nccl_inspector", fleet, life, start_s)
+    lost = hosts.lost_link(schedule, total_s) if telemetry == "parquet" else None
     if telemetry == "parquet":
+        hosts.write(folder / "node_exporter.prom.gz", fleet, schedule, lost, start, total_s, seed)
         sampled = Telemetry(fleet, schedule, scrapes, activity_of(lives), said.corrected, seed)
         sampled.write(folder / "telemetry", start, total_s * SECOND)
     truth = true_ledger(fleet, schedule, lives, scrapes, total_s * SECOND, start_s * SECOND)
     truth.write_parquet(folder / "truth.parquet", compression="zstd", compression_level=3)
     reported = notes.notes(fleet, schedule, lives, quiet, start_s) + said.notes
+    reported += notes.of_lost_link(fleet, lost, start_s)
     text = "".join(json.dumps(note) + "\n" for note in reported)
     (folder / "truth_notes.jsonl").write_text(text, encoding="utf-8", newline="\n")
     _write_recipe(folder, start + timedelta(hours=hours), has_telemetry=telemetry == "parquet")

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from goodput_ingest.synthetic.habits import SECOND
+from goodput_ingest.synthetic.hosts import LOST_PORT
 
 if TYPE_CHECKING:
     from goodput_ingest.synthetic.fleet import Fleet
+    from goodput_ingest.synthetic.hosts import LostLink
     from goodput_ingest.synthetic.lives import Life
     from goodput_ingest.synthetic.outages import Silence
     from goodput_ingest.synthetic.schedule import Schedule
@@ -61,3 +63,19 @@ def notes(
         for silence in silences
     ]
     return reported
+
+
+def of_lost_link(fleet: Fleet, lost: LostLink | None, start_s: int) -> list[dict[str, Any]]:
+    """Return the note of the InfiniBand link that is lost, if one is."""
+    if lost is None:
+        return []
+    return [
+        {
+            "kind": "lost link",
+            "node": fleet.nodes[lost.node].name,
+            "device": LOST_PORT,
+            "from_ms": (start_s + lost.start_s) * SECOND,
+            "to_ms": (start_s + lost.end_s) * SECOND,
+            "job_id": str(lost.job_id),
+        }
+    ]

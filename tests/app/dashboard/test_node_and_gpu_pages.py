@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 import pytest
+from streamlit.testing.v1 import AppTest
 from tests.recorded_session import built
 
 from goodput_queries.evidence.batch import Batch
@@ -13,8 +14,6 @@ from goodput_queries.evidence.batch import Batch
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-
-    from streamlit.testing.v1 import AppTest
 
     from goodput_queries.storage.store import LocalStore
 
@@ -169,3 +168,61 @@ def test_telemetry_alone_is_drawn(
         app = visit(store, "one_gpu", gpu=gpu)
         assert_sound(app)
         assert app.get("plotly_chart")
+
+
+@pytest.fixture(scope="module")
+def lost_link(capture: LocalStore) -> LocalStore:
+    """Give the recorded session with an InfiniBand link that was lost while its job ran."""
+    node = capture.read("select distinct node from marts.gpus").item()
+    at = "timestamp '2026-11-20 12:31:00'"
+    readings = capture.read(
+        f"""select 'test' as source, $1 as node, 'infiniband' as kind, $2 as device, '1' as port,
+            {at} + interval (n) minute as ts, n not in (2, 3) as is_up, n * 1000 as rx_bytes
+        from range(6) as minutes(n)""",
+        [node, "<b>mlx5_0</b>"],
+    )
+    capture.load(Batch("link_samples", readings, "test", "test", "a lost link"))
+    capture.build()
+    return capture
+
+
+def test_a_lost_link_is_marked_and_names_the_runs_that_it_hit(
+    lost_link: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    node = lost_link.read("select distinct node from marts.gpus").item()
+    app = visit(lost_link, "nodes_and_one", node=node)
+
+    assert_sound(app)
+    (table,) = [t.value for t in app.dataframe if "link" in t.value.columns]
+    assert table["link"].to_list() == ["InfiniBand and RoCE <b>mlx5_0</b> port 1"]
+    assert table["length_s"].to_list() == [120.0]
+    runs = lost_link.read("select distinct job_name from marts.link_event_runs")["job_name"]
+    assert table["runs"].to_list() == [", ".join(runs.sort())]
+    drawn = str(next(e.proto.spec for e in app.get("plotly_chart")))
+    assert "Link down: InfiniBand and RoCE &lt;b&gt;mlx5_0" in drawn
+    assert "CPU busy" in drawn
+
+
+@pytest.mark.parametrize(
+    ("series", "caption"),
+    [
+        ("{}", "Not configured: metrics of the host"),
+        ('{"cpu_busy_ratio": [0.5]}', "does not report: Host memory used, Disks, Ethernet, Inf"),
+    ],
+    ids=["nothing", "cpu-alone"],
+)
+def test_what_a_host_does_not_report_is_named(series: str, caption: str) -> None:
+    app = AppTest.from_string(
+        f"""
+import polars as pl
+from goodput_app.dashboard.components import host_parts
+series = pl.DataFrame({series})
+host_parts.missing(series.with_columns(at=pl.datetime(2026, 1, 1)), "gpu-a01")
+"""
+    ).run()
+
+    assert_sound(app)
+    assert caption in app.caption[0].value
+    assert ['urls = ["http://gpu-a01:9100"]' in code.value for code in app.code] == [True] * (
+        series == "{}"
+    )

@@ -18,7 +18,7 @@ import pytest
 from goodput_ingest.prometheus_api.client import Client
 from goodput_ingest.prometheus_api.discovery import Discovery
 from goodput_ingest.prometheus_api.endpoint import Endpoint
-from goodput_ingest.sources.dcgm import live
+from goodput_ingest.scrapes import targets
 from goodput_ingest.sources.dcgm.live import DcgmLive
 from goodput_ingest.sources.kubernetes import Kubernetes
 from goodput_ingest.sources.prometheus import Prometheus
@@ -145,7 +145,7 @@ def test_an_answer_ends_at_its_total_time_however_it_drips(
 def test_a_slow_target_does_not_delay_a_good_one(
     serve: Callable[[Pieces], Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "PROMPT_S", 0.5)
+    monkeypatch.setattr(targets, "PROMPT_S", 0.5)
     good = serve(whole(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(PAGE), PAGE))
     slow = [serve(SLOW["headers without end"]).url for _ in range(3)]
     source = DcgmLive(urls=[*slow, good.url], timeout_s=4.0)
@@ -168,7 +168,7 @@ def test_targets_that_failed_take_no_turn_of_good_ones(
     slow = [serve(SLOW["nothing"]).url for _ in range(2)]
     source = DcgmLive(urls=[*slow, good.url], timeout_s=PATIENT_S, parallel=1)
     list(source.poll({}, NOW))
-    monkeypatch.setattr(live, "PROMPT_S", PATIENT_S)
+    monkeypatch.setattr(targets, "PROMPT_S", PATIENT_S)
 
     first = next(source.poll({}, NOW))
 

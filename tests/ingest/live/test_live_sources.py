@@ -25,6 +25,7 @@ LEAST: dict[str, dict[str, Any]] = {
     "prometheus": {"url": URL},
     "kubernetes": {"url": URL},
     "dcgm": {"urls": ["http://n1:9400"]},
+    "node-exporter": {"urls": ["http://n1:9100"]},
     **{name: {"folder": "/logs"} for name in FOLLOWED},
     "kernel-log": {},
 }

@@ -31,6 +31,7 @@ SOURCES = {
     "nccl_ras": "nccl-ras",
     "nccl_debug": "nccl-debug",
     "nccl_tests": "nccl-tests",
+    "node_exporter": "node-exporter",
     "kineto": "kineto",
     "kernel_log": "kernel-log",
     "prometheus": "prometheus",

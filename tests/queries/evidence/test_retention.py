@@ -53,6 +53,24 @@ def test_readings_go_and_the_hourly_ledger_stays(two_days):
     assert hourly(two_days) == before
 
 
+def test_readings_of_hosts_and_links_go_and_those_of_power_meters_stay(two_days):
+    moments = [two_days.at(second) for second in two_days.every(0, 2 * DAY_S, 3600)]
+    port = {"node": "a", "kind": "infiniband", "device": "mlx5_0", "port": "1"}
+    errors = [{**port, "ts": ts, "symbol_errors": n} for n, ts in enumerate(moments)]
+    two_days.load("link_samples", errors)
+    two_days.load("node_samples", [{"node": "a", "ts": ts, "cpu_total_s": 1.0} for ts in moments])
+    two_days.load("node_samples", [{"node": "a", "ts": ts, "power_w": 9.0} for ts in moments], "m")
+    two_days.store.build()
+    before = two_days.store.read("select symbol_errors from marts.link_errors").item()
+
+    dropped = dict(drop_old(two_days.store, WEEK).select("table_name", "rows").rows())
+    two_days.store.build()
+
+    assert dropped["raw.link_samples"] == dropped["raw.node_samples"] == 40
+    assert two_days.store.read("select count(power_w) from raw.node_samples").item() == 49
+    assert two_days.store.read("select symbol_errors from marts.link_errors").item() == before == 48
+
+
 def test_a_full_build_keeps_what_can_no_longer_be_built(two_days):
     before = hourly(two_days)
     drop_old(two_days.store, WEEK)

@@ -65,7 +65,8 @@ KINDS = {  # of evidence: which sources give it, and the lines of goodput.toml t
     ),
 }
 COUNTER_OFF = re.compile(r"counter off that could be used; add to .*: (?P<counter>[^,:\s]+)")
-GPUS_SEEN = re.compile(r"\d+ GPUs, \d+ metrics$")
+METRICS_SEEN = re.compile(r"\d+ GPUs, \d+ metrics$|\d+ metrics of the host$")
+COLLECTOR_OFF = re.compile(r"the collector (?P<collector>\w+) is off")
 NO_FILES = re.compile(r": 0 of \d+ files are ")
 TELLS_FACTS = (Tail, NvmlLive, KernelLogLive)  # whose probes say what is there, not what is wrong
 
@@ -159,7 +160,9 @@ def _finding(one: Collector, what: str, text: str) -> Finding:
     """Return the finding of a probe that answered in words."""
     if NO_FILES.search(text):
         return what, "missing", text, f"folder and pattern in {_file()}, or let jobs write there"
-    if isinstance(one.source, TELLS_FACTS) or GPUS_SEEN.search(text):
+    if off := COLLECTOR_OFF.search(text):
+        return what, "missing", text, f"--collector.{off['collector']} of node_exporter"
+    if isinstance(one.source, TELLS_FACTS) or METRICS_SEEN.search(text):
         return what, "ok", text, ""
     return what, "problem", text, f"mend it there, or in {_file()}"
 

@@ -9,7 +9,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import places, tables
+from goodput_app.dashboard.components import host_parts, places, tables
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.data import metrics
 from goodput_app.dashboard.figures import telemetry as figures
@@ -131,8 +131,12 @@ def draw(
     categories: pl.DataFrame,
     events: pl.DataFrame,
     gaps: pl.DataFrame,
+    host: tuple[pl.DataFrame, pl.DataFrame],
 ) -> None:
-    """Draw a lane for each GPU with its category, and their metrics below."""
+    """Draw a lane for each GPU with its category, and below their metrics and those of the host.
+
+    host: its series and the events of its links
+    """
     every, read = found
     names = _names(gpus, categories, every)
     lane_of = pl.concat_str(pl.col("gpu_uuid"), pl.col("gpu_instance"), separator="|")
@@ -144,7 +148,8 @@ def draw(
     of_gpu = pl.col("gpu_uuid").replace_strict(
         first, default=figures.EVENTS, return_dtype=pl.String
     )
-    marks = parts.marks(events, of_gpu)
+    host_series, link_events = host
+    marks = pl.concat([parts.marks(events, of_gpu), host_parts.marks(link_events)])
     holes = gaps.with_columns(lane=of_gpu)
     is_unknown = figures.EVENTS in marks["lane"].to_list()
     reasons = parts.reasons(every, read.bin_ms)
@@ -158,9 +163,10 @@ def draw(
     )  # fmt: skip
     read_names = {key: name for key, name in names.items() if key[1] != "rest"}
     shown = dict(list(read_names.items())[: parts.LINES_MAX])
-    lines = parts.lines(every, shown, metrics.METRICS)
+    lines = [*parts.lines(every, shown, metrics.METRICS), *host_parts.lines(host_series)]
     parts.draw(view, lanes, lines, {}, parts.measured(every, has_extremes=False), "node-telemetry",
-               "The GPUs of the node: categories, metrics and events on one time axis")  # fmt: skip
+               "GPUs and host of the node: categories, metrics and events on one time axis",
+               host_parts.panels(host_series))  # fmt: skip
     text = (
         f"{read.name}. A lane has the category with most time in each bin; hatched grey: no data."
     )

@@ -70,6 +70,14 @@ def _column(series: pl.Series, header: str) -> tuple[pl.Series, Any]:
         return percent, of.NumberColumn(f"{header} (%)", format="%.1f")
     if name.endswith("_gpu_s"):
         return series, of.NumberColumn(f"{header} (GPU-s)", format="%,.1f")
+    if name.endswith("_bytes_per_s"):
+        rate = (series.cast(pl.Float64) / 1e9).alias(
+            f"{name.removesuffix('_bytes_per_s')}_gb_per_s"
+        )
+        return rate, of.NumberColumn(f"{header} (GB/s)", format="%,.1f")
+    if name.endswith("_bytes"):
+        size = (series.cast(pl.Float64) / 1e9).alias(f"{name.removesuffix('_bytes')}_gb")
+        return size, of.NumberColumn(f"{header} (GB)", format="%,.1f")
     if name.endswith("_s"):
         return _lengths(series.cast(pl.Float64), header)
     if name.endswith("_w"):

@@ -29,6 +29,7 @@ FIRST_PANEL = 2  # the first row has the lanes
 NO_READINGS = "No readings"
 EVENTS = "Events"
 HOLDER = "Allocated to"
+LINKS = {"ethernet": "Ethernet", "infiniband": "InfiniBand and RoCE"}
 ACTIVITY = ("SM active", "Engine active", "GPU utilisation")  # the most telling one first
 
 
@@ -101,6 +102,37 @@ def panels(limits: dict[str, Any]) -> list[Panel]:
             {"pcie_tx_bytes_per_s": "sent", "pcie_rx_bytes_per_s": "received"},
             "GB/s",
             1e-9,
+        ),
+    ]
+
+
+def host_panels() -> list[Panel]:
+    """Return the small multiples of a host."""
+    return [
+        Panel(
+            "CPU busy",
+            {"cpu_busy_ratio": "busy", "cpu_iowait_ratio": "waiting for disks"},
+            "%",
+            100,
+            is_share=True,
+        ),
+        Panel("CPU steal", {"cpu_steal_ratio": ""}, "%", 100, is_share=True),
+        Panel("Host memory used", {"host_memory_used_bytes": ""}, "GiB", 2**-30),
+        Panel("Swap used", {"swap_used_bytes": ""}, "GiB", 2**-30),
+        Panel(
+            "Disks",
+            {"disk_read_bytes_per_s": "read", "disk_write_bytes_per_s": "written"},
+            "GB/s",
+            1e-9,
+        ),
+        *(
+            Panel(
+                title,
+                {f"{kind}_rx_bytes_per_s": "received", f"{kind}_tx_bytes_per_s": "sent"},
+                "GB/s",
+                1e-9,
+            )
+            for kind, title in LINKS.items()
         ),
     ]
 

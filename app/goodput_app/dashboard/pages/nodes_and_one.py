@@ -6,10 +6,10 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import charts, node_parts, scope_bar
+from goodput_app.dashboard.components import charts, host_parts, node_parts, scope_bar
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import marts, metrics
+from goodput_app.dashboard.data import marts, metrics, network
 from goodput_app.dashboard.figures import ledger as figures
 
 view = scope_bar.required_view()
@@ -55,10 +55,15 @@ with panel("GPUs", "marts.gpus", help="Each at the end of the time range."):
 with panel(
     "On one time axis",
     "marts.gpu_metrics",
-    help="A lane for each GPU: the category with most time. Below: a line for each GPU.",
+    help="A lane for each GPU: the category with most time. Below: a line for each GPU, and the "
+    "host.",
 ):
     gaps = metrics.telemetry_gaps(scope)
-    node_parts.draw(view, gpus, found, categories, events, gaps)
+    host, lost = network.host_series(scope, found[1].bin_ms), network.link_events(scope)
+    node_parts.draw(view, gpus, found, categories, events, gaps, (host, lost))
+    host_parts.missing(host, node)
+with panel("Lost links", "marts.link_events", help="When a network port of it was down."):
+    host_parts.events_table(lost, "lost_link")
 with panel("Events", "marts.gpu_events", help="Xid and other events of its GPUs."):
     parts.events_table(events, "event")
 with panel("Runs on it", "marts.gpu_allocations", help="Job runs that held GPUs of this node."):

@@ -1,268 +1,49 @@
-"""GPU exporters, live: the page `/metrics` of each is fetched and read as a recorded scrape is.
-
-All targets of a poll are dated with its beginning; their values may be as old as the exporters'
-own collection interval (30 s by default) in any case. What could not be scraped is not made up
-later: an exporter has no past.
-"""
+"""GPU exporters, live: see `Targets`."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from datetime import UTC
-from itertools import accumulate, chain
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
-import httpx
-
-from goodput_ingest.formats.files import are_of_cr
-from goodput_ingest.formats.prometheus_text import exposition
-from goodput_ingest.formats.prometheus_text.series import MARK, KnownSeries
 from goodput_ingest.gpu_metrics import Memory, labels, missing_counters
-from goodput_ingest.http_limits import TooLargeAnswerError, body, limited_client, within
-from goodput_ingest.prometheus_api.endpoint import Endpoint
-from goodput_ingest.source import Batch, Reject
+from goodput_ingest.scrapes.targets import Targets
 from goodput_ingest.sources.dcgm.scrapes import Dcgm, is_of_gpus, rows_of, with_rejects
-from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
-    from pathlib import Path
 
-ACCEPT: Final = {"Accept": "text/plain;version=0.0.4", "Accept-Encoding": "gzip"}
-HEAD_BYTES: Final = 256 * 1024
-PAGES_BYTES: Final = 96 * 1024 * 1024  # some 400,000 lines are read at once
-PROMPT_S: Final = 2.0  # what answers so soon waits for no other
-
-
-class _UnansweredError(Exception):
-    """Why a target gave no metrics, as the end of a sentence."""
-
-
-@dataclass(frozen=True)
-class Page:
-    """The answer of a target."""
-
-    url: str
-    text: bytes
-
-    def stamped(self, at: datetime) -> bytes:
-        """Return the text behind the line that says when and where it was scraped."""
-        moment = at.replace(tzinfo=UTC).isoformat().replace("+00:00", "Z")
-        return f"{MARK}{moment} {self.url}\n".encode() + self.text.rstrip(b"\n") + b"\n"
+    from goodput_ingest.formats.parsed import Parsed
+    from goodput_ingest.formats.prometheus_text.exposition import Exposition
+    from goodput_ingest.source import Reject
 
 
 @dataclass(frozen=True, kw_only=True)
-class DcgmLive:
-    """GPU exporters that are scraped directly.
-
-    urls: the metrics pages, as `http://gpu-a01:9400/metrics`; a URL without a path means /metrics.
-    cluster: what their nodes belong to.
-    timeout_s: how long a target may take in all. answer_max_bytes: how much it may send.
-    record_to: a file to which each poll is appended, to be read in elsewhere or replayed.
-    Secrets and certificates: see `Endpoint`.
-    """
+class DcgmLive(Targets):
+    """GPU exporters that are scraped directly."""
 
     name: ClassVar[str] = Dcgm.name
+    metrics_of: ClassVar[str] = "GPUs"
+    kept_labels: ClassVar[frozenset[str]] = labels.NAMES
 
-    urls: Sequence[str]
-    cluster: str | None = None
-    interval_s: float = 30.0
-    timeout_s: float = 10.0
-    answer_max_bytes: int = 16 * 1024 * 1024
-    parallel: int = 64
-    record_to: Path | None = None
-    username: str | None = None
-    password_env: str | None = None
-    password_file: str | None = None
-    token_env: str | None = None
-    token_file: str | None = None
-    ca_file: str | None = None
-    certificate_file: str | None = None
-    key_file: str | None = None
-    is_certificate_checked: bool = True
-    _failed: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
     _memory: Memory = field(default_factory=Memory, init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        """Refuse settings that name no target, or a URL that is none."""
-        if not self.urls:
-            raise IngestError(f"{self.name}: no urls are given; expected http://node:9400/metrics.")
-        for url in self.urls:
-            self._endpoint(url)
+    def _is_wanted(self, head: bytes) -> bool:
+        return is_of_gpus(head)
 
-    def poll(self, reached: Mapping[str, datetime], now: datetime) -> Iterator[Batch]:  # noqa: ARG002 -- an exporter has no past
-        """Yield what the targets say now; raises IngestError where none of them answers.
-
-        A target that does not answer while others do becomes a reject with its name.
-        """
-        unanswered: list[Reject] = []
-        answered = 0
-        pages: list[Page] = []
-        for group in self._fetched():
-            for found in group:
-                if isinstance(found, Reject):
-                    unanswered.append(found)
-                    continue
-                answered += 1
-                pages.append(found)
-                if sum(len(page.text) for page in pages) > PAGES_BYTES:
-                    yield from self._batches(pages, now, [])
-                    pages = []
-            if pages:
-                yield from self._batches(pages, now, unanswered)
-                pages, unanswered = [], []
-        if not answered:
-            raise self._none_answered(unanswered)
-        if unanswered:
-            yield from self._batches([], now, unanswered)
-
-    def probe(self) -> list[str]:
-        """Say what each target has and which counters it could have; raises as `poll` does."""
-        findings: list[str] = []
-        unanswered: list[Reject] = []
-        names: set[str] = set()
-        for found in chain.from_iterable(self._fetched()):
-            if isinstance(found, Reject):
-                unanswered.append(found)
-                continue
-            read = exposition.parse(found.text, KnownSeries(labels.NAMES))
-            gpus = labels.normalise(read.label_sets)["gpu_uuid"].drop_nulls().n_unique()
-            names |= set(read.series["metric"])
-            findings.append(f"{found.url}: {gpus} GPUs, {read.series['metric'].n_unique()} metrics")
-        if not findings:
-            raise self._none_answered(unanswered)
-        findings += [reject.reason for reject in unanswered]
-        return findings + [
-            f"counter off that could be used; add to the exporter's counters file: {line}"
-            for line in missing_counters(names)
-        ]
-
-    def _batches(
-        self, pages: Sequence[Page], now: datetime, unanswered: Sequence[Reject]
-    ) -> Iterator[Batch]:
-        texts = [page.stamped(now) for page in pages]
-        data = b"".join(texts)
-        if self.record_to is not None:
-            self._record(data)
-        read = exposition.parse(data, KnownSeries(labels.NAMES))
-        rejects = [*unanswered, *_by_target(read.rejects, texts, pages)]
+    def _rows(self, read: Exposition, rejects: Sequence[Reject], now: datetime) -> list[Parsed]:
         parsed = rows_of(
             read, source=self.name, cluster=self.cluster, taken_at=now, memory=self._memory
         )
         self._memory.made.clear()  # the next poll brings frames of its own
-        for found in with_rejects(parsed, rejects):
-            yield found.batch(
-                source=self.name, origin=self.origin, digest=read.digest(self.cluster)
-            )
+        return with_rejects(parsed, rejects)
 
-    @property
-    def origin(self) -> str:
-        """Return the polled origin, by which the status is stored."""
-        more = f" and {len(self.urls) - 1} more" if len(self.urls) > 1 else ""
-        return f"{self.urls[0]}{more}"
+    def _summary(self, read: Exposition) -> str:
+        gpus = labels.normalise(read.label_sets)["gpu_uuid"].drop_nulls().n_unique()
+        return f"{gpus} GPUs, {read.series['metric'].n_unique()} metrics"
 
-    def _none_answered(self, unanswered: Sequence[Reject]) -> IngestError:
-        of = f"none of {len(self.urls)} targets gave metrics: " if len(self.urls) > 1 else ""
-        return IngestError(f"{self.name}: {of}{unanswered[0].reason}")
-
-    def _record(self, data: bytes) -> None:
-        try:
-            with self.record_to.open("ab") as file:  # type: ignore[union-attr]
-                file.write(data)
-        except OSError as error:
-            raise IngestError(
-                f"{self.record_to}: scrapes cannot be recorded ({error.strerror}); see record_to."
-            ) from error
-
-    def _fetched(self) -> Iterator[list[Page | Reject]]:
-        """Yield each target's page, or why there is none: first of those that answer at once.
-
-        A target that failed the last time is asked after the others, so that it takes no turn of
-        theirs.
-        """
-        first = self._endpoint(self.urls[0])
-        urls = sorted(self.urls, key=self._failed.__contains__)
-        self._failed.clear()
-        with (
-            limited_client(
-                first.tls(),
-                self.parallel,
-                auth=first.basic(),
-                headers={**ACCEPT, **first.headers()},
-            ) as client,
-            ThreadPoolExecutor(self.parallel, thread_name_prefix="scrape") as scrapers,
-        ):
-            waiting = {url: scrapers.submit(self._page, client, url) for url in urls}
-            for patience_s in (PROMPT_S, None):
-                wait(waiting.values(), patience_s)
-                found = {
-                    url: waiting.pop(url) for url in urls if url in waiting and waiting[url].done()
-                }
-                self._failed.update(
-                    url for url, answer in found.items() if isinstance(answer.result(), Reject)
-                )
-                yield [found[url].result() for url in self.urls if url in found]
-
-    def _page(self, client: httpx.Client, url: str) -> Page | Reject:
-        target = httpx.URL(url)
-        target = target.copy_with(path="/metrics") if target.path in ("", "/") else target
-        try:
-            text = self._text(client, target)
-        except httpx.TimeoutException:
-            reason = f"it did not answer within {self.timeout_s:g} s"
-        except httpx.HTTPError as error:
-            reason = f"it cannot be reached ({error})"
-        except _UnansweredError as error:
-            reason = str(error)
-        else:
-            return Page(str(target), text)
-        return Reject(None, f"{target}: {reason}.", str(target))
-
-    def _text(self, client: httpx.Client, url: httpx.URL) -> bytes:
-        with within(self.timeout_s), client.stream("GET", url) as answer:
-            if answer.status_code in (401, 403):
-                raise _UnansweredError(f"it refuses us ({answer.status_code}); check the password")
-            if answer.status_code != 200:
-                raise _UnansweredError(f"it answers with status {answer.status_code}, expected 200")
-            try:
-                text = body(answer, self.answer_max_bytes)
-            except TooLargeAnswerError:
-                raise _UnansweredError(
-                    f"it sends more than {self.answer_max_bytes} bytes; see answer_max_bytes"
-                ) from None
-            except httpx.TimeoutException:
-                raise _UnansweredError(f"it sent only a part within {self.timeout_s:g} s") from None
-        if are_of_cr(text):
-            text = text.replace(b"\r", b"\n")
-        if not is_of_gpus(text[:HEAD_BYTES]):
-            raise _UnansweredError("it answers, but with no metrics of GPUs")
-        return text
-
-    def _endpoint(self, url: str) -> Endpoint:
-        return Endpoint(
-            url=url,
-            username=self.username,
-            password_env=self.password_env,
-            password_file=self.password_file,
-            token_env=self.token_env,
-            token_file=self.token_file,
-            ca_file=self.ca_file,
-            certificate_file=self.certificate_file,
-            key_file=self.key_file,
-            is_certificate_checked=self.is_certificate_checked,
-        )
-
-
-def _by_target(
-    rejects: Sequence[Reject], texts: Sequence[bytes], pages: Sequence[Page]
-) -> Iterator[Reject]:
-    """Yield the rejects with the line of their own page, whose URL the reason begins with."""
-    starts = list(accumulate((text.count(b"\n") for text in texts), initial=1))
-    for reject in rejects:
-        line = reject.line or 1
-        page = bisect_right(starts, line) - 1
-        own_line = line - starts[page]  # the mark before the page is ours
-        yield Reject(own_line, f"{pages[page].url}: {reject.reason}", reject.content)
+    def _missing(self, names: set[str]) -> list[str]:
+        return [
+            f"counter off that could be used; add to the exporter's counters file: {line}"
+            for line in missing_counters(names)
+        ]

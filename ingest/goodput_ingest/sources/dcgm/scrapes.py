@@ -1,16 +1,8 @@
-"""Scrapes of GPU exporters in text: DCGM exporter, the nvidia-smi exporter, AMD's.
-
-A file holds one scrape (`curl gpu-a01:9400/metrics`) or many. When a scrape was taken is, in this
-order: the time that its lines carry; the line `# scraped_at` before it, which our own scraper
-writes; what the person who reads it in says (--observed-at); a moment in the file's name, as
-`gpu-a01_20261120T120000Z.prom`. The time the file was changed is no evidence.
-"""
+"""Scrapes of GPU exporters in text: DCGM exporter, the nvidia-smi exporter, AMD's."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import polars as pl
@@ -20,25 +12,22 @@ from goodput_ingest.formats.parsed import Parsed
 from goodput_ingest.formats.prefetch import prefetch
 from goodput_ingest.formats.prometheus_text import exposition
 from goodput_ingest.formats.prometheus_text.blocks import blocks
-from goodput_ingest.formats.prometheus_text.series import MARK, KnownSeries
+from goodput_ingest.formats.prometheus_text.series import KnownSeries
 from goodput_ingest.formats.row_groups import Held
 from goodput_ingest.gpu_metrics import Memory, gpu_rows, labels, resolve
+from goodput_ingest.scrapes import recorded
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from datetime import datetime
     from pathlib import Path
 
 SAMPLES: Final = "gpu_samples"
 GO_ON: Final = {"gpus", "gpu_instances", "gpu_owners", "gpu_events"}  # few rows, once a file
 PART_LINES: Final = 400_000  # what becomes of series is decided once for so many lines
 NO_ROWS: Final = pl.DataFrame(schema={"gpu_uuid": pl.String})
-NAMED_MOMENT: Final = re.compile(r"(?<!\d)(\d{8}T\d{6}Z)(?!\w)")
-SAMPLE: Final = re.compile(
-    r"\s*([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{.*\}|\s)\s*"
-    r"[-+]?(?:[0-9.]+(?:[eE][-+]?[0-9]+)?|NaN|Inf)(?:\s.*)?"
-)
 
 
 class Dcgm:
@@ -75,12 +64,12 @@ class Dcgm:
         held: dict[str, Held] = {}
         digest = ""
         for found in prefetch(self._read()):
-            meaning = (digest, self.options, _moment_in(self.path.name))
+            meaning = (digest, self.options, recorded.moment_in(self.path.name))
             digest = found.digest(*meaning)
             rows = rows_of(
                 found,
                 source=self.name,
-                taken_at=self._taken_at(found),
+                taken_at=recorded.taken_at(self.path, self.options, found),
                 memory=memory,
                 cluster=self.options.cluster,
                 node=self.options.node,
@@ -118,15 +107,6 @@ class Dcgm:
         """
         return parsed.batch(source=self.name, origin=str(self.path), digest=digest)
 
-    def _taken_at(self, found: exposition.Exposition) -> datetime | None:
-        taken_at = self.options.observed_at or _moment_in(self.path.name)
-        if taken_at is None and found.points["ts"].null_count():
-            raise IngestError(
-                f"{self.path}: nothing says when a scrape was taken. Say it with --observed-at, or "
-                f"write a line `{MARK}2026-11-20T12:00:00Z` before each scrape."
-            )
-        return taken_at
-
 
 def rows_of(
     found: exposition.Exposition,
@@ -160,17 +140,4 @@ def with_rejects(parsed: list[Parsed], rejects: Sequence[Reject]) -> list[Parsed
 
 def is_of_gpus(head: bytes) -> bool:
     """Say whether at least half of the first lines are samples, some of a GPU exporter."""
-    lines = [line for line in head.decode("utf-8", "replace").splitlines() if line.strip()]
-    samples = [line for line in lines if not line.lstrip().startswith("#")]
-    found = [match[1] for line in samples if (match := SAMPLE.fullmatch(line))]
-    return 2 * len(found) >= len(samples) and any(map(resolve, found))
-
-
-def _moment_in(name: str) -> datetime | None:
-    """Return the moment in a file's name, naive UTC."""
-    if (match := NAMED_MOMENT.search(name)) is None:
-        return None
-    try:
-        return datetime.strptime(match[1], "%Y%m%dT%H%M%SZ")  # noqa: DTZ007 -- it says Z
-    except ValueError:
-        return None
+    return recorded.has_metric(head, resolve)

@@ -1,11 +1,15 @@
-"""NCCL's own log (`NCCL_DEBUG=INFO`): which process is which rank of a communicator, on which GPU.
+"""NCCL's own log (`NCCL_DEBUG=INFO`): rank, GPU and transports of each process of a communicator.
 
     vm:1182:1182 [3] NCCL INFO ncclCommInitRankConfig comm 0x24de2750 rank 3 nranks 4 cudaDev 3
     nvmlDev 3 busId 90 commId 0xbb7076cbf189c27b - Init START            (one line)
+    vm:1182:1182 [3] NCCL INFO Channel 00/0 : 3[3] -> 0[0] via P2P/CUMEM
+    vm:1182:1182 [3] NCCL INFO Channel 00/0 : 3[3] -> 4[0] [send] via NET/Socket/0
 
 The lines carry no time, so neither do the rows. A communicator that was split off another does not
 log its hash; where a profiler plugin is loaded, its line between start and end of the same thread's
-initialisation does, in decimal, and the communicator's name as well.
+initialisation does, in decimal, and the communicator's name as well. Connections may be made after
+the initialisation, and their lines do not name the communicator: it is known where the process has
+one. `Using network Socket` alone says nothing inside one node.
 """
 
 from __future__ import annotations
@@ -39,13 +43,29 @@ INIT = re.compile(
     r"(?: commId (?P<id>0x[0-9a-f]{1,16}))?.*- Init (?:START|COMPLETE)"
 )
 LOCAL = re.compile(
-    r"comm (?P<comm>0x[0-9a-f]+) rank \d+ nRanks \d+ nNodes \d+ localRanks \d+"
+    r"comm (?P<comm>0x[0-9a-f]+) rank \d+ nRanks \d+ nNodes (?P<nodes>\d{1,9}) localRanks \d+"
     r" localRank (?P<local>\d{1,9})\b"
 )
 PLUGIN = re.compile(
     r"PROFILER/Plugin: init commName: (?P<name>.{0,255}?) ?commHash: (?P<hash>\d{1,20})"
     r" nranks: (?P<ranks>\d{1,9}) rank: (?P<rank>\d{1,9})"
 )
+NETWORK = re.compile(r"Using network (?P<name>\w[\w .-]{0,39})$")
+CHANNEL = re.compile(
+    r"Channel \d+(?:/\d+)? : \d+\[\w+\] -> \d+\[\w+\](?: \[(?:send|receive)\])? via"
+    r" (?P<kind>P2P|SHM|NET|CollNet|COLLNET)(?:/(?P<name>[A-Za-z][\w .-]{0,39}))?(?P<more>\S{0,60})"
+)
+GPUDIRECT = "GDRDMA"
+TRANSPORTS_MAX = 100_000  # of one part: a hostile log may make up networks
+TRANSPORTS: dict[str, Any] = {
+    "source": pl.String,
+    "cluster": pl.String,
+    "comm_id": pl.String,
+    "node": pl.String,
+    "pid": pl.Int64,
+    "nodes": pl.Int32,
+    "transport": pl.String,
+}
 SCHEMA: dict[str, Any] = {
     "source": pl.String,
     "cluster": pl.String,
@@ -75,17 +95,32 @@ class Membership:
     comm_id: str | None = None
     comm_name: str | None = None
     local_rank: int | None = None
+    nodes: int | None = None
 
 
 @dataclass
 class Reading:
-    """Parser state between lines: initialisations in progress, by host, pid and thread."""
+    """Parser state between lines.
+
+    under_way: initialisations in progress, by host, pid and thread
+    networks: what each thread said last that it uses
+    members: the first two communicators of each process, by host and pid
+    """
 
     under_way: dict[tuple[str, str, str], Membership] = field(default_factory=dict)
+    networks: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    members: dict[tuple[str, str], dict[str, Membership]] = field(default_factory=dict)
 
-    def digest(self) -> list[Membership]:
+    def digest(self) -> list[object]:
         """Return what a later part's meaning depends on."""
-        return list(self.under_way.values())
+        return [*self.under_way.values(), *self.networks.items(), *self.members.items()]
+
+    def member_of(self, thread: tuple[str, str, str]) -> Membership | None:
+        """Return the communicator that a line of a thread is about; None where it may be any."""
+        if (member := self.under_way.get(thread)) is not None:
+            return member
+        known = self.members.get(thread[:2], {})
+        return next(iter(known.values())) if len(known) == 1 else None
 
 
 class NcclDebug:
@@ -109,7 +144,7 @@ class NcclDebug:
         return 2 * sum(_thread(line) is not None for line in lines) > len(lines)
 
     def extract(self) -> Iterator[Batch]:
-        """Yield `raw.rank_map`, part by part; lines of no interest are passed over."""
+        """Yield `raw.rank_map` and `raw.comm_transports`; lines of no interest are passed over."""
         head = files.head(self.path)
         if head.strip() and MARK.encode() not in head:
             raise IngestError(
@@ -120,13 +155,22 @@ class NcclDebug:
             yield from self.read(part)
 
     def read(self, part: files.Part) -> Iterator[Batch]:
-        """Yield the ranks of which the next lines say something."""
+        """Yield the ranks and transports of which the next lines say something."""
         digest = files.digest(part, "rank_map", self.options.cluster, self._reading.digest())
         found: dict[tuple[Any, ...], Membership] = {}
+        transports: dict[tuple[str, str, int, str], int | None] = {}
         for line in part.lines:
-            member = self._read(line)
+            if MARK not in line or (thread := _thread(line)) is None:
+                continue
+            text = line[:LINE_MAX_CHARS].partition(MARK)[2]
+            member = self._read(thread, text)
             if member is not None and member.comm_id is not None:
                 found[member.comm_id, member.rank, member.node, member.pid] = member
+            if (name := self._transport(thread, text)) and len(transports) < TRANSPORTS_MAX:
+                of = self._reading.member_of(thread)
+                comm_id = (of.comm_id if of else None) or ""
+                key = (comm_id, thread[0], int(thread[1]), name)
+                transports[key] = (of.nodes if of else None) or transports.get(key)
         rejects = [Reject(part.first_line + len(part.lines), part.damage)] if part.damage else []
         rows = [
             (
@@ -138,14 +182,34 @@ class NcclDebug:
         ]
         frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
         yield Batch("rank_map", frame, self.name, str(self.path), digest, rejects)
+        if transports:
+            used = [
+                (self.name, self.options.cluster, *key[:3], nodes, key[3])
+                for key, nodes in transports.items()
+            ]
+            frame = pl.DataFrame(used, schema=TRANSPORTS, orient="row")
+            yield Batch("comm_transports", frame, self.name, str(self.path), f"{digest}-transports")
 
-    def _read(self, line: str) -> Membership | None:
+    def _transport(self, thread: tuple[str, str, str], text: str) -> str | None:
+        """Return the transport that a line says is used."""
+        if match := CHANNEL.match(text):
+            kind, name, more = match["kind"], match["name"], match["more"]
+            if kind == "SHM" or name is None:
+                return kind
+            return f"{kind}/{name}{f'/{GPUDIRECT}' if GPUDIRECT in more else ''}"
+        if match := NETWORK.match(text):
+            networks = self._reading.networks
+            if len(networks) >= THREADS_MAX:
+                networks.pop(next(iter(networks)))
+            networks[thread] = match["name"].strip()
+        elif match := LOCAL.match(text):
+            network = self._reading.networks.get(thread)
+            if network and int(match["nodes"]) > 1:
+                return f"NET/{network}"
+        return None
+
+    def _read(self, thread: tuple[str, str, str], text: str) -> Membership | None:
         """Return the rank that a line says something of, with all that is known of it by now."""
-        if MARK not in line:
-            return None
-        thread, text = _thread(line), line[:LINE_MAX_CHARS].partition(MARK)[2]
-        if thread is None:
-            return None
         under_way = self._reading.under_way
         if match := INIT.match(text):
             member = under_way.get(thread)
@@ -156,6 +220,7 @@ class NcclDebug:
                 under_way[thread] = member
             if match["id"]:
                 member.comm_id = f"0x{int(match['id'], 16):x}"
+            self._remember(thread, member)
             if text.rstrip().endswith("COMPLETE"):
                 under_way.pop(thread, None)
             return member
@@ -164,10 +229,19 @@ class NcclDebug:
             return None
         if (match := LOCAL.match(text)) and match["comm"] == member.comm:
             member.local_rank = min(int(match["local"]), INT32_MAX)
+            member.nodes = int(match["nodes"])
         elif (match := PLUGIN.match(text)) and int(match["rank"]) == member.rank:
             member.comm_id = f"0x{int(match['hash']) & 2**64 - 1:x}"
             member.comm_name = json_lines.printable(match["name"].strip(), 255) or None
         return member
+
+    def _remember(self, thread: tuple[str, str, str], member: Membership) -> None:
+        members = self._reading.members
+        if thread[:2] not in members and len(members) >= THREADS_MAX:
+            members.pop(next(iter(members)))
+        known = members.setdefault((thread[0], thread[1]), {})
+        if len(known) < 2:  # more are as ambiguous
+            known[member.comm] = member
 
 
 def _thread(line: str) -> tuple[str, str, str] | None:

@@ -1,4 +1,7 @@
-"""GPU metrics out of a Prometheus server: raw samples, caught up from where the store is."""
+"""Metrics of GPUs and hosts out of a Prometheus server, caught up from where the store is.
+
+Of GPUs the raw samples are read, of hosts their values on a grid (`host_series`).
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
 from goodput_ingest.gpu_metrics import Memory
+from goodput_ingest.host_metrics import is_host_metric
 from goodput_ingest.prometheus_api.batches import batches, digest_of
 from goodput_ingest.prometheus_api.bulk import epoch_ms, samples, selector
 from goodput_ingest.prometheus_api.client import Client
@@ -16,6 +20,7 @@ from goodput_ingest.prometheus_api.clusters import NAMES_ASKED, mixed_clusters
 from goodput_ingest.prometheus_api.discovery import Discovery
 from goodput_ingest.prometheus_api.endpoint import Endpoint
 from goodput_ingest.prometheus_api.gpu_series import is_gpu_metric, parsed_gpu_rows
+from goodput_ingest.prometheus_api.host_series import host_samples, parsed_host_rows
 from goodput_ingest.prometheus_api.replicas import REPLICA_LABELS, without_doubles
 
 if TYPE_CHECKING:
@@ -30,11 +35,12 @@ CLOCKS_DIFFER_S = 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class Prometheus(Endpoint):
-    """A server that scrapes GPU exporters.
+    """A server that scrapes GPU exporters, and node_exporter if the site has it.
 
-    cluster: whose GPUs these are; unset: found through their nodes.
+    cluster: whose GPUs and hosts these are; unset: found through their nodes.
     backfill_s: how far back a first poll reads. overlap_s: how much of what was read each poll
     reads again, for samples that came late. settle_s: how long a scrape may take until it shows.
+    host_interval_s: distance of the readings of hosts; 0: none are read.
     """
 
     name: ClassVar[str] = "prometheus"
@@ -44,6 +50,7 @@ class Prometheus(Endpoint):
     backfill_s: float = 86_400.0
     overlap_s: float = 300.0
     settle_s: float = 5.0
+    host_interval_s: float = 60.0
     replica_labels: tuple[str, ...] = REPLICA_LABELS
     memory: Memory = field(default_factory=Memory, init=False, repr=False, compare=False)
 
@@ -61,11 +68,18 @@ class Prometheus(Endpoint):
             else min(since, to) - timedelta(seconds=self.overlap_s)  # a clock may have run ahead
         )
         names = self._names(start, to)
+        gpu_names = [name for name in names if is_gpu_metric(name)]
+        step_ms = round(1000 * self.host_interval_s)
+        host_names = [name for name in names if is_host_metric(name)] if step_ms else []
         with Client(self) as client:
             for start_ms, end_ms in spans(epoch_ms(start), epoch_ms(to), self.overlap_s):
                 yield from self._batches(
-                    list(samples(client, names, self.matchers, start_ms, end_ms))
+                    list(samples(client, gpu_names, self.matchers, start_ms, end_ms))
                 )
+                of_hosts = host_samples(
+                    client, host_names, self.matchers, start_ms, end_ms, step_ms
+                )
+                yield from self._batches_of_hosts(list(of_hosts))
 
     def probe(self) -> list[str]:
         """Return what is odd about the server: its targets, its metrics, its clock."""
@@ -74,7 +88,7 @@ class Prometheus(Endpoint):
             findings = self._down(discovery, client)
             clock = client.query("vector(time())").series
             now = datetime.now(UTC).replace(tzinfo=None)
-            names = self._names(now - timedelta(hours=1), now)
+            names = self._gpu_names(now - timedelta(hours=1), now)
             if not names:
                 findings.append(
                     "there is no metric of a GPU exporter in the last hour; is dcgm-exporter "
@@ -95,7 +109,7 @@ class Prometheus(Endpoint):
             return []
         now = datetime.now(UTC).replace(tzinfo=None)
         ours: set[tuple[str, str]] = set()
-        if names := self._names(now - timedelta(days=1), now):
+        if names := self._gpu_names(now - timedelta(days=1), now):
             chosen = selector(names[:NAMES_ASKED], self.matchers)
             named = client.query(f"group by (job, instance) (last_over_time({chosen}[1d]))").series
             ours = {(one.labels.get("job", ""), one.labels.get("instance", "")) for one in named}
@@ -104,7 +118,14 @@ class Prometheus(Endpoint):
     def _names(self, start: datetime, end: datetime) -> list[str]:
         with Discovery(self) as discovery:
             names = discovery.metric_names(epoch_ms(start) / 1000, epoch_ms(end) / 1000)
-        return sorted(n for n in names if METRIC_NAME.fullmatch(n) and is_gpu_metric(n))
+        return sorted(
+            name
+            for name in names
+            if METRIC_NAME.fullmatch(name) and (is_gpu_metric(name) or is_host_metric(name))
+        )
+
+    def _gpu_names(self, start: datetime, end: datetime) -> list[str]:
+        return [name for name in self._names(start, end) if is_gpu_metric(name)]
 
     def _batches(self, answers: Sequence[Answer]) -> Iterator[Batch]:
         series = without_doubles(
@@ -114,6 +135,15 @@ class Prometheus(Endpoint):
         notes = [note for answer in answers for note in answer.notes()]
         digest = digest_of(answers, self.cluster)
         yield from batches(parsed, notes, self.name, self.origin, digest)
+
+    def _batches_of_hosts(self, answers: Sequence[Answer]) -> Iterator[Batch]:
+        series = without_doubles(
+            chain.from_iterable(a.series for a in answers), self.replica_labels
+        )
+        parsed = parsed_host_rows(series, cluster=self.cluster)
+        notes = [note for answer in answers for note in answer.notes()]
+        digest = digest_of(answers, self.cluster)
+        yield from batches(parsed, notes, self.name, self.origin, digest, table="node_samples")
 
 
 def spans(start_ms: int, end_ms: int, at_most_s: float) -> Iterator[tuple[int, int]]:

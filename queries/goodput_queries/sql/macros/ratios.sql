@@ -46,3 +46,13 @@ create or replace macro not_measured(is_measured, open_ms, whole_ms) as (
         else 'not measured (no such time)'
     end
 );
+
+-- The sum of two numbers of which one may not be known; null where neither is.
+create or replace macro sum_of_known(a, b) as (coalesce(a + b, a, b));
+
+-- The share of a part of a counter in the whole of it, at most 1: the kernel takes back a little of what it counted as
+-- waiting, and the readings of two counters are not of one instant.
+create or replace macro share_of(part, whole) as (case when part > whole then 1 else part / nullif(whole, 0) end);
+
+-- The power of two at or below a size in bytes.
+create or replace macro size_bucket(size_bytes) as (1::bigint << floor(log2(size_bytes))::integer);

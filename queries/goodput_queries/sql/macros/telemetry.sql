@@ -38,3 +38,22 @@ create or replace macro rolled_up_reasons(reasons) as ({
     'power_brake': count_if(reasons & 128 <> 0)::integer,
     'n': count(reasons)::integer
 });
+
+-- The increase of a rolled-up counter over a part and the time since the part before it; `before` is the last value of
+-- that part.
+create or replace macro gain_since(rolled_up, before) as (
+    rolled_up.gain + case
+        when before is null then 0
+        when rolled_up.first >= before then rolled_up.first - before
+        else rolled_up.first
+    end
+);
+
+-- The increase of a counter between two readings that follow each other. A counter that is lower than before was reset,
+-- and counts again from 0.
+create or replace macro counter_increase(counter, before) as (
+    case when counter >= before then counter - before when before is not null then counter end
+);
+
+-- The increase of a sum of counters of several devices; null where it fell: a device has gone, or all began again.
+create or replace macro sum_increase(counter, before) as (case when counter >= before then counter - before end);

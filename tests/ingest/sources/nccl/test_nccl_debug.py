@@ -119,3 +119,56 @@ def test_a_job_log_with_some_lines_of_nccl_is_left_to_the_job_logs(tmp_path: Pat
 )
 def test_a_huge_line_costs_no_time(store: LocalStore, tmp_path: Path, hostile: str) -> None:
     assert [rank for _, _, rank, *_ in read(store, tmp_path, START, hostile, START)] == [3]
+
+
+def transports(store: LocalStore, folder: Path, *lines: str) -> list[tuple[object, ...]]:
+    read(store, folder, *lines)
+    columns = "comm_id, node, pid, nodes, transport"
+    return store.read(f"select {columns} from raw.comm_transports order by all").rows()
+
+
+def channel(text: str, thread: str = "vm:1182:1182 [3]") -> str:
+    return f"{thread} NCCL INFO Channel 00/0 : 3[3] -> 4[0] {text}"
+
+
+@pytest.mark.parametrize(
+    ("text", "transport"),
+    [
+        ("via P2P/CUMEM", "P2P/CUMEM"),
+        ("via P2P/IPC/read", "P2P/IPC"),
+        ("via SHM/direct/direct", "SHM"),
+        ("[send] via NET/IB/0", "NET/IB"),
+        ("[receive] via NET/IB/3/GDRDMA", "NET/IB/GDRDMA"),
+        ("[send] via NET/Socket/0", "NET/Socket"),
+        ("[send] via NET/AWS Libfabric/0/GDRDMA", "NET/AWS Libfabric/GDRDMA"),
+    ],
+)
+def test_the_transport_of_a_channel_is_reported_after_the_initialisation_too(
+    store: LocalStore, tmp_path: Path, text: str, transport: str
+) -> None:
+    complete = START.replace("Init START", "Init COMPLETE")
+    found = transports(store, tmp_path, START, LOCAL, complete, channel(text), channel(text))
+
+    assert found == [("0xbb7076cbf189c27b", "vm", 1182, 1, transport)]
+
+
+def test_the_chosen_network_counts_where_the_communicator_spans_nodes(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    network = "vm:1182:1182 [3] NCCL INFO Using network Socket"
+    one_node = transports(store, tmp_path, network, START, LOCAL)
+    two_nodes = transports(store, tmp_path, network, START, LOCAL.replace("nNodes 1", "nNodes 2"))
+
+    assert one_node == []
+    assert two_nodes == [("0xbb7076cbf189c27b", "vm", 1182, 2, "NET/Socket")]
+
+
+def test_of_two_communicators_of_a_process_a_late_channel_is_of_neither(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    ends = [line.replace("Init START", "Init COMPLETE") for line in (START, SPLIT_START)]
+    found = transports(
+        store, tmp_path, START, ends[0], SPLIT_START, ends[1], channel("[send] via NET/IB/0")
+    )
+
+    assert found == [("", "vm", 1182, None, "NET/IB")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import shutil
@@ -290,27 +291,68 @@ class RealPrometheus:
             time.sleep(0.02)
 
 
-@pytest.fixture
-def prometheus(tmp_path: Path, exporter: Exporter) -> Iterator[RealPrometheus]:
-    """Give a real server that scrapes the exporter five times a second; skip where none is."""
-    if shutil.which("prometheus") is None:
-        pytest.skip("the program prometheus is not installed (apt-get install prometheus)")
+def free_port() -> int:
+    """Return a port that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    (tmp_path / "prometheus.yml").write_text(
-        f"""global: {{scrape_interval: 200ms, scrape_timeout: 200ms}}
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def prometheus_of(tmp_path: Path) -> Iterator[Callable[..., RealPrometheus]]:
+    """Give what starts a real server for a job and its target; skip where none is installed."""
+    if shutil.which("prometheus") is None:
+        pytest.skip("the program prometheus is not installed (apt-get install prometheus)")
+    server = RealPrometheus(tmp_path, free_port())
+
+    def started(job: str, target: str, interval: str = "200ms") -> RealPrometheus:
+        (tmp_path / "prometheus.yml").write_text(
+            f"""global: {{scrape_interval: {interval}, scrape_timeout: {interval}}}
 scrape_configs:
-  - job_name: dcgm
-    static_configs: [{{targets: ["{exporter.url}"]}}]
+  - job_name: {job}
+    static_configs: [{{targets: ["{target}"]}}]
 """
-    )
-    server = RealPrometheus(tmp_path, port)
-    try:
+        )
         server.start()
-        yield server
+        return server
+
+    try:
+        yield started
     finally:
         server.stop()
+
+
+@pytest.fixture
+def prometheus(prometheus_of: Callable[..., RealPrometheus], exporter: Exporter) -> RealPrometheus:
+    """Give a real server that scrapes the exporter five times a second."""
+    return prometheus_of("dcgm", exporter.url)
+
+
+@pytest.fixture
+def node_exporter() -> Iterator[str]:
+    """Give host and port of a real node_exporter; skip where none is installed."""
+    program = shutil.which("prometheus-node-exporter") or shutil.which("node_exporter")
+    if program is None:
+        pytest.skip("node_exporter is missing (apt-get install prometheus-node-exporter)")
+    address = f"127.0.0.1:{free_port()}"
+    process = subprocess.Popen(
+        [program, f"--web.listen-address={address}"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+    def is_ready() -> bool:
+        with contextlib.suppress(urllib.error.URLError, ConnectionError):
+            urllib.request.urlopen(f"http://{address}/", timeout=5).close()
+            return True
+        return False
+
+    try:
+        RealPrometheus.until(is_ready, "node_exporter answers")
+        yield address
+    finally:
+        process.terminate()
+        process.wait(WAIT_S)
 
 
 @pytest.fixture

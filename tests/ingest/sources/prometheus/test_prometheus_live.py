@@ -170,7 +170,7 @@ def test_an_empty_answer_is_no_rows_and_no_fault(store, fake):
 
 
 def test_a_server_without_gpu_metrics_is_asked_for_no_samples(store, fake, monkeypatch):
-    monkeypatch.setitem(fake.names, "data", ["up", "node_load1", 'evil"}[1d] or vector(1)#'])
+    monkeypatch.setitem(fake.names, "data", ["up", "go_goroutines", 'evil"}[1d] or vector(1)#'])
 
     assert poll(store, Prometheus(url=fake.url, backfill_s=600)) == 0
     assert fake.queries() == []

@@ -110,11 +110,11 @@ def test_reading_twice_or_overlapping_changes_nothing(read, answer):
 
 
 def test_metrics_of_something_else_are_named(read, answer, store):
-    summary = read(answer((T, 5), name="node_load1"))
+    summary = read(answer((T, 5), name="go_goroutines"))
 
     assert summary.rows_new == 0
     (reason,) = store.read("select reason from raw.rejects")["reason"].to_list()
-    assert reason == "1 metrics are of no GPU exporter: node_load1"
+    assert reason == "1 metrics are of no exporter that is read: go_goroutines"
 
 
 def test_a_job_label_in_any_script_is_kept(read, answer, store):

@@ -1,0 +1,170 @@
+"""Hosts and their network: series of one node, and what the fleet's links and bandwidth did."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from goodput_app.dashboard.data import marts
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from goodput_queries.scope import Scope
+
+HOST = (
+    *("cpu_busy_ratio", "cpu_iowait_ratio", "cpu_steal_ratio", "memory_used_bytes"),
+    *("swap_used_bytes", "disk_read_bytes_per_s", "disk_write_bytes_per_s"),
+)
+KINDS = ("ethernet", "infiniband")
+LINKS_SHOWN = 500
+EVENTS_SHOWN = 200
+
+
+def host_series(scope: Scope, bin_ms: int) -> pl.DataFrame:
+    """Return the metrics of the scope's host in bins: `at` and those of HOST and of its links.
+
+    Of intervals in one bin the mean by their length; `<kind>_rx_bytes_per_s` and `_tx_` are sums
+    over the ports of a kind. A bin without a reading has no row.
+    """
+    means = ", ".join(_mean(name) for name in HOST)
+    traffic = ", ".join(
+        f"sum({way}) filter (where kind = '{kind}') as {kind}_{way}"
+        for kind in KINDS
+        for way in ("rx_bytes_per_s", "tx_bytes_per_s")
+    )
+    return marts.read(
+        f"""with hosts as (
+            select (end_ms - 1) // {bin_ms} * {bin_ms} as bin_ms, {means}
+            from marts.host_intervals group by all
+        ),
+        ports as (
+            select (end_ms - 1) // {bin_ms} * {bin_ms} as bin_ms, kind, device, port,
+                {_mean("rx_bytes_per_s")}, {_mean("tx_bytes_per_s")}
+            from marts.link_intervals group by all
+        ),
+        links as (select bin_ms, {traffic} from ports group by bin_ms)
+        select from_ms(bin_ms) as at, * exclude (bin_ms)
+            rename (memory_used_bytes as host_memory_used_bytes)
+        from hosts full join links using (bin_ms)
+        order by bin_ms""",
+        _of_places(scope),
+    )
+
+
+def link_events(scope: Scope) -> pl.DataFrame:
+    """Return when links of the scope's nodes were down, and the runs then; the latest first.
+
+    runs: their names; run_key, run_id: of one of them
+    """
+    return marts.read(
+        f"""with hit as (
+            select cluster, node, kind, device, port, start_at,
+                string_agg(distinct coalesce(job_name, run_id), ', '
+                    order by coalesce(job_name, run_id)) as runs,
+                min_by(run_key, run_id) as run_key, min(run_id) as run_id
+            from marts.link_event_runs group by all
+        )
+        select events.*, hit.runs, hit.run_key, hit.run_id
+        from marts.link_events as events
+        left join hit using (cluster, node, kind, device, port, start_at)
+        order by start_at desc, cluster, node, kind, device, port limit {EVENTS_SHOWN}""",
+        _of_places(scope),
+    )
+
+
+def links(scope: Scope) -> pl.DataFrame:
+    """Return the network ports, worst trouble first; `total` is how many there are."""
+    return marts.read(
+        f"""select *, count(*) over () as total
+        from marts.link_errors
+        order by list_position(['down', 'lost', 'errors', 'drops'], trouble) nulls last,
+            link_downs desc nulls last, errors + coalesce(symbol_errors, 0) desc nulls last,
+            drops desc nulls last, cluster, node, kind, device, port
+        limit {LINKS_SHOWN}""",
+        _of_places(scope),
+    )
+
+
+def gpu_links(scope: Scope) -> pl.DataFrame:
+    """Return NVLink and PCIe errors of GPUs, most first."""
+    return marts.read(
+        "select * from marts.gpu_link_errors "
+        f"order by errors desc, node, gpu_index, gpu_uuid, metric limit {LINKS_SHOWN}",
+        _of_places(scope),
+    )
+
+
+def retransmits(scope: Scope) -> pl.DataFrame:
+    """Return which share of their TCP segments nodes sent again, the highest first."""
+    return marts.read(
+        "select * from marts.tcp_retransmits where sent_segments > 0 "
+        f"order by retransmit_ratio desc, cluster, node limit {LINKS_SHOWN}",
+        _of_places(scope),
+    )
+
+
+def bandwidth(scope: Scope) -> pl.DataFrame:
+    """Return the bus bandwidth by operation and size; `shape` numbers shapes, busiest first."""
+    return marts.read(
+        """with of_shapes as (
+            select *, sum(operations) over (partition by cluster, ranks, nodes, gpu_model) as in_all
+            from marts.bus_bandwidth
+        )
+        select *, dense_rank() over (
+            order by in_all desc, cluster, ranks, nodes, gpu_model) as shape
+        from of_shapes
+        order by shape, operation, size_from_bytes""",
+        replace(scope, bucket_ms=None),
+    )
+
+
+def communicators(scope: Scope) -> pl.DataFrame:
+    """Return communicators by operation and size, the slowest against expectation first."""
+    return marts.read(
+        f"""select *, array_to_string(node_names, ', ') as members
+        from marts.comm_bandwidth
+        where of_expected_ratio is not null and is_slow is not null
+        order by of_expected_ratio, cluster, comm_id, operation, size_from_bytes
+        limit {LINKS_SHOWN}""",
+        replace(scope, bucket_ms=None),
+    )
+
+
+def slow_nodes(scope: Scope) -> pl.DataFrame:
+    """Return nodes of slow communicators, the surest and slowest first."""
+    return marts.read(
+        """select * from marts.slow_nodes
+        order by list_position(['Confirmed', 'Likely', 'Not confirmed'], verdict), least_ratio,
+            slow_communicators desc, cluster, node
+        limit 200""",
+        replace(scope, bucket_ms=None),
+    )
+
+
+def transports(scope: Scope) -> pl.DataFrame:
+    """Return which transport NCCL uses where, fall-backs to sockets first."""
+    return marts.read(
+        "select * from marts.transports order by is_fallback desc, cluster, run_id nulls last, "
+        f"node, transport limit {LINKS_SHOWN}",
+        replace(scope, bucket_ms=None),
+    )
+
+
+def benchmarks(scope: Scope) -> pl.DataFrame:
+    """Return the runs of nccl-tests, whatever the window, oldest first: a baseline is older."""
+    return marts.read(
+        "select *, array_to_string(node_names, ', ') as members from marts.nccl_benchmarks "
+        "order by run_at, benchmark_id, operation",
+        replace(_of_places(scope), from_ms=None, to_ms=None),
+    )
+
+
+def _mean(name: str) -> str:
+    length = f"(end_ms - start_ms) filter (where {name} is not null)"
+    return f"sum({name} * (end_ms - start_ms)) / nullif(sum{length}, 0) as {name}"
+
+
+def _of_places(scope: Scope) -> Scope:
+    """Return the scope without filters of owners, who do not own a host or a link."""
+    return replace(scope, team=None, user=None, run=None, partition=None, bucket_ms=None)

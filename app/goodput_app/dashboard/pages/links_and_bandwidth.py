@@ -1,0 +1,44 @@
+"""Network: which links and nodes are slow, and whether NCCL uses the fast ones."""
+
+import streamlit as st
+
+from goodput_app.dashboard.components import network_parts as parts
+from goodput_app.dashboard.components import scope_bar
+from goodput_app.dashboard.components.states import panel
+from goodput_app.dashboard.data import network
+
+scope = scope_bar.required_view().scope
+st.title("Network", anchor=False)
+st.caption("Is it the network?")
+with panel("", "marts.slow_nodes"):
+    slow = network.slow_nodes(scope)
+    lost = network.link_events(scope)
+    transports = network.transports(scope)
+    parts.answer(slow, lost, transports)
+with panel(
+    "Slow nodes",
+    "marts.slow_nodes",
+    help="Nodes of communicators below 80 % of the expected bandwidth, at 16 MiB and more. "
+    "Confirmed: a link of it was lost or had errors. Likely: it is slow with everyone.",
+):
+    parts.slow_nodes(slow, judged=not network.communicators(scope).is_empty())
+with panel("Lost links", "marts.link_events", help="When a port was down, and the runs then."):
+    parts.lost_links(lost)
+with panel(
+    "Bus bandwidth",
+    "marts.bus_bandwidth",
+    help="Of each collective that of the rank that waited least, by NCCL Inspector.",
+):
+    parts.bandwidth(network.bandwidth(scope))
+    parts.communicators(scope)
+with panel("Ports", "marts.link_errors", help="In the hours that the time range touches."):
+    parts.links(scope)
+    parts.retransmits(scope)
+with panel("NVLink and PCIe", "marts.gpu_link_errors", help="Counters of GPUs that rose."):
+    parts.gpu_links(scope)
+with panel(
+    "Transports", "marts.transports", help="What NCCL's log says that it uses; it has no clock."
+):
+    parts.transports(transports)
+with panel("nccl-tests", "marts.nccl_benchmarks", help="All runs, whatever the time range."):
+    parts.benchmarks(scope)

@@ -1,0 +1,1 @@
+"""Metrics pages of exporters, recorded in files or fetched from targets."""

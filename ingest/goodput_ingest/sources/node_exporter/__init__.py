@@ -1,0 +1,1 @@
+"""Prometheus's node_exporter: CPU, memory, disks and network ports of nodes."""

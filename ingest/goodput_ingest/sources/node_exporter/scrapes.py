@@ -1,0 +1,134 @@
+"""Scrapes of node_exporter in text: one (`curl gpu-a01:9100/metrics`) or many in a file."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING, ClassVar, Final
+from urllib.parse import urlsplit
+
+from goodput_ingest.formats import files
+from goodput_ingest.formats.parsed import Parsed
+from goodput_ingest.formats.prometheus_text import exposition
+from goodput_ingest.formats.prometheus_text.blocks import blocks
+from goodput_ingest.formats.prometheus_text.series import MARK, KnownSeries
+from goodput_ingest.host_metrics import LABELS, host_rows, is_host_metric
+from goodput_ingest.scrapes import recorded
+from goodput_ingest.source import Batch, ReadOptions, Reject
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+BUILD_INFO: Final = "node_exporter_build_info"
+MARK_LINE: Final = re.compile(
+    rb"^" + re.escape(MARK).encode() + rb"\S+(?:[ \t]+(?P<target>\S+))?[ \t]*$", re.MULTILINE
+)
+# both begin with text, for which Python searches faster than for the beginning of a line
+WITHOUT_LABELS: Final = re.compile(rb"(\nnode_\w+)(?=[ \t])")
+# a server that federates writes whose series it is
+WITH_LABELS: Final = re.compile(rb'(\nnode_\w+)\{(?!(?:\w+="[^"\n]*",)*instance=)')
+
+
+class NodeExporter:
+    """A file of scrapes of node_exporter."""
+
+    name: ClassVar[str] = "node-exporter"
+
+    def __init__(self, path: Path, options: ReadOptions) -> None:
+        """Take the file, the cluster, and where the file does not say them the time and node."""
+        self.path = path
+        self.options = options
+
+    @staticmethod
+    def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- the content says it all
+        """Say whether the lines are samples, and metrics of a host among them."""
+        return is_of_hosts(head)
+
+    def extract(self) -> Iterator[Batch]:
+        """Yield `raw.node_samples` and `raw.link_samples`, block by block.
+
+        Raises IngestError where the file is not of node_exporter, or where nothing says when a
+        scrape was taken.
+        """
+        head = files.head(self.path)
+        if head.strip() and not is_of_hosts(head):
+            raise IngestError(
+                f"{self.path}: these are no metrics of node_exporter; expected lines as "
+                'node_cpu_seconds_total{cpu="0",mode="idle"} 259.61.'
+            )
+        return self._batches()
+
+    def _batches(self) -> Iterator[Batch]:
+        known, first_line = KnownSeries(LABELS), 1
+        meaning = (self.options, recorded.moment_in(self.path.name))
+        for block in blocks(self.path):
+            if known.is_full:
+                known = KnownSeries(LABELS)
+            found = exposition.parse(with_instances(block.data), known, first_line=first_line)
+            first_line += found.lines
+            if block.damage:
+                found.rejects.append(Reject(first_line, block.damage))
+            rows = rows_of(
+                found,
+                found.rejects,
+                taken_at=recorded.taken_at(self.path, self.options, found),
+                cluster=self.options.cluster,
+                node=self.options.node,
+            )
+            for parsed in rows:
+                yield parsed.batch(
+                    source=self.name, origin=str(self.path), digest=found.digest(*meaning)
+                )
+
+
+def rows_of(
+    found: exposition.Exposition,
+    rejects: Sequence[Reject],
+    *,
+    taken_at: datetime | None,
+    cluster: str | None,
+    node: str | None = None,
+) -> list[Parsed]:
+    """Return the rows of raw tables that scrapes give, and these rejects; see `host_rows`."""
+    points = found.points
+    if points["ts"].null_count() and taken_at is not None:
+        points = points.with_columns(points["ts"].fill_null(taken_at))
+    rows = host_rows(points, found.series, found.label_sets, cluster=cluster, node=node)
+    if not rejects:
+        return rows
+    first, *others = rows or [Parsed("node_samples", points.clear().select("ts"))]
+    return [Parsed(first.table, first.rows, [*rejects, *first.rejects]), *others]
+
+
+def with_instances(data: bytes) -> bytes:
+    """Return the lines of scrapes with the target in front of them as their label `instance`.
+
+    The series of two hosts differ in nothing else.
+    """
+    marks = list(MARK_LINE.finditer(data))
+    borders = [mark.end() for mark in marks] + [len(data)]
+    found = [data[: borders[0]]]
+    for mark, (start, end) in zip(marks, pairwise(borders), strict=True):
+        text = data[start:end]
+        if host := _host(mark["target"]):
+            text = WITH_LABELS.sub(rb'\1{instance="%s",' % host, text)
+            text = WITHOUT_LABELS.sub(rb'\1{instance="%s"}' % host, text)
+        found.append(text)
+    return b"".join(found)
+
+
+def is_of_hosts(head: bytes) -> bool:
+    """Say whether at least half of the first lines are samples, some of node_exporter's."""
+    return recorded.has_metric(head, lambda name: name == BUILD_INFO or is_host_metric(name))
+
+
+def _host(target: bytes | None) -> bytes:
+    """Return host and port of a URL, less what would end a label; b"" where it names none."""
+    try:
+        host = urlsplit((target or b"").decode("utf-8", "replace")).netloc.rpartition("@")[2]
+    except ValueError:
+        return b""
+    return re.sub(r'[\\"{}]', "", host).encode()

@@ -1,0 +1,34 @@
+-- Network ports hour by hour: what their counters did inside the hour, and their state.
+-- grain: source, cluster, node, kind, device, port, hour_ms
+-- samples: number of readings; state_samples, up_samples: of them those with a state, and those that are up
+-- was_up: at the last reading with a state
+-- rx_bytes ... link_downs: counters: first, last, gain (increase inside the hour) and n
+-- speed_bytes_per_s: the last that is known
+-- materialised: hourly, since the page of the network looks at all ports of the fleet
+-- skip_if_empty: raw.link_samples
+select
+    source,
+    cluster,
+    node,
+    kind,
+    device,
+    port,
+    ts_ms // 3600000 * 3600000 as hour_ms,
+    count(*)::integer as samples,
+    count(is_up)::integer as state_samples,
+    count_if(is_up)::integer as up_samples,
+    arg_max(is_up, ts) as was_up,
+    max(ts_ms) as last_ms,
+    rolled_up_counter(rx_bytes, ts) as rx_bytes,
+    rolled_up_counter(tx_bytes, ts) as tx_bytes,
+    rolled_up_counter(rx_errors, ts) as rx_errors,
+    rolled_up_counter(tx_errors, ts) as tx_errors,
+    rolled_up_counter(rx_drops, ts) as rx_drops,
+    rolled_up_counter(tx_drops, ts) as tx_drops,
+    rolled_up_counter(symbol_errors, ts) as symbol_errors,
+    rolled_up_counter(link_recoveries, ts) as link_recoveries,
+    rolled_up_counter(link_downs, ts) as link_downs,
+    arg_max(speed_bytes_per_s, ts) as speed_bytes_per_s
+from staging.stg_link_samples
+where ts >= from_ms(build_from_ms()) and ts < from_ms(build_to_ms())
+group by source, cluster, node, kind, device, port, ts_ms // 3600000

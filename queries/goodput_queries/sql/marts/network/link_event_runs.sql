@@ -1,0 +1,26 @@
+-- Job runs that held GPUs of a node while a link of it was down, or in the interval in which it went down.
+-- grain: cluster, node, kind, device, port, start_at, job_run_key
+-- gpus: number of the node's GPUs that it held
+select
+    events.cluster,
+    events.node,
+    events.kind,
+    events.device,
+    events.port,
+    events.start_at,
+    events.end_at,
+    holds.job_run_key,
+    any_value(owners.run_key) as run_key,
+    any_value(owners.run_id) as run_id,
+    any_value(owners.job_name) as job_name,
+    any_value(owners.team) as team,
+    any_value(owners.user_name) as user_name,
+    count(distinct holds.gpu_uuid) as gpus
+from marts.link_events as events
+inner join intermediate.int_holds as holds
+    on events.cluster = holds.cluster
+    and events.node = holds.node
+    and holds.start_ms <= coalesce(to_ms(events.end_at), to_ms(events.start_at))
+    and coalesce(holds.end_ms, 9223372036854775807) > to_ms(events.after_at)
+left join intermediate.int_job_run_owners as owners using (job_run_key)
+group by all

@@ -1,0 +1,32 @@
+-- Collectives of the scope's window with their bus bandwidth: of the rank that waited least, since the time of the others
+-- has their waiting for late ranks in it.
+-- grain: cluster, comm_id, operation, sequence_number
+-- size_bytes: as nccl-tests counts it: of AllGather and ReduceScatter over all ranks; size_from_bytes: the power of two
+--  at or below it
+-- nodes: number of nodes of the communicator; seen_ranks: number of ranks whose record was read
+-- busbw_bytes_per_s: bytes/s
+select
+    cluster,
+    comm_id,
+    operation,
+    sequence_number,
+    any_value(ranks) as ranks,
+    any_value(nodes) as nodes,
+    count(distinct rank) as seen_ranks,
+    max(message_bytes * case when operation in ('AllGather', 'ReduceScatter') then ranks else 1 end)::bigint
+        as size_bytes,
+    size_bucket(
+        max(message_bytes * case when operation in ('AllGather', 'ReduceScatter') then ranks else 1 end)::bigint
+    ) as size_from_bytes,
+    max(busbw_bytes_per_s) as busbw_bytes_per_s
+from staging.stg_collectives
+where
+    not is_p2p
+    and ranks > 1
+    and message_bytes > 0
+    and busbw_bytes_per_s > 0
+    and isfinite(busbw_bytes_per_s)
+    and dumped_at >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
+    and dumped_at < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
+    and (getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster'))
+group by cluster, comm_id, operation, sequence_number

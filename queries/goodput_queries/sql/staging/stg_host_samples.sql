@@ -1,0 +1,29 @@
+-- Readings of hosts (CPU, memory, disks, TCP) with their cluster, the canonical name of the node and epoch ms.
+-- ts: to filter by: the zones of the table are known for it, not for what is computed from it
+-- grain: source, cluster, node, ts_ms
+select
+    samples.source,
+    coalesce(samples.cluster, node_clusters.cluster, aliases.cluster, 'default') as cluster,
+    coalesce(node_clusters.known_as, node_clusters.node, aliases.node, samples.node) as node,
+    samples.ts,
+    to_ms(samples.ts) as ts_ms,
+    samples.cpu_busy_s,
+    samples.cpu_iowait_s,
+    samples.cpu_steal_s,
+    samples.cpu_total_s,
+    samples.load1,
+    samples.memory_total_bytes,
+    samples.memory_available_bytes,
+    samples.swap_total_bytes,
+    samples.swap_free_bytes,
+    samples.disk_read_bytes,
+    samples.disk_write_bytes,
+    samples.disk_busy_s,
+    samples.tcp_sent_segments,
+    samples.tcp_retransmitted_segments
+from raw.node_samples as samples
+left join staging.stg_node_clusters as node_clusters on samples.node = node_clusters.node
+left join staging.stg_node_aliases as aliases
+    on split_part(samples.node, '.', 1) = aliases.host
+    and (starts_with(samples.node, aliases.node || '.') or starts_with(aliases.node, samples.node || '.'))
+where samples.cpu_total_s is not null or samples.memory_total_bytes is not null

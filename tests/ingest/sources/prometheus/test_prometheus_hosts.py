@@ -1,0 +1,75 @@
+"""Hosts: a real node_exporter, read through a real Prometheus and from its own page."""
+
+from __future__ import annotations
+
+import platform
+import urllib.request
+from datetime import UTC, datetime
+from itertools import pairwise
+
+import pytest
+
+from goodput_ingest.sources.node_exporter.live import NodeExporterLive
+from goodput_ingest.sources.prometheus import Prometheus
+
+
+def now():
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
+def poll(store, source):
+    reached = store.read(
+        "select origin, max(window_end_at) from state.ingested "
+        "where window_end_at is not null group by origin"
+    )
+    return sum(store.load(batch).rows_new for batch in source.poll(dict(reached.rows()), now()))
+
+
+def cpu_counters(store):
+    return store.read(
+        "select cpu_busy_s, cpu_total_s from raw.node_samples "
+        "where cpu_total_s is not null order by ts"
+    ).rows()
+
+
+def test_a_real_server_gives_the_host_that_a_real_exporter_reports(
+    store, prometheus_of, node_exporter
+):
+    """Cores are added up by the server; the row has the host's own name, not its address."""
+    server = prometheus_of("node", node_exporter, interval="1s")
+    source = Prometheus(
+        url=server.url, cluster="lab", settle_s=0, host_interval_s=1, overlap_s=10, backfill_s=10
+    )
+    server.until(lambda: len(server.samples("node_load1[1m]")) >= 4, "four scrapes")
+    poll(store, source)
+
+    hosts = store.read(
+        "select distinct cluster, node, memory_total_bytes > memory_available_bytes "
+        "from raw.node_samples"
+    )
+    assert hosts.rows() == [("lab", platform.node(), True)]
+    counters = cpu_counters(store)
+    assert len(counters) >= 3
+    assert all(  # the kernel takes back a little of what it counted as waiting for disks
+        -0.1 <= later[0] - before[0] <= later[1] - before[1] + 0.1
+        for before, later in pairwise(counters)
+    )
+    assert store.read("select count(*) from raw.rejects").item() == 0
+
+
+def test_its_page_says_the_same(store, node_exporter):
+    """Values of one second: CPU of all cores, memory, the interfaces that are no bridge or lo."""
+    url = f"http://{node_exporter}"
+    text = urllib.request.urlopen(f"{url}/metrics", timeout=30).read().decode()  # noqa: S310
+    source = NodeExporterLive(urls=[url], cluster="lab")
+    poll(store, source)
+
+    values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    expected = sum(float(v) for name, v in values.items() if name.startswith("node_cpu_seconds"))
+    node, total_s, memory = store.read(
+        "select node, cpu_total_s, memory_total_bytes from raw.node_samples"
+    ).row(0)
+    assert node == platform.node()
+    assert total_s == pytest.approx(expected, abs=60)
+    assert memory == float(values["node_memory_MemTotal_bytes"])
+    assert [finding for finding in source.probe() if "collector" in finding] == []
