@@ -38,3 +38,9 @@ create or replace macro rolled_up_reasons(reasons) as ({
     'power_brake': count_if(reasons & 128 <> 0)::integer,
     'n': count(reasons)::integer
 });
+
+-- The rise of a counter between two samples: null at the first one, whose value may be as old as the GPU. A counter that
+-- is lower than before was reset, and counts again from 0.
+create or replace macro counter_rise(value_before, value) as (
+    case when value >= value_before then value - value_before when value < value_before then value end
+);
