@@ -1,6 +1,6 @@
-"""Faults of a 400-node cluster by way of a file of node states, to the digit of the trace's README.
+"""Faults of a 400-node cluster by way of a file of node states, to the digit of the README there.
 
-The trace pairs starts and ends by node and description. An hour stands for one of its days: 174 days
+Starts and ends are paired by node and description. An hour stands for a day of the trace: 174 days
 of 400 nodes are 1.7 million GPU-hours of ledger, which a test has no time for.
 """
 

@@ -46,13 +46,14 @@ FLEET = _page("fleet_map.py", "Fleet", "grid_view")
 RUNS = _page("all_runs.py", "Runs", "play_circle")
 RUN = _page("one_run.py", "Run", "monitoring")
 NODES = _page("nodes_and_one.py", "Nodes", "dns")
+HEALTH = _page("node_health.py", "Health", "monitor_heart")
 GPU = _page("one_gpu.py", "GPU", "memory")
 WASTE = _page("idle_gaps.py", "Waste", "savings")
 COST = _page("cost_statement.py", "Cost", "payments")
 DATA = _page("data_health.py", "Data", "fact_check")
 EXPLORER = _page("metric_explorer.py", "Explorer", "query_stats")
 GROUPS = {
-    "Monitor": [OVERVIEW, FLEET, RUNS, NODES],
+    "Monitor": [OVERVIEW, FLEET, RUNS, NODES, HEALTH],
     "Optimize": [WASTE],
     "Cost": [COST],
     "Data": [DATA, EXPLORER],
@@ -61,7 +62,8 @@ GROUPS = {
 OF_ONE = {RUN: "run", NODES: "node"}  # pages of one thing, and the filter that names it
 
 page = st.navigation(
-    [OVERVIEW, FLEET, RUNS, RUN, NODES, GPU, WASTE, COST, DATA, EXPLORER], position="hidden"
+    [OVERVIEW, FLEET, RUNS, RUN, NODES, HEALTH, GPU, WASTE, COST, DATA, EXPLORER],
+    position="hidden",
 )
 with st.sidebar:
     st.title("Goodput", anchor=False)

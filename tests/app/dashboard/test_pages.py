@@ -32,6 +32,7 @@ PAGES = (
     "fleet_map",
     "all_runs",
     "one_run",
+    "node_health",
     "idle_gaps",
     "cost_statement",
     "data_health",

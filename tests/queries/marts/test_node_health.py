@@ -97,10 +97,10 @@ def test_an_attempt_that_fails_by_its_own_fault_counts_on_no_node(world):
 @pytest.mark.parametrize(
     ("name", "verdict", "reason"),
     [
-        ("a", "Watch", "1 hardware or driver incident(s)"),
+        ("a", "Watch", "1 error"),
         ("c", None, None),
-        ("d", "Drain", "2 attempts failed on it"),
-        ("e", "Replace", "row remap failed on 1 GPU(s)"),
+        ("d", "Drain", "2 failed attempts"),
+        ("e", "Replace", "row remap failed on 1 GPU"),
     ],
 )
 def test_a_verdict_is_given_where_a_rule_of_the_thresholds_says_so(world, name, verdict, reason):

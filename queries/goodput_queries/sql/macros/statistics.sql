@@ -23,3 +23,6 @@ create or replace macro poisson_low(n) as (
 create or replace macro poisson_high(n) as (
     case when n >= 0 then poisson_mean(n, 0.025) end
 );
+
+-- `1 error`, `2 errors`.
+create or replace macro counted(n, thing) as (n || ' ' || thing || case when n = 1 then '' else 's' end);

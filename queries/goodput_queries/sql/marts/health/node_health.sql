@@ -163,12 +163,12 @@ joined as (
         end as verdict,
         case
             when remaps.remap_failed_gpus >= threshold('replace_remap_failed')
-                then 'row remap failed on ' || remaps.remap_failed_gpus || ' GPU(s)'
+                then 'row remap failed on ' || counted(remaps.remap_failed_gpus, 'GPU')
             when incidents.fatal_errors >= threshold('drain_fatal_incidents')
-                then incidents.fatal_errors || ' incidents that stop a GPU or the node'
+                then counted(incidents.fatal_errors, 'error') || ' that stop GPU or node'
             when caused.failed_attempts >= threshold('drain_failed_attempts')
-                then caused.failed_attempts || ' attempts failed on it'
-            when incidents.errors >= threshold('watch_incidents') then incidents.errors || ' hardware or driver incident(s)'
+                then counted(caused.failed_attempts, 'failed attempt')
+            when incidents.errors >= threshold('watch_incidents') then counted(incidents.errors, 'error')
         end as verdict_reason
     from ledger
     left join incidents using (cluster, node)
