@@ -22,16 +22,7 @@ versions as (
 ),
 
 stays as (
-    select
-        gpus.cluster,
-        gpus.node,
-        gpus.gpu_uuid,
-        gpus.gpu_model,
-        scope_start(coalesce(gpus.start_ms, clusters.first_ms)) as start_ms,
-        scope_end(least(coalesce(gpus.end_ms, clusters.as_of_ms), clusters.as_of_ms)) as end_ms
-    from intermediate.int_gpu_inventory as gpus
-    inner join intermediate.int_clusters as clusters using (cluster)
-    where in_place(gpus.cluster, gpus.node, gpus.gpu_uuid, gpus.gpu_model)
+    select * from intermediate.int_stays_in_scope
 ),
 
 -- the first version reported is taken for the time before it too
@@ -44,7 +35,6 @@ dated as (
     from stays
     left join versions using (gpu_uuid)
     left join (select gpu_uuid, min(from_ms) as from_ms from versions group by gpu_uuid) as first_ms using (gpu_uuid)
-    where stays.end_ms > stays.start_ms
 ),
 
 times as (

@@ -63,17 +63,7 @@ in_service as (
         cluster,
         node,
         unnest(range(min(start_ms) // 86400000, (max(end_ms) - 1) // 86400000 + 1)) as day
-    from (
-        select
-            gpus.cluster,
-            gpus.node,
-            scope_start(coalesce(gpus.start_ms, clusters.first_ms)) as start_ms,
-            scope_end(least(coalesce(gpus.end_ms, clusters.as_of_ms), clusters.as_of_ms)) as end_ms
-        from intermediate.int_gpu_inventory as gpus
-        inner join intermediate.int_clusters as clusters using (cluster)
-        where in_place(gpus.cluster, gpus.node, gpus.gpu_uuid, gpus.gpu_model)
-    )
-    where end_ms > start_ms
+    from intermediate.int_stays_in_scope
     group by cluster, node
 ),
 
