@@ -78,6 +78,11 @@ def test_what_the_gang_lost_is_caused_by_the_node_and_lost_on_each(world):
     assert [node(world, name)["lost_ms"] for name in "abc"] == [130_000] * 3
 
 
+def test_what_attempts_lost_that_report_no_steps_is_not_known(world):
+    assert (node(world, "d")["caused_ms"], node(world, "d")["caused_cost"]) == (None, None)
+    assert (node(world, "b")["caused_ms"], node(world, "b")["caused_cost"]) == (0, 0)
+
+
 def test_waste_on_the_nodes_adds_up_to_the_infrastructure_caused_waste_of_the_fleet(world):
     lost = world.store.read("select sum(lost_ms), sum(lost_cost) from marts.node_health").row(0)
     fleet = world.store.read(

@@ -231,9 +231,10 @@ def nodes(found: pl.DataFrame) -> None:
     text = ""
     if (total := found["total"][0]) > found.height:
         text += f"The {found.height:,} of {total:,} nodes that cost most. "
-    for names, what in ((zero, "0 on all nodes"), (unread, "Not read on any node")):
-        if names:
-            text += f"{what}: {'; '.join(NODES[name] for name in names)}. "
+    if unread:
+        text += f"Not read on any node: {'; '.join(NODES[name] for name in unread)}. "
+    if zero:
+        text += f"0 wherever it is read: {'; '.join(NODES[name] for name in zero)}. "
     if text:
         st.caption(text)
 

@@ -7,7 +7,8 @@
 -- thermal_s: GPU time with a thermal slowdown; null: not read
 -- failures: outages with the node down that began in the window; down_ms: GPU time down
 -- failed_attempts: attempts that ended in the window with an infrastructure cause that evidence puts on this node
--- caused_ms, caused_cost: GPU time that runs lost by these attempts, on whatever node; shared by the nodes it is put on
+-- caused_ms, caused_cost: GPU time that runs lost by these attempts, on whatever node; shared by the nodes it is put on;
+--  null: these runs report no steps
 -- lost_ms, lost_cost: infrastructure-caused waste on this node, whatever node caused it; the nodes add up to the fleet
 -- code, last_at: Xid of the worst incident, the latest of equals; when the latest incident was
 -- verdict: Replace, Drain, Watch by reference.thresholds; null: no rule applies; verdict_reason: the rule that applies
@@ -73,7 +74,14 @@ remaps as (
 ),
 
 faults as (
-    select attempts.cluster, attempts.attempt_key, attempts.start_ms, attempts.end_ms, causes.trouble_from_ms, attempts.job_run_key
+    select
+        attempts.cluster,
+        attempts.attempt_key,
+        attempts.job_run_key,
+        attempts.start_ms,
+        attempts.end_ms,
+        attempts.has_events,
+        causes.trouble_from_ms
     from intermediate.int_attempts as attempts
     inner join intermediate.int_attempt_causes as causes using (attempt_key)
     where causes.is_platform and in_window(attempts.end_ms, attempts.end_ms + 1)
@@ -123,14 +131,17 @@ losses as (
     group by attempt_key
 ),
 
+-- without steps nobody knows what an attempt lost
 caused as (
     select
         culprits.cluster,
         culprits.node,
         count(*) as failed_attempts,
-        coalesce(sum(losses.gpu_ms * culprits.share), 0)::bigint as caused_ms,
-        coalesce(sum(losses.cost * culprits.share), case when count(losses.attempt_key) = 0 then 0 end) as caused_cost
+        sum(case when faults.has_events then coalesce(losses.gpu_ms, 0) else losses.gpu_ms end * culprits.share)::bigint
+            as caused_ms,
+        sum(case when faults.has_events and losses.gpu_ms is null then 0 else losses.cost end * culprits.share) as caused_cost
     from culprits
+    inner join faults using (attempt_key)
     left join losses using (attempt_key)
     group by culprits.cluster, culprits.node
 ),
@@ -148,7 +159,7 @@ joined as (
         coalesce(outages.failures, 0) as failures,
         ledger.down_ms,
         coalesce(caused.failed_attempts, 0) as failed_attempts,
-        coalesce(caused.caused_ms, 0) as caused_ms,
+        case when caused.node is null then 0 else caused.caused_ms end as caused_ms,
         case when caused.node is null then 0 else caused.caused_cost end as caused_cost,
         ledger.lost_ms,
         ledger.lost_cost,
@@ -179,6 +190,6 @@ joined as (
 )
 
 select
-    rank() over (order by coalesce(caused_cost, 0) desc, caused_ms desc, errors + failures desc, lost_ms desc) as place,
+    rank() over (order by coalesce(caused_cost, 0) desc, coalesce(caused_ms, 0) desc, errors + failures desc, lost_ms desc) as place,
     *
 from joined
