@@ -28,7 +28,8 @@ def node_days(frame: pl.DataFrame, days: Sequence[datetime], kind: Mapping[str, 
     """Return nodes by day, coloured by the value; a day that was not read is hatched grey.
 
     frame: cluster, node, day_at, value. days: all days of the axis. kind: of
-    reference.health_kinds. Cells are bars, which can be clicked: customdata is cluster, node and day as JSON.
+    reference.health_kinds. Cells are bars, which can be clicked: customdata has cluster, node and
+    day as JSON.
     """
     has_one = frame["cluster"].n_unique() <= 1
     name_of = {
