@@ -33,6 +33,7 @@ URL_PATHS = {
     "cost_statement": "cost",
     "data_health": "data",
     "nodes_and_one": "nodes",
+    "node_health": "health",
     "one_gpu": "gpu",
     "metric_explorer": "explorer",
     "links_and_bandwidth": "network",

@@ -51,6 +51,7 @@ WORKS = (
     "marts of Nodes",
     "marts of GPU",
     "marts of Explorer",
+    "marts of Health",
     "marts of Overview, first after opening the file",
     "marts of Overview, filter change",
     "statement of 2 days",

@@ -254,3 +254,25 @@ def test_a_lost_infiniband_link_leads_to_a_run_that_it_hit(page: Page, base_url)
     settled(page)
     assert "run=" in page.url
     assert "/run" in page.url
+
+
+def test_from_the_overview_to_the_node_that_lost_most_and_to_a_day_of_it(page: Page, base_url):
+    page.goto(base_url)
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    page.get_by_role("link", name="Health").click()
+    expect(page.get_by_role("heading", name="Health", exact=True)).to_be_visible()
+    settled(page)
+    page.get_by_role("link", name="vm", exact=True).click()
+    expect(page.get_by_role("heading", name="vm", exact=True)).to_be_visible()
+
+    page.go_back()
+    expect(page.get_by_role("heading", name="Health", exact=True)).to_be_visible()
+    page.goto(f"{base_url}/health?kind=nvlink")
+    chart = page.get_by_test_id("stPlotlyChart").first
+    expect(chart.get_by_text("Nov 20")).to_be_visible()
+    settled(page)
+    shoot(page, "health")
+    chart.click(position={"x": 500, "y": 60})  # its only cell, under what takes the pointer
+    page.get_by_role("link", name="2026-11-20: open node vm").click()
+    expect(page.get_by_role("heading", name="vm", exact=True)).to_be_visible()
+    assert "from=2026-11-20" in page.url

@@ -46,6 +46,7 @@ FLEET = _page("fleet_map.py", "Fleet", "grid_view")
 RUNS = _page("all_runs.py", "Runs", "play_circle")
 RUN = _page("one_run.py", "Run", "monitoring")
 NODES = _page("nodes_and_one.py", "Nodes", "dns")
+HEALTH = _page("node_health.py", "Health", "monitor_heart")
 GPU = _page("one_gpu.py", "GPU", "memory")
 WASTE = _page("idle_gaps.py", "Waste", "savings")
 NETWORK = _page("links_and_bandwidth.py", "Network", "lan")
@@ -53,7 +54,7 @@ COST = _page("cost_statement.py", "Cost", "payments")
 DATA = _page("data_health.py", "Data", "fact_check")
 EXPLORER = _page("metric_explorer.py", "Explorer", "query_stats")
 GROUPS = {
-    "Monitor": [OVERVIEW, FLEET, RUNS, NODES],
+    "Monitor": [OVERVIEW, FLEET, RUNS, NODES, HEALTH],
     "Optimize": [WASTE, NETWORK],
     "Cost": [COST],
     "Data": [DATA, EXPLORER],
@@ -62,7 +63,7 @@ GROUPS = {
 OF_ONE = {RUN: "run", NODES: "node"}  # pages of one thing, and the filter that names it
 
 page = st.navigation(
-    [OVERVIEW, FLEET, RUNS, RUN, NODES, GPU, WASTE, NETWORK, COST, DATA, EXPLORER],
+    [OVERVIEW, FLEET, RUNS, RUN, NODES, HEALTH, GPU, WASTE, NETWORK, COST, DATA, EXPLORER],
     position="hidden",
 )
 with st.sidebar:

@@ -71,6 +71,7 @@ CAPACITY_COLOUR = "#8a94a3"
 BASELINE_COLOUR = "#8a94a3"
 MARK_COLOUR = "#ffffff"
 HEATMAP_SCALE = "Cividis"
+COUNT_SCALE = "Viridis"  # of counts from 1 on: the middle of Cividis is the grey of no data
 # Lines of one chart, distinguishable for colour-blind people too, on light and on dark.
 SERIES_COLOURS = (
     *("#2f8fd0", "#d5862a", "#1f9d77", "#c065a0", "#b3a125", "#7a72c8", "#cc5b45", "#6f8a96"),

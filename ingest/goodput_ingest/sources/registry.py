@@ -26,6 +26,7 @@ from goodput_ingest.sources.pytorch.flight_recorder import FlightRecorder
 from goodput_ingest.sources.pytorch.kineto import Kineto
 from goodput_ingest.sources.site.budgets import Budgets
 from goodput_ingest.sources.site.inventory import Inventory
+from goodput_ingest.sources.site.node_states import NodeStates
 from goodput_ingest.sources.site.rates import Rates
 from goodput_ingest.sources.site.tariffs import Tariffs
 from goodput_ingest.sources.site.telemetry_parquet import TelemetryParquet
@@ -42,6 +43,7 @@ SOURCES: dict[str, type[Source]] = {
     Rates.name: Rates,
     Tariffs.name: Tariffs,
     Budgets.name: Budgets,
+    NodeStates.name: NodeStates,
     PrometheusRecording.name: PrometheusRecording,
     KubernetesRecording.name: KubernetesRecording,
     NvmlRecording.name: NvmlRecording,

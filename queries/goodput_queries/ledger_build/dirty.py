@@ -183,7 +183,8 @@ def reading_hours(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> Ho
             (to_ms(window_start_at) - $1) // 3600000, (to_ms(window_end_at) + $1) // 3600000 + 1
         ))
         from state.ingested
-        where table_name in ('gpu_samples', 'gpu_processes', 'node_samples', 'link_samples')
+        where table_name in ('gpu_samples', 'gpu_samples_other', 'gpu_processes', 'node_samples',
+                'link_samples')
             and window_start_at is not null
             and sequence > $2""",
         [reading_margin_ms(cursor), -1 if sequence is None else sequence],

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 PAGES = (
-    *("fleet_overview", "fleet_map", "all_runs", "one_run", "idle_gaps"),
+    *("fleet_overview", "fleet_map", "all_runs", "one_run", "node_health", "idle_gaps"),
     *("links_and_bandwidth", "cost_statement", "data_health"),
 )
 HOSTILE = '<script>alert(1)</script> [x](http://evil) "quoted" a/b|c :red[z] $x$'

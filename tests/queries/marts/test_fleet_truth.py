@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from datetime import UTC, datetime
 
 import polars as pl
@@ -212,3 +213,31 @@ def test_a_failure_is_put_down_to_the_xid_before_it(fleet, notes):
         reported = causes.filter(pl.col("job_id") == job_id)
         assert reported["is_platform"].any(), (job_id, kind)
         assert f"Xid {kind.split()[1].strip(',')}" in reported["cause"].to_list()
+
+
+def xids(notes):
+    """Return node, GPU and time of each Xid that ended a job."""
+    return [
+        (note["node"], note["gpu_uuid"], note["at_ms"])
+        for note in notes
+        if note["kind"].startswith("xid")
+    ]
+
+
+def test_each_xid_that_ended_a_job_is_in_one_incident_of_its_gpu(fleet, notes):
+    found = fleet.read(
+        "select node, gpu_uuid, epoch_ms(start_at) as start_ms, epoch_ms(end_at) as end_ms "
+        "from marts.gpu_incidents where class = 'hardware'"
+    ).rows()
+
+    assert xids(notes)
+    for node, gpu, at_ms in xids(notes):
+        assert sum((n, g) == (node, gpu) and a <= at_ms <= b for n, g, a, b in found) == 1
+
+
+def test_failed_attempts_count_on_the_nodes_whose_gpus_failed(fleet, notes):
+    found = fleet.read(
+        "select node, failed_attempts from marts.node_health where failed_attempts > 0"
+    )
+
+    assert dict(found.rows()) == Counter(node for node, *_ in xids(notes))

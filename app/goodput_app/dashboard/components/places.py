@@ -12,6 +12,7 @@ from goodput_app.dashboard.components import scope_bar, tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import datetime
 
 GPU_PAGE = "pages/one_gpu.py"
 NODE_PAGE = "pages/nodes_and_one.py"
@@ -41,11 +42,19 @@ def to_gpu(uuid: str, name: str, *, verb: str = "Open ") -> None:
     st.page_link(GPU_PAGE, label=label, icon=":material/memory:", query_params=params)
 
 
-def to_node(node: str, cluster: str | None) -> None:
-    """Draw a link to the page of a node, with the time range of this page."""
+def to_node(
+    node: str,
+    cluster: str | None,
+    times: tuple[datetime, datetime] | None = None,
+    *,
+    verb: str = "Open node ",
+) -> None:
+    """Draw a link to the page of a node, with the time range of this page or that (naive UTC)."""
     cluster = cluster or st.query_params.get("cluster")
     params = scope_bar.carried(node=node, cluster=cluster, run=None, team=None)
-    label = f"Open node {theme.markdown_text(node, 60)}"
+    if times is not None:
+        params |= {"from": scope_bar.iso(times[0]), "to": scope_bar.iso(times[1])}
+    label = f"{verb}{theme.markdown_text(node, 60)}"
     st.page_link(NODE_PAGE, label=label, icon=":material/dns:", query_params=params)
 
 
@@ -63,6 +72,7 @@ def pick(
     of: Sequence[str],
     *,
     rows: int = tables.ROWS_SHOWN,
+    widths: Mapping[str, int] | None = None,
 ) -> None:
     """Draw a table whose picked row has links to what it names.
 
@@ -73,7 +83,7 @@ def pick(
             [pl.col(name).cast(pl.String) for name in of], separator="|", ignore_nulls=True
         )
     ).to_series()
-    picked = tables.pick(frame, names, key, ids, rows=rows)
+    picked = tables.pick(frame, names, key, ids, rows=rows, widths=widths)
     if picked is None:
         st.caption("Select a row for links to its GPU, node and run.")
     else:

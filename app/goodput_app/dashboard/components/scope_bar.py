@@ -275,11 +275,12 @@ def _times_given() -> None:
 
 
 def _frozen(start: datetime, end: datetime) -> None:
-    go({"from": f"{_iso(start)}Z", "to": f"{_iso(end)}Z"})
+    go({"from": iso(start), "to": iso(end)})
 
 
-def _iso(at: datetime) -> str:
-    return at.isoformat(timespec="milliseconds")
+def iso(at: datetime) -> str:
+    """Return an instant (naive UTC) as the URL has it."""
+    return f"{at.isoformat(timespec='milliseconds')}Z"
 
 
 def _status(shown: View) -> None:

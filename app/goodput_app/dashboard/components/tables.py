@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 ROW_PX = 33
+WRAPPED_ROW_PX = 62  # over 4 rem, from where on Streamlit wraps texts
 ROWS_SHOWN = 12
 AUTO_ROWS = 10
 CELL_MAX_CHARS = 300
@@ -134,18 +135,40 @@ def show(
     *,
     rows: int = ROWS_SHOWN,
     wide: Mapping[str, Any] | None = None,
+    widths: Mapping[str, int] | None = None,
 ) -> None:
-    """Draw a table, which downloads as CSV (its own menu) and Parquet."""
+    """Draw a table, which downloads as CSV (its own menu) and Parquet.
+
+    widths: of columns, in pixels; rows are then so high that long texts wrap
+    """
     shown, config = shaped(frame, names, wide)
     st.dataframe(
         shown,
         key=key,
         hide_index=True,
-        column_config=config,
-        height=height(frame.height, rows),
+        column_config=config if widths is None else _sized(config, names, widths),
         placeholder=MISSING,
+        **_heights(frame.height, rows, is_wrapped=widths is not None),
     )
     downloads.parquet(shown, key)
+
+
+def _sized(
+    config: dict[str, Any], names: Mapping[str, str], widths: Mapping[str, int]
+) -> dict[str, Any]:
+    """Return configurations of columns with their widths; names: of the frame, in order."""
+    return {
+        column: {**shown_as, "width": widths.get(name)}
+        for (column, shown_as), name in zip(config.items(), names, strict=True)
+    }
+
+
+def _heights(rows: int, most: int, *, is_wrapped: bool) -> dict[str, Any]:
+    """Return the height of a table and of its rows."""
+    if not is_wrapped:
+        return {"height": height(rows, most)}
+    shown = ROW_PX + min(rows, most) * WRAPPED_ROW_PX + 3
+    return {"height": shown, "row_height": WRAPPED_ROW_PX}
 
 
 def pick(
@@ -156,6 +179,7 @@ def pick(
     *,
     rows: int = ROWS_SHOWN,
     wide: Mapping[str, Any] | None = None,
+    widths: Mapping[str, int] | None = None,
     opens: Sequence[Mapping[str, str | None]] | None = None,
 ) -> dict[str, Any] | None:
     """Draw a table whose rows can be picked, and return the picked row of the frame.
@@ -163,6 +187,7 @@ def pick(
     The pick is kept in the URL under `key`, as the row's id, so that a link shows it and Back
     closes it.
 
+    widths: of columns, in pixels; rows are then so high that long texts wrap
     opens: the query parameters that a row sets instead, one mapping a row
     """
     known = ids.to_list()
@@ -180,11 +205,11 @@ def pick(
         shown,
         key=f"pick_{key}",
         hide_index=True,
-        column_config=config,
-        height=height(frame.height, rows),
+        column_config=config if widths is None else _sized(config, names, widths),
         placeholder=MISSING,
         on_select=picked,
         selection_mode="single-row",
+        **_heights(frame.height, rows, is_wrapped=widths is not None),
     )
     downloads.parquet(shown, key)
     chosen = st.query_params.get(key)

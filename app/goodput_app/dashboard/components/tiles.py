@@ -22,7 +22,7 @@ def of_fleet(
     with st.container(key="tiles"):
         columns = st.columns([1.15, 0.95, 1.05, 1.25, 1.25, 0.6], gap="small")
     with columns[0]:
-        _tile(
+        tile(
             first.label,
             first.text,
             "; ".join([*([first.bound] if first.bound else []), *first.notes]),
@@ -30,7 +30,7 @@ def of_fleet(
         )
     with columns[1]:
         wasted = f"{theme.gpu_time(summary['wasted_ms'])} = {_share(summary, 'wasted_ms')}"
-        _tile(
+        tile(
             "Wasted",
             theme.cost(summary["wasted_cost"]),
             wasted,
@@ -39,7 +39,7 @@ def of_fleet(
         )
     with columns[2]:
         cost = theme.cost(summary["capacity_cost"])
-        _tile(
+        tile(
             "Capacity",
             theme.gpu_time(summary["capacity_ms"]),
             cost,
@@ -47,7 +47,7 @@ def of_fleet(
             "off",
         )
     with columns[3]:
-        _tile(
+        tile(
             "Allocated (% of available)",
             theme.percent(summary["allocation_ratio"]),
             f"{theme.gpu_time(summary['held_ms'])} allocated",
@@ -55,14 +55,14 @@ def of_fleet(
             "off",
         )
     with columns[4]:
-        _tile(
+        tile(
             "Coverage (% of allocated)",
             theme.percent(summary["coverage_ratio"]),
             f"{theme.gpu_time(summary['unknown_ms'] + summary['busy_ms'])} unclassified",
             _points(summary, then, "coverage_ratio"),
         )
     with columns[5]:
-        _tile(
+        tile(
             "Runs",
             f"{summary['runs']:,}",
             f"on {theme.count(summary['gpus'], 'GPU')}",
@@ -78,7 +78,7 @@ def of_run(run: Row) -> None:
     with columns[0]:
         value, bound = headline.of_run(run)
         missing = headline.NOT_IN_STEPS if run["step_unsplit_ms"] else ""
-        _tile(
+        tile(
             "Goodput (% of allocated)",
             value,
             "; ".join(filter(None, (bound, missing))) or "all time is classified",
@@ -88,15 +88,15 @@ def of_run(run: Row) -> None:
             theme.percent(run["wasted_ms"] / run["held_ms"]) if run["held_ms"] else theme.NOT_KNOWN
         )
         wasted = f"{theme.gpu_time(run['wasted_ms'])} = {share}"
-        _tile("Wasted", theme.cost(run["wasted_cost"]), wasted)
+        tile("Wasted", theme.cost(run["wasted_cost"]), wasted)
     with columns[2]:
-        _tile(
+        tile(
             "Allocated",
             theme.gpu_time(run["held_ms"]),
             f"{theme.cost(run['cost'])}, {theme.count(run['gpus'], 'GPU')}",
         )
     with columns[3]:
-        _tile(
+        tile(
             "ETTR (of wall clock)",
             theme.percent(run["ettr_ratio"]),
             "whole run, queue included",
@@ -105,7 +105,7 @@ def of_run(run: Row) -> None:
         runs = (
             f"{theme.count(run['attempts'], 'attempt')}, {theme.count(run['job_runs'], 'job run')}"
         )
-        _tile("Restarts", f"{run['restarts']:,}", runs)
+        tile("Restarts", f"{run['restarts']:,}", runs)
 
 
 def _share(summary: Row, name: str) -> str:
@@ -135,13 +135,14 @@ def _signed(change: float, unit: str) -> str:
     return f"{sign}{size} {unit}"
 
 
-def _tile(
+def tile(
     label: str,
     value: str,
     second: str,
     change: str | None = None,
     colour: Literal["normal", "inverse", "off"] = "normal",
 ) -> None:
+    """Draw a tile: a measure of the glossary, its value, what it is of, and how it changed."""
     is_same = change is not None and change.startswith("0.0 ")
     with st.container(border=True, height="stretch", gap="xsmall"):
         st.metric(

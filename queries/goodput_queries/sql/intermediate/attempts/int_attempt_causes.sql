@@ -2,6 +2,7 @@
 -- grain: attempt_key
 -- is_platform: the evidence names a failure of the infrastructure
 -- blame, is_credited: of the cause, by reference.blame_by_cause; a cause it does not list is the job's own
+-- trouble_from_ms: from when on an error may be its cause: five minutes before the end, or the start of its stall
 -- fix: what to do against it, where that is known (an Xid's recommended action)
 -- confidence: Confirmed (the scheduler or a hardware Xid on a held GPU), Likely (the job said so), Not confirmed
 with attempts as (
@@ -90,6 +91,7 @@ found as (
         attempts.state,
         attempts.is_last_of_job_run,
         attempts.is_infrastructure,
+        attempts.trouble_from_ms,
         xids.code,
         xids.meaning,
         xids.action,
@@ -132,6 +134,7 @@ select
     found.attempt_key,
     case when found.cause = 'Xid' then 'Xid ' || found.code else found.cause end as cause,
     found.code is not null or found.is_infrastructure or found.downed_node is not null as is_platform,
+    found.trouble_from_ms,
     coalesce(blames.blame, 'own') as blame,
     coalesce(blames.is_credited::boolean, false) as is_credited,
     case

@@ -4,7 +4,8 @@
 -- gpu_uuid, gpu_index: null where the GPU is not known
 -- event_at: when; ts_precision: exact, approximate, at_or_before
 -- kind: xid, sxid, off_the_bus, reset_required, unresponsive
--- code: of an Xid; meaning, severity, fault_domain, what_to_do: of the code, as the vendor's catalogue gives them
+-- pci_bus_id: as reported, else the one of the GPU
+-- code: of an Xid; meaning, severity, fault_domain, code_class, what_to_do: of the code, by the vendor's catalogue
 -- message: as it was logged
 with found as (
     select
@@ -13,7 +14,7 @@ with found as (
         coalesce(events.gpu_uuid, gpus.gpu_uuid) as gpu_uuid,
         gpus.gpu_index,
         gpus.gpu_model,
-        events.pci_bus_id,
+        coalesce(events.pci_bus_id, gpus.pci_bus_id) as pci_bus_id,
         events.at_ms,
         events.ts_precision,
         events.source,
@@ -45,6 +46,7 @@ select
     codes.meaning,
     codes.severity,
     codes.fault_domain,
+    codes.class as code_class,
     codes.recommended_action as what_to_do,
     found.message
 from found

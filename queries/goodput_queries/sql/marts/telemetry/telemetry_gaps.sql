@@ -3,18 +3,7 @@
 -- grain: gpu_uuid, start_ms
 -- start_ms, end_ms: epoch ms, cut at the window
 with stays as (
-    select
-        gpus.cluster,
-        gpus.node,
-        gpus.gpu_uuid,
-        gpus.gpu_model,
-        scope_start(coalesce(gpus.start_ms, clusters.first_ms)) as start_ms,
-        scope_end(least(coalesce(gpus.end_ms, clusters.as_of_ms), clusters.as_of_ms)) as end_ms
-    from intermediate.int_gpu_inventory as gpus
-    inner join (
-        select cluster, as_of_ms, first_ms from intermediate.int_clusters
-    ) as clusters using (cluster)
-    where in_place(gpus.cluster, gpus.node, gpus.gpu_uuid, gpus.gpu_model)
+    select * from intermediate.int_stays_in_scope
 ),
 
 covered as (
@@ -28,7 +17,7 @@ covered as (
         activity.hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 7200000
         and activity.hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
     union all
-    select gpu_uuid, node, start_ms, start_ms, start_ms from stays where end_ms > start_ms
+    select gpu_uuid, node, start_ms, start_ms, start_ms from stays
 ),
 
 ends as (

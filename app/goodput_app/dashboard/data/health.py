@@ -1,0 +1,113 @@
+"""Health: errors of nodes by day, the nodes that cost most, incidents, time between failures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from goodput_app.dashboard.data.marts import read
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from goodput_queries.scope import Scope
+
+DAYS_SHOWN = 31
+NODES_DRAWN = 24
+ROWS_SHOWN = 500
+
+
+def kinds() -> pl.DataFrame:
+    """Return the kinds of errors with label, unit and definition, in their order."""
+    return read("select * from reference.health_kinds order by position")
+
+
+def node_days(scope: Scope, kind: str) -> pl.DataFrame:
+    """Return one kind of error of the nodes with most of it, by day; nodes: how many were read.
+
+    Of a longer window the last days. A day without a row was not read.
+    """
+    return read(
+        f"""with days as (
+            select
+                *,
+                sum(value) over (partition by cluster, node) as of_node,
+                max(day_at) over () as last_at
+            from marts.health_by_node_day
+            where kind = $1
+        )
+
+        select
+            cluster,
+            node,
+            day_at,
+            value,
+            gpus,
+            of_node,
+            dense_rank() over (order by of_node desc, cluster, node) as place,
+            (select count(distinct (cluster, node)) from days) as nodes,
+            (select count(distinct day_at) from days) as days
+        from days
+        where day_at > last_at - interval {DAYS_SHOWN} day
+        qualify place <= {NODES_DRAWN}
+        order by place, day_at""",
+        scope,
+        kind,
+    )
+
+
+def kinds_read(scope: Scope) -> pl.DataFrame:
+    """Return the kinds of errors that were read on any day of any node."""
+    return read("select distinct kind from marts.health_by_node_day", scope)
+
+
+def nodes(scope: Scope) -> pl.DataFrame:
+    """Return the nodes that cost most; total: how many nodes there are."""
+    return read(
+        f"select *, count(*) over () as total from marts.node_health order by place, cluster, node "
+        f"limit {ROWS_SHOWN}",
+        scope,
+    )
+
+
+def fleet(scope: Scope) -> pl.DataFrame:
+    """Return failures of nodes and the time between them, by cluster."""
+    return read("select * from marts.fleet_reliability order by cluster", scope)
+
+
+def by_job_size(scope: Scope) -> pl.DataFrame:
+    """Return the time between failures of attempts by their number of GPUs."""
+    return read("select * from marts.reliability_by_job_size order by cluster, gpus_to", scope)
+
+
+def xids(scope: Scope) -> pl.DataFrame:
+    """Return Xids by code, the one with most incidents first."""
+    return read("select * from marts.xids_by_code order by incidents desc, code", scope)
+
+
+def incidents(scope: Scope) -> pl.DataFrame:
+    """Return the latest incidents of GPUs; total: how many there are."""
+    return read(
+        "select *, array_to_string(codes, ' ') as all_codes, count(*) over () as total "
+        f"from marts.gpu_incidents order by start_at desc, cluster, node, device "
+        f"limit {ROWS_SHOWN}",
+        scope,
+    )
+
+
+def outages(scope: Scope) -> pl.DataFrame:
+    """Return outages of nodes: those that are open first, then the latest; total: how many."""
+    return read(
+        "select *, outage_ms / 1000.0 as outage_s, count(*) over () as total "
+        "from marts.node_outages order by end_at is null desc, start_at desc, cluster, node "
+        f"limit {ROWS_SHOWN}",
+        scope,
+    )
+
+
+def drivers(scope: Scope) -> pl.DataFrame:
+    """Return GPU time and errors by GPU model and driver, the known versions first."""
+    return read(
+        "select * from marts.driver_versions "
+        "order by driver_version is null, cluster, gpu_model, driver_version",
+        scope,
+    )

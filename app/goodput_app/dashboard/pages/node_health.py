@@ -1,0 +1,61 @@
+"""Health: what breaks, on which nodes, and what to do with them."""
+
+import streamlit as st
+
+from goodput_app.dashboard.components import health_parts as parts
+from goodput_app.dashboard.components import places, scope_bar, tables
+from goodput_app.dashboard.components.states import panel
+from goodput_app.dashboard.data import health
+
+view = scope_bar.required_view()
+scope = view.scope
+
+st.title("Health", anchor=False)
+st.caption("What breaks, on which nodes, and what to do with them?")
+with panel("", "marts.fleet_reliability"):
+    parts.fleet(health.fleet(scope))
+with panel(
+    "Nodes by cost of their failures",
+    "marts.node_health",
+    help="A gang that fails counts on the node whose fault it was, with what all its GPUs lost.",
+):
+    parts.nodes(health.nodes(scope))
+with panel("Errors by node and day", "marts.health_by_node_day"):
+    parts.node_days(view)
+with panel(
+    "Time between failures by job size",
+    "marts.reliability_by_job_size",
+    help="Run time of attempts over the number that ended with an infrastructure cause.",
+):
+    if (sizes := health.by_job_size(scope)).is_empty():
+        st.caption("No attempt with a known number of GPUs in this scope.")
+    else:
+        parts.by_job_size(sizes)
+with panel("Xids by code", "marts.xids_by_code", help="Repeats in one incident count once."):
+    if (xids := health.xids(scope)).is_empty():
+        st.caption("No Xid in this time range.")
+    else:
+        tables.show(xids, parts.XIDS, "xids", rows=6, widths=parts.XID_WIDTHS_PX)
+with panel(
+    "Incidents",
+    "marts.gpu_incidents",
+    help="Events of one GPU with less than five minutes between them, by all sources.",
+):
+    if (incidents := health.incidents(scope)).is_empty():
+        st.caption("No incident of a GPU in this time range.")
+    else:
+        of = ("cluster", "node", "device", "start_at")
+        widths = parts.INCIDENT_WIDTHS_PX
+        places.pick(incidents, parts.INCIDENTS, "incident", of, rows=6, widths=widths)
+with panel(
+    "Outages of nodes",
+    "marts.node_outages",
+    help="States of a node that overlap are one outage, whichever sources report them.",
+):
+    if (outages := health.outages(scope)).is_empty():
+        st.caption("No node was down or drained in this time range.")
+    else:
+        of = ("cluster", "node", "state", "start_at")
+        places.pick(outages, parts.OUTAGES, "outage", of, rows=8)
+with panel("Drivers", "marts.driver_versions"):
+    parts.drivers(health.drivers(scope))

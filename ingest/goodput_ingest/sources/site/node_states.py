@@ -1,0 +1,116 @@
+"""Node states that a site writes: from when to when a node was in which state, and why.
+
+    cluster,node,state,start,end,reason
+    east,node017,down,2026-11-02T04:10:00Z,2026-11-02T09:30:00Z,GPU 3 fell off the bus
+    east,*,up,2026-11-01T00:00:00Z,,
+
+States are those of the ledger. An empty end is still so. Node `*` is up while the site watched the
+whole cluster, so that a node without a row of that time was up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import polars as pl
+
+from goodput_ingest.formats import csv_table
+from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
+from goodput_queries.evidence.batch import Reject
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import datetime
+    from pathlib import Path
+
+    from goodput_ingest.source import Batch, ReadOptions
+
+COLUMNS = ("cluster", "node", "state", "start", "end", "reason")
+REQUIRED = ("node", "state", "start")
+STATES = ("up", "down", "drained", "maintenance", "powered_off", "planned")
+WHOLE_CLUSTER = "*"
+NODE_STATES = {
+    "cluster": pl.String(),
+    "node": pl.String(),
+    "state": pl.String(),
+    "start_at": INSTANT,
+    "end_at": INSTANT,
+    "reason": pl.String(),
+}
+
+
+@dataclass(frozen=True)
+class NodeStates:
+    """A file of node states: CSV whose header names the columns."""
+
+    name: ClassVar[str] = "node-states"
+
+    path: Path
+    options: ReadOptions
+
+    @staticmethod
+    def recognises(path: Path, head: bytes) -> bool:  # noqa: ARG004 -- judged by content alone
+        """Say whether the header has nodes with states and times, and nothing that is not known."""
+        names = set(csv_table.header_names(head))
+        return names >= set(REQUIRED) and names <= set(COLUMNS)
+
+    def extract(self) -> Iterator[Batch]:
+        """Yield `raw.node_states`; raises IngestError for an unknown column."""
+        read = csv_table.read(self.path, known=COLUMNS, required=REQUIRED, name=self.name)
+        options = f"{self.options.cluster}\n{self.options.zone}"
+        digest = hashlib.blake2b(f"{read.text}\n{options}".encode(), digest_size=16).hexdigest()
+        rejects = [
+            Reject(line, f"{self.name}: line {line} has another number of cells.", text)
+            for line, text in read.odd
+        ]
+        states: list[dict[str, object]] = []
+        times = (row.get(name, "") for _, row in read.rows for name in ("start", "end"))
+        instant = csv_table.clock(times, self.options.zone)
+        for line, row in read.rows:
+            try:
+                states.append(self._state(row, instant))
+            except ValueError as error:
+                content = ",".join(row.values())
+                rejects.append(Reject(line, f"{self.name}: line {line}: {error}.", content))
+        parsed = Parsed("node_states", _merged(frame(states, NODE_STATES)), rejects)
+        yield parsed.batch(source=self.name, origin=str(self.path), digest=digest)
+
+    def _state(
+        self, row: dict[str, str], instant: Callable[[str], datetime | None]
+    ) -> dict[str, object]:
+        """Return one row; ValueError says what is wrong with it."""
+        state = row["state"].lower()
+        if not row["node"]:
+            raise ValueError("it names no node")
+        if state not in STATES:
+            raise ValueError(f"state {row['state'][:40]!r} is none of {', '.join(STATES)}")
+        if row["node"] == WHOLE_CLUSTER and state != "up":
+            raise ValueError("node * stands for the whole cluster and can only be up")
+        start, end = instant(row["start"]), instant(row.get("end", ""))
+        if start is None:
+            raise ValueError("it has no start")
+        if end is not None and end < start:
+            raise ValueError("it ends before it starts")
+        return {
+            "cluster": row.get("cluster") or self.options.cluster,
+            "node": row["node"][:TEXT_MAX_CHARS],
+            "state": state,
+            "start_at": start,
+            "end_at": end,
+            "reason": row.get("reason", "")[:TEXT_MAX_CHARS] or None,
+        }
+
+
+def _merged(states: pl.DataFrame) -> pl.DataFrame:
+    """Return one row for what began on a node at one time: it lasts as long as the longest.
+
+    The table keeps one of them, and of an open and a closed one the closed.
+    """
+    ends = pl.col("end_at")
+    reasons = pl.col("reason").drop_nulls().unique(maintain_order=True)
+    return states.group_by("cluster", "node", "state", "start_at", maintain_order=True).agg(
+        end_at=pl.when(ends.is_null().any()).then(None).otherwise(ends.max()),
+        reason=pl.when(reasons.len() > 0).then(reasons.str.join("; ").str.head(TEXT_MAX_CHARS)),
+    )

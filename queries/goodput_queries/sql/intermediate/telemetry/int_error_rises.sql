@@ -1,0 +1,94 @@
+-- Rise of the error counters of each GPU by hour of the scope's window, by kind of error. The time between the last
+-- sample of an hour and the first of a later one counts in the later hour.
+-- grain: cluster, node, gpu_uuid, kind, hour_ms
+-- rise: never negative; two sources, or a counter since driver load beside one of the GPU's life, count the same errors:
+--  the greatest of them; parts of a kind add up
+-- highest: value of a flag or code
+with counters as (
+    select counters.*, kinds.kind, kinds.part
+    from intermediate.int_error_counters as counters
+    inner join reference.error_counters as kinds using (metric)
+    where
+        counters.hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+        and (getvariable('scope_gpu_uuid') is null or counters.gpu_uuid = getvariable('scope_gpu_uuid'))
+),
+
+of_window as (
+    select * from counters where hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
+),
+
+before_window as (
+    select
+        source,
+        gpu_uuid,
+        gpu_instance,
+        metric,
+        arg_max(last_value, hour_ms) as last_value
+    from counters
+    where hour_ms <= coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
+    group by source, gpu_uuid, gpu_instance, metric
+),
+
+rises as (
+    select
+        of_window.source,
+        of_window.gpu_uuid,
+        of_window.gpu_instance,
+        of_window.kind,
+        of_window.part,
+        of_window.hour_ms,
+        of_window.highest,
+        of_window.gain + coalesce(
+            counter_increase(
+                of_window.first_value,
+                coalesce(
+                    lag(of_window.last_value) over (
+                        partition by of_window.source, of_window.gpu_uuid, of_window.gpu_instance, of_window.metric
+                        order by of_window.hour_ms
+                    ),
+                    before_window.last_value
+                )
+            ),
+            0
+        ) as rise
+    from of_window
+    left join before_window using (source, gpu_uuid, gpu_instance, metric)
+),
+
+of_parts as (
+    select source, gpu_uuid, gpu_instance, kind, part, hour_ms, max(rise) as rise, max(highest) as highest
+    from rises
+    group by source, gpu_uuid, gpu_instance, kind, part, hour_ms
+),
+
+of_series as (
+    select source, gpu_uuid, gpu_instance, kind, hour_ms, sum(rise) as rise, max(highest) as highest
+    from of_parts
+    group by source, gpu_uuid, gpu_instance, kind, hour_ms
+),
+
+placed as (
+    select stays.cluster, stays.node, stays.gpu_model, of_series.*
+    from of_series
+    inner join intermediate.int_gpu_inventory as stays
+        on of_series.gpu_uuid = stays.gpu_uuid
+        and of_series.hour_ms + 3600000 > coalesce(stays.start_ms, 0)
+        and of_series.hour_ms < coalesce(stays.end_ms, 9223372036854775807)
+    -- a GPU that was moved in this hour counts where it came to
+    qualify row_number() over (
+        partition by of_series.source, of_series.gpu_uuid, of_series.gpu_instance, of_series.kind, of_series.hour_ms
+        order by stays.start_ms desc nulls last
+    ) = 1
+)
+
+select
+    cluster,
+    node,
+    gpu_uuid,
+    any_value(gpu_model) as gpu_model,
+    kind,
+    hour_ms,
+    max(rise) as rise,
+    max(highest) as highest
+from placed
+group by cluster, node, gpu_uuid, kind, hour_ms

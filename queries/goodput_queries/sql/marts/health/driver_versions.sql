@@ -1,0 +1,80 @@
+-- Drivers of the scope's GPUs: GPU time under each version in the window, and the incidents of hardware or driver in it.
+-- grain: cluster, gpu_model, driver_version
+-- driver_version: null: no source reports it
+-- gpus: number of GPUs that had it; gpu_ms: milliseconds of a whole GPU in the inventory
+-- errors: incidents of hardware or driver, by the version that the GPU had then
+-- errors_per_1000_gpu_h: errors / GPU time; errors_low, errors_high: exact 95 % Poisson interval; null: no time
+with reported as (
+    select distinct gpu_uuid, coalesce(valid_from_ms, 0) as from_ms, driver_version
+    from staging.stg_gpus
+    where driver_version is not null
+),
+
+versions as (
+    select
+        gpu_uuid,
+        from_ms,
+        coalesce(lead(from_ms) over (partition by gpu_uuid order by from_ms), 9223372036854775807) as to_ms,
+        driver_version
+    from (
+        select gpu_uuid, from_ms, max(driver_version) as driver_version from reported group by gpu_uuid, from_ms
+    )
+),
+
+stays as (
+    select * from intermediate.int_stays_in_scope
+),
+
+-- the first version reported is taken for the time before it too
+dated as (
+    select
+        stays.*,
+        versions.driver_version,
+        greatest(stays.start_ms, case when versions.from_ms = first_ms.from_ms then 0 else versions.from_ms end) as from_ms,
+        least(stays.end_ms, coalesce(versions.to_ms, stays.end_ms)) as to_ms
+    from stays
+    left join versions using (gpu_uuid)
+    left join (select gpu_uuid, min(from_ms) as from_ms from versions group by gpu_uuid) as first_ms using (gpu_uuid)
+),
+
+times as (
+    select * replace (coalesce(from_ms, start_ms) as from_ms) from dated where to_ms > coalesce(from_ms, start_ms)
+),
+
+errors as (
+    select times.cluster, times.gpu_model, times.driver_version, count(*) as errors
+    from marts.gpu_incidents as incidents
+    inner join times
+        on incidents.gpu_uuid = times.gpu_uuid
+        and epoch_ms(incidents.start_at) >= times.from_ms
+        and epoch_ms(incidents.start_at) < times.to_ms
+    where incidents.class = 'hardware'
+    group by all
+),
+
+totals as (
+    select
+        cluster,
+        gpu_model,
+        driver_version,
+        count(distinct gpu_uuid) as gpus,
+        sum(to_ms - from_ms)::bigint as gpu_ms
+    from times
+    group by cluster, gpu_model, driver_version
+)
+
+select
+    totals.cluster,
+    totals.gpu_model,
+    totals.driver_version,
+    totals.gpus,
+    totals.gpu_ms,
+    coalesce(errors.errors, 0) as errors,
+    coalesce(errors.errors, 0) * 3.6e9 / nullif(totals.gpu_ms, 0) as errors_per_1000_gpu_h,
+    poisson_low(coalesce(errors.errors, 0)) * 3.6e9 / nullif(totals.gpu_ms, 0) as errors_low,
+    poisson_high(coalesce(errors.errors, 0)) * 3.6e9 / nullif(totals.gpu_ms, 0) as errors_high
+from totals
+left join errors
+    on totals.cluster = errors.cluster
+    and totals.gpu_model is not distinct from errors.gpu_model
+    and totals.driver_version is not distinct from errors.driver_version

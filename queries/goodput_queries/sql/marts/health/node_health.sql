@@ -1,0 +1,195 @@
+-- Nodes of the scope ranked by what they cost: errors, failed attempts, time hot, GPU time lost, and what to do.
+-- grain: cluster, node
+-- place: rank by cost lost (GPU time, where there is no price), then errors; nodes with nothing share the end
+-- errors: incidents of hardware or driver; fatal_errors: of them those that stop the GPU or the node
+-- ecc_uncorrected, row_remaps: rise of the counters; null: not read
+-- remap_failed_gpus: GPUs whose memory can remap no more; null: not read
+-- thermal_s: GPU time with a thermal slowdown; null: not read
+-- failures: outages with the node down that began in the window; down_ms: GPU time down
+-- failed_attempts: attempts that ended in the window with an infrastructure cause that evidence puts on this node
+-- caused_ms, caused_cost: GPU time that runs lost by these attempts, on whatever node; shared by the nodes it is put on;
+--  null: these runs report no steps
+-- lost_ms, lost_cost: infrastructure-caused waste on this node, whatever node caused it; the nodes add up to the fleet
+-- code, last_at: Xid of the worst incident, the latest of equals; when the latest incident was
+-- verdict: Replace, Drain, Watch by reference.thresholds; null: no rule applies; verdict_reason: the rule that applies
+-- what_to_do: the vendor's recommended action for the Xid
+with ledger as (
+    select
+        cluster,
+        node,
+        sum(gpu_ms)::bigint as capacity_ms,
+        coalesce(sum(gpu_ms) filter (where category = 'down'), 0)::bigint as down_ms,
+        coalesce(sum(gpu_ms) filter (where is_loss), 0)::bigint as lost_ms,
+        case when count_if(is_loss) = 0 then 0.0 else sum(cost) filter (where is_loss) end as lost_cost
+    from (
+        select *, blame = 'platform' and kind_of(category, kind) = 'badput' as is_loss
+        from marts.ledger_blamed
+        inner join (select category, kind from reference.gpu_second_categories) using (category)
+        where is_by_node
+    )
+    group by cluster, node
+),
+
+incidents as (
+    select
+        cluster,
+        node,
+        count(*) as errors,
+        count(*) filter (
+            where severity in ('gpu_fatal', 'node_fatal') or kind in ('off_the_bus', 'reset_required')
+        ) as fatal_errors,
+        max(end_at) as last_at,
+        arg_max(
+            {'code': code, 'what_to_do': what_to_do},
+            (coalesce(severity in ('gpu_fatal', 'node_fatal'), true), severity = 'node_fatal', start_at)
+        ) as worst
+    from marts.gpu_incidents
+    where class = 'hardware' and node is not null
+    group by cluster, node
+),
+
+outages as (
+    select cluster, node, count(*) as failures
+    from marts.node_outages
+    where state = 'down' and start_at >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
+    group by cluster, node
+),
+
+days as (
+    select
+        cluster,
+        node,
+        sum(value) filter (where kind = 'ecc_uncorrected') as ecc_uncorrected,
+        sum(value) filter (where kind = 'row_remap') as row_remaps,
+        sum(value) filter (where kind = 'thermal') as thermal_s
+    from marts.health_by_node_day
+    group by cluster, node
+),
+
+remaps as (
+    select cluster, node, count(distinct gpu_uuid) filter (where highest = 1) as remap_failed_gpus
+    from intermediate.int_error_rises
+    where kind = 'remap_failed' and in_place(cluster, node, gpu_uuid, gpu_model)
+    group by cluster, node
+),
+
+faults as (
+    select
+        attempts.cluster,
+        attempts.attempt_key,
+        attempts.job_run_key,
+        attempts.start_ms,
+        attempts.end_ms,
+        attempts.has_events,
+        causes.trouble_from_ms
+    from intermediate.int_attempts as attempts
+    inner join intermediate.int_attempt_causes as causes using (attempt_key)
+    where causes.is_platform and in_window(attempts.end_ms, attempts.end_ms + 1)
+),
+
+places as (
+    select distinct faults.attempt_key, holds.cluster, holds.node
+    from faults
+    inner join intermediate.int_holds as holds using (job_run_key)
+    where holds.start_ms < faults.end_ms and coalesce(holds.end_ms, 9223372036854775807) > faults.start_ms
+),
+
+-- what happened on the node when the attempt ended; an attempt on one node needs no more
+signs as (
+    select places.attempt_key, places.cluster, places.node
+    from places
+    qualify count(*) over (partition by places.attempt_key) = 1
+    union
+    select places.attempt_key, places.cluster, places.node
+    from places
+    inner join faults using (attempt_key)
+    inner join staging.stg_node_states as states
+        on places.cluster = states.cluster and places.node = states.node and states.state = 'down'
+        and states.start_ms between faults.trouble_from_ms and faults.end_ms + 60000
+    union
+    select places.attempt_key, places.cluster, places.node
+    from places
+    inner join faults using (attempt_key)
+    inner join marts.gpu_incidents as found
+        on places.cluster = found.cluster and places.node = found.node and found.class = 'hardware'
+        and epoch_ms(found.end_at) >= faults.trouble_from_ms
+        and epoch_ms(found.start_at) <= faults.end_ms + 60000
+),
+
+culprits as (
+    select *, 1.0 / count(*) over (partition by attempt_key) as share from signs
+),
+
+losses as (
+    select attempt_key, sum(gpu_ms) as gpu_ms, sum(cost) as cost
+    from marts.ledger_blamed
+    where
+        is_by_node
+        and blame = 'platform'
+        and category in ('fault_stall', 'lost_work', 'failed_without_progress', 'teardown')
+        and attempt_key in (select attempt_key from culprits)
+    group by attempt_key
+),
+
+-- without steps nobody knows what an attempt lost
+caused as (
+    select
+        culprits.cluster,
+        culprits.node,
+        count(*) as failed_attempts,
+        sum(case when faults.has_events then coalesce(losses.gpu_ms, 0) else losses.gpu_ms end * culprits.share)::bigint
+            as caused_ms,
+        sum(case when faults.has_events and losses.gpu_ms is null then 0 else losses.cost end * culprits.share) as caused_cost
+    from culprits
+    inner join faults using (attempt_key)
+    left join losses using (attempt_key)
+    group by culprits.cluster, culprits.node
+),
+
+joined as (
+    select
+        ledger.cluster,
+        ledger.node,
+        coalesce(incidents.errors, 0) as errors,
+        coalesce(incidents.fatal_errors, 0) as fatal_errors,
+        days.ecc_uncorrected,
+        days.row_remaps,
+        remaps.remap_failed_gpus,
+        days.thermal_s,
+        coalesce(outages.failures, 0) as failures,
+        ledger.down_ms,
+        coalesce(caused.failed_attempts, 0) as failed_attempts,
+        case when caused.node is null then 0 else caused.caused_ms end as caused_ms,
+        case when caused.node is null then 0 else caused.caused_cost end as caused_cost,
+        ledger.lost_ms,
+        ledger.lost_cost,
+        incidents.worst.code as code,
+        incidents.last_at,
+        incidents.worst.what_to_do as what_to_do,
+        case
+            when remaps.remap_failed_gpus >= threshold('replace_remap_failed') then 'Replace'
+            when incidents.fatal_errors >= threshold('drain_fatal_incidents') then 'Drain'
+            when caused.failed_attempts >= threshold('drain_failed_attempts') then 'Drain'
+            when incidents.errors >= threshold('watch_incidents') then 'Watch'
+        end as verdict,
+        case
+            when remaps.remap_failed_gpus >= threshold('replace_remap_failed')
+                then 'row remap failed on ' || counted(remaps.remap_failed_gpus, 'GPU')
+            when incidents.fatal_errors >= threshold('drain_fatal_incidents')
+                then counted(incidents.fatal_errors, 'error') || ' that stop GPU or node'
+            when caused.failed_attempts >= threshold('drain_failed_attempts')
+                then counted(caused.failed_attempts, 'failed attempt')
+            when incidents.errors >= threshold('watch_incidents') then counted(incidents.errors, 'error')
+        end as verdict_reason
+    from ledger
+    left join incidents using (cluster, node)
+    left join outages using (cluster, node)
+    left join days using (cluster, node)
+    left join remaps using (cluster, node)
+    left join caused using (cluster, node)
+)
+
+select
+    rank() over (order by coalesce(caused_cost, 0) desc, coalesce(caused_ms, 0) desc, errors + failures desc, lost_ms desc) as place,
+    *
+from joined

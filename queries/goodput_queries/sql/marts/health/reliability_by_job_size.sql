@@ -1,0 +1,62 @@
+-- Time between failures of attempts by their number of GPUs, in the scope's window. A failure is an attempt that ended
+-- in the window with an infrastructure cause: every attempt that a fault of a node ended was interrupted.
+-- grain: cluster, gpus_from
+-- gpus_from, gpus_to: sizes of the bucket: 1, 2, 3 to 4, 5 to 8 ... up to the powers of two
+-- attempts: with time in the window; run_ms: time that they ran in it
+-- gpu_ms: milliseconds of a whole GPU: run_ms x GPUs
+-- failures: attempts that ended in the window with an infrastructure cause
+-- mtbf_s: run time / failures; mtbf_low_s, mtbf_high_s: its exact 95 % Poisson interval; null: no failure, or the
+--  interval is open
+with attempts as (
+    select
+        attempts.cluster,
+        attempts.gpus,
+        case when attempts.gpus > 1 then pow(2, ceil(log2(attempts.gpus)))::bigint else 1 end as gpus_to,
+        scope_start(attempts.start_ms) as start_ms,
+        scope_end(least(coalesce(attempts.end_ms, clusters.as_of_ms), clusters.as_of_ms)) as end_ms,
+        coalesce(causes.is_platform, false)
+        and attempts.end_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807) as has_failed
+    from intermediate.int_attempts as attempts
+    inner join intermediate.int_clusters as clusters using (cluster)
+    left join intermediate.int_attempt_causes as causes using (attempt_key)
+    where
+        attempts.gpus > 0
+        and in_window(attempts.start_ms, attempts.end_ms)
+        and (getvariable('scope_cluster') is null or attempts.cluster = getvariable('scope_cluster'))
+        and of_owner(attempts.team, attempts.user_name, attempts.run_key, attempts.partition)
+        and (
+            (getvariable('scope_node') is null and getvariable('scope_gpu_uuid') is null)
+            or attempts.job_run_key in (
+                select job_run_key from intermediate.int_holds
+                where
+                    node = coalesce(getvariable('scope_node'), node)
+                    and gpu_uuid = coalesce(getvariable('scope_gpu_uuid'), gpu_uuid)
+            )
+        )
+),
+
+sizes as (
+    select
+        cluster,
+        gpus_to,
+        count(*) as attempts,
+        sum(end_ms - start_ms)::bigint as run_ms,
+        sum(gpus * (end_ms - start_ms))::bigint as gpu_ms,
+        count(*) filter (where has_failed) as failures
+    from attempts
+    where end_ms > start_ms
+    group by cluster, gpus_to
+)
+
+select
+    cluster,
+    case when gpus_to > 2 then gpus_to // 2 + 1 else gpus_to end as gpus_from,
+    gpus_to,
+    attempts,
+    run_ms,
+    gpu_ms,
+    failures,
+    run_ms / 1000.0 / nullif(failures, 0) as mtbf_s,
+    run_ms / 1000.0 / poisson_high(failures) as mtbf_low_s,
+    run_ms / 1000.0 / nullif(poisson_low(failures), 0) as mtbf_high_s
+from sizes

@@ -1,0 +1,59 @@
+"""Node states that a site writes."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.site.node_states import NodeStates
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from goodput_queries.evidence.batch import Batch
+
+HEADER = "node,state,start,end,reason\n"
+
+
+def states(folder: Path, rows: str) -> Batch:
+    file = folder / "states.csv"
+    file.write_text(HEADER + rows)
+    (batch,) = NodeStates(file, ReadOptions(cluster="east")).extract()
+    return batch
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        (",down,2026-11-02T04:10:00Z,,", "it names no node"),
+        ("a,broken,2026-11-02T04:10:00Z,,", "is none of up, down"),
+        ("a,down,,,", "it has no start"),
+        ("a,down,2026-11-02T04:10:00,,", "offset"),
+        ("a,down,yesterday,,", "'yesterday'"),
+        ("a,down,2026-11-02T04:10:00Z,2026-11-02T04:00:00Z,", "it ends before it starts"),
+        ("*,down,2026-11-02T04:10:00Z,,", "can only be up"),
+        ("a,down,2026-11-02T04:10:00Z,", "another number of cells"),
+    ],
+)
+def test_a_row_that_is_no_node_state_is_rejected(tmp_path: Path, row: str, expected: str) -> None:
+    batch = states(tmp_path, f"{row}\n")
+
+    assert batch.rows.is_empty()
+    assert expected in batch.rejects[0].reason
+
+
+def test_a_node_stays_down_while_one_of_the_faults_that_began_together_is_open(
+    tmp_path: Path,
+) -> None:
+    batch = states(
+        tmp_path,
+        "a,down,2026-11-02T04:00:00Z,2026-11-02T05:00:00Z,fan\n"
+        "a,down,2026-11-02T04:00:00Z,,cable\n",
+    )
+
+    assert batch.rows.select("start_at", "end_at", "reason").rows() == [
+        (datetime(2026, 11, 2, 4), None, "fan; cable")  # noqa: DTZ001 -- naive UTC
+    ]

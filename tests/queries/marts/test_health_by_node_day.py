@@ -1,0 +1,214 @@
+"""Errors of nodes by day: rises of counters, incidents of Xids, thermal slowdown."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+from tests.queries.conftest import START_MS, Evidence
+from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
+
+from goodput_queries.scope import Scope
+from goodput_queries.storage.store import LocalStore
+
+HOUR, HOUR_MS = 3_600, 3_600_000
+FIRST_DAY, SECOND_DAY = date(2027, 1, 15), date(2027, 1, 16)  # evidence begins at 08:00
+BUS_A, BUS_B = "00000000:19:00.0", "00000000:3b:00.0"
+HW_THERMAL = 0x40
+
+
+def place(made, node, gpu, bus, start=0.0, end=None):
+    made.load("gpus", [
+        {
+            "cluster": "c", "node": node, "gpu_uuid": gpu, "gpu_index": 0, "pci_bus_id": bus,
+            "gpu_model": "h100", "valid_from_at": made.at(start), "valid_to_at": made.at(end),
+        }
+    ], "inventory")  # fmt: skip
+
+
+def count(made, gpu, metric, samples, source="dcgm"):
+    """Load samples of a counter: (second, value) each."""
+    made.load("gpu_samples_other", [
+        {"gpu_uuid": gpu, "gpu_instance": "", "ts": made.at(s), "metric": metric, "value": v}
+        for s, v in samples
+    ], source)  # fmt: skip
+
+
+def xid(made, node, bus, code, second, **more):
+    event = {
+        "node": node, "pci_bus_id": bus, "kind": "xid", "code": code, "ts": made.at(second),
+        "ts_precision": "exact", "message": f"Xid {code}",
+    }  # fmt: skip
+    made.load("gpu_events", [{**event, **more}], more.pop("source", "kernel-log"))
+
+
+def gauge(made, node, gpu, code, second, precision="approximate"):
+    """Load the event that a change of the exporter's gauge is."""
+    xid(made, node, None, code, second, gpu_uuid=gpu, ts_precision=precision, source="dcgm")
+
+
+@pytest.fixture(scope="module")
+def world():
+    """Node a with one GPU, node b whose GPU was replaced after six hours, node c without a reading.
+
+    Built twice, so that counters go on over the border of two builds.
+    """
+    made = Evidence(LocalStore())
+    place(made, "a", "GPU-a", BUS_A)
+    place(made, "b", "GPU-old", BUS_B, 0, 6 * HOUR)
+    place(made, "b", "GPU-new", BUS_B, 6 * HOUR)
+    place(made, "c", "GPU-c", BUS_A)
+    corrected = "ecc_corrected_volatile_total"
+    count(made, "GPU-a", corrected, [(0, 877), (1800, 880), (3000, 2), (3300, 5)])
+    count(made, "GPU-a", "ecc_corrected_lifetime_total", [(0, 9000), (3300, 9004)], "nvml")
+    count(made, "GPU-a", "nvlink_crc_flit_error_total", [(0, 0), (60, 1)])
+    count(made, "GPU-a", "nvlink_replay_total", [(0, 5), (60, 7)])
+    count(made, "GPU-a", "ecc_uncorrected_volatile_total", [(0, 3), (60, 3)])
+    count(made, "GPU-old", "ecc_uncorrected_volatile_total", [(0, 10), (60, 10)])
+    count(made, "GPU-old", "throttle_thermal_s", [(0, 0), (100, 40)])
+    made.load("gpu_samples", [
+        {
+            "gpu_uuid": "GPU-a", "gpu_instance": "", "ts": made.at(s),
+            "clocks_event_reasons": HW_THERMAL if s < 200 else 0,
+        }
+        for s in range(0, 600, 100)
+    ])  # fmt: skip
+    for code, second in ((48, 90), (79, 100), (45, 110)):
+        xid(made, "a", BUS_A, code, second)
+    gauge(made, "a", "GPU-a", 79, 130)
+    for second in (10_000, 10_200, 10_381, 10_682):
+        xid(made, "a", BUS_A, 119, second)
+    xid(made, "b", BUS_B, 31, 1_000)
+    made.store.build()
+    count(made, "GPU-a", corrected, [(5_400, 9), (17 * HOUR, 10)])
+    count(made, "GPU-new", "ecc_uncorrected_volatile_total", [(7 * HOUR, 100), (8 * HOUR, 100)])
+    gauge(made, "b", "GPU-new", 79, 7 * HOUR, "at_or_before")
+    xid(made, "b", BUS_B, 94, 8 * HOUR)
+    made.store.build()
+    yield made
+    made.store.close()
+
+
+def value(world, node, kind, day=FIRST_DAY, **scope):
+    """Return the value of a node's day, None where nothing was read."""
+    found = world.store.read(
+        "select value from marts.health_by_node_day "
+        "where node = $1 and kind = $2 and day_at::date = $3",
+        [node, kind, day],
+        scope=Scope(**scope),
+    )["value"].to_list()
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+def incidents(world, node):
+    return world.store.read(
+        "select * from marts.gpu_incidents where node = $1 order by start_at", [node]
+    ).to_dicts()
+
+
+def test_a_counter_counts_by_its_rise_and_a_reset_begins_at_zero(world):
+    """877 is as old as the GPU: 3 until the driver is loaded again, then 2, 3, and 4 by 09:30.
+
+    The counter of the GPU's life, and the second source that reads it, count the same errors.
+    """
+    assert value(world, "a", "ecc_corrected") == 3 + 2 + 3 + 4
+
+
+def test_a_rise_counts_on_the_day_that_shows_it(world):
+    assert value(world, "a", "ecc_corrected", SECOND_DAY) == 1
+
+
+def test_the_last_value_before_the_window_is_what_its_first_rises_from(world):
+    found = value(
+        world, "a", "ecc_corrected", from_ms=START_MS + HOUR_MS, to_ms=START_MS + 2 * HOUR_MS
+    )
+
+    assert found == 4
+
+
+def test_parts_of_a_kind_add_up(world):
+    assert value(world, "a", "nvlink") == 1 + 2
+
+
+def test_a_counter_that_stays_is_zero_and_one_that_nobody_reads_is_missing(world):
+    assert value(world, "a", "ecc_uncorrected") == 0
+    assert value(world, "a", "row_remap") is None
+    assert value(world, "c", "ecc_uncorrected") is None
+
+
+def test_a_gpu_that_was_put_in_place_of_another_begins_with_its_own_counters(world):
+    """The old GPU had counted 10 errors, the new one brings 100."""
+    assert value(world, "b", "ecc_uncorrected") == 0
+
+
+def test_thermal_slowdown_is_the_share_of_readings_with_a_reason(world):
+    assert value(world, "a", "thermal") == pytest.approx(600 * 2 / 6)
+
+
+def test_without_reasons_thermal_slowdown_is_the_rise_of_its_counter(world):
+    assert value(world, "b", "thermal") == 40
+
+
+def test_what_two_sources_report_of_one_fault_is_one_incident_of_its_worst_xid(world):
+    first = incidents(world, "a")[0]
+
+    assert (first["code"], first["codes"], first["class"]) == (79, [45, 48, 79], "hardware")
+    assert (first["events"], first["sources"]) == (3, "dcgm, kernel log")
+    assert first["what_to_do"].startswith("Drain the node and restart it")
+
+
+def test_an_incident_ends_after_five_quiet_minutes(world):
+    found = [(row["code"], row["events"]) for row in incidents(world, "a")]
+
+    assert found == [(79, 3), (119, 3), (119, 1)]
+    assert value(world, "a", "xid_hardware") == 3
+
+
+def test_an_xid_that_programs_cause_is_no_fault_of_the_node(world):
+    assert value(world, "b", "xid_application") == 1
+    assert value(world, "b", "xid_hardware") == 1  # the 94 eight hours later
+
+
+def test_an_xid_by_bus_address_belongs_to_the_gpu_that_was_there_then(world):
+    assert [row["gpu_uuid"] for row in incidents(world, "b")] == ["GPU-old", "GPU-new"]
+
+
+def test_a_latch_that_was_set_before_it_was_first_read_is_no_incident(world):
+    assert 79 not in [row["code"] for row in incidents(world, "b")]
+
+
+def test_days_between_the_events_of_a_cluster_were_read_and_days_after_them_were_not(world):
+    assert value(world, "c", "xid_hardware") == 0
+    assert value(world, "c", "xid_hardware", SECOND_DAY) is None
+
+
+def test_xids_by_code_count_each_incident_once(world):
+    found = world.store.read(
+        "select code, incidents, alone, nodes, gpus from marts.xids_by_code order by code"
+    )
+
+    assert found.rows() == [
+        (31, 1, 1, 1, 1), (45, 1, 0, 1, 1), (48, 1, 0, 1, 1), (79, 1, 0, 1, 1), (94, 1, 1, 1, 1),
+        (119, 2, 2, 1, 1),
+    ]  # fmt: skip
+
+
+def test_counters_that_come_in_several_builds_are_those_of_one(world):
+    assert_equals_full_build(world)
+
+
+def test_the_scope_is_a_node_or_a_gpu(world):
+    kinds = "select distinct node from marts.health_by_node_day"
+
+    assert world.store.read(kinds, scope=Scope(node="b"))["node"].to_list() == ["b"]
+    assert world.store.read(kinds, scope=Scope(gpu_uuid="GPU-a"))["node"].to_list() == ["a"]
+
+
+def test_every_kind_of_a_counter_has_a_label(world):
+    missing = world.store.read(
+        "select distinct kind from reference.error_counters "
+        "anti join reference.health_kinds using (kind) order by kind"
+    )
+
+    assert missing["kind"].to_list() == ["remap_failed", "xid_gauge"]  # states, not errors

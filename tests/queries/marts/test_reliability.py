@@ -1,0 +1,211 @@
+"""Time between failures of nodes and of attempts by job size; outages; drivers."""
+
+from __future__ import annotations
+
+import pytest
+from tests.queries.conftest import START, START_MS, Evidence
+
+from goodput_queries.scope import Scope
+from goodput_queries.storage.store import LocalStore
+
+BUS = "00000000:19:00.0"
+OLD_DRIVER, NEW_DRIVER = "570.1", "580.2"
+
+
+def xid(made, node, second):
+    made.load("gpu_events", [
+        {
+            "node": node, "pci_bus_id": BUS, "ts": made.at(second), "kind": "xid", "code": 79,
+            "ts_precision": "exact",
+        }
+    ], "kernel-log")  # fmt: skip
+
+
+def gpu(made, node, driver, second=0.0):
+    made.load("gpus", [
+        {
+            "cluster": "c", "node": node, "gpu_uuid": f"GPU-{node}", "gpu_index": 0,
+            "pci_bus_id": BUS, "gpu_model": "h100", "driver_version": driver,
+            "valid_from_at": made.at(second),
+        }
+    ], "dcgm")  # fmt: skip
+
+
+def listing(made, node, state, second):
+    """Load what a listing of nodes shows: a state at a moment."""
+    made.load("node_states", [
+        {
+            "cluster": "c", "node": node, "state": state, "start_at": made.at(second),
+            "end_at": made.at(second),
+        }
+    ], "slurm")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def world():
+    """Three nodes for an hour; a gets a new driver after half of it. A cluster x is not watched."""
+    made = Evidence(LocalStore())
+    gpu(made, "a", OLD_DRIVER)
+    gpu(made, "b", OLD_DRIVER)
+    gpu(made, "a", NEW_DRIVER, 1_800)
+    made.load("gpus", [
+        {"cluster": cluster, "node": node, "gpu_uuid": f"GPU-{node}", "valid_from_at": START}
+        for cluster, node in (("c", "n"), ("x", "y"))
+    ], "inventory")  # fmt: skip
+    made.load("gpu_samples", [
+        {"gpu_uuid": "GPU-y", "gpu_instance": "", "ts": made.at(s), "power_w": 70.0}
+        for s in (0, 60)
+    ])  # fmt: skip
+    made.watched(3_600)
+    made.state("a", "down", 100, 400)
+    made.load("node_states", [
+        {
+            "cluster": "c", "node": "a", "state": "down", "start_at": made.at(300),
+            "end_at": made.at(600), "reason": "fan",
+        }
+    ], "node-states")  # fmt: skip
+    made.state("a", "down", 2_000, 2_000)  # over at once
+    made.state("b", "drained", 500, 900)
+    for second, state in ((1_000, "down"), (1_060, "down"), (1_120, "up"), (1_180, "down")):
+        listing(made, "b", state, second)
+    for number, state in enumerate(("COMPLETED", "NODE_FAIL", "PREEMPTED", "FAILED")):
+        made.job(str(number), 1_000 * number, 1_000 * number + 500, ["n"], 1, state)
+    made.job("pair", 0, 3_600, ["a", "b"], 2)
+    xid(made, "a", 1_700)
+    xid(made, "a", 2_600)
+    made.store.build()
+    yield made
+    made.store.close()
+
+
+def rows(world, select, **scope):
+    return world.store.read(select, scope=Scope(**scope)).rows()
+
+
+@pytest.mark.parametrize(
+    ("counted", "low", "high"),
+    [
+        (0, 0.0, 3.688879),  # Garwood 1936; Ulm 1990, table 1
+        (1, 0.025318, 5.571643),
+        (10, 4.795389, 18.390356),
+        (50, 37.110964, 65.918767),
+        (1_000, 938.973018, 1_063.952136),
+    ],
+)
+def test_the_interval_of_a_number_of_events_is_the_exact_one(world, counted, low, high):
+    found = rows(world, f"select poisson_low({counted}), poisson_high({counted})")
+
+    assert found[0] == pytest.approx((low, high), abs=1e-6)
+
+
+def test_states_that_overlap_are_one_outage_whoever_reports_them(world):
+    found = rows(
+        world,
+        "select start_at, end_at, reports, reason, sources from marts.node_outages "
+        "where node = 'a' order by start_at",
+    )
+
+    assert found[0] == (world.at(100), world.at(600), 2, "fan", "node states, test")
+
+
+def test_an_outage_that_is_over_at_once_counts(world):
+    found = rows(world, "select outage_ms from marts.node_outages where node = 'a'")
+
+    assert sorted(found) == [(0,), (500_000,)]
+
+
+def test_listings_that_show_the_same_state_are_one_outage(world):
+    found = rows(
+        world,
+        "select start_at, end_at from marts.node_outages "
+        "where node = 'b' and state = 'down' order by start_at",
+    )
+
+    assert found == [(world.at(1_000), world.at(1_060)), (world.at(1_180), world.at(1_180))]
+
+
+def test_a_drained_node_is_an_outage_and_no_failure(world):
+    states = rows(world, "select state from marts.node_outages where node = 'b' order by state")
+    failures = rows(world, "select failures from marts.fleet_reliability where cluster = 'c'")
+
+    assert states == [("down",), ("down",), ("drained",)]
+    assert failures == [(4,)]
+
+
+def test_time_between_failures_is_time_not_down_over_failures(world):
+    (found,) = world.store.read(
+        "select * from marts.fleet_reliability where cluster = 'c'"
+    ).to_dicts()
+
+    up_s = 3 * 3_600 - 500 - 60
+    assert (found["nodes"], found["node_ms"]) == (3, 3 * 3_600_000)
+    assert found["mtbf_s"] == pytest.approx(up_s / 4)
+    assert found["mtbf_low_s"] == pytest.approx(up_s / 10.241589, rel=1e-6)
+    assert found["mtbf_high_s"] == pytest.approx(up_s / 1.089866, rel=1e-6)
+    assert found["mttr_s"] == pytest.approx((500 + 0 + 60 + 0) / 4)
+
+
+def test_without_node_states_it_is_not_known_how_often_nodes_fail(world):
+    found = rows(world, "select has_states, failures, mtbf_s from marts.fleet_reliability "
+                 "where cluster = 'x'")  # fmt: skip
+
+    assert found == [(False, None, None)]
+
+
+def test_an_outage_that_began_before_the_window_is_no_failure_in_it(world):
+    found = rows(
+        world,
+        "select failures, down_ms from marts.fleet_reliability where cluster = 'c'",
+        from_ms=START_MS + 200_000,
+        to_ms=START_MS + 500_000,
+    )
+
+    assert found == [(0, 300_000)]
+
+
+def test_attempts_fail_where_the_infrastructure_is_the_cause(world):
+    """Preemption is a policy, FAILED the job's own end: one failure in four attempts."""
+    found = rows(
+        world,
+        "select attempts, run_ms, gpu_ms, failures, mtbf_s, mtbf_low_s, mtbf_high_s "
+        "from marts.reliability_by_job_size where gpus_from = 1",
+    )
+
+    assert found[0][:5] == (4, 2_000_000, 2_000_000, 1, 2_000)
+    assert found[0][5:] == pytest.approx((2_000 / 5.571643, 2_000 / 0.0253178), rel=1e-6)
+
+
+def test_sizes_are_counted_up_to_powers_of_two_and_without_a_failure_the_interval_is_open(world):
+    found = rows(
+        world,
+        "select gpus_from, gpus_to, gpu_ms, failures, mtbf_s, mtbf_low_s, mtbf_high_s "
+        "from marts.reliability_by_job_size where gpus_to = 2",
+    )
+
+    assert found[0][:5] == (2, 2, 7_200_000, 0, None)
+    assert found[0][5] == pytest.approx(3_600 / 3.688879, rel=1e-6)
+    assert found[0][6] is None
+
+
+def test_the_window_cuts_run_time_and_counts_the_failures_in_it(world):
+    found = rows(
+        world,
+        "select run_ms, failures from marts.reliability_by_job_size where gpus_to = 1",
+        to_ms=START_MS + 1_250_000,
+    )
+
+    assert found == [(750_000, 0)]
+
+
+def test_an_incident_counts_for_the_driver_that_the_gpu_had_then(world):
+    found = rows(
+        world,
+        "select driver_version, gpus, gpu_ms, errors, errors_per_1000_gpu_h "
+        "from marts.driver_versions where cluster = 'c' order by driver_version",
+    )
+
+    assert found == [
+        (OLD_DRIVER, 2, 5_400_000, 1, pytest.approx(1_000 / 1.5)),
+        (NEW_DRIVER, 1, 1_800_000, 1, pytest.approx(1_000 / 0.5)),
+        (None, 1, 3_600_000, 0, 0),  # nobody reports it
+    ]
