@@ -11,10 +11,11 @@ GAP = 2  # between two columns
 TEXT_MIN = 24  # a longer text is cut before a column is left out
 # in this order; columns that are not here come last, from the left
 TELLING = (
-    *("run_id", "node", "gpu_index", "rank", "label", "state", "goodput_of_held_ratio", "gap_s"),
-    *("duration_s", "imposed_wait_gpu_s", "cost", "lost_cost", "cause", "reason", "start_at"),
-    *("first_start_at", "gpu_ms", "gpus", "verdict", "attempt", "team", "user_name", "steps"),
-    *("booked_gpu_ms", "blame", "fix", "evidence", "run_name", "run_key"),
+    *("run_id", "node", "gpu_index", "rank", "label", "state", "goodput_of_held_ratio"),
+    *("goodput_of_held_hi_ratio", "gap_s", "duration_s", "imposed_wait_gpu_s", "cost"),
+    *("lost_cost", "cause", "reason", "start_at", "first_start_at", "gpu_ms", "gpus", "verdict"),
+    *("attempt", "team", "user_name", "steps", "booked_gpu_ms", "blame", "fix", "evidence"),
+    *("run_name", "run_key"),
 )
 
 

@@ -42,7 +42,7 @@ def test_the_ledger_is_built_first_and_balances() -> None:
     rows = json.loads(run("ledger", "--by", "node,category", "--format", "json").stdout)
 
     assert result.exit_code == 0
-    assert "GPU-s: it balances. GPU activity (% of capacity): 0.0 %; " in result.stderr
+    assert "GPU-s: it balances. GPU activity (% of observed time): 0.0 %; " in result.stderr
     assert {row["node"] for row in rows} >= {"n1"}
     assert all(isinstance(row["gpu_ms"], int) for row in rows)
     assert all(row["gpu_s"] == row["gpu_ms"] / 1000 for row in rows)
