@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,14 @@ def measured(database: Path) -> Path:
     with contextlib.closing(LocalStore(database)) as store:
         store.load(Batch("gpu_samples", readings, "test", "file", "2"))
     return database
+
+
+def test_an_empty_ledger_leads_to_data_quality(here: Path, empty_database: Path) -> None:
+    shutil.copyfile(empty_database, here / "goodput.duckdb")
+
+    result = run("ledger")
+
+    assert "no GPU of a node is known; `goodput show data_quality` says" in result.stderr
 
 
 @pytest.mark.usefixtures("measured")
