@@ -57,3 +57,13 @@ def test_the_finding_says_that_several_jobs_were_there(evidence, job_events):
     evidence.events("r", job_events.steps(1, 8, 10), host="a")
 
     assert "several jobs" in why_unmatched(evidence)
+
+
+def test_the_finding_says_that_a_log_without_a_cluster_has_its_job_in_another(evidence, job_events):
+    evidence.node("a", 1)
+    evidence.job("7", 0, 100, ["a"], 1)
+    evidence.log("7", job_events.steps(1, 8, 10), cluster=None)
+
+    assert "job of another cluster" in why_unmatched(evidence)
+    example = "select example from marts.data_quality where kind = 'unmatched job events'"
+    assert evidence.store.read(example).item() == "7 attempt 0 (cluster c)"
