@@ -38,6 +38,19 @@ def test_a_log_whose_clock_is_off_lengthens_no_step(evidence, job_events, off_s,
     assert evidence.gpu_s() == alone
 
 
+@pytest.mark.parametrize(("off_s", "found"), [(7200, ["c/1#0: +7200 s"]), (3, [])])
+def test_two_sources_whose_clocks_disagree_are_named(evidence, job_events, off_s, found):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 30_000, ["a"], 1)
+    steps = job_events.steps(1, 12, 10_010)
+    evidence.events("1", steps)
+    evidence.log("1", [{**line, "t": line["t"] + off_s} for line in steps])
+    evidence.store.build()
+
+    example = "select example from marts.data_quality where kind = 'clocks that disagree'"
+    assert evidence.store.read(example).to_series().to_list() == found
+
+
 def test_a_step_that_the_job_began_and_only_the_log_ended_counts(evidence, job_events):
     evidence.node("a", 1)
     evidence.job("1", 0, 100, ["a"], 1)

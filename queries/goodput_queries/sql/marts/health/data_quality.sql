@@ -109,6 +109,21 @@ with findings as (
     )
     union all
     select
+        'clocks that disagree',
+        'two sources report the same steps of a run at different times; the times of job events count, else of the more '
+        || 'structured log',
+        count(*), null,
+        arg_max(attempt_key || ': ' || printf('%+d', (off_ms / 1000)::bigint) || ' s', (abs(off_ms), attempt_key)),
+        'Correct `timezone` of the log''s source in goodput.toml, or the clock of its host, and ingest it again'
+    from (
+        select attempt_key, median(other_off_ms) as off_ms
+        from intermediate.int_rank_steps
+        where other_off_ms is not null
+        group by attempt_key
+    )
+    where abs(off_ms) >= threshold('clock_offset_min_ms')
+    union all
+    select
         'GPUs placed by assumption',
         'the accounting does not report which GPUs; sums are exact, use per GPU is unknown',
         count(distinct job_run_key), null, min(job_run_key),
