@@ -294,6 +294,6 @@ with findings as (
     from staging.stg_rejects
 )
 
-select kind, what, n, gpu_ms::bigint as gpu_ms, example, what_to_do
+select kind, what, n::bigint as n, gpu_ms::bigint as gpu_ms, example, what_to_do
 from findings
 where n > 0
