@@ -49,13 +49,10 @@ def main() -> int:
         calm.close_day()
         killed = _Site(Path(folder, "killed"), took_s=calm.took_s)
         chance = random.Random(given.seed)  # noqa: S311 -- moments to kill at, no secrets
-        for number in range(given.kills):
-            if number < given.kills * 3 // 4:
-                killed.kill(chance.choice(("ingest", "ingest", "build", "serve")), chance)
-                continue
-            if number == given.kills * 3 // 4:
-                killed.finish()  # a day that closes without all evidence has corrections
-            killed.kill(chance.choice(("report", "report", "build")), chance)
+        for kind in ("ingest", "build", "serve"):
+            killed.kill(kind, given.kills // 4, chance)
+        killed.finish()  # a day that closes without all evidence has corrections
+        killed.kill("report", given.kills - 3 * (given.kills // 4), chance)
         killed.finish()
         killed.close_day()
         sys.stdout.write(", ".join(f"{n} in {kind}" for kind, n in killed.kills.items()) + "\n")
@@ -87,29 +84,36 @@ class _Site:
         """Close the recorded day."""
         self._run(self.report)
 
-    def kill(self, kind: str, chance: random.Random) -> None:
-        """Start a command and kill it, mostly before it is done; a server under an ingest."""
-        command = {
-            "ingest": chance.choice(self.ingests), "serve": chance.choice(self.ingests),
-            "build": ["build", *(["--full"] if chance.random() < 0.5 else [])],
-            "report": self.report,
-        }[kind]  # fmt: skip
-        took_s = self.took_s[command[0]]
+    def kill(self, kind: str, times: int, chance: random.Random) -> None:
+        """Kill as many commands of a kind, at any moment after their start."""
+        while self.kills[kind] < times:
+            command = {
+                "ingest": chance.choice(self.ingests), "serve": chance.choice(self.ingests),
+                "build": ["build", *(["--full"] if chance.random() < 0.5 else [])],
+                "report": self.report,
+            }[kind]  # fmt: skip
+            self.kills[kind] += self._is_killed(kind, command, chance)
+
+    def _is_killed(self, kind: str, command: Sequence[str], chance: random.Random) -> bool:
+        """Kill a command, or the server under it; say whether it was still at work."""
         with contextlib.ExitStack() as stack:
-            victim = client = None
+            client = None
+            victim = stack.enter_context(
+                self._start(["serve", "--port", "0"] if kind == "serve" else command)
+            )
             if kind == "serve":
-                victim = stack.enter_context(self._start(["serve", "--port", "0"]))
                 assert victim.stdout is not None
                 victim.stdout.readline()
                 client = stack.enter_context(self._start(command))
-            else:
-                victim = stack.enter_context(self._start(command))
+            began, took_s = time.monotonic(), self.took_s[command[0]]
             with contextlib.suppress(subprocess.TimeoutExpired):
-                victim.wait(chance.uniform(STARTS * took_s, took_s))
-            self.kills[kind] += victim.poll() is None
+                (client or victim).wait(chance.uniform(STARTS * took_s, took_s))
+                self.took_s[command[0]] = time.monotonic() - began  # the machine is faster now
+            is_at_work = (client or victim).poll() is None
             victim.kill()
             if client is not None:
                 client.communicate(timeout=PATIENCE_S)
+        return is_at_work
 
     def _run(self, command: Sequence[str]) -> None:
         began = time.monotonic()
