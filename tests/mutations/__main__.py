@@ -37,6 +37,7 @@ TARGETS = {  # file -> the tests that specify it, the quickest first
     ),
     f"{QUERIES}/sql/intermediate/prices/int_prices.sql": (
         "tests/queries/billing/test_prices.py",
+        "tests/queries/marts/test_unplaced.py",
         "tests/queries/billing/test_statement_closing.py",
     ),
     "app/goodput_billing/statement/closing.py": (
