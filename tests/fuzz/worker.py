@@ -112,7 +112,8 @@ def main(seed: int, first: int, last: int, is_built: int, folder: Path) -> None:
     """Run the cases first..last-1 on one database; print a line for each step."""
     limit = _address_bytes() + ROOM_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    with contextlib.closing(LocalStore()) as store:
+    # on disk, as a site has it: in memory, years of hours of a batch would fill the room
+    with contextlib.closing(LocalStore(folder.with_name("fleet.duckdb"))) as store:
         for number in range(first, last):
             _say({"begins": number})
             case, content = made(seed, number)

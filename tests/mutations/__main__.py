@@ -29,6 +29,7 @@ TARGETS = {  # file -> the tests that specify it, the quickest first
         "tests/queries/rules/test_rules_of_gpus.py",
         "tests/queries/rules/test_worked_examples.py",
         "tests/queries/rules/test_rules_of_jobs.py",
+        "tests/queries/rules/test_ownership_without_a_scheduler.py",
     ),
     f"{QUERIES}/sql/macros/ratios.sql": (
         "tests/queries/rules/test_worked_examples.py",
@@ -36,6 +37,7 @@ TARGETS = {  # file -> the tests that specify it, the quickest first
     ),
     f"{QUERIES}/sql/intermediate/prices/int_prices.sql": (
         "tests/queries/billing/test_prices.py",
+        "tests/queries/marts/test_unplaced.py",
         "tests/queries/billing/test_statement_closing.py",
     ),
     "app/goodput_billing/statement/closing.py": (

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from goodput_app.cli.fitting import fitting
 from goodput_app.settings import settings
 from goodput_billing.render.safe_text import DIRECTION, harmless, printable
 from goodput_billing.statement.currency import decimals
@@ -23,7 +24,7 @@ from goodput_queries.errors import QueryError
 from goodput_queries.storage.private import for_others
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 FORMATS = ("table", "json", "csv", "parquet")
@@ -57,7 +58,7 @@ def write(frame: pl.DataFrame, form: str, out: Path | None = None) -> None:
     if form == "parquet" and out is None and sys.stdout.isatty():
         raise QueryError("Parquet is not for a terminal; name a file with --out.")
     if form == "table" and out is None and sys.stdout.isatty():
-        Console(file=sys.stdout).print(_table(frame))
+        _print_fitting(frame, Console(file=sys.stdout))
         return
     if form == "csv" and out is None and sys.stdout.isatty():
         texts = pl.selectors.string()
@@ -103,20 +104,50 @@ def _escaped(found: re.Match[str]) -> str:
     return f"\\u{ord(found[0]):04x}"
 
 
-def _table(frame: pl.DataFrame) -> Table:
+def _print_fitting(frame: pl.DataFrame, console: Console) -> None:
+    """Print what the terminal has room for, and name what it has not."""
+    if not ADVICE.isdisjoint(frame.columns):  # texts that are folded
+        console.print(_table(frame))
+        return
+    natural = {
+        name: max(len(name), *(len(cell(name, value)) for value in frame[name]), 0)
+        for name in frame.columns
+    }
+    texts = frozenset(name for name, kind in frame.schema.items() if _is_text(kind))
+    widths = fitting(natural, texts, console.width)
+    if len(widths) < frame.width:
+        filled = {
+            name: natural[name]
+            for name in frame.columns
+            if any(cell(name, value) not in {UNKNOWN, ""} for value in frame[name])
+        }
+        widths = fitting(filled or natural, texts, console.width)
+    console.print(_table(frame.select(list(widths)), widths))
+    if left_out := frame.width - len(widths):
+        console.print(
+            f"{left_out} of {frame.width} columns left out (empty, or no room); all: --format csv",
+            style="dim",
+        )
+
+
+def _table(frame: pl.DataFrame, widths: Mapping[str, int] | None = None) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name, kind in frame.schema.items():
-        is_long = isinstance(kind, (pl.String, pl.List, pl.Struct))
         table.add_column(
             Text(printable(name)),
             justify="right" if kind.is_numeric() else "left",
-            overflow="ellipsis" if is_long and name not in ADVICE else "fold",
+            overflow="ellipsis" if _is_text(kind) and name not in ADVICE else "fold",
             no_wrap=name not in ADVICE,
+            width=None if widths is None else widths[name],
         )
     for row in frame.iter_rows():
         cells = zip(frame.columns, row, strict=True)
         table.add_row(*(Text(cell(name, value)) for name, value in cells))
     return table
+
+
+def _is_text(kind: pl.DataType) -> bool:
+    return isinstance(kind, (pl.String, pl.List, pl.Struct))
 
 
 def cell(column: str, value: object) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import structs
 
-from goodput_app.cli.options import database_option, output_options
+from goodput_app.cli.options import database_option, output_options, say
 from goodput_app.settings import settings
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence.retention import Retention, drop_old
@@ -31,6 +31,14 @@ def prune(*, db: str, is_confirmed: bool) -> pl.DataFrame:
             raise StoreError(f"{db}: the server that has it open drops old evidence itself.")
         store.build()
         ages = Retention(**structs.asdict(settings().retention))
-        return drop_old(store, ages, is_confirmed=is_confirmed)
+        dropped = drop_old(store, ages, is_confirmed=is_confirmed)
     finally:
         store.close()
+    if dropped.is_empty():
+        is_set = ages != Retention()
+        say(
+            "Nothing is that old."
+            if is_set
+            else "[retention] in goodput.toml is not set: all is kept."
+        )
+    return dropped

@@ -133,7 +133,11 @@ def _balance(store: Store, scope: Scope, ledger_ms: int) -> str:
     (row,) = store.read("select * from marts.goodput_summary", scope=scope).to_dicts()
     total = f"Ledger {output.cell('gpu_s', ledger_ms / 1000)} GPU-s"
     if ledger_ms == 0:
-        return f"{total}: no rows in this scope{extent(store)}."
+        if data := extent(store):
+            return f"{total}: no rows in this scope{data}."
+        return (
+            f"{total}: no GPU of a node is known; `goodput show data_quality` says what is missing."
+        )
     if not any((scope.team, scope.user, scope.run, scope.partition)):
         inventory_ms = ledgers.capacity_ms(store, scope)
         total += f", capacity {output.cell('gpu_s', inventory_ms / 1000)} GPU-s: "

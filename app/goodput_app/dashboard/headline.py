@@ -79,7 +79,7 @@ def headline(row: Mapping[str, Any], ladder: Mapping[str, Any], scope: Scope) ->
     notes = [f"readings cover {share} of {of}", f"next: {ladder['next_step']}"]
     if denominator(scope) != "capacity":
         notes.insert(0, "of all teams and runs")
-    label = name if is_allocated else f"{name} (% of capacity)"
+    label = name if is_allocated else f"{name} (% of observed time)"
     return Headline(rung, label, ratio, text, None, notes)
 
 

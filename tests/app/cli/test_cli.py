@@ -203,7 +203,7 @@ def test_the_doctor_finds_what_is_there(database: Path) -> None:
     rows = json.loads(run("doctor", "--format", "json").stdout)
 
     found = {row["what"]: row for row in rows}
-    assert found["database"]["found"] == f"{database.name}, held by nobody else"
+    assert found["database"]["found"] == f"{database.name}, open in no other process"
     assert found["source test"]["found"].startswith("2 rows, read 20")
     assert found["rejects test"]["next"] == "goodput show raw.rejects"
     assert {"sacct", "nvml", "chromium", "python", "duckdb", "streamlit"} <= found.keys()

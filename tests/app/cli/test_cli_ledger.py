@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -36,13 +37,21 @@ def measured(database: Path) -> Path:
     return database
 
 
+def test_an_empty_ledger_leads_to_data_quality(here: Path, empty_database: Path) -> None:
+    shutil.copyfile(empty_database, here / "goodput.duckdb")
+
+    result = run("ledger")
+
+    assert "no GPU of a node is known; `goodput show data_quality` says" in result.stderr
+
+
 @pytest.mark.usefixtures("measured")
 def test_the_ledger_is_built_first_and_balances() -> None:
     result = run("ledger", "--cluster", "lab")
     rows = json.loads(run("ledger", "--by", "node,category", "--format", "json").stdout)
 
     assert result.exit_code == 0
-    assert "GPU-s: it balances. GPU activity (% of capacity): 0.0 %; " in result.stderr
+    assert "GPU-s: it balances. GPU activity (% of observed time): 0.0 %; " in result.stderr
     assert {row["node"] for row in rows} >= {"n1"}
     assert all(isinstance(row["gpu_ms"], int) for row in rows)
     assert all(row["gpu_s"] == row["gpu_ms"] / 1000 for row in rows)

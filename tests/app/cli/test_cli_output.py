@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+from rich.text import Text
 
 from goodput_app.cli import output
 from goodput_queries.errors import QueryError
@@ -162,6 +163,52 @@ def test_parquet_is_not_for_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(QueryError, match="name a file with --out"):
         output.write(pl.DataFrame(), "parquet")
+
+
+def on_a_terminal(frame: pl.DataFrame, width: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    screen = io.StringIO()
+    monkeypatch.setattr(screen, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stdout", screen)
+    monkeypatch.setenv("COLUMNS", str(width))
+    output.write(frame, "table")
+    return [line.rstrip() for line in Text.from_ansi(screen.getvalue()).plain.splitlines()]
+
+
+WIDE = pl.DataFrame(
+    {
+        "run_key": ["lab/a-long-name"],
+        "gpus": [4],
+        "evidence": ["steps " * 12],
+        "user_name": [""],
+        "run_id": ["a-long-name"],
+        "kept_step_ms": [1_600_000],
+        "goodput_of_held_ratio": [0.18],
+        "cost": [None],
+    }
+)
+
+
+def test_a_table_leaves_columns_out_where_a_terminal_is_narrow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert on_a_terminal(WIDE, 80, monkeypatch) == [
+        "gpus  evidence                  run_id       kept_step_ms  goodput_of_held_ratio",
+        "   4  steps steps steps steps…  a-long-name     1,600,000                 18.0 %",
+        "3 of 8 columns left out (empty, or no room); all: --format csv",
+    ]
+
+
+def test_a_table_is_whole_where_a_terminal_is_wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    header, row = on_a_terminal(WIDE, 200, monkeypatch)
+
+    assert header.split() == WIDE.columns
+    assert "steps " * 11 + "steps" in row
+
+
+def test_a_table_without_rows_has_its_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    header = on_a_terminal(WIDE.clear(), 40, monkeypatch)[0]
+
+    assert header.split() == ["run_id", "goodput_of_held_ratio", "cost"]
 
 
 def test_nested_values_are_json_in_csv() -> None:

@@ -7,7 +7,7 @@ import threading
 import tomllib
 from collections import defaultdict
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, ClassVar
 
@@ -259,6 +259,30 @@ def test_kinds_of_evidence_that_nothing_gives_come_with_the_line_that_adds_them(
     ((status, _, then),) = found["what GPUs did"]
     assert status == "missing"
     assert then.startswith('[[collect]]\nsource = "prometheus"')
+
+
+def test_allocation_without_a_scheduler_is_called_inferred(store: LocalStore) -> None:
+    event = {
+        "source": "job-events",
+        "cluster": "c",
+        "run_id": "r",
+        "attempt": 0,
+        "rank": 0,
+        "reports_durability": True,
+    }
+    begins = datetime(2026, 11, 20, 12, tzinfo=UTC).replace(tzinfo=None)
+    ends = [
+        {**event, "host": "n1", "event": "job.start", "ts": begins + timedelta(minutes=minute)}
+        for minute in (0, 9)
+    ]
+    store.load(Batch("job_events", pl.DataFrame(ends), "job-events", "file", "1"))
+    store.build()
+
+    ((status, found, _),) = findings(store)[live_sources.ALLOCATION]
+
+    assert (status, found) == (
+        "missing", "no scheduler; inferred from job events, processes, activity"
+    )  # fmt: skip
 
 
 def test_the_lines_that_add_a_kind_of_evidence_can_be_pasted() -> None:

@@ -64,7 +64,7 @@ def test_activity_that_too_few_readings_cover_is_not_measured() -> None:
 
     shown = headline.headline(summary(), low, EVERYTHING)
 
-    assert (shown.label, shown.text) == ("GPU activity (% of capacity)", "not measured")
+    assert (shown.label, shown.text) == ("GPU activity (% of observed time)", "not measured")
 
 
 @pytest.mark.parametrize("owner", ["team", "user", "run", "partition"])

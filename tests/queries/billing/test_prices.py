@@ -38,6 +38,10 @@ def test_the_price_of_the_gpus_model_comes_before_that_of_partition_and_qos(pric
     assert priced(card) == [4] * 4
 
 
+def test_a_price_of_the_qos_comes_before_one_for_all(priced):
+    assert priced(",,,,scavenger,2,,,\n,,,,,9,,,\n") == [2] * 4
+
+
 def test_a_price_of_another_cluster_is_none(priced):
     assert priced("d,H100,,,,9,,,\n") == [None] * 4
 

@@ -69,12 +69,14 @@ def test_what_is_placed_and_what_is_contested_is_not_unplaced(evidence):
     assert unplaced(evidence) == []
 
 
-@pytest.mark.parametrize("kind", ["h100", None])
-def test_unplaced_time_has_the_price_of_its_kind_of_gpu(evidence, kind):
+@pytest.mark.parametrize(
+    ("kind", "priced"), [("h100", "h100"), (None, "h100"), ("a100", "a100")]
+)  # of an A100 nothing but the job is known
+def test_unplaced_time_has_the_price_of_its_kind_of_gpu(evidence, kind, priced):
     evidence.node("a", 2, model="NVIDIA H100 80GB HBM3")
     evidence.load(
         "rates",
-        [{"gpu_model": "h100", "price_per_gpu_h": 3, "valid_from_at": evidence.at(-86400)}],
+        [{"gpu_model": priced, "price_per_gpu_h": 3, "valid_from_at": evidence.at(-86400)}],
     )
     evidence.job("1", 0, 7200, [], 2, gpu_type=kind)
     evidence.store.build()

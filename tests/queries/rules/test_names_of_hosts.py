@@ -1,4 +1,4 @@
-"""Job events find their node by its short and its full name, as exporters' names do."""
+"""Job events and exporters find their node by its short and its full name, else by its GPUs."""
 
 from __future__ import annotations
 
@@ -57,3 +57,54 @@ def test_the_finding_says_that_several_jobs_were_there(evidence, job_events):
     evidence.events("r", job_events.steps(1, 8, 10), host="a")
 
     assert "several jobs" in why_unmatched(evidence)
+
+
+def test_the_finding_says_that_a_log_without_a_cluster_has_its_job_in_another(evidence, job_events):
+    evidence.node("a", 1)
+    evidence.job("7", 0, 100, ["a"], 1)
+    evidence.log("7", job_events.steps(1, 8, 10), cluster=None)
+
+    assert "job of another cluster" in why_unmatched(evidence)
+    example = "select example from marts.data_quality where kind = 'unmatched job events'"
+    assert evidence.store.read(example).item() == "7 attempt 0 (cluster c)"
+
+
+def listed(evidence, start, end):
+    """Say of GPU-0 that it was in node `a` from one second to the other."""
+    evidence.load(
+        "gpus",
+        [{"cluster": "c", "node": "a", "gpu_uuid": "GPU-0", "gpu_index": 0, "gpu_model": "h100",
+          "valid_from_at": evidence.at(start), "valid_to_at": evidence.at(end)}],
+        "inventory",
+    )  # fmt: skip
+
+
+def seen_in_a_pod(evidence, second):
+    """Say that an exporter, which calls itself after its pod, saw GPU-0 from then on."""
+    seen = {"cluster": "c", "node": "exporter-x7k", "gpu_uuid": "GPU-0", "gpu_index": 0}
+    evidence.load("gpus", [{**seen, "valid_from_at": evidence.at(second)}], "dcgm")
+
+
+def s_by_node(evidence):
+    evidence.watched(1000)
+    evidence.store.build()
+    return dict(
+        evidence.store.read(
+            "select node, sum(gpu_ms)::bigint // 1000 from marts.ledger_scoped group by node"
+        ).rows()
+    )
+
+
+@pytest.mark.parametrize("seen", [None, 0, 500])
+def test_a_host_whose_gpus_an_inventory_file_has_on_a_node_is_that_node(evidence, seen):
+    listed(evidence, 0, None)
+    seen_in_a_pod(evidence, seen)
+
+    assert s_by_node(evidence) == {"a": 1000}
+
+
+def test_a_gpu_that_left_the_inventorys_node_is_where_it_is_seen(evidence):
+    listed(evidence, 0, 400)
+    seen_in_a_pod(evidence, 500)
+
+    assert s_by_node(evidence) == {"a": 400, "exporter-x7k": 500}

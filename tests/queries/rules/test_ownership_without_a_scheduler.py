@@ -339,3 +339,28 @@ def test_beside_a_scheduler_a_host_that_nobody_knows_is_no_machine(evidence, job
     evidence.events("other", job_events.steps(1, 9, 0), host="pod-7f9c", cluster=None)
 
     assert sum(evidence.gpu_s().values()) == 100
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_an_inventory_file_that_names_the_host_otherwise_renames_it_and_no_more(
+    evidence, new_evidence, is_late
+):
+    """A recorder in a container is called after it; the file has the node's name."""
+    alone = new_evidence()
+    for site in (alone, evidence):
+        gpus(site, "n", 2)
+        readings(site, "n-0", [(100, 900)])
+        readings(site, "n-1", [(1200, 1500)])
+        processes(site, "n-0", [7], 100, 900)
+        job(site, "r", [{"local_rank": 0}, {"local_rank": 1}], cluster=None)
+    expected = phases(alone)
+    if is_late:
+        evidence.store.build()
+    dated = {"cluster": "c", "node": "gpu-a01", "valid_from_at": evidence.at(0)}
+    listed = [{**dated, "gpu_uuid": f"n-{index}", "gpu_index": index} for index in range(2)]
+    evidence.load("gpus", listed, "inventory")
+
+    assert phases(evidence) == expected
+    nodes = evidence.store.read("select distinct node from marts.ledger_segments")
+    assert nodes.to_series().to_list() == ["gpu-a01"]
+    assert_equals_full_build(evidence)

@@ -21,6 +21,47 @@ def test_a_log_that_prints_the_same_steps_changes_nothing(evidence, job_events, 
     assert evidence.store.read("select attempts from marts.runs").item() == 1
 
 
+@pytest.mark.parametrize("attempt", [None, 0])
+@pytest.mark.parametrize("off_s", [-7200, -300, 55, 300, 7200])
+def test_a_log_whose_clock_is_off_lengthens_no_step(evidence, job_events, off_s, attempt):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 30_000, ["a"], 1)
+    steps = [*job_events.steps(1, 5, 10_010), *job_events.steps(6, 12, 10_100)]
+    events = [*steps, {**job_events.phase("ckpt_save", 10_060, 10_080), "step": 5}]
+    evidence.events("1", events, attempt=attempt)
+    alone = evidence.gpu_s()
+    assert (alone["step_unsplit"], alone["checkpoint_save"]) == (120, 20)
+
+    printed = [*job_events.printed(steps), events[-1]]
+    evidence.log("1", [{**line, "t": line["t"] + off_s} for line in printed])
+
+    assert evidence.gpu_s() == alone
+
+
+@pytest.mark.parametrize(("off_s", "found"), [(7200, ["c/1#0: +7200 s"]), (3, [])])
+def test_two_sources_whose_clocks_disagree_are_named(evidence, job_events, off_s, found):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 30_000, ["a"], 1)
+    steps = job_events.steps(1, 12, 10_010)
+    evidence.events("1", steps)
+    evidence.log("1", [{**line, "t": line["t"] + off_s} for line in steps])
+    evidence.store.build()
+
+    example = "select example from marts.data_quality where kind = 'clocks that disagree'"
+    assert evidence.store.read(example).to_series().to_list() == found
+
+
+def test_a_step_that_the_job_began_and_only_the_log_ended_counts(evidence, job_events):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 100, ["a"], 1)
+    evidence.events("1", [*job_events.steps(1, 5, 10), {"event": "step.start", "step": 6, "t": 60}])
+    evidence.log(
+        "1", [{"event": "step", "step": 5, "t": 60.4}, {"event": "step", "step": 6, "t": 72}]
+    )
+
+    assert evidence.gpu_s()["step_unsplit"] == 62
+
+
 def test_a_log_keeps_the_attempts_that_the_job_numbers_over_job_runs(evidence, job_events):
     evidence.node("a", 1)
     evidence.job("7", 0, 100, ["a"], 1, "FAILED", job_name="r")

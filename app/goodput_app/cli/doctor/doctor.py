@@ -65,8 +65,8 @@ def _database(db: str) -> Iterator[Finding]:
 
 def _holder(store: Store) -> str:
     if isinstance(store, RemoteStore):
-        return f"held by the server at {store.url} (process {store.pid})"
-    return "held by nobody else"
+        return f"open in the server at {store.url} (process {store.pid})"
+    return "open in no other process"
 
 
 def _sources(store: Store, db: str) -> Iterator[Finding]:

@@ -41,8 +41,9 @@ NEARBY: tuple[Table, ...] = (  # what often runs where Goodput does
     {"source": "nvml"},
 )
 EXAMPLE = Path(goodput_app.__file__).with_name("goodput.example.toml")
+ALLOCATION = "GPU allocation"
 KINDS = {  # of evidence: which sources give it, and the lines of goodput.toml that add one
-    "who held which GPU": (
+    ALLOCATION: (
         {"slurm", "kubernetes"},
         '[[collect]]\nsource = "slurm"\n'
         '# or "kubernetes" with url = "http://PROMETHEUS:9090"\n'
@@ -213,11 +214,15 @@ def _nearby(sources: Sequence[Collector], tables: Sequence[Table]) -> Iterator[F
 def _missing_kinds(sources: Sequence[Collector], store: Store | None) -> Iterator[Finding]:
     """Yield the kinds of evidence that no source gives, live or ingested."""
     known = {one.reads for one in sources}
+    found = dict.fromkeys(KINDS, "no source gives it")
     if store is not None:
         known |= set(store.read("select distinct source from state.ingested").to_series())
+        inferred = "select bool_or(is_inferred) from intermediate.int_job_runs"
+        if store.read(inferred).item():
+            found[ALLOCATION] = "no scheduler; inferred from job events, processes, activity"
     for kind, (names, line) in KINDS.items():
         if names.isdisjoint(known):
-            yield kind, "missing", "no source gives it", line
+            yield kind, "missing", found[kind], line
 
 
 def _file() -> str:

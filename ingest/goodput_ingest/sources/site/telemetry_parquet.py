@@ -134,7 +134,7 @@ class TelemetryParquet:
             raise IngestError(f"{self.path}: ts is {moment}, expected a timestamp.")
         if moment.time_zone is None and self.options.zone is None:
             raise IngestError(
-                f"{self.path}: ts carries no zone. Say which it is with --timezone (as UTC)."
+                f"{self.path}: ts has no time zone. Name it with --timezone, such as UTC."
             )
         for name in ("gpu_uuid", "gpu_instance"):
             if name in schema and not _is_text(schema[name]):

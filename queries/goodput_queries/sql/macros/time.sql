@@ -21,3 +21,10 @@ create or replace macro scope_start(start_ms) as (
 create or replace macro scope_end(end_ms) as (
     least(end_ms, coalesce(getvariable('scope_to_ms')::bigint, end_ms))
 );
+
+-- Whether the dates of an inventory file cover a report of another source; one without a date is as old as it can be,
+-- and covered where the file has no end.
+create or replace macro is_dated_by(from_ms, until_ms, reported_ms) as (
+    coalesce(reported_ms, 9223372036854775806) >= coalesce(from_ms, 0)
+    and coalesce(reported_ms, 9223372036854775806) < coalesce(until_ms, 9223372036854775807)
+);

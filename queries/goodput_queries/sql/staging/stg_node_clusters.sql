@@ -3,7 +3,9 @@
 -- grain: node
 -- cluster: null where two clusters have a node of this name, or no source reports one
 -- is_scheduled: a scheduler names it
--- known_as: its name with or without its domain: the one that a scheduler writes, else the short one; null: its own
+-- known_as: its name with or without its domain: the one that a scheduler writes, else the short one; else, where an
+--  inventory file has all GPUs that are seen there on one other node, that node (an exporter may call itself after its
+--  container); null: its own
 -- materialised: full, since every source that names only nodes joins it
 -- change_tracking: all
 with named as (
@@ -41,11 +43,33 @@ same as (
     qualify others.is_scheduled = bool_or(others.is_scheduled) over (partition by names.node)
 ),
 
-known as (
+by_name as (
     select node, min(other) as known_as
     from same
     group by node
     having count(*) = 1
+),
+
+by_gpus as (
+    select seen.node, min(listed.node) as known_as
+    from raw.gpus as seen
+    inner join nodes on seen.node = nodes.node and not nodes.is_scheduled
+    left join raw.gpus as listed
+        on seen.gpu_uuid = listed.gpu_uuid
+        and listed.source = 'inventory'
+        and is_dated_by(to_ms(listed.valid_from_at), to_ms(listed.valid_to_at), to_ms(seen.valid_from_at))
+    group by seen.node
+    having
+        count(*) = count(listed.node)
+        and count(distinct listed.node) = 1
+        and bool_and(seen.source <> 'inventory')
+),
+
+known as (
+    select node, coalesce(by_name.known_as, by_gpus.known_as) as known_as
+    from by_name
+    full join by_gpus using (node)
+    where coalesce(by_name.known_as, by_gpus.known_as) <> node
 )
 
 select

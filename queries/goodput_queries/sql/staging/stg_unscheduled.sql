@@ -23,7 +23,11 @@ gpu_nodes as (
 ),
 
 event_hosts as (
-    select coalesce(hosts.cluster, node_clusters.cluster, 'default') as cluster, hosts.host, min(hosts.first_ms) as first_ms
+    select
+        coalesce(hosts.cluster, node_clusters.cluster, 'default') as cluster,
+        hosts.host,
+        any_value(node_clusters.known_as) as known_as,
+        min(hosts.first_ms) as first_ms
     from state.event_hosts as hosts
     left join staging.stg_node_clusters as node_clusters on hosts.host = node_clusters.node
     where
@@ -33,7 +37,7 @@ event_hosts as (
             coalesce(hosts.cluster, node_clusters.cluster) is not null
             or not exists (select 1 from raw.job_runs)
         )
-    group by all
+    group by 1, 2
 ),
 
 -- one machine by its short and its full name
@@ -52,7 +56,7 @@ known_as as (
 hosts as (
     select cluster, node as host, node, first_ms from gpu_nodes
     union all
-    select cluster, host, coalesce(known_as.node, event_hosts.host), event_hosts.first_ms
+    select cluster, host, coalesce(known_as.node, event_hosts.known_as, event_hosts.host), event_hosts.first_ms
     from event_hosts
     left join known_as using (cluster, host)
 )

@@ -161,7 +161,7 @@ def test_times_without_a_zone_need_one(tmp_path):
     frame = readings(1).with_columns(pl.col("ts").dt.replace_time_zone(None))
     path = write(tmp_path, frame)
 
-    with pytest.raises(IngestError, match="ts carries no zone"):
+    with pytest.raises(IngestError, match="ts has no time zone"):
         batches(path)
     (batch,) = batches(path, zone=ZoneInfo("Europe/Berlin"))
 

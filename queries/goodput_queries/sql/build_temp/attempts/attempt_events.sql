@@ -46,8 +46,16 @@ shared as (
     select attempt_key from reporters group by attempt_key having count(*) > 1
 ),
 
+-- a step that was only begun does not count: another source may report its end
+numbered as (
+    select distinct events.attempt_key, events.reporter, events.step, coalesce(events.phase, 'step') as kind
+    from events
+    semi join shared using (attempt_key)
+    where events.is_work and events.step is not null and events.event != 'step.start'
+),
+
 silent as (
-    select distinct events.event_id
+    select events.event_id
     from events
     semi join shared using (attempt_key)
     inner join reporters as stronger
@@ -62,6 +70,17 @@ silent as (
                 and events.step between stronger.first_step and stronger.last_step
             )
         )
+    where events.is_work
+    union
+    -- however far away: a clock that is off makes no second step of one number
+    select events.event_id
+    from events
+    semi join shared using (attempt_key)
+    inner join numbered as stronger
+        on events.attempt_key = stronger.attempt_key
+        and stronger.reporter < events.reporter
+        and events.step = stronger.step
+        and coalesce(events.phase, 'step') = stronger.kind
     where events.is_work
 )
 

@@ -11,7 +11,6 @@ facts as (select distinct on (fact) * from temp.node_facts)
 select
     states.unit,
     greatest(states.start_ms, build_from_ms()) as start_ms,
-    least(states.end_ms, build_to_ms()) as end_ms,
     states.hold,
     states.piece,
     case

@@ -3,6 +3,7 @@
 -- start_ms: end less the reported duration; without one, the end of the rank's previous step. From the source that counts
 --     for the steps of that time; another one may add what it does not count
 -- wait_data_s, comm_s, straggler_s, throttle_s: what the rank measured inside the step
+-- other_off_ms: how much later a weaker source has the step's end; null where none has the step
 -- materialised: attempts, since gang steps, splits and stragglers all read it
 -- skip_if_empty: temp.attempt_events
 with events as (
@@ -62,6 +63,7 @@ others as (
         attempt_key,
         rank,
         step,
+        end_ms,
         wait_data_s,
         comm_s,
         straggler_s,
@@ -93,7 +95,8 @@ select
     coalesce(steps.straggler_s, others.straggler_s) as straggler_s,
     coalesce(steps.throttle_s, others.throttle_s) as throttle_s,
     case when uncounted.attempt_key is null then steps.tokens else others.tokens end as tokens,
-    case when uncounted.attempt_key is null then steps.flops else others.flops end as flops
+    case when uncounted.attempt_key is null then steps.flops else others.flops end as flops,
+    others.end_ms - steps.end_ms as other_off_ms
 from steps
 left join others using (attempt_key, rank, step)
 left join uncounted using (attempt_key)

@@ -15,13 +15,17 @@ with findings as (
     select
         'unmatched job events', arg_max(reason, n), sum(n), null, arg_max(example, n), arg_max(what_to_do, n)
     from (
-        select reasons.reason, reasons.what_to_do, count(*) as n, min(run_id || ' attempt ' || attempt) as example
+        select
+            reasons.reason, reasons.what_to_do, count(*) as n,
+            min(run_id || ' attempt ' || attempt || coalesce(' (cluster ' || other_cluster || ')', '')) as example
         from (
             select
                 lives.run_id,
                 lives.attempt,
+                others.cluster as other_cluster,
                 case
                     when named.run_id is not null then 'job_elsewhere'
+                    when others.run_id is not null then 'other_cluster'
                     when lives.hosts is null and lives.gpu_uuids is null then 'no_host'
                     when not exists (
                         select 1 from intermediate.int_gpu_units as units
@@ -40,9 +44,18 @@ with findings as (
             left join (
                 select distinct cluster, unnest([job_id, job_id_raw, job_name]) as run_id from intermediate.int_job_runs
             ) as named on lives.cluster = named.cluster and lives.run_id = named.run_id and lives.run_id <> ''
+            left join (
+                select run_id, min(cluster) as cluster
+                from (select cluster, unnest([job_id, job_id_raw]) as run_id from intermediate.int_job_runs)
+                group by run_id
+            ) as others on lives.run_id = others.run_id and lives.hosts is null
             where lives.job_run_key is null
         ) as unmatched
         inner join (values
+            (
+                'other_cluster', 'a run has the id of a job of another cluster: its file names no cluster',
+                'Ingest the file again with `--cluster`, after `goodput forget FILE`'
+            ),
             (
                 'job_elsewhere', 'the job that a run names ran on other nodes, or not within 15 minutes of its events',
                 'Compare `host` and `ts` of the events with the scheduler''s record; name another start by its job id'
@@ -94,6 +107,21 @@ with findings as (
             -- of a like amount: half of them within a quarter of it
             and quantile_cont(off_ms, 0.75) - quantile_cont(off_ms, 0.25) <= abs(median(off_ms)) / 4
     )
+    union all
+    select
+        'clocks that disagree',
+        'two sources report the same steps of a run at different times; the times of job events count, else of the more '
+        || 'structured log',
+        count(*), null,
+        arg_max(attempt_key || ': ' || printf('%+d', (off_ms / 1000)::bigint) || ' s', (abs(off_ms), attempt_key)),
+        'Correct `timezone` of the log''s source in goodput.toml, or the clock of its host, and ingest it again'
+    from (
+        select attempt_key, median(other_off_ms) as off_ms
+        from intermediate.int_rank_steps
+        where other_off_ms is not null
+        group by attempt_key
+    )
+    where abs(off_ms) >= threshold('clock_offset_min_ms')
     union all
     select
         'GPUs placed by assumption',
@@ -266,6 +294,6 @@ with findings as (
     from staging.stg_rejects
 )
 
-select kind, what, n, gpu_ms::bigint as gpu_ms, example, what_to_do
+select kind, what, n::bigint as n, gpu_ms::bigint as gpu_ms, example, what_to_do
 from findings
 where n > 0

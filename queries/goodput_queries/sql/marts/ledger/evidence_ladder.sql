@@ -153,7 +153,7 @@ select
         when rung = 'goodput' then null
         when coalesce(coverage, 0) < 0.5 then 'Add GPU telemetry: [[collect]] source = "nvml" or "dcgm"'
         when rung = 'active_while_allocated' then 'Let jobs report their steps: job events, five lines of Python'
-        else 'Add the scheduler: [[collect]] source = "slurm" or "kubernetes"'
+        else 'Add the scheduler, [[collect]] source = "slurm" or "kubernetes"; without one, let jobs write job events'
     end as next_step,
     capacity_ms,
     allocated_ms,

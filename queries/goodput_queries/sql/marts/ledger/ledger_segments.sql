@@ -32,7 +32,7 @@ followed as (
 -- what is known of a unit has no holes, so that a segment lasts until the next one begins
 segments as (
     select
-        followed.* exclude (end_ms),
+        followed.*,
         case
             when followed.next_unit = followed.unit then followed.next_ms
             else least(units.end_ms, build_to_ms())

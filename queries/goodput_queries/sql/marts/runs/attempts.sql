@@ -10,8 +10,8 @@ with steps as (
         count(*) as steps,
         min(step) as first_step,
         max(step) as last_step,
-        count_if(fate = 'kept') as kept_steps,
-        count_if(fate = 'lost') as lost_steps,
+        count(*) filter (where fate = 'kept') as kept_steps,
+        count(*) filter (where fate = 'lost') as lost_steps,
         median(end_ms - start_ms) / 1000.0 as median_step_s,
         sum(tokens) as tokens
     from intermediate.int_train_steps

@@ -10,7 +10,7 @@ with attempts as (
         attempts.run_key,
         max(coalesce(attempts.end_ms, clusters.as_of_ms)) as last_end_ms,
         arg_max(attempts.attempt_key, attempts.attempt) as last_attempt_key,
-        count_if(attempts.outcome not in ('ok', 'running', 'unknown')) as interruptions
+        count(*) filter (where attempts.outcome not in ('ok', 'running', 'unknown')) as interruptions
     from intermediate.int_attempts as attempts
     inner join intermediate.int_clusters as clusters using (cluster)
     group by attempts.run_key

@@ -42,6 +42,6 @@ select
     avg(sm_active_ratio) as sm_active_ratio,
     avg(engine_active_ratio) as engine_active_ratio,
     avg(gpu_busy_ratio) as gpu_busy_ratio,
-    case when count(is_thermal) > 0 then count_if(is_thermal) end as thermal_gpus
+    case when count(is_thermal) > 0 then count(*) filter (where is_thermal) end as thermal_gpus
 from of_gpus
 group by cluster, node, start_ms

@@ -1,0 +1,172 @@
+"""Kill commands at any moment, finish the work, and compare with a database that nobody disturbed.
+
+    python -m tests.fuzz.kills --kills 60 --seed 1
+
+Killed (SIGKILL) are ingest, build, a server under an ingest, and the report that closes a day, on
+the recorded session. Rows of every source, the ledger and the closed day must be the same as those
+of undisturbed commands, and `check` clean. Takes some seconds a kill.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+from tests.app.served import GOODPUT
+
+from goodput_app.demo import recipe
+from goodput_queries.catalog import models
+from goodput_queries.check import check
+from goodput_queries.storage.store import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SAMPLE = Path(__file__).parents[2] / "sample_data"
+DAY = "2026-11-20"
+PATIENCE_S = 300.0
+OF_ONE_LOAD = {"load_sequence", "sequence", "loaded_at"}  # differ with the order of loads
+STARTS = 0.3  # of a command's time, in which it only imports: hardly worth a kill
+
+
+def main() -> int:
+    """Kill, finish, compare; return 1 where something differs."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], prog="tests.fuzz.kills")
+    parser.add_argument("--kills", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="goodput-kills-") as folder:
+        calm = _Site(Path(folder, "calm"))
+        calm.finish()
+        calm.close_day()
+        killed = _Site(Path(folder, "killed"), took_s=calm.took_s)
+        chance = random.Random(given.seed)  # noqa: S311 -- moments to kill at, no secrets
+        for kind in ("ingest", "build", "serve"):
+            killed.kill(kind, given.kills // 4, chance)
+        killed.finish()  # a day that closes without all evidence has corrections
+        killed.kill("report", given.kills - 3 * (given.kills // 4), chance)
+        killed.finish()
+        killed.close_day()
+        sys.stdout.write(", ".join(f"{n} in {kind}" for kind, n in killed.kills.items()) + "\n")
+        problems = _differences(calm.database, killed.database)
+    sys.stdout.write("".join(f"{problem}\n" for problem in problems) or "nothing lost or doubled\n")
+    return int(bool(problems))
+
+
+class _Site:
+    """A database of its own, and the commands that fill it."""
+
+    def __init__(self, folder: Path, took_s: dict[str, float] | None = None) -> None:
+        folder.mkdir()
+        self.database = folder / "fleet.duckdb"
+        self.kills = dict.fromkeys(("ingest", "build", "serve", "report"), 0)
+        self.took_s = {} if took_s is None else took_s  # of the slowest command of a kind
+        self.ingests = [
+            ["ingest", step.source, str(step.path), *_cluster(step.options.cluster)]
+            for step in recipe(SAMPLE)
+        ]
+        self.report = ["report", "--date", DAY, "--close", "--formats", "csv", "--out", str(folder)]
+
+    def finish(self) -> None:
+        """Ingest and build what is left, undisturbed."""
+        for command in (*self.ingests, ["build"]):
+            self._run(command)
+
+    def close_day(self) -> None:
+        """Close the recorded day."""
+        self._run(self.report)
+
+    def kill(self, kind: str, times: int, chance: random.Random) -> None:
+        """Kill as many commands of a kind, at any moment after their start."""
+        while self.kills[kind] < times:
+            command = {
+                "ingest": chance.choice(self.ingests), "serve": chance.choice(self.ingests),
+                "build": ["build", *(["--full"] if chance.random() < 0.5 else [])],
+                "report": self.report,
+            }[kind]  # fmt: skip
+            self.kills[kind] += self._is_killed(kind, command, chance)
+
+    def _is_killed(self, kind: str, command: Sequence[str], chance: random.Random) -> bool:
+        """Kill a command, or the server under it; say whether it was still at work."""
+        with contextlib.ExitStack() as stack:
+            client = None
+            victim = stack.enter_context(
+                self._start(["serve", "--port", "0"] if kind == "serve" else command)
+            )
+            if kind == "serve":
+                assert victim.stdout is not None
+                victim.stdout.readline()
+                client = stack.enter_context(self._start(command))
+            began, took_s = time.monotonic(), self.took_s[command[0]]
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                (client or victim).wait(chance.uniform(STARTS * took_s, took_s))
+                self.took_s[command[0]] = time.monotonic() - began  # the machine is faster now
+            is_at_work = (client or victim).poll() is None
+            victim.kill()
+            if client is not None:
+                client.communicate(timeout=PATIENCE_S)
+        return is_at_work
+
+    def _run(self, command: Sequence[str]) -> None:
+        began = time.monotonic()
+        with self._start(command) as process:
+            _, errors = process.communicate(timeout=PATIENCE_S)
+        if process.returncode:
+            raise RuntimeError(f"{' '.join(command)}: {errors}")
+        took_s = time.monotonic() - began
+        self.took_s[command[0]] = max(self.took_s.get(command[0], 0.0), took_s)
+
+    def _start(self, command: Sequence[str]) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [*GOODPUT, *command, "--db", str(self.database)], stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, cwd=self.database.parent,
+        )  # fmt: skip
+
+
+def _cluster(name: str | None) -> list[str]:
+    return [] if name is None else ["--cluster", name]
+
+
+def _differences(calm: Path, killed: Path) -> list[str]:
+    """Return what one database has and the other has not, and what `check` says."""
+    found, broken = [], []
+    for database in (calm, killed):
+        with contextlib.closing(LocalStore(database)) as store:
+            found.append(_contents(store))
+            violations = check(store).filter(pl.col("violations") > 0)
+            broken += [f"check of {database.parent.name}: {row}" for row in violations.rows()]
+    return broken + [
+        f"{table}: {len(rows)} rows undisturbed, {len(found[1][table])} rows after kills, "
+        f"{sum(one != other for one, other in zip(rows, found[1][table], strict=False))} differ"
+        for table, rows in found[0].items()
+        if rows != found[1][table]
+    ]
+
+
+def _contents(store: LocalStore) -> dict[str, list[tuple[object, ...]]]:
+    """Return the rows of every source, of the ledger and of closed days, in one order."""
+    tables = [
+        model.qualified_name
+        for model in models.base_tables().values()
+        if model.layer in {"raw", "billing"}
+    ]
+    found = {}
+    for table in (*tables, "marts.ledger_segments"):
+        columns = store.read(f"select * from {table} limit 0").columns
+        kept = ", ".join(f'"{name}"' for name in columns if name not in OF_ONE_LOAD)
+        found[table] = store.read(f"select {kept} from {table} order by all").rows()
+    if not all(found[table] for table in ("marts.ledger_segments", "billing.statement_rows")):
+        raise RuntimeError("there is nothing to compare")
+    return found
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
