@@ -71,7 +71,9 @@ def rows(chosen: argparse.Namespace, folder: Path) -> Iterator[table.Row]:
     """Measure what is chosen, row by row."""
     run = together if chosen.smoke else alone
     of_yardstick = 100 * yardstick.GPUS if chosen.smoke else yardstick.ROWS
-    yield yardstick.measure("before", of_yardstick, run)
+    before = yardstick.measure("before", of_yardstick, run)
+    yield before
+    yardstick_s = before.cost.wall_s if before.cost else 0.0
     if "ingest" in chosen.only:
         for files in FILES:
             yield formats.measure_files(files, chosen.ingest, chosen.repeats, run)
@@ -79,9 +81,9 @@ def rows(chosen: argparse.Namespace, folder: Path) -> Iterator[table.Row]:
         fleet = Fleet(folder, chosen.gpus, chosen.hours)
         yield bench_fleet.make(fleet, run)
         yield from bench_fleet.read(fleet, chosen.repeats, run)
-        yield from bench_fleet.build(fleet, run)
+        yield from bench_fleet.build(fleet, yardstick_s, run)
         if "live" in chosen.only:
-            yield from bench_live.measure(fleet, 1 if chosen.smoke else SLICES, run)
+            yield from bench_live.measure(fleet, 1 if chosen.smoke else SLICES, yardstick_s, run)
         if "marts" in chosen.only:
             yield from bench_marts.measure(
                 fleet, 1 if chosen.smoke else WARM, 1 if chosen.smoke else FILTERS, run
