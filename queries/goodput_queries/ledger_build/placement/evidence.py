@@ -26,8 +26,7 @@ class Phase(IntEnum):
     SPREAD = 3  # GPUs on several nodes, how many on each is not known
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(NamedTuple):
     """A job run's claim on a slot for a time; `end_ms` is FOREVER_MS while it runs.
 
     run_start_ms: when the job run started, which is its position within a phase.

@@ -10,7 +10,6 @@ as a conflict (rules 1.4, rule 6).
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -168,14 +167,15 @@ def _claim_one(held: list[Slot], run: JobRun, row: ReportedHold) -> bool:
         return False
     part = run.part(row)
     fitting = [slot for slot in held if _is_meant(slot, row)]
-    if any(
-        claim.job_run_key == run.key
-        for slot in fitting
-        for claim in slot.claims_within(part.start_ms, part.end_ms)
-    ):
+    within = [slot.claims_within(part.start_ms, part.end_ms) for slot in fitting]
+    if any(claim.job_run_key == run.key for claims in within for claim in claims):
         return False  # two sources name the same GPU
     if fitting:  # of a GPU in shares that one is meant which nobody has
-        free = (slot for slot in fitting if slot.is_free(part.start_ms, part.end_ms))
+        free = (
+            slot
+            for slot, claims in zip(fitting, within, strict=True)
+            if not claims and slot.is_there(part.start_ms, part.end_ms)
+        )
         slot = next(free, fitting[0])
     else:
         named = _named_by_job(held, run, row)
@@ -295,29 +295,56 @@ def placed(
 
     since_ms: of these nodes, and of them what ends then or later; None: everything.
     """
-    rows: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
+    claims: list[tuple[Any, ...]] = []
+    holds: list[tuple[Any, ...]] = []
+    conflicts: list[tuple[Any, ...]] = []
     for (cluster, node), held in slots.items():
         first_ms = 0 if since_ms is None else since_ms.get((cluster, node), FOREVER_MS + 1)
         for slot in held:
+            is_hold = _follow_one_another(slot.claims)
             where = (node, *slot.name, slot.index)
-            for claim in slot.claims:
-                if claim.end_ms >= first_ms:
-                    times = claim.start_ms, _open(claim.end_ms)
-                    order = int(claim.phase), claim.run_start_ms
-                    rows[0].append(
-                        (cluster, claim.job_run_key, *where, *times, claim.method, *order)
-                    )
+            for c in slot.claims:
+                if c.end_ms >= first_ms:
+                    times = c.start_ms, _open(c.end_ms)
+                    more = c.method, int(c.phase), c.run_start_ms, is_hold
+                    claims.append((cluster, c.job_run_key, *where, *times, *more))
+            if is_hold:
+                continue
             for start, end, claim, lost in _disjoint(slot.claims, downs.get((cluster, node), [])):
                 if end < first_ms:
                     continue
                 times = start, _open(end)
-                rows[1].append((cluster, claim.job_run_key, *where, *times, claim.method))
-                rows[2].extend(
+                holds.append((cluster, claim.job_run_key, *where, *times, claim.method))
+                conflicts += [
                     (cluster, node, *slot.name, loser.job_run_key, claim.job_run_key, *times)
                     for loser in lost
-                )
-    schemas = CLAIMS_SCHEMA, HOLDS_SCHEMA, CONFLICTS_SCHEMA
-    return Placed(*(pl.DataFrame(r, s, orient="row") for r, s in zip(rows, schemas, strict=True)))
+                ]
+    every = _frame(claims, CLAIMS_SCHEMA | {"is_hold": pl.Boolean})
+    as_claimed = every.filter("is_hold").select(*HOLDS_SCHEMA)
+    return Placed(
+        every.drop("is_hold"),
+        pl.concat([as_claimed, _frame(holds, HOLDS_SCHEMA)]),
+        _frame(conflicts, CONFLICTS_SCHEMA),
+    )
+
+
+def _follow_one_another(claims: list[Claim]) -> bool:
+    """Say whether the claims on a slot are its holds: none is open, none overlaps another."""
+    starts = [*(c.start_ms for c in claims[1:]), FOREVER_MS - 1]
+    return all(
+        c.start_ms < c.end_ms <= s for c, s in zip(claims, starts[: len(claims)], strict=True)
+    )
+
+
+def _frame(rows: list[tuple[Any, ...]], schema: Mapping[str, Any]) -> pl.DataFrame:
+    """Return rows as a frame, column by column: that takes half the time."""
+    columns = zip(*rows, strict=True) if rows else [() for _ in schema]
+    return pl.DataFrame(
+        [
+            pl.Series(name, list(c), kind)
+            for c, (name, kind) in zip(columns, schema.items(), strict=True)
+        ]
+    )
 
 
 def _open(end_ms: int) -> int | None:
@@ -333,7 +360,7 @@ def _disjoint(claims: list[Claim], downs: list[int]) -> list[tuple[int, int, Cla
         if end_ms == FOREVER_MS:
             stops = [*downs, *(c.start_ms for c in in_order)]
             end_ms = min((s for s in stops if s > claim.start_ms), default=FOREVER_MS)
-        claims.append(replace(claim, end_ms=end_ms))
+        claims.append(claim._replace(end_ms=end_ms))
     if all(a.end_ms <= b.start_ms for a, b in pairwise(claims)):
         return [(c.start_ms, c.end_ms, c, []) for c in claims if c.end_ms > c.start_ms]
     bounds = sorted({c.start_ms for c in claims} | {c.end_ms for c in claims})
