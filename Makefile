@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: demo test bench fuzz oracle clean mutants screenshots
+.PHONY: demo test bench fuzz oracle clean mutants screenshots sweep
 
 demo: $(STAMP) ## build the demo database and serve the dashboard
 	$(BIN)/goodput demo
@@ -49,6 +49,9 @@ mutants: $(VENV)/.stamp-dev ## change the rules one place at a time; prints the 
 
 screenshots: $(VENV)/.stamp-dev ## take the README's pictures of the demo in a real browser
 	$(BIN)/python -m tests.browser.screenshots
+
+sweep: $(VENV)/.stamp-dev ## open every page in a real browser without each of the sources
+	$(BIN)/python -m tests.browser.sweep
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
