@@ -1,4 +1,4 @@
-"""Half of one loss: what comes back, and how much faster the same work is done."""
+"""Half of one loss: what is gained, and how much faster the same work is done."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ LEAST = Decimal("0.000001")
 FIELDS = (
     Field(
         "lost_gpu_h",
-        "Lost to it",
+        "Lost GPU time",
         "GPU-h",
-        "In the window, as far as evidence shows; unclassified time is not in it",
+        "In the time range, by evidence; unclassified time is not included",
     ),
-    Field("in_jobs_gpu_h", "Of it inside jobs", "GPU-h", "Idle GPUs that nobody held slow no job"),
-    Field("held_gpu_h", "Allocated", "GPU-h", "By jobs, in the window", least=LEAST),
-    Field("capacity_gpu_h", "Capacity", "GPU-h", "GPUs x the window", least=LEAST),
-    Field("window_h", "Length of the window", "h", "Of the ledger", least=LEAST),
+    Field("in_jobs_gpu_h", "Lost inside jobs", "GPU-h", "Unallocated GPUs do not slow a job"),
+    Field("held_gpu_h", "Allocated", "GPU-h", "By jobs, in the time range", least=LEAST),
+    Field("capacity_gpu_h", "Capacity", "GPU-h", "GPUs x the time range", least=LEAST),
+    Field("window_h", "Length of the time range", "h", "Of the ledger", least=LEAST),
     Field("price_per_gpu_h", "Price of a GPU-hour", "USD", "Mean of what is lost"),
 )
 
@@ -79,11 +79,11 @@ def _worth(values: Values) -> Worked:
 HALVING = Scenario(
     "halve-a-loss",
     "Halve a loss",
-    "What comes back if one loss is halved?",
+    "What is gained if one loss is halved?",
     FIELDS,
     (
         Formula(
-            "GPU-hours back in the window",
+            "GPU-hours gained in the time range",
             "GPU-h",
             "lost / 2",
             ("lost_gpu_h",),
@@ -93,15 +93,15 @@ HALVING = Scenario(
         Formula(
             "Goodput gained",
             "points",
-            "lost / 2 / capacity, if what comes back becomes useful",
+            "lost / 2 / capacity, if the gained time becomes useful",
             ("lost_gpu_h", "capacity_gpu_h"),
             _points,
             is_headline=True,
         ),
         Formula(
             "Time for the same work",
-            "of now",
-            "1 - lost inside jobs / held / 2",
+            "x the present time",
+            "1 - lost inside jobs / allocated / 2",
             ("in_jobs_gpu_h", "held_gpu_h"),
             _time,
         ),
@@ -114,16 +114,16 @@ HALVING = Scenario(
             is_headline=True,
         ),
         Formula(
-            "GPU-hours back a year",
+            "GPU-hours gained a year",
             "GPU-h",
-            "back in the window / length of the window x 8,760 h",
+            "gained / length of the time range x 8,760 h",
             ("lost_gpu_h", "window_h"),
             _year,
         ),
         Formula(
             "Worth a year",
             "USD",
-            "GPU-hours back a year x price",
+            "GPU-hours gained a year x price",
             ("lost_gpu_h", "window_h", "price_per_gpu_h"),
             _worth,
             is_headline=True,

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 @database_option
 @output_options
 def forget(*, origins: tuple[str, ...], db: str) -> pl.DataFrame:
-    """Undo the ingest of a file or folder."""
+    """Undo the ingest of a file or folder.
+
+    ORIGIN: a path as it was given to `goodput ingest`, or the URL of a live source.
+    """
     if not Path(db).exists():
         raise StoreError(f"{db}: there is no such database.")
     with contextlib.closing(open_store(db)) as store:

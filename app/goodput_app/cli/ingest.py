@@ -72,7 +72,11 @@ def ingest(
     run_id: str | None,
     is_reopening: bool,
 ) -> pl.DataFrame:
-    """Ingest files, folders, archives; SOURCE: a format, or `auto`."""
+    """Ingest files, folders or archives.
+
+    SOURCE: the source that wrote them, such as slurm, nvml or job-events, or auto, which
+    recognises each file by its content. Repeating an ingest changes nothing.
+    """
     options = ReadOptions(
         cluster,
         zone(timezone),

@@ -43,7 +43,7 @@ COMMANDS = {  # in the order in which a newcomer needs them -> module of this pa
 
 
 class Commands(click.Group):
-    """The commands by name; a command's module is imported when it is asked for."""
+    """The commands by name; a command's module is imported when it is called."""
 
     def list_commands(self, _context: click.Context) -> list[str]:
         """Return the names in the order of `COMMANDS`."""

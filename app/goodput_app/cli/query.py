@@ -64,13 +64,17 @@ def check(db: str) -> pl.DataFrame:
     default="category",
     show_default=True,
     metavar="KEY,...",
-    help="category blame team user run job attempt node gpu model cluster hour day ...",
+    help="Keys to group by, such as team,category; see above.",
 )
 @database_option
 @scope_options
 @output_options
 def ledger(by: str, db: str, scope: Scope) -> pl.DataFrame:
-    """Where the GPU-seconds went; they add up to the capacity."""
+    """Where the GPU time went; the rows add up to the capacity.
+
+    Keys of --by: category phase blame cluster node gpu model team user run attempt job partition
+    qos hour day.
+    """
     keys = list(dict.fromkeys(key.strip() for key in by.split(",")))
     with built(db) as store:
         scope = resolved(store, scope)

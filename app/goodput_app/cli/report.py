@@ -108,8 +108,8 @@ def _is_given(option: str) -> bool:
     "--close",
     "closes_now",
     is_flag=True,
-    help="Close a day that has ended now, however far the evidence reaches; later evidence "
-    "becomes a correction.",
+    help="Close a day that is over without waiting for late evidence, which then becomes a "
+    "correction.",
 )
 @click.option(
     "--account",
@@ -160,8 +160,8 @@ def report(
         raise GoodputError(why_open(made))
     if unpriced:
         say(
-            f"{unpriced / 3_600_000:,.1f} GPU-hours have no price and are not in it: "
-            "add them to the rate card and ingest it (source rates)."
+            f"{unpriced / 3_600_000:,.1f} GPU-hours have no price and are not included: "
+            "add their rates to a rate card and ingest it (goodput ingest rates FILE)."
         )
 
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 def retire(*, source: str, origin: str | None, db: str) -> pl.DataFrame:
     """Stop monitoring a removed live source.
 
-    Its evidence stays. Configure it again to undo this. ORIGIN: only what is asked there, such as a
-    URL or a folder.
+    Its evidence stays. Configure it again to undo this. ORIGIN: only the source with this URL or
+    folder; default: all with the name.
     """
     if not Path(db).exists():
         raise StoreError(f"{db}: there is no such database.")
@@ -46,5 +46,5 @@ def retire(*, source: str, origin: str | None, db: str) -> pl.DataFrame:
                 f"{source} is still in {settings_file()}: remove its [[collect]] table first."
             )
         found = status.retire(store, gone)
-    say("The evidence of these sources stays. A collector that still asks one reports it again.")
+    say("The evidence of these sources stays. A collector that still polls one reports it again.")
     return found

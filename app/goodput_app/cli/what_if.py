@@ -67,7 +67,11 @@ class Amount(click.ParamType[tuple[str, Decimal]]):
 def what_if(
     *, scenario: str, of: str | None, given: tuple[tuple[str, Decimal], ...], db: str, scope: Scope
 ) -> pl.DataFrame:
-    """Estimate the effect of other GPUs, prices or power limits."""
+    """Estimate the effect of other GPUs, prices or power limits.
+
+    upgrade: newer GPUs; halve-a-loss: half of one loss; checkpoints: another interval of saves;
+    power-cap: a lower power limit; prices: other rates; idle-policy: each idle cost allocation.
+    """
     of = _of_scope(scenario, of, scope)
     if scenario == IDLE_POLICY:
         if of is not None or given:
@@ -90,7 +94,7 @@ def what_if(
     say(asked.question if subject is None else f"{asked.question} Of: {choices[subject]}.")
     if lacking := scenarios.missing(asked, values):
         flags = " ".join(f"--set {field.name}=..." for field in lacking)
-        say(f"Not known here, give them for all answers: {flags}")
+        say(f"Input needed for all results: {flags}")
     inputs = [_input(field, values.get(field.name)) for field in asked.fields]
     return frame([*inputs, *map(_answer, scenarios.solved(asked, values))])
 

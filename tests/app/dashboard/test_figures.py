@@ -193,10 +193,10 @@ def test_step_times_mark_late_ranks_data_waits_and_lost_steps() -> None:
     named = bars(figures.step_times(steps()))
 
     assert named["step"].y == (0.1, 0.1, 0.2, 1.6, None)
-    assert named["lost step"].y == (None, None, None, None, 0.1)
+    assert named["rolled-back step"].y == (None, None, None, None, 0.1)
     assert named["median of the attempt"].y == (0.1,) * 5
-    assert [list(c) for c in named["late rank"].customdata] == [[3, ", rank 3"]]
-    assert named["waited for data"].y == (1.6,)
+    assert [list(c) for c in named["straggler"].customdata] == [[3, ", rank 3"]]
+    assert named["data stall"].y == (1.6,)
 
 
 def test_step_times_of_several_attempts_share_one_legend() -> None:
@@ -221,7 +221,7 @@ def test_late_ranks_say_what_they_cost_and_where() -> None:
 
     bar = figures_runs.straggler_lanes(late).data[0]
 
-    assert bar.text == ("9.2 GPU-s imposed", "not known")
+    assert bar.text == ("9.2 GPU-s lost by other ranks", "not known")
     assert bar.y[1] == "rank 3, vm GPU ?"
     assert "<" not in bar.y[0]
 

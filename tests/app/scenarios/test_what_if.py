@@ -164,7 +164,7 @@ def test_half_of_a_loss_over_a_day_is_worth_its_price_over_a_year():
     )  # fmt: skip
 
     assert exactly(found["Goodput gained"]) == CLOSE(2.5)
-    assert exactly(found["GPU-hours back a year"]) == CLOSE(8_760)
+    assert exactly(found["GPU-hours gained a year"]) == CLOSE(8_760)
     assert exactly(found["Worth a year"]) == CLOSE(17_520)
 
 

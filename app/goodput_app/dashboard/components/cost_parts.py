@@ -125,7 +125,7 @@ def budgets(shown: Shown, team: str | None) -> None:
 
 
 def unit_costs(shown: Shown) -> None:
-    """Draw what a held and a useful GPU-hour came to, account by account."""
+    """Draw the effective cost of an allocated and a useful GPU-hour, account by account."""
     said = shown.accounts.filter(pl.col("cost_per_allocated_gpu_h").is_not_null())
     if said.is_empty():
         st.caption("Unknown: part of the allocated time of each account has no price.")
@@ -163,8 +163,8 @@ def downloads(shown: Shown) -> None:
                 icon=":material/download:",
             )
     st.caption(
-        "As billed, whatever is chosen above: what `goodput report` writes. Looking closes and "
-        "corrects nothing."
+        "As billed, as `goodput report` writes it; the choices above do not apply. Viewing does "
+        "not close or change a statement."
     )
 
 

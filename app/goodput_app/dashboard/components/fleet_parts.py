@@ -332,7 +332,7 @@ def unallocated_table(frame: pl.DataFrame) -> None:
 def busy_table(frame: pl.DataFrame) -> None:
     """Draw the GPUs that were active without an allocation; a picked one has links."""
     if frame.is_empty():
-        st.caption("No GPU was active without an allocation, as far as readings show.")
+        st.caption("No reading shows a GPU that was active without an allocation.")
         return
     places.pick(frame, BUSY, "busy", ("gpu_uuid",), rows=8)
     if (total := frame["total"][0]) > frame.height:

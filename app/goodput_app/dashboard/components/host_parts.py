@@ -93,6 +93,6 @@ def missing(series: pl.DataFrame, node: str) -> None:
 def events_table(events: pl.DataFrame, key: str) -> None:
     """Draw when links of a node were down; a picked one has a link. events: with `runs`."""
     if events.is_empty():
-        st.caption("No link of it was down in this time range, as far as it was read.")
+        st.caption("No reading found a link of this node down in this time range.")
         return
     places.pick(named(events), EVENTS, key, ("kind", "device", "port", "start_at"), rows=6)

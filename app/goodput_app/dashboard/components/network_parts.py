@@ -21,7 +21,7 @@ SLOW_NODES = {
     "least_ratio": "Lowest bandwidth of expected",
     "slow_communicators": "Slow communicators",
     "communicators": "Communicators judged",
-    "link_trouble": "Trouble of its links",
+    "link_trouble": "Link problem",
     "run_id": "Slowest run",
 }
 COMMUNICATORS = {
@@ -40,7 +40,7 @@ COMMUNICATORS = {
 LINKS = {
     "node": "Node",
     "link": "Link",
-    "trouble": "Trouble",
+    "trouble": "Problem",
     "down_ratio": "Readings down",
     "link_downs": "Times down",
     "errors": "Packets with errors",
@@ -63,7 +63,7 @@ GPU_LINKS = {
 RETRANSMITS = {
     "node": "Node",
     "retransmit_ratio": "TCP retransmits",
-    "retransmitted_segments": "Segments sent again",
+    "retransmitted_segments": "Segments retransmitted",
     "sent_segments": "Segments sent",
 }
 TRANSPORTS = {
@@ -99,7 +99,7 @@ NO_TRANSPORTS = (
     "Not configured: transports. Set `NCCL_DEBUG=INFO` and `NCCL_DEBUG_FILE` in jobs, and add to "
     "goodput.toml:"
 )
-NO_BENCHMARKS = "No run of nccl-tests was read in. After each run:"
+NO_BENCHMARKS = "No run of nccl-tests was ingested. After each run:"
 
 
 def answer(slow: pl.DataFrame, lost: pl.DataFrame, transports: pl.DataFrame) -> None:
@@ -125,8 +125,8 @@ def slow_nodes(found: pl.DataFrame, judged: bool) -> None:
         st.caption(
             "No communicator was slower than 80 % of what is expected."
             if judged
-            else "No communicator can be judged: no bandwidth was read, or what to expect is not "
-            "known (nccl-tests of this site, or three communicators of one shape)."
+            else "No communicator can be judged: no bandwidth was measured, or none is known to "
+            "expect (it needs nccl-tests of this site, or three communicators of one shape)."
         )
         return
     places.pick(found, SLOW_NODES, "slow_node", ("cluster", "node"), rows=8)
@@ -153,8 +153,8 @@ def bandwidth(found: pl.DataFrame) -> None:
     known = rows["expected_source"].drop_nulls().unique().sort().to_list()
     sources = "; ".join(theme.markdown_text(source) for source in known)
     st.caption(
-        "Solid: median. Dotted: all but the slowest hundredth reach it. "
-        + (f"Dashed: expected ({sources})." if known else "What to expect is not known.")
+        "Solid: median. Dotted: 1st percentile. "
+        + (f"Dashed: expected ({sources})." if known else "The expected bandwidth is not known.")
     )
 
 
@@ -181,7 +181,7 @@ def communicators(scope: Scope) -> None:
 
 
 def links(scope: Scope) -> None:
-    """Draw the network ports, those with trouble first; a picked one has a link to its node."""
+    """Draw the network ports, those with a problem first; a picked one has a link to its node."""
     found = network.links(scope)
     if found.is_empty():
         st.caption(NO_LINKS)
@@ -195,13 +195,13 @@ def links(scope: Scope) -> None:
     places.pick(shown, LINKS, "port", of, rows=10)
     troubled, total = found["trouble"].count(), found["total"][0]
     more = f" The table has {found.height:,} of them." if found.height < total else ""
-    st.caption(f"{troubled:,} of {total:,} ports with trouble.{more}")
+    st.caption(f"{troubled:,} of {total:,} ports have a problem.{more}")
 
 
 def lost_links(found: pl.DataFrame) -> None:
     """Draw when links were down and which runs they hit; a picked one has links."""
     if found.is_empty():
-        st.caption("No link was down, as far as ports were read.")
+        st.caption("No reading found a link down.")
         return
     of = ("cluster", "node", "kind", "device", "port", "start_at")
     places.pick(host_parts.named(found), LOST, "lost_link", of, rows=8)
@@ -212,22 +212,23 @@ def gpu_links(scope: Scope) -> None:
     found = network.gpu_links(scope)
     if found.is_empty():
         st.caption(
-            "No counter of NVLink or PCIe errors rose. Stock exporters have PCIe replays alone; "
-            "`goodput doctor` says which lines enable those of NVLink."
+            "No counter of NVLink or PCIe errors rose. Exporters count PCIe replays by default; "
+            "`goodput doctor` shows the lines that enable those of NVLink."
         )
         return
     places.pick(found, GPU_LINKS, "gpu_link", ("gpu_uuid", "metric"), rows=6)
 
 
 def retransmits(scope: Scope) -> None:
-    """Draw the nodes that sent many TCP segments again; a picked one has a link."""
+    """Draw the nodes that retransmitted many TCP segments; a picked one has a link."""
     found = network.retransmits(scope)
     if found.is_empty():
         return
     many = found.filter(pl.col("retransmit_ratio") >= RETRANSMIT_MIN)
     if many.is_empty():
         of = theme.count(found.height, "node")
-        st.caption(f"TCP: none of {of} sent {theme.percent(RETRANSMIT_MIN)} of its segments again.")
+        least = theme.percent(RETRANSMIT_MIN)
+        st.caption(f"TCP: none of {of} retransmitted {least} of its segments or more.")
         return
     places.pick(many, RETRANSMITS, "retransmit", ("cluster", "node"), rows=6)
 

@@ -29,7 +29,7 @@ def waits(scope: Scope) -> None:
     """Draw the waits by team, size or reason."""
     left, _ = st.columns([1, 4])
     with left:
-        scope_bar.choice("waits", "By", GROUPS, none="Team")
+        scope_bar.choice("waits", "Group by", GROUPS, none="Team")
     wanted = st.query_params.get("waits")
     group_by = wanted if wanted in GROUPS else TEAM
     found = marts.queue_waits(scope, group_by)

@@ -144,4 +144,4 @@ def ranks(view: View) -> None:
     charts.draw(
         figures_ranks.lateness(late, view.window), late, "rank-lateness", "How late each rank was"
     )
-    st.caption("A rank's own work beyond the median of its attempt. Grey: no steps.")
+    st.caption("A rank's own work above the median of its attempt. Grey: no steps.")

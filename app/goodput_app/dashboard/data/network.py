@@ -96,7 +96,7 @@ def gpu_links(scope: Scope) -> pl.DataFrame:
 
 
 def retransmits(scope: Scope) -> pl.DataFrame:
-    """Return which share of their TCP segments nodes sent again, the highest first."""
+    """Return the share of TCP segments that nodes retransmitted, the highest first."""
     return marts.read(
         "select * from marts.tcp_retransmits where sent_segments > 0 "
         f"order by retransmit_ratio desc, cluster, node limit {LINKS_SHOWN}",

@@ -170,7 +170,7 @@ def budgets(frame: pl.DataFrame) -> go.Figure:
 
 
 def unit_costs(rows: pl.DataFrame) -> go.Figure:
-    """Return what a held and a useful GPU-hour came to, by account.
+    """Return the effective cost of an allocated and a useful GPU-hour, by account.
 
     rows: `statement.window.added_up`, accounts whose unit costs can be said.
     """

@@ -226,7 +226,10 @@ def step_times(frame: pl.DataFrame) -> go.Figure:
             hovertemplate="median %{y:.3f} s<extra></extra>",
         )
         is_lost = of_it["fate"].fill_null("").str.contains("lost").to_list()
-        for name, colour, wanted in (("step", "free_demand", False), ("lost step", "lost", True)):
+        for name, colour, wanted in (
+            ("step", "free_demand", False),
+            ("rolled-back step", "lost", True),
+        ):
             if wanted not in is_lost:
                 continue
             seconds = [
@@ -245,8 +248,8 @@ def step_times(frame: pl.DataFrame) -> go.Figure:
                 hovertemplate=f"{name} %{{customdata[0]}}: %{{y:.3f}} s<extra></extra>",
             )
     marks: Sequence[tuple[str, str, str, pl.Expr]] = (
-        ("late rank", "straggler", "diamond", pl.col("straggler_rank").is_not_null()),
-        ("waited for data", "data", "triangle-up", pl.col("data_s") > pl.col("step_s") * 0.5),
+        ("straggler", "straggler", "diamond", pl.col("straggler_rank").is_not_null()),
+        ("data stall", "data", "triangle-up", pl.col("data_s") > pl.col("step_s") * 0.5),
     )
     for name, colour, symbol, condition in marks:
         hit = ordered.filter(condition)

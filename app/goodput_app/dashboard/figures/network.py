@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 GB = 1e9
 BANDWIDTH_PX = 360
 BENCHMARKS_PX = 300
-LINES = (("p50_bytes_per_s", "solid", "median"), ("p1_bytes_per_s", "dot", "slowest hundredth"))
+LINES = (("p50_bytes_per_s", "solid", "median"), ("p1_bytes_per_s", "dot", "1st percentile"))
 
 
 def bandwidth(frame: pl.DataFrame) -> go.Figure:

@@ -75,7 +75,7 @@ def straggler_lanes(frame: pl.DataFrame) -> go.Figure:
         for r in rows.iter_rows(named=True)
     ]
     waits = [
-        theme.NOT_KNOWN if w is None else f"{w:,.1f} GPU-s imposed"
+        theme.NOT_KNOWN if w is None else f"{w:,.1f} GPU-s lost by other ranks"
         for w in rows["imposed_wait_gpu_s"].to_list()
     ]
     steps = [

@@ -70,7 +70,7 @@ with panel("Statement", "marts.statement_lines", help="What `goodput report` bil
 left, right = st.columns(2, gap="medium")
 with left, panel("Budgets", "marts.statement_budgets"):
     cost_parts.budgets(shown, view.scope.team)
-with right, panel("What a GPU-hour came to", "marts.statement_lines"):
+with right, panel("Effective cost per GPU-hour", "marts.statement_lines"):
     cost_parts.unit_costs(shown)
 with panel(
     "Top losses by cost",

@@ -71,13 +71,13 @@ def _of_one_not_asked(source: dict[str, Any]) -> str:
 
 @st.fragment(run_every=LIVE_EVERY_S)
 def live_sources() -> None:
-    """Draw what is asked again and again, and again as time goes by."""
-    with panel("Live sources", "marts.live_sources", help="What is asked again and again."):
+    """Draw the polled sources; refreshed at an interval."""
+    with panel("Live sources", "marts.live_sources", help="Sources that Goodput polls."):
         asked = marts.live_sources()
         if asked.is_empty():
             st.caption(
-                "Nothing is collected live. `goodput doctor` says what could be, and the lines of "
-                "goodput.toml that add it."
+                "No source is polled. `goodput doctor` shows which ones can be, and the lines of "
+                "goodput.toml that add them."
             )
             return
         if (troubled := asked["state"].is_in(STALE).sum()) > 0:

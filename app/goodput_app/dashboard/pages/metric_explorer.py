@@ -27,7 +27,7 @@ view = scope_bar.required_view()
 gpu = st.query_params.get("gpu")
 scope = replace(view.scope, gpu_uuid=gpu) if gpu else view.scope
 st.title("Explorer", anchor=False)
-st.caption("Which other metrics of GPUs are there, and what did they do? In the chosen scope.")
+st.caption("Which other GPU metrics are recorded, and how did they change?")
 with panel("", "marts.other_metrics"):
     found = other_metrics.catalogue(scope)
     if found.is_empty():

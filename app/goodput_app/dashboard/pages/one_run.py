@@ -62,19 +62,19 @@ with panel(
                 f"The slowest and the fastest of each stretch of {steps['steps'][0]:,} steps."
             )
         run_parts.communication(marts.communication(scope))
-with panel("Lateness of ranks", "marts.rank_lateness", help="Own work beyond the median."):
+with panel("Lateness of ranks", "marts.rank_lateness", help="Own work above the median."):
     run_axis.ranks(view)
 with panel(
-    "Late ranks", "marts.stragglers", help="Episodes in which the others waited for one rank."
+    "Stragglers", "marts.stragglers", help="Episodes in which the others waited for one rank."
 ):
     late = marts.stragglers(scope)
     if late.is_empty() and marts.train_steps(scope).is_empty():
-        st.caption("Whether a rank was late is not known: no job event reports steps of this run.")
+        st.caption("Stragglers are not known: no job event reports steps of this run.")
     elif late.is_empty():
-        st.caption("No rank was late enough to be named.")
+        st.caption("No rank was late enough to be a straggler.")
     else:
         charts.draw(
-            figures_runs.straggler_lanes(late), late, "late-ranks", "When which rank was late"
+            figures_runs.straggler_lanes(late), late, "late-ranks", "When each straggler was late"
         )
 with panel(
     "Throttled and faulty GPUs",

@@ -85,8 +85,8 @@ class Moments:
 
     def _no_zone(self, text: str) -> ZoneNeededError:
         return ZoneNeededError(
-            f"{self.origin}: its times are local ({text}) and carry no offset from UTC. Say "
-            "their zone with --timezone (as Europe/Berlin)."
+            f"{self.origin}: its times are local ({text}) and carry no offset from UTC. Name "
+            "their time zone with --timezone, such as Europe/Berlin."
         )
 
     def _is_after(self, moment: datetime) -> bool:

@@ -179,7 +179,7 @@ def test_a_watchdogs_year_is_that_of_any_line_before_it(store: LocalStore, tmp_p
 def test_a_watchdogs_log_is_refused_until_its_zone_is_given(
     store: LocalStore, tmp_path: Path
 ) -> None:
-    with pytest.raises(IngestError, match="Say their zone with --timezone"):
+    with pytest.raises(IngestError, match="Name their time zone with --timezone"):
         parsed(store, tmp_path, HANG, ReadOptions())
 
 
