@@ -275,6 +275,6 @@ def test_headroom_is_against_the_limit_of_the_gpu(world):
     a = found["a"]
     assert a["p99_limit_ratio"] == pytest.approx(BUSY_W / 700, rel=0.01)
     assert a["capped_ratio"] == pytest.approx(1)
-    assert a["temperature_margin_c"] == pytest.approx(10)
+    assert a["slowdown_margin_c"] == pytest.approx(10)
     assert (found["b"]["p99_limit_ratio"], found["b"]["p99_power_w"]) == (None, IDLE_W)
     assert (found["c"]["p99_power_w"], found["c"]["read_gpus"]) == (None, 0)

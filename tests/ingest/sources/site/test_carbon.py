@@ -46,7 +46,7 @@ def test_the_command_names_the_cluster_where_the_row_does_not(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("row", "expected"),
     [
-        (",,,", "g_per_kwh '' is no number"),
+        (",0.5,,", "g_per_kwh '' is no number"),
         ("-1,,,", "is no amount"),
         ("nan,,,", "is no amount"),
         ("6000,,,", "is more than 5000"),

@@ -7,7 +7,7 @@
 -- p99_limit_ratio: 99th percentile of these means over the limit of their GPU; null: power or limit is not known
 -- capped_ratio: part of the readings with reasons that carry the power cap; null: no reading has reasons
 -- slowdown_temperature_c: of the GPU of the least margin; gpu_temperature_c: of the hottest GPU
--- temperature_margin_c: least distance of a GPU's highest temperature to its slowdown temperature
+-- slowdown_margin_c: least distance of a GPU's highest temperature to its slowdown temperature
 with inventory as (
     select
         gpu_uuid,
@@ -64,7 +64,7 @@ of_gpus as (
         arg_min(
             inventory.slowdown_temperature_c, inventory.slowdown_temperature_c - hottest.gpu_temperature_c
         ) as slowdown_temperature_c,
-        min(inventory.slowdown_temperature_c - hottest.gpu_temperature_c) as temperature_margin_c
+        min(inventory.slowdown_temperature_c - hottest.gpu_temperature_c) as slowdown_margin_c
     from inventory
     left join hottest using (gpu_uuid)
     group by inventory.cluster, inventory.node, inventory.gpu_model
@@ -83,7 +83,7 @@ select
     of_nodes.capped_ratio,
     of_gpus.slowdown_temperature_c,
     of_gpus.gpu_temperature_c,
-    of_gpus.temperature_margin_c
+    of_gpus.slowdown_margin_c
 from of_gpus
 left join of_nodes
     on of_gpus.cluster = of_nodes.cluster

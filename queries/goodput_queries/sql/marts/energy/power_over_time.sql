@@ -9,7 +9,8 @@
 -- gpus: GPUs in the inventory in the bucket; read_gpus: of them those with a power reading. GPUs that several teams had
 --  in the bucket count for each of them
 -- power_w: sum of the mean power of the GPUs that were read; of level team in proportion to the time that it had them
--- coverage_ratio: part of the GPUs' time in ten minutes (or finer buckets) with a power reading
+-- here_ms, read_ms: GPU time in the bucket, and of it that in ten minutes (or finer buckets) with a power reading
+-- coverage_ratio: read_ms / here_ms
 with bucket as (
     select coalesce(getvariable('scope_bucket_ms')::bigint, 3600000) as length_ms
 ),
@@ -135,6 +136,8 @@ select
     count(distinct gpu_uuid) as gpus,
     count(distinct gpu_uuid) filter (where power_w is not null) as read_gpus,
     sum(power_w) as power_w,
+    sum(here_ms)::double as here_ms,
+    sum(read_ms)::double as read_ms,
     sum(read_ms) / nullif(sum(here_ms), 0) as coverage_ratio
 from named
 group by level, cluster, name, availability, start_ms
