@@ -268,6 +268,18 @@ def test_an_intensity_of_the_cluster_and_a_later_one_take_precedence(evidence):
     assert found["g_per_kwh"].to_list() == [500, 300, 100]
 
 
+def test_headroom_sees_peaks_that_a_mean_of_ten_minutes_hides(evidence):
+    place(evidence, "a", power_limit_w=700.0)
+    evidence.watched(3600)
+    read(evidence, "a", lambda second: 690.0 if second % 600 == 300 else IDLE_W, until=3600)
+    evidence.store.build()
+
+    row = evidence.store.read("select * from marts.power_headroom").row(0, named=True)
+
+    assert row["p99_power_w"] == pytest.approx(690, rel=0.01)
+    assert row["mean_power_w"] < 200
+
+
 def test_headroom_is_against_the_limit_of_the_gpu(world):
     rows = world.read("select * from marts.power_headroom", scope=HALF_HOURS).to_dicts()
     found = {row["node"]: row for row in rows}

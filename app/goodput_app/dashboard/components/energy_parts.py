@@ -55,16 +55,15 @@ LIMIT_COUNTERS = (
 )
 ACCOUNTS = {
     "label": "Account",
-    "gpu_ms": "GPU time",
     "useful_ms": "Useful",
     "energy_kwh": "Energy",
-    "measured_ratio": "Energy measured",
-    "energy_kwh_per_useful_gpu_h": "Energy per useful GPU-h",
-    "idle_energy_kwh": "Energy while idle",
+    "measured_ratio": "Measured",
+    "energy_kwh_per_useful_gpu_h": "kWh / useful GPU-h",
+    "idle_energy_kwh": "Idle energy",
     "carbon_kg": "Carbon",
-    "carbon_g_per_useful_gpu_h": "Carbon per useful GPU-h",
+    "carbon_g_per_useful_gpu_h": "g CO2e / useful GPU-h",
     "carbon_free_ratio": "Carbon-free",
-    "unknown_carbon_kwh": "Energy without intensity",
+    "unknown_carbon_kwh": "No intensity",
     "cluster": "Cluster",
     "electricity_cost": "Electricity",
 }
@@ -74,24 +73,25 @@ IDLE = {
     "power_w": "Idle power",
     "gpu_ms": "GPU time",
     "measured_ms": "Idle power measured",
-    "energy_kwh": "Energy while idle",
+    "energy_kwh": "Idle energy",
     "cluster": "Cluster",
     "electricity_cost": "Electricity",
 }
 HEADROOM = {
     "node": "Node",
     "gpu_model": "GPU model",
-    "p99_power_w": "99th percentile of power",
+    "mean_power_w": "Mean power",
+    "p99_power_w": "p99 power",
     "power_limit_w": "Power limit",
-    "p99_limit_ratio": "Power of the limit",
-    "peak_power_w": "Highest power",
-    "capped_ratio": "At the power cap",
+    "p99_limit_ratio": "p99 / limit",
+    "capped_ratio": "At the cap",
     "gpu_temperature_c": "Hottest GPU",
     "slowdown_margin_c": "Margin to slowdown",
     "gpus": "GPUs",
     "read_gpus": "GPUs with readings",
     "cluster": "Cluster",
 }
+ALWAYS_SHOWN = ("gpu_model", "power_w", "energy_kwh", "p99_power_w")  # their absence is the answer
 
 
 def _not_configured(text: str, *lines: str) -> None:
@@ -149,12 +149,12 @@ def accounts(frame: pl.DataFrame) -> None:
 
 
 def _shown(frame: pl.DataFrame, names: Mapping[str, str]) -> dict[str, str]:
-    """Return the columns that say something: of one cluster not its name, no cost without any."""
+    """Return the columns that say something: of one cluster not its name, none without a value."""
     drop = {"cluster"} if frame["cluster"].n_unique() <= 1 else set()
     drop |= {
         name
         for name in names
-        if name.startswith(("carbon", "electricity")) and frame[name].null_count() == frame.height
+        if name not in ALWAYS_SHOWN and frame[name].null_count() == frame.height
     }
     if "unknown_carbon_kwh" in names and (
         "carbon_kg" in drop or not (frame["unknown_hours"] > 0).any()
@@ -164,14 +164,10 @@ def _shown(frame: pl.DataFrame, names: Mapping[str, str]) -> dict[str, str]:
 
 
 def _per_useful_hour() -> dict[str, object]:
-    of = st.column_config
-    return {
-        name: of.NumberColumn(f"{ACCOUNTS[name]} ({unit})", format=shown)
-        for name, unit, shown in (
-            ("energy_kwh_per_useful_gpu_h", "kWh", "%,.3f"),
-            ("carbon_g_per_useful_gpu_h", "g CO2e", "%,.0f"),
-        )
-    }
+    """Return the configuration of columns whose header has the unit."""
+    formats = {"energy_kwh_per_useful_gpu_h": "%,.3f", "carbon_g_per_useful_gpu_h": "%,.0f"}
+    of = st.column_config.NumberColumn
+    return {name: of(ACCOUNTS[name], format=shown) for name, shown in formats.items()}
 
 
 def _to_cost(team: str, cluster: str) -> None:
@@ -204,7 +200,7 @@ def idle(frame: pl.DataFrame) -> None:
     if frame["power_w"].null_count() == frame.height:
         st.caption("Idle power is unknown: no GPU was read and idle for a whole ten minutes.")
     else:
-        st.caption("Energy while idle: idle power x GPU time; empty where no ten minutes show it.")
+        st.caption("Idle energy: idle power x GPU time; empty where no ten minutes show it.")
 
 
 def headroom(frame: pl.DataFrame) -> None:
@@ -213,7 +209,8 @@ def headroom(frame: pl.DataFrame) -> None:
     if read.is_empty():
         st.caption("No power reading in this time range.")
         return
-    places.pick(read, _shown(read, HEADROOM), "headroom", ("cluster", "node", "gpu_model"))
+    of = ("cluster", "node", "gpu_model")
+    places.pick(read, _shown(read, HEADROOM), "headroom", of)
     if (total := frame["nodes"][0]) > read.height:
         st.caption(f"{read.height:,} of {total:,} nodes, those nearest to the limit.")
     limits = ("p99_limit_ratio", "slowdown_margin_c")

@@ -6,13 +6,14 @@ A pure function from a frame to a Plotly figure. Names from the data are escaped
 from __future__ import annotations
 
 from itertools import cycle
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
 import polars as pl
 from plotly.subplots import make_subplots
 
 from goodput_app.dashboard import theme
+from goodput_app.dashboard.figures.ledger import PATTERN
 from goodput_app.dashboard.figures.legend import with_legend
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ KW_FROM_W = 10_000
 LABEL_CHARS = 30
 REST_COLOUR = "#b9c0c9"
 AVAILABILITY = {
-    "free": ("Not allocated", theme.STYLES["free"].colour),
-    "not_available": ("Not available", theme.STYLES["drained"].colour),
+    "free": ("Not allocated", theme.STYLES["free"].colour, "/"),
+    "not_available": ("Not available", theme.STYLES["drained"].colour, "\\"),
 }
 
 
@@ -50,7 +51,7 @@ def over_time(
             x=rows["at"].dt.offset_by(f"{bucket_ms // 2}ms").to_list(),
             y=(rows["power_w"] / divisor).to_list(),
             width=bucket_ms,
-            marker={"color": rows["colour"][0], "line": {"width": 0}},
+            marker=_look(rows["colour"][0], rows["hatch"][0]),
             name=name,
             showlegend=True,
             hovertemplate=f"{name}: %{{y:,.1f}} {unit}<extra></extra>",
@@ -85,7 +86,7 @@ def over_time(
 
 
 def _series(frame: pl.DataFrame, unknown: str) -> list[pl.DataFrame]:
-    """Return the series from the bottom of the stack to its top: at, power_w, label, colour.
+    """Return the series from the bottom of the stack to its top: at, power_w, label, colour, hatch.
 
     Names with most power come first, then the sum of the others, then what no job run had.
     """
@@ -105,16 +106,20 @@ def _series(frame: pl.DataFrame, unknown: str) -> list[pl.DataFrame]:
     if len(order) > len(shown):
         others = held.filter(~pl.col("label").is_in(shown))
         found.append(_added(others, f"{len(order) - len(shown)} more", REST_COLOUR))
-    for availability, (label, colour) in AVAILABILITY.items():
+    for availability, (label, colour, hatch) in AVAILABILITY.items():
         of_it = rows.filter(pl.col("availability") == availability)
-        found.append(_added(of_it, label, colour))
+        found.append(_added(of_it, label, colour, hatch))
     return [series for series in found if not series.is_empty()]
 
 
-def _added(rows: pl.DataFrame, label: str, colour: str) -> pl.DataFrame:
-    """Return the power of some rows by bucket, with a label and a colour."""
+def _added(rows: pl.DataFrame, label: str, colour: str, hatch: str = "") -> pl.DataFrame:
+    """Return the power of some rows by bucket, with a label and a look."""
     sums = rows.group_by("at").agg(pl.col("power_w").sum()).sort("at")
-    return sums.with_columns(label=pl.lit(label), colour=pl.lit(colour))
+    return sums.with_columns(label=pl.lit(label), colour=pl.lit(colour), hatch=pl.lit(hatch))
+
+
+def _look(colour: str, hatch: str) -> dict[str, Any]:
+    return {"color": colour, "line": {"width": 0}, "pattern": {**PATTERN, "shape": hatch}}
 
 
 def _end(covered: pl.DataFrame, bucket_ms: int) -> list[datetime]:

@@ -29,6 +29,6 @@ with panel(
 with panel(
     "Head-room",
     "marts.power_headroom",
-    help="Means of ten minutes against the power limit, and the hottest reading against slowdown.",
+    help="The highest readings of ten minutes against the power limit and slowdown temperature.",
 ):
     parts.headroom(energy.headroom(view.scope))

@@ -8,7 +8,8 @@
 -- wall_mj: millijoules at the meters of nodes that have one; null: none has
 -- energy_kwh_per_useful_gpu_h: mean power of the measured time x gpu_ms / useful_ms; null: less than half is measured, or
 --  nothing is useful
--- idle_ms: allocated but idle; idle_energy_kwh: at the power of marts.idle_power; null: it is not measured for a model
+-- idle_ms: allocated but idle; idle_energy_kwh: at the power of marts.idle_power; null: it is not measured for a model,
+--  or nothing is allocated
 -- carbon_kg: CO2 equivalent: energy at the meter, or else of the counters, x intensity of its hour with the overhead of
 --  server and site; null: no hour has an intensity
 -- carbon_g_per_useful_gpu_h: as the energy; null where an hour has no intensity, too
@@ -121,7 +122,7 @@ select
                 / nullif(of_time.useful_ms, 0)
     end as energy_kwh_per_useful_gpu_h,
     coalesce(of_time.idle_ms, 0) as idle_ms,
-    of_time.idle_energy_kwh,
+    case when of_time.availability = 'held' then of_time.idle_energy_kwh end as idle_energy_kwh,
     of_energy.carbon_kg,
     case
         when of_energy.unknown_hours = 0 and 2 * of_energy.measured_ms >= of_time.gpu_ms

@@ -3,8 +3,8 @@
 -- grain: cluster, node, gpu_model
 -- gpus: GPUs in the inventory; read_gpus: of them those with a power reading
 -- power_limit_w: of one GPU, mean; null: no source reports it
--- p99_power_w: 99th percentile of the means of ten minutes of one GPU; peak_power_w: the highest reading
--- p99_limit_ratio: 99th percentile of these means over the limit of their GPU; null: power or limit is not known
+-- mean_power_w: of one GPU; p99_power_w: 99th percentile of the highest reading of one GPU in ten minutes
+-- p99_limit_ratio: 99th percentile of these readings over the limit of their GPU; null: power or limit is not known
 -- capped_ratio: part of the readings with reasons that carry the power cap; null: no reading has reasons
 -- slowdown_temperature_c: of the GPU of the least margin; gpu_temperature_c: of the hottest GPU
 -- slowdown_margin_c: least distance of a GPU's highest temperature to its slowdown temperature
@@ -44,9 +44,9 @@ of_nodes as (
         inventory.node,
         inventory.gpu_model,
         count(distinct inventory.gpu_uuid) filter (where readings.power_w is not null) as read_gpus,
-        quantile_cont(readings.power_w, 0.99) as p99_power_w,
-        max(readings.peak_power_w) as peak_power_w,
-        quantile_cont(readings.power_w / inventory.power_limit_w, 0.99) as p99_limit_ratio,
+        avg(readings.power_w) as mean_power_w,
+        quantile_cont(readings.peak_power_w, 0.99) as p99_power_w,
+        quantile_cont(readings.peak_power_w / inventory.power_limit_w, 0.99) as p99_limit_ratio,
         sum(readings.capped) / nullif(sum(readings.reasons), 0) as capped_ratio
     from inventory
     inner join readings using (gpu_uuid)
@@ -77,8 +77,8 @@ select
     of_gpus.gpus,
     coalesce(of_nodes.read_gpus, 0) as read_gpus,
     of_gpus.power_limit_w,
+    of_nodes.mean_power_w,
     of_nodes.p99_power_w,
-    of_nodes.peak_power_w,
     of_nodes.p99_limit_ratio,
     of_nodes.capped_ratio,
     of_gpus.slowdown_temperature_c,
