@@ -127,6 +127,15 @@ def test_the_link_says_what_power_is_stacked_by(
     assert found.startswith(name)
 
 
+def test_filters_that_do_not_apply_to_power_are_named(
+    world: LocalStore, open_energy: Callable[..., AppTest]
+) -> None:
+    assert "does not apply" not in captions(open_energy(world, team=HOSTILE))
+    assert "team and run does not apply to power by rack" in captions(
+        open_energy(world, team=HOSTILE, by="rack")
+    )
+
+
 def test_an_account_has_its_energy_and_a_link_to_its_cost(
     world: LocalStore, open_energy: Callable[..., AppTest]
 ) -> None:

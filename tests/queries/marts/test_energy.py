@@ -162,6 +162,24 @@ def test_idle_time_of_hours_without_a_tariff_has_no_cost(world):
     assert row["electricity_cost"] == pytest.approx(priced_h * IDLE_W / 1000 * 0.1 * 1.5 * 2)
 
 
+def test_a_gpu_with_one_idle_part_has_no_idle_power(evidence):
+    place(evidence, "m")
+    evidence.load(
+        "gpu_instances",
+        [{"cluster": "c", "gpu_uuid": "GPU-m", "gpu_instance": "3g.40gb.0", "profile": "3g.40gb",
+          "compute_slices": 3, "slurm_index": 0}],
+    )  # fmt: skip
+    evidence.watched(3600)
+    evidence.job("1", 0, 3600, ["m"], 1, gpu_type="3g.40gb")
+    read(evidence, "m", lambda _: BUSY_W, until=3600)
+    evidence.store.build()
+
+    rows = evidence.store.read("select * from marts.idle_power where gpu_ms > 0")
+
+    assert rows.height > 0
+    assert rows["power_w"].to_list() == [None] * rows.height
+
+
 def test_energies_of_accounts_add_up_to_the_millijoule(world):
     whole = "select sum(energy_mj)::bigint, sum(measured_ms)::bigint from marts."
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 COST_PAGE = "pages/cost_statement.py"
 LEVELS: dict[str, Level] = {"rack": "rack", "node": "node"}
 LEVEL_LABELS = {"rack": "Rack", "node": "Node"}
+UNIT_NAMES = {"team": "account", "rack": "rack", "node": "node"}
 UNKNOWN = {"team": "Account unknown", "rack": "Rack unknown", "node": "Node unknown"}
 NOT_HELD = {"free": "Not allocated", "not_available": "Not available"}
 NO_POWER = (
@@ -117,11 +118,14 @@ def power(view: View) -> None:
         "at", "cluster", "name", "availability", "power_w", "coverage_ratio", "read_gpus", "gpus"
     )
     charts.draw(figure, shown, "power-over-time", "Power of the GPUs over time, stacked")
-    what = "of the GPUs alone, without the rest of the server"
     st.caption(
-        f"Means of {theme.duration(bucket / 1000)}, {what}. A GPU without a reading adds nothing: "
-        "the lower chart shows how much of the GPU time was read."
+        f"Means of {theme.duration(bucket / 1000)}, of the GPUs alone, without the rest of the "
+        "server. A GPU without a reading adds nothing: the lower chart shows how much of the GPU "
+        "time was read."
     )
+    filters = "run" if level == "team" else "team and run"
+    if view.scope.run or (view.scope.team and level != "team"):
+        st.caption(f"The filter of {filters} does not apply to power by {UNIT_NAMES[level]}.")
 
 
 def accounts(frame: pl.DataFrame) -> None:
