@@ -37,6 +37,7 @@ URL_PATHS = {
     "one_gpu": "gpu",
     "metric_explorer": "explorer",
     "links_and_bandwidth": "network",
+    "power_and_carbon": "energy",
 }
 
 

@@ -20,6 +20,9 @@ TABLES = {
     "tariffs.csv": "cluster,zone,from_hour,to_hour,price_per_kwh,pue,server_ratio,valid_from,note\n"
     "c,Europe/Berlin,22,6,0.21,1.3,1.2,2025-08-01T00:00:00Z,night\n"
     "c,Europe/Berlin,6,22,0.31,1.3,1.2,2025-08-01T00:00:00Z,day\n",
+    "carbon.csv": "cluster,valid_from,valid_to,g_per_kwh,carbon_free_ratio,pue,note\n"
+    "c,2025-08-01T00:00:00Z,2025-08-01T01:00:00Z,412.5,0.35,1.3,\n"
+    "c,2025-08-01T01:00:00Z,,365,,,estimate\n",
     "budgets.csv": "cluster,account,cost_per_month,quota_gpus,valid_from,valid_to,note\n"
     "c,nlp,1000.00,8,2025-08-01T00:00:00Z,,\n",
     "inventory.csv": "node,gpu_index,gpu_uuid,gpu_model,valid_from,valid_to\n"

@@ -64,8 +64,8 @@ def test_another_seed_gives_another_fleet(folder, tmp_path):
     other, mine = digests(fleet_in(tmp_path, seed=8, telemetry="none")), digests(folder)
 
     same = [name for name, digest in other.items() if mine.get(name) == digest]
-    money = {"rates.csv", "tariffs.csv", "budgets.csv"}  # prices do not hang on chance
-    assert set(same) - {"demo.toml"} == money
+    of_site = {"rates.csv", "tariffs.csv", "budgets.csv", "carbon.csv"}  # do not hang on chance
+    assert set(same) - {"demo.toml"} == of_site
 
 
 def test_without_telemetry_the_recipe_does_not_ask_for_it(tmp_path):
@@ -101,6 +101,7 @@ def test_the_ingestors_take_every_line(loaded):
         "gpus", "gpu_instances", "job_runs", "nodes", "node_states", "holds", "reservations",
         "gpu_samples", "gpu_samples_other", "job_events", "gpu_events", "collectives", "rates",
         "tariffs", "budgets", "node_racks", "node_samples", "link_samples",
+        "carbon",
     }  # fmt: skip
 
 

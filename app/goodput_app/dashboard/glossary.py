@@ -57,7 +57,8 @@ def entries() -> dict[str, Entry]:
 
 def find(label: str) -> Entry | None:
     """Return the entry of a label, without its denominator or unit in brackets."""
-    return entries().get(_DENOMINATOR.sub("", label[:1].upper() + label[1:]))
+    name = _DENOMINATOR.sub("", label)
+    return entries().get(name) or entries().get(name[:1].upper() + name[1:])
 
 
 def hover(label: str) -> str:

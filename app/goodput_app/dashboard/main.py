@@ -51,19 +51,20 @@ GPU = _page("one_gpu.py", "GPU", "memory")
 WASTE = _page("idle_gaps.py", "Waste", "savings")
 NETWORK = _page("links_and_bandwidth.py", "Network", "lan")
 COST = _page("cost_statement.py", "Cost", "payments")
+ENERGY = _page("power_and_carbon.py", "Energy", "bolt")
 DATA = _page("data_health.py", "Data", "fact_check")
 EXPLORER = _page("metric_explorer.py", "Explorer", "query_stats")
 GROUPS = {
     "Monitor": [OVERVIEW, FLEET, RUNS, NODES, HEALTH],
     "Optimize": [WASTE, NETWORK],
-    "Cost": [COST],
+    "Cost": [COST, ENERGY],
     "Data": [DATA, EXPLORER],
 }
 
 OF_ONE = {RUN: "run", NODES: "node"}  # pages of one thing, and the filter that names it
 
 page = st.navigation(
-    [OVERVIEW, FLEET, RUNS, RUN, NODES, HEALTH, GPU, WASTE, NETWORK, COST, DATA, EXPLORER],
+    [OVERVIEW, FLEET, RUNS, RUN, NODES, HEALTH, GPU, WASTE, NETWORK, COST, ENERGY, DATA, EXPLORER],
     position="hidden",
 )
 with st.sidebar:

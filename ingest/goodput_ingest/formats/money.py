@@ -1,4 +1,4 @@
-"""Shared parsing of price, tariff and budget files: exact amounts, whole hours, rejects."""
+"""Shared parsing of price, tariff, budget and carbon files: exact amounts, whole hours, rejects."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 AMOUNT_MAX = Decimal(10) ** 12
 DECIMALS = 6
+OVERHEAD_MAX = 100
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,16 @@ def exact(row: dict[str, str], column: str, decimals: int = DECIMALS) -> Decimal
     if kept != found:
         raise ValueError(f"{column} {row[column][:40]!r} has more than {decimals} decimals")
     return kept
+
+
+def overhead(row: dict[str, str], column: str) -> Decimal:
+    """Return the energy of a whole over that of a part of it: from 1 on; an empty cell is 1."""
+    if not row.get(column):
+        return Decimal(1)
+    ratio = exact(row, column)
+    if not 1 <= ratio <= OVERHEAD_MAX:
+        raise ValueError(f"{column} {row[column][:40]!r} is no ratio from 1 to {OVERHEAD_MAX}")
+    return ratio
 
 
 def amount(row: dict[str, str], column: str) -> Decimal | None:

@@ -25,6 +25,7 @@ from goodput_ingest.sources.prometheus import PrometheusRecording
 from goodput_ingest.sources.pytorch.flight_recorder import FlightRecorder
 from goodput_ingest.sources.pytorch.kineto import Kineto
 from goodput_ingest.sources.site.budgets import Budgets
+from goodput_ingest.sources.site.carbon import Carbon
 from goodput_ingest.sources.site.inventory import Inventory
 from goodput_ingest.sources.site.node_states import NodeStates
 from goodput_ingest.sources.site.rates import Rates
@@ -44,6 +45,7 @@ SOURCES: dict[str, type[Source]] = {
     Tariffs.name: Tariffs,
     Budgets.name: Budgets,
     NodeStates.name: NodeStates,
+    Carbon.name: Carbon,
     PrometheusRecording.name: PrometheusRecording,
     KubernetesRecording.name: KubernetesRecording,
     NvmlRecording.name: NvmlRecording,

@@ -47,8 +47,9 @@ RECIPE = (
     ("rates.csv", "rates"),
     ("tariffs.csv", "tariffs"),
     ("budgets.csv", "budgets"),
+    ("carbon.csv", "carbon"),
 )
-NAMES_ITS_CLUSTER = ("rates", "tariffs", "budgets")
+NAMES_ITS_CLUSTER = ("rates", "tariffs", "budgets", "carbon")
 
 
 def generate(

@@ -54,7 +54,7 @@ UIDS = {user: 10_001 + i for i, user in enumerate(u for users in TEAMS.values() 
 def write(
     folder: Path, fleet: Fleet, schedule: Schedule, lives: list[Life], start: datetime, total_s: int
 ) -> None:
-    """Write sacct, scontrol, sacctmgr, inventory, rates, tariffs and budgets."""
+    """Write sacct, scontrol, sacctmgr, inventory, rates, tariffs, budgets, carbon."""
     start_s = int(start.timestamp())
     suspended = {id(life.run): life.suspended // SECOND for life in lives}
     _write(folder / "sacct.txt", _sacct(fleet, schedule, suspended, start_s, total_s))
@@ -66,6 +66,7 @@ def write(
     _write(folder / "rates.csv", RATES)
     _write(folder / "tariffs.csv", TARIFFS)
     _write(folder / "budgets.csv", _budgets(len(fleet.gpu_uuids)))
+    _write(folder / "carbon.csv", _carbon(start, total_s))
 
 
 RATES = [
@@ -79,6 +80,11 @@ TARIFFS = [
     f"{CLUSTER},UTC,22,6,0.09,1.35,1.40,example tariff at night; replace it with your own",
     f"{CLUSTER},UTC,6,22,0.14,1.35,1.40,example tariff by day; replace it with your own",
 ]
+FOSSIL_G_PER_KWH = 700
+CARBON_FREE_BY_HOUR = (
+    *(0.35, 0.35, 0.35, 0.35, 0.35, 0.36, 0.38, 0.42, 0.48, 0.54, 0.60, 0.64),
+    *(0.65, 0.64, 0.60, 0.54, 0.48, 0.42, 0.38, 0.36, 0.35, 0.35, 0.35, 0.35),
+)
 USD_PER_GPU_MONTH = 1100
 BUDGET_RATIOS = {"nlp": 0.9, "vision": 1.15, "speech": 1.0, "platform": 1.3}  # robotics has none
 
@@ -94,6 +100,20 @@ def _budgets(gpus: int) -> list[str]:
         ratio = BUDGET_RATIOS.get(team)
         cost = "" if ratio is None else round(gpus * share * ratio * USD_PER_GPU_MONTH / 100) * 100
         lines.append(f"{CLUSTER},{team},{cost},{round(gpus * share)},example budget")
+    return lines
+
+
+def _carbon(start: datetime, total_s: int) -> list[str]:
+    """Return an hourly intensity of a grid with much sun: least at noon."""
+    lines = ["cluster,valid_from,valid_to,g_per_kwh,carbon_free_ratio,pue,server_ratio,note"]
+    for hour in range(total_s // 3_600):
+        begin = start + timedelta(hours=hour)
+        free = CARBON_FREE_BY_HOUR[begin.astimezone(UTC).hour]
+        end, grams = begin + timedelta(hours=1), round(FOSSIL_G_PER_KWH * (1 - free))
+        lines.append(
+            f"{CLUSTER},{begin.isoformat()},{end.isoformat()},{grams},{free},1.35,1.40,"
+            "example intensity; replace it with your own"
+        )
     return lines
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[3]
 DASHBOARD = ROOT / "app" / "goodput_app" / "dashboard"
-UNITS = ("_ms", "_s", "_ratio", "_cost", "_w", "_hz", "_c", "_h", "_kwh")
+UNITS = ("_ms", "_s", "_ratio", "_cost", "_w", "_hz", "_c", "_h", "_kwh", "_kg")
 
 
 def headers() -> Iterator[tuple[str, str]]:

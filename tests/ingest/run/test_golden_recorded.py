@@ -43,6 +43,7 @@ SOURCES = {
     "otel_spans": "otel-spans",
     "torchtitan_structured": "torchtitan-structured",
     "job_logs": "job-log",
+    "carbon": "carbon",
 }
 CASES = [case for folder in SOURCES for case in sorted((GOLDEN / folder).iterdir())]
 

@@ -86,7 +86,11 @@ def _column(series: pl.Series, header: str) -> tuple[pl.Series, Any]:
     if name.endswith("_hz"):
         megahertz = (series.cast(pl.Float64) / 1e6).alias(f"{name.removesuffix('_hz')}_mhz")
         return megahertz, of.NumberColumn(f"{header} (MHz)", format="%,.0f")
-    if name.endswith("_temperature_c"):
+    if name.endswith("_kwh"):
+        return series, of.NumberColumn(f"{header} (kWh)", format="%,.2f")
+    if name.endswith("_kg"):
+        return series, of.NumberColumn(f"{header} (kg CO2e)", format="%,.2f")
+    if name.endswith("_c"):
         return series, of.NumberColumn(f"{header} (\u00b0C)", format="%.0f")
     if series.dtype.is_temporal():
         return series, of.DatetimeColumn(f"{header} (UTC)", format="YYYY-MM-DD HH:mm:ss")

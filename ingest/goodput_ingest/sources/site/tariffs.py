@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import polars as pl
 
 from goodput_ingest.formats import csv_table
-from goodput_ingest.formats.money import currency, exact, read_rows, validity
+from goodput_ingest.formats.money import currency, exact, overhead, read_rows, validity
 from goodput_ingest.formats.parsed import INSTANT, TEXT_MAX_CHARS, Parsed, frame
 
 if TYPE_CHECKING:
@@ -47,7 +46,6 @@ TARIFFS = {
     "valid_to_at": INSTANT,
     "note": pl.String(),
 }
-RATIO_MAX = 100
 
 
 @dataclass(frozen=True)
@@ -88,8 +86,8 @@ class Tariffs:
             "from_hour": begin,
             "to_hour": end,
             "price_per_kwh": exact(row, "price_per_kwh"),
-            "pue": _ratio(row, "pue"),
-            "server_ratio": _ratio(row, "server_ratio"),
+            "pue": overhead(row, "pue"),
+            "server_ratio": overhead(row, "server_ratio"),
             "currency": currency(row),
             **validity(row, instant),
             "note": row.get("note", "")[:TEXT_MAX_CHARS] or None,
@@ -113,12 +111,3 @@ def _hour(row: dict[str, str], column: str, default: int, least: int, most: int)
     if not re.fullmatch(r"[0-9]{1,2}", text) or not least <= int(text) <= most:
         raise ValueError(f"{column} {text[:40]!r} is no hour from {least} to {most}")
     return int(text)
-
-
-def _ratio(row: dict[str, str], column: str) -> Decimal:
-    if not row.get(column):
-        return Decimal(1)
-    ratio = exact(row, column)
-    if not 1 <= ratio <= RATIO_MAX:
-        raise ValueError(f"{column} {row[column][:40]!r} is no ratio from 1 to {RATIO_MAX}")
-    return ratio

@@ -45,27 +45,6 @@ times as (
     select * from cut_hours
 ),
 
--- of the first and the last hour there is evidence of a part, which the energy is that of
-evident as (
-    select
-        energy.*,
-        greatest(energy.hour_ms, clusters.first_ms) as start_ms,
-        least(energy.hour_ms + 3600000, clusters.as_of_ms) as end_ms
-    from marts.statement_energy_hourly as energy
-    inner join intermediate.int_clusters as clusters using (cluster)
-    where in_window(energy.hour_ms, energy.hour_ms + 3600000)
-),
-
-energies as (
-    select
-        * exclude (energy_mj, measured_ms, wall_mj, start_ms, end_ms),
-        scope_part(wall_mj, start_ms, end_ms) as wall_mj,
-        scope_part(energy_mj, start_ms, end_ms) as energy_mj,
-        scope_part(measured_ms, start_ms, end_ms) as measured_ms
-    from evident
-    where end_ms > start_ms
-),
-
 reservations as (
     select distinct
         cluster,
@@ -176,7 +155,7 @@ measures as (
         end as metered_mj_price,
         case when tariffs.price_per_kwh is null then energies.energy_mj else 0 end as untariffed_mj,
         energies.wall_mj
-    from energies
+    from marts.energy_scoped as energies
     left join inferred using (job_run_key)
     left join marts.statement_tariffs as tariffs using (cluster, hour_ms)
     union all by name

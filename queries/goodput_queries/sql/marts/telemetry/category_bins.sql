@@ -2,46 +2,14 @@
 -- grain: gpu_uuid, gpu_instance, start_ms, category
 -- start_ms: start of the bin, epoch ms
 -- category_ms: time of the bin in that category; gpu_ms: the same as milliseconds of a whole GPU
-with bucket as (
-    select coalesce(getvariable('scope_bucket_ms')::bigint, 3600000) as length_ms
-),
-
-pieces as (
-    select
-        cluster,
-        node,
-        gpu_uuid,
-        gpu_instance,
-        category,
-        gpu_ms / (end_ms - start_ms) as share_ratio,
-        scope_start(start_ms) as start_ms,
-        scope_end(end_ms) as end_ms
-    from marts.ledger_pieces
-    where
-        hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
-        and hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
-        and in_window(start_ms, end_ms)
-        and in_place(cluster, node, gpu_uuid, gpu_model)
-),
-
-cut as (
-    select
-        *,
-        unnest(range(start_ms // length_ms, (end_ms - 1) // length_ms + 1)) * length_ms as bin_ms,
-        length_ms
-    from pieces
-    cross join bucket
-    where end_ms > start_ms
-)
-
 select
     any_value(cluster) as cluster,
     any_value(node) as node,
     gpu_uuid,
     gpu_instance,
-    bin_ms as start_ms,
+    start_ms,
     category,
-    sum(least(end_ms, bin_ms + length_ms) - greatest(start_ms, bin_ms))::bigint as category_ms,
-    sum(share_ratio * (least(end_ms, bin_ms + length_ms) - greatest(start_ms, bin_ms))) as gpu_ms
-from cut
-group by gpu_uuid, gpu_instance, bin_ms, category
+    sum(piece_ms)::bigint as category_ms,
+    sum(gpu_ms) as gpu_ms
+from marts.bin_pieces
+group by gpu_uuid, gpu_instance, start_ms, category

@@ -1,0 +1,67 @@
+"""Energy: power over time, of idle GPUs, of accounts with its carbon, and against limits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from goodput_app.dashboard.data import marts, metrics
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from goodput_queries.scope import Scope
+
+Level = Literal["team", "rack", "node"]
+
+BUCKETS_MAX = 96
+FINEST_MS = 60_000  # below it readings leave buckets empty
+NODES_SHOWN = 2_000
+
+
+def bucket_ms(scope: Scope, gpus: int) -> int:
+    """Return the bucket of power over time: of readings where they are few, else of the roll-up."""
+    from_ms, to_ms = metrics.bounds(scope)
+    read = metrics.resolution(to_ms - from_ms, gpus, BUCKETS_MAX)
+    return max(read.bin_ms, FINEST_MS if read.is_raw else metrics.ROLLED_UP_MS)
+
+
+def power(scope: Scope, level: Level, bucket: int) -> pl.DataFrame:
+    """Return rows of marts.power_over_time of one level, with `at` for `start_ms`."""
+    return marts.read(
+        "select * exclude (level, start_ms), from_ms(start_ms) as at from marts.power_over_time "
+        "where level = $1 order by start_ms, cluster, availability, name nulls last",
+        replace(scope, user=None, run=None, partition=None, bucket_ms=bucket),
+        level,
+    )
+
+
+def accounts(scope: Scope) -> pl.DataFrame:
+    """Return energy and carbon by account, most energy first; then what was not allocated.
+
+    Energy is stored by owner and not by node: the scope's node does not restrict it.
+    """
+    return marts.read(
+        "select * from marts.energy_by_account order by availability <> 'held', "
+        "energy_mj desc nulls last, gpu_ms desc, cluster, availability, team",
+        replace(scope, node=None, gpu_uuid=None, bucket_ms=None),
+    )
+
+
+def idle(scope: Scope) -> pl.DataFrame:
+    """Return what idle GPUs draw by model and category, most energy first."""
+    return marts.read(
+        "select * from marts.idle_power "
+        "order by energy_kwh desc nulls last, gpu_ms desc, cluster, gpu_model, category",
+        replace(scope, bucket_ms=None),
+    )
+
+
+def headroom(scope: Scope) -> pl.DataFrame:
+    """Return the nodes, the nearest to the limit first: at most NODES_SHOWN; nodes: of all."""
+    return marts.read(
+        "select *, count(*) over () as nodes from marts.power_headroom "
+        "order by p99_limit_ratio desc nulls last, slowdown_margin_c nulls last, cluster, node, "
+        f"gpu_model limit {NODES_SHOWN}",
+        replace(scope, team=None, user=None, run=None, partition=None, bucket_ms=None),
+    )

@@ -1,0 +1,89 @@
+-- What idle GPUs draw, by model and category: not allocated, not available, or allocated but idle. Power is the mean of
+-- ten minutes in which the whole GPU was in the category and had a reading, whoever owns it; energy is that power over
+-- the time of the scope in the category.
+-- grain: cluster, gpu_model, category
+-- gpu_ms: milliseconds of a whole GPU in the category, of the scope's owners
+-- measured_ms: of all owners, in the ten minutes that power_w is the mean of
+-- power_w: of one GPU; null: no such ten minutes has a power reading
+-- energy_kwh: gpu_ms x power_w; null: power_w is
+-- electricity_cost: of that energy, at the tariffs of their hours with the overhead of server and site, as statements
+--  charge counters; null: no hour has a tariff
+-- untariffed_gpu_ms: of gpu_ms, in hours without a tariff
+with idle as (
+    select category, label
+    from reference.gpu_second_categories
+    where "group" in ('free', 'not_available') or category = 'idle_held'
+),
+
+times as (
+    select
+        scoped.cluster,
+        scoped.gpu_model,
+        scoped.category,
+        sum(scoped.gpu_ms)::bigint as gpu_ms,
+        sum(scoped.gpu_ms * tariffs.price_per_kwh::double) as ms_price,
+        coalesce(sum(scoped.gpu_ms) filter (where tariffs.price_per_kwh is null), 0)::bigint as untariffed_gpu_ms
+    from marts.ledger_in_scope as scoped
+    semi join idle using (category)
+    left join marts.statement_tariffs as tariffs using (cluster, hour_ms)
+    where scoped.is_by_node
+    group by scoped.cluster, scoped.gpu_model, scoped.category
+),
+
+whole as (
+    select
+        pieces.cluster,
+        pieces.gpu_model,
+        pieces.category,
+        pieces.gpu_uuid,
+        unnest(range(
+            (pieces.start_ms + 599999) // 600000, pieces.end_ms // 600000
+        )) * 600000 as start_ms,
+        pieces.gpu_ms / (pieces.end_ms - pieces.start_ms) as share_ratio
+    from marts.ledger_pieces as pieces
+    semi join idle using (category)
+    where
+        pieces.hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
+        and pieces.hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+        and in_place(pieces.cluster, pieces.node, pieces.gpu_uuid, pieces.gpu_model)
+),
+
+-- of a partitioned GPU all parts: power is that of the device
+of_gpus as (
+    select cluster, gpu_model, category, gpu_uuid, start_ms
+    from whole
+    group by all
+    having sum(share_ratio) > 0.999
+),
+
+readings as (
+    select gpu_uuid, start_ms, max(power_w.mean) as power_w
+    from marts.gpu_metrics
+    where power_w.n > 0
+    group by gpu_uuid, start_ms
+),
+
+powers as (
+    select cluster, gpu_model, category, avg(readings.power_w) as power_w, 600000 * count(*) as measured_ms
+    from of_gpus
+    inner join readings using (gpu_uuid, start_ms)
+    group by cluster, gpu_model, category
+)
+
+select
+    times.cluster,
+    times.gpu_model,
+    times.category,
+    idle.label,
+    times.gpu_ms,
+    coalesce(powers.measured_ms, 0) as measured_ms,
+    powers.power_w,
+    times.gpu_ms * powers.power_w / 3.6e9 as energy_kwh,
+    times.ms_price * powers.power_w / 3.6e9 as electricity_cost,
+    times.untariffed_gpu_ms
+from times
+inner join idle using (category)
+left join powers
+    on times.cluster = powers.cluster
+    and times.gpu_model is not distinct from powers.gpu_model
+    and times.category = powers.category

@@ -1,0 +1,215 @@
+"""The Energy page, in-process: on a made-up cluster, without counters, and with hostile names."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+
+import pytest
+from tests.queries.conftest import Evidence, at
+from tests.recorded_session import built
+
+from goodput_app.dashboard.data import energy
+from goodput_queries.scope import Scope
+from goodput_queries.storage.store import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from streamlit.testing.v1 import AppTest
+
+HOSTILE = '<script>alert(1)</script> [x](http://evil) "q" a/b|c :red[z] $x$'
+START_MS = 1_800_000_000_000
+HOUR_MS = 3_600_000
+HOURS = 2
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[LocalStore]:
+    """Give two hours of a node of two GPUs: one has a team with a hostile name, one is free."""
+    made = Evidence(LocalStore())
+    made.load("gpus", [
+        {"cluster": "c", "node": "a", "gpu_uuid": f"GPU-{i}", "gpu_index": i, "slurm_index": i,
+         "gpu_model": "h100", "power_limit_w": 700.0, "slowdown_temperature_c": 90.0,
+         "valid_from_at": at(0)}
+        for i in (0, 1)
+    ])  # fmt: skip
+    made.load("node_racks", [{"cluster": "c", "node": "a", "rack": HOSTILE}])
+    made.watched(HOURS * 3600)
+    made.job("1", 0, HOURS * 3600, ["a"], 1, account=HOSTILE)
+    made.load("gpu_samples", [
+        {"gpu_uuid": f"GPU-{i}", "gpu_instance": "", "ts": at(s), "power_w": 100.0 + 500 * (1 - i),
+         "energy_j": 1e6 + s * (100.0 + 500 * (1 - i)), "gpu_temperature_c": 60.0,
+         "engine_active_ratio": 0.9 * (1 - i), "is_flagged": False}
+        for i in (0, 1)
+        for s in range(0, HOURS * 3600 + 1, 60)
+    ])  # fmt: skip
+    made.load("carbon", [
+        {"g_per_kwh": Decimal(400), "pue": Decimal(1), "server_ratio": Decimal(1),
+         "valid_to_at": at(3600)}
+    ])  # fmt: skip
+    made.store.build()
+    yield made.store
+    made.store.close()
+
+
+@pytest.fixture(scope="module")
+def unread() -> Iterator[LocalStore]:
+    """Give an hour of a node with a job and no readings."""
+    made = Evidence(LocalStore())
+    made.node("a", 1)
+    made.watched(3600)
+    made.job("1", 0, 3600, ["a"], 1)
+    made.store.build()
+    yield made.store
+    made.store.close()
+
+
+@pytest.fixture(scope="module")
+def telemetry(
+    empty_database: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalStore]:
+    """Give recorded telemetry alone."""
+    yield from built(empty_database, tmp_path_factory, "nvml.jsonl.gz")
+
+
+@pytest.fixture
+def open_energy(visit: Callable[..., AppTest]) -> Callable[..., AppTest]:
+    """Give what opens the page of a store and holds it to being sound."""
+
+    def opened(store: LocalStore, **params: str) -> AppTest:
+        app = visit(store, "power_and_carbon", **params)
+        assert not app.exception, app.exception
+        assert not app.error, [error.value for error in app.error]
+        return app
+
+    return opened
+
+
+def captions(app: AppTest) -> str:
+    return "\n".join(str(element.value) for element in app.caption)
+
+
+def bars(app: AppTest) -> dict[str, Any]:
+    (chart,) = app.get("plotly_chart")
+    traces = json.loads(chart.proto.spec)["data"]
+    return {trace["name"]: trace for trace in traces if trace["type"] == "bar"}
+
+
+def table(app: AppTest, column: str) -> Any:
+    return next(frame.value for frame in app.dataframe if column in frame.value.columns)
+
+
+def links(app: AppTest) -> dict[str, dict[str, list[str]]]:
+    found = [link.proto for link in app.get("page_link")]
+    return {link.label: parse_qs(link.query_string) for link in found}
+
+
+def test_power_is_stacked_by_account(
+    world: LocalStore, open_energy: Callable[..., AppTest]
+) -> None:
+    names = list(bars(open_energy(world)))
+
+    assert names[-1] == "Not allocated"
+    assert names[0].startswith("&lt;script&gt;")
+
+
+@pytest.mark.parametrize(("by", "name"), [("node", "a"), ("rack", "&lt;script&gt;")])
+def test_the_link_says_what_power_is_stacked_by(
+    world: LocalStore, open_energy: Callable[..., AppTest], by: str, name: str
+) -> None:
+    (found,) = bars(open_energy(world, by=by))
+
+    assert found.startswith(name)
+
+
+def test_filters_that_do_not_apply_to_power_are_named(
+    world: LocalStore, open_energy: Callable[..., AppTest]
+) -> None:
+    assert "does not apply" not in captions(open_energy(world, team=HOSTILE))
+    assert "team and run does not apply to power by rack" in captions(
+        open_energy(world, team=HOSTILE, by="rack")
+    )
+
+
+def test_an_account_has_its_energy_and_a_link_to_its_cost(
+    world: LocalStore, open_energy: Callable[..., AppTest]
+) -> None:
+    app = open_energy(world, account=f"c|held|{HOSTILE}")
+
+    rows = table(app, "energy_kwh")
+    assert rows["energy_kwh"][0] == pytest.approx(1.2, rel=0.02)
+    (cost,) = (params for label, params in links(app).items() if label.startswith("Cost of"))
+    assert cost["team"] == [HOSTILE]
+
+
+def test_hours_without_an_intensity_are_named(
+    world: LocalStore, open_energy: Callable[..., AppTest]
+) -> None:
+    app = open_energy(world)
+
+    rows = table(app, "carbon_kg")
+    assert rows["carbon_kg"][0] == pytest.approx(0.24, rel=0.02)
+    assert rows["unknown_carbon_kwh"][0] == pytest.approx(0.6, rel=0.02)
+    assert "1 hour between 2027-01-15 09:00:00" in captions(app)
+
+
+def test_without_a_tariff_energy_has_no_cost_and_the_page_says_how(
+    world: LocalStore, open_energy: Callable[..., AppTest]
+) -> None:
+    app = open_energy(world)
+
+    assert not any("electricity_cost" in frame.value.columns for frame in app.dataframe)
+    assert "goodput ingest tariffs" in captions(app)
+
+
+def test_a_node_has_its_headroom_and_a_link_to_its_page(
+    world: LocalStore, open_energy: Callable[..., AppTest]
+) -> None:
+    app = open_energy(world, headroom="c|a|h100")
+
+    rows = table(app, "p99_limit_percent")
+    assert rows["p99_limit_percent"][0] == pytest.approx(100 * 600 / 700)
+    assert rows["slowdown_margin_c"][0] == 30
+    assert links(app)["Open node a"]["node"] == ["a"]
+
+
+def test_idle_power_is_that_of_the_free_gpu(
+    world: LocalStore, open_energy: Callable[..., AppTest]
+) -> None:
+    rows = table(open_energy(world), "measured_gpu_h")
+
+    assert rows["power_w"].to_list() == [100.0]
+
+
+def test_without_readings_each_panel_names_what_to_add(
+    unread: LocalStore, open_energy: Callable[..., AppTest]
+) -> None:
+    app = open_energy(unread)
+
+    codes = "\n".join(str(code.value) for code in app.code)
+    assert "DCGM_FI_DEV_POWER_USAGE" in codes
+    assert "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION" in codes
+    assert "No power reading" in captions(app)
+    assert not app.get("plotly_chart")
+
+
+def test_without_intensities_the_page_shows_the_file_to_write(
+    telemetry: LocalStore, open_energy: Callable[..., AppTest]
+) -> None:
+    app = open_energy(telemetry)
+
+    codes = [str(code.value) for code in app.code]
+    assert codes[-1] == "goodput ingest carbon carbon.csv"
+    assert "carbon_kg" not in table(app, "energy_kwh").columns
+
+
+def test_few_gpus_are_read_from_their_readings_and_many_from_the_roll_up() -> None:
+    window = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS)
+
+    assert energy.bucket_ms(window, 4) == timedelta(minutes=1) / timedelta(milliseconds=1)
+    assert energy.bucket_ms(window, 1_000) == timedelta(minutes=10) / timedelta(milliseconds=1)

@@ -1,0 +1,310 @@
+"""Power, energy and carbon: sums of nodes, racks and teams, idle power, accounts, head-room."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from tests.queries.conftest import Evidence, at, durable, steps
+
+from goodput_queries.scope import Scope
+from goodput_queries.storage.store import LocalStore
+
+START_MS = 1_800_000_000_000
+HOUR_MS = 3_600_000
+KWH_MJ = 3.6e9
+BUSY_W, IDLE_W = 600.0, 100.0
+HALF_HOURS = Scope(from_ms=START_MS, to_ms=START_MS + 2 * HOUR_MS, bucket_ms=HOUR_MS // 2)
+
+
+def place(made, node, **limits):
+    """Add a node of one GPU."""
+    made.load("gpus", [
+        {"cluster": "c", "node": node, "gpu_uuid": f"GPU-{node}", "gpu_index": 0, "slurm_index": 0,
+         "gpu_model": "h100", "valid_from_at": at(0), **limits}
+    ])  # fmt: skip
+
+
+def read(made, node, watts, until=7200, **more):
+    """Load readings and an energy counter: `watts(second)` holds for the minute before it."""
+    joules, rows = 1e6, []
+    for second in range(0, until + 1, 60):
+        joules += 60 * watts(second) if second else 0
+        rows.append({"gpu_uuid": f"GPU-{node}", "gpu_instance": "", "ts": at(second),
+                     "energy_j": joules, "power_w": watts(second), "is_flagged": False,
+                     "engine_active_ratio": 0.9 * (watts(second) > IDLE_W), **more})  # fmt: skip
+    made.load("gpu_samples", rows, "dcgm")
+
+
+@pytest.fixture(scope="module")
+def world():
+    """Give two hours of three nodes of one GPU: `a` works an hour, `b` is free, `c` is not read.
+
+    Team A trains on `a` for an hour, B has it for the second one and does nothing. `a` and `b`
+    are in one rack. There is an intensity and a tariff for the first hour alone.
+    """
+    made = Evidence(LocalStore())
+    place(made, "a", power_limit_w=700.0, slowdown_temperature_c=90.0)
+    place(made, "b")
+    place(made, "c")
+    made.load("node_racks", [{"cluster": "c", "node": n, "rack": "r1"} for n in "ab"])
+    made.watched(7200)
+    made.job("1", 0, 3600, ["a"], 1, account="A")
+    made.job("2", 3600, 7200, ["a"], 1, account="B")
+    made.events("1", [
+        {"event": "job.start", "t": 0}, *steps(1, 359, 0, 10), durable(359, 3595),
+        {"event": "job.end", "t": 3600},
+    ])  # fmt: skip
+    read(made, "a", lambda s: BUSY_W if s < 3600 else IDLE_W, gpu_temperature_c=80.0,
+         clocks_event_reasons=4)  # fmt: skip
+    read(made, "b", lambda _: IDLE_W)
+    first_hour = {"valid_from_at": at(0), "valid_to_at": at(3600)}
+    made.load("carbon", [
+        {"g_per_kwh": Decimal(400), "carbon_free_ratio": Decimal("0.4"), "pue": Decimal("1.5"),
+         "server_ratio": Decimal(2), **first_hour}
+    ])  # fmt: skip
+    made.load("tariffs", [
+        {"zone": "UTC", "from_hour": 0, "to_hour": 24, "price_per_kwh": Decimal("0.1"),
+         "pue": Decimal("1.5"), "server_ratio": Decimal(2), **first_hour}
+    ])  # fmt: skip
+    made.store.build()
+    yield made.store
+    made.store.close()
+
+
+def power(store, level, scope=HALF_HOURS):
+    rows = store.read(
+        "select name, availability, (start_ms - $2) // 60000 as minute, power_w, coverage_ratio, "
+        "gpus, read_gpus from marts.power_over_time where level = $1 order by all",
+        [level, START_MS],
+        scope=scope,
+    )
+    return rows.to_dicts()
+
+
+def accounts(store, scope=HALF_HOURS):
+    rows = store.read("select * from marts.energy_by_account", scope=scope)
+    return {(row["availability"], row["team"]): row for row in rows.to_dicts()}
+
+
+def test_a_node_has_the_mean_power_of_each_bucket(world):
+    found = {row["minute"]: row["power_w"] for row in power(world, "node") if row["name"] == "a"}
+
+    assert list(found) == [0, 30, 60, 90]
+    assert [round(found[minute]) for minute in (30, 90)] == [BUSY_W, IDLE_W]
+
+
+def test_a_node_without_readings_has_no_power_and_no_coverage(world):
+    rows = [row for row in power(world, "node") if row["name"] == "c"]
+
+    assert {(row["power_w"], row["coverage_ratio"], row["read_gpus"]) for row in rows} == {
+        (None, 0.0, 0)
+    }
+
+
+def test_a_rack_is_the_sum_of_its_nodes(world):
+    rows = {(row["name"], row["minute"]): row for row in power(world, "rack")}
+
+    assert rows["r1", 30]["power_w"] == pytest.approx(BUSY_W + IDLE_W)
+    assert rows["r1", 30]["coverage_ratio"] == pytest.approx(1)
+    assert rows[None, 30]["power_w"] is None
+
+
+def test_a_team_has_the_power_of_its_gpus_and_the_rest_is_not_allocated(world):
+    rows = {(row["availability"], row["name"], row["minute"]): row for row in power(world, "team")}
+
+    assert rows["held", "A", 30]["power_w"] == pytest.approx(BUSY_W)
+    assert rows["held", "B", 90]["power_w"] == pytest.approx(IDLE_W)
+    assert rows["free", None, 90]["power_w"] == pytest.approx(IDLE_W)
+
+
+def test_the_levels_have_the_same_power_in_all(world):
+    sums = [
+        sum(row["power_w"] or 0 for row in power(world, level))
+        for level in ("node", "rack", "team")
+    ]
+
+    assert sums == pytest.approx([sums[0]] * 3)
+    assert sums[0] > 0
+
+
+def test_a_fine_bucket_is_read_from_the_readings(world):
+    minutes = Scope(from_ms=START_MS + 3_480_000, to_ms=START_MS + 3_780_000, bucket_ms=60_000)
+
+    found = [row["power_w"] for row in power(world, "node", minutes) if row["name"] == "a"]
+
+    assert found == [BUSY_W, BUSY_W, IDLE_W, IDLE_W, IDLE_W]
+
+
+def test_a_team_in_scope_has_its_power_alone(world):
+    of_a = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS, bucket_ms=HOUR_MS, team="A")
+
+    assert {row["name"] for row in power(world, "team", of_a)} == {"A"}
+
+
+def test_idle_power_is_that_of_whole_ten_minutes_in_the_category(world):
+    rows = world.read("select * from marts.idle_power", scope=HALF_HOURS).to_dicts()
+    found = {row["category"]: row for row in rows}
+
+    assert round(found["idle_held"]["power_w"]) == IDLE_W
+    assert found["idle_no_demand"]["power_w"] == pytest.approx(IDLE_W)
+    free_h = found["idle_no_demand"]["gpu_ms"] / HOUR_MS
+    assert found["idle_no_demand"]["energy_kwh"] == pytest.approx(free_h * IDLE_W / 1000)
+
+
+def test_idle_time_of_hours_without_a_tariff_has_no_cost(world):
+    row = world.read(
+        "select * from marts.idle_power where category = 'idle_no_demand'", scope=HALF_HOURS
+    ).row(0, named=True)
+
+    priced_h = (row["gpu_ms"] - row["untariffed_gpu_ms"]) / HOUR_MS
+    assert 0 < priced_h < row["gpu_ms"] / HOUR_MS
+    assert row["electricity_cost"] == pytest.approx(priced_h * IDLE_W / 1000 * 0.1 * 1.5 * 2)
+
+
+def test_a_gpu_with_one_idle_part_has_no_idle_power(evidence):
+    place(evidence, "m")
+    evidence.load(
+        "gpu_instances",
+        [{"cluster": "c", "gpu_uuid": "GPU-m", "gpu_instance": "3g.40gb.0", "profile": "3g.40gb",
+          "compute_slices": 3, "slurm_index": 0}],
+    )  # fmt: skip
+    evidence.watched(3600)
+    evidence.job("1", 0, 3600, ["m"], 1, gpu_type="3g.40gb")
+    read(evidence, "m", lambda _: BUSY_W, until=3600)
+    evidence.store.build()
+
+    rows = evidence.store.read("select * from marts.idle_power where gpu_ms > 0")
+
+    assert rows.height > 0
+    assert rows["power_w"].to_list() == [None] * rows.height
+
+
+def test_energies_of_accounts_add_up_to_the_millijoule(world):
+    whole = "select sum(energy_mj)::bigint, sum(measured_ms)::bigint from marts."
+
+    of_accounts = world.read(f"{whole}energy_by_account").row(0)
+
+    assert of_accounts == world.read(f"{whole}statement_energy_hourly").row(0)
+    assert of_accounts[0] > 0
+
+
+@pytest.mark.parametrize("cut_ms", [1, HOUR_MS // 2 + 7, HOUR_MS])
+def test_energies_of_adjacent_windows_add_up(world, cut_ms):
+    total = "select sum(energy_mj)::bigint from marts.energy_by_account"
+    ends = START_MS, START_MS + cut_ms, START_MS + 2 * HOUR_MS
+
+    parts = [
+        world.read(total, scope=Scope(from_ms=a, to_ms=b)).item() or 0
+        for a, b in ((ends[0], ends[1]), (ends[1], ends[2]))
+    ]
+
+    assert sum(parts) == world.read(total).item()
+
+
+def test_an_account_has_its_energy_a_useful_hour(world):
+    row = accounts(world)["held", "A"]
+
+    assert row["energy_mj"] == pytest.approx(BUSY_W * 3600 * 1000, rel=0.02)
+    useful_h = row["useful_ms"] / HOUR_MS
+    assert row["energy_kwh_per_useful_gpu_h"] == pytest.approx(0.6 / useful_h, rel=0.02)
+
+
+def test_an_account_without_useful_time_has_no_energy_a_useful_hour(world):
+    row = accounts(world)["held", "B"]
+
+    assert row["energy_kwh"] > 0
+    assert row["energy_kwh_per_useful_gpu_h"] is None
+
+
+def test_energy_while_allocated_but_idle_is_at_the_models_idle_power(world):
+    row = accounts(world)["held", "B"]
+
+    assert row["idle_energy_kwh"] == pytest.approx(
+        row["idle_ms"] / HOUR_MS * IDLE_W / 1000, rel=0.01
+    )
+    assert row["idle_ms"] > 0
+
+
+def test_carbon_is_energy_times_intensity_with_overhead(world):
+    row = accounts(world)["held", "A"]
+
+    assert row["carbon_kg"] == pytest.approx(row["energy_mj"] / KWH_MJ * 0.4 * 1.5 * 2)
+    assert row["carbon_free_ratio"] == pytest.approx(0.4)
+    assert row["carbon_g_per_useful_gpu_h"] == pytest.approx(
+        row["energy_kwh_per_useful_gpu_h"] * 400 * 1.5 * 2
+    )
+    assert (row["unknown_hours"], row["unknown_carbon_kwh"]) == (0, 0)
+
+
+def test_carbon_of_hours_without_an_intensity_is_unknown_and_named(world):
+    row = accounts(world)["held", "B"]
+
+    assert row["carbon_kg"] is None
+    assert row["unknown_carbon_kwh"] == pytest.approx(row["energy_kwh"])
+    assert row["unknown_hours"] == 1
+    assert (row["unknown_from_at"], row["unknown_to_at"]) == (at(3600), at(7200))
+
+
+def test_carbon_of_the_known_hours_is_not_taken_for_all(world):
+    row = accounts(world)["free", None]
+
+    assert row["unknown_carbon_kwh"] == pytest.approx(0.1, rel=0.05)
+    assert row["carbon_kg"] == pytest.approx(
+        (row["energy_kwh"] - row["unknown_carbon_kwh"]) * 0.4 * 1.5 * 2
+    )
+
+
+def test_what_no_source_measured_is_empty_and_not_zero(evidence):
+    evidence.node("a", 1)
+    evidence.watched(3600)
+    evidence.job("1", 0, 3600, ["a"], 1, account="A")
+    evidence.store.build()
+
+    row = accounts(evidence.store, Scope())["held", "A"]
+
+    assert row["gpu_ms"] == HOUR_MS
+    assert (row["energy_kwh"], row["carbon_kg"], row["electricity_cost"]) == (None, None, None)
+    assert row["measured_ratio"] == 0
+
+
+def test_an_intensity_of_the_cluster_and_a_later_one_take_precedence(evidence):
+    place(evidence, "a")
+    evidence.watched(3 * 3600)
+    read(evidence, "a", lambda _: IDLE_W, until=3 * 3600)
+    common = {"pue": Decimal(1), "server_ratio": Decimal(1)}
+    evidence.load("carbon", [
+        {"g_per_kwh": Decimal(500), **common},
+        {"g_per_kwh": Decimal(300), "valid_from_at": at(3600), "valid_to_at": at(7200), **common},
+        {"g_per_kwh": Decimal(100), "cluster": "c", "valid_from_at": at(7200), **common},
+        {"g_per_kwh": Decimal(1), "cluster": "other", **common},
+    ])  # fmt: skip
+    evidence.store.build()
+
+    found = evidence.store.read("select g_per_kwh from marts.carbon_intensity order by hour_ms")
+
+    assert found["g_per_kwh"].to_list() == [500, 300, 100]
+
+
+def test_headroom_sees_peaks_that_a_mean_of_ten_minutes_hides(evidence):
+    place(evidence, "a", power_limit_w=700.0)
+    evidence.watched(3600)
+    read(evidence, "a", lambda second: 690.0 if second % 600 == 300 else IDLE_W, until=3600)
+    evidence.store.build()
+
+    row = evidence.store.read("select * from marts.power_headroom").row(0, named=True)
+
+    assert row["p99_power_w"] == pytest.approx(690, rel=0.01)
+    assert row["mean_power_w"] < 200
+
+
+def test_headroom_is_against_the_limit_of_the_gpu(world):
+    rows = world.read("select * from marts.power_headroom", scope=HALF_HOURS).to_dicts()
+    found = {row["node"]: row for row in rows}
+
+    a = found["a"]
+    assert a["p99_limit_ratio"] == pytest.approx(BUSY_W / 700, rel=0.01)
+    assert a["capped_ratio"] == pytest.approx(1)
+    assert a["slowdown_margin_c"] == pytest.approx(10)
+    assert (found["b"]["p99_limit_ratio"], found["b"]["p99_power_w"]) == (None, IDLE_W)
+    assert (found["c"]["p99_power_w"], found["c"]["read_gpus"]) == (None, 0)
