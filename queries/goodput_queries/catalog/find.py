@@ -17,14 +17,16 @@ from goodput_queries.errors import QueryError
 def find_view(name: str) -> Model:
     """Return the catalogued table or view of a name, with or without its layer.
 
-    Raises QueryError for a name that is not ours or belongs to several layers.
+    Without it a mart comes first: it answers, where the raw table of its name only reports. Raises
+    QueryError for a name that is not ours or belongs to several other layers.
     """
     known = catalogue()
     if name in known:
         return known[name]
     same = [model for model in known.values() if model.name == name]
-    if len(same) == 1:
-        return same[0]
+    marts = [model for model in same if model.layer == "marts"]
+    if len(marts or same) == 1:
+        return (marts or same)[0]
     if same:
         names = ", ".join(model.qualified_name for model in same)
         raise QueryError(f"{name!r} is the name of several views: {names}. Name the layer too.")
