@@ -162,7 +162,7 @@ def test_without_job_events_lateness_and_goodput_of_a_run_are_not_known(
     run = accounting.read("select run_key from marts.runs limit 1").item()
     app = visit(accounting, "one_run", run=run)
     assert_sound(app)
-    assert "Whether a rank was late is not known" in texts(app)
+    assert "Stragglers are not known" in texts(app)
     assert "Goodput (% of allocated): not measured" in texts(app)
 
 
