@@ -297,7 +297,8 @@ def test_what_is_commented_out_in_the_example_is_right_too(tmp_path: Path) -> No
 
     found = collectors(read(path).collect)
 
-    assert [one.reads for one in found] == ["kubernetes", "dcgm", "nvml", "kernel-log"]
+    named = ["kubernetes", "dcgm", "node-exporter", "nvml", "kernel-log"]
+    assert [one.reads for one in found] == named
 
 
 def statuses(store: LocalStore) -> None:
