@@ -8,7 +8,7 @@
 -- failures: outages with the node down that began in the window; down_ms: GPU time down
 -- failed_attempts: attempts that ended in the window with an infrastructure cause that evidence puts on this node
 -- caused_ms, caused_cost: GPU time that runs lost by these attempts, on whatever node; shared by the nodes it is put on;
---  null: these runs report no steps
+--  null where these runs report no steps
 -- lost_ms, lost_cost: infrastructure-caused waste on this node, whatever node caused it; the nodes add up to the fleet
 -- code, last_at: Xid of the worst incident, the latest of equals; when the latest incident was
 -- verdict: Replace, Drain, Watch by reference.thresholds; null: no rule applies; verdict_reason: the rule that applies
