@@ -12,6 +12,8 @@ compared  rebuilt; the previous rows are kept in a second table, so that code fi
 
 from __future__ import annotations
 
+import bisect
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -27,7 +29,7 @@ from goodput_queries.ledger_build.dirty import (
     differences,
     note_reading_parts,
 )
-from goodput_queries.ledger_build.node_hours import HOUR_MS, Node, NodeHours, ranges
+from goodput_queries.ledger_build.node_hours import HOUR_MS, Hours, Node, NodeHours, ranges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -263,18 +265,52 @@ def passes(
     Each has at most so many GPU-hours, or one hour. Some nodes' hours that follow one another are
     recomputed for all of these nodes.
     """
+    found: list[tuple[int, int, set[Node] | None]] = [
+        (first, last, None) for first, last in _ranges_of(cursor, dirty.whole, most_gpu_hours)
+    ]
     units: dict[Node, int] = {
         (cluster, node): count
         for cluster, node, count in cursor.execute(
             "select cluster, node, count(*) from intermediate.int_gpu_units group by all"
         ).fetchall()
     }
-    most = max(1, most_gpu_hours // max(1, sum(units.values())))
-    found: list[tuple[int, int, set[Node] | None]] = [
-        (first, last, None) for first, last in ranges(dirty.whole, most)
-    ]
     for first, last in ranges(dirty.of_nodes, len(dirty.of_nodes)):
         nodes = set().union(*(dirty.of_nodes[hour] for hour in range(first, last)))
         most = max(1, most_gpu_hours // max(1, sum(units.get(node, 0) for node in nodes)))
         found += [(*hours, nodes) for hours in ranges(range(first, last), most)]
     return sorted(found, key=lambda part: part[:2])
+
+
+def _ranges_of(
+    cursor: duckdb.DuckDBPyConnection, hours: Hours, most_gpu_hours: int
+) -> list[tuple[int, int]]:
+    """Return hours as half-open ranges by the number of units that are present in each hour.
+
+    Evidence of years has many units, of which few are there at one time.
+    """
+    joins = dict(
+        cursor.execute(
+            f"""select hour, sum(units)
+            from (
+                select start_ms // {HOUR_MS} as hour, 1 as units from intermediate.int_gpu_units
+                union all
+                select end_ms // {HOUR_MS} + 1, -1
+                from intermediate.int_gpu_units where end_ms is not null
+            )
+            group by hour"""
+        ).fetchall()
+    )
+    starts = sorted(joins)
+    present = list(accumulate(int(joins[hour]) for hour in starts))
+    found: list[tuple[int, int]] = []
+    gpu_hours = 0
+    for hour in sorted(hours):
+        place = bisect.bisect_right(starts, hour) - 1
+        here = present[place] if place >= 0 else 0
+        if found and found[-1][1] == hour and gpu_hours + here <= most_gpu_hours:
+            found[-1] = (found[-1][0], hour + 1)
+            gpu_hours += here
+        else:
+            found.append((hour, hour + 1))
+            gpu_hours = here
+    return found

@@ -132,7 +132,7 @@ A, B = ("c", "a"), ("c", "b")
     [
         (NodeHours({5, 6}), [(5, 7, None)]),
         (NodeHours({5, 7}), [(5, 6, None), (7, 8, None)]),
-        (NodeHours({1, 2, 3}), [(1, 3, None), (3, 4, None)]),  # at most 12 GPU-hours each
+        (NodeHours({1, 2, 3, 4, 5}), [(1, 6, None)]),  # years before these nodes were there
         (NodeHours(of_nodes=[(3, A), (4, A)]), [(3, 5, {A})]),
         (NodeHours(of_nodes=[(3, B), (4, B), (5, B)]), [(3, 6, {B})]),
         (NodeHours(of_nodes=[(3, A), (4, B)]), [(3, 5, {A, B})]),  # hours that follow go together
@@ -142,3 +142,14 @@ A, B = ("c", "a"), ("c", "b")
 def test_a_pass_has_hours_of_all_nodes_or_of_some_and_is_bounded(two_small_nodes, dirty, passes):
     with two_small_nodes.cursor() as cursor:
         assert materialise.passes(cursor, dirty, most_gpu_hours=12) == passes
+
+
+def test_a_pass_of_all_nodes_is_bounded_by_the_gpus_that_are_present(two_small_nodes):
+    sql = "select min(hour_ms) // 3600000 from marts.ledger_segments"
+    begun = two_small_nodes.read(sql).item()
+    dirty = NodeHours({begun, begun + 1, begun + 2})
+
+    with two_small_nodes.cursor() as cursor:
+        found = materialise.passes(cursor, dirty, most_gpu_hours=12)
+
+    assert found == [(begun, begun + 2, None), (begun + 2, begun + 3, None)]
