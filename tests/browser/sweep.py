@@ -28,7 +28,8 @@ from goodput_queries.storage.store import LocalStore
 PAGES = {
     "overview": "/", "fleet": "/fleet", "runs": "/runs", "run": "/run?run=lab/main",
     "nodes": "/nodes", "node": "/nodes?node=vm", "health": "/health", "waste": "/waste",
-    "network": "/network", "cost": "/cost", "data": "/data", "explorer": "/explorer",
+    "network": "/network", "energy": "/energy", "cost": "/cost", "data": "/data",
+    "explorer": "/explorer",
 }  # fmt: skip
 # the framework asks for these below the page's own path, and then where they are
 KNOWN_MISSES = re.compile(r"_stcore/(host-config|health)|favicon")
