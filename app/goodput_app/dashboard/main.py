@@ -17,6 +17,10 @@ LOOK = """<style>
 [data-testid="stMainBlockContainer"] { padding: 3rem 2rem 3rem 2rem; }
 [data-testid="stSidebarHeader"] { height: 1.5rem; }
 @media (min-width: 641px) and (max-width: 1439px) {
+  .st-key-tiles [data-testid="stHorizontalBlock"]:has(> :nth-child(6)) { flex-wrap: wrap; }
+  .st-key-tiles :has(> :nth-child(6)) > [data-testid="stColumn"] { flex: 1 1 30%; min-width: 30%; }
+}
+@media (min-width: 641px) and (max-width: 1380px) {
   .st-key-tiles [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
   .st-key-tiles [data-testid="stColumn"] { flex: 1 1 30%; min-width: 30%; }
 }
