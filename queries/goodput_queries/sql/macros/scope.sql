@@ -32,3 +32,11 @@ create or replace macro is_whole_hour(hour_ms) as (
     hour_ms >= coalesce(getvariable('scope_from_ms')::bigint, 0)
     and hour_ms <= coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807) - 3600000
 );
+
+-- Whether the scope restricts neither place nor owner.
+create or replace macro is_whole_fleet() as (
+    coalesce(
+        getvariable('scope_cluster'), getvariable('scope_node'), getvariable('scope_gpu_uuid'), getvariable('scope_gpu_model'),
+        getvariable('scope_team'), getvariable('scope_user'), getvariable('scope_run'), getvariable('scope_partition')
+    ) is null
+);

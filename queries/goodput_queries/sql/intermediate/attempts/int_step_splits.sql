@@ -5,7 +5,7 @@
 -- A rank that after an undeclared gap starts later than its gang is still in the gap until then.
 -- gpu_uuid: null: only one rank reports waits, which apply to all GPUs
 -- phase: why a rank waited for another: throttled_peer, faulty_peer (a hardware error); undeclared_gap
--- by_gpu_uuid: the GPU that was held back or faulty, of its own loss and of the waits for it
+-- by_gpu_uuid: the GPU that was throttled, faulty or late: of its own loss, and of the waits for it
 -- measured_by: what a wait for a late rank is known from: int_rank_step_losses, telemetry
 -- is_cut: the amounts exceeded the step and the last ones were cut
 -- materialised: attempts, since each GPU of the gang joins it
@@ -99,7 +99,8 @@ causes as (
         throttled.gpu_uuid is not null as is_held_back,
         named.step is not null as is_named,
         coalesce(named.phase, case when held_back.step is not null then 'throttled_peer' end) as phase,
-        coalesce(case when named.phase is not null then named.gpu_uuid end, held_back.gpu_uuid) as by_gpu_uuid
+        coalesce(case when named.phase is not null then named.gpu_uuid end, held_back.gpu_uuid) as by_gpu_uuid,
+        case when named.phase is null then named.gpu_uuid end as late_gpu_uuid
     from of_gpus
     left join clean_medians using (attempt_key)
     left join held_back using (attempt_key, step)
@@ -159,6 +160,7 @@ amounts as (
         coalesce(waits.comm_ms, 0) as comm_ms,
         waits.phase,
         waits.by_gpu_uuid,
+        waits.late_gpu_uuid,
         coalesce(waits.measured_by, 'telemetry') as measured_by,
         waits.measured_by is not null and waits.comm_ms is not null as is_measured,
         -- the moment between a fully measured step and the next one is the step's too
@@ -198,7 +200,7 @@ parts as (
             case when gap_category is not null then 'undeclared_gap' end, null, null, phase, null, null, null
         ]) as phase,
         unnest([
-            null, null, case when throttle_ms > 0 then gpu_uuid end, by_gpu_uuid, null, null, null
+            null, null, case when throttle_ms > 0 then gpu_uuid end, by_gpu_uuid, late_gpu_uuid, null, null
         ]) as by_gpu_uuid,
         unnest([null, null, null, measured_by, measured_by, null, null]) as measured_by,
         unnest([

@@ -73,53 +73,6 @@ remaps as (
     group by cluster, node
 ),
 
-faults as (
-    select
-        attempts.cluster,
-        attempts.attempt_key,
-        attempts.job_run_key,
-        attempts.start_ms,
-        attempts.end_ms,
-        attempts.has_events,
-        causes.trouble_from_ms
-    from intermediate.int_attempts as attempts
-    inner join intermediate.int_attempt_causes as causes using (attempt_key)
-    where causes.is_platform and in_window(attempts.end_ms, attempts.end_ms + 1)
-),
-
-places as (
-    select distinct faults.attempt_key, holds.cluster, holds.node
-    from faults
-    inner join intermediate.int_holds as holds using (job_run_key)
-    where holds.start_ms < faults.end_ms and coalesce(holds.end_ms, 9223372036854775807) > faults.start_ms
-),
-
--- what happened on the node when the attempt ended; an attempt on one node needs no more
-signs as (
-    select places.attempt_key, places.cluster, places.node
-    from places
-    qualify count(*) over (partition by places.attempt_key) = 1
-    union
-    select places.attempt_key, places.cluster, places.node
-    from places
-    inner join faults using (attempt_key)
-    inner join staging.stg_node_states as states
-        on places.cluster = states.cluster and places.node = states.node and states.state = 'down'
-        and states.start_ms between faults.trouble_from_ms and faults.end_ms + 60000
-    union
-    select places.attempt_key, places.cluster, places.node
-    from places
-    inner join faults using (attempt_key)
-    inner join marts.gpu_incidents as found
-        on places.cluster = found.cluster and places.node = found.node and found.class = 'hardware'
-        and epoch_ms(found.end_at) >= faults.trouble_from_ms
-        and epoch_ms(found.start_at) <= faults.end_ms + 60000
-),
-
-culprits as (
-    select *, 1.0 / count(*) over (partition by attempt_key) as share from signs
-),
-
 losses as (
     select attempt_key, sum(gpu_ms) as gpu_ms, sum(cost) as cost
     from marts.ledger_blamed
@@ -127,7 +80,7 @@ losses as (
         is_by_node
         and blame = 'platform'
         and category in ('fault_stall', 'lost_work', 'failed_without_progress', 'teardown')
-        and attempt_key in (select attempt_key from culprits)
+        and attempt_key in (select attempt_key from marts.failure_nodes)
     group by attempt_key
 ),
 
@@ -137,11 +90,11 @@ caused as (
         culprits.cluster,
         culprits.node,
         count(*) as failed_attempts,
-        sum(case when faults.has_events then coalesce(losses.gpu_ms, 0) else losses.gpu_ms end * culprits.share)::bigint
+        sum(case when attempts.has_events then coalesce(losses.gpu_ms, 0) else losses.gpu_ms end * culprits.share)::bigint
             as caused_ms,
-        sum(case when faults.has_events and losses.gpu_ms is null then 0 else losses.cost end * culprits.share) as caused_cost
-    from culprits
-    inner join faults using (attempt_key)
+        sum(case when attempts.has_events and losses.gpu_ms is null then 0 else losses.cost end * culprits.share) as caused_cost
+    from marts.failure_nodes as culprits
+    inner join intermediate.int_attempts as attempts using (attempt_key)
     left join losses using (attempt_key)
     group by culprits.cluster, culprits.node
 ),

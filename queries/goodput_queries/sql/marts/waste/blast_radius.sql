@@ -1,7 +1,7 @@
--- Throttled or faulty GPUs that delayed their gang: their own loss and the waits of the other GPUs for them. Covers
--- retained steps of whole attempts that overlap the window.
+-- Throttled, faulty or late GPUs that delayed their gang: their own loss and the waits of the other GPUs for them.
+-- Covers retained steps of whole attempts that overlap the window.
 -- grain: run_key, attempt, gpu_uuid
--- reason: throttled or faulty (a hardware error)
+-- reason: faulty (a hardware error), throttled, late (its rank waited least, and nothing of its GPU says why)
 -- own_gpu_s: throttle loss of the GPU itself
 -- peers_wait_gpu_s: waiting of the other GPUs of the gang for it
 -- peers: number of GPUs that waited; where several GPUs are throttled in one step, the waits are attributed to one
@@ -11,7 +11,11 @@ with caused as (
     select
         attempt_key,
         by_gpu_uuid as gpu_uuid,
-        case when bool_or(phase = 'faulty_peer') then 'faulty' else 'throttled' end as reason,
+        case
+            when bool_or(phase = 'faulty_peer') then 'faulty'
+            when bool_or(category = 'throttled' or phase = 'throttled_peer') then 'throttled'
+            else 'late'
+        end as reason,
         coalesce(sum(end_ms - start_ms) filter (where category = 'throttled'), 0)::bigint as own_ms,
         coalesce(sum(end_ms - start_ms) filter (where category = 'straggler_wait'), 0)::bigint as peers_ms,
         count(distinct gpu_uuid) filter (where category = 'straggler_wait') as peers,

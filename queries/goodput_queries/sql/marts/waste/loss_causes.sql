@@ -82,14 +82,14 @@ measured as (
 culprits as (
     select
         attempt_key,
-        is_faulty,
+        phase,
         arg_max('GPU ' || coalesce(gpu_index::varchar, gpu_uuid) || coalesce(' of ' || node, ''), (gang_ms, gpu_uuid))
             || case when count(*) > 1 then ' and ' || (count(*) - 1) || ' more' else '' end as gpu,
         sum(gang_ms) / 1000.0 as gang_gpu_s
     from (
         select
             waits.attempt_key,
-            waits.phase = 'faulty_peer' as is_faulty,
+            waits.phase,
             waits.by_gpu_uuid as gpu_uuid,
             max(units.node) as node,
             max(units.gpu_index) as gpu_index,
@@ -103,7 +103,7 @@ culprits as (
         left join intermediate.int_gpu_units as units on waits.by_gpu_uuid = units.gpu_uuid
         group by waits.attempt_key, waits.phase, waits.by_gpu_uuid
     )
-    group by attempt_key, is_faulty
+    group by attempt_key, phase
 )
 
 select
@@ -125,7 +125,9 @@ select
     case
         when grouped.category in ('fault_stall', 'lost_work', 'failed_without_progress') then causes.cause
         when culprits.gpu is not null
-            then culprits.gpu || case when culprits.is_faulty then ' had a hardware error' else ' was throttled' end
+            then culprits.gpu || case culprits.phase
+                when 'faulty_peer' then ' had a hardware error' when 'throttled_peer' then ' was throttled' else ' was late'
+            end
         else coalesce(phases.label, nullif(replace(most.part.phase, '_', ' '), ''))
     end as cause,
     case
@@ -141,9 +143,10 @@ select
         when grouped.category = 'startup' then 'time from allocation (or restart) to the first step'
         when grouped.category = 'data_stall' then 'data_s of the job''s step events'
         when culprits.gpu is not null
-            then case
-                    when culprits.is_faulty then 'Xid of a GPU that the others waited for'
-                    else 'slowdown reason of a GPU while steps ran over the unthrottled median'
+            then case culprits.phase
+                    when 'faulty_peer' then 'Xid of a GPU that the others waited for'
+                    when 'throttled_peer' then 'slowdown reason of a GPU while steps ran over the unthrottled median'
+                    else 'its rank waits least in the steps that run over the median'
                 end || '; ' || culprits.gpu || ' cost the gang ' || printf('%.1f', culprits.gang_gpu_s) || ' GPU-s'
         when measured.measured_by = 'job' then 'straggler_s of the job''s step events'
         when measured.measured_by = 'comm_s' then 'comm_s of all ranks: what each has over the least'
@@ -182,5 +185,6 @@ left join measured
     and coalesce(measured.phase, '') = most.part.phase
 left join culprits
     on most.part.attempt_key = culprits.attempt_key
-    and culprits.is_faulty = (most.part.phase = 'faulty_peer')
-    and (grouped.category = 'throttled' or most.part.phase in ('throttled_peer', 'faulty_peer'))
+    and culprits.phase
+        = case when grouped.category = 'throttled' then 'throttled_peer' else coalesce(most.part.phase, '') end
+    and grouped.category in ('throttled', 'straggler_wait')

@@ -1,0 +1,33 @@
+-- Sources that do not answer, and contradictions and gaps of the evidence, as findings: of the whole database, and none
+-- where the scope is a part of it.
+-- grain: rule, detail
+-- detail: the source, or what is wrong
+select
+    'source_failing' as rule,
+    null::varchar as cluster,
+    source || ' ' || origin as detail,
+    epoch_ms(coalesce(failing_since_at, answered_at)) as since_ms,
+    null::bigint as until_ms,
+    null::bigint as gpu_ms,
+    case when state = 'late' then 'info' else 'warning' end as severity,
+    'Confirmed' as confidence,
+    source || ' at ' || left(origin, 120) || ' is ' || state || case
+        when failures > 0 then ' (' || counted(failures, 'failure') || ' in a row)' else ''
+    end as evidence,
+    null::varchar as what_to_do
+from marts.live_sources
+where state in ('late', 'stale', 'failing') and is_whole_fleet()
+union all
+select
+    'evidence_conflict',
+    null,
+    kind || ': ' || what,
+    scope_start((select min(first_ms) from intermediate.int_clusters)),
+    scope_end((select max(as_of_ms) from intermediate.int_clusters)),
+    null,
+    'info',
+    'Confirmed',
+    what || ': ' || n || coalesce(', for example ' || left(example, 120), ''),
+    what_to_do
+from marts.data_quality
+where is_whole_fleet()

@@ -1,0 +1,112 @@
+-- Hangs, errors of GPUs, bad nodes and trouble of the network in the scope, as findings.
+-- grain: rule, cluster, node, gpu_uuid, run_key, detail, since_ms
+-- detail: what tells two findings of one subject apart: a code, a port
+-- until_ms: when it was last seen; null: it still is
+with errors as (
+    select
+        *,
+        coalesce(severity in ('gpu_fatal', 'node_fatal'), true) as is_fatal
+    from marts.gpu_incidents
+    where class = 'hardware'
+)
+
+select
+    'hang' as rule,
+    cluster,
+    culprit_node as node,
+    culprit_gpu_uuid as gpu_uuid,
+    run_key,
+    '' as detail,
+    epoch_ms(since_at) as since_ms,
+    epoch_ms(last_seen_at) as until_ms,
+    'critical' as severity,
+    confidence,
+    coalesce('rank ' || culprit_rank || ' ', '') || evidence as evidence,
+    null::varchar as what_to_do
+from marts.hangs
+where is_root
+union all
+select
+    'gpu_error',
+    cluster,
+    node,
+    gpu_uuid,
+    run_key,
+    case when gpu_uuid is null then device else '' end,
+    epoch_ms(start_at),
+    epoch_ms(end_at),
+    case when is_fatal then 'warning' else 'info' end,
+    'Confirmed',
+    case when kind = 'xid' then 'Xid ' || code || coalesce(' (' || meaning || ')', '') else replace(kind, '_', ' ') end
+        || ', ' || counted(events, 'line') || ' of ' || sources,
+    what_to_do
+from errors
+union all
+select
+    'bad_node',
+    health.cluster,
+    health.node,
+    null,
+    null,
+    '',
+    epoch_ms(coalesce(health.last_at, clusters.as_of_at)),
+    epoch_ms(coalesce(health.last_at, clusters.as_of_at)),
+    case health.verdict when 'Replace' then 'critical' when 'Drain' then 'warning' else 'info' end,
+    'Likely',
+    health.verdict_reason || ' in the time shown',
+    health.verdict || coalesce('. ' || health.what_to_do, '')
+from marts.node_health as health
+inner join marts.clusters as clusters using (cluster)
+where health.verdict in ('Replace', 'Drain')
+union all
+select
+    'link_down',
+    cluster,
+    node,
+    null,
+    null,
+    device || coalesce(' port ' || port, ''),
+    epoch_ms(start_at),
+    epoch_ms(end_at),
+    'warning',
+    case when is_seen_down then 'Confirmed' else 'Likely' end,
+    device || coalesce(' port ' || port, '') || case
+        when is_seen_down then ' was read as down' else ' went down between two readings, by its counter'
+    end,
+    null
+from marts.link_events
+union all
+select
+    'slow_link',
+    slow.cluster,
+    slow.node,
+    null,
+    slow.run_key,
+    '',
+    scope_start(epoch_ms(clusters.first_at)),
+    scope_end(epoch_ms(clusters.as_of_at)),
+    case when slow.verdict = 'Not confirmed' then 'info' else 'warning' end,
+    slow.verdict,
+    slow.slow_communicators || ' of ' || counted(slow.communicators, 'communicator') || ' reach less than '
+        || cast(round(100 * threshold('slow_link_ratio')) as integer) || ' % of what is expected, the slowest '
+        || cast(round(100 * slow.least_ratio) as integer) || ' %' || coalesce('; a port has trouble: ' || slow.link_trouble, ''),
+    null
+from marts.slow_nodes as slow
+inner join marts.clusters as clusters using (cluster)
+union all
+select
+    'socket_fallback',
+    transports.cluster,
+    transports.node,
+    null,
+    transports.run_key,
+    '',
+    scope_start(epoch_ms(clusters.first_at)),
+    scope_end(epoch_ms(clusters.as_of_at)),
+    'warning',
+    'Confirmed',
+    counted(transports.processes, 'process') || ' of NCCL use ' || transports.transport || ' between nodes',
+    null
+from marts.transports as transports
+inner join marts.clusters as clusters using (cluster)
+where transports.is_fallback and transports.has_infiniband

@@ -1,0 +1,233 @@
+-- Findings of the scope: losses, faults and anomalies that are worth a person's look, by the rules of
+-- reference.finding_rules; the largest first by cost, then GPU time.
+-- grain: finding_key, since_at
+-- finding_key: the same for one rule and subject as long as both exist; state.finding_actions refers to it
+-- kind, severity: critical, warning, info; title, owner, effort, fix: of the rule
+-- since_at, until_at: first and last evidence inside the window; until_at null: it is still so
+-- is_open: seen in the half hour before the end of the evidence; else it has closed by itself
+-- state: open, closed, acknowledged, dismissed (what people said of it), note: their last words
+-- subject: what it is about, to be read; node, gpu_uuid, gpu_index, run_key, run_name: null where it is about none
+-- gpu_ms, cost: GPU time concerned in the window; null: not a time
+-- share_ratio: of the allocated time of its run, or of the capacity
+-- cases: attempts concerned, or how often it was seen
+-- back_ms, back_low_ms, back_high_ms: GPU time of the window that comes back; parts of findings never overlap
+-- cost_a_week, back_a_week_ms, back_a_week_cost: at the rate of the window's covered time; null under an hour of it
+-- confidence: Confirmed, Likely, Not confirmed; evidence: in a sentence; what_to_do: for it
+-- target: what its fix is applied to: a node, jobs of a team that are named alike, a cluster
+with signs as (
+    select
+        rule, cluster, node, gpu_uuid, run_key, team,
+        case when run_key is null then coalesce(team, '') else '' end as detail,
+        since_ms, until_ms, gpu_ms, cost, share_ratio, cases, back_ms, back_low_ms, back_high_ms,
+        severity, confidence, null::varchar as evidence, null::varchar as what_to_do
+    from marts.loss_findings
+    union all by name
+    select * from marts.fault_findings
+    union all by name
+    select * from marts.evidence_findings
+),
+
+marked as (
+    select
+        *,
+        coalesce(
+            since_ms - max(coalesce(until_ms, 9223372036854775807)) over (
+                of_subject rows between unbounded preceding and 1 preceding
+            ) > threshold('finding_rest_ms'),
+            true
+        ) as is_new
+    from signs
+    window of_subject as (
+        partition by rule, cluster, node, gpu_uuid, run_key, detail order by since_ms, until_ms
+    )
+),
+
+numbered as (
+    select
+        *,
+        count_if(is_new) over (
+            partition by rule, cluster, node, gpu_uuid, run_key, detail order by since_ms, until_ms
+            rows between unbounded preceding and current row
+        ) as episode
+    from marked
+),
+
+merged as (
+    select
+        rule, cluster, node, gpu_uuid, run_key, detail,
+        min(since_ms) as since_ms,
+        nullif(max(coalesce(until_ms, 9223372036854775807)), 9223372036854775807) as until_ms,
+        sum(gpu_ms)::bigint as gpu_ms,
+        sum(cost) as cost,
+        max(share_ratio) as share_ratio,
+        coalesce(sum(cases), count(*))::bigint as cases,
+        sum(back_ms)::bigint as back_ms,
+        sum(back_low_ms)::bigint as back_low_ms,
+        sum(back_high_ms)::bigint as back_high_ms,
+        arg_max(
+            {
+                severity: severity, confidence: confidence, evidence: evidence, what_to_do: what_to_do, team: team
+            },
+            (case severity when 'critical' then 3 when 'warning' then 2 else 1 end, evidence is not null, since_ms)
+        ) as worst
+    from numbered
+    group by rule, cluster, node, gpu_uuid, run_key, detail, episode
+),
+
+runs as (
+    select
+        run_key,
+        any_value(run_id) as run_id,
+        arg_max(job_name, attempt) as job_name,
+        any_value(team) as team,
+        bool_or(run_id in (job_id, '') and job_name not in (job_id, '')) as is_number
+    from intermediate.int_attempts
+    group by run_key
+),
+
+gpus as (
+    select gpu_uuid, max(gpu_index) as gpu_index, arg_max(node, start_ms) as node
+    from intermediate.int_gpu_units
+    group by gpu_uuid
+),
+
+covered as (
+    select
+        cluster,
+        as_of_ms,
+        greatest(0, scope_end(as_of_ms) - scope_start(first_ms)) as covered_ms
+    from intermediate.int_clusters
+),
+
+said as (
+    select
+        merged.rule, merged.cluster, merged.node, merged.gpu_uuid, merged.run_key, merged.detail, merged.since_ms,
+        max(actions) as last
+    from merged
+    inner join (
+        select finding_key, since_ms, until_ms, {said_at: said_at, action: action, note: note, said_by: said_by} as actions
+        from state.finding_actions
+    ) as actions
+        on finding_key(merged.rule, merged.cluster, merged.node, merged.gpu_uuid, merged.run_key, merged.detail)
+            = actions.finding_key
+        and actions.since_ms <= coalesce(merged.until_ms, 9223372036854775807)
+        and coalesce(actions.until_ms, 9223372036854775807) >= merged.since_ms
+    group by all
+),
+
+described as (
+    select
+        merged.*,
+        rules.kind,
+        rules.title,
+        rules.owner,
+        rules.effort,
+        rules.fix,
+        rules.page,
+        coalesce(merged.node, gpus.node) as at_node,
+        gpus.gpu_index,
+        case when runs.is_number then runs.job_name || ' (' || runs.run_id || ')' else runs.run_id end as run_name,
+        coalesce(merged.worst.team, runs.team) as team,
+        coalesce(merged.worst.what_to_do, rules.action) as what_to_do,
+        covered.covered_ms,
+        coalesce(
+            merged.until_ms is null
+            or merged.until_ms >= least(covered.as_of_ms, scope_end(covered.as_of_ms)) - threshold('finding_rest_ms'),
+            true
+        ) as is_open,
+        said.last as said,
+        case rules.target
+            when 'node' then coalesce(merged.node, gpus.node, runs.job_name, merged.run_key)
+            when 'job'
+                then concat_ws(
+                    ' / ',
+                    coalesce(runs.team, merged.worst.team),
+                    -- names of a family of jobs differ by a number
+                    coalesce(
+                        nullif(regexp_replace(runs.job_name, '[-_. ]+[a-z]?[0-9]+$', ''), ''), runs.run_id, merged.node
+                    )
+                )
+            when 'cluster' then merged.cluster
+            else merged.detail
+        end as target
+    from merged
+    inner join reference.finding_rules as rules using (rule)
+    left join runs on merged.run_key = runs.run_key
+    left join gpus on merged.gpu_uuid = gpus.gpu_uuid
+    left join covered on merged.cluster = covered.cluster
+    left join said
+        on merged.rule = said.rule
+        and merged.cluster is not distinct from said.cluster
+        and merged.node is not distinct from said.node
+        and merged.gpu_uuid is not distinct from said.gpu_uuid
+        and merged.run_key is not distinct from said.run_key
+        and merged.detail is not distinct from said.detail
+        and merged.since_ms = said.since_ms
+)
+
+select
+    finding_key(rule, cluster, node, gpu_uuid, run_key, detail) as finding_key,
+    rule,
+    kind,
+    worst.severity as severity,
+    title,
+    concat_ws(
+        ', ',
+        run_name,
+        at_node,
+        case when gpu_uuid is not null then 'GPU ' || coalesce(gpu_index::varchar, gpu_uuid) end,
+        nullif(case when run_key is null and at_node is null then detail else '' end, ''),
+        case when run_key is null and at_node is null and gpu_uuid is null and detail = '' then cluster end
+    ) as subject,
+    cluster,
+    at_node as node,
+    gpu_uuid,
+    gpu_index,
+    run_key,
+    run_name,
+    team,
+    from_ms(since_ms) as since_at,
+    from_ms(until_ms) as until_at,
+    is_open,
+    case
+        when said.action = 'acknowledge' then 'acknowledged'
+        when said.action = 'dismiss' then 'dismissed'
+        when is_open then 'open'
+        else 'closed'
+    end as state,
+    said.note as note,
+    said.said_by as said_by,
+    gpu_ms,
+    cost,
+    share_ratio,
+    cases,
+    coalesce(back_ms, 0) as back_ms,
+    coalesce(back_low_ms, 0) as back_low_ms,
+    coalesce(back_high_ms, 0) as back_high_ms,
+    case when covered_ms >= threshold('finding_week_min_ms') then cost * 604800000 / covered_ms end as cost_a_week,
+    case
+        when covered_ms >= threshold('finding_week_min_ms')
+            then (coalesce(back_ms, 0)::double * 604800000 / covered_ms)::bigint
+    end as back_a_week_ms,
+    case
+        when covered_ms >= threshold('finding_week_min_ms') and gpu_ms > 0
+            then cost * coalesce(back_ms, 0) / gpu_ms * 604800000 / covered_ms
+    end as back_a_week_cost,
+    worst.confidence as confidence,
+    coalesce(
+        worst.evidence,
+        gpu_time_text(gpu_ms) || ' lost, ' || percent_text(share_ratio) || ' of '
+        || case when run_key is null and gpu_uuid is null and kind in ('capacity', 'health') then 'the capacity' else 'the allocated time' end
+        || case
+            when kind = 'failures' then ', ' || counted(cases, 'attempt')
+            when gpu_uuid is not null then ', ' || counted(cases, 'attempt')
+            else ''
+        end
+    ) as evidence,
+    what_to_do,
+    fix,
+    target,
+    owner,
+    effort,
+    page
+from described

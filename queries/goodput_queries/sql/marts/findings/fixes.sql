@@ -1,0 +1,50 @@
+-- What to do first: the findings of the scope by what is to be done about them and to what, with what comes back.
+-- Dismissed findings are left out. Each GPU-millisecond of a loss is in one finding only, so that the rows add up.
+-- grain: fix, cluster, target
+-- target: the node, the job of a team, the cluster or the source that it is done to
+-- findings: how many it settles; open_findings: of them those that still are
+-- title, what_to_do, evidence, rule, finding_key, run_key, node, gpu_uuid: of the finding that gives most back
+-- gpu_ms, cost: lost in the window
+-- back_ms, back_low_ms, back_high_ms: GPU time of the window that comes back
+-- back_a_week_ms, back_a_week_cost: at the rate of the window's covered time; null under an hour of it
+select
+    fix,
+    cluster,
+    target,
+    count(*) as findings,
+    count_if(is_open)::bigint as open_findings,
+    case max(case severity when 'critical' then 3 when 'warning' then 2 else 1 end)
+        when 3 then 'critical' when 2 then 'warning' else 'info'
+    end as severity,
+    arg_max(first, place).title as title,
+    arg_max(first, place).what_to_do as what_to_do,
+    arg_max(first, place).evidence as evidence,
+    arg_max(first, place).rule as rule,
+    arg_max(first, place).finding_key as finding_key,
+    arg_max(first, place).since_at as since_at,
+    arg_max(first, place).run_key as run_key,
+    arg_max(first, place).node as node,
+    arg_max(first, place).gpu_uuid as gpu_uuid,
+    arg_max(first, place).confidence as confidence,
+    any_value(owner) as owner,
+    any_value(effort) as effort,
+    sum(gpu_ms)::bigint as gpu_ms,
+    sum(cost) as cost,
+    sum(back_ms)::bigint as back_ms,
+    sum(back_low_ms)::bigint as back_low_ms,
+    sum(back_high_ms)::bigint as back_high_ms,
+    sum(back_a_week_ms)::bigint as back_a_week_ms,
+    sum(back_a_week_cost) as back_a_week_cost
+from (
+    select
+        *,
+        {
+            title: title, what_to_do: what_to_do, evidence: evidence, rule: rule, finding_key: finding_key,
+            since_at: since_at, run_key: run_key, node: node, gpu_uuid: gpu_uuid, confidence: confidence
+        } as first,
+        (back_ms, coalesce(gpu_ms, 0), case severity when 'critical' then 3 when 'warning' then 2 else 1 end, finding_key)
+            as place
+    from marts.findings
+    where state <> 'dismissed'
+)
+group by fix, cluster, target

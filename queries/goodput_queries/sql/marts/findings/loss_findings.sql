@@ -1,0 +1,117 @@
+-- Losses of the scope that are worth a look, as findings, with what comes back once they end.
+-- grain: rule, cluster, node, gpu_uuid, run_key, team
+-- gpu_ms, cost: lost in the window; share_ratio: of the time it is a share of
+-- back_ms: what comes back: all of it; of blocking saves what the best interval (Young 1974) saves, less the work that
+--  failures then cost; of start-up what is over the median of the cluster; 0: nothing, since it is no loss
+-- back_low_ms: the part that comes back for sure; back_high_ms: all of it
+with sizes as (select run_key, max(gpus) as gpus from intermediate.int_attempts group by run_key),
+
+claims as (
+    select
+        claims.*,
+        claims.gpu_ms / nullif(claims.base_ms, 0) as share_ratio,
+        rules.returns,
+        rules.severity as rule_severity,
+        sizes.gpus
+    from marts.loss_claims as claims
+    inner join reference.finding_rules as rules using (rule)
+    left join sizes using (run_key)
+    where
+        claims.gpu_ms >= threshold('finding_min_ms')
+        and claims.gpu_ms
+            >= claims.base_ms * case claims.rule
+                when 'slow_start' then threshold('finding_start_share')
+                when 'checkpoint_overhead' then threshold('finding_saves_share')
+                when 'rank_skew' then threshold('finding_skew_share')
+                when 'slow_rank' then threshold('finding_named_share')
+                when 'throttled_gpu' then threshold('finding_named_share')
+                when 'faulty_gpu' then threshold('finding_named_share')
+                when 'hang' then 0
+                when 'unclassified_time' then threshold('finding_open_share')
+                -- a node is a small share of its cluster
+                when 'node_down' then 0
+                when 'node_drained' then 0
+                else threshold('finding_min_share')
+            end
+        -- of a short run the start is always a large share
+        and (claims.rule <> 'slow_start' or claims.base_ms >= threshold('finding_start_min_ms') * sizes.gpus)
+),
+
+starts as (
+    select
+        claims.cluster,
+        median(claims.gpu_ms / claims.cases / sizes.gpus) as median_ms
+    from marts.loss_claims as claims
+    inner join sizes using (run_key)
+    where claims.rule = 'slow_start'
+    group by claims.cluster
+),
+
+saving as (
+    select
+        *,
+        -- failures of the run, else those of its cluster by GPU time
+        case
+            when failures > 0 then run_s / failures
+            when cluster_failures > 0 then cluster_gpu_ms / 1000.0 / cluster_failures / gpus
+        end as failure_s
+    from marts.checkpointing
+    where saves > 1 and interval_s > 0 and save_s > 0
+),
+
+intervals as (
+    select
+        run_key,
+        save_s,
+        interval_s,
+        failure_s,
+        greatest(interval_s, sqrt(2 * save_s * failure_s)) as best_s
+    from saving
+    where failure_s is not null
+),
+
+gains as (
+    select
+        run_key,
+        -- share of the saves that go, less half an interval of work for each failure, in parts of the saves' time
+        greatest(
+            0,
+            1 - (interval_s + save_s) / (best_s + save_s)
+            - (best_s - interval_s) / 2 / failure_s * (interval_s + save_s) / save_s
+        ) as back_ratio
+    from intervals
+)
+
+select
+    claims.rule,
+    claims.cluster,
+    claims.node,
+    claims.gpu_uuid,
+    claims.run_key,
+    claims.team,
+    claims.since_ms,
+    claims.until_ms,
+    claims.gpu_ms,
+    claims.cost,
+    claims.share_ratio,
+    claims.cases,
+    case
+        when claims.rule_severity = 'warning' and claims.gpu_ms < threshold('finding_warning_ms') then 'info'
+        else claims.rule_severity
+    end as severity,
+    case
+        when claims.rule = 'unclassified_time' then 'Not confirmed'
+        when claims.sure_ms >= claims.gpu_ms and claims.rule <> 'idle_allocation' then 'Confirmed'
+        else 'Likely'
+    end as confidence,
+    case claims.returns
+        when 'all' then claims.gpu_ms
+        when 'interval' then round(claims.gpu_ms * coalesce(gains.back_ratio, 0))
+        when 'excess' then round(greatest(0, claims.gpu_ms - starts.median_ms * claims.cases * claims.gpus))
+        else 0
+    end::bigint as back_ms,
+    case claims.returns when 'all' then claims.sure_ms else 0 end::bigint as back_low_ms,
+    case claims.returns when 'none' then 0 else claims.gpu_ms end::bigint as back_high_ms
+from claims
+left join starts using (cluster)
+left join gains using (run_key)
