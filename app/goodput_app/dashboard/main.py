@@ -20,6 +20,10 @@ LOOK = """<style>
   .st-key-tiles [data-testid="stHorizontalBlock"]:has(> :nth-child(6)) { flex-wrap: wrap; }
   .st-key-tiles :has(> :nth-child(6)) > [data-testid="stColumn"] { flex: 1 1 30%; min-width: 30%; }
 }
+@media (min-width: 641px) and (max-width: 1600px) {
+  .st-key-tiles_now [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
+  .st-key-tiles_now [data-testid="stColumn"] { flex: 1 1 23%; min-width: 23%; }
+}
 @media (min-width: 641px) and (max-width: 1380px) {
   .st-key-tiles [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
   .st-key-tiles [data-testid="stColumn"] { flex: 1 1 30%; min-width: 30%; }
@@ -52,6 +56,7 @@ RUN = _page("one_run.py", "Run", "monitoring")
 NODES = _page("nodes_and_one.py", "Nodes", "dns")
 HEALTH = _page("node_health.py", "Health", "monitor_heart")
 GPU = _page("one_gpu.py", "GPU", "memory")
+FINDINGS = _page("open_findings.py", "Findings", "flag")
 WASTE = _page("idle_gaps.py", "Waste", "savings")
 NETWORK = _page("links_and_bandwidth.py", "Network", "lan")
 COST = _page("cost_statement.py", "Cost", "payments")
@@ -60,7 +65,7 @@ DATA = _page("data_health.py", "Data", "fact_check")
 EXPLORER = _page("metric_explorer.py", "Explorer", "query_stats")
 GROUPS = {
     "Monitor": [OVERVIEW, FLEET, RUNS, NODES, HEALTH],
-    "Optimize": [WASTE, NETWORK],
+    "Optimize": [FINDINGS, WASTE, NETWORK],
     "Cost": [COST, ENERGY],
     "Data": [DATA, EXPLORER],
 }
@@ -68,7 +73,22 @@ GROUPS = {
 OF_ONE = {RUN: "run", NODES: "node"}  # pages of one thing, and the filter that names it
 
 page = st.navigation(
-    [OVERVIEW, FLEET, RUNS, RUN, NODES, HEALTH, GPU, WASTE, NETWORK, COST, ENERGY, DATA, EXPLORER],
+    [
+        OVERVIEW,
+        FLEET,
+        RUNS,
+        RUN,
+        NODES,
+        HEALTH,
+        GPU,
+        FINDINGS,
+        WASTE,
+        NETWORK,
+        COST,
+        ENERGY,
+        DATA,
+        EXPLORER,
+    ],
     position="hidden",
 )
 with st.sidebar:

@@ -3,9 +3,16 @@
 import streamlit as st
 
 from goodput_app.dashboard import comparison, headline, theme
-from goodput_app.dashboard.components import charts, details, scope_bar, tiles
+from goodput_app.dashboard.components import (
+    charts,
+    details,
+    finding_parts,
+    now_strip,
+    scope_bar,
+    tiles,
+)
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import marts
+from goodput_app.dashboard.data import findings, marts
 from goodput_app.dashboard.figures import ledger as figures
 
 view = scope_bar.required_view()
@@ -23,7 +30,9 @@ LOSSES = {
 }
 
 st.title("Overview", anchor=False)
-st.caption("Where did the GPU-hours go, and what to do first?")
+st.caption("What is wrong now, where did the GPU-hours go, and what to do first?")
+with panel("", "marts.findings"):
+    now_strip.draw(findings.findings(scope), findings.losing_now(scope), view)
 with panel("", "marts.goodput_summary"):
     summary = marts.goodput_summary(scope).row(0, named=True)
     ladder = marts.evidence_ladder(scope).row(0, named=True)
@@ -72,6 +81,12 @@ with (
     )
     charts.draw(figure, over_time, "over-time", "GPUs in each category over time, stacked")
 
+with panel(
+    "What to do first",
+    "marts.fixes",
+    help="Findings by what is to be done, with the GPU time that comes back. Pick a row.",
+):
+    finding_parts.top_fixes(findings.fixes(scope))
 with panel(
     "Top losses by cost",
     "marts.loss_causes",

@@ -11,7 +11,7 @@
 -- share_ratio: of the allocated time of its run, or of the capacity
 -- cases: attempts concerned, or how often it was seen
 -- back_ms, back_low_ms, back_high_ms: GPU time of the window that comes back; parts of findings never overlap
--- cost_a_week, back_a_week_ms, back_a_week_cost: at the rate of the window's covered time; null under an hour of it
+-- week_cost, back_week_ms, back_week_cost: at the rate of the window's covered time; null under an hour of it
 -- confidence: Confirmed, Likely, Not confirmed; evidence: in a sentence; what_to_do: for it
 -- target: what its fix is applied to: a node, jobs of a team that are named alike, a cluster
 with signs as (
@@ -204,15 +204,15 @@ select
     coalesce(back_ms, 0) as back_ms,
     coalesce(back_low_ms, 0) as back_low_ms,
     coalesce(back_high_ms, 0) as back_high_ms,
-    case when covered_ms >= threshold('finding_week_min_ms') then cost * 604800000 / covered_ms end as cost_a_week,
+    case when covered_ms >= threshold('finding_week_min_ms') then cost * 604800000 / covered_ms end as week_cost,
     case
         when covered_ms >= threshold('finding_week_min_ms')
             then (coalesce(back_ms, 0)::double * 604800000 / covered_ms)::bigint
-    end as back_a_week_ms,
+    end as back_week_ms,
     case
         when covered_ms >= threshold('finding_week_min_ms') and gpu_ms > 0
             then cost * coalesce(back_ms, 0) / gpu_ms * 604800000 / covered_ms
-    end as back_a_week_cost,
+    end as back_week_cost,
     worst.confidence as confidence,
     coalesce(
         worst.evidence,

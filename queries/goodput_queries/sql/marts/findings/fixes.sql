@@ -6,7 +6,7 @@
 -- title, what_to_do, evidence, rule, finding_key, run_key, node, gpu_uuid: of the finding that gives most back
 -- gpu_ms, cost: lost in the window
 -- back_ms, back_low_ms, back_high_ms: GPU time of the window that comes back
--- back_a_week_ms, back_a_week_cost: at the rate of the window's covered time; null under an hour of it
+-- back_week_ms, back_week_cost: at the rate of the window's covered time; null under an hour of it
 select
     fix,
     cluster,
@@ -33,8 +33,8 @@ select
     sum(back_ms)::bigint as back_ms,
     sum(back_low_ms)::bigint as back_low_ms,
     sum(back_high_ms)::bigint as back_high_ms,
-    sum(back_a_week_ms)::bigint as back_a_week_ms,
-    sum(back_a_week_cost) as back_a_week_cost
+    sum(back_week_ms)::bigint as back_week_ms,
+    sum(back_week_cost) as back_week_cost
 from (
     select
         *,

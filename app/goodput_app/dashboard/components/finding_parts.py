@@ -1,0 +1,219 @@
+"""Parts of the page of findings: the fix list, the inbox, and one finding."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import places, scope_bar, tables
+from goodput_app.dashboard.state import current_store
+from goodput_queries.errors import GoodputError
+from goodput_queries.findings import NAME_MAX_CHARS, NOTE_MAX_CHARS, Action, record
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PAGE = "pages/open_findings.py"
+SEVERITY_COLOURS: dict[str, theme.Badge] = {"critical": "red", "warning": "orange", "info": "gray"}
+OPEN_STATES = ("open", "acknowledged")
+TOP_FIXES = 5
+FIXES = {
+    "target": "At",
+    "findings": "Findings",
+    "back_ms": "Comes back",
+    "back_low_ms": "At the least",
+    "back_week_ms": "Comes back a week",
+    "back_week_cost": "Cost a week",
+    "owner": "Owner",
+    "effort": "Effort",
+    "what_to_do": "What to do",
+}
+FIX_WIDTHS_PX = {"target": 150, "findings": 64, "owner": 78, "effort": 62, "what_to_do": 290}
+FINDINGS = {
+    "severity": "Severity",
+    "title": "Finding",
+    "subject": "Subject",
+    "state": "State",
+    "since_at": "Since",
+    "gpu_ms": "Lost",
+    "confidence": "Confidence",
+    "evidence": "Evidence",
+    "cost": "Cost",
+}
+FINDING_WIDTHS_PX = {"severity": 70, "title": 170, "subject": 170, "state": 90, "evidence": 280}
+
+
+def fixes(frame: pl.DataFrame, findings: pl.DataFrame) -> None:
+    """Draw what to do first, and the findings of the picked row."""
+    picked = tables.pick(frame, FIXES, "fix", fix_ids(frame), rows=8, widths=FIX_WIDTHS_PX)
+    if picked is None:
+        st.caption("Select a row for its findings and where to look.")
+        return
+    with st.container(border=True):
+        st.markdown(f"#### {theme.markdown_text(picked['what_to_do'])}")
+        low, high = theme.gpu_time(picked["back_low_ms"]), theme.gpu_time(picked["back_high_ms"])
+        back = theme.gpu_time(picked["back_ms"])
+        st.markdown(
+            f"At **{theme.markdown_text(picked['target'])}**: {back} of this time range come back, "
+            f"at least {low}, at most {high}."
+        )
+        of_it = findings.filter(
+            (pl.col("fix") == picked["fix"])
+            & pl.col("target").eq_missing(picked["target"])
+            & pl.col("cluster").eq_missing(picked["cluster"])
+            & (pl.col("state") != "dismissed")
+        )
+        tables.show(of_it, FINDINGS, "of_fix", rows=6)
+        where(picked)
+
+
+def top_fixes(frame: pl.DataFrame) -> None:
+    """Draw the first rows of the fix list, which open the page of findings."""
+    if frame.is_empty():
+        st.caption("Nothing to do in this time range.")
+        return
+    first = frame.head(TOP_FIXES)
+    picked = tables.pick(first, FIXES, "fix", fix_ids(first), widths=FIX_WIDTHS_PX)
+    params = scope_bar.carried()
+    if picked is not None:
+        where(picked)
+        params |= {"fix": st.query_params["fix"]}
+    label = "Open all findings" if picked is None else "Open its findings"
+    st.page_link(PAGE, label=label, icon=":material/flag:", query_params=params)
+
+
+def fix_ids(frame: pl.DataFrame) -> pl.Series:
+    """Return what identifies each fix in a link."""
+    of = pl.concat_str("fix", "cluster", "target", separator="|", ignore_nulls=True)
+    return frame.select(of).to_series()
+
+
+def inbox(frame: pl.DataFrame) -> None:
+    """Draw the findings with their filters, and the picked one."""
+    left, middle, right = st.columns(3)
+    with left:
+        _choice(
+            "state", "State", {"open": "Open", "closed": "Closed", "dismissed": "Dismissed"}, frame
+        )
+    with middle:
+        _choice("severity", "Severity", {s: s.capitalize() for s in SEVERITY_COLOURS}, frame)
+    with right:
+        kinds = sorted(frame["kind"].unique().to_list())
+        _choice("kind", "Kind", {kind: kind.capitalize() for kind in kinds}, frame)
+    shown = chosen(frame, st.query_params.to_dict())
+    if shown.is_empty():
+        st.caption("No finding matches these filters.")
+        return
+    ids = finding_ids(shown)
+    picked = tables.pick(shown, FINDINGS, "finding", ids, rows=10, widths=FINDING_WIDTHS_PX)
+    if picked is None:
+        st.caption("Select a row for its evidence, where to look, and to acknowledge it.")
+    else:
+        one(picked)
+
+
+def finding_ids(frame: pl.DataFrame) -> pl.Series:
+    """Return what identifies each finding in a link: rule and subject, and when it began."""
+    began = pl.col("since_at").dt.epoch("ms").cast(pl.String)
+    return frame.select(pl.concat_str("finding_key", began, separator="@")).to_series()
+
+
+def chosen(frame: pl.DataFrame, wanted: Mapping[str, str]) -> pl.DataFrame:
+    """Return the findings that the filters of the URL leave; `rules`: names with commas."""
+    state = wanted.get("state")
+    if state == "open":
+        is_now = pl.col("is_open") & pl.col("state").is_in(OPEN_STATES)
+        frame = frame.filter(is_now)
+    elif state:
+        frame = frame.filter(pl.col("state") == state)
+    for name in ("severity", "kind"):
+        if wanted.get(name):
+            frame = frame.filter(pl.col(name) == wanted[name])
+    if wanted.get("rules"):
+        frame = frame.filter(pl.col("rule").is_in(wanted["rules"].split(",")))
+    return frame
+
+
+def _choice(param: str, label: str, options: dict[str, str], frame: pl.DataFrame) -> None:
+    counted = {
+        value: f"{text} ({chosen(frame, {param: value}).height:,})"
+        for value, text in options.items()
+    }
+    scope_bar.choice(param, label, counted)
+
+
+def one(row: Mapping[str, Any]) -> None:
+    """Draw a finding: what it means, evidence, cost, links, and what people say of it."""
+    with st.container(border=True):
+        left, right = st.columns([5, 1], vertical_alignment="top")
+        left.markdown(f"#### {theme.markdown_text(row['title'])}")
+        left.caption(theme.markdown_text(row["subject"] or "the fleet"))
+        right.button(
+            "Close",
+            key="close_finding",
+            icon=":material/close:",
+            type="tertiary",
+            on_click=scope_bar.go,
+            args=({"finding": None},),
+        )
+        with st.container(horizontal=True, gap="small"):
+            st.badge(row["severity"], color=SEVERITY_COLOURS[row["severity"]])
+            st.badge(
+                row["confidence"], color=theme.CONFIDENCE_COLOURS.get(row["confidence"], "gray")
+            )
+            st.badge(row["state"], color="gray")
+            if row["gpu_ms"] is not None:
+                st.badge(theme.gpu_time(row["gpu_ms"]), color="gray")
+                st.badge(theme.cost(row["cost"]).replace("$", r"\$"), color="gray")
+        until = row["until_at"]
+        span = (
+            theme.window(row["since_at"], until)
+            if until
+            else f"since {theme.moment(row['since_at'])}"
+        )
+        st.markdown(f"**When:** {span}")
+        st.markdown(f"**Evidence:** {theme.markdown_text(row['evidence'])}")
+        st.markdown(f"**What to do:** {theme.markdown_text(row['what_to_do'])}")
+        if row["said_by"]:
+            said = f": {row['note']}" if row["note"] else ""
+            st.markdown(
+                f"**{theme.markdown_text(row['said_by'])}** says{theme.markdown_text(said)}"
+            )
+        where(row)
+        _say(row)
+
+
+def where(row: Mapping[str, Any]) -> None:
+    """Draw links to what a finding or a fix is about."""
+    places.links({**row, "run_id": row.get("run_name") or row.get("run_key")})
+
+
+def _say(row: Mapping[str, Any]) -> None:
+    """Draw the form with which a person acknowledges, dismisses or reopens a finding."""
+    key = row["finding_key"]
+    with st.form(f"say_{key}", border=False):
+        name, note = st.columns([1, 3])
+        name.text_input("Your name", key="said_by", max_chars=NAME_MAX_CHARS)
+        note.text_input("Note or reason", key=f"note_{key}", max_chars=NOTE_MAX_CHARS)
+        with st.container(horizontal=True, gap="small"):
+            is_said = row["state"] in ("acknowledged", "dismissed")
+            actions: tuple[Action, ...] = (
+                ("reopen", "note") if is_said else ("acknowledge", "dismiss", "note")
+            )
+            asked = [a for a in actions if st.form_submit_button(a.capitalize(), key=f"{a}_{key}")]
+    if asked:
+        try:
+            record(
+                current_store(),
+                row,
+                asked[0],
+                said_by=st.session_state["said_by"],
+                note=st.session_state[f"note_{key}"],
+            )
+        except GoodputError as error:
+            st.error(theme.markdown_text(str(error)))
+        else:
+            st.rerun()

@@ -1,0 +1,61 @@
+"""The Overview's strip of what is wrong at the end of the time range: counts, since when, a link."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import finding_parts, scope_bar
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from goodput_app.dashboard.components.scope_bar import View
+
+GROUPS = {  # label -> rules of reference.finding_rules
+    "Nodes down or drained": ("node_down", "node_drained"),
+    "GPUs with errors": ("gpu_error", "faulty_gpu", "silent_gpu"),
+    "Hung runs": ("hang",),
+    "Throttled GPUs": ("throttled_gpu",),
+    "Runs with idle GPUs": ("idle_allocation",),
+    "Late ranks, slow links": ("slow_rank", "slow_link", "link_down"),
+}
+
+
+def draw(findings: pl.DataFrame, losing: pl.DataFrame, view: View) -> None:
+    """Draw the strip. findings: rows of marts.findings; losing: rows of marts.losing_now."""
+    is_now = pl.col("is_open") & pl.col("state").is_in(finding_parts.OPEN_STATES)
+    found = findings.filter(is_now)
+    with st.container(key="tiles_now"):
+        columns = st.columns(len(GROUPS) + 1, gap="small")
+    for column, (label, rules) in zip(columns, GROUPS.items(), strict=False):
+        of_it = found.filter(pl.col("rule").is_in(rules))
+        since = of_it["since_at"].min()
+        with column.container(border=True, height="stretch", gap="xsmall"):
+            _count(label, of_it.height, rules)
+            st.caption(_since(since, view))  # type: ignore[arg-type] # a column of moments
+    with columns[-1].container(border=True, height="stretch", gap="xsmall"):
+        cost = losing["cost_per_h"].sum() if losing["cost_per_h"].count() else None
+        lost = theme.markdown_text(theme.cost(cost))
+        st.markdown(f"**{lost}** an hour lost")
+        st.caption(f"{losing['gpus'].sum():,.0f} GPUs that do nothing useful")
+
+
+def _count(label: str, count: int, rules: tuple[str, ...]) -> None:
+    if not count:
+        st.markdown(f":gray[0 {label}]")
+        return
+    st.page_link(
+        finding_parts.PAGE,
+        label=f"**{count:,}** {label}",
+        query_params=scope_bar.carried() | {"state": "open", "rules": ",".join(rules)},
+    )
+
+
+def _since(since: datetime | None, view: View) -> str:
+    if since is None:
+        return "none"
+    return f"since {theme.moment(since)}" if since > view.start else "all of the time shown"

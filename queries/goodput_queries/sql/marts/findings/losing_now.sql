@@ -1,0 +1,29 @@
+-- What the scope's GPUs lose at the end of the window, or of the evidence where that ends before, and what an hour of it
+-- costs.
+-- grain: cluster, category
+-- gpus: GPUs in the category, shares of a GPU as their share
+-- cost_per_h: at the price of that hour; null where the rate card has no price
+-- at_at: that time
+select
+    states.cluster,
+    states.category,
+    any_value(categories.label) as label,
+    any_value(categories.colour) as colour,
+    sum(states.share_ratio) as gpus,
+    sum(states.share_ratio * prices.price_per_gpu_h::double) as cost_per_h,
+    from_ms(any_value(states.at_ms)) as at_at
+from marts.unit_states as states
+inner join reference.gpu_second_categories as categories using (category)
+left join intermediate.int_job_run_owners as owners using (job_run_key)
+left join intermediate.int_prices as prices
+    on states.cluster = prices.cluster
+    and coalesce(states.gpu_model, '') = prices.gpu_model
+    and coalesce(states.mig_profile, '') = prices.mig_profile
+    and coalesce(owners.partition, '') = prices.partition
+    and coalesce(owners.qos, '') = prices.qos
+    and states.at_ms - 1 >= prices.from_ms
+    and states.at_ms - 1 < prices.to_ms
+where
+    categories.kind in ('badput', 'unavailable')
+    and of_owner(owners.team, owners.user_name, owners.run_key, owners.partition)
+group by states.cluster, states.category
