@@ -1,0 +1,189 @@
+"""Losses become findings by one rule each, are put on what evidence names, and stay quiet if small."""
+
+from __future__ import annotations
+
+import pytest
+
+HOUR = 3600
+GPUS = 4
+STEPS = 119  # of a minute each
+
+
+def found(evidence, columns="rule"):
+    """Build, and return the findings without those about evidence."""
+    evidence.store.build()
+    return evidence.store.read(
+        f"select {columns} from marts.findings where kind <> 'data quality' order by rule, since_at"
+    ).rows()
+
+
+@pytest.fixture
+def run(evidence, job_events):
+    """Return a loader of a run of two hours on node a; by default a healthy one."""
+
+    def load(steps=None, *, end=2 * HOUR, state="COMPLETED", job_id="1", more=(), per_rank=None):
+        if steps is None:
+            steps = job_events.steps(1, STEPS, 60, 60.0)
+        evidence.job(job_id, 0, end, ["a"], GPUS, state=state)
+        for rank in range(GPUS):
+            own = [{**event, **(per_rank(rank, event) if per_rank else {})} for event in steps]
+            evidence.events(job_id, own, rank=rank, gpu_uuid=f"c/a#{rank}")
+        evidence.events(job_id, [job_events.durable(STEPS, 7200), *more])
+
+    evidence.node("a", GPUS)
+    evidence.watched(2 * HOUR)
+    return load
+
+
+def test_a_healthy_run_has_no_finding(evidence, run):
+    run()
+
+    assert found(evidence) == []
+
+
+def test_waiting_for_input_is_found_with_what_was_lost(evidence, run):
+    run(per_rank=lambda _rank, _event: {"data_s": 12.0})
+
+    row = found(evidence, "rule, run_key, severity, gpu_ms, back_ms, back_low_ms, evidence")
+    lost = STEPS * 12 * GPUS * 1000
+    sentence = "1.6 GPU-h lost, 19.8 % of the allocated time"
+    assert row == [("input_stall", "c/1", "warning", lost, lost, lost, sentence)]
+
+
+def test_a_small_share_of_waiting_for_input_is_no_finding(evidence, run):
+    run(per_rank=lambda _rank, _event: {"data_s": 0.9})
+
+    assert found(evidence) == []
+
+
+def test_a_loss_of_less_than_a_gpu_hour_is_information(evidence, run):
+    run(per_rank=lambda _rank, _event: {"data_s": 6.0})
+
+    assert found(evidence, "rule, severity") == [("input_stall", "info")]
+
+
+def test_a_late_rank_is_put_on_its_gpu(evidence, run):
+    run(per_rank=lambda rank, _event: {"comm_s": 1 if rank == 3 else 10})
+
+    rows = found(evidence, "rule, gpu_uuid, gpu_index, run_key, gpu_ms")
+    waits = 3 * 9000
+    assert rows == [("slow_rank", "c/a#3", 3, "c/1", (STEPS - 1) * waits)], "but for the first step"
+
+
+def test_ranks_that_are_late_by_turns_are_put_on_nobody(evidence, run):
+    run(per_rank=lambda rank, event: {"comm_s": 1 if event["step"] % GPUS == rank else 5.5})
+
+    assert {row[0] for row in found(evidence)} == {"rank_skew"}
+
+
+def test_saves_that_block_long_are_found_once_they_are_a_large_share(evidence, run, job_events):
+    saves = [job_events.phase("ckpt_save", 600 * k, 600 * k + 60) for k in range(1, 12)]
+    steps = [s for s in job_events.steps(1, STEPS, 60, 60.0) if s["t"] % 600 != 60 or s["t"] < 600]
+    run(steps, more=saves)
+
+    assert ("checkpoint_overhead", "c/1") in found(evidence, "rule, run_key")
+
+
+def test_a_long_start_is_found_on_a_long_run(evidence, run, job_events):
+    run(job_events.steps(1, 60, 3540, 60.0))
+
+    assert ("slow_start",) in found(evidence)
+
+
+def test_the_start_of_a_short_run_is_no_finding(evidence, run, job_events):
+    run(job_events.steps(1, 5, 600, 60.0), end=900)
+
+    assert ("slow_start",) not in found(evidence)
+
+
+def test_allocated_gpus_without_activity_are_found(evidence):
+    evidence.node("a", GPUS)
+    evidence.watched(2 * HOUR)
+    evidence.job("1", 0, 2 * HOUR, ["a"], GPUS)
+    for gpu in range(GPUS):
+        evidence.samples(f"a#{gpu}", evidence.every(0, 2 * HOUR, 30), lambda _second: False)
+
+    rows = found(evidence, "rule, run_key, owner, share_ratio")
+    assert rows == [("idle_allocation", "c/1", "team", pytest.approx(1.0))]
+
+
+def test_a_node_that_is_down_is_found_however_small_its_share(evidence, run):
+    run()
+    for number in range(60):
+        evidence.node(f"b{number}", 8)
+    evidence.state("b7", "down", 600, 2 * HOUR)
+
+    rows = [row for row in found(evidence, "rule, node, is_open") if row[0] == "node_down"]
+    assert rows == [("node_down", "b7", True)]
+
+
+def test_a_run_that_fails_for_its_own_reasons_is_put_on_the_run(evidence, run, job_events):
+    run(job_events.steps(1, 80, 60, 60.0), state="FAILED", end=5100)
+
+    rows = found(evidence, "rule, run_key, node")
+    assert [row for row in rows if row[0] == "job_failure"] == [("job_failure", "c/1", None)]
+
+
+def test_an_attempt_that_a_node_failure_ended_is_put_on_the_node(evidence, run, job_events):
+    run(job_events.steps(1, 80, 60, 60.0), state="NODE_FAIL", end=5100)
+    evidence.state("a", "down", 5090, 7000)
+
+    rows = {row[0]: row[1:] for row in found(evidence, "rule, node, run_key, gpu_ms")}
+    node, of_run, lost = rows["infrastructure_failure"]
+    assert (node, of_run) == ("a", None)
+    assert lost > 0
+
+
+def test_work_lost_at_the_time_limit_has_a_rule_of_its_own(evidence, job_events):
+    evidence.job("1", 0, 2 * HOUR, ["a"], GPUS, state="TIMEOUT")
+    evidence.node("a", GPUS)
+    evidence.events("1", [*job_events.steps(1, STEPS, 60, 60.0), job_events.durable(60, 3660)])
+
+    lost = (STEPS - 60) * 60 * GPUS * 1000
+    assert ("time_limit", "c/1", lost) in found(evidence, "rule, run_key, gpu_ms")
+
+
+def test_what_nothing_classifies_is_no_loss_and_named_by_team(evidence):
+    evidence.node("a", GPUS)
+    evidence.watched(2 * HOUR)
+    for job in ("1", "2"):
+        start = (int(job) - 1) * HOUR
+        evidence.job(job, start, start + HOUR, ["a"], GPUS)
+    evidence.store.build()
+
+    rows = evidence.store.read(
+        "select subject, run_key, gpu_ms, back_ms from marts.findings "
+        "where rule = 'unclassified_time'"
+    ).rows()
+    assert rows == [("team", None, 2 * HOUR * GPUS * 1000, 0)]
+
+
+def test_the_parts_of_a_loss_add_up_to_the_ledger(evidence, run, job_events):
+    run(
+        job_events.steps(1, 80, 600, 60.0),
+        state="FAILED",
+        end=6000,
+        per_rank=lambda rank, _event: {
+            "data_s": 5,
+            "comm_s": 1 if rank == 3 else 10,
+        },
+    )
+    evidence.state("a", "drained", 6500, 2 * HOUR)
+    evidence.store.build()
+
+    claimed, lost = evidence.store.read(
+        """select
+            (select sum(gpu_ms) from marts.loss_claims),
+            (
+                select sum(gpu_ms) from marts.ledger_blamed
+                inner join reference.gpu_second_categories using (category)
+                where
+                    is_by_node
+                    and kind in ('badput', 'unavailable', 'unknown', 'unsettled')
+                    and category not in (
+                        'idle_no_demand', 'planned', 'free_unknown', 'at_risk', 'teardown',
+                        'maintenance', 'powered_off'
+                    )
+            )"""
+    ).row(0)
+    assert claimed == lost > 0
