@@ -20,7 +20,7 @@ _SQL = files("goodput_queries") / "sql"
 FOLDERS = {"temp": "build_temp"}  # of layers whose folder has another name
 TEMP_LAYER = "temp"  # tables of one connection, rebuilt for every build or pass
 _DIRECTIVE = re.compile(
-    r"^--\s*(?P<key>grain|keep|scd_key|time|observed|planned|materialised|change_tracking|inline|written_by|reads|parts|skip_if_empty)\s*:\s*(?P<value>.*)$"
+    r"^--\s*(?P<key>grain|keep|scd_key|time|observed|planned|materialised|change_tracking|inline|written_by|reads|parts|skip_if_empty|evaluated)\s*:\s*(?P<value>.*)$"
 )
 _COLUMN = re.compile(r"^--\s*(?P<column>[a-z][a-z0-9_]*)\s*:\s*(?P<meaning>.*)$")
 
@@ -99,6 +99,11 @@ class Model:
     def is_of_dirty_keys(self) -> bool:
         """Say whether its rows are those of dirty keys: none where `skip_if_empty` has none."""
         return (self.skip_if_empty or "").startswith(f"{TEMP_LAYER}.")
+
+    @property
+    def is_evaluated_first(self) -> bool:
+        """Say whether a query that reads this mart finds it evaluated (`evaluated_first.py`)."""
+        return self.directives.get("evaluated") == "first"
 
     @property
     def parts(self) -> int:

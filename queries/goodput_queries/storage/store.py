@@ -20,7 +20,7 @@ from goodput_queries.errors import BuildError, QueryError, RowsRefusedError, Sto
 from goodput_queries.evidence import load as loading
 from goodput_queries.evidence.batch import ROW_GROUP
 from goodput_queries.scope import EVERYTHING, Scope
-from goodput_queries.storage import damage, migrations, schema
+from goodput_queries.storage import damage, evaluated_first, migrations, schema
 from goodput_queries.storage.private import keep_private
 
 if TYPE_CHECKING:
@@ -188,7 +188,10 @@ class LocalStore:
                 timer.start()
             try:
                 _refuse_all_but_a_select(cursor.extract_statements(sql))
-                cursor.execute("begin transaction read only")
+                needed = evaluated_first.named_in(sql)
+                # temporary tables are written too
+                cursor.execute("begin" if needed else "begin transaction read only")
+                sql = evaluated_first.evaluate(cursor, sql, needed)
                 frame: pl.DataFrame = cursor.sql(sql, params=_named(parameters)).pl()
                 return frame
             except duckdb.InterruptException as error:

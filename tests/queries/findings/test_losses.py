@@ -1,4 +1,4 @@
-"""Losses become findings by one rule each, are put on what evidence names, and stay quiet if small."""
+"""Losses become findings by one rule each; they are put on what is named, and small ones are not."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 -- Sources that do not answer, and contradictions and gaps of the evidence, as findings: of the whole database, and none
 -- where the scope is a part of it.
 -- grain: rule, detail
+-- evaluated: first
 -- detail: the source, or what is wrong
 select
     'source_failing' as rule,

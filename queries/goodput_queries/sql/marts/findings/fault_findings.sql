@@ -1,5 +1,6 @@
 -- Hangs, errors of GPUs, bad nodes and trouble of the network in the scope, as findings.
 -- grain: rule, cluster, node, gpu_uuid, run_key, detail, since_ms
+-- evaluated: first
 -- detail: what tells two findings of one subject apart: a code, a port
 -- until_ms: when it was last seen; null: it still is
 with errors as (

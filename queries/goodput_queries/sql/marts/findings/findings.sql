@@ -1,6 +1,7 @@
 -- Findings of the scope: losses, faults and anomalies that are worth a person's look, by the rules of
 -- reference.finding_rules; the largest first by cost, then GPU time.
 -- grain: finding_key, since_at
+-- evaluated: first
 -- finding_key: the same for one rule and subject as long as both exist; state.finding_actions refers to it
 -- kind, severity: critical, warning, info; title, owner, effort, fix: of the rule
 -- since_at, until_at: first and last evidence inside the window; until_at null: it is still so

@@ -1,6 +1,7 @@
 -- The losses of the scope's ledger by what is to be done about them: each GPU-millisecond of a loss is in at most one row,
 -- so that what comes back is never counted twice.
 -- grain: rule, cluster, node, gpu_uuid, run_key, team
+-- evaluated: first
 -- rule: of reference.finding_rules
 -- node, gpu_uuid, run_key: what the loss is put on; null where the rule is about something larger
 -- team: of the run; null where the loss is of no run; of time that nothing classifies the team alone is named

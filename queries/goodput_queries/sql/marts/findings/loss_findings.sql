@@ -1,5 +1,6 @@
 -- Losses of the scope that are worth a look, as findings, with what comes back once they end.
 -- grain: rule, cluster, node, gpu_uuid, run_key, team
+-- evaluated: first
 -- gpu_ms, cost: lost in the window; share_ratio: of the time it is a share of
 -- back_ms: what comes back: all of it; of blocking saves what the best interval (Young 1974) saves, less the work that
 --  failures then cost; of start-up what is over the median of the cluster; 0: nothing, since it is no loss

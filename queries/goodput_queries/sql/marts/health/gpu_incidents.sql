@@ -1,6 +1,7 @@
 -- Incidents of GPUs in the scope's window: Xid and other events of one GPU with less than five minutes between them,
 -- whichever sources report them. One fault is logged several times, under several codes, and shown again by a gauge.
 -- grain: cluster, node, device, start_at
+-- evaluated: first
 -- device: PCI address of the GPU, else its UUID; gpu_uuid, gpu_index: null where the GPU is not known
 -- start_at, end_at: first and last event
 -- class: hardware (or driver), application (a program causes it), informational

@@ -1,5 +1,6 @@
 -- Nodes of the scope ranked by what they cost: errors, failed attempts, time hot, GPU time lost, and what to do.
 -- grain: cluster, node
+-- evaluated: first
 -- place: rank by cost lost (GPU time, where there is no price), then errors; nodes with nothing share the end
 -- errors: incidents of hardware or driver; fatal_errors: of them those that stop the GPU or the node
 -- ecc_uncorrected, row_remaps: rise of the counters; null: not read

@@ -1,0 +1,59 @@
+"""Marts that are evaluated before the query that reads them, one after the other.
+
+Findings read most of the other marts. As one statement that is a plan of thousands of operators,
+which takes seconds to make even where there are no rows. A mart whose header says
+`evaluated: first` becomes a temporary table of the connection instead, and what reads it, reads
+that.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from goodput_queries.catalog import models
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from goodput_queries.catalog.models import Model
+
+
+def named_in(sql: str) -> list[Model]:
+    """Return the marts that a select needs evaluated first, in an order that finds its inputs."""
+    return _needed(frozenset(models.tables_read(sql)) & _marked())
+
+
+def evaluate(cursor: duckdb.DuckDBPyConnection, sql: str, needed: list[Model]) -> str:
+    """Evaluate these marts for the scope of the cursor; return the select that reads the results.
+
+    Raises duckdb.Error as the select itself would.
+    """
+    names: set[str] = set()
+    for model in needed:
+        select = _reading(model.sql, names)
+        cursor.execute(f"create or replace temp table {model.name} as {select}")
+        names.add(model.qualified_name)
+    return _reading(sql, names)
+
+
+@cache
+def _marked() -> frozenset[str]:
+    return frozenset(m.qualified_name for m in models.build_order() if m.is_evaluated_first)
+
+
+@cache
+def _needed(names: frozenset[str]) -> list[Model]:
+    found = set(names)
+    for name in names:
+        found |= models.inputs(models.of_layer("marts")[name.removeprefix("marts.")]) & _marked()
+    return [m for m in models.build_order() if m.qualified_name in found]
+
+
+def _reading(sql: str, names: set[str]) -> str:
+    """Return the select with these marts replaced by their temporary tables."""
+    for name in names:
+        layer, table = name.split(".")
+        sql = re.sub(rf"\b{layer}\.{table}\b", f"{models.TEMP_LAYER}.{table}", sql)
+    return sql

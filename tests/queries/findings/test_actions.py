@@ -1,0 +1,101 @@
+"""What people say of findings: kept apart from evidence, and for how long it holds."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from goodput_queries.errors import GoodputError
+from goodput_queries.findings import NOTE_MAX_CHARS, record
+
+HOUR = 3600
+
+
+@pytest.fixture
+def down(evidence):
+    """Give a cluster with a node that was down, twice; six hours lie between."""
+    for node in ("a", "b"):
+        evidence.node(node, 8)
+    evidence.watched(10 * HOUR)
+    evidence.state("b", "down", 600, 1200)
+    evidence.state("b", "down", 8 * HOUR, 8 * HOUR + 600)
+    evidence.load("gpu_events", [event(evidence, 600), event(evidence, 8 * HOUR)])
+    evidence.store.build()
+    return evidence
+
+
+def event(evidence, second):
+    return {
+        "cluster": "c", "node": "b", "gpu_uuid": "c/b#0", "ts": evidence.at(second),
+        "ts_precision": "exact", "kind": "xid", "code": 79, "message": "fell off the bus",
+    }  # fmt: skip
+
+
+def errors(store):
+    return store.read(
+        "select * from marts.findings where rule = 'gpu_error' order by since_at"
+    ).to_dicts()
+
+
+def test_one_rule_and_subject_have_one_key_and_an_occurrence_each_time(down):
+    first, second = errors(down.store)
+
+    assert first["finding_key"] == second["finding_key"]
+    assert second["since_at"] - first["since_at"] > timedelta(hours=6)
+    assert {first["state"], second["state"]} == {"closed"}
+
+
+def test_an_acknowledgement_is_of_its_occurrence_and_survives_a_full_build(down):
+    record(down.store, errors(down.store)[1], "acknowledge", said_by="ops", note="ticket 7")
+    down.store.build(is_full=True)
+
+    first, second = errors(down.store)
+    assert (first["state"], first["note"]) == ("closed", None)
+    assert (second["state"], second["note"], second["said_by"]) == (
+        "acknowledged",
+        "ticket 7",
+        "ops",
+    )
+
+
+def test_a_dismissal_holds_for_what_comes_later_and_leaves_the_fix_list(down):
+    before = down.store.read(
+        "select sum(findings) from marts.fixes where fix = 'drain_node'"
+    ).item()
+    record(down.store, errors(down.store)[0], "dismiss", said_by="ops", note="test node")
+
+    assert [row["state"] for row in errors(down.store)] == ["dismissed", "dismissed"]
+    after = down.store.read("select sum(findings) from marts.fixes where fix = 'drain_node'").item()
+    assert (after or 0) == before - 2
+
+
+def test_what_was_said_last_holds(down):
+    finding = errors(down.store)[0]
+    record(down.store, finding, "dismiss", said_by="ops", note="test node")
+    record(down.store, finding, "reopen", said_by="ops")
+
+    assert [row["state"] for row in errors(down.store)] == ["closed", "closed"]
+
+
+def test_nothing_said_changes_a_number(down):
+    numbers = "select sum(gpu_ms), sum(back_ms), count(*) from marts.findings"
+    before = down.store.read(numbers).row(0)
+    record(down.store, errors(down.store)[0], "dismiss", said_by="ops", note="test node")
+
+    assert down.store.read(numbers).row(0) == before
+
+
+@pytest.mark.parametrize(
+    ("action", "said_by", "note", "expected"),
+    [
+        ("dismiss", "ops", None, "A note is needed"),
+        ("note", "ops", "  ", "A note is needed"),
+        ("acknowledge", " ", None, "A name"),
+        ("acknowledge", "ops", "x" * (NOTE_MAX_CHARS + 1), "at most"),
+        ("close", "ops", None, "is none of"),
+    ],
+)
+def test_what_cannot_be_recorded_is_an_error(down, action, said_by, note, expected):
+    with pytest.raises(GoodputError, match=expected):
+        record(down.store, errors(down.store)[0], action, said_by=said_by, note=note)
