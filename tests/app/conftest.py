@@ -34,6 +34,7 @@ URL_PATHS = {
     "data_health": "data",
     "nodes_and_one": "nodes",
     "node_health": "health",
+    "open_findings": "findings",
     "one_gpu": "gpu",
     "metric_explorer": "explorer",
     "links_and_bandwidth": "network",

@@ -1,4 +1,4 @@
-"""Losses become findings by one rule each; they are put on what is named, and small ones are not."""
+"""Losses become findings by one rule each, put on what is named; small ones do not."""
 
 from __future__ import annotations
 

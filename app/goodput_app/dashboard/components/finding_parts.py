@@ -93,6 +93,7 @@ def fix_ids(frame: pl.DataFrame) -> pl.Series:
 
 def inbox(frame: pl.DataFrame) -> None:
     """Draw the findings with their filters, and the picked one."""
+    frame = frame.with_columns(finding_ids(frame).alias("id"))
     left, middle, right = st.columns(3)
     with left:
         _choice(
@@ -107,8 +108,7 @@ def inbox(frame: pl.DataFrame) -> None:
     if shown.is_empty():
         st.caption("No finding matches these filters.")
         return
-    ids = finding_ids(shown)
-    picked = tables.pick(shown, FINDINGS, "finding", ids, rows=10, widths=FINDING_WIDTHS_PX)
+    picked = tables.pick(shown, FINDINGS, "finding", shown["id"], rows=10, widths=FINDING_WIDTHS_PX)
     if picked is None:
         st.caption("Select a row for its evidence, where to look, and to acknowledge it.")
     else:
@@ -116,9 +116,13 @@ def inbox(frame: pl.DataFrame) -> None:
 
 
 def finding_ids(frame: pl.DataFrame) -> pl.Series:
-    """Return what identifies each finding in a link: rule and subject, and when it began."""
-    began = pl.col("since_at").dt.epoch("ms").cast(pl.String)
-    return frame.select(pl.concat_str("finding_key", began, separator="@")).to_series()
+    """Return what identifies each finding in a link: rule and subject, and which time from last."""
+    place = pl.col("since_at").rank("ordinal", descending=True).over("finding_key")
+    return frame.select(
+        pl.when(place == 1)
+        .then("finding_key")
+        .otherwise(pl.concat_str("finding_key", place, separator="@"))
+    ).to_series()
 
 
 def chosen(frame: pl.DataFrame, wanted: Mapping[str, str]) -> pl.DataFrame:
@@ -203,7 +207,9 @@ def _say(row: Mapping[str, Any]) -> None:
             actions: tuple[Action, ...] = (
                 ("reopen", "note") if is_said else ("acknowledge", "dismiss", "note")
             )
-            asked = [a for a in actions if st.form_submit_button(a.capitalize(), key=f"{a}_{key}")]
+            asked = [
+                a for a in actions if st.form_submit_button(a.capitalize(), key=f"do_{a}_{key}")
+            ]
     if asked:
         try:
             record(

@@ -1,4 +1,4 @@
-"""The Overview's strip of what is wrong at the end of the time range: counts, since when, a link."""
+"""The Overview's strip of what is wrong at the end of the time range."""
 
 from __future__ import annotations
 

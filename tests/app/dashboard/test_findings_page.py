@@ -1,0 +1,122 @@
+"""The page of findings and the strip of the Overview, in-process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
+
+import polars as pl
+import pytest
+from tests.recorded_session import built
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from streamlit.testing.v1 import AppTest
+
+    from goodput_queries.storage.store import LocalStore
+
+HOSTILE = "<script>alert(1)</script> [x](http://evil) |a| $x$"
+
+
+@pytest.fixture
+def recorded(
+    empty_database: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalStore]:
+    """Give the recorded session with its faults."""
+    yield from built(
+        empty_database, tmp_path_factory, "sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz"
+    )
+
+
+def assert_sound(app: AppTest) -> None:
+    assert not app.exception, app.exception
+    assert not app.error, [error.value for error in app.error]
+
+
+def texts(app: AppTest) -> str:
+    kinds = (app.title, app.subheader, app.markdown, app.caption, app.info, app.warning)
+    shown = "\n".join(str(element.value) for kind in kinds for element in kind)
+    return shown.replace("\\", "")  # which escapes punctuation of Markdown
+
+
+def links(app: AppTest) -> dict[str, dict[str, list[str]]]:
+    found = [element.proto for element in app.get("page_link")]
+    return {link.label: parse_qs(link.query_string) for link in found}
+
+
+def table(app: AppTest, column: str) -> pl.DataFrame:
+    frames = (pl.from_pandas(frame.value) for frame in app.dataframe)
+    return next(frame for frame in frames if column in frame.columns)
+
+
+def named(store: LocalStore, rule: str) -> str:
+    key = store.read("select finding_key from marts.findings where rule = $1", [rule]).item()
+    return str(key)
+
+
+def test_fixes_come_first_and_findings_below(
+    recorded: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    app = visit(recorded, "open_findings")
+
+    assert_sound(app)
+    fixes = recorded.read("select target from marts.fixes where back_ms > 0").height
+    assert table(app, "target").height == fixes
+    assert table(app, "title").height == recorded.read("from marts.findings").height
+
+
+def test_filters_of_the_link_leave_what_they_name(
+    recorded: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    app = visit(recorded, "open_findings", rules="input_stall,hang", state="open")
+
+    assert table(app, "title")["title"].to_list() == ["Steps wait for input"]
+
+
+def test_a_picked_finding_shows_evidence_and_the_way_to_its_run(
+    recorded: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    app = visit(recorded, "open_findings", finding=named(recorded, "input_stall"))
+
+    assert_sound(app)
+    assert "24.0 GPU-s lost, 4.3 % of the allocated time" in texts(app)
+    assert links(app)["Open run main"]["run"] == ["lab/main"]
+
+
+def test_a_finding_is_acknowledged_on_the_page(
+    recorded: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    app = visit(recorded, "open_findings", finding=named(recorded, "input_stall"))
+    app.text_input(key="said_by").input(HOSTILE)
+    next(b for b in app.button if b.label == "Acknowledge").click()
+    app.run()
+
+    assert_sound(app)
+    said = recorded.read("select action, said_by from state.finding_actions").row(0)
+    assert said == ("acknowledge", HOSTILE)
+    assert "<script>" not in texts(app)
+
+
+def test_a_dismissal_without_a_reason_is_refused_in_a_sentence(
+    recorded: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    app = visit(recorded, "open_findings", finding=named(recorded, "input_stall"))
+    app.text_input(key="said_by").input("ops")
+    next(b for b in app.button if b.label == "Dismiss").click()
+    app.run()
+
+    assert [error.value.split(":")[0] for error in app.error] == ["A note is needed\\"]
+    assert recorded.read("from state.finding_actions").is_empty()
+
+
+def test_the_overview_counts_what_is_wrong_and_links_to_it(
+    recorded: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    app = visit(recorded, "fleet_overview")
+
+    assert_sound(app)
+    of_idle = links(app)["**1** Runs with idle GPUs"]
+    assert (of_idle["rules"], of_idle["state"]) == (["idle_allocation"], ["open"])
+    assert ":gray[0 Hung runs]" in texts(app)

@@ -1,0 +1,139 @@
+"""A recorded session with injected faults: each is found with its kind, rank, time and price."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goodput_ingest.run.ingest import ingest
+from goodput_ingest.source import ReadOptions
+from goodput_queries.storage.store import LocalStore
+
+CAPTURE = Path(os.environ.get("GOODPUT_EXTERNAL_DATA", "nowhere")).parent / "captures" / "h200x4-a"
+PARTS = (
+    *("sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz", "joblog", "nccl_inspector"),
+    *("nccl_debug", "nccl_ras.jsonl.gz", "traces", "collective_bench.jsonl.gz"),
+)
+GPUS = 4
+pytestmark = [
+    pytest.mark.external,
+    pytest.mark.skipif(not CAPTURE.exists(), reason="needs $GOODPUT_EXTERNAL_DATA"),
+]
+
+
+@pytest.fixture(scope="module")
+def found() -> list[dict[str, Any]]:
+    """Return the findings of the whole session, without those about evidence."""
+    store = LocalStore()
+    for part in PARTS:
+        ingest(store, "auto", [CAPTURE / part], ReadOptions(cluster="lab"))
+    store.build()
+    rows = store.read("from marts.findings where kind <> 'data quality'").rows(named=True)
+    store.close()
+    return rows
+
+
+@pytest.fixture(scope="module")
+def truth() -> list[dict[str, Any]]:
+    """Return what was injected."""
+    lines = (CAPTURE / "truth.jsonl").read_text().splitlines()
+    return [row for row in map(json.loads, lines) if row["kind"] == "fault"]
+
+
+def one(found: list[dict[str, Any]], rule: str, **having: Any) -> dict[str, Any]:
+    (row,) = (
+        row for row in found if row["rule"] == rule and all(row[k] == v for k, v in having.items())
+    )
+    return row
+
+
+def began(truth: list[dict[str, Any]], fault: str, **having: Any) -> list[dict[str, Any]]:
+    return [
+        row
+        for row in truth
+        if row["fault"] == fault
+        and row["phase"] == "begin"
+        and all(row[k] == v for k, v in having.items())
+    ]
+
+
+def moment(row: dict[str, Any]) -> datetime:
+    return datetime.fromtimestamp(row["t"], UTC).replace(tzinfo=None)
+
+
+def test_only_what_was_injected_is_found(found: list[dict[str, Any]]) -> None:
+    assert sorted(row["rule"] for row in found) == [
+        *("checkpoint_overhead", "hang", "idle_allocation", "input_stall", "job_failure"),
+        *("slow_link", "slow_rank", "slow_rank"),
+    ]
+
+
+@pytest.mark.parametrize(("rank", "attempt"), [(1, 0), (3, 1)])
+def test_a_slow_rank_has_its_gpu_times_and_price(
+    found: list[dict[str, Any]], truth: list[dict[str, Any]], rank: int, attempt: int
+) -> None:
+    (injected,) = began(truth, "slow_rank", rank=rank, attempt=attempt)
+    row = one(found, "slow_rank", gpu_index=rank)
+
+    steps = injected["until"] - injected["step"] + 1
+    waited_s = steps * injected["ms"] / 1000 * (GPUS - 1)
+    assert row["run_key"] == "lab/main"
+    assert row["gpu_ms"] / 1000 == pytest.approx(waited_s, rel=0.1)
+    assert abs((row["since_at"] - moment(injected)).total_seconds()) < 1
+
+
+def test_waits_for_input_that_were_kept_have_their_price(
+    found: list[dict[str, Any]], truth: list[dict[str, Any]]
+) -> None:
+    stalls = {row["step"]: row for row in began(truth, "data_stall", rank=0)}
+    row = one(found, "input_stall")
+
+    assert row["run_key"] == "lab/main"
+    stalled_s = sum(stall["seconds"] for stall in stalls.values()) * GPUS
+    assert row["gpu_ms"] / 1000 == pytest.approx(stalled_s, rel=0.05)
+
+
+def test_the_pause_of_all_ranks_is_idle_time(
+    found: list[dict[str, Any]], truth: list[dict[str, Any]]
+) -> None:
+    (pause,) = began(truth, "idle", rank=0)
+
+    row = one(found, "idle_allocation")
+    assert row["gpu_ms"] / 1000 == pytest.approx(pause["seconds"] * GPUS, rel=0.05)
+
+
+def test_the_killed_rank_is_a_failure_of_the_job(
+    found: list[dict[str, Any]], truth: list[dict[str, Any]]
+) -> None:
+    (crash,) = began(truth, "crash")
+    row = one(found, "job_failure")
+
+    assert row["run_key"] == "lab/main"
+    assert row["since_at"] < moment(crash)
+    assert 78 < row["gpu_ms"] / 1000 < 125, "lost work, the stall, and starting again"
+
+
+def test_the_hang_names_the_rank_that_did_not_take_part(
+    found: list[dict[str, Any]], truth: list[dict[str, Any]]
+) -> None:
+    (hang,) = began(truth, "hang")
+    row = one(found, "hang")
+
+    assert (row["severity"], row["confidence"]) == ("critical", "Confirmed")
+    assert (row["run_key"], row["gpu_index"]) == ("lab/hang", hang["rank_hit"])
+    assert row["evidence"].startswith(f"rank {hang['rank_hit']} ")
+
+
+def test_the_slow_link_is_a_link_and_the_power_cap_no_loss(found: list[dict[str, Any]]) -> None:
+    assert one(found, "slow_link")["run_key"] == "lab/slowlink"
+    assert not [row for row in found if row["kind"] == "throttling"]
+
+
+def test_blocking_saves_have_their_price(found: list[dict[str, Any]]) -> None:
+    row = one(found, "checkpoint_overhead")
+    assert row["gpu_ms"] / 1000 == pytest.approx((2.37 + 3.09 + 3.24) * GPUS, rel=0.05)
