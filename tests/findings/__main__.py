@@ -1,0 +1,148 @@
+"""`make findings`: precision and recall of each rule over made-up fleets with their truth.
+
+    python -m tests.findings --fleets 20 --seed 500
+
+Fleets are read in from the files that sites have; the truth is what was put into them. Losses that
+are near the limit of a rule count neither way. No threshold was chosen on these seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tests.findings.truth import CATEGORIES, FAILURES, STORIES, Expected, expected, lost_ms
+
+from goodput_app.demo import recipe
+from goodput_ingest.run.ingest import ingest
+from goodput_ingest.synthetic import generate
+from goodput_queries.storage.store import LocalStore
+
+START = datetime(2026, 11, 17, 12, tzinfo=UTC)
+
+
+@dataclass
+class Score:
+    """What was found of a rule: rightly, wrongly, and what was missed."""
+
+    right: int = 0
+    wrong: int = 0
+    missed: int = 0
+
+    def add(self, found: set[str], truth: Expected) -> tuple[set[str], set[str]]:
+        """Count a fleet; return what was found wrongly and what was missed."""
+        wrong, missed = found - truth.must - truth.may, truth.must - found
+        self.right += len(found & truth.must)
+        self.wrong += len(wrong)
+        self.missed += len(missed)
+        return wrong, missed
+
+
+def main() -> int:
+    """Score the rules; return 1 where precision or recall of one is under 0.95."""
+    parser = argparse.ArgumentParser(description=__doc__, prog="python -m tests.findings")
+    parser.add_argument("--fleets", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=500)
+    parser.add_argument("--gpus", type=int, default=128)
+    parser.add_argument("--hours", type=int, default=24)
+    given = parser.parse_args()
+    scores: dict[str, Score] = defaultdict(Score)
+    back, truly = 0.0, 0.0
+    for seed in range(given.seed, given.seed + given.fleets):
+        with tempfile.TemporaryDirectory(prefix="goodput-findings-") as name:
+            folder = Path(name)
+            generate(folder, gpus=given.gpus, hours=given.hours, seed=seed, start=START)
+            store = built(folder)
+            score(folder, store, scores, seed)
+            regained, lost = regains(folder, store)
+            back, truly = back + regained, truly + lost
+            store.close()
+    say(f"{'rule':24s} {'right':>6s} {'wrong':>6s} {'missed':>6s} precision recall")
+    poor = 0
+    for rule, of_rule in sorted(scores.items()):
+        precision = of_rule.right / max(1, of_rule.right + of_rule.wrong)
+        recall = of_rule.right / max(1, of_rule.right + of_rule.missed)
+        poor += of_rule.right + of_rule.missed > 0 and min(precision, recall) < 0.95
+        say(
+            f"{rule:24s} {of_rule.right:6d} {of_rule.wrong:6d} {of_rule.missed:6d} "
+            f"{precision:9.3f} {recall:6.3f}"
+        )
+    say(f"comes back: {back / 3.6e6:,.1f} GPU-h of {truly / 3.6e6:,.1f} that were lost")
+    return 1 if poor else 0
+
+
+def built(folder: Path) -> LocalStore:
+    """Return the ledger of a fleet's files."""
+    store = LocalStore(folder / "fleet.duckdb")
+    for step in recipe(folder):
+        ingest(store, step.source, [step.path], step.options)
+    store.build()
+    return store
+
+
+def score(folder: Path, store: LocalStore, scores: dict[str, Score], seed: int) -> None:
+    """Compare the findings of a fleet with what is expected."""
+    rows = store.read("select name, value from reference.thresholds").rows()
+    truth = expected(folder, dict(rows))
+    found = subjects(store)
+    for rule, of_rule in truth.items():
+        wrong, missed = scores[rule].add(found[rule], of_rule)
+        if wrong or missed:
+            say(f"seed {seed} {rule}: wrong {sorted(wrong)[:5]}, missed {sorted(missed)[:5]}")
+
+
+def subjects(store: LocalStore) -> dict[str, set[str]]:
+    """Return what each rule is about in a fleet: runs, nodes, GPUs or clusters."""
+    found: dict[str, set[str]] = defaultdict(set)
+    rows = store.read(
+        """select findings.*, runs.run_id from marts.findings as findings
+        left join (select distinct run_key, run_id from intermediate.int_attempts) as runs
+            using (run_key)"""
+    ).rows(named=True)
+    hit = dict(
+        store.read(
+            """select attempts.run_id, culprits.node from marts.failure_nodes as culprits
+            inner join intermediate.int_attempts as attempts using (attempt_key)"""
+        ).rows()
+    )
+    for row in rows:
+        rule = row["rule"]
+        if rule in FAILURES and row["run_id"]:
+            found["failures"].add(row["run_id"])
+        elif rule == "infrastructure_failure":
+            found["failures"] |= {run for run, node in hit.items() if node == row["node"]}
+        elif rule in CATEGORIES or rule in STORIES:
+            found[rule].add(row["run_id"])
+        elif rule == "gpu_error":
+            found[rule].add(row["gpu_uuid"])
+        else:
+            found[rule].add(row["node"] or row["cluster"])
+    return found
+
+
+def regains(folder: Path, store: LocalStore) -> tuple[float, float]:
+    """Return what the fix list gives back of losses of runs, and what the truth lost of them."""
+    categories = [c for rule, of in CATEGORIES.items() if rule != "checkpoint_overhead" for c in of]
+    categories += ["straggler_wait", "throttled"]
+    lost = lost_ms(folder)
+    of_runs = lost.filter(lost["run_id"].is_not_null() & lost["expected"].is_in(categories))
+    back = store.read(
+        "select sum(back_ms) from marts.findings where kind in "
+        "('failures', 'input', 'gaps', 'queue', 'stragglers', 'throttling')"
+    ).item()
+    return float(back or 0), float(of_runs["gpu_ms"].sum())
+
+
+def say(text: str) -> None:
+    """Print a line at once."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

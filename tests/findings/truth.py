@@ -1,0 +1,105 @@
+"""What findings a made-up fleet must have, from what was put into it, and what it may have."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MARGIN = 1.25  # a loss nearer to the limit of its rule than this proves nothing
+MIN_MS = 2_000
+CATEGORIES = {  # rule -> categories of a run that it is about
+    "input_stall": ("data_stall",),
+    "checkpoint_overhead": ("checkpoint_save",),
+    "idle_allocation": ("idle_held",),
+    "gang_wait": ("gang_wait", "suspended"),
+    "failures": ("fault_stall", "lost_work", "failed_without_progress"),
+}
+LIMITS = {"checkpoint_overhead": "finding_saves_share"}
+FAILURES = ("job_failure", "time_limit", "preempted", "hang", "infrastructure_failure")
+FLEET = {
+    "idle_with_demand": "idle_with_demand",
+    "stranded_gpus": "stranded",
+    "reservation_idle": "reserved_idle",
+}
+STORIES = {"throttled_gpu": "thermal-throttle", "slow_rank": "straggling-rank"}
+
+
+@dataclass
+class Expected:
+    """Subjects of a rule: those that must be found, and those that may be."""
+
+    must: set[str] = field(default_factory=set)
+    may: set[str] = field(default_factory=set)
+
+
+def expected(folder: Path, thresholds: dict[str, float]) -> dict[str, Expected]:
+    """Return what is expected of each rule, by run, node, GPU or cluster."""
+    found = {**_of_runs(folder, thresholds), **_of_fleet(folder, thresholds)}
+    lines = (folder / "truth_notes.jsonl").read_text().splitlines()
+    return found | _of_notes([json.loads(line) for line in lines])
+
+
+def lost_ms(folder: Path) -> pl.DataFrame:
+    """Return the truth's GPU time by run and category, as far as evidence can show it."""
+    length = (pl.col("end_ms") - pl.col("start_ms")) * pl.col("slices") / 7
+    return (
+        pl.read_parquet(folder / "truth.parquet")
+        .with_columns(length.alias("gpu_ms"))
+        .group_by("run_id", "expected")
+        .agg(pl.col("gpu_ms").sum())
+    )
+
+
+def _of_runs(folder: Path, thresholds: dict[str, float]) -> dict[str, Expected]:
+    rows = lost_ms(folder).filter(pl.col("run_id").is_not_null())
+    held = dict(rows.group_by("run_id").agg(pl.col("gpu_ms").sum()).rows())
+    found = {rule: Expected() for rule in CATEGORIES}
+    for rule, categories in CATEGORIES.items():
+        share = thresholds[LIMITS.get(rule, "finding_min_share")]
+        of_rule = rows.filter(pl.col("expected").is_in(categories))
+        lost = of_rule.group_by("run_id").agg(pl.col("gpu_ms").sum())
+        for run, ms in lost.rows():
+            limit = max(MIN_MS, share * held[run])
+            if ms >= limit * MARGIN:
+                found[rule].must.add(run)
+            elif ms >= limit / MARGIN:
+                found[rule].may.add(run)
+    return found
+
+
+def _of_fleet(folder: Path, thresholds: dict[str, float]) -> dict[str, Expected]:
+    rows = lost_ms(folder)
+    capacity = rows["gpu_ms"].sum()
+    found = {}
+    for rule, category in FLEET.items():
+        share = rows.filter(pl.col("expected") == category)["gpu_ms"].sum() / capacity
+        limit = thresholds["finding_min_share"]
+        found[rule] = Expected(
+            {"atlas"} if share >= limit * MARGIN else set(),
+            {"atlas"} if share >= limit / MARGIN else set(),
+        )
+    return found
+
+
+def _of_notes(notes: list[dict[str, Any]]) -> dict[str, Expected]:
+    found = {
+        rule: Expected()
+        for rule in ("node_down", "node_drained", "gpu_error", "link_down", *STORIES)
+    }
+    for note in notes:
+        if note["kind"] == "outage" and note["state"] in ("down", "drained"):
+            found[f"node_{note['state']}"].must.add(note["node"])
+        elif note["kind"].startswith("xid"):
+            found["gpu_error"].must.add(note["gpu_uuid"])
+        elif note["kind"] == "lost link":
+            found["link_down"].must.add(note["node"])
+        for rule, story in STORIES.items():
+            if note.get("story") == story and note["steps"] > 100:
+                found[rule].must.add(note["run_id"])
+    return found
