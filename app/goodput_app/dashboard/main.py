@@ -24,6 +24,9 @@ LOOK = """<style>
   .st-key-tiles_now [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
   .st-key-tiles_now [data-testid="stColumn"] { flex: 1 1 23%; min-width: 23%; }
 }
+@media (min-width: 641px) and (max-width: 1100px) {
+  .st-key-tiles_now [data-testid="stColumn"] { flex: 1 1 31%; min-width: 31%; }
+}
 @media (min-width: 641px) and (max-width: 1380px) {
   .st-key-tiles [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
   .st-key-tiles [data-testid="stColumn"] { flex: 1 1 30%; min-width: 30%; }

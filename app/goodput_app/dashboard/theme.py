@@ -82,13 +82,14 @@ HOLDER_COLOURS = ("#47607f", "#5f7590")  # allocations that follow each other
 
 # From what is useful to what is not there: stacks, bars and legends all follow it.
 ORDER = (
-    *("productive", "step_unsplit", "exposed_comm", "other_declared"),
-    *("straggler_wait", "throttled", "gang_wait", "suspended"),
-    *("data_stall", "checkpoint_save", "restore", "startup", "teardown", "idle_held"),
-    *("lost_work", "fault_stall", "failed_without_progress"),
-    *("at_risk", "busy_unclassified", "unknown"),
+    *("useful", "productive", "step_unsplit", "exposed_comm", "declared", "other_declared"),
+    *("slowdowns", "straggler_wait", "throttled"),
+    *("starting", "gang_wait", "suspended"),
+    *("data_stall", "checkpoint_save", "restore", "startup", "teardown", "idle", "idle_held"),
+    *("failures", "lost_work", "fault_stall", "failed_without_progress"),
+    *("unclassified", "at_risk", "busy_unclassified", "unknown", "unallocated"),
     *("idle_with_demand", "idle_no_demand", "stranded", "planned", "reserved_idle", "free_unknown"),
-    *("drained", "maintenance", "powered_off", "down"),
+    *("not_available", "drained", "maintenance", "powered_off", "down"),
 )
 
 # Parts of a charge in the order of stacks: column, label, look. They add up to what is paid.

@@ -12,7 +12,7 @@ from goodput_app.dashboard.components import (
     tiles,
 )
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import findings, marts
+from goodput_app.dashboard.data import findings, ledger_groups, marts
 from goodput_app.dashboard.figures import ledger as figures
 
 view = scope_bar.required_view()
@@ -53,6 +53,12 @@ with panel("", "marts.goodput_summary"):
     elif before.reason is not None:
         st.caption(theme.markdown_text(before.reason))
 
+known = ledger_groups.groups()
+names = dict(known.select("ledger_group", "label").unique(maintain_order=True).rows())
+picker, _ = st.columns([1, 3])
+with picker:
+    scope_bar.choice("group", "Show the parts of", names, none="No group")
+opened = st.query_params.get("group")
 left, right = st.columns(2, gap="medium")
 with (
     left,
@@ -62,7 +68,8 @@ with (
         help="Every GPU-second is in exactly one bar: losses and goodput add up to the capacity.",
     ),
 ):
-    ledger = marts.ledger_by_category(scope)
+    of_categories = marts.ledger_by_category(scope)
+    ledger = ledger_groups.grouped(of_categories, known, opened)
     rows = ledger.drop("colour").filter(ledger["gpu_ms"] > 0)
     figure = figures.waterfall(ledger)
     charts.draw(figure, rows, "waterfall", "Capacity less each loss, down to goodput")
@@ -74,8 +81,10 @@ with (
         help="The stack adds up to the capacity.",
     ),
 ):
-    over_time = marts.ledger_over_time(scope)
-    ledger = marts.ledger_by_category(scope)
+    of_categories = marts.ledger_by_category(scope)
+    ledger = ledger_groups.grouped(of_categories, known, opened)
+    parts = ledger_groups.of_categories(of_categories, known)
+    over_time = ledger_groups.over_time(marts.ledger_over_time(scope), parts, opened)
     figure = figures.categories_over_time(
         over_time, ledger, scope.bucket_ms or 1, view.window, figures.waterfall_height(ledger)
     )

@@ -1,0 +1,80 @@
+"""The ledger in nine groups: every category is in one, nothing is lost, one group can be open."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.data.ledger_groups import grouped, of_categories, over_time
+from goodput_queries.catalog import models
+
+KNOWN = pl.read_csv(models.reference_files()["ledger_groups"])
+CATEGORIES = pl.read_csv(models.reference_files()["gpu_second_categories"])
+
+
+def ledger(**changes: int) -> pl.DataFrame:
+    """Return a ledger in which the n-th category has n seconds, but for those named."""
+    return CATEGORIES.with_columns(
+        pl.Series(
+            "gpu_ms", [changes.get(c, 1000 * n) for n, c in enumerate(CATEGORIES["category"])]
+        ),
+        pl.lit(1.0).alias("cost"),
+        pl.col("kind").replace("goodput_optional", "badput"),
+    )
+
+
+def test_every_category_is_in_one_of_nine_groups_that_the_stack_knows() -> None:
+    assert sorted(KNOWN["category"]) == sorted(CATEGORIES["category"])
+    names = KNOWN["ledger_group"].unique().to_list()
+    assert len(names) == 9
+    assert set(names) <= set(theme.ORDER)
+    assert set(KNOWN["colour"]) <= set(theme.STYLES)
+
+
+@pytest.mark.parametrize("opened", [None, "failures", "useful", "no such group"])
+def test_the_groups_add_up_to_the_ledger(opened: str | None) -> None:
+    found = grouped(ledger(), KNOWN, opened)
+
+    assert found["gpu_ms"].sum() == ledger()["gpu_ms"].sum()
+    assert found["cost"].sum() == pytest.approx(ledger()["cost"].sum())
+
+
+def test_the_open_group_shows_its_categories() -> None:
+    found = grouped(ledger(), KNOWN, "failures")["category"].to_list()
+
+    assert {"lost_work", "fault_stall", "failed_without_progress"} < set(found)
+    assert "failures" not in found
+    assert len(found) == 8 + 3
+
+
+def test_a_group_names_the_parts_that_have_time() -> None:
+    rows = grouped(ledger(throttled=0), KNOWN, None)
+
+    slow = rows.filter(pl.col("category") == "slowdowns").row(0, named=True)
+    assert slow["definition"] == "Straggler wait"
+
+
+def test_evaluation_that_counts_is_useful() -> None:
+    counted = ledger().with_columns(
+        pl.when(pl.col("category") == "other_declared")
+        .then(pl.lit("goodput"))
+        .otherwise("kind")
+        .alias("kind")
+    )
+
+    assert of_categories(counted, KNOWN)["other_declared"] == "useful"
+    assert of_categories(ledger(), KNOWN)["other_declared"] == "declared"
+
+
+def test_over_time_the_groups_add_up_in_each_bucket() -> None:
+    frame = pl.DataFrame(
+        {
+            "bucket_at": [1, 1, 1, 2],
+            "category": ["lost_work", "fault_stall", "productive", "lost_work"],
+            "gpu_ms": [10, 20, 30, 40],
+        }
+    )
+    found = over_time(frame, of_categories(ledger(), KNOWN), None)
+
+    assert sorted(found.rows()) == [(1, "failures", 30), (1, "useful", 30), (2, "failures", 40)]
