@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: demo test bench fuzz oracle clean mutants screenshots sweep
+.PHONY: demo test bench fuzz oracle clean mutants screenshots sweep findings
 
 demo: $(STAMP) ## build the demo database and serve the dashboard
 	$(BIN)/goodput demo
@@ -40,6 +40,12 @@ COUNT ?= 200
 
 oracle: $(VENV)/.stamp-dev ## the ledger of random worlds against a brute-force one, to the millisecond
 	$(BIN)/python -m tests.oracle --count $(COUNT) --seed $(SEED)
+
+# how many made-up fleets the rules of findings are scored on
+FLEETS ?= 20
+
+findings: $(VENV)/.stamp-dev ## precision and recall of each rule over made-up fleets
+	$(BIN)/python -m tests.findings --fleets $(FLEETS) --seed 500
 
 SAMPLE ?= 20
 SEED ?= 1

@@ -1,0 +1,73 @@
+"""`goodput findings`, `fixes` and `finding`: what needs a person, and what people say of it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.app.command_line import run
+from tests.recorded_session import built
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def recorded(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Give the recorded session as a file that nobody has open."""
+    path = ""
+    for store in built(
+        empty_database, tmp_path_factory, "sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz"
+    ):
+        path = store.path
+        store.close()
+        break
+    return path
+
+
+def listed(path: str, *options: str) -> list[dict[str, object]]:
+    result = run("findings", "--db", path, "--format", "json", *options)
+    assert result.exit_code == 0, result.output
+    return list(json.loads(result.stdout))
+
+
+def test_small_losses_are_listed_only_when_asked_for(recorded: str) -> None:
+    assert listed(recorded) == []
+    rules = {row["rule"] for row in listed(recorded, "--severity", "info")}
+    assert {"input_stall", "job_failure", "idle_allocation"} <= rules
+
+
+def test_fixes_say_what_comes_back(recorded: str) -> None:
+    result = run("fixes", "--db", recorded, "--format", "json", "--run", "main")
+    rows = {row["fix"]: row for row in json.loads(result.stdout)}
+
+    assert rows["feed_input"]["target"] == "research / main"
+    assert rows["feed_input"]["back_ms"] == rows["feed_input"]["gpu_ms"] > 20_000
+
+
+def test_a_finding_is_acknowledged_and_found_by_its_state(recorded: str) -> None:
+    of_input = listed(recorded, "--severity", "info")
+    key = next(str(row["finding_key"]) for row in of_input if row["rule"] == "input_stall")
+
+    said = run("finding", "acknowledge", key, "--by", "ops", "--note", "seen", "--db", recorded)
+    assert said.exit_code == 0, said.output
+
+    (row,) = listed(recorded, "--severity", "info", "--state", "acknowledged")
+    assert (row["finding_key"], row["note"], row["said_by"]) == (key, "seen", "ops")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("acknowledge", "nothing", "--by", "ops"), "There is no finding nothing"),
+        (("close", "nothing", "--by", "ops"), "is not one of"),
+    ],
+)
+def test_what_is_not_there_is_an_error(
+    recorded: str, arguments: tuple[str, ...], expected: str
+) -> None:
+    result = run("finding", *arguments, "--db", recorded)
+
+    assert result.exit_code in (1, 2)
+    assert expected in result.output

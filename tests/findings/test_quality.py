@@ -1,0 +1,30 @@
+"""The rules of findings on a made-up fleet; `make findings` scores them on many."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.findings.__main__ import Score, built, regains, score
+
+from goodput_ingest.synthetic import generate
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_fleet_has_the_findings_that_were_put_into_it(tmp_path: Path) -> None:
+    generate(tmp_path, gpus=64, hours=12, seed=77, start=datetime(2026, 11, 17, tzinfo=UTC))
+    store = built(tmp_path)
+    scores: dict[str, Score] = defaultdict(Score)
+    score(tmp_path, store, scores, 77)
+    back, lost = regains(tmp_path, store)
+    store.close()
+
+    right = sum(of_rule.right for of_rule in scores.values())
+    assert right > 40
+    assert sum(of_rule.wrong for of_rule in scores.values()) <= 0.05 * right
+    assert sum(of_rule.missed for of_rule in scores.values()) <= 0.05 * right
+    assert back == pytest.approx(lost, rel=0.1)
