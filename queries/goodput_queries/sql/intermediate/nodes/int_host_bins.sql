@@ -1,0 +1,73 @@
+-- Hosts in the scope's window by ten minutes. Where two sources read a host, those of the source with more readings.
+-- grain: cluster, node, start_ms
+-- start_ms: start of the ten minutes, epoch ms
+-- cpu_busy_ratio, cpu_iowait_ratio: share of the time of all cores; busy_disks: mean number of disks with an operation in
+--  progress; from the last reading of the ten minutes before. Null: not measured, or a counter fell
+-- memory_used_ratio: highest share of the memory that was not available to programs
+-- swap_used_bytes: at the end; null where there is no swap; load1: mean
+with readings as (
+    select
+        source,
+        cluster,
+        node,
+        ts_ms // 600000 * 600000 as start_ms,
+        count(*) as readings,
+        min(ts_ms) as first_ms,
+        max(ts_ms) as last_ms,
+        rolled_up_counter(cpu_total_s, ts) as cpu_total_s,
+        rolled_up_counter(cpu_busy_s, ts) as cpu_busy_s,
+        rolled_up_counter(cpu_iowait_s, ts) as cpu_iowait_s,
+        rolled_up_counter(disk_busy_s, ts) as disk_busy_s,
+        max(1 - memory_available_bytes / nullif(memory_total_bytes, 0)) as memory_used_ratio,
+        arg_max(case when swap_total_bytes > 0 then swap_total_bytes - swap_free_bytes end, ts) as swap_used_bytes,
+        avg(load1) as load1
+    from staging.stg_host_samples
+    where
+        ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0) - 600000)
+        and ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
+        and in_place(cluster, node, null, null)
+    group by source, cluster, node, ts_ms // 600000
+),
+
+chosen as (
+    select *
+    from (select *, sum(readings) over (partition by cluster, node, source) as in_all from readings)
+    qualify dense_rank() over (partition by cluster, node order by in_all desc, source) = 1
+),
+
+followed as (
+    select
+        *,
+        -- a host that was silent for longer may have done anything meanwhile
+        coalesce(start_ms - lag(start_ms) over host = 600000, false) as follows,
+        lag(last_ms) over host as before_ms,
+        lag(cpu_total_s.last) over host as total_before_s,
+        lag(cpu_busy_s.last) over host as busy_before_s,
+        lag(cpu_iowait_s.last) over host as iowait_before_s,
+        lag(disk_busy_s.last) over host as disk_busy_before_s
+    from chosen
+    window host as (partition by cluster, node order by start_ms)
+),
+
+changes as (
+    select
+        *,
+        gain_since(cpu_total_s, case when follows then total_before_s end) as total_s,
+        gain_since(cpu_busy_s, case when follows then busy_before_s end) as busy_s,
+        gain_since(cpu_iowait_s, case when follows then iowait_before_s end) as iowait_s,
+        gain_since(disk_busy_s, case when follows then disk_busy_before_s end) as disks_s,
+        last_ms - case when follows then before_ms else first_ms end as span_ms
+    from followed
+)
+
+select
+    cluster,
+    node,
+    start_ms,
+    share_of(busy_s, total_s) as cpu_busy_ratio,
+    share_of(iowait_s, total_s) as cpu_iowait_ratio,
+    1000 * disks_s / nullif(span_ms, 0) as busy_disks,
+    memory_used_ratio,
+    swap_used_bytes,
+    load1
+from changes

@@ -1,0 +1,218 @@
+-- Gang gaps that come back at a regular interval, by what they coincide with, or over all gaps of the job run where no
+-- kind of them alone is regular. Works on telemetry alone. Regular: the distances of the middles of the gaps lie
+-- within threshold period_jitter_ratio of one period, more often than gaps at random times would.
+-- grain: job_run_key, coincides
+-- rule: periodic_gaps
+-- gpu_uuid: of a gang of one GPU; node: of a gang on one node
+-- start_at, end_at: of the first and the last of the regular gaps
+-- coincides: as in marts.gang_gaps; several kinds are separated by commas
+-- period_s: median distance; jitter_s: median absolute deviation of the distances from it, as a standard deviation
+-- phase_s: from the start of the allocation to the first gap, less whole periods
+-- gaps: number of regular gaps; gap_s: their median length; missed: distances of two or three periods
+-- share_ratio: their share of the GPU time that the job run held in the scope
+-- gpu_ms, cost: of the regular gaps
+-- score: -log10 of the probability of such regularity at random times, at most (Chernoff's bound x number of distances)
+-- confidence: that of most of its gaps
+with gaps as materialized (
+    select
+        *,
+        (row_number() over (order by job_run_key, start_at))::integer as gap,
+        epoch_ms(start_at) as start_ms,
+        (epoch_ms(start_at) + epoch_ms(end_at)) / 2 as middle_ms
+    from marts.gang_gaps
+    qualify count(*) over (partition by job_run_key) > threshold('period_min_repeats')
+),
+
+members as materialized (
+    select job_run_key, coincides as series, gap, middle_ms from gaps
+    union all
+    select job_run_key, null, gap, middle_ms from gaps
+    qualify count(distinct coincides) over (partition by job_run_key) > 1
+),
+
+distances as materialized (
+    select
+        job_run_key,
+        series,
+        gap,
+        lead(gap) over of_series as next_gap,
+        lead(middle_ms) over of_series - middle_ms as distance_ms
+    from members
+    window of_series as (partition by job_run_key, series order by middle_ms)
+    qualify next_gap is not null
+),
+
+candidates as (
+    select
+        job_run_key,
+        series,
+        count(*) as distances,
+        unnest(list_distinct(quantile_disc(distance_ms, [0.25, 0.5, 0.75]))) as period_ms
+    from distances
+    group by job_run_key, series
+    having count(*) >= threshold('period_min_repeats')
+),
+
+counts as (
+    select
+        candidates.job_run_key,
+        candidates.series,
+        candidates.period_ms,
+        candidates.distances,
+        count_if(
+            abs(distances.distance_ms - candidates.period_ms) <= threshold('period_jitter_ratio') * candidates.period_ms
+        ) as repeats,
+        count_if(
+            abs(distances.distance_ms - 2 * candidates.period_ms) <= threshold('period_jitter_ratio') * candidates.period_ms
+            or abs(distances.distance_ms - 3 * candidates.period_ms) <= threshold('period_jitter_ratio') * candidates.period_ms
+        ) as missed
+    from candidates
+    inner join distances
+        on candidates.job_run_key = distances.job_run_key
+        and candidates.series is not distinct from distances.series
+    group by all
+),
+
+-- the distance that gives the period proves nothing
+trials as (
+    select
+        *,
+        distances - missed - 1 as tried,
+        (repeats - 1) / nullif(distances - missed - 1, 0) as hit_ratio,
+        threshold('period_chance_ratio') as chance
+    from counts
+),
+
+judged as (
+    select
+        *,
+        tried * case
+            when hit_ratio >= 1 then -ln(chance)
+            when hit_ratio <= chance then 0
+            else hit_ratio * ln(hit_ratio / chance) + (1 - hit_ratio) * ln((1 - hit_ratio) / (1 - chance))
+        end / ln(10) - log10(distances) as score
+    from trials
+),
+
+regular as materialized (
+    select job_run_key, series, period_ms, score, missed
+    from judged
+    where
+        repeats >= threshold('period_min_repeats')
+        and hit_ratio >= threshold('period_hit_share')
+        and score >= threshold('period_min_score')
+    qualify
+        row_number() over (partition by job_run_key, series order by score desc, period_ms) = 1
+        -- all gaps together count only where no kind of them does
+        and (series is not null or count(series) over (partition by job_run_key) = 0)
+),
+
+hits as (
+    select regular.job_run_key, regular.series, distances.gap, distances.next_gap, distances.distance_ms
+    from regular
+    inner join distances
+        on regular.job_run_key = distances.job_run_key
+        and regular.series is not distinct from distances.series
+        and abs(distances.distance_ms - regular.period_ms) <= threshold('period_jitter_ratio') * regular.period_ms
+),
+
+periods as (
+    select job_run_key, series, median(distance_ms) as period_ms, 1.4826 * mad(distance_ms) as jitter_ms
+    from hits
+    group by job_run_key, series
+),
+
+of_regular as (
+    select job_run_key, series, gap from hits
+    union
+    select job_run_key, series, next_gap from hits
+),
+
+held as (
+    select
+        holds.job_run_key,
+        min(holds.start_ms) as start_ms,
+        sum(
+            (scope_end(least(coalesce(holds.end_ms, clusters.as_of_ms), clusters.as_of_ms)) - scope_start(holds.start_ms))
+            * (units.share_hi - units.share_lo) / units.share_of
+        ) as held_ms
+    from intermediate.int_holds as holds
+    semi join regular using (job_run_key)
+    inner join intermediate.int_clusters as clusters using (cluster)
+    inner join intermediate.int_gpu_units as units
+        on holds.gpu_uuid = units.gpu_uuid
+        and holds.gpu_instance = units.gpu_instance
+        and holds.start_ms >= units.start_ms
+        and holds.start_ms < coalesce(units.end_ms, 9223372036854775807)
+    where
+        in_window(holds.start_ms, least(coalesce(holds.end_ms, clusters.as_of_ms), clusters.as_of_ms))
+        and in_place(holds.cluster, holds.node, holds.gpu_uuid, units.gpu_model)
+    group by holds.job_run_key
+),
+
+sums as (
+    select
+        gaps.job_run_key,
+        of_regular.series,
+        any_value(gaps.cluster) as cluster,
+        any_value(gaps.node) as node,
+        any_value(gaps.gpu_uuid) as gpu_uuid,
+        any_value(gaps.run_key) as run_key,
+        any_value(gaps.run_id) as run_id,
+        any_value(gaps.job_name) as job_name,
+        any_value(gaps.team) as team,
+        any_value(gaps.user_name) as user_name,
+        min(gaps.start_at) as start_at,
+        max(gaps.end_at) as end_at,
+        min(gaps.start_ms) as first_ms,
+        string_agg(distinct gaps.coincides, ', ' order by gaps.coincides) as coincides,
+        mode(gaps.confidence) as confidence,
+        count(*) as gaps,
+        median(gaps.gap_s) as gap_s,
+        max(gaps.gpus) as gpus,
+        sum(gaps.gpu_ms)::bigint as gpu_ms,
+        case when count(gaps.cost) = count(*) then sum(gaps.cost) end as cost
+    from of_regular
+    inner join gaps using (job_run_key, gap)
+    group by gaps.job_run_key, of_regular.series
+)
+
+select
+    'periodic_gaps' as rule,
+    sums.cluster,
+    sums.node,
+    sums.gpu_uuid,
+    sums.job_run_key,
+    sums.run_key,
+    sums.run_id,
+    sums.job_name,
+    sums.team,
+    sums.user_name,
+    sums.start_at,
+    sums.end_at,
+    sums.coincides,
+    periods.period_ms / 1000.0 as period_s,
+    periods.jitter_ms / 1000.0 as jitter_s,
+    ((sums.first_ms - held.start_ms) % periods.period_ms::bigint) / 1000.0 as phase_s,
+    sums.gaps,
+    regular.missed,
+    sums.gap_s,
+    sums.gpus,
+    sums.gpu_ms,
+    sums.cost,
+    sums.gpu_ms / nullif(held.held_ms, 0) as share_ratio,
+    regular.score,
+    sums.confidence,
+    'every ' || printf('%.0f', periods.period_ms / 1000.0) || ' s (jitter ' || printf('%.0f', periods.jitter_ms / 1000.0)
+    || ' s) ' || sums.gpus || case when sums.gpus = 1 then ' GPU was' else ' GPUs were' end || ' idle for '
+    || printf('%.0f', sums.gap_s) || ' s, ' || sums.gaps || ' times, with: ' || sums.coincides || '; '
+    || printf('%.1f', 100 * sums.gpu_ms / nullif(held.held_ms, 0)) || ' % of the GPU time of run ' || coalesce(sums.run_id, '?')
+        as evidence
+from sums
+inner join regular
+    on sums.job_run_key = regular.job_run_key
+    and sums.series is not distinct from regular.series
+inner join periods
+    on sums.job_run_key = periods.job_run_key
+    and sums.series is not distinct from periods.series
+left join held on sums.job_run_key = held.job_run_key
