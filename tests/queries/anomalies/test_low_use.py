@@ -8,7 +8,7 @@ from tests.queries.anomalies.conftest import BUSY, IDLE
 HOUR = 3_600
 LOW = {
     **BUSY, "sm_active_ratio": 0.06, "tensor_active_ratio": 0.01, "dram_active_ratio": 0.04,
-    "engine_active_ratio": 0.3, "power_w": 120.0, "memory_used_bytes": 8 * 10**9,
+    "engine_active_ratio": 0.3, "power_w": 120.0, "memory_used_bytes": 9 * 10**9,
 }  # fmt: skip
 
 
@@ -29,7 +29,7 @@ def test_low_use_of_one_gpu_is_found_with_the_profile_that_has_room(gpus):
         "low_use", "a/0", 1, 0,
     )  # fmt: skip
     assert row["use_ratio"] == pytest.approx(0.06)
-    assert row["mig_profile"] == "1g with double memory"  # 8 GB are more than 80 % of 10 GB
+    assert row["mig_profile"] == "1g with double memory"  # 9 GB are more than 80 % of 10 GB
     assert row["gpu_ms"] == pytest.approx(HOUR * 1000 * 6 / 7, abs=2)
     assert row["confidence"] == "Confirmed"
 

@@ -51,8 +51,9 @@ def test_a_silence_closes_when_the_gpu_is_read_again(gpus):
 
     (row,) = gpus.found("silent_gpus", "rule, start_at, end_at")
 
+    # a reading covers back 2.5 intervals
     assert row == {
-        "rule": "silent_gpu", "start_at": gpus.evidence.at(1200), "end_at": gpus.evidence.at(1800),
+        "rule": "silent_gpu", "start_at": gpus.evidence.at(1200), "end_at": gpus.evidence.at(1725),
     }  # fmt: skip
 
 

@@ -55,7 +55,7 @@ declared as (
             least(
                 end_ms, coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807),
                 -- one that never ended has no bins after the last reading
-                start_ms + 86400000 * 31
+                start_ms + 2678400000
             ) // 600000 + 1
         )) * 600000 as start_ms
     from (

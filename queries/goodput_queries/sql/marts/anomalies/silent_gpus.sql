@@ -4,8 +4,8 @@
 -- nodes while the scheduler reports them powered off or in maintenance.
 -- grain: rule, cluster, node, gpu_uuid, start_at
 -- rule: silent_gpu, silent_node or silent_source
--- start_at: last reading, cut at the window where the series was read again later; end_at: first reading after it; null:
---  not read again
+-- start_at: last reading, cut at the window where the series was read again later; end_at: when readings cover it again (up to
+--  2.5 sampling intervals before the first of them); null: not read again
 -- gpus: number of GPUs; sources: who read them
 -- gpu_ms: GPU time without readings in the window; cost: null, since it is no loss
 -- score: sampling intervals without a reading
@@ -162,7 +162,7 @@ found as (
         'silent_node', holes.cluster, holes.node, null, holes.start_ms, holes.end_ms, holes.gpus, holes.gpu_ms,
         any_value(holes.end_ms - holes.start_ms) - coalesce(sum(
             greatest(0, least(holes.end_ms, all_silent.end_ms) - greatest(holes.start_ms, all_silent.start_ms))
-        ), 0),
+        ) filter (where all_silent.start_ms is not null), 0),
         any_value(of_node.last_ms), any_value(of_node.sources), any_value(of_node.interval_ms)
     from node_holes as holes
     inner join (
