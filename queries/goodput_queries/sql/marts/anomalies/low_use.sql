@@ -9,8 +9,8 @@
 -- use_ratio: mean of use_metric (SM active, else engine active, else GPU utilisation)
 -- tensor_active_ratio, dram_active_ratio: mean; null: not measured
 -- memory_peak_bytes: of one GPU; memory_bytes: of a GPU of this model
--- needed_gpus: GPUs that its load would fill to threshold right_size_ratio, by SM activity (95th percentile) and memory; null
---  where the memory is not known
+-- needed_gpus: GPUs that its load would fill to threshold right_size_ratio, by the busiest ten minutes and memory; null where the
+--  memory is not known
 -- mig_profile: smallest MIG profile with room for the load of a single GPU; null: none, or it has several
 -- held_gpu_ms: time in the scope in which the job run held them, milliseconds of a whole GPU
 -- gpu_ms: of it what the smaller allocation would have left to others; cost: of that, null without a price
@@ -28,7 +28,7 @@ with of_gpus as materialized (
         count(*) as bins,
         min(use_metric) as use_metric,
         avg(use_ratio) as use_ratio,
-        quantile_cont(use_ratio, 0.95) as busy_ratio,
+        max(use_ratio) as busy_ratio,
         max(coalesce(engine_max_ratio, use_max_ratio)) <= threshold('idle_engine_ratio') as is_unused,
         avg(tensor_active_ratio) as tensor_active_ratio,
         avg(dram_active_ratio) as dram_active_ratio,
@@ -177,9 +177,6 @@ from priced
 left join intermediate.int_job_run_owners as owners using (job_run_key)
 where
     of_owner(owners.team, owners.user_name, owners.run_key, owners.partition)
-    and exists (
-        select 1 from of_gpus
-        where
-            of_gpus.job_run_key = priced.job_run_key
-            and in_place(of_gpus.cluster, of_gpus.node, of_gpus.gpu_uuid, of_gpus.gpu_model)
+    and priced.job_run_key in (
+        select job_run_key from of_gpus where in_place(cluster, node, gpu_uuid, gpu_model)
     )

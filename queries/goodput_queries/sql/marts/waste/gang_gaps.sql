@@ -332,7 +332,10 @@ select
         when explained.is_declared or explained.coincides = 'Host disk busy' then 'Likely'
         else 'Not confirmed'
     end as confidence,
-    explained.gpus || ' of ' || explained.held_gpus || ' GPUs of the job were idle together for '
+    case
+        when explained.held_gpus = 1 then 'the GPU of the job was idle for '
+        else explained.gpus || ' of ' || explained.held_gpus || ' GPUs of the job were idle together for '
+    end
     || printf('%.0f', (explained.end_ms - explained.start_ms) / 1000.0) || ' s; ' || case
         when explained.is_declared and explained.coincides_ratio > 0
             then 'the job declared "' || explained.coincides || '" for '
