@@ -195,7 +195,7 @@ select
     periods.jitter_ms / 1000.0 as jitter_s,
     ((sums.first_ms - held.start_ms) % periods.period_ms::bigint) / 1000.0 as phase_s,
     sums.gaps,
-    regular.missed,
+    regular.missed::bigint as missed,
     sums.gap_s,
     sums.gpus,
     sums.gpu_ms,
