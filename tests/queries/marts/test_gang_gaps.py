@@ -1,4 +1,4 @@
-"""Gaps of a gang: one row for all its GPUs, what they coincide with, and which come back regularly."""
+"""Gaps of a gang: one row for its GPUs, what they coincide with, which come back regularly."""
 
 from __future__ import annotations
 

@@ -18,7 +18,8 @@ with bins as materialized (
         case when count(*) = 1 then any_value(gpu_uuid) end as gpu_uuid,
         count(*) as gpus,
         median(use_ratio)::double as use_ratio,
-        median(power_w)::double as power_w
+        median(power_w)::double as power_w,
+        bool_or(in_place(cluster, node, gpu_uuid, gpu_model)) as is_in_place
     from intermediate.int_held_bins
     where not is_starting
     group by job_run_key, start_ms
@@ -161,10 +162,4 @@ left join intermediate.int_job_run_owners as owners using (job_run_key)
 left join intermediate.int_job_run_prices as prices using (job_run_key)
 where
     of_owner(owners.team, owners.user_name, owners.run_key, owners.partition)
-    and (
-        getvariable('scope_cluster') is null and getvariable('scope_node') is null
-        and getvariable('scope_gpu_uuid') is null and getvariable('scope_gpu_model') is null
-        or kept.job_run_key in (
-            select job_run_key from intermediate.int_held_bins where in_place(cluster, node, gpu_uuid, gpu_model)
-        )
-    )
+    and bins.is_in_place
