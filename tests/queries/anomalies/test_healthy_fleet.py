@@ -100,10 +100,12 @@ def test_the_period_of_the_story_is_that_of_its_saves(eventful):
     assert row == ("Checkpoint save", 8, "Likely")
 
 
-def test_a_throttled_gpu_differs_from_its_gang(eventful):
-    found = eventful.read("select distinct rule from marts.peer_outliers")["rule"].to_list()
+def test_a_gpu_that_its_job_does_not_use_differs_from_its_gang(eventful):
+    found = eventful.read("select rule, gpu_uuid from marts.peer_outliers")
+    unused = eventful.read("select distinct gpu_uuid from marts.idle_gaps where is_beside_work")
 
-    assert "peer_sm_clock" in found or "peer_temperature" in found
+    assert set(found["rule"]) == {"peer_sm_active"}
+    assert set(found["gpu_uuid"]) == set(unused["gpu_uuid"])
 
 
 def test_nodes_without_readings_are_found(eventful):

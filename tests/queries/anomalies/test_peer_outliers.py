@@ -48,6 +48,12 @@ def test_a_gpu_that_differs_from_its_gang_is_found(gpus, rule, odd, text):
     assert row["score"] >= 5
 
 
+def test_a_gpu_that_waits_is_one_finding_though_all_of_it_differs(gpus):
+    gang(gpus, IDLE)
+
+    assert [row["rule"] for row in gpus.found("peer_outliers")] == ["peer_sm_active"]
+
+
 @pytest.mark.parametrize(
     "odd",
     [
@@ -66,6 +72,28 @@ def test_ten_minutes_alone_are_no_finding(gpus):
     gang(gpus, lambda second: {**BUSY, "power_w": 300.0 if 1200 <= second < 1800 else 600.0})
 
     assert gpus.found("peer_outliers") == []
+
+
+def test_ten_minutes_now_and_then_are_no_finding(gpus):
+    gang(gpus, lambda second: {**BUSY, "power_w": 300.0 if second // 600 % 2 else 600.0})
+
+    assert gpus.found("peer_outliers") == []
+
+
+def test_half_an_hour_of_a_longer_run_is_found(gpus):
+    """A GPU that is throttled for a part of the run."""
+    gang(
+        gpus,
+        lambda second: {**BUSY, "sm_clock_hz": 1.2e9 if 3600 <= second < 5400 else 1.98e9},
+        end=4 * HOUR,
+    )
+
+    (row,) = gpus.found("peer_outliers", "rule, start_at, end_at, bins, of_bins, gpu_ms")
+
+    assert row == {
+        "rule": "peer_sm_clock", "start_at": gpus.evidence.at(3600),
+        "end_at": gpus.evidence.at(5400), "bins": 3, "of_bins": 23, "gpu_ms": 1_800_000,
+    }  # fmt: skip
 
 
 def test_a_gang_of_four_has_too_few_peers(gpus):

@@ -47,22 +47,28 @@ def test_one_reading_that_is_late_is_no_silence(gpus):
 
 
 def test_a_silence_closes_when_the_gpu_is_read_again(gpus):
-    world(gpus, {(0, 1): (1200, 1800)})
+    world(gpus, {(0, 1): (1200, 2400)})
 
     (row,) = gpus.found("silent_gpus", "rule, start_at, end_at")
 
     # a reading covers back 2.5 intervals
     assert row == {
-        "rule": "silent_gpu", "start_at": gpus.evidence.at(1200), "end_at": gpus.evidence.at(1725),
+        "rule": "silent_gpu", "start_at": gpus.evidence.at(1200), "end_at": gpus.evidence.at(2325),
     }  # fmt: skip
 
 
 def test_a_node_whose_gpus_are_all_silent_is_one_finding(gpus):
-    world(gpus, {(0, 0): (1200, 1800), (0, 1): (1200, 1800)})
+    world(gpus, {(0, 0): (1200, 2400), (0, 1): (1200, 2400)})
 
     (row,) = gpus.found("silent_gpus", "rule, node, gpu_uuid, gpus")
 
     assert row == {"rule": "silent_node", "node": "n0", "gpu_uuid": None, "gpus": 2}
+
+
+def test_a_node_whose_exporter_is_restarted_is_no_finding(gpus):
+    world(gpus, {(0, 0): (1200, 1400), (0, 1): (1200, 1400)})
+
+    assert gpus.found("silent_gpus") == []
 
 
 def test_a_source_that_stops_is_one_finding(gpus):
@@ -77,9 +83,9 @@ def test_a_source_that_stops_is_one_finding(gpus):
 
 
 def test_a_node_that_is_powered_off_is_no_finding_and_one_that_is_down_is_confirmed(gpus):
-    world(gpus, {(n, i): (1200, 1800) for n in range(2) for i in range(2)}, nodes=3)
-    gpus.evidence.state("n0", "powered_off", 1190, 1790)
-    gpus.evidence.state("n1", "down", 1190, 1790)
+    world(gpus, {(n, i): (1200, 2400) for n in range(2) for i in range(2)}, nodes=3)
+    gpus.evidence.state("n0", "powered_off", 1190, 2390)
+    gpus.evidence.state("n1", "down", 1190, 2390)
 
     found = gpus.found("silent_gpus", "rule, node, confidence")
 

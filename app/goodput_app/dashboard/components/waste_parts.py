@@ -32,17 +32,16 @@ INTERVALS = {
 
 PERIODIC = {
     "coincides": "Coincides with",
+    "confidence": "Confidence",
     "job_name": "Job name",
     "team": "Team",
     "gpus": "Idle GPUs",
     "period_s": "Period",
-    "jitter_s": "Jitter",
     "gap_s": "Gap length",
     "gaps": "Repeats",
     "share_ratio": "Share of the run",
     "gpu_ms": "GPU time",
     "cost": "Cost",
-    "confidence": "Confidence",
 }
 OF_GANGS = {
     "start_at": "Start",

@@ -171,6 +171,7 @@ select
     || coalesce('; MIG profile ' || priced.mig.profile || ' has room for the load', case
         when priced.needed_gpus < priced.gpus - priced.unused_gpus
             then '; ' || priced.needed_gpus || ' of ' || priced.gpus || ' GPUs have room for the load'
+        when priced.rule = 'low_use' and priced.needed_gpus = priced.gpus then '; no smaller allocation has room for its peaks'
         else ''
     end) as evidence
 from priced

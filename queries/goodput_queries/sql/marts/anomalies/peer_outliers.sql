@@ -3,7 +3,8 @@
 -- peer_min_gpus GPUs of the model, a cluster peer_min_nodes nodes of it. Nodes are compared over all racks, since a rack
 -- has too few, and may be hot as a whole.
 -- grain: none (a GPU may be above its peers for a time, and below them later)
--- rule: peer_power, peer_sm_clock, peer_sm_active, peer_temperature (GPUs); node_idle_power, node_temperature (nodes)
+-- rule: peer_sm_active, peer_sm_clock, peer_power (GPUs: the first that applies), peer_temperature; node_idle_power,
+--  node_temperature (nodes)
 -- start_at, end_at: first and last of the ten minutes that differ
 -- gpu_ms: time in which it differed; cost: null, since that time is not lost as such
 -- value, peer_value: means over this time, of it and of its peers' medians, in the unit of the metric
@@ -107,6 +108,24 @@ scored as (
     inner join deviations using (job_run_key, gpu_model, start_ms)
 ),
 
+numbered as (
+    select
+        *,
+        value < peer_value as is_lower,
+        -- the same in ten minutes that follow each other
+        start_ms - 600000 * row_number() over (
+            partition by rule, job_run_key, gpu_uuid, value < peer_value order by start_ms
+        ) as stretch
+    from scored
+    where score >= threshold('peer_deviations')
+),
+
+lasting as (
+    select *
+    from numbered
+    qualify count(*) over (partition by rule, job_run_key, gpu_uuid, is_lower, stretch) >= threshold('peer_min_bins')
+),
+
 of_gpus as (
     select
         rule,
@@ -114,7 +133,7 @@ of_gpus as (
         any_value(node) as node,
         gpu_uuid,
         job_run_key,
-        value < peer_value as is_lower,
+        is_lower,
         min(start_ms) as first_ms,
         max(start_ms) + 600000 as last_ms,
         count(*) as bins,
@@ -122,16 +141,15 @@ of_gpus as (
         avg(peer_value) as peer_value,
         max(peers) - 1 as peers,
         median(score) as score
-    from scored
-    where score >= threshold('peer_deviations')
-    group by rule, gpu_uuid, job_run_key, value < peer_value
-    having count(*) >= threshold('peer_min_bins')
+    from lasting
+    group by rule, gpu_uuid, job_run_key, is_lower
 ),
 
 read_bins as (
     select job_run_key, gpu_uuid, count(*) as of_bins from bins semi join of_gpus using (job_run_key, gpu_uuid) group by all
 ),
 
+-- a GPU that waits is also cool and slow: the first of these rules is what differs, the others follow from it
 gpu_outliers as (
     select
         of_gpus.rule, of_gpus.cluster, of_gpus.node, of_gpus.gpu_uuid, of_gpus.job_run_key, of_gpus.first_ms, of_gpus.last_ms,
@@ -139,7 +157,12 @@ gpu_outliers as (
         of_gpus.bins as gpu_bins
     from of_gpus
     inner join read_bins using (job_run_key, gpu_uuid)
-    where of_gpus.bins >= threshold('peer_bin_share') * read_bins.of_bins
+    qualify
+        of_gpus.rule = 'peer_temperature'
+        or row_number() over (
+            partition by of_gpus.job_run_key, of_gpus.gpu_uuid, of_gpus.rule = 'peer_temperature'
+            order by list_position(['peer_sm_active', 'peer_sm_clock', 'peer_power'], of_gpus.rule), of_gpus.bins desc
+        ) = 1
 ),
 
 places as (
@@ -222,22 +245,36 @@ node_scored as (
     inner join node_medians as medians using (cluster, gpu_model, start_ms)
 ),
 
+node_numbered as (
+    select
+        *,
+        score >= threshold('peer_deviations') as is_far,
+        start_ms - 600000 * row_number() over (
+            partition by rule, cluster, node, score >= threshold('peer_deviations') order by start_ms
+        ) as stretch
+    from (
+        select *, (value - peer_value) / greatest(deviation, least / threshold('peer_deviations')) as score
+        from node_scored
+        where peers >= threshold('peer_min_nodes') and value is not null and peer_value is not null
+    )
+),
+
+node_lasting as (
+    select
+        *,
+        count(*) over (partition by rule, cluster, node) as of_bins,
+        is_far and count(*) over (partition by rule, cluster, node, is_far, stretch) >= threshold('peer_min_bins') as is_lasting
+    from node_numbered
+),
+
 node_outliers as (
     select
         rule, cluster, node, null as gpu_uuid, null as job_run_key, min(start_ms) as first_ms, max(start_ms) + 600000 as last_ms,
-        count_if(is_far) as bins, count(*) as of_bins, avg(value) filter (where is_far) as value,
-        avg(peer_value) filter (where is_far) as peer_value, max(peers) - 1 as peers,
-        median(score) filter (where is_far) as score, sum(gpus) filter (where is_far) as gpu_bins
-    from (
-        select *, score >= threshold('peer_deviations') as is_far
-        from (
-            select *, (value - peer_value) / greatest(deviation, least / threshold('peer_deviations')) as score
-            from node_scored
-            where peers >= threshold('peer_min_nodes') and value is not null and peer_value is not null
-        )
-    )
+        count(*) as bins, any_value(of_bins) as of_bins, avg(value) as value, avg(peer_value) as peer_value,
+        max(peers) - 1 as peers, median(score) as score, sum(gpus) as gpu_bins
+    from node_lasting
+    where is_lasting
     group by rule, cluster, node
-    having bins >= threshold('peer_min_bins') and bins >= threshold('peer_bin_share') * of_bins
 ),
 
 found as (

@@ -5,7 +5,8 @@
 -- grain: rule, cluster, node, gpu_uuid, start_at
 -- rule: silent_gpu, silent_node or silent_source
 -- start_at: last reading, cut at the window where the series was read again later; end_at: when readings cover it again (up to
---  2.5 sampling intervals before the first of them); null: not read again
+--  2.5 sampling intervals before the first of them); null: not read again. Of nodes and clusters, silences that ended within
+--  threshold silent_restart_ms are left out: exporters are restarted
 -- gpus: number of GPUs; sources: who read them
 -- gpu_ms: GPU time without readings in the window; cost: null, since it is no loss
 -- score: sampling intervals without a reading
@@ -206,7 +207,8 @@ long_enough as (
         case when last_ms <= start_ms then last_ms else start_ms end as since_ms
     from found
     where
-        seen_ms >= threshold('silent_min_ms')
+        (rule = 'silent_gpu' or last_ms <= start_ms + 1 or seen_ms >= threshold('silent_restart_ms'))
+        and seen_ms >= threshold('silent_min_ms')
         and seen_ms >= threshold('silent_min_scrapes') * coalesce(interval_ms, 0)
 ),
 

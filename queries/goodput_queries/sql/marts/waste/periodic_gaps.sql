@@ -5,7 +5,7 @@
 -- rule: periodic_gaps
 -- gpu_uuid: of a gang of one GPU; node: of a gang on one node
 -- start_at, end_at: of the first and the last of the regular gaps
--- coincides: as in marts.gang_gaps; several kinds are separated by commas
+-- coincides: of most of the gaps, as in marts.gang_gaps; where none has most, all of them, separated by commas
 -- period_s: median distance; jitter_s: median absolute deviation of the distances from it, as a standard deviation
 -- phase_s: from the start of the allocation to the first gap, less whole periods
 -- gaps: number of regular gaps; gap_s: their median length; missed: distances of two or three periods
@@ -128,6 +128,13 @@ of_regular as (
     select job_run_key, series, next_gap from hits
 ),
 
+kinds as (
+    select of_regular.job_run_key, of_regular.series, mode(gaps.coincides) as coincides
+    from of_regular
+    inner join gaps using (job_run_key, gap)
+    group by of_regular.job_run_key, of_regular.series
+),
+
 held as (
     select
         holds.job_run_key,
@@ -165,7 +172,10 @@ sums as (
         min(gaps.start_at) as start_at,
         max(gaps.end_at) as end_at,
         min(gaps.start_ms) as first_ms,
-        string_agg(distinct gaps.coincides, ', ' order by gaps.coincides) as coincides,
+        case
+            when count_if(gaps.coincides = kinds.coincides) > 0.5 * count(*) then any_value(kinds.coincides)
+            else string_agg(distinct gaps.coincides, ', ' order by gaps.coincides)
+        end as coincides,
         mode(gaps.confidence) as confidence,
         count(*) as gaps,
         median(gaps.gap_s) as gap_s,
@@ -174,6 +184,9 @@ sums as (
         case when count(gaps.cost) = count(*) then sum(gaps.cost) end as cost
     from of_regular
     inner join gaps using (job_run_key, gap)
+    inner join kinds
+        on of_regular.job_run_key = kinds.job_run_key
+        and of_regular.series is not distinct from kinds.series
     group by gaps.job_run_key, of_regular.series
 )
 
