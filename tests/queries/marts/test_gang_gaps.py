@@ -224,3 +224,22 @@ def test_gaps_at_random_times_are_not_called_regular(evidence):
     jobs = gang_gaps(evidence, "distinct on (job_run_key) job_run_key")
     assert jobs.height == SEEDS
     assert found["job_run_key"].n_unique() < 0.05 * SEEDS
+
+
+def test_short_gaps_of_nodes_that_are_read_every_half_minute_are_found(evidence):
+    """41 s every five minutes; four nodes of two GPUs, each read at its own moments."""
+    gaps = works_outside(every(300, 41))
+    names = ["a", "b", "d", "e"]
+    for node in names:
+        evidence.node(node, 2)
+    evidence.job("1", 0, LENGTH_S, names, 8)
+    for place, node in enumerate(names):
+        for gpu in range(2):
+            seconds = [s + 7.0 * place for s in evidence.every(-30, LENGTH_S - 30, 30)]
+            evidence.samples(f"{node}#{gpu}", seconds, gaps)
+
+    (row,) = periodic(evidence, "period_s, gaps, gap_s, gpus, node").rows()
+
+    period_s, number, gap_s, gpus, node = row
+    assert (period_s, number, gpus, node) == (300.0, 23, 8, None)
+    assert 41 <= gap_s <= 41 + 30
