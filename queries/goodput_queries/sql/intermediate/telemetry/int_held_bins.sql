@@ -41,8 +41,10 @@ models as (
 holds as (
     select
         holds.cluster, holds.node, holds.gpu_uuid, holds.job_run_key, models.gpu_model, models.gpu_index, holds.start_ms,
-        coalesce(holds.end_ms, 9223372036854775807) as end_ms
+        -- the last ten minutes of what still runs are not over
+        least(coalesce(holds.end_ms, clusters.as_of_ms), clusters.as_of_ms) as end_ms
     from intermediate.int_holds as holds
+    inner join intermediate.int_clusters as clusters using (cluster)
     left join models using (gpu_uuid)
     where holds.gpu_instance = '' and in_window(holds.start_ms, holds.end_ms)
 ),

@@ -251,37 +251,33 @@ silent as materialized (
     where declared.declared_ratio is null
 ),
 
-host_readings as (
-    select
-        samples.cluster,
-        samples.node,
-        samples.ts_ms as end_ms,
-        lag(samples.ts_ms) over of_host as start_ms,
-        sum_increase(samples.disk_busy_s, lag(samples.disk_busy_s) over of_host) as disk_busy_s
-    from staging.stg_host_samples as samples
-    where
-        samples.ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0) - 600000)
-        and samples.ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
-        and samples.disk_busy_s is not null
-    window of_host as (partition by samples.cluster, samples.node, samples.source order by samples.ts_ms)
-),
-
+-- between the first and the last reading inside the gap: one over much more than the gap says nothing of it
 busy_hosts as (
-    select
-        silent.job,
-        silent.gap,
-        max(1000 * readings.disk_busy_s / (readings.end_ms - readings.start_ms)) as busy_disks
-    from silent
-    inner join jobs using (job)
-    inner join (select distinct job_run_key, cluster, node from held) as places using (job_run_key)
-    inner join host_readings as readings
-        on places.cluster = readings.cluster
-        and places.node = readings.node
-        and readings.start_ms < silent.end_ms
-        and readings.end_ms > silent.start_ms
-        -- a reading over much more than the gap says nothing of it
-        and readings.end_ms - readings.start_ms <= 2 * (silent.end_ms - silent.start_ms)
-    group by silent.job, silent.gap
+    select job, gap, max(disk_busy_s / span_s) as busy_disks
+    from (
+        select
+            silent.job,
+            silent.gap,
+            places.node,
+            arg_max(samples.disk_busy_s, samples.ts_ms) - arg_min(samples.disk_busy_s, samples.ts_ms) as disk_busy_s,
+            (max(samples.ts_ms) - min(samples.ts_ms)) / 1000.0 as span_s,
+            any_value(silent.end_ms - silent.start_ms) / 1000.0 as gap_s
+        from silent
+        inner join jobs using (job)
+        inner join (select distinct job_run_key, cluster, node from held) as places using (job_run_key)
+        inner join staging.stg_host_samples as samples
+            on places.cluster = samples.cluster
+            and places.node = samples.node
+            and samples.ts_ms >= silent.start_ms
+            and samples.ts_ms <= silent.end_ms
+        where
+            samples.disk_busy_s is not null
+            and samples.ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
+            and samples.ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
+        group by silent.job, silent.gap, places.node, samples.source
+    )
+    where span_s >= 0.5 * gap_s
+    group by job, gap
 ),
 
 explained as (
