@@ -6,27 +6,14 @@
 -- memory_used_ratio: highest share of the memory that was not available to programs
 -- swap_used_bytes: at the end; null where there is no swap; load1: mean
 with readings as (
-    select
-        source,
-        cluster,
-        node,
-        ts_ms // 600000 * 600000 as start_ms,
-        count(*) as readings,
-        min(ts_ms) as first_ms,
-        max(ts_ms) as last_ms,
-        rolled_up_counter(cpu_total_s, ts) as cpu_total_s,
-        rolled_up_counter(cpu_busy_s, ts) as cpu_busy_s,
-        rolled_up_counter(cpu_iowait_s, ts) as cpu_iowait_s,
-        rolled_up_counter(disk_busy_s, ts) as disk_busy_s,
-        max(1 - memory_available_bytes / nullif(memory_total_bytes, 0)) as memory_used_ratio,
-        arg_max(case when swap_total_bytes > 0 then swap_total_bytes - swap_free_bytes end, ts) as swap_used_bytes,
-        avg(load1) as load1
-    from staging.stg_host_samples
+    select *
+    from intermediate.int_host_metrics
     where
-        ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0) - 600000)
-        and ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
+        -- and the ten minutes before
+        hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 7200000
+        and start_ms >= coalesce(getvariable('scope_from_ms')::bigint, 0) - 1200000
+        and start_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
         and in_place(cluster, node, null, null)
-    group by source, cluster, node, ts_ms // 600000
 ),
 
 chosen as (

@@ -262,12 +262,16 @@ busy_hosts as (
             arg_max(samples.disk_busy_s, samples.ts_ms) - arg_min(samples.disk_busy_s, samples.ts_ms) as disk_busy_s,
             (max(samples.ts_ms) - min(samples.ts_ms)) / 1000.0 as span_s,
             any_value(silent.end_ms - silent.start_ms) / 1000.0 as gap_s
-        from silent
+        from (
+            -- by ten minutes, so that few gaps of a node need to be looked at for a reading
+            select *, unnest(range(start_ms // 600000, end_ms // 600000 + 1)) as bucket from silent
+        ) as silent
         inner join jobs using (job)
         inner join (select distinct job_run_key, cluster, node from held) as places using (job_run_key)
         inner join staging.stg_host_samples as samples
             on places.cluster = samples.cluster
             and places.node = samples.node
+            and silent.bucket = samples.ts_ms // 600000
             and samples.ts_ms >= silent.start_ms
             and samples.ts_ms <= silent.end_ms
         where
