@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.queries.anomalies.conftest import BUSY, IDLE
+from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 HOUR = 3_600
 CORES = 64
@@ -138,3 +139,18 @@ def test_ecc_that_is_off_is_found(gpus, mode, is_found):
     gpus.evidence.load("gpu_samples_other", rows, "dcgm")
 
     assert found(gpus) == ["ecc_off"] * is_found
+
+
+def test_hosts_that_are_read_later_are_rolled_up_as_in_a_full_build(gpus):
+    job(gpus, WAITING)
+    rows = [
+        {"node": "a", "ts": gpus.evidence.at(s), "cpu_total_s": float(CORES * s),
+         "cpu_busy_s": 0.97 * CORES * s, "memory_total_bytes": 10**12}
+        for s in range(0, HOUR + 601, 60)
+    ]  # fmt: skip
+    gpus.evidence.load("node_samples", rows[:20], "node-exporter")
+    assert found(gpus) == []
+    gpus.evidence.load("node_samples", rows[20:], "node-exporter")
+
+    assert found(gpus) == ["cpu_starved"]
+    assert_equals_full_build(gpus.evidence)
