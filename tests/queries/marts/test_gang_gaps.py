@@ -177,6 +177,36 @@ def test_regular_gaps_are_tied_to_the_saves_that_they_come_with(evidence, job_ev
     assert row == ("Checkpoint save", 600.0, "Confirmed")
 
 
+def test_regular_saves_in_which_gpus_spin_are_pauses(evidence, job_events):
+    """They wait in a barrier, which telemetry shows as activity."""
+    gang(evidence, [])
+    events = [
+        event
+        for start in range(0, LENGTH_S, 600)
+        for event in (
+            *job_events.steps(start // 10, start // 10 + 53, start),
+            job_events.phase("ckpt_save", start + 540, start + 600),
+            job_events.durable(start // 10 + 53, start + 600),
+        )
+    ]
+    evidence.events("1", events)
+
+    (row,) = periodic(
+        evidence, "coincides, period_s, gap_s, gaps, idle_gaps, confidence, evidence"
+    ).rows()
+
+    assert row[:6] == ("Checkpoint save", 600.0, 60.0, 12, 0, "Confirmed")
+    assert row[6].startswith("every 600 s (jitter 0 s) the job paused for 60 s, 12 times, with: ")
+    assert gang_gaps(evidence).is_empty()
+
+
+def test_pauses_that_take_next_to_nothing_are_left_out(evidence):
+    gang(evidence, every(1200, 10))  # 1.7 % of the time
+
+    assert periodic(evidence).is_empty()
+    assert gang_gaps(evidence, "gap_s")["gap_s"].to_list() == [20.0] * 6
+
+
 def test_repeats_that_readings_missed_do_not_hide_the_period(evidence):
     kept = [gap for n, gap in enumerate(every(300, 40)) if n % 5 != 2]
     gang(evidence, kept, gpus=1)

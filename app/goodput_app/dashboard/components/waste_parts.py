@@ -127,11 +127,11 @@ def periodic_gaps(scope: Scope) -> None:
     with panel(
         "Periodic gaps",
         "marts.periodic_gaps",
-        help="Gaps of one job at a regular interval; found by telemetry alone, without job events.",
+        help="Gaps and declared pauses of one job at a regular interval; telemetry is enough.",
     ):
         found = anomalies.periodic_gaps(scope)
         if found.is_empty():
-            st.caption("No job has gaps at a regular interval in this scope.")
+            st.caption("No job loses 5 % or more to gaps at a regular interval in this scope.")
             return
         _with_evidence(found, PERIODIC, "periodic", ("job_run_key", "coincides"))
 

@@ -193,7 +193,8 @@ select
     end as confidence,
     case found.rule
         when 'io_starved' then printf(
-            'disks of the host busy, or cores waiting for them, at %.1f times the limit while its GPUs were used little', found.score
+            'disks of the host busy, or cores waiting for them, at %.1f times the limit while its GPUs were used little',
+            found.score
         )
         when 'cpu_starved' then printf(
             'the cores of the host were busy for %.0f %% while its GPUs were used little',

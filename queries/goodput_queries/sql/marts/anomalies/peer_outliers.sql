@@ -315,7 +315,10 @@ select
             || case when found.rule = 'node_temperature' then ' at like power' else '' end
     end
     || ' in ' || found.bins || ' of ' || found.of_bins || ' ten-minute means; ' || found.peers
-    || case when found.gpu_uuid is null then ' nodes of the model' || coalesce(', rack ' || racks.rack, '') else ' GPUs of the job' end
+    || case
+        when found.gpu_uuid is null then ' nodes of the model' || coalesce(', rack ' || racks.rack, '')
+        else ' GPUs of the job'
+    end
     || printf('; %.1f robust standard deviations', found.score) as evidence
 from found
 left join intermediate.int_job_run_owners as owners using (job_run_key)

@@ -224,7 +224,7 @@ states as (
 ),
 
 errors as (
-    select found.hole, any_value(events.kind order by events.event_at) as kind, any_value(events.code order by events.event_at) as code
+    select found.hole, any_value(events.code order by events.event_at) as code
     from long_enough as found
     inner join marts.gpu_events as events
         on found.gpu_uuid = events.gpu_uuid

@@ -123,7 +123,10 @@ select
     null::double as cost,
     found.samples,
     found.samples / found.least_samples as score,
-    case when found.rule in ('standing_energy', 'frozen_series', 'rejected_values') then 'Confirmed' else 'Likely' end as confidence,
+    case
+        when found.rule in ('standing_energy', 'frozen_series', 'rejected_values') then 'Confirmed'
+        else 'Likely'
+    end as confidence,
     case found.rule
         when 'frozen_series' then printf('power stood at %.1f W and the energy counter still', found.value)
         when 'standing_energy' then printf('the energy counter stood still at a mean power of %.0f W', found.value)

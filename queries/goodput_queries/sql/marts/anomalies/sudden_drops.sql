@@ -148,7 +148,10 @@ select
             then printf('use of the GPUs fell from %.0f %% to %.0f %%', 100 * kept.before, 100 * kept.after)
         else printf('power of a GPU fell from %.0f W to %.0f W', kept.before, kept.after)
     end
-    || printf(' (medians of the hour before and the half hour after), and stayed for %.0f min; ', (kept.until_ms - kept.start_ms) / 60000)
+    || printf(
+        ' (medians of the hour before and the half hour after), and stayed for %.0f min; ',
+        (kept.until_ms - kept.start_ms) / 60000
+    )
     || case
         when coalesce(declared.declared_ms, 0) > 0
             then printf('the job declared %.0f s of the half hour', declared.declared_ms / 1000)

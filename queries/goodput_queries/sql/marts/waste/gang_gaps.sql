@@ -198,8 +198,10 @@ prices as (
 timeline as materialized (
     select
         jobs.job,
-        case when timeline.category = 'failed_without_progress' then coalesce(timeline.phase, timeline.category) else timeline.category end
-            as category,
+        case
+            when timeline.category = 'failed_without_progress' then coalesce(timeline.phase, timeline.category)
+            else timeline.category
+        end as category,
         timeline.phase,
         timeline.start_ms,
         coalesce(timeline.end_ms, 9223372036854775807) as end_ms
@@ -215,8 +217,9 @@ met as (
         gaps.gap,
         case
             when timeline.category in ('idle_held', 'unknown', 'busy_unclassified') then 'undeclared'
-            when timeline.category in ('productive', 'step_unsplit', 'exposed_comm', 'at_risk', 'lost_work', 'throttled', 'straggler_wait')
-                then 'steps'
+            when timeline.category in (
+                'productive', 'step_unsplit', 'exposed_comm', 'at_risk', 'lost_work', 'throttled', 'straggler_wait'
+            ) then 'steps'
             else timeline.category
         end as category,
         any_value(timeline.phase) as phase,
