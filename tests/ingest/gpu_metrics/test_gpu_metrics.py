@@ -66,7 +66,9 @@ def test_names_of_all_exporters_and_releases_meet_in_one_column(
         ("DCGM_FI_DEV_FB_USED_PERCENT", 0.25, "memory_used_ratio", 0.25),
         ("DCGM_FI_DEV_ROW_REMAP_FAILED", 1, "row_remap_failed", 1.0),
         ("DCGM_FI_DEV_NEW_IN_5_0", 7, "DCGM_FI_DEV_NEW_IN_5_0", 7.0),
-        ("DCGM_FI_DEV_ECC_CURRENT", 1, "DCGM_FI_DEV_ECC_MODE", 1.0),
+        ("DCGM_FI_DEV_ECC_CURRENT", 1, "ecc_mode", 1.0),
+        ("DCGM_FI_DEV_ECC_MODE", 0, "ecc_mode", 0.0),
+        ("DCGM_FI_DEV_COMPUTE_MODE", 1, "DCGM_FI_DEV_GPU_COMPUTE_MODE", 1.0),
         ("something_of_a_gpu", 7, "something_of_a_gpu", 7.0),
     ],
 )

@@ -8,11 +8,13 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import places
+from goodput_app.dashboard.components import places, tables
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import marts
+from goodput_app.dashboard.data import anomalies, marts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from goodput_queries.scope import Scope
 
 BLAMES = {"own": ", team-caused", "platform": ", infrastructure-caused"}
@@ -23,6 +25,32 @@ INTERVALS = {
     "gpu_index": "GPU",
     "phase": "Detail",
     "run_id": "Run",
+    "team": "Team",
+    "gpu_ms": "GPU time",
+    "cost": "Cost",
+}
+
+PERIODIC = {
+    "coincides": "Coincides with",
+    "confidence": "Confidence",
+    "job_name": "Job name",
+    "team": "Team",
+    "gpus": "Idle GPUs",
+    "period_s": "Period",
+    "gap_s": "Gap length",
+    "gaps": "Repeats",
+    "share_ratio": "Share of the run",
+    "gpu_ms": "GPU time",
+    "cost": "Cost",
+}
+OF_GANGS = {
+    "start_at": "Start",
+    "gap_s": "Gap length",
+    "gpus": "Idle GPUs",
+    "held_gpus": "Allocated GPUs",
+    "coincides": "Coincides with",
+    "confidence": "Confidence",
+    "job_name": "Job name",
     "team": "Team",
     "gpu_ms": "GPU time",
     "cost": "Cost",
@@ -92,3 +120,46 @@ def gap_count(shown: int, number: int, gpu_ms: int, category: str | None) -> Non
     if shown < number:
         text += f"; the table has the {shown:,} with the highest cost, `goodput gaps` all"
     st.caption(f"{text}.")
+
+
+def periodic_gaps(scope: Scope) -> None:
+    """Draw the gaps that come back regularly, and the evidence of the picked one."""
+    with panel(
+        "Periodic gaps",
+        "marts.periodic_gaps",
+        help="Gaps and declared pauses of one job at a regular interval; telemetry is enough.",
+    ):
+        found = anomalies.periodic_gaps(scope)
+        if found.is_empty():
+            st.caption("No job loses 5 % or more to gaps at a regular interval in this scope.")
+            return
+        _with_evidence(found, PERIODIC, "periodic", ("job_run_key", "coincides"))
+
+
+def gang_gaps(scope: Scope, least_s: float) -> None:
+    """Draw the gaps of whole gangs, one row each, and the evidence of the picked one."""
+    with panel(
+        "Gaps of jobs",
+        "marts.gang_gaps",
+        help="Most of the GPUs of one job were idle together: one row for all of them.",
+    ):
+        found = anomalies.gang_gaps(scope, least_s)
+        if found.is_empty():
+            st.caption("No job had most of its GPUs idle together in this scope.")
+            return
+        first = found.row(0, named=True)
+        text = f"{theme.count(first['all_gaps'], 'gap')}, {theme.gpu_time(first['all_gpu_ms'])}"
+        if found.height < first["all_gaps"]:
+            text += f"; the table has the {found.height:,} with the highest cost"
+        st.caption(f"{text}.")
+        _with_evidence(found, OF_GANGS, "gang", ("job_run_key", "start_at"))
+
+
+def _with_evidence(found: pl.DataFrame, names: dict[str, str], key: str, of: Sequence[str]) -> None:
+    ids = found.select(pl.concat_str([pl.col(name).cast(pl.String) for name in of], separator="|"))
+    picked = tables.pick(found, names, key, ids.to_series(), rows=8)
+    if picked is None:
+        st.caption("Select a row for its evidence and links to its run and node.")
+        return
+    st.markdown(f"**Evidence:** {theme.markdown_text(picked['evidence'])}")
+    places.links(picked)

@@ -83,8 +83,11 @@ else:
         figure = waste.gap_lengths(sums)
         drawn = sums.group_by("least_s").agg(pl.col("gaps", "gpu_ms").sum()).sort("least_s")
         charts.draw(figure, drawn, "lengths", "Gaps by length")
+    if not category:
+        waste_parts.periodic_gaps(scope)
+        waste_parts.gang_gaps(scope, float(least) if least in LEAST else 0.0)
     with panel(
-        "Idle gaps",
+        "Gaps of single GPUs",
         "marts.idle_gaps",
         help="A stretch of no activity on one GPU, of 1 s or more, cut at the window.",
     ):

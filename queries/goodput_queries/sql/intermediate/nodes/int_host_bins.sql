@@ -1,0 +1,60 @@
+-- Hosts in the scope's window by ten minutes. Where two sources read a host, those of the source with more readings.
+-- grain: cluster, node, start_ms
+-- start_ms: start of the ten minutes, epoch ms
+-- cpu_busy_ratio, cpu_iowait_ratio: share of the time of all cores; busy_disks: mean number of disks with an operation in
+--  progress; from the last reading of the ten minutes before. Null: not measured, or a counter fell
+-- memory_used_ratio: highest share of the memory that was not available to programs
+-- swap_used_bytes: at the end; null where there is no swap; load1: mean
+with readings as (
+    select *
+    from intermediate.int_host_metrics
+    where
+        -- and the ten minutes before
+        hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 7200000
+        and start_ms >= coalesce(getvariable('scope_from_ms')::bigint, 0) - 1200000
+        and start_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+        and in_place(cluster, node, null, null)
+),
+
+chosen as (
+    select *
+    from (select *, sum(readings) over (partition by cluster, node, source) as in_all from readings)
+    qualify dense_rank() over (partition by cluster, node order by in_all desc, source) = 1
+),
+
+followed as (
+    select
+        *,
+        -- a host that was silent for longer may have done anything meanwhile
+        coalesce(start_ms - lag(start_ms) over host = 600000, false) as follows,
+        lag(last_ms) over host as before_ms,
+        lag(cpu_total_s.last) over host as total_before_s,
+        lag(cpu_busy_s.last) over host as busy_before_s,
+        lag(cpu_iowait_s.last) over host as iowait_before_s,
+        lag(disk_busy_s.last) over host as disk_busy_before_s
+    from chosen
+    window host as (partition by cluster, node order by start_ms)
+),
+
+changes as (
+    select
+        *,
+        gain_since(cpu_total_s, case when follows then total_before_s end) as total_s,
+        gain_since(cpu_busy_s, case when follows then busy_before_s end) as busy_s,
+        gain_since(cpu_iowait_s, case when follows then iowait_before_s end) as iowait_s,
+        gain_since(disk_busy_s, case when follows then disk_busy_before_s end) as disks_s,
+        last_ms - case when follows then before_ms else first_ms end as span_ms
+    from followed
+)
+
+select
+    cluster,
+    node,
+    start_ms,
+    share_of(busy_s, total_s) as cpu_busy_ratio,
+    share_of(iowait_s, total_s) as cpu_iowait_ratio,
+    1000 * disks_s / nullif(span_ms, 0) as busy_disks,
+    memory_used_ratio,
+    swap_used_bytes,
+    load1
+from changes

@@ -1,0 +1,28 @@
+-- Hosts by ten minutes: counters of CPU and disks, memory in use.
+-- grain: source, cluster, node, start_ms
+-- start_ms: start of the ten minutes, epoch ms
+-- readings: number of readings; first_ms, last_ms: of them
+-- cpu_total_s, cpu_busy_s, cpu_iowait_s, disk_busy_s: counters: first, last, gain (increase inside the ten minutes) and n
+-- memory_used_ratio: highest share of the memory that was not available to programs
+-- swap_used_bytes: at the end; null where there is no swap; load1: mean
+-- materialised: hourly, since rules look at all hosts of the fleet
+-- skip_if_empty: raw.node_samples
+select
+    source,
+    cluster,
+    node,
+    ts_ms // 3600000 * 3600000 as hour_ms,
+    ts_ms // 600000 * 600000 as start_ms,
+    count(*)::integer as readings,
+    min(ts_ms) as first_ms,
+    max(ts_ms) as last_ms,
+    rolled_up_counter(cpu_total_s, ts) as cpu_total_s,
+    rolled_up_counter(cpu_busy_s, ts) as cpu_busy_s,
+    rolled_up_counter(cpu_iowait_s, ts) as cpu_iowait_s,
+    rolled_up_counter(disk_busy_s, ts) as disk_busy_s,
+    max(1 - memory_available_bytes / nullif(memory_total_bytes, 0)) as memory_used_ratio,
+    arg_max(case when swap_total_bytes > 0 then swap_total_bytes - swap_free_bytes end, ts) as swap_used_bytes,
+    avg(load1) as load1
+from staging.stg_host_samples
+where ts >= from_ms(build_from_ms()) and ts < from_ms(build_to_ms())
+group by source, cluster, node, ts_ms // 3600000, ts_ms // 600000

@@ -1,0 +1,62 @@
+-- Mean price of the GPUs of each job run in the scope's window, weighted by the time that it held them.
+-- grain: job_run_key
+-- price_per_gpu_h: null: some of that time has no price
+-- held_ms: milliseconds of a whole GPU in the window
+with holds as (
+    select
+        holds.cluster,
+        holds.job_run_key,
+        coalesce(units.gpu_model, '') as gpu_model,
+        coalesce(units.mig_profile, '') as mig_profile,
+        (units.share_hi - units.share_lo) / units.share_of as share_ratio,
+        scope_start(holds.start_ms) as start_ms,
+        scope_end(least(coalesce(holds.end_ms, clusters.as_of_ms), clusters.as_of_ms)) as end_ms
+    from intermediate.int_holds as holds
+    inner join intermediate.int_clusters as clusters using (cluster)
+    inner join intermediate.int_gpu_units as units
+        on holds.gpu_uuid = units.gpu_uuid
+        and holds.gpu_instance = units.gpu_instance
+        and holds.start_ms >= units.start_ms
+        and holds.start_ms < coalesce(units.end_ms, 9223372036854775807)
+    where in_window(holds.start_ms, least(coalesce(holds.end_ms, clusters.as_of_ms), clusters.as_of_ms))
+),
+
+-- many GPUs of a job run have the same times and kind
+kinds as (
+    select cluster, job_run_key, gpu_model, mig_profile, start_ms, end_ms, sum(share_ratio) as gpus
+    from holds
+    where end_ms > start_ms
+    group by all
+),
+
+priced as (
+    select
+        kinds.job_run_key,
+        sum(
+            kinds.gpus * (least(kinds.end_ms, prices.to_ms) - greatest(kinds.start_ms, prices.from_ms))
+            * prices.price_per_gpu_h::double
+        ) as ms_price,
+        sum(kinds.gpus * (least(kinds.end_ms, prices.to_ms) - greatest(kinds.start_ms, prices.from_ms))) as priced_ms
+    from kinds
+    inner join intermediate.int_job_run_owners as owners using (job_run_key)
+    inner join intermediate.int_prices as prices
+        on kinds.cluster = prices.cluster
+        and kinds.gpu_model = prices.gpu_model
+        and kinds.mig_profile = prices.mig_profile
+        and coalesce(owners.partition, '') = prices.partition
+        and coalesce(owners.qos, '') = prices.qos
+        and kinds.start_ms < prices.to_ms
+        and kinds.end_ms > prices.from_ms
+    group by kinds.job_run_key
+),
+
+held as (
+    select job_run_key, sum(gpus * (end_ms - start_ms)) as held_ms from kinds group by job_run_key
+)
+
+select
+    held.job_run_key,
+    held.held_ms,
+    case when priced.priced_ms > 0.999 * held.held_ms then priced.ms_price / priced.priced_ms end as price_per_gpu_h
+from held
+left join priced using (job_run_key)

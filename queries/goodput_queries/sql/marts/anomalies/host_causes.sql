@@ -1,0 +1,229 @@
+-- What on its hosts slows a job run down or endangers it, by ten minutes of each node: of rules about use, those in which
+-- the GPUs of the node had low use (threshold starved_use_ratio) outside start-up.
+-- grain: rule, job_run_key, node, gpu_uuid
+-- rule: io_starved, cpu_starved (GPUs wait for disks, for cores); cpu_oversubscribed (more runnable programs than cores),
+--  gpu_oversubscribed (several processes on each of its GPUs), swap_in_use (swap grew while it ran), host_memory_full,
+--  gpu_memory_full, driver_skew (several driver versions in one job run), ecc_off
+-- node, gpu_uuid: null for the whole job run, or the whole node
+-- start_at, end_at: first and last ten minutes of it
+-- gpu_ms: unused time of the node's GPUs meanwhile (io_starved, cpu_starved); else null, since nobody knows what it cost
+-- cost: of gpu_ms; null without a price
+-- score: value / limit
+-- confidence: Likely; Not confirmed where a healthy job may look the same (several processes, a full GPU memory); Confirmed for
+--  what the inventory reports
+with held as materialized (
+    select cluster, node, job_run_key, gpu_uuid, start_ms, use_ratio, memory_used_bytes, is_starting
+    from intermediate.int_held_bins
+),
+
+bins as materialized (
+    select
+        cluster,
+        node,
+        job_run_key,
+        start_ms,
+        count(*) as gpus,
+        avg(use_ratio) as use_ratio
+    from held
+    where not is_starting
+    group by cluster, node, job_run_key, start_ms
+),
+
+cores as (
+    select cluster, node, max(cpus) as cpus from staging.stg_nodes where cpus > 0 group by cluster, node
+),
+
+hosts as materialized (
+    select
+        bins.*,
+        hosts.cpu_busy_ratio,
+        hosts.cpu_iowait_ratio,
+        hosts.busy_disks,
+        hosts.memory_used_ratio,
+        hosts.swap_used_bytes,
+        hosts.load1,
+        cores.cpus
+    from bins
+    inner join intermediate.int_host_bins as hosts using (cluster, node, start_ms)
+    left join cores on bins.node = cores.node and coalesce(cores.cluster, bins.cluster) = bins.cluster
+),
+
+of_bins as (
+    select
+        cluster, node, job_run_key, null as gpu_uuid, start_ms, gpus,
+        unnest([
+            {
+                'rule': 'io_starved',
+                'is_so': use_ratio < threshold('starved_use_ratio')
+                    and (cpu_iowait_ratio >= threshold('starved_iowait_ratio') or busy_disks >= threshold('disk_busy_disks')),
+                'value': greatest(
+                    cpu_iowait_ratio / threshold('starved_iowait_ratio'), busy_disks / threshold('disk_busy_disks')
+                ),
+                'lost': gpus * (1 - use_ratio)
+            },
+            {
+                'rule': 'cpu_starved',
+                'is_so': use_ratio < threshold('starved_use_ratio') and cpu_busy_ratio >= threshold('starved_cpu_ratio'),
+                'value': cpu_busy_ratio / threshold('starved_cpu_ratio'),
+                'lost': gpus * (1 - use_ratio)
+            },
+            {
+                'rule': 'cpu_oversubscribed', 'is_so': load1 >= threshold('oversubscribed_load') * cpus,
+                'value': load1 / cpus / threshold('oversubscribed_load'), 'lost': null
+            },
+            {
+                'rule': 'host_memory_full', 'is_so': memory_used_ratio >= threshold('host_memory_full_ratio'),
+                'value': memory_used_ratio / threshold('host_memory_full_ratio'), 'lost': null
+            }
+        ], max_depth := 2)
+    from hosts
+    union all by name
+    select
+        bins.cluster, bins.node, bins.job_run_key, bins.gpu_uuid, bins.start_ms, 1 as gpus,
+        'gpu_memory_full' as rule, true as is_so,
+        bins.memory_used_bytes / sizes.memory_bytes / threshold('gpu_memory_full_ratio') as value
+    from held as bins
+    inner join (select gpu_uuid, max(memory_bytes) as memory_bytes from staging.stg_gpus group by gpu_uuid) as sizes
+        using (gpu_uuid)
+    where bins.memory_used_bytes >= threshold('gpu_memory_full_ratio') * sizes.memory_bytes
+    union all by name
+    select
+        any_value(bins.cluster) as cluster, any_value(bins.node) as node, bins.job_run_key, bins.gpu_uuid, bins.start_ms,
+        1 as gpus, 'gpu_oversubscribed' as rule, true as is_so, min(processes.processes)::double as value
+    from staging.stg_gpu_processes as processes
+    inner join held as bins
+        on processes.gpu_uuid = bins.gpu_uuid and processes.ts_ms // 600000 * 600000 = bins.start_ms
+    where processes.processes > 1 or processes.processes = 0
+    group by bins.job_run_key, bins.gpu_uuid, bins.start_ms
+    having min(processes.processes) > 1
+),
+
+of_rules as (
+    select
+        rule, cluster, node, job_run_key, gpu_uuid,
+        min(start_ms) as first_ms,
+        max(start_ms) + 600000 as last_ms,
+        count(*) as bins,
+        sum(lost * 600000) as gpu_ms,
+        median(value) as score
+    from of_bins
+    where is_so
+    group by rule, cluster, node, job_run_key, gpu_uuid
+    having count(*) >= threshold('host_min_bins')
+),
+
+swapped as (
+    select
+        'swap_in_use' as rule, cluster, node, job_run_key, null as gpu_uuid,
+        min(start_ms) as first_ms, max(start_ms) + 600000 as last_ms, count(*) as bins, null as gpu_ms,
+        (max(swap_used_bytes) - arg_min(swap_used_bytes, start_ms)) / threshold('swap_growth_bytes') as score
+    from hosts
+    where swap_used_bytes is not null
+    group by cluster, node, job_run_key
+    having score >= 1
+),
+
+drivers as (
+    select
+        'driver_skew' as rule, any_value(holds.cluster) as cluster, null as node, holds.job_run_key, null as gpu_uuid,
+        max(holds.start_ms) as first_ms, min(coalesce(holds.end_ms, clusters.as_of_ms)) as last_ms, null as bins, null as gpu_ms,
+        count(distinct gpus.driver_version)::double as score,
+        string_agg(distinct gpus.driver_version, ', ' order by gpus.driver_version) as versions
+    from intermediate.int_holds as holds
+    inner join intermediate.int_clusters as clusters using (cluster)
+    inner join staging.stg_gpus as gpus
+        on holds.gpu_uuid = gpus.gpu_uuid
+        -- the version of the time of the hold, where the inventory dates it
+        and coalesce(gpus.valid_from_ms, 0) < coalesce(holds.end_ms, 9223372036854775807)
+        and coalesce(gpus.valid_to_ms, 9223372036854775807) > holds.start_ms
+    where gpus.driver_version is not null and in_window(holds.start_ms, holds.end_ms)
+    group by holds.job_run_key
+    having count(distinct gpus.driver_version) > 1 and count(distinct holds.node) > 1
+),
+
+ecc as (
+    select
+        'ecc_off' as rule, bins.cluster, bins.node, bins.job_run_key, modes.gpu_uuid,
+        min(bins.start_ms) as first_ms, max(bins.start_ms) + 600000 as last_ms, count(*) as bins, null as gpu_ms,
+        1.0 as score
+    from (
+        select gpu_uuid, ts_ms // 600000 * 600000 as start_ms, max(value) as value
+        from staging.stg_gpu_samples_other
+        where
+            metric = 'ecc_mode'
+            and ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
+            and ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
+        group by gpu_uuid, ts_ms // 600000
+    ) as modes
+    inner join held as bins using (gpu_uuid, start_ms)
+    where modes.value = 0
+    group by bins.cluster, bins.node, bins.job_run_key, modes.gpu_uuid
+),
+
+found as (
+    select * from of_rules
+    union all by name
+    select * from swapped
+    union all by name
+    select * from drivers
+    union all by name
+    select * from ecc
+)
+
+select
+    found.rule,
+    found.cluster,
+    found.node,
+    found.gpu_uuid,
+    found.job_run_key,
+    owners.run_key,
+    owners.run_id,
+    owners.job_name,
+    owners.team,
+    owners.user_name,
+    from_ms(found.first_ms) as start_at,
+    from_ms(found.last_ms) as end_at,
+    found.gpu_ms::bigint as gpu_ms,
+    found.gpu_ms / 3600000.0 * prices.price_per_gpu_h as cost,
+    found.score,
+    case
+        when found.rule in ('driver_skew', 'ecc_off') then 'Confirmed'
+        when found.rule in ('gpu_oversubscribed', 'gpu_memory_full') then 'Not confirmed'
+        else 'Likely'
+    end as confidence,
+    case found.rule
+        when 'io_starved' then printf(
+            'disks of the host busy, or cores waiting for them, at %.1f times the limit while its GPUs were used little',
+            found.score
+        )
+        when 'cpu_starved' then printf(
+            'the cores of the host were busy for %.0f %% while its GPUs were used little',
+            100 * found.score * threshold('starved_cpu_ratio')
+        )
+        when 'cpu_oversubscribed' then printf(
+            'load average %.1f times the number of cores', found.score * threshold('oversubscribed_load')
+        )
+        when 'gpu_oversubscribed' then printf('%.0f processes on the GPU at once', found.score)
+        when 'host_memory_full' then printf(
+            '%.1f %% of the memory of the host in use', 100 * found.score * threshold('host_memory_full_ratio')
+        )
+        when 'gpu_memory_full' then printf(
+            '%.1f %% of the memory of the GPU in use', 100 * found.score * threshold('gpu_memory_full_ratio')
+        )
+        when 'swap_in_use' then printf(
+            'swap in use grew by %.1f GB while it ran', found.score * threshold('swap_growth_bytes') / 1e9
+        )
+        when 'driver_skew' then 'driver versions ' || found.versions || ' in one job'
+        else 'ECC of the GPU is off'
+    end
+    || coalesce(', in ' || found.bins || ' ten-minute means', '') as evidence
+from found
+left join intermediate.int_job_run_owners as owners using (job_run_key)
+left join intermediate.int_job_run_prices as prices using (job_run_key)
+left join (
+    select gpu_uuid, any_value(gpu_model) as gpu_model from intermediate.int_gpu_units group by gpu_uuid
+) as models using (gpu_uuid)
+where in_scope(
+    found.cluster, found.node, found.gpu_uuid, models.gpu_model,
+    owners.team, owners.user_name, owners.run_key, owners.partition
+)

@@ -1,0 +1,183 @@
+-- Allocations that use little of their GPUs, or do not use some of them, and what would have been enough. Of whole GPUs,
+-- by the ten-minute roll-up outside start-up, where at least threshold low_use_min_ms of it was read.
+-- grain: job_run_key
+-- rule: unused_gpus: GPUs that were active in no reading; low_use: mean activity of SMs, tensor cores and memory interface
+--  all under thresholds low_use_sm_ratio, low_use_tensor_ratio, low_use_dram_ratio
+-- node, gpu_uuid: null where the job run held several
+-- start_at, end_at: first and last ten minutes that were looked at
+-- gpus: number of GPUs read; unused_gpus: of them never active
+-- use_ratio: mean of use_metric (SM active, else engine active, else GPU utilisation)
+-- tensor_active_ratio, dram_active_ratio: mean; null: not measured
+-- memory_peak_bytes: of one GPU; memory_bytes: of a GPU of this model
+-- needed_gpus: GPUs that its load would fill to threshold right_size_ratio, by the busiest ten minutes and memory; null where the
+--  memory is not known
+-- mig_profile: smallest MIG profile with room for the load of a single GPU; null: none, or it has several
+-- held_gpu_ms: time in the scope in which the job run held them, milliseconds of a whole GPU
+-- gpu_ms: of it what the smaller allocation would have left to others; cost: of that, null without a price
+-- score: distance from the limit as a share of it; for unused GPUs their share
+-- confidence: Confirmed where SM, tensor and memory activity are measured, else Likely
+with of_gpus as materialized (
+    select
+        job_run_key,
+        gpu_uuid,
+        any_value(cluster) as cluster,
+        any_value(node) as node,
+        any_value(gpu_model) as gpu_model,
+        min(start_ms) as first_ms,
+        max(start_ms) + 600000 as last_ms,
+        count(*) as bins,
+        min(use_metric) as use_metric,
+        avg(use_ratio) as use_ratio,
+        max(use_ratio) as busy_ratio,
+        max(coalesce(engine_max_ratio, use_max_ratio)) <= threshold('idle_engine_ratio') as is_unused,
+        avg(tensor_active_ratio) as tensor_active_ratio,
+        avg(dram_active_ratio) as dram_active_ratio,
+        max(memory_used_bytes) as memory_peak_bytes
+    from intermediate.int_held_bins
+    where not is_starting and use_ratio is not null
+    group by job_run_key, gpu_uuid
+    having count(*) * 600000 >= threshold('low_use_min_ms')
+),
+
+sizes as (
+    select gpu_uuid, max(memory_bytes) as memory_bytes from staging.stg_gpus group by gpu_uuid
+),
+
+of_jobs as (
+    select
+        gpus.job_run_key,
+        any_value(gpus.cluster) as cluster,
+        case when count(distinct gpus.node) = 1 then any_value(gpus.node) end as node,
+        case when count(*) = 1 then any_value(gpus.gpu_uuid) end as gpu_uuid,
+        any_value(gpus.gpu_model) as gpu_model,
+        min(gpus.first_ms) as first_ms,
+        max(gpus.last_ms) as last_ms,
+        count(*) as gpus,
+        count(*) filter (where gpus.is_unused) as unused_gpus,
+        min(gpus.use_metric) as use_metric,
+        sum(gpus.use_ratio * gpus.bins) / sum(gpus.bins) as use_ratio,
+        sum(gpus.tensor_active_ratio * gpus.bins) / sum(gpus.bins) filter (where gpus.tensor_active_ratio is not null)
+            as tensor_active_ratio,
+        sum(gpus.dram_active_ratio * gpus.bins) / sum(gpus.bins) filter (where gpus.dram_active_ratio is not null)
+            as dram_active_ratio,
+        sum(gpus.busy_ratio) as busy_sum,
+        max(gpus.memory_peak_bytes) as memory_peak_bytes,
+        sum(case when gpus.is_unused then 0 else gpus.memory_peak_bytes end) as memory_sum_bytes,
+        min(sizes.memory_bytes) as memory_bytes
+    from of_gpus as gpus
+    left join sizes using (gpu_uuid)
+    group by gpus.job_run_key
+),
+
+judged as (
+    select
+        *,
+        use_ratio < threshold('low_use_sm_ratio')
+        and coalesce(tensor_active_ratio < threshold('low_use_tensor_ratio'), true)
+        and coalesce(dram_active_ratio < threshold('low_use_dram_ratio'), true) as is_low
+    from of_jobs
+),
+
+sized as (
+    select
+        *,
+        case
+            -- an allocation that did nothing needs no GPU
+            when unused_gpus = gpus then 0
+            when not is_low then gpus - unused_gpus
+            when memory_bytes > 0 then least(gpus - unused_gpus, greatest(
+                1,
+                ceil(busy_sum / threshold('right_size_ratio')),
+                ceil(memory_sum_bytes / (memory_bytes * threshold('right_size_ratio')))
+            ))::bigint
+        end as needed_gpus,
+        case
+            when
+                gpus = 1 and unused_gpus = 0
+                -- models that can be partitioned
+                and regexp_matches(lower(gpu_model), 'a100|h100|h200|h20|b100|b200|b300|gh200|gb200|gb300')
+                then (
+                    select arg_min({'profile': profile, 'share': sm_sevenths / 7}, (sm_sevenths, memory_eighths))
+                    from reference.mig_profiles as profiles
+                    where
+                        profiles.sm_sevenths / 7 * threshold('right_size_ratio') >= judged.busy_sum
+                        and profiles.memory_eighths / 8 * judged.memory_bytes * threshold('right_size_ratio')
+                            >= judged.memory_peak_bytes
+                )
+        end as mig
+    from judged
+    where is_low or unused_gpus > 0
+),
+
+priced as (
+    select
+        sized.*,
+        case when unused_gpus > 0 then 'unused_gpus' else 'low_use' end as rule,
+        prices.held_ms,
+        prices.price_per_gpu_h,
+        prices.held_ms * case
+            when sized.mig is not null then 1 - sized.mig.share
+            else 1 - sized.needed_gpus / sized.gpus
+        end as spare_ms
+    from sized
+    left join intermediate.int_job_run_prices as prices using (job_run_key)
+)
+
+select
+    priced.rule,
+    priced.cluster,
+    priced.node,
+    priced.gpu_uuid,
+    priced.job_run_key,
+    owners.run_key,
+    owners.run_id,
+    owners.job_name,
+    owners.team,
+    owners.user_name,
+    from_ms(priced.first_ms) as start_at,
+    from_ms(priced.last_ms) as end_at,
+    priced.gpus,
+    priced.unused_gpus,
+    priced.use_metric,
+    priced.use_ratio,
+    priced.tensor_active_ratio,
+    priced.dram_active_ratio,
+    priced.memory_peak_bytes::bigint as memory_peak_bytes,
+    priced.memory_bytes,
+    priced.needed_gpus,
+    priced.mig.profile as mig_profile,
+    priced.held_ms::bigint as held_gpu_ms,
+    priced.spare_ms::bigint as gpu_ms,
+    priced.spare_ms / 3600000.0 * priced.price_per_gpu_h as cost,
+    case
+        when priced.rule = 'unused_gpus' then priced.unused_gpus / priced.gpus
+        else 1 - priced.use_ratio / threshold('low_use_sm_ratio')
+    end as score,
+    case
+        when
+            priced.use_metric = 'SM active' and priced.tensor_active_ratio is not null and priced.dram_active_ratio is not null
+            then 'Confirmed'
+        else 'Likely'
+    end as confidence,
+    priced.use_metric || ' ' || printf('%.1f', 100 * priced.use_ratio) || ' % of the time on average'
+    || coalesce(', tensor active ' || printf('%.1f', 100 * priced.tensor_active_ratio) || ' %', '')
+    || coalesce(', memory interface active ' || printf('%.1f', 100 * priced.dram_active_ratio) || ' %', '')
+    || coalesce(', memory peak ' || printf('%.1f', priced.memory_peak_bytes / 1e9) || ' GB', '')
+    || case
+        when priced.unused_gpus > 0
+            then '; ' || priced.unused_gpus || ' of ' || priced.gpus || ' GPUs were active in no reading'
+        else ''
+    end
+    || coalesce('; MIG profile ' || priced.mig.profile || ' has room for the load', case
+        when priced.needed_gpus < priced.gpus - priced.unused_gpus
+            then '; ' || priced.needed_gpus || ' of ' || priced.gpus || ' GPUs have room for the load'
+        when priced.rule = 'low_use' and priced.needed_gpus = priced.gpus then '; no smaller allocation has room for its peaks'
+        else ''
+    end) as evidence
+from priced
+left join intermediate.int_job_run_owners as owners using (job_run_key)
+where
+    of_owner(owners.team, owners.user_name, owners.run_key, owners.partition)
+    and priced.job_run_key in (
+        select job_run_key from of_gpus where in_place(cluster, node, gpu_uuid, gpu_model)
+    )

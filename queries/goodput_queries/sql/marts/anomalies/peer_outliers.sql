@@ -1,0 +1,330 @@
+-- GPUs that differ from their gang, and nodes that differ from others of their model, for a long time: distance from the
+-- median of the same ten minutes, in median absolute deviations as standard deviations. A gang has at least threshold
+-- peer_min_gpus GPUs of the model, a cluster peer_min_nodes nodes of it. Nodes are compared over all racks, since a rack
+-- has too few, and may be hot as a whole.
+-- grain: none (a GPU may be above its peers for a time, and below them later)
+-- rule: peer_sm_active, peer_sm_clock, peer_power (GPUs: the first that applies), peer_temperature; node_idle_power,
+--  node_temperature (nodes)
+-- start_at, end_at: first and last of the ten minutes that differ
+-- gpu_ms: time in which it differed; cost: null, since that time is not lost as such
+-- value, peer_value: means over this time, of it and of its peers' medians, in the unit of the metric
+-- peers: GPUs or nodes compared with; bins: ten minutes that differ; of_bins: of so many
+-- score: median distance in robust standard deviations
+-- confidence: Likely; it says that it differs, not why
+with bins as materialized (
+    select
+        cluster, node, job_run_key, gpu_model, gpu_uuid, start_ms,
+        power_w::double as power_w,
+        sm_clock_hz / 1e6 as sm_clock_mhz,
+        case when use_metric = 'SM active' then use_ratio end as sm_active_ratio,
+        gpu_temperature_c::double as gpu_temperature_c
+    from intermediate.int_held_bins
+    where not is_starting
+),
+
+medians as materialized (
+    select
+        job_run_key,
+        gpu_model,
+        start_ms,
+        count(*) as peers,
+        median(power_w) as power_w,
+        median(sm_clock_mhz) as sm_clock_mhz,
+        median(sm_active_ratio) as sm_active_ratio,
+        median(gpu_temperature_c) as gpu_temperature_c
+    from bins
+    group by job_run_key, gpu_model, start_ms
+    having count(*) >= threshold('peer_min_gpus')
+),
+
+far as (
+    select
+        bins.*,
+        medians.peers,
+        unnest([
+            {'rule': 'peer_power', 'value': bins.power_w, 'peer_value': medians.power_w, 'least': threshold('peer_power_w')},
+            {
+                'rule': 'peer_sm_clock', 'value': bins.sm_clock_mhz, 'peer_value': medians.sm_clock_mhz,
+                'least': threshold('peer_sm_clock_mhz')
+            },
+            {
+                'rule': 'peer_sm_active', 'value': bins.sm_active_ratio, 'peer_value': medians.sm_active_ratio,
+                'least': threshold('peer_sm_active_ratio')
+            },
+            {
+                'rule': 'peer_temperature', 'value': bins.gpu_temperature_c, 'peer_value': medians.gpu_temperature_c,
+                'least': threshold('peer_temperature_c')
+            }
+        ], max_depth := 2)
+    from bins
+    inner join medians using (job_run_key, gpu_model, start_ms)
+    where
+        abs(bins.power_w - medians.power_w) >= threshold('peer_power_w')
+        or abs(bins.sm_clock_mhz - medians.sm_clock_mhz) >= threshold('peer_sm_clock_mhz')
+        or abs(bins.sm_active_ratio - medians.sm_active_ratio) >= threshold('peer_sm_active_ratio')
+        or abs(bins.gpu_temperature_c - medians.gpu_temperature_c) >= threshold('peer_temperature_c')
+),
+
+-- cooler than the others, or faster, is no fault
+differs as materialized (
+    select *
+    from far
+    where case
+        when rule = 'peer_sm_clock' then peer_value - value
+        when rule = 'peer_temperature' then value - peer_value
+        else abs(value - peer_value)
+    end >= least
+),
+
+deviations as (
+    select
+        bins.job_run_key,
+        bins.gpu_model,
+        bins.start_ms,
+        1.4826 * median(abs(bins.power_w - medians.power_w)) as power_w,
+        1.4826 * median(abs(bins.sm_clock_mhz - medians.sm_clock_mhz)) as sm_clock_mhz,
+        1.4826 * median(abs(bins.sm_active_ratio - medians.sm_active_ratio)) as sm_active_ratio,
+        1.4826 * median(abs(bins.gpu_temperature_c - medians.gpu_temperature_c)) as gpu_temperature_c
+    from bins
+    inner join medians using (job_run_key, gpu_model, start_ms)
+    semi join differs using (job_run_key, gpu_model, start_ms)
+    group by bins.job_run_key, bins.gpu_model, bins.start_ms
+),
+
+scored as (
+    select
+        differs.*,
+        abs(differs.value - differs.peer_value) / greatest(
+            case differs.rule
+                when 'peer_power' then deviations.power_w
+                when 'peer_sm_clock' then deviations.sm_clock_mhz
+                when 'peer_sm_active' then deviations.sm_active_ratio
+                else deviations.gpu_temperature_c
+            end,
+            -- gangs in step have no spread at all
+            differs.least / threshold('peer_deviations')
+        ) as score
+    from differs
+    inner join deviations using (job_run_key, gpu_model, start_ms)
+),
+
+numbered as (
+    select
+        *,
+        value < peer_value as is_lower,
+        -- the same in ten minutes that follow each other
+        start_ms - 600000 * row_number() over (
+            partition by rule, job_run_key, gpu_uuid, value < peer_value order by start_ms
+        ) as stretch
+    from scored
+    where score >= threshold('peer_deviations')
+),
+
+lasting as (
+    select *
+    from numbered
+    qualify count(*) over (partition by rule, job_run_key, gpu_uuid, is_lower, stretch) >= threshold('peer_min_bins')
+),
+
+of_gpus as (
+    select
+        rule,
+        any_value(cluster) as cluster,
+        any_value(node) as node,
+        gpu_uuid,
+        job_run_key,
+        is_lower,
+        min(start_ms) as first_ms,
+        max(start_ms) + 600000 as last_ms,
+        count(*) as bins,
+        avg(value) as value,
+        avg(peer_value) as peer_value,
+        max(peers) - 1 as peers,
+        median(score) as score
+    from lasting
+    group by rule, gpu_uuid, job_run_key, is_lower
+),
+
+read_bins as (
+    select job_run_key, gpu_uuid, count(*) as of_bins from bins semi join of_gpus using (job_run_key, gpu_uuid) group by all
+),
+
+-- a GPU that waits is also cool and slow: the first of these rules is what differs, the others follow from it
+gpu_outliers as (
+    select
+        of_gpus.rule, of_gpus.cluster, of_gpus.node, of_gpus.gpu_uuid, of_gpus.job_run_key, of_gpus.first_ms, of_gpus.last_ms,
+        of_gpus.bins, read_bins.of_bins, of_gpus.value, of_gpus.peer_value, of_gpus.peers, of_gpus.score,
+        of_gpus.bins as gpu_bins
+    from of_gpus
+    inner join read_bins using (job_run_key, gpu_uuid)
+    qualify
+        of_gpus.rule = 'peer_temperature'
+        or row_number() over (
+            partition by of_gpus.job_run_key, of_gpus.gpu_uuid, of_gpus.rule = 'peer_temperature'
+            order by list_position(['peer_sm_active', 'peer_sm_clock', 'peer_power'], of_gpus.rule), of_gpus.bins desc
+        ) = 1
+),
+
+places as (
+    select distinct cluster, node, gpu_model, gpu_uuid from intermediate.int_gpu_units where gpu_instance = ''
+),
+
+readings as materialized (
+    select
+        places.cluster,
+        places.node,
+        places.gpu_model,
+        metrics.start_ms,
+        metrics.power_w.mean::double as power_w,
+        metrics.gpu_temperature_c.mean::double as gpu_temperature_c,
+        coalesce(metrics.engine_active_ratio.max, metrics.gpu_busy_ratio.max) <= threshold('idle_engine_ratio') as is_idle,
+        -- temperature follows power: GPUs are compared at like power
+        floor(metrics.power_w.mean / 100) as power_class
+    from intermediate.int_gpu_metrics as metrics
+    inner join places using (gpu_uuid)
+    where
+        metrics.gpu_instance = ''
+        and metrics.power_w.n > 0
+        and metrics.hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
+        and metrics.start_ms >= coalesce(getvariable('scope_from_ms')::bigint, 0)
+        and metrics.start_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+),
+
+temperatures as (
+    select cluster, gpu_model, start_ms, power_class, median(gpu_temperature_c) as median_c
+    from readings
+    group by cluster, gpu_model, start_ms, power_class
+    having count(distinct node) >= threshold('peer_min_nodes')
+),
+
+node_bins as materialized (
+    select
+        readings.cluster,
+        readings.node,
+        readings.gpu_model,
+        readings.start_ms,
+        count(*) as gpus,
+        avg(readings.power_w) filter (where readings.is_idle) as idle_power_w,
+        avg(readings.gpu_temperature_c) filter (where temperatures.median_c is not null) as gpu_temperature_c,
+        avg(temperatures.median_c) as expected_temperature_c
+    from readings
+    left join temperatures using (cluster, gpu_model, start_ms, power_class)
+    group by readings.cluster, readings.node, readings.gpu_model, readings.start_ms
+),
+
+node_medians as (
+    select
+        cluster,
+        gpu_model,
+        start_ms,
+        count(idle_power_w) as idle_nodes,
+        count(expected_temperature_c) as read_nodes,
+        median(idle_power_w) as idle_power_w,
+        1.4826 * mad(idle_power_w) as idle_power_deviation_w,
+        1.4826 * mad(gpu_temperature_c - expected_temperature_c) as temperature_deviation_c
+    from node_bins
+    group by cluster, gpu_model, start_ms
+),
+
+node_scored as (
+    select
+        nodes.cluster, nodes.node, nodes.start_ms, nodes.gpus,
+        unnest([
+            {
+                'rule': 'node_idle_power', 'value': nodes.idle_power_w, 'peer_value': medians.idle_power_w,
+                'peers': medians.idle_nodes, 'least': threshold('peer_idle_power_w'),
+                'deviation': medians.idle_power_deviation_w
+            },
+            {
+                'rule': 'node_temperature', 'value': nodes.gpu_temperature_c, 'peer_value': nodes.expected_temperature_c,
+                'peers': medians.read_nodes, 'least': threshold('node_temperature_c'),
+                'deviation': medians.temperature_deviation_c
+            }
+        ], max_depth := 2)
+    from node_bins as nodes
+    inner join node_medians as medians using (cluster, gpu_model, start_ms)
+),
+
+node_numbered as (
+    select
+        *,
+        score >= threshold('peer_deviations') as is_far,
+        start_ms - 600000 * row_number() over (
+            partition by rule, cluster, node, score >= threshold('peer_deviations') order by start_ms
+        ) as stretch
+    from (
+        select *, (value - peer_value) / greatest(deviation, least / threshold('peer_deviations')) as score
+        from node_scored
+        where peers >= threshold('peer_min_nodes') and value is not null and peer_value is not null
+    )
+),
+
+node_lasting as (
+    select
+        *,
+        count(*) over (partition by rule, cluster, node) as of_bins,
+        is_far and count(*) over (partition by rule, cluster, node, is_far, stretch) >= threshold('peer_min_bins') as is_lasting
+    from node_numbered
+),
+
+node_outliers as (
+    select
+        rule, cluster, node, null as gpu_uuid, null as job_run_key, min(start_ms) as first_ms, max(start_ms) + 600000 as last_ms,
+        count(*) as bins, any_value(of_bins) as of_bins, avg(value) as value, avg(peer_value) as peer_value,
+        max(peers) - 1 as peers, median(score) as score, sum(gpus) as gpu_bins
+    from node_lasting
+    where is_lasting
+    group by rule, cluster, node
+),
+
+found as (
+    select * from gpu_outliers
+    union all
+    select * from node_outliers
+)
+
+select
+    found.rule,
+    found.cluster,
+    found.node,
+    found.gpu_uuid,
+    found.job_run_key,
+    owners.run_key,
+    owners.run_id,
+    owners.team,
+    from_ms(found.first_ms) as start_at,
+    from_ms(found.last_ms) as end_at,
+    (found.gpu_bins * 600000)::bigint as gpu_ms,
+    null::double as cost,
+    found.value,
+    found.peer_value,
+    found.peers::bigint as peers,
+    found.bins::bigint as bins,
+    found.of_bins::bigint as of_bins,
+    found.score,
+    'Likely' as confidence,
+    case
+        when found.rule in ('peer_power', 'node_idle_power') then case
+            when found.rule = 'peer_power' then 'power ' else 'power of idle GPUs '
+        end || printf('%.0f W, median of the others %.0f W', found.value, found.peer_value)
+        when found.rule = 'peer_sm_clock'
+            then printf('SM clock %.0f MHz, median of the others %.0f MHz', found.value, found.peer_value)
+        when found.rule = 'peer_sm_active'
+            then printf('SM active %.1f %%, median of the others %.1f %%', 100 * found.value, 100 * found.peer_value)
+        else printf('temperature %.0f °C, median of the others %.0f °C', found.value, found.peer_value)
+            || case when found.rule = 'node_temperature' then ' at like power' else '' end
+    end
+    || ' in ' || found.bins || ' of ' || found.of_bins || ' ten-minute means; ' || found.peers
+    || case
+        when found.gpu_uuid is null then ' nodes of the model' || coalesce(', rack ' || racks.rack, '')
+        else ' GPUs of the job'
+    end
+    || printf('; %.1f robust standard deviations', found.score) as evidence
+from found
+left join intermediate.int_job_run_owners as owners using (job_run_key)
+left join staging.stg_node_racks as racks on found.cluster = racks.cluster and found.node = racks.node
+left join (select gpu_uuid, any_value(gpu_model) as gpu_model from places group by gpu_uuid) as models using (gpu_uuid)
+where in_scope(
+    found.cluster, found.node, found.gpu_uuid, models.gpu_model,
+    owners.team, owners.user_name, owners.run_key, owners.partition
+)

@@ -1,0 +1,159 @@
+-- Series that stand still while their GPU works, and GPUs whose readings are rejected: evidence that is not to be
+-- believed, and no idle time. Of whole GPUs that a job run held, by the ten-minute roll-up.
+-- grain: rule, gpu_uuid, start_at
+-- rule: frozen_series (power and energy do not change by a digit), standing_energy (the counter gains nothing at power over
+--  0), standing_power, standing_temperature, stuck_profiling (no engine activity at high utilisation and power),
+--  rejected_values (blanks and impossible values)
+-- start_at, end_at: first and last ten minutes of it
+-- gpu_ms: length; cost: null, since it is no loss
+-- samples: number of samples that stood still, or were rejected
+-- score: samples / least number of samples of the rule
+-- confidence: Confirmed for energy at power over 0 and for rejected values, else Likely
+with bins as materialized (
+    select
+        *,
+        power_samples > 1 and power_min_w = power_max_w as has_one_power,
+        energy_samples > 1 and energy_gain_j = 0 as has_no_gain
+    from intermediate.int_held_bins
+),
+
+idle_powers as (
+    select gpu_model, quantile_cont(power_min_w, 0.05) as power_w from bins group by gpu_model
+),
+
+marked as (
+    select
+        bins.cluster, bins.node, bins.gpu_uuid, bins.job_run_key, bins.start_ms, bins.use_min_ratio, bins.use_max_ratio,
+        unnest([
+            {
+                'rule': 'frozen_series', 'is_so': bins.has_one_power and bins.has_no_gain and bins.power_max_w > 0,
+                'samples': bins.energy_samples, 'value': bins.power_max_w
+            },
+            {
+                'rule': 'standing_energy', 'is_so': bins.has_no_gain and not bins.has_one_power and bins.power_w > 0,
+                'samples': bins.energy_samples, 'value': bins.power_w
+            },
+            {
+                'rule': 'standing_power', 'is_so': bins.has_one_power and not coalesce(bins.has_no_gain, false),
+                'samples': bins.power_samples, 'value': bins.power_max_w
+            },
+            {
+                'rule': 'standing_temperature', 'is_so': bins.gpu_temperature_min_c = bins.gpu_temperature_max_c,
+                'samples': bins.samples, 'value': bins.gpu_temperature_max_c
+            },
+            {
+                'rule': 'stuck_profiling',
+                'is_so': bins.engine_max_ratio = 0
+                    and bins.gpu_busy_ratio >= threshold('stuck_busy_ratio')
+                    and bins.power_w >= threshold('stuck_power_ratio') * idle_powers.power_w,
+                'samples': bins.samples, 'value': bins.gpu_busy_ratio
+            },
+            {
+                'rule': 'rejected_values',
+                'is_so': bins.flagged_samples >= threshold('rejected_sample_share') * bins.samples,
+                'samples': bins.flagged_samples, 'value': bins.flagged_samples / bins.samples
+            }
+        ], max_depth := 2)
+    from bins
+    left join idle_powers using (gpu_model)
+    where
+        bins.has_one_power
+        or bins.has_no_gain
+        or bins.gpu_temperature_min_c = bins.gpu_temperature_max_c
+        or bins.engine_max_ratio = 0
+        or bins.flagged_samples >= threshold('rejected_sample_share') * bins.samples
+),
+
+standing as (
+    select
+        *,
+        coalesce(
+            start_ms - lag(start_ms) over of_gpu > 600000
+            -- a gauge that moves between two parts does not stand still; values of other rules are no gauges
+            or (rule in ('frozen_series', 'standing_power', 'standing_temperature') and value <> lag(value) over of_gpu),
+            true
+        ) as is_new
+    from marked
+    where is_so
+    window of_gpu as (partition by rule, gpu_uuid order by start_ms)
+),
+
+numbered as (
+    select
+        *,
+        count_if(is_new) over (
+            partition by rule, gpu_uuid order by start_ms rows between unbounded preceding and current row
+        ) as stretch
+    from standing
+),
+
+stretches as (
+    select
+        rule,
+        gpu_uuid,
+        any_value(cluster) as cluster,
+        any_value(node) as node,
+        arg_min(job_run_key, start_ms) as job_run_key,
+        min(start_ms) as first_ms,
+        max(start_ms) + 600000 as last_ms,
+        sum(samples)::bigint as samples,
+        avg(value) as value,
+        max(use_max_ratio) - min(use_min_ratio) as use_range,
+        case
+            when rule = 'standing_temperature' then threshold('standing_temperature_samples')
+            when rule = 'rejected_values' then threshold('rejected_min_samples')
+            else threshold('standing_min_samples')
+        end as least_samples
+    from numbered
+    group by rule, gpu_uuid, stretch
+)
+
+select
+    found.rule,
+    found.cluster,
+    found.node,
+    found.gpu_uuid,
+    found.job_run_key,
+    owners.run_key,
+    owners.run_id,
+    owners.team,
+    from_ms(found.first_ms) as start_at,
+    from_ms(found.last_ms) as end_at,
+    found.last_ms - found.first_ms as gpu_ms,
+    null::double as cost,
+    found.samples,
+    found.samples / found.least_samples as score,
+    case
+        when found.rule in ('standing_energy', 'frozen_series', 'rejected_values') then 'Confirmed'
+        else 'Likely'
+    end as confidence,
+    case found.rule
+        when 'frozen_series' then printf('power stood at %.1f W and the energy counter still', found.value)
+        when 'standing_energy' then printf('the energy counter stood still at a mean power of %.0f W', found.value)
+        when 'standing_power' then printf('power stood at %.1f W', found.value)
+        when 'standing_temperature' then printf('temperature stood at %.0f °C', found.value)
+        when 'stuck_profiling' then printf('engine active 0 %% at a GPU utilisation of %.0f %%', 100 * found.value)
+        else printf('%.1f %% of the samples have a rejected value', 100 * found.value)
+    end
+    || ', ' || counted(found.samples, 'sample')
+    || case
+        when found.rule in ('standing_power', 'standing_temperature')
+            then printf('; activity changed by %.0f %% meanwhile', 100 * found.use_range)
+        else ''
+    end as evidence
+from stretches as found
+left join intermediate.int_job_run_owners as owners using (job_run_key)
+left join (
+    select gpu_uuid, any_value(gpu_model) as gpu_model from intermediate.int_gpu_units group by gpu_uuid
+) as models using (gpu_uuid)
+where
+    found.samples >= found.least_samples
+    -- a steady load has steady values
+    and (
+        found.rule not in ('standing_power', 'standing_temperature')
+        or found.use_range >= threshold('standing_use_range')
+    )
+    and in_scope(
+        found.cluster, found.node, found.gpu_uuid, models.gpu_model,
+        owners.team, owners.user_name, owners.run_key, owners.partition
+    )

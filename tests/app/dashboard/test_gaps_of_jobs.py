@@ -1,0 +1,88 @@
+"""The Waste page: gaps of whole jobs, and those that come back regularly."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.queries.conftest import Evidence
+
+from goodput_queries.storage.store import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from streamlit.testing.v1 import AppTest
+
+HOSTILE = "<b>&|`x`</b>"
+
+
+def built(gaps: list[tuple[int, int]]) -> LocalStore:
+    """Return a store with a job of two GPUs that are idle in these gaps."""
+    evidence = Evidence(LocalStore())
+    evidence.node("a", 2)
+    evidence.job("1", 0, 7200, ["a"], 2, job_name=HOSTILE)
+    for gpu in ("a#0", "a#1"):
+        evidence.samples(
+            gpu, evidence.every(-10, 7200), lambda s: not any(b < s <= e for b, e in gaps)
+        )
+    evidence.store.build()
+    return evidence.store
+
+
+@pytest.fixture(scope="module")
+def regular() -> Iterator[LocalStore]:
+    """Give a job with a gap of 40 s in every ten minutes."""
+    store = built([(start, start + 40) for start in range(600, 7000, 600)])
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def without_gaps() -> Iterator[LocalStore]:
+    """Give a job that works all the time."""
+    store = built([])
+    yield store
+    store.close()
+
+
+def texts(app: AppTest) -> str:
+    """Return the text of a page."""
+    assert not app.exception, app.exception
+    assert not app.error, [error.value for error in app.error]
+    kinds = (app.subheader, app.markdown, app.caption, app.info)
+    return "\n".join(str(element.value) for kind in kinds for element in kind)
+
+
+def test_gaps_of_a_job_are_counted_once_for_all_its_gpus(
+    regular: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    shown = texts(visit(regular, "idle_gaps"))
+
+    assert "Gaps of jobs" in shown
+    assert "11 gaps, " in shown
+    assert "22 idle gaps, " in shown  # of single GPUs
+
+
+def test_a_picked_periodic_gap_shows_its_evidence(
+    regular: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    run, coincides = regular.read("select job_run_key, coincides from marts.periodic_gaps").row(0)
+
+    shown = texts(visit(regular, "idle_gaps", periodic=f"{run}|{coincides}"))
+
+    assert r"**Evidence:** every 600 s \(jitter 0 s\) 2 GPUs were idle for 50 s, 11 times" in shown
+
+
+def test_shorter_gaps_are_left_out_where_a_least_length_is_chosen(
+    regular: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    shown = texts(visit(regular, "idle_gaps", least="60"))
+
+    assert "11 gaps, " not in shown
+
+
+def test_a_job_without_gaps_says_so(
+    without_gaps: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    assert "No gap of one second or more in this scope." in texts(visit(without_gaps, "idle_gaps"))

@@ -1,0 +1,114 @@
+"""Rules stay quiet on a made-up fleet in which nothing goes wrong, and speak of what does."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from goodput_app.demo import recipe
+from goodput_ingest import synthetic
+from goodput_ingest.run.ingest import ingest
+from goodput_queries.storage.store import LocalStore
+
+START = datetime(2026, 11, 16, tzinfo=UTC)
+ANOMALIES = (
+    "low_use", "silent_gpus", "standing_counters", "peer_outliers", "sudden_drops", "host_causes"
+)  # fmt: skip
+
+
+def fleet(folder, seed):
+    """Return a database of 64 GPUs over six hours, written by the generator as it is now."""
+    synthetic.generate(folder, gpus=64, hours=6, seed=seed, start=START)
+    store = LocalStore(folder / "fleet.duckdb")
+    for step in recipe(folder):
+        ingest(store, step.source, [step.path], step.options)
+    store.build()
+    return store
+
+
+@pytest.fixture(scope="module", params=[101, 102])
+def healthy(request, tmp_path_factory):
+    """Give a fleet whose jobs train to their end, without outages and holes in the readings."""
+    with pytest.MonkeyPatch.context() as patch:
+        crowd, planned = synthetic.crowd, synthetic.planned
+
+        def calm(*arguments):
+            found = crowd(*arguments)
+            for job in found:
+                job.kind = "plain" if job.reports else "dark"
+                job.ending, job.fails_after_s, job.requeues = "COMPLETED", None, 0
+                job.limit_s = 2 * job.need_s
+            return found
+
+        patch.setattr(synthetic, "crowd", calm)
+        patch.setattr(synthetic, "scripted", lambda *_: [])
+        patch.setattr(synthetic, "silences", lambda *_: [])
+        patch.setattr(
+            synthetic, "planned", lambda *of: [o for o in planned(*of) if o.reason == "opening"]
+        )
+        patch.setattr(synthetic.hosts, "lost_link", lambda *_: None)
+        store = fleet(tmp_path_factory.mktemp("healthy"), request.param)
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def eventful(tmp_path_factory):
+    """Give a fleet with a job of every kind of loss."""
+    store = fleet(tmp_path_factory.mktemp("eventful"), 101)
+    yield store
+    store.close()
+
+
+def test_a_healthy_fleet_works_for_most_of_the_time(healthy):
+    held = healthy.read("select count(*) from intermediate.int_held_bins").item()
+
+    assert held > 64 * 6 * 6 / 2
+
+
+@pytest.mark.parametrize("mart", ANOMALIES)
+def test_nothing_is_found_in_a_healthy_fleet(healthy, mart):
+    assert healthy.read(f"select rule, evidence from marts.{mart}").rows() == []
+
+
+def test_regular_gaps_of_a_healthy_fleet_are_short_and_few(healthy):
+    """Small jobs save regularly without saying so: these are gaps, and little is lost."""
+    found = healthy.read("select gpus, share_ratio, coincides from marts.periodic_gaps")
+
+    assert found.height <= 5
+    assert all(share < 0.15 for share in found["share_ratio"])
+
+
+def runs(store, mart, rule):
+    sql = f"select distinct job_name from marts.{mart} where rule = $1"
+    return set(store.read(sql, [rule])["job_name"])
+
+
+def test_stories_of_the_fleet_are_found(eventful):
+    assert "periodic-gaps-d1" in runs(eventful, "periodic_gaps", "periodic_gaps")
+    assert "unused-allocation-d1" in runs(eventful, "low_use", "unused_gpus")
+    assert "jupyter" in runs(eventful, "low_use", "low_use")
+
+
+def test_the_period_of_the_story_is_that_of_its_saves(eventful):
+    row = eventful.read(
+        "select coincides, gpus, confidence from marts.periodic_gaps "
+        "where job_name = 'periodic-gaps-d1'"
+    ).row(0)
+
+    assert row == ("Checkpoint save", 8, "Likely")
+
+
+def test_a_gpu_that_its_job_does_not_use_differs_from_its_gang(eventful):
+    found = eventful.read("select rule, gpu_uuid from marts.peer_outliers")
+    unused = eventful.read("select distinct gpu_uuid from marts.idle_gaps where is_beside_work")
+
+    assert set(found["rule"]) == {"peer_sm_active"}
+    assert set(found["gpu_uuid"]) == set(unused["gpu_uuid"])
+
+
+def test_nodes_without_readings_are_found(eventful):
+    found = eventful.read("select rule, evidence from marts.silent_gpus")
+
+    assert set(found["rule"]) == {"silent_node"}

@@ -1,0 +1,156 @@
+"""What on its hosts slows a job run down or endangers it."""
+
+from __future__ import annotations
+
+import pytest
+from tests.queries.anomalies.conftest import BUSY, IDLE
+from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
+
+HOUR = 3_600
+CORES = 64
+WAITING = {**BUSY, "sm_active_ratio": 0.2, "power_w": 220.0}
+
+
+def host(gpus, *, busy=0.3, iowait=0.01, disks=0.1, memory=0.4, swap=0.0, load=20.0):
+    """Load readings of the host of node `a`, a minute apart; swap: bytes of growth over an hour."""
+    rows = [
+        {
+            "node": "a", "ts": gpus.evidence.at(s), "cpu_total_s": CORES * s, "load1": load,
+            "cpu_busy_s": CORES * s * busy, "cpu_iowait_s": CORES * s * iowait,
+            "disk_busy_s": s * disks, "memory_total_bytes": 10**12,
+            "memory_available_bytes": int(10**12 * (1 - memory)), "swap_total_bytes": 10**11,
+            "swap_free_bytes": int(10**11 - swap * s / HOUR),
+        }
+        for s in range(0, HOUR + 1, 60)
+    ]  # fmt: skip
+    gpus.evidence.load("node_samples", rows, "node-exporter")
+
+
+def job(gpus, values, nodes=("a",), **more):
+    """Load a job with two GPUs a node, all with these readings."""
+    gpus.evidence.job("1", 0, HOUR, list(nodes), 2 * len(nodes))
+    for node in nodes:
+        gpus.node(node, 2, **more)
+        for i in range(2):
+            gpus.read(f"{node}/{i}", HOUR, values)
+        row = {"cluster": "c", "node": node, "cpus": CORES}
+        gpus.evidence.load("nodes", [{**row, "observed_at": gpus.evidence.at(0)}])
+
+
+def found(gpus):
+    return [row["rule"] for row in gpus.found("host_causes")]
+
+
+@pytest.mark.parametrize(
+    ("rule", "of_host"),
+    [
+        ("io_starved", {"iowait": 0.25}),
+        ("io_starved", {"disks": 1.5}),
+        ("cpu_starved", {"busy": 0.97}),
+    ],
+)
+def test_gpus_that_wait_for_their_host_are_found(gpus, rule, of_host):
+    job(gpus, WAITING)
+    host(gpus, **of_host)
+
+    (row,) = gpus.found("host_causes")
+
+    assert (row["rule"], row["node"], row["gpu_uuid"]) == (rule, "a", None)
+    # five times ten minutes outside start-up, two GPUs used for a fifth
+    assert row["gpu_ms"] == pytest.approx(5 * 600_000 * 2 * 0.8, rel=1e-3)
+    assert row["score"] > 1
+
+
+def test_busy_gpus_need_no_explanation(gpus):
+    job(gpus, BUSY)
+    host(gpus, iowait=0.25, busy=0.97)
+
+    assert found(gpus) == []
+
+
+def test_idle_gpus_of_a_healthy_host_are_not_its_fault(gpus):
+    job(gpus, IDLE)
+    host(gpus)
+
+    assert found(gpus) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "of_host"),
+    [
+        ("cpu_oversubscribed", {"load": 130.0}),
+        ("host_memory_full", {"memory": 0.97}),
+        ("swap_in_use", {"swap": 5e9}),
+    ],
+)
+def test_a_host_that_endangers_a_busy_job_is_found(gpus, rule, of_host):
+    job(gpus, BUSY)
+    host(gpus, **of_host)
+
+    (row,) = gpus.found("host_causes")
+
+    assert (row["rule"], row["gpu_ms"], row["confidence"]) == (rule, None, "Likely")
+
+
+def test_a_full_gpu_memory_is_found_and_not_confirmed(gpus):
+    job(gpus, {**BUSY, "memory_used_bytes": 79 * 10**9})
+
+    rows = gpus.found("host_causes", "rule, gpu_uuid, confidence")
+
+    assert [tuple(row.values()) for row in rows] == [
+        ("gpu_memory_full", "a/0", "Not confirmed"), ("gpu_memory_full", "a/1", "Not confirmed"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("processes", "is_found"), [(3, True), (1, False)])
+def test_several_processes_on_a_gpu_are_found(gpus, processes, is_found):
+    job(gpus, BUSY)
+    rows = [
+        {"gpu_uuid": "a/0", "ts": gpus.evidence.at(s), "processes": processes}
+        for s in range(0, HOUR, 60)
+    ]
+    gpus.evidence.load("gpu_processes", rows)
+
+    assert found(gpus) == ["gpu_oversubscribed"] * is_found
+
+
+@pytest.mark.parametrize(("other", "is_found"), [("570.124", True), ("550.54", False)])
+def test_driver_versions_that_differ_in_one_job_are_found(gpus, other, is_found):
+    gpus.evidence.job("1", 0, HOUR, ["a", "b"], 4)
+    gpus.node("a", 2, driver_version="550.54")
+    gpus.node("b", 2, driver_version=other)
+    for gpu in ("a/0", "a/1", "b/0", "b/1"):
+        gpus.read(gpu, HOUR, BUSY)
+
+    rows = gpus.found("host_causes", "rule, node, evidence")
+
+    text = "driver versions 550.54, 570.124 in one job"
+    assert rows == [{"rule": "driver_skew", "node": None, "evidence": text}] * is_found
+
+
+@pytest.mark.parametrize(("mode", "is_found"), [(0.0, True), (1.0, False)])
+def test_ecc_that_is_off_is_found(gpus, mode, is_found):
+    job(gpus, BUSY)
+    rows = [
+        {"gpu_uuid": "a/0", "gpu_instance": "", "ts": gpus.evidence.at(s), "metric": "ecc_mode",
+         "value": mode}
+        for s in range(0, HOUR, 300)
+    ]  # fmt: skip
+    gpus.evidence.load("gpu_samples_other", rows, "dcgm")
+
+    assert found(gpus) == ["ecc_off"] * is_found
+
+
+def test_hosts_that_are_read_later_are_rolled_up_as_in_a_full_build(gpus):
+    job(gpus, WAITING)
+    rows = [
+        {"node": "a", "ts": gpus.evidence.at(s), "cpu_total_s": float(CORES * s),
+         "cpu_busy_s": 0.97 * CORES * s, "memory_total_bytes": 10**12}
+        for s in range(0, HOUR + 601, 60)
+    ]  # fmt: skip
+    gpus.evidence.load("node_samples", rows[:20], "node-exporter")
+    assert found(gpus) == []
+    gpus.evidence.load("node_samples", rows[20:], "node-exporter")
+
+    assert found(gpus) == ["cpu_starved"]
+    assert_equals_full_build(gpus.evidence)

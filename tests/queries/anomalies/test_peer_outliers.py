@@ -1,0 +1,136 @@
+"""GPUs that differ from their gang, and nodes that differ from others of their model."""
+
+from __future__ import annotations
+
+import pytest
+from tests.queries.anomalies.conftest import BUSY, IDLE
+
+HOUR = 3_600
+GANG = 8
+
+
+def gang(gpus, odd, *, size=GANG, end=HOUR):
+    """Load a job of some GPUs, the last of which has other values (of a second, or of all)."""
+    gpus.node("a", size)
+    gpus.evidence.job("1", 0, end, ["a"], size)
+    for i in range(size - 1):
+        gpus.read(f"a/{i}", end, {**BUSY, "gpu_temperature_c": 58.0 + i, "power_w": 590.0 + 4 * i})
+    gpus.read(f"a/{size - 1}", end, odd)
+
+
+def nodes(gpus, odd, *, count=6, usual=IDLE):
+    """Load nodes without a job, the last of which has other values."""
+    for n in range(count):
+        gpus.node(f"n{n}", 2)
+        values = {**usual, "power_w": usual["power_w"] + n, **(odd if n == count - 1 else {})}
+        for i in range(2):
+            gpus.read(f"n{n}/{i}", HOUR, values)
+    gpus.evidence.watched(HOUR)
+
+
+@pytest.mark.parametrize(
+    ("rule", "odd", "text"),
+    [
+        ("peer_power", {"power_w": 400.0}, "power 400 W, median of the others 6"),
+        ("peer_sm_clock", {"sm_clock_hz": 1.2e9}, "SM clock 1200 MHz, median of the others 1980"),
+        ("peer_sm_active", {"sm_active_ratio": 0.4}, "SM active 40.0 %, median of the others 80"),
+        ("peer_temperature", {"gpu_temperature_c": 85.0}, "temperature 86 °C, median of the othe"),
+    ],
+)
+def test_a_gpu_that_differs_from_its_gang_is_found(gpus, rule, odd, text):
+    gang(gpus, {**BUSY, **odd})
+
+    (row,) = gpus.found("peer_outliers")
+
+    assert (row["rule"], row["gpu_uuid"], row["peers"]) == (rule, "a/7", 7)
+    assert row["evidence"].startswith(text)
+    assert (row["bins"], row["of_bins"]) == (5, 5)  # the first ten minutes are start-up
+    assert row["score"] >= 5
+
+
+def test_a_gpu_that_waits_is_one_finding_though_all_of_it_differs(gpus):
+    gang(gpus, IDLE)
+
+    assert [row["rule"] for row in gpus.found("peer_outliers")] == ["peer_sm_active"]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        pytest.param({"gpu_temperature_c": 40.0}, id="cooler than the others"),
+        pytest.param({"sm_clock_hz": 2.2e9}, id="faster than the others"),
+        pytest.param({"power_w": 640.0}, id="a little more power"),
+    ],
+)
+def test_a_gpu_that_is_better_or_a_little_different_is_no_finding(gpus, odd):
+    gang(gpus, {**BUSY, **odd})
+
+    assert gpus.found("peer_outliers") == []
+
+
+def test_ten_minutes_alone_are_no_finding(gpus):
+    gang(gpus, lambda second: {**BUSY, "power_w": 300.0 if 1200 <= second < 1800 else 600.0})
+
+    assert gpus.found("peer_outliers") == []
+
+
+def test_ten_minutes_now_and_then_are_no_finding(gpus):
+    gang(gpus, lambda second: {**BUSY, "power_w": 300.0 if second // 600 % 2 else 600.0})
+
+    assert gpus.found("peer_outliers") == []
+
+
+def test_half_an_hour_of_a_longer_run_is_found(gpus):
+    """A GPU that is throttled for a part of the run."""
+    gang(
+        gpus,
+        lambda second: {**BUSY, "sm_clock_hz": 1.2e9 if 3600 <= second < 5400 else 1.98e9},
+        end=4 * HOUR,
+    )
+
+    (row,) = gpus.found("peer_outliers", "rule, start_at, end_at, bins, of_bins, gpu_ms")
+
+    assert row == {
+        "rule": "peer_sm_clock", "start_at": gpus.evidence.at(3600),
+        "end_at": gpus.evidence.at(5400), "bins": 3, "of_bins": 23, "gpu_ms": 1_800_000,
+    }  # fmt: skip
+
+
+def test_a_gang_of_four_has_too_few_peers(gpus):
+    gang(gpus, {**BUSY, "power_w": 300.0}, size=4)
+
+    assert gpus.found("peer_outliers") == []
+
+
+def test_a_gang_that_differs_from_ten_minutes_to_ten_minutes_is_compared_in_each(gpus):
+    """All GPUs idle in every other ten minutes: none differs from the others."""
+    gpus.node("a", GANG)
+    gpus.evidence.job("1", 0, HOUR, ["a"], GANG)
+    for i in range(GANG):
+        gpus.read(f"a/{i}", HOUR, lambda second: BUSY if second // 600 % 2 else IDLE)
+
+    assert gpus.found("peer_outliers") == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "odd"),
+    [
+        ("node_idle_power", {"power_w": 130.0}),
+        ("node_temperature", {"gpu_temperature_c": 55.0}),
+    ],
+)
+def test_a_node_that_differs_from_its_model_is_found(gpus, rule, odd):
+    nodes(gpus, odd)
+
+    (row,) = gpus.found("peer_outliers", "rule, node, gpu_uuid, peers, gpu_ms")
+
+    assert row == {
+        "rule": rule, "node": "n5", "gpu_uuid": None, "peers": 5, "gpu_ms": 2 * 7 * 600_000,
+    }  # fmt: skip
+
+
+def test_a_node_at_work_is_compared_with_nodes_at_work(gpus):
+    """A busy node is warmer than idle ones."""
+    nodes(gpus, BUSY)
+
+    assert gpus.found("peer_outliers") == []

@@ -1,0 +1,69 @@
+"""Falls of the use of a running job that stay."""
+
+from __future__ import annotations
+
+import pytest
+from tests.queries.anomalies.conftest import BUSY, IDLE
+
+HOUR = 3_600
+END = 4 * HOUR
+SLOW = {**BUSY, "sm_active_ratio": 0.3, "power_w": 260.0}
+
+
+def drops(gpus, values, *, size=2, events=()):
+    gpus.node("a", size)
+    gpus.evidence.job("1", 0, END, ["a"], size)
+    if events:
+        gpus.evidence.events("1", list(events))
+    for i in range(size):
+        gpus.read(f"a/{i}", END, values)
+    return gpus.found("sudden_drops")
+
+
+def test_use_that_falls_and_stays_is_found(gpus):
+    found = drops(gpus, lambda second: BUSY if second < 2 * HOUR else SLOW)
+
+    assert [row["rule"] for row in found] == ["power_drop", "use_drop"]
+    use = found[1]
+    assert use["start_at"] == gpus.evidence.at(2 * HOUR)
+    assert (use["before"], use["after"]) == (pytest.approx(0.8), pytest.approx(0.3))
+    assert use["end_at"] == gpus.evidence.at(END)
+    assert use["gpu_ms"] == 2 * 2 * HOUR * 1000
+    assert use["confidence"] == "Confirmed"
+    assert use["evidence"].startswith("use of the GPUs fell from 80 % to 30 %")
+
+
+def test_it_ends_when_use_comes_back(gpus):
+    found = drops(gpus, lambda second: SLOW if 2 * HOUR <= second < 3 * HOUR else BUSY)
+
+    assert {row["end_at"] for row in found} == {gpus.evidence.at(3 * HOUR)}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param(lambda second: IDLE if second // 600 == 12 else BUSY, id="ten minutes"),
+        pytest.param(lambda second: BUSY if second // 1200 % 2 else SLOW, id="up and down"),
+        pytest.param(
+            lambda second: {**BUSY, "sm_active_ratio": 0.8 - 0.5 * second / END}, id="slowly"
+        ),
+        pytest.param(lambda second: SLOW if second < 2 * HOUR else BUSY, id="upwards"),
+        pytest.param(lambda second: BUSY if second < END - 1100 else IDLE, id="at its end"),
+    ],
+)
+def test_other_changes_are_no_sudden_drops(gpus, values):
+    assert drops(gpus, values) == []
+
+
+def test_a_declared_evaluation_explains_it(gpus, job_events):
+    events = [
+        *job_events.steps(1, 120, 0, 60.0),
+        job_events.phase("eval", 2 * HOUR, 3 * HOUR),
+        *job_events.steps(121, 179, 3 * HOUR, 60.0),
+    ]
+
+    found = drops(
+        gpus, lambda second: SLOW if 2 * HOUR <= second < 3 * HOUR else BUSY, events=events
+    )
+
+    assert found == []
