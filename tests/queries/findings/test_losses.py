@@ -104,7 +104,10 @@ def test_allocated_gpus_without_activity_are_found(evidence):
         evidence.samples(f"a#{gpu}", evidence.every(0, 2 * HOUR, 30), lambda _second: False)
 
     rows = found(evidence, "rule, run_key, owner, share_ratio")
-    assert rows == [("idle_allocation", "c/1", "team", pytest.approx(1.0))]
+    assert rows == [
+        ("idle_allocation", "c/1", "team", pytest.approx(1.0)),
+        ("unused_gpus", "c/1", "team", None),
+    ]
 
 
 def test_a_node_that_is_down_is_found_however_small_its_share(evidence, run):

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from goodput_app.dashboard.data.marts import read
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from goodput_queries.scope import Scope
 
 FINDINGS_SHOWN = 2_000
 FIXES_SHOWN = 200
-FINDINGS_OF_A_FIX = 50
 ORDER = (
     "case severity when 'critical' then 1 when 'warning' then 2 else 3 end, "
     "cost desc nulls last, gpu_ms desc nulls last, since_at, finding_key"
@@ -22,14 +21,30 @@ ORDER = (
 
 def findings(scope: Scope) -> pl.DataFrame:
     """Return findings, the most severe and costly first."""
-    return read(f"select * from marts.findings order by {ORDER} limit {FINDINGS_SHOWN}", scope)
+    return _both(scope).filter(~pl.col("is_fix")).head(FINDINGS_SHOWN)
 
 
 def fixes(scope: Scope) -> pl.DataFrame:
     """Return what to do, what gives most GPU time back first."""
+    worth = (pl.col("back_ms") > 0) | (pl.col("severity") != "info")
+    return (
+        _both(scope)
+        .filter(pl.col("is_fix") & worth)
+        .sort(
+            "back_ms", "gpu_ms", "fix", "target",
+            descending=[True, True, False, False], nulls_last=True,
+        )
+        .head(FIXES_SHOWN)
+    )  # fmt: skip
+
+
+def _both(scope: Scope) -> pl.DataFrame:
+    """Return findings and fixes of one evaluation, which costs more than everything after it."""
     return read(
-        "select * from marts.fixes where back_ms > 0 or severity <> 'info' "
-        f"order by back_ms desc, gpu_ms desc nulls last, fix, target limit {FIXES_SHOWN}",
+        f"""select false as is_fix, * from marts.findings
+        union all by name
+        select true as is_fix, * from marts.fixes
+        order by {ORDER}""",
         scope,
     )
 

@@ -3,6 +3,7 @@
 -- peer_min_gpus GPUs of the model, a cluster peer_min_nodes nodes of it. Nodes are compared over all racks, since a rack
 -- has too few, and may be hot as a whole.
 -- grain: none (a GPU may be above its peers for a time, and below them later)
+-- evaluated: first
 -- rule: peer_sm_active, peer_sm_clock, peer_power (GPUs: the first that applies), peer_temperature; node_idle_power,
 --  node_temperature (nodes)
 -- start_at, end_at: first and last of the ten minutes that differ

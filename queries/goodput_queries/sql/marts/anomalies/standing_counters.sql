@@ -1,6 +1,7 @@
 -- Series that stand still while their GPU works, and GPUs whose readings are rejected: evidence that is not to be
 -- believed, and no idle time. Of whole GPUs that a job run held, by the ten-minute roll-up.
 -- grain: rule, gpu_uuid, start_at
+-- evaluated: first
 -- rule: frozen_series (power and energy do not change by a digit), standing_energy (the counter gains nothing at power over
 --  0), standing_power, standing_temperature, stuck_profiling (no engine activity at high utilisation and power),
 --  rejected_values (blanks and impossible values)

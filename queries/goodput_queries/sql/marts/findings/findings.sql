@@ -26,6 +26,8 @@ with signs as (
     select * from marts.fault_findings
     union all by name
     select * from marts.evidence_findings
+    union all by name
+    select * from marts.anomaly_findings
 ),
 
 marked as (

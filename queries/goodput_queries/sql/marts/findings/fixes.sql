@@ -5,7 +5,7 @@
 -- target: the node, the job of a team, the cluster or the source that it is done to
 -- findings: how many it settles; open_findings: of them those that still are
 -- title, what_to_do, evidence, rule, finding_key, run_key, node, gpu_uuid: of the finding that gives most back
--- gpu_ms, cost: lost in the window
+-- gpu_ms, cost: lost in the window; of anomalies that is in other rows
 -- back_ms, back_low_ms, back_high_ms: GPU time of the window that comes back
 -- back_week_ms, back_week_cost: at the rate of the window's covered time; null under an hour of it
 select
@@ -29,8 +29,8 @@ select
     arg_max(first, place).confidence as confidence,
     any_value(owner) as owner,
     any_value(effort) as effort,
-    sum(gpu_ms)::bigint as gpu_ms,
-    sum(cost) as cost,
+    coalesce(sum(gpu_ms) filter (where back_high_ms > 0), 0)::bigint as gpu_ms,
+    sum(cost) filter (where back_high_ms > 0) as cost,
     sum(back_ms)::bigint as back_ms,
     sum(back_low_ms)::bigint as back_low_ms,
     sum(back_high_ms)::bigint as back_high_ms,
