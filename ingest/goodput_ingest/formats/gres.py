@@ -75,14 +75,15 @@ def gpu_gres(text: str) -> list[Gres]:
 
 
 def _indices(note: str, gpus: int) -> tuple[int, ...] | None:
-    """Return the indices of `IDX:0,2-3`; None where they are missing or not as many as GPUs."""
+    """Return the indices of `IDX:0,2-3`; None where they are missing, too large or too few."""
     if not note.startswith("IDX:"):
         return None
     try:
         found = hostlist.expand(f"[{note.removeprefix('IDX:')}]", GPUS_PER_NODE_MAX)
     except hostlist.HostlistError:
         return None
-    return tuple(int(i) for i in found) if len(found) == gpus else None
+    indices = tuple(int(i) for i in found)
+    return indices if len(found) == gpus and max(indices, default=0) < GPUS_PER_NODE_MAX else None
 
 
 def mig_profile(gpu_type: str | None) -> tuple[str | None, str, int] | None:

@@ -215,3 +215,10 @@ def test_a_sinfo_row_with_a_bar_in_its_reason_is_rejected() -> None:
     )
 
     assert "has 6 fields, expected 5" in parsed[0].rejects[0].reason
+
+
+@pytest.mark.parametrize("index", ["99999999999", "1024", "0-2"])
+def test_indices_that_cannot_be_leave_the_number_of_gpus(index: str) -> None:
+    (found,) = gpu_gres(f"gpu:h100:1(IDX:{index})")
+
+    assert (found.gpus, found.indices) == (1, None)
