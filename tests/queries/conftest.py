@@ -153,19 +153,18 @@ class Evidence:
 
 
 @pytest.fixture
-def new_evidence(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Return a maker of empty clusters; what it made is closed at the end."""
+def new_evidence(new_store: Any) -> Any:
+    """Return a maker of empty clusters; what it made is closed and removed at the end."""
     made: list[Evidence] = []
 
     def make(threads: int | None = None) -> Evidence:
-        path = tmp_path_factory.mktemp("evidence") / "fleet.duckdb"
-        shutil.copyfile(empty_database, path)
-        made.append(Evidence(LocalStore(path, threads=threads)))
+        made.append(Evidence(new_store(threads)))
         return made[-1]
 
     yield make
     for cluster in made:
         cluster.store.close()
+        shutil.rmtree(Path(cluster.store.path).parent)
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 from goodput_queries.ledger_build import materialise
 from goodput_queries.ledger_build.node_hours import NodeHours
-from goodput_queries.storage.store import LocalStore
 
 HOUR_S = 3600
 
@@ -113,9 +112,9 @@ def test_what_a_meter_counts_is_shared_again_where_time_changed_hands_hours_ago(
 
 
 @pytest.fixture(scope="module")
-def two_small_nodes():
+def two_small_nodes(new_store):
     """Return a store that knows of a node of four GPUs and one of two."""
-    evidence = Evidence(LocalStore())
+    evidence = Evidence(new_store())
     evidence.node("a", 4)
     evidence.node("b", 2)
     evidence.watched(6 * HOUR_S)
