@@ -37,11 +37,11 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def new_store(
     empty_database: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[..., LocalStore]:
-    """Return a maker of empty databases, each a copy in a folder of its own."""
+    """Return a maker of databases in a folder of their own: empty, or copies of another."""
 
-    def make(threads: int | None = None) -> LocalStore:
+    def make(threads: int | None = None, *, copy_of: Path | None = None) -> LocalStore:
         path = tmp_path_factory.mktemp("store") / "fleet.duckdb"
-        shutil.copyfile(empty_database, path)
+        shutil.copyfile(copy_of or empty_database, path)
         opened = LocalStore(path, threads=threads)
         with opened.cursor() as cursor:  # what is thrown away need not be written out at its end
             cursor.execute("pragma disable_checkpoint_on_shutdown")
