@@ -129,7 +129,7 @@ def test_every_gpu_is_held_exactly_as_the_scheduler_planned(fleet, truth):
 
 
 def test_the_truth_lies_inside_the_bounds(fleet, truth):
-    """A category lies between its bar and its bar plus what is not settled (rules 1.4)."""
+    """A category lies between its bar and its bar plus what is not settled."""
     found = dict(ledger(fleet).select("category", "gpu_ms").rows())
     capacity = capacity_ms(fleet)
     unsettled = sum(found.get(category, 0) for category in UNSETTLED)
