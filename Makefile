@@ -38,8 +38,10 @@ fuzz: $(VENV)/.stamp-dev ## mutated files of every source through ingest, build 
 # how many random small worlds are compared
 COUNT ?= 200
 
-oracle: $(VENV)/.stamp-dev ## the ledger of random worlds against a brute-force one, to the millisecond
+oracle: $(VENV)/.stamp-dev ## the ledger of random worlds against a brute-force one, to the millisecond, and more examples
 	$(BIN)/python -m tests.oracle --count $(COUNT) --seed $(SEED)
+	GOODPUT_EXAMPLES=10 $(BIN)/python -m pytest -q -n 2 tests/queries/rules/test_conservation.py \
+		tests/queries/ledger_build/test_incremental_runs.py tests/queries/ledger_build/test_placed_again.py
 
 # how many made-up fleets the rules of findings are scored on
 FLEETS ?= 20

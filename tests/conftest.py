@@ -5,18 +5,21 @@ from __future__ import annotations
 import contextlib
 import shutil
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
 
 from goodput_app.dashboard.state import use_store
+from goodput_app.demo import demo_database
 from goodput_app.settings import settings
 from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
+
+SAMPLE_DATA = Path(__file__).parents[1] / "sample_data"
 
 hypothesis.settings.register_profile("untimed", deadline=None)  # a busy machine fails no test
 hypothesis.settings.load_profile("untimed")
@@ -30,13 +33,35 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="session")
+def new_store(
+    empty_database: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., LocalStore]:
+    """Return a maker of databases in a folder of their own: empty, or copies of another."""
+
+    def make(threads: int | None = None, *, copy_of: Path | None = None) -> LocalStore:
+        path = tmp_path_factory.mktemp("store") / "fleet.duckdb"
+        shutil.copyfile(copy_of or empty_database, path)
+        opened = LocalStore(path, threads=threads)
+        with opened.cursor() as cursor:  # what is thrown away need not be written out at its end
+            cursor.execute("pragma disable_checkpoint_on_shutdown")
+        return opened
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def recorded_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the demo of the recorded session alone, built; to be copied by who opens it."""
+    return demo_database(tmp_path_factory.mktemp("demo"), sample_data=SAMPLE_DATA)
+
+
 @pytest.fixture
-def store(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore]:
+def store(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
     """Give an empty database of the test's own."""
-    path = tmp_path_factory.mktemp("store") / "fleet.duckdb"
-    shutil.copyfile(empty_database, path)
-    with contextlib.closing(LocalStore(path)) as opened:
+    with contextlib.closing(new_store()) as opened:
         yield opened
+    shutil.rmtree(Path(opened.path).parent)
 
 
 @pytest.fixture(autouse=True)

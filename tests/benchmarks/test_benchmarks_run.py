@@ -17,7 +17,6 @@ from tests.evidence_over_time import evidence_of, load, reported_between, report
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.synthetic import generate
-from goodput_queries.storage.store import LocalStore
 
 ROOT = Path(__file__).parents[2]
 TINY = (
@@ -104,9 +103,9 @@ def test_a_telemetry_stage_that_differs_by_a_millisecond_is_refused(tmp_path):
     assert "of 2 rows 1 are only in ours.parquet" in telemetry_stage.difference(mine, theirs)
 
 
-def test_sources_that_are_asked_again_report_what_is_new_and_no_more(tmp_path):
+def test_sources_that_are_asked_again_report_what_is_new_and_no_more(new_store, tmp_path):
     generate(tmp_path, gpus=64, hours=2, seed=5, start=START.replace(tzinfo=UTC), telemetry="none")
-    source, again, once = LocalStore(), LocalStore(), LocalStore()
+    source, again, once = new_store(), new_store(), new_store()
     for step in recipe(tmp_path):
         ingest(source, step.source, [step.path], step.options)
     evidence = evidence_of(source)

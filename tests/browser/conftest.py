@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
-from goodput_app.demo import demo_database
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.storage.store import LocalStore
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
-ROOT = Path(__file__).parents[2]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -46,9 +44,10 @@ def _lose_a_link(database: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def base_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def base_url(recorded_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Serve the sample data and give the URL that the command prints."""
-    database = demo_database(tmp_path_factory.mktemp("demo"), sample_data=ROOT / "sample_data")
+    database = tmp_path_factory.mktemp("served") / "demo.duckdb"
+    shutil.copyfile(recorded_demo, database)
     _lose_a_link(database)
     goodput = Path(sys.executable).with_name("goodput")
     command = [str(goodput), "serve", "--db", str(database)]

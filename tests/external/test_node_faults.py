@@ -20,7 +20,7 @@ from goodput_ingest.source import ReadOptions
 from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
 pytestmark = [
@@ -61,7 +61,9 @@ def write(folder: Path, found: list[Fault]) -> None:
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore]:
+def store(
+    new_store: Callable[..., LocalStore], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalStore]:
     folder = tmp_path_factory.mktemp("faults")
     found = faults()
     node, start, end, _ = next(fault for fault in found if fault[2] is not None)
@@ -69,7 +71,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore]:
     # a second fault of the node inside the first one, found by another check
     within = (node, start + (end - start) / 4, start + (end - start) / 2, "found twice")
     write(folder, [*found, within])
-    made = LocalStore()
+    made = new_store()
     summary = ingest(made, "auto", [folder], ReadOptions(cluster="stepfun"))
     assert (summary.rejects, summary.unrecognised) == (0, [])
     made.build()

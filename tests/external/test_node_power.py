@@ -23,7 +23,7 @@ from goodput_ingest.source import ReadOptions
 from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
 pytestmark = [
@@ -97,9 +97,9 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def read_in(unpacked: Path) -> Iterator[LocalStore]:
+def read_in(new_store: Callable[..., LocalStore], unpacked: Path) -> Iterator[LocalStore]:
     """Give a database into which the whole submission was read, in one command."""
-    with contextlib.closing(LocalStore()) as opened:
+    with contextlib.closing(new_store()) as opened:
         summary = ingest(opened, "auto", [unpacked], ReadOptions())
         assert summary.refused == []
         yield opened

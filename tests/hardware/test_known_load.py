@@ -23,7 +23,7 @@ from goodput_queries.scope import Scope
 from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 LOAD = Path(__file__).with_name("known_load")
 SETTLED_MS = 10_000  # clocks and power averages follow the load late
@@ -40,8 +40,8 @@ of_each_level = pytest.mark.parametrize("level", LEVELS, ids=[str(row["level"]) 
 
 
 @pytest.fixture(scope="module")
-def store() -> Iterator[LocalStore]:
-    with contextlib.closing(LocalStore()) as opened:
+def store(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
+    with contextlib.closing(new_store()) as opened:
         ingest(opened, "auto", [LOAD / "nvml.jsonl.gz"], ReadOptions(cluster="lab"))
         opened.build()
         yield opened

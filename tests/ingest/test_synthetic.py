@@ -13,7 +13,6 @@ from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.synthetic import generate
 from goodput_ingest.synthetic.fleet import build, hostlist
-from goodput_queries.storage.store import LocalStore
 
 START = datetime(2026, 11, 16, tzinfo=UTC)
 GPUS, HOURS, SEED = 64, 6, 7
@@ -49,8 +48,8 @@ def notes(folder):
 
 
 @pytest.fixture(scope="module")
-def loaded(folder, tmp_path_factory):
-    store = LocalStore(tmp_path_factory.mktemp("loaded") / "fleet.duckdb")
+def loaded(folder, new_store):
+    store = new_store()
     summaries = [ingest(store, step.source, [step.path], step.options) for step in recipe(folder)]
     yield store, summaries
     store.close()
@@ -105,8 +104,8 @@ def test_the_ingestors_take_every_line(loaded):
     }  # fmt: skip
 
 
-def test_every_file_is_recognised_without_being_named(folder, tmp_path):
-    store = LocalStore(tmp_path / "auto.duckdb")
+def test_every_file_is_recognised_without_being_named(folder, new_store):
+    store = new_store()
     for step in recipe(folder):
         assert ingest(store, "auto", [step.path], step.options).unrecognised == []
     store.close()

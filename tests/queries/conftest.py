@@ -19,6 +19,7 @@ from goodput_queries.storage.store import LocalStore
 
 START = datetime(2027, 1, 15, 8, tzinfo=UTC).replace(tzinfo=None)  # a whole hour
 START_MS = 1_800_000_000_000
+LOADS_OF_A_COPY = 10_000
 
 
 def at(second: float | None) -> datetime | None:
@@ -140,6 +141,14 @@ class Evidence:
             source,
         )  # fmt: skip
 
+    def built(self) -> Path:
+        """Build, close and return the file, of which tests get copies."""
+        self.store.build()
+        with self.store.cursor() as cursor:
+            cursor.execute("checkpoint")
+        self.store.close()
+        return Path(self.store.path)
+
     def gpu_s(self, scope: Scope = EVERYTHING) -> dict[str, float]:
         """Build and return GPU-seconds by category."""
         self.store.build()
@@ -153,19 +162,20 @@ class Evidence:
 
 
 @pytest.fixture
-def new_evidence(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Return a maker of empty clusters; what it made is closed at the end."""
+def new_evidence(new_store: Any) -> Any:
+    """Return a maker of clusters, empty or copies of `built` ones, that go at the end."""
     made: list[Evidence] = []
 
-    def make(threads: int | None = None) -> Evidence:
-        path = tmp_path_factory.mktemp("evidence") / "fleet.duckdb"
-        shutil.copyfile(empty_database, path)
-        made.append(Evidence(LocalStore(path, threads=threads)))
+    def make(threads: int | None = None, *, copy_of: Path | None = None) -> Evidence:
+        made.append(Evidence(new_store(threads, copy_of=copy_of)))
+        if copy_of is not None:  # what it has was loaded under the first numbers
+            made[-1]._parts = itertools.count(LOADS_OF_A_COPY)
         return made[-1]
 
     yield make
     for cluster in made:
         cluster.store.close()
+        shutil.rmtree(Path(cluster.store.path).parent)
 
 
 @pytest.fixture
@@ -205,7 +215,7 @@ def printed(reported: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"event": "step", "step": row["step"], "t": row["t"] + 0.4} for row in reported]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def job_events() -> Any:
     """Return the makers of events: steps, phase, durable, printed."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from datetime import UTC, date, datetime
@@ -13,7 +14,6 @@ import pytest
 from tests.app.served import serving
 
 import goodput_queries
-from goodput_app.demo import demo_database
 from goodput_queries.errors import QueryError, StoreError
 from goodput_queries.storage.remote import read_note
 
@@ -23,10 +23,11 @@ EXAMPLES = BLOCK.findall(PAGE.read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def database(recorded_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give the recorded session as `goodput.duckdb`."""
-    folder = tmp_path_factory.mktemp("api")
-    return demo_database(folder).rename(folder / "goodput.duckdb")
+    path = tmp_path_factory.mktemp("api") / "goodput.duckdb"
+    shutil.copyfile(recorded_demo, path)
+    return path
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=range(len(EXAMPLES)))

@@ -1,4 +1,4 @@
-"""The words of the accounting rules (formats: goodput, section 1.4) as numbers, for arrays."""
+"""The words of the accounting rules as numbers, for arrays."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from goodput_ingest.synthetic.outages import Silence
 from goodput_ingest.synthetic.schedule import Schedule
 
 JITTER_MS = 40
-REACH = 2.5  # intervals that a reading covers back at most (accounting rules 1.4, rule 10)
+REACH = 2.5  # intervals that a reading covers back at most (threshold sample_reach)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from goodput_ingest.synthetic.scrapes import Scrapes
 
 IDLE_MIN_MS = 300 * SECOND
-# later ones win (accounting rules 1.4, precedence 3)
+# later ones win
 NODE_STATES = ("reserved", "powered_off", "drained", "maintenance", "down")
 STATE_CATEGORY = {"reserved": "reserved_idle"}
 FOREVER = 2**40

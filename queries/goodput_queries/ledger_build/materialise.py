@@ -268,6 +268,8 @@ def passes(
     found: list[tuple[int, int, set[Node] | None]] = [
         (first, last, None) for first, last in _ranges_of(cursor, dirty.whole, most_gpu_hours)
     ]
+    if not dirty.of_nodes:
+        return found
     units: dict[Node, int] = {
         (cluster, node): count
         for cluster, node, count in cursor.execute(
@@ -288,6 +290,8 @@ def _ranges_of(
 
     Evidence of years has many units, of which few are there at one time.
     """
+    if not hours:
+        return []
     joins = dict(
         cursor.execute(
             f"""select hour, sum(units)

@@ -105,8 +105,9 @@ def test_the_cache_folder_is_the_users(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_the_fleet_is_made_once_and_is_a_cluster_of_its_own(
-    sample_data: Path, tmp_path: Path
+    sample_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(demo, "FLEET_HOURS", 6)
     with_fleet = demo.demo_database(tmp_path / "cache", sample_data=sample_data, gpus=64)
 
     with contextlib.closing(LocalStore(with_fleet)) as store:

@@ -190,10 +190,10 @@ def test_sources_that_nobody_collects_are_a_problem(here: Path, store: LocalStor
 
     assert before == (
         "problem",
-        "1 are named and nobody collects them",
+        "1 source is configured and not collected",
         "goodput serve --db goodput.duckdb, or goodput collect",
     )
-    assert during == ("ok", "1 are collected into goodput.duckdb", "")
+    assert during == ("ok", "1 source is collected into goodput.duckdb", "")
 
 
 def test_what_the_loop_saw_fail_is_reported(here: Path, store: LocalStore, exporter: str) -> None:

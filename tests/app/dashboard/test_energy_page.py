@@ -29,9 +29,9 @@ HOURS = 2
 
 
 @pytest.fixture(scope="module")
-def world() -> Iterator[LocalStore]:
+def world(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
     """Give two hours of a node of two GPUs: one has a team with a hostile name, one is free."""
-    made = Evidence(LocalStore())
+    made = Evidence(new_store())
     made.load("gpus", [
         {"cluster": "c", "node": "a", "gpu_uuid": f"GPU-{i}", "gpu_index": i, "slurm_index": i,
          "gpu_model": "h100", "power_limit_w": 700.0, "slowdown_temperature_c": 90.0,
@@ -58,9 +58,9 @@ def world() -> Iterator[LocalStore]:
 
 
 @pytest.fixture(scope="module")
-def unread() -> Iterator[LocalStore]:
+def unread(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
     """Give an hour of a node with a job and no readings."""
-    made = Evidence(LocalStore())
+    made = Evidence(new_store())
     made.node("a", 1)
     made.watched(3600)
     made.job("1", 0, 3600, ["a"], 1)

@@ -28,13 +28,13 @@ ROLLED_UP = metrics.Resolution(1_800_000, is_raw=False)
 
 
 @pytest.fixture(scope="module")
-def world() -> Iterator[LocalStore]:
+def world(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
     """Give three nodes of two GPUs: two in a rack with a hostile name, one in none.
 
     A job has both GPUs of `a` for half an hour; those of `a` are read, and one of `b` is busy with
     no job.
     """
-    made = Evidence(LocalStore())
+    made = Evidence(new_store())
     for node in "abc":
         made.node(node, 2)
     made.load("node_racks", [{"cluster": "c", "node": n, "rack": HOSTILE} for n in "ab"])

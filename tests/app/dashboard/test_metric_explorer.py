@@ -27,9 +27,9 @@ HOSTILE = "<b>x</b> [y](http://evil) $z$"
 
 
 @pytest.fixture(scope="module")
-def world() -> Iterator[LocalStore]:
+def world(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
     """Give two GPUs with a counter that is reset, a gauge, and a metric of nobody's catalogue."""
-    made = Evidence(LocalStore())
+    made = Evidence(new_store())
     gpus = ("GPU-a", "GPU-b")
     made.load("gpus", [
         {"cluster": "c", "node": "n", "gpu_uuid": gpu, "gpu_index": i, "valid_from_at": START}

@@ -16,7 +16,7 @@ from goodput_queries.scope import Scope
 from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 START_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
@@ -24,9 +24,9 @@ WINDOW = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS)
 
 
 @pytest.fixture(scope="module")
-def world() -> Iterator[LocalStore]:
+def world(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
     """Give two GPUs that are read every 30 s for an hour: at 100 W rising, and at 400 W."""
-    made = Evidence(LocalStore())
+    made = Evidence(new_store())
     for gpu, watts in (("GPU-a", 100.0), ("GPU-b", 400.0)):
         made.load("gpu_samples", [
             {"gpu_uuid": gpu, "gpu_instance": "", "ts": made.at(s), "power_w": watts + s / 60,

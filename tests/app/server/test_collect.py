@@ -268,8 +268,10 @@ def test_a_wrong_live_source_is_a_stated_failure(tmp_path: Path, command: str) -
     assert list(tmp_path.iterdir()) == [tmp_path / "goodput.toml"]
 
 
-def test_the_demo_collects_nothing(site: Path) -> None:
+def test_the_demo_collects_nothing(site: Path, recorded_demo: Path) -> None:
     """What a settings file in the same folder names belongs to another database."""
+    (site / "demo").mkdir()
+    shutil.copyfile(recorded_demo, site / "demo" / recorded_demo.name)
     with process(site, "demo", "--gpus", "0", "--port", "0", "--dir", str(site / "demo")) as demo:
         assert demo.stdout is not None
         assert demo.stdout.readline().startswith("http://")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import signal
 import socket
 import subprocess
@@ -24,6 +25,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.fixture
+def database(tmp_path: Path, empty_database: Path) -> Path:
+    """Give a database without rows."""
+    path = tmp_path / "fleet.duckdb"
+    shutil.copyfile(empty_database, path)
+    return path
+
+
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stopped_server_leaves_only_the_database(tmp_path: Path, signal_number: int) -> None:
     database = tmp_path / "fleet.duckdb"
@@ -40,8 +49,7 @@ def test_a_stopped_server_leaves_only_the_database(tmp_path: Path, signal_number
         assert here.read("select count(*) from raw.gpu_samples").item() == 5
 
 
-def test_a_killed_server_loses_nothing_and_blocks_nobody(tmp_path: Path) -> None:
-    database = tmp_path / "fleet.duckdb"
+def test_a_killed_server_loses_nothing_and_blocks_nobody(database: Path) -> None:
     with serving(database) as running:
         orphan = open_store(database)
         assert isinstance(orphan, RemoteStore)
@@ -57,8 +65,8 @@ def test_a_killed_server_loses_nothing_and_blocks_nobody(tmp_path: Path) -> None
         assert here.read("select count(*) from raw.gpu_samples").item() == 5
 
 
-def test_a_server_that_dies_during_a_call_is_reported(tmp_path: Path) -> None:
-    with serving(tmp_path / "fleet.duckdb") as running:
+def test_a_server_that_dies_during_a_call_is_reported(database: Path) -> None:
+    with serving(database) as running:
         store = find_server(running.database)
         assert store is not None
         endless = "select sum(a.range * b.range) from range(1000000) a, range(1000000) b"
@@ -111,15 +119,16 @@ def test_two_ingests_without_a_server_wait_for_each_other(tmp_path: Path) -> Non
         assert here.read("select count(*) from raw.job_events").item() == 2
 
 
-def test_two_ingests_go_through_the_server(tmp_path: Path) -> None:
+def test_two_ingests_go_through_the_server(database: Path, tmp_path: Path) -> None:
     name = event_file(tmp_path, "r1")
 
-    with serving(tmp_path / "fleet.duckdb"):
+    with serving(database):
         assert ingest_at_once(tmp_path, "fleet.duckdb", [name, name]) == [0, 1]
 
 
-def test_a_command_waits_for_the_process_that_has_the_database(tmp_path: Path) -> None:
-    database = tmp_path / "fleet.duckdb"
+def test_a_command_waits_for_the_process_that_has_the_database(
+    database: Path, tmp_path: Path
+) -> None:
     first = LocalStore(database)
     done: list[subprocess.CompletedProcess[str]] = []
     waiting = threading.Thread(
@@ -134,8 +143,7 @@ def test_a_command_waits_for_the_process_that_has_the_database(tmp_path: Path) -
     assert [(process.returncode, process.stderr) for process in done] == [(0, "")]
 
 
-def test_who_holds_the_database_too_long_is_named(tmp_path: Path) -> None:
-    database = tmp_path / "fleet.duckdb"
+def test_who_holds_the_database_too_long_is_named(database: Path, tmp_path: Path) -> None:
     with contextlib.closing(LocalStore(database)):
         command = goodput("doctor", "--db", "fleet.duckdb", cwd=tmp_path)
 

@@ -19,7 +19,7 @@ from goodput_queries.errors import IngestError
 from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from goodput_queries.evidence.batch import Batch
 
@@ -81,8 +81,8 @@ def changed(line: bytes, path: list[int], value: object) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def kept() -> Iterator[LocalStore]:
-    with contextlib.closing(LocalStore()) as opened:
+def kept(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
+    with contextlib.closing(new_store()) as opened:
         yield opened
 
 

@@ -66,6 +66,24 @@ def test_a_price_changes_on_its_hour(priced):
     assert priced(card) == [2, 2, 3, 3]
 
 
+@pytest.mark.parametrize(
+    ("earlier", "later"), [("H100", "NVIDIA H100 80GB HBM3"), ("NVIDIA H100 80GB HBM3", "H100")]
+)
+def test_of_equally_specific_prices_the_later_one_applies(priced, earlier, later):
+    """Two names of one model are two rates, neither of which replaces the other."""
+    card = f",{later},,,,2,,2027-01-15T10:00:00Z,\n,{earlier},,,,9,,2027-01-15T08:00:00Z,\n"
+
+    assert priced(card) == [9, 9, 2, 2]
+
+
+@pytest.mark.parametrize("dear", ["H100", "NVIDIA H100 80GB HBM3"])
+def test_of_equally_specific_prices_of_one_moment_the_higher_one_applies(priced, dear):
+    names = ("H100", "NVIDIA H100 80GB HBM3")
+    card = "".join(f",{name},,,,{3 if name == dear else 2},,,\n" for name in names)
+
+    assert priced(card) == [3] * 4
+
+
 def test_an_hour_that_was_charged_keeps_its_price(evidence, priced):
     assert priced(",H100,,,,2,,,\n") == [2] * 4
     kept = evidence.store.read(

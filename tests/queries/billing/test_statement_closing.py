@@ -9,6 +9,7 @@ from fractions import Fraction
 import polars as pl
 import pytest
 from msgspec.structs import replace as change
+from tests.queries.conftest import Evidence
 
 from goodput_billing.render import files
 from goodput_billing.render.tables import tables
@@ -26,17 +27,22 @@ WHEN = date(2027, 1, 15)
 SETTINGS = StatementSettings(lateness_h=6, idle_policy="proportional")
 
 
-@pytest.fixture
-def fleet(evidence):
+@pytest.fixture(scope="module")
+def built_fleet(new_store):
     """Load four GPUs and two jobs, one of which runs on over midnight."""
+    evidence = Evidence(new_store())
     evidence.node("a", 4)
     evidence.watched(1)
     evidence.job("1", 0, 5 * HOUR_S, ["a"], 2, account="A", user_name="ann")
     evidence.job("2", 10 * HOUR_S, 20 * HOUR_S, ["a"], 1, account="B", user_name="bob",
                  submit=10 * HOUR_S)  # fmt: skip
     evidence.load("rates", [{"gpu_model": "H100", "price_per_gpu_h": Decimal(2)}])
-    evidence.store.build()
-    return evidence
+    return evidence.built()
+
+
+@pytest.fixture
+def fleet(new_evidence, built_fleet):
+    return new_evidence(copy_of=built_fleet)
 
 
 def watched_until(fleet, hours):

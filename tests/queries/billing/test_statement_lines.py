@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import polars as pl
 import pytest
+from tests.queries.conftest import Evidence
 
 from goodput_billing.statement.charges import Policy
 from goodput_billing.statement.closing import computed
@@ -52,9 +53,10 @@ def lines(store, scope):
     return store.read(f"select {KEYS}, {SUMS} from marts.statement_lines group by all", scope=scope)
 
 
-@pytest.fixture
-def busy(evidence, job_events):
+@pytest.fixture(scope="module")
+def built_busy(new_store, job_events):
     """Load two nodes, one with a MIG instance, with jobs that begin and end at odd moments."""
+    evidence = Evidence(new_store())
     evidence.node("a", 4, model="NVIDIA H100 80GB HBM3")
     evidence.node("m", 1, model="NVIDIA H100 80GB HBM3")
     evidence.load(
@@ -76,8 +78,12 @@ def busy(evidence, job_events):
     )  # fmt: skip
     for gpu in ("a#0", "a#1", "m#0"):
         counter(evidence, f"c/{gpu}", steady(6 * HOUR_S, 137.7))
-    evidence.store.build()
-    return evidence.store
+    return evidence.built()
+
+
+@pytest.fixture
+def busy(new_evidence, built_busy):
+    return new_evidence(copy_of=built_busy).store
 
 
 @pytest.mark.parametrize("cut_ms", [1, 1_800_000, 3_600_000, 5_432_109, 12_345_678])

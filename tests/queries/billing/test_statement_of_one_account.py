@@ -12,6 +12,7 @@ import polars as pl
 import pypdfium2
 import pytest
 from msgspec.structs import replace as change
+from tests.queries.conftest import Evidence
 
 from goodput_billing.render import files
 from goodput_billing.statement.one_account import each_account, file_name, of_account
@@ -38,9 +39,10 @@ def open_statements(fleet):
         yield idle, whole, of_account(fleet.store, whole, "ours")
 
 
-@pytest.fixture
-def fleet(evidence, job_events):
+@pytest.fixture(scope="module")
+def built_fleet(new_store, job_events):
     """Load two accounts that waste, fail, have budgets, quotas and a reservation."""
+    evidence = Evidence(new_store())
     evidence.node("a", 8)
     evidence.node("hiddennode", 4, model="b200")
     evidence.watched(24 * HOUR_S)
@@ -65,8 +67,12 @@ def fleet(evidence, job_events):
         [{"cluster": "c", "name": "secretres", "owner": "rivals", "nodes": ["hiddennode"],
           "start_at": evidence.at(6 * HOUR_S), "end_at": evidence.at(9 * HOUR_S), "flags": ""}],
     )  # fmt: skip
-    evidence.store.build()
-    return evidence
+    return evidence.built()
+
+
+@pytest.fixture
+def fleet(new_evidence, built_fleet):
+    return new_evidence(copy_of=built_fleet)
 
 
 def texts(made, folder):

@@ -5,14 +5,18 @@ from __future__ import annotations
 import contextlib
 import time
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
 
 from goodput_queries.check import check
 from goodput_queries.evidence.batch import Batch
-from goodput_queries.storage.store import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from goodput_queries.storage.store import LocalStore
 
 START = datetime(2026, 11, 16, 8)  # noqa: DTZ001 -- naive UTC
 AT_1970, AT_2036 = datetime(1970, 2, 7), datetime(2036, 2, 7)  # noqa: DTZ001
@@ -68,9 +72,9 @@ def ledger(store: LocalStore) -> dict[str, list[tuple[Any, ...]]]:
 
 
 @pytest.fixture(scope="module")
-def expected() -> dict[str, list[tuple[Any, ...]]]:
+def expected(new_store: Callable[..., LocalStore]) -> dict[str, list[tuple[Any, ...]]]:
     """Return the ledger of a database that never saw a stray."""
-    with contextlib.closing(LocalStore()) as store:
+    with contextlib.closing(new_store()) as store:
         fill(store)
         store.build()
         return ledger(store)

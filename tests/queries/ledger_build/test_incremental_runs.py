@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 
@@ -72,7 +73,7 @@ EVENTS = st.builds(
 
 
 @settings(
-    max_examples=5, deadline=None, derandomize=True,
+    max_examples=examples(3), deadline=None, derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )  # fmt: skip
 @given(reported=st.lists(st.lists(JOBS | EVENTS, min_size=1, max_size=3), min_size=2, max_size=4))

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.queries.conftest import Evidence
 
 from goodput_queries.ledger_build.placement import incremental, place
@@ -80,7 +81,7 @@ def assert_placed_as_anew(store: LocalStore) -> None:
         assert sorted(found.rows(), key=str) == sorted(full.rows(), key=str), name
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(4), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     jobs=st.lists(job_runs(), min_size=2, max_size=12),
     moments=st.lists(MOMENTS.map(lambda t: t + 10), min_size=2, max_size=4, unique=True),

@@ -8,14 +8,14 @@ from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 from goodput_queries.ledger_build import materialise
 from goodput_queries.ledger_build.node_hours import NodeHours
-from goodput_queries.storage.store import LocalStore
 
 HOUR_S = 3600
 
 
-@pytest.fixture
-def two_nodes(evidence):
+@pytest.fixture(scope="module")
+def built_two_nodes(new_store):
     """Return six hours of two nodes with a job each that reads its GPUs every minute."""
+    evidence = Evidence(new_store())
     for node in ("a", "b"):
         evidence.node(node, 2)
         evidence.job(f"job-{node}", 600, None, [node], 2, state="RUNNING")
@@ -23,8 +23,12 @@ def two_nodes(evidence):
             seconds = evidence.every(0, 6 * HOUR_S, 60)
             evidence.samples(f"{node}#{index}", seconds, lambda second: second >= 600)
     evidence.watched(6 * HOUR_S)
-    evidence.store.build()
-    return evidence
+    return evidence.built()
+
+
+@pytest.fixture
+def two_nodes(new_evidence, built_two_nodes):
+    return new_evidence(copy_of=built_two_nodes)
 
 
 def test_a_job_that_turns_out_to_have_ended_hours_ago(two_nodes):
@@ -113,9 +117,9 @@ def test_what_a_meter_counts_is_shared_again_where_time_changed_hands_hours_ago(
 
 
 @pytest.fixture(scope="module")
-def two_small_nodes():
+def two_small_nodes(new_store):
     """Return a store that knows of a node of four GPUs and one of two."""
-    evidence = Evidence(LocalStore())
+    evidence = Evidence(new_store())
     evidence.node("a", 4)
     evidence.node("b", 2)
     evidence.watched(6 * HOUR_S)

@@ -11,7 +11,6 @@ from tests.evidence_over_time import evidence_of, load, reported_until
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.synthetic import generate
-from goodput_queries.storage.store import LocalStore
 
 START = datetime(2026, 11, 16, tzinfo=UTC).replace(tzinfo=None)
 STAGES = (
@@ -41,11 +40,11 @@ STAGES = (
 
 
 @pytest.fixture(scope="module")
-def evidence(tmp_path_factory):
+def evidence(tmp_path_factory, new_store):
     """Return the raw rows of 64 GPUs and four hours, by table."""
     folder = tmp_path_factory.mktemp("fleet")
     generate(folder, gpus=64, hours=4, seed=5, start=START.replace(tzinfo=UTC))
-    store = LocalStore()
+    store = new_store()
     for step in recipe(folder):
         ingest(store, step.source, [step.path], step.options)
     found = evidence_of(store)
@@ -63,9 +62,9 @@ def assert_same(ours, theirs):
 
 
 @pytest.fixture(scope="module")
-def whole(evidence):
+def whole(evidence, new_store):
     """Return the stages of a build of everything at once."""
-    store = LocalStore()
+    store = new_store()
     for name, rows in evidence.items():
         load(store, name, rows, "whole")
     store.build()
@@ -73,8 +72,10 @@ def whole(evidence):
     store.close()
 
 
-def test_a_fleet_that_is_watched_live_has_the_ledger_of_one_read_at_the_end(evidence, whole):
-    store = LocalStore()
+def test_a_fleet_that_is_watched_live_has_the_ledger_of_one_read_at_the_end(
+    new_store, evidence, whole
+):
+    store = new_store()
     moments = [START + timedelta(minutes=m) for m in (3, 62, 70, 118, 181, 186)]
     for moment in moments:
         for name, rows in reported_until(evidence, moment).items():
@@ -89,8 +90,10 @@ def test_a_fleet_that_is_watched_live_has_the_ledger_of_one_read_at_the_end(evid
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_rows_in_any_order_and_number_of_slices_give_the_same_ledger(evidence, whole, threads):
-    store = LocalStore(threads=threads)
+def test_rows_in_any_order_and_number_of_slices_give_the_same_ledger(
+    new_store, evidence, whole, threads
+):
+    store = new_store(threads)
     for part in range(3):
         names = list(evidence)
         for name in names[part:] + names[:part]:
@@ -103,12 +106,14 @@ def test_rows_in_any_order_and_number_of_slices_give_the_same_ledger(evidence, w
     store.close()
 
 
-def test_events_that_name_only_their_host_find_the_cluster_that_is_reported_later(evidence):
+def test_events_that_name_only_their_host_find_the_cluster_that_is_reported_later(
+    new_store, evidence
+):
     events = evidence["job_events"].with_columns(cluster=pl.lit(None, pl.String))
     others = {name: rows for name, rows in evidence.items() if name != "job_events"}
     ledgers = []
     for is_late in (True, False):
-        store = LocalStore()
+        store = new_store()
         if is_late:
             load(store, "job_events", events, "first")
             store.build()

@@ -10,12 +10,11 @@ from goodput_queries.catalog import models
 from goodput_queries.errors import BuildError
 from goodput_queries.ledger_build import build as ledger_build
 from goodput_queries.ledger_build import materialise, watermarks
-from goodput_queries.storage.store import LocalStore
 
 
 @pytest.fixture
-def evidence():
-    made = Evidence(LocalStore())
+def evidence(new_store):
+    made = Evidence(new_store())
     made.node("a", 1)
     made.samples("a#0", range(0, 1200, 10), lambda _: True)
     made.store.build()

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
-from pathlib import Path
+from datetime import UTC, datetime
 
 import polars as pl
 import pytest
 
-from goodput_app.demo import demo_database
+from goodput_app.demo import recipe
+from goodput_ingest.run.ingest import ingest
+from goodput_ingest.synthetic import generate
 from goodput_queries.scope import EVERYTHING, Scope
 from goodput_queries.storage.store import LocalStore
 
-ROOT = Path(__file__).parents[3]
+FLEET_START = datetime(2026, 11, 20, tzinfo=UTC)  # ends with the recorded session
 CUT_MAX_MS = 2 * 3_600_000
 RUNS_MAX = 100  # each line is a query
 ACCOUNTED = "sum(gpu_ms)::bigint as gpu_ms, sum(cost) as cost"
@@ -24,13 +27,16 @@ def assert_same(found, expected):
     assert found["cost"].to_list() == pytest.approx(expected["cost"].to_list(), abs=1e-5)
 
 
-@pytest.fixture(scope="module", params=[0, 64], ids=["recorded session", "with a fleet"])
-def session(request, tmp_path_factory):
-    """Give the demo: the recorded session alone, and with a made-up fleet of three days."""
-    path = demo_database(
-        tmp_path_factory.mktemp("demo"), sample_data=ROOT / "sample_data", gpus=request.param
-    )
-    store = LocalStore(path)
+@pytest.fixture(scope="module", params=["recorded session", "with a fleet"])
+def session(request, recorded_demo, tmp_path_factory):
+    """Give the demo: the recorded session alone, and with twelve hours of a made-up fleet."""
+    folder = tmp_path_factory.mktemp("demo")
+    store = LocalStore(shutil.copyfile(recorded_demo, folder / "demo.duckdb"))
+    if request.param == "with a fleet":
+        generate(folder / "fleet", gpus=64, hours=12, seed=7, start=FLEET_START)
+        for step in recipe(folder / "fleet"):
+            ingest(store, step.source, [step.path], step.options)
+        store.build()
     yield store
     store.close()
 

@@ -8,7 +8,6 @@ import pytest
 from tests.queries.conftest import Evidence, at, durable, steps
 
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import LocalStore
 
 START_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
@@ -37,13 +36,13 @@ def read(made, node, watts, until=7200, **more):
 
 
 @pytest.fixture(scope="module")
-def world():
+def world(new_store):
     """Give two hours of three nodes of one GPU: `a` works an hour, `b` is free, `c` is not read.
 
     Team A trains on `a` for an hour, B has it for the second one and does nothing. `a` and `b`
     are in one rack. There is an intensity and a tariff for the first hour alone.
     """
-    made = Evidence(LocalStore())
+    made = Evidence(new_store())
     place(made, "a", power_limit_w=700.0, slowdown_temperature_c=90.0)
     place(made, "b")
     place(made, "c")

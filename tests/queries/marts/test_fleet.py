@@ -6,7 +6,6 @@ import pytest
 from tests.queries.conftest import Evidence
 
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import LocalStore
 
 START_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
@@ -14,12 +13,12 @@ SCOPE = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS)
 
 
 @pytest.fixture(scope="module")
-def store():
+def store(new_store):
     """Give five nodes at the end of an hour, in two racks and no rack.
 
     a has two of four GPUs allocated, c all of them, b and d none; e is drained.
     """
-    made = Evidence(LocalStore())
+    made = Evidence(new_store())
     for node in "abcde":
         made.node(node, 4, partitions=("p", "q") if node == "b" else ("p",))
     made.load("node_racks", [

@@ -15,7 +15,6 @@ from goodput_ingest.synthetic import generate
 from goodput_queries.check import check
 from goodput_queries.ledger import capacity_ms, ledger
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import LocalStore
 
 INTERVAL_MS = 30_000
 SHARE_OF_CATEGORY, SHARE_OF_CAPACITY = 0.02, 0.0005  # whichever is larger
@@ -31,8 +30,8 @@ def folder(request, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def fleet(folder, tmp_path_factory):
-    store = LocalStore(tmp_path_factory.mktemp("database") / "fleet.duckdb")
+def fleet(folder, new_store):
+    store = new_store()
     for step in recipe(folder):
         ingest(store, step.source, [step.path], step.options)
     store.build()
@@ -130,7 +129,7 @@ def test_every_gpu_is_held_exactly_as_the_scheduler_planned(fleet, truth):
 
 
 def test_the_truth_lies_inside_the_bounds(fleet, truth):
-    """A category lies between its bar and its bar plus what is not settled (rules 1.4)."""
+    """A category lies between its bar and its bar plus what is not settled."""
     found = dict(ledger(fleet).select("category", "gpu_ms").rows())
     capacity = capacity_ms(fleet)
     unsettled = sum(found.get(category, 0) for category in UNSETTLED)

@@ -7,7 +7,6 @@ from tests.queries.conftest import START, Evidence
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import LocalStore
 
 START_MS = 1_800_000_000_000
 TEN_MINUTES_MS = 600_000
@@ -37,8 +36,8 @@ def buckets(evidence, gpu, **scope):
 
 
 @pytest.fixture(scope="module")
-def world():
-    made = Evidence(LocalStore())
+def world(new_store):
+    made = Evidence(new_store())
     for index, gpu in enumerate(("GPU-a", "GPU-b", MIG)):
         place(made, gpu, index)
     load(made, "GPU-a", [

@@ -6,7 +6,6 @@ import pytest
 from tests.queries.conftest import START, Evidence
 
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import LocalStore
 
 START_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
@@ -14,9 +13,9 @@ FIRST, SECOND = "GPU-first", "GPU-second"
 
 
 @pytest.fixture(scope="module")
-def store():
+def store(new_store):
     """Give two GPUs in a node: a job holds both for half an hour, one is read with a hole."""
-    made = Evidence(LocalStore())
+    made = Evidence(new_store())
     made.load(
         "gpus",
         [

@@ -9,7 +9,6 @@ from tests.queries.conftest import START_MS, Evidence
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import LocalStore
 
 HOUR, HOUR_MS = 3_600, 3_600_000
 FIRST_DAY, SECOND_DAY = date(2027, 1, 15), date(2027, 1, 16)  # evidence begins at 08:00
@@ -48,12 +47,12 @@ def gauge(made, node, gpu, code, second, precision="approximate"):
 
 
 @pytest.fixture(scope="module")
-def world():
+def world(new_store):
     """Node a with one GPU, node b whose GPU was replaced after six hours, node c without a reading.
 
     Built twice, so that counters go on over the border of two builds.
     """
-    made = Evidence(LocalStore())
+    made = Evidence(new_store())
     place(made, "a", "GPU-a", BUS_A)
     place(made, "b", "GPU-old", BUS_B, 0, 6 * HOUR)
     place(made, "b", "GPU-new", BUS_B, 6 * HOUR)

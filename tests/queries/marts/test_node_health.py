@@ -6,7 +6,6 @@ import pytest
 from tests.queries.conftest import START, START_MS, Evidence, steps
 
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import LocalStore
 
 GPU_HOUR_MS = 3_600_000
 BUS = "00000000:19:00.0"
@@ -22,13 +21,13 @@ def xid(made, node, code, second):
 
 
 @pytest.fixture(scope="module")
-def world():
+def world(new_store):
     """Nodes a to e with a GPU each; the price is 36 a GPU-hour: 0.01 a GPU-second.
 
     A gang on a, b and c loses 100 s of steps when a GPU of a falls off the bus. A job on d fails
     with its node twice. Node e repairs no memory any more.
     """
-    made = Evidence(LocalStore())
+    made = Evidence(new_store())
     made.load("gpus", [
         {
             "cluster": "c", "node": node, "gpu_uuid": f"GPU-{node}", "gpu_index": 0,

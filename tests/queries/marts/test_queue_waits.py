@@ -6,16 +6,15 @@ import pytest
 from tests.queries.conftest import Evidence
 
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import LocalStore
 
 START_MS = 1_800_000_000_000
 SCOPE = Scope(from_ms=START_MS, to_ms=START_MS + 3_600_000)
 
 
 @pytest.fixture(scope="module")
-def store():
+def store(new_store):
     """Give two job runs that waited, one that waits, one whose dependency is not met, no GPUs."""
-    made = Evidence(LocalStore())
+    made = Evidence(new_store())
     made.node("a", 8)
     made.watched(3600)
     made.job("1", 600, 700, ["a"], 1, submit=0, account="nlp", gpus_requested=1)

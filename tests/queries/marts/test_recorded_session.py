@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
-from goodput_app.demo import demo_database
 from goodput_queries.catalog import models
 from goodput_queries.check import check
 from goodput_queries.ledger import capacity_ms, ledger
@@ -19,8 +19,9 @@ MAIN = Scope(run="lab/main")
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory):
-    path = demo_database(tmp_path_factory.mktemp("demo"), sample_data=ROOT / "sample_data")
+def session(recorded_demo, tmp_path_factory):
+    path = tmp_path_factory.mktemp("demo") / "demo.duckdb"
+    shutil.copyfile(recorded_demo, path)
     store = LocalStore(path)
     yield store
     store.close()

@@ -6,7 +6,6 @@ import pytest
 from tests.queries.conftest import START, START_MS, Evidence
 
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import LocalStore
 
 BUS = "00000000:19:00.0"
 OLD_DRIVER, NEW_DRIVER = "570.1", "580.2"
@@ -42,9 +41,9 @@ def listing(made, node, state, second):
 
 
 @pytest.fixture(scope="module")
-def world():
+def world(new_store):
     """Three nodes for an hour; a gets a new driver after half of it. A cluster x is not watched."""
-    made = Evidence(LocalStore())
+    made = Evidence(new_store())
     gpu(made, "a", OLD_DRIVER)
     gpu(made, "b", OLD_DRIVER)
     gpu(made, "a", NEW_DRIVER, 1_800)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
+from tests.queries.conftest import Evidence
 
 from goodput_queries.scope import EVERYTHING, Scope
 from goodput_scenarios.measured import EVERY_MODEL, choices, measured
@@ -33,9 +34,8 @@ def counter(evidence, gpu, kwh_per_h, hours):
     )  # fmt: skip
 
 
-@pytest.fixture
-def node(evidence):
-    """Give four H100 over 10 hours, two of them held for 5, one measured all the time."""
+def a_node(evidence):
+    """Load four H100 over 10 hours, two of them held for 5, one measured all the time."""
     evidence.node("n", 4)
     evidence.watched(10 * HOUR_S)
     evidence.job("1", 0, 5 * HOUR_S, ["n"], 2, partition="batch")
@@ -44,8 +44,15 @@ def node(evidence):
 
 
 @pytest.fixture
-def priced(node):
+def node(evidence):
+    """Give the node, not built."""
+    return a_node(evidence)
+
+
+@pytest.fixture(scope="module")
+def built_priced(new_store):
     """Give the same node with a price, a factor and a tariff."""
+    node = a_node(Evidence(new_store()))
     node.load("rates", [{"price_per_gpu_h": Decimal(2)}])
     node.load("rate_factors", [{"partition": "batch", "factor": Decimal("0.5")}])
     node.load(
@@ -53,8 +60,12 @@ def priced(node):
         [{"zone": "UTC", "from_hour": 0, "to_hour": 24, "price_per_kwh": Decimal("0.1"),
           "pue": Decimal("1.5"), "server_ratio": Decimal(1)}],
     )  # fmt: skip
-    node.store.build()
-    return node.store
+    return node.built()
+
+
+@pytest.fixture
+def priced(new_evidence, built_priced):
+    return new_evidence(copy_of=built_priced).store
 
 
 def test_a_model_is_known_by_count_power_use_and_price(priced):

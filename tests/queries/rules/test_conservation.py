@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from goodput_queries.check import check
 from goodput_queries.ledger import capacity_ms, ledger
@@ -18,7 +19,7 @@ PHASES = ["init", "restore", "ckpt_save", "eval", "data_wait", "custom:warmup"]
 STATES = ["COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "PREEMPTED"]
 
 relaxed = settings(
-    max_examples=6,
+    max_examples=examples(4),
     deadline=None,
     # each example builds a database: shrinking one takes minutes, the seed below repeats it
     phases=[Phase.explicit, Phase.generate],

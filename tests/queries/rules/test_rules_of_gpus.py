@@ -1,4 +1,4 @@
-"""What scheduler, inventory and telemetry say, rule by rule (accounting rules 1.4)."""
+"""What scheduler, inventory and telemetry say, rule by rule."""
 
 from __future__ import annotations
 

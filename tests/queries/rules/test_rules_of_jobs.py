@@ -1,4 +1,4 @@
-"""What a job says of itself, rule by rule (accounting rules 1.4), on the least evidence."""
+"""What a job says of itself, rule by rule, on the least evidence."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ SOURCES = {
     "job-log": "joblog/main.log",
     "nccl-inspector": "nccl_inspector/main",
 }
-# what another source may report more exactly (accounting rules 1.4, amendment 6)
+# what another source may report more exactly (docs/accounting-rules.md: Attempts, steps and phases)
 FREE = {"free_unknown", "idle_no_demand"}
 VAGUE = {"unknown", "idle_held", "step_unsplit", "at_risk", "busy_unclassified", *FREE}
 DERIVED = {"startup", "fault_stall", "teardown"}

@@ -7,6 +7,7 @@ import lzma
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 import pytest
@@ -18,6 +19,9 @@ from goodput_queries.catalog import models
 from goodput_queries.check import check
 from goodput_queries.storage.store import LocalStore
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 OLDER = Path(__file__).with_name("older_databases")
 REVISIONS = ["2026-11-22", "2026-11-23", "2026-11-24"]
 LEDGER = """select cluster, attempt_key, category, sum(gpu_ms) as gpu_ms
@@ -25,9 +29,9 @@ LEDGER = """select cluster, attempt_key, category, sum(gpu_ms) as gpu_ms
 
 
 @pytest.fixture(scope="module")
-def fresh() -> list[tuple[object, ...]]:
+def fresh(new_store: Callable[..., LocalStore]) -> list[tuple[object, ...]]:
     """Return the ledger of a new database with the same files."""
-    store = LocalStore()
+    store = new_store()
     paths = [SAMPLE / "sacct.txt", SAMPLE / "job_events.jsonl.gz"]
     ingest(store, "auto", paths, ReadOptions())
     store.build()

@@ -100,9 +100,10 @@ def _collecting(db: str, sources: Sequence[Collector], *, is_new: bool) -> Findi
             return "live sources", "missing", f"{file} names none", f"all there are: {EXAMPLE}"
         then = f"cp {EXAMPLE} {file}\n# then keep what this site has; goodput doctor tries it"
         return "live sources", "missing", f"{file} is not there", then
+    are = "1 source is" if len(sources) == 1 else f"{len(sources)} sources are"
     if is_collected(db):
-        return "live sources", "ok", f"{len(sources)} are collected into {db}", ""
-    nobody = f"{len(sources)} are named and nobody collects them"
+        return "live sources", "ok", f"{are} collected into {db}", ""
+    nobody = f"{are} configured and not collected"
     status = "missing" if is_new else "problem"
     return "live sources", status, nobody, f"goodput serve --db {db}, or goodput collect"
 

@@ -2,9 +2,9 @@
 
 Accounting reports nodes and a number of GPUs, rarely which GPUs. GPUs that a source names are
 used; a hold of all GPUs of a node is exact; placement puts the rest on the lowest slots that are
-free for the whole job run (accounting rules 3.2). Sums over the cluster are exact in any case.
+free for the whole job run. Sums over the cluster are exact in any case.
 Where two job runs claim one GPU at one time the later start gets it, and the overlap is recorded
-as a conflict (rules 1.4, rule 6).
+as a conflict.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
--- How directly a source reports steps and phases; the lowest rank present is used (accounting rules 1.4, amendment 6):
+-- How directly a source reports steps and phases; the lowest rank present is used
+-- (docs/accounting-rules.md: Attempts, steps and phases):
 -- the job's own events, spans and events of libraries, structured logs, lines of text.
 create or replace macro event_source_place(source) as (
     case source

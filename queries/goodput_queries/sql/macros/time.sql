@@ -9,7 +9,7 @@ create or replace macro threshold(threshold_name) as (
 );
 
 -- Milliseconds of [start_ms, end_ms) that belong to the holder of the share from lo/den to hi/den of a
--- GPU: additive wherever one cuts, and the shares of a GPU add up to the whole (accounting rules 1.4).
+-- GPU: additive wherever one cuts, and the shares of a GPU add up to the whole.
 create or replace macro share_ms(start_ms, end_ms, lo, hi, den) as (
     ((hi * end_ms) // den - (hi * start_ms) // den) - ((lo * end_ms) // den - (lo * start_ms) // den)
 );

@@ -1,6 +1,6 @@
 -- Waits of each rank for others in the collectives of a step. In a synchronising operation each rank is busy from its
 -- arrival to the common end, so the last to arrive waits least: a rank's wait is its time less the shortest. The longest
--- wait over the step's operations counts: their sum would count one delay twice (accounting rules 1.4, straggler).
+-- wait over the step's operations counts: their sum would count one delay twice.
 -- grain: attempt_key, step, rank
 -- skip_if_empty: temp.int_train_steps
 -- wait_ms: longest wait over the operations that started in the step on this rank

@@ -1,5 +1,5 @@
--- Every moment of every unit in exactly one category: one case, in the order of precedence of the
--- accounting rules (section 1.4). The only place where a category is decided.
+-- Every moment of every unit in exactly one category: one case, whose order is the order of
+-- precedence. The only place where a category is decided.
 -- grain: unit, start_ms
 -- inline: it is wide, and ledger_segments alone asks it
 with pieces as (select distinct piece, category, phase from temp.pieces),

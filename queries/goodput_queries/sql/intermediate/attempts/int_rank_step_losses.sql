@@ -3,7 +3,7 @@
 -- steps with a reported loss: a fleet has millions of others.
 -- grain: attempt_key, step, rank
 -- start_ms: the gang's start; after an undeclared gap a rank that starts later still waits until its own
--- work_ms: step less the rank's data wait (L' of accounting rules 1.4)
+-- work_ms: step less the rank's data wait
 -- median_work_ms: median of work_ms over the attempt's steps, the first left out (M); null where not needed
 -- wait_ms: longest wait in a collective of the NCCL profiler
 -- straggler_ms: waiting for late ranks: reported by the job; else by exposed time: what it is over the rank's that has
