@@ -44,13 +44,19 @@ def _lose_a_link(database: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def base_url(recorded_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Serve the sample data and give the URL that the command prints."""
+def served(recorded_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the database that the server of `base_url` has open."""
     database = tmp_path_factory.mktemp("served") / "demo.duckdb"
     shutil.copyfile(recorded_demo, database)
     _lose_a_link(database)
+    return database
+
+
+@pytest.fixture(scope="session")
+def base_url(served: Path) -> Iterator[str]:
+    """Serve the sample data and give the URL that the command prints."""
     goodput = Path(sys.executable).with_name("goodput")
-    command = [str(goodput), "serve", "--db", str(database)]
+    command = [str(goodput), "serve", "--db", str(served)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as server:
