@@ -276,7 +276,7 @@ def test_time_between_failures_and_to_repair_by_cause(world):
 
     assert found["Xid 79"]["failures"] == 2
     assert found["Xid 79"]["class"] == "hardware"
-    assert (found["Xid 79"]["restarts"], found["Xid 79"]["mttr_s"]) == (1, 100.0)
+    assert (found["Xid 79"]["restarts"], found["Xid 79"]["mttr_s"]) == (1, 200.0)
     run_s = found["Xid 79"]["run_ms"] / 1000
     assert run_s == 10 * 4_000 + 3_500
     assert found["Xid 79"]["mtbf_s"] == pytest.approx(run_s / 2)

@@ -13,5 +13,5 @@ inner join staging.stg_node_states as states
     on holds.cluster = states.cluster
     and holds.node = states.node
     and states.state = 'down'
-    and states.start_ms between attempts.trouble_from_ms and attempts.end_ms + threshold('failure_late_ms')
+    and states.start_ms between attempts.trouble_from_ms and attempts.trouble_until_ms
 group by attempts.attempt_key, holds.cluster, holds.node

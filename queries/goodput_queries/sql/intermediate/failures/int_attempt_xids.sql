@@ -8,7 +8,7 @@
 -- lines: most that one source reports
 -- sources: who reports it
 with held as (
-    select job_run_key, gpu_uuid, min(start_ms) as from_ms, max(coalesce(end_ms, 9223372036854775807 - 86400000)) as until_ms
+    select job_run_key, gpu_uuid, min(start_ms) as from_ms, max(coalesce(end_ms, 9223372036854775807 - 60000)) as until_ms
     from intermediate.int_holds
     group by job_run_key, gpu_uuid
 ),
@@ -42,8 +42,8 @@ matched as (
     inner join staging.stg_gpu_errors as events
         on (events.gpu_uuid = gpus.gpu_uuid
             or (events.gpu_uuid is null and events.node = gpus.node and events.pci_bus_id = gpus.pci_bus_id))
-        and events.ts_ms between attempts.trouble_from_ms and attempts.end_ms + threshold('failure_late_ms')
-        and events.ts_ms between held.from_ms and held.until_ms + threshold('failure_late_ms')
+        and events.ts_ms between attempts.trouble_from_ms and attempts.trouble_until_ms
+        and events.ts_ms between held.from_ms and held.until_ms + 60000
         and events.ts_ms >= coalesce(gpus.start_ms, 0)
         and events.ts_ms < coalesce(gpus.end_ms, 9223372036854775807)
     inner join reference.xid_codes as codes on events.code = codes.xid
@@ -59,66 +59,44 @@ own as (
     ) = 1
 ),
 
-numbered as (
+-- a new incident begins after quiet minutes
+marked as (
     select
         *,
-        count_if(is_new) over (
-            partition by attempt_key, gpu_uuid order by ts_ms rows between unbounded preceding and current row
-        ) as incident
-    from (
-        select
-            *,
-            coalesce(
-                ts_ms - lag(ts_ms) over (partition by attempt_key, gpu_uuid order by ts_ms) > threshold('incident_quiet_ms'),
-                true
-            ) as is_new
-        from own
-    )
+        coalesce(
+            ts_ms - lag(ts_ms) over (partition by attempt_key, gpu_uuid order by ts_ms) > threshold('incident_quiet_ms'),
+            true
+        ) as is_new
+    from own
 ),
 
-by_source as (
-    select attempt_key, cluster, node, code, source, count(*) as lines
-    from numbered
-    group by all
-),
-
-reported as (
+dated as (
     select
-        attempt_key,
-        cluster,
-        node,
-        code,
-        max(lines) as lines,
-        string_agg(replace(source, '-', ' '), ' and ' order by source) as sources
-    from by_source
-    group by attempt_key, cluster, node, code
-),
-
-incidents as (
-    select attempt_key, gpu_uuid, incident, min(ts_ms) as incident_ms from numbered group by all
+        *,
+        max(case when is_new then ts_ms end) over (
+            partition by attempt_key, gpu_uuid order by ts_ms range between unbounded preceding and current row
+        ) as incident_ms
+    from marked
 )
 
 select
-    numbered.attempt_key,
-    numbered.cluster,
-    numbered.node,
-    numbered.code,
-    any_value(numbered.class) as class,
-    any_value(numbered.meaning) as meaning,
-    any_value(numbered.action) as action,
-    min(numbered.ts_ms) as first_ms,
-    max(numbered.ts_ms) as last_ms,
+    attempt_key,
+    cluster,
+    node,
+    code,
+    any_value(class) as class,
+    any_value(meaning) as meaning,
+    any_value(action) as action,
+    min(ts_ms) as first_ms,
+    max(ts_ms) as last_ms,
     min({
-        class: case numbered.class when 'hardware' then 0 else 1 end, incident: incidents.incident_ms,
-        badness: numbered.badness, ts: numbered.ts, code: numbered.code
+        class: case class when 'hardware' then 0 else 1 end, incident_ms: incident_ms, badness: badness, ts: ts, code: code
     }) as place,
-    count(distinct numbered.gpu_uuid) as gpus,
-    arg_min(numbered.gpu_uuid, (numbered.ts, numbered.gpu_uuid)) as gpu_uuid,
-    arg_min(numbered.gpu_index, (numbered.ts, numbered.gpu_uuid)) as gpu_index,
-    count(distinct (numbered.gpu_uuid, numbered.incident)) as incidents,
-    any_value(reported.lines) as lines,
-    any_value(reported.sources) as sources
-from numbered
-inner join incidents using (attempt_key, gpu_uuid, incident)
-inner join reported using (attempt_key, cluster, node, code)
-group by numbered.attempt_key, numbered.cluster, numbered.node, numbered.code
+    count(distinct gpu_uuid) as gpus,
+    arg_min(gpu_uuid, (ts, gpu_uuid)) as gpu_uuid,
+    arg_min(gpu_index, (ts, gpu_uuid)) as gpu_index,
+    count(distinct (gpu_uuid, incident_ms)) as incidents,
+    list_max(map_values(histogram(source)))::bigint as lines,
+    string_agg(distinct replace(source, '-', ' '), ' and ' order by replace(source, '-', ' ')) as sources
+from dated
+group by attempt_key, cluster, node, code

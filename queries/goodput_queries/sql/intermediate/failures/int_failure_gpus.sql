@@ -3,6 +3,7 @@
 select
     attempts.attempt_key,
     attempts.trouble_from_ms,
+    attempts.trouble_until_ms,
     attempts.end_ms,
     holds.cluster,
     holds.node,

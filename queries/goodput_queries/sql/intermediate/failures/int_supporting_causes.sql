@@ -45,10 +45,10 @@ links as (
         epoch_ms(events.start_at) as at_ms,
         events.end_at
     from marts.link_events as events
-    inner join (select distinct attempt_key, trouble_from_ms, end_ms, cluster, node from intermediate.int_failure_gpus) as gpus
+    inner join (select distinct attempt_key, trouble_from_ms, trouble_until_ms, cluster, node from intermediate.int_failure_gpus) as gpus
         on events.cluster = gpus.cluster
         and events.node = gpus.node
-        and epoch_ms(events.start_at) between gpus.trouble_from_ms and gpus.end_ms + threshold('failure_late_ms')
+        and epoch_ms(events.start_at) between gpus.trouble_from_ms and gpus.trouble_until_ms
     order by events.start_at
 )
 

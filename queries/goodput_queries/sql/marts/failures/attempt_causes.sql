@@ -73,7 +73,7 @@ judged as (
                         then 'they rose in ' || counted(counters.other_hours, 'other hour') || ' of the time range as well'
                 end,
                 case
-                    when decisive.cause = attempts.said_kind and first_hardware.at_ms <= attempts.said_ms
+                    when decisive.class <> 'hardware' and decisive.cause = attempts.said_kind and first_hardware.at_ms <= attempts.said_ms
                         then first_hardware.cause || ' came ' || (attempts.said_ms - first_hardware.at_ms) // 1000 || ' s before it'
                 end
             ),

@@ -9,7 +9,7 @@
 -- source: who reports it
 -- events: number of reports that the row stands for
 with attempts as (
-    select *, trouble_from_ms - threshold('chain_before_ms')::bigint as from_ms, end_ms + threshold('failure_late_ms')::bigint as until_ms
+    select *, trouble_from_ms - threshold('chain_before_ms')::bigint as from_ms, trouble_until_ms as until_ms
     from intermediate.int_failed_attempts_in_scope
 ),
 

@@ -7,8 +7,8 @@
 --  interval is open
 -- gpu_ms_per_failure: GPU time of all attempts / failures
 -- restarts: failures after which the run began another attempt
--- mttr_s, median_repair_s: mean and median time from the end to the start of that attempt, its queue included; null: no
---  restart
+-- mttr_s, median_repair_s: mean and median time in which the run did not train: from the last completed step of the
+--  attempt to the begin of the first one of the next, without steps from its end and to the start; null: no restart
 -- lost_gpu_ms, lost_cost: lost work, fault stall and time without progress of these attempts, in the window
 with attempts as (
     select
@@ -42,6 +42,13 @@ exposed as (
     group by cluster
 ),
 
+steps as (
+    select attempt_key, min(start_ms) as start_ms, max(end_ms) as end_ms
+    from intermediate.int_train_steps
+    where attempt_key in (select attempt_key from attempts)
+    group by attempt_key
+),
+
 ended as (
     select
         failed.cluster,
@@ -51,11 +58,13 @@ ended as (
         causes.cause,
         causes.class,
         causes.blame,
-        (later.start_ms - failed.end_ms) / 1000.0 as repair_s
+        (coalesce(first_steps.start_ms, later.start_ms) - coalesce(last_steps.end_ms, failed.end_ms)) / 1000.0 as repair_s
     from intermediate.int_failed_attempts_in_scope as failed
     inner join intermediate.int_attempt_causes as causes using (attempt_key)
     left join intermediate.int_attempts as later
         on failed.run_key = later.run_key and failed.attempt + 1 = later.attempt
+    left join steps as last_steps on failed.attempt_key = last_steps.attempt_key
+    left join steps as first_steps on later.attempt_key = first_steps.attempt_key
     where failed.gpus > 0
 ),
 
