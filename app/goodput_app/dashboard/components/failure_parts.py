@@ -23,7 +23,6 @@ CAUSES = {
     "evidence_against": "Evidence against",
     "what_to_do": "What to do",
     "node": "Node",
-    "cause_at": "First seen",
 }
 CAUSE_WIDTHS_PX = {
     "rank": 45,
@@ -34,7 +33,6 @@ CAUSE_WIDTHS_PX = {
     "evidence_against": 190,
     "what_to_do": 240,
     "node": 80,
-    "cause_at": 150,
 }
 CHAIN = {
     "event_at": "Time",
@@ -45,15 +43,6 @@ CHAIN = {
     "source": "Source",
     "events": "Events",
 }
-CHAIN_WIDTHS_PX = {
-    "event_at": 150,
-    "what": 230,
-    "detail": 420,
-    "node": 90,
-    "gpu_index": 50,
-    "source": 120,
-    "events": 60,
-}
 BY_CAUSE = {
     "cause": "Failure reason",
     "class": "Class",
@@ -61,7 +50,6 @@ BY_CAUSE = {
     "mtbf_s": "Time between failures",
     "mtbf_low_s": "Time between failures, low",
     "mtbf_high_s": "Time between failures, high",
-    "restarts": "Restarts",
     "mttr_s": "Time to restart",
     "lost_gpu_ms": "Failures",
     "lost_cost": "Cost",
@@ -72,23 +60,24 @@ BY_CAUSE = {
 def of_attempt(scope: Scope, attempt: int | None) -> None:
     """Draw ranked causes and failure chain of an attempt; None: of the last one that failed."""
     found = failures.causes(scope)
-    if attempt is None and not found.is_empty():
-        attempt = found["attempt"].max()  # type: ignore[assignment]
-    causes = found.filter(pl.col("attempt") == attempt)
+    if attempt is None and found.is_empty():
+        st.caption("No attempt ended badly in this time range.")
+        return
+    chosen = pl.col("attempt") == (found["attempt"].max() if attempt is None else attempt)
+    causes = found.filter(chosen)
     if causes.is_empty():
-        which = "No attempt" if attempt is None else f"Attempt {attempt} is none that"
-        st.caption(f"{which} ended badly in this time range.")
+        st.caption(f"Attempt {attempt} did not end badly in this time range.")
         return
     first = causes.row(0, named=True)
-    st.markdown(f"**Why attempt {attempt} failed: {theme.markdown_text(first['cause'])}**")
+    st.markdown(f"**Attempt {first['attempt']}: {theme.markdown_text(first['cause'])}**")
     lost = f"It lost {theme.gpu_time(first['lost_gpu_ms'])} in this time range"
     if first["lost_cost"] is not None:
-        lost += f" ({theme.money(first['lost_cost'])})"
+        lost += f" ({theme.markdown_text(theme.cost(first['lost_cost']))})"
     st.caption(f"{lost}. Ranked by what the evidence proves; the first is the failure reason.")
     places.pick(causes, CAUSES, "cause", ("attempt_key", "rank"), rows=6, widths=CAUSE_WIDTHS_PX)
-    chain = failures.chains(scope).filter(pl.col("attempt") == attempt)
-    st.markdown("**What led to it**")
-    tables.show(chain, CHAIN, "failure_chain", rows=8, widths=CHAIN_WIDTHS_PX)
+    chain = failures.chains(scope).filter(chosen)
+    st.markdown("**Failure chain**")
+    tables.show(chain, CHAIN, "failure_chain", rows=15)
 
 
 def losses(scope: Scope) -> None:

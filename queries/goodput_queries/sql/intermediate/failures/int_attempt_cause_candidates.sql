@@ -167,7 +167,11 @@ ecc as (
         min(errors.hour_ms) as first_hour_ms,
         max(errors.hour_ms) + 3600000 as until_ms
     from intermediate.int_uncorrected_errors as errors
-    inner join (select distinct job_run_key, node, gpu_uuid from intermediate.int_holds) as holds using (gpu_uuid)
+    inner join (
+        select distinct job_run_key, node, gpu_uuid
+        from intermediate.int_holds
+        semi join intermediate.int_uncorrected_errors using (gpu_uuid)
+    ) as holds using (gpu_uuid)
     inner join attempts
         on holds.job_run_key = attempts.job_run_key
         and errors.hour_ms + 3600000 > attempts.trouble_from_ms
