@@ -1,6 +1,7 @@
 """The failure class of a job from its log alone: 360 logs with one injected failure each.
 
-The rules were written on the logs with an odd number; those with an even number were not looked at.
+The rules were written on the logs with an odd number. The logs of a class differ in numbers alone, so
+that the other half says that the rules read every log, not that they know other programs.
 """
 
 from __future__ import annotations

@@ -5,19 +5,25 @@
 
 from __future__ import annotations
 
-import math
 import re
 
 LOSS = re.compile(
-    r"(?<![\w-])(?:lm |train_|training_|reduced_train_)?loss['\"]?\s*[:=]\s*['\"]?"
+    r"loss['\"]?\s*[:=]\s*['\"]?"
     r"(?P<loss>[+-]?(?:nan|inf(?:inity)?|\d{1,30}(?:\.\d{0,30})?(?:e[+-]?\d{1,3})?))(?![\w.])",
     re.IGNORECASE,
 )
+NAMES = ("lm ", "train_", "training_")  # before "loss"; another word makes it another loss
 
 
 def loss_of(text: str) -> float | None:
     """Return the loss on a line, which may be NaN or infinite; None where there is none."""
-    if "loss" not in text or (found := LOSS.search(text)) is None:
-        return None
-    loss = float(found["loss"])
-    return math.nan if math.isnan(loss) else loss
+    at = text.find("loss")
+    while at >= 0:
+        if text[:at].endswith(NAMES) or not (
+            at and (text[at - 1].isalnum() or text[at - 1] in "_-")
+        ):
+            found = LOSS.match(text, at)
+            if found is not None:
+                return float(found["loss"])
+        at = text.find("loss", at + 4)
+    return None
