@@ -1,7 +1,7 @@
 """The failure class of a job from its log alone: 360 logs with one injected failure each.
 
-The rules were written on the logs with an odd number. The logs of a class differ in numbers alone, so
-that the other half says that the rules read every log, not that they know other programs.
+The rules were written on the logs with an odd number. The logs of a class differ in little but
+numbers: that the other half is right says that every log is read, not that any program is known.
 """
 
 from __future__ import annotations

@@ -57,7 +57,19 @@ def world():
     """Build a node for each run, which is named after what ended it."""
     made = Evidence(LocalStore())
     work = steps(1, 39, 0, 100)
-    for node in ("bus", "twice", "ecc", "own", "late", "down", "nan", "caught", "app", "other"):
+    for node in (
+        "bus",
+        "twice",
+        "ecc",
+        "own",
+        "late",
+        "down",
+        "nan",
+        "caught",
+        "app",
+        "killed",
+        "other",
+    ):
         gpu(made, node)
     made.watched(8_000)
     run(made, "bus", "bus", [*work, durable(30, 3_050), said("exception", 3_990)])
@@ -92,6 +104,14 @@ def world():
     run(made, "caught", "caught", [*work, said("permission", 500)])
     run(made, "app", "app", work)
     xid(made, "app", 31, 3_980)
+    run(made, "killed", "killed", [*work, said("sigkill", 3_990)])
+    made.load("node_events", [
+        {
+            "cluster": "c", "node": "killed", "ts": made.at(second), "kind": "oom_kill",
+            "pid": "77", "process_name": "python", "message": "Out of memory",
+        }
+        for second in (1_000, 3_985)
+    ], "kernel-log")  # fmt: skip
     # the same Xid 79 on a GPU whose attempt went on, and one on a GPU that nobody held
     run(made, "other", "other", work, "COMPLETED")
     xid(made, "other", 79, 1_000)
@@ -129,6 +149,7 @@ def one(world, name, rank=1):
         ("nan", [("nan", "Likely")]),
         ("caught", [("FAILED", "Not confirmed")]),
         ("app", [("Xid 31", "Likely")]),
+        ("killed", [("host_memory", "Likely"), ("sigkill", "Likely")]),
         ("late", [("Xid 79", "Confirmed"), ("assertion", "Likely")]),
     ],
 )  # fmt: skip
@@ -278,9 +299,9 @@ def test_time_between_failures_and_to_repair_by_cause(world):
     assert found["Xid 79"]["class"] == "hardware"
     assert (found["Xid 79"]["restarts"], found["Xid 79"]["mttr_s"]) == (1, 200.0)
     run_s = found["Xid 79"]["run_ms"] / 1000
-    assert run_s == 10 * 4_000 + 3_500
+    assert run_s == 11 * 4_000 + 3_500
     assert found["Xid 79"]["mtbf_s"] == pytest.approx(run_s / 2)
     # Garwood: 2 events have the interval 0.2422 to 7.2247
     assert found["Xid 79"]["mtbf_low_s"] == pytest.approx(run_s / 7.224688, rel=1e-5)
     assert found["Xid 79"]["mtbf_high_s"] == pytest.approx(run_s / 0.242209, rel=1e-5)
-    assert sum(row["failures"] for row in found.values()) == 10
+    assert sum(row["failures"] for row in found.values()) == 11

@@ -14,6 +14,18 @@ with downed as (
     group by attempt_key
 ),
 
+-- a kill may be of another job on the node
+killed as (
+    select
+        attempt_key,
+        arg_min(node, {at_ms: at_ms, node: node}) as node,
+        arg_min(process_name, {at_ms: at_ms, node: node}) as process_name,
+        sum(kills)::bigint as kills,
+        min(at_ms) as at_ms
+    from intermediate.int_attempt_oom_kills
+    group by attempt_key
+),
+
 steps_oom as (
     select distinct runs.job_run_key
     from intermediate.int_job_runs as runs
@@ -44,6 +56,10 @@ attempts as (
         kinds.what_to_do as kind_fix,
         downed.node as downed_node,
         downed.at_ms as downed_ms,
+        killed.node as killed_node,
+        killed.process_name as killed_name,
+        killed.kills,
+        killed.at_ms as killed_ms,
         steps_oom.job_run_key is not null as is_step_oom,
         last_losses.loss as last_loss,
         last_losses.steps as lossless_steps,
@@ -70,6 +86,7 @@ attempts as (
     left join intermediate.int_reported_failures as said using (attempt_key)
     left join reference.failure_kinds as kinds on said.kind = kinds.kind
     left join downed using (attempt_key)
+    left join killed using (attempt_key)
     left join steps_oom using (job_run_key)
     left join last_losses using (attempt_key)
 ),
@@ -114,6 +131,20 @@ of_attempts as (
                 place: 7, cause: state, blame_cause: state, class: 'scheduler', is_platform: false,
                 confidence: case when state = 'REQUEUED' then 'Confirmed' else 'Likely' end,
                 evidence: 'scheduler state ' || state, what_to_do: null, node: null, at_ms: end_ms
+            } end,
+            case when killed_node is not null then {
+                -- the job sees the end of a process, not what ended it
+                place: case
+                    when coalesce(kind, 'sigkill') in ('sigkill', 'nccl_timeout', 'nccl_error', 'network', 'exception', 'other')
+                        then 8
+                    else 11
+                end,
+                cause: 'host_memory', blame_cause: 'host_memory', class: 'host memory', is_platform: false,
+                confidence: 'Likely',
+                evidence: 'kernel log: the out-of-memory killer ended ' || coalesce(nullif(killed_name, ''), 'a process')
+                    || ' on ' || killed_node || case when kills > 1 then ' and ' || (kills - 1) || ' more' else '' end,
+                what_to_do: 'Ask for more host memory (Slurm --mem, Kubernetes memory limit) or hold less in it',
+                node: killed_node, at_ms: killed_ms
             } end,
             case when kind is not null and not is_own_requeue and not is_ended_by_scheduler then {
                 place: 9, cause: kind, blame_cause: kind, class: coalesce(kind_class, 'unknown'),

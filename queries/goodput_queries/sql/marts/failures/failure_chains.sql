@@ -126,6 +126,22 @@ events as (
     union all by name
     select
         nodes.attempt_key,
+        events.at_ms,
+        3 as place,
+        'out-of-memory kill' as what,
+        left(coalesce(nullif(events.process_name, '') || ' (process ' || events.pid || ')', events.message), 200) as detail,
+        nodes.node,
+        replace(events.source, '-', ' ') as source,
+        1 as events
+    from nodes
+    inner join staging.stg_node_events as events
+        on nodes.cluster = events.cluster
+        and nodes.node = events.node
+        and events.at_ms between nodes.from_ms and nodes.until_ms
+    where events.kind = 'oom_kill'
+    union all by name
+    select
+        nodes.attempt_key,
         epoch_ms(links.start_at) as at_ms,
         3 as place,
         'link down' as what,
