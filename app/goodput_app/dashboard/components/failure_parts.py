@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import streamlit as st
@@ -86,7 +86,7 @@ def losses(scope: Scope) -> None:
         st.warning(_anomaly(row), icon=":material/trending_up:")
 
 
-def _anomaly(row: dict[str, object]) -> str:
+def _anomaly(row: dict[str, Any]) -> str:
     where = f"Attempt {row['attempt']}, step {row['step']:,}, {theme.moment(row['step_at'])}"
     ends = "to the end of the attempt" if row["is_lasting"] else "and then recovered"
     if row["kind"] == "diverged":
