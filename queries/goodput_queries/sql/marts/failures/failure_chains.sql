@@ -202,7 +202,7 @@ events as (
             else 'attempt ended; the job went on'
         end as what,
         null as detail,
-        'scheduler' as source,
+        case when is_last_of_job_run then 'scheduler' else 'job' end as source,
         1 as events
     from attempts
     union all by name
@@ -212,7 +212,7 @@ events as (
         7 as place,
         'attempt ' || later.attempt || ' began' as what,
         'after ' || (later.start_ms - attempts.end_ms) // 1000 || ' s' as detail,
-        'scheduler' as source,
+        case when later.job_run_key = attempts.job_run_key then 'job' else 'scheduler' end as source,
         1 as events
     from attempts
     inner join intermediate.int_attempts as later
