@@ -66,11 +66,11 @@ _PATTERNS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "device_mismatch": (
         r"Expected all tensors to be on the same device",
-        r"Input type \(.*\) and weight type \(.*\) should be the same",
+        r"Input type \([^)]{1,99}\) and weight type \([^)]{1,99}\) should be the same",
     ),
     "cuda_error": (
         r"CUDA error: |\bCUDA_ERROR_[A-Z_]+|\bcudaError[A-Z]\w+|CUDA driver error: ",
-        r"\.cuh?:\d+: .*Assertion .* failed|\b(?:CUBLAS|CUDNN|CUSPARSE)_STATUS_[A-Z_]+",
+        r"\.cuh?:\d{1,6}: .{0,200}Assertion .{1,200} failed|\b(?:CUBLAS|CUDNN|CUSPARSE)_STATUS_[A-Z_]+",
         _exception("AcceleratorError"),
     ),
     "division_by_zero": (_exception("ZeroDivisionError"), r"\bFloating point exception\b"),

@@ -238,7 +238,10 @@ class _Reader:
             if self.steps_of != log_format.name or (event.step or 0) > STEP_MAX:
                 return False
             self.is_life_begun = False
-        elif event.event in ("failure", "job.end"):
+        elif event.event == "job.end" or (
+            # an error in the text may have been handled
+            event.event == "failure" and log_format.name != ErrorText.name
+        ):
             self.is_life_begun = False
         elif event.event == "job.start":
             is_new, self.is_life_begun = not self.is_life_begun, True

@@ -132,6 +132,43 @@ def test_the_loss_of_a_line(text: str, loss: float | None) -> None:
     assert found == loss or (loss is not None and math.isnan(loss) and math.isnan(found or 0.0))
 
 
+def test_an_error_that_was_handled_begins_no_other_life(store: LocalStore, tmp_path: Path) -> None:
+    text = (
+        "[titan] 2026-08-20 14:03:11,482 - root - INFO - Starting job: x\n"
+        "ImportError: no fused kernels\n"
+        "2026-08-20T14:03:13Z ***** Running training *****\n"
+        "[titan] 2026-08-20 14:03:15,482 - root - INFO - step:  1  loss:  6.41230  tps: 8,214\n"
+    )
+
+    events = parsed(store, tmp_path, text)
+
+    assert brief(events, "event", "kind") == [
+        ("job.start", None),
+        ("failure", "missing_module"),
+        ("step", None),
+    ]
+
+
+def test_a_step_of_hugging_face_whose_loss_is_nan_is_a_step(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    at = "2026-08-20T14:0{}:00Z "
+    text = (
+        at.format(0) + "***** Running training *****\n"
+        + at.format(0) + "  Num Epochs = 1\n"
+        + at.format(0) + "  Total optimization steps = 10\n"
+        + at.format(1) + "{'loss': '1.5', 'grad_norm': '0.8', 'epoch': '0.1'}\n"
+        + at.format(2) + "{'loss': 'nan', 'grad_norm': 'nan', 'epoch': '0.2'}\n"
+    )  # fmt: skip
+
+    parsed(store, tmp_path, text)
+
+    losses = store.read("select step, loss from raw.job_events where event = 'step' order by step")
+    assert losses["step"].to_list() == [1, 2]
+    assert losses["loss"][0] == 1.5
+    assert math.isnan(losses["loss"][1])
+
+
 def test_the_loss_of_a_line_is_that_of_its_last_step(store: LocalStore, tmp_path: Path) -> None:
     first = ITERATION.format(second=10, step=10, ms=100.0)
     parsed(
