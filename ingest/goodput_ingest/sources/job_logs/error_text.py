@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 MSG_MAX_CHARS = 300
 REPEATED = timedelta(minutes=1)  # a program that retries prints its error again and again
+AFTER = timedelta(microseconds=1)  # of events of one moment, a failure comes before a start
 # a torchrun block, and what the scheduler says: other formats take them
 ELSEWHERE = re.compile(
     r"^\s*(?:time|host|rank|exitcode|error_file|traceback)\s*: |\*\*\* (?:JOB|STEP) "
@@ -57,9 +58,10 @@ class ErrorText:
             return ()
         extra: dict[str, Any] = {} if line.rank is None else {"rank": line.rank}
         at = line.at
-        if at is None:
-            at = moments.last or moments.observed_at
-            extra["at"] = "the last time before it" if moments.last else "when the log was read out"
+        if at is None and moments.last is not None:
+            at, extra["at"] = moments.last + AFTER, "the last time before it"
+        elif at is None:
+            at, extra["at"] = moments.observed_at, "when the log was read out"
         if at is not None:
             before = self.seen.get(kind)
             if before is not None and before <= at < before + REPEATED:

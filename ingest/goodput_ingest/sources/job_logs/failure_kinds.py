@@ -70,7 +70,8 @@ _PATTERNS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "cuda_error": (
         r"CUDA error: |\bCUDA_ERROR_[A-Z_]+|\bcudaError[A-Z]\w+|CUDA driver error: ",
-        r"\.cuh?:\d{1,6}: .{0,200}Assertion .{1,200} failed|\b(?:CUBLAS|CUDNN|CUSPARSE)_STATUS_[A-Z_]+",
+        r"\.cuh?:\d{1,6}: .{0,200}Assertion .{1,200} failed",
+        r"\b(?:CUBLAS|CUDNN|CUSPARSE)_STATUS_[A-Z_]+",
         _exception("AcceleratorError"),
     ),
     "division_by_zero": (_exception("ZeroDivisionError"), r"\bFloating point exception\b"),
