@@ -52,6 +52,28 @@ def said(kind, second, msg="it broke"):
     return {"event": "failure", "kind": kind, "msg": msg, "t": second}
 
 
+def load_other_causes(made, work):
+    """Load runs whose end no hardware of their own explains, and Xids that explain none."""
+    losses = [2.0] * 36 + [math.nan] * 3
+    run(made, "nan", "nan", [{**step, "loss": x} for step, x in zip(work, losses, strict=True)])
+    # a failure that the program handled
+    run(made, "caught", "caught", [*work, said("permission", 500)])
+    run(made, "app", "app", work)
+    xid(made, "app", 31, 3_980)
+    run(made, "killed", "killed", [*work, said("sigkill", 3_990)])
+    made.load("node_events", [
+        {
+            "cluster": "c", "node": "killed", "ts": made.at(second), "kind": "oom_kill",
+            "pid": "77", "process_name": "python", "message": "Out of memory",
+        }
+        for second in (1_000, 3_985)
+    ], "kernel-log")  # fmt: skip
+    # the same Xid 79 on a GPU whose attempt went on, and one on a GPU that nobody held
+    run(made, "other", "other", work, "COMPLETED")
+    xid(made, "other", 79, 1_000)
+    xid(made, "other", 79, 4_050)
+
+
 @pytest.fixture(scope="module")
 def world():
     """Build a node for each run, which is named after what ended it."""
@@ -98,24 +120,7 @@ def world():
             "end_at": made.at(5_000), "reason": "not responding",
         }
     ])  # fmt: skip
-    losses = [2.0] * 36 + [math.nan] * 3
-    run(made, "nan", "nan", [{**step, "loss": x} for step, x in zip(work, losses, strict=True)])
-    # a failure that the program handled
-    run(made, "caught", "caught", [*work, said("permission", 500)])
-    run(made, "app", "app", work)
-    xid(made, "app", 31, 3_980)
-    run(made, "killed", "killed", [*work, said("sigkill", 3_990)])
-    made.load("node_events", [
-        {
-            "cluster": "c", "node": "killed", "ts": made.at(second), "kind": "oom_kill",
-            "pid": "77", "process_name": "python", "message": "Out of memory",
-        }
-        for second in (1_000, 3_985)
-    ], "kernel-log")  # fmt: skip
-    # the same Xid 79 on a GPU whose attempt went on, and one on a GPU that nobody held
-    run(made, "other", "other", work, "COMPLETED")
-    xid(made, "other", 79, 1_000)
-    xid(made, "other", 79, 4_050)
+    load_other_causes(made, work)
     made.store.build()
     yield made
     made.store.close()
