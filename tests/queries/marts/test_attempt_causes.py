@@ -285,6 +285,20 @@ def test_an_error_in_a_log_without_times_is_not_taken_as_handled(evidence, job_e
     assert found.rows() == [("permission", evidence.at(190))]
 
 
+def test_an_error_in_a_log_that_was_read_out_later_is_of_the_end(evidence):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 200, ["a"], 1, "FAILED")
+    evidence.log("1", [{"event": "failure", "kind": "permission", "msg": "no", "t": 9_000}])
+    evidence.store.build()
+
+    chain = evidence.store.read("select what, event_at from marts.failure_chains order by position")
+
+    assert chain.rows()[-2:] == [
+        ("job failure: Permission denied", evidence.at(200)),
+        ("job ended: FAILED", evidence.at(200)),
+    ]
+
+
 @pytest.mark.parametrize(
     ("high", "expected"),
     [

@@ -51,7 +51,8 @@ attempts as (
         attempts.*,
         said.kind,
         left(said.msg, 120) as msg,
-        said.at_ms as said_ms,
+        -- a log without times was read out after the end
+        least(said.at_ms, attempts.end_ms) as said_ms,
         kinds.class as kind_class,
         kinds.what_to_do as kind_fix,
         downed.node as downed_node,

@@ -1,6 +1,6 @@
 -- Attempts of the scope that ended badly in its window, with what the job said and what their failure cost.
 -- grain: attempt_key
--- said_kind, said_ms: first failure that the job reported
+-- said_kind, said_msg, said_ms: first failure that the job reported; a log may be read out after the end
 -- lost_gpu_ms, lost_cost: lost work, fault stall and time without progress, in the window; cost: null where the rate card
 --  has no price
 with lost as (
@@ -14,7 +14,7 @@ select
     attempts.*,
     said.kind as said_kind,
     said.msg as said_msg,
-    said.at_ms as said_ms,
+    least(said.at_ms, attempts.end_ms) as said_ms,
     coalesce(lost.gpu_ms, 0) as lost_gpu_ms,
     lost.cost as lost_cost
 from intermediate.int_failed_attempts as attempts
