@@ -41,6 +41,7 @@ SCHEMA: dict[str, Any] = {
     "throttle_s": pl.Float64,
     "tokens": pl.Float64,
     "flops": pl.Float64,
+    "loss": pl.Float64,
     "kind": pl.String,
     "msg": pl.String,
     "reports_durability": pl.Boolean,

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import places, tables
-
-if TYPE_CHECKING:
-    import polars as pl
 
 STATE_COLOURS: dict[str, theme.Badge] = {
     "COMPLETED": "green",
@@ -116,11 +114,11 @@ def gpus(frame: pl.DataFrame) -> None:
     places.pick(frame, GPUS, "run_gpu", ("gpu_uuid",))
 
 
-def lineage(frame: pl.DataFrame) -> None:
-    """Draw the attempts of a run in order; `frame`: marts.attempts."""
-    tables.show(frame, ATTEMPTS, "run_attempts")
-    for row in frame.iter_rows(named=True):
-        if row["cause_evidence"]:
-            fix = f". What to do: {row['cause_fix']}" if row["cause_fix"] else ""
-            text = theme.markdown_text(row["cause_evidence"] + fix)
-            st.caption(f"Attempt {row['attempt']}: {text}")
+def lineage(frame: pl.DataFrame) -> int | None:
+    """Draw the attempts of a run in order; return the selected one. `frame`: marts.attempts."""
+    ids = frame["attempt"].cast(pl.String)
+    picked = tables.pick(frame, ATTEMPTS, "attempt", ids)
+    if picked is None:
+        return None
+    number: int = picked["attempt"]
+    return number

@@ -2,8 +2,8 @@
 
 import streamlit as st
 
+from goodput_app.dashboard.components import failure_parts, places, scope_bar, tables
 from goodput_app.dashboard.components import health_parts as parts
-from goodput_app.dashboard.components import places, scope_bar, tables
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import health
 
@@ -31,6 +31,12 @@ with panel(
         st.caption("No attempt with a known number of GPUs in this scope.")
     else:
         parts.by_job_size(sizes)
+with panel(
+    "Time between failures by cause",
+    "marts.reliability_by_cause",
+    help="Run time of all attempts over the number that ended badly with this failure reason.",
+):
+    failure_parts.by_cause(scope)
 with panel("Xids by code", "marts.xids_by_code", help="Repeats in one incident count once."):
     if (xids := health.xids(scope)).is_empty():
         st.caption("No Xid in this time range.")

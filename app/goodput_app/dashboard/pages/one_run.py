@@ -3,7 +3,14 @@
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import charts, run_axis, run_parts, scope_bar, tiles
+from goodput_app.dashboard.components import (
+    charts,
+    failure_parts,
+    run_axis,
+    run_parts,
+    scope_bar,
+    tiles,
+)
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.figures import ledger as figures
@@ -62,6 +69,7 @@ with panel(
                 f"The slowest and the fastest of each stretch of {steps['steps'][0]:,} steps."
             )
         run_parts.communication(marts.communication(scope))
+    failure_parts.losses(scope)
 with panel("Lateness of ranks", "marts.rank_lateness", help="Own work above the median."):
     run_axis.ranks(view)
 with panel(
@@ -85,5 +93,11 @@ with panel(
 with panel("GPUs", "marts.run_gpus"):
     run_parts.gpus(marts.run_gpus(scope))
 with panel("Attempts and restarts", "marts.attempts"):
-    run_parts.lineage(marts.attempts(scope))
+    attempt = run_parts.lineage(marts.attempts(scope))
+with panel(
+    "Why it failed",
+    "marts.attempt_causes",
+    help="Of the attempt selected above, else of the last one that ended badly.",
+):
+    failure_parts.of_attempt(scope, attempt)
 st.caption(f"Run {theme.markdown_text(scope.run)}, window {theme.window(view.start, view.end)}")

@@ -56,7 +56,7 @@ FIELDS: Final[dict[str, pl.DataType]] = {
     "ts": pl.Float64(),
     **dict.fromkeys(TEXTS, pl.String()),
     **dict.fromkeys(WHOLES, pl.Int64()),
-    **dict.fromkeys((*DURATIONS, *AMOUNTS), pl.Float64()),
+    **dict.fromkeys((*DURATIONS, *AMOUNTS, "loss"), pl.Float64()),
 }
 
 
@@ -162,6 +162,7 @@ def _is_plain(needs: Mapping[str, Sequence[str]]) -> pl.Expr:
         *(_within(name, most) for name, most in WHOLES.items()),
         *(_within(name, DURATION_MAX_S) for name in DURATIONS),
         *(_within(name, None) for name in AMOUNTS),
+        pl.col("loss").is_finite().fill_null(value=True),
     )
 
 

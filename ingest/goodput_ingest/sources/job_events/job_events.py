@@ -129,6 +129,7 @@ class JobEvents:
             json_lines.number(event, "throttle_s", 0, DURATION_MAX_S),
             json_lines.number(event, "tokens", 0),
             json_lines.number(event, "flops", 0),
+            _loss(event),
             json_lines.text(event, "kind", 100),
             json_lines.text(event, "msg", MSG_MAX_CHARS),
             True,
@@ -141,6 +142,20 @@ def _has_event(head: bytes) -> bool:
         b'"ts"' in line and b'"event"' in line and b'"v"' in line
         for line in json_lines.objects(head)
     )
+
+
+def _loss(event: dict[str, Any]) -> float | None:
+    """Return the training loss, which may be NaN or infinite; None for what is no number.
+
+    JSON has no NaN, so that some writers give numbers as text. A wrong one rejects no step.
+    """
+    value = event.get("loss")
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return None
 
 
 def _extra(unknown: dict[str, Any]) -> str | None:

@@ -30,6 +30,7 @@ class Event:
     kind: str | None = None
     msg: str | None = None
     tokens: float | None = None
+    loss: float | None = None
     extra: dict[str, Any] = field(default_factory=dict)
 
 

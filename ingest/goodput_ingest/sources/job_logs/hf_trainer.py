@@ -62,7 +62,8 @@ class HfTrainer:
     def take(self, line: Line, moments: Moments) -> Iterable[Event]:
         """Return the events of a line."""
         if found := LOGGED.search(line.text):
-            return self._logged(_numbers(found[0]), line.at)
+            # a loss that is NaN is no number, but its step was completed
+            return self._logged(_numbers(found[0]), line.at, is_step="'loss'" in found[0])
         stamp = STAMP.search(line.text)
         at = line.at if stamp is None else moments.of(line, stamp[1])
         if "Running training *****" in line.text:
@@ -77,7 +78,9 @@ class HfTrainer:
             return self._saved_part(int(part[1]), at)
         return ()
 
-    def _logged(self, said: dict[str, float], at: datetime | None) -> Iterable[Event]:
+    def _logged(
+        self, said: dict[str, float], at: datetime | None, *, is_step: bool
+    ) -> Iterable[Event]:
         if "train_runtime" in said:
             return (Event("job.end", at),)
         if "eval_runtime" in said:
@@ -87,7 +90,7 @@ class HfTrainer:
             return (Event("phase", at, phase="eval", dur_s=length_s),)
         total, epochs = self.totals.get("Total optimization steps"), self.totals.get("Num Epochs")
         epoch = said.get("epoch")
-        if not total or not epochs or epoch is None or "loss" not in said:
+        if not total or not epochs or epoch is None or not is_step:
             return (Event("metric", at, extra=said),)
         return self._point(round(epoch * total / epochs), at)
 

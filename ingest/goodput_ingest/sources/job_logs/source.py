@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
@@ -23,9 +24,11 @@ from goodput_ingest.formats.json_lines import FieldError
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_ingest.sources.job_logs.cuda_oom import CudaOom
 from goodput_ingest.sources.job_logs.deepspeed import DeepSpeed
+from goodput_ingest.sources.job_logs.error_text import ErrorText
 from goodput_ingest.sources.job_logs.hf_trainer import HfTrainer
 from goodput_ingest.sources.job_logs.lightning import Lightning
 from goodput_ingest.sources.job_logs.lines import Line, cleaned
+from goodput_ingest.sources.job_logs.loss import loss_of
 from goodput_ingest.sources.job_logs.megatron import Megatron
 from goodput_ingest.sources.job_logs.moments import Moments
 from goodput_ingest.sources.job_logs.nccl_watchdog import NcclWatchdog
@@ -39,7 +42,7 @@ from goodput_ingest.sources.job_logs.vllm import Vllm
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from goodput_ingest.formats.files import Part
@@ -58,6 +61,7 @@ FORMATS: tuple[type[LogFormat], ...] = (
     CudaOom,
     Nvrx,
     Slurmd,
+    ErrorText,
 )
 ROWS_PER_BATCH = 100_000
 PREAMBLE_BYTES = files.HEAD_BYTES // 2  # a shorter file has been seen whole
@@ -100,7 +104,8 @@ class JobLog:
             raise IngestError(
                 f"{self.path}: the log has events ({reader.without_moment} lines) but no times. "
                 "Write the log with timestamps (as kubectl logs --timestamps does), or use job "
-                "events."
+                "events. Of a log that only shows an error, say when it was read out "
+                "(--observed-at)."
                 if reader.without_moment
                 else f"{self.path}: {reader.first_problem}."
                 if reader.first_problem
@@ -213,7 +218,7 @@ class _Reader:
             if not any(hint in line.text for hint in log_format.hints):
                 continue
             try:
-                for event in log_format.take(line, self.moments):
+                for event in _with_loss(log_format.take(line, self.moments), line.text):
                     if self._counts(log_format, event):
                         yield log_format, event
             except (FieldError, OverflowError) as error:
@@ -233,12 +238,27 @@ class _Reader:
             if self.steps_of != log_format.name or (event.step or 0) > STEP_MAX:
                 return False
             self.is_life_begun = False
-        elif event.event in ("failure", "job.end"):
+        elif event.event == "job.end" or (
+            # an error in the text may have been handled
+            event.event == "failure" and log_format.name != ErrorText.name
+        ):
             self.is_life_begun = False
         elif event.event == "job.start":
             is_new, self.is_life_begun = not self.is_life_begun, True
             return is_new
         return True
+
+
+def _with_loss(events: Iterable[Event], text: str) -> Iterable[Event]:
+    """Return the events of a line; the loss that it prints is of the last step among them."""
+    if (loss := loss_of(text)) is None:
+        return events
+    found = list(events)
+    for position in reversed(range(len(found))):
+        if found[position].event == "step":
+            found[position] = replace(found[position], loss=loss)
+            break
+    return found
 
 
 def _row(log_format: LogFormat, event: Event) -> dict[str, Any]:
@@ -250,6 +270,7 @@ def _row(log_format: LogFormat, event: Event) -> dict[str, Any]:
         "dur_s": event.dur_s,
         "phase": event.phase,
         "tokens": event.tokens,
+        "loss": event.loss,
         "kind": event.kind,
         "msg": None if event.msg is None else json_lines.printable(event.msg, MSG_MAX_CHARS),
         "reports_durability": log_format.reports_durability,

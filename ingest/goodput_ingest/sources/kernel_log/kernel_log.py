@@ -1,4 +1,4 @@
-"""Kernel logs: Xid and SXid lines of NVIDIA's drivers, and GPUs that fell off the bus.
+"""Kernel logs: Xid and SXid lines of NVIDIA's drivers, GPUs that fell off the bus, OOM kills.
 
 Read are `dmesg -T`, `dmesg --time-format iso`, journalctl (short, short-iso, short-unix, json) and
 syslog files. Repeats of a line are kept: joining them into incidents is the ledger's job.
@@ -17,7 +17,13 @@ from goodput_ingest.formats import files, json_lines
 from goodput_ingest.formats.json_lines import FieldError
 from goodput_ingest.formats.pci import pci_bus_id
 from goodput_ingest.source import Batch, ReadOptions, Reject
-from goodput_ingest.sources.kernel_log.messages import LOOKS_LIKE_XID, NOTICE, Finding, finding
+from goodput_ingest.sources.kernel_log.messages import (
+    LOOKS_LIKE_XID,
+    NOTICE,
+    OOM_KILL,
+    Finding,
+    finding,
+)
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
@@ -63,6 +69,16 @@ SCHEMA: dict[str, Any] = {
     "ts_precision": pl.String,
     "kind": pl.String,
     "code": pl.Int32,
+    "pid": pl.String,
+    "process_name": pl.String,
+    "message": pl.String,
+}
+NODE_EVENTS: dict[str, Any] = {
+    "source": pl.String,
+    "cluster": pl.String,
+    "node": pl.String,
+    "ts": pl.Datetime("us"),
+    "kind": pl.String,
     "pid": pl.String,
     "process_name": pl.String,
     "message": pl.String,
@@ -114,7 +130,7 @@ class KernelLog:
         return tagged or kernel_lines * 2 > len(lines)
 
     def extract(self) -> Iterator[Batch]:
-        """Yield `raw.gpu_events`, part by part; without any such line there are no rows."""
+        """Yield `raw.gpu_events` and `raw.node_events`, part by part; often there are no rows."""
         head = files.head(self.path)
         if head.strip() and not self.recognises(self.path, head) and not _is_stamped(head):
             raise IngestError(
@@ -127,6 +143,8 @@ class KernelLog:
     def read(self, part: files.Part) -> Iterator[Batch]:
         """Yield the events of the next lines."""
         yield self._rows.batch(part)
+        if (killed := self._rows.oom_kills(part)) is not None:
+            yield killed
 
 
 class KernelRows:
@@ -166,6 +184,32 @@ class KernelRows:
             rejects.append(Reject(part.first_line + len(part.lines), part.damage))
         frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
         return Batch("gpu_events", frame, SOURCE, self.origin, key, rejects)
+
+    def oom_kills(self, part: files.Part) -> Batch | None:
+        """Return the processes that the out-of-memory killer ended; None: there are none."""
+        rows: list[tuple[Any, ...]] = []
+        rejects: list[Reject] = []
+        for number, text in enumerate(part.lines, part.first_line):
+            if (killed := OOM_KILL.search(text)) is None:
+                continue
+            try:
+                line = _journal_entry(text) if text.startswith("{") else _split(text)
+                node = None if line is None else line.node or self.options.node
+                if line is None or node is None:
+                    continue  # a program that quotes the kernel, or a line without time or node
+                name = json_lines.printable(killed["name"], 100)
+                message = json_lines.printable(line.message, MESSAGE_MAX_CHARS)
+                of = (SOURCE, self.options.cluster, node, self._moment(line))
+                rows.append((*of, "oom_kill", killed["pid"], name, message))
+            except FieldError as error:
+                rejects.append(Reject(number, str(error), json_lines.printable(text, 500)))
+        if not rows and not rejects:
+            return None
+        options = self.options
+        said = (options.cluster, options.zone, options.observed_at, options.node)
+        key = files.digest(part, "node_events", *said)
+        frame = pl.DataFrame(rows, schema=NODE_EVENTS, orient="row")
+        return Batch("node_events", frame, SOURCE, self.origin, key, rejects)
 
     def _row(self, number: int, text: str) -> tuple[Any, ...] | None:
         line = _journal_entry(text) if text.startswith("{") else _split(text)

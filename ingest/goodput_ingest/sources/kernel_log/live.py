@@ -210,15 +210,16 @@ class KernelLogLive:
             ) from error
 
     def _events(self, log: str, lines: list[bytes]) -> Iterator[Batch]:
-        """Yield the batch of some lines where it has any event; nothing else is kept of them."""
+        """Yield the batches of some lines that have any event; nothing else is kept of them."""
         state = self._state
         if state.rows is None or state.rows.origin != self._origin(log):
             options = ReadOptions(cluster=self.cluster, node=self.node)
             state.rows = KernelRows(self._origin(log), options)
         digest = hashlib.sha256(b"\n".join(lines)).hexdigest()[: files.DIGEST_CHARS]
-        batch = state.rows.batch(files.Part(state.lines + 1, files.with_ends(lines), digest))
-        if batch.rows.height or batch.rejects:
-            yield batch
+        part = files.Part(state.lines + 1, files.with_ends(lines), digest)
+        for batch in (state.rows.batch(part), state.rows.oom_kills(part)):
+            if batch is not None and (batch.rows.height or batch.rejects):
+                yield batch
         state.lines += len(lines)
 
 

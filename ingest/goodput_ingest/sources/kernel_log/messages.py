@@ -1,4 +1,4 @@
-"""Parses messages of NVIDIA's kernel driver: an Xid, an SXid, a GPU off the bus.
+"""Parses messages of NVIDIA's kernel driver (an Xid, an SXid, a GPU off the bus), and OOM kills.
 
 Forms of the lines: telemetry notes, section 5. NVSwitch faults (SXid) have numbers of their own.
 """
@@ -22,6 +22,11 @@ NOTICE = re.compile(rf"NVRM: (?:The NVIDIA )?GPU (?:at )?{_PCI}")
 LOOKS_LIKE_XID = re.compile(r"\bS?Xid \(")
 PID = re.compile(r"\bpid='?(?P<pid>\d+)'?")
 PROCESS = re.compile(r"\bname=(?P<name>[^,<]+)")
+# mm/oom_kill.c; "Memory cgroup out of memory" where a container or a Slurm job was at its limit
+OOM_KILL = re.compile(
+    r"(?:Out of memory|Memory cgroup out of memory)(?: \(\w+\))?: Kill(?:ed)? process "
+    r"(?P<pid>\d{1,10}) \((?P<name>[^)]{0,100})\)"
+)
 
 
 @dataclass(frozen=True)

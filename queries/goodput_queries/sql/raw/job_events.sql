@@ -23,6 +23,7 @@ create table raw.job_events (
     throttle_s double,
     tokens double,
     flops double,
+    loss double,                        -- of a step; NaN and infinities as they are
     kind varchar,
     msg varchar,
     reports_durability boolean not null, -- false: this format cannot say that a checkpoint is durable

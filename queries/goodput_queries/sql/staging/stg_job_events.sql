@@ -34,6 +34,7 @@ select
     events.throttle_s,
     events.tokens,
     events.flops,
+    events.loss,
     events.kind,
     events.msg,
     events.reports_durability,

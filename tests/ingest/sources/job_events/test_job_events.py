@@ -51,6 +51,7 @@ def test_an_event_is_kept_with_what_its_schema_names(store: LocalStore, tmp_path
         "throttle_s": 0.4,
         "tokens": 16384,
         "flops": 4e13,
+        "loss": 2.5,
         "msg": "fine",
     }
 
@@ -175,12 +176,12 @@ def test_a_job_that_did_not_say_its_run_has_an_empty_run(store: LocalStore, tmp_
 
 
 def test_unknown_fields_are_kept(store: LocalStore, tmp_path: Path) -> None:
-    event = {**STEP, "loss": float("nan"), "lr": 0.1, "deep": {"a": [1, float("-inf")]}}
+    event = {**STEP, "grad_norm": float("nan"), "lr": 0.1, "deep": {"a": [1, float("-inf")]}}
 
     read(store, write(tmp_path, event))
 
     extra = json.loads(store.read("select extra from raw.job_events").item())
-    assert extra == {"loss": None, "lr": 0.1, "deep": {"a": [1, None]}}
+    assert extra == {"grad_norm": None, "lr": 0.1, "deep": {"a": [1, None]}}
 
 
 @pytest.mark.parametrize("count", [1, 1000])

@@ -287,3 +287,37 @@ def test_a_published_log_has_five_xid_119_of_one_gpu(store: LocalStore) -> None:
 
     found = store.read("select code, pci_bus_id, count(*) from raw.gpu_events group by all").rows()
     assert found == [(119, "00000000:9b:00.0", 5)]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Out of memory: Killed process 4711 (python) total-vm:1kB, anon-rss:1kB, file-rss:0kB",
+        "Memory cgroup out of memory: Killed process 4711 (python) total-vm:1kB, anon-rss:1kB",
+        "Out of memory: Kill process 4711 (python) score 900 or sacrifice child",
+    ],
+)
+def test_a_process_that_the_kernel_ended_for_memory_is_an_event_of_the_node(
+    store: LocalStore, tmp_path: Path, message: str
+) -> None:
+    path = write(tmp_path, f"2025-11-18T12:00:00+0000 node7 kernel: {message}")
+
+    read(store, path)
+
+    found = store.read("select node, ts, kind, pid, process_name from raw.node_events").rows()
+    assert found == [("node7", NOON, "oom_kill", "4711", "python")]
+
+
+def test_a_program_that_quotes_the_kernel_ended_no_process(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    quoted = "Out of memory: Killed process 4711 (python)"
+    path = write(
+        tmp_path,
+        f"2025-11-18T12:00:00+0000 node7 watcher: {quoted}",
+        f"2025-11-18T12:00:00+0000 node7 kernel: {XID}",
+    )
+
+    read(store, path)
+
+    assert store.read("select count(*) from raw.node_events").item() == 0

@@ -3,7 +3,9 @@
 -- end_at: null while it runs
 -- outcome: ok, failed, limit, unknown, running
 -- has_events: the job sent events
--- cause: failure reason, where evidence shows one; cause_fix: recommended action, where one is known
+-- cause: failure reason, where evidence shows one; marts.attempt_causes has further ones
+-- cause_class: hardware, node, network, host memory, storage, numerics, user code, scheduler, unknown
+-- cause_fix: recommended action, where one is known
 with steps as (
     select
         attempt_key,
@@ -43,6 +45,7 @@ select
     steps.tokens,
     attempts.has_events,
     causes.cause,
+    causes.class as cause_class,
     causes.confidence as cause_confidence,
     causes.evidence as cause_evidence,
     causes.fix as cause_fix

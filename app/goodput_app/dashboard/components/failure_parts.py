@@ -1,0 +1,114 @@
+"""Parts of the run and health pages: why attempts failed, and what led to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import places, tables
+from goodput_app.dashboard.data import failures
+
+if TYPE_CHECKING:
+    from goodput_queries.scope import Scope
+
+CAUSES = {
+    "rank": "Rank",
+    "cause": "Failure reason",
+    "class": "Class",
+    "confidence": "Confidence",
+    "evidence": "Evidence",
+    "evidence_against": "Evidence against",
+    "what_to_do": "What to do",
+    "node": "Node",
+}
+CAUSE_WIDTHS_PX = {
+    "rank": 45,
+    "cause": 110,
+    "class": 90,
+    "confidence": 95,
+    "evidence": 270,
+    "evidence_against": 190,
+    "what_to_do": 240,
+    "node": 80,
+}
+CHAIN = {
+    "event_at": "Time",
+    "what": "Event",
+    "detail": "Detail",
+    "node": "Node",
+    "gpu_index": "GPU",
+    "source": "Source",
+    "events": "Events",
+}
+BY_CAUSE = {
+    "cause": "Failure reason",
+    "class": "Class",
+    "failures": "Attempts",
+    "mtbf_s": "Time between failures",
+    "mtbf_low_s": "Time between failures, low",
+    "mtbf_high_s": "Time between failures, high",
+    "mttr_s": "Time to restart",
+    "lost_gpu_ms": "Failures",
+    "lost_cost": "Cost",
+    "cluster": "Cluster",
+}
+
+
+def of_attempt(scope: Scope, attempt: int | None) -> None:
+    """Draw ranked causes and failure chain of an attempt; None: of the last one that failed."""
+    found = failures.causes(scope)
+    if attempt is None and found.is_empty():
+        st.caption("No attempt ended badly in this time range.")
+        return
+    chosen = pl.col("attempt") == (found["attempt"].max() if attempt is None else attempt)
+    causes = found.filter(chosen)
+    if causes.is_empty():
+        st.caption(f"Attempt {attempt} did not end badly in this time range.")
+        return
+    first = causes.row(0, named=True)
+    st.markdown(f"**Attempt {first['attempt']}: {theme.markdown_text(first['cause'])}**")
+    lost = f"It lost {theme.gpu_time(first['lost_gpu_ms'])} in this time range"
+    if first["lost_cost"] is not None:
+        lost += f" ({theme.markdown_text(theme.cost(first['lost_cost']))})"
+    st.caption(f"{lost}. Ranked by what the evidence proves; the first is the failure reason.")
+    places.pick(causes, CAUSES, "cause", ("attempt_key", "rank"), rows=6, widths=CAUSE_WIDTHS_PX)
+    chain = failures.chains(scope).filter(chosen)
+    st.markdown("**Failure chain**")
+    tables.show(chain, CHAIN, "failure_chain", rows=15)
+
+
+def losses(scope: Scope) -> None:
+    """Say at which steps the training loss was not finite, or diverged; nothing where none was."""
+    for row in failures.loss_anomalies(scope).iter_rows(named=True):
+        st.warning(_anomaly(row), icon=":material/trending_up:")
+
+
+def _anomaly(row: dict[str, Any]) -> str:
+    where = f"Attempt {row['attempt']}, step {row['step']:,}, {theme.moment(row['step_at'])}"
+    ends = "to the end of the attempt" if row["is_lasting"] else "and then recovered"
+    if row["kind"] == "diverged":
+        return (
+            f"{where}: the training loss rose from a median of {row['baseline_loss']:.4g} to "
+            f"{row['highest_loss']:.4g} for {row['steps']:,} logged steps, {ends}."
+        )
+    before = (
+        "no finite loss was logged before it"
+        if row["last_finite_step"] is None
+        else f"last finite loss {row['last_finite_loss']:.4g} at step {row['last_finite_step']:,}"
+    )
+    return (
+        f"{where}: the training loss is NaN or infinite in {row['steps']:,} logged steps, "
+        f"{ends}; {before}."
+    )
+
+
+def by_cause(scope: Scope) -> None:
+    """Draw the time between bad ends of attempts by failure reason."""
+    found = failures.by_cause(scope)
+    if found.is_empty():
+        st.caption("No attempt ended badly in this time range.")
+    else:
+        tables.show(found, BY_CAUSE, "failures_by_cause", rows=8)

@@ -1,0 +1,46 @@
+"""Failures: ranked causes of attempts, what led to their end, and losses that were not finite."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from goodput_app.dashboard.data.marts import read
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from goodput_queries.scope import Scope
+
+
+def causes(scope: Scope) -> pl.DataFrame:
+    """Return the ranked causes of the failed attempts of the scope's run."""
+    return read(
+        "select * from marts.attempt_causes where run_key = $1 order by attempt, rank",
+        scope,
+        scope.run,
+    )
+
+
+def chains(scope: Scope) -> pl.DataFrame:
+    """Return what led to the end of the failed attempts of the scope's run, in order."""
+    return read(
+        "select * from marts.failure_chains where run_key = $1 order by attempt, position",
+        scope,
+        scope.run,
+    )
+
+
+def loss_anomalies(scope: Scope) -> pl.DataFrame:
+    """Return where the training loss of the scope's run stopped being finite, or diverged."""
+    return read(
+        "select * from marts.loss_anomalies where run_key = $1 order by attempt, step",
+        scope,
+        scope.run,
+    )
+
+
+def by_cause(scope: Scope) -> pl.DataFrame:
+    """Return the time between bad ends of attempts by failure reason, the most frequent first."""
+    return read(
+        "select * from marts.reliability_by_cause order by failures desc, cluster, cause", scope
+    )

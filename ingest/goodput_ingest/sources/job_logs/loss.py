@@ -1,0 +1,29 @@
+"""The training loss that a log line prints, whatever framework wrote the line.
+
+`lm loss: 7.1E+00 |`, `loss:  6.41230`, `'loss': '1.932'`, `train_loss=1.93`, `loss = nan`
+"""
+
+from __future__ import annotations
+
+import re
+
+LOSS = re.compile(
+    r"loss['\"]?\s*[:=]\s*['\"]?"
+    r"(?P<loss>[+-]?(?:nan|inf(?:inity)?|\d{1,30}(?:\.\d{0,30})?(?:e[+-]?\d{1,3})?))(?![\w.])",
+    re.IGNORECASE,
+)
+NAMES = ("lm ", "train_", "training_")  # before "loss"; another word makes it another loss
+
+
+def loss_of(text: str) -> float | None:
+    """Return the loss on a line, which may be NaN or infinite; None where there is none."""
+    at = text.find("loss")
+    while at >= 0:
+        if text[:at].endswith(NAMES) or not (
+            at and (text[at - 1].isalnum() or text[at - 1] in "_-")
+        ):
+            found = LOSS.match(text, at)
+            if found is not None:
+                return float(found["loss"])
+        at = text.find("loss", at + 4)
+    return None

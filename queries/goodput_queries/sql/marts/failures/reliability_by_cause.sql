@@ -1,0 +1,105 @@
+-- Time between bad ends of attempts by their failure reason, and the time until the run went on, in the scope's window.
+-- grain: cluster, cause
+-- class, blame: of the cause
+-- failures: attempts that ended in the window with this failure reason
+-- run_ms, gpu_ms: time that all attempts of the cluster ran in the window, whatever ended them; gpu_ms: times their GPUs
+-- mtbf_s: run time of all attempts / failures; mtbf_low_s, mtbf_high_s: its exact 95 % Poisson interval; null: the
+--  interval is open
+-- gpu_ms_per_failure: GPU time of all attempts / failures
+-- restarts: failures after which the run began another attempt
+-- mttr_s, median_repair_s: mean and median time in which the run did not train: from the last completed step of the
+--  attempt to the begin of the first one of the next, without steps from its end and to the start; null: no restart
+-- lost_gpu_ms, lost_cost: lost work, fault stall and time without progress of these attempts, in the window
+with attempts as (
+    select
+        attempts.cluster,
+        attempts.attempt_key,
+        attempts.gpus,
+        scope_start(attempts.start_ms) as start_ms,
+        scope_end(least(coalesce(attempts.end_ms, clusters.as_of_ms), clusters.as_of_ms)) as end_ms
+    from intermediate.int_attempts as attempts
+    inner join intermediate.int_clusters as clusters using (cluster)
+    where
+        attempts.gpus > 0
+        and in_window(attempts.start_ms, attempts.end_ms)
+        and (getvariable('scope_cluster') is null or attempts.cluster = getvariable('scope_cluster'))
+        and of_owner(attempts.team, attempts.user_name, attempts.run_key, attempts.partition)
+        and (
+            (getvariable('scope_node') is null and getvariable('scope_gpu_uuid') is null)
+            or attempts.job_run_key in (
+                select job_run_key from intermediate.int_holds
+                where
+                    node = coalesce(getvariable('scope_node'), node)
+                    and gpu_uuid = coalesce(getvariable('scope_gpu_uuid'), gpu_uuid)
+            )
+        )
+),
+
+exposed as (
+    select cluster, sum(end_ms - start_ms)::bigint as run_ms, sum(gpus * (end_ms - start_ms))::bigint as gpu_ms
+    from attempts
+    where end_ms > start_ms
+    group by cluster
+),
+
+steps as (
+    select attempt_key, min(start_ms) as start_ms, max(end_ms) as end_ms
+    from intermediate.int_train_steps
+    where attempt_key in (select attempt_key from attempts)
+    group by attempt_key
+),
+
+ended as (
+    select
+        failed.cluster,
+        failed.attempt_key,
+        failed.lost_gpu_ms,
+        failed.lost_cost,
+        causes.cause,
+        causes.class,
+        causes.blame,
+        (coalesce(first_steps.start_ms, later.start_ms) - coalesce(last_steps.end_ms, failed.end_ms)) / 1000.0 as repair_s
+    from intermediate.int_failed_attempts_in_scope as failed
+    inner join intermediate.int_attempt_causes as causes using (attempt_key)
+    left join intermediate.int_attempts as later
+        on failed.run_key = later.run_key and failed.attempt + 1 = later.attempt
+    left join steps as last_steps on failed.attempt_key = last_steps.attempt_key
+    left join steps as first_steps on later.attempt_key = first_steps.attempt_key
+    where failed.gpus > 0
+),
+
+by_cause as (
+    select
+        cluster,
+        cause,
+        any_value(class) as class,
+        any_value(blame) as blame,
+        count(*) as failures,
+        count(repair_s) as restarts,
+        avg(repair_s) as mttr_s,
+        median(repair_s) as median_repair_s,
+        sum(lost_gpu_ms)::bigint as lost_gpu_ms,
+        sum(lost_cost) as lost_cost
+    from ended
+    group by cluster, cause
+)
+
+select
+    by_cause.cluster,
+    by_cause.cause,
+    by_cause.class,
+    by_cause.blame,
+    by_cause.failures,
+    exposed.run_ms,
+    exposed.gpu_ms,
+    exposed.run_ms / 1000.0 / by_cause.failures as mtbf_s,
+    exposed.run_ms / 1000.0 / poisson_high(by_cause.failures) as mtbf_low_s,
+    exposed.run_ms / 1000.0 / nullif(poisson_low(by_cause.failures), 0) as mtbf_high_s,
+    exposed.gpu_ms / by_cause.failures as gpu_ms_per_failure,
+    by_cause.restarts,
+    by_cause.mttr_s,
+    by_cause.median_repair_s,
+    by_cause.lost_gpu_ms,
+    by_cause.lost_cost
+from by_cause
+inner join exposed using (cluster)

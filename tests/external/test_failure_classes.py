@@ -1,0 +1,72 @@
+"""The failure class of a job from its log alone: 360 logs with one injected failure each.
+
+The rules were written on the logs with an odd number. The logs of a class differ in little but
+numbers: that the other half is right says that every log is read, not that any program is known.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.job_logs.failure_kinds import KINDS
+from goodput_ingest.sources.job_logs.source import JobLog
+from goodput_queries.errors import IngestError
+
+ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
+FOLDER = Path(ROOT or "missing") / "gpualert-injected"
+pytestmark = [
+    pytest.mark.external,
+    pytest.mark.skipif(not FOLDER.is_dir(), reason="GOODPUT_EXTERNAL_DATA has no such logs"),
+]
+KIND_OF_MODE = {
+    "ram_oom": "host_memory",
+    "missing_module": "missing_module",
+    "div_zero": "division_by_zero",
+    "nan_loss": "nan",
+    "traceback": "exception",
+    "cuda_runtime": "cuda_error",
+}
+READ_OUT = ReadOptions(observed_at=datetime(2026, 11, 20, 12))  # noqa: DTZ001 -- naive, UTC
+
+
+def failure_kind(log: Path) -> str | None:
+    """Return the kind that the cause of an attempt gets from this log: the most specific one."""
+    try:
+        rows = pl.concat([batch.rows for batch in JobLog(log, READ_OUT).extract()])
+    except IngestError:
+        return None
+    kinds = rows.filter(pl.col("event") == "failure")["kind"].to_list()
+    return min(kinds, key=KINDS.index, default=None)
+
+
+def macro_f1(pairs: list[tuple[str, str | None]]) -> float:
+    right = Counter(true for true, found in pairs if true == found)
+    true, found = Counter(true for true, _ in pairs), Counter(found for _, found in pairs)
+    return sum(2 * right[kind] / (true[kind] + found[kind]) for kind in true) / len(true)
+
+
+@pytest.mark.parametrize("half", [0, 1], ids=["held out", "tuned on"])
+def test_the_class_of_a_failure_is_that_of_its_log(half: int) -> None:
+    labels = [json.loads(line) for line in (FOLDER / "labels.jsonl").read_text().splitlines()]
+    chosen = [label for label in labels if int(label["id"][-4:]) % 2 == half]
+    assert len(chosen) == 180
+
+    pairs = [
+        (KIND_OF_MODE.get(label["mode"], label["mode"]), failure_kind(FOLDER / label["log"]))
+        for label in chosen
+    ]
+
+    wrong = [
+        (label["id"], found)
+        for label, (true, found) in zip(chosen, pairs, strict=True)
+        if true != found
+    ]
+    assert macro_f1(pairs) >= 0.99, wrong

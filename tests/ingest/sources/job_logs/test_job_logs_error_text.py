@@ -1,0 +1,180 @@
+"""Failures by the text of a log's lines, and the loss that a step's line prints."""
+
+from __future__ import annotations
+
+import csv
+import math
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.ingest.job_log_lines import ITERATION, brief, parsed
+
+from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.job_logs.failure_kinds import HINTS, KINDS, kind_of
+from goodput_ingest.sources.job_logs.loss import loss_of
+from goodput_queries.errors import IngestError
+
+if TYPE_CHECKING:
+    from goodput_queries.storage.store import LocalStore
+
+REFERENCE = Path(__file__).parents[4] / "queries/goodput_queries/sql/reference"
+LINES = {
+    "torch.cuda.OutOfMemoryError: CUDA out of memory.": "oom",
+    "RuntimeError: CUDA error: uncorrectable ECC error encountered": "gpu_hardware",
+    "RuntimeError: No CUDA GPUs are available": "gpu_unavailable",
+    "RuntimeError: CUDA error: an illegal memory access was encountered": "cuda_error",
+    "RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED": "cuda_error",
+    "slurmstepd: error: Detected 1 oom_kill event in StepId=14.0.": "host_memory",
+    "numpy.core._exceptions._ArrayMemoryError: Unable to allocate 8 GiB": "host_memory",
+    "RuntimeError: DataLoader worker (pid 7) is killed by signal: Bus error.": "bus_error",
+    "RuntimeError: DataLoader worker (pid 7) is killed by signal: Killed.": "sigkill",
+    "ImportError: libcudnn.so.9: cannot open shared object file": "missing_module",
+    "OSError: [Errno 28] No space left on device": "disk_full",
+    "OSError: [Errno 116] Stale file handle: '/data'": "storage",
+    "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1": "nccl_error",
+    "ncclSystemError: System call (e.g. socket, malloc) failed": "nccl_error",
+    "torch.distributed.DistNetworkError: The client socket has timed out": "network",
+    "RuntimeError: Gloo connectFullMesh failed with error": "network",
+    "srun: error: node004: task 27: Segmentation fault (core dumped)": "segfault",
+    "srun: error: node004: task 3: Exited with exit code 137": "sigkill",
+    "srun: error: node004: task 3: Exited with exit code 1": "exception",
+    "ValueError: batch size is 0": "exception",
+    "    AssertionError": "assertion",
+    "found NaN in local forward loss calculation": "nan",
+    "loss = inf, stopping": "nan",
+}
+NO_FAILURE = [
+    "RuntimeError: DataLoader worker (pid 7) is killed by signal: Terminated.",
+    "torch.distributed.elastic.multiprocessing.api.SignalException: got signal: 15",
+    "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:",
+    "INFO retrying after ConnectionError: reset by peer",  # a report of one, not its end
+    " iteration 3/ 9 | lm loss: 7.1E+00 | loss scale: 1.0 | number of nan iterations:   0 |",
+    "validation error: 0.12",
+    "Process finished with exit code 0",
+    "using default device",
+]
+
+
+@pytest.mark.parametrize("text", LINES)
+def test_the_kind_of_a_line_is_the_most_specific(text: str) -> None:
+    assert kind_of(text) == LINES[text]
+    assert any(hint in text for hint in HINTS)
+
+
+@pytest.mark.parametrize("text", NO_FAILURE)
+def test_other_lines_have_no_kind(text: str) -> None:
+    assert kind_of(text) is None
+
+
+def test_each_kind_has_its_meaning_in_the_same_order() -> None:
+    rows = list(csv.DictReader((REFERENCE / "failure_kinds.csv").read_text().splitlines()))
+
+    assert [row["kind"] for row in rows][: len(KINDS)] == list(KINDS)
+    assert [int(row["position"]) for row in rows] == list(range(1, len(rows) + 1))
+    assert all(row["class"] and row["label"] and row["what_to_do"] for row in rows)
+
+
+def test_an_error_without_a_time_has_that_of_the_line_before_it(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    text = (
+        ITERATION.format(second=20, step=3, ms=2000.0)
+        + "[rank5]: Traceback (most recent call last):\n"
+        + "[rank5]: FileNotFoundError: [Errno 2] No such file or directory: '/data/x'\n"
+        + "[rank6]: FileNotFoundError: [Errno 2] No such file or directory: '/data/x'\n"
+    )
+
+    events = parsed(store, tmp_path, text)
+
+    failures = [event for event in events if event["event"] == "failure"]
+    assert brief(failures, "kind", "at") == [("file_not_found", "14:03:20.500")]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [("MemoryError\n", "host_memory"), ("bash: line 1: 77 Killed   python x.py\n", "sigkill")],
+)
+def test_a_log_without_any_time_has_that_at_which_it_was_read_out(
+    store: LocalStore, tmp_path: Path, text: str, kind: str
+) -> None:
+    read_out = ReadOptions(observed_at=datetime(2026, 8, 20, 15))  # noqa: DTZ001 -- naive, UTC
+
+    (event,) = parsed(store, tmp_path, text, read_out)
+
+    assert (event["kind"], event["at"]) == (kind, "15:00:00.000")
+
+
+def test_a_log_that_only_shows_an_error_asks_when_it_was_read_out(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    with pytest.raises(IngestError, match="--observed-at"):
+        parsed(store, tmp_path, "Traceback (most recent call last):\nMemoryError\n", ReadOptions())
+
+
+@pytest.mark.parametrize(
+    ("text", "loss"),
+    [
+        (" iteration 3/ 9 | lm loss: 7.1E+00 | loss scale: 1.0 |", 7.1),
+        ("[titan] step: 120  loss:  6.41230  memory: 3GiB", 6.4123),
+        ("{'loss': '1.932', 'grad_norm': '0.8'}", 1.932),
+        ("Epoch 3: 45%| 450/1000 [02:15<02:45, train_loss=1.93]", 1.93),
+        (" iteration 3/ 9 | lm loss: NAN | loss scale: 1.0 |", math.nan),
+        ("step 2 | loss = -inf", -math.inf),
+        ("val_loss: 3.0 loss scale: 65536.0", None),
+        ("loss: 7.1.2", None),
+    ],
+)
+def test_the_loss_of_a_line(text: str, loss: float | None) -> None:
+    found = loss_of(text)
+
+    assert found == loss or (loss is not None and math.isnan(loss) and math.isnan(found or 0.0))
+
+
+def test_an_error_that_was_handled_begins_no_other_life(store: LocalStore, tmp_path: Path) -> None:
+    text = (
+        "[titan] 2026-08-20 14:03:11,482 - root - INFO - Starting job: x\n"
+        "ImportError: no fused kernels\n"
+        "2026-08-20T14:03:13Z ***** Running training *****\n"
+        "[titan] 2026-08-20 14:03:15,482 - root - INFO - step:  1  loss:  6.41230  tps: 8,214\n"
+    )
+
+    events = parsed(store, tmp_path, text)
+
+    assert brief(events, "event", "kind") == [
+        ("job.start", None),
+        ("failure", "missing_module"),
+        ("step", None),
+    ]
+
+
+def test_a_step_of_hugging_face_whose_loss_is_nan_is_a_step(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    at = "2026-08-20T14:0{}:00Z "
+    text = (
+        at.format(0) + "***** Running training *****\n"
+        + at.format(0) + "  Num Epochs = 1\n"
+        + at.format(0) + "  Total optimization steps = 10\n"
+        + at.format(1) + "{'loss': '1.5', 'grad_norm': '0.8', 'epoch': '0.1'}\n"
+        + at.format(2) + "{'loss': 'nan', 'grad_norm': 'nan', 'epoch': '0.2'}\n"
+    )  # fmt: skip
+
+    parsed(store, tmp_path, text)
+
+    losses = store.read("select step, loss from raw.job_events where event = 'step' order by step")
+    assert losses["step"].to_list() == [1, 2]
+    assert losses["loss"][0] == 1.5
+    assert math.isnan(losses["loss"][1])
+
+
+def test_the_loss_of_a_line_is_that_of_its_last_step(store: LocalStore, tmp_path: Path) -> None:
+    first = ITERATION.format(second=10, step=10, ms=100.0)
+    parsed(
+        store, tmp_path, first + first.replace("03:10", "03:12").replace("      10/", "      12/")
+    )
+
+    losses = store.read("select step, loss from raw.job_events where event = 'step' order by step")
+
+    assert dict(losses.rows()) == {10: 7.1, 11: None, 12: 7.1}

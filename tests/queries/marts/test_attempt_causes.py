@@ -1,0 +1,339 @@
+"""Ranked causes of failed attempts, their failure chains, loss anomalies and time to repair."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from tests.queries.conftest import Evidence, durable, steps
+
+from goodput_queries.scope import Scope
+from goodput_queries.storage.store import LocalStore
+
+BUS = "00000000:19:00.0"
+END = 4_000  # of the first attempts
+
+
+def xid(made, node, code, second, bus=BUS):
+    made.load("gpu_events", [
+        {
+            "cluster": "c", "node": node, "pci_bus_id": bus, "ts": made.at(second), "kind": "xid",
+            "code": code, "ts_precision": "exact",
+        }
+    ], "kernel-log")  # fmt: skip
+
+
+def counter(made, gpu, metric, values):
+    """Load readings of a counter, one a minute from second 3,500."""
+    made.load("gpu_samples_other", [
+        {
+            "gpu_uuid": gpu, "gpu_instance": "", "ts": made.at(3_500 + 60 * n), "metric": metric,
+            "value": float(value),
+        }
+        for n, value in enumerate(values)
+    ], "dcgm")  # fmt: skip
+
+
+def gpu(made, node):
+    made.load("gpus", [
+        {
+            "cluster": "c", "node": node, "gpu_uuid": f"GPU-{node}", "gpu_index": 3,
+            "pci_bus_id": BUS, "gpu_model": "h100", "valid_from_at": made.at(0),
+        }
+    ], "dcgm")  # fmt: skip
+
+
+def run(made, name, node, events, state="FAILED", begin=0, end=END):
+    made.job(f"job-{name}", begin, end, [node], 1, state, job_name=name)
+    made.events(name, events, host=node)
+
+
+def said(kind, second, msg="it broke"):
+    return {"event": "failure", "kind": kind, "msg": msg, "t": second}
+
+
+def load_other_causes(made, work):
+    """Load runs whose end no hardware of their own explains, and Xids that explain none."""
+    losses = [2.0] * 36 + [math.nan] * 3
+    run(made, "nan", "nan", [{**step, "loss": x} for step, x in zip(work, losses, strict=True)])
+    # a failure that the program handled
+    run(made, "caught", "caught", [*work, said("permission", 500)])
+    run(made, "app", "app", work)
+    xid(made, "app", 31, 3_980)
+    run(made, "killed", "killed", [*work, said("sigkill", 3_990)])
+    made.load("node_events", [
+        {
+            "cluster": "c", "node": "killed", "ts": made.at(second), "kind": "oom_kill",
+            "pid": "77", "process_name": "python", "message": "Out of memory",
+        }
+        for second in (1_000, 3_985)
+    ], "kernel-log")  # fmt: skip
+    # the same Xid 79 on a GPU whose attempt went on, and one on a GPU that nobody held
+    run(made, "other", "other", work, "COMPLETED")
+    xid(made, "other", 79, 1_000)
+    xid(made, "other", 79, 4_050)
+
+
+@pytest.fixture(scope="module")
+def world():
+    """Build a node for each run, which is named after what ended it."""
+    made = Evidence(LocalStore())
+    work = steps(1, 39, 0, 100)
+    for node in (
+        "bus",
+        "twice",
+        "ecc",
+        "own",
+        "late",
+        "down",
+        "nan",
+        "caught",
+        "app",
+        "killed",
+        "other",
+    ):
+        gpu(made, node)
+    made.watched(8_000)
+    run(made, "bus", "bus", [*work, durable(30, 3_050), said("exception", 3_990)])
+    xid(made, "bus", 79, 3_980)
+    xid(made, "bus", 45, 3_981)
+    counter(made, "GPU-bus", "pcie_replay_total", [1, 1, 4])
+    made.job("bus2", 4_100, 7_600, ["bus"], 1, "COMPLETED", job_name="bus")
+    made.events("bus", steps(31, 40, 4_100, 100), attempt=1, host="bus")
+
+    # two lives in one job run: the Xid is of the first one, the second fails within five minutes
+    run(made, "twice", "twice", work)
+    made.events("twice", [{"event": "job.start", "t": 3_900}, *steps(39, 39, 3_900, 50)],
+                attempt=1, host="twice")  # fmt: skip
+    xid(made, "twice", 94, 3_895)
+
+    run(made, "ecc", "ecc", work)
+    counter(made, "GPU-ecc", "ecc_uncorrected_volatile_total", [0, 0, 2, 5])
+    run(made, "own", "own", [*work, said("file_not_found", 3_950)])
+    counter(made, "GPU-own", "ecc_uncorrected_volatile_total", [0, 1])
+    run(made, "late", "late", [*work, said("assertion", 3_950)])
+    xid(made, "late", 79, 3_990)
+    run(made, "down", "down", work)
+    made.load("node_states", [
+        {
+            "cluster": "c", "node": "down", "state": "down", "start_at": made.at(3_960),
+            "end_at": made.at(5_000), "reason": "not responding",
+        }
+    ])  # fmt: skip
+    load_other_causes(made, work)
+    made.store.build()
+    yield made
+    made.store.close()
+
+
+def causes(world, name, columns="cause, confidence", **scope):
+    return world.store.read(
+        f"select {columns} from marts.attempt_causes "
+        f"where run_id = '{name}' and attempt = 0 order by rank",
+        scope=Scope(**scope),
+    ).rows()
+
+
+def one(world, name, rank=1):
+    return world.store.read(
+        "select * from marts.attempt_causes "
+        f"where run_id = '{name}' and attempt = 0 and rank = {rank}"
+    ).row(0, named=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (
+            "bus",
+            [("Xid 79", "Confirmed"), ("exception", "Likely"), ("PCIe replays", "Not confirmed")],
+        ),
+        ("ecc", [("ECC errors", "Likely")]),
+        ("own", [("file_not_found", "Likely"), ("ECC errors", "Likely")]),
+        ("down", [("FAILED", "Not confirmed"), ("node down", "Likely")]),
+        ("nan", [("nan", "Likely")]),
+        ("caught", [("FAILED", "Not confirmed")]),
+        ("app", [("Xid 31", "Likely")]),
+        ("killed", [("host_memory", "Likely"), ("sigkill", "Likely")]),
+        ("late", [("Xid 79", "Confirmed"), ("assertion", "Likely")]),
+    ],
+)  # fmt: skip
+def test_causes_are_ranked_by_what_they_prove(world, name, expected):
+    assert causes(world, name) == expected
+
+
+def test_the_first_cause_is_the_failure_reason_of_the_attempt(world):
+    differ = world.store.read(
+        """select attempts.attempt_key from marts.attempts
+        left join marts.attempt_causes as causes
+            on attempts.attempt_key = causes.attempt_key and causes.rank = 1
+        where attempts.cause is distinct from causes.cause
+            or attempts.cause_evidence is distinct from causes.evidence"""
+    )
+
+    assert differ.rows() == []
+
+
+def test_evidence_names_counts_and_places(world):
+    assert one(world, "bus")["evidence"] == (
+        "kernel log: Xid 79 (GPU has fallen off the bus: the driver can no longer reach it over "
+        "PCIe) on bus GPU 3, 1 line"
+    )
+    ecc = one(world, "ecc")
+    assert ecc["evidence"].startswith("5 uncorrected ECC errors on ecc GPU 3 between ")
+    assert (ecc["class"], ecc["gpu_uuid"]) == ("hardware", "GPU-ecc")
+
+
+def test_what_speaks_against_a_cause_is_said(world):
+    assert (
+        one(world, "bus")["evidence_against"] == "the same Xid occurred in 1 attempt that went on"
+    )
+    assert one(world, "bus", 2)["evidence_against"] == "Xid 79 came 10 s before it"
+    assert one(world, "late")["evidence_against"] == (
+        "the same Xid occurred in 1 attempt that went on; "
+        "it came 40 s after the job's own failure (assertion)"
+    )
+    assert one(world, "nan")["evidence_against"] is None
+
+
+def test_an_xid_explains_one_attempt_of_its_job_run(world):
+    found = world.store.read(
+        "select attempt, cause, blame from marts.attempt_causes "
+        "inner join intermediate.int_attempt_causes as causes using (attempt_key, cause) "
+        "where run_id = 'twice' order by attempt"
+    )
+
+    assert found.rows() == [(0, "Xid 94", "platform"), (1, "FAILED", "own")]
+
+
+def test_losses_of_an_attempt_are_those_of_the_ledger(world):
+    ledger = world.store.read(
+        """select attempt_key, sum(gpu_ms)::bigint as gpu_ms from marts.ledger_scoped
+        where category in ('lost_work', 'fault_stall', 'failed_without_progress')
+        group by attempt_key"""
+    )
+    found = world.store.read(
+        "select attempt_key, lost_gpu_ms from marts.attempt_causes where rank = 1"
+    )
+
+    assert set(found.filter(found["lost_gpu_ms"] > 0).rows()) == set(ledger.rows())
+    assert one(world, "bus")["lost_gpu_ms"] == 1_000_000  # 9 steps rolled back, 100 s of stall
+
+
+def test_a_scope_shows_its_own_attempts(world):
+    assert causes(world, "bus", node="ecc") == []
+    assert causes(world, "ecc", node="ecc", columns="cause") == [("ECC errors",)]
+    assert causes(world, "bus", to_ms=1_800_000_000_000 + 3_000_000) == []
+
+
+def test_a_failure_chain_has_its_events_in_order(world):
+    chain = world.store.read(
+        """select position, epoch(event_at) - 1800000000 as second, what, node, source
+        from marts.failure_chains where run_id = 'bus' order by position"""
+    )
+
+    assert [row[1:] for row in chain.rows()] == [
+        (3_600, "3 PCIe replays", "bus", "GPU counters"),
+        (3_900, "step 39 completed, the last one", None, "job"),
+        (3_980, "Xid 79", "bus", "kernel log"),
+        (3_981, "Xid 45", "bus", "kernel log"),
+        (3_990, "job failure: Exception", None, "job"),
+        (4_000, "job ended: FAILED", None, "scheduler"),
+        (4_100, "attempt 1 began", None, "scheduler"),
+    ]
+    assert [row[0] for row in chain.rows()] == list(range(1, 8))
+
+
+def test_a_failure_chain_is_bounded(new_evidence):
+    made = new_evidence()
+    gpu(made, "a")
+    run(made, "a", "a", steps(1, 39, 0, 100))
+    for second in range(80):
+        made.load("node_states", [
+            {
+                "cluster": "c", "node": "a", "state": "drained",
+                "start_at": made.at(3_800 + second), "end_at": made.at(3_800.5 + second),
+            }
+        ])  # fmt: skip
+    made.store.build()
+
+    chain = made.store.read("select position, what from marts.failure_chains order by position")
+
+    assert chain["position"].to_list() == list(range(1, 51))
+    assert chain["what"][-1] == "job ended: FAILED"
+
+
+def test_the_step_at_which_the_loss_became_nan(world):
+    (found,) = world.store.read("select * from marts.loss_anomalies").rows(named=True)
+
+    assert (found["run_id"], found["kind"], found["step"]) == ("nan", "not_finite", 37)
+    assert (found["last_finite_step"], found["last_finite_loss"]) == (36, 2.0)
+    assert (found["steps"], found["is_lasting"]) == (3, True)
+    assert found["step_at"] == world.at(3_700)
+
+
+def test_an_error_in_a_log_without_times_is_not_taken_as_handled(evidence, job_events):
+    """Its time is that of the log's last line that has one, here of the start."""
+    evidence.node("a", 1)
+    evidence.job("1", 0, 210, ["a"], 1, "FAILED")
+    evidence.events("1", job_events.steps(1, 20, 0))
+    evidence.log("1", [{"event": "failure", "kind": "permission", "msg": "no", "t": 2}])
+    evidence.store.build()
+
+    found = evidence.store.read("select cause, cause_at from marts.attempt_causes where rank = 1")
+
+    assert found.rows() == [("permission", evidence.at(190))]
+
+
+def test_an_error_in_a_log_that_was_read_out_later_is_of_the_end(evidence):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 200, ["a"], 1, "FAILED")
+    evidence.log("1", [{"event": "failure", "kind": "permission", "msg": "no", "t": 9_000}])
+    evidence.store.build()
+
+    chain = evidence.store.read("select what, event_at from marts.failure_chains order by position")
+
+    assert chain.rows()[-2:] == [
+        ("job failure: Permission denied", evidence.at(200)),
+        ("job ended: FAILED", evidence.at(200)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("high", "expected"),
+    [
+        (20, [("diverged", 51, 2.0, 7.0, 20)]),
+        (19, []),  # a spike that is over
+    ],
+)
+def test_a_loss_far_over_its_median_has_diverged(evidence, high, expected):
+    evidence.node("a", 1)
+    evidence.job("1", 0, 1_000, ["a"], 1)
+    losses = [2.0] * 50 + [7.0] * high + [2.5] * 5
+    work = steps(1, len(losses), 0, 10)
+    evidence.events("1", [{**step, "loss": loss} for step, loss in zip(work, losses, strict=True)])
+    evidence.store.build()
+
+    found = evidence.store.read(
+        "select kind, step, baseline_loss, highest_loss, steps from marts.loss_anomalies"
+    )
+
+    assert found.rows() == expected
+
+
+def test_time_between_failures_and_to_repair_by_cause(world):
+    found = {
+        row["cause"]: row
+        for row in world.store.read("select * from marts.reliability_by_cause").rows(named=True)
+    }
+
+    assert found["Xid 79"]["failures"] == 2
+    assert found["Xid 79"]["class"] == "hardware"
+    assert (found["Xid 79"]["restarts"], found["Xid 79"]["mttr_s"]) == (1, 200.0)
+    run_s = found["Xid 79"]["run_ms"] / 1000
+    assert run_s == 11 * 4_000 + 3_500
+    assert found["Xid 79"]["mtbf_s"] == pytest.approx(run_s / 2)
+    # Garwood: 2 events have the interval 0.2422 to 7.2247
+    assert found["Xid 79"]["mtbf_low_s"] == pytest.approx(run_s / 7.224688, rel=1e-5)
+    assert found["Xid 79"]["mtbf_high_s"] == pytest.approx(run_s / 0.242209, rel=1e-5)
+    assert sum(row["failures"] for row in found.values()) == 11
