@@ -1,5 +1,5 @@
 -- Anomalies of the scope as findings: low use, series that vanish or stand still, GPUs and nodes that differ from their
--- peers, sudden drops, trouble of hosts, periodic gaps. Their time is in the ledger under other names: nothing of it is
+-- peers, sudden drops, trouble of hosts, periodic gaps, losses that are not finite or diverge. Their time is in the ledger under other names: nothing of it is
 -- counted as coming back.
 -- grain: rule, cluster, node, gpu_uuid, run_key, since_ms
 -- evaluated: first
@@ -26,6 +26,13 @@ with signs as (
     union all
     select rule, cluster, node, gpu_uuid, run_key, start_at, end_at, gpu_ms, cost, confidence, evidence
     from marts.periodic_gaps
+    union all
+    select
+        'loss_' || kind, cluster, null, null, run_key, step_at, step_at, null, null,
+        case when is_lasting then 'Confirmed' else 'Likely' end,
+        'from step ' || step || ' of attempt ' || attempt || ' on, in ' || counted(steps, 'logged step')
+            || coalesce('; the last finite loss was ' || round(last_finite_loss, 3) || ' at step ' || last_finite_step, '')
+    from marts.loss_anomalies
 )
 
 select

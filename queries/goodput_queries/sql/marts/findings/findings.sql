@@ -20,7 +20,7 @@ with signs as (
         rule, cluster, node, gpu_uuid, run_key, team,
         case when run_key is null then coalesce(team, '') else '' end as detail,
         since_ms, until_ms, gpu_ms, cost, share_ratio, cases, back_ms, back_low_ms, back_high_ms,
-        severity, confidence, null::varchar as evidence, null::varchar as what_to_do
+        severity, confidence, null::varchar as evidence, cause, what_to_do
     from marts.loss_findings
     union all by name
     select * from marts.fault_findings
@@ -69,7 +69,8 @@ merged as (
         sum(back_high_ms)::bigint as back_high_ms,
         arg_max(
             {
-                severity: severity, confidence: confidence, evidence: evidence, what_to_do: what_to_do, team: team
+                severity: severity, confidence: confidence, evidence: evidence, cause: cause, what_to_do: what_to_do,
+                team: team
             },
             (case severity when 'critical' then 3 when 'warning' then 2 else 1 end, evidence is not null, since_ms)
         ) as worst
@@ -225,7 +226,7 @@ select
             when kind = 'failures' then ', ' || counted(cases, 'attempt')
             when gpu_uuid is not null then ', ' || counted(cases, 'attempt')
             else ''
-        end
+        end || coalesce('; ' || left(worst.cause, 200), '')
     ) as evidence,
     what_to_do,
     fix,

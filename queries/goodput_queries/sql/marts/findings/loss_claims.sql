@@ -10,6 +10,7 @@
 -- gpu_ms: milliseconds of a whole GPU; cost: null where the rate card has no price
 -- sure_ms: the part that comes back for sure: its cause is confirmed, or idleness was measured
 -- cases: number of attempts; of a loss of no run, of nodes
+-- cause, what_to_do: of an ending, that of the attempt that lost most; else null
 -- base_ms: what the loss is a share of: allocated time of the runs concerned, else the capacity of the cluster
 with ledger as materialized (
     select
@@ -67,7 +68,9 @@ endings as (
             when hung.attempt_key is not null then hung.culprit.node
             when causes.is_platform then culprits.node
         end as node,
-        hung.culprit.gpu_uuid as gpu_uuid
+        hung.culprit.gpu_uuid as gpu_uuid,
+        causes.cause || ' (' || causes.evidence || ')' as cause,
+        causes.fix as what_to_do
     from intermediate.int_attempt_causes as causes
     inner join intermediate.int_attempts as attempts using (attempt_key)
     left join marts.failure_nodes as culprits on causes.attempt_key = culprits.attempt_key and culprits.place = 1
@@ -150,13 +153,15 @@ parts as (
         put_on_gpus.named_last_ms as last_ms,
         put_on_gpus.part_ms as gpu_ms,
         put_on_gpus.cost * put_on_gpus.part_ms / put_on_gpus.gpu_ms as cost,
-        false as is_sure
+        false as is_sure,
+        null::varchar as cause,
+        null::varchar as what_to_do
     from put_on_gpus
     left join places on put_on_gpus.by_gpu_uuid = places.gpu_uuid
     union all
     select
         'rank_skew', cluster, null, null, run_key, run_key, team, attempt_key, first_ms, last_ms, part_ms,
-        cost * part_ms / gpu_ms, false
+        cost * part_ms / gpu_ms, false, null, null
     from put_on_nobody
     where part_ms > 0
     union all
@@ -174,7 +179,9 @@ parts as (
         ledger.last_ms,
         ledger.gpu_ms,
         ledger.cost,
-        endings.is_sure
+        endings.is_sure,
+        endings.cause,
+        endings.what_to_do
     from ledger
     left join lives using (attempt_key)
     inner join endings
@@ -208,7 +215,9 @@ parts as (
         ledger.last_ms,
         ledger.gpu_ms,
         ledger.cost,
-        ledger.category not in ('idle_with_demand', 'stranded', 'unknown', 'busy_unclassified')
+        ledger.category not in ('idle_with_demand', 'stranded', 'unknown', 'busy_unclassified'),
+        null,
+        null
     from ledger
     left join lives using (attempt_key)
     left join endings as before on lives.previous_key = before.attempt_key
@@ -244,6 +253,8 @@ select
     sum(parts.cost) as cost,
     coalesce(sum(parts.gpu_ms) filter (where parts.is_sure), 0)::bigint as sure_ms,
     count(distinct parts.case_key) as cases,
+    arg_max(parts.cause, parts.gpu_ms) as cause,
+    arg_max(parts.what_to_do, parts.gpu_ms) as what_to_do,
     coalesce(any_value(bases.base_ms), any_value(cluster_bases.base_ms)) as base_ms
 from parts
 inner join cluster_bases using (cluster)

@@ -2,6 +2,7 @@
 -- grain: rule, cluster, node, gpu_uuid, run_key, team
 -- evaluated: first
 -- gpu_ms, cost: lost in the window; share_ratio: of the time it is a share of
+-- cause, what_to_do: as in marts.loss_claims
 -- back_ms: what comes back: all of it; of blocking saves what the best interval (Young 1974) saves, less the work that
 --  failures then cost; of start-up what is over the median of the cluster; 0: nothing, since it is no loss
 -- back_low_ms: the part that comes back for sure; back_high_ms: all of it
@@ -96,6 +97,8 @@ select
     claims.cost,
     claims.share_ratio,
     claims.cases,
+    claims.cause,
+    claims.what_to_do,
     case
         when claims.rule_severity = 'warning' and claims.gpu_ms < threshold('finding_warning_ms') then 'info'
         else claims.rule_severity
