@@ -38,7 +38,7 @@ def draw(findings: pl.DataFrame, losing: pl.DataFrame, view: View) -> None:
             _count(label, of_it.height, rules)
             st.caption(_since(since, view))  # type: ignore[arg-type] # a column of moments
     with columns[-1].container(border=True, height="stretch", gap="xsmall"):
-        cost = losing["cost_per_h"].sum() if losing["cost_per_h"].count() else None
+        cost = float(losing["cost_per_h"].sum()) if losing["cost_per_h"].count() else None
         lost = theme.markdown_text(theme.cost(cost))
         st.markdown(f"**{lost}** an hour lost")
         st.caption(f"{losing['gpus'].sum():,.0f} GPUs that do nothing useful")

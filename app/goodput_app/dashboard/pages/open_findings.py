@@ -23,7 +23,7 @@ with panel(
     if fixes.is_empty():
         st.caption("Nothing to do in this time range.")
     else:
-        back = theme.gpu_time(fixes["back_ms"].sum())
+        back = theme.gpu_time(float(fixes["back_ms"].sum()))
         st.caption(f"Together {back} of this time range come back.")
         parts.fixes(fixes, found)
 with panel(
