@@ -37,9 +37,12 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def new_store(
     empty_database: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[..., LocalStore]:
-    """Return a maker of databases in a folder of their own: empty, or copies of another."""
+    """Return a maker of databases in a folder of their own: empty, or copies of another.
 
-    def make(threads: int | None = None, *, copy_of: Path | None = None) -> LocalStore:
+    They have one thread, unless a test asks for more: a process a core runs tests already.
+    """
+
+    def make(threads: int | None = 1, *, copy_of: Path | None = None) -> LocalStore:
         path = tmp_path_factory.mktemp("store") / "fleet.duckdb"
         shutil.copyfile(copy_of or empty_database, path)
         opened = LocalStore(path, threads=threads)

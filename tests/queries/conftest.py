@@ -166,7 +166,7 @@ def new_evidence(new_store: Any) -> Any:
     """Return a maker of clusters, empty or copies of `built` ones, that go at the end."""
     made: list[Evidence] = []
 
-    def make(threads: int | None = None, *, copy_of: Path | None = None) -> Evidence:
+    def make(threads: int | None = 1, *, copy_of: Path | None = None) -> Evidence:
         made.append(Evidence(new_store(threads, copy_of=copy_of)))
         if copy_of is not None:  # what it has was loaded under the first numbers
             made[-1]._parts = itertools.count(LOADS_OF_A_COPY)

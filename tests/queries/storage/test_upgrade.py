@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import lzma
 from datetime import date
@@ -20,7 +21,7 @@ from goodput_queries.check import check
 from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 OLDER = Path(__file__).with_name("older_databases")
 REVISIONS = ["2026-11-22", "2026-11-23", "2026-11-24"]
@@ -40,11 +41,26 @@ def fresh(new_store: Callable[..., LocalStore]) -> list[tuple[object, ...]]:
     return rows
 
 
+def unpacked(revision: str, folder: Path) -> Path:
+    path = folder / "older.duckdb"
+    path.write_bytes(lzma.decompress((OLDER / f"{revision}.duckdb.xz").read_bytes()))
+    return path
+
+
 @pytest.fixture(params=REVISIONS)
 def older(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    path = tmp_path / "older.duckdb"
-    path.write_bytes(lzma.decompress((OLDER / f"{request.param}.duckdb.xz").read_bytes()))
-    return path
+    return unpacked(request.param, tmp_path)
+
+
+@pytest.fixture(scope="module", params=REVISIONS)
+def upgraded(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalStore]:
+    """Give a database of an earlier revision, opened and built, for tests that only read it."""
+    path = unpacked(request.param, tmp_path_factory.mktemp("upgraded"))
+    with contextlib.closing(LocalStore(path)) as store:
+        store.build()
+        yield store
 
 
 def test_it_opens_with_a_sentence_for_each_change(
@@ -61,20 +77,15 @@ def test_it_opens_with_a_sentence_for_each_change(
     assert "the next build recomputes the ledger" in sentences[-1]
 
 
-def test_it_has_the_ledger_of_a_new_database(older: Path, fresh: list[tuple[object, ...]]) -> None:
-    store = LocalStore(older)
-    store.build()
-
-    assert store.read(LEDGER).rows() == fresh
-    assert check(store)["violations"].sum() == 0
-    store.close()
+def test_it_has_the_ledger_of_a_new_database(
+    upgraded: LocalStore, fresh: list[tuple[object, ...]]
+) -> None:
+    assert upgraded.read(LEDGER).rows() == fresh
+    assert check(upgraded)["violations"].sum() == 0
 
 
-def test_its_prices_are_kept(older: Path) -> None:
-    store = LocalStore(older)
-
-    assert store.read("select price_per_gpu_h from raw.rates").rows() == [(Decimal(3),)]
-    store.close()
+def test_its_prices_are_kept(upgraded: LocalStore) -> None:
+    assert upgraded.read("select price_per_gpu_h from raw.rates").rows() == [(Decimal(3),)]
 
 
 @pytest.mark.parametrize("older", ["2026-11-24"], indirect=True)
@@ -115,13 +126,9 @@ def test_its_gpus_can_be_given_racks(older: Path, tmp_path: Path) -> None:
     store.close()
 
 
-@pytest.mark.parametrize("older", ["2026-11-23", "2026-11-24"], indirect=True)
-def test_a_closed_day_stays_as_it_was_billed(older: Path) -> None:
-    store = LocalStore(older)
-    store.build()
-
-    billed = store.read("select day, billed_cost, digest from billing.statement_days").rows()
+@pytest.mark.parametrize("upgraded", ["2026-11-23", "2026-11-24"], indirect=True)
+def test_a_closed_day_stays_as_it_was_billed(upgraded: LocalStore) -> None:
+    billed = upgraded.read("select day, billed_cost, digest from billing.statement_days").rows()
     assert billed == [(date(2026, 11, 20), Decimal("1.11"), "081c8f62e1d4eb59d6453da37bd5cd20")]
-    kept = store.read("select sum(billed_cost) from billing.statement_rows").item()
+    kept = upgraded.read("select sum(billed_cost) from billing.statement_rows").item()
     assert kept == Decimal("1.11")
-    store.close()
