@@ -5,7 +5,7 @@
 -- energy_j: of the GPUs' own counters, the mean power of the measured time over the allocated time; null where less than
 --  half of that is measured; tokens_per_j; energy_reason: why it is not known
 with tokens as (
-    select run_key, sum(tokens) filter (where fate != 'lost') as tokens, count(tokens) as counted_steps
+    select run_key, case when count(tokens) > 0 then coalesce(sum(tokens) filter (where fate != 'lost'), 0) end as tokens
     from intermediate.int_train_steps
     where
         in_window(start_ms, end_ms)
@@ -39,7 +39,7 @@ known as (
             when 2 * energy.measured_ms >= ledger.held_ms
                 then energy.energy_mj / 1000.0 * ledger.held_ms / nullif(energy.measured_ms, 0)
         end as energy_j,
-        case when coalesce(tokens.counted_steps, 0) = 0 then 'the job reports no tokens' end as tokens_reason
+        case when tokens.tokens is null then 'the job reports no tokens' end as tokens_reason
     from ledger
     left join tokens using (run_key)
     left join energy using (run_key)

@@ -40,10 +40,10 @@ compared as (
         avg(log_ms) over after_it - avg(log_ms) over before_it as log_change
     from scaled
     where bins >= 6 * width
-    qualify bin > width and bin + width - 1 <= bins
     window
         before_it as (partition by attempt_key, width order by bin rows between width preceding and 1 preceding),
         after_it as (partition by attempt_key, width order by bin rows between current row and width - 1 following)
+    qualify bin > width and bin + width - 1 <= bins
 ),
 
 scored as (
