@@ -98,9 +98,7 @@ def test_memory_that_leaks_is_listed_with_the_time_until_it_is_full(evidence):
     """2 GiB an hour with some noise: from 40 GiB to 56 of 80 in eight hours."""
     chance = random.Random(1)
 
-    (found,) = growth(
-        evidence, lambda t: (40 + 2 * t / HOUR_S + chance.uniform(-0.1, 0.1)) * 2**30
-    )
+    (found,) = growth(evidence, lambda t: (40 + 2 * t / HOUR_S + chance.uniform(-0.1, 0.1)) * 2**30)
 
     assert found["growth_bytes_per_h"] == pytest.approx(2 * 2**30, rel=0.05)
     assert found["time_to_full_s"] == pytest.approx(12 * HOUR_S, rel=0.1)

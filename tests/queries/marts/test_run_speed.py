@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-PEAKS = (
-    Path(__file__).parents[3] / "queries/goodput_queries/sql/reference/gpu_model_peaks.csv"
-)
+PEAKS = Path(__file__).parents[3] / "queries/goodput_queries/sql/reference/gpu_model_peaks.csv"
 H100 = "NVIDIA H100 80GB HBM3"
 
 
@@ -67,7 +65,9 @@ def test_mfu_of_tokens_and_parameters(evidence, job_events):
 
 
 def test_a_sparse_peak_counts_where_the_job_declares_it(evidence, job_events):
-    trained(evidence, job_events, flops=2.0 * 989.4e12, metric='{"dtype": "bf16", "is_sparse": true}')
+    trained(
+        evidence, job_events, flops=2.0 * 989.4e12, metric='{"dtype": "bf16", "is_sparse": true}'
+    )
 
     assert speed(evidence)["mfu_ratio"] == pytest.approx(0.5)
 

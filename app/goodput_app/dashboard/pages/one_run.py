@@ -3,9 +3,16 @@
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import charts, run_axis, run_parts, scope_bar, tiles
+from goodput_app.dashboard.components import (
+    charts,
+    run_axis,
+    run_parts,
+    scope_bar,
+    speed_parts,
+    tiles,
+)
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import marts
+from goodput_app.dashboard.data import marts, speed
 from goodput_app.dashboard.figures import ledger as figures
 from goodput_app.dashboard.figures import runs as figures_runs
 
@@ -30,6 +37,10 @@ with panel("", "marts.runs"):
     run = runs.row(0, named=True)
     run_parts.heading(run)
     tiles.of_run(run)
+with panel("", "marts.run_speed"):
+    of_steps = speed.run_speed(scope)
+    if not of_steps.is_empty():
+        speed_parts.of_run(of_steps.row(0, named=True))
 with panel(
     "Ledger", "marts.run_categories", help="All GPU time allocated to the run, by category."
 ):
@@ -62,6 +73,7 @@ with panel(
                 f"The slowest and the fastest of each stretch of {steps['steps'][0]:,} steps."
             )
         run_parts.communication(marts.communication(scope))
+        speed_parts.changes(speed.step_changes(scope))
 with panel("Lateness of ranks", "marts.rank_lateness", help="Own work above the median."):
     run_axis.ranks(view)
 with panel(
@@ -83,6 +95,7 @@ with panel(
 ):
     run_parts.blast_radius(marts.blast_radius(scope))
 with panel("GPUs", "marts.run_gpus"):
+    speed_parts.memory(speed.memory_growth(scope))
     run_parts.gpus(marts.run_gpus(scope))
 with panel("Attempts and restarts", "marts.attempts"):
     run_parts.lineage(marts.attempts(scope))
