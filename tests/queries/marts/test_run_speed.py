@@ -11,7 +11,10 @@ PEAKS = Path(__file__).parents[3] / "queries/goodput_queries/sql/reference/gpu_m
 H100 = "NVIDIA H100 80GB HBM3"
 
 
-def trained(evidence, job_events, *, model=H100, ranks=2, steps=200, length=2.0, name="1", metric=None, **of_a_step):  # fmt: skip
+def trained(
+    evidence, job_events, *, model=H100, ranks=2, steps=200, length=2.0, name="1", metric=None,
+    **of_a_step,
+):  # fmt: skip
     """Load a run whose ranks report steps; metric: fields of a `metric` event, as JSON."""
     evidence.node(name, ranks, model=model)
     evidence.job(name, 0, steps * length, [name], ranks, job_name="llm")
@@ -164,7 +167,10 @@ def test_retained_tokens_are_held_against_all_allocated_time(evidence, job_event
     evidence.load(
         "gpu_samples",
         [
-            {"gpu_uuid": "c/a#0", "gpu_instance": "", "ts": evidence.at(t), "energy_j": 100.0 * t, "is_flagged": False}
+            {
+                "gpu_uuid": "c/a#0", "gpu_instance": "", "ts": evidence.at(t),
+                "energy_j": 100.0 * t, "is_flagged": False,
+            }
             for t in range(0, 1001, 10)
         ],
     )  # fmt: skip

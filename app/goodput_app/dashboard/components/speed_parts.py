@@ -104,7 +104,7 @@ def amount(number: float | None) -> str:
 
 def _step(seconds: float | None) -> str:
     """Return the length of a step: differences of a per cent can be seen."""
-    if seconds is None or seconds >= 60:  # noqa: PLR2004 -- a minute
+    if seconds is None or seconds >= 60:
         return theme.duration(seconds)
     return f"{seconds * 1000:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
 

@@ -20,7 +20,7 @@ class Event:
 
     at: the end of what has a duration, naive UTC; None: the log does not say when, so that it
     cannot be placed and is only counted.
-    samples, gpu_tokens, gpu_flops, mfu_ratio: of a step; those of one GPU where the log has them so.
+    samples, mfu_ratio: of a step; gpu_tokens, gpu_flops: of one GPU in it.
     """
 
     event: str

@@ -4,8 +4,8 @@
 
 Every rank writes the same lines when the launcher lets it; the first rank with an event reports
 for the gang. Step durations are not printed: the steps between two lines share their time. `tps`
-and `tflops` are of one GPU over that time; `mfu` is N/A where the model is quantised, since torchtitan
-does not choose a peak then.
+and `tflops` are of one GPU over that time; `mfu` is N/A where the model is quantised, since
+torchtitan does not choose a peak then.
 A synchronous save is durable when it is finished; an asynchronous one ("Staging") never says so.
 """
 

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 TITAN = "[titan] 2026-08-20 14:{clock} - root - INFO - "
 MEGATRON = (
-    " [2026-08-20 14:03:{second:02}.000000] iteration {step:8}/   50000 | consumed samples: {samples:12} |"
+    " [2026-08-20 14:03:{second:02}.000000] iteration {step:8}/   50000 |"
+    " consumed samples: {samples:12} |"
     " elapsed time per iteration (ms): 2000.0 | throughput per GPU (TFLOP/s/GPU): 412.5 |{more}\n"
 )
 
