@@ -21,8 +21,8 @@ LOOK = """<style>
   .st-key-tiles :has(> :nth-child(6)) > [data-testid="stColumn"] { flex: 1 1 30%; min-width: 30%; }
 }
 @media (min-width: 641px) and (max-width: 1380px) {
-  .st-key-tiles [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
-  .st-key-tiles [data-testid="stColumn"] { flex: 1 1 30%; min-width: 30%; }
+  [class*="-tiles"] [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
+  [class*="-tiles"] [data-testid="stColumn"] { flex: 1 1 30%; min-width: 30%; }
 }
 </style>"""
 

@@ -16,7 +16,6 @@ CHANGES = {
     "attempt": "Attempt",
     "since_at": "Start",
     "until_at": "End",
-    "ratio": "Step time against before",
     "lost_gpu_ms": "Lost by slower steps",
     "sentence": "What changed",
     "score": "Score",

@@ -39,7 +39,7 @@ def run_speed(scope: Scope) -> pl.DataFrame:
 def step_changes(scope: Scope) -> pl.DataFrame:
     """Return the changes of step time of the scope's run, the largest loss first."""
     return read(
-        "select * from marts.step_changes where run_key = $1 "
+        "select * replace (round(score, 1) as score) from marts.step_changes where run_key = $1 "
         f"order by lost_gpu_ms desc, since_ms limit {CHANGES_SHOWN}",
         scope,
         scope.run,

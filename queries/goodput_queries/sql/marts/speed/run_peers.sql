@@ -89,7 +89,7 @@ select
     case
         when others.peers > 0 then null
         when known.job_name is null then 'the job has no name'
-        else 'no other run of this name has as many GPUs of this model'
+        else 'no other run of this name, GPU model and size'
     end as peer_reason
 from known
 left join others using (run_key)
