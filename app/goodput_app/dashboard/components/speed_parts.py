@@ -131,3 +131,12 @@ def memory(frame: pl.DataFrame) -> None:
         icon=":material/memory:",
     )
     tables.show(frame, MEMORY, "memory_growth")
+
+
+def rhythm(frame: pl.DataFrame) -> None:
+    """Say at which distance collectives come where no steps are known; `frame`: inferred_steps."""
+    for row in frame.iter_rows(named=True):
+        st.caption(
+            f"Attempt {row['attempt']}: about {_step(row['period_ms'] / 1000)} a step "
+            f"({row['confidence']}; {row['method']}, \u00b1 {_step(row['error_ms'] / 1000)})."
+        )

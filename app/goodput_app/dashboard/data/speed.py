@@ -54,3 +54,13 @@ def memory_growth(scope: Scope) -> pl.DataFrame:
         scope,
         scope.run,
     )
+
+
+def inferred_steps(scope: Scope) -> pl.DataFrame:
+    """Return the step rhythm of each attempt of the scope's run, where it can be inferred."""
+    return read(
+        "select * from marts.inferred_steps where run_key = $1 and period_ms is not null "
+        "order by attempt",
+        scope,
+        scope.run,
+    )

@@ -64,6 +64,7 @@ with panel(
     steps = marts.train_steps(scope)
     if steps.is_empty():
         st.info("No steps were recorded for this run.", icon=":material/hourglass_empty:")
+        speed_parts.rhythm(speed.inferred_steps(scope))
     else:
         charts.draw(
             figures.step_times(steps), steps, "step-times", "Time of each step, with its baseline"

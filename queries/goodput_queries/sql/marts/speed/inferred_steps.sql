@@ -5,8 +5,10 @@
 -- a step has shorter distances, what is called every tenth step has few bytes.
 -- grain: attempt_key
 -- has_reported_steps: the job reports its steps: then these are the ones to use
--- period_ms: median distance of starts; error_ms: median deviation of the distances; null: no rhythm, for the reason given
+-- period_ms: median distance of starts; error_ms: median deviation of the distances; null: no rhythm
 -- operations: number of starts; operation, message_bytes: which
+-- method: how it was inferred
+-- reason: why there is no rhythm
 -- part_periods: the same for each twentieth of the time, null where nothing started
 -- confidence: Likely; null where there is no rhythm
 with attempts as (
@@ -19,8 +21,33 @@ with attempts as (
         and (getvariable('scope_cluster') is null or attempts.cluster = getvariable('scope_cluster'))
 ),
 
+on_nodes as (
+    select
+        job_run_key,
+        cluster,
+        node,
+        min(start_ms) as start_ms,
+        max(coalesce(end_ms, 9223372036854775807)) as end_ms
+    from intermediate.int_holds
+    group by job_run_key, cluster, node
+),
+
+-- of two jobs on one node the Inspector does not say whose a process is
 nodes as (
-    select distinct job_run_key, cluster, node from intermediate.int_holds
+    select mine.job_run_key, mine.cluster, mine.node
+    from on_nodes as mine
+    where
+        mine.job_run_key in (select job_run_key from attempts)
+        and not exists (
+            select 1
+            from on_nodes as other
+            where
+                other.cluster = mine.cluster
+                and other.node = mine.node
+                and other.job_run_key != mine.job_run_key
+                and other.start_ms < mine.end_ms
+                and other.end_ms > mine.start_ms
+        )
 ),
 
 started as (
@@ -42,7 +69,7 @@ started as (
     where not collectives.is_p2p and collectives.started_at is not null
 ),
 
--- of each communicator one rank, on the only node that the join found it on
+-- of each communicator one rank
 of_ranks as (
     select * from started qualify rank = min(rank) over (partition by attempt_key, comm_id)
 ),
@@ -109,16 +136,21 @@ select
     attempts.run_key,
     attempts.attempt,
     attempts.attempt_key,
-    attempts.attempt_key in (select attempt_key from intermediate.int_train_steps) as has_reported_steps,
+    reported.attempt_key is not null as has_reported_steps,
     case when chosen.is_rhythm then chosen.period_ms end as period_ms,
     case when chosen.is_rhythm then chosen.error_ms end as error_ms,
-    'inferred from collectives' as method,
+    case when chosen.is_rhythm then 'inferred from collectives' end as method,
     case when chosen.is_rhythm then chosen.operations end as operations,
     case when chosen.is_rhythm then chosen.operation end as operation,
     case when chosen.is_rhythm then chosen.message_bytes end as message_bytes,
     over_time.part_periods,
     case when chosen.is_rhythm then 'Likely' end as confidence,
-    case when not chosen.is_rhythm then 'no collective comes at a steady distance' end as reason
+    case
+        when chosen.attempt_key is null
+            then 'no starts of its collectives are known, and readings of GPUs cannot tell a rhythm from an alias of it'
+        when not chosen.is_rhythm then 'no collective comes at a steady distance'
+    end as reason
 from attempts
-inner join chosen using (attempt_key)
+left join chosen using (attempt_key)
 left join over_time using (attempt_key)
+left join (select distinct attempt_key from intermediate.int_train_steps) as reported using (attempt_key)
