@@ -191,6 +191,22 @@ def test_without_price_tokens_and_energy_there_is_a_reason(evidence, job_events)
     assert found["cost_reason"] == found["energy_reason"] == "the job reports no tokens"
 
 
+def test_tokens_of_an_account_are_held_against_its_runs_that_report_them(evidence, job_events):
+    """Two runs of 400 s on two GPUs at 3.60 an hour cost 0.80 each; the third says nothing."""
+    for name, tokens in (("1", 10.0), ("2", 30.0), ("3", None)):
+        more = {} if tokens is None else {"tokens": tokens}
+        trained(evidence, job_events, name=name, **more)
+    evidence.load("rates", [{"price_per_gpu_h": 3.6, "currency": "USD"}])
+
+    evidence.store.build()
+    found = evidence.store.read("select * from marts.tokens_by_account").row(0, named=True)
+
+    assert (found["team"], found["runs"]) == ("team", 2)
+    assert found["held_ratio"] == pytest.approx(2 / 3)
+    assert found["tokens"] == 2 * 200 * 40
+    assert found["tokens_per_cost"] == pytest.approx(2 * 200 * 40 / 1.6)
+
+
 def test_peaks_have_a_source_and_names_match_one_model(evidence):
     names = {
         "NVIDIA A100-SXM4-40GB": "A100 SXM4 40GB",
