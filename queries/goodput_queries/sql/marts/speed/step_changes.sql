@@ -196,10 +196,11 @@ select
     case when changes.direction = 'slower' then round(changes.extra_gpu_ms)::bigint else 0 end as lost_gpu_ms,
     changes.score,
     format(
-        'Step time {} from {:.4g} to {:.4g} ms ({:+.1f} %) at step {}{}',
+        'Step time {} from {:.4g} to {:.4g} {} ({:+.1f} %) at step {}{}',
         case when changes.direction = 'slower' then 'rose' else 'fell' end,
-        changes.before_ms,
-        changes.after_ms,
+        changes.before_ms / case when changes.before_ms < 1000 then 1 else 1000 end,
+        changes.after_ms / case when changes.before_ms < 1000 then 1 else 1000 end,
+        case when changes.before_ms < 1000 then 'ms' else 's' end,
         100 * (changes.after_ms / changes.before_ms - 1),
         changes.first_step,
         case
