@@ -140,8 +140,23 @@ class Emitter:
             self.emit("phase.end", phase=name, **fields)
 
     def step(self, number: int, **fields: Any) -> Step:
-        """One training step, as a context; `fields` go with it (tokens, flops, comm_s, ...)."""
+        """One training step, as a context; `fields` go with it (tokens, samples, flops, ...)."""
         return Step(self, number, fields)
+
+    def model(
+        self,
+        params: float | None = None,
+        dtype: str | None = None,
+        is_sparse: bool | None = None,
+        **fields: Any,
+    ) -> None:
+        """Say what the job trains, so that its MFU is known.
+
+        params: parameters that a token uses: of a mixture of experts the active ones.
+        dtype: of the matrix multiplications: bf16 (default), fp16, fp8, tf32, fp32.
+        is_sparse: whether they use the 2:4 sparsity of the tensor cores; default no.
+        """
+        self.emit("metric", params=params, dtype=dtype, is_sparse=is_sparse, **fields)
 
     def durable(self, step: int, **fields: Any) -> None:
         """Say that a checkpoint that holds `step` can be restored from: written, not just begun."""
@@ -272,6 +287,16 @@ def phase(name: str, **fields: Any) -> contextlib.AbstractContextManager[None]:
 def step(number: int, **fields: Any) -> Step:
     """One training step, as a context; see `Emitter.step`."""
     return current().step(number, **fields)
+
+
+def model(
+    params: float | None = None,
+    dtype: str | None = None,
+    is_sparse: bool | None = None,
+    **fields: Any,
+) -> None:
+    """Say what the job trains, so that its MFU is known; see `Emitter.model`."""
+    current().model(params, dtype, is_sparse, **fields)
 
 
 def durable(step: int, **fields: Any) -> None:

@@ -28,8 +28,8 @@ LOOK = """<style>
   .st-key-tiles_now [data-testid="stColumn"] { flex: 1 1 31%; min-width: 31%; }
 }
 @media (min-width: 641px) and (max-width: 1380px) {
-  .st-key-tiles [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
-  .st-key-tiles [data-testid="stColumn"] { flex: 1 1 30%; min-width: 30%; }
+  [class*="-tiles"] [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
+  [class*="-tiles"] [data-testid="stColumn"] { flex: 1 1 30%; min-width: 30%; }
 }
 </style>"""
 

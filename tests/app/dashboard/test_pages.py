@@ -219,6 +219,21 @@ def test_a_run_is_judged_in_a_sentence_with_evidence(
     assert "Restarts: 1" in texts(app)
 
 
+def test_the_run_page_shows_how_fast_its_steps_are(
+    visit: Callable[..., AppTest], capture: LocalStore
+) -> None:
+    app = visit(capture, "one_run", run="lab/main")
+
+    shown = {tile.label: tile.value.replace("\\", "") for tile in app.metric}
+    assert {name: shown[name] for name in ("Step time", "Tokens/s", "MFU", "Bound by")} == {
+        "Step time": "120.0 ms",
+        "Tokens/s": "466.3 k",
+        "MFU": "28.6 %",
+        "Bound by": "unknown",
+    }
+    assert any("of its best speed" in text.value for text in app.caption)
+
+
 def test_the_run_page_without_a_run_asks_for_one(
     capture: LocalStore, visit: Callable[..., AppTest]
 ) -> None:

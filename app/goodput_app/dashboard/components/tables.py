@@ -76,6 +76,13 @@ def _column(series: pl.Series, header: str) -> tuple[pl.Series, Any]:
             f"{name.removesuffix('_bytes_per_s')}_gb_per_s"
         )
         return rate, of.NumberColumn(f"{header} (GB/s)", format="%,.1f")
+    if name.endswith("_bytes_per_h"):
+        rate = (series.cast(pl.Float64) / 1e9).alias(
+            f"{name.removesuffix('_bytes_per_h')}_gb_per_h"
+        )
+        return rate, of.NumberColumn(f"{header} (GB)", format="%,.2f")
+    if name.endswith("_per_s"):
+        return series, of.NumberColumn(header, format="compact")
     if name.endswith("_bytes"):
         size = (series.cast(pl.Float64) / 1e9).alias(f"{name.removesuffix('_bytes')}_gb")
         return size, of.NumberColumn(f"{header} (GB)", format="%,.1f")

@@ -6,7 +6,7 @@ import streamlit as st
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, details, queue_parts, scope_bar
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import marts
+from goodput_app.dashboard.data import marts, speed
 from goodput_app.dashboard.figures import runs as figures_runs
 
 view = scope_bar.required_view()
@@ -23,6 +23,8 @@ COLUMNS = {
     "wasted_ms": "Wasted",
     "wasted_cost": "Wasted cost",
     "ettr_ratio": "ETTR",
+    "mfu_ratio": "MFU",
+    "tokens_per_s": "Tokens/s",
     "restarts": "Restarts",
     "verdict": "Verdict",
     "verdict_confidence": "Confidence",
@@ -45,7 +47,7 @@ if not runs.is_empty():
     with panel(
         "All runs", "marts.runs", help="Select a row for the verdict and the run's own page."
     ):
-        details.runs(runs, COLUMNS)
+        details.runs(runs.join(speed.throughputs(scope), on="run_key", how="left"), COLUMNS)
         if (total := runs["total"][0]) > runs.height:
             st.caption(
                 f"The {runs.height:,} of {total:,} runs that wasted most; `goodput runs --limit 0` "

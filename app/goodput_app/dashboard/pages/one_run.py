@@ -9,10 +9,11 @@ from goodput_app.dashboard.components import (
     run_axis,
     run_parts,
     scope_bar,
+    speed_parts,
     tiles,
 )
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import marts
+from goodput_app.dashboard.data import marts, speed
 from goodput_app.dashboard.figures import ledger as figures
 from goodput_app.dashboard.figures import runs as figures_runs
 
@@ -37,6 +38,10 @@ with panel("", "marts.runs"):
     run = runs.row(0, named=True)
     run_parts.heading(run)
     tiles.of_run(run)
+with panel("", "marts.run_speed"):
+    of_steps = speed.run_speed(scope)
+    if not of_steps.is_empty():
+        speed_parts.of_run(of_steps.row(0, named=True))
 with panel(
     "Ledger", "marts.run_categories", help="All GPU time allocated to the run, by category."
 ):
@@ -60,6 +65,7 @@ with panel(
     steps = marts.train_steps(scope)
     if steps.is_empty():
         st.info("No steps were recorded for this run.", icon=":material/hourglass_empty:")
+        speed_parts.rhythm(speed.inferred_steps(scope))
     else:
         charts.draw(
             figures.step_times(steps), steps, "step-times", "Time of each step, with its baseline"
@@ -69,6 +75,7 @@ with panel(
                 f"The slowest and the fastest of each stretch of {steps['steps'][0]:,} steps."
             )
         run_parts.communication(marts.communication(scope))
+        speed_parts.changes(speed.step_changes(scope))
     failure_parts.losses(scope)
 with panel("Lateness of ranks", "marts.rank_lateness", help="Own work above the median."):
     run_axis.ranks(view)
@@ -91,6 +98,7 @@ with panel(
 ):
     run_parts.blast_radius(marts.blast_radius(scope))
 with panel("GPUs", "marts.run_gpus"):
+    speed_parts.memory(speed.memory_growth(scope))
     run_parts.gpus(marts.run_gpus(scope))
 with panel("Attempts and restarts", "marts.attempts"):
     attempt = run_parts.lineage(marts.attempts(scope))

@@ -50,7 +50,7 @@ WHOLES: Final = {  # greatest value; None: as far as the type goes
     "step": None,
 }
 DURATIONS: Final = ("dur_s", "data_s", "comm_s", "straggler_s", "throttle_s")
-AMOUNTS: Final = ("tokens", "flops")
+AMOUNTS: Final = ("tokens", "flops", "samples", "gpu_tokens", "gpu_flops", "mfu_ratio")
 FIELDS: Final[dict[str, pl.DataType]] = {
     "v": pl.Int64(),
     "ts": pl.Float64(),

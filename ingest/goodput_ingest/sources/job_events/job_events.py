@@ -19,7 +19,7 @@ from goodput_ingest.formats.event_lines import (
     Row,
 )
 from goodput_ingest.formats.json_lines import FieldError
-from goodput_ingest.sources.job_events.bulk import VERSION, events_of
+from goodput_ingest.sources.job_events.bulk import AMOUNTS, VERSION, events_of
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
@@ -127,8 +127,7 @@ class JobEvents:
             json_lines.number(event, "comm_s", 0, DURATION_MAX_S),
             json_lines.number(event, "straggler_s", 0, DURATION_MAX_S),
             json_lines.number(event, "throttle_s", 0, DURATION_MAX_S),
-            json_lines.number(event, "tokens", 0),
-            json_lines.number(event, "flops", 0),
+            *(json_lines.number(event, name, 0) for name in AMOUNTS),
             _loss(event),
             json_lines.text(event, "kind", 100),
             json_lines.text(event, "msg", MSG_MAX_CHARS),

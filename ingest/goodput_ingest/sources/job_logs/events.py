@@ -20,6 +20,7 @@ class Event:
 
     at: the end of what has a duration, naive UTC; None: the log does not say when, so that it
     cannot be placed and is only counted.
+    samples, mfu_ratio: of a step; gpu_tokens, gpu_flops: of one GPU in it.
     """
 
     event: str
@@ -30,6 +31,10 @@ class Event:
     kind: str | None = None
     msg: str | None = None
     tokens: float | None = None
+    samples: float | None = None
+    gpu_tokens: float | None = None
+    gpu_flops: float | None = None
+    mfu_ratio: float | None = None
     loss: float | None = None
     extra: dict[str, Any] = field(default_factory=dict)
 

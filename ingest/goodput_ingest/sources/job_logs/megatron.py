@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 from goodput_ingest.formats.event_lines import DURATION_MAX_S
 from goodput_ingest.formats.json_lines import FieldError
 from goodput_ingest.sources.job_logs.events import Event
-from goodput_ingest.sources.job_logs.progress import Progress
+from goodput_ingest.sources.job_logs.progress import Progress, with_amounts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 STAMP = r"(?:\[(?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)\]\s*)?"
 ITERATION = re.compile(STAMP + r"\biteration\s+(?P<step>\d{1,12})/\s*\d+ \|(?P<rest>.*\|)")
+BATCH = re.compile(r"\bglobal batch size:\s+(\d{1,12}) \|")
+CONSUMED = re.compile(r"\bconsumed samples:\s+(\d{1,18}) \|")
+# by Megatron's own count of model FLOPs
+RATE = re.compile(r"throughput per GPU \(TFLOP/s/GPU\): (\d{1,9}(?:\.\d{1,9})?) \|")
 ELAPSED = re.compile(r"elapsed time per iteration \(ms\): ([\d.]{1,20}) \|")
 SAVING = re.compile(STAMP + r"saving checkpoint at iteration\s+(?P<step>\d{1,12}) to ")
 SAVED = re.compile(STAMP + r"successfully saved checkpoint from iteration\s+(?P<step>\d{1,12}) to ")
@@ -64,6 +68,7 @@ class Megatron:
     def __init__(self) -> None:
         """Begin with nothing known of the job."""
         self.progress = Progress()
+        self.consumed: tuple[int, int] | None = None  # step, samples so far
         self.init_s: float | None = None
         self.restore_s: float | None = None
         self.is_async = False
@@ -78,7 +83,13 @@ class Megatron:
             mean_s = _seconds(elapsed[1]) / 1000
             if mean_s > DURATION_MAX_S:
                 raise FieldError("an iteration of more than 31 days")
-            return self.progress.mean(int(found["step"]), mean_s, at)
+            step, rest = int(found["step"]), found["rest"]
+            rate = RATE.search(rest)
+            return with_amounts(
+                self.progress.mean(step, mean_s, at),
+                samples=self._samples(step, rest),
+                gpu_flops=None if rate is None else float(rate[1]) * 1e12 * mean_s,
+            )
         if found := SAVING.search(text):
             return self._saving(self._moment(found["at"], line, moments))
         if found := SAVED.search(text):
@@ -97,6 +108,16 @@ class Megatron:
             elif found[2].isdecimal():
                 self.progress.log_interval = int(found[2])
         return ()
+
+    def _samples(self, step: int, rest: str) -> float | None:
+        """Return the samples of one step: of the line, else by what was consumed since the last."""
+        batch, consumed = BATCH.search(rest), CONSUMED.search(rest)
+        before, self.consumed = self.consumed, consumed and (step, int(consumed[1]))
+        if batch is not None:
+            return float(batch[1])
+        if before is None or self.consumed is None or step <= before[0]:
+            return None
+        return (self.consumed[1] - before[1]) / (step - before[0])
 
     @staticmethod
     def _moment(stamp: str | None, line: Line, moments: Moments) -> datetime | None:
@@ -140,6 +161,7 @@ class Megatron:
         if what == "after megatron is initialized":
             log_interval = self.progress.log_interval
             self.progress, self.save_from = Progress(log_interval=log_interval), None
+            self.consumed = None
             init_s, self.init_s = self.init_s or 0.0, None
             init_s = init_s if init_s <= DURATION_MAX_S else 0.0  # clocks of nodes differ
             events.append(Event("job.start", at - timedelta(seconds=init_s)))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 from goodput_ingest.formats.event_lines import DURATION_MAX_S
 from goodput_ingest.formats.json_lines import FieldError
 from goodput_ingest.sources.job_logs.events import Event
-from goodput_ingest.sources.job_logs.progress import Progress
+from goodput_ingest.sources.job_logs.progress import Progress, with_amounts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 ITERATION = re.compile(
     r"Training epoch \d+, iteration \d{1,12}/\d+ \|.*\bglobal_step: (?P<step>\d{1,12}) \|"
 )
+BATCH = re.compile(r"\| global_batch_size: (\d{1,12}) \|")
 SPAN = re.compile(
     r"Global Checkpoint (?P<what>Save|Load) : Rank ?: \d+ : (?:Iteration: (?P<step>\d{1,12}) : )?"
     r"Start time ?: (?P<start>\d{9,11}(?:\.\d+)?)s : "
@@ -58,16 +59,19 @@ class Nemo:
         """Begin with nothing known of the job."""
         self.progress = Progress()
         self.is_labelled = False
+        self.samples: float | None = None
 
     def take(self, line: Line, moments: Moments) -> Iterable[Event]:
         """Return the events of a line."""
         if found := ITERATION.search(line.text):
             step = int(found["step"]) + 1
+            batch = BATCH.search(line.text)
+            self.samples = None if batch is None else float(batch[1])
             if line.at is None:
                 # placed by the next save; until one comes there is no moment
                 return () if self.progress.at is not None else (Event("step", None, step=step),)
             self.is_labelled = True
-            return self.progress.point(step, line.at)
+            return with_amounts(self.progress.point(step, line.at), samples=self.samples)
         if found := SPAN.search(line.text):
             return self._span(found, moments)
         if found := FINAL.search(line.text):
@@ -89,7 +93,7 @@ class Nemo:
         events: list[Event] = []
         step = int(found["step"]) + 1 if found["step"] else None
         if step is not None and not self.is_labelled:
-            events += self.progress.point(step, start)
+            events += with_amounts(self.progress.point(step, start), samples=self.samples)
             self.progress.begin(step, end)
         else:
             self.progress.block(start, end)

@@ -7,9 +7,10 @@ there lengthens the step that it fell into, and the ledger gives that time to th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from goodput_ingest.sources.job_logs.events import Event
 
@@ -81,6 +82,22 @@ class Progress:
             return step - self.step
         interval = self.log_interval or 1
         return max(1, min(interval, step))
+
+
+def with_amounts(
+    events: list[Event], *, mfu_ratio: float | None = None, **of_a_step: float | None
+) -> list[Event]:
+    """Return the steps of a line with what each did; an event of many steps gets as many times.
+
+    of_a_step: `samples`, `gpu_tokens`, `gpu_flops`; None: the line does not say.
+    """
+    steps = events[0].extra.get("mean_of", 1) if len(events) == 1 else 1
+    amounts: dict[str, Any] = {
+        name: amount * steps
+        for name, amount in of_a_step.items()
+        if amount is not None and 0 <= amount < math.inf
+    }
+    return [replace(event, mfu_ratio=mfu_ratio, **amounts) for event in events]
 
 
 def _laid_out(

@@ -3,17 +3,20 @@
 [titan] 2026-08-20 14:03:11,482 - root - INFO - step: 120  loss:  6.41230  ... tps: 8,214  ...
 
 Every rank writes the same lines when the launcher lets it; the first rank with an event reports
-for the gang. Step durations are not printed: the steps between two lines share their time.
+for the gang. Step durations are not printed: the steps between two lines share their time. `tps`
+and `tflops` are of one GPU over that time; `mfu` is N/A where the model is quantised, since
+torchtitan does not choose a peak then.
 A synchronous save is durable when it is finished; an asynchronous one ("Staging") never says so.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from goodput_ingest.sources.job_logs.events import Event
-from goodput_ingest.sources.job_logs.progress import Progress
+from goodput_ingest.sources.job_logs.progress import Progress, with_amounts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,6 +29,7 @@ TITAN = re.compile(
     r"\[titan\] (?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[,.]\d{1,6}) - \S+ - [A-Z]+ - (?P<said>.*)"
 )
 STEP = re.compile(r"\s*step:\s+(\d{1,12})\s+\S+:\s")
+AMOUNT = re.compile(r"\b(tps|tflops|mfu): +([\d,]{1,15}(?:\.\d{1,6})?|N/A)")
 SAVE = re.compile(r"(Saving|Staging) the checkpoint\b|Finished (saving|staging) the checkpoint in ")
 LOAD = re.compile(r"Loading the checkpoint from |(Finished) loading the checkpoint in ")
 BEGINS = re.compile(r"Training starts at step (\d{1,12})\s*$")
@@ -57,7 +61,7 @@ class Torchtitan:
             return ()
         at, said = moments.of(line, found["at"]), found["said"]
         if step := STEP.match(said):
-            return self.progress.point(int(step[1]), at)
+            return self._steps(int(step[1]), at, dict(AMOUNT.findall(said)))
         if save := SAVE.match(said):
             return self._save(save, at)
         if load := LOAD.match(said):
@@ -71,6 +75,23 @@ class Torchtitan:
             return (Event("job.end", at),)
         return ()
 
+    def _steps(self, step: int, at: datetime, amounts: dict[str, str]) -> Iterable[Event]:
+        """Return the steps up to this one with their tokens and FLOPs, where the line has them."""
+        done, since = self.progress.step, self.progress.at
+        each_s = None
+        if done is not None and since is not None and step > done and at > since:
+            each_s = (at - since).total_seconds() / (step - done)
+        tps, tflops, mfu = (_number(amounts.get(name)) for name in ("tps", "tflops", "mfu"))
+        events = with_amounts(
+            self.progress.point(step, at),
+            gpu_tokens=None if tps is None or each_s is None else tps * each_s,
+            gpu_flops=None if tflops is None or each_s is None else tflops * 1e12 * each_s,
+            mfu_ratio=None if mfu is None else mfu / 100,
+        )
+        if amounts.get("mfu") != "N/A":
+            return events
+        return [replace(event, extra={**event.extra, "dtype": "quantised"}) for event in events]
+
     def _save(self, found: re.Match[str], at: datetime) -> Iterable[Event]:
         events = list(self._phase("ckpt_save", at, is_end=found[2] is not None))
         if found[2] == "saving" and self.progress.step is not None:
@@ -83,3 +104,7 @@ class Torchtitan:
         if is_end and start is not None:
             self.progress.block(start, at)
         return (Event("phase.end" if is_end else "phase.start", at, phase=phase),)
+
+
+def _number(text: str | None) -> float | None:
+    return None if text is None or text == "N/A" else float(text.replace(",", "") or "nan")

@@ -21,8 +21,12 @@ create table raw.job_events (
     comm_s double,
     straggler_s double,
     throttle_s double,
-    tokens double,
-    flops double,
+    tokens double,                      -- of the step, of what reports it: a rank, or one for the gang
+    flops double,                       -- model FLOPs of the step, without recomputed activations
+    samples double,
+    gpu_tokens double,                  -- of one GPU, where a log of the gang gives its rate per GPU
+    gpu_flops double,
+    mfu_ratio double,                   -- as the job works it out
     loss double,                        -- of a step; NaN and infinities as they are
     kind varchar,
     msg varchar,

@@ -64,6 +64,18 @@ def test_the_source_reads_every_line_the_emitter_writes(store: LocalStore, tmp_p
     assert store.read("select count(*) from raw.rejects").item() == 0
 
 
+def test_what_the_job_trains_is_read_with_its_parameters_and_dtype(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    with goodput_emitter.run("run7", tmp_path / "events.jsonl"):
+        goodput_emitter.model(params=7e9, dtype="bf16")
+
+    ingest(store, "job-events", [tmp_path / "events.jsonl"], ReadOptions(cluster="lab"))
+
+    models = store.read("select run_id, params, dtype, is_sparse from staging.stg_job_models")
+    assert models.rows() == [("run7", 7e9, "bf16", None)]
+
+
 def test_events_name_the_process_and_its_gpu_from_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

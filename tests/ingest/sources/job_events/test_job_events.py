@@ -51,6 +51,10 @@ def test_an_event_is_kept_with_what_its_schema_names(store: LocalStore, tmp_path
         "throttle_s": 0.4,
         "tokens": 16384,
         "flops": 4e13,
+        "samples": 16,
+        "gpu_tokens": 4096,
+        "gpu_flops": 1e13,
+        "mfu_ratio": 0.4,
         "loss": 2.5,
         "msg": "fine",
     }

@@ -3,6 +3,7 @@
 -- start_ms: end less the reported duration; without one, the end of the rank's previous step. From the source that counts
 --     for the steps of that time; another one may add what it does not count
 -- wait_data_s, comm_s, straggler_s, throttle_s: what the rank measured inside the step
+-- tokens, flops, samples: of the rank, or of the gang where one speaks for it; gpu_tokens, gpu_flops: of one GPU
 -- other_off_ms: how much later a weaker source has the step's end; null where none has the step
 -- materialised: attempts, since gang steps, splits and stragglers all read it
 -- skip_if_empty: temp.attempt_events
@@ -35,6 +36,10 @@ bounded as (
         events.throttle_s,
         events.tokens,
         events.flops,
+        events.samples,
+        events.gpu_tokens,
+        events.gpu_flops,
+        events.mfu_ratio,
         events.is_authoritative
     from events
 ),
@@ -52,7 +57,11 @@ steps as (
         sum(straggler_s) as straggler_s,
         sum(throttle_s) as throttle_s,
         sum(tokens) as tokens,
-        sum(flops) as flops
+        sum(flops) as flops,
+        sum(samples) as samples,
+        sum(gpu_tokens) as gpu_tokens,
+        sum(gpu_flops) as gpu_flops,
+        avg(mfu_ratio) as mfu_ratio
     from bounded
     where event = 'step'
     group by attempt_key, rank, step, is_authoritative
@@ -69,19 +78,23 @@ others as (
         straggler_s,
         throttle_s,
         tokens,
-        flops
+        flops,
+        samples,
+        gpu_tokens,
+        gpu_flops,
+        mfu_ratio
     from steps
     where not is_authoritative
 ),
 
--- where the authoritative source has no tokens of any rank
+-- where the authoritative source does not say of any rank how much it did
 uncounted as (
     select attempt_key
     from steps
     semi join others using (attempt_key)
     where is_authoritative
     group by attempt_key
-    having count(tokens) = 0 and count(flops) = 0
+    having count(coalesce(tokens, flops, samples, gpu_tokens, gpu_flops, mfu_ratio)) = 0
 )
 
 select
@@ -96,6 +109,10 @@ select
     coalesce(steps.throttle_s, others.throttle_s) as throttle_s,
     case when uncounted.attempt_key is null then steps.tokens else others.tokens end as tokens,
     case when uncounted.attempt_key is null then steps.flops else others.flops end as flops,
+    case when uncounted.attempt_key is null then steps.samples else others.samples end as samples,
+    case when uncounted.attempt_key is null then steps.gpu_tokens else others.gpu_tokens end as gpu_tokens,
+    case when uncounted.attempt_key is null then steps.gpu_flops else others.gpu_flops end as gpu_flops,
+    case when uncounted.attempt_key is null then steps.mfu_ratio else others.mfu_ratio end as mfu_ratio,
     others.end_ms - steps.end_ms as other_off_ms
 from steps
 left join others using (attempt_key, rank, step)

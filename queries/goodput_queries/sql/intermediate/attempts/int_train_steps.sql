@@ -4,6 +4,9 @@
 -- fate: kept, lost, at_risk (may still be kept or lost), durability_unknown (no source reports durable saves)
 -- is_recomputed: the run had this step number before
 -- median_step_ms: of the attempt's steps
+-- data_ms: longest data wait of a rank; null: no rank reports it
+-- tokens, samples, flops: of the ranks that reported the step
+-- mfu_ratio: as the job works it out
 -- ranks: number of ranks that reported the step
 -- materialised: attempts, since the timeline, the splits and the pages read it
 -- skip_if_empty: temp.attempt_events
@@ -18,8 +21,13 @@ gang as (
         min(start_ms) as first_start_ms,
         max(end_ms) as end_ms,
         count(*) as ranks,
+        max(wait_data_s) * 1000 as data_ms,
         sum(tokens) as tokens,
-        sum(flops) as flops
+        sum(flops) as flops,
+        sum(samples) as samples,
+        avg(gpu_tokens) as gpu_tokens,
+        avg(gpu_flops) as gpu_flops,
+        avg(mfu_ratio) as mfu_ratio
     from rank_steps
     group by attempt_key, step
 ),
@@ -45,8 +53,11 @@ inside as (
         greatest(cut.start_ms, attempts.start_ms) as start_ms,
         least(cut.end_ms, coalesce(attempts.end_ms, cut.end_ms)) as end_ms,
         cut.ranks,
-        cut.tokens,
-        cut.flops
+        cut.data_ms,
+        coalesce(cut.tokens, cut.gpu_tokens * attempts.gpus) as tokens,
+        coalesce(cut.flops, cut.gpu_flops * attempts.gpus) as flops,
+        cut.samples,
+        cut.mfu_ratio
     from cut
     inner join attempts using (attempt_key)
 ),
@@ -113,8 +124,11 @@ select
     inside.start_ms,
     inside.end_ms,
     inside.ranks,
+    inside.data_ms,
     inside.tokens,
     inside.flops,
+    inside.samples,
+    inside.mfu_ratio,
     case
         -- a later attempt did the step again, so whatever was saved, this execution was for nothing
         when exists (

@@ -6,13 +6,7 @@
 -- straggler_rank: the rank that the others waited for; null: unknown
 -- straggler_wait_s: sum of the others' waits
 -- fate: kept, lost, at_risk, durability_unknown
-with waits as (
-    select attempt_key, step, max(wait_data_s) as data_s
-    from intermediate.int_rank_steps
-    group by attempt_key, step
-),
-
-losses as (
+with losses as (
     select
         attempt_key,
         step,
@@ -30,7 +24,7 @@ select
     from_ms(steps.end_ms) as end_at,
     (steps.end_ms - steps.start_ms) / 1000.0 as step_s,
     steps.median_step_ms / 1000.0 as median_step_s,
-    waits.data_s,
+    steps.data_ms / 1000.0 as data_s,
     losses.straggler_rank,
     losses.straggler_wait_s,
     steps.fate,
@@ -38,7 +32,6 @@ select
     steps.tokens
 from intermediate.int_train_steps as steps
 inner join intermediate.int_attempts as attempts using (attempt_key)
-left join waits using (attempt_key, step)
 left join losses using (attempt_key, step)
 where
     (getvariable('scope_run') is null or attempts.run_key = getvariable('scope_run'))

@@ -1,0 +1,142 @@
+"""Parts of the run page about its speed: tiles, changes of step time, memory that grows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import tables, tiles
+
+if TYPE_CHECKING:
+    import polars as pl
+
+CHANGES = {
+    "attempt": "Attempt",
+    "since_at": "Start",
+    "until_at": "End",
+    "lost_gpu_ms": "Lost by slower steps",
+    "sentence": "What changed",
+    "score": "Score",
+}
+MEMORY = {
+    "node": "Node",
+    "attempt": "Attempt",
+    "used_bytes": "Memory used",
+    "memory_bytes": "Memory",
+    "growth_bytes_per_h": "Growth per hour",
+    "time_to_full_s": "Time until full",
+    "last_at": "Last reading",
+    "gpu_uuid": "UUID",
+}
+
+
+def of_run(speed: dict[str, Any]) -> None:
+    """Draw the tiles of a run's speed. speed: the row of `speed.run_speed`."""
+    with st.container(key="speed-tiles"):
+        columns = st.columns(5)
+    with columns[0]:
+        best = speed["best_reason"]
+        if speed["best_ratio"] is not None:
+            best = (
+                f"{theme.percent(speed['best_ratio'])} of its best speed "
+                f"({_step(speed['best_step_s'])})"
+            )
+        tiles.tile("Step time", _step(speed["median_step_s"]), best)
+    with columns[1]:
+        _throughput(speed)
+    with columns[2]:
+        tiles.tile("MFU", theme.percent(speed["mfu_ratio"]), _of_mfu(speed))
+    with columns[3]:
+        _per_cost(speed)
+    with columns[4]:
+        text = speed["bound_sentence"] or "nothing is measured"
+        tiles.tile("Bound by", speed["bound_by"] or theme.NOT_KNOWN, text)
+
+
+def _throughput(speed: dict[str, Any]) -> None:
+    peers = speed["peer_reason"]
+    if speed["peer_ratio"] is not None:
+        others = theme.count(speed["peers"], "other run")
+        peers = f"{theme.percent(speed['peer_ratio'])} of the median of {others}"
+    if speed["tokens_per_s"] is not None:
+        second = f"{amount(speed['tokens_per_gpu_s'])} per GPU; {peers or ''}"
+        tiles.tile("Tokens/s", amount(speed["tokens_per_s"]), second)
+    elif speed["samples_per_s"] is not None:
+        tiles.tile("Samples/s", amount(speed["samples_per_s"]), peers or "")
+    else:
+        tiles.tile("Tokens/s", theme.NOT_KNOWN, speed["work_reason"] or "")
+
+
+def _of_mfu(speed: dict[str, Any]) -> str:
+    if speed["mfu_reason"] is not None:
+        return str(speed["mfu_reason"])
+    if speed["mfu_dtype"] is None:
+        return "as the job reports it"
+    dtype = f"{speed['mfu_dtype']}{' (assumed)' if speed['is_dtype_assumed'] else ''}"
+    peak = f"{'sparse' if speed['is_sparse'] else 'dense'} {dtype} peak"
+    return f"of the {peak}, by {speed['mfu_method']}"
+
+
+def _per_cost(speed: dict[str, Any]) -> None:
+    per_kj = f"{speed['energy_reason']}"
+    if speed["tokens_per_j"] is not None:
+        per_kj = f"{amount(speed['tokens_per_j'] * 1000)} per kJ"
+    if speed["tokens_per_cost"] is not None:
+        value = f"{amount(speed['tokens_per_cost'])} per {theme.currency()}"
+        tiles.tile("Tokens per cost", value, per_kj)
+    else:
+        reasons = dict.fromkeys(filter(None, (speed["cost_reason"], per_kj)))
+        tiles.tile("Tokens per cost", theme.NOT_KNOWN, "; ".join(reasons))
+
+
+def amount(number: float | None) -> str:
+    """Return a count with four digits and a prefix: `466.3 k`, `1.134 M`."""
+    if number is None:
+        return theme.NOT_KNOWN
+    for prefix, least in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= least:
+            return f"{number / least:.4g} {prefix}"
+    return f"{number:.4g}"
+
+
+def _step(seconds: float | None) -> str:
+    """Return the length of a step: differences of a per cent can be seen."""
+    if seconds is None or seconds >= 60:
+        return theme.duration(seconds)
+    return f"{seconds * 1000:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
+
+
+def changes(frame: pl.DataFrame) -> None:
+    """Draw the changes of a run's step time; `frame`: marts.step_changes."""
+    if frame.is_empty():
+        st.caption(
+            "No lasting change of step time: fewer than 130 steps are known, or it was steady."
+        )
+        return
+    tables.show(frame, CHANGES, "step_changes")
+
+
+def memory(frame: pl.DataFrame) -> None:
+    """Draw the GPUs whose memory grows; nothing where there are none."""
+    if frame.is_empty():
+        return
+    first = frame.row(0, named=True)
+    full = ""
+    if first["time_to_full_s"] is not None:
+        full = f" The first is full in {theme.duration(first['time_to_full_s'])}."
+    st.warning(
+        f"Used memory of {theme.count(frame.height, 'GPU')} grows all the time.{full}",
+        icon=":material/memory:",
+    )
+    tables.show(frame, MEMORY, "memory_growth")
+
+
+def rhythm(frame: pl.DataFrame) -> None:
+    """Say at which distance collectives come where no steps are known; `frame`: inferred_steps."""
+    for row in frame.iter_rows(named=True):
+        st.caption(
+            f"Attempt {row['attempt']}: about {_step(row['period_ms'] / 1000)} a step "
+            f"({row['confidence']}; {row['method']}, \u00b1 {_step(row['error_ms'] / 1000)})."
+        )

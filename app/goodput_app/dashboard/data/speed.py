@@ -1,0 +1,66 @@
+"""How fast runs are inside their steps, and what holds them back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from goodput_app.dashboard.data.marts import read
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from goodput_queries.scope import Scope
+
+CHANGES_SHOWN = 100
+GPUS_SHOWN = 100
+
+
+def throughputs(scope: Scope) -> pl.DataFrame:
+    """Return tokens per second and MFU of each run that reports steps."""
+    return read("select run_key, tokens_per_s, mfu_ratio from marts.run_speed", scope)
+
+
+def run_speed(scope: Scope) -> pl.DataFrame:
+    """Return the speed of the scope's run beside its peers, its costs and its bound: one row."""
+    return read(
+        """select speed.*, peers.peers, peers.peer_ratio, peers.peer_reason,
+            costs.tokens_per_cost, costs.cost_reason, costs.tokens_per_j, costs.energy_reason,
+            bounds.bound_by, bounds.sentence as bound_sentence
+        from marts.run_speed as speed
+        left join marts.run_peers as peers using (run_key)
+        left join marts.run_token_costs as costs using (run_key)
+        left join marts.run_bounds as bounds using (run_key)
+        where run_key = $1""",
+        scope,
+        scope.run,
+    )
+
+
+def step_changes(scope: Scope) -> pl.DataFrame:
+    """Return the changes of step time of the scope's run, the largest loss first."""
+    return read(
+        "select * replace (round(score, 1) as score) from marts.step_changes where run_key = $1 "
+        f"order by lost_gpu_ms desc, since_ms limit {CHANGES_SHOWN}",
+        scope,
+        scope.run,
+    )
+
+
+def memory_growth(scope: Scope) -> pl.DataFrame:
+    """Return the GPUs of the scope's run whose memory grows, the first to be full first."""
+    return read(
+        "select * from marts.memory_growth where run_key = $1 order by time_to_full_s nulls last, "
+        f"growth_bytes_per_h desc, node, gpu_uuid limit {GPUS_SHOWN}",
+        scope,
+        scope.run,
+    )
+
+
+def inferred_steps(scope: Scope) -> pl.DataFrame:
+    """Return the step rhythm of each attempt of the scope's run, where it can be inferred."""
+    return read(
+        "select * from marts.inferred_steps where run_key = $1 and period_ms is not null "
+        "order by attempt",
+        scope,
+        scope.run,
+    )
