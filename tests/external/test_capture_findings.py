@@ -67,9 +67,10 @@ def moment(row: dict[str, Any]) -> datetime:
 
 
 def test_only_what_was_injected_is_found(found: list[dict[str, Any]]) -> None:
+    """And the rank that is slow in steps that were rolled back: their time is lost work."""
     assert sorted(row["rule"] for row in found) == [
         *("checkpoint_overhead", "hang", "idle_allocation", "input_stall", "job_failure"),
-        *("slow_link", "slow_rank", "slow_rank"),
+        *("slow_link", "slow_rank", "slow_rank", "steps_slower"),
     ]
 
 

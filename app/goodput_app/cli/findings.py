@@ -54,7 +54,7 @@ ORDER = f"{RANK}, cost desc nulls last, gpu_ms desc nulls last, since_at, findin
 def findings(
     *, states: tuple[str, ...], severity: str, limit: int | None, db: str, scope: Scope
 ) -> pl.DataFrame:
-    """List what needs a person: losses, faults, anomalies; the most severe first."""
+    """List what needs a person: losses, faults, anomalies."""
     wanted = SEVERITIES[: SEVERITIES.index(severity) + 1]
     with built(db) as store:
         return _rows(
@@ -82,7 +82,7 @@ def _rows(
 @scope_options
 @output_options
 def fixes(*, limit: int | None, db: str, scope: Scope) -> pl.DataFrame:
-    """List what to do first: findings by action, with the GPU time that comes back."""
+    """List what to do first, with the GPU time that comes back."""
     with built(db) as store:
         return _rows(
             store,
@@ -102,10 +102,10 @@ def fixes(*, limit: int | None, db: str, scope: Scope) -> pl.DataFrame:
 )
 @database_option
 def finding(*, action: Action, key: str, note: str | None, said_by: str, db: str) -> None:
-    """Record what you say of the finding with this KEY; no number changes by it.
+    """Record what you say of the finding KEY.
 
-    acknowledge: somebody takes care of this occurrence. dismiss: it is no problem, until it is
-    reopened. reopen: take either back. note: add what is known.
+    No number changes by it. acknowledge: somebody takes care of this occurrence. dismiss: it is no
+    problem, until it is reopened. reopen: take either back. note: add what is known.
     """
     with built(db) as store:
         rows = store.read(

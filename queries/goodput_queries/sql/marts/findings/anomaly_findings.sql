@@ -1,11 +1,33 @@
 -- Anomalies of the scope as findings: low use, series that vanish or stand still, GPUs and nodes that differ from their
--- peers, sudden drops, trouble of hosts, periodic gaps, losses that are not finite or diverge. Their time is in the ledger under other names: nothing of it is
+-- peers, sudden drops, trouble of hosts, periodic gaps, losses that are not finite or diverge, steps that
+-- become slower, memory that grows. Their time is in the ledger under other names: nothing of it is
 -- counted as coming back.
 -- grain: rule, cluster, node, gpu_uuid, run_key, since_ms
 -- evaluated: first
 -- until_ms: null: it still is
 -- gpu_ms, cost: GPU time concerned; null: not a time
-with signs as (
+with slower as (
+    select *
+    from marts.step_changes
+    where ratio > 1 and lost_gpu_ms > 0
+),
+
+-- what named ranks and throttling explain has a finding of its own
+explained as (
+    select
+        slower.attempt_key,
+        slower.since_ms,
+        sum(least(splits.end_ms, slower.until_ms) - greatest(splits.start_ms, slower.since_ms)) as wait_ms
+    from slower
+    inner join intermediate.int_step_splits as splits
+        on slower.attempt_key = splits.attempt_key
+        and splits.start_ms < slower.until_ms
+        and splits.end_ms > slower.since_ms
+        and splits.category in ('throttled', 'straggler_wait')
+    group by slower.attempt_key, slower.since_ms
+),
+
+signs as (
     select rule, cluster, node, gpu_uuid, run_key, start_at, end_at, gpu_ms, cost, confidence, evidence
     from marts.low_use
     union all
@@ -33,6 +55,22 @@ with signs as (
         'from step ' || step || ' of attempt ' || attempt || ' on, in ' || counted(steps, 'logged step')
             || coalesce('; the last finite loss was ' || round(last_finite_loss, 3) || ' at step ' || last_finite_step, '')
     from marts.loss_anomalies
+    union all
+    select
+        'steps_slower', attempts.cluster, null, null, slower.run_key, slower.since_at, slower.until_at, slower.lost_gpu_ms,
+        null, 'Likely', slower.sentence
+    from slower
+    inner join intermediate.int_attempts as attempts using (attempt_key)
+    left join explained using (attempt_key, since_ms)
+    where coalesce(explained.wait_ms, 0) < slower.lost_gpu_ms / 2
+    union all
+    select
+        'memory_growth', attempts.cluster, growth.node, growth.gpu_uuid, growth.run_key,
+        growth.last_at - to_milliseconds(growth.windows * 600000), growth.last_at, null, null, 'Likely',
+        format('used memory grows by {:.2f} GB an hour', growth.growth_bytes_per_h / 1e9)
+            || coalesce(format(', full in {:.1f} h', growth.time_to_full_s / 3600), '')
+    from marts.memory_growth as growth
+    inner join intermediate.int_attempts as attempts using (attempt_key)
 )
 
 select

@@ -142,12 +142,8 @@ select
         when grouped.category in ('restore', 'checkpoint_save', 'other_declared') then 'declared by the job'
         when grouped.category = 'startup' then 'time from allocation (or restart) to the first step'
         when grouped.category = 'data_stall' then 'data_s of the job''s step events'
-        when culprits.gpu is not null
-            then case culprits.phase
-                    when 'faulty_peer' then 'Xid of a GPU that the others waited for'
-                    when 'throttled_peer' then 'slowdown reason of a GPU while steps ran over the unthrottled median'
-                    else 'its rank waits least in the steps that run over the median'
-                end || '; ' || culprits.gpu || ' cost the gang ' || printf('%.1f', culprits.gang_gpu_s) || ' GPU-s'
+        when culprits.phase = 'faulty_peer' then 'Xid of a GPU that the others waited for'
+        when culprits.phase = 'throttled_peer' then 'slowdown reason of a GPU while steps ran over the unthrottled median'
         when measured.measured_by = 'job' then 'straggler_s of the job''s step events'
         when measured.measured_by = 'comm_s' then 'comm_s of all ranks: what each has over the least'
         when measured.measured_by = 'profiler trace' then 'exposed NCCL kernels in PyTorch profiler traces of all ranks'
@@ -164,7 +160,8 @@ select
         when grouped.category = 'free_unknown' then 'no job held them and no node state is known'
         when grouped.category = 'at_risk' then 'steps after the last durable checkpoint'
         else 'definition: ' || grouped.label
-    end as evidence,
+    end || coalesce('; ' || culprits.gpu || ' cost the gang ' || printf('%.1f', culprits.gang_gpu_s) || ' GPU-s', '')
+        as evidence,
     case
         when grouped.category in ('fault_stall', 'lost_work', 'failed_without_progress')
             then nullif(concat_ws('. ', causes.fix, fixes.fix), '')
