@@ -31,8 +31,7 @@ LOSSES = {
 
 st.title("Overview", anchor=False)
 st.caption("What is wrong now, where did the GPU-hours go, and what to do first?")
-with panel("", "marts.findings"):
-    now_strip.draw(findings.findings(scope), findings.losing_now(scope), view)
+now = st.container()  # findings take longest: they are drawn last
 with panel("", "marts.goodput_summary"):
     summary = marts.goodput_summary(scope).row(0, named=True)
     ladder = marts.evidence_ladder(scope).row(0, named=True)
@@ -90,15 +89,21 @@ with (
     )
     charts.draw(figure, over_time, "over-time", "GPUs in each category over time, stacked")
 
-with panel(
-    "What to do first",
-    "marts.fixes",
-    help="Findings by what is to be done, with the GPU time that comes back. Pick a row.",
-):
-    finding_parts.top_fixes(findings.fixes(scope))
+fixes = st.container()
 with panel(
     "Top losses by cost",
     "marts.loss_causes",
     help="Pick a row to see why, how sure, and where to look.",
 ):
     details.losses(marts.losses(scope), LOSSES)
+with now, panel("", "marts.findings"):
+    now_strip.draw(findings.findings(scope), findings.losing_now(scope), view)
+with (
+    fixes,
+    panel(
+        "What to do first",
+        "marts.fixes",
+        help="Findings by what is to be done, with the GPU time that comes back. Pick a row.",
+    ),
+):
+    finding_parts.top_fixes(findings.fixes(scope))
