@@ -54,6 +54,7 @@ WORKS = (
     "marts of Network",
     "marts of Energy",
     "marts of Fleet",
+    "marts of Findings",
     "marts of Overview, first after opening the file",
     "marts of Overview, filter change",
     "statement of 2 days",

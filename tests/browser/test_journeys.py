@@ -41,7 +41,7 @@ def pick_first_row(page: Page) -> None:
     table.click(position={"x": 17, "y": 54})
 
 
-@in_both_schemes
+@pictured_in_both_schemes
 def test_from_the_overview_to_a_loss_to_its_run_and_back_by_a_shared_link(
     page: Page, browser, base_url
 ):
@@ -73,7 +73,7 @@ def test_from_the_overview_to_a_loss_to_its_run_and_back_by_a_shared_link(
     expect(page.get_by_role("heading", name="Overview")).to_be_visible()
 
 
-@in_both_schemes
+@pictured_in_both_schemes
 def test_a_run_tells_its_verdict_its_lanes_and_its_late_ranks(page: Page, base_url):
     page.goto(f"{base_url}/run?run=lab/main")
 

@@ -40,6 +40,14 @@ TARGETS = {  # file -> the tests that specify it, the quickest first
         "tests/queries/marts/test_unplaced.py",
         "tests/queries/billing/test_statement_closing.py",
     ),
+    f"{QUERIES}/sql/marts/findings/loss_claims.sql": (
+        "tests/queries/findings/test_losses.py",
+        "tests/findings/test_quality.py",
+    ),
+    f"{QUERIES}/sql/marts/findings/loss_findings.sql": (
+        "tests/queries/findings/test_losses.py",
+        "tests/findings/test_quality.py",
+    ),
     "app/goodput_billing/statement/closing.py": (
         "tests/app/billing/test_provable.py",
         "tests/queries/billing/test_statement_closing.py",

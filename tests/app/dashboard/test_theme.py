@@ -11,14 +11,13 @@ from streamlit import config
 
 from goodput_app.dashboard import theme
 
+REFERENCE = files("goodput_queries").joinpath("sql", "reference")
 CATEGORIES = list(
     csv.DictReader(
-        files("goodput_queries")
-        .joinpath("sql/reference/gpu_second_categories.csv")
-        .read_text(encoding="utf-8")
-        .splitlines()
+        REFERENCE.joinpath("gpu_second_categories.csv").read_text(encoding="utf-8").splitlines()
     )
 )
+GROUPS = REFERENCE.joinpath("ledger_groups.csv").read_text(encoding="utf-8")
 # One of each family that must not be taken for another.
 FAMILIES = {
     "productive": "productive",
@@ -52,7 +51,8 @@ def test_every_category_has_a_style_of_its_own_and_the_reverse() -> None:
 
 
 def test_every_category_has_a_place_in_the_order() -> None:
-    assert sorted(row["category"] for row in CATEGORIES) == sorted(theme.ORDER)
+    groups = {row["ledger_group"] for row in csv.DictReader(GROUPS.splitlines())}
+    assert sorted({row["category"] for row in CATEGORIES} | groups) == sorted(theme.ORDER)
 
 
 def test_a_category_is_painted_in_the_colour_of_its_meaning() -> None:
