@@ -1,7 +1,7 @@
 -- Hangs, errors of GPUs, bad nodes and trouble of the network in the scope, as findings.
 -- grain: rule, cluster, node, gpu_uuid, run_key, detail, since_ms
 -- evaluated: first
--- detail: what tells two findings of one subject apart: a code, a port
+-- detail: what distinguishes two findings of one subject: a code, a port
 -- until_ms: when it was last seen; null: it still is
 with errors as (
     select
