@@ -12,10 +12,11 @@ import sys
 from pathlib import Path
 
 from playwright.sync_api import Page, expect, sync_playwright
-from tests.browser.conftest import CHROMIUM, FLAGS, ROOT
+from tests.browser.conftest import CHROMIUM, FLAGS
 
 from goodput_app.demo import demo_database
 
+ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs" / "pictures"
 GPUS = 512
 SIZE = {"width": 1440, "height": 1000}

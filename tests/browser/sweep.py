@@ -19,12 +19,13 @@ from pathlib import Path
 
 from playwright.sync_api import ConsoleMessage, Page, sync_playwright
 from playwright.sync_api import TimeoutError as TimeOut
-from tests.browser.conftest import CHROMIUM, FLAGS, ROOT
+from tests.browser.conftest import CHROMIUM, FLAGS
 
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
 from goodput_queries.storage.store import LocalStore
 
+ROOT = Path(__file__).parents[2]
 PAGES = {
     "overview": "/", "fleet": "/fleet", "runs": "/runs", "run": "/run?run=lab/main",
     "nodes": "/nodes", "node": "/nodes?node=vm", "health": "/health", "waste": "/waste",
