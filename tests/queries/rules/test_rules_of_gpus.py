@@ -397,22 +397,3 @@ def test_gpus_that_only_the_scheduler_knows_have_the_model_that_it_names(evidenc
 
     row = evidence.store.read("from marts.ledger_by_category where gpu_ms > 0").row(0, named=True)
     assert (row["cost"], row["unpriced_gpu_ms"]) == (pytest.approx(10.0), 0)
-
-
-def test_what_the_job_declares_wins_over_a_gpu_without_a_process(evidence, job_events):
-    """A helper process may write the checkpoint: the GPU has none of its own meanwhile."""
-    evidence.node("a", 1)
-    evidence.watched(600)
-    evidence.job("1", 0, 600, ["a"], 1)
-    saving = [*job_events.steps(1, 20, 0), job_events.phase("ckpt_save", 200, 500)]
-    evidence.events("1", [*saving, job_events.durable(20, 500)], gpu_uuid="c/a#0")
-    evidence.samples("a#0", evidence.every(0, 600), lambda second: second <= 200)
-    none = [
-        {"gpu_uuid": "c/a#0", "ts": evidence.at(second), "processes": 0}
-        for second in evidence.every(210, 600)
-    ]
-    evidence.load("gpu_processes", none)
-
-    found = evidence.gpu_s()
-
-    assert found["checkpoint_save"] == 300
