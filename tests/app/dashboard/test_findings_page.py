@@ -64,6 +64,7 @@ def test_fixes_come_first_and_findings_below(
     assert_sound(app)
     fixes = recorded.read("select target from marts.fixes where back_ms > 0").height
     assert table(app, "target").height == fixes
+    assert "back_week_cost" not in table(app, "target").columns, "of five minutes"
     assert table(app, "title").height == recorded.read("from marts.findings").height
 
 
@@ -73,6 +74,8 @@ def test_filters_of_the_link_leave_what_they_name(
     app = visit(recorded, "open_findings", rules="input_stall,hang", state="open")
 
     assert table(app, "title")["title"].to_list() == ["Steps wait for input"]
+    app.button(key="all_rules").click().run()
+    assert table(app, "title").height > 1
 
 
 def test_a_picked_finding_shows_evidence_and_the_way_to_its_run(

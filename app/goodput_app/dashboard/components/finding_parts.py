@@ -31,7 +31,8 @@ FIXES = {
     "effort": "Effort",
     "what_to_do": "What to do",
 }
-FIX_WIDTHS_PX = {"target": 150, "findings": 64, "owner": 78, "effort": 62, "what_to_do": 290}
+FIX_WIDTHS_PX = {"target": 140, "findings": 64, "owner": 78, "effort": 62, "what_to_do": 270}
+OF_A_WEEK = ("back_week_ms", "back_week_cost")  # not known under an hour of evidence
 FINDINGS = {
     "severity": "Severity",
     "title": "Finding",
@@ -48,7 +49,9 @@ FINDING_WIDTHS_PX = {"severity": 70, "title": 170, "subject": 170, "state": 90, 
 
 def fixes(frame: pl.DataFrame, findings: pl.DataFrame) -> None:
     """Draw what to do first, and the findings of the picked row."""
-    picked = tables.pick(frame, FIXES, "fix", fix_ids(frame), rows=8, widths=FIX_WIDTHS_PX)
+    picked = tables.pick(
+        frame, _columns(frame), "fix", fix_ids(frame), rows=8, widths=FIX_WIDTHS_PX
+    )
     if picked is None:
         st.caption("Select a row for its findings and where to look.")
         return
@@ -76,13 +79,19 @@ def top_fixes(frame: pl.DataFrame) -> None:
         st.caption("Nothing to do in this time range.")
         return
     first = frame.head(TOP_FIXES)
-    picked = tables.pick(first, FIXES, "fix", fix_ids(first), widths=FIX_WIDTHS_PX)
+    picked = tables.pick(first, _columns(first), "fix", fix_ids(first), widths=FIX_WIDTHS_PX)
     params = scope_bar.carried()
     if picked is not None:
         where(picked)
         params |= {"fix": st.query_params["fix"]}
     label = "Open all findings" if picked is None else "Open its findings"
     st.page_link(PAGE, label=label, icon=":material/flag:", query_params=params)
+
+
+def _columns(fixes: pl.DataFrame) -> dict[str, str]:
+    """Return the columns of the fix list: without those of a week where none is known."""
+    is_known = fixes["back_week_ms"].count() > 0
+    return {name: header for name, header in FIXES.items() if is_known or name not in OF_A_WEEK}
 
 
 def fix_ids(frame: pl.DataFrame) -> pl.Series:
@@ -104,6 +113,10 @@ def inbox(frame: pl.DataFrame) -> None:
     with right:
         kinds = sorted(frame["kind"].unique().to_list())
         _choice("kind", "Kind", {kind: kind.capitalize() for kind in kinds}, frame)
+    if st.query_params.get("rules"):
+        with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+            st.caption("Only some kinds of findings are shown, as the link asks.")
+            st.button("Show all", key="all_rules", on_click=scope_bar.go, args=({"rules": None},))
     shown = chosen(frame, st.query_params.to_dict())
     if shown.is_empty():
         st.caption("No finding matches these filters.")
