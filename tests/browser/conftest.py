@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shutil
 import subprocess
@@ -77,7 +78,9 @@ def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("no chromium on this machine")
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        # it has an allocator of its own
+        its_own = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS, env=its_own)
         yield started
         started.close()
 
