@@ -54,11 +54,17 @@ def opened(store: LocalStore, page: str = "fleet_overview", **params: str) -> Ap
     return app.run()
 
 
-@pytest.fixture
-def visit() -> Iterator[Callable[..., AppTest]]:
-    """Give what opens a page of a store."""
-    yield opened
+@pytest.fixture(scope="module")
+def kept_answers() -> Iterator[None]:
+    """Keep answers over the tests of a module, as a server does: their keys name the store."""
+    yield
     st.cache_data.clear()
+
+
+@pytest.fixture
+def visit(kept_answers: None) -> Callable[..., AppTest]:
+    """Give what opens a page of a store."""
+    return opened
 
 
 @pytest.fixture
