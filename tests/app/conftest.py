@@ -55,16 +55,13 @@ def opened(store: LocalStore, page: str = "fleet_overview", **params: str) -> Ap
 
 
 @pytest.fixture(scope="module")
-def kept_answers() -> Iterator[None]:
-    """Keep answers over the tests of a module, as a server does: their keys name the store."""
-    yield
+def visit() -> Iterator[Callable[..., AppTest]]:
+    """Give what opens a page of a store; answers are kept over the tests of a module.
+
+    As a server keeps them: their keys name the store.
+    """
+    yield opened
     st.cache_data.clear()
-
-
-@pytest.fixture
-def visit(kept_answers: None) -> Callable[..., AppTest]:
-    """Give what opens a page of a store."""
-    return opened
 
 
 @pytest.fixture

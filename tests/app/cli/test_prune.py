@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from goodput_queries.evidence.batch import Batch
 from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from click.testing import Result
@@ -41,10 +43,10 @@ def readings(day: int) -> Batch:
 
 
 @pytest.fixture
-def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def db(empty_database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Return a database of five days whose settings keep two."""
     path = tmp_path / "site.duckdb"
-    store = LocalStore(path)
+    store = LocalStore(shutil.copyfile(empty_database, path))
     inventory = pl.DataFrame(
         {"source": ["inventory"], "cluster": ["c"], "gpu_uuid": ["GPU-1"], "node": ["a"]}
     )
@@ -137,11 +139,16 @@ def recordings(tmp_path: Path) -> list[Path]:
     return files
 
 
+@pytest.fixture
+def other(empty_database: Path, tmp_path: Path) -> str:
+    """Return an empty database, without rows of `db`."""
+    return str(shutil.copyfile(empty_database, tmp_path / "other.duckdb"))
+
+
 @pytest.mark.usefixtures("db")
 def test_a_reading_of_2036_is_rejected_and_pruning_after_it_drops_nothing_recent(
-    recordings: list[Path], tmp_path: Path
+    recordings: list[Path], other: str
 ) -> None:
-    other = str(tmp_path / "other.duckdb")
     read = run("ingest", "nvml", *map(str, recordings), "--db", other)
     pruned = run("prune", "--yes", "--db", other)
 
@@ -156,9 +163,8 @@ def test_a_reading_of_2036_is_rejected_and_pruning_after_it_drops_nothing_recent
 
 @pytest.mark.usefixtures("db")
 def test_dropped_files_that_are_read_again_bring_their_hours_back(
-    recordings: list[Path], tmp_path: Path
+    recordings: list[Path], other: str
 ) -> None:
-    other = str(tmp_path / "other.duckdb")
     asked = "select * from marts.ledger_segments order by all"
 
     def ledger() -> list[tuple[object, ...]]:

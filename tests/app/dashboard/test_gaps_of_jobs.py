@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 HOSTILE = "<b>&|`x`</b>"
 
 
-def built(gaps: list[tuple[int, int]]) -> LocalStore:
-    """Return a store with a job of two GPUs that are idle in these gaps."""
-    evidence = Evidence(LocalStore())
+def built(store: LocalStore, gaps: list[tuple[int, int]]) -> LocalStore:
+    """Return the store, built, with a job of two GPUs that are idle in these gaps."""
+    evidence = Evidence(store)
     evidence.node("a", 2)
     evidence.job("1", 0, 7200, ["a"], 2, job_name=HOSTILE)
     for gpu in ("a#0", "a#1"):
@@ -31,17 +31,17 @@ def built(gaps: list[tuple[int, int]]) -> LocalStore:
 
 
 @pytest.fixture(scope="module")
-def regular() -> Iterator[LocalStore]:
+def regular(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
     """Give a job with a gap of 40 s in every ten minutes."""
-    store = built([(start, start + 40) for start in range(600, 7000, 600)])
+    store = built(new_store(), [(start, start + 40) for start in range(600, 7000, 600)])
     yield store
     store.close()
 
 
 @pytest.fixture(scope="module")
-def without_gaps() -> Iterator[LocalStore]:
+def without_gaps(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
     """Give a job that works all the time."""
-    store = built([])
+    store = built(new_store(), [])
     yield store
     store.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import UTC, datetime
 
 import pytest
@@ -17,10 +18,10 @@ ANOMALIES = (
 )  # fmt: skip
 
 
-def fleet(folder, seed):
+def fleet(empty_database, folder, seed):
     """Return a database of 64 GPUs over six hours, written by the generator as it is now."""
     synthetic.generate(folder, gpus=64, hours=6, seed=seed, start=START)
-    store = LocalStore(folder / "fleet.duckdb")
+    store = LocalStore(shutil.copyfile(empty_database, folder / "fleet.duckdb"))
     for step in recipe(folder):
         ingest(store, step.source, [step.path], step.options)
     store.build()
@@ -28,7 +29,7 @@ def fleet(folder, seed):
 
 
 @pytest.fixture(scope="module", params=[101, 102])
-def healthy(request, tmp_path_factory):
+def healthy(request, empty_database, tmp_path_factory):
     """Give a fleet whose jobs train to their end, without outages and holes in the readings."""
     with pytest.MonkeyPatch.context() as patch:
         crowd, planned = synthetic.crowd, synthetic.planned
@@ -48,15 +49,15 @@ def healthy(request, tmp_path_factory):
             synthetic, "planned", lambda *of: [o for o in planned(*of) if o.reason == "opening"]
         )
         patch.setattr(synthetic.hosts, "lost_link", lambda *_: None)
-        store = fleet(tmp_path_factory.mktemp("healthy"), request.param)
+        store = fleet(empty_database, tmp_path_factory.mktemp("healthy"), request.param)
     yield store
     store.close()
 
 
 @pytest.fixture(scope="module")
-def eventful(tmp_path_factory):
+def eventful(empty_database, tmp_path_factory):
     """Give a fleet with a job of every kind of loss."""
-    store = fleet(tmp_path_factory.mktemp("eventful"), 101)
+    store = fleet(empty_database, tmp_path_factory.mktemp("eventful"), 101)
     yield store
     store.close()
 

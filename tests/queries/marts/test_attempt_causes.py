@@ -8,7 +8,6 @@ import pytest
 from tests.queries.conftest import Evidence, durable, steps
 
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import LocalStore
 
 BUS = "00000000:19:00.0"
 END = 4_000  # of the first attempts
@@ -75,9 +74,9 @@ def load_other_causes(made, work):
 
 
 @pytest.fixture(scope="module")
-def world():
+def world(new_store):
     """Build a node for each run, which is named after what ended it."""
-    made = Evidence(LocalStore())
+    made = Evidence(new_store())
     work = steps(1, 39, 0, 100)
     for node in (
         "bus",
