@@ -19,13 +19,14 @@ from goodput_ingest.synthetic.fleet import (
     pci_bus_id,
 )
 from goodput_ingest.synthetic.habits import SECOND
+from goodput_ingest.synthetic.schedule import Schedule
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from goodput_ingest.synthetic.lives import Life
     from goodput_ingest.synthetic.outages import Outage
-    from goodput_ingest.synthetic.schedule import JobRun, Schedule
+    from goodput_ingest.synthetic.schedule import JobRun
 
 CLUSTER = "atlas"
 MIB_PER_GPU = 250_000
@@ -67,6 +68,38 @@ def write(
     _write(folder / "tariffs.csv", TARIFFS)
     _write(folder / "budgets.csv", _budgets(len(fleet.gpu_uuids)))
     _write(folder / "carbon.csv", _carbon(start, total_s))
+
+
+def write_changed(
+    folder: Path, fleet: Fleet, schedule: Schedule, lives: list[Life], start: datetime,
+    window_s: tuple[int, int],
+) -> list[Path]:  # fmt: skip
+    """Write what Slurm's commands say of jobs that changed in a window, and of all nodes."""
+    since_s, now_s = window_s
+
+    def is_new(*moments: int | None) -> bool:
+        return any(at is not None and since_s < at <= now_s for at in moments)
+
+    start_s = int(start.timestamp())
+    suspended = {id(life.run): life.suspended // SECOND for life in lives}
+    changed = {id(run) for run in schedule.runs if is_new(run.submit_s, run.start_s, run.end_s)}
+    header, *rows = _sacct(fleet, schedule, suspended, start_s, now_s, changed)
+    running = Schedule([run for run in schedule.runs if is_new(run.start_s)], [])
+    outages = [o for o in schedule.outages if is_new(o.start_s, o.end_s)]
+    files = {
+        "sacct.txt": [header, *rows] if rows else [],
+        "scontrol_job_d.txt": _scontrol_jobs(fleet, running, start),
+        "scontrol_node.txt": _scontrol_nodes(fleet, schedule, start, now_s),
+    }
+    if outages:
+        files["sacctmgr_event.psv"] = _events(fleet, Schedule([], outages), start)
+        files["scontrol_reservation.txt"] = _reservations(fleet, schedule, start, now_s)
+    written = []
+    for name, lines in files.items():
+        if lines:
+            _write(folder / name, lines)
+            written.append(folder / name)
+    return written
 
 
 RATES = [
@@ -127,11 +160,15 @@ def _tres(run: JobRun) -> str:
 
 
 def _sacct(
-    fleet: Fleet, schedule: Schedule, suspended: dict[int, int], start_s: int, total_s: int
-) -> list[str]:
+    fleet: Fleet, schedule: Schedule, suspended: dict[int, int], start_s: int, total_s: int,
+    only: set[int] | None = None,
+) -> list[str]:  # fmt: skip
+    """Return a header and a row a job run; `only`: of the job runs with these identities."""
     rows = ["\x1f".join(SACCT_FIELDS)]
     runs = sorted(schedule.runs, key=lambda run: (run.submit_s, run.request.job_id))
     for index, run in enumerate(runs):
+        if only is not None and id(run) not in only:
+            continue
         request = run.request
         is_started, state = run.start_s is not None, run.state
         if state == "CANCELLED":

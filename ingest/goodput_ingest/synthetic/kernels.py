@@ -29,9 +29,12 @@ PROCESS |= {79: "pid=<unknown>, name=<unknown>, ", 94: "pid=4211, name=python3, 
 
 @dataclass
 class Kernels:
-    """Lines of all nodes; corrected: (GPU, ms, how many ECC errors from then on); what it means."""
+    """Lines of all nodes; corrected: (GPU, ms, how many ECC errors from then on); what it means.
 
-    lines: list[str] = field(default_factory=list)
+    lines: (ms from the start, the line), in order of time.
+    """
+
+    lines: list[tuple[int, str]] = field(default_factory=list)
     corrected: list[tuple[int, int, int]] = field(default_factory=list)
     notes: list[dict[str, Any]] = field(default_factory=list)
 
@@ -82,8 +85,9 @@ def kernel_logs(
     for at, gpu, code in sorted(found):
         when = start.astimezone(UTC) + timedelta(milliseconds=at)
         node, index = divmod(gpu, GPUS_PER_NODE)
-        reported.lines.append(
+        text = (
             f"{when:%Y-%m-%dT%H:%M:%S.%f}+00:00 {fleet.nodes[node].name} kernel: "
             f"NVRM: Xid (PCI:0000:{PCI_BUSES[index]}:00): {code}, {PROCESS[code]}{XIDS[code]}"
         )
+        reported.lines.append((at, text))
     return reported

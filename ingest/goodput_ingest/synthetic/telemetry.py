@@ -109,8 +109,9 @@ class Telemetry:
         rounds = HOUR_MS // self.scrapes.interval_ms * self._hours_per_file(total_ms)
         with ThreadPoolExecutor(1) as writer:
             pending = None
-            for first in range(0, total_ms // self.scrapes.interval_ms, rounds):
-                frame = self._frame(first, rounds, start_us)
+            last = total_ms // self.scrapes.interval_ms
+            for first in range(0, last, rounds):
+                frame = self.frame(first, min(rounds, last - first), start_us)
                 if pending is not None:
                     pending.result()
                 begin_us = start_us + first * self.scrapes.interval_ms * 1_000
@@ -126,7 +127,8 @@ class Telemetry:
         fits = (n for n in HOURS_PER_FILE if n * rows <= ROWS_PER_FILE and hours % n == 0)
         return next(fits, 1)
 
-    def _frame(self, first_round: int, rounds: int, start_us: int) -> pl.DataFrame:
+    def frame(self, first_round: int, rounds: int, start_us: int) -> pl.DataFrame:
+        """Return some rounds of readings; rounds are asked for in order, so that counters grow."""
         found = self._readings(first_round, rounds)
         columns = self._columns(found, np.random.default_rng([self.seed, 10, first_round]))
         read = np.flatnonzero(found.is_read)
@@ -142,7 +144,7 @@ class Telemetry:
         is_part = pl.Series(self.is_part[unit])
         is_unprofiled = pl.Series(~found.is_profiled[read])
         # slow counters are exported once an hour
-        in_hour = np.arange(found.rounds) % (HOUR_MS // self.scrapes.interval_ms)
+        in_hour = (first_round + np.arange(found.rounds)) % (HOUR_MS // self.scrapes.interval_ms)
         is_due = pl.Series(np.tile(in_hour == 0, len(self.fleet.unit_gpu))[read])
         profiled = ("engine_active_ratio", "sm_active_ratio", "tensor_active_ratio")
         return frame.with_columns(
