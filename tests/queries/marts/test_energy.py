@@ -17,7 +17,7 @@ START_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
 KWH_MJ = 3.6e9
 BUSY_W, CAPPED_W, IDLE_W = 600.0, 420.0, 100.0
-RACKS = {"a": "r1", "b": "r1", "d": "r2"}
+PLACES = {"a": ("r1", "A+B"), "b": ("r1", "B + A"), "d": ("r2", "C")}  # rack, feeds
 HALF_HOURS = Scope(from_ms=START_MS, to_ms=START_MS + 2 * HOUR_MS, bucket_ms=HOUR_MS // 2)
 
 
@@ -52,7 +52,10 @@ def world(new_store):
     place(made, "a", power_limit_w=700.0, slowdown_temperature_c=90.0)
     place(made, "b")
     place(made, "c")
-    made.load("node_racks", [{"cluster": "c", "node": n, "rack": r} for n, r in RACKS.items()])
+    made.load(
+        "node_racks",
+        [{"cluster": "c", "node": n, "rack": r, "feed": f} for n, (r, f) in PLACES.items()],
+    )
     made.watched(7200)
     made.job("1", 0, 3600, ["a"], 1, account="A")
     made.job("2", 3600, 7200, ["a"], 1, account="B")
@@ -75,6 +78,10 @@ def world(new_store):
     read(made, "a", lambda s: BUSY_W if s < 3600 else IDLE_W, gpu_temperature_c=80.0,
          clocks_event_reasons=4, memory_used_bytes=8 * 2**30)  # fmt: skip
     read(made, "b", lambda _: IDLE_W)
+    made.load("power_feeds", [
+        {"feed": "A", "capacity_w": 750.0, "server_ratio": 1.0},
+        {"feed": "B", "capacity_w": 750.0, "server_ratio": 1.2},
+    ])  # fmt: skip
     first_hour = {"valid_from_at": at(0), "valid_to_at": at(3600)}
     made.load("carbon", [
         {"g_per_kwh": Decimal(400), "carbon_free_ratio": Decimal("0.4"), "pue": Decimal("1.5"),
@@ -377,6 +384,21 @@ def test_the_heat_margin_of_a_rack_is_that_of_its_hottest_gpu(world):
     assert (found["r1"]["slowdown_margin_c"], found["r1"]["hottest_node"]) == (10, "a")
     assert (found["r1"]["nodes"], found["r1"]["known_nodes"]) == (2, 1)
     assert found[None]["slowdown_margin_c"] is None
+
+
+def test_a_feed_carries_the_load_of_a_failed_one(world):
+    rows = world.read("select * from marts.feed_check", scope=HALF_HOURS).to_dicts()
+    found = {row["feed"]: row for row in rows}
+    a, b, c = (found[name] for name in "ABC")
+
+    assert a["peak_w"] == pytest.approx((BUSY_W + IDLE_W) / 2, rel=0.01)
+    assert a["load_w"] == pytest.approx((BUSY_W + 3 * IDLE_W) / 4, rel=0.02)
+    assert (a["failed_feed"], a["failover_w"]) == ("B", pytest.approx(BUSY_W + IDLE_W, rel=0.01))
+    assert (a["margin_w"], a["is_exceeded"]) == (pytest.approx(50, rel=0.1), False)
+    assert b["failover_w"] == pytest.approx(1.2 * (BUSY_W + IDLE_W), rel=0.01)
+    assert (b["margin_w"], b["is_exceeded"]) == (pytest.approx(-90, rel=0.1), True)
+    assert (c["failover_w"], c["capacity_w"], c["is_exceeded"]) == (None, None, None)
+    assert (c["single_nodes"], c["nodes"], c["read_nodes"]) == (1, 1, 1)
 
 
 def test_headroom_sees_peaks_that_a_mean_of_ten_minutes_hides(evidence):

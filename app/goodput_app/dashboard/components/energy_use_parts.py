@@ -61,6 +61,59 @@ HEAT = {
 }
 
 
+FEEDS = {
+    "feed": "Power feed",
+    "state": "N-1",
+    "racks": "Racks",
+    "rack_rows": "Rows",
+    "load_w": "Mean load",
+    "peak_w": "Peak load",
+    "failover_w": "Load if the other fails",
+    "failed_feed": "The other",
+    "capacity_w": "Feed capacity",
+    "margin_w": "Margin",
+    "nodes": "Nodes",
+    "read_nodes": "Nodes with readings",
+    "single_nodes": "Nodes on this feed alone",
+    "cluster": "Cluster",
+}
+NO_FEEDS = (
+    "Not configured: power feeds. Name the feed of each node in the inventory (`1A1+1B1`: on both):"
+)
+FEEDS_EXAMPLE = "node,rack,row,feed\nnode001,r07,B,1A1+1B1"
+NO_CAPACITY = "Not configured: capacity of the feeds. Write it to a CSV file:"
+CAPACITY_EXAMPLE = "feed,capacity_kw,server_ratio\n1A1,17.3,1.4\n1B1,17.3,1.4"
+
+
+def feeds(frame: pl.DataFrame) -> None:
+    """Draw the load of feeds, and what each carries if another fails."""
+    if frame.is_empty():
+        _not_configured(NO_FEEDS, FEEDS_EXAMPLE, "goodput ingest inventory racks.csv")
+        return
+    if frame["peak_w"].null_count() == frame.height:
+        st.caption("No power reading of the nodes on these feeds in this time range.")
+    state = (
+        pl.when(pl.col("peak_w").is_null())
+        .then(pl.lit("not read"))
+        .when("is_exceeded")
+        .then(pl.lit("over capacity"))
+        .when(pl.col("capacity_w").is_null())
+        .then(pl.lit("capacity unknown"))
+        .when(pl.col("failover_w").is_null())
+        .then(pl.lit("no second feed"))
+        .otherwise(pl.lit("holds"))
+    )
+    stated = frame.with_columns(state=state)
+    tables.show(stated, _of(stated, FEEDS), "feeds")
+    if frame["capacity_w"].null_count() == frame.height:
+        _not_configured(NO_CAPACITY, CAPACITY_EXAMPLE, "goodput ingest power-feeds feeds.csv")
+    alone = "of the GPUs alone" if (frame["server_ratio"] == 1).all() else "of the servers"
+    st.caption(
+        f"Means of ten minutes, {alone}; a node on two feeds draws half from each. Nodes without "
+        "readings add nothing: the load is then a lower bound."
+    )
+
+
 def executing(frame: pl.DataFrame) -> None:
     """Draw the energy of programs that were loaded and did nothing."""
     if frame.is_empty():
@@ -113,6 +166,12 @@ def heat(frame: pl.DataFrame) -> None:
         rack=pl.col("rack").fill_null("Rack unknown"), node=pl.col("hottest_node")
     )
     places.pick(named, _of(named, HEAT), "heat-margin", ("cluster", "rack"))
+
+
+def _not_configured(text: str, *lines: str) -> None:
+    st.caption(text)
+    for line in lines:
+        st.code(line, language="text")
 
 
 def _of(frame: pl.DataFrame, names: Mapping[str, str]) -> dict[str, str]:

@@ -6,11 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from goodput_app.dashboard.data import marts, metrics
+from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from goodput_queries.scope import Scope
 
 Level = Literal["team", "rack", "node"]
 
@@ -92,6 +91,15 @@ def by_cap(scope: Scope) -> pl.DataFrame:
         "select * from marts.work_by_power_cap "
         "order by job_name, cluster, gpu_model, gpus, work_unit, power_cap_w desc",
         replace(scope, bucket_ms=None),
+    )
+
+
+def feeds(scope: Scope) -> pl.DataFrame:
+    """Return the power feeds, those over their capacity or nearest to it first."""
+    return marts.read(
+        "select * from marts.feed_check order by margin_w / capacity_w nulls last, "
+        "coalesce(failover_w, peak_w) desc nulls last, cluster, feed",
+        Scope(from_ms=scope.from_ms, to_ms=scope.to_ms, cluster=scope.cluster),
     )
 
 

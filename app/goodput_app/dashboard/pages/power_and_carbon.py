@@ -57,3 +57,9 @@ with panel(
     help="Least distance of a GPU of the rack to its slowdown temperature.",
 ):
     use.heat(energy.heat(view.scope))
+with panel(
+    "Power feeds",
+    "marts.feed_check",
+    help="What each feed carries, and what it would carry if the other feed of its nodes failed.",
+):
+    use.feeds(energy.feeds(view.scope))
