@@ -23,7 +23,7 @@ import polars as pl
 
 from goodput_ingest.formats import csv_table, gres, pci
 from goodput_ingest.formats.gpu_slots import GPU_INSTANCES, GPUS, slot_rows
-from goodput_ingest.formats.parsed import Parsed, frame
+from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_queries.evidence.batch import Reject
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     *("cluster", "node", "gpu_index", "slurm_index", "gpu_uuid", "pci_bus_id", "gpu_model"),
+    *("driver_version", "vbios_version"),
     *("gpus", "mig", "valid_from", "valid_to"),
     *("rack", "row", "feed"),
 )
@@ -124,6 +125,8 @@ class Inventory:
             gpu, parts = slot_rows(node, slot, uuid)
             gpu["gpu_model"] = row.get("gpu_model") or slot.model
             gpu["gpu_index"] = _count(row, "gpu_index")
+            for name in ("driver_version", "vbios_version"):
+                gpu[name] = row.get(name, "")[:TEXT_MAX_CHARS] or None
             gpu["pci_bus_id"] = _pci_bus_id(row.get("pci_bus_id", ""))
             if uuid is not None and first is None:
                 gpu["slurm_index"] = None
