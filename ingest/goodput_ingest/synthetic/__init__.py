@@ -13,7 +13,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
-from goodput_ingest.synthetic import accounting, events, hosts, inspector, notes
+from goodput_ingest.synthetic import accounting, events, hosts, inspector, nccl_debug, notes
 from goodput_ingest.synthetic.activity import activity_of
 from goodput_ingest.synthetic.habits import SECOND
 from goodput_ingest.synthetic.telemetry import Telemetry
@@ -37,6 +37,8 @@ RECIPE = (
     ("job_events", "job-events"),
     ("kernel.log", "kernel-log"),
     ("nccl_inspector", "nccl-inspector"),
+    ("nccl_debug", "nccl-debug"),
+    ("power_feeds.csv", "power-feeds"),
     ("rates.csv", "rates"),
     ("tariffs.csv", "tariffs"),
     ("budgets.csv", "budgets"),
@@ -87,6 +89,7 @@ def write_known(
     for life in world.lives:
         if life.request.kind == "straggler" and life.end <= now_ms:
             inspector.write(folder / "nccl_inspector", fleet, life, world.start_s)
+    nccl_debug.write(folder / "nccl_debug", fleet, world.lives, now_ms)
     lost = hosts.lost_link(schedule, now_s) if has_telemetry else None
     if has_telemetry:
         hosts.write(
@@ -101,7 +104,7 @@ def telemetry_of(world: World) -> Telemetry:
     """Return the exporter of the whole fleet, with counters at their first values."""
     activity = activity_of(world.lives)
     return Telemetry(
-        world.fleet, world.schedule, world.scrapes, activity, world.kernels.corrected, world.seed
+        world.fleet, world.schedule, world.scrapes, activity, world.kernels, world.seed
     )
 
 

@@ -14,6 +14,8 @@ from goodput_ingest.synthetic.fleet import (
     MEMORY_MIB,
     MIG_LAYOUT,
     MODELS,
+    POWER_LIMIT_W,
+    SLOWDOWN_TEMPERATURE_C,
     Fleet,
     hostlist,
     pci_bus_id,
@@ -68,6 +70,7 @@ def write(
     _write(folder / "tariffs.csv", TARIFFS)
     _write(folder / "budgets.csv", _budgets(len(fleet.gpu_uuids)))
     _write(folder / "carbon.csv", _carbon(start, total_s))
+    _write(folder / "power_feeds.csv", _power_feeds(fleet))
 
 
 def write_changed(
@@ -119,6 +122,8 @@ CARBON_FREE_BY_HOUR = (
     *(0.65, 0.64, 0.60, 0.54, 0.48, 0.42, 0.38, 0.36, 0.35, 0.35, 0.35, 0.35),
 )
 USD_PER_GPU_MONTH = 1100
+FEED_KW = (60, 60, 60, 45)
+VERSIONS = {"h100": ("580.95.05", "96.00.CF.00.01"), "h200": ("580.159.04", "96.00.D9.00.03")}
 BUDGET_RATIOS = {"nlp": 0.9, "vision": 1.15, "speech": 1.0, "platform": 1.3}  # robotics has none
 
 
@@ -148,6 +153,19 @@ def _carbon(start: datetime, total_s: int) -> list[str]:
             "example intensity; replace it with your own"
         )
     return lines
+
+
+def _power_feeds(fleet: Fleet) -> list[str]:
+    """Return what feeds can carry: some too little to carry the load of a pair alone."""
+    names = sorted({name for node in fleet.nodes for name in node.feeds})
+    return [
+        "cluster,feed,capacity_kw,server_ratio,note",
+        *(
+            f"{CLUSTER},{name},{FEED_KW[number % len(FEED_KW)]},1.40,"
+            "example capacity; replace it with your own"
+            for number, name in enumerate(names)
+        ),
+    ]
 
 
 def _tres(run: JobRun) -> str:
@@ -312,7 +330,7 @@ def _events(fleet: Fleet, schedule: Schedule, start: datetime) -> list[str]:
 def _inventory(fleet: Fleet, start: datetime) -> list[str]:
     lines = [
         "cluster,node,gpu_index,slurm_index,gpu_uuid,pci_bus_id,gpu_model,mig,valid_from,"
-        "rack,row,feed"
+        "rack,row,feed,driver_version,vbios_version,power_limit_w,slowdown_temperature_c"
     ]
     since = f"{start.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
     first_unit = {int(g): u for u, g in reversed(list(enumerate(fleet.unit_gpu)))}
@@ -323,6 +341,7 @@ def _inventory(fleet: Fleet, start: datetime) -> list[str]:
         slot = fleet.slurm_index(first_unit[gpu])
         lines.append(
             f"{CLUSTER},{node.name},{index},{slot},{uuid},{pci_bus_id(gpu)},"
-            f"{MODELS[node.model]},{mig},{since},{node.place}"
+            f"{MODELS[node.model]},{mig},{since},{node.place},{','.join(VERSIONS[node.model])},"
+            f"{POWER_LIMIT_W:.0f},{SLOWDOWN_TEMPERATURE_C}"
         )
     return lines

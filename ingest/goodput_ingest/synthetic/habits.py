@@ -87,5 +87,5 @@ def habits_of(request: Request) -> Habits:
         slow_windows=windows,
         slow_share=float(rng.uniform(0.3, 0.5)),
         is_measured=kind == "measured",
-        level=float(rng.uniform(0.72, 0.97)),
+        level=request.options.get("level", float(rng.uniform(0.72, 0.97))),
     )

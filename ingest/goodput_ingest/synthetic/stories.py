@@ -152,7 +152,7 @@ def _of_a_day(
         job("restart-in-job", "h200", GPUS_PER_NODE, 0.22, "restart", "COMPLETED", 0.45,
             account="speech", user="mateo"),
         job("measured", "h100", GPUS_PER_NODE, 0.30, "measured", "COMPLETED", 0.35, account="nlp",
-            user="dilnoza"),
+            user="dilnoza", **_cap_study(day)),
         job("saves-nobody-confirms", "h100", 4, 0.12, "unconfirmed", "FAILED", 0.50,
             account="robotics", user="quentin"),
         job("preempted", "h200", GPUS_PER_NODE, 0.12, "plain", "PREEMPTED", 0.10, requeues=1,
@@ -165,6 +165,12 @@ def _of_a_day(
         job("never-started", "h100", 2 * big, 0.1, "plain", "CANCELLED", 0.5, account="nlp",
             user="farah", patience_s=int(0.06 * length), priority=-1),
     ]  # fmt: skip
+
+
+def _cap_study(day: int) -> dict[str, object]:
+    """Return one job under two power caps, a day each; on the first day it is another job."""
+    caps = {1: {"cap_w": 400, "step_ms": 53_000}, 2: {"cap_w": 700, "step_ms": 46_000}}
+    return {"name": "cap-study", "options": caps[day] | {"level": 0.9}} if day in caps else {}
 
 
 def _power_of_two(gpus: float) -> int:
