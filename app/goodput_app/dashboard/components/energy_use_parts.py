@@ -16,7 +16,7 @@ EXECUTING = {
     "label": "Account",
     "gpu_model": "GPU model",
     "idle_ms": "Executing but idle",
-    "idle_ratio": "Executing but idle (% of read)",
+    "idle_ratio": "Share of read time",
     "power_w": "Idle power",
     "energy_kwh": "Energy while executing but idle",
     "cluster": "Cluster",
