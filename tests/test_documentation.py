@@ -12,7 +12,15 @@ import pytest
 from goodput_app.cli.main import COMMANDS
 from goodput_app.dashboard import glossary
 from goodput_ingest.sources.job_events.job_events import EVENTS, NAMED
-from goodput_ingest.sources.site import budgets, carbon, inventory, node_states, rates, tariffs
+from goodput_ingest.sources.site import (
+    budgets,
+    carbon,
+    inventory,
+    node_states,
+    power_feeds,
+    rates,
+    tariffs,
+)
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -82,7 +90,9 @@ def test_the_page_of_job_events_has_all_events_fields_and_phases() -> None:
         assert re.search(rf"^\|.*`{phase}`.*\| {labels[category]} \|$", page, re.MULTILINE), phase
 
 
-@pytest.mark.parametrize("module", [inventory, rates, tariffs, budgets, carbon, node_states])
+@pytest.mark.parametrize(
+    "module", [inventory, rates, tariffs, budgets, carbon, node_states, power_feeds]
+)
 def test_the_headers_of_site_files_are_those_that_are_read(module: ModuleType) -> None:
     name = module.__name__.rpartition(".")[2].replace("_", "-")
     page = (ROOT / "docs" / "connect.md").read_text(encoding="utf-8")

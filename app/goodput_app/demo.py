@@ -7,7 +7,7 @@ import os
 import tempfile
 import tomllib
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 from goodput_ingest import synthetic
 from goodput_ingest.run import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_ingest.synthetic.live import feeds
 from goodput_queries.errors import GoodputError, StoreError
 from goodput_queries.storage.remote import find_server
 from goodput_queries.storage.schema import catalog_digest
@@ -23,12 +24,17 @@ from goodput_queries.storage.store import LocalStore
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from goodput_ingest.live.config import Collector
+    from goodput_ingest.synthetic.world import World
+
 RECIPE = "demo.toml"
 FLEET_SEED = 7
 FLEET_HOURS = 72
+INTERVAL_S = 30  # between readings of a GPU
 FLEET_START = datetime(
     2026, 11, 17, 12, tzinfo=UTC
 )  # three days that end with the recorded session
+LIVE_HOURS = 24  # that the clock of a live demo runs before it is made again
 _PACKAGED = Path(__file__).with_name("sample_data")
 _CHECKOUT = Path(__file__).parents[2] / "sample_data"
 _KEYS = {"path", "source", "cluster", "timezone", "observed_at"}
@@ -55,28 +61,74 @@ def demo_database(
     Beside the sample data it holds a made-up fleet of that many GPUs over three days (0: none). It
     appears under its name only when it is whole. Raises GoodputError without sample data.
     """
-    source = sample_data or (_PACKAGED if _PACKAGED.is_dir() else _CHECKOUT)
+    source = sample_data or _sample_data()
     steps = recipe(source)
     folder = folder or cache_folder()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreError(
-            f"{folder}: the demo cannot be kept there ({error.strerror}). Name another --dir."
-        ) from error
+    _make(folder)
     target = folder / f"demo-{digest(source, gpus)}.duckdb"
+
+    def fill(draft: Path) -> None:
+        with tempfile.TemporaryDirectory(dir=folder, prefix="fleet-") as fleet:
+            # the sample's rate card comes last: of two prices for one model the later holds
+            made_up = _made_up(Path(fleet), gpus) if gpus else []
+            _fill(draft, [*made_up, *steps], on_progress)
+
     if not target.exists():
-        draft = folder / f"draft-{os.getpid()}.duckdb"
-        _discard(draft)
-        try:
-            _fill(draft, steps, gpus, on_progress)
-            draft.replace(target)
-        finally:
-            _discard(draft)
+        _whole(target, fill)
         for old in folder.glob("demo-*.duckdb"):
             if old != target and find_server(old) is None:
                 _discard(old)
     return target
+
+
+def live_demo(
+    folder: Path | None = None,
+    *,
+    gpus: int,
+    now: datetime | None = None,
+    on_progress: Callable[[Path, int], None] = lambda _path, _rows: None,
+) -> tuple[Path, list[Collector]]:
+    """Return a database of a made-up fleet whose history ends now, and the sources of what follows.
+
+    One that was made less than LIVE_HOURS ago goes on where it was left. Raises GoodputError for a
+    fleet that cannot be.
+    """
+    now = now or datetime.now(UTC)
+    folder = folder or cache_folder()
+    prefix = f"live-{digest(_sample_data(), gpus)}"
+    _make(folder)
+    for path in sorted(folder.glob("live-*.duckdb")):
+        made, _, ended = path.stem.rpartition("-")
+        ends = datetime.fromtimestamp(int(ended), UTC) if ended.isdecimal() else now
+        if made == prefix and timedelta() <= now - ends < timedelta(hours=LIVE_HOURS):
+            return path, _live(gpus, ends)[1]
+        if find_server(path) is None:
+            _discard(path)
+    ends_s = int(now.timestamp()) // INTERVAL_S * INTERVAL_S  # where no reading is under way
+    world, sources = _live(gpus, datetime.fromtimestamp(ends_s, UTC))
+    target = folder / f"{prefix}-{ends_s}.duckdb"
+
+    def fill(draft: Path) -> None:
+        with tempfile.TemporaryDirectory(dir=folder, prefix="fleet-") as fleet:
+            synthetic.write_known(Path(fleet), world, ends_s - world.start_s)
+            _fill(draft, recipe(Path(fleet)), on_progress)
+
+    _whole(target, fill)
+    return target, sources
+
+
+def _live(gpus: int, ends: datetime) -> tuple[World, list[Collector]]:
+    """Return the fleet whose history ends then, with its sources from then on."""
+    start = ends.replace(minute=0, second=0, microsecond=0) - timedelta(hours=FLEET_HOURS)
+    known_s = int(ends.timestamp()) - int(start.timestamp())
+    try:
+        world = synthetic.imagine(
+            gpus=gpus, hours=FLEET_HOURS + 1 + LIVE_HOURS, seed=FLEET_SEED, start=start,
+            interval_s=INTERVAL_S, live_from_s=known_s,
+        )  # fmt: skip
+    except ValueError as error:
+        raise GoodputError(f"--gpus {gpus}: {error}.") from error
+    return world, feeds(world, known_s)
 
 
 def recipe(sample_data: Path) -> list[Step]:
@@ -126,19 +178,35 @@ def _step(sample_data: Path, line: dict[str, Any]) -> Step:
     return Step(sample_data / line["path"], line.get("source", "auto"), options)
 
 
-def _fill(
-    path: Path, steps: list[Step], gpus: int, on_progress: Callable[[Path, int], None]
-) -> None:
+def _sample_data() -> Path:
+    return _PACKAGED if _PACKAGED.is_dir() else _CHECKOUT
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"{folder}: the demo cannot be kept there ({error.strerror}). Name another --dir."
+        ) from error
+
+
+def _whole(target: Path, fill: Callable[[Path], None]) -> None:
+    """Fill a draft; it gets its name only when it is whole."""
+    draft = target.parent / f"draft-{os.getpid()}.duckdb"
+    _discard(draft)
+    try:
+        fill(draft)
+        draft.replace(target)
+    finally:
+        _discard(draft)
+
+
+def _fill(path: Path, steps: list[Step], on_progress: Callable[[Path, int], None]) -> None:
     store = LocalStore(path)
     try:
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix="fleet-") as fleet:
-            if gpus:
-                # the sample's rate card comes last: of two prices for one model the later holds
-                steps = [*_made_up(Path(fleet), gpus), *steps]
-            for step in steps:
-                ingest.ingest(
-                    store, step.source, [step.path], step.options, on_progress=on_progress
-                )
+        for step in steps:
+            ingest.ingest(store, step.source, [step.path], step.options, on_progress=on_progress)
         store.build()
     finally:
         store.close()

@@ -23,6 +23,7 @@ TABLES = {
     "carbon.csv": "cluster,valid_from,valid_to,g_per_kwh,carbon_free_ratio,pue,note\n"
     "c,2025-08-01T00:00:00Z,2025-08-01T01:00:00Z,412.5,0.35,1.3,\n"
     "c,2025-08-01T01:00:00Z,,365,,,estimate\n",
+    "power_feeds.csv": "cluster,feed,capacity_kw,server_ratio,note\nc,1A1,17.3,1.4,tap box\n",
     "budgets.csv": "cluster,account,cost_per_month,quota_gpus,valid_from,valid_to,note\n"
     "c,nlp,1000.00,8,2025-08-01T00:00:00Z,,\n",
     "inventory.csv": "node,gpu_index,gpu_uuid,gpu_model,valid_from,valid_to\n"

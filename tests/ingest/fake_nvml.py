@@ -100,6 +100,7 @@ ANSWERS: dict[str, Any] = {
     "nvmlDeviceGetMaxClockInfo": 1980,
     "nvmlDeviceGetTemperatureThreshold": 89,
     "nvmlDeviceGetPersistenceMode": 1,
+    "nvmlDeviceGetVbiosVersion": b"96.00.CF.00.01",
     "nvmlDeviceGetTotalEccErrors": 0,
     "nvmlDeviceGetRemappedRows": (1, 2, 0, 1),
     "nvmlDeviceGetMaxMigDeviceCount": 7,

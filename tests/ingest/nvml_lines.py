@@ -35,6 +35,7 @@ META: Line = {
             "power_limit_mw": 700000,
             "sm_clock_max_mhz": 1980,
             "temp_slowdown_c": 89,
+            "vbios": "96.00.CF.00.01",
         }
     ],
 }

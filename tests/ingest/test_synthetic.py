@@ -63,7 +63,8 @@ def test_another_seed_gives_another_fleet(folder, tmp_path):
     other, mine = digests(fleet_in(tmp_path, seed=8, telemetry="none")), digests(folder)
 
     same = [name for name, digest in other.items() if mine.get(name) == digest]
-    of_site = {"rates.csv", "tariffs.csv", "budgets.csv", "carbon.csv"}  # do not hang on chance
+    names = ("rates", "tariffs", "budgets", "carbon", "power_feeds")  # do not hang on chance
+    of_site = {f"{name}.csv" for name in names}
     assert set(same) - {"demo.toml"} == of_site
 
 
@@ -100,7 +101,7 @@ def test_the_ingestors_take_every_line(loaded):
         "gpus", "gpu_instances", "job_runs", "nodes", "node_states", "holds", "reservations",
         "gpu_samples", "gpu_samples_other", "job_events", "gpu_events", "collectives", "rates",
         "tariffs", "budgets", "node_racks", "node_samples", "link_samples",
-        "carbon",
+        "carbon", "power_feeds", "rank_map", "comm_transports",
     }  # fmt: skip
 
 
@@ -217,6 +218,32 @@ def test_nobody_hears_of_a_node_that_is_down(loaded):
     )
 
     assert heard.item() == 0
+
+
+def test_a_marked_row_of_memory_is_remapped_and_limits_are_read(loaded):
+    store, _ = loaded
+    rises = store.read(
+        "select count(*) as gpus from (select gpu_uuid, max(value) - min(value) as rise "
+        "from raw.gpu_samples_other where metric = 'rows_remapped_uncorrectable_total' "
+        "group by gpu_uuid) where rise > 0"
+    )
+    marked = store.read(
+        "select count(distinct pci_bus_id || node) from raw.gpu_events where code = 63"
+    )
+
+    assert 0 < rises.item() <= marked.item()
+    limits = store.read(
+        "select distinct value from raw.gpu_samples_other where metric = 'power_limit_enforced_w'"
+    )
+    assert limits["value"].to_list() == [700]
+
+
+def test_gangs_say_which_transport_they_use(loaded):
+    store, _ = loaded
+
+    found = store.read("select distinct transport from raw.comm_transports order by 1")
+
+    assert found["transport"].to_list() == ["NET/IB", "NET/IB/GDRDMA", "P2P/CUMEM"]
 
 
 def test_no_two_jobs_hold_one_gpu(truth):

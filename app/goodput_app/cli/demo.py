@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from goodput_app.cli import serve
 from goodput_app.cli.database import progress
-from goodput_app.demo import demo_database
+from goodput_app.demo import demo_database, live_demo
 from goodput_app.settings import settings
 from goodput_queries.storage.remote import find_server
+
+if TYPE_CHECKING:
+    from goodput_ingest.live.config import Collector
 
 
 @click.command()
@@ -36,15 +40,26 @@ from goodput_queries.storage.remote import find_server
     show_default=True,
     help="GPUs of the synthetic fleet; 0: only the recorded session.",
 )
+@click.option(
+    "--live",
+    "is_live",
+    is_flag=True,
+    help="Run the clock of the synthetic fleet: its history ends now, and evidence goes on coming.",
+)
 def demo(
-    *, port: int | None, address: str, is_insecure: bool, folder: Path | None, gpus: int
-) -> None:
+    *, port: int | None, address: str, is_insecure: bool, folder: Path | None, gpus: int,
+    is_live: bool,
+) -> None:  # fmt: skip
     """Serve the dashboard on recorded sample data."""
     serve.refuse_strangers(address, is_insecure=is_insecure)
+    sources: list[Collector] = []
     with progress() as on_progress:
-        path = demo_database(folder, gpus=gpus, on_progress=on_progress)
+        if is_live:
+            path, sources = live_demo(folder, gpus=gpus, on_progress=on_progress)
+        else:
+            path = demo_database(folder, gpus=gpus, on_progress=on_progress)
     if (running := find_server(path)) is not None:
         running.close()
         click.echo(running.url)
         return
-    serve.serve_at(path, port, address)
+    serve.serve_at(path, port, address, sources)

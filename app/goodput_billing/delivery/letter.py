@@ -12,8 +12,15 @@ from rich.cells import cell_len, set_cell_size
 
 from goodput_billing.render.presentation import present
 from goodput_billing.render.safe_text import printable
-from goodput_billing.render.tables import account_name
-from goodput_billing.render.wording import NONE, Table, amounts, change, hours, percent
+from goodput_billing.render.wording import (
+    NONE,
+    Table,
+    account_name,
+    amounts,
+    change,
+    hours,
+    percent,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -61,7 +61,8 @@ def table(statement: Statement) -> pl.DataFrame:
 
     Besides: day, correction (0, or the number of the correction that added the row), amounts in
     cents that add up across (direct, idle share and electricity make the total) and down, their
-    currency. definition_version: what `productive_ms` counts.
+    currency. definition_version: what `productive_ms` counts. energy_kwh, carbon_kg and
+    carbon_known_ratio: see `with_carbon`; measured_ms of gpu_ms is the coverage of the energy.
     """
     rows = statement.rows
     return rows.select(

@@ -9,8 +9,8 @@ from unicodedata import category
 
 import polars as pl
 
-from goodput_billing.render.tables import account_name, tables
-from goodput_billing.render.wording import hours, money, percent
+from goodput_billing.render.tables import tables
+from goodput_billing.render.wording import account_name, hours, money, percent
 from goodput_billing.statement import closing
 from goodput_billing.statement.currency import decimals, sign
 from goodput_billing.statement.ownership import HELD_LINES, UNPLACED

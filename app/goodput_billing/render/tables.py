@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from goodput_billing.render.energy_table import energy
 from goodput_billing.render.wording import (
     NONE,
     UNKNOWN,
     Money,
     Table,
+    account_name,
     amounts,
     change,
     hours,
@@ -34,18 +36,13 @@ def tables(statement: Statement, *, lines: int) -> list[Table]:
         _comparison(statement),
         _month(statement),
         _losses(statement),
+        energy(statement),
         _corrections(statement),
         _lines(statement, lines),
         _balance(statement),
         _differences(statement),
         _unmatched(statement),
     ]
-
-
-def account_name(statement: Statement, row: dict[str, Any]) -> str:
-    """Return the account, with its cluster where there are several."""
-    several = statement.accounts["cluster"].n_unique() > 1
-    return f"{row['account']} ({row['cluster']})" if several else str(row["account"])
 
 
 def _unit(statement: Statement) -> str:

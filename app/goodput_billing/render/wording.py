@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from goodput_billing.statement.charges import MS_PER_HOUR
 from goodput_billing.statement.currency import DEFAULT, decimals
@@ -14,6 +14,8 @@ from goodput_billing.statement.rounding import apportion, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from goodput_billing.statement.statement import Statement
 
 UNKNOWN = "unknown"
 NONE = "\N{EN DASH}"
@@ -35,6 +37,12 @@ class Table:
 
 
 Money = Callable[..., str]
+
+
+def account_name(statement: Statement, row: dict[str, Any]) -> str:
+    """Return the account, with its cluster where there are several."""
+    several = statement.accounts["cluster"].n_unique() > 1
+    return f"{row['account']} ({row['cluster']})" if several else str(row["account"])
 
 
 def empty_tables_left_out(tables: Iterable[Table]) -> list[Table]:

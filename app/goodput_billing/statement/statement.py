@@ -12,6 +12,7 @@ import polars as pl
 
 from goodput_billing.statement import closing, currency, ownership
 from goodput_billing.statement.budgets import budgets
+from goodput_billing.statement.carbon import with_carbon
 from goodput_billing.statement.charges import IDLE_LINES, Policy
 from goodput_billing.statement.days import Day, day_of
 from goodput_billing.statement.other_days import beside
@@ -35,8 +36,9 @@ class Statement:
     """A day as it is delivered; every frame is in the order in which it is printed.
 
     rows: what is billed, line by line, in cents; `correction` is 0, or the number of the correction
-    that added the row. bookings: empty while the day is open. closes_ms: what its clusters'
-    evidence has to reach for it to close. was_corrected: this very call found late evidence.
+    that added the row; beside it energy and carbon as known now. bookings: empty while the day is
+    open. closes_ms: what its clusters' evidence has to reach for it to close. was_corrected: this
+    very call found late evidence.
     is_proven: it was computed again just now; not so once its readings were dropped by age, or
     where the database is only read from. account: whose it is alone; None: the whole day.
     known_parts: of the days that it is compared with, by name.
@@ -125,7 +127,7 @@ def statement(
         closes_ms=closes_ms,
         was_corrected=was_corrected,
         is_proven=is_proven,
-        rows=rows,
+        rows=with_carbon(rows, store, day),
         accounts=accounts(rows, days),
         budgets=budgets(store, day, days.month, settings),
         losses=losses(store, day),

@@ -19,6 +19,10 @@ GPUS = {
     "slurm_index": pl.Int32(),
     "pci_bus_id": pl.String(),
     "gpu_model": pl.String(),
+    "power_limit_w": pl.Float64(),
+    "slowdown_temperature_c": pl.Float64(),
+    "driver_version": pl.String(),
+    "vbios_version": pl.String(),
     "valid_from_at": INSTANT,
     "valid_to_at": INSTANT,
 }

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from goodput_ingest.gpu_metrics.memory import Memory
 
 NUMBERS: Final = ("gpu_index", "slurm_index")
-FROM_LABELS: Final = (*NUMBERS, "pci_bus_id", "gpu_model", "driver_version")
+FROM_LABELS: Final = (*NUMBERS, "pci_bus_id", "gpu_model", "driver_version", "vbios_version")
 FROM_VALUES: Final = {  # metric of raw.gpu_samples_other, column of raw.gpus; a later one wins
     "memory_total_bytes": "memory_bytes",
     "power_limit_w": "power_limit_w",

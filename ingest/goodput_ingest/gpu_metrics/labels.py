@@ -34,6 +34,7 @@ MINOR: Final = ("dcgm_fi_dev_minor_number", "dcgm_fi_dev_gpu_minor_number")
 PCI: Final = ("pci_bus_id", "pci_busid")
 MODEL: Final = ("modelname", "model_name", "name", "card_model", "card_series")
 DRIVER: Final = ("dcgm_fi_driver_version", "dcgm_fi_system_driver_version", "driver_version")
+VBIOS: Final = ("dcgm_fi_dev_vbios_version", "vbios_version")
 POD: Final = ("pod", "pod_name")
 NAMESPACE: Final = ("namespace", "pod_namespace")
 CONTAINER: Final = ("container", "container_name")
@@ -51,7 +52,8 @@ PARTS: Final = (
 
 NAMES: Final = frozenset(
     {
-        *UUID, *NODE, *INDEX, *MINOR, *PCI, *MODEL, *DRIVER, *POD, *NAMESPACE, *CONTAINER, *JOB,
+        *UUID, *NODE, *INDEX, *MINOR, *PCI, *MODEL, *DRIVER, *VBIOS, *POD, *NAMESPACE, *CONTAINER,
+        *JOB,
         *(f"exported_{name}" for name in ("pod", "namespace", "container")),
         *PARTS, SERIAL, MESSAGE, MIG_ID, MIG_PROFILE, PARTITION, PARTITIONING, INSTANCE,
         SCRAPE_JOB,
@@ -70,6 +72,7 @@ SCHEMA: Final[dict[str, pl.DataType]] = {
     "pci_bus_id": pl.String(),
     "gpu_model": pl.String(),
     "driver_version": pl.String(),
+    "vbios_version": pl.String(),
     "pod": pl.String(),
     "container": pl.String(),
     "hpc_job": pl.String(),
@@ -104,6 +107,7 @@ def normalise(labels: pl.DataFrame, *, node: str | None = None) -> pl.DataFrame:
         "pci_bus_id": given.first(*PCI),
         "gpu_model": given.first(*MODEL),
         "driver_version": given.first(*DRIVER),
+        "vbios_version": given.first(*VBIOS),
         **_owner(given),
         "hpc_job": given.first(*JOB),
         "message": given.first(MESSAGE, max_chars=MESSAGE_MAX_CHARS),

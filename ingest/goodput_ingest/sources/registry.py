@@ -28,6 +28,7 @@ from goodput_ingest.sources.site.budgets import Budgets
 from goodput_ingest.sources.site.carbon import Carbon
 from goodput_ingest.sources.site.inventory import Inventory
 from goodput_ingest.sources.site.node_states import NodeStates
+from goodput_ingest.sources.site.power_feeds import PowerFeeds
 from goodput_ingest.sources.site.rates import Rates
 from goodput_ingest.sources.site.tariffs import Tariffs
 from goodput_ingest.sources.site.telemetry_parquet import TelemetryParquet
@@ -44,6 +45,7 @@ SOURCES: dict[str, type[Source]] = {
     Rates.name: Rates,
     Tariffs.name: Tariffs,
     Budgets.name: Budgets,
+    PowerFeeds.name: PowerFeeds,
     NodeStates.name: NodeStates,
     Carbon.name: Carbon,
     PrometheusRecording.name: PrometheusRecording,

@@ -13,24 +13,17 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
-from goodput_ingest.synthetic import accounting, events, hosts, inspector, notes
+from goodput_ingest.synthetic import accounting, events, hosts, inspector, nccl_debug, notes
 from goodput_ingest.synthetic.activity import activity_of
-from goodput_ingest.synthetic.demand import crowd
-from goodput_ingest.synthetic.fleet import build
 from goodput_ingest.synthetic.habits import SECOND
-from goodput_ingest.synthetic.kernels import kernel_logs
-from goodput_ingest.synthetic.lives import live
-from goodput_ingest.synthetic.outages import period_s, planned, silences
-from goodput_ingest.synthetic.schedule import REPAIR_SHARE, play
-from goodput_ingest.synthetic.scrapes import scrapes as read_times
-from goodput_ingest.synthetic.stories import booked_gpu_s, scripted
 from goodput_ingest.synthetic.telemetry import Telemetry
 from goodput_ingest.synthetic.truth import true_ledger
+from goodput_ingest.synthetic.world import World, imagine
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["generate"]
+__all__ = ["generate", "imagine", "telemetry_of", "write_known"]
 
 RECIPE = (
     ("inventory.csv", "inventory"),
@@ -44,6 +37,8 @@ RECIPE = (
     ("job_events", "job-events"),
     ("kernel.log", "kernel-log"),
     ("nccl_inspector", "nccl-inspector"),
+    ("nccl_debug", "nccl-debug"),
+    ("power_feeds.csv", "power-feeds"),
     ("rates.csv", "rates"),
     ("tariffs.csv", "tariffs"),
     ("budgets.csv", "budgets"),
@@ -67,41 +62,50 @@ def generate(
     interval_s: between readings of a GPU, dividing an hour. Raises ValueError for a fleet that
     cannot be: no whole nodes, no time, a start that is not a whole hour or has no zone.
     """
-    if start.tzinfo is None or start.timestamp() % 3_600:
-        raise ValueError(f"start {start} is not a whole hour with a zone")
-    if hours < 1 or interval_s < 1 or 3_600 % interval_s:
-        raise ValueError(f"{hours} h in steps of {interval_s} s cannot be generated")
-    folder.mkdir(parents=True, exist_ok=True)
-    total_s, start_s = hours * 3_600, int(start.timestamp())
-    fleet = build(gpus, seed)
-    requests = scripted(fleet, hours, seed)
-    requests += crowd(fleet, hours, seed, booked_gpu_s(requests))
-    repair_s = int(REPAIR_SHARE * period_s(hours))
-    schedule = play(fleet, requests, planned(fleet, hours, seed), total_s, repair_s, seed)
-    lives = live(schedule.runs, total_s)
-    quiet = silences(fleet, hours, seed)
-    scrapes = read_times(fleet, schedule, quiet, total_s, interval_s, seed)
-
-    accounting.write(folder, fleet, schedule, lives, start, total_s)
-    events.write_job_events(folder / "job_events", fleet, lives, start_s, total_s * SECOND)
-    said = kernel_logs(fleet, schedule, lives, start, total_s * SECOND, seed)
-    text = "".join(f"{line}\n" for line in said.lines)
-    (folder / "kernel.log").write_text(text, encoding="utf-8", newline="\n")
-    for life in lives:
-        if life.request.kind == "straggler":
-            inspector.write(folder / "nccl_inspector", fleet, life, start_s)
-    lost = hosts.lost_link(schedule, total_s) if telemetry == "parquet" else None
-    if telemetry == "parquet":
-        hosts.write(folder / "node_exporter.prom.gz", fleet, schedule, lost, start, total_s, seed)
-        sampled = Telemetry(fleet, schedule, scrapes, activity_of(lives), said.corrected, seed)
-        sampled.write(folder / "telemetry", start, total_s * SECOND)
-    truth = true_ledger(fleet, schedule, lives, scrapes, total_s * SECOND, start_s * SECOND)
+    world = imagine(gpus=gpus, hours=hours, seed=seed, start=start, interval_s=interval_s)
+    lost = write_known(folder, world, world.total_s, has_telemetry=telemetry == "parquet")
+    fleet, schedule, lives, start_s = world.fleet, world.schedule, world.lives, world.start_s
+    truth = true_ledger(
+        fleet, schedule, lives, world.scrapes, world.total_s * SECOND, start_s * SECOND
+    )
     truth.write_parquet(folder / "truth.parquet", compression="zstd", compression_level=3)
-    reported = notes.notes(fleet, schedule, lives, quiet, start_s) + said.notes
+    reported = notes.notes(fleet, schedule, lives, world.quiet, start_s) + world.kernels.notes
     reported += notes.of_lost_link(fleet, lost, start_s)
     text = "".join(json.dumps(note) + "\n" for note in reported)
     (folder / "truth_notes.jsonl").write_text(text, encoding="utf-8", newline="\n")
-    _write_recipe(folder, start + timedelta(hours=hours), has_telemetry=telemetry == "parquet")
+
+
+def write_known(
+    folder: Path, world: World, now_s: int, *, has_telemetry: bool = True
+) -> hosts.LostLink | None:
+    """Write what all sources have written by `now_s`, and the recipe; return the lost link."""
+    folder.mkdir(parents=True, exist_ok=True)
+    fleet, start, now_ms = world.fleet, world.start, now_s * SECOND
+    schedule, lives = world.known_at(now_s)
+    accounting.write(folder, fleet, schedule, lives, start, now_s)
+    events.write_job_events(folder / "job_events", fleet, world.lives, world.start_s, now_ms)
+    text = "".join(f"{line}\n" for at, line in world.kernels.lines if at <= now_ms)
+    (folder / "kernel.log").write_text(text, encoding="utf-8", newline="\n")
+    for life in world.lives:
+        if life.request.kind == "straggler" and life.end <= now_ms:
+            inspector.write(folder / "nccl_inspector", fleet, life, world.start_s)
+    nccl_debug.write(folder / "nccl_debug", fleet, world.lives, now_ms)
+    lost = hosts.lost_link(schedule, now_s) if has_telemetry else None
+    if has_telemetry:
+        hosts.write(
+            folder / "node_exporter.prom.gz", fleet, schedule, lost, start, now_s, world.seed
+        )
+        telemetry_of(world).write(folder / "telemetry", start, now_ms)
+    _write_recipe(folder, start + timedelta(seconds=now_s), has_telemetry=has_telemetry)
+    return lost
+
+
+def telemetry_of(world: World) -> Telemetry:
+    """Return the exporter of the whole fleet, with counters at their first values."""
+    activity = activity_of(world.lives)
+    return Telemetry(
+        world.fleet, world.schedule, world.scrapes, activity, world.kernels, world.seed
+    )
 
 
 def _write_recipe(folder: Path, end: datetime, *, has_telemetry: bool) -> None:

@@ -14,18 +14,21 @@ from goodput_ingest.synthetic.fleet import (
     MEMORY_MIB,
     MIG_LAYOUT,
     MODELS,
+    POWER_LIMIT_W,
+    SLOWDOWN_TEMPERATURE_C,
     Fleet,
     hostlist,
     pci_bus_id,
 )
 from goodput_ingest.synthetic.habits import SECOND
+from goodput_ingest.synthetic.schedule import Schedule
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from goodput_ingest.synthetic.lives import Life
     from goodput_ingest.synthetic.outages import Outage
-    from goodput_ingest.synthetic.schedule import JobRun, Schedule
+    from goodput_ingest.synthetic.schedule import JobRun
 
 CLUSTER = "atlas"
 MIB_PER_GPU = 250_000
@@ -67,6 +70,39 @@ def write(
     _write(folder / "tariffs.csv", TARIFFS)
     _write(folder / "budgets.csv", _budgets(len(fleet.gpu_uuids)))
     _write(folder / "carbon.csv", _carbon(start, total_s))
+    _write(folder / "power_feeds.csv", _power_feeds(fleet))
+
+
+def write_changed(
+    folder: Path, fleet: Fleet, schedule: Schedule, lives: list[Life], start: datetime,
+    window_s: tuple[int, int],
+) -> list[Path]:  # fmt: skip
+    """Write what Slurm's commands say of jobs that changed in a window, and of all nodes."""
+    since_s, now_s = window_s
+
+    def is_new(*moments: int | None) -> bool:
+        return any(at is not None and since_s < at <= now_s for at in moments)
+
+    start_s = int(start.timestamp())
+    suspended = {id(life.run): life.suspended // SECOND for life in lives}
+    changed = {id(run) for run in schedule.runs if is_new(run.submit_s, run.start_s, run.end_s)}
+    header, *rows = _sacct(fleet, schedule, suspended, start_s, now_s, changed)
+    running = Schedule([run for run in schedule.runs if is_new(run.start_s)], [])
+    outages = [o for o in schedule.outages if is_new(o.start_s, o.end_s)]
+    files = {
+        "sacct.txt": [header, *rows] if rows else [],
+        "scontrol_job_d.txt": _scontrol_jobs(fleet, running, start),
+        "scontrol_node.txt": _scontrol_nodes(fleet, schedule, start, now_s),
+    }
+    if outages:
+        files["sacctmgr_event.psv"] = _events(fleet, Schedule([], outages), start)
+        files["scontrol_reservation.txt"] = _reservations(fleet, schedule, start, now_s)
+    written = []
+    for name, lines in files.items():
+        if lines:
+            _write(folder / name, lines)
+            written.append(folder / name)
+    return written
 
 
 RATES = [
@@ -86,6 +122,8 @@ CARBON_FREE_BY_HOUR = (
     *(0.65, 0.64, 0.60, 0.54, 0.48, 0.42, 0.38, 0.36, 0.35, 0.35, 0.35, 0.35),
 )
 USD_PER_GPU_MONTH = 1100
+FEED_KW = (60, 60, 60, 45)
+VERSIONS = {"h100": ("580.95.05", "96.00.CF.00.01"), "h200": ("580.159.04", "96.00.D9.00.03")}
 BUDGET_RATIOS = {"nlp": 0.9, "vision": 1.15, "speech": 1.0, "platform": 1.3}  # robotics has none
 
 
@@ -117,6 +155,19 @@ def _carbon(start: datetime, total_s: int) -> list[str]:
     return lines
 
 
+def _power_feeds(fleet: Fleet) -> list[str]:
+    """Return what feeds can carry: some too little to carry the load of a pair alone."""
+    names = sorted({name for node in fleet.nodes for name in node.feeds})
+    return [
+        "cluster,feed,capacity_kw,server_ratio,note",
+        *(
+            f"{CLUSTER},{name},{FEED_KW[number % len(FEED_KW)]},1.40,"
+            "example capacity; replace it with your own"
+            for number, name in enumerate(names)
+        ),
+    ]
+
+
 def _tres(run: JobRun) -> str:
     request = run.request
     nodes = max(1, request.gpus // GPUS_PER_NODE)
@@ -127,11 +178,15 @@ def _tres(run: JobRun) -> str:
 
 
 def _sacct(
-    fleet: Fleet, schedule: Schedule, suspended: dict[int, int], start_s: int, total_s: int
-) -> list[str]:
+    fleet: Fleet, schedule: Schedule, suspended: dict[int, int], start_s: int, total_s: int,
+    only: set[int] | None = None,
+) -> list[str]:  # fmt: skip
+    """Return a header and a row a job run; `only`: of the job runs with these identities."""
     rows = ["\x1f".join(SACCT_FIELDS)]
     runs = sorted(schedule.runs, key=lambda run: (run.submit_s, run.request.job_id))
     for index, run in enumerate(runs):
+        if only is not None and id(run) not in only:
+            continue
         request = run.request
         is_started, state = run.start_s is not None, run.state
         if state == "CANCELLED":
@@ -275,7 +330,7 @@ def _events(fleet: Fleet, schedule: Schedule, start: datetime) -> list[str]:
 def _inventory(fleet: Fleet, start: datetime) -> list[str]:
     lines = [
         "cluster,node,gpu_index,slurm_index,gpu_uuid,pci_bus_id,gpu_model,mig,valid_from,"
-        "rack,row,feed"
+        "rack,row,feed,driver_version,vbios_version,power_limit_w,slowdown_temperature_c"
     ]
     since = f"{start.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
     first_unit = {int(g): u for u, g in reversed(list(enumerate(fleet.unit_gpu)))}
@@ -286,6 +341,7 @@ def _inventory(fleet: Fleet, start: datetime) -> list[str]:
         slot = fleet.slurm_index(first_unit[gpu])
         lines.append(
             f"{CLUSTER},{node.name},{index},{slot},{uuid},{pci_bus_id(gpu)},"
-            f"{MODELS[node.model]},{mig},{since},{node.place}"
+            f"{MODELS[node.model]},{mig},{since},{node.place},{','.join(VERSIONS[node.model])},"
+            f"{POWER_LIMIT_W:.0f},{SLOWDOWN_TEMPERATURE_C}"
         )
     return lines

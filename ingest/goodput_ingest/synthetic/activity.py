@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from goodput_ingest.synthetic.fleet import Ints
+from goodput_ingest.synthetic.fleet import POWER_LIMIT_W, Ints
 
 if TYPE_CHECKING:
     from goodput_ingest.synthetic.lives import Life
@@ -27,7 +27,7 @@ SHIFT = 2**42  # keys are number * SHIFT + milliseconds
 class Activity:
     """Look-up tables, sorted: who holds a unit from when to when, and what each life does then.
 
-    place: of the unit in its gang.
+    place: of the unit in its gang. cap_w: power limit of its GPUs while it runs.
     """
 
     hold_key: Ints
@@ -37,6 +37,7 @@ class Activity:
     change_key: Ints
     change_state: Ints
     level: npt.NDArray[np.float64]
+    cap_w: npt.NDArray[np.float64]
     has_spares: npt.NDArray[np.bool_]
     is_special: npt.NDArray[np.bool_]
 
@@ -80,6 +81,7 @@ def activity_of(lives: list[Life]) -> Activity:
         change_key=np.array(keys, dtype=np.int64),
         change_state=np.array(states, dtype=np.int64),
         level=np.array([life.habits.level for life in lives]),
+        cap_w=np.array([life.request.options.get("cap_w", POWER_LIMIT_W) for life in lives]),
         has_spares=np.array([life.request.kind == "spare" for life in lives]),
         is_special=is_special[order],
     )

@@ -25,13 +25,7 @@ def write_job_events(
 ) -> None:
     """Write the events of all jobs that send any, six hours a file, in order of time."""
     folder.mkdir(parents=True, exist_ok=True)
-    said: Lines = []
-    for life in lives:
-        if life.request.reports:
-            for attempt in life.attempts:
-                said += _attempt(fleet, life, attempt, start_s)
-    said = [line for line in said if line[0] <= total_ms]
-    said.sort()
+    said = [line for line in job_events(fleet, lives, start_s) if line[0] <= total_ms]
     width = HOURS_PER_FILE * 3_600 * SECOND
     number = 0
     for begin in range(0, total_ms, width):
@@ -43,6 +37,16 @@ def write_job_events(
             text = "\n".join(line for _, line in said[number:until]) + "\n"
             write_gzip(folder / f"events-{when:%Y%m%dT%H}.jsonl.gz", text)
         number = until
+
+
+def job_events(fleet: Fleet, lives: list[Life], start_s: int) -> Lines:
+    """Return the events of all jobs that send any: (ms from the start, the line), by time."""
+    said: Lines = []
+    for life in lives:
+        if life.request.reports:
+            for attempt in life.attempts:
+                said += _attempt(fleet, life, attempt, start_s)
+    return sorted(said)
 
 
 def write_gzip(path: Path, text: str) -> None:

@@ -26,6 +26,7 @@ PCI_BUSES = ("1b", "43", "52", "61", "9d", "c3", "d1", "df")
 MODELS = {"h100": "NVIDIA H100 80GB HBM3", "h200": "NVIDIA H200"}
 MEMORY_BYTES = {"h100": 85_520_809_984, "h200": 150_754_820_096}
 POWER_LIMIT_W = 700.0
+SLOWDOWN_TEMPERATURE_C = 89
 Ints = npt.NDArray[np.int64]
 
 
@@ -41,9 +42,14 @@ class Node:
     @property
     def place(self) -> str:
         """Return rack, row of racks and power feeds, as the inventory has them."""
+        row = self.rack // RACKS_PER_ROW
+        return f"rack{self.rack + 1:02},row{row + 1},{'+'.join(self.feeds)}"
+
+    @property
+    def feeds(self) -> tuple[str, str]:
+        """Return the pair of power feeds of its rack and the next."""
         row, place = divmod(self.rack, RACKS_PER_ROW)
-        feed = place // 2
-        return f"rack{self.rack + 1:02},row{row + 1},{row + 1}A{feed + 1}+{row + 1}B{feed + 1}"
+        return f"{row + 1}A{place // 2 + 1}", f"{row + 1}B{place // 2 + 1}"
 
 
 @dataclass(frozen=True)

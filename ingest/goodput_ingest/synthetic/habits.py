@@ -57,6 +57,7 @@ def habits_of(request: Request) -> Habits:
     step = int(np.clip(rng.lognormal(np.log(30 * SECOND), 0.6), *STEP_MS))
     step = {"throttled": 62 * SECOND, "straggler": 15 * SECOND}.get(kind, step)
     step = max(step, 45 * SECOND) if kind == "measured" else step
+    step = int(request.options.get("step_ms", step))
     save_minutes = float(rng.uniform(10, 30)) if kind != "gaps" else float(rng.uniform(9, 16))
     saves = rng.random() < 0.9 or kind in ("gaps", "evals", "unconfirmed") or bool(request.story)
     windows: tuple[tuple[float, float], ...] = ()
@@ -64,6 +65,8 @@ def habits_of(request: Request) -> Habits:
         windows = ((0.22, 0.34), (0.62, 0.74))
     elif kind == "straggler":
         windows = ((0.30, 0.55),)
+    if "slow_from" in request.options:
+        windows = ((request.options["slow_from"], request.options["slow_to"]),)
     is_starved = kind == "starved"
     return Habits(
         step_ms=step,
@@ -84,5 +87,5 @@ def habits_of(request: Request) -> Habits:
         slow_windows=windows,
         slow_share=float(rng.uniform(0.3, 0.5)),
         is_measured=kind == "measured",
-        level=float(rng.uniform(0.72, 0.97)),
+        level=request.options.get("level", float(rng.uniform(0.72, 0.97))),
     )

@@ -61,10 +61,20 @@ def write(
     total_s: int, seed: int,
 ) -> None:  # fmt: skip
     """Write the pages of all hosts, host by host, into one compressed file."""
+    found = pages(fleet, schedule, lost, start, total_s, seed, (0, total_s))
+    write_gzip(path, "\n".join(found) + "\n")
+
+
+def pages(
+    fleet: Fleet, schedule: Schedule, lost: LostLink | None, start: datetime, total_s: int,
+    seed: int, window: tuple[int, int],
+) -> list[str]:  # fmt: skip
+    """Return the pages of all hosts that are scraped in a window, in seconds from the start."""
     at = np.arange(0, total_s, INTERVAL_S)
-    pages: list[str] = []
+    found: list[str] = []
     for number, node in enumerate(fleet.nodes):
         is_busy, is_gang, is_heard = _times(schedule, number, at, total_s)
+        is_heard &= (at >= window[0]) & (at < window[1])
         rng = np.random.default_rng([seed, 21, number])
         mine = lost if lost is not None and lost.node == number else None
         series = _series(rng, is_busy, is_gang, at, mine)
@@ -75,8 +85,8 @@ def write(
             lines += [
                 f"{name} {values[row]:.10g}" for name, values in zip(names, columns, strict=True)
             ]
-            pages.append("\n".join(lines))
-    write_gzip(path, "\n".join(pages) + "\n")
+            found.append("\n".join(lines))
+    return found
 
 
 def _times(schedule: Schedule, node: int, at: Any, total_s: int) -> tuple[Any, Any, Any]:

@@ -23,16 +23,23 @@ XIDS = {
     79: "GPU has fallen off the bus.",
     94: "Contained: SM (0x1). RST: No, D-RST: No",
 }
+ROW_REMAP = 63
 PROCESS = {31: "pid=4211, name=python3, ", 48: "pid=4211, name=python3, ", 63: ""}
 PROCESS |= {79: "pid=<unknown>, name=<unknown>, ", 94: "pid=4211, name=python3, "}
 
 
 @dataclass
 class Kernels:
-    """Lines of all nodes; corrected: (GPU, ms, how many ECC errors from then on); what it means."""
+    """Lines of all nodes; corrected: (GPU, ms, how many ECC errors from then on); what it means.
 
-    lines: list[str] = field(default_factory=list)
+    remapped: (GPU, ms) of each row of memory that was marked to be remapped.
+
+    lines: (ms from the start, the line), in order of time.
+    """
+
+    lines: list[tuple[int, str]] = field(default_factory=list)
     corrected: list[tuple[int, int, int]] = field(default_factory=list)
+    remapped: list[tuple[int, int]] = field(default_factory=list)
     notes: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -79,11 +86,13 @@ def kernel_logs(
         note("xid 48 after ecc", gpu, at, life.request.job_id)
     for _ in range(max(1, len(fleet.nodes) // 16)):
         found.append((int(rng.integers(total_ms)), int(rng.integers(len(fleet.gpu_uuids))), 31))
+    reported.remapped += [(gpu, at) for at, gpu, code in found if code == ROW_REMAP]
     for at, gpu, code in sorted(found):
         when = start.astimezone(UTC) + timedelta(milliseconds=at)
         node, index = divmod(gpu, GPUS_PER_NODE)
-        reported.lines.append(
+        text = (
             f"{when:%Y-%m-%dT%H:%M:%S.%f}+00:00 {fleet.nodes[node].name} kernel: "
             f"NVRM: Xid (PCI:0000:{PCI_BUSES[index]}:00): {code}, {PROCESS[code]}{XIDS[code]}"
         )
+        reported.lines.append((at, text))
     return reported

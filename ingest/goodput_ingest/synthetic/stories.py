@@ -8,7 +8,7 @@ import numpy as np
 
 from goodput_ingest.synthetic.demand import Request
 from goodput_ingest.synthetic.fleet import CPUS_PER_NODE, GPUS_PER_NODE
-from goodput_ingest.synthetic.outages import OPENING_S, period_s
+from goodput_ingest.synthetic.outages import OPENING_S, Outage, period_s
 
 if TYPE_CHECKING:
     from goodput_ingest.synthetic.fleet import Fleet
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 PRIORITY = 10
 LARGEST = 256
 STRAGGLER_S = 3_600
+DRILL_S = 900
+DRILL_FIRST_S, DRILL_QUEUED_S = 45, 60
+DRILL_GPUS = 2 * GPUS_PER_NODE
+DRILL_KEPT_S = 4 * 3_600  # before the first: most jobs have left two nodes by then
 
 
 def scripted(fleet: Fleet, hours: int, seed: int) -> list[Request]:
@@ -40,6 +44,46 @@ def booked_gpu_s(requests: list[Request]) -> dict[str, float]:
         seconds = request.gpus * request.need_s * times
         booked[request.pool] = booked.get(request.pool, 0.0) + seconds
     return booked
+
+
+def live_drills(begin_s: int, total_s: int, seed: int) -> list[Request]:
+    """Return jobs one after the other on the same two nodes: each starts, slows and fails.
+
+    The next waits in the queue when one ends, so that the nodes remain theirs.
+    """
+    rng = np.random.default_rng([seed, 14])
+    starts = range(begin_s + DRILL_FIRST_S, total_s, DRILL_S)
+    return [
+        Request(
+            job_id=2_000 + number,
+            name=f"live-finetune-{number + 1:03}",
+            user="goran",
+            account="vision",
+            pool="h100",
+            gpus=DRILL_GPUS,
+            submit_s=start - (DRILL_QUEUED_S if number else DRILL_FIRST_S // 2),
+            need_s=DRILL_S,
+            limit_s=2 * DRILL_S,
+            ending="FAILED",
+            kind="throttled",
+            seed=int(rng.integers(2**31)),
+            reports="all",
+            priority=2 * PRIORITY,
+            options={"step_ms": 6_000, "slow_from": 0.35, "slow_to": 0.9, "xid": 48},
+        )
+        for number, start in enumerate(starts)
+    ]
+
+
+def kept_for_drills(fleet: Fleet, planned: list[Outage], begin_s: int) -> list[Outage]:
+    """Return a reservation of two nodes without other plans, until the first drill starts."""
+    since, end = max(0, begin_s - DRILL_KEPT_S), begin_s + DRILL_FIRST_S
+    taken = {o.node for o in planned if o.end_s is None or o.end_s > max(since, OPENING_S)}
+    free = [int(n) for n in fleet.pool_nodes("h100") if int(n) not in taken]
+    return [
+        Outage(n, "reserved", since, end, "finetune-series", True, False)
+        for n in free[-DRILL_GPUS // GPUS_PER_NODE :]
+    ]
 
 
 def _of_a_day(
@@ -108,7 +152,7 @@ def _of_a_day(
         job("restart-in-job", "h200", GPUS_PER_NODE, 0.22, "restart", "COMPLETED", 0.45,
             account="speech", user="mateo"),
         job("measured", "h100", GPUS_PER_NODE, 0.30, "measured", "COMPLETED", 0.35, account="nlp",
-            user="dilnoza"),
+            user="dilnoza", **_cap_study(day)),
         job("saves-nobody-confirms", "h100", 4, 0.12, "unconfirmed", "FAILED", 0.50,
             account="robotics", user="quentin"),
         job("preempted", "h200", GPUS_PER_NODE, 0.12, "plain", "PREEMPTED", 0.10, requeues=1,
@@ -121,6 +165,12 @@ def _of_a_day(
         job("never-started", "h100", 2 * big, 0.1, "plain", "CANCELLED", 0.5, account="nlp",
             user="farah", patience_s=int(0.06 * length), priority=-1),
     ]  # fmt: skip
+
+
+def _cap_study(day: int) -> dict[str, object]:
+    """Return one job under two power caps, a day each; on the first day it is another job."""
+    caps = {1: {"cap_w": 400, "step_ms": 53_000}, 2: {"cap_w": 700, "step_ms": 46_000}}
+    return {"name": "cap-study", "options": caps[day] | {"level": 0.9}} if day in caps else {}
 
 
 def _power_of_two(gpus: float) -> int:

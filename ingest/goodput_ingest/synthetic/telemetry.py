@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from goodput_ingest.synthetic.kernels import Kernels
     from goodput_ingest.synthetic.schedule import Schedule
     from goodput_ingest.synthetic.scrapes import Scrapes
 
@@ -35,6 +36,7 @@ HOUR_MS = 3_600 * SECOND
 ROWS_PER_FILE = 600_000  # at most, as far as an hour has no more
 HOURS_PER_FILE = (12, 6, 4, 3, 2, 1)
 ROWS_PER_GROUP = 131_072
+HOURLY = ("rows_remapped_uncorrectable_total", "row_remap_failed", "power_limit_enforced_w")
 # state: engine activity, its spread, tensor share of it, memory share of it, NVLink GB/s
 _FEEL = {
     "free": (0.0, 0.0, 0.0, 0.0, 0.0),
@@ -78,7 +80,7 @@ class Telemetry:
 
     def __init__(
         self, fleet: Fleet, schedule: Schedule, scrapes: Scrapes, activity: Activity,
-        corrected: list[tuple[int, int, int]], seed: int,
+        kernels: Kernels, seed: int,
     ) -> None:  # fmt: skip
         self.fleet = fleet
         self.scrapes = scrapes
@@ -88,7 +90,9 @@ class Telemetry:
         gpus = len(fleet.gpu_uuids)
         self.energy_j = rng.uniform(1e9, 9e9, gpus).round()
         self.corrected = rng.poisson(0.4, gpus).astype(np.int64)
-        self.bursts = corrected
+        self.bursts = kernels.corrected
+        self.remaps = [(gpu, since, 1) for gpu, since in kernels.remapped]
+        self.remapped = np.random.default_rng([seed, 15]).binomial(2, 0.04, gpus).astype(np.int64)
         self.warmth_c = rng.normal(0, 2.5, gpus)
         self.uuids = pl.Series(fleet.gpu_uuids)
         self.instances = pl.Series(fleet.unit_instance)
@@ -109,8 +113,9 @@ class Telemetry:
         rounds = HOUR_MS // self.scrapes.interval_ms * self._hours_per_file(total_ms)
         with ThreadPoolExecutor(1) as writer:
             pending = None
-            for first in range(0, total_ms // self.scrapes.interval_ms, rounds):
-                frame = self._frame(first, rounds, start_us)
+            last = total_ms // self.scrapes.interval_ms
+            for first in range(0, last, rounds):
+                frame = self.frame(first, min(rounds, last - first), start_us)
                 if pending is not None:
                     pending.result()
                 begin_us = start_us + first * self.scrapes.interval_ms * 1_000
@@ -126,7 +131,8 @@ class Telemetry:
         fits = (n for n in HOURS_PER_FILE if n * rows <= ROWS_PER_FILE and hours % n == 0)
         return next(fits, 1)
 
-    def _frame(self, first_round: int, rounds: int, start_us: int) -> pl.DataFrame:
+    def frame(self, first_round: int, rounds: int, start_us: int) -> pl.DataFrame:
+        """Return some rounds of readings; rounds are asked for in order, so that counters grow."""
         found = self._readings(first_round, rounds)
         columns = self._columns(found, np.random.default_rng([self.seed, 10, first_round]))
         read = np.flatnonzero(found.is_read)
@@ -142,7 +148,7 @@ class Telemetry:
         is_part = pl.Series(self.is_part[unit])
         is_unprofiled = pl.Series(~found.is_profiled[read])
         # slow counters are exported once an hour
-        in_hour = np.arange(found.rounds) % (HOUR_MS // self.scrapes.interval_ms)
+        in_hour = (first_round + np.arange(found.rounds)) % (HOUR_MS // self.scrapes.interval_ms)
         is_due = pl.Series(np.tile(in_hour == 0, len(self.fleet.unit_gpu))[read])
         profiled = ("engine_active_ratio", "sm_active_ratio", "tensor_active_ratio")
         return frame.with_columns(
@@ -154,6 +160,7 @@ class Telemetry:
             pl.when(is_due)
             .then(pl.col("ecc_corrected_volatile_total"))
             .alias("ecc_corrected_volatile_total"),
+            *(pl.when(is_due).then(pl.col(name)).alias(name) for name in HOURLY),
         )
 
     def _readings(self, first_round: int, rounds: int) -> Readings:
@@ -188,12 +195,13 @@ class Telemetry:
         is_hot = (read.state == STATE["throttled"]) & read.is_special
         load = np.clip(0.25 * engine + 0.9 * tensor + 0.18 * dram, 0, 1.02)
         load = np.where(is_hot, load * 0.62, load)
-        power = np.clip(78 + (POWER_LIMIT_W - 78) * load + noise(4.0), 60, POWER_LIMIT_W + 3)
+        cap = np.where(read.life >= 0, self.activity.cap_w[read.life], POWER_LIMIT_W)
+        power = np.clip(78 + (POWER_LIMIT_W - 78) * load + noise(4.0), 60, cap + 3)
         gpu = self.fleet.unit_gpu[read.unit]
         self._share_power(power, read)
         warm = 27 + 44 * (power - 70) / 630 + self.warmth_c[gpu] + noise(0.8)
         warm = np.where(is_hot, 87 + noise(0.7), np.minimum(warm, 82))
-        is_capped = power > 0.975 * POWER_LIMIT_W
+        is_capped = power > 0.975 * cap
         clock = np.where(is_active, CLOCK_HZ, IDLE_CLOCK_HZ)
         clock = np.where(is_capped, CLOCK_HZ - 1.5e7 * rng.integers(1, 12, size), clock)
         clock = np.where(is_hot, HOT_CLOCK_HZ + 1.5e7 * rng.integers(-4, 5, size), clock)
@@ -222,7 +230,10 @@ class Telemetry:
             "nvlink_rx_bytes_per_s": np.rint(nvlink / 1e6) * 1e6,
             "pcie_tx_bytes_per_s": np.rint(pcie / 2e5) * 1e5,
             "pcie_rx_bytes_per_s": np.rint(pcie / 1e5) * 1e5,
-            "ecc_corrected_volatile_total": self._corrected(read).astype(np.float64),
+            "ecc_corrected_volatile_total": self._counted(read, self.corrected, self.bursts),
+            "rows_remapped_uncorrectable_total": self._counted(read, self.remapped, self.remaps),
+            "row_remap_failed": np.zeros(size),
+            "power_limit_enforced_w": cap.astype(np.float64),
         }
         _spoil(columns, rng, size)
         return columns
@@ -239,14 +250,14 @@ class Telemetry:
             whole[mine] = np.rint(78 + ((whole[mine] - 78) * share).sum(axis=0))
             first += len(mine)
 
-    def _corrected(self, read: Readings) -> Ints:
-        """Return the corrected ECC errors so far: some always, many before a GPU fails."""
-        total = self.corrected[self.fleet.unit_gpu[read.unit]]
+    def _counted(self, read: Readings, before: Ints, events: list[tuple[int, int, int]]) -> Floats:
+        """Return an error counter: what each GPU had before, and (GPU, ms, how many) since."""
+        total = before[self.fleet.unit_gpu[read.unit]]
         by_unit, at = total.reshape(-1, read.rounds), read.at.reshape(-1, read.rounds)
-        for gpu, since, count in self.bursts:
+        for gpu, since, count in events:
             units = np.flatnonzero(self.fleet.unit_gpu == gpu)
             by_unit[units] += np.where(at[units] >= since, count, 0)
-        return total
+        return total.astype(np.float64)
 
     def _energy(self, power: Floats, read: Readings) -> Floats:
         """Return the counters, which reset when a node boots."""

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from goodput_billing.statement.budgets import SCHEMA as BUDGETS
+from goodput_billing.statement.carbon import COLUMNS as CARBON_COLUMNS
 from goodput_billing.statement.charges import Policy, charges
 from goodput_billing.statement.days import day_of
 from goodput_billing.statement.rows import frame_of, in_cents
@@ -42,7 +43,8 @@ def made_of(rows: list[dict[str, Any]], policy: Policy, **settings: Any) -> Stat
     chosen = StatementSettings(**settings)
     day = day_of(date(2026, 11, 19), chosen)
     billed = in_cents(frame_of(charges(rows, policy))).with_columns(
-        pl.lit(0, pl.Int32).alias("correction")
+        pl.lit(0, pl.Int32).alias("correction"),
+        *(pl.lit(None, pl.Float64).alias(n) for n in CARBON_COLUMNS),
     )
     days = Days(None, None, [CoveredDay(totals(billed), {"c": day.to_ms - day.from_ms})])
     return Statement(

@@ -158,6 +158,22 @@ def test_hours_without_an_intensity_are_named(
     assert "1 hour between 2027-01-15 09:00:00" in captions(app)
 
 
+def test_a_rack_has_its_heat_margin_and_a_link_to_its_hottest_node(
+    world: LocalStore, open_energy: Callable[..., AppTest]
+) -> None:
+    app = open_energy(world, **{"heat-margin": f"c|{HOSTILE}"})
+
+    rows = table(app, "median_margin_c")
+    assert (rows["rack"][0], rows["slowdown_margin_c"][0]) == (HOSTILE, 30)
+    assert any(params["node"] == ["a"] for params in links(app).values() if "node" in params)
+
+
+def test_without_a_second_cap_the_panel_says_so(
+    world: LocalStore, open_energy: Callable[..., AppTest]
+) -> None:
+    assert "under two power caps" in captions(open_energy(world))
+
+
 def test_without_a_tariff_energy_has_no_cost_and_the_page_says_how(
     world: LocalStore, open_energy: Callable[..., AppTest]
 ) -> None:
@@ -204,7 +220,8 @@ def test_without_intensities_the_page_shows_the_file_to_write(
     app = open_energy(telemetry)
 
     codes = [str(code.value) for code in app.code]
-    assert codes[-1] == "goodput ingest carbon carbon.csv"
+    assert "goodput ingest carbon carbon.csv" in codes
+    assert codes[-1] == "goodput ingest inventory racks.csv"  # nor does it know a power feed
     assert "carbon_kg" not in table(app, "energy_kwh").columns
 
 

@@ -31,7 +31,7 @@ def states(gpus: int, *, nodes_of_rack: int = 16, **columns: Any) -> pl.DataFram
             "cluster": "c", "rack": f"r{rack:03}", "node": f"n{node:05}", "gpu_uuid": f"GPU-{gpu}",
             "gpu_index": gpu % 8, "at": BEGIN, "category": "productive", "label": "Productive",
             "colour": "productive", "run_key": "c/7", "run_id": "7", "job_name": "train",
-            "team": "nlp", "runs": 1, "events": 0, "power_w": 100.0 + gpu % 8,
+            "team": "nlp", "runs": 1, "events": 0, "errors": gpu % 3, "power_w": 100.0 + gpu % 8,
             "gpu_temperature_c": 50.0 + gpu % 8,
         }  # fmt: skip
         rows.append({**row, **columns})
@@ -180,14 +180,19 @@ def test_a_metric_is_drawn_in_its_unit() -> None:
     assert (heat.zmin, heat.zmax) == (0, 100)
 
 
-def test_rows_are_sorted_by_waste_or_temperature() -> None:
+def test_rows_are_sorted_by_what_is_chosen() -> None:
     wasted = pl.DataFrame({"key": ["GPU-2", "GPU-5"], "wasted_ms": [1, 2]})
+    apart = pl.DataFrame({"key": ["GPU-4", "GPU-1"], "deviation": [0.5, 0.9]})
 
     by_waste = fleet_parts.rows_of(states(8), "waste", wasted)
     by_heat = fleet_parts.rows_of(states(8), "temperature", pl.DataFrame())
 
     assert by_waste["key"].to_list()[:3] == ["GPU-5", "GPU-2", "GPU-0"]
     assert by_heat["key"].to_list()[0] == "GPU-7"
+    by_health = fleet_parts.rows_of(states(8), "health", pl.DataFrame())
+    by_deviation = fleet_parts.rows_of(states(8), "deviation", apart)
+    assert by_health["key"].to_list()[:2] == ["GPU-2", "GPU-5"]
+    assert by_deviation["key"].to_list()[:3] == ["GPU-1", "GPU-4", "GPU-0"]
 
 
 def test_a_bar_opens_its_run_and_names_are_text() -> None:

@@ -32,7 +32,7 @@ def world(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
     """Give three nodes of two GPUs: two in a rack with a hostile name, one in none.
 
     A job has both GPUs of `a` for half an hour; those of `a` are read, and one of `b` is busy with
-    no job.
+    no job. The second GPU of `a` is slowed by heat, and has an Xid 48.
     """
     made = Evidence(new_store())
     for node in "abc":
@@ -42,9 +42,14 @@ def world(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
     made.job("7", 0, 1800, ["a"], 2, job_name=HOSTILE)
     made.load("gpu_samples", [
         {"gpu_uuid": f"c/{gpu}", "gpu_instance": "", "ts": made.at(s), "power_w": power,
-         "gpu_temperature_c": power / 5, "engine_active_ratio": 0.5}
+         "gpu_temperature_c": power / 5, "engine_active_ratio": 0.5,
+         "clocks_event_reasons": 64 if gpu == "a#1" else 0, "memory_used_bytes": 2**31}
         for gpu, power in (("a#0", 300.0), ("a#1", 400.0), ("b#0", 200.0))
         for s in range(0, 3601, 60)
+    ])  # fmt: skip
+    made.load("gpu_events", [
+        {"gpu_uuid": "c/a#1", "node": "a", "ts": made.at(1900), "kind": "xid", "code": 48,
+         "ts_precision": "exact"}
     ])  # fmt: skip
     made.store.build()
     yield made.store
@@ -131,7 +136,13 @@ def test_a_metric_that_nobody_measured_says_so(open_fleet: Callable[..., AppTest
     assert "No source measured Tensor active" in app.info[0].value
 
 
-@pytest.mark.parametrize("given", [{"show": HOSTILE}, {"sort": HOSTILE}, {"sort": "waste"}])
+@pytest.mark.parametrize(
+    "given",
+    [
+        *({"show": HOSTILE}, {"sort": HOSTILE}, {"sort": "waste"}, {"sort": "health"}),
+        {"sort": "deviation", "show": "errors"},
+    ],
+)
 def test_any_choice_in_the_link_is_drawn(
     open_fleet: Callable[..., AppTest], given: dict[str, str]
 ) -> None:
@@ -188,6 +199,44 @@ def test_rows_of_each_level_have_their_bins(
     assert set(categories["key"]) == set(rows)
     assert categories.group_by("key").len()["len"].to_list() == [2, 2]
     assert (categories["share_ratio"] > 0.49).all()
+
+
+@pytest.mark.parametrize(
+    ("level", "key", "values"),
+    [
+        ("gpu", "c/a#1", {"throttled_ratio": 1, "memory_used_bytes": 2**31, "errors": 1}),
+        ("gpu", "c/b#0", {"throttled_ratio": 0, "memory_used_bytes": 2**31, "errors": 0}),
+        ("node", "c/a", {"throttled_ratio": 0.5, "memory_used_bytes": 2**31, "errors": 1}),
+    ],
+)
+def test_rows_have_throttling_memory_and_incidents(
+    world: LocalStore, level: Level, key: str, values: dict[str, float]
+) -> None:
+    use_store(world)
+
+    found = {
+        name: fleet.metric(WINDOW, level, [key], name, ROLLED_UP)["value"].to_list()[-1]
+        for name in values
+    }
+
+    assert found == values
+
+
+def test_a_gpu_that_is_not_read_has_no_health(world: LocalStore) -> None:
+    use_store(world)
+
+    states = {row["gpu_uuid"]: row for row in fleet.gpu_states(WINDOW).to_dicts()}
+
+    assert [states[f"c/{gpu}"]["errors"] for gpu in ("a#1", "b#0", "c#0")] == [1, 0, None]
+    assert fleet.metric(WINDOW, "gpu", ["c/c#0"], "errors", ROLLED_UP).is_empty()
+
+
+def test_gpus_are_compared_with_the_others_of_their_job(world: LocalStore) -> None:
+    use_store(world)
+
+    found = dict(fleet.deviations(WINDOW, "gpu", "power_w").rows())
+
+    assert found == {"c/a#0": 100, "c/a#1": 100}
 
 
 def test_a_row_of_several_gpus_has_the_hottest(world: LocalStore) -> None:

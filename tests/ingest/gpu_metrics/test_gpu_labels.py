@@ -41,6 +41,7 @@ from goodput_ingest.gpu_metrics import (
         ({"model_name": "H100"}, {"gpu_model": "H100"}),
         ({"DCGM_FI_DRIVER_VERSION": "570"}, {"driver_version": "570"}),
         ({"DCGM_FI_SYSTEM_DRIVER_VERSION": "570"}, {"driver_version": "570"}),
+        ({"DCGM_FI_DEV_VBIOS_VERSION": "96.00"}, {"vbios_version": "96.00"}),
         ({"gpu": "3"}, {"gpu_index": 3}),
         ({"gpu": "x"}, {"gpu_index": None}),
         ({"GPU_I_ID": "2", "GPU_I_PROFILE": "3g.40gb"}, {"gpu_instance": "2"}),

@@ -38,6 +38,7 @@ SOURCES = {
     "kubernetes": "kubernetes",
     "mlperf": "mlperf",
     "node_power": "node-power",
+    "power_feeds": "power-feeds",
     "node_states": "node-states",
     "goodput_events": "goodput-events",
     "otel_spans": "otel-spans",

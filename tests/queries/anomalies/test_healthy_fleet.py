@@ -10,6 +10,7 @@ import pytest
 from goodput_app.demo import recipe
 from goodput_ingest import synthetic
 from goodput_ingest.run.ingest import ingest
+from goodput_ingest.synthetic import world
 from goodput_queries.storage.store import LocalStore
 
 START = datetime(2026, 11, 16, tzinfo=UTC)
@@ -32,7 +33,7 @@ def fleet(empty_database, folder, seed):
 def healthy(request, empty_database, tmp_path_factory):
     """Give a fleet whose jobs train to their end, without outages and holes in the readings."""
     with pytest.MonkeyPatch.context() as patch:
-        crowd, planned = synthetic.crowd, synthetic.planned
+        crowd, planned = world.crowd, world.planned
 
         def calm(*arguments):
             found = crowd(*arguments)
@@ -42,11 +43,11 @@ def healthy(request, empty_database, tmp_path_factory):
                 job.limit_s = 2 * job.need_s
             return found
 
-        patch.setattr(synthetic, "crowd", calm)
-        patch.setattr(synthetic, "scripted", lambda *_: [])
-        patch.setattr(synthetic, "silences", lambda *_: [])
+        patch.setattr(world, "crowd", calm)
+        patch.setattr(world, "scripted", lambda *_: [])
+        patch.setattr(world, "silences", lambda *_: [])
         patch.setattr(
-            synthetic, "planned", lambda *of: [o for o in planned(*of) if o.reason == "opening"]
+            world, "planned", lambda *of: [o for o in planned(*of) if o.reason == "opening"]
         )
         patch.setattr(synthetic.hosts, "lost_link", lambda *_: None)
         store = fleet(empty_database, tmp_path_factory.mktemp("healthy"), request.param)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 
 import pytest
 from tests.queries.conftest import Evidence, at, durable, steps
 
+from goodput_billing.render import energy_table, files
+from goodput_billing.statement.settings import StatementSettings
+from goodput_billing.statement.statement import statement
 from goodput_queries.scope import Scope
 
 START_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
 KWH_MJ = 3.6e9
-BUSY_W, IDLE_W = 600.0, 100.0
+BUSY_W, CAPPED_W, IDLE_W = 600.0, 420.0, 100.0
+PLACES = {"a": ("r1", "A+B"), "b": ("r1", "B + A"), "d": ("r2", "C")}  # rack, feeds
 HALF_HOURS = Scope(from_ms=START_MS, to_ms=START_MS + 2 * HOUR_MS, bucket_ms=HOUR_MS // 2)
 
 
@@ -40,13 +45,17 @@ def world(new_store):
     """Give two hours of three nodes of one GPU: `a` works an hour, `b` is free, `c` is not read.
 
     Team A trains on `a` for an hour, B has it for the second one and does nothing. `a` and `b`
-    are in one rack. There is an intensity and a tariff for the first hour alone.
+    are in one rack. There is an intensity and a tariff for the first hour alone. D trains on `d`
+    under two power caps: slower in the second hour, with more steps per joule.
     """
     made = Evidence(new_store())
     place(made, "a", power_limit_w=700.0, slowdown_temperature_c=90.0)
     place(made, "b")
     place(made, "c")
-    made.load("node_racks", [{"cluster": "c", "node": n, "rack": "r1"} for n in "ab"])
+    made.load(
+        "node_racks",
+        [{"cluster": "c", "node": n, "rack": r, "feed": f} for n, (r, f) in PLACES.items()],
+    )
     made.watched(7200)
     made.job("1", 0, 3600, ["a"], 1, account="A")
     made.job("2", 3600, 7200, ["a"], 1, account="B")
@@ -54,9 +63,25 @@ def world(new_store):
         {"event": "job.start", "t": 0}, *steps(1, 359, 0, 10), durable(359, 3595),
         {"event": "job.end", "t": 3600},
     ])  # fmt: skip
+    place(made, "d")
+    made.job("3", 0, 7200, ["d"], 1, account="D", job_name="sweep")
+    made.events("3", [
+        {"event": "job.start", "t": 0}, *steps(1, 360, 0, 10), *steps(361, 659, 3600, 12),
+        durable(659, 7195), {"event": "job.end", "t": 7199},
+    ])  # fmt: skip
+    read(made, "d", lambda s: BUSY_W if s <= 3600 else CAPPED_W)
+    made.load("gpu_samples_other", [
+        {"gpu_uuid": "GPU-d", "gpu_instance": "", "ts": at(s), "metric": "power_limit_enforced_w",
+         "value": 700.0 if s < 3600 else 450.0}
+        for s in range(0, 7200, 60)
+    ], "dcgm")  # fmt: skip
     read(made, "a", lambda s: BUSY_W if s < 3600 else IDLE_W, gpu_temperature_c=80.0,
-         clocks_event_reasons=4)  # fmt: skip
+         clocks_event_reasons=4, memory_used_bytes=8 * 2**30)  # fmt: skip
     read(made, "b", lambda _: IDLE_W)
+    made.load("power_feeds", [
+        {"feed": "A", "capacity_w": 750.0, "server_ratio": 1.0},
+        {"feed": "B", "capacity_w": 750.0, "server_ratio": 1.2},
+    ])  # fmt: skip
     first_hour = {"valid_from_at": at(0), "valid_to_at": at(3600)}
     made.load("carbon", [
         {"g_per_kwh": Decimal(400), "carbon_free_ratio": Decimal("0.4"), "pue": Decimal("1.5"),
@@ -283,6 +308,97 @@ def test_an_intensity_of_the_cluster_and_a_later_one_take_precedence(evidence):
     found = evidence.store.read("select g_per_kwh from marts.carbon_intensity order by hour_ms")
 
     assert found["g_per_kwh"].to_list() == [500, 300, 100]
+
+
+def test_lines_of_a_statement_have_energy_and_carbon_and_their_coverage(world):
+    made = statement(world, date(2027, 1, 15), StatementSettings())
+    lines = {(row["line"], row["team"]): row for row in made.rows.to_dicts()}
+    a, b, free = lines["usage", "A"], lines["usage", "B"], lines["idle", None]
+
+    assert a["carbon_kg"] == pytest.approx(a["energy_kwh"] * 0.4 * 1.5 * 2, abs=1e-6)
+    assert (a["energy_kwh"], a["carbon_known_ratio"]) == (pytest.approx(0.6, rel=0.02), 1)
+    assert b["energy_kwh"] == pytest.approx(0.1, rel=0.1)
+    assert (b["carbon_kg"], b["carbon_known_ratio"]) == (None, 0)
+    assert free["carbon_known_ratio"] == pytest.approx(0.5, rel=0.1)
+    assert free["measured_ms"] < free["gpu_ms"]  # `c` is not read
+    of_lines = sum(row["energy_kwh"] for row in made.rows.to_dicts())
+    of_accounts = sum(row["energy_kwh"] or 0 for row in accounts(world).values())
+    assert of_lines == pytest.approx(of_accounts, abs=1e-5)
+
+
+def test_a_statement_says_which_part_of_the_energy_has_carbon(world):
+    made = statement(world, date(2027, 1, 15), StatementSettings())
+
+    table = energy_table.energy(made)
+
+    found = {row[0]: row[1:] for row in table.rows}
+    assert found["A"][-2:] == ["0.7", "100.0 %"]
+    assert found["B"][-2:] == ["unknown", "0.0 %"]
+    assert "carbon_kg" in files.csv(made).decode().splitlines()[0].split(",")
+
+
+def test_a_step_has_the_energy_of_all_allocated_time(world):
+    rows = world.read("select * from marts.run_energy", scope=HALF_HOURS).to_dicts()
+    found = {row["team"]: row for row in rows}
+
+    assert found["D"]["steps"] == 659
+    assert found["D"]["step_energy_wh"] == pytest.approx((BUSY_W + CAPPED_W) / 659, rel=0.02)
+    assert "B" not in found  # it reports no steps
+
+
+def test_a_loaded_program_that_does_nothing_is_executing_but_idle(world):
+    (row,) = world.read("select * from marts.executing_idle", scope=HALF_HOURS).to_dicts()
+
+    assert (row["team"], row["idle_ratio"]) == ("B", 1)  # `d` is idle in no reading, `b` is free
+    assert row["power_w"] == pytest.approx(IDLE_W)
+    assert row["energy_kwh"] == pytest.approx(row["idle_ms"] / HOUR_MS * IDLE_W / 1000)
+    assert row["idle_ms"] == 5 * 600_000  # after the first ten minutes of the allocation
+
+
+def test_work_per_joule_is_compared_by_the_power_cap_in_force(world):
+    rows = world.read(
+        "select * from marts.work_by_power_cap order by power_cap_w", scope=HALF_HOURS
+    ).to_dicts()
+    low, high = rows
+
+    assert [(r["job_name"], r["work_unit"], r["power_cap_w"], r["hours"]) for r in rows] == [
+        ("sweep", "steps", 450, 1), ("sweep", "steps", 700, 1)
+    ]  # fmt: skip
+    assert high["work_per_j"] == pytest.approx(360 / (BUSY_W * 3600), rel=0.02)
+    assert low["work_per_j"] == pytest.approx(299 / (CAPPED_W * 3600), rel=0.02)
+    assert low["work_per_gpu_s"] == pytest.approx(1 / 12, rel=0.01)
+    assert low["gain_ratio"] == pytest.approx(low["work_per_j"] / high["work_per_j"] - 1)
+    assert high["gain_ratio"] == 0
+
+
+def test_one_cap_alone_is_no_comparison(world):
+    first = Scope(from_ms=START_MS, to_ms=START_MS + HOUR_MS)
+
+    assert world.read("select * from marts.work_by_power_cap", scope=first).is_empty()
+
+
+def test_the_heat_margin_of_a_rack_is_that_of_its_hottest_gpu(world):
+    rows = world.read("select * from marts.heat_margin", scope=HALF_HOURS).to_dicts()
+    found = {row["rack"]: row for row in rows}
+
+    assert (found["r1"]["slowdown_margin_c"], found["r1"]["hottest_node"]) == (10, "a")
+    assert (found["r1"]["nodes"], found["r1"]["known_nodes"]) == (2, 1)
+    assert found[None]["slowdown_margin_c"] is None
+
+
+def test_a_feed_carries_the_load_of_a_failed_one(world):
+    rows = world.read("select * from marts.feed_check", scope=HALF_HOURS).to_dicts()
+    found = {row["feed"]: row for row in rows}
+    a, b, c = (found[name] for name in "ABC")
+
+    assert a["peak_w"] == pytest.approx((BUSY_W + IDLE_W) / 2, rel=0.01)
+    assert a["load_w"] == pytest.approx((BUSY_W + 3 * IDLE_W) / 4, rel=0.02)
+    assert (a["failed_feed"], a["failover_w"]) == ("B", pytest.approx(BUSY_W + IDLE_W, rel=0.01))
+    assert (a["margin_w"], a["is_exceeded"]) == (pytest.approx(50, rel=0.1), False)
+    assert b["failover_w"] == pytest.approx(1.2 * (BUSY_W + IDLE_W), rel=0.01)
+    assert (b["margin_w"], b["is_exceeded"]) == (pytest.approx(-90, rel=0.1), True)
+    assert (c["failover_w"], c["capacity_w"], c["is_exceeded"]) == (None, None, None)
+    assert (c["single_nodes"], c["nodes"], c["read_nodes"]) == (1, 1, 1)
 
 
 def test_headroom_sees_peaks_that_a_mean_of_ten_minutes_hides(evidence):

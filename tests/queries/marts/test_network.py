@@ -213,3 +213,25 @@ def test_a_benchmark_is_compared_with_the_one_of_its_shape_before_it(network):
     found = network.store.read("select * from marts.nccl_benchmarks order by run_at")
     assert found["busbw_bytes_per_s"].to_list() == [400e9, 300e9, 200e9]
     assert found["change_ratio"].to_list() == [None, -0.25, None]
+
+
+def test_link_errors_of_gpus_are_rises_of_counters_in_hours_of_the_window(network):
+    counts = {"a": [(0, 5), (1_800, 7), (3_700, 7), (7_300, 2)], "b": [(0, 4), (7_300, 4)]}
+    network.load("gpu_samples_other", [
+        {"gpu_uuid": f"c/{node}#0", "gpu_instance": "", "ts": network.at(second),
+         "metric": "pcie_replay_total", "value": float(value)}
+        for node, values in counts.items()
+        for second, value in values
+    ])  # fmt: skip
+    network.watched(7_400)
+    network.store.build()
+
+    def errors(**window):
+        rows = network.store.read(
+            "select node, errors, last_at from marts.gpu_link_errors", scope=Scope(**window)
+        )
+        return rows.rows()
+
+    assert errors() == [("a", 4, network.at(10_800))]  # 2, and 2 after a reset
+    assert errors(to_ms=1_800_000_000_000 + 3_600_000) == [("a", 2, network.at(3_600))]
+    assert errors(from_ms=1_800_000_000_000 + 3_600_000, to_ms=1_800_000_000_000 + 7_200_000) == []

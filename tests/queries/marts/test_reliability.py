@@ -20,11 +20,12 @@ def xid(made, node, second):
     ], "kernel-log")  # fmt: skip
 
 
-def gpu(made, node, driver, second=0.0):
+def gpu(made, node, driver, second=0.0, vbios=None):
     made.load("gpus", [
         {
             "cluster": "c", "node": node, "gpu_uuid": f"GPU-{node}", "gpu_index": 0,
             "pci_bus_id": BUS, "gpu_model": "h100", "driver_version": driver,
+            "vbios_version": vbios,
             "valid_from_at": made.at(second),
         }
     ], "dcgm")  # fmt: skip
@@ -44,8 +45,8 @@ def listing(made, node, state, second):
 def world(new_store):
     """Three nodes for an hour; a gets a new driver after half of it. A cluster x is not watched."""
     made = Evidence(new_store())
-    gpu(made, "a", OLD_DRIVER)
-    gpu(made, "b", OLD_DRIVER)
+    gpu(made, "a", OLD_DRIVER, vbios="96.00.01")
+    gpu(made, "b", OLD_DRIVER, vbios="96.00.01")
     gpu(made, "a", NEW_DRIVER, 1_800)
     made.load("gpus", [
         {"cluster": cluster, "node": node, "gpu_uuid": f"GPU-{node}", "valid_from_at": START}
@@ -199,12 +200,12 @@ def test_the_window_cuts_run_time_and_counts_the_failures_in_it(world):
 def test_an_incident_counts_for_the_driver_that_the_gpu_had_then(world):
     found = rows(
         world,
-        "select driver_version, gpus, gpu_ms, errors, errors_per_1000_gpu_h "
+        "select driver_version, vbios_version, gpus, gpu_ms, errors, errors_per_1000_gpu_h "
         "from marts.driver_versions where cluster = 'c' order by driver_version",
     )
 
     assert found == [
-        (OLD_DRIVER, 2, 5_400_000, 1, pytest.approx(1_000 / 1.5)),
-        (NEW_DRIVER, 1, 1_800_000, 1, pytest.approx(1_000 / 0.5)),
-        (None, 1, 3_600_000, 0, 0),  # nobody reports it
+        (OLD_DRIVER, "96.00.01", 2, 5_400_000, 1, pytest.approx(1_000 / 1.5)),
+        (NEW_DRIVER, "96.00.01", 1, 1_800_000, 1, pytest.approx(1_000 / 0.5)),
+        (None, None, 1, 3_600_000, 0, 0),  # nobody reports it
     ]

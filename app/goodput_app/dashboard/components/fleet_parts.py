@@ -29,8 +29,26 @@ SHOWN = {
     "tensor_active_ratio": Metric("Tensor active", "%", 100, is_share=True),
     "power_w": Metric("Power", "W"),
     "gpu_temperature_c": Metric("Temperature", "°C"),
+    "throttled_ratio": Metric("Throttled", "%", 100, is_share=True),
+    "memory_used_bytes": Metric("Memory in use", "GiB", 1 / 2**30),
+    "errors": Metric("Health", "incidents"),
 }
-SORTS = {"waste": "Waste", "temperature": "Temperature"}
+SORTS = {
+    "waste": "Waste",
+    "temperature": "Temperature",
+    "health": "Health",
+    "deviation": "Deviation",
+}
+SORTED_BY = {
+    "waste": "wasted_ms",
+    "temperature": "gpu_temperature_c",
+    "health": "errors",
+    "deviation": "deviation",
+}
+VALUES = {
+    "°C": "its hottest GPU",
+    "incidents": "incidents of hardware or driver that began; 0: read, and none reported;",
+}
 CHOSEN = ("show", "sort", "rack")
 THINGS: dict[Level, str] = {"gpu": "GPU", "node": "node", "rack": "rack"}
 RACKS = {
@@ -128,6 +146,10 @@ def cells(states: pl.DataFrame, show: str | None) -> tuple[pl.DataFrame, bool]:
     return pl.DataFrame(found, schema=schema), are_nodes
 
 
+def _sum_of(values: pl.Expr) -> pl.Expr:
+    return pl.when(values.count() > 0).then(values.sum())
+
+
 def _value(show: str | None) -> pl.Expr:
     return pl.col(show) if show else pl.lit(None, pl.Float64)
 
@@ -145,7 +167,9 @@ def _of_nodes(rows: pl.DataFrame, show: str | None) -> pl.DataFrame:
     sums = rows.group_by(by, maintain_order=True).agg(
         pl.col("events").sum(),
         pl.len().alias("gpus"),
-        value=value.max() if (show or "").endswith("_c") else value.mean(),
+        value={"gpu_temperature_c": value.max(), "errors": _sum_of(value)}.get(
+            show or "", value.mean()
+        ),
     )
     return sums.join(
         most.select("node_key", "category", "label", "colour"),
@@ -187,22 +211,22 @@ def grid(states: pl.DataFrame, show: str | None) -> None:
     _open(clicked, states)
 
 
-def rows_of(states: pl.DataFrame, sort: str | None, wasted: pl.DataFrame) -> pl.DataFrame:
+def rows_of(states: pl.DataFrame, sort: str | None, ranked: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of the heatmap, as fine as can be seen, in the order asked for.
 
-    wasted: data.fleet.wasted of this level
+    ranked: data.fleet.wasted or deviations of this level, where that is the order
     """
     level = level_of(states)
     is_alone = states["cluster"].n_unique() == 1
     rows = states.group_by(pl.col(f"{level}_key").alias("key"), maintain_order=True).agg(
         pl.col("cluster", "rack", "node", "gpu_index", "gpu_uuid").first(),
         pl.col("gpu_temperature_c").max(),
+        _sum_of(pl.col("errors")),
     )
-    if sort == "waste":
-        rows = rows.join(wasted, on="key", how="left", maintain_order="left")
+    if sort in ("waste", "deviation"):
+        rows = rows.join(ranked, on="key", how="left", maintain_order="left")
     if sort is not None:
-        by = {"waste": "wasted_ms", "temperature": "gpu_temperature_c"}[sort]
-        rows = rows.sort(by, descending=True, nulls_last=True, maintain_order=True)
+        rows = rows.sort(SORTED_BY[sort], descending=True, nulls_last=True, maintain_order=True)
     found = []
     for row in rows.iter_rows(named=True):
         rack = rack_name(row["rack"], row["cluster"], is_alone=is_alone)
@@ -232,8 +256,12 @@ def over_time(view: View, states: pl.DataFrame, show: str | None, sort: str | No
     """Draw rows over time and the allocations below, on one axis."""
     level = level_of(states)
     from_ms, to_ms = metrics.bounds(view.scope)
-    wasted = fleet.wasted(view.scope, level) if sort == "waste" else pl.DataFrame()
-    every = rows_of(states, sort, wasted)
+    ranked = pl.DataFrame()
+    if sort == "waste":
+        ranked = fleet.wasted(view.scope, level)
+    elif sort == "deviation":
+        ranked = fleet.deviations(view.scope, level, show)
+    every = rows_of(states, sort, ranked)
     rows = every.head(fleet.ROWS_MAX)
     keys = rows["key"].to_list()
     if show is None:
@@ -278,8 +306,8 @@ def _bins_caption(
         text += f", {rows:,} of {of_rows:,}; choose a rack or filter for the others"
     minutes = theme.duration(read.bin_ms / 1000)
     value = "the category with most GPU time" if metric is None else "the mean of its GPUs"
-    if metric is not None and metric.unit == "°C":
-        value = "its hottest GPU"
+    if metric is not None:
+        value = VALUES.get(metric.unit, value)
     text += f". Each cell: {value} in {minutes}; grey: no data."
     if not bars.is_empty() and bars["runs"][0] > (drawn := bars["run_key"].n_unique()):
         text += f" Allocations of {drawn} of {bars['runs'][0]:,} runs."

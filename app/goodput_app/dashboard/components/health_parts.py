@@ -101,6 +101,7 @@ OUTAGES = {
 DRIVERS = {
     "gpu_model": "GPU model",
     "driver_version": "Driver",
+    "vbios_version": "VBIOS",
     "gpus": "GPUs",
     "gpu_ms": "GPU time",
     "errors": "Errors",
@@ -254,12 +255,16 @@ def by_job_size(found: pl.DataFrame) -> None:
 
 def drivers(found: pl.DataFrame) -> None:
     """Draw errors by driver, or say that no version is known; found: marts.driver_versions."""
-    if found["driver_version"].null_count() == found.height:
+    versions = ("driver_version", "vbios_version")
+    if all(found[name].null_count() == found.height for name in versions):
         st.caption(
-            "No source reports the driver of these GPUs: the DCGM exporter does with the label "
-            "`DCGM_FI_DRIVER_VERSION`, and NVML readings do. VBIOS versions are not read."
+            "No source reports driver or VBIOS of these GPUs: the DCGM exporter does with labels "
+            "`DCGM_FI_DRIVER_VERSION` and `DCGM_FI_DEV_VBIOS_VERSION`, NVML and the inventory do."
         )
         return
-    named = found.with_columns(pl.col("driver_version").fill_null(theme.NOT_KNOWN))
-    tables.show(named, DRIVERS, "drivers")
-    st.caption("VBIOS versions are not read by any source.")
+    tables.show(found.with_columns(pl.col(versions).fill_null(theme.NOT_KNOWN)), DRIVERS, "drivers")
+    if found["vbios_version"].null_count() == found.height:
+        st.caption(
+            "No source reports the VBIOS: the DCGM exporter does with a line "
+            "`DCGM_FI_DEV_VBIOS_VERSION, label, VBIOS version.`, NVML does."
+        )

@@ -58,7 +58,7 @@ GPU_LINKS = {
     "gpu_index": "GPU",
     "meaning": "Counter",
     "errors": "Link errors",
-    "last_at": "Last reading",
+    "last_at": "Last increase before",
 }
 RETRANSMITS = {
     "node": "Node",

@@ -6,17 +6,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from goodput_app.dashboard.data import marts, metrics
+from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from goodput_queries.scope import Scope
 
 Level = Literal["team", "rack", "node"]
 
 BUCKETS_MAX = 96
 FINEST_MS = 60_000  # below it readings leave buckets empty
 NODES_SHOWN = 2_000
+RUNS_SHOWN = 200
 
 
 def bucket_ms(scope: Scope, gpus: int) -> int:
@@ -63,5 +63,50 @@ def headroom(scope: Scope) -> pl.DataFrame:
         "select *, count(*) over () as nodes from marts.power_headroom "
         "order by p99_limit_ratio desc nulls last, slowdown_margin_c nulls last, cluster, node, "
         f"gpu_model limit {NODES_SHOWN}",
+        replace(scope, team=None, user=None, run=None, partition=None, bucket_ms=None),
+    )
+
+
+def executing(scope: Scope) -> pl.DataFrame:
+    """Return what loaded programs that did nothing drew, most energy first."""
+    return marts.read(
+        "select * from marts.executing_idle "
+        "order by energy_kwh desc nulls last, idle_ms desc, cluster, team, gpu_model",
+        replace(scope, bucket_ms=None),
+    )
+
+
+def runs(scope: Scope) -> pl.DataFrame:
+    """Return the energy of a step by run, most energy first: at most RUNS_SHOWN."""
+    return marts.read(
+        "select * from marts.run_energy order by energy_kwh desc nulls last, run_key "
+        f"limit {RUNS_SHOWN}",
+        replace(scope, node=None, gpu_uuid=None, bucket_ms=None),
+    )
+
+
+def by_cap(scope: Scope) -> pl.DataFrame:
+    """Return work per joule by power cap."""
+    return marts.read(
+        "select * from marts.work_by_power_cap "
+        "order by job_name, cluster, gpu_model, gpus, work_unit, power_cap_w desc",
+        replace(scope, bucket_ms=None),
+    )
+
+
+def feeds(scope: Scope) -> pl.DataFrame:
+    """Return the power feeds, those over their capacity or nearest to it first."""
+    return marts.read(
+        "select * from marts.feed_check order by margin_w / capacity_w nulls last, "
+        "coalesce(failover_w, peak_w) desc nulls last, cluster, feed",
+        Scope(from_ms=scope.from_ms, to_ms=scope.to_ms, cluster=scope.cluster),
+    )
+
+
+def heat(scope: Scope) -> pl.DataFrame:
+    """Return the heat margin of racks, the least first."""
+    return marts.read(
+        "select * from marts.heat_margin "
+        "order by slowdown_margin_c nulls last, gpu_temperature_c desc nulls last, cluster, rack",
         replace(scope, team=None, user=None, run=None, partition=None, bucket_ms=None),
     )

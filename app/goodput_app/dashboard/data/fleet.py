@@ -24,6 +24,14 @@ BINS_MAX = 96
 RUNS_DRAWN = 25
 BARS_MAX = 1_000
 BUSY_SHOWN = 500
+SLOWDOWNS = ("hw_slowdown", "sw_thermal", "hw_thermal", "power_brake")
+COMPARED = (
+    "gpu_busy_ratio",
+    "tensor_active_ratio",
+    "power_w",
+    "gpu_temperature_c",
+    "memory_used_bytes",
+)
 _KEYS: dict[Level, str] = {
     "gpu": "gpu_uuid",
     "node": "cluster || '/' || node",
@@ -132,18 +140,31 @@ def metric(
 ) -> pl.DataFrame:
     """Return `key`, `at` and `value` of a metric: of nodes and racks from the ten-minute roll-up.
 
-    Of several GPUs their mean, of temperatures the highest.
+    Of several GPUs their mean, of temperatures the highest; of `errors` the incidents that began.
     """
-    is_temperature = name.endswith("_c")
+    if name == "errors":
+        return _errors(scope, level, rows, read)
     if level == "gpu":
         series = metrics.gpu_series(scope, rows, read)
-        of = pl.col(f"{name}_max").max() if is_temperature else pl.col(name).mean()
+        of = {
+            "gpu_temperature_c": pl.col("gpu_temperature_c_max").max(),
+            "memory_used_bytes": _sum_or_null(pl.col("memory_used_bytes")),
+            "throttled_ratio": pl.max_horizontal(SLOWDOWNS).max(),
+        }.get(name, pl.col(name).mean())  # fmt: skip
         return series.group_by(pl.col("gpu_uuid").alias("key"), "at", maintain_order=True).agg(
             value=of
         )
+    value = {
+        "gpu_temperature_c": "max(gpu_temperature_c.max)",
+        "memory_used_bytes": (
+            "sum(memory_used_bytes.mean) / count(distinct (gpu_uuid, start_ms)) "
+            "filter (where memory_used_bytes.n > 0)"
+        ),
+        "throttled_ratio": "avg(slowed_ratio(clocks_event_reasons))",
+    }.get(name, f"avg({name}.mean)")
     return marts.read(
         f"""select {_KEYS[level]} as key, from_ms(start_ms // {read.bin_ms} * {read.bin_ms}) as at,
-            {f"max({name}.max)" if is_temperature else f"avg({name}.mean)"}::float as value
+            ({value})::float as value
         from marts.gpu_metrics {_RACK}
         where node is not null
         group by all
@@ -151,6 +172,62 @@ def metric(
         order by 1, 2""",
         _of_place(scope),
         tuple(rows),
+    )
+
+
+def _sum_or_null(values: pl.Expr) -> pl.Expr:
+    return pl.when(values.count() > 0).then(values.sum())
+
+
+def _errors(
+    scope: Scope, level: Level, rows: Sequence[str], read: metrics.Resolution
+) -> pl.DataFrame:
+    """Return incidents of hardware or driver by their start; 0 in bins in which a GPU was read."""
+    bin_of = f"// {read.bin_ms} * {read.bin_ms}"
+    return marts.read(
+        f"""with found as (
+            select distinct {_KEYS[level]} as key, start_ms {bin_of} as bin_ms, 0 as errors
+            from marts.gpu_metrics {_RACK}
+            where node is not null
+            union all
+            select {_KEYS[level]}, epoch_ms(start_at) {bin_of}, 1
+            from marts.gpu_incidents {_RACK}
+            where class = 'hardware' and gpu_uuid is not null
+        )
+        select key, from_ms(bin_ms) as at, sum(errors)::float as value
+        from found
+        where key in (select unnest($1::varchar[]))
+        group by key, bin_ms
+        order by 1, 2""",
+        _of_place(scope),
+        tuple(rows),
+    )
+
+
+def deviations(scope: Scope, level: Level, name: str | None) -> pl.DataFrame:
+    """Return `key` and `deviation`: mean distance of a row's GPUs from their job's other GPUs.
+
+    By a metric that the roll-up of allocated GPUs has, else by use. GPUs of jobs of one GPU have
+    none.
+    """
+    column = name if name in COMPARED else "use_ratio"
+    return marts.read(
+        f"""with bins as (
+            select job_run_key, cluster, node, gpu_uuid, start_ms, {column} as value
+            from intermediate.int_held_bins
+            where {column} is not null
+        ),
+        gangs as (
+            select job_run_key, start_ms, sum(value) as total, count(*) as gpus
+            from bins group by all having count(*) > 1
+        )
+        select {_KEYS[level]} as key,
+            avg(abs(value - (total - value) / (gpus - 1))) as deviation
+        from bins
+        inner join gangs using (job_run_key, start_ms)
+        {_RACK}
+        group by 1""",
+        _of_place(scope),
     )
 
 

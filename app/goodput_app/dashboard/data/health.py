@@ -108,6 +108,6 @@ def drivers(scope: Scope) -> pl.DataFrame:
     """Return GPU time and errors by GPU model and driver, the known versions first."""
     return read(
         "select * from marts.driver_versions "
-        "order by driver_version is null, cluster, gpu_model, driver_version",
+        "order by driver_version is null, cluster, gpu_model, driver_version, vbios_version",
         scope,
     )

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from goodput_app.dashboard.components import energy_parts as parts
+from goodput_app.dashboard.components import energy_use_parts as use
 from goodput_app.dashboard.components import scope_bar
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import energy
@@ -27,8 +28,38 @@ with panel(
 ):
     parts.idle(energy.idle(view.scope))
 with panel(
+    "Executing but idle",
+    "marts.executing_idle",
+    help="Ten minutes in which a program of the job used memory of the GPU and did nothing.",
+):
+    use.executing(energy.executing(view.scope))
+with panel(
+    "Energy of a step",
+    "marts.run_energy",
+    help="All energy of the run's GPUs, start-up and idle time included, for each retained step.",
+):
+    use.runs(energy.runs(view.scope))
+with panel(
+    "Work per joule by power cap",
+    "marts.work_by_power_cap",
+    help="The same job under two caps: tokens, samples or steps for the energy of the GPUs.",
+):
+    use.caps(energy.by_cap(view.scope))
+with panel(
     "Head-room",
     "marts.power_headroom",
     help="The highest readings of ten minutes against the power limit and slowdown temperature.",
 ):
     parts.headroom(energy.headroom(view.scope))
+with panel(
+    "Heat margin",
+    "marts.heat_margin",
+    help="Least distance of a GPU of the rack to its slowdown temperature.",
+):
+    use.heat(energy.heat(view.scope))
+with panel(
+    "Power feeds",
+    "marts.feed_check",
+    help="What each feed carries, and what it would carry if the other feed of its nodes failed.",
+):
+    use.feeds(energy.feeds(view.scope))

@@ -121,6 +121,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "sm_clock_max_hz": pl.Float64,
         "slowdown_temperature_c": pl.Float64,
         "driver_version": pl.String,
+        "vbios_version": pl.String,
         "valid_from_at": INSTANT,
     },
     "gpu_instances": {

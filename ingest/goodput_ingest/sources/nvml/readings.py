@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from goodput_ingest.sources.nvml.library import text
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -128,6 +130,7 @@ META = (  # once, for the meta line
     _of_call("pcie_width_max", Call("nvmlDeviceGetMaxPcieLinkWidth")),
     _of_call("temp_shutdown_c", Call("nvmlDeviceGetTemperatureThreshold", (0,))),
     _of_call("temp_slowdown_c", Call("nvmlDeviceGetTemperatureThreshold", (1,))),
+    _of_call("vbios", Call("nvmlDeviceGetVbiosVersion", (), lambda version: (text(version),))),
     _of_call("persistence", Call("nvmlDeviceGetPersistenceMode")),
     _of_call("mig", Call("nvmlDeviceGetMigMode", (), lambda modes: (modes[0],))),
     _of_call(

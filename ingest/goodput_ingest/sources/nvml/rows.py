@@ -173,6 +173,7 @@ class NvmlRows:
                     None if sm_clock_max_mhz is None else sm_clock_max_mhz * MEGA,
                     json_lines.number(gpu, "temp_slowdown_c"),
                     json_lines.text(line, "driver"),
+                    json_lines.text(gpu, "vbios"),
                     ts,
                 )
             )

@@ -1,1 +1,1 @@
-"""Files that a site writes: inventory, rates, tariffs, budgets, telemetry exports."""
+"""Files that a site writes: inventory, rates, tariffs, budgets, power feeds, telemetry exports."""

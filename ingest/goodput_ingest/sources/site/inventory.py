@@ -23,7 +23,7 @@ import polars as pl
 
 from goodput_ingest.formats import csv_table, gres, pci
 from goodput_ingest.formats.gpu_slots import GPU_INSTANCES, GPUS, slot_rows
-from goodput_ingest.formats.parsed import Parsed, frame
+from goodput_ingest.formats.parsed import TEXT_MAX_CHARS, Parsed, frame
 from goodput_queries.evidence.batch import Reject
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     *("cluster", "node", "gpu_index", "slurm_index", "gpu_uuid", "pci_bus_id", "gpu_model"),
+    *("driver_version", "vbios_version", "power_limit_w", "slowdown_temperature_c"),
     *("gpus", "mig", "valid_from", "valid_to"),
     *("rack", "row", "feed"),
 )
@@ -124,6 +125,10 @@ class Inventory:
             gpu, parts = slot_rows(node, slot, uuid)
             gpu["gpu_model"] = row.get("gpu_model") or slot.model
             gpu["gpu_index"] = _count(row, "gpu_index")
+            for name in ("driver_version", "vbios_version"):
+                gpu[name] = row.get(name, "")[:TEXT_MAX_CHARS] or None
+            for name in ("power_limit_w", "slowdown_temperature_c"):
+                gpu[name] = _limit(row, name)
             gpu["pci_bus_id"] = _pci_bus_id(row.get("pci_bus_id", ""))
             if uuid is not None and first is None:
                 gpu["slurm_index"] = None
@@ -162,6 +167,15 @@ def _count(row: dict[str, str], column: str) -> int | None:
     if not re.fullmatch(r"[0-9]{1,6}", text) or int(text) > gres.GPUS_PER_NODE_MAX:
         raise ValueError(f"{column} {text[:40]!r} is no number from 0 to {gres.GPUS_PER_NODE_MAX}")
     return int(text)
+
+
+def _limit(row: dict[str, str], column: str) -> float | None:
+    text = row.get(column, "")
+    if not text:
+        return None
+    if not re.fullmatch(r"[0-9]{1,5}(\.[0-9]{1,3})?", text) or not float(text):
+        raise ValueError(f"{column} {text[:40]!r} is no number above 0")
+    return float(text)
 
 
 def _slots(mig: str, gpus: int, first_index: int) -> list[gres.Slot]:

@@ -57,3 +57,9 @@ create or replace macro counter_increase(counter, before) as (
 
 -- The increase of a sum of counters of several devices; null where it fell: a device has gone, or all began again.
 create or replace macro sum_increase(counter, before) as (case when counter >= before then counter - before end);
+
+-- Of a ten-minute roll-up of clock reasons the share of samples with the commonest reason that slows a GPU down; the
+-- power cap is none, since a busy GPU runs at it. Null: no sample has reasons.
+create or replace macro slowed_ratio(reasons) as (
+    greatest(reasons.hw_slowdown, reasons.sw_thermal, reasons.hw_thermal, reasons.power_brake) / nullif(reasons.n, 0)
+);

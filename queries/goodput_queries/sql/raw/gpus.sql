@@ -17,6 +17,7 @@ create table raw.gpus (
     sm_clock_max_hz double,
     slowdown_temperature_c double,
     driver_version varchar,
+    vbios_version varchar,
     valid_from_at timestamp,            -- null: as far back as there is evidence
     valid_to_at timestamp,              -- null: still there
     load_sequence bigint not null       -- state.ingested: the load that wrote the row as it is

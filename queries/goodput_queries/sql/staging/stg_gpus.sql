@@ -29,6 +29,7 @@ select
     gpus.sm_clock_max_hz,
     gpus.slowdown_temperature_c,
     gpus.driver_version,
+    gpus.vbios_version,
     to_ms(gpus.valid_from_at) as valid_from_ms,
     to_ms(gpus.valid_to_at) as valid_to_ms
 from gpus

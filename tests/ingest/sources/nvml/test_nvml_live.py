@@ -73,8 +73,9 @@ def test_what_is_read_live_lands_as_recorded_readings_do(
         0.1,
         False,
     )
-    gpu = store.read("select cluster, node, slurm_index, driver_version from raw.gpus").row(0)
-    assert gpu == ("lab", "node7", 4, "580.159.04")
+    facts = "cluster, node, slurm_index, driver_version, vbios_version"
+    gpu = store.read(f"select {facts} from raw.gpus").row(0)
+    assert gpu == ("lab", "node7", 4, "580.159.04", "96.00.CF.00.01")
     assert store.read("select distinct processes, pids from raw.gpu_processes").rows() == [(1, [7])]
     event = store.read("select node, pci_bus_id, ts_precision, kind, code from raw.gpu_events")
     assert event.rows() == [("node7", "00000000:9b:00.0", "at_or_before", "xid", 79)]

@@ -5,6 +5,9 @@
 -- category: of the largest part of a partitioned GPU; label, colour: of the category; null: the ledger does not reach that time
 -- run_key, run_id, job_name, team: of the first of its runs; null where it is not allocated; runs: how many it has
 -- sm_active_ratio ... gpu_temperature_c: of the last ten minutes with a reading, not older than 20 minutes; else null
+-- throttled_ratio: of them the share of samples with the commonest slowdown reason (thermal, hardware, power brake)
+-- memory_used_bytes: of all instances of the GPU
+-- errors: incidents of hardware or driver in the window; null: none, and no recent reading shows the GPU
 -- events: Xid and other events of severity above info in the window; last_event_at: the latest of them
 with shares as (
     select
@@ -67,7 +70,9 @@ readings as (
         avg(gpu_busy_ratio.mean) as gpu_busy_ratio,
         avg(tensor_active_ratio.mean) as tensor_active_ratio,
         max(power_w.last) as power_w,
-        max(gpu_temperature_c.last) as gpu_temperature_c
+        max(gpu_temperature_c.last) as gpu_temperature_c,
+        max(slowed_ratio(clocks_event_reasons)) as throttled_ratio,
+        sum(memory_used_bytes.last) as memory_used_bytes
     from last_ones
     group by gpu_uuid
 ),
@@ -76,6 +81,13 @@ events as (
     select gpu_uuid, count(*) as events, max(event_at) as last_event_at
     from marts.gpu_events
     where coalesce(severity, 'warning') <> 'info'
+    group by gpu_uuid
+),
+
+incidents as (
+    select gpu_uuid, count(*) as errors
+    from marts.gpu_incidents
+    where class = 'hardware' and gpu_uuid is not null
     group by gpu_uuid
 )
 
@@ -103,6 +115,9 @@ select
     readings.tensor_active_ratio,
     readings.power_w,
     readings.gpu_temperature_c,
+    readings.throttled_ratio,
+    readings.memory_used_bytes,
+    coalesce(incidents.errors, case when readings.gpu_uuid is not null then 0 end) as errors,
     coalesce(events.events, 0) as events,
     events.last_event_at
 from states
@@ -110,4 +125,5 @@ left join staging.stg_node_racks as racks using (cluster, node)
 left join reference.gpu_second_categories as categories using (category)
 left join runs using (gpu_uuid)
 left join readings using (gpu_uuid)
+left join incidents using (gpu_uuid)
 left join events using (gpu_uuid)

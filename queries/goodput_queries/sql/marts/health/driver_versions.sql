@@ -1,13 +1,36 @@
--- Drivers of the scope's GPUs: GPU time under each version in the window, and the incidents of hardware or driver in it.
--- grain: cluster, gpu_model, driver_version
--- driver_version: null: no source reports it
--- gpus: number of GPUs that had it; gpu_ms: milliseconds of a whole GPU in the inventory
--- errors: incidents of hardware or driver, by the version that the GPU had then
+-- Drivers and VBIOS of the scope's GPUs: GPU time under each pair of versions in the window, and the incidents of hardware
+-- or driver in it.
+-- grain: cluster, gpu_model, driver_version, vbios_version
+-- driver_version, vbios_version: null: no source reports it
+-- gpus: number of GPUs that had them; gpu_ms: milliseconds of a whole GPU in the inventory
+-- errors: incidents of hardware or driver, by the versions that the GPU had then
 -- errors_per_1000_gpu_h: errors / GPU time; errors_low, errors_high: exact 95 % Poisson interval; null: no time
 with reported as (
-    select distinct gpu_uuid, coalesce(valid_from_ms, 0) as from_ms, driver_version
+    select
+        gpu_uuid,
+        coalesce(valid_from_ms, 0) as from_ms,
+        max(driver_version) as driver_version,
+        max(vbios_version) as vbios_version
     from staging.stg_gpus
-    where driver_version is not null
+    where driver_version is not null or vbios_version is not null
+    group by gpu_uuid, coalesce(valid_from_ms, 0)
+),
+
+-- what one source says holds until another version is reported
+known as (
+    select
+        gpu_uuid,
+        from_ms,
+        coalesce(
+            last_value(driver_version ignore nulls) over until, first_value(driver_version ignore nulls) over of_all
+        ) as driver_version,
+        coalesce(
+            last_value(vbios_version ignore nulls) over until, first_value(vbios_version ignore nulls) over of_all
+        ) as vbios_version
+    from reported
+    window
+        until as (partition by gpu_uuid order by from_ms),
+        of_all as (partition by gpu_uuid order by from_ms rows between unbounded preceding and unbounded following)
 ),
 
 versions as (
@@ -15,10 +38,9 @@ versions as (
         gpu_uuid,
         from_ms,
         coalesce(lead(from_ms) over (partition by gpu_uuid order by from_ms), 9223372036854775807) as to_ms,
-        driver_version
-    from (
-        select gpu_uuid, from_ms, max(driver_version) as driver_version from reported group by gpu_uuid, from_ms
-    )
+        driver_version,
+        vbios_version
+    from known
 ),
 
 stays as (
@@ -30,6 +52,7 @@ dated as (
     select
         stays.*,
         versions.driver_version,
+        versions.vbios_version,
         greatest(stays.start_ms, case when versions.from_ms = first_ms.from_ms then 0 else versions.from_ms end) as from_ms,
         least(stays.end_ms, coalesce(versions.to_ms, stays.end_ms)) as to_ms
     from stays
@@ -42,7 +65,7 @@ times as (
 ),
 
 errors as (
-    select times.cluster, times.gpu_model, times.driver_version, count(*) as errors
+    select times.cluster, times.gpu_model, times.driver_version, times.vbios_version, count(*) as errors
     from marts.gpu_incidents as incidents
     inner join times
         on incidents.gpu_uuid = times.gpu_uuid
@@ -57,16 +80,18 @@ totals as (
         cluster,
         gpu_model,
         driver_version,
+        vbios_version,
         count(distinct gpu_uuid) as gpus,
         sum(to_ms - from_ms)::bigint as gpu_ms
     from times
-    group by cluster, gpu_model, driver_version
+    group by cluster, gpu_model, driver_version, vbios_version
 )
 
 select
     totals.cluster,
     totals.gpu_model,
     totals.driver_version,
+    totals.vbios_version,
     totals.gpus,
     totals.gpu_ms,
     coalesce(errors.errors, 0) as errors,
@@ -78,3 +103,4 @@ left join errors
     on totals.cluster = errors.cluster
     and totals.gpu_model is not distinct from errors.gpu_model
     and totals.driver_version is not distinct from errors.driver_version
+    and totals.vbios_version is not distinct from errors.vbios_version

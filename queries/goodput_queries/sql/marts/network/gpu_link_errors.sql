@@ -1,27 +1,47 @@
--- Errors of the NVLink and PCIe links of the scope's GPUs in the window, by the GPUs' counters: those that rose.
+-- Errors of the NVLink and PCIe links of the scope's GPUs in the hours that the window touches, by the GPUs' counters: those
+-- that rose.
 -- grain: cluster, node, gpu_uuid, metric
--- metric, meaning: see other_gpu_metrics; errors: increase between the first and the last sample of the window
-with counters as (
+-- metric, meaning: see other_gpu_metrics; errors: increase of the counter, from hour to hour too; of two sources the greater
+-- last_at: end of the last hour in which it rose
+with hours as (
     select
+        source,
         gpu_uuid,
         gpu_instance,
-        source,
         metric,
-        rolled_up_counter(value, ts).gain as errors,
-        max(ts) as last_at
-    from staging.stg_gpu_samples_other
+        hour_ms,
+        gain + coalesce(
+            counter_increase(
+                first_value,
+                lag(last_value) over (partition by source, gpu_uuid, gpu_instance, metric order by hour_ms)
+            ),
+            0
+        ) as errors
+    from intermediate.int_error_counters
     where
         metric in (
             'nvlink_crc_data_error_total', 'nvlink_crc_error_total', 'nvlink_crc_flit_error_total',
             'nvlink_recovery_total', 'nvlink_replay_total', 'pcie_replay_total'
         )
-        and ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
-        and ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
-    group by gpu_uuid, gpu_instance, source, metric
+        and hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
+        and hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+        and (getvariable('scope_gpu_uuid') is null or gpu_uuid = getvariable('scope_gpu_uuid'))
+),
+
+counters as (
+    select
+        source,
+        gpu_uuid,
+        gpu_instance,
+        metric,
+        sum(errors) as errors,
+        max(hour_ms) filter (where errors > 0) + 3600000 as last_ms
+    from hours
+    group by source, gpu_uuid, gpu_instance, metric
 ),
 
 of_gpus as (
-    select gpu_uuid, metric, max(errors)::bigint as errors, max(last_at) as last_at
+    select gpu_uuid, metric, max(errors)::bigint as errors, max(last_ms) as last_ms
     from counters
     where errors > 0
     group by gpu_uuid, metric
@@ -42,7 +62,7 @@ select
     of_gpus.metric,
     catalogue.meaning,
     of_gpus.errors,
-    of_gpus.last_at
+    from_ms(of_gpus.last_ms) as last_at
 from of_gpus
 inner join places using (gpu_uuid)
 left join reference.other_gpu_metrics as catalogue using (metric)

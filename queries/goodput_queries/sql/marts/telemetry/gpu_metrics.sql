@@ -4,7 +4,14 @@
 -- gpu_instance: '' for the whole GPU
 -- start_ms: start of the ten minutes, epoch ms
 -- samples: number of samples
-with placed as (
+-- most GPUs have one source and one place, and choosing among rows costs as much again as reading them
+with rivals as (
+    select gpu_uuid from state.reading_series group by gpu_uuid having count(distinct source) > 1
+    union
+    select gpu_uuid from intermediate.int_gpu_inventory group by gpu_uuid having count(*) > 1
+),
+
+placed as (
     select
         stays.cluster,
         stays.node,
@@ -21,11 +28,16 @@ with placed as (
         and metrics.start_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 600000
         and metrics.start_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
         and (getvariable('scope_gpu_uuid') is null or metrics.gpu_uuid = getvariable('scope_gpu_uuid'))
+        and in_place(stays.cluster, stays.node, metrics.gpu_uuid, stays.gpu_model)
 )
 
-select *
-from placed
-where in_place(cluster, node, gpu_uuid, gpu_model)
-qualify row_number() over (
-    partition by gpu_uuid, gpu_instance, start_ms order by samples desc, source, start_ms
-) = 1
+select * from placed where gpu_uuid not in (from rivals)
+union all
+(
+    select *
+    from placed
+    where gpu_uuid in (from rivals)
+    qualify row_number() over (
+        partition by gpu_uuid, gpu_instance, start_ms order by samples desc, source, start_ms
+    ) = 1
+)

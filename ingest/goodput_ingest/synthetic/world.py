@@ -1,0 +1,113 @@
+"""What happens in a fleet from its first to its last hour, before any source writes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from goodput_ingest.synthetic.demand import crowd
+from goodput_ingest.synthetic.fleet import build
+from goodput_ingest.synthetic.habits import SECOND
+from goodput_ingest.synthetic.kernels import kernel_logs
+from goodput_ingest.synthetic.lives import live
+from goodput_ingest.synthetic.outages import period_s, planned, silences
+from goodput_ingest.synthetic.schedule import REPAIR_SHARE, Schedule, play
+from goodput_ingest.synthetic.scrapes import scrapes
+from goodput_ingest.synthetic.stories import booked_gpu_s, kept_for_drills, live_drills, scripted
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from goodput_ingest.synthetic.fleet import Fleet
+    from goodput_ingest.synthetic.kernels import Kernels
+    from goodput_ingest.synthetic.lives import Life
+    from goodput_ingest.synthetic.outages import Outage, Silence
+    from goodput_ingest.synthetic.schedule import JobRun
+    from goodput_ingest.synthetic.scrapes import Scrapes
+
+
+@dataclass(frozen=True)
+class World:
+    """A fleet, what its jobs and nodes do in `total_s` seconds from `start`, and what is read."""
+
+    fleet: Fleet
+    schedule: Schedule
+    lives: list[Life]
+    quiet: list[Silence]
+    scrapes: Scrapes
+    kernels: Kernels
+    seed: int
+    start: datetime
+    total_s: int
+
+    @property
+    def start_s(self) -> int:
+        """Return the start in seconds since the epoch."""
+        return int(self.start.timestamp())
+
+    def known_at(self, now_s: int) -> tuple[Schedule, list[Life]]:
+        """Return what schedulers know at a moment: jobs submitted by then, ends until then."""
+        if now_s >= self.total_s:
+            return self.schedule, self.lives
+        runs = {id(run): _known_run(run, now_s) for run in self.schedule.runs}
+        known = [run for run in runs.values() if run is not None]
+        outages = [_known_outage(o, now_s) for o in self.schedule.outages if o.start_s <= now_s]
+        lives = [
+            replace(
+                life,
+                run=run,
+                end=min(life.end, now_s * SECOND),
+                suspended=max(0, min(life.end, now_s * SECOND) - life.end + life.suspended),
+            )
+            for life in self.lives
+            if (run := runs[id(life.run)]) is not None and run.start_s is not None
+        ]
+        return Schedule(known, outages), lives
+
+
+def imagine(
+    *, gpus: int, hours: int, seed: int, start: datetime, interval_s: int,
+    live_from_s: int | None = None,
+) -> World:  # fmt: skip
+    """Return a world of `hours` hours; from `live_from_s` on it has a drill after the other.
+
+    Raises ValueError for a fleet that cannot be: no whole nodes, no time, a start that is not a
+    whole hour or has no zone.
+    """
+    if start.tzinfo is None or start.timestamp() % 3_600:
+        raise ValueError(f"start {start} is not a whole hour with a zone")
+    if hours < 1 or interval_s < 1 or 3_600 % interval_s:
+        raise ValueError(f"{hours} h in steps of {interval_s} s cannot be generated")
+    total_s = hours * 3_600
+    fleet = build(gpus, seed)
+    requests = scripted(fleet, hours, seed)
+    requests += crowd(fleet, hours, seed, booked_gpu_s(requests))
+    outages = planned(fleet, hours, seed)
+    if live_from_s is not None:
+        requests += live_drills(live_from_s, total_s, seed)
+        outages += kept_for_drills(fleet, outages, live_from_s)
+    repair_s = int(REPAIR_SHARE * period_s(hours))
+    schedule = play(fleet, requests, outages, total_s, repair_s, seed)
+    lives = live(schedule.runs, total_s)
+    quiet = silences(fleet, hours, seed)
+    read = scrapes(fleet, schedule, quiet, total_s, interval_s, seed)
+    kernels = kernel_logs(fleet, schedule, lives, start, total_s * SECOND, seed)
+    return World(fleet, schedule, lives, quiet, read, kernels, seed, start, total_s)
+
+
+def _known_run(run: JobRun, now_s: int) -> JobRun | None:
+    """Return a job run as it is known at a moment; None: not submitted yet."""
+    if run.submit_s > now_s:
+        return None
+    if run.end_s is not None and run.end_s <= now_s:
+        return run
+    if run.start_s is None or run.start_s > now_s:
+        return replace(run, start_s=None, end_s=None, state="PENDING", nodes=[], units=[],
+                       died_s=None, failed_node=None)  # fmt: skip
+    return replace(run, end_s=None, state="RUNNING", died_s=None, failed_node=None)
+
+
+def _known_outage(outage: Outage, now_s: int) -> Outage:
+    is_announced = outage.state in ("maintenance", "reserved")
+    is_over = outage.end_s is not None and outage.end_s <= now_s
+    return outage if is_announced or is_over else replace(outage, end_s=None)

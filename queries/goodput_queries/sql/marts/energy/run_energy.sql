@@ -1,0 +1,64 @@
+-- Energy of a step of the scope's runs in the scope's window: what the GPUs drew over all allocated time, start-up and
+-- idle time included, for the steps that were not lost. Runs that report no step are left out.
+-- grain: run_key
+-- run_id, job_name, team, user_name: of its job runs
+-- held_ms: milliseconds of a whole GPU that it had; measured_ms: of them those with known energy
+-- energy_kwh: of the GPUs' counters, measured time alone; null: not measured
+-- steps: that ended in the window and were not lost; the last ones of a run that goes on may still be
+-- step_energy_wh: energy / steps, the mean power of the measured time over the allocated time; null: less than half of
+--  that is measured, or no step is retained
+with steps as (
+    select attempts.run_key, count(*) filter (where steps.fate <> 'lost') as steps
+    from intermediate.int_train_steps as steps
+    inner join intermediate.int_attempts as attempts using (attempt_key)
+    where
+        in_window(steps.start_ms, steps.end_ms)
+        and of_owner(attempts.team, attempts.user_name, attempts.run_key, attempts.partition)
+    group by attempts.run_key
+),
+
+held as (
+    select run_key, sum(gpu_ms)::bigint as held_ms
+    from marts.run_categories
+    group by run_key
+),
+
+owners as (
+    select
+        run_key,
+        max(cluster) as cluster,
+        max(run_id) as run_id,
+        max(job_name) as job_name,
+        max(team) as team,
+        max(user_name) as user_name
+    from intermediate.int_job_run_owners
+    group by run_key
+),
+
+energies as (
+    select owners.run_key, sum(energies.energy_mj)::bigint as energy_mj, sum(energies.measured_ms)::bigint as measured_ms
+    from marts.energy_scoped as energies
+    inner join intermediate.int_job_run_owners as owners using (job_run_key)
+    where energies.availability = 'held'
+    group by owners.run_key
+)
+
+select
+    owners.cluster,
+    steps.run_key,
+    owners.run_id,
+    owners.job_name,
+    owners.team,
+    owners.user_name,
+    held.held_ms,
+    coalesce(energies.measured_ms, 0) as measured_ms,
+    energies.energy_mj / 3.6e9 as energy_kwh,
+    steps.steps,
+    case
+        when 2 * energies.measured_ms >= held.held_ms
+            then energies.energy_mj / 3.6e6 * held.held_ms / nullif(energies.measured_ms, 0) / nullif(steps.steps, 0)
+    end as step_energy_wh
+from steps
+inner join held using (run_key)
+inner join owners using (run_key)
+left join energies using (run_key)
