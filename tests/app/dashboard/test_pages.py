@@ -215,7 +215,10 @@ def test_a_run_is_judged_in_a_sentence_with_evidence(
 ) -> None:
     app = visit(capture, "one_run", run="lab/main")
     verdict = app.info[0].value
-    assert "evidence" in verdict
+    assert verdict.startswith("**Attempts of the job failed**"), "its largest finding"
+    assert "evidence: 121\\.3 GPU\\-s lost" in verdict
+    link = next(one.proto for one in app.get("page_link") if one.proto.label == "Open the finding")
+    assert "finding=" in link.query_string
     assert "Restarts: 1" in texts(app)
 
 

@@ -52,3 +52,8 @@ def _both(scope: Scope) -> pl.DataFrame:
 def losing_now(scope: Scope) -> pl.DataFrame:
     """Return what is lost at the end of the window, by category."""
     return read("select * from marts.losing_now order by cost_per_h desc nulls last", scope)
+
+
+def run_verdict(scope: Scope) -> pl.DataFrame:
+    """Return the largest finding about the scope's run: one row, or none."""
+    return read("select * from marts.run_verdicts", scope)

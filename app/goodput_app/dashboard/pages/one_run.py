@@ -13,7 +13,7 @@ from goodput_app.dashboard.components import (
     tiles,
 )
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import marts, speed
+from goodput_app.dashboard.data import findings, marts, speed
 from goodput_app.dashboard.figures import ledger as figures
 from goodput_app.dashboard.figures import runs as figures_runs
 
@@ -37,6 +37,7 @@ with panel("", "marts.runs"):
         st.stop()
     run = runs.row(0, named=True)
     run_parts.heading(run)
+    verdict = st.container()  # findings take longest: they are drawn last
     tiles.of_run(run)
 with panel("", "marts.run_speed"):
     of_steps = speed.run_speed(scope)
@@ -108,4 +109,6 @@ with panel(
     help="Of the attempt selected above, else of the last one that ended badly.",
 ):
     failure_parts.of_attempt(scope, attempt)
+with verdict, panel("", "marts.run_verdicts"):
+    run_parts.of_finding(findings.run_verdict(scope), run)
 st.caption(f"Run {theme.markdown_text(scope.run)}, window {theme.window(view.start, view.end)}")

@@ -220,13 +220,7 @@ select
     worst.confidence as confidence,
     coalesce(
         worst.evidence,
-        gpu_time_text(gpu_ms) || ' lost, ' || percent_text(share_ratio) || ' of '
-        || case when run_key is null and gpu_uuid is null and kind in ('capacity', 'health') then 'the capacity' else 'the allocated time' end
-        || case
-            when kind = 'failures' then ', ' || counted(cases, 'attempt')
-            when gpu_uuid is not null then ', ' || counted(cases, 'attempt')
-            else ''
-        end || coalesce('; ' || left(worst.cause, 200), '')
+        loss_evidence(kind, run_key, gpu_uuid, gpu_ms, share_ratio, cases, worst.cause)
     ) as evidence,
     what_to_do,
     fix,
