@@ -117,9 +117,12 @@ def test_a_dismissal_without_a_reason_is_refused_in_a_sentence(
 def test_the_overview_counts_what_is_wrong_and_links_to_it(
     recorded: LocalStore, visit: Callable[..., AppTest]
 ) -> None:
-    app = visit(recorded, "fleet_overview")
+    app = visit(recorded, "fleet_overview", waste_team="research")
 
     assert_sound(app)
     of_idle = links(app)["**1** Runs with idle GPUs"]
     assert (of_idle["rules"], of_idle["state"]) == (["idle_allocation"], ["open"])
     assert ":gray[0 Hung runs]" in texts(app)
+    lost = recorded.read("select sum(wasted_ms) / 1000 from marts.goodput_summary").item()
+    assert table(app, "wasted_gpu_min")["wasted_gpu_min"].sum() == pytest.approx(float(lost) / 60)
+    assert links(app)["Statement of research"]["team"] == ["research"]
