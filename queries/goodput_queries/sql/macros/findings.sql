@@ -24,3 +24,8 @@ create or replace macro loss_evidence(kind, run_key, gpu_uuid, gpu_ms, share_rat
     || case when kind = 'failures' or gpu_uuid is not null then ', ' || counted(cases, 'attempt') else '' end
     || coalesce('; ' || left(cause, 200), '')
 );
+
+-- The share of GPU time known to be of no use from a moment on; an aggregate over hours.
+create or replace macro lost_share_from(from_ms, hour_ms, base_ms, lost_ms) as (
+    sum(lost_ms) filter (where hour_ms >= from_ms) / nullif(sum(base_ms) filter (where hour_ms >= from_ms), 0)
+);
