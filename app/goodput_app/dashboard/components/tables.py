@@ -8,7 +8,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import glossary, theme
-from goodput_app.dashboard.components import downloads, scope_bar
+from goodput_app.dashboard.components import downloads, flag_parts, scope_bar
 from goodput_billing.statement.currency import PRICE_DECIMALS
 
 if TYPE_CHECKING:
@@ -195,6 +195,8 @@ def pick(
 ) -> dict[str, Any] | None:
     """Draw a table whose rows can be picked, and return the picked row of the frame.
 
+    Rows that name what has an open finding carry a flag.
+
     The pick is kept in the URL under `key`, as the row's id, so that a link shows it and Back
     closes it.
 
@@ -202,6 +204,7 @@ def pick(
     opens: the query parameters that a row sets instead, one mapping a row
     """
     known = ids.to_list()
+    flagged, names, wide = flag_parts.marked(frame, names, wide)
 
     def picked() -> None:
         rows = st.session_state[f"pick_{key}"].selection.rows
@@ -211,7 +214,7 @@ def pick(
         else:
             scope_bar.go({key: None if row is None else known[row]})
 
-    shown, config = shaped(frame, names, wide)
+    shown, config = shaped(flagged, names, wide)
     st.dataframe(
         shown,
         key=f"pick_{key}",

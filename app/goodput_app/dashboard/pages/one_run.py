@@ -6,6 +6,7 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import (
     charts,
     failure_parts,
+    flag_parts,
     run_axis,
     run_parts,
     scope_bar,
@@ -37,6 +38,7 @@ with panel("", "marts.runs"):
         st.stop()
     run = runs.row(0, named=True)
     run_parts.heading(run)
+    flag_parts.title(run_key=scope.run)
     verdict = st.container()  # findings take longest: they are drawn last
     tiles.of_run(run)
 with panel("", "marts.run_speed"):
