@@ -210,6 +210,18 @@ def test_no_page_is_heavier_than_two_megabytes(
         assert specs < 1_000_000, page
 
 
+def test_the_cost_page_lists_tokens_by_account(
+    capture: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    app = visit(capture, "cost_statement")
+
+    frames = [frame.value for frame in app.dataframe]
+    (tokens,) = (frame for frame in frames if "tokens_per_kj" in frame)
+    per_j = capture.read("select tokens_per_j, team from marts.tokens_by_account").row(0)
+    assert tokens["tokens_per_kj"].to_list() == [pytest.approx(1000 * per_j[0])]
+    assert tokens["team"].to_list() == [per_j[1]]
+
+
 def test_a_run_is_judged_in_a_sentence_with_evidence(
     capture: LocalStore, visit: Callable[..., AppTest]
 ) -> None:
