@@ -99,18 +99,21 @@ def test_the_start_of_a_short_run_is_no_finding(evidence, run, job_events):
     assert ("slow_start",) not in found(evidence)
 
 
-def test_allocated_gpus_without_activity_are_found(evidence):
+def test_what_one_loss_explains_is_one_finding(evidence):
     evidence.node("a", GPUS)
+    evidence.node("b", 1)
     evidence.watched(2 * HOUR)
+    evidence.state("b", "down", HOUR, 2 * HOUR)
+    evidence.samples("b#0", evidence.every(0, HOUR, 30), lambda _second: False)
     evidence.job("1", 0, 2 * HOUR, ["a"], GPUS)
     for gpu in range(GPUS):
         evidence.samples(f"a#{gpu}", evidence.every(0, 2 * HOUR, 30), lambda _second: False)
 
-    rows = found(evidence, "rule, run_key, owner, share_ratio")
-    assert rows == [
-        ("idle_allocation", "c/1", "team", pytest.approx(1.0)),
-        ("unused_gpus", "c/1", "team", None),
-    ]
+    idle, down = found(evidence, "rule, run_key, node, share_ratio, evidence")
+    assert idle[:4] == ("idle_allocation", "c/1", None, pytest.approx(1.0))
+    assert idle[4].endswith("4 of 4 GPUs were active in no reading"), "no finding of unused GPUs"
+    assert down[:3] == ("node_down", None, "b")
+    assert "no reading of any of 1 GPUs of the node" in down[4], "no finding of a silent node"
 
 
 def test_a_node_that_is_down_is_found_however_small_its_share(evidence, run):

@@ -37,14 +37,14 @@ FINDINGS = {
     "severity": "Severity",
     "title": "Finding",
     "subject": "Subject",
+    "evidence": "Evidence",
     "state": "State",
     "since_at": "Since",
     "gpu_ms": "Lost",
-    "confidence": "Confidence",
-    "evidence": "Evidence",
     "cost": "Cost",
+    "confidence": "Confidence",
 }
-FINDING_WIDTHS_PX = {"severity": 70, "title": 170, "subject": 170, "state": 90, "evidence": 280}
+FINDING_WIDTHS_PX = {"severity": 70, "title": 170, "subject": 170, "state": 90, "evidence": 400}
 OBJECTIVES = {
     "name": "Objective",
     "target_ratio": "Target",
@@ -103,7 +103,7 @@ def fixes(frame: pl.DataFrame, findings: pl.DataFrame) -> None:
             & pl.col("cluster").eq_missing(picked["cluster"])
             & (pl.col("state") != "dismissed")
         )
-        tables.show(of_it, FINDINGS, "of_fix", rows=6)
+        tables.show(of_it, FINDINGS, "of_fix", rows=6, widths=FINDING_WIDTHS_PX)
         where(picked)
 
 

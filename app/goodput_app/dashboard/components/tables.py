@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 ROW_PX = 33
-WRAPPED_ROW_PX = 62  # over 4 rem, from where on Streamlit wraps texts
+WRAPPED_ROW_PX = 62  # over 4 rem, from where on Streamlit wraps texts; room for three lines
+LINE_PX, CHAR_PX = 18, 7.2  # of a cell's text
+LINES_MAX = 7
 ROWS_SHOWN = 12
 AUTO_ROWS = 10
 CELL_MAX_CHARS = 300
@@ -159,7 +162,7 @@ def show(
         hide_index=True,
         column_config=config if widths is None else _sized(config, names, widths),
         placeholder=MISSING,
-        **_heights(frame.height, rows, is_wrapped=widths is not None),
+        **_heights(shown, rows, _widths(shown, names, widths)),
     )
     downloads.parquet(shown, key)
 
@@ -174,12 +177,27 @@ def _sized(
     }
 
 
-def _heights(rows: int, most: int, *, is_wrapped: bool) -> dict[str, Any]:
-    """Return the height of a table and of its rows."""
-    if not is_wrapped:
-        return {"height": height(rows, most)}
-    shown = ROW_PX + min(rows, most) * WRAPPED_ROW_PX + 3
-    return {"height": shown, "row_height": WRAPPED_ROW_PX}
+def _widths(
+    shown: pl.DataFrame, names: Mapping[str, str], widths: Mapping[str, int] | None
+) -> dict[str, int] | None:
+    """Return the widths by the columns that are shown; None: rows are not wrapped."""
+    if widths is None:
+        return None
+    pairs = zip(shown.columns, names, strict=True)
+    return {column: widths[name] for column, name in pairs if name in widths}
+
+
+def _heights(shown: pl.DataFrame, most: int, widths: dict[str, int] | None) -> dict[str, Any]:
+    """Return the height of a table and of its rows, which have room for their longest text."""
+    if widths is None:
+        return {"height": height(shown.height, most)}
+    lines = 0
+    for column, width in widths.items():
+        if shown[column].dtype == pl.String and column != flag_parts.COLUMN:
+            longest: int = shown[column].str.len_chars().max() or 0  # type: ignore[assignment]
+            lines = max(lines, math.ceil(longest * CHAR_PX / width))
+    row_px = max(WRAPPED_ROW_PX, 8 + LINE_PX * min(lines, LINES_MAX))
+    return {"height": ROW_PX + min(shown.height, most) * row_px + 3, "row_height": row_px}
 
 
 def pick(
@@ -223,7 +241,7 @@ def pick(
         placeholder=MISSING,
         on_select=picked,
         selection_mode="single-row",
-        **_heights(frame.height, rows, is_wrapped=widths is not None),
+        **_heights(shown, rows, _widths(shown, names, widths)),
     )
     downloads.parquet(shown, key)
     chosen = st.query_params.get(key)
