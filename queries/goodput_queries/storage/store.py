@@ -21,7 +21,7 @@ from goodput_queries.evidence import load as loading
 from goodput_queries.evidence.batch import ROW_GROUP
 from goodput_queries.objectives import as_variable
 from goodput_queries.scope import EVERYTHING, Scope
-from goodput_queries.storage import damage, evaluated_first, migrations, schema
+from goodput_queries.storage import closing, damage, evaluated_first, migrations, schema
 from goodput_queries.storage.private import keep_private
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ class LocalStore:
         self.is_read_only = False
         self.commits = 0  # of this store, which alone has the file: answers are the same until then
         self._write_lock = threading.RLock()
+        self._cursors: set[duckdb.DuckDBPyConnection] = set()
         _refuse_unless_duckdb(self.path)
         if self.path != IN_MEMORY:
             keep_private()
@@ -124,6 +125,7 @@ class LocalStore:
         """Yield a connection of the caller's own: a shared one refuses a second thread."""
         try:
             cursor = self._root.cursor()
+            self._cursors.add(cursor)
             if self.path != IN_MEMORY:
                 cursor.execute(f"use {ATTACHED_AS}")
             if self.evaluation_counts:
@@ -136,6 +138,7 @@ class LocalStore:
         try:
             yield cursor
         finally:
+            self._cursors.discard(cursor)
             cursor.close()
 
     @contextlib.contextmanager
@@ -202,9 +205,8 @@ class LocalStore:
                 frame: pl.DataFrame = cursor.sql(sql, params=_named(parameters)).pl()
                 return frame
             except duckdb.InterruptException as error:
-                raise QueryError(
-                    f"the query took longer than {timeout_s} s and was stopped"
-                ) from error
+                why = f"took longer than {timeout_s} s and" if timeout_s else "of a closed database"
+                raise QueryError(f"the query {why} was stopped") from error
             except duckdb.Error as error:
                 self._raise_if_damaged(error)
                 raise QueryError(f"the database refused the query: {error}") from error
@@ -225,8 +227,8 @@ class LocalStore:
             return build(self, is_full=is_full)
 
     def close(self) -> None:
-        """Close the file."""
-        self._root.close()
+        """Close the file; reads of other threads are interrupted."""
+        closing.close(self._root, self._cursors)
 
     def _raise_if_damaged(self, error: BaseException | None) -> None:
         """Raise StoreError where an error comes from a damaged file."""

@@ -39,7 +39,7 @@ with panel("", "marts.runs"):
     run = runs.row(0, named=True)
     run_parts.heading(run)
     flag_parts.title(run_key=scope.run)
-    verdict = st.container()  # findings take longest: they are drawn last
+    run_parts.of_finding(findings.run_verdict(scope), run)
     tiles.of_run(run)
 with panel("", "marts.run_speed"):
     of_steps = speed.run_speed(scope)
@@ -111,6 +111,4 @@ with panel(
     help="Of the attempt selected above, else of the last one that ended badly.",
 ):
     failure_parts.of_attempt(scope, attempt)
-with verdict, panel("", "marts.run_verdicts"):
-    run_parts.of_finding(findings.run_verdict(scope), run)
 st.caption(f"Run {theme.markdown_text(scope.run)}, window {theme.window(view.start, view.end)}")
