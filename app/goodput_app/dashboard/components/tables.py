@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 ROW_PX = 33
 WRAPPED_ROW_PX = 62  # over 4 rem, from where on Streamlit wraps texts; room for three lines
-LINE_PX, CHAR_PX = 18, 7.2  # of a cell's text
+LINE_PX, CHAR_PX = 18, 6.2  # of a cell's text
 LINES_MAX = 7
 ROWS_SHOWN = 12
 AUTO_ROWS = 10
