@@ -1,5 +1,6 @@
--- The largest finding about the run of the scope, by the GPU time that it lost: what its page says first. None without a run
--- in the scope, or where no loss is large enough to be a finding. Time that is not classified is no loss.
+-- The largest finding about the run of the scope, by the GPU time that it lost: what its page says first; without a loss that is
+-- large enough, GPUs that it never used. None without a run in the scope, or without such a finding. Time that is not classified is
+-- no loss.
 -- grain: run_key
 -- evaluated: first
 -- rule, finding_key, title, kind, severity, confidence, evidence, what_to_do: of the finding; of one on a node that failed
@@ -13,6 +14,27 @@ with hangs as (
     from marts.hangs
     where is_root
     group by run_key
+),
+
+losses as (
+    select
+        losses.rule, losses.cluster, losses.node, losses.gpu_uuid, losses.run_key, losses.team, losses.gpu_ms, losses.cost,
+        losses.share_ratio, losses.cases, losses.severity, losses.confidence, losses.cause, losses.what_to_do,
+        null::varchar as evidence
+    from marts.loss_findings as losses
+    inner join reference.finding_rules as rules using (rule)
+    where rules.returns <> 'none'
+),
+
+candidates as (
+    select * from losses
+    union all
+    select
+        rule, cluster, node, gpu_uuid, run_key, null, gpu_ms, cost, gpu_ms / nullif(held_gpu_ms, 0), 1,
+        case when gpu_ms < threshold('finding_warning_ms') then 'info' else 'warning' end,
+        confidence, null, null, evidence
+    from marts.low_use
+    where rule = 'unused_gpus' and run_key = getvariable('scope_run') and not exists (from losses)
 ),
 
 gpus as (
@@ -38,6 +60,7 @@ select
     ) as cause,
     losses.confidence,
     coalesce(
+        losses.evidence,
         case when losses.rule = 'hang' then hangs.evidence end,
         loss_evidence(
             rules.kind, getvariable('scope_run')::varchar, losses.gpu_uuid, losses.gpu_ms, losses.share_ratio, losses.cases,
@@ -48,9 +71,9 @@ select
     losses.gpu_ms,
     losses.cost,
     losses.share_ratio
-from marts.loss_findings as losses
+from candidates as losses
 inner join reference.finding_rules as rules using (rule)
 left join gpus using (gpu_uuid)
 left join hangs on losses.run_key = hangs.run_key
-where getvariable('scope_run') is not null and rules.returns <> 'none'
+where getvariable('scope_run') is not null
 qualify row_number() over (order by losses.gpu_ms desc, losses.rule, losses.gpu_uuid, losses.node) = 1
