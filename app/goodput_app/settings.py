@@ -21,6 +21,7 @@ from goodput_billing.delivery.settings import ReportSettings
 from goodput_billing.statement.settings import StatementSettings
 from goodput_queries.errors import GoodputError
 from goodput_queries.evidence.plausible import EARLIEST
+from goodput_queries.objectives import Objective, refuse_equal_names
 
 FILE_VARIABLE = "GOODPUT_CONFIG"
 DEFAULT_FILE = "goodput.toml"
@@ -91,6 +92,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     collect: its `[[collect]]` tables as they stand; `goodput_ingest.live.config` reads them.
     evaluation_counts: declared evaluation is useful time, and counts in goodput.
+    objectives: its `[[objectives]]` tables: the goodput that teams and clusters are to have.
     """
 
     db: str = "goodput.duckdb"
@@ -102,12 +104,18 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     report: ReportSettings = ReportSettings()
     collect: tuple[dict[str, Any], ...] = ()
     evaluation_counts: bool = False
+    objectives: tuple[Objective, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse objectives that cannot be told apart."""
+        refuse_equal_names(self.objectives)
 
 
 WORDS = {  # by what msgspec calls a type
     "str": "a text in quotes",
     "int": "a whole number",
     "bool": "true or false",
+    "float": "a number",
     "array": "a list of texts in quotes",
 }
 WRONG_KIND = re.compile(r"Expected `(\w+)(?: \| null)?`, got `\w+`")
@@ -170,6 +178,8 @@ def _explained(error: str, given: dict[str, Any]) -> str:
         return f"there is no setting '{prefix}{unknown[1]}'; known: {known}."
     if keys == ["collect"]:
         return "'collect' is a list; write each source as [[collect]]."
+    if keys == ["objectives"]:
+        return _of_objectives(text, place)
     value: Any = given
     for key in keys:
         value = value[key]
@@ -178,6 +188,20 @@ def _explained(error: str, given: dict[str, Any]) -> str:
         return f"{where!r} is a section; write it as [{where}]."
     words = WORDS["array" if "[" in place else expected[1]]  # at an element: of the list
     return f"{where!r} is {value!r}, expected {words}."
+
+
+def _of_objectives(error: str, place: str) -> str:
+    """Return what is wrong with one of the objectives. place: where msgspec found it."""
+    key = place.rstrip("`").rpartition("].")[2]
+    if unknown := UNKNOWN.fullmatch(error):
+        known = ", ".join(f"objectives.{name}" for name in Objective.__struct_fields__)
+        return f"there is no setting 'objectives.{unknown[1]}'; known: {known}."
+    if "missing required field" in error:
+        return "an [[objectives]] table needs 'target', such as 0.6."
+    expected = WRONG_KIND.fullmatch(error)
+    if "[" not in place or expected is None or expected[1] == "object":
+        return "'objectives' is a list; write each objective as [[objectives]]."
+    return f"'objectives.{key}' is not {WORDS[expected[1]]}."
 
 
 def _known(keys: list[str]) -> tuple[structs.FieldInfo, ...]:

@@ -16,6 +16,7 @@ from streamlit.util import calc_hash
 from tests.app.cost_page import PRICED, cost_store
 
 import goodput_app
+from goodput_app.dashboard import flags
 from goodput_app.dashboard.state import use_store
 from goodput_queries.evidence.batch import Batch, Reject
 from goodput_queries.storage.store import LocalStore
@@ -62,6 +63,12 @@ def visit() -> Iterator[Callable[..., AppTest]]:
     """
     yield opened
     st.cache_data.clear()
+
+
+@pytest.fixture(autouse=True)
+def _without_flags(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evaluate no findings beside the pages: they are of tests of their own."""
+    monkeypatch.setattr(flags, "IS_EVALUATED", False)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -65,7 +66,7 @@ def test_a_named_file_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             "colour = 1",
             "there is no setting 'colour'; "
             "known: db, ingest, serve, ui, retention, statement, report, collect, "
-            "evaluation_counts.",
+            "evaluation_counts, objectives.",
         ),
         (
             "[serve]\nhost = 'a'",
@@ -77,6 +78,15 @@ def test_a_named_file_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ("collect = 1", "'collect' is a list; write each source as [[collect]]."),
         ("[collect]", "'collect' is a list; write each source as [[collect]]."),
         ("collect = [1]", "'collect' is a list; write each source as [[collect]]."),
+        ("objectives = 1", "'objectives' is a list; write each objective as [[objectives]]."),
+        ("[[objectives]]", "an [[objectives]] table needs 'target', such as 0.6."),
+        ("[[objectives]]\ntarget = '1'", "'objectives.target' is not a number."),
+        ("[[objectives]]\ntarget = 0.5\nteam = 1", "'objectives.team' is not a text in quotes."),
+        (
+            "[[objectives]]\ntarget = 0.5\ngoal = 1",
+            "there is no setting 'objectives.goal'; known: objectives.target, objectives.team, "
+            "objectives.cluster, objectives.window_days, objectives.name.",
+        ),
         ("db = ['a']", "'db' is ['a'], expected a text in quotes."),
         ("db = 07:00:00", "'db' is datetime.time(7, 0), expected a text in quotes."),
         ("[serve]\nport = 1.0", "'serve.port' is 1.0, expected a whole number."),
@@ -97,7 +107,7 @@ def test_a_named_file_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             "[nope]",
             "there is no setting 'nope'; "
             "known: db, ingest, serve, ui, retention, statement, report, collect, "
-            "evaluation_counts.",
+            "evaluation_counts, objectives.",
         ),
     ],
 )
@@ -107,6 +117,22 @@ def test_a_wrong_key_is_named_with_its_file(tmp_path: Path, text: str, sentence:
     with pytest.raises(GoodputError) as caught:
         read(path)
     assert str(caught.value) == f"{path}: {sentence}"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("target = 60", "'objectives.target' is 60.0, expected a ratio between 0 and 1"),
+        ("target = 0.5\nwindow_days = 0", "'objectives.window_days' is 0, expected 1 to 90 days"),
+        ("target = 0.5\nteam = ''", "'objectives.team' has 0 characters, expected 1 to 80"),
+        ("target = 0.5\n[[objectives]]\ntarget = 0.6", "two objectives are named 'fleet'"),
+    ],
+)
+def test_an_objective_that_makes_no_sense_is_refused(
+    tmp_path: Path, text: str, sentence: str
+) -> None:
+    with pytest.raises(GoodputError, match=re.escape(sentence)):
+        read(written(tmp_path, f"[[objectives]]\n{text}\n"))
 
 
 @pytest.mark.parametrize("text", ["db =", "\x00"])

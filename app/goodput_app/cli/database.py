@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 def opened(db: str) -> Iterator[Store]:
     """Yield the database at a path, made where there is none."""
     with contextlib.closing(
-        open_store(db, evaluation_counts=settings().evaluation_counts)
+        open_store(
+            db, evaluation_counts=settings().evaluation_counts, objectives=settings().objectives
+        )
     ) as store:
         yield store
 

@@ -1,4 +1,4 @@
-"""`goodput findings` and `goodput fixes`: what needs a person, and what to do first."""
+"""`goodput findings`, `fixes` and `objectives`: what needs a person, and what to do first."""
 
 from __future__ import annotations
 
@@ -91,6 +91,23 @@ def fixes(*, limit: int | None, db: str, scope: Scope) -> pl.DataFrame:
             resolved(store, scope),
             limit,
         )
+
+
+@click.command()
+@database_option
+@scope_options
+@output_options
+def objectives(*, db: str, scope: Scope) -> pl.DataFrame:
+    """List goodput objectives with error budget and burn rates."""
+    with built(db) as store:
+        rows = store.read(
+            "select * from marts.goodput_objectives "
+            "order by is_burning desc, budget_spent_ratio desc nulls last, name",
+            scope=resolved(store, scope),
+        )
+        if rows.is_empty():
+            say("No objectives here; configure them as [[objectives]] in goodput.toml.")
+        return rows
 
 
 @click.command()

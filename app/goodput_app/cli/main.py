@@ -34,6 +34,7 @@ COMMANDS = {  # in the order in which a newcomer needs them -> module of this pa
     "findings": "findings",
     "finding": "findings",
     "fixes": "findings",
+    "objectives": "findings",
     "report": "report",
     "what-if": "what_if",
     "serve": "serve",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from goodput_app.dashboard.components import scope_bar, search, states
+from goodput_app.dashboard.components import flag_parts, scope_bar, search, states
 from goodput_app.dashboard.data import marts
 
 ICON = (  # in the page itself: a named icon would be fetched from the internet
@@ -72,6 +72,7 @@ GROUPS = {
     "Cost": [COST, ENERGY],
     "Data": [DATA, EXPLORER],
 }
+FLAGGED = (FLEET, RUNS, RUN, NODES, HEALTH, GPU, WASTE, NETWORK)
 
 OF_ONE = {RUN: "run", NODES: "node"}  # pages of one thing, and the filter that names it
 
@@ -108,5 +109,7 @@ with states.panel("", "marts.clusters"):
     view = scope_bar.show(scope_bar.COST_RANGE if page == COST else None)
     if view is None and not (page == DATA and marts.has_rows()):
         states.first_run()
+if page in FLAGGED and view is not None:
+    flag_parts.begin(view)
 if page == DATA or (view is not None and not states.is_empty(view)):
     page.run()

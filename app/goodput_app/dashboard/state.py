@@ -29,5 +29,6 @@ def current_store() -> Store:
             _store = open_store(
                 os.environ.get(DATABASE_VARIABLE) or settings().db,
                 evaluation_counts=settings().evaluation_counts,
+                objectives=settings().objectives,
             )
         return _store

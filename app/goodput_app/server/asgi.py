@@ -90,7 +90,9 @@ def serve(
     is_new = not (_database(path) == IN_MEMORY or Path(path).exists())
     if is_new:
         listen(address, port).close()  # a taken port is to leave no empty database behind
-    store = open_store(path, evaluation_counts=settings().evaluation_counts)
+    store = open_store(
+        path, evaluation_counts=settings().evaluation_counts, objectives=settings().objectives
+    )
     if isinstance(store, RemoteStore):
         store.close()
         raise StoreError(

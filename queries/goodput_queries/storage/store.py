@@ -19,8 +19,9 @@ from goodput_queries.catalog import models
 from goodput_queries.errors import BuildError, QueryError, RowsRefusedError, StoreError
 from goodput_queries.evidence import load as loading
 from goodput_queries.evidence.batch import ROW_GROUP
+from goodput_queries.objectives import as_variable
 from goodput_queries.scope import EVERYTHING, Scope
-from goodput_queries.storage import damage, evaluated_first, migrations, schema
+from goodput_queries.storage import closing, damage, evaluated_first, migrations, schema
 from goodput_queries.storage.private import keep_private
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from goodput_queries.evidence.batch import Batch, Loaded
+    from goodput_queries.objectives import Objective
     from goodput_queries.storage.migrations import Migration
 
 ATTACHED_AS = "goodput"
@@ -71,16 +73,20 @@ class LocalStore:
         *,
         threads: int | None = None,
         evaluation_counts: bool = False,
+        objectives: Sequence[Objective] = (),
     ) -> None:
         """Open or create the database; raises StoreError where it cannot be opened.
 
         evaluation_counts: declared evaluation is useful time in every answer.
+        objectives: what `marts.goodput_objectives` reports on.
         """
         self.path = str(path)
         self.evaluation_counts = evaluation_counts
+        self.objectives = as_variable(objectives) if objectives else None
         self.is_read_only = False
         self.commits = 0  # of this store, which alone has the file: answers are the same until then
         self._write_lock = threading.RLock()
+        self._cursors: set[duckdb.DuckDBPyConnection] = set()
         _refuse_unless_duckdb(self.path)
         if self.path != IN_MEMORY:
             keep_private()
@@ -119,16 +125,20 @@ class LocalStore:
         """Yield a connection of the caller's own: a shared one refuses a second thread."""
         try:
             cursor = self._root.cursor()
+            self._cursors.add(cursor)
             if self.path != IN_MEMORY:
                 cursor.execute(f"use {ATTACHED_AS}")
             if self.evaluation_counts:
                 cursor.execute("set variable evaluation_counts = true")
+            if self.objectives is not None:
+                cursor.execute("set variable goodput_objectives = $1", [self.objectives])
         except duckdb.Error as error:
             self._raise_if_damaged(error)
             raise StoreError(f"{self.path}: the database is closed. ({error})") from error
         try:
             yield cursor
         finally:
+            self._cursors.discard(cursor)
             cursor.close()
 
     @contextlib.contextmanager
@@ -195,9 +205,8 @@ class LocalStore:
                 frame: pl.DataFrame = cursor.sql(sql, params=_named(parameters)).pl()
                 return frame
             except duckdb.InterruptException as error:
-                raise QueryError(
-                    f"the query took longer than {timeout_s} s and was stopped"
-                ) from error
+                why = f"took longer than {timeout_s} s and" if timeout_s else "of a closed database"
+                raise QueryError(f"the query {why} was stopped") from error
             except duckdb.Error as error:
                 self._raise_if_damaged(error)
                 raise QueryError(f"the database refused the query: {error}") from error
@@ -218,8 +227,8 @@ class LocalStore:
             return build(self, is_full=is_full)
 
     def close(self) -> None:
-        """Close the file."""
-        self._root.close()
+        """Close the file; reads of other threads are interrupted."""
+        closing.close(self._root, self._cursors)
 
     def _raise_if_damaged(self, error: BaseException | None) -> None:
         """Raise StoreError where an error comes from a damaged file."""
@@ -284,10 +293,17 @@ def _segments_from_ms(cursor: duckdb.DuckDBPyConnection) -> int:
     return int(found[0][0] or 0)
 
 
-def open_store(path: str | Path, *, wait_s: float = 30.0, evaluation_counts: bool = False) -> Store:
+def open_store(
+    path: str | Path,
+    *,
+    wait_s: float = 30.0,
+    evaluation_counts: bool = False,
+    objectives: Sequence[Objective] = (),
+) -> Store:
     """Return the database at `path`: opened here, or through the process that has it open.
 
-    evaluation_counts: see `LocalStore`; of a database that is open already its process decides.
+    evaluation_counts, objectives: see `LocalStore`; of a database that is open already its process
+    decides.
     A short-lived owner (another ingest) is waited for up to `wait_s`; then StoreError says who.
     """
     from goodput_queries.storage.remote import find_server  # noqa: PLC0415 -- remote implements Store
@@ -297,7 +313,7 @@ def open_store(path: str | Path, *, wait_s: float = 30.0, evaluation_counts: boo
         if (server := find_server(path)) is not None:
             return server
         try:
-            return LocalStore(path, evaluation_counts=evaluation_counts)
+            return LocalStore(path, evaluation_counts=evaluation_counts, objectives=objectives)
         except StoreError as error:
             if "another process" not in str(error) or time.monotonic() > deadline:
                 raise

@@ -30,6 +30,7 @@ COMMANDS = [
         "findings",
         "finding",
         "fixes",
+        "objectives",
         "report",
         "what-if",
     ),
@@ -41,7 +42,7 @@ QUESTIONS = ["build", "check", "ledger", "gaps", "throttling", "stragglers", "ha
 def test_help_fits_a_screen() -> None:
     lines = run("--help").stdout.splitlines()
 
-    assert len(lines) <= 32
+    assert len(lines) <= 33
     assert max(map(len, lines)) <= 80
     assert not any(line.endswith("...") for line in lines[1:])
 
@@ -114,7 +115,8 @@ def test_wrong_settings_are_a_stated_failure(here: Path) -> None:
     assert (result.exit_code, result.stderr) == (
         1,
         "goodput.toml: there is no setting 'colour'; "
-        "known: db, ingest, serve, ui, retention, statement, report, collect, evaluation_counts.\n",
+        "known: db, ingest, serve, ui, retention, statement, report, collect, evaluation_counts, "
+        "objectives.\n",
     )
 
 

@@ -9,6 +9,8 @@ import pytest
 from tests.app.command_line import run
 from tests.recorded_session import built
 
+from goodput_app.settings import settings
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -44,6 +46,16 @@ def test_fixes_say_what_comes_back(recorded: str) -> None:
 
     assert rows["feed_input"]["target"] == "research / main"
     assert rows["feed_input"]["back_ms"] == rows["feed_input"]["gpu_ms"] > 20_000
+
+
+def test_objectives_are_those_of_the_settings(recorded: str, here: Path) -> None:
+    none = run("objectives", "--db", recorded, "--format", "json")
+    assert (json.loads(none.stdout), "goodput.toml" in none.stderr) == ([], True)
+
+    settings.cache_clear()
+    (here / "goodput.toml").write_text('[[objectives]]\ncluster = "lab"\ntarget = 0.5\n')
+    (row,) = json.loads(run("objectives", "--db", recorded, "--format", "json").stdout)
+    assert (row["name"], row["target_ratio"], row["burn_rate_1h"]) == ("lab", 0.5, None)
 
 
 def test_a_finding_is_acknowledged_and_found_by_its_state(recorded: str) -> None:

@@ -9,6 +9,8 @@ import polars as pl
 import pytest
 from tests.recorded_session import built
 
+from goodput_app.dashboard import flags
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
@@ -117,9 +119,44 @@ def test_a_dismissal_without_a_reason_is_refused_in_a_sentence(
 def test_the_overview_counts_what_is_wrong_and_links_to_it(
     recorded: LocalStore, visit: Callable[..., AppTest]
 ) -> None:
-    app = visit(recorded, "fleet_overview")
+    app = visit(recorded, "fleet_overview", waste_team="research")
 
     assert_sound(app)
     of_idle = links(app)["**1** Runs with idle GPUs"]
     assert (of_idle["rules"], of_idle["state"]) == (["idle_allocation"], ["open"])
     assert ":gray[0 Hung runs]" in texts(app)
+    lost = recorded.read("select sum(wasted_ms) / 1000 from marts.goodput_summary").item()
+    assert table(app, "wasted_gpu_min")["wasted_gpu_min"].sum() == pytest.approx(float(lost) / 60)
+    assert links(app)["Statement of research"]["team"] == ["research"]
+
+
+def test_what_has_an_open_finding_carries_a_flag_that_opens_it(
+    recorded: LocalStore, visit: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flags, "IS_EVALUATED", True)
+    monkeypatch.setattr(flags, "FIRST_WAIT_S", 30)
+    app = visit(recorded, "one_run", run="lab/main", **{"from": "2026-11-20T12:29:00Z"})
+
+    assert_sound(app)
+    found = recorded.read(
+        "select finding_key, title, run_key, gpu_uuid from marts.findings where state = 'open'"
+    )
+    of_run = found.filter(pl.col("run_key") == "lab/main")
+    titles = {name: link["finding"] for name, link in links(app).items() if ": Steps" in name}
+    key = of_run.filter(pl.col("title") == "Steps wait for input")["finding_key"].to_list()
+    assert list(titles.values()) == [key]
+    (name,) = titles
+    assert name.startswith(":gray[:material/flag:] info")
+
+    assert not any("flag" in frame.value for frame in app.dataframe), "they are of the run"
+
+    runs = table(visit(recorded, "all_runs", **{"from": "2026-11-20T12:29:00Z"}), "flag")
+    flagged = runs.filter(pl.col("flag").is_not_null())
+    assert {f"lab/{name}" for name in flagged["run_name"]} == set(found["run_key"].drop_nulls())
+    (of_main,) = flagged.filter(pl.col("run_name") == "main")["flag"]
+    assert of_main.startswith("findings?")
+    worst = of_run.filter(pl.col("title") == "Attempts of the job failed")["finding_key"].item()
+    assert f"finding={worst}" in of_main
+    assert of_main.endswith(
+        f"info%3A%20Attempts%20of%20the%20job%20failed%20%28%2B{of_run.height - 1}%29"
+    )

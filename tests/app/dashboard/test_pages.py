@@ -210,12 +210,27 @@ def test_no_page_is_heavier_than_two_megabytes(
         assert specs < 1_000_000, page
 
 
+def test_the_cost_page_lists_tokens_by_account(
+    capture: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    app = visit(capture, "cost_statement")
+
+    frames = [frame.value for frame in app.dataframe]
+    (tokens,) = (frame for frame in frames if "tokens_per_kj" in frame)
+    per_j = capture.read("select tokens_per_j, team from marts.tokens_by_account").row(0)
+    assert tokens["tokens_per_kj"].to_list() == [pytest.approx(1000 * per_j[0])]
+    assert tokens["team"].to_list() == [per_j[1]]
+
+
 def test_a_run_is_judged_in_a_sentence_with_evidence(
     capture: LocalStore, visit: Callable[..., AppTest]
 ) -> None:
     app = visit(capture, "one_run", run="lab/main")
     verdict = app.info[0].value
-    assert "evidence" in verdict
+    assert verdict.startswith("**Attempts of the job failed**"), "its largest finding"
+    assert "evidence: 121\\.3 GPU\\-s lost" in verdict
+    link = next(one.proto for one in app.get("page_link") if one.proto.label == "Open the finding")
+    assert "finding=" in link.query_string
     assert "Restarts: 1" in texts(app)
 
 

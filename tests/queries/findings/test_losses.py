@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from goodput_queries.scope import Scope
+
 HOUR = 3600
 GPUS = 4
 STEPS = 119  # of a minute each
@@ -39,6 +41,7 @@ def test_a_healthy_run_has_no_finding(evidence, run):
     run()
 
     assert found(evidence) == []
+    assert evidence.store.read("from marts.run_verdicts", scope=Scope(run="c/1")).is_empty()
 
 
 def test_waiting_for_input_is_found_with_what_was_lost(evidence, run):
@@ -96,18 +99,21 @@ def test_the_start_of_a_short_run_is_no_finding(evidence, run, job_events):
     assert ("slow_start",) not in found(evidence)
 
 
-def test_allocated_gpus_without_activity_are_found(evidence):
+def test_what_one_loss_explains_is_one_finding(evidence):
     evidence.node("a", GPUS)
+    evidence.node("b", 1)
     evidence.watched(2 * HOUR)
+    evidence.state("b", "down", HOUR, 2 * HOUR)
+    evidence.samples("b#0", evidence.every(0, HOUR, 30), lambda _second: False)
     evidence.job("1", 0, 2 * HOUR, ["a"], GPUS)
     for gpu in range(GPUS):
         evidence.samples(f"a#{gpu}", evidence.every(0, 2 * HOUR, 30), lambda _second: False)
 
-    rows = found(evidence, "rule, run_key, owner, share_ratio")
-    assert rows == [
-        ("idle_allocation", "c/1", "team", pytest.approx(1.0)),
-        ("unused_gpus", "c/1", "team", None),
-    ]
+    idle, down = found(evidence, "rule, run_key, node, share_ratio, evidence")
+    assert idle[:4] == ("idle_allocation", "c/1", None, pytest.approx(1.0))
+    assert idle[4].endswith("4 of 4 GPUs were active in no reading"), "no finding of unused GPUs"
+    assert down[:3] == ("node_down", None, "b")
+    assert "no reading of any of 1 GPUs of the node" in down[4], "no finding of a silent node"
 
 
 def test_a_node_that_is_down_is_found_however_small_its_share(evidence, run):
@@ -131,10 +137,19 @@ def test_an_attempt_that_a_node_failure_ended_is_put_on_the_node(evidence, run, 
     run(job_events.steps(1, 80, 60, 60.0), state="NODE_FAIL", end=5100)
     evidence.state("a", "down", 5090, 7000)
 
-    rows = {row[0]: row[1:] for row in found(evidence, "rule, node, run_key, gpu_ms")}
-    node, of_run, lost = rows["infrastructure_failure"]
+    rows = {row[0]: row[1:] for row in found(evidence, "rule, node, run_key, gpu_ms, finding_key")}
+    node, of_run, lost, key = rows["infrastructure_failure"]
     assert (node, of_run) == ("a", None)
     assert lost > 0
+
+    # it is the largest finding about the run, and so the verdict on it
+    verdict = evidence.store.read("from marts.run_verdicts", scope=Scope(run="c/1")).row(
+        0, named=True
+    )
+    assert (verdict["finding_key"], verdict["gpu_ms"]) == (key, lost)
+    assert verdict["confidence"] == "Confirmed"
+    assert verdict["cause"].startswith("NODE_FAIL")
+    assert verdict["evidence"].endswith("of the allocated time, 1 attempt")
 
 
 def test_work_lost_at_the_time_limit_has_a_rule_of_its_own(evidence, job_events):

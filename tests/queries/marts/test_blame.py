@@ -139,8 +139,20 @@ def test_ledger_losses_and_statement_say_the_same_of_who_caused_it(evidence, job
     assert platform > 0
     expected = {"own": own * 1000, "platform": platform * 1000}
     assert dict(losses.rows()) == expected
-    for frame in (by_blame.select("blame", "gpu_ms"), by_category):
+    by_team = evidence.store.read(
+        "select blame, sum(gpu_ms)::bigint as gpu_ms from marts.waste_by_team where team = 'team' "
+        "group by blame"
+    )
+    for frame in (by_blame.select("blame", "gpu_ms"), by_category, by_team):
         assert {k: v for k, v in frame.iter_rows() if k in expected} == expected
+
+    whole = evidence.store.read("select wasted_ms, capacity_ms from marts.goodput_summary").row(0)
+    for view in ("marts.waste_by_team", "marts.goodput_over_time"):
+        column = "gpu_ms" if view.endswith("team") else "wasted_ms"
+        lost = evidence.store.read(f"select sum({column})::bigint from {view}").item()
+        assert lost == whole[0] > own + platform, view
+    over_time = "select sum(capacity_ms)::bigint from marts.goodput_over_time"
+    assert evidence.store.read(over_time).item() == whole[1]
 
 
 def test_every_cause_is_listed_once_with_a_reason():

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import threading
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -248,6 +250,26 @@ def test_a_query_that_takes_too_long_is_stopped(store: LocalStore) -> None:
     with pytest.raises(QueryError, match=r"^the query took longer than 0\.2 s and was stopped$"):
         store.read(endless, timeout_s=0.2)
     assert store.read("select 1", timeout_s=5).item() == 1
+
+
+def test_closing_stops_the_reads_of_other_threads(empty_database: Path, tmp_path: Path) -> None:
+    store = LocalStore(shutil.copyfile(empty_database, tmp_path / "fleet.duckdb"))
+    endless = "select sum(a.range * b.range) from range(1000000) a, range(1000000) b"
+    errors: list[str] = []
+
+    def read() -> None:
+        try:
+            store.read(endless)
+        except QueryError as error:
+            errors.append(str(error))
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    time.sleep(0.3)  # until DuckDB has begun with it
+    store.close()
+    thread.join(20)
+
+    assert errors == ["the query of a closed database was stopped"]
 
 
 def test_threads_read_while_one_loads(store: LocalStore) -> None:

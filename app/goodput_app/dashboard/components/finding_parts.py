@@ -37,14 +37,48 @@ FINDINGS = {
     "severity": "Severity",
     "title": "Finding",
     "subject": "Subject",
+    "evidence": "Evidence",
     "state": "State",
     "since_at": "Since",
     "gpu_ms": "Lost",
-    "confidence": "Confidence",
-    "evidence": "Evidence",
     "cost": "Cost",
+    "confidence": "Confidence",
 }
-FINDING_WIDTHS_PX = {"severity": 70, "title": 170, "subject": 170, "state": 90, "evidence": 280}
+FINDING_WIDTHS_PX = {"severity": 70, "title": 170, "subject": 170, "state": 90, "evidence": 400}
+OBJECTIVES = {
+    "name": "Objective",
+    "target_ratio": "Target",
+    "attained_ratio": "Attained",
+    "attained_hi_ratio": "Attained at most",
+    "budget_spent_ratio": "Error budget spent",
+    "burn_rate_1h": "Burn rate, 1 h",
+    "burn_rate_6h": "Burn rate, 6 h",
+    "burn_rate_24h": "Burn rate, 24 h",
+    "burn_rate_30d": "Burn rate, 30 d",
+    "covered_ratio": "Days covered",
+}
+
+
+def objectives(frame: pl.DataFrame) -> None:
+    """Draw the goodput objectives with their error budgets.
+
+    frame: marts.goodput_objectives
+    """
+    if frame.is_empty():
+        st.caption("No objective is configured for this scope: [[objectives]] in goodput.toml.")
+        return
+    rate = st.column_config.NumberColumn
+    rates = {
+        name: rate(OBJECTIVES[name], format="%.2f")
+        for name in OBJECTIVES
+        if name.startswith("burn")
+    }
+    tables.show(frame, OBJECTIVES, "objectives", rows=8, wide=rates)
+    if (burning := frame.filter("is_burning")).height:
+        names = ", ".join(theme.markdown_text(name) for name in burning["name"])
+        st.warning(
+            f"The error budget burns fast: {names}.", icon=":material/local_fire_department:"
+        )
 
 
 def fixes(frame: pl.DataFrame, findings: pl.DataFrame) -> None:
@@ -69,7 +103,7 @@ def fixes(frame: pl.DataFrame, findings: pl.DataFrame) -> None:
             & pl.col("cluster").eq_missing(picked["cluster"])
             & (pl.col("state") != "dismissed")
         )
-        tables.show(of_it, FINDINGS, "of_fix", rows=6)
+        tables.show(of_it, FINDINGS, "of_fix", rows=6, widths=FINDING_WIDTHS_PX)
         where(picked)
 
 

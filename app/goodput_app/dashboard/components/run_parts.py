@@ -8,7 +8,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import places, tables
+from goodput_app.dashboard.components import finding_parts, places, scope_bar, tables
 
 STATE_COLOURS: dict[str, theme.Badge] = {
     "COMPLETED": "green",
@@ -64,7 +64,7 @@ ATTEMPTS = {
 
 
 def heading(run: dict[str, Any]) -> None:
-    """Draw name, state and owner of a run, and the verdict with its evidence."""
+    """Draw name, state and owner of a run."""
     st.title(theme.markdown_text(run["run_id"]), anchor=False)
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         state = "RUNNING" if run["is_running"] else run["state"] or "state not known"
@@ -73,7 +73,30 @@ def heading(run: dict[str, Any]) -> None:
         st.caption(" / ".join(theme.markdown_text(part) for part in owner if part))
         end = "now" if run["is_running"] else theme.moment(run["last_end_at"])
         st.caption(f"{theme.moment(run['first_start_at'])} to {end}")
-    verdict(run)
+
+
+def of_finding(found: pl.DataFrame, run: dict[str, Any]) -> None:
+    """Draw the verdict of the run's largest finding, else that of its largest loss.
+
+    found: marts.run_verdicts
+    """
+    if found.is_empty():
+        verdict(run)
+        return
+    row = found.row(0, named=True)
+    cause = f" ({theme.markdown_text(row['cause'])})" if row["cause"] else ""
+    st.info(
+        f"**{theme.markdown_text(row['title'])}**{cause}. {theme.markdown_text(row['confidence'])};"
+        f" evidence: {theme.markdown_text(row['evidence'])}.  \n"
+        f"What to do: {theme.markdown_text(row['what_to_do'])}.",
+        icon=":material/gavel:",
+    )
+    st.page_link(
+        finding_parts.PAGE,
+        label="Open the finding",
+        icon=":material/flag:",
+        query_params=scope_bar.carried() | {"finding": row["finding_key"]},
+    )
 
 
 def verdict(run: dict[str, Any]) -> None:

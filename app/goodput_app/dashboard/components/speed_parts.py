@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import tables, tiles
-
-if TYPE_CHECKING:
-    import polars as pl
 
 CHANGES = {
     "attempt": "Attempt",
@@ -30,6 +28,31 @@ MEMORY = {
     "last_at": "Last reading",
     "gpu_uuid": "UUID",
 }
+
+TOKENS = {
+    "team": "Account",
+    "cluster": "Cluster",
+    "runs": "Runs",
+    "held_ratio": "Of allocated time",
+    "tokens": "Tokens",
+    "tokens_per_cost": "Tokens per cost",
+    "tokens_per_kj": "Tokens per kJ",
+}
+
+
+def of_accounts(frame: pl.DataFrame) -> None:
+    """Draw what accounts got for cost and energy. frame: marts.tokens_by_account."""
+    if frame.is_empty():
+        st.caption("No run reports tokens in this time range.")
+        return
+    shown = frame.with_columns((pl.col("tokens_per_j") * 1000).alias("tokens_per_kj"))
+    compact = {"tokens": "Tokens", "tokens_per_kj": "Tokens per kJ"}
+    if shown["tokens_per_cost"].count():  # else it says that there is no price
+        compact["tokens_per_cost"] = f"Tokens per {theme.currency()}"
+    number = st.column_config.NumberColumn
+    wide = {name: number(header, format="compact") for name, header in compact.items()}
+    tables.show(shown, TOKENS, "tokens", rows=8, wide=wide)
+    st.caption("Of runs that report tokens, in the time range above: not a part of the statement.")
 
 
 def of_run(speed: dict[str, Any]) -> None:

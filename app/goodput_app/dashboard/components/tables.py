@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import glossary, theme
-from goodput_app.dashboard.components import downloads, scope_bar
+from goodput_app.dashboard.components import downloads, flag_parts, scope_bar
 from goodput_billing.statement.currency import PRICE_DECIMALS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 ROW_PX = 33
-WRAPPED_ROW_PX = 62  # over 4 rem, from where on Streamlit wraps texts
+WRAPPED_ROW_PX = 62  # over 4 rem, from where on Streamlit wraps texts; room for three lines
+LINE_PX, CHAR_PX = 18, 6.2  # of a cell's text
+LINES_MAX = 7
 ROWS_SHOWN = 12
 AUTO_ROWS = 10
 CELL_MAX_CHARS = 300
@@ -159,7 +162,7 @@ def show(
         hide_index=True,
         column_config=config if widths is None else _sized(config, names, widths),
         placeholder=MISSING,
-        **_heights(frame.height, rows, is_wrapped=widths is not None),
+        **_heights(shown, rows, _widths(shown, names, widths)),
     )
     downloads.parquet(shown, key)
 
@@ -174,12 +177,27 @@ def _sized(
     }
 
 
-def _heights(rows: int, most: int, *, is_wrapped: bool) -> dict[str, Any]:
-    """Return the height of a table and of its rows."""
-    if not is_wrapped:
-        return {"height": height(rows, most)}
-    shown = ROW_PX + min(rows, most) * WRAPPED_ROW_PX + 3
-    return {"height": shown, "row_height": WRAPPED_ROW_PX}
+def _widths(
+    shown: pl.DataFrame, names: Mapping[str, str], widths: Mapping[str, int] | None
+) -> dict[str, int] | None:
+    """Return the widths by the columns that are shown; None: rows are not wrapped."""
+    if widths is None:
+        return None
+    pairs = zip(shown.columns, names, strict=True)
+    return {column: widths[name] for column, name in pairs if name in widths}
+
+
+def _heights(shown: pl.DataFrame, most: int, widths: dict[str, int] | None) -> dict[str, Any]:
+    """Return the height of a table and of its rows, which have room for their longest text."""
+    if widths is None:
+        return {"height": height(shown.height, most)}
+    lines = 0
+    for column, width in widths.items():
+        if shown[column].dtype == pl.String and column != flag_parts.COLUMN:
+            longest: int = shown[column].str.len_chars().max() or 0  # type: ignore[assignment]
+            lines = max(lines, math.ceil(longest * CHAR_PX / width))
+    row_px = max(WRAPPED_ROW_PX, 8 + LINE_PX * min(lines, LINES_MAX))
+    return {"height": ROW_PX + min(shown.height, most) * row_px + 3, "row_height": row_px}
 
 
 def pick(
@@ -195,6 +213,8 @@ def pick(
 ) -> dict[str, Any] | None:
     """Draw a table whose rows can be picked, and return the picked row of the frame.
 
+    Rows that name what has an open finding carry a flag.
+
     The pick is kept in the URL under `key`, as the row's id, so that a link shows it and Back
     closes it.
 
@@ -202,6 +222,7 @@ def pick(
     opens: the query parameters that a row sets instead, one mapping a row
     """
     known = ids.to_list()
+    flagged, names, wide = flag_parts.marked(frame, names, wide)
 
     def picked() -> None:
         rows = st.session_state[f"pick_{key}"].selection.rows
@@ -211,7 +232,7 @@ def pick(
         else:
             scope_bar.go({key: None if row is None else known[row]})
 
-    shown, config = shaped(frame, names, wide)
+    shown, config = shaped(flagged, names, wide)
     st.dataframe(
         shown,
         key=f"pick_{key}",
@@ -220,7 +241,7 @@ def pick(
         placeholder=MISSING,
         on_select=picked,
         selection_mode="single-row",
-        **_heights(frame.height, rows, is_wrapped=widths is not None),
+        **_heights(shown, rows, _widths(shown, names, widths)),
     )
     downloads.parquet(shown, key)
     chosen = st.query_params.get(key)

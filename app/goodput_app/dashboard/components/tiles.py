@@ -4,48 +4,47 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import glossary, headline, theme
 
 Row = dict[str, Any]
+LINE_MIN = 3  # values
 
 
 def of_fleet(
-    summary: Row, first: headline.Headline, before: Row | None, change: str | None
+    summary: Row,
+    first: headline.Headline,
+    before: Row | None,
+    change: str | None,
+    over_time: pl.DataFrame,
 ) -> None:
     """Draw the six tiles of the Overview, with what changed since the window before, where known.
 
     summary, before: rows of marts.goodput_summary. change: of the first tile.
+    over_time: marts.goodput_over_time, in order
     """
     then = before or {}
+
+    def line(*columns: str) -> list[float]:
+        return _line(over_time, *columns)
+
+    notes = "; ".join([*([first.bound] if first.bound else []), *first.notes])
+    wasted = f"{theme.gpu_time(summary['wasted_ms'])} = {_share(summary, 'wasted_ms')}"
+    unclassified = theme.gpu_time(summary["unknown_ms"] + summary["busy_ms"])
     with st.container(key="tiles"):
         columns = st.columns([1.15, 0.95, 1.05, 1.25, 1.25, 0.6], gap="small")
     with columns[0]:
-        tile(
-            first.label,
-            first.text,
-            "; ".join([*([first.bound] if first.bound else []), *first.notes]),
-            change,
-        )
+        of_steps = line("goodput_ratio") if first.rung == "goodput" else None
+        tile(first.label, first.text, notes, change, line=of_steps)
     with columns[1]:
-        wasted = f"{theme.gpu_time(summary['wasted_ms'])} = {_share(summary, 'wasted_ms')}"
-        tile(
-            "Wasted",
-            theme.cost(summary["wasted_cost"]),
-            wasted,
-            _growth(summary, then, "wasted_cost"),
-            "inverse",
-        )
+        grown, drawn = _growth(summary, then, "wasted_cost"), line("wasted_cost", "wasted_ms")
+        tile("Wasted", theme.cost(summary["wasted_cost"]), wasted, grown, "inverse", line=drawn)
     with columns[2]:
-        cost = theme.cost(summary["capacity_cost"])
-        tile(
-            "Capacity",
-            theme.gpu_time(summary["capacity_ms"]),
-            cost,
-            _growth(summary, then, "capacity_ms"),
-            "off",
-        )
+        shown, cost = theme.gpu_time(summary["capacity_ms"]), theme.cost(summary["capacity_cost"])
+        grown = _growth(summary, then, "capacity_ms")
+        tile("Capacity", shown, cost, grown, "off", line=line("capacity_ms"))
     with columns[3]:
         tile(
             "Allocated (% of available)",
@@ -53,22 +52,19 @@ def of_fleet(
             f"{theme.gpu_time(summary['held_ms'])} allocated",
             _points(summary, then, "allocation_ratio"),
             "off",
+            line=line("allocation_ratio"),
         )
     with columns[4]:
         tile(
             "Coverage (% of allocated)",
             theme.percent(summary["coverage_ratio"]),
-            f"{theme.gpu_time(summary['unknown_ms'] + summary['busy_ms'])} unclassified",
+            f"{unclassified} unclassified",
             _points(summary, then, "coverage_ratio"),
+            line=line("coverage_ratio"),
         )
     with columns[5]:
-        tile(
-            "Runs",
-            f"{summary['runs']:,}",
-            f"on {theme.count(summary['gpus'], 'GPU')}",
-            _growth(summary, then, "runs"),
-            "off",
-        )
+        on_gpus, grown = f"on {theme.count(summary['gpus'], 'GPU')}", _growth(summary, then, "runs")
+        tile("Runs", f"{summary['runs']:,}", on_gpus, grown, "off", line=line("runs"))
 
 
 def of_run(run: Row) -> None:
@@ -112,6 +108,15 @@ def _share(summary: Row, name: str) -> str:
     return theme.percent(summary[name] / summary["capacity_ms"] if summary["capacity_ms"] else None)
 
 
+def _line(over_time: pl.DataFrame, *columns: str) -> list[float]:
+    """Return the values of the first of these columns that has some; too few draw no line."""
+    for column in columns:
+        values = over_time[column].drop_nulls()
+        if values.len() >= LINE_MIN:
+            return values.cast(pl.Float64).to_list()
+    return []
+
+
 def points(now: float | None, then: float | None) -> str | None:
     """Return by how many percentage points a ratio changed; None: that is not known."""
     return None if now is None or then is None else _signed(100 * (now - then), "pts")
@@ -141,8 +146,13 @@ def tile(
     second: str,
     change: str | None = None,
     colour: Literal["normal", "inverse", "off"] = "normal",
+    *,
+    line: list[float] | None = None,
 ) -> None:
-    """Draw a tile: a measure of the glossary, its value, what it is of, and how it changed."""
+    """Draw a tile: a measure of the glossary, its value, what it is of, and how it changed.
+
+    line: its values over the time shown
+    """
     is_same = change is not None and change.startswith("0.0 ")
     with st.container(border=True, height="stretch", gap="xsmall"):
         st.metric(
@@ -152,5 +162,6 @@ def tile(
             "off" if is_same else colour,
             help=glossary.hover(label),
             delta_arrow="off" if is_same else "auto",
+            chart_data=line or None,
         )
         st.caption(theme.markdown_text(second))

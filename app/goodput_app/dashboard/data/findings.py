@@ -52,3 +52,17 @@ def _both(scope: Scope) -> pl.DataFrame:
 def losing_now(scope: Scope) -> pl.DataFrame:
     """Return what is lost at the end of the window, by category."""
     return read("select * from marts.losing_now order by cost_per_h desc nulls last", scope)
+
+
+def run_verdict(scope: Scope) -> pl.DataFrame:
+    """Return the largest finding about the scope's run: one row, or none."""
+    return read("select * from marts.run_verdicts", scope)
+
+
+def objectives(scope: Scope) -> pl.DataFrame:
+    """Return the goodput objectives, those whose budget burns or is spent most first."""
+    return read(
+        "select * from marts.goodput_objectives "
+        "order by is_burning desc, budget_spent_ratio desc nulls last, name",
+        scope,
+    )

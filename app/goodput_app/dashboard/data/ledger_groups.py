@@ -1,12 +1,24 @@
-"""The ledger in nine groups, of which one can be open: a first look has nine bars, not thirty."""
+"""The ledger in nine groups, of which one can be open: a first look has nine bars, not thirty.
+
+And what was lost by group and team, in one window and against another.
+"""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from goodput_app.dashboard.data.marts import read
+from goodput_billing.statement.rounding import apportion, nearest
+
+if TYPE_CHECKING:
+    from goodput_queries.scope import Scope
 
 USEFUL = "useful"
+EXACT = 10**9  # of a unit of the currency: what is summed up before it is rounded
+OTHERS, TOTAL = "All others", "Total"
 
 
 def groups() -> pl.DataFrame:
@@ -64,3 +76,86 @@ def over_time(frame: pl.DataFrame, of: dict[str, str], opened: str | None) -> pl
         .group_by("bucket_at", "category", maintain_order=True)
         .agg(pl.col("gpu_ms").sum())
     )
+
+
+def waste(scope: Scope) -> pl.DataFrame:
+    """Return what was lost by team, group of categories and cause."""
+    return read(
+        "select * from marts.waste_by_team order by gpu_ms desc, team, ledger_group, blame",
+        replace(scope, bucket_ms=None),
+    )
+
+
+def by_team(waste: pl.DataFrame) -> pl.DataFrame:
+    """Return what each team lost and by whom it was caused, the most costly first.
+
+    waste: marts.waste_by_team, to which the rows add up
+    """
+
+    def part(name: str, column: str, *blames: str) -> pl.Expr:
+        of = pl.col(column).filter(pl.col("blame").is_in(blames)).sum()
+        # nothing lost costs nothing; without any price it is not known
+        return pl.when(pl.col(column).count() > 0).then(of).alias(name)
+
+    found = waste.group_by("team").agg(
+        pl.col("gpu_ms").sum().alias("wasted_ms"),
+        part("own_waste_ms", "gpu_ms", "own"),
+        part("platform_waste_ms", "gpu_ms", "platform"),
+        part("unallocated_ms", "gpu_ms", "unallocated", "reservation"),
+        _sum(pl.col("cost")).alias("wasted_cost"),
+        part("own_waste_cost", "cost", "own"),
+        part("platform_waste_cost", "cost", "platform"),
+    )
+    return found.sort(
+        "wasted_cost", "wasted_ms", "team", descending=[True, True, False], nulls_last=True
+    )
+
+
+def moved(now: pl.DataFrame, then: pl.DataFrame, decimals: int, most: int) -> pl.DataFrame:
+    """Return by how much each group and team lost more or less than before, the largest first.
+
+    now, then: marts.waste_by_team of two windows
+    decimals: of the currency. What follows the `most` largest is one row; the last one is the
+    total, to which the others add up, to the millisecond and in whole units of the currency.
+    """
+    keys = ["label", "team"]
+    sides = [_by(keys, frame, sign) for frame, sign in ((now, 1), (then, -1))]
+    rows = pl.concat(sides).group_by(keys).agg(pl.col("change_ms").sum(), _sum(pl.col("change")))
+    rows = rows.filter((pl.col("change_ms") != 0) | (pl.col("change") != 0))
+    rows = rows.sort(
+        pl.col("change").abs(), pl.col("change_ms").abs(), *keys,
+        descending=[True, True, False, False], nulls_last=True,
+    )  # fmt: skip
+    if rows.is_empty():
+        return rows.with_columns(pl.lit(None, pl.Float64).alias("change_cost")).drop("change")
+    if rows.height > most:
+        rest = rows[most:].select(
+            pl.lit(OTHERS).alias("label"), pl.lit(None, pl.String).alias("team"),
+            pl.col("change_ms").sum(), _sum(pl.col("change")),
+        )  # fmt: skip
+        rows = pl.concat([rows[:most], rest])
+    unit = EXACT // 10**decimals
+    amounts = rows["change"].fill_null(0).to_list()
+    total = nearest(sum(amounts), unit)
+    is_priced = rows["change"].count() > 0
+    shown = [amount / 10**decimals for amount in apportion(amounts, total, unit)]
+    last = pl.DataFrame(
+        {
+            "label": [TOTAL], "team": [None], "change_ms": [rows["change_ms"].sum()],
+            "change_cost": [total / 10**decimals if is_priced else None],
+        },
+        schema={**rows.drop("change").schema, "change_cost": pl.Float64},
+    )  # fmt: skip
+    costs = pl.Series("change_cost", shown if is_priced else [None] * len(shown), dtype=pl.Float64)
+    return pl.concat([rows.drop("change").with_columns(costs), last])
+
+
+def _by(keys: list[str], frame: pl.DataFrame, sign: int) -> pl.DataFrame:
+    """Return the sums of a window by these keys; money in whole parts of EXACT."""
+    exact = (pl.col("cost") * EXACT).round().cast(pl.Int64) * sign
+    return frame.select(*keys, (pl.col("gpu_ms") * sign).alias("change_ms"), exact.alias("change"))
+
+
+def _sum(column: pl.Expr) -> pl.Expr:
+    """Return the sum of what is known; null where nothing is."""
+    return pl.when(column.count() > 0).then(column.sum())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from goodput_app.dashboard.data.marts import read
@@ -63,4 +64,12 @@ def inferred_steps(scope: Scope) -> pl.DataFrame:
         "order by attempt",
         scope,
         scope.run,
+    )
+
+
+def tokens_by_account(scope: Scope) -> pl.DataFrame:
+    """Return the tokens of each account for its cost and energy, the most tokens first."""
+    return read(
+        "select * from marts.tokens_by_account order by tokens desc, cluster, team",
+        replace(scope, bucket_ms=None),
     )

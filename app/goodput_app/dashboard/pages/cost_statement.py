@@ -10,10 +10,11 @@ from goodput_app.dashboard.components import (
     details,
     rate_card,
     scope_bar,
+    speed_parts,
     what_if,
 )
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import marts, statements
+from goodput_app.dashboard.data import marts, speed, statements
 from goodput_app.dashboard.figures import cost as figures_cost
 
 view = scope_bar.required_view(scope_bar.COST_RANGE)
@@ -72,6 +73,12 @@ with left, panel("Budgets", "marts.statement_budgets"):
     cost_parts.budgets(shown, view.scope.team)
 with right, panel("Effective cost per GPU-hour", "marts.statement_lines"):
     cost_parts.unit_costs(shown)
+with panel(
+    "Tokens for cost and energy",
+    "marts.tokens_by_account",
+    help="Tokens of steps that were not lost, for all time allocated to the runs.",
+):
+    speed_parts.of_accounts(speed.tokens_by_account(view.scope))
 with panel(
     "Top losses by cost",
     "marts.loss_causes",

@@ -2,13 +2,14 @@
 
 import streamlit as st
 
-from goodput_app.dashboard.components import fleet_parts, scope_bar
+from goodput_app.dashboard.components import flag_parts, fleet_parts, scope_bar
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import fleet
 
 view = scope_bar.required_view()
 st.title("Fleet", anchor=False)
 st.caption("Which GPUs, now and over time?")
+flag_parts.summary()
 if view.scope.team or view.scope.run:
     st.caption("All GPUs are shown, whoever has them: filters of team and run do not apply here.")
 with panel("", "marts.gpu_states"):

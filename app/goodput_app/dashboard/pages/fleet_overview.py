@@ -8,6 +8,7 @@ from goodput_app.dashboard.components import (
     details,
     finding_parts,
     now_strip,
+    overview_parts,
     scope_bar,
     tiles,
 )
@@ -43,7 +44,7 @@ with panel("", "marts.goodput_summary"):
         earlier = headline.headline(before.summary, then, before.scope)
         if earlier.rung == first.rung:
             change = tiles.points(first.ratio, earlier.ratio)
-    tiles.of_fleet(summary, first, before.summary, change)
+    tiles.of_fleet(summary, first, before.summary, change, marts.goodput_over_time(scope))
     if (said := headline.communication(summary)) is not None:
         st.caption(theme.markdown_text(said))
     if before.summary is not None:
@@ -96,6 +97,24 @@ with panel(
     help="Pick a row to see why, how sure, and where to look.",
 ):
     details.losses(marts.losses(scope), LOSSES)
+left, right = st.columns(2, gap="medium")
+with (
+    left,
+    panel("Teams by waste", "marts.waste_by_team", help="What each team lost, and who caused it."),
+):
+    overview_parts.teams(ledger_groups.waste(scope))
+with (
+    right,
+    panel(
+        "What moved",
+        "marts.waste_by_team",
+        help="Why more or less was lost than in the window before, by group and team.",
+    ),
+):
+    if before.scope is not None:
+        overview_parts.moved(scope, before.scope)
+    else:
+        st.caption(theme.markdown_text(before.reason or "There is no data from before this range."))
 with now, panel("", "marts.findings"):
     now_strip.draw(findings.findings(scope), findings.losing_now(scope), view)
 with (

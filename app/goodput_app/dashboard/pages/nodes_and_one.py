@@ -6,7 +6,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import charts, host_parts, node_parts, scope_bar
+from goodput_app.dashboard.components import charts, flag_parts, host_parts, node_parts, scope_bar
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import marts, metrics, network
@@ -30,6 +30,7 @@ st.page_link(
     query_params=scope_bar.carried(node=None),
 )
 st.title(theme.markdown_text(node), anchor=False)
+flag_parts.title(node=node)
 if gpus.is_empty():
     st.info(
         "No GPU of this node is in the inventory in this time range.",

@@ -6,7 +6,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import charts, gpu_parts, places, scope_bar
+from goodput_app.dashboard.components import charts, flag_parts, gpu_parts, places, scope_bar
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import marts, metrics
@@ -38,6 +38,7 @@ card = stays.row(-1, named=True)
 allocations = metrics.allocations(scope)
 events = metrics.events(scope)
 gpu_parts.heading(card, stays.height)
+flag_parts.title(gpu_uuid=gpu)
 peers = gpu_parts.peers(card, scope, allocations)
 with panel("", "marts.gpu_metrics"):
     series, read = gpu_parts.series(scope, gpu, peers)

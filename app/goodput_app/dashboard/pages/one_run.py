@@ -6,6 +6,7 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import (
     charts,
     failure_parts,
+    flag_parts,
     run_axis,
     run_parts,
     scope_bar,
@@ -13,7 +14,7 @@ from goodput_app.dashboard.components import (
     tiles,
 )
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import marts, speed
+from goodput_app.dashboard.data import findings, marts, speed
 from goodput_app.dashboard.figures import ledger as figures
 from goodput_app.dashboard.figures import runs as figures_runs
 
@@ -37,6 +38,8 @@ with panel("", "marts.runs"):
         st.stop()
     run = runs.row(0, named=True)
     run_parts.heading(run)
+    flag_parts.title(run_key=scope.run)
+    run_parts.of_finding(findings.run_verdict(scope), run)
     tiles.of_run(run)
 with panel("", "marts.run_speed"):
     of_steps = speed.run_speed(scope)

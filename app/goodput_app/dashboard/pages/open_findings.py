@@ -35,3 +35,9 @@ with panel(
         st.caption("No finding in this time range.")
     else:
         parts.inbox(found)
+with panel(
+    "Goodput objectives",
+    "marts.goodput_objectives",
+    help="Time of no use spends the error budget, the share that the target leaves.",
+):
+    parts.objectives(findings.objectives(scope))

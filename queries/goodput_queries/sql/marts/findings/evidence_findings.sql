@@ -1,8 +1,8 @@
--- Sources that do not answer, and contradictions and gaps of the evidence, as findings: of the whole database, and none
--- where the scope is a part of it.
+-- Sources that do not answer, contradictions and gaps of the evidence, and objectives whose error budget burns fast, as findings: of
+-- the whole database, and none where the scope is a part of it.
 -- grain: rule, detail
 -- evaluated: first
--- detail: the source, or what is wrong
+-- detail: the source, what is wrong, or the objective
 select
     'source_failing' as rule,
     null::varchar as cluster,
@@ -32,3 +32,21 @@ select
     what_to_do
 from marts.data_quality
 where is_whole_fleet()
+union all
+select
+    'objective_burn',
+    null,
+    name,
+    epoch_ms(to_at) - case when burn_rate_24h >= slow_burn and burn_rate_6h >= slow_burn then 86400000 else 21600000 end,
+    null,
+    null,
+    'warning',
+    'Confirmed',
+    format('burn rate {:.1f} over 6 h', burn_rate_6h)
+        || coalesce(format(', {:.1f} over 1 h', burn_rate_1h), '')
+        || coalesce(format(', {:.1f} over 24 h', burn_rate_24h), '')
+        || '; goodput ' || percent_text(attained_ratio) || ' of ' || percent_text(target_ratio) || ' wanted, '
+        || percent_text(budget_spent_ratio) || ' of the error budget is spent',
+    null
+from marts.goodput_objectives
+where is_burning and is_whole_fleet()

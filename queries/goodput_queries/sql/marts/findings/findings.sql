@@ -15,19 +15,64 @@
 -- week_cost, back_week_ms, back_week_cost: at the rate of the window's covered time; null under an hour of it
 -- confidence: Confirmed, Likely, Not confirmed; evidence: in a sentence; what_to_do: for it
 -- target: what its fix is applied to: a node, jobs of a team that are named alike, a cluster
-with signs as (
+-- anomalies whose time a loss is already a finding for, at least half of it: one fact is one finding. GPUs that are never active are
+-- idle; a node that is down is not read.
+with explained as (
     select
-        rule, cluster, node, gpu_uuid, run_key, team,
-        case when run_key is null then coalesce(team, '') else '' end as detail,
-        since_ms, until_ms, gpu_ms, cost, share_ratio, cases, back_ms, back_low_ms, back_high_ms,
-        severity, confidence, null::varchar as evidence, cause, what_to_do
-    from marts.loss_findings
+        losses.rule, losses.cluster, losses.node, losses.run_key,
+        anomalies.rule as sign,
+        anomalies.since_ms,
+        anomalies.evidence
+    from marts.anomaly_findings as anomalies
+    inner join marts.loss_findings as losses
+        on anomalies.rule = 'unused_gpus'
+        and losses.rule = 'idle_allocation'
+        and anomalies.run_key = losses.run_key
+        and 2 * losses.gpu_ms >= anomalies.gpu_ms
+    union all
+    select
+        losses.rule, losses.cluster, losses.node, losses.run_key, anomalies.rule, anomalies.since_ms, anomalies.evidence
+    from marts.anomaly_findings as anomalies
+    inner join marts.loss_findings as losses
+        on anomalies.rule = 'silent_node'
+        and losses.rule = 'node_down'
+        and anomalies.cluster = losses.cluster
+        and anomalies.node = losses.node
+        and 2 * (
+            least(coalesce(anomalies.until_ms, losses.until_ms), losses.until_ms)
+            - greatest(anomalies.since_ms, losses.since_ms)
+        ) >= coalesce(anomalies.until_ms, losses.until_ms) - greatest(anomalies.since_ms, scope_start(anomalies.since_ms))
+),
+
+signs as (
+    select
+        losses.rule, losses.cluster, losses.node, losses.gpu_uuid, losses.run_key, losses.team,
+        case when losses.run_key is null then coalesce(losses.team, '') else '' end as detail,
+        losses.since_ms, losses.until_ms, losses.gpu_ms, losses.cost, losses.share_ratio, losses.cases, losses.back_ms,
+        losses.back_low_ms, losses.back_high_ms, losses.severity, losses.confidence, null::varchar as evidence,
+        coalesce(losses.cause, signs.evidence) as cause,
+        losses.what_to_do
+    from marts.loss_findings as losses
+    left join (
+        select rule, cluster, node, run_key, arg_max(evidence, since_ms) as evidence from explained group by all
+    ) as signs
+        on losses.rule = signs.rule
+        and losses.cluster = signs.cluster
+        and losses.node is not distinct from signs.node
+        and losses.run_key is not distinct from signs.run_key
     union all by name
     select * from marts.fault_findings
     union all by name
     select * from marts.evidence_findings
     union all by name
-    select * from marts.anomaly_findings
+    select anomalies.*
+    from marts.anomaly_findings as anomalies
+    anti join explained
+        on anomalies.rule = explained.sign
+        and anomalies.since_ms = explained.since_ms
+        and anomalies.cluster = explained.cluster
+        and anomalies.run_key is not distinct from explained.run_key
+        and (anomalies.rule <> 'silent_node' or anomalies.node = explained.node)
 ),
 
 marked as (
@@ -220,13 +265,7 @@ select
     worst.confidence as confidence,
     coalesce(
         worst.evidence,
-        gpu_time_text(gpu_ms) || ' lost, ' || percent_text(share_ratio) || ' of '
-        || case when run_key is null and gpu_uuid is null and kind in ('capacity', 'health') then 'the capacity' else 'the allocated time' end
-        || case
-            when kind = 'failures' then ', ' || counted(cases, 'attempt')
-            when gpu_uuid is not null then ', ' || counted(cases, 'attempt')
-            else ''
-        end || coalesce('; ' || left(worst.cause, 200), '')
+        loss_evidence(kind, run_key, gpu_uuid, gpu_ms, share_ratio, cases, worst.cause)
     ) as evidence,
     what_to_do,
     fix,

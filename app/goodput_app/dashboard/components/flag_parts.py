@@ -1,0 +1,122 @@
+"""Flags: the open findings of a run, node or GPU, beside its title and in rows that name it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.dashboard import flags, theme
+from goodput_app.dashboard.components import scope_bar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from goodput_app.dashboard.components.scope_bar import View
+
+PAGE = "pages/open_findings.py"
+URL_PATH = "findings"
+KEY = "flags_of_page"
+SUBJECTS = {"gpu_uuid": "gpu", "run_key": "run", "node": "node"}  # of a row -> of a page
+COLUMN = "flag"
+IN_TITLE = 3
+ICONS = {"critical": ":red[:material/flag:]", "warning": ":orange[:material/flag:]"}
+
+
+def begin(view: View) -> None:
+    """Look up the flags of the page that is drawn; draw it again when a first answer comes."""
+    st.session_state[KEY] = found = flags.known(view.scope)
+    if found is None and flags.IS_EVALUATED:
+
+        def look() -> None:
+            if flags.known(view.scope) is not None:
+                st.rerun()
+
+        st.fragment(look, run_every=1)()
+
+
+def title(**subject: str | None) -> None:
+    """Draw the open findings of a run, node or GPU; subject: its column and value."""
+    ((column, value),) = subject.items()
+    found = _of_page()
+    if found is None or value is None:
+        return
+    rows = found.filter(pl.col(column) == value)
+    if rows.is_empty():
+        return
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        for row in rows.head(IN_TITLE).iter_rows(named=True):
+            icon = ICONS.get(row["severity"], ":gray[:material/flag:]")
+            label = f"{icon} {row['severity']}: {theme.markdown_text(row['title'])}"
+            st.page_link(PAGE, label=label, query_params=_params(row["finding_key"]))
+        if rows.height > IN_TITLE:
+            st.caption(f"and {rows.height - IN_TITLE:,} more")
+
+
+def summary() -> None:
+    """Draw how many nodes and GPUs have an open finding that is more than information."""
+    found = _of_page()
+    if found is None:
+        return
+    worse = found.filter(pl.col("node").is_not_null() & (pl.col("severity") != "info"))
+    if worse.height:
+        nodes = theme.count(worse.select("cluster", "node").n_unique(), "node")
+        st.page_link(
+            PAGE,
+            label=f"{ICONS['warning']} {nodes} with an open finding",
+            query_params=_params(None) | {"state": "open"},
+        )
+
+
+def marked(
+    frame: pl.DataFrame, names: Mapping[str, str], wide: Mapping[str, Any] | None
+) -> tuple[pl.DataFrame, Mapping[str, str], Mapping[str, Any] | None]:
+    """Return a table with a column of flags, where one of its rows names what has a finding.
+
+    frame, names, wide: as in `tables.pick`. A flag opens its finding. What the page is about has
+    its flags in the title.
+    """
+    found = _of_page()
+    columns = [
+        name
+        for name, param in SUBJECTS.items()
+        if name in frame.columns and not st.query_params.get(param)
+    ]
+    if found is None or not columns or "finding_key" in frame.columns:
+        return frame, names, wide
+    links = pl.coalesce(_links(found, column, frame) for column in columns)
+    frame = frame.with_columns(links.alias(COLUMN))
+    if frame[COLUMN].null_count() == frame.height:
+        return frame.drop(COLUMN), names, wide
+    first, *rest = names.items()
+    shown = st.column_config.LinkColumn("Flag", display_text=r"#(.+)$", width=220)
+    return frame, dict([first, (COLUMN, "Flag"), *rest]), {**(wide or {}), COLUMN: shown}
+
+
+def _links(found: pl.DataFrame, column: str, frame: pl.DataFrame) -> pl.Expr:
+    """Return the link of the worst finding of each row's subject."""
+    wanted = frame[column].drop_nulls().unique()
+    of_it = found.filter(pl.col(column).is_in(wanted.implode()))
+    worst = of_it.group_by(column, maintain_order=True).agg(
+        pl.col("finding_key", "severity", "title").first(), pl.len().alias("number")
+    )
+    links = {row[column]: _url(row) for row in worst.iter_rows(named=True)}
+    return pl.col(column).replace_strict(links, default=None, return_dtype=pl.String)
+
+
+def _url(row: Mapping[str, Any]) -> str:
+    more = f" (+{row['number'] - 1})" if row["number"] > 1 else ""
+    text = quote(f"{row['severity']}: {row['title']}{more}")
+    return f"{URL_PATH}?{urlencode(_params(row['finding_key']))}#{text}"
+
+
+def _params(finding: str | None) -> dict[str, str]:
+    params = scope_bar.carried(node=None, team=None, run=None)
+    return params | ({"finding": finding} if finding else {})
+
+
+def _of_page() -> pl.DataFrame | None:
+    found: pl.DataFrame | None = st.session_state.get(KEY)
+    return found
