@@ -11,9 +11,10 @@ from __future__ import annotations
 import html
 import math
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
+from goodput_app.dashboard import time_zone
 from goodput_app.settings import settings
 from goodput_billing.statement import currency as currencies
 
@@ -232,19 +233,27 @@ def duration(seconds: float | None) -> str:
     return f"{sign}{whole}.0 s"
 
 
-def moment(at: datetime | None, *, with_date: bool = True) -> str:
-    """Return an instant (naive UTC, as the database has it) as `2026-11-20 12:29:30 UTC`."""
+def moment(at: datetime | None) -> str:
+    """Return an instant (naive UTC, as the database has it) as `2026-11-20 12:29:30 UTC`.
+
+    It is in the time zone of the page.
+    """
     if at is None:
         return NOT_KNOWN
-    utc = at.astimezone(UTC) if at.tzinfo else at
-    return f"{utc:%Y-%m-%d %H:%M:%S} UTC" if with_date else f"{utc:%H:%M:%S}"
+    clock = time_zone.local(at)
+    return f"{clock:%Y-%m-%d %H:%M:%S} {time_zone.suffix(clock)}"
 
 
 def window(start: datetime, end: datetime) -> str:
-    """Return a span as short as it stays clear; the zone is printed."""
-    if start.date() == end.date():
-        return f"{start:%Y-%m-%d %H:%M:%S} - {end:%H:%M:%S} UTC"
-    return f"{start:%Y-%m-%d %H:%M} - {end:%Y-%m-%d %H:%M} UTC"
+    """Return a span as short as it stays clear; the offset of the page's time zone is printed."""
+    first, last = time_zone.local(start), time_zone.local(end)
+    zone = time_zone.suffix(last)
+    if first.utcoffset() != last.utcoffset():
+        begin = f"{first:%Y-%m-%d %H:%M} {time_zone.suffix(first)}"
+        return f"{begin} - {last:%Y-%m-%d %H:%M} {zone}"
+    if first.date() == last.date():
+        return f"{first:%Y-%m-%d %H:%M:%S} - {last:%H:%M:%S} {zone}"
+    return f"{first:%Y-%m-%d %H:%M} - {last:%Y-%m-%d %H:%M} {zone}"
 
 
 def count(number: int, thing: str) -> str:

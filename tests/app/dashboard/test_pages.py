@@ -31,6 +31,7 @@ PAGES = (
     *("fleet_overview", "fleet_map", "all_runs", "one_run", "node_health", "idle_gaps"),
     *("links_and_bandwidth", "cost_statement", "data_health", "open_findings"),
 )
+BERLIN = "Europe/Berlin"
 HOSTILE = '<script>alert(1)</script> [x](http://evil) "quoted" a/b|c :red[z] $x$'
 
 
@@ -492,3 +493,23 @@ def test_tables_and_charts_can_be_downloaded(
 
     labels = {button.proto.label for button in app.get("download_button")}
     assert labels == {"Parquet"}
+
+
+def test_a_page_shows_the_zone_of_the_link(
+    capture: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    app = visit(capture, tz=BERLIN)
+    assert_sound(app)
+    assert app.selectbox(key="scope_zone").value == BERLIN
+    assert app.button(key="scope_zone_toggle").label == f"Times in {BERLIN}"
+    layouts = [json.loads(chart.proto.spec)["layout"] for chart in app.get("plotly_chart")]
+    titles = [layout["xaxis"]["title"]["text"] for layout in layouts]
+    assert f"{BERLIN} (UTC+01:00)" in titles
+
+
+def test_a_zone_that_is_not_known_is_reported(
+    capture: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    app = visit(capture, "data_health", tz="../../etc/passwd")
+    assert not app.exception
+    assert "is not a time zone that is known here" in app.warning[0].value.replace("\\", "")

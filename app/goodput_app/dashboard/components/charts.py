@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard.components import downloads
+from goodput_app.dashboard import time_zone
+from goodput_app.dashboard.components import downloads, tables
+from goodput_app.dashboard.figures import zoned
 from goodput_app.dashboard.figures.ledger import CONFIG
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-    import polars as pl
 
 
 def draw(figure: go.Figure, rows: pl.DataFrame, key: str, alt: str) -> None:
     """Draw a figure and, folded away, the table of what is drawn. alt: what it shows, in words."""
+    figure = zoned.in_zone(figure, time_zone.name())
     st.plotly_chart(figure, key=key, config=_config(key), alt=alt)
     _table(rows, key)
 
 
 def pick(figure: go.Figure, rows: pl.DataFrame, key: str, alt: str) -> str | None:
     """Draw the same, and return `customdata[0]` of the mark that was clicked."""
+    figure = zoned.in_zone(figure, time_zone.name())
     event: Any = st.plotly_chart(
         figure, key=key, config=_config(key), alt=alt, on_select="rerun", selection_mode="points"
     )
@@ -36,8 +40,17 @@ def _config(key: str) -> dict[str, Any]:
 
 
 def _table(rows: pl.DataFrame, key: str) -> None:
+    config = {}
+    for name, dtype in rows.schema.items():
+        if isinstance(dtype, pl.Datetime):
+            series, config[name] = tables.times(rows[name], name)
+            rows = rows.with_columns(series)
     with st.expander("Table", icon=":material/table:"):
         st.dataframe(
-            rows, hide_index=True, key=f"{key}_table", height="auto" if rows.height < 10 else 320
+            rows,
+            hide_index=True,
+            column_config=config,
+            key=f"{key}_table",
+            height="auto" if rows.height < 10 else 320,
         )
         downloads.parquet(rows, f"{key}_table")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard import glossary, theme
+from goodput_app.dashboard import glossary, theme, time_zone
 from goodput_app.dashboard.components import downloads, scope_bar
 from goodput_billing.statement.currency import PRICE_DECIMALS
 
@@ -99,8 +99,8 @@ def _column(series: pl.Series, header: str) -> tuple[pl.Series, Any]:
         return series, of.NumberColumn(f"{header} (kg CO2e)", format="%,.2f")
     if name.endswith("_c"):
         return series, of.NumberColumn(f"{header} (\u00b0C)", format="%.0f")
-    if series.dtype.is_temporal():
-        return series, of.DatetimeColumn(f"{header} (UTC)", format="YYYY-MM-DD HH:mm:ss")
+    if isinstance(series.dtype, pl.Datetime):
+        return times(series, header)
     if series.dtype == pl.String:
         cut = [None if v is None else theme.printable(v, CELL_MAX_CHARS) for v in series.to_list()]
         return pl.Series(name, cut, dtype=pl.String), of.TextColumn(header)
@@ -109,6 +109,21 @@ def _column(series: pl.Series, header: str) -> tuple[pl.Series, Any]:
     if series.dtype.is_float():
         return series, of.NumberColumn(header, format="localized")
     return series, of.Column(header)
+
+
+def times(series: pl.Series, header: str) -> tuple[pl.Series, Any]:
+    """Return instants (naive UTC) with their zone, and the column that shows the page's zone.
+
+    The rows stay UTC, and say so in a download. A column with the hours in which the clock changes
+    shows the offset in each cell.
+    """
+    zone = time_zone.name()
+    instants = series.dt.replace_time_zone("UTC")
+    offsets = {time_zone.offset(at, zone) for at in (series.min(), series.max()) if at is not None}  # type: ignore[arg-type]
+    shown = "YYYY-MM-DD HH:mm:ss" + (" Z" if len(offsets) > 1 else "")
+    return instants, st.column_config.DatetimeColumn(
+        f"{header} ({zone})", format=shown, timezone=zone
+    )
 
 
 def money_format(more_decimals: int = 0) -> str:
