@@ -4,6 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import scope_bar, search, states
 from goodput_app.dashboard.data import marts
 
@@ -15,7 +16,28 @@ ICON = (  # in the page itself: a named icon would be fetched from the internet
 SIDEBAR_PX = 210
 LOOK = """<style>
 [data-testid="stMainBlockContainer"] { padding: 3rem 2rem 3rem 2rem; }
+[data-testid="stCaptionContainer"] { color: inherit; opacity: CAPTION_OPACITY; }
 [data-testid="stSidebarHeader"] { height: 1.5rem; }
+@media (max-width: 640px) { /* a phone: two side by side, below the button of the side bar */
+  [data-testid="stMainBlockContainer"] { padding: 4rem 1rem 3rem 1rem; }
+  .st-key-scope [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"]),
+  [class*="st-key-tiles"] [data-testid="stHorizontalBlock"],
+  [class*="-tiles"] [data-testid="stHorizontalBlock"] { flex-wrap: wrap; flex-direction: row; }
+  .st-key-scope [data-testid="stColumn"],
+  [class*="st-key-tiles"] [data-testid="stColumn"],
+  [class*="-tiles"] [data-testid="stColumn"] { flex: 1 1 40%; min-width: 40%; width: auto; }
+}
+[data-testid="stMetricLabel"] p { white-space: normal; }
+@media (min-width: 641px) and (max-width: 1250px) { /* the time range has a line of its own */
+  .st-key-scope [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
+  .st-key-scope [data-testid="stColumn"] { flex: 1 1 22%; min-width: 22%; }
+  .st-key-scope [data-testid="stColumn"]:last-child { flex: 1 1 100%; }
+}
+@media (max-width: 1250px) { /* charts that stand side by side have too little room */
+  [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] [data-testid="stPlotlyChart"])
+    { flex-wrap: wrap; }
+  [data-testid="stColumn"]:has([data-testid="stPlotlyChart"]) { flex: 1 1 100%; min-width: 100%; }
+}
 @media (min-width: 641px) and (max-width: 1439px) {
   .st-key-tiles [data-testid="stHorizontalBlock"]:has(> :nth-child(6)) { flex-wrap: wrap; }
   .st-key-tiles :has(> :nth-child(6)) > [data-testid="stColumn"] { flex: 1 1 30%; min-width: 30%; }
@@ -40,7 +62,7 @@ st.set_page_config(
     initial_sidebar_state=SIDEBAR_PX,
 )
 
-st.html(LOOK)
+st.html(LOOK.replace("CAPTION_OPACITY", f"{theme.CAPTION_OPACITY}"))
 
 # No file is named like its URL: before the first `st.navigation` of a process (and in any AppTest)
 # Streamlit looks for pages by their folder, and would run that file without this one.

@@ -71,6 +71,10 @@ UNKNOWN_STYLE = STYLES["unknown"]
 CAPACITY_COLOUR = "#8a94a3"
 BASELINE_COLOUR = "#8a94a3"
 MARK_COLOUR = "#ffffff"
+# Streamlit draws text of charts in a grey of 3.8:1. This is what it replaces by the colour of its
+# legends, #262730 on a light page and #fafafa on a dark one, when the reader switches, too.
+CHART_TEXT = "#000037"
+CAPTION_OPACITY = 0.78  # of the text's colour: Streamlit's 0.6 is too faint for small text
 HEATMAP_SCALE = "Cividis"
 COUNT_SCALE = "Viridis"  # of counts from 1 on: the middle of Cividis is the grey of no data
 # Lines of one chart, distinguishable for colour-blind people too, on light and on dark.
@@ -142,10 +146,19 @@ def style(colour: str | None) -> Style:
 
 
 def ink(colour: str | None) -> str:
-    """Return the colour in which text reads on top of a category."""
-    paint = style(colour).colour
-    red, green, blue = (int(paint[i : i + 2], 16) for i in (1, 3, 5))
-    return "#1b2430" if 0.299 * red + 0.587 * green + 0.114 * blue > 150 else "#ffffff"
+    """Return the colour in which text reads on top of a category: black or white."""
+    on_white, on_black = (contrast(style(colour).colour, end) for end in ("#ffffff", "#000000"))
+    return "#ffffff" if on_white >= on_black else "#000000"
+
+
+def contrast(one: str, other: str) -> float:
+    """Return the contrast of two colours, 1 to 21 (WCAG 2.2, relative luminance)."""
+    lights = []
+    for paint in (one, other):
+        parts = (int(paint[i : i + 2], 16) / 255 for i in (1, 3, 5))
+        linear = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+        lights.append(sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True)))
+    return (max(lights) + 0.05) / (min(lights) + 0.05)
 
 
 def rank(category: str) -> int:

@@ -12,8 +12,8 @@ import pytest
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.figures import ledger as figures
+from goodput_app.dashboard.figures import readable, waste
 from goodput_app.dashboard.figures import runs as figures_runs
-from goodput_app.dashboard.figures import waste
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -319,3 +319,32 @@ def test_no_chart_needs_webgl() -> None:
     drawn = [figures.waterfall(FULL), figures.step_times(steps())]
     kinds = {trace.type for figure in drawn for trace in figure.data}
     assert kinds <= {"bar", "scatter", "heatmap"}
+
+
+def test_a_figure_has_texts_that_can_be_read_below_the_tool_bar() -> None:
+    drawn = go.Figure(go.Bar(x=[1], y=["a"], name="a"))
+    drawn = figures.finished(drawn, height=300, has_legend=True)
+    drawn.update_xaxes(side="top", title_text="GPU-h")
+    shown = readable.readable(drawn).layout
+    assert shown.legend.font.size >= 12
+    fonts = (shown.font, shown.legend.font, shown.xaxis.tickfont, shown.xaxis.title.font)
+    assert {font.color for font in fonts} == {theme.CHART_TEXT}
+    assert shown.margin.t == readable.TOOL_BAR_PX + readable.TOP_AXIS_PX
+    assert shown.height - shown.margin.t == 300 - 16  # what is drawn has the same room
+
+
+def test_the_hover_list_leaves_out_categories_that_no_gpu_is_in() -> None:
+    at = [START, START + timedelta(minutes=1)]
+    frame = pl.DataFrame(
+        {"bucket_at": [*at, at[1]], "category": ["productive", "productive", "down"],
+         "gpu_ms": [60_000, 30_000, 30_000]}
+    )  # fmt: skip
+    kinds = pl.DataFrame(
+        {"category": ["productive", "down"], "label": ["Productive", "Down"],
+         "colour": ["productive", "off"]}
+    )  # fmt: skip
+    window = (at[0], at[1] + timedelta(minutes=1))
+    productive, down = figures.categories_over_time(frame, kinds, 60_000, window).data
+    assert list(productive.hoverinfo) == ["text+name"] * 3
+    assert list(down.hoverinfo) == ["none", "text+name", "text+name"]
+    assert list(down.hovertext) == ["", "0.50 GPUs", "0.50 GPUs"]

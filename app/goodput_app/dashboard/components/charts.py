@@ -9,7 +9,7 @@ import streamlit as st
 
 from goodput_app.dashboard import time_zone
 from goodput_app.dashboard.components import downloads, tables
-from goodput_app.dashboard.figures import zoned
+from goodput_app.dashboard.figures import readable, zoned
 from goodput_app.dashboard.figures.ledger import CONFIG
 
 if TYPE_CHECKING:
@@ -18,20 +18,28 @@ if TYPE_CHECKING:
 
 def draw(figure: go.Figure, rows: pl.DataFrame, key: str, alt: str) -> None:
     """Draw a figure and, folded away, the table of what is drawn. alt: what it shows, in words."""
-    figure = zoned.in_zone(figure, time_zone.name())
-    st.plotly_chart(figure, key=key, config=_config(key), alt=alt)
+    st.plotly_chart(_shown(figure), key=key, config=_config(key), alt=alt)
     _table(rows, key)
 
 
 def pick(figure: go.Figure, rows: pl.DataFrame, key: str, alt: str) -> str | None:
     """Draw the same, and return `customdata[0]` of the mark that was clicked."""
-    figure = zoned.in_zone(figure, time_zone.name())
     event: Any = st.plotly_chart(
-        figure, key=key, config=_config(key), alt=alt, on_select="rerun", selection_mode="points"
+        _shown(figure),
+        key=key,
+        config=_config(key),
+        alt=alt,
+        on_select="rerun",
+        selection_mode="points",
     )
     _table(rows, key)
     marks = [point.get("customdata") for point in event.selection.points]
     return next((str(mark[0]) for mark in marks if mark), None)
+
+
+def _shown(figure: go.Figure) -> go.Figure:
+    """Return a figure as it is shown: in the page's time zone, with texts that can be read."""
+    return readable.readable(zoned.in_zone(figure, time_zone.name()))
 
 
 def _config(key: str) -> dict[str, Any]:

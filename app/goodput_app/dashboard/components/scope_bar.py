@@ -119,6 +119,15 @@ def show(default_range: str | None = None) -> View | None:
     if shown is None:
         return None
     _watch(time_picker.refresh(), marts.state())
+    with st.container(key="scope"):
+        _filters(shown, default_range)
+    _status(shown)
+    for problem in filter(None, (shown.problem, _zone_problem())):
+        st.warning(theme.markdown_text(problem), icon=":material/schedule:")
+    return shown
+
+
+def _filters(shown: View, default_range: str | None) -> None:
     columns = st.columns([1.1, 1.1, 1.1, 1.3, 2.1], vertical_alignment="bottom")
     values = marts.scope_values(shown.scope)
     clusters = marts.clusters()["cluster"].to_list()
@@ -130,10 +139,6 @@ def show(default_range: str | None = None) -> View | None:
             choice(kind, kind.title(), options, help=left_out(values, kind))
     with columns[4]:
         time_picker.draw(shown, default_range or settings().ui.range, go)
-    _status(shown)
-    for problem in filter(None, (shown.problem, _zone_problem())):
-        st.warning(theme.markdown_text(problem), icon=":material/schedule:")
-    return shown
 
 
 def options_of(values: pl.DataFrame, kind: str, wanted: str | None = None) -> dict[str, str]:
