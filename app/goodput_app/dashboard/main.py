@@ -5,7 +5,7 @@ from pathlib import Path
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import scope_bar, search, states
+from goodput_app.dashboard.components import scope_bar, search, states, wall
 from goodput_app.dashboard.data import marts
 
 ICON = (  # in the page itself: a named icon would be fetched from the internet
@@ -116,14 +116,19 @@ page = st.navigation(
     ],
     position="hidden",
 )
-with st.sidebar:
-    st.title("Goodput", anchor=False)
-    search.button()
-    for group, members in GROUPS.items():
-        st.caption(group)
-        for member in members:
-            params = scope_bar.carried(**{OF_ONE[page]: None} if page in OF_ONE else {})
-            st.page_link(member, query_params=params, width="stretch")
+if wall.is_on():
+    st.html(wall.LOOK)
+else:
+    with st.sidebar:
+        st.title("Goodput", anchor=False)
+        search.button()
+        for group, members in GROUPS.items():
+            st.caption(group)
+            for member in members:
+                params = scope_bar.carried(**{OF_ONE[page]: None} if page in OF_ONE else {})
+                st.page_link(member, query_params=params, width="stretch")
+        st.divider()
+        wall.enter(page)
 
 view = None
 with states.panel("", "marts.clusters"):
@@ -132,3 +137,5 @@ with states.panel("", "marts.clusters"):
         states.first_run()
 if page == DATA or (view is not None and not states.is_empty(view)):
     page.run()
+if wall.is_on():
+    wall.leave(page)

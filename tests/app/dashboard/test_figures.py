@@ -345,6 +345,18 @@ def test_the_hover_list_leaves_out_categories_that_no_gpu_is_in() -> None:
     )  # fmt: skip
     window = (at[0], at[1] + timedelta(minutes=1))
     productive, down = figures.categories_over_time(frame, kinds, 60_000, window).data
-    assert list(productive.hoverinfo) == ["text+name"] * 3
-    assert list(down.hoverinfo) == ["none", "text+name", "text+name"]
+    assert list(productive.hoverinfo) == ["x+text+name"] * 3
+    assert list(down.hoverinfo) == ["none", "x+text+name", "text+name"]
     assert list(down.hovertext) == ["", "0.50 GPUs", "0.50 GPUs"]
+
+
+def test_larger_type_has_the_room_that_its_legend_needs() -> None:
+    def drawn() -> go.Figure:
+        bar = go.Figure(go.Bar(x=[1], y=["a"], name="a"))
+        return figures.finished(bar.update_yaxes(tickfont_size=11), height=300, has_legend=True)
+
+    small, large = readable.readable(drawn()).layout, readable.readable(drawn(), 16).layout
+    assert large.font.size == large.legend.font.size == large.xaxis.tickfont.size == 16
+    assert large.yaxis.tickfont.size == 11  # its rows have no room for more
+    assert large.legend.entrywidth > small.legend.entrywidth
+    assert large.height - large.margin.b == small.height - small.margin.b

@@ -513,3 +513,20 @@ def test_a_zone_that_is_not_known_is_reported(
     app = visit(capture, "data_health", tz="../../etc/passwd")
     assert not app.exception
     assert "is not a time zone that is known here" in app.warning[0].value.replace("\\", "")
+
+
+def test_a_screen_on_the_wall_has_no_side_bar_and_no_filters_and_is_refreshed(
+    capture: LocalStore, visit: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(scope_bar, "_watch", lambda every, _seen: asked.append(every))
+    app = visit(capture, "data_health", view="wall", refresh="off", cluster="lab")
+    assert_sound(app)
+    assert not app.sidebar.children
+    assert not app.selectbox
+    assert asked == ["30s"]
+    assert "cluster lab" in texts(app)
+    links = [link.proto for link in app.get("page_link")]
+    assert [(link.label, link.query_string) for link in links] == [
+        ("Leave wall view", "refresh=off&cluster=lab")
+    ]

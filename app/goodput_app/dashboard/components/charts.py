@@ -8,7 +8,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import time_zone
-from goodput_app.dashboard.components import downloads, tables
+from goodput_app.dashboard.components import downloads, tables, wall
 from goodput_app.dashboard.figures import readable, zoned
 from goodput_app.dashboard.figures.ledger import CONFIG
 
@@ -39,7 +39,8 @@ def pick(figure: go.Figure, rows: pl.DataFrame, key: str, alt: str) -> str | Non
 
 def _shown(figure: go.Figure) -> go.Figure:
     """Return a figure as it is shown: in the page's time zone, with texts that can be read."""
-    return readable.readable(zoned.in_zone(figure, time_zone.name()))
+    in_zone = zoned.in_zone(figure, time_zone.name())
+    return readable.readable(in_zone, wall.FONT_PX if wall.is_on() else readable.FONT_PX)
 
 
 def _config(key: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
-from goodput_app.dashboard.components import time_picker
+from goodput_app.dashboard.components import time_picker, wall
 from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.state import current_store
 from goodput_app.settings import settings
@@ -24,7 +24,7 @@ from goodput_queries.errors import QueryError
 from goodput_queries.scope import Scope
 
 FILTERS = ("cluster", "team", "node", "run")
-CARRIED = (*FILTERS, "from", "to", "refresh", time_zone.PARAM)
+CARRIED = (*FILTERS, "from", "to", "refresh", time_zone.PARAM, wall.PARAM)
 ALL = ""
 CHOICES_MAX = 5_000
 CLUSTERS_SHOWN = 5
@@ -119,8 +119,9 @@ def show(default_range: str | None = None) -> View | None:
     if shown is None:
         return None
     _watch(time_picker.refresh(), marts.state())
-    with st.container(key="scope"):
-        _filters(shown, default_range)
+    if not wall.is_on():
+        with st.container(key="scope"):
+            _filters(shown, default_range)
     _status(shown)
     for problem in filter(None, (shown.problem, _zone_problem())):
         st.warning(theme.markdown_text(problem), icon=":material/schedule:")
@@ -226,7 +227,10 @@ def _status(shown: View) -> None:
     summary = marts.goodput_summary(shown.scope).row(0, named=True)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.badge(shown.mode, color=MODES[shown.mode])
-        time_picker.zone_toggle(go)
+        if wall.is_on():
+            _named(shown)
+        else:
+            time_picker.zone_toggle(go)
         for text, colour in freshness(marts.clusters(), shown):
             st.badge(theme.markdown_text(text), color=colour)
         if summary["held_ms"]:
@@ -238,7 +242,7 @@ def _status(shown: View) -> None:
             )
         length_s = (shown.end - shown.start).total_seconds()
         st.badge(f"{theme.duration(length_s)}, {theme.count(summary['gpus'], 'GPU')}", color="gray")
-        if shown.filters:
+        if shown.filters and not wall.is_on():
             st.button(
                 "Clear filters",
                 key="scope_clear",
@@ -246,6 +250,13 @@ def _status(shown: View) -> None:
                 type="tertiary",
                 icon=":material/close:",
             )
+
+
+def _named(shown: View) -> None:
+    """Name the time range and the filters, where no filter is drawn."""
+    st.badge(theme.window(shown.start, shown.end), color="gray")
+    for name, value in shown.filters.items():
+        st.badge(f"{name} {theme.markdown_text(value)}", color="gray")
 
 
 def freshness(clusters: pl.DataFrame, shown: View) -> list[tuple[str, theme.Badge]]:

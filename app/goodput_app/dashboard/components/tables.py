@@ -8,7 +8,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import glossary, theme, time_zone
-from goodput_app.dashboard.components import downloads, scope_bar
+from goodput_app.dashboard.components import downloads, scope_bar, wall
 from goodput_billing.statement.currency import PRICE_DECIMALS
 
 if TYPE_CHECKING:
@@ -193,8 +193,9 @@ def _heights(rows: int, most: int, *, is_wrapped: bool) -> dict[str, Any]:
     """Return the height of a table and of its rows."""
     if not is_wrapped:
         return {"height": height(rows, most)}
-    shown = ROW_PX + min(rows, most) * WRAPPED_ROW_PX + 3
-    return {"height": shown, "row_height": WRAPPED_ROW_PX}
+    row_px = wall.scaled(WRAPPED_ROW_PX)
+    shown = wall.scaled(ROW_PX) + min(rows, most) * row_px + 3
+    return {"height": shown, "row_height": row_px}
 
 
 def pick(
@@ -244,4 +245,5 @@ def pick(
 
 def height(rows: int, most: int) -> int | Literal["auto"]:
     """Return the height of a table of so many rows, of which `most` are seen at once."""
-    return "auto" if rows <= min(most, AUTO_ROWS) else ROW_PX * (1 + min(rows, most)) + 3
+    is_short = rows <= min(most, AUTO_ROWS)
+    return "auto" if is_short else wall.scaled(ROW_PX) * (1 + min(rows, most)) + 3

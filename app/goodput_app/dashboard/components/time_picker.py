@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
+from goodput_app.dashboard.components import wall
 from goodput_app.settings import settings
 
 if TYPE_CHECKING:
@@ -83,9 +84,10 @@ def zone_toggle(go: Go) -> None:
 
 
 def refresh() -> str:
-    """Return how often the page looks for new data, as the link says."""
+    """Return how often the page looks for new data, as the link says; on a wall it always does."""
     asked = st.query_params.get("refresh", REFRESH_DEFAULT)
-    return asked if asked in REFRESH_S else REFRESH_DEFAULT
+    is_asked = asked in REFRESH_S and not (wall.is_on() and REFRESH_S[asked] is None)
+    return asked if is_asked else REFRESH_DEFAULT
 
 
 def _range(default_range: str, go: Go) -> None:

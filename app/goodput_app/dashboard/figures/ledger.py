@@ -162,7 +162,7 @@ def categories_over_time(
             name=label,
             # the list leaves out who has no GPU: a template would put every trace on it
             hovertext=[f"{number:,.2f} GPUs" if number else "" for number in (*gpus, gpus[-1])],
-            hoverinfo=["text+name" if number else "none" for number in (*gpus, gpus[-1])],
+            hoverinfo=["x+text+name" if number else "none" for number in (*gpus, gpus[-1])],
         )
     figure.update_layout(hovermode="x unified")
     figure.update_xaxes(title_text="UTC", range=[begin, stop])
