@@ -2,24 +2,65 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import time_zone
-from goodput_app.dashboard.components import downloads, tables, wall
+from goodput_app.dashboard.components import downloads, scope_bar, tables, wall
 from goodput_app.dashboard.figures import readable, zoned
 from goodput_app.dashboard.figures.ledger import CONFIG
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     import plotly.graph_objects as go
+
+SHORTEST = timedelta(seconds=1)  # of a range that is marked: else it was a click
 
 
 def draw(figure: go.Figure, rows: pl.DataFrame, key: str, alt: str) -> None:
     """Draw a figure and, folded away, the table of what is drawn. alt: what it shows, in words."""
     st.plotly_chart(_shown(figure), key=key, config=_config(key), alt=alt)
     _table(rows, key)
+
+
+def over_time(figure: go.Figure, rows: pl.DataFrame, key: str, alt: str) -> None:
+    """Draw a chart with a time axis: dragging over it makes what is marked the page's time range.
+
+    Plotly's own zoom would be lost whenever new data come, since Streamlit then makes a new chart.
+    """
+    ahead = zoned.offset_of(figure, time_zone.name())
+
+    def marked() -> None:
+        if (times := marked_range(st.session_state[key].selection.box, ahead)) is not None:
+            scope_bar.go({"from": time_zone.iso(times[0]), "to": time_zone.iso(times[1])})
+
+    figure.update_layout(dragmode="select", selectdirection="h")
+    st.plotly_chart(
+        _shown(figure),
+        key=key,
+        config=_config(key, "lasso2d", "autoScale2d"),
+        alt=alt,
+        on_select=marked,
+        selection_mode="box",
+    )
+    _table(rows, key)
+
+
+def marked_range(
+    boxes: Sequence[Mapping[str, Any]], ahead: timedelta
+) -> tuple[datetime, datetime] | None:
+    """Return the ends of the last box on a time axis as naive UTC; None of what is too short.
+
+    ahead: how far the axis is ahead of UTC
+    """
+    if not boxes:
+        return None
+    first, last = sorted(datetime.fromisoformat(str(at)) for at in boxes[-1]["x"])
+    return (first - ahead, last - ahead) if last - first >= SHORTEST else None
 
 
 def pick(figure: go.Figure, rows: pl.DataFrame, key: str, alt: str) -> str | None:
@@ -43,9 +84,11 @@ def _shown(figure: go.Figure) -> go.Figure:
     return readable.readable(in_zone, wall.FONT_PX if wall.is_on() else readable.FONT_PX)
 
 
-def _config(key: str) -> dict[str, Any]:
-    options: dict[str, Any] = CONFIG["toImageButtonOptions"]
-    return {**CONFIG, "toImageButtonOptions": {**options, "filename": f"goodput-{key}"}}
+def _config(key: str, *without: str) -> dict[str, Any]:
+    """Return the tool bar of a chart; without: buttons to leave out, unless the usual ones."""
+    options = {**CONFIG["toImageButtonOptions"], "filename": f"goodput-{key}"}
+    left_out = list(without) or CONFIG["modeBarButtonsToRemove"]
+    return {**CONFIG, "modeBarButtonsToRemove": left_out, "toImageButtonOptions": options}
 
 
 def _table(rows: pl.DataFrame, key: str) -> None:

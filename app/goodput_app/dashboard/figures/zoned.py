@@ -29,9 +29,7 @@ def in_zone(figure: go.Figure, zone: str) -> go.Figure:
     times = list(_times(figure))
     if zone == time_zone.DEFAULT or not times:
         return figure
-    first, last = min(times), max(times)
-    last = max(first, last - _MS)  # the end of a window is exclusive
-    ahead = time_zone.offset(last, zone)
+    first, last, ahead = min(times), _last(times), offset_of(figure, zone)
     offset = time_zone.suffix(time_zone.local(last, zone))
     name = f"{zone} ({offset})"
     if time_zone.offset(first, zone) != ahead:
@@ -49,6 +47,16 @@ def in_zone(figure: go.Figure, zone: str) -> go.Figure:
         shape.x0, shape.x1 = _shifted((shape.x0, shape.x1), ahead)
     # a zoom is kept while the figure is drawn again, but not on another clock
     return figure.update_layout(uirevision=f"{figure.layout.uirevision} {zone}")
+
+
+def offset_of(figure: go.Figure, zone: str) -> timedelta:
+    """Return how far the times of a figure, drawn in UTC, are moved in a zone."""
+    times = list(_times(figure))
+    return time_zone.offset(_last(times), zone) if times else timedelta(0)
+
+
+def _last(times: Sequence[datetime]) -> datetime:
+    return max(min(times), max(times) - _MS)  # the end of a window is exclusive
 
 
 def _times(figure: go.Figure) -> Iterator[datetime]:
