@@ -21,6 +21,7 @@ AUTO_ROWS = 10
 CELL_MAX_CHARS = 300
 MISSING = "-"
 CLOCK_FROM_S = 600
+BY_KEYBOARD = ":material/keyboard: arrow keys, Shift+Space opens the row"
 DIGITS = 6  # of an hour: less than 4 ms
 
 
@@ -238,7 +239,9 @@ def pick(
         selection_mode="single-row",
         **_heights(frame.height, rows, is_wrapped=widths is not None),
     )
-    downloads.parquet(shown, key)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        downloads.parquet(shown, key)
+        st.caption(BY_KEYBOARD)
     chosen = st.query_params.get(key)
     return frame.row(known.index(chosen), named=True) if chosen in known else None
 
