@@ -12,8 +12,9 @@ import pytest
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.figures import ledger as figures
-from goodput_app.dashboard.figures import readable, waste
 from goodput_app.dashboard.figures import runs as figures_runs
+from goodput_app.dashboard.figures import shown as finish
+from goodput_app.dashboard.figures import waste
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -325,11 +326,11 @@ def test_a_figure_has_texts_that_can_be_read_below_the_tool_bar() -> None:
     drawn = go.Figure(go.Bar(x=[1], y=["a"], name="a"))
     drawn = figures.finished(drawn, height=300, has_legend=True)
     drawn.update_xaxes(side="top", title_text="GPU-h")
-    shown = readable.readable(drawn).layout
+    shown = finish.readable(drawn).layout
     assert shown.legend.font.size >= 12
     fonts = (shown.font, shown.legend.font, shown.xaxis.tickfont, shown.xaxis.title.font)
     assert {font.color for font in fonts} == {theme.CHART_TEXT}
-    assert shown.margin.t == readable.TOOL_BAR_PX + readable.TOP_AXIS_PX
+    assert shown.margin.t == finish.TOOL_BAR_PX + finish.TOP_AXIS_PX
     assert shown.height - shown.margin.t == 300 - 16  # what is drawn has the same room
 
 
@@ -355,7 +356,7 @@ def test_larger_type_has_the_room_that_its_legend_needs() -> None:
         bar = go.Figure(go.Bar(x=[1], y=["a"], name="a"))
         return figures.finished(bar.update_yaxes(tickfont_size=11), height=300, has_legend=True)
 
-    small, large = readable.readable(drawn()).layout, readable.readable(drawn(), 16).layout
+    small, large = finish.readable(drawn()).layout, finish.readable(drawn(), 16).layout
     assert large.font.size == large.legend.font.size == large.xaxis.tickfont.size == 16
     assert large.yaxis.tickfont.size == 11  # its rows have no room for more
     assert large.legend.entrywidth > small.legend.entrywidth

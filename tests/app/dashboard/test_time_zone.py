@@ -12,7 +12,7 @@ import pytest
 
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import tables
-from goodput_app.dashboard.figures import zoned
+from goodput_app.dashboard.figures.shown import in_zone
 from goodput_app.time_expressions import moment_ms
 
 BERLIN = "Europe/Berlin"
@@ -87,7 +87,7 @@ def figure(end: datetime) -> go.Figure:
 
 def test_a_figure_is_drawn_on_the_clock_of_the_zone() -> None:
     start, hour = NOON - timedelta(hours=3), timedelta(hours=1)
-    shown = zoned.in_zone(figure(NOON), BERLIN)
+    shown = in_zone(figure(NOON), BERLIN)
     line, epochs, bar, heatmap = shown.data
     assert list(line.x) == [start + hour, NOON + hour]
     assert line.hovertemplate == "%{x|%H:%M:%S} UTC+01:00<extra></extra>"
@@ -101,7 +101,7 @@ def test_a_figure_is_drawn_on_the_clock_of_the_zone() -> None:
 
 def test_a_figure_in_which_the_clock_changes_keeps_one_offset_and_says_so() -> None:
     end = AUTUMN + timedelta(hours=2)
-    shown = zoned.in_zone(figure(end), BERLIN)
+    shown = in_zone(figure(end), BERLIN)
     assert tuple(shown.layout.xaxis.range) == (end - timedelta(hours=2), end + timedelta(hours=1))
     assert shown.layout.xaxis.title.text == (
         "Europe/Berlin, all at UTC+01:00: its clock changed in this range"
@@ -110,5 +110,5 @@ def test_a_figure_in_which_the_clock_changes_keeps_one_offset_and_says_so() -> N
 
 def test_a_figure_without_times_and_one_in_utc_stay_as_they_are() -> None:
     bars = go.Figure(go.Bar(x=[1.0], y=["a"], hovertemplate="%{x}"))
-    assert zoned.in_zone(bars, BERLIN).to_dict() == bars.to_dict()
-    assert list(zoned.in_zone(figure(NOON), "UTC").data[0].x)[1] == NOON
+    assert in_zone(bars, BERLIN).to_dict() == bars.to_dict()
+    assert list(in_zone(figure(NOON), "UTC").data[0].x)[1] == NOON

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard import time_zone
+from goodput_app.dashboard import glossary, theme, time_zone
 from goodput_app.dashboard.components import downloads, scope_bar, tables, wall
-from goodput_app.dashboard.figures import readable, zoned
+from goodput_app.dashboard.figures import shown
 from goodput_app.dashboard.figures.ledger import CONFIG
 
 if TYPE_CHECKING:
@@ -18,12 +19,14 @@ if TYPE_CHECKING:
 
     import plotly.graph_objects as go
 
+AMOUNT = re.compile(r" (\d+\.\d %|\(\d+\))$")  # that an entry of a legend has behind its name
 SHORTEST = timedelta(seconds=1)  # of a range that is marked: else it was a click
 
 
 def draw(figure: go.Figure, rows: pl.DataFrame, key: str, alt: str) -> None:
     """Draw a figure and, folded away, the table of what is drawn. alt: what it shows, in words."""
     st.plotly_chart(_shown(figure), key=key, config=_config(key), alt=alt)
+    _legend(figure)
     _table(rows, key)
 
 
@@ -32,7 +35,7 @@ def over_time(figure: go.Figure, rows: pl.DataFrame, key: str, alt: str) -> None
 
     Plotly's own zoom would be lost whenever new data come, since Streamlit then makes a new chart.
     """
-    ahead = zoned.offset_of(figure, time_zone.name())
+    ahead = shown.offset_of(figure, time_zone.name())
 
     def marked() -> None:
         if (times := marked_range(st.session_state[key].selection.box, ahead)) is not None:
@@ -47,6 +50,7 @@ def over_time(figure: go.Figure, rows: pl.DataFrame, key: str, alt: str) -> None
         on_select=marked,
         selection_mode="box",
     )
+    _legend(figure)
     _table(rows, key)
 
 
@@ -73,6 +77,7 @@ def pick(figure: go.Figure, rows: pl.DataFrame, key: str, alt: str) -> str | Non
         on_select="rerun",
         selection_mode="points",
     )
+    _legend(figure)
     _table(rows, key)
     marks = [point.get("customdata") for point in event.selection.points]
     return next((str(mark[0]) for mark in marks if mark), None)
@@ -80,8 +85,8 @@ def pick(figure: go.Figure, rows: pl.DataFrame, key: str, alt: str) -> str | Non
 
 def _shown(figure: go.Figure) -> go.Figure:
     """Return a figure as it is shown: in the page's time zone, with texts that can be read."""
-    in_zone = zoned.in_zone(figure, time_zone.name())
-    return readable.readable(in_zone, wall.FONT_PX if wall.is_on() else readable.FONT_PX)
+    in_zone = shown.in_zone(figure, time_zone.name())
+    return shown.readable(in_zone, wall.FONT_PX if wall.is_on() else shown.FONT_PX)
 
 
 def _config(key: str, *without: str) -> dict[str, Any]:
@@ -89,6 +94,22 @@ def _config(key: str, *without: str) -> dict[str, Any]:
     options = {**CONFIG["toImageButtonOptions"], "filename": f"goodput-{key}"}
     left_out = list(without) or CONFIG["modeBarButtonsToRemove"]
     return {**CONFIG, "modeBarButtonsToRemove": left_out, "toImageButtonOptions": options}
+
+
+def _legend(figure: go.Figure) -> None:
+    """Draw a mark whose hover text defines the entries of the legend, where they are terms."""
+    if texts := definitions(figure):
+        lines = [f"**{theme.markdown_text(name)}**: {text}" for name, text in texts.items()]
+        st.caption("Legend", help="  \n".join(lines))
+
+
+def definitions(figure: go.Figure) -> dict[str, str]:
+    """Return what the entries of a figure's legend mean, as far as the glossary has them."""
+    if figure.layout.showlegend is False:
+        return {}
+    names = [AMOUNT.sub("", str(t.name)) for t in figure.data if t.showlegend is not False]
+    meanings = {name: glossary.meaning(name) for name in names}
+    return {name: text for name, text in meanings.items() if text is not None}
 
 
 def _table(rows: pl.DataFrame, key: str) -> None:
