@@ -347,7 +347,7 @@ def test_the_hover_list_leaves_out_categories_that_no_gpu_is_in() -> None:
     window = (at[0], at[1] + timedelta(minutes=1))
     productive, down = figures.categories_over_time(frame, kinds, 60_000, window).data
     assert list(productive.hoverinfo) == ["x+text+name"] * 3
-    assert list(down.hoverinfo) == ["none", "x+text+name", "text+name"]
+    assert list(down.hoverinfo) == ["none", "x+text+name", "x+text+name"]
     assert list(down.hovertext) == ["", "0.50 GPUs", "0.50 GPUs"]
 
 
