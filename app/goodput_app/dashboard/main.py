@@ -128,7 +128,7 @@ else:
                 params = scope_bar.carried(**{OF_ONE[page]: None} if page in OF_ONE else {})
                 st.page_link(member, query_params=params, width="stretch")
         st.divider()
-        wall.enter(page)
+        wall.enter(scope_bar.go)
 
 view = None
 with states.panel("", "marts.clusters"):
@@ -138,4 +138,4 @@ with states.panel("", "marts.clusters"):
 if page == DATA or (view is not None and not states.is_empty(view)):
     page.run()
 if wall.is_on():
-    wall.leave(page)
+    wall.leave(scope_bar.go)

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import streamlit as st
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Go = Callable[[dict[str, str | None]], None]  # changes the link
 
 PARAM, ON = "view", "wall"
 FONT_PX = 16  # of charts
@@ -25,17 +32,22 @@ def scaled(px: int) -> int:
     return px * 4 // 3 if is_on() else px
 
 
-def enter(page: st.Page) -> None:
-    """Draw the link to this view of a page."""
-    params = {**st.query_params.to_dict(), PARAM: ON}
-    _link(page, "Wall view", "fullscreen", params)
+def enter(go: Go) -> None:
+    """Draw the button that opens this view; it is in the link then."""
+    _button("Wall view", "fullscreen", go, ON)
 
 
-def leave(page: st.Page) -> None:
-    """Draw the link back."""
-    params = {name: value for name, value in st.query_params.to_dict().items() if name != PARAM}
-    _link(page, "Leave wall view", "fullscreen_exit", params)
+def leave(go: Go) -> None:
+    """Draw the button back."""
+    _button("Leave wall view", "fullscreen_exit", go, None)
 
 
-def _link(page: st.Page, label: str, icon: str, params: dict[str, str]) -> None:
-    st.page_link(page, label=label, icon=f":material/{icon}:", query_params=params)
+def _button(label: str, icon: str, go: Go, value: str | None) -> None:
+    st.button(
+        label,
+        key="wall",
+        icon=f":material/{icon}:",
+        type="tertiary",
+        on_click=go,
+        args=({PARAM: value},),
+    )

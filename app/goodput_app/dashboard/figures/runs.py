@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.figures.ledger import MAX_POINTS, ROW_PX, finished, marker
+from goodput_app.dashboard.figures.ledger import MAX_POINTS, PAGE_PX, ROW_PX, finished, marker
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +62,9 @@ def run_ledgers(runs: pl.DataFrame, categories: pl.DataFrame) -> go.Figure:
         autorange="reversed",
         automargin=True,
     )
-    return finished(figure, height=shown.height * (ROW_PX + 5) + 150, has_legend=True)
+    return finished(
+        figure, height=shown.height * (ROW_PX + 5) + 150, has_legend=True, width_px=PAGE_PX
+    )
 
 
 def straggler_lanes(frame: pl.DataFrame) -> go.Figure:
