@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import calendar
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 
 from goodput_queries.errors import QueryError
 
 _RELATIVE = re.compile(r"now(?P<steps>(?:[+-]\d{1,6}[smhdwMy])*)(?:/(?P<unit>[smhdwMy]))?")
 _STEP = re.compile(r"([+-]\d+)([smhdwMy])")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_SPAN = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_ELAPSED = {"s": "seconds", "m": "minutes", "h": "hours"}
+_ON_CLOCK = {"d": "days", "w": "weeks"}
 _CLEARED = {"s": {}, "m": {"second": 0}, "h": {"minute": 0, "second": 0}}
 
 
-def moment_ms(text: str, now: datetime, *, is_end: bool = False) -> int:
+def moment_ms(text: str, now: datetime, *, is_end: bool = False, zone: tzinfo = UTC) -> int:
     """Return a moment in epoch milliseconds.
 
-    `/d` and its like cut down to the start of the unit, or up to its end where the moment ends a
-    window; a bare date is the start of that day in UTC, as an end too (windows are half-open).
+    `/d` and its like cut down to the start of the unit on the clock of the zone, or up to its end
+    where the moment ends a window: a day can have 23 or 25 hours. A bare date is the start of that
+    day in UTC, as an end too (windows are half-open).
     Raises QueryError for anything else, a time without an offset included: nobody guesses zones.
     """
-    return round(_moment(text.strip(), now.astimezone(UTC), is_end=is_end).timestamp() * 1000)
+    return round(_moment(text.strip(), now.astimezone(zone), is_end=is_end).timestamp() * 1000)
 
 
 def _moment(text: str, now: datetime, *, is_end: bool) -> datetime:
@@ -46,8 +48,11 @@ def _moment(text: str, now: datetime, *, is_end: bool) -> datetime:
 
 def _shift(moment: datetime, amount: int, unit: str) -> datetime:
     """Return a moment moved by calendar units; the 31st becomes the last day of a shorter month."""
-    if unit in _SPAN:
-        return moment + timedelta(**{_SPAN[unit]: amount})
+    if unit in _ELAPSED:
+        moved = moment.astimezone(UTC) + timedelta(**{_ELAPSED[unit]: amount})
+        return moved.astimezone(moment.tzinfo)
+    if unit in _ON_CLOCK:
+        return moment + timedelta(**{_ON_CLOCK[unit]: amount})
     months = moment.year * 12 + moment.month - 1 + amount * (12 if unit == "y" else 1)
     year, month = months // 12, months % 12 + 1
     day = min(moment.day, calendar.monthrange(year, month)[1])

@@ -53,11 +53,11 @@ def served(recorded_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return database
 
 
-@pytest.fixture(scope="session")
-def base_url(served: Path) -> Iterator[str]:
-    """Serve the sample data and give the URL that the command prints."""
+@contextlib.contextmanager
+def serving(database: Path) -> Iterator[str]:
+    """Serve a database and give the URL that the command prints."""
     goodput = Path(sys.executable).with_name("goodput")
-    command = [str(goodput), "serve", "--db", str(served)]
+    command = [str(goodput), "serve", "--db", str(database)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as server:
@@ -67,9 +67,18 @@ def base_url(served: Path) -> Iterator[str]:
                 break
         else:
             pytest.fail("the server ended before it printed its URL")
-        yield found[0].rstrip("/")
-        server.terminate()
-        server.wait(timeout=20)
+        try:
+            yield found[0].rstrip("/")
+        finally:
+            server.terminate()
+            server.wait(timeout=20)
+
+
+@pytest.fixture(scope="session")
+def base_url(served: Path) -> Iterator[str]:
+    """Serve the sample data."""
+    with serving(served) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 CATEGORIES = files("goodput_queries") / "sql" / "reference" / "gpu_second_categories.csv"
+GROUPS = files("goodput_queries") / "sql" / "reference" / "ledger_groups.csv"
 TERMS = files("goodput_app.dashboard") / "glossary.csv"
 _DENOMINATOR = re.compile(r" \([^)]*\)$")
 _HEAD = """# Glossary
@@ -66,6 +67,25 @@ def hover(label: str) -> str:
     if (entry := find(label)) is None:
         raise KeyError(f"{label!r} is not in {TERMS}")
     return entry.hover
+
+
+def meaning(label: str) -> str | None:
+    """Return what an entry of a legend means: a term, a category, or a group of categories."""
+    if (entry := find(label)) is not None:
+        return entry.definition
+    return _categories().get(label)
+
+
+@functools.cache
+def _categories() -> dict[str, str]:
+    """Return the definitions of categories, and of their groups the categories, by label."""
+    categories = list(csv.DictReader(CATEGORIES.read_text("utf-8").splitlines()))
+    labels = {c["category"]: c["label"] for c in categories}
+    parts: dict[str, list[str]] = {}
+    for row in csv.DictReader(GROUPS.read_text("utf-8").splitlines()):
+        parts.setdefault(row["label"], []).append(labels[row["category"]])
+    groups = {label: f"{', '.join(members)}." for label, members in parts.items()}
+    return groups | {c["label"]: c["definition"] for c in categories}
 
 
 def page() -> str:

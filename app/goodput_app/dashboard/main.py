@@ -4,7 +4,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from goodput_app.dashboard.components import flag_parts, scope_bar, search, states
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import flag_parts, scope_bar, search, states, wall
 from goodput_app.dashboard.data import marts
 
 ICON = (  # in the page itself: a named icon would be fetched from the internet
@@ -15,7 +16,28 @@ ICON = (  # in the page itself: a named icon would be fetched from the internet
 SIDEBAR_PX = 210
 LOOK = """<style>
 [data-testid="stMainBlockContainer"] { padding: 3rem 2rem 3rem 2rem; }
+[data-testid="stCaptionContainer"] { color: inherit; opacity: CAPTION_OPACITY; }
 [data-testid="stSidebarHeader"] { height: 1.5rem; }
+@media (max-width: 640px) { /* a phone: two side by side, below the button of the side bar */
+  [data-testid="stMainBlockContainer"] { padding: 4rem 1rem 3rem 1rem; }
+  .st-key-scope [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"]),
+  [class*="st-key-tiles"] [data-testid="stHorizontalBlock"],
+  [class*="-tiles"] [data-testid="stHorizontalBlock"] { flex-wrap: wrap; flex-direction: row; }
+  .st-key-scope [data-testid="stColumn"],
+  [class*="st-key-tiles"] [data-testid="stColumn"],
+  [class*="-tiles"] [data-testid="stColumn"] { flex: 1 1 40%; min-width: 40%; width: auto; }
+}
+[data-testid="stMetricLabel"] p { white-space: normal; }
+@media (min-width: 641px) and (max-width: 1250px) { /* the time range has a line of its own */
+  .st-key-scope [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
+  .st-key-scope [data-testid="stColumn"] { flex: 1 1 22%; min-width: 22%; }
+  .st-key-scope [data-testid="stColumn"]:last-child { flex: 1 1 100%; }
+}
+@media (max-width: 1250px) { /* charts that stand side by side have too little room */
+  [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] [data-testid="stPlotlyChart"])
+    { flex-wrap: wrap; }
+  [data-testid="stColumn"]:has([data-testid="stPlotlyChart"]) { flex: 1 1 100%; min-width: 100%; }
+}
 @media (min-width: 641px) and (max-width: 1439px) {
   .st-key-tiles [data-testid="stHorizontalBlock"]:has(> :nth-child(6)) { flex-wrap: wrap; }
   .st-key-tiles :has(> :nth-child(6)) > [data-testid="stColumn"] { flex: 1 1 30%; min-width: 30%; }
@@ -40,7 +62,7 @@ st.set_page_config(
     initial_sidebar_state=SIDEBAR_PX,
 )
 
-st.html(LOOK)
+st.html(LOOK.replace("CAPTION_OPACITY", f"{theme.CAPTION_OPACITY}"))
 
 # No file is named like its URL: before the first `st.navigation` of a process (and in any AppTest)
 # Streamlit looks for pages by their folder, and would run that file without this one.
@@ -95,14 +117,19 @@ page = st.navigation(
     ],
     position="hidden",
 )
-with st.sidebar:
-    st.title("Goodput", anchor=False)
-    search.button()
-    for group, members in GROUPS.items():
-        st.caption(group)
-        for member in members:
-            params = scope_bar.carried(**{OF_ONE[page]: None} if page in OF_ONE else {})
-            st.page_link(member, query_params=params, width="stretch")
+if wall.is_on():
+    st.html(wall.LOOK)
+else:
+    with st.sidebar:
+        st.title("Goodput", anchor=False)
+        search.button()
+        for group, members in GROUPS.items():
+            st.caption(group)
+            for member in members:
+                params = scope_bar.carried(**{OF_ONE[page]: None} if page in OF_ONE else {})
+                st.page_link(member, query_params=params, width="stretch")
+        st.divider()
+        wall.enter(scope_bar.go)
 
 view = None
 with states.panel("", "marts.clusters"):
@@ -113,3 +140,5 @@ if page in FLAGGED and view is not None:
     flag_parts.begin(view)
 if page == DATA or (view is not None and not states.is_empty(view)):
     page.run()
+if wall.is_on():
+    wall.leave(scope_bar.go)

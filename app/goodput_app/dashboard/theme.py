@@ -11,9 +11,10 @@ from __future__ import annotations
 import html
 import math
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
+from goodput_app.dashboard import time_zone
 from goodput_app.settings import settings
 from goodput_billing.statement import currency as currencies
 
@@ -70,6 +71,10 @@ UNKNOWN_STYLE = STYLES["unknown"]
 CAPACITY_COLOUR = "#8a94a3"
 BASELINE_COLOUR = "#8a94a3"
 MARK_COLOUR = "#ffffff"
+# Streamlit draws text of charts in a grey of 3.8:1. This is what it replaces by the colour of its
+# legends, #262730 on a light page and #fafafa on a dark one, when the reader switches, too.
+CHART_TEXT = "#000037"
+CAPTION_OPACITY = 0.78  # of the text's colour: Streamlit's 0.6 is too faint for small text
 HEATMAP_SCALE = "Cividis"
 COUNT_SCALE = "Viridis"  # of counts from 1 on: the middle of Cividis is the grey of no data
 # Lines of one chart, distinguishable for colour-blind people too, on light and on dark.
@@ -141,10 +146,19 @@ def style(colour: str | None) -> Style:
 
 
 def ink(colour: str | None) -> str:
-    """Return the colour in which text reads on top of a category."""
-    paint = style(colour).colour
-    red, green, blue = (int(paint[i : i + 2], 16) for i in (1, 3, 5))
-    return "#1b2430" if 0.299 * red + 0.587 * green + 0.114 * blue > 150 else "#ffffff"
+    """Return the colour in which text reads on top of a category: black or white."""
+    on_white, on_black = (contrast(style(colour).colour, end) for end in ("#ffffff", "#000000"))
+    return "#ffffff" if on_white >= on_black else "#000000"
+
+
+def contrast(one: str, other: str) -> float:
+    """Return the contrast of two colours, 1 to 21 (WCAG 2.2, relative luminance)."""
+    lights = []
+    for paint in (one, other):
+        parts = (int(paint[i : i + 2], 16) / 255 for i in (1, 3, 5))
+        linear = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+        lights.append(sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True)))
+    return (max(lights) + 0.05) / (min(lights) + 0.05)
 
 
 def rank(category: str) -> int:
@@ -232,19 +246,27 @@ def duration(seconds: float | None) -> str:
     return f"{sign}{whole}.0 s"
 
 
-def moment(at: datetime | None, *, with_date: bool = True) -> str:
-    """Return an instant (naive UTC, as the database has it) as `2026-11-20 12:29:30 UTC`."""
+def moment(at: datetime | None) -> str:
+    """Return an instant (naive UTC, as the database has it) as `2026-11-20 12:29:30 UTC`.
+
+    It is in the time zone of the page.
+    """
     if at is None:
         return NOT_KNOWN
-    utc = at.astimezone(UTC) if at.tzinfo else at
-    return f"{utc:%Y-%m-%d %H:%M:%S} UTC" if with_date else f"{utc:%H:%M:%S}"
+    clock = time_zone.local(at)
+    return f"{clock:%Y-%m-%d %H:%M:%S} {time_zone.suffix(clock)}"
 
 
 def window(start: datetime, end: datetime) -> str:
-    """Return a span as short as it stays clear; the zone is printed."""
-    if start.date() == end.date():
-        return f"{start:%Y-%m-%d %H:%M:%S} - {end:%H:%M:%S} UTC"
-    return f"{start:%Y-%m-%d %H:%M} - {end:%Y-%m-%d %H:%M} UTC"
+    """Return a span as short as it stays clear; the offset of the page's time zone is printed."""
+    first, last = time_zone.local(start), time_zone.local(end)
+    zone = time_zone.suffix(last)
+    if first.utcoffset() != last.utcoffset():
+        begin = f"{first:%Y-%m-%d %H:%M} {time_zone.suffix(first)}"
+        return f"{begin} - {last:%Y-%m-%d %H:%M} {zone}"
+    if first.date() == last.date():
+        return f"{first:%Y-%m-%d %H:%M:%S} - {last:%H:%M:%S} {zone}"
+    return f"{first:%Y-%m-%d %H:%M} - {last:%Y-%m-%d %H:%M} {zone}"
 
 
 def count(number: int, thing: str) -> str:

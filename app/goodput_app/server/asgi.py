@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import uvicorn
 from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
@@ -30,6 +31,7 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.state import use_store
 from goodput_app.server import metrics
 from goodput_app.server.background import Upkeep
+from goodput_app.server.index_page import IndexPage
 from goodput_app.server.listen import DEFAULT_ADDRESS, covers_loopback, listen, url_of
 from goodput_app.settings import settings
 from goodput_billing.delivery.schedule import handing_out
@@ -168,7 +170,12 @@ def create_app(
             use_store(None)
             store.close()
 
-    return App(MAIN_SCRIPT, lifespan=lifespan, routes=routes(store, note))
+    return App(
+        MAIN_SCRIPT,
+        lifespan=lifespan,
+        routes=routes(store, note),
+        middleware=[Middleware(IndexPage)],
+    )
 
 
 def routes(store: LocalStore, note: ServerNote) -> list[Route]:

@@ -13,6 +13,7 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.figures import ledger as figures
 from goodput_app.dashboard.figures import runs as figures_runs
+from goodput_app.dashboard.figures import shown as finish
 from goodput_app.dashboard.figures import waste
 
 if TYPE_CHECKING:
@@ -319,3 +320,44 @@ def test_no_chart_needs_webgl() -> None:
     drawn = [figures.waterfall(FULL), figures.step_times(steps())]
     kinds = {trace.type for figure in drawn for trace in figure.data}
     assert kinds <= {"bar", "scatter", "heatmap"}
+
+
+def test_a_figure_has_texts_that_can_be_read_below_the_tool_bar() -> None:
+    drawn = go.Figure(go.Bar(x=[1], y=["a"], name="a"))
+    drawn = figures.finished(drawn, height=300, has_legend=True)
+    drawn.update_xaxes(side="top", title_text="GPU-h")
+    shown = finish.readable(drawn).layout
+    assert shown.legend.font.size >= 12
+    fonts = (shown.font, shown.legend.font, shown.xaxis.tickfont, shown.xaxis.title.font)
+    assert {font.color for font in fonts} == {theme.CHART_TEXT}
+    assert shown.margin.t == finish.TOOL_BAR_PX + finish.TOP_AXIS_PX
+    assert shown.height - shown.margin.t == 300 - 16  # what is drawn has the same room
+
+
+def test_the_hover_list_leaves_out_categories_that_no_gpu_is_in() -> None:
+    at = [START, START + timedelta(minutes=1)]
+    frame = pl.DataFrame(
+        {"bucket_at": [*at, at[1]], "category": ["productive", "productive", "down"],
+         "gpu_ms": [60_000, 30_000, 30_000]}
+    )  # fmt: skip
+    kinds = pl.DataFrame(
+        {"category": ["productive", "down"], "label": ["Productive", "Down"],
+         "colour": ["productive", "off"]}
+    )  # fmt: skip
+    window = (at[0], at[1] + timedelta(minutes=1))
+    productive, down = figures.categories_over_time(frame, kinds, 60_000, window).data
+    assert list(productive.hoverinfo) == ["x+text+name"] * 3
+    assert list(down.hoverinfo) == ["none", "x+text+name", "x+text+name"]
+    assert list(down.hovertext) == ["", "0.50 GPUs", "0.50 GPUs"]
+
+
+def test_larger_type_has_the_room_that_its_legend_needs() -> None:
+    def drawn() -> go.Figure:
+        bar = go.Figure(go.Bar(x=[1], y=["a"], name="a"))
+        return figures.finished(bar.update_yaxes(tickfont_size=11), height=300, has_legend=True)
+
+    small, large = finish.readable(drawn()).layout, finish.readable(drawn(), 16).layout
+    assert large.font.size == large.legend.font.size == large.xaxis.tickfont.size == 16
+    assert large.yaxis.tickfont.size == 11  # its rows have no room for more
+    assert large.legend.entrywidth > small.legend.entrywidth
+    assert large.height - large.margin.b == small.height - small.margin.b

@@ -31,6 +31,8 @@ PAGES = (
     *("fleet_overview", "fleet_map", "all_runs", "one_run", "node_health", "idle_gaps"),
     *("links_and_bandwidth", "cost_statement", "data_health", "open_findings"),
 )
+NAMES_AND_PLACES = {"GPU", "Rank", "Xid", "Attempt", "attempt", "First step", "Last step"}
+BERLIN = "Europe/Berlin"
 HOSTILE = '<script>alert(1)</script> [x](http://evil) "quoted" a/b|c :red[z] $x$'
 
 
@@ -70,6 +72,30 @@ def assert_sound(app: AppTest) -> None:
     assert not app.error, [error.value for error in app.error]
 
 
+def assert_can_be_downloaded(app: AppTest) -> None:
+    """Hold each chart to having its rows as a table, and each table to being there as Parquet."""
+    assert sum(e.label == "Table" for e in app.expander) == len(app.get("plotly_chart"))
+    tables = [table for table in app.dataframe if len(table.value)]
+    offered = [b for b in app.get("download_button") if b.proto.label == "Parquet"]
+    assert len(offered) >= len(tables)  # statements are offered as files, too
+    for chart in app.get("plotly_chart"):
+        removed = json.loads(chart.proto.config)["modeBarButtonsToRemove"]
+        assert "toImage" not in removed
+
+
+def unexplained(app: AppTest) -> set[str]:
+    """Return headers of columns with numbers that have no definition as hover text."""
+    found = set()
+    for table in app.dataframe:
+        shown_as = json.loads(table.proto.columns)
+        if not set(table.value.columns) <= set(shown_as):  # rows behind a chart, as they are
+            continue
+        for column in table.value.select_dtypes(["number", "timedelta"]):
+            if not shown_as[column].get("help"):
+                found.add(shown_as[column]["label"])
+    return found - NAMES_AND_PLACES
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_every_page_draws_the_recorded_session(
     capture: LocalStore, visit: Callable[..., AppTest], page: str
@@ -78,23 +104,18 @@ def test_every_page_draws_the_recorded_session(
     assert_sound(app)
     assert len(app.title) == 2  # the product's and the page's
     assert app.get("plotly_chart") or page == "open_findings"
+    assert_can_be_downloaded(app)
+    assert unexplained(app) == set()
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_every_page_shows_the_first_run_on_an_empty_database(
+@pytest.mark.parametrize("page", ["fleet_overview", "data_health"])
+def test_a_page_shows_the_first_run_on_an_empty_database(
     store: LocalStore, visit: Callable[..., AppTest], page: str
 ) -> None:
     app = visit(store, page)
     assert_sound(app)
     assert app.code[0].value == "goodput demo"
     assert len(app.code) == 3
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_every_page_draws_a_part_of_the_evidence(
-    telemetry: LocalStore, visit: Callable[..., AppTest], page: str
-) -> None:
-    assert_sound(visit(telemetry, page))
 
 
 def test_rows_without_a_ledger_name_the_next_command(
@@ -500,10 +521,35 @@ def test_how_often_a_page_looks_for_new_data_is_in_the_link(
     assert app.session_state["scope_refresh"] == chosen
 
 
-def test_tables_and_charts_can_be_downloaded(
+def test_a_page_shows_the_zone_of_the_link(
     capture: LocalStore, visit: Callable[..., AppTest]
 ) -> None:
-    app = visit(capture)
+    app = visit(capture, tz=BERLIN)
+    assert_sound(app)
+    assert app.selectbox(key="scope_zone").value == BERLIN
+    assert app.button(key="scope_zone_toggle").label == f"Times in {BERLIN}"
+    layouts = [json.loads(chart.proto.spec)["layout"] for chart in app.get("plotly_chart")]
+    titles = [layout["xaxis"]["title"]["text"] for layout in layouts]
+    assert f"{BERLIN} (UTC+01:00)" in titles
 
-    labels = {button.proto.label for button in app.get("download_button")}
-    assert labels == {"Parquet"}
+
+def test_a_zone_that_is_not_known_is_reported(
+    capture: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    app = visit(capture, "data_health", tz="../../etc/passwd")
+    assert not app.exception
+    assert "is not a time zone that is known here" in app.warning[0].value.replace("\\", "")
+
+
+def test_a_screen_on_the_wall_has_no_side_bar_and_no_filters_and_is_refreshed(
+    capture: LocalStore, visit: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(scope_bar, "_watch", lambda every, _seen: asked.append(every))
+    app = visit(capture, "data_health", view="wall", refresh="off", cluster="lab")
+    assert_sound(app)
+    assert not app.sidebar.children
+    assert not app.selectbox
+    assert asked == ["30s"]
+    assert "cluster lab" in texts(app)
+    assert app.button(key="wall").label == "Leave wall view"

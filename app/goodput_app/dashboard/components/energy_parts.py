@@ -117,7 +117,7 @@ def power(view: View) -> None:
     shown = frame.select(
         "at", "cluster", "name", "availability", "power_w", "coverage_ratio", "read_gpus", "gpus"
     )
-    charts.draw(figure, shown, "power-over-time", "Power of the GPUs over time, stacked")
+    charts.over_time(figure, shown, "power-over-time", "Power of the GPUs over time, stacked")
     st.caption(
         f"Means of {theme.duration(bucket / 1000)}, of the GPUs alone, without the rest of the "
         "server. A GPU without a reading adds nothing: the lower chart shows how much of the GPU "

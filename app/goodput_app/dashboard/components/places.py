@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import scope_bar, tables
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def to_node(
     cluster = cluster or st.query_params.get("cluster")
     params = scope_bar.carried(node=node, cluster=cluster, run=None, team=None)
     if times is not None:
-        params |= {"from": scope_bar.iso(times[0]), "to": scope_bar.iso(times[1])}
+        params |= {"from": time_zone.iso(times[0]), "to": time_zone.iso(times[1])}
     label = f"{verb}{theme.markdown_text(node, 60)}"
     st.page_link(NODE_PAGE, label=label, icon=":material/dns:", query_params=params)
 

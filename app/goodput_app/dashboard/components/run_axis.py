@@ -45,7 +45,9 @@ def draw(view: View) -> None:
     )
     figure = figures.on_one_axis(_lanes(timeline, waits, events), shown, lines, window)
     rows = timeline.sort("start_at").drop("colour")
-    charts.draw(figure, rows, "run-axis", "What the run did when, and the telemetry of its GPUs")
+    charts.over_time(
+        figure, rows, "run-axis", "What the run did when, and the telemetry of its GPUs"
+    )
     st.caption(_said(timeline, telemetry, gpus, read))
 
 

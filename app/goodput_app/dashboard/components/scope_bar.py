@@ -14,7 +14,8 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import theme, time_zone
+from goodput_app.dashboard.components import time_picker, wall
 from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.state import current_store
 from goodput_app.settings import settings
@@ -23,7 +24,7 @@ from goodput_queries.errors import QueryError
 from goodput_queries.scope import Scope
 
 FILTERS = ("cluster", "team", "node", "run")
-CARRIED = (*FILTERS, "from", "to", "refresh")
+CARRIED = (*FILTERS, "from", "to", "refresh", time_zone.PARAM, wall.PARAM)
 ALL = ""
 CHOICES_MAX = 5_000
 CLUSTERS_SHOWN = 5
@@ -36,24 +37,10 @@ BUCKETS_MS = tuple(
         *(3600, 7200, 10_800, 21_600, 43_200, 86_400),
     )
 )
-PRESETS = {
-    "5 min": ("now-5m", "now"),
-    "15 min": ("now-15m", "now"),
-    "1 h": ("now-1h", "now"),
-    "6 h": ("now-6h", "now"),
-    "24 h": ("now-24h", "now"),
-    "7 d": ("now-7d", "now"),
-    "30 d": ("now-30d", "now"),
-    "Today": ("now/d", "now"),
-    "Yesterday": ("now-1d/d", "now-1d/d"),
-    "This month": ("now/M", "now"),
-}
 COST_RANGE = "now-30d"  # money is looked at by the month, whatever other pages begin with
 LIVE_WITHIN = timedelta(minutes=2)
 AMBER_AFTER = timedelta(seconds=60)
 RED_AFTER = timedelta(seconds=150)
-REFRESH_S = {"off": None, "5s": 5, "30s": 30, "1m": 60, "2m": 120, "5m": 300}
-REFRESH_DEFAULT = "30s"
 MODES: dict[str, theme.Badge] = {"LIVE": "green", "RECORDED": "blue", "DEMO": "violet"}
 
 
@@ -131,7 +118,17 @@ def show(default_range: str | None = None) -> View | None:
     shown = view(default_range)
     if shown is None:
         return None
-    _watch(_refresh(), marts.state())
+    _watch(time_picker.refresh(), marts.state())
+    if not wall.is_on():
+        with st.container(key="scope"):
+            _filters(shown, default_range)
+    _status(shown)
+    for problem in filter(None, (shown.problem, _zone_problem())):
+        st.warning(theme.markdown_text(problem), icon=":material/schedule:")
+    return shown
+
+
+def _filters(shown: View, default_range: str | None) -> None:
     columns = st.columns([1.1, 1.1, 1.1, 1.3, 2.1], vertical_alignment="bottom")
     values = marts.scope_values(shown.scope)
     clusters = marts.clusters()["cluster"].to_list()
@@ -142,11 +139,7 @@ def show(default_range: str | None = None) -> View | None:
             options = options_of(values, kind, st.query_params.get(kind))
             choice(kind, kind.title(), options, help=left_out(values, kind))
     with columns[4]:
-        _time_picker(shown, default_range or settings().ui.range)
-    _status(shown)
-    if shown.problem:
-        st.warning(theme.markdown_text(shown.problem), icon=":material/schedule:")
-    return shown
+        time_picker.draw(shown, default_range or settings().ui.range, go)
 
 
 def options_of(values: pl.DataFrame, kind: str, wanted: str | None = None) -> dict[str, str]:
@@ -222,65 +215,11 @@ def choice(
     )
 
 
-def _time_picker(shown: View, default_range: str) -> None:
-    asked = st.query_params.get("from"), st.query_params.get("to")
-    label = theme.window(shown.start, shown.end)
-    with st.popover(label, icon=":material/schedule:", width="stretch", help="Time range"):
-        st.session_state["scope_preset"] = next(
-            (name for name, preset in PRESETS.items() if preset == asked), None
-        )
-        st.pills("Window", list(PRESETS), key="scope_preset", on_change=_preset_chosen)
-        st.session_state["scope_from"] = asked[0] or default_range
-        st.session_state["scope_to"] = asked[1] or "now"
-        with st.form("scope_times", border=False):
-            left, right = st.columns(2)
-            left.text_input("From", key="scope_from", help="`now-6h`, `now/d`, `2026-11-20T12:30Z`")
-            right.text_input("To", key="scope_to", help="Exclusive. `now` is the end of the data.")
-            st.form_submit_button("Apply", on_click=_times_given, width="stretch")
-        st.caption(f"All times are UTC. `now` is {theme.moment(shown.now)}.")
-        st.session_state["scope_refresh"] = _refresh()
-        st.segmented_control(
-            "Refresh",
-            list(REFRESH_S),
-            key="scope_refresh",
-            on_change=_refresh_chosen,
-            help="How often the page looks for new data; it is drawn again where there is some.",
-        )
-        length = shown.end - shown.start
-        with st.container(horizontal=True):
-            for name, start in (("Previous", shown.start - length), ("Next", shown.end)):
-                st.button(name, key=f"scope_{name}", on_click=_frozen, args=(start, start + length))
-            st.button(
-                "Freeze to absolute times",
-                key="scope_freeze",
-                on_click=_frozen,
-                args=(shown.start, shown.end),
-                help="The link will show this exact time range later, too.",
-            )
-            st.button("Reset", key="scope_reset", on_click=jump_to_data)
-
-
-def _preset_chosen() -> None:
-    chosen = PRESETS.get(st.session_state["scope_preset"] or "", (None, None))
-    go({"from": chosen[0], "to": chosen[1]})
-
-
-def _refresh_chosen() -> None:
-    chosen = st.session_state["scope_refresh"]
-    go({"refresh": None if chosen in (None, REFRESH_DEFAULT) else chosen})
-
-
-def _times_given() -> None:
-    go({"from": st.session_state["scope_from"].strip(), "to": st.session_state["scope_to"].strip()})
-
-
-def _frozen(start: datetime, end: datetime) -> None:
-    go({"from": iso(start), "to": iso(end)})
-
-
-def iso(at: datetime) -> str:
-    """Return an instant (naive UTC) as the URL has it."""
-    return f"{at.isoformat(timespec='milliseconds')}Z"
+def _zone_problem() -> str | None:
+    asked = time_zone.asked()
+    if asked == time_zone.name():
+        return None
+    return f"{asked!r} is not a time zone that is known here. Times are in {time_zone.DEFAULT}."
 
 
 def _status(shown: View) -> None:
@@ -288,6 +227,10 @@ def _status(shown: View) -> None:
     summary = marts.goodput_summary(shown.scope).row(0, named=True)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.badge(shown.mode, color=MODES[shown.mode])
+        if wall.is_on():
+            _named(shown)
+        else:
+            time_picker.zone_toggle(go)
         for text, colour in freshness(marts.clusters(), shown):
             st.badge(theme.markdown_text(text), color=colour)
         if summary["held_ms"]:
@@ -299,7 +242,7 @@ def _status(shown: View) -> None:
             )
         length_s = (shown.end - shown.start).total_seconds()
         st.badge(f"{theme.duration(length_s)}, {theme.count(summary['gpus'], 'GPU')}", color="gray")
-        if shown.filters:
+        if shown.filters and not wall.is_on():
             st.button(
                 "Clear filters",
                 key="scope_clear",
@@ -307,6 +250,13 @@ def _status(shown: View) -> None:
                 type="tertiary",
                 icon=":material/close:",
             )
+
+
+def _named(shown: View) -> None:
+    """Name the time range and the filters, where no filter is drawn."""
+    st.badge(theme.window(shown.start, shown.end), color="gray")
+    for name, value in shown.filters.items():
+        st.badge(f"{name} {theme.markdown_text(value)}", color="gray")
 
 
 def freshness(clusters: pl.DataFrame, shown: View) -> list[tuple[str, theme.Badge]]:
@@ -336,11 +286,6 @@ def _freshness(name: str, as_of: datetime, shown: View) -> tuple[str, theme.Badg
     return f"{name}data {theme.duration(age.total_seconds())} old", colour
 
 
-def _refresh() -> str:
-    asked = st.query_params.get("refresh", REFRESH_DEFAULT)
-    return asked if asked in REFRESH_S else REFRESH_DEFAULT
-
-
 def _watch(every: str, seen: marts.State) -> None:
     """Look every so often whether something was loaded or built, and run the page again then."""
 
@@ -348,7 +293,7 @@ def _watch(every: str, seen: marts.State) -> None:
         if marts.state() != seen:
             st.rerun()
 
-    if (seconds := REFRESH_S[every]) is not None:
+    if (seconds := time_picker.REFRESH_S[every]) is not None:
         st.fragment(look, run_every=seconds)()
 
 
@@ -384,7 +329,7 @@ def _window(
 
 
 def _moment(text: str, now: datetime, *, is_end: bool) -> datetime:
-    ms = moment_ms(text, now, is_end=is_end)
+    ms = moment_ms(text, now, is_end=is_end, zone=time_zone.zone())
     return datetime.fromtimestamp(ms / 1000, UTC).replace(tzinfo=None)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import places, scope_bar
 from goodput_app.dashboard.data import search
 
@@ -72,7 +72,7 @@ def target(row: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
     kind, value = row["kind"], row["value"]
     everywhere = {"team": None, "node": None, "run": None, "cluster": row["cluster"]}
     if kind == "run":
-        window = {"from": _iso(row["start_at"]), "to": _iso(row["end_at"]) or "now"}
+        window = {"from": time_zone.iso(row["start_at"]), "to": _end(row["end_at"])}
         return places.RUN_PAGE, scope_bar.carried(**{**everywhere, **window, "run": value})
     if kind == "node":
         return places.NODE_PAGE, scope_bar.carried(**{**everywhere, "node": value})
@@ -84,5 +84,5 @@ def target(row: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
     return OVERVIEW_PAGE, scope_bar.carried(**{**everywhere, "team": value})
 
 
-def _iso(at: datetime | None) -> str | None:
-    return None if at is None else f"{at.isoformat(timespec='milliseconds')}Z"
+def _end(at: datetime | None) -> str:
+    return "now" if at is None else time_zone.iso(at)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard import glossary, theme
-from goodput_app.dashboard.components import downloads, flag_parts, scope_bar
+from goodput_app.dashboard import glossary, theme, time_zone
+from goodput_app.dashboard.components import downloads, flag_parts, scope_bar, wall
 from goodput_billing.statement.currency import PRICE_DECIMALS
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ AUTO_ROWS = 10
 CELL_MAX_CHARS = 300
 MISSING = "-"
 CLOCK_FROM_S = 600
+BY_KEYBOARD = ":material/keyboard: arrow keys, Shift+Space opens the row"
 DIGITS = 6  # of an hour: less than 4 ms
 
 
@@ -102,8 +103,8 @@ def _column(series: pl.Series, header: str) -> tuple[pl.Series, Any]:
         return series, of.NumberColumn(f"{header} (kg CO2e)", format="%,.2f")
     if name.endswith("_c"):
         return series, of.NumberColumn(f"{header} (\u00b0C)", format="%.0f")
-    if series.dtype.is_temporal():
-        return series, of.DatetimeColumn(f"{header} (UTC)", format="YYYY-MM-DD HH:mm:ss")
+    if isinstance(series.dtype, pl.Datetime):
+        return times(series, header)
     if series.dtype == pl.String:
         cut = [None if v is None else theme.printable(v, CELL_MAX_CHARS) for v in series.to_list()]
         return pl.Series(name, cut, dtype=pl.String), of.TextColumn(header)
@@ -112,6 +113,21 @@ def _column(series: pl.Series, header: str) -> tuple[pl.Series, Any]:
     if series.dtype.is_float():
         return series, of.NumberColumn(header, format="localized")
     return series, of.Column(header)
+
+
+def times(series: pl.Series, header: str) -> tuple[pl.Series, Any]:
+    """Return instants (naive UTC) with their zone, and the column that shows the page's zone.
+
+    The rows stay UTC, and say so in a download. A column with the hours in which the clock changes
+    shows the offset in each cell.
+    """
+    zone = time_zone.name()
+    instants = series.dt.replace_time_zone("UTC")
+    offsets = {time_zone.offset(at, zone) for at in (series.min(), series.max()) if at is not None}  # type: ignore[arg-type]
+    shown = "YYYY-MM-DD HH:mm:ss" + (" Z" if len(offsets) > 1 else "")
+    return instants, st.column_config.DatetimeColumn(
+        f"{header} ({zone})", format=shown, timezone=zone
+    )
 
 
 def money_format(more_decimals: int = 0) -> str:
@@ -196,8 +212,9 @@ def _heights(shown: pl.DataFrame, most: int, widths: dict[str, int] | None) -> d
         if shown[column].dtype == pl.String and column != flag_parts.COLUMN:
             longest: int = shown[column].str.len_chars().max() or 0  # type: ignore[assignment]
             lines = max(lines, math.ceil(longest * CHAR_PX / width))
-    row_px = max(WRAPPED_ROW_PX, 8 + LINE_PX * min(lines, LINES_MAX))
-    return {"height": ROW_PX + min(shown.height, most) * row_px + 3, "row_height": row_px}
+    row_px = wall.scaled(max(WRAPPED_ROW_PX, 8 + LINE_PX * min(lines, LINES_MAX)))
+    whole = wall.scaled(ROW_PX) + min(shown.height, most) * row_px + 3
+    return {"height": whole, "row_height": row_px}
 
 
 def pick(
@@ -243,11 +260,14 @@ def pick(
         selection_mode="single-row",
         **_heights(shown, rows, _widths(shown, names, widths)),
     )
-    downloads.parquet(shown, key)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        downloads.parquet(shown, key)
+        st.caption(BY_KEYBOARD)
     chosen = st.query_params.get(key)
     return frame.row(known.index(chosen), named=True) if chosen in known else None
 
 
 def height(rows: int, most: int) -> int | Literal["auto"]:
     """Return the height of a table of so many rows, of which `most` are seen at once."""
-    return "auto" if rows <= min(most, AUTO_ROWS) else ROW_PX * (1 + min(rows, most)) + 3
+    is_short = rows <= min(most, AUTO_ROWS)
+    return "auto" if is_short else wall.scaled(ROW_PX) * (1 + min(rows, most)) + 3

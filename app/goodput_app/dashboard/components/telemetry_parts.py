@@ -180,7 +180,7 @@ def draw(
     has_activity = any(panel.title in figures.ACTIVITY for panel in shown)
     others = set(figures.ACTIVITY) if has_activity else set()
     figure = figures.on_one_axis(lanes, [*shown, *more], found, view.window)
-    charts.draw(figure, rows, key, alt)
+    charts.over_time(figure, rows, key, alt)
     missing = [p.title for p in every if p not in shown and p.title not in others]
     if missing:
         st.caption(

@@ -20,9 +20,12 @@ if TYPE_CHECKING:
 
 MAX_POINTS = 1_500
 ROW_PX = 27
-LEGEND_COLUMNS = 4
-LEGEND_FONT_PX = 10
-LEGEND_CHAR_PX = 4.4  # of that font: without a width Plotly sets all entries below each other
+LEDGER_BAR_PX = 70
+HALF_PAGE_PX, PAGE_PX = 560, 726  # of a chart on a page 1440 px and one 1000 px wide
+LEGEND_FONT_PX = 12
+LEGEND_ROW_PX = 19
+LEGEND_MARK_PX = 45  # and the space between entries
+LEGEND_CHAR_PX = 5.4  # of that font: without a width Plotly sets all entries below each other
 FLOW_MARGIN_PX = 60
 PATTERN: dict[str, Any] = {"fillmode": "overlay", "size": 6, "solidity": 0.35, "fgcolor": "white"}
 CONFIG: dict[str, Any] = {
@@ -54,7 +57,7 @@ def waterfall(frame: pl.DataFrame) -> go.Figure:
         x=[capacity_ms / divisor],
         orientation="h",
         marker={"color": theme.CAPACITY_COLOUR},
-        text=[_amount(capacity_ms, capacity_ms)],
+        text=[f"{capacity_ms / divisor:,.1f}"],
         hovertemplate=f"Capacity: %{{x:,.2f}} {unit}<extra></extra>",
         name="Capacity",
     )
@@ -157,7 +160,9 @@ def categories_over_time(
                 "fgcolor": "white",
             },
             name=label,
-            hovertemplate=f"{label}: %{{y:,.2f}} GPUs<extra></extra>",
+            # the list leaves out who has no GPU: a template would put every trace on it
+            hovertext=[f"{number:,.2f} GPUs" if number else "" for number in (*gpus, gpus[-1])],
+            hoverinfo=["x+text+name" if number else "none" for number in (*gpus, gpus[-1])],
         )
     figure.update_layout(hovermode="x unified")
     figure.update_xaxes(title_text="UTC", range=[begin, stop])
@@ -202,7 +207,8 @@ def ledger_bar(frame: pl.DataFrame) -> go.Figure:
     figure.update_layout(barmode="stack")
     figure.update_xaxes(title_text=f"allocated {unit}")
     figure.update_yaxes(visible=False)
-    return finished(figure, height=190, has_legend=True)
+    drawn = finished(figure, height=LEDGER_BAR_PX, has_legend=True, width_px=PAGE_PX)
+    return drawn.update_layout(height=LEDGER_BAR_PX + drawn.layout.margin.b)
 
 
 def step_times(frame: pl.DataFrame) -> go.Figure:
@@ -270,7 +276,7 @@ def step_times(frame: pl.DataFrame) -> go.Figure:
         )
     figure.update_xaxes(title_text="UTC")
     figure.update_yaxes(title_text="step time (s)", rangemode="tozero")
-    return finished(figure, height=300, has_legend=True)
+    return finished(figure, height=300, has_legend=True, width_px=PAGE_PX)
 
 
 def _rebucketed(frame: pl.DataFrame, bucket_ms: int) -> tuple[pl.DataFrame, int]:
@@ -321,15 +327,22 @@ def _group_rank(group: str) -> int:
     return groups.index(group) if group in groups else len(groups)
 
 
-def finished(figure: go.Figure, *, height: int, has_legend: bool = False) -> go.Figure:
-    """Return the figure with what all of ours share; a legend stands below it."""
+def finished(
+    figure: go.Figure, *, height: int, has_legend: bool = False, width_px: int = HALF_PAGE_PX
+) -> go.Figure:
+    """Return the figure with what all of ours share; a legend stands below it.
+
+    width_px: how narrow it is at least on a screen: that decides the lines of the legend
+    """
     margin = {"l": 8, "r": 12, "t": 16, "b": 8}
     if has_legend:
         names = {trace.legendgroup or trace.name: None for trace in figure.data}
-        margin["b"] = 62 + 19 * -(-len(names) // LEGEND_COLUMNS)
-        place = {"orientation": "h", "x": 0, "y": 0, "xanchor": "left", "yanchor": "bottom"}
         longest = max((len(str(trace.name or "")) for trace in figure.data), default=0)
-        entries = {"entrywidth": LEGEND_CHAR_PX * longest, "font": {"size": LEGEND_FONT_PX}}
+        width = LEGEND_CHAR_PX * longest
+        columns = max(1, int(width_px // (width + LEGEND_MARK_PX)))
+        margin["b"] = 62 + LEGEND_ROW_PX * -(-len(names) // columns)
+        place = {"orientation": "h", "x": 0, "y": 0, "xanchor": "left", "yanchor": "bottom"}
+        entries = {"entrywidth": width, "font": {"size": LEGEND_FONT_PX}}
         figure.update_layout(
             showlegend=True,
             legend={**place, **entries, "yref": "container", "traceorder": "normal"},

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 import polars as pl
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.figures.ledger import MAX_POINTS, ROW_PX, finished, marker
+from goodput_app.dashboard.figures.ledger import MAX_POINTS, PAGE_PX, ROW_PX, finished, marker
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 RUNS_DRAWN = 15
+LABEL_ROOM = 0.3  # of the time drawn: a text behind a bar
 
 
 def run_ledgers(runs: pl.DataFrame, categories: pl.DataFrame) -> go.Figure:
@@ -57,7 +62,9 @@ def run_ledgers(runs: pl.DataFrame, categories: pl.DataFrame) -> go.Figure:
         autorange="reversed",
         automargin=True,
     )
-    return finished(figure, height=shown.height * (ROW_PX + 5) + 150, has_legend=True)
+    return finished(
+        figure, height=shown.height * (ROW_PX + 5) + 150, has_legend=True, width_px=PAGE_PX
+    )
 
 
 def straggler_lanes(frame: pl.DataFrame) -> go.Figure:
@@ -88,11 +95,11 @@ def straggler_lanes(frame: pl.DataFrame) -> go.Figure:
         base=starts,
         orientation="h",
         marker={"color": theme.style("straggler").colour},
-        text=waits,
+        text=_with_room(rows, waits),
         textposition="outside",
         cliponaxis=False,
-        customdata=[[step] for step in steps],
-        hovertemplate="%{y}: steps %{customdata[0]}, %{text}<extra></extra>",
+        customdata=list(zip(steps, waits, strict=True)),
+        hovertemplate="%{y}: steps %{customdata[0]}, %{customdata[1]}<extra></extra>",
         name="late",
     )
     figure.update_layout(barmode="overlay", showlegend=False)
@@ -107,3 +114,16 @@ def straggler_lanes(frame: pl.DataFrame) -> go.Figure:
         autorange="reversed",
     )
     return finished(figure, height=90 + 40 * max(1, len(set(names))))
+
+
+def _with_room(rows: pl.DataFrame, texts: Sequence[str]) -> list[str]:
+    """Return the texts behind bars, empty where the next bar of the rank would be on top of it."""
+    ends, starts = (
+        rows["end_at"],
+        rows.select(pl.col("start_at").shift(-1).over("rank")).to_series(),
+    )
+    least = LABEL_ROOM * (ends.max() - rows["start_at"].min()) if rows.height else timedelta(0)  # type: ignore[operator]
+    return [
+        text if start is None or start - end >= least else ""
+        for text, start, end in zip(texts, starts, ends, strict=True)
+    ]

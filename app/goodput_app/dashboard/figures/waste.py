@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import plotly.graph_objects as go
 import polars as pl
 
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.figures.ledger import ROW_PX, finished, marker
 
 if TYPE_CHECKING:
@@ -132,14 +132,14 @@ def coverage(frame: pl.DataFrame) -> go.Figure:
         )
     figure = go.Figure(
         go.Heatmap(
-            x=[f"{hour:%m-%d %H:00}" for hour in hours],
+            x=time_zone.hours(hours),
             y=[theme.plotly_text(lane) for lane in lanes],
             z=values,
             text=texts,
             zmin=0,
             zmax=100,
             colorscale=theme.HEATMAP_SCALE,
-            hovertemplate="%{y}, %{x} UTC: %{text}<extra></extra>",
+            hovertemplate=f"%{{y}}, %{{x}} {time_zone.name()}: %{{text}}<extra></extra>",
             hoverongaps=False,
             xgap=1,
             ygap=2,
@@ -147,7 +147,7 @@ def coverage(frame: pl.DataFrame) -> go.Figure:
             texttemplate="%{text}" if len(hours) <= 4 else "",
         )
     )
-    figure.update_xaxes(title_text="hour (UTC)", type="category", showgrid=False)
+    figure.update_xaxes(title_text=f"hour ({time_zone.name()})", type="category", showgrid=False)
     figure.update_yaxes(automargin=True, showgrid=False)
     figure.update_layout(plot_bgcolor="rgba(141,146,153,0.35)")
     return finished(figure, height=90 + 34 * max(1, len(lanes)))

@@ -88,7 +88,7 @@ with (
     figure = figures.categories_over_time(
         over_time, ledger, scope.bucket_ms or 1, view.window, figures.waterfall_height(ledger)
     )
-    charts.draw(figure, over_time, "over-time", "GPUs in each category over time, stacked")
+    charts.over_time(figure, over_time, "over-time", "GPUs in each category over time, stacked")
 
 fixes = st.container()
 with panel(

@@ -54,7 +54,7 @@ with panel(theme.markdown_text(name), "staging.stg_gpu_samples_other", help=pick
     else:
         drawn = series if is_counter else metrics.with_holes(series, ("mean", "low", "high"))
         figure = figures.over_time(drawn, picked, view.window)
-        charts.draw(figure, series, "metric", f"{name} over time")
+        charts.over_time(figure, series, "metric", f"{name} over time")
         st.caption(
             "Bars: the increase over all GPUs in each bin; a reset counts again from 0."
             if is_counter

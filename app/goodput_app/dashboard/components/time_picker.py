@@ -1,0 +1,142 @@
+"""Time range, time zone and how often a page looks for new data: what the bar says of time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from goodput_app.dashboard import theme, time_zone
+from goodput_app.dashboard.components import wall
+from goodput_app.settings import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from goodput_app.dashboard.components.scope_bar import View
+
+    Go = Callable[[dict[str, str | None]], None]  # changes the link
+
+PRESETS = {
+    "5 min": ("now-5m", "now"),
+    "15 min": ("now-15m", "now"),
+    "1 h": ("now-1h", "now"),
+    "6 h": ("now-6h", "now"),
+    "24 h": ("now-24h", "now"),
+    "7 d": ("now-7d", "now"),
+    "30 d": ("now-30d", "now"),
+    "Today": ("now/d", "now"),
+    "Yesterday": ("now-1d/d", "now-1d/d"),
+    "This month": ("now/M", "now"),
+}
+REFRESH_S = {"off": None, "5s": 5, "30s": 30, "1m": 60, "2m": 120, "5m": 300}
+REFRESH_DEFAULT = "30s"
+
+
+def draw(shown: View, default_range: str, go: Go) -> None:
+    """Draw the button with the time range, which opens all that is to choose."""
+    label = theme.window(shown.start, shown.end)
+    with st.popover(label, icon=":material/schedule:", width="stretch", help="Time range"):
+        _range(default_range, go)
+        st.caption(f"Times are in {time_zone.name()}. `now` is {theme.moment(shown.now)}.")
+        _zone(go)
+        st.session_state["scope_refresh"] = refresh()
+        st.segmented_control(
+            "Refresh",
+            list(REFRESH_S),
+            key="scope_refresh",
+            on_change=_refresh_chosen,
+            args=(go,),
+            help="How often the page looks for new data; it is drawn again where there is some.",
+        )
+        length = shown.end - shown.start
+        with st.container(horizontal=True):
+            for name, start in (("Previous", shown.start - length), ("Next", shown.end)):
+                times = (start, start + length)
+                st.button(name, key=f"scope_{name}", on_click=_frozen, args=(go, *times))
+            st.button(
+                "Freeze to absolute times",
+                key="scope_freeze",
+                on_click=_frozen,
+                args=(go, shown.start, shown.end),
+                help="The link will show this exact time range later, too.",
+            )
+            st.button("Reset", key="scope_reset", on_click=go, args=({"from": None, "to": None},))
+
+
+def zone_toggle(go: Go) -> None:
+    """Draw the zone of all times, and switch between UTC and the zone of the browser by a click."""
+    here = time_zone.name()
+    other = time_zone.of_browser() if here == time_zone.DEFAULT else time_zone.DEFAULT
+    if other in (None, here):
+        st.badge(f"times in {here}", color="gray")
+        return
+    st.button(
+        f"Times in {here}",
+        key="scope_zone_toggle",
+        icon=":material/swap_horiz:",
+        type="tertiary",
+        on_click=go,
+        args=({time_zone.PARAM: None if other == time_zone.DEFAULT else other},),
+        help=f"Show times in {other}. Other time zones: in the time range.",
+    )
+
+
+def refresh() -> str:
+    """Return how often the page looks for new data, as the link says; on a wall it always does."""
+    asked = st.query_params.get("refresh", REFRESH_DEFAULT)
+    is_asked = asked in REFRESH_S and not (wall.is_on() and REFRESH_S[asked] is None)
+    return asked if is_asked else REFRESH_DEFAULT
+
+
+def _range(default_range: str, go: Go) -> None:
+    asked = st.query_params.get("from"), st.query_params.get("to")
+    st.session_state["scope_preset"] = next(
+        (name for name, preset in PRESETS.items() if preset == asked), None
+    )
+    st.pills("Window", list(PRESETS), key="scope_preset", on_change=_preset_chosen, args=(go,))
+    st.session_state["scope_from"] = asked[0] or default_range
+    st.session_state["scope_to"] = asked[1] or "now"
+    with st.form("scope_times", border=False):
+        left, right = st.columns(2)
+        left.text_input("From", key="scope_from", help="`now-6h`, `now/d`, `2026-11-20T12:30Z`")
+        right.text_input("To", key="scope_to", help="Exclusive. `now` is the end of the data.")
+        st.form_submit_button("Apply", on_click=_times_given, args=(go,), width="stretch")
+
+
+def _zone(go: Go) -> None:
+    here = time_zone.name()
+    first = (time_zone.DEFAULT, time_zone.of_browser(), settings().statement.zone, here)
+    st.session_state["scope_zone"] = here
+    st.selectbox(
+        "Time zone",
+        list(dict.fromkeys([*filter(None, first), *sorted(time_zone.names())])),
+        key="scope_zone",
+        on_change=_zone_chosen,
+        args=(go,),
+        help="Of all times, and of days such as `now/d`. Statements keep a zone of their own.",
+    )
+
+
+def _preset_chosen(go: Go) -> None:
+    chosen = PRESETS.get(st.session_state["scope_preset"] or "", (None, None))
+    go({"from": chosen[0], "to": chosen[1]})
+
+
+def _zone_chosen(go: Go) -> None:
+    chosen = st.session_state["scope_zone"]
+    go({time_zone.PARAM: None if chosen == time_zone.DEFAULT else chosen})
+
+
+def _refresh_chosen(go: Go) -> None:
+    chosen = st.session_state["scope_refresh"]
+    go({"refresh": None if chosen in (None, REFRESH_DEFAULT) else chosen})
+
+
+def _times_given(go: Go) -> None:
+    go({"from": st.session_state["scope_from"].strip(), "to": st.session_state["scope_to"].strip()})
+
+
+def _frozen(go: Go, start: datetime, end: datetime) -> None:
+    go({"from": time_zone.iso(start), "to": time_zone.iso(end)})

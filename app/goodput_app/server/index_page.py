@@ -1,0 +1,68 @@
+"""The web page around the dashboard, told where its server is.
+
+Streamlit's page looks for its server below its own path first: `/findings/_stcore/health` is a 404
+and an error in the browser's console each time. All pages are one level deep, so that the server is
+where `.` points to, behind a proxy with a prefix, too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+SCRIPT = (
+    b'<script>window.__streamlit = {BACKEND_BASE_URL: new URL(".", location.href).href}</script>'
+)
+HEAD = b"<head>"
+_OF_ANOTHER_BODY = (b"content-length", b"etag", b"last-modified")
+
+
+class IndexPage:
+    """Middleware that adds `SCRIPT` to each answer that is a web page."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request; only those of a browser that opens a page are changed."""
+        headers = scope.get("headers", [])
+        accepts = b",".join(value for name, value in headers if name == b"accept")
+        if scope["type"] != "http" or scope["method"] != "GET" or b"text/html" not in accepts:
+            await self._app(scope, receive, send)
+            return
+        # what is packed, or not sent since the browser has it, cannot be changed
+        left_out = (b"accept-encoding", b"if-none-match", b"if-modified-since")
+        kept = [header for header in headers if header[0] not in left_out]
+        await self._app({**scope, "headers": kept}, receive, _Changed(send))
+
+
+class _Changed:
+    """What sends an answer on, held back until it is whole if it is a web page."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._start: Message | None = None
+        self._body = b""
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start" and _is_page(message):
+            self._start = message
+            return
+        if message["type"] != "http.response.body" or self._start is None:
+            await self._send(message)
+            return
+        self._body += message.get("body", b"")
+        if message.get("more_body"):
+            return
+        body = self._body.replace(HEAD, HEAD + SCRIPT, 1)
+        kept = [header for header in self._start["headers"] if header[0] not in _OF_ANOTHER_BODY]
+        length = (b"content-length", str(len(body)).encode())
+        await self._send({**self._start, "headers": [*kept, length]})
+        await self._send({"type": "http.response.body", "body": body})
+
+
+def _is_page(start: Message) -> bool:
+    of_it = dict(start["headers"])
+    return bool(start["status"] == 200 and of_it.get(b"content-type", b"").startswith(b"text/html"))

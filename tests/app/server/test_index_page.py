@@ -1,0 +1,54 @@
+"""The web page around the dashboard says where its server is; other answers stay as they are."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.responses import HTMLResponse, PlainTextResponse
+from starlette.routing import Route
+
+from goodput_app.server.index_page import SCRIPT, IndexPage
+
+PAGE = f"<html><head><title>x</title></head>{'x' * 1000}</html>"
+OF_A_BROWSER = {"Accept": "text/html,*/*;q=0.8", "Accept-Encoding": "gzip"}
+
+
+def answered(path: str, headers: dict[str, str]) -> httpx.Response:
+    """Ask an application with a page, a missing one and a text, which packs its answers."""
+    routes = [
+        Route("/findings", lambda _: HTMLResponse(PAGE, headers={"ETag": "1"})),
+        Route("/missing", lambda _: HTMLResponse(PAGE, status_code=404)),
+        Route("/metrics", lambda _: PlainTextResponse(PAGE)),
+    ]
+    packs = Middleware(GZipMiddleware, minimum_size=10)
+    app = Starlette(routes=routes, middleware=[Middleware(IndexPage), packs])
+
+    async def ask() -> httpx.Response:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
+            return await client.get(path, headers=headers)
+
+    return asyncio.run(ask())
+
+
+def test_a_page_says_where_its_server_is_before_any_other_script() -> None:
+    answer = answered("/findings", OF_A_BROWSER)
+    assert answer.text == PAGE.replace("<head>", f"<head>{SCRIPT.decode()}")
+    assert "etag" not in answer.headers  # it is of the page without the script
+
+
+@pytest.mark.parametrize("path", ["/missing", "/metrics"])
+def test_what_is_no_page_stays_as_it_is(path: str) -> None:
+    assert answered(path, OF_A_BROWSER).text == PAGE
+
+
+def test_what_no_browser_opens_stays_as_it_is() -> None:
+    answer = answered("/findings", {"Accept": "*/*", "Accept-Encoding": "gzip"})
+    assert answer.text == PAGE
+    assert answer.headers["etag"] == "1"
+    assert answer.headers["content-encoding"] == "gzip"

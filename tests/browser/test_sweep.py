@@ -1,0 +1,145 @@
+"""Every page in a real browser on four kinds of data: it is drawn, without any error, and is light.
+
+`make sweep` does the same without each of the sources.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.app.dashboard.test_hostile_names import NAMES, accounting, events
+from tests.browser.conftest import WAIT_MS, serving
+from tests.recorded_session import SAMPLE
+
+from goodput_ingest.run.ingest import ingest
+from goodput_ingest.source import ReadOptions
+from goodput_queries.storage.store import LocalStore, open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, ConsoleMessage
+
+pytestmark = pytest.mark.browser
+PAYLOAD_MAX_BYTES = 1_000_000
+OF_THE_MENU = (
+    *("Fleet", "Runs", "Nodes", "Health", "Findings", "Waste", "Network", "Cost", "Energy"),
+    *("Data", "Explorer", "Overview"),
+)
+FIRST_RUN = "Where did the GPU-hours go?"
+
+
+@dataclass
+class Seen:
+    """What a page did: the errors of its console, and the bytes that the server sent."""
+
+    errors: list[str] = field(default_factory=list)
+    bytes_: int = 0
+
+    def log(self, message: ConsoleMessage) -> None:
+        """Keep a message that is an error."""
+        if message.type == "error":
+            self.errors.append(f"{message.text} {message.location['url']}")
+
+    def receive(self, frame: str | bytes) -> None:
+        """Count a frame of the server."""
+        self.bytes_ += len(frame)
+
+
+@pytest.fixture(scope="module")
+def window(browser: Browser) -> Iterator[tuple[Page, Seen]]:
+    """Give one window for all pages, and what it saw."""
+    context = browser.new_context(viewport={"width": 1440, "height": 1000})
+    page, seen = context.new_page(), Seen()
+    page.set_default_timeout(WAIT_MS)
+    page.on("console", seen.log)
+    page.on("pageerror", lambda error: seen.errors.append(str(error)))
+    page.on("websocket", lambda socket: socket.on("framereceived", seen.receive))
+    yield page, seen
+    context.close()
+
+
+@pytest.fixture
+def database(
+    kind: str, empty_database: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> Path:
+    """Give a database of a kind, built."""
+    if kind == "demo":
+        return request.getfixturevalue("served")  # type: ignore[no-any-return]
+    path = tmp_path / "fleet.duckdb"
+    path.write_bytes(empty_database.read_bytes())
+    if kind == "empty":
+        return path
+    options = ReadOptions(cluster="lab")
+    with contextlib.closing(LocalStore(path)) as store:
+        if kind == "telemetry":
+            ingest(store, "nvml", [SAMPLE / "nvml.jsonl.gz"], options)
+        else:
+            for number, name in enumerate(NAMES.values()):
+                (tmp_path / f"sacct-{number}.json").write_text(accounting(name, 10 * number))
+                (tmp_path / f"events-{number}.jsonl").write_text(events(name))
+            ingest(store, "auto", sorted(tmp_path.glob("*.json*")), options)
+        store.build()
+    return path
+
+
+@pytest.fixture
+def url(kind: str, database: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    """Give the server of a database; the demo has one already."""
+    if kind == "demo":
+        yield request.getfixturevalue("base_url")
+        return
+    with serving(database) as found:
+        yield found
+
+
+@pytest.mark.parametrize("kind", ["demo", "telemetry", "hostile names", "empty"])
+def test_every_page_is_drawn_without_an_error_and_is_light(
+    kind: str, database: Path, url: str, window: tuple[Page, Seen]
+) -> None:
+    page, seen = window
+    seen.errors.clear()  # of the window whose server went away
+    page.goto(url)
+    _drawn(page, seen, "Overview", kind)
+    for title in OF_THE_MENU:
+        page.get_by_test_id("stSidebar").get_by_role("link", name=title, exact=True).click()
+        _drawn(page, seen, title, kind)
+    for path in _of_one(database):
+        page.goto(f"{url}/{path}")
+        _drawn(page, seen, None, kind)
+    page.wait_for_timeout(500)  # charts draw after their data has come
+    assert seen.errors == []
+    page.goto("about:blank")  # the server of the next kind may have another address
+
+
+def _of_one(database: Path) -> Iterator[str]:
+    """Yield links to a run, a node and a GPU of a database, where it has one."""
+    with contextlib.closing(open_store(database)) as store:
+        for page, column, view in (("run?run", "run_key", "runs"), ("nodes?node", "node", "gpus"),
+                                   ("gpu?gpu", "gpu_uuid", "gpus")):  # fmt: skip
+            found = store.read(f"select {column} from marts.{view} order by length({column}) desc")
+            if not found.is_empty():
+                yield f"{page}={quote(found.item(0, 0))}"
+
+
+def _drawn(page: Page, seen: Seen, title: str | None, kind: str) -> None:
+    """Hold a page to being drawn whole, and begin to count for the next one."""
+    heading = FIRST_RUN if kind == "empty" else title
+    if title not in (None, "Overview"):
+        page.wait_for_url(re.compile(f"/{str(title).lower()}"))
+    if heading is not None:
+        expect(page.get_by_role("heading", name=heading, exact=True).first).to_be_visible()
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    expect(page.get_by_test_id("stSkeleton")).to_have_count(0)
+    assert page.get_by_test_id("stException").count() == 0, page.url
+    assert page.get_by_text("This panel could not be drawn").count() == 0, page.url
+    assert seen.bytes_ < PAYLOAD_MAX_BYTES, (page.url, seen.bytes_)
+    assert seen.errors == [], page.url
+    seen.bytes_ = 0
