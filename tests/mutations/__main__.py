@@ -53,16 +53,23 @@ TARGETS = {  # file -> the tests that specify it, the quickest first
         "tests/queries/billing/test_statement_closing.py",
     ),
     f"{QUERIES}/ledger_build/dirty.py": (
+        "tests/queries/ledger_build/test_changed_hours.py",
+        "tests/queries/ledger_build/test_parts_of_readings.py",
+        "tests/queries/ledger_build/test_late_collectives.py",
+        "tests/queries/ledger_build/test_incremental_runs.py",
+        "tests/queries/ledger_build/test_same_ledger.py",
+    ),
+    f"{QUERIES}/ledger_build/dirty_jobs.py": (
+        "tests/queries/ledger_build/test_dirty_job_runs.py",
         "tests/queries/ledger_build/test_late_collectives.py",
         "tests/queries/ledger_build/test_changed_hours.py",
         "tests/queries/ledger_build/test_incremental_runs.py",
         "tests/queries/ledger_build/test_same_ledger.py",
     ),
-    f"{QUERIES}/ledger_build/dirty_jobs.py": (
-        "tests/queries/ledger_build/test_late_collectives.py",
-        "tests/queries/ledger_build/test_changed_hours.py",
-        "tests/queries/ledger_build/test_incremental_runs.py",
-        "tests/queries/ledger_build/test_same_ledger.py",
+    f"{QUERIES}/ledger_build/placement/dirty_nodes.py": (
+        "tests/queries/ledger_build/test_dirty_nodes.py",
+        "tests/queries/ledger_build/test_conflicts_resolved.py",
+        "tests/queries/ledger_build/test_placed_again.py",
     ),
     f"{QUERIES}/ledger_build/placement/incremental.py": (
         "tests/queries/ledger_build/test_conflicts_resolved.py",
