@@ -30,10 +30,12 @@ TARGETS = {  # file -> the tests that specify it, the quickest first
         "tests/queries/rules/test_worked_examples.py",
         "tests/queries/rules/test_rules_of_jobs.py",
         "tests/queries/rules/test_ownership_without_a_scheduler.py",
+        "tests/queries/marts/test_throttled_peers.py",
     ),
     f"{QUERIES}/sql/macros/ratios.sql": (
         "tests/queries/rules/test_worked_examples.py",
         "tests/queries/marts/test_definition.py",
+        "tests/queries/marts/test_host_metrics.py",
     ),
     f"{QUERIES}/sql/intermediate/prices/int_prices.sql": (
         "tests/queries/billing/test_prices.py",

@@ -109,19 +109,6 @@ def test_less_than_300_s_of_no_activity_is_not_called_idle(evidence):
     assert phases.rows() == [("short_idle", 290_000)]
 
 
-def test_an_allocation_with_no_process_is_idle_from_the_first_second(evidence):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 100, ["a"], 1)
-    seconds = evidence.every(0, 100)
-    none = [{"gpu_uuid": "c/a#0", "ts": evidence.at(s), "processes": 0} for s in seconds]
-    evidence.load("gpu_processes", none)
-    evidence.samples("a#0", evidence.every(-10, 100), lambda _: False)
-
-    assert evidence.gpu_s() == {"idle_held": 100}
-    phases = evidence.store.read("select distinct phase from marts.ledger_segments")
-    assert phases.to_series().to_list() == ["no_process"]
-
-
 def test_a_hole_in_the_readings_is_unknown_not_idle(evidence):
     evidence.node("a", 1)
     evidence.job("1", 0, 1000, ["a"], 1)
