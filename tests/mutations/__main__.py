@@ -51,6 +51,7 @@ TARGETS = {  # file -> the tests that specify it, the quickest first
         "tests/findings/test_quality.py",
     ),
     "app/goodput_billing/statement/closing.py": (
+        "tests/app/billing/test_covered_days.py",
         "tests/app/billing/test_provable.py",
         "tests/queries/billing/test_statement_closing.py",
     ),
