@@ -84,13 +84,18 @@ def test_a_gpu_that_does_nothing_while_its_job_steps_is_found(evidence, job_even
 
     assert evidence.gpu_s() == {"step_unsplit": 2000}
     found = evidence.store.read(
-        "select gap_s, is_beside_work, cause from marts.idle_gaps where is_held order by start_at"
+        "select gap_s, is_beside_work, cause, evidence from marts.idle_gaps where is_held "
+        "order by start_at"
     )
 
+    proof = (
+        "no activity in {} % of the gap, the part that readings cover; 100 % of it is "
+        "Training step (communication not measured) in the ledger"
+    )
     # less than 300 s may be a pause
     assert found.rows() == [
-        (110.0, False, None),
-        (600.0, True, "Unused by its job"),
+        (110.0, False, None, proof.format(91)),
+        (600.0, True, "Unused by its job", proof.format(100)),
     ]
 
 
