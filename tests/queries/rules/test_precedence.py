@@ -63,11 +63,15 @@ def test_what_the_job_declares_wins_over_a_gpu_without_a_process(evidence, job_e
     found = evidence.gpu_s()
 
     assert found["checkpoint_save"] == 300
+    phases = evidence.store.read(
+        "select distinct phase from marts.ledger_segments where category = 'checkpoint_save'"
+    )
+    assert phases.to_series().to_list() == ["ckpt_save"]
 
 
-def test_an_allocation_with_no_process_is_idle_from_the_first_second(evidence, job_events):
-    """Job 1 never has one; job 2 has none for less than a pause; job 3 says what it does."""
-    for job, node in (("1", "a"), ("2", "b"), ("3", "d")):
+def test_an_allocation_with_no_process_is_idle_from_the_first_second(evidence):
+    """Job 1 never has one; job 2 has none for less time than a pause may last."""
+    for job, node in (("1", "a"), ("2", "b")):
         evidence.node(node, 1)
         evidence.job(job, 0, 100, [node], 1)
         gpu, works = f"{node}#0", lambda s, job=job: job == "2" and not 40 < s <= 60
@@ -77,11 +81,7 @@ def test_an_allocation_with_no_process_is_idle_from_the_first_second(evidence, j
         ]
         evidence.load("gpu_processes", counts)
         evidence.samples(gpu, evidence.every(-10, 100), works)
-    evidence.events("3", [job_events.phase("restore", 0, 100)], host="d")
 
-    assert evidence.gpu_s() == {"idle_held": 120, "busy_unclassified": 80, "restore": 100}
-    phases = evidence.store.read(
-        "select distinct category, phase from marts.ledger_segments order by all"
-    )
-    found = dict(phases.rows())
-    assert found == {"busy_unclassified": None, "idle_held": "no_process", "restore": "restore"}
+    assert evidence.gpu_s() == {"idle_held": 120, "busy_unclassified": 80}
+    phases = evidence.store.read("select distinct category, phase from marts.ledger_segments")
+    assert dict(phases.rows()) == {"busy_unclassified": None, "idle_held": "no_process"}
