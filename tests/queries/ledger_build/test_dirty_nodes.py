@@ -5,6 +5,7 @@ from __future__ import annotations
 from goodput_queries.ledger_build.placement.dirty_nodes import (
     Since,
     add_before_named,
+    add_made_up,
     add_spread,
 )
 from goodput_queries.ledger_build.placement.evidence import Claim, JobRun, Phase, Slot
@@ -20,6 +21,10 @@ def dirty(*nodes):
 
 def held(start, end, phase, key="old"):
     return Claim(key, start, end, "assumed", phase, start)
+
+
+def job_run(*nodes):
+    return JobRun("old", "c", ("1", 0), 150, 200, nodes, 2, None, 150)
 
 
 def slots(*claims):
@@ -93,8 +98,23 @@ def test_a_job_run_of_one_node_is_not_placed_again_for_the_sake_of_a_later_one()
 
 def test_all_nodes_of_a_spread_job_run_become_dirty_from_its_start():
     since = dirty()
-    run = JobRun("old", "c", ("1", 0), 150, 200, ("a", "b"), 2, None, 150)
 
-    add_spread(since, [run], slots(held(150, 200, Phase.SPREAD)), [])
+    add_spread(since, [job_run("a", "b")], slots(held(150, 200, Phase.SPREAD)), [])
 
     assert since.by_node == {NODE: DIRTY_FROM, OTHER: 150}
+
+
+def test_a_node_whose_slots_are_made_up_is_dirty_from_the_first_job_run_on():
+    since = dirty()
+
+    add_made_up(since, [], {NODE})
+
+    assert since.by_node == {NODE: 0}
+
+
+def test_all_nodes_of_a_job_run_on_made_up_slots_become_dirty_from_its_start():
+    since = dirty()
+
+    add_made_up(since, [job_run("a", "b"), job_run("d", "e")], {OTHER, ("c", "elsewhere")})
+
+    assert since.by_node == {NODE: DIRTY_FROM, OTHER: 0}
