@@ -115,6 +115,6 @@ def test_a_node_whose_slots_are_made_up_is_dirty_from_the_first_job_run_on():
 def test_all_nodes_of_a_job_run_on_made_up_slots_become_dirty_from_its_start():
     since = dirty()
 
-    add_made_up(since, [job_run("a", "b"), job_run("d", "e")], {OTHER, ("c", "elsewhere")})
+    add_made_up(since, [job_run("b", "f"), job_run("d", "e")], {OTHER, ("c", "elsewhere")})
 
-    assert since.by_node == {NODE: DIRTY_FROM, OTHER: 0}
+    assert since.by_node == {NODE: DIRTY_FROM, OTHER: 0, ("c", "f"): 150}
