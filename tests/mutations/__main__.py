@@ -30,10 +30,12 @@ TARGETS = {  # file -> the tests that specify it, the quickest first
         "tests/queries/rules/test_worked_examples.py",
         "tests/queries/rules/test_rules_of_jobs.py",
         "tests/queries/rules/test_ownership_without_a_scheduler.py",
+        "tests/queries/marts/test_throttled_peers.py",
     ),
     f"{QUERIES}/sql/macros/ratios.sql": (
         "tests/queries/rules/test_worked_examples.py",
         "tests/queries/marts/test_definition.py",
+        "tests/queries/marts/test_host_metrics.py",
     ),
     f"{QUERIES}/sql/intermediate/prices/int_prices.sql": (
         "tests/queries/billing/test_prices.py",
@@ -49,20 +51,28 @@ TARGETS = {  # file -> the tests that specify it, the quickest first
         "tests/findings/test_quality.py",
     ),
     "app/goodput_billing/statement/closing.py": (
+        "tests/app/billing/test_covered_days.py",
         "tests/app/billing/test_provable.py",
         "tests/queries/billing/test_statement_closing.py",
     ),
     f"{QUERIES}/ledger_build/dirty.py": (
+        "tests/queries/ledger_build/test_changed_hours.py",
+        "tests/queries/ledger_build/test_parts_of_readings.py",
+        "tests/queries/ledger_build/test_late_collectives.py",
+        "tests/queries/ledger_build/test_incremental_runs.py",
+        "tests/queries/ledger_build/test_same_ledger.py",
+    ),
+    f"{QUERIES}/ledger_build/dirty_jobs.py": (
+        "tests/queries/ledger_build/test_dirty_job_runs.py",
         "tests/queries/ledger_build/test_late_collectives.py",
         "tests/queries/ledger_build/test_changed_hours.py",
         "tests/queries/ledger_build/test_incremental_runs.py",
         "tests/queries/ledger_build/test_same_ledger.py",
     ),
-    f"{QUERIES}/ledger_build/dirty_jobs.py": (
-        "tests/queries/ledger_build/test_late_collectives.py",
-        "tests/queries/ledger_build/test_changed_hours.py",
-        "tests/queries/ledger_build/test_incremental_runs.py",
-        "tests/queries/ledger_build/test_same_ledger.py",
+    f"{QUERIES}/ledger_build/placement/dirty_nodes.py": (
+        "tests/queries/ledger_build/test_dirty_nodes.py",
+        "tests/queries/ledger_build/test_conflicts_resolved.py",
+        "tests/queries/ledger_build/test_placed_again.py",
     ),
     f"{QUERIES}/ledger_build/placement/incremental.py": (
         "tests/queries/ledger_build/test_conflicts_resolved.py",

@@ -16,7 +16,7 @@ SWAPS = (
     (r" > ", " >= "),
     (r" and ", " or "),
     (r" or ", " and "),
-    (r" not ", " "),
+    (r" not (?!null\b)", " "),
     (r" is null\b", " is not null"),
     (r" is not null\b", " is null"),
     (r" desc\b", " asc"),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 SOURCE = "statement"
 INSTANT = pl.Datetime("us")
-NOISE_USD = Decimal("0.000000001")  # amounts are kept to 1e-12: less is how they were divided
+COST_PLACES = 8  # amounts are kept to 1e-12: a smaller difference is how they were divided
 HOUR_MS = 3_600_000
 _KIND = ("cluster", "gpu_model", "mig_profile", "partition", "qos")
 _BILLED = {
@@ -231,7 +231,7 @@ def _difference(now: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
         {name: getattr(key, name) for name in rows.KEYS} | total
         for key, total in sorted(sums.items(), key=lambda item: item[0].order)
         if any(total[name] for name in rows.QUANTITIES)
-        or any(abs(total[name] or 0) > NOISE_USD for name in rows.AMOUNTS)
+        or any(round(total[name] or 0, COST_PLACES) for name in rows.AMOUNTS)
     ]
     return pl.DataFrame(found, schema=rows.SCHEMA)
 

@@ -166,10 +166,15 @@ def note_reading_parts(cursor: duckdb.DuckDBPyConnection, most: int) -> int:
         where ts >= from_ms(build_from_ms() - reading_margin_ms())
             and ts < from_ms(build_to_ms() + reading_margin_ms())"""
     ).fetchall()[0]
-    parts: int = max(1, min(most, (after - first) // READINGS_OF_A_PART))
-    borders = [first + part * (after - first) // parts for part in range(parts + 1)]
+    borders = borders_of_parts(first, after, most)
     cursor.execute(f"set variable build_reading_parts = {borders}")
-    return parts
+    return len(borders) - 1
+
+
+def borders_of_parts(first: int, after: int, most: int) -> list[int]:
+    """Return where the parts of the readings from `first` to before `after` begin, and the end."""
+    parts = max(1, min(most, (after - first) // READINGS_OF_A_PART))
+    return [first + part * (after - first) // parts for part in range(parts + 1)]
 
 
 def reading_hours(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> Hours:

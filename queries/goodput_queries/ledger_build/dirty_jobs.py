@@ -45,6 +45,15 @@ def note_changed_inferred_holds(cursor: duckdb.DuckDBPyConnection) -> None:
     )
 
 
+def in_hours(hours: Hours) -> str:
+    """Return a condition on first_ms and last_ms: one of their moments is in one of the hours."""
+    met = [
+        f"(last_ms >= {first * HOUR_MS} and first_ms < {after * HOUR_MS})"
+        for first, after in ranges(hours, len(hours))
+    ]
+    return " or ".join(met) or "false"
+
+
 # a hardware error explains why its GPU was late; which GPU it is of, the inventory knows
 _LATE_GPUS = "union select attempt_key from intermediate.int_rank_step_losses where is_straggler"
 
@@ -56,10 +65,6 @@ def note_dirty_run_ids(
 
     has_new_errors: errors of GPUs are new, or which GPU they are of.
     """
-    spans = "".join(
-        f" or (last_ms >= {first * HOUR_MS} and first_ms < {last * HOUR_MS})"
-        for first, last in ranges(readings, len(readings))
-    )
     cursor.execute(
         f"""insert into temp.dirty_run_ids
         with ranked as (
@@ -88,7 +93,7 @@ def note_dirty_run_ids(
             from (from intermediate.int_job_runs union all from {JOB_RUNS_BEFORE})
             semi join temp.changed_job_runs using (job_run_key)
             union
-            select cluster, run_id from intermediate.int_event_spans where false{spans}
+            select cluster, run_id from intermediate.int_event_spans where {in_hours(readings)}
             union
             select lives.cluster, lives.run_id
             from intermediate.int_attempts

@@ -23,10 +23,13 @@ DAY = Day(date(2026, 11, 19), "UTC", 1_795_046_400_000, 1_795_132_800_000)
 def test_a_day_is_whole_if_an_hour_before_it_is_kept(
     store: LocalStore, kept_before_ms: int | None, is_whole: bool
 ) -> None:
-    """The energy of the first hour needs the reading before it."""
+    """The energy of the first hour needs the reading before it; another table is kept longer."""
     if kept_before_ms is not None:
         with store.writing() as cursor:
-            kept_from_ms = DAY.from_ms - kept_before_ms
-            cursor.execute("insert into state.kept_from values ('gpu_samples', $1)", [kept_from_ms])
+            for table, more_ms in (("gpu_samples", 0), ("node_samples", 9 * HOUR_MS)):
+                cursor.execute(
+                    "insert into state.kept_from values ($1, $2)",
+                    [table, DAY.from_ms - kept_before_ms - more_ms],
+                )
 
     assert is_provable(store, DAY) == is_whole

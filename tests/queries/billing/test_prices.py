@@ -85,15 +85,26 @@ def test_of_equally_specific_prices_of_one_moment_the_higher_one_applies(priced,
 
 
 def test_an_hour_that_was_charged_keeps_its_price(evidence, priced):
-    assert priced(",H100,,,,2,,,\n") == [2] * 4
-    kept = evidence.store.read(
-        "select 'statement' as source, cluster, gpu_model, mig_profile, partition, qos, "
-        "timestamp '2027-01-15 09:00' as from_at, timestamp '2027-01-15 10:00' as to_at, "
-        "list_price_per_gpu_h, factor, price_per_gpu_h from intermediate.int_prices"
-    )
-    evidence.load("statement_prices", kept.to_dicts())
+    """The first day that charged it decides, and jobs of another QOS have the new price."""
+    evidence.job("2", 4 * 3600, 5 * 3600, ["a"], 1, partition="gpu", qos="high")
+    assert priced(",H100,,,,2,,,\n") == [2] * 5
+    kind = evidence.store.read(
+        "select cluster, gpu_model, mig_profile, partition, qos from intermediate.int_prices "
+        "where qos = 'scavenger'"
+    ).row(0, named=True)
+    days = [
+        {**kind, "from_at": evidence.at(from_h * 3600), "to_at": evidence.at((from_h + 2) * 3600),
+         "list_price_per_gpu_h": price, "factor": factor, "price_per_gpu_h": price * factor}
+        for from_h, price, factor in ((0, Decimal(2), Decimal(1)), (1, Decimal(6), Decimal("0.5")))
+    ]  # fmt: skip
+    evidence.load("statement_prices", days, "statement")
 
-    assert priced(",H100,,,,5,,,\n") == [5, 2, 5, 5]
+    assert priced(",H100,,,,5,,,\n") == [2, 2, 3, 5, 5]
+    found = evidence.store.read(
+        "select list_price_per_gpu_h::double, factor::double from intermediate.int_prices "
+        "where qos = 'scavenger' order by from_ms"
+    ).rows()
+    assert found == [(5, 1), (2, 1), (2, 1), (6, 0.5), (5, 1)]
 
 
 def test_factors_are_exact(evidence, priced):

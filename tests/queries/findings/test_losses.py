@@ -80,11 +80,18 @@ def test_ranks_that_are_late_by_turns_are_put_on_nobody(evidence, run):
 
 
 def test_saves_that_block_long_are_found_once_they_are_a_large_share(evidence, run, job_events):
+    """What fewer would save goes by the failures of the run, not by those of the whole cluster."""
     saves = [job_events.phase("ckpt_save", 600 * k, 600 * k + 60) for k in range(1, 12)]
     steps = [s for s in job_events.steps(1, STEPS, 60, 60.0) if s["t"] % 600 != 60 or s["t"] < 600]
-    run(steps, more=saves)
+    evidence.node("b", GPUS)
+    evidence.job("2", 0, 2 * HOUR, ["b"], GPUS)
+    run(steps, more=saves, state="NODE_FAIL")
+    best = (2 * 60 * 2 * HOUR) ** 0.5  # Young: save 60 s every 540 s, a failure in two hours
+    back = 1 - 600 / (best + 60) - (best - 540) / 2 / (2 * HOUR) * 10
 
-    assert ("checkpoint_overhead", "c/1") in found(evidence, "rule, run_key")
+    rows = found(evidence, "rule, run_key, back_ms / gpu_ms")
+    (row,) = [row for row in rows if row[0] == "checkpoint_overhead"]
+    assert row == ("checkpoint_overhead", "c/1", pytest.approx(back, abs=0.001))
 
 
 def test_a_long_start_is_found_on_a_long_run(evidence, run, job_events):
@@ -150,6 +157,42 @@ def test_an_attempt_that_a_node_failure_ended_is_put_on_the_node(evidence, run, 
     assert verdict["confidence"] == "Confirmed"
     assert verdict["cause"].startswith("NODE_FAIL")
     assert verdict["evidence"].endswith("of the allocated time, 1 attempt")
+
+
+def test_a_hang_that_the_scheduler_ended_is_put_on_the_rank_that_held_up_the_others(
+    evidence, run, job_events
+):
+    """The job run was preempted, but had done nothing since."""
+    run(job_events.steps(1, 80, 60, 60.0), state="PREEMPTED", end=7000)
+    group = {"dump_set": "job/rank_*", "group_name": "dp", "group_description": "dp"}
+    came = {rank: 44 if rank == 1 else 45 for rank in range(GPUS)}
+    evidence.load(
+        "flight_groups",
+        [
+            {**group, "rank": rank, "ranks": list(range(GPUS)), "last_enqueued": last,
+             "last_completed": 44, "last_moment_at": evidence.at(5500)}
+            for rank, last in came.items()
+        ],
+        "flight-recorder",
+    )  # fmt: skip
+    evidence.load(
+        "flight_records",
+        [
+            {**group, "rank": rank, "record_id": 45, "sequence_number": 45, "is_p2p": False,
+             "operation": "all_reduce", "state": "started", "created_at": evidence.at(4900),
+             "timeout_s": 14.0, "input_dtype": "Float", "input_elements": 8}
+            for rank, last in came.items()
+            if last == 45
+        ],
+        "flight-recorder",
+    )  # fmt: skip
+
+    evidence.store.build()
+    rows = evidence.store.read(
+        "select rule, run_key, gpu_uuid from marts.loss_claims "
+        "where rule in ('hang', 'preempted') and gpu_ms > 0"
+    ).rows()
+    assert rows == [("hang", "c/1", "c/a#1")]
 
 
 def test_work_lost_at_the_time_limit_has_a_rule_of_its_own(evidence, job_events):

@@ -23,8 +23,8 @@ def cursor() -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect() as connection:
         connection.execute("create schema intermediate")
         connection.execute(
-            "create table intermediate.int_clusters as select $1 as as_of_ms",
-            [END_OF_EVIDENCE_HOUR * HOUR_MS],
+            "create table intermediate.int_clusters as select unnest($1) as as_of_ms",
+            [[hour * HOUR_MS for hour in (0, END_OF_EVIDENCE_HOUR)]],  # one cluster has no more
         )
         yield connection
 

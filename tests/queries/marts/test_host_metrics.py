@@ -110,12 +110,15 @@ def test_a_name_with_its_domain_is_the_node_that_the_scheduler_knows(evidence, h
 
 
 def test_errors_of_a_port_are_the_increase_over_hours_and_resets(evidence, port):
-    """14 in the first hour, then the counter begins again and reaches 3."""
+    """60 symbol errors, then the counter begins again and reaches 3; received and sent add up."""
+    counters = [{"rx_errors": n, "tx_errors": 2 * n, "tx_drops": n} for n in range(61)]
+    port(counters, device="eth0", kind="ethernet", port="")
     port([{"symbol_errors": 100 + n, "rx_bytes": n * GB} for n in range(61)])
     port([{"symbol_errors": 3, "rx_bytes": 61 * GB}], first_s=61 * 60)
     evidence.store.build()
 
-    (row,) = evidence.store.read(LINKS).to_dicts()
+    both, row = evidence.store.read(LINKS).to_dicts()
+    assert (both["errors"], both["drops"]) == (180, 60)
     assert (row["symbol_errors"], row["rx_bytes"], row["trouble"]) == (63, 61 * GB, "errors")
     assert (row["errors"], row["drops"], row["link_downs"]) == (None, None, None)
 

@@ -63,3 +63,25 @@ def test_what_the_job_declares_wins_over_a_gpu_without_a_process(evidence, job_e
     found = evidence.gpu_s()
 
     assert found["checkpoint_save"] == 300
+    phases = evidence.store.read(
+        "select distinct phase from marts.ledger_segments where category = 'checkpoint_save'"
+    )
+    assert phases.to_series().to_list() == ["ckpt_save"]
+
+
+def test_an_allocation_with_no_process_is_idle_from_the_first_second(evidence):
+    """Job 1 never has one; job 2 has none for less time than a pause may last."""
+    for job, node in (("1", "a"), ("2", "b")):
+        evidence.node(node, 1)
+        evidence.job(job, 0, 100, [node], 1)
+        gpu, works = f"{node}#0", lambda s, job=job: job == "2" and not 40 < s <= 60
+        counts = [
+            {"gpu_uuid": f"c/{gpu}", "ts": evidence.at(s), "processes": int(works(s))}
+            for s in evidence.every(0, 100)
+        ]
+        evidence.load("gpu_processes", counts)
+        evidence.samples(gpu, evidence.every(-10, 100), works)
+
+    assert evidence.gpu_s() == {"idle_held": 120, "busy_unclassified": 80}
+    phases = evidence.store.read("select distinct category, phase from marts.ledger_segments")
+    assert dict(phases.rows()) == {"busy_unclassified": None, "idle_held": "no_process"}

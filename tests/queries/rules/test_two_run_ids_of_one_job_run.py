@@ -240,3 +240,28 @@ def test_a_log_that_turns_out_to_be_of_another_job_leaves_no_trace(one_job, job_
     one_job.job("late", 100, 250, ["a"], 0)
 
     assert_equals_full_build(one_job)
+
+
+def test_a_log_under_another_name_whose_clock_is_off_is_named_with_its_offset(evidence, job_events):
+    """Of jobs on other nodes, one starts again and the others say nothing twice."""
+    for job, node in enumerate(("a", "b", "d", "e"), start=7):
+        evidence.node(node, 2)
+        evidence.job(str(job), 0, 1000, [node], 2, job_name="train.sh")
+    steps = job_events.steps(1, 27, 10)
+    evidence.events("exp-7", steps, host="a")
+    evidence.log("7", [{**row, "t": row["t"] + 400} for row in job_events.printed(steps)[::2]])
+    events, log = two_lives(job_events)
+    evidence.events("exp-8", events, host="b")
+    evidence.log("8", log)
+    evidence.events("exp-9", job_events.steps(1, 18, 10), host="d")  # another training
+    evidence.log("9", job_events.printed(job_events.steps(1, 27, 410)))
+    evidence.events("exp-10", steps, host="e")  # the same one again, at its own pace
+    again = [{**row, "t": 400 + 1.3 * row["t"]} for row in steps]
+    evidence.log("10", job_events.printed(again))
+    evidence.store.build()
+
+    found = evidence.store.read(
+        "select n, example from marts.data_quality where kind = 'clocks that disagree'"
+    ).rows()
+    named = "7 (text log) +400 s from exp-7 (job events)"
+    assert found == [(1, f"c/7@{1_800_000_000}: {named}")]

@@ -9,15 +9,17 @@ nodes makes all of them dirty. This is repeated until no node is dirty from an e
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import polars as pl
-
+from goodput_queries.ledger_build.placement.dirty_nodes import (
+    Since,
+    add_before_named,
+    add_made_up,
+    add_spread,
+)
 from goodput_queries.ledger_build.placement.evidence import (
     FOREVER_MS,
     Claim,
-    JobRun,
     Phase,
     down_moments,
     job_runs_to_place,
@@ -31,38 +33,8 @@ if TYPE_CHECKING:
 
     import duckdb
 
+    from goodput_queries.ledger_build.placement.dirty_nodes import Stored
     from goodput_queries.ledger_build.placement.evidence import Node, Slots
-
-_Name = tuple[str, str]  # of a slot: gpu_uuid, gpu_instance
-_Stored = tuple["Node", _Name, Claim]
-_Times = set[tuple[_Name, str, int, int]]  # slot, job run, start, end
-
-
-@dataclass
-class _Since:
-    """Since when each dirty node is placed again, by the start of job runs."""
-
-    by_node: dict[Node, int] = field(default_factory=dict)
-    is_earlier: bool = False  # something was added since it was last written
-
-    def add(self, node: Node, ms: int) -> None:
-        """Make a node dirty from a time on."""
-        if ms < self.by_node.get(node, FOREVER_MS):
-            self.by_node[node] = ms
-            self.is_earlier = True
-
-    def has(self, run: JobRun, node: str) -> bool:
-        """Say whether a job run is placed again on a node."""
-        return run.run_start_ms >= self.by_node.get((run.cluster, node), FOREVER_MS)
-
-    def write(self, cursor: duckdb.DuckDBPyConnection) -> None:
-        """Write it to temp.dirty_nodes."""
-        rows = [(*node, ms) for node, ms in self.by_node.items()]
-        schema = {"cluster": pl.String, "node": pl.String, "since_ms": pl.Int64}
-        cursor.register("placed", pl.DataFrame(rows, schema, orient="row").to_arrow())
-        cursor.execute("create or replace temp table dirty_nodes as from placed")
-        cursor.unregister("placed")
-        self.is_earlier = False
 
 
 def place_again(cursor: duckdb.DuckDBPyConnection) -> Placed:
@@ -77,7 +49,7 @@ def place_again(cursor: duckdb.DuckDBPyConnection) -> Placed:
         if not since.by_node:
             return placed({}, {})
         runs = job_runs_to_place(cursor, f"job_run_key in ({_DIRTY_JOB_RUNS})")
-        _add_made_up(since, runs, _nodes_with_made_up_slots(cursor))
+        add_made_up(since, runs, _nodes_with_made_up_slots(cursor))
         if since.is_earlier:
             continue
         slots = slots_by_node(cursor)
@@ -86,9 +58,9 @@ def place_again(cursor: duckdb.DuckDBPyConnection) -> Placed:
         kept = _Kept(slots, stored, since)
         claim(runs, slots, reported_holds_by_job(cursor), since.has, kept.restore)
         grown = {node for node, held in slots.items() if len(held) != sizes.get(node, 0)}
-        _add_made_up(since, runs, grown)
-        _add_spread(since, runs, slots, stored)
-        _add_before_named(since, slots, stored)
+        add_made_up(since, runs, grown)
+        add_spread(since, runs, slots, stored)
+        add_before_named(since, slots, stored)
         if not since.is_earlier:
             return placed(slots, down_moments(cursor), since.by_node)
 
@@ -105,7 +77,7 @@ _DIRTY_JOB_RUNS = """
     where start_ms >= since_ms"""
 
 
-def _changed(cursor: duckdb.DuckDBPyConnection) -> _Since:
+def _changed(cursor: duckdb.DuckDBPyConnection) -> Since:
     """Return the nodes of job runs with new evidence, from the start of these on."""
     rows = cursor.execute(
         """with changed as (
@@ -151,7 +123,7 @@ def _changed(cursor: duckdb.DuckDBPyConnection) -> _Since:
         where start_ms is not null
         group by cluster, node"""
     ).fetchall()
-    since = _Since()
+    since = Since()
     for cluster, node, start_ms in rows:
         since.add((cluster, node), start_ms)
     return since
@@ -187,7 +159,7 @@ def _nodes_with_made_up_slots(cursor: duckdb.DuckDBPyConnection) -> set[Node]:
     return {(cluster, node) for cluster, node in rows}
 
 
-def _stored_claims(cursor: duckdb.DuckDBPyConnection) -> list[_Stored]:
+def _stored_claims(cursor: duckdb.DuckDBPyConnection) -> list[Stored]:
     """Return the claims of dirty nodes that end at their time or later, and those among them.
 
     A claim that began earlier may have been cut by others that have ended since.
@@ -225,9 +197,9 @@ def _earliest_ms(cursor: duckdb.DuckDBPyConnection) -> int:
 class _Kept:
     """The stored claims of job runs that are not placed again."""
 
-    def __init__(self, slots: Slots, stored: Iterable[_Stored], since: _Since) -> None:
+    def __init__(self, slots: Slots, stored: Iterable[Stored], since: Since) -> None:
         self.slots = slots
-        self.by_phase: dict[Phase, list[_Stored]] = defaultdict(list)
+        self.by_phase: dict[Phase, list[Stored]] = defaultdict(list)
         for node, name, kept in stored:
             if kept.run_start_ms < since.by_node[node]:
                 self.by_phase[kept.phase].append((node, name, kept))
@@ -238,54 +210,3 @@ class _Kept:
             named = [slot for slot in self.slots[node] if slot.name == name]
             there = (slot for slot in named if slot.from_ms <= kept.start_ms < slot.to_ms)
             next(there, named[0]).add(kept)
-
-
-def _add_made_up(since: _Since, runs: Iterable[JobRun], made_up: set[Node]) -> None:
-    """Make nodes with made-up slots dirty from the first job run on, and all nodes of their runs.
-
-    The number of slots decides how many GPUs a job run has on each of its nodes.
-    """
-    for node in made_up & since.by_node.keys():
-        since.add(node, 0)
-    for run in runs:
-        nodes = [(run.cluster, name) for name in run.nodes]
-        if not made_up.isdisjoint(nodes):
-            for node in nodes:
-                since.add(node, 0 if node in made_up else run.run_start_ms)
-
-
-def _add_spread(
-    since: _Since, runs: Iterable[JobRun], slots: Slots, stored: Iterable[_Stored]
-) -> None:
-    """Make all nodes of spread job runs dirty: what is free on one decides how many are on all."""
-    spread = {c.job_run_key for held in slots.values() for slot in held for c in slot.claims
-              if c.phase == Phase.SPREAD}  # fmt: skip
-    for run in runs:
-        if run.key in spread:
-            for name in run.nodes:
-                since.add((run.cluster, name), run.run_start_ms)
-    for node, _, claimed in stored:
-        if claimed.phase == Phase.SPREAD and claimed.end_ms >= since.by_node[node]:
-            since.add(node, claimed.run_start_ms)
-
-
-def _add_before_named(since: _Since, slots: Slots, stored: Iterable[_Stored]) -> None:
-    """Make nodes dirty from assumed job runs on during which named ones claim other GPUs now."""
-    before: dict[Node, _Times] = defaultdict(set)
-    kept: dict[Node, list[Claim]] = defaultdict(list)
-    for node, name, claimed in stored:
-        if claimed.phase == Phase.NAMED:
-            before[node].add((name, claimed.job_run_key, claimed.start_ms, claimed.end_ms))
-        elif claimed.run_start_ms < since.by_node[node] <= claimed.end_ms:
-            kept[node].append(claimed)
-    for node, claims in kept.items():
-        now = {
-            (slot.name, c.job_run_key, c.start_ms, c.end_ms)
-            for slot in slots[node]
-            for c in slot.claims
-            if c.phase == Phase.NAMED
-        }
-        for _, _, start_ms, end_ms in before[node] ^ now:
-            for claimed in claims:
-                if claimed.start_ms < end_ms and claimed.end_ms > start_ms:
-                    since.add(node, claimed.run_start_ms)

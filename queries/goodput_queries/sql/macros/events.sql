@@ -12,6 +12,11 @@ create or replace macro event_source_place(source) as (
     end
 );
 
+-- What a source of this place is called.
+create or replace macro event_source_kind(place) as (
+    case place when 1 then 'job events' when 2 then 'events of a library' when 3 then 'structured log' else 'text log' end
+);
+
 -- Order of a job's events of one moment: what ends comes before what begins.
 create or replace macro event_place(event) as (
     case event when 'job.end' then 1 when 'job.start' then 2 when 'phase.start' then 3 when 'step.start' then 3 else 0 end

@@ -22,10 +22,9 @@ with kinds as (
         select distinct cluster, '', '' from intermediate.int_gpu_units
     ) as jobs using (cluster)
     union
-    -- allocated on no known GPU: of a kind that no GPU of the cluster may be
+    -- a job run may be allocated GPUs that nobody knows, of a kind that no GPU of the cluster is of
     select distinct cluster, coalesce(lower(gpu_type), ''), '', coalesce(partition, ''), coalesce(qos, '')
     from intermediate.int_job_runs
-    where gpus > 0 and start_ms is not null and not is_inferred
 ),
 
 matches as (

@@ -51,27 +51,19 @@ starts as (
 
 saving as (
     select
-        *,
+        run_key,
+        save_s,
+        interval_s,
         -- failures of the run, else those of its cluster by GPU time
         case
             when failures > 0 then run_s / failures
             when cluster_failures > 0 then cluster_gpu_ms / 1000.0 / cluster_failures / gpus
-        end as failure_s
-    from marts.checkpointing
-    where saves > 1 and interval_s > 0 and save_s > 0
-),
-
-intervals as (
-    select
-        run_key,
-        save_s,
-        interval_s,
-        failure_s,
+        end as failure_s,
         greatest(interval_s, sqrt(2 * save_s * failure_s)) as best_s
-    from saving
-    where failure_s is not null
+    from marts.checkpointing
 ),
 
+-- 0 where there is no interval or no failure to go by
 gains as (
     select
         run_key,
@@ -79,9 +71,9 @@ gains as (
         greatest(
             0,
             1 - (interval_s + save_s) / (best_s + save_s)
-            - (best_s - interval_s) / 2 / failure_s * (interval_s + save_s) / save_s
+            - (best_s - interval_s) / 2 / failure_s * (interval_s + save_s) / nullif(save_s, 0)
         ) as back_ratio
-    from intervals
+    from saving
 )
 
 select

@@ -124,6 +124,19 @@ with findings as (
     where abs(off_ms) >= threshold('clock_offset_min_ms')
     union all
     select
+        'clocks that disagree',
+        'two sources name a run differently and report the same steps at different times: counted as two attempts',
+        count(distinct job_run_key), null,
+        arg_max(
+            job_run_key || ': ' || other_run_id || ' (' || other_source_kind || ') '
+            || printf('%+d', (off_ms / 1000)::bigint) || ' s from ' || run_id || ' (' || source_kind || ')',
+            (abs(off_ms), attempt_key)
+        ),
+        'Correct `timezone` of the log''s source in goodput.toml, or the clock of its host, and ingest it again; if the job did '
+        || 'start again, let both sources report all of it'
+    from marts.attempts_reported_twice
+    union all
+    select
         'GPUs placed by assumption',
         'the accounting does not report which GPUs; sums are exact, use per GPU is unknown',
         count(distinct job_run_key), null, min(job_run_key),

@@ -1,0 +1,120 @@
+"""From when on a node is placed again, and what that makes dirty beside it."""
+
+from __future__ import annotations
+
+from goodput_queries.ledger_build.placement.dirty_nodes import (
+    Since,
+    add_before_named,
+    add_made_up,
+    add_spread,
+)
+from goodput_queries.ledger_build.placement.evidence import Claim, JobRun, Phase, Slot
+
+NODE, OTHER = ("c", "a"), ("c", "b")
+GPU = ("gpu", "")
+DIRTY_FROM = 100
+
+
+def dirty(*nodes):
+    return Since(dict.fromkeys(nodes or (NODE,), DIRTY_FROM))
+
+
+def held(start, end, phase, key="old"):
+    return Claim(key, start, end, "assumed", phase, start)
+
+
+def job_run(*nodes):
+    return JobRun("old", "c", ("1", 0), 150, 200, nodes, 2, None, 150)
+
+
+def slots(*claims):
+    """Return the node with a GPU for each claim."""
+    return {NODE: [Slot(f"gpu{n}", "", n, None, claims=[c]) for n, c in enumerate(claims)]}
+
+
+def since_named(*, named, assumed):
+    """Return since when the node is dirty where a claim by name is new beside an assumed one."""
+    since = dirty()
+    stored = [(NODE, GPU, held(*assumed, Phase.ASSUMED))]
+    add_before_named(since, slots(held(*named, Phase.NAMED, "new")), stored)
+    return since.by_node[NODE]
+
+
+def test_a_node_is_dirty_from_an_assumed_job_run_that_overlaps_a_new_claim_by_name():
+    assert since_named(named=(120, 150), assumed=(90, 130)) == 90
+    assert since_named(named=(120, 150), assumed=(90, 500)) == 90
+
+
+def test_an_assumed_job_run_that_only_touches_a_new_claim_by_name_stays():
+    assert since_named(named=(120, 150), assumed=(90, 120)) == DIRTY_FROM
+    assert since_named(named=(50, 80), assumed=(80, 95)) == DIRTY_FROM
+
+
+def test_an_assumed_job_run_at_another_time_than_a_new_claim_by_name_stays():
+    assert since_named(named=(120, 150), assumed=(90, 110)) == DIRTY_FROM
+
+
+def test_a_claim_by_name_that_is_as_it_was_makes_nothing_dirty():
+    since = dirty()
+    named = held(120, 150, Phase.NAMED)
+    stored = [(NODE, ("gpu0", ""), named), (NODE, GPU, held(90, 130, Phase.ASSUMED))]
+
+    add_before_named(since, slots(named), stored)
+
+    assert since.by_node == {NODE: DIRTY_FROM}
+
+
+def test_a_claim_by_name_that_has_gone_makes_the_node_dirty():
+    since = dirty()
+    stored = [
+        (NODE, ("gpu0", ""), held(120, 150, Phase.NAMED)),
+        (NODE, GPU, held(90, 130, Phase.ASSUMED)),
+    ]
+
+    add_before_named(since, slots(), stored)
+
+    assert since.by_node == {NODE: 90}
+
+
+def since_stored(start, end, phase):
+    """Return since when the node is dirty that has one stored claim."""
+    since = dirty()
+    add_spread(since, [], {}, [(NODE, GPU, held(start, end, phase))])
+    return since.by_node[NODE]
+
+
+def test_a_spread_job_run_that_was_there_when_the_node_became_dirty_is_placed_again():
+    assert since_stored(50, DIRTY_FROM + 1, Phase.SPREAD) == 50
+
+
+def test_a_spread_job_run_that_had_ended_by_then_stays():
+    assert since_stored(50, DIRTY_FROM, Phase.SPREAD) == DIRTY_FROM
+    assert since_stored(50, 60, Phase.SPREAD) == DIRTY_FROM
+
+
+def test_a_job_run_of_one_node_is_not_placed_again_for_the_sake_of_a_later_one():
+    assert since_stored(50, 200, Phase.ASSUMED) == DIRTY_FROM
+
+
+def test_all_nodes_of_a_spread_job_run_become_dirty_from_its_start():
+    since = dirty()
+
+    add_spread(since, [job_run("a", "b")], slots(held(150, 200, Phase.SPREAD)), [])
+
+    assert since.by_node == {NODE: DIRTY_FROM, OTHER: 150}
+
+
+def test_a_node_whose_slots_are_made_up_is_dirty_from_the_first_job_run_on():
+    since = dirty()
+
+    add_made_up(since, [], {NODE})
+
+    assert since.by_node == {NODE: 0}
+
+
+def test_all_nodes_of_a_job_run_on_made_up_slots_become_dirty_from_its_start():
+    since = dirty()
+
+    add_made_up(since, [job_run("b", "f"), job_run("d", "e")], {OTHER, ("c", "elsewhere")})
+
+    assert since.by_node == {NODE: DIRTY_FROM, OTHER: 0, ("c", "f"): 150}
