@@ -6,6 +6,7 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import (
     charts,
     failure_parts,
+    pipeline_parts,
     run_axis,
     run_parts,
     scope_bar,
@@ -13,7 +14,7 @@ from goodput_app.dashboard.components import (
     tiles,
 )
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import marts, speed
+from goodput_app.dashboard.data import marts, pipelines, speed
 from goodput_app.dashboard.figures import ledger as figures
 from goodput_app.dashboard.figures import runs as figures_runs
 
@@ -90,6 +91,16 @@ with panel(
     else:
         charts.draw(
             figures_runs.straggler_lanes(late), late, "late-ranks", "When each straggler was late"
+        )
+replay = pipelines.replay(scope)
+if not replay.is_empty():
+    with panel(
+        "Ideal step",
+        "marts.pipeline_replays",
+        help="Steps of a trace of all workers, replayed as if no worker were slower than another.",
+    ):
+        pipeline_parts.draw(
+            replay.row(0, named=True), pipelines.workers(scope), pipelines.timeline(scope)
         )
 with panel(
     "Throttled and faulty GPUs",
