@@ -101,7 +101,7 @@ def test_what_the_sites_own_nccl_tests_reach_is_expected(network):
 
 
 def test_a_published_figure_is_expected_where_the_site_has_none(network):
-    """H200, eight ranks of one node: of two links the slower counts; other shapes have no figure."""
+    """H200, eight ranks of one node: of two links the slower counts; others have no figure."""
     eight = ["a"] * 4
     collectives(network, "0x1", eight, [400.0])
     collectives(network, "0x2", ["a", "b"], [400.0])
