@@ -11,6 +11,8 @@ import polars as pl
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.findings.faults import Case
+
 MARGIN = 1.25  # a loss nearer to the limit of its rule than this proves nothing
 MIN_MS = 2_000
 CATEGORIES = {  # rule -> categories of a run that it is about
@@ -30,6 +32,12 @@ FLEET = {
 STORIES = {"throttled_gpu": "thermal-throttle", "slow_rank": "straggling-rank"}
 
 
+OF_RUNS = (
+    *("low_use", "unused_gpus", "use_drop", "power_drop", "periodic_gaps", "steps_slower"),
+    *("io_starved", "cpu_starved", "cpu_oversubscribed", "host_memory_full", "swap_in_use"),
+)
+
+
 @dataclass
 class Expected:
     """Subjects of a rule: those that must be found, and those that may be."""
@@ -43,6 +51,16 @@ def expected(folder: Path, thresholds: dict[str, float]) -> dict[str, Expected]:
     found = {**_of_runs(folder, thresholds), **_of_fleet(folder, thresholds)}
     lines = (folder / "truth_notes.jsonl").read_text().splitlines()
     return found | _of_notes([json.loads(line) for line in lines])
+
+
+def labelled(folder: Path, cases: list[Case]) -> dict[str, Expected]:
+    """Return what is expected of the rules about anomalies in a fleet with labelled cases."""
+    found: dict[str, Expected] = {case.rule: Expected() for case in cases}
+    for case in cases:
+        found[case.rule].must.add(case.subject)
+        for rule in case.also:
+            found.setdefault(rule, Expected()).may.add(case.subject)
+    return found
 
 
 def lost_ms(folder: Path) -> pl.DataFrame:

@@ -15,20 +15,22 @@ from typing import TYPE_CHECKING, Literal
 
 from goodput_ingest.synthetic import accounting, events, hosts, inspector, notes
 from goodput_ingest.synthetic.activity import activity_of
-from goodput_ingest.synthetic.demand import crowd
 from goodput_ingest.synthetic.fleet import build
 from goodput_ingest.synthetic.habits import SECOND
 from goodput_ingest.synthetic.kernels import kernel_logs
 from goodput_ingest.synthetic.lives import live
-from goodput_ingest.synthetic.outages import period_s, planned, silences
+from goodput_ingest.synthetic.outages import period_s
+from goodput_ingest.synthetic.plans import Plan, eventful
 from goodput_ingest.synthetic.schedule import REPAIR_SHARE, play
 from goodput_ingest.synthetic.scrapes import scrapes as read_times
-from goodput_ingest.synthetic.stories import booked_gpu_s, scripted
 from goodput_ingest.synthetic.telemetry import Telemetry
 from goodput_ingest.synthetic.truth import true_ledger
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from goodput_ingest.synthetic.fleet import Fleet
 
 __all__ = ["generate"]
 
@@ -61,10 +63,11 @@ def generate(
     start: datetime,
     interval_s: int = 30,
     telemetry: Literal["parquet", "none"] = "parquet",
+    plan: Callable[[Fleet, int, int], Plan] = eventful,
 ) -> None:
     """Write a fleet of `gpus` GPUs over `hours` hours from `start`, a whole hour with its zone.
 
-    interval_s: between readings of a GPU, dividing an hour. Raises ValueError for a fleet that
+    interval_s: between readings of a GPU, dividing an hour. plan: what is to happen. Raises ValueError for a fleet that
     cannot be: no whole nodes, no time, a start that is not a whole hour or has no zone.
     """
     if start.tzinfo is None or start.timestamp() % 3_600:
@@ -74,30 +77,30 @@ def generate(
     folder.mkdir(parents=True, exist_ok=True)
     total_s, start_s = hours * 3_600, int(start.timestamp())
     fleet = build(gpus, seed)
-    requests = scripted(fleet, hours, seed)
-    requests += crowd(fleet, hours, seed, booked_gpu_s(requests))
+    day = plan(fleet, hours, seed)
     repair_s = int(REPAIR_SHARE * period_s(hours))
-    schedule = play(fleet, requests, planned(fleet, hours, seed), total_s, repair_s, seed)
+    schedule = play(fleet, day.requests, day.outages, total_s, repair_s, seed)
     lives = live(schedule.runs, total_s)
-    quiet = silences(fleet, hours, seed)
-    scrapes = read_times(fleet, schedule, quiet, total_s, interval_s, seed)
+    scrapes = read_times(fleet, schedule, day.silences, total_s, interval_s, seed)
 
     accounting.write(folder, fleet, schedule, lives, start, total_s)
     events.write_job_events(folder / "job_events", fleet, lives, start_s, total_s * SECOND)
-    said = kernel_logs(fleet, schedule, lives, start, total_s * SECOND, seed)
+    noise = max(1, len(fleet.nodes) // 16) if day.has_faults else 0
+    said = kernel_logs(fleet, schedule, lives, start, total_s * SECOND, seed, noise)
     text = "".join(f"{line}\n" for line in said.lines)
     (folder / "kernel.log").write_text(text, encoding="utf-8", newline="\n")
     for life in lives:
         if life.request.kind == "straggler":
             inspector.write(folder / "nccl_inspector", fleet, life, start_s)
-    lost = hosts.lost_link(schedule, total_s) if telemetry == "parquet" else None
+    has_link = telemetry == "parquet" and day.has_faults
+    lost = hosts.lost_link(schedule, total_s) if has_link else None
     if telemetry == "parquet":
         hosts.write(folder / "node_exporter.prom.gz", fleet, schedule, lost, start, total_s, seed)
         sampled = Telemetry(fleet, schedule, scrapes, activity_of(lives), said.corrected, seed)
         sampled.write(folder / "telemetry", start, total_s * SECOND)
     truth = true_ledger(fleet, schedule, lives, scrapes, total_s * SECOND, start_s * SECOND)
     truth.write_parquet(folder / "truth.parquet", compression="zstd", compression_level=3)
-    reported = notes.notes(fleet, schedule, lives, quiet, start_s) + said.notes
+    reported = notes.notes(fleet, schedule, lives, day.silences, start_s) + said.notes
     reported += notes.of_lost_link(fleet, lost, start_s)
     text = "".join(json.dumps(note) + "\n" for note in reported)
     (folder / "truth_notes.jsonl").write_text(text, encoding="utf-8", newline="\n")

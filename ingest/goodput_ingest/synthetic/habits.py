@@ -5,7 +5,7 @@ Drawn once a job, so that its later attempts go on as the first one began. Times
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -65,7 +65,7 @@ def habits_of(request: Request) -> Habits:
     elif kind == "straggler":
         windows = ((0.30, 0.55),)
     is_starved = kind == "starved"
-    return Habits(
+    drawn = Habits(
         step_ms=step,
         noise=float(rng.uniform(0.003, 0.012)),
         prolog_ms=int(rng.integers(3, 25) * SECOND),
@@ -86,3 +86,5 @@ def habits_of(request: Request) -> Habits:
         is_measured=kind == "measured",
         level=float(rng.uniform(0.72, 0.97)),
     )
+    save_ms = request.options.get("save_ms")
+    return drawn if save_ms is None else replace(drawn, save_ms=int(save_ms))
