@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
 FIRST_MS, SLOT_MS, LENGTH_MS = 40 * MINUTE_MS, 80 * MINUTE_MS, 60 * MINUTE_MS
 USES = ("engine_active_ratio", "sm_active_ratio", "tensor_active_ratio", "dram_active_ratio")
+C_PER_W = 44 / 630  # of the fleet: how much warmer a GPU is by its power
 BLANK_W = 140_737_488_355_328.0  # DCGM's blank double
 CORES = 192
 PAGE = re.compile(r"# scraped_at (\S+) http://([\w-]+):")
@@ -85,9 +86,15 @@ class Readings:
         """Lower activity and power of rows together."""
         for name in USES:
             self.columns[name][rows] *= factor
-        power = self.columns["power_w"]
-        is_real = power[rows] < BLANK_W
-        power[rows] = np.where(is_real, 78 + (power[rows] - 78) * factor, power[rows])
+        self.draw(rows, 78 + (self.columns["power_w"][rows] - 78) * factor)
+
+    def draw(self, rows: NDArray[Any], power_w: NDArray[Any]) -> None:
+        """Change the power of rows, and their temperature with it."""
+        before = self.columns["power_w"][rows]
+        is_real = before < BLANK_W
+        self.columns["power_w"][rows] = np.where(is_real, power_w, before)
+        rise = np.where(is_real, C_PER_W * (power_w - before), 0.0)
+        self.columns["gpu_temperature_c"][rows] += np.rint(rise)
 
     def write(self, folder: Path) -> None:
         """Write one file instead of all."""
@@ -138,6 +145,9 @@ def _of_gang(readings: Readings, job: Job) -> list[Case]:
     def less_active(rows: NDArray[Any]) -> None:
         readings.scale(rows, 0.45)
 
+    def less_power(rows: NDArray[Any]) -> None:
+        readings.draw(rows, values["power_w"][rows] - 160.0)
+
     def at(name: str, value: float) -> Callable[[NDArray[Any]], None]:
         def change(rows: NDArray[Any]) -> None:
             values[name][rows] = value
@@ -177,7 +187,7 @@ def _of_gang(readings: Readings, job: Job) -> list[Case]:
         (0, 4, "standing_energy", still("energy_j"), ()),
         (1, 1, "peer_sm_clock", at("sm_clock_hz", 1.2e9), ()),
         (1, 5, "frozen_series", still("power_w", "energy_j", *USES), ("standing_power",)),
-        (2, 2, "peer_power", by("power_w", -160.0), ()),
+        (2, 2, "peer_power", less_power, ()),
         (2, 6, "standing_power", still("power_w", uses_vary=True), ()),
         (3, 3, "peer_temperature", by("gpu_temperature_c", 22.0), ()),
         (3, 7, "stuck_profiling", unprofiled, ("peer_sm_active",)),
@@ -206,13 +216,13 @@ def _of_uses(readings: Readings, jobs: dict[str, Job]) -> list[Case]:
     )
     readings.scale(readings.of(drop.gpus, drop.slot(1, 100 * MINUTE_MS)), 0.35)
     rows = readings.of(power.gpus, power.slot(1, 100 * MINUTE_MS))
-    readings.columns["power_w"][rows] = 78 + (readings.columns["power_w"][rows] - 78) * 0.4
+    readings.draw(rows, 78 + (readings.columns["power_w"][rows] - 78) * 0.4)
     readings.scale(readings.of(low.gpus, (low.begin, low.end)), 0.08)
     for begin in range(gaps.begin + 30 * MINUTE_MS, gaps.end - 10 * MINUTE_MS, 15 * MINUTE_MS):
         rows = readings.of(gaps.gpus, (begin, begin + 3 * MINUTE_MS))
         for name in (*USES, "gpu_busy_ratio"):
             readings.columns[name][rows] = 0.0
-        readings.columns["power_w"][rows] = 80.0
+        readings.draw(rows, np.full(len(rows), 80.0))
     return [
         Case("use_drop", drop.run_id),
         Case("power_drop", drop.run_id),
@@ -235,13 +245,11 @@ def _idle_power(readings: Readings, inventory: pl.DataFrame, jobs: dict[str, Job
         rows = readings.of(gpus, (0, 2**62))
         idle[str(node)] = rows[readings.columns["engine_active_ratio"][rows] == 0]
     node = max(idle, key=lambda name: len(idle[name]))
-    readings.columns["power_w"][idle[node]] += 60.0
+    readings.draw(idle[node], readings.columns["power_w"][idle[node]] + 60.0)
     return [Case("node_idle_power", node)]
 
 
-def _of_hosts(
-    folder: Path, readings: Readings, job: Job, node_of: dict[str, str]
-) -> list[Case]:
+def _of_hosts(folder: Path, readings: Readings, job: Job, node_of: dict[str, str]) -> list[Case]:
     """Change the pages of a host for an hour each: disks, cores, load, memory, swap."""
     node = node_of[job.gpus[0]]
     spans = [job.slot(number) for number in range(5)]

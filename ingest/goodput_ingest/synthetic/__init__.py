@@ -67,8 +67,9 @@ def generate(
 ) -> None:
     """Write a fleet of `gpus` GPUs over `hours` hours from `start`, a whole hour with its zone.
 
-    interval_s: between readings of a GPU, dividing an hour. plan: what is to happen. Raises ValueError for a fleet that
-    cannot be: no whole nodes, no time, a start that is not a whole hour or has no zone.
+    interval_s: between readings of a GPU, dividing an hour. plan: what is to happen. Raises
+    ValueError for a fleet that cannot be: no whole nodes, no time, a start that is not a whole
+    hour or has no zone.
     """
     if start.tzinfo is None or start.timestamp() % 3_600:
         raise ValueError(f"start {start} is not a whole hour with a zone")
