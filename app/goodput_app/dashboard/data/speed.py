@@ -57,10 +57,22 @@ def memory_growth(scope: Scope) -> pl.DataFrame:
 
 
 def inferred_steps(scope: Scope) -> pl.DataFrame:
-    """Return the step rhythm of each attempt of the scope's run, where it can be inferred."""
+    """Return the step rhythm of each attempt of the scope's run, where it can be inferred.
+
+    From its collectives; without them from SM activity that is read often.
+    """
     return read(
-        "select * from marts.inferred_steps where run_key = $1 and period_ms is not null "
-        "order by attempt",
+        """with collectives as (
+            select attempt, period_ms, error_ms, method, confidence
+            from marts.inferred_steps where run_key = $1 and period_ms is not null
+        )
+        from collectives
+        union all
+        select attempt, period_ms, error_ms, method, confidence
+        from marts.reading_rhythm
+        where run_key = $1 and period_ms is not null
+            and attempt not in (select attempt from collectives)
+        order by attempt""",
         scope,
         scope.run,
     )
