@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Columns = dict[str, NDArray[Any]]
+    Change = Callable[[NDArray[Any]], None]
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
 FIRST_MS, SLOT_MS, LENGTH_MS = 40 * MINUTE_MS, 80 * MINUTE_MS, 60 * MINUTE_MS
@@ -30,7 +31,20 @@ USES = ("engine_active_ratio", "sm_active_ratio", "tensor_active_ratio", "dram_a
 C_PER_W = 44 / 630  # of the fleet: how much warmer a GPU is by its power
 BLANK_W = 140_737_488_355_328.0  # DCGM's blank double
 CORES = 192
-PAGE = re.compile(r"# scraped_at (\S+) http://([\w-]+):")
+# rule, slot of the job's life, GPU of the gang, what else may be seen in it
+OF_GANG: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
+    ("peer_sm_active", 0, 0, ()),
+    ("standing_energy", 0, 4, ()),
+    ("peer_sm_clock", 1, 1, ()),
+    ("frozen_series", 1, 5, ("standing_power",)),
+    ("peer_power", 2, 2, ()),
+    ("standing_power", 2, 6, ()),
+    ("peer_temperature", 3, 3, ()),
+    ("stuck_profiling", 3, 7, ("peer_sm_active",)),
+    ("rejected_values", 4, 0, ()),
+    ("silent_gpu", 4, 4, ()),
+    ("standing_temperature", 5, 5, ()),
+)
 
 
 @dataclass(frozen=True)
@@ -138,29 +152,17 @@ def add(folder: Path) -> list[Case]:
     return found
 
 
-def _of_gang(readings: Readings, job: Job) -> list[Case]:
-    """Spoil one GPU after the other of a gang."""
+def _changes(readings: Readings) -> dict[str, Change]:
+    """Return what happens to the rows of a GPU, by the rule that is to see it."""
     values = readings.columns
 
-    def less_active(rows: NDArray[Any]) -> None:
-        readings.scale(rows, 0.45)
-
-    def less_power(rows: NDArray[Any]) -> None:
-        readings.draw(rows, values["power_w"][rows] - 160.0)
-
-    def at(name: str, value: float) -> Callable[[NDArray[Any]], None]:
+    def changed(name: str, value: float, *, is_added: bool = False) -> Change:
         def change(rows: NDArray[Any]) -> None:
-            values[name][rows] = value
+            values[name][rows] = value + (values[name][rows] if is_added else 0.0)
 
         return change
 
-    def by(name: str, change_by: float) -> Callable[[NDArray[Any]], None]:
-        def change(rows: NDArray[Any]) -> None:
-            values[name][rows] += change_by
-
-        return change
-
-    def still(*names: str, uses_vary: bool = False) -> Callable[[NDArray[Any]], None]:
+    def still(*names: str, uses_vary: bool = False) -> Change:
         def change(rows: NDArray[Any]) -> None:
             if uses_vary:  # by turns of ten minutes, so that the value should follow
                 by_turns = readings.at_ms[rows] // (10 * MINUTE_MS) % 2 == 0
@@ -181,24 +183,28 @@ def _of_gang(readings: Readings, job: Job) -> list[Case]:
     def vanish(rows: NDArray[Any]) -> None:
         readings.is_dropped[rows] = True
 
-    # slot, GPU of the gang, rule, what happens, what else may be seen in it
-    plan: tuple[tuple[int, int, str, Callable[[NDArray[Any]], None], tuple[str, ...]], ...] = (
-        (0, 0, "peer_sm_active", less_active, ()),
-        (0, 4, "standing_energy", still("energy_j"), ()),
-        (1, 1, "peer_sm_clock", at("sm_clock_hz", 1.2e9), ()),
-        (1, 5, "frozen_series", still("power_w", "energy_j", *USES), ("standing_power",)),
-        (2, 2, "peer_power", less_power, ()),
-        (2, 6, "standing_power", still("power_w", uses_vary=True), ()),
-        (3, 3, "peer_temperature", by("gpu_temperature_c", 22.0), ()),
-        (3, 7, "stuck_profiling", unprofiled, ("peer_sm_active",)),
-        (4, 0, "rejected_values", blank, ()),
-        (4, 4, "silent_gpu", vanish, ()),
-        (5, 5, "standing_temperature", still("gpu_temperature_c", uses_vary=True), ()),
-    )
-    for slot, place, rule, change, _ in plan:
+    return {
+        "peer_sm_active": lambda rows: readings.scale(rows, 0.45),
+        "standing_energy": still("energy_j"),
+        "peer_sm_clock": changed("sm_clock_hz", 1.2e9),
+        "frozen_series": still("power_w", "energy_j", *USES),
+        "peer_power": lambda rows: readings.draw(rows, values["power_w"][rows] - 160.0),
+        "standing_power": still("power_w", uses_vary=True),
+        "peer_temperature": changed("gpu_temperature_c", 22.0, is_added=True),
+        "stuck_profiling": unprofiled,
+        "rejected_values": blank,
+        "silent_gpu": vanish,
+        "standing_temperature": still("gpu_temperature_c", uses_vary=True),
+    }
+
+
+def _of_gang(readings: Readings, job: Job) -> list[Case]:
+    """Spoil one GPU after the other of a gang."""
+    changes = _changes(readings)
+    for rule, slot, place, _ in OF_GANG:
         length = 90 * MINUTE_MS if rule == "standing_temperature" else LENGTH_MS
-        change(readings.of([job.gpus[place]], job.slot(slot, length)))
-    return [Case(rule, job.gpus[place], also) for _, place, rule, _, also in plan]
+        changes[rule](readings.of([job.gpus[place]], job.slot(slot, length)))
+    return [Case(rule, job.gpus[place], also) for rule, _, place, also in OF_GANG]
 
 
 def _of_node(readings: Readings, job: Job, node_of: dict[str, str]) -> list[Case]:

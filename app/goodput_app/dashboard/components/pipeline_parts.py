@@ -31,7 +31,7 @@ PARTS = {
 
 
 def draw(replay: dict[str, Any], workers: pl.DataFrame, timeline: pl.DataFrame) -> None:
-    """Draw a replay. replay: a row of marts.pipeline_replays; the others of data.pipelines."""
+    """Draw a replay. replay: a row of marts.pipeline_replays; the others of data.speed."""
     columns = st.columns(1 + len(PARTS))
     with columns[0]:
         tiles.tile(

@@ -22,7 +22,7 @@ KINDS = {  # label -> its operations; a send ends with its receive, so one of th
 
 
 def workers(frame: pl.DataFrame) -> go.Figure:
-    """Return a heatmap of pipeline stages by data parallel ranks; frame: data.pipelines.workers."""
+    """Return a heatmap of pipeline stages by data parallel ranks; frame: speed.pipeline_workers."""
     ranks, stages = (int(frame[name].max()) + 1 for name in ("dp_rank", "stage"))  # type: ignore[arg-type]
     at = (frame["stage"].to_numpy(), frame["dp_rank"].to_numpy())
     cells = np.full((stages, ranks), np.nan)

@@ -14,7 +14,7 @@ from goodput_app.dashboard.components import (
     tiles,
 )
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import marts, pipelines, speed
+from goodput_app.dashboard.data import marts, speed
 from goodput_app.dashboard.figures import ledger as figures
 from goodput_app.dashboard.figures import runs as figures_runs
 
@@ -92,7 +92,7 @@ with panel(
         charts.draw(
             figures_runs.straggler_lanes(late), late, "late-ranks", "When each straggler was late"
         )
-replay = pipelines.replay(scope)
+replay = speed.pipeline_replay(scope)
 if not replay.is_empty():
     with panel(
         "Ideal step",
@@ -100,7 +100,9 @@ if not replay.is_empty():
         help="Steps of a trace of all workers, replayed as if no worker were slower than another.",
     ):
         pipeline_parts.draw(
-            replay.row(0, named=True), pipelines.workers(scope), pipelines.timeline(scope)
+            replay.row(0, named=True),
+            speed.pipeline_workers(scope),
+            speed.pipeline_timeline(scope),
         )
 with panel(
     "Throttled and faulty GPUs",
