@@ -1,9 +1,12 @@
 """`make findings`: precision and recall of each rule over made-up fleets with their truth.
 
     python -m tests.findings --fleets 20 --seed 500
+    python -m tests.findings --quiet
 
-Fleets are read in from the files that sites have; the truth is what was put into them. Losses that
-are near the limit of a rule count neither way. No threshold was chosen on these seeds.
+The first scores losses on eventful fleets and anomalies on fleets with labelled cases
+(`faults.py`), the second lists what is above information in a fleet of 512 GPUs in which nothing
+happens. Fleets are read in from the files that sites have; the truth is what was put into them.
+Losses near the limit of a rule count neither way. No threshold was chosen on these seeds.
 """
 
 from __future__ import annotations
@@ -16,11 +19,21 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.findings.truth import CATEGORIES, FAILURES, STORIES, Expected, expected, lost_ms
+from tests.findings import faults
+from tests.findings.truth import (
+    CATEGORIES,
+    FAILURES,
+    OF_RUNS,
+    STORIES,
+    Expected,
+    expected,
+    labelled,
+    lost_ms,
+)  # fmt: skip
 
 from goodput_app.demo import recipe
 from goodput_ingest.run.ingest import ingest
-from goodput_ingest.synthetic import generate
+from goodput_ingest.synthetic import generate, plans
 from goodput_queries.storage.store import LocalStore
 
 START = datetime(2026, 11, 17, 12, tzinfo=UTC)
@@ -50,18 +63,18 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=500)
     parser.add_argument("--gpus", type=int, default=128)
     parser.add_argument("--hours", type=int, default=24)
+    parser.add_argument("--cases", action="store_true", help="score anomalies alone")
+    parser.add_argument("--quiet", action="store_true", help="512 GPUs, nothing happens")
     given = parser.parse_args()
+    if given.quiet:
+        return quiet(given.seed, given.hours)
     scores: dict[str, Score] = defaultdict(Score)
     back, truly = 0.0, 0.0
     for seed in range(given.seed, given.seed + given.fleets):
-        with tempfile.TemporaryDirectory(prefix="goodput-findings-") as name:
-            folder = Path(name)
-            generate(folder, gpus=given.gpus, hours=given.hours, seed=seed, start=START)
-            store = built(folder)
-            score(folder, store, scores, seed)
-            regained, lost = regains(folder, store)
+        if not given.cases:
+            regained, lost = score_losses(given.gpus, given.hours, seed, scores)
             back, truly = back + regained, truly + lost
-            store.close()
+        score_cases(given.gpus, given.hours, seed, scores)
     say(f"{'rule':24s} {'right':>6s} {'wrong':>6s} {'missed':>6s} precision recall")
     poor = 0
     for rule, of_rule in sorted(scores.items()):
@@ -72,8 +85,55 @@ def main() -> int:
             f"{rule:24s} {of_rule.right:6d} {of_rule.wrong:6d} {of_rule.missed:6d} "
             f"{precision:9.3f} {recall:6.3f}"
         )
-    say(f"comes back: {back / 3.6e6:,.1f} GPU-h of {truly / 3.6e6:,.1f} that were lost")
+    if not given.cases:
+        say(f"comes back: {back / 3.6e6:,.1f} GPU-h of {truly / 3.6e6:,.1f} that were lost")
     return 1 if poor else 0
+
+
+def score_losses(gpus: int, hours: int, seed: int, scores: dict[str, Score]) -> tuple[float, float]:
+    """Score the rules about losses, of an eventful fleet; return what comes back and was lost."""
+    with tempfile.TemporaryDirectory(prefix="goodput-findings-") as name:
+        folder = Path(name)
+        generate(folder, gpus=gpus, hours=hours, seed=seed, start=START)
+        store = built(folder)
+        score(folder, store, scores, seed)
+        found = regains(folder, store)
+        store.close()
+    return found
+
+
+def score_cases(gpus: int, hours: int, seed: int, scores: dict[str, Score]) -> None:
+    """Score the rules about anomalies, of a fleet with labelled cases."""
+    with tempfile.TemporaryDirectory(prefix="goodput-findings-") as name:
+        folder = Path(name)
+        generate(folder, gpus=gpus, hours=hours, seed=seed, start=START, plan=plans.with_cases)
+        cases = faults.add(folder)
+        store = built(folder)
+        found = subjects(store)
+        limits = dict(store.read("select name, value from reference.thresholds").rows())
+        for rule, of_rule in labelled(folder, cases, limits).items():
+            wrong, missed = scores[rule].add(found[rule], of_rule)
+            if wrong or missed:
+                say(f"seed {seed} {rule}: wrong {sorted(wrong)[:5]}, missed {sorted(missed)[:5]}")
+        store.close()
+
+
+def quiet(seed: int, hours: int) -> int:
+    """Print what is above information in a fleet in which nothing happens; return 1 if any is."""
+    with tempfile.TemporaryDirectory(prefix="goodput-findings-") as name:
+        folder = Path(name)
+        generate(folder, gpus=512, hours=hours, seed=seed, start=START, plan=plans.quiet)
+        store = built(folder)
+        rows = store.read(
+            "select severity, rule, subject, evidence from marts.findings order by rule, subject"
+        ).rows()
+        store.close()
+    for severity, rule, subject, evidence in rows:
+        if severity != "info":
+            say(f"{severity} {rule}: {subject}: {evidence}")
+    loud = sum(severity != "info" for severity, *_ in rows)
+    say(f"{len(rows)} findings, {loud} above information")
+    return 1 if loud else 0
 
 
 def built(folder: Path) -> LocalStore:
@@ -116,9 +176,9 @@ def subjects(store: LocalStore) -> dict[str, set[str]]:
             found["failures"].add(row["run_id"])
         elif rule == "infrastructure_failure":
             found["failures"] |= {run for run, node in hit.items() if node == row["node"]}
-        elif rule in CATEGORIES or rule in STORIES:
+        elif rule in CATEGORIES or rule in STORIES or rule in OF_RUNS:
             found[rule].add(row["run_id"])
-        elif rule == "gpu_error":
+        elif row["gpu_uuid"]:
             found[rule].add(row["gpu_uuid"])
         else:
             found[rule].add(row["node"] or row["cluster"])

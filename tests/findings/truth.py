@@ -11,6 +11,8 @@ import polars as pl
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.findings.faults import Case
+
 MARGIN = 1.25  # a loss nearer to the limit of its rule than this proves nothing
 MIN_MS = 2_000
 CATEGORIES = {  # rule -> categories of a run that it is about
@@ -30,6 +32,12 @@ FLEET = {
 STORIES = {"throttled_gpu": "thermal-throttle", "slow_rank": "straggling-rank"}
 
 
+OF_RUNS = (
+    *("low_use", "unused_gpus", "use_drop", "power_drop", "periodic_gaps", "steps_slower"),
+    *("io_starved", "cpu_starved", "cpu_oversubscribed", "host_memory_full", "swap_in_use"),
+)
+
+
 @dataclass
 class Expected:
     """Subjects of a rule: those that must be found, and those that may be."""
@@ -43,6 +51,80 @@ def expected(folder: Path, thresholds: dict[str, float]) -> dict[str, Expected]:
     found = {**_of_runs(folder, thresholds), **_of_fleet(folder, thresholds)}
     lines = (folder / "truth_notes.jsonl").read_text().splitlines()
     return found | _of_notes([json.loads(line) for line in lines])
+
+
+def labelled(folder: Path, cases: list[Case], thresholds: dict[str, float]) -> dict[str, Expected]:
+    """Return what is expected of the rules about anomalies in a fleet with labelled cases."""
+    rules = {rule for case in cases for rule in (case.rule, *case.also)}
+    found: dict[str, Expected] = {rule: Expected() for rule in sorted(rules)}
+    found |= {rule: of for rule, of in expected(folder, thresholds).items() if rule in rules}
+    found["low_use"] = _of_low_use(folder, thresholds)
+    found["periodic_gaps"] = _of_pauses(folder, thresholds)
+    inventory = pl.read_csv(folder / "inventory.csv")
+    node_of = dict(inventory.select("gpu_uuid", "node").iter_rows())
+    for line in (folder / "truth_notes.jsonl").read_text().splitlines():
+        note = json.loads(line)
+        # GPUs of a story that are unlike the others of their job
+        special = note.get("special_gpu_uuids", ())
+        found["peer_sm_active"].may |= set(special)
+        found["node_temperature"].may |= {node_of[gpu] for gpu in special}
+    for case in cases:
+        found[case.rule].must.add(case.subject)
+        for rule in case.also:
+            found.setdefault(rule, Expected()).may.add(case.subject)
+    return found
+
+
+def _of_low_use(folder: Path, thresholds: dict[str, float]) -> Expected:
+    """Return the jobs whose mean activity is low by the readings, after their first ten minutes."""
+    held = (
+        pl.read_parquet(folder / "truth.parquet")
+        .filter(pl.col("run_id").is_not_null() & (pl.col("gpu_instance") == ""))
+        .group_by("run_id", "gpu_uuid")
+        .agg(pl.col("start_ms").min(), pl.col("end_ms").max())
+    )
+    limits = {
+        name: thresholds[f"low_use_{name.split('_')[0]}_ratio"]
+        for name in ("sm_active_ratio", "tensor_active_ratio", "dram_active_ratio")
+    }
+    found = Expected()
+    readings = pl.concat(
+        pl.read_parquet(file, columns=["ts", "gpu_uuid", *limits])
+        for file in (folder / "telemetry").iterdir()
+    ).with_columns(at_ms=pl.col("ts").dt.epoch("ms"))
+    for run, of_run in held.group_by("run_id"):
+        start, end = of_run["start_ms"].min(), of_run["end_ms"].max()
+        assert isinstance(start, int)
+        assert isinstance(end, int)
+        mine = readings.filter(
+            pl.col("gpu_uuid").is_in(of_run["gpu_uuid"].to_list())
+            & pl.col("at_ms").is_between(start + 600_000, end)
+        )
+        if mine.is_empty():
+            continue
+        score = max(float(mine[name].mean() or 0) / limits[name] for name in limits)  # type: ignore[arg-type]
+        minutes = (end - start) / 60_000 - 10
+        least = thresholds["low_use_min_ms"] / 60_000
+        if score == 0:  # that is unused_gpus
+            found.may.add(str(run[0]))
+        elif score * MARGIN < 1 and minutes >= least * 2:
+            found.must.add(str(run[0]))
+        elif score < MARGIN and minutes >= least / MARGIN:
+            found.may.add(str(run[0]))
+    return found
+
+
+def _of_pauses(folder: Path, thresholds: dict[str, float]) -> Expected:
+    """Return the runs that pause for a large part of their time: they may do so regularly."""
+    rows = lost_ms(folder).filter(pl.col("run_id").is_not_null())
+    pauses = pl.col("expected").is_in(
+        ("checkpoint_save", "idle_held", "other_declared", "data_stall")
+    )
+    shares = rows.group_by("run_id").agg(
+        share=pl.col("gpu_ms").filter(pauses).sum() / pl.col("gpu_ms").sum()
+    )
+    large = shares.filter(pl.col("share") >= thresholds["period_min_share"] / MARGIN)
+    return Expected(set(), set(large["run_id"]))
 
 
 def lost_ms(folder: Path) -> pl.DataFrame:

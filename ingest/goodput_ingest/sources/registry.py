@@ -21,6 +21,7 @@ from goodput_ingest.sources.nccl.nccl_tests import NcclTests
 from goodput_ingest.sources.nccl.ras import NcclRas
 from goodput_ingest.sources.node_exporter.scrapes import NodeExporter
 from goodput_ingest.sources.nvml.recording import NvmlRecording
+from goodput_ingest.sources.operation_trace.source import OperationTrace
 from goodput_ingest.sources.prometheus import PrometheusRecording
 from goodput_ingest.sources.pytorch.flight_recorder import FlightRecorder
 from goodput_ingest.sources.pytorch.kineto import Kineto
@@ -62,6 +63,7 @@ SOURCES: dict[str, type[Source]] = {
     Kineto.name: Kineto,
     KernelLog.name: KernelLog,
     TelemetryParquet.name: TelemetryParquet,
+    OperationTrace.name: OperationTrace,
     Mlperf.name: Mlperf,
     NodePower.name: NodePower,
     GoodputEvents.name: GoodputEvents,

@@ -16,12 +16,16 @@ from typing import TYPE_CHECKING, Literal
 from goodput_ingest.synthetic import accounting, events, hosts, inspector, nccl_debug, notes
 from goodput_ingest.synthetic.activity import activity_of
 from goodput_ingest.synthetic.habits import SECOND
+from goodput_ingest.synthetic.plans import Plan, eventful
 from goodput_ingest.synthetic.telemetry import Telemetry
 from goodput_ingest.synthetic.truth import true_ledger
 from goodput_ingest.synthetic.world import World, imagine
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from goodput_ingest.synthetic.fleet import Fleet
 
 __all__ = ["generate", "imagine", "telemetry_of", "write_known"]
 
@@ -56,13 +60,17 @@ def generate(
     start: datetime,
     interval_s: int = 30,
     telemetry: Literal["parquet", "none"] = "parquet",
+    plan: Callable[[Fleet, int, int], Plan] = eventful,
 ) -> None:
     """Write a fleet of `gpus` GPUs over `hours` hours from `start`, a whole hour with its zone.
 
-    interval_s: between readings of a GPU, dividing an hour. Raises ValueError for a fleet that
-    cannot be: no whole nodes, no time, a start that is not a whole hour or has no zone.
+    interval_s: between readings of a GPU, dividing an hour. plan: what is to happen. Raises
+    ValueError for a fleet that cannot be: no whole nodes, no time, a start that is not a whole
+    hour or has no zone.
     """
-    world = imagine(gpus=gpus, hours=hours, seed=seed, start=start, interval_s=interval_s)
+    world = imagine(
+        gpus=gpus, hours=hours, seed=seed, start=start, interval_s=interval_s, plan=plan
+    )
     lost = write_known(folder, world, world.total_s, has_telemetry=telemetry == "parquet")
     fleet, schedule, lives, start_s = world.fleet, world.schedule, world.lives, world.start_s
     truth = true_ledger(
@@ -90,7 +98,8 @@ def write_known(
         if life.request.kind == "straggler" and life.end <= now_ms:
             inspector.write(folder / "nccl_inspector", fleet, life, world.start_s)
     nccl_debug.write(folder / "nccl_debug", fleet, world.lives, now_ms)
-    lost = hosts.lost_link(schedule, now_s) if has_telemetry else None
+    has_link = has_telemetry and world.has_faults
+    lost = hosts.lost_link(schedule, now_s) if has_link else None
     if has_telemetry:
         hosts.write(
             folder / "node_exporter.prom.gz", fleet, schedule, lost, start, now_s, world.seed

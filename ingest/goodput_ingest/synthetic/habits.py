@@ -5,7 +5,7 @@ Drawn once a job, so that its later attempts go on as the first one began. Times
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -68,7 +68,7 @@ def habits_of(request: Request) -> Habits:
     if "slow_from" in request.options:
         windows = ((request.options["slow_from"], request.options["slow_to"]),)
     is_starved = kind == "starved"
-    return Habits(
+    drawn = Habits(
         step_ms=step,
         noise=float(rng.uniform(0.003, 0.012)),
         prolog_ms=int(rng.integers(3, 25) * SECOND),
@@ -89,3 +89,5 @@ def habits_of(request: Request) -> Habits:
         is_measured=kind == "measured",
         level=request.options.get("level", float(rng.uniform(0.72, 0.97))),
     )
+    save_ms = request.options.get("save_ms")
+    return drawn if save_ms is None else replace(drawn, save_ms=int(save_ms))

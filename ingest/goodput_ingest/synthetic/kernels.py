@@ -44,9 +44,10 @@ class Kernels:
 
 
 def kernel_logs(
-    fleet: Fleet, schedule: Schedule, lives: list[Life], start: datetime, total_ms: int, seed: int
-) -> Kernels:
-    """Return what the kernels logged, in order of time."""
+    fleet: Fleet, schedule: Schedule, lives: list[Life], start: datetime, total_ms: int, seed: int,
+    noise: int,
+) -> Kernels:  # fmt: skip
+    """Return what the kernels logged, in order of time. noise: Xids that mean nothing."""
     rng = np.random.default_rng([seed, 11])
     start_ms = int(start.timestamp()) * SECOND
     reported = Kernels()
@@ -84,7 +85,7 @@ def kernel_logs(
         found += [(before, gpu, 94), (before + 220, gpu, 63), (at, gpu, 48)]
         reported.corrected.append((gpu, before, int(rng.integers(100, 900))))
         note("xid 48 after ecc", gpu, at, life.request.job_id)
-    for _ in range(max(1, len(fleet.nodes) // 16)):
+    for _ in range(noise):
         found.append((int(rng.integers(total_ms)), int(rng.integers(len(fleet.gpu_uuids))), 31))
     reported.remapped += [(gpu, at) for at, gpu, code in found if code == ROW_REMAP]
     for at, gpu, code in sorted(found):

@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from goodput_ingest.synthetic.demand import crowd
 from goodput_ingest.synthetic.fleet import build
 from goodput_ingest.synthetic.habits import SECOND
 from goodput_ingest.synthetic.kernels import kernel_logs
 from goodput_ingest.synthetic.lives import live
-from goodput_ingest.synthetic.outages import period_s, planned, silences
+from goodput_ingest.synthetic.outages import period_s
+from goodput_ingest.synthetic.plans import Plan, eventful
 from goodput_ingest.synthetic.schedule import REPAIR_SHARE, Schedule, play
 from goodput_ingest.synthetic.scrapes import scrapes
-from goodput_ingest.synthetic.stories import booked_gpu_s, kept_for_drills, live_drills, scripted
+from goodput_ingest.synthetic.stories import kept_for_drills, live_drills
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from goodput_ingest.synthetic.fleet import Fleet
@@ -39,6 +40,7 @@ class World:
     seed: int
     start: datetime
     total_s: int
+    has_faults: bool
 
     @property
     def start_s(self) -> int:
@@ -67,9 +69,11 @@ class World:
 
 def imagine(
     *, gpus: int, hours: int, seed: int, start: datetime, interval_s: int,
-    live_from_s: int | None = None,
+    plan: Callable[[Fleet, int, int], Plan] = eventful, live_from_s: int | None = None,
 ) -> World:  # fmt: skip
     """Return a world of `hours` hours; from `live_from_s` on it has a drill after the other.
+
+    plan: what is to happen.
 
     Raises ValueError for a fleet that cannot be: no whole nodes, no time, a start that is not a
     whole hour or has no zone.
@@ -80,19 +84,19 @@ def imagine(
         raise ValueError(f"{hours} h in steps of {interval_s} s cannot be generated")
     total_s = hours * 3_600
     fleet = build(gpus, seed)
-    requests = scripted(fleet, hours, seed)
-    requests += crowd(fleet, hours, seed, booked_gpu_s(requests))
-    outages = planned(fleet, hours, seed)
+    day = plan(fleet, hours, seed)
     if live_from_s is not None:
-        requests += live_drills(live_from_s, total_s, seed)
-        outages += kept_for_drills(fleet, outages, live_from_s)
+        day.requests += live_drills(live_from_s, total_s, seed)
+        day.outages += kept_for_drills(fleet, day.outages, live_from_s)
     repair_s = int(REPAIR_SHARE * period_s(hours))
-    schedule = play(fleet, requests, outages, total_s, repair_s, seed)
+    schedule = play(fleet, day.requests, day.outages, total_s, repair_s, seed)
     lives = live(schedule.runs, total_s)
-    quiet = silences(fleet, hours, seed)
-    read = scrapes(fleet, schedule, quiet, total_s, interval_s, seed)
-    kernels = kernel_logs(fleet, schedule, lives, start, total_s * SECOND, seed)
-    return World(fleet, schedule, lives, quiet, read, kernels, seed, start, total_s)
+    read = scrapes(fleet, schedule, day.silences, total_s, interval_s, seed)
+    noise = max(1, len(fleet.nodes) // 16) if day.has_faults else 0
+    kernels = kernel_logs(fleet, schedule, lives, start, total_s * SECOND, seed, noise)
+    return World(
+        fleet, schedule, lives, day.silences, read, kernels, seed, start, total_s, day.has_faults
+    )
 
 
 def _known_run(run: JobRun, now_s: int) -> JobRun | None:

@@ -146,3 +146,13 @@ def test_every_mart_answers_and_explains_its_columns(session):
         assert mart.description, mart.name
         assert mart.grain, mart.name
         assert set(mart.columns) <= set(columns), (mart.name, set(mart.columns) - set(columns))
+
+
+def test_steps_of_an_eighth_of_a_second_have_no_rhythm_in_readings_of_a_tenth(session):
+    """They take 0.118 s; a rhythm of seconds would be an alias."""
+    found = session.read(
+        "select period_ms, interval_ms < 200, reason from marts.reading_rhythm where attempt = 0",
+        scope=MAIN,
+    ).rows()
+
+    assert found == [(None, True, "activity does not repeat itself")]

@@ -77,6 +77,19 @@ XIDS = {
     "meaning": "Meaning",
     "what_to_do": "What to do",
 }
+FABRIC = {
+    "start_at": "Start",
+    "end_at": "End",
+    "kind": "Link",
+    "members": "Links or GPUs",
+    "nodes": "Nodes",
+    "shared": "In common",
+    "runs": "Runs touched",
+    "gpus": "GPUs touched",
+    "touched_runs": "Runs",
+    "members_at": "Names of nodes",
+    "confidence": "Confidence",
+}
 INCIDENTS = {
     "start_at": "Start",
     "node": "Node",

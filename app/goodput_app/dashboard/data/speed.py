@@ -58,10 +58,56 @@ def memory_growth(scope: Scope) -> pl.DataFrame:
 
 
 def inferred_steps(scope: Scope) -> pl.DataFrame:
-    """Return the step rhythm of each attempt of the scope's run, where it can be inferred."""
+    """Return the step rhythm of each attempt of the scope's run, where it can be inferred.
+
+    From its collectives; without them from SM activity that is read often.
+    """
     return read(
-        "select * from marts.inferred_steps where run_key = $1 and period_ms is not null "
-        "order by attempt",
+        """with collectives as (
+            select attempt, period_ms, error_ms, method, confidence
+            from marts.inferred_steps where run_key = $1 and period_ms is not null
+        )
+        from collectives
+        union all
+        select attempt, period_ms, error_ms, method, confidence
+        from marts.reading_rhythm
+        where run_key = $1 and period_ms is not null
+            and attempt not in (select attempt from collectives)
+        order by attempt""",
+        scope,
+        scope.run,
+    )
+
+
+def pipeline_replay(scope: Scope) -> pl.DataFrame:
+    """Return the replay of the scope's run: one row, or none where no trace of it was read."""
+    return read("select * from marts.pipeline_replays where run_key = $1", scope, scope.run)
+
+
+def pipeline_workers(scope: Scope) -> pl.DataFrame:
+    """Return what each worker alone adds to the ideal step, with its GPU time and cost in the run.
+
+    The share of the step is of the trace; it is applied to all retained steps of the window.
+    """
+    return read(
+        """with steps as (
+            select sum(gpu_ms) as gpu_ms, sum(cost) as cost
+            from marts.run_categories where run_key = $1 and is_kept_step(category)
+        )
+        select workers.dp_rank, workers.stage, workers.step_s, workers.slowdown_ratio,
+            workers.excess_share * steps.gpu_ms as excess_gpu_ms,
+            workers.excess_share * steps.cost as excess_cost
+        from marts.pipeline_workers as workers cross join steps
+        where workers.run_key = $1 order by workers.place""",
+        scope,
+        scope.run,
+    )
+
+
+def pipeline_timeline(scope: Scope) -> pl.DataFrame:
+    """Return the operations of one step of the scope's run, as recorded and in the ideal step."""
+    return read(
+        "select * from marts.pipeline_timeline where run_key = $1 order by stage, start_s",
         scope,
         scope.run,
     )

@@ -54,6 +54,15 @@ with panel(
         widths = parts.INCIDENT_WIDTHS_PX
         places.pick(incidents, parts.INCIDENTS, "incident", of, rows=6, widths=widths)
 with panel(
+    "Fabric incidents",
+    "marts.fabric_incidents",
+    help="Links of several nodes, or NVLinks of several GPUs of a node, that failed at one time.",
+):
+    if (fabric := health.fabric_incidents(scope)).is_empty():
+        st.caption("No links failed together in this time range.")
+    else:
+        tables.show(fabric, parts.FABRIC, "fabric_incidents", rows=4)
+with panel(
     "Outages of nodes",
     "marts.node_outages",
     help="States of a node that overlap are one outage, whichever sources report them.",

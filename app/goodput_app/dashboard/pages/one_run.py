@@ -7,6 +7,7 @@ from goodput_app.dashboard.components import (
     charts,
     failure_parts,
     flag_parts,
+    pipeline_parts,
     run_axis,
     run_parts,
     scope_bar,
@@ -93,6 +94,18 @@ with panel(
     else:
         charts.draw(
             figures_runs.straggler_lanes(late), late, "late-ranks", "When each straggler was late"
+        )
+replay = speed.pipeline_replay(scope)
+if not replay.is_empty():
+    with panel(
+        "Ideal step",
+        "marts.pipeline_replays",
+        help="Steps of a trace of all workers, replayed as if no worker were slower than another.",
+    ):
+        pipeline_parts.draw(
+            replay.row(0, named=True),
+            speed.pipeline_workers(scope),
+            speed.pipeline_timeline(scope),
         )
 with panel(
     "Throttled and faulty GPUs",

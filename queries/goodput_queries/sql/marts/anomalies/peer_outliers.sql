@@ -178,9 +178,8 @@ readings as materialized (
         metrics.start_ms,
         metrics.power_w.mean::double as power_w,
         metrics.gpu_temperature_c.mean::double as gpu_temperature_c,
-        coalesce(metrics.engine_active_ratio.max, metrics.gpu_busy_ratio.max) <= threshold('idle_engine_ratio') as is_idle,
-        -- temperature follows power: GPUs are compared at like power
-        floor(metrics.power_w.mean / 100) as power_class
+        -- engine activity may be stuck at 0 while kernels run
+        greatest(metrics.engine_active_ratio.max, metrics.gpu_busy_ratio.max) <= threshold('idle_engine_ratio') as is_idle
     from intermediate.int_gpu_metrics as metrics
     inner join places using (gpu_uuid)
     where
@@ -191,11 +190,31 @@ readings as materialized (
         and metrics.start_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
 ),
 
+-- the rise over the inlet is in proportion to power (thermal resistance): one line for all GPUs of a model, so that a node
+-- is compared whatever the others do. Slope and height are of medians, which single hot nodes do not move.
+slopes as (
+    select cluster, gpu_model, coalesce(greatest(regr_slope(gpu_temperature_c, power_w), 0), 0) as c_per_w
+    from (
+        select cluster, gpu_model, median(gpu_temperature_c) as gpu_temperature_c, median(power_w) as power_w
+        from readings
+        where gpu_temperature_c is not null
+        group by cluster, gpu_model, floor(power_w / 100)
+        having count(distinct node) >= threshold('peer_min_nodes')
+    )
+    group by cluster, gpu_model
+),
+
 temperatures as (
-    select cluster, gpu_model, start_ms, power_class, median(gpu_temperature_c) as median_c
+    select
+        readings.cluster,
+        readings.gpu_model,
+        readings.start_ms,
+        any_value(slopes.c_per_w) as c_per_w,
+        median(readings.gpu_temperature_c - slopes.c_per_w * readings.power_w) as inlet_c
     from readings
-    group by cluster, gpu_model, start_ms, power_class
-    having count(distinct node) >= threshold('peer_min_nodes')
+    inner join slopes using (cluster, gpu_model)
+    group by readings.cluster, readings.gpu_model, readings.start_ms
+    having count(distinct readings.node) >= threshold('peer_min_nodes')
 ),
 
 node_bins as materialized (
@@ -206,10 +225,10 @@ node_bins as materialized (
         readings.start_ms,
         count(*) as gpus,
         avg(readings.power_w) filter (where readings.is_idle) as idle_power_w,
-        avg(readings.gpu_temperature_c) filter (where temperatures.median_c is not null) as gpu_temperature_c,
-        avg(temperatures.median_c) as expected_temperature_c
+        avg(readings.gpu_temperature_c) filter (where temperatures.inlet_c is not null) as gpu_temperature_c,
+        avg(temperatures.inlet_c + temperatures.c_per_w * readings.power_w) as expected_temperature_c
     from readings
-    left join temperatures using (cluster, gpu_model, start_ms, power_class)
+    left join temperatures using (cluster, gpu_model, start_ms)
     group by readings.cluster, readings.node, readings.gpu_model, readings.start_ms
 ),
 

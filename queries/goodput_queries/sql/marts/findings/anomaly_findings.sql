@@ -1,7 +1,7 @@
 -- Anomalies of the scope as findings: low use, series that vanish or stand still, GPUs and nodes that differ from their
 -- peers, sudden drops, trouble of hosts, periodic gaps, losses that are not finite or diverge, steps that
--- become slower, memory that grows. Their time is in the ledger under other names: nothing of it is
--- counted as coming back.
+-- become slower, memory that grows, workers of a pipeline that are uneven. Their time is in the ledger under
+-- other names: nothing of it is counted as coming back.
 -- grain: rule, cluster, node, gpu_uuid, run_key, since_ms
 -- evaluated: first
 -- until_ms: null: it still is
@@ -71,6 +71,18 @@ signs as (
             || coalesce(format(', full in {:.1f} h', growth.time_to_full_s / 3600), '')
     from marts.memory_growth as growth
     inner join intermediate.int_attempts as attempts using (attempt_key)
+    union all
+    select
+        'uneven_workers', replays.cluster, null, null, replays.run_key, from_ms(min(attempts.start_ms)),
+        from_ms(nullif(max(coalesce(attempts.end_ms, 9223372036854775807)), 9223372036854775807)), null, null,
+        'Likely', any_value(replays.sentence)
+    from marts.pipeline_replays as replays
+    inner join intermediate.int_attempts as attempts using (cluster, run_key)
+    where
+        replays.cause is not null
+        and in_window(attempts.start_ms, attempts.end_ms)
+        and of_owner(attempts.team, attempts.user_name, attempts.run_key, attempts.partition)
+    group by replays.cluster, replays.run_key
 )
 
 select

@@ -7,8 +7,21 @@ with errors as (
     select
         *,
         coalesce(severity in ('gpu_fatal', 'node_fatal'), true) as is_fatal
-    from marts.gpu_incidents
-    where class = 'hardware'
+    from marts.gpu_incidents as incidents
+    where
+        class = 'hardware'
+        -- of a fault of the node's NVLinks each GPU has a part
+        and not exists (
+            select 1
+            from marts.fabric_incidents as fabric
+            inner join reference.xid_codes as codes on codes.xid = incidents.code and codes.class = 'nvlink'
+            where
+                fabric.kind = 'nvlink'
+                and fabric.cluster = incidents.cluster
+                and list_contains(fabric.node_names, incidents.node)
+                and incidents.start_at <= fabric.last_at
+                and incidents.end_at >= fabric.start_at
+        )
 )
 
 select
@@ -75,7 +88,32 @@ select
         when is_seen_down then ' was read as down' else ' went down between two readings, by its counter'
     end,
     null
-from marts.link_events
+from marts.link_events as events
+where not exists (
+    select 1
+    from marts.fabric_incidents as fabric
+    where
+        fabric.cluster = events.cluster
+        and fabric.kind = events.kind
+        and events.start_at between fabric.start_at and fabric.last_at
+)
+union all
+select
+    'fabric_fault',
+    cluster,
+    case when nodes = 1 then node_names[1] end,
+    null,
+    null,
+    kind || coalesce(', ' || shared, ''),
+    epoch_ms(start_at),
+    case when kind = 'nvlink' then epoch_ms(last_at) else epoch_ms(end_at) end,
+    'critical',
+    confidence,
+    case when kind = 'nvlink' then counted(members, 'GPU') || ' with NVLink errors' else counted(members, 'link') || ' down' end
+        || ' on ' || counted(nodes, 'node') || ' at one time' || coalesce(', all of ' || shared, '')
+        || case when runs > 0 then '; it touched ' || counted(runs, 'run') || ' on ' || counted(gpus, 'GPU') else '' end,
+    null
+from marts.fabric_incidents
 union all
 select
     'slow_link',

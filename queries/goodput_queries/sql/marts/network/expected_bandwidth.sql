@@ -1,7 +1,8 @@
 -- Bus bandwidth to expect by shape and size: the site's own nccl-tests, and published figures.
--- grain: cluster, gpu_model, ranks, nodes, operation, size_from_bytes, expected_by
+-- grain: cluster, gpu_model, ranks, nodes, operation, size_from_bytes, expected_by, link, expected_source
 -- cluster, gpu_model: null: any (published figures are of a kind of GPU, gpu_kind)
 -- expected_by: nccl-tests (the median of the best of each run), reference
+-- link: kind of link of a published figure: NVLink ring, NVLink SHARP (reduction in the switch) ...; null: of the site itself
 -- busbw_bytes_per_s: bytes/s; expected_source: which runs, or who published it
 with of_runs as (
     select
@@ -27,6 +28,7 @@ select
     operation,
     size_from_bytes,
     'nccl-tests' as expected_by,
+    null::varchar as link,
     median(busbw_bytes_per_s) as busbw_bytes_per_s,
     count(*) || ' runs of nccl-tests here' as expected_source
 from of_runs
@@ -41,6 +43,7 @@ select
     operation,
     size_bucket(size_bytes),
     'reference',
+    link,
     busbw_bytes_per_s,
-    source
+    source || ', ' || link
 from reference.bus_bandwidth

@@ -13,8 +13,9 @@
 -- gaps: number of regular gaps; idle_gaps: of them those that readings show; gap_s: median length of all
 -- missed: distances of two or three periods
 -- gpus: most GPUs that were idle, or paused
--- share_ratio: their share of the GPU time that the job run held in the scope, at least threshold period_min_share
--- gpu_ms, cost: of the regular gaps; null without a price
+-- share_ratio: their share of the GPU time that the job run held in the scope, at least threshold period_min_share; of gaps
+--  that readings show less one sampling interval each: they are seen from the last active reading to the next one
+-- gpu_ms, cost: of the regular gaps as they are seen; null without a price
 -- score: -log10 of the probability of such regularity at random times, at most (Chernoff's bound x number of distances)
 -- confidence: that of most of its gaps
 with held as materialized (
@@ -24,12 +25,13 @@ with held as materialized (
         case when count(distinct holds.node) = 1 then any_value(holds.node) end as node,
         case when count(distinct holds.gpu_uuid) = 1 then any_value(holds.gpu_uuid) end as gpu_uuid,
         min(holds.start_ms) as start_ms,
+        max(holds.end_ms) as end_ms,
         count(distinct (holds.gpu_uuid, holds.gpu_instance)) as gpus,
         sum(holds.held_ms) as held_ms,
         sum(holds.held_ms) / max(holds.to_ms - holds.from_ms) as whole_gpus
     from (
         select
-            holds.*,
+            holds.* replace (least(coalesce(holds.end_ms, clusters.as_of_ms), clusters.as_of_ms) as end_ms),
             scope_start(holds.start_ms) as from_ms,
             scope_end(least(coalesce(holds.end_ms, clusters.as_of_ms), clusters.as_of_ms)) as to_ms,
             (to_ms - from_ms) * (units.share_hi - units.share_lo) / units.share_of as held_ms
@@ -53,6 +55,9 @@ idle as materialized (
         job_run_key, coincides, confidence, epoch_ms(start_at) as start_ms, epoch_ms(end_at) as end_ms, gpus, gpu_ms, cost,
         true as is_idle
     from marts.gang_gaps
+    inner join (select job_run_key, start_ms as held_from_ms, end_ms as held_to_ms from held) as held using (job_run_key)
+    -- idle with which an allocation begins or ends is start-up and release
+    where epoch_ms(start_at) > held_from_ms and epoch_ms(end_at) < held_to_ms
 ),
 
 declared as (
@@ -196,6 +201,21 @@ hits as (
         and abs(distances.distance_ms - regular.period_ms) <= threshold('period_jitter_ratio') * regular.period_ms
 ),
 
+-- a gap lasts from the last active reading before it to the first one after it: one sampling interval too long on average
+resolutions as (
+    select holds.job_run_key, quantile_disc(intervals.interval_ms, 0.5) as interval_ms
+    from intermediate.int_holds as holds
+    semi join regular using (job_run_key)
+    inner join state.reading_series as readings using (gpu_uuid, gpu_instance)
+    inner join intermediate.int_sample_intervals as intervals using (series)
+    where
+        intervals.hour_ms >= holds.start_ms // 3600000 * 3600000
+        and intervals.hour_ms < coalesce(holds.end_ms, 9223372036854775807)
+        and intervals.hour_ms >= coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
+        and intervals.hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+    group by holds.job_run_key
+),
+
 periods as (
     select job_run_key, series, median(distance_ms) as period_ms, 1.4826 * mad(distance_ms) as jitter_ms
     from hits
@@ -231,12 +251,18 @@ sums as (
         median(gaps.end_ms - gaps.start_ms) / 1000.0 as gap_s,
         max(gaps.gpus) as gpus,
         sum(gaps.gpu_ms)::bigint as gpu_ms,
+        sum(gaps.gpu_ms * case
+            when gaps.is_idle and gaps.end_ms > gaps.start_ms
+                then greatest(1 - coalesce(resolutions.interval_ms, 0) / (gaps.end_ms - gaps.start_ms), 0)
+            else 1
+        end) as likely_gpu_ms,
         case when count(gaps.cost) = count(*) then sum(gaps.cost) end as cost
     from of_regular
     inner join gaps using (job_run_key, gap)
     inner join kinds
         on of_regular.job_run_key = kinds.job_run_key
         and of_regular.series is not distinct from kinds.series
+    left join resolutions on gaps.job_run_key = resolutions.job_run_key
     group by gaps.job_run_key, of_regular.series
 )
 
@@ -264,7 +290,7 @@ select
     sums.gpus,
     sums.gpu_ms,
     sums.cost,
-    sums.gpu_ms / held.held_ms as share_ratio,
+    sums.likely_gpu_ms / held.held_ms as share_ratio,
     regular.score,
     sums.confidence,
     'every ' || printf('%.0f', periods.period_ms / 1000.0) || ' s (jitter ' || printf('%.0f', periods.jitter_ms / 1000.0)
@@ -272,8 +298,8 @@ select
         when sums.idle_gaps = 0 then 'the job paused for '
         else sums.gpus || case when sums.gpus = 1 then ' GPU was' else ' GPUs were' end || ' idle for '
     end
-    || printf('%.0f', sums.gap_s) || ' s, ' || sums.gaps || ' times, with: ' || sums.coincides || '; '
-    || printf('%.1f', 100 * sums.gpu_ms / held.held_ms) || ' % of the GPU time of run ' || coalesce(owners.run_id, '?')
+    || case when sums.idle_gaps > 0 then 'up to ' else '' end || printf('%.0f', sums.gap_s) || ' s, ' || sums.gaps || ' times, with: ' || sums.coincides || '; '
+    || printf('%.1f', 100 * sums.likely_gpu_ms / held.held_ms) || ' % of the GPU time of run ' || coalesce(owners.run_id, '?')
     || case
         when sums.idle_gaps = 0 then '; readings show no idle time in them'
         when sums.idle_gaps < sums.gaps then '; readings show no idle time in ' || (sums.gaps - sums.idle_gaps) || ' of them'
@@ -288,4 +314,4 @@ inner join periods
     and sums.series is not distinct from periods.series
 inner join held on sums.job_run_key = held.job_run_key
 left join intermediate.int_job_run_owners as owners on sums.job_run_key = owners.job_run_key
-where sums.gpu_ms >= threshold('period_min_share') * held.held_ms
+where sums.likely_gpu_ms >= threshold('period_min_share') * held.held_ms

@@ -1,0 +1,70 @@
+"""Parts of the run page about data and pipeline parallelism: the ideal step beside the real one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.components import charts, tables, tiles
+from goodput_app.dashboard.figures import pipelines as figures
+
+if TYPE_CHECKING:
+    import polars as pl
+
+WORST_SHOWN = 5
+WORKERS = {
+    "dp_rank": "Data parallel rank",
+    "stage": "Pipeline stage",
+    "slowdown_ratio": "Step, of ideal, if alone",
+    "excess_gpu_ms": "Lost by the worker alone",
+    "excess_cost": "Cost of the worker alone",
+}
+PARTS = {
+    "stage_s": "Uneven stages",
+    "worker_s": "Slow workers",
+    "micro_batch_s": "Uneven micro-batches",
+    "communication_s": "Slow transfers",
+    "delay_s": "Late starts",
+}
+
+
+def draw(replay: dict[str, Any], workers: pl.DataFrame, timeline: pl.DataFrame) -> None:
+    """Draw a replay. replay: a row of marts.pipeline_replays; the others of data.speed."""
+    columns = st.columns(1 + len(PARTS))
+    with columns[0]:
+        tiles.tile(
+            "Step over ideal",
+            f"{replay['recorded_s'] / replay['ideal_s']:.2f}",
+            f"{replay['recorded_s']:.2f} s for {replay['ideal_s']:.2f} s",
+        )
+    excess = replay["recorded_s"] - replay["ideal_s"]
+    for column, (name, label) in zip(columns[1:], PARTS.items(), strict=True):
+        with column:
+            share = theme.percent(replay[name] / excess) if excess > 0 else theme.NOT_KNOWN
+            tiles.tile(label, f"{replay[name]:.2f} s", f"{share} of the difference")
+    st.caption(f"Likely: {theme.markdown_text(replay['sentence'])}.")
+    charts.draw(
+        figures.workers(workers),
+        workers,
+        "pipeline-workers",
+        "What each worker alone adds to the ideal step, by data parallel rank and stage",
+    )
+    st.caption(
+        f"{replay['steps']:,} steps of {replay['data_ranks']:,} data parallel ranks in "
+        f"{replay['stages']:,} stages. Workers overlap: their costs do not add up. The shares are "
+        "of the trace, applied to all retained steps in the time range."
+    )
+    tables.show(workers.head(WORST_SHOWN), WORKERS, "pipeline_workers")
+    if not timeline.is_empty():
+        charts.draw(
+            figures.timeline(timeline),
+            timeline,
+            "pipeline-timeline",
+            "One step as recorded beside the ideal step",
+        )
+        st.caption(
+            f"Step {timeline['step'][0]:,} of data parallel rank {timeline['dp_rank'][0]:,}: "
+            "its compute ended last. A wait shows on the stage that waits, not on the slow one."
+        )

@@ -1,0 +1,1 @@
+"""Traces of the operations of each worker of a job with data and pipeline parallelism."""

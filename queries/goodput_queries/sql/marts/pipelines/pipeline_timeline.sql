@@ -1,0 +1,21 @@
+-- One step of a replayed trace beside the ideal one: the operations of the data parallel rank whose compute ended last, in
+-- the step nearest to the median.
+-- grain: run_key, stage, operation, place
+-- step, dp_rank: which; stage: pipeline stage; operation; place: among those of its kind and stage, from 0
+-- start_s, end_s: after the start of the step, as recorded; ideal_start_s, ideal_end_s: in the ideal step
+select
+    traces.cluster || '/' || traces.run_id as run_key,
+    operations.step,
+    operations.dp_rank,
+    operations.stage,
+    operations.operation,
+    operations.place,
+    operations.start_s,
+    operations.end_s,
+    operations.ideal_start_s,
+    operations.ideal_end_s
+from staging.stg_replayed_operations as operations
+inner join staging.stg_step_replays as traces using (source, trace_id)
+where
+    (getvariable('scope_cluster') is null or traces.cluster = getvariable('scope_cluster'))
+    and (getvariable('scope_run') is null or traces.cluster || '/' || traces.run_id = getvariable('scope_run'))

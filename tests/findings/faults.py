@@ -1,0 +1,333 @@
+"""Labelled anomalies in the files of a made-up fleet: what readings show when something is wrong.
+
+The jobs are those of `plans.with_cases`; when and where they ran is in `truth_notes.jsonl`. Each
+anomaly lasts an hour or two within one of them, and is written into the files that a site has.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    Columns = dict[str, NDArray[Any]]
+    Change = Callable[[NDArray[Any]], None]
+
+MINUTE_MS, HOUR_MS = 60_000, 3_600_000
+FIRST_MS, SLOT_MS, LENGTH_MS = 40 * MINUTE_MS, 80 * MINUTE_MS, 60 * MINUTE_MS
+USES = ("engine_active_ratio", "sm_active_ratio", "tensor_active_ratio", "dram_active_ratio")
+C_PER_W = 44 / 630  # of the fleet: how much warmer a GPU is by its power
+BLANK_W = 140_737_488_355_328.0  # DCGM's blank double
+CORES = 192
+# rule, slot of the job's life, GPU of the gang, what else may be seen in it
+OF_GANG: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
+    ("peer_sm_active", 0, 0, ()),
+    ("standing_energy", 0, 4, ()),
+    ("peer_sm_clock", 1, 1, ()),
+    ("frozen_series", 1, 5, ("standing_power",)),
+    ("peer_power", 2, 2, ()),
+    ("standing_power", 2, 6, ()),
+    ("peer_temperature", 3, 3, ()),
+    ("stuck_profiling", 3, 7, ("peer_sm_active",)),
+    ("rejected_values", 4, 0, ()),
+    ("silent_gpu", 4, 4, ()),
+    ("standing_temperature", 5, 5, ()),
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """An anomaly: its rule, what it is about, and other rules that may see it as well."""
+
+    rule: str
+    subject: str
+    also: tuple[str, ...] = ()
+
+
+@dataclass
+class Job:
+    """A job of the plan: when it ran, on which GPUs."""
+
+    run_id: str
+    begin: int
+    end: int
+    gpus: list[str]
+
+    def slot(self, number: int, length: int = LENGTH_MS) -> tuple[int, int]:
+        """Return an hour in its life, the same number for all that happens then."""
+        begin = self.begin + FIRST_MS + number * SLOT_MS
+        # whole ten minutes
+        begin = -(-begin // (10 * MINUTE_MS)) * 10 * MINUTE_MS
+        return begin, begin + length
+
+
+@dataclass
+class Readings:
+    """All readings of the fleet, to be spoilt column by column."""
+
+    frame: pl.DataFrame
+    columns: Columns = field(init=False)
+    is_dropped: NDArray[np.bool_] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Take the columns out of the frame."""
+        kinds = self.frame.schema
+        self.columns = {
+            name: self.frame[name].to_numpy().copy() for name in kinds if kinds[name].is_numeric()
+        }
+        self.at_ms = self.frame["ts"].dt.epoch("ms").to_numpy()
+        self.gpu = self.frame["gpu_uuid"].to_numpy()
+        self.is_dropped = np.zeros(self.frame.height, dtype=bool)
+
+    def of(self, gpus: list[str], span: tuple[int, int]) -> NDArray[np.int64]:
+        """Return the rows of GPUs in a time, in order of time."""
+        is_in = (self.at_ms >= span[0]) & (self.at_ms < span[1])
+        return np.flatnonzero(is_in & np.isin(self.gpu, gpus))
+
+    def scale(self, rows: NDArray[Any], factor: float) -> None:
+        """Lower activity and power of rows together."""
+        for name in USES:
+            self.columns[name][rows] *= factor
+        self.draw(rows, 78 + (self.columns["power_w"][rows] - 78) * factor)
+
+    def draw(self, rows: NDArray[Any], power_w: NDArray[Any]) -> None:
+        """Change the power of rows, and their temperature with it."""
+        before = self.columns["power_w"][rows]
+        is_real = before < BLANK_W
+        self.columns["power_w"][rows] = np.where(is_real, power_w, before)
+        rise = np.where(is_real, C_PER_W * (power_w - before), 0.0)
+        self.columns["gpu_temperature_c"][rows] += np.rint(rise)
+
+    def write(self, folder: Path) -> None:
+        """Write one file instead of all."""
+        for file in folder.iterdir():
+            file.unlink()
+        kinds = self.frame.schema
+        frame = self.frame.with_columns(
+            pl.Series(name, values).cast(kinds[name]).fill_nan(None)
+            if kinds[name].is_float()
+            else pl.Series(name, values).cast(kinds[name])
+            for name, values in self.columns.items()
+        )
+        frame.filter(pl.Series(~self.is_dropped)).write_parquet(folder / "gpu-all.parquet")
+
+
+def add(folder: Path) -> list[Case]:
+    """Put all anomalies into a fleet's files; return what they are."""
+    notes = [json.loads(line) for line in (folder / "truth_notes.jsonl").read_text().splitlines()]
+    jobs = {
+        note["story"]: Job(note["run_id"], note["from_ms"], note["to_ms"], note["gpu_uuids"])
+        for note in notes
+        if note["kind"] == "story" and note["story"].startswith("case-")
+    }
+    readings = Readings(
+        pl.concat(pl.read_parquet(file) for file in sorted((folder / "telemetry").iterdir()))
+    )
+    inventory = pl.read_csv(folder / "inventory.csv")
+    node_of = dict(inventory.select("gpu_uuid", "node").iter_rows())
+    found = [
+        *_of_gang(readings, jobs["case-gang"]),
+        *_of_node(readings, jobs["case-gang"], node_of),
+        *_of_uses(readings, jobs),
+        *_idle_power(readings, inventory, jobs),
+        *_of_hosts(folder, readings, jobs["case-hosts"], node_of),
+        _slower_steps(folder, jobs["case-steps"]),
+        Case("checkpoint_overhead", jobs["case-saves"].run_id, ("periodic_gaps",)),
+        Case("reservation_idle", "atlas"),
+        Case("stranded_gpus", "atlas"),
+    ]
+    readings.write(folder / "telemetry")
+    return found
+
+
+def _changes(readings: Readings) -> dict[str, Change]:
+    """Return what happens to the rows of a GPU, by the rule that is to see it."""
+    values = readings.columns
+
+    def changed(name: str, value: float, *, is_added: bool = False) -> Change:
+        def change(rows: NDArray[Any]) -> None:
+            values[name][rows] = value + (values[name][rows] if is_added else 0.0)
+
+        return change
+
+    def still(*names: str, uses_vary: bool = False) -> Change:
+        def change(rows: NDArray[Any]) -> None:
+            if uses_vary:  # by turns of ten minutes, so that the value should follow
+                by_turns = readings.at_ms[rows] // (10 * MINUTE_MS) % 2 == 0
+                for name in USES:
+                    values[name][rows[by_turns]] *= 0.4
+            for name in names:
+                values[name][rows] = values[name][rows[0]]
+
+        return change
+
+    def unprofiled(rows: NDArray[Any]) -> None:
+        for name in USES:
+            values[name][rows] = 0.0
+
+    def blank(rows: NDArray[Any]) -> None:
+        values["power_w"][rows[::8]] = BLANK_W
+
+    def vanish(rows: NDArray[Any]) -> None:
+        readings.is_dropped[rows] = True
+
+    return {
+        "peer_sm_active": lambda rows: readings.scale(rows, 0.45),
+        "standing_energy": still("energy_j"),
+        "peer_sm_clock": changed("sm_clock_hz", 1.2e9),
+        "frozen_series": still("power_w", "energy_j", *USES),
+        "peer_power": lambda rows: readings.draw(rows, values["power_w"][rows] - 160.0),
+        "standing_power": still("power_w", uses_vary=True),
+        "peer_temperature": changed("gpu_temperature_c", 22.0, is_added=True),
+        "stuck_profiling": unprofiled,
+        "rejected_values": blank,
+        "silent_gpu": vanish,
+        "standing_temperature": still("gpu_temperature_c", uses_vary=True),
+    }
+
+
+def _of_gang(readings: Readings, job: Job) -> list[Case]:
+    """Spoil one GPU after the other of a gang."""
+    changes = _changes(readings)
+    for rule, slot, place, _ in OF_GANG:
+        length = 90 * MINUTE_MS if rule == "standing_temperature" else LENGTH_MS
+        changes[rule](readings.of([job.gpus[place]], job.slot(slot, length)))
+    return [Case(rule, job.gpus[place], also) for rule, _, place, also in OF_GANG]
+
+
+def _of_node(readings: Readings, job: Job, node_of: dict[str, str]) -> list[Case]:
+    """Warm all GPUs of a node up."""
+    node = node_of[job.gpus[0]]
+    rows = readings.of([gpu for gpu in node_of if node_of[gpu] == node], job.slot(0, 3 * HOUR_MS))
+    readings.columns["gpu_temperature_c"][rows] += 14.0
+    return [Case("node_temperature", node)]
+
+
+def _of_uses(readings: Readings, jobs: dict[str, Job]) -> list[Case]:
+    """Lower what whole jobs use: for a time, for good, at intervals."""
+    drop, power, low, gaps = (
+        jobs[name] for name in ("case-use-drop", "case-power-drop", "case-low-use", "case-gaps")
+    )
+    readings.scale(readings.of(drop.gpus, drop.slot(1, 100 * MINUTE_MS)), 0.35)
+    rows = readings.of(power.gpus, power.slot(1, 100 * MINUTE_MS))
+    readings.draw(rows, 78 + (readings.columns["power_w"][rows] - 78) * 0.4)
+    readings.scale(readings.of(low.gpus, (low.begin, low.end)), 0.08)
+    for begin in range(gaps.begin + 30 * MINUTE_MS, gaps.end - 10 * MINUTE_MS, 15 * MINUTE_MS):
+        rows = readings.of(gaps.gpus, (begin, begin + 3 * MINUTE_MS))
+        for name in (*USES, "gpu_busy_ratio"):
+            readings.columns[name][rows] = 0.0
+        readings.draw(rows, np.full(len(rows), 80.0))
+    return [
+        Case("use_drop", drop.run_id),
+        Case("power_drop", drop.run_id),
+        Case("power_drop", power.run_id),
+        Case("low_use", low.run_id),
+        Case("periodic_gaps", gaps.run_id, ("idle_allocation",)),
+    ]
+
+
+def _idle_power(readings: Readings, inventory: pl.DataFrame, jobs: dict[str, Job]) -> list[Case]:
+    """Raise the power of idle GPUs of the node that is idle most, of a model with many nodes."""
+    model = inventory["gpu_model"].mode()[0]
+    taken = {gpu for job in jobs.values() for gpu in job.gpus}
+    nodes = inventory.filter((pl.col("gpu_model") == model) & (pl.col("mig").is_null()))
+    idle: dict[str, NDArray[Any]] = {}
+    for (node,), of_node in nodes.group_by("node"):
+        gpus = of_node["gpu_uuid"].to_list()
+        if taken & set(gpus):
+            continue
+        rows = readings.of(gpus, (0, 2**62))
+        idle[str(node)] = rows[readings.columns["engine_active_ratio"][rows] == 0]
+    node = max(idle, key=lambda name: len(idle[name]))
+    readings.draw(idle[node], readings.columns["power_w"][idle[node]] + 60.0)
+    return [Case("node_idle_power", node)]
+
+
+def _of_hosts(folder: Path, readings: Readings, job: Job, node_of: dict[str, str]) -> list[Case]:
+    """Change the pages of a host for an hour each: disks, cores, load, memory, swap."""
+    node = node_of[job.gpus[0]]
+    spans = [job.slot(number) for number in range(5)]
+    for span in spans[:2]:
+        readings.scale(readings.of(job.gpus, span), 0.4)
+    path = folder / "node_exporter.prom.gz"
+    pages = gzip.decompress(path.read_bytes()).decode().split("# scraped_at ")
+    changed = [page if f"http://{node}:" not in page else _page(page, spans) for page in pages]
+    path.write_bytes(gzip.compress("# scraped_at ".join(changed).encode(), mtime=0))
+    uses = ("use_drop", "power_drop")
+    return [
+        Case("io_starved", job.run_id, uses),
+        Case("cpu_starved", job.run_id, uses),
+        Case("cpu_oversubscribed", job.run_id),
+        Case("host_memory_full", job.run_id),
+        Case("swap_in_use", job.run_id),
+    ]
+
+
+def _page(page: str, spans: list[tuple[int, int]]) -> str:
+    at = int(datetime.fromisoformat(page.split(" ", 1)[0]).timestamp() * 1000)
+
+    def seconds(span: tuple[int, int]) -> float:
+        """Return how much of a span has passed at the time of the page."""
+        return max(0, min(at, span[1]) - span[0]) / 1000
+
+    waiting, working = 0.25 * CORES * seconds(spans[0]), 0.68 * CORES * seconds(spans[1])
+    shift = {"iowait": waiting, "user": working, "idle": -waiting - working}
+
+    def counted(found: re.Match[str]) -> str:
+        return f"{found[1]} {float(found[3]) + shift.get(found[2], 0.0):.10g}"
+
+    page = re.sub(r'(node_cpu_seconds_total\{cpu="0",mode="(\w+)"\}) (\S+)', counted, page)
+    if spans[3][0] <= at <= spans[3][1]:
+        page = re.sub(r"(node_memory_MemAvailable_bytes) \S+", r"\1 2.1e+10", page)
+    load = 380 if spans[2][0] <= at <= spans[2][1] else 40
+    swapped = 8e9 * seconds(spans[4]) / 3600
+    return (
+        page.rstrip("\n") + f"\nnode_load1 {load}\nnode_memory_SwapTotal_bytes 6.4e+10\n"
+        f"node_memory_SwapFree_bytes {6.4e10 - swapped:.10g}\n"
+    )
+
+
+def _slower_steps(folder: Path, job: Job) -> Case:
+    """Make one step of each two, from the middle of a job on: they take twice as long.
+
+    A step before a save stays as it is; numbers close up, those of saves with them.
+    """
+    middle = (job.begin + job.end) // 2 / 1000
+    number_of: dict[int, int] = {}
+    first: dict[str, Any] | None = None
+
+    def numbered(event: dict[str, Any]) -> str:
+        number = number_of.setdefault(event["step"], len(set(number_of.values())) + 1)
+        return json.dumps(event | {"step": number}, separators=(",", ":"))
+
+    for path in sorted((folder / "job_events").iterdir()):
+        kept: list[str] = []
+        for line in gzip.decompress(path.read_bytes()).decode().splitlines():
+            event = json.loads(line)
+            if event.get("run_id") != job.run_id:
+                kept.append(line)
+            elif event["event"] == "step" and event["ts"] >= middle and first is None:
+                first = event
+            elif event["event"] == "step" and first is not None:
+                kept.append(numbered(event | {"dur_s": round(event["dur_s"] + first["dur_s"], 3)}))
+                number_of[first["step"]] = number_of[event["step"]]
+                first = None
+            else:
+                if first is not None:
+                    kept.append(numbered(first))
+                    first = None
+                kept.append(numbered(event) if "step" in event else line)
+        path.write_bytes(gzip.compress(("\n".join(kept) + "\n").encode(), mtime=0))
+    return Case("steps_slower", job.run_id)
