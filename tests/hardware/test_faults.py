@@ -1,0 +1,118 @@
+"""Training with faults on a real H100, without a scheduler: each fault is a finding at its steps.
+
+Recorded by `faults_on_real_gpu.py` on 2026-11-24; `truth.jsonl` says what was put in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from goodput_ingest.run.ingest import ingest
+from goodput_ingest.source import ReadOptions
+from goodput_queries.check import check
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from goodput_queries.storage.store import LocalStore
+
+SESSION = Path(__file__).with_name("faults")
+TOLERANCE_S = 1.0
+WAITED_S, STEPS_THAT_WAITED = 1.2, 20
+SLOWER_S, SLOWER_STEPS = 0.15, 80
+
+
+@pytest.fixture(scope="module")
+def session(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
+    """Give the ledger of the session."""
+    with contextlib.closing(new_store()) as store:
+        files = [SESSION / f"{name}.jsonl.gz" for name in ("nvml", "job_events")]
+        ingest(store, "auto", files, ReadOptions(cluster="lab"))
+        store.build()
+        yield store
+
+
+@pytest.fixture(scope="module")
+def findings(session: LocalStore) -> list[dict[str, Any]]:
+    """Return the findings about runs."""
+    return list(
+        session.read("from marts.findings where kind <> 'data quality'").iter_rows(named=True)
+    )
+
+
+@pytest.fixture(scope="module")
+def truth() -> dict[str, dict[str, Any]]:
+    """Return what was put into each run."""
+    rows = map(json.loads, (SESSION / "truth.jsonl").read_text().splitlines())
+    return {row["run"]: row for row in rows}
+
+
+def of(findings: list[dict[str, Any]], run: str) -> dict[str, dict[str, Any]]:
+    return {row["rule"]: row for row in findings if row["run_key"] == f"lab/{run}"}
+
+
+def seconds_apart(moment: datetime, epoch_s: float) -> float:
+    return abs(moment.replace(tzinfo=UTC).timestamp() - epoch_s)
+
+
+def test_the_ledger_balances(session: LocalStore) -> None:
+    assert check(session)["violations"].sum() == 0
+
+
+def test_waits_for_input_have_their_price(findings: list[dict[str, Any]]) -> None:
+    found = of(findings, "input")
+
+    assert set(found) == {"input_stall"}
+    lost = WAITED_S * STEPS_THAT_WAITED + 0.01 * 90  # each other step waited a little, too
+    assert found["input_stall"]["gpu_ms"] / 1000 == pytest.approx(lost, abs=TOLERANCE_S)
+
+
+def test_a_slow_host_is_slower_steps_from_the_first_one_on(
+    findings: list[dict[str, Any]], truth: dict[str, dict[str, Any]]
+) -> None:
+    found = of(findings, "slow-host")
+
+    assert set(found) == {"steps_slower"}
+    slower = found["steps_slower"]
+    assert "at step 81" in slower["evidence"]
+    assert seconds_apart(slower["since_at"], truth["slow-host"]["start"]) < TOLERANCE_S
+    assert slower["gpu_ms"] / 1000 == pytest.approx(SLOWER_S * SLOWER_STEPS, abs=TOLERANCE_S)
+
+
+def test_a_crash_is_a_failure_with_the_work_it_lost(
+    session: LocalStore, findings: list[dict[str, Any]], truth: dict[str, dict[str, Any]]
+) -> None:
+    lost = session.read(
+        "select sum(gpu_ms) / 1000 from marts.ledger_segments as s "
+        "inner join intermediate.int_attempts as a using (attempt_key) "
+        "where a.run_key = 'lab/crash' and s.category = 'lost_work'"
+    ).item()
+
+    assert "job_failure" in of(findings, "crash")
+    steps_s = truth["crash"]["end"] - truth["crash"]["start"]
+    assert lost == pytest.approx(steps_s, abs=TOLERANCE_S)
+
+
+def test_a_loss_that_is_not_a_number_has_its_step(
+    findings: list[dict[str, Any]], truth: dict[str, dict[str, Any]]
+) -> None:
+    found = of(findings, "nan")
+
+    assert set(found) == {"loss_not_finite"}
+    assert found["loss_not_finite"]["evidence"].startswith("from step 41 of attempt 0")
+    after = seconds_apart(found["loss_not_finite"]["since_at"], truth["nan"]["start"])
+    assert after < TOLERANCE_S
+
+
+def test_a_minute_of_memory_growth_or_of_silence_is_no_finding_yet(
+    findings: list[dict[str, Any]],
+) -> None:
+    """Growth is judged over ten-minute means; a run that its job alone reports stalls after 15."""
+    assert of(findings, "memory") == {}
+    assert set(of(findings, "hang")) == {"idle_allocation"}  # after it was killed
