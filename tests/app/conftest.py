@@ -43,10 +43,12 @@ URL_PATHS = {
 }
 
 
-def opened(store: LocalStore, page: str = "fleet_overview", **params: str) -> AppTest:
+def opened(
+    store: LocalStore, page: str = "fleet_overview", *, patience_s: int = PATIENCE_S, **params: str
+) -> AppTest:
     """Open a page of a store, as a link with these query parameters would."""
     use_store(store)
-    app = AppTest.from_file(str(MAIN), default_timeout=PATIENCE_S)
+    app = AppTest.from_file(str(MAIN), default_timeout=patience_s)
     if page != "fleet_overview":
         # `switch_page` would need a run of the first page before, which costs as much again
         app._page_hash = calc_hash(URL_PATHS[page])

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
-from tests.benchmarks import formats, page_reads, table, telemetry_stage
+from tests.benchmarks import formats, table, telemetry_stage
 from tests.benchmarks.format_sacct import SACCT
 from tests.benchmarks.meter import Cost
 from tests.benchmarks.table import Other, Row
@@ -41,22 +41,22 @@ WORKS = (
     "growth of the full ledger",
     "the next 5 minutes, ledger",
     "the next 5 minutes, loaded and built",
-    "marts of Overview",
-    "marts of Waste",
-    "marts of Runs",
-    "marts of Run",
-    "marts of Data",
-    "marts of Cost",
-    "marts of Nodes",
-    "marts of GPU",
-    "marts of Explorer",
-    "marts of Health",
-    "marts of Network",
-    "marts of Energy",
-    "marts of Fleet",
-    "marts of Findings",
-    "marts of Overview, first after opening the file",
-    "marts of Overview, filter change",
+    "page overview",
+    "page fleet",
+    "page runs",
+    "page run",
+    "page waste",
+    "page cost",
+    "page data",
+    "page nodes",
+    "page health",
+    "page findings",
+    "page gpu",
+    "page explorer",
+    "page network",
+    "page energy",
+    "page overview, first after opening the file",
+    "page overview, filter change",
     "statement of 2 days",
     "report of the last day",
     "one further day",
@@ -82,14 +82,6 @@ def test_every_work_has_a_row_and_tiny_scales_are_not_held_against_budgets():
     assert [w for w in WORKS if not any(work.startswith(w) for work in works)] == []
     assert [work for work in works if not work.startswith(WORKS)] == []
     assert {row[2] for row in rows[1:]} == {"-"}
-
-
-def test_what_a_page_reads_is_found_in_its_file():
-    named = page_reads.names_of_pages()
-
-    assert {"Overview", "Runs", "Run", "Waste", "Data"} <= named.keys()
-    assert {"goodput_summary", "ledger_by_category", "losses"} <= set(named["Overview"])
-    assert {"train_steps", "stragglers", "run_gpus"} <= set(named["Run"])
 
 
 def test_a_telemetry_stage_that_differs_by_a_millisecond_is_refused(tmp_path):
