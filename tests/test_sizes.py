@@ -30,6 +30,7 @@ LONG_MODULES = {
 LARGE_FOLDERS = {
     "app/goodput_app/cli": "a module for each command",
     "app/goodput_app/dashboard/components": "a module for each part that pages share",
+    "app/goodput_app/dashboard/figures": "a module for each page's charts",
     "app/goodput_billing/statement": "a module for each part of a statement",
     "ingest/goodput_ingest/formats": "a module for each format that several sources share",
     "ingest/goodput_ingest/sources/job_logs": "a module for each training framework",

@@ -26,10 +26,10 @@ def test_a_click_marks_no_range() -> None:
 
 
 def test_a_legend_is_explained_by_the_glossary_and_the_categories() -> None:
-    names = ("Lost work 3.7 %", "Idle, no demand (4)", "Unallocated", "node-7")
+    names = ("Lost work 3.7 %", "Idle, no demand (4)", "Slowdowns", "node-7")
     figure = go.Figure([go.Bar(x=[1], y=["a"], name=name) for name in names])
     found = charts.definitions(figure)
-    assert list(found) == ["Lost work", "Idle, no demand", "Unallocated"]
+    assert list(found) == ["Lost work", "Idle, no demand", "Slowdowns"]
     assert found["Lost work"] == glossary.meaning("Lost work")
-    assert "Idle, no demand" in found["Unallocated"]
+    assert found["Slowdowns"] == glossary.meaning("Slowdowns")
     assert charts.definitions(figure.update_layout(showlegend=False)) == {}

@@ -193,7 +193,7 @@ readings as materialized (
 -- the rise over the inlet is in proportion to power (thermal resistance): one line for all GPUs of a model, so that a node
 -- is compared whatever the others do. Slope and height are of medians, which single hot nodes do not move.
 slopes as (
-    select cluster, gpu_model, coalesce(greatest(regr_slope(gpu_temperature_c, power_w), 0), 0) as c_per_w
+    select cluster, gpu_model, greatest(coalesce(nullif(regr_slope(gpu_temperature_c, power_w), 'nan'::double), 0), 0) as c_per_w  -- nan: of one power
     from (
         select cluster, gpu_model, median(gpu_temperature_c) as gpu_temperature_c, median(power_w) as power_w
         from readings
