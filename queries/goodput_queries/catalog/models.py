@@ -102,7 +102,7 @@ class Model:
 
     @property
     def is_evaluated_first(self) -> bool:
-        """Say whether a query that reads this mart finds it evaluated (`evaluated_first.py`)."""
+        """Say whether a query that reads this view finds it evaluated (`evaluated_first.py`)."""
         return self.directives.get("evaluated") == "first"
 
     @property

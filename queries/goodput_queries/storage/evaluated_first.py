@@ -1,9 +1,9 @@
-"""Marts that are evaluated before the query that reads them, one after the other.
+"""Views that are evaluated before the query that reads them, one after the other.
 
 Findings read most of the other marts. As one statement that is a plan of thousands of operators,
-which takes seconds to make even where there are no rows. A mart whose header says
-`evaluated: first` becomes a temporary table of the connection instead, and what reads it, reads
-that.
+which takes seconds to make even where there are no rows, and what several of them read is computed
+for each. A view whose header says `evaluated: first` becomes a temporary table of the connection
+instead, and what reads it, reads that. What reads it through a view without the header does not.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 def named_in(sql: str) -> list[Model]:
-    """Return the marts that a select needs evaluated first, in an order that finds its inputs."""
+    """Return the views that a select needs evaluated first, in an order that finds its inputs."""
     return _needed(frozenset(models.tables_read(sql)) & _marked())
 
 
 def evaluate(cursor: duckdb.DuckDBPyConnection, sql: str, needed: list[Model]) -> str:
-    """Evaluate these marts for the scope of the cursor; return the select that reads the results.
+    """Evaluate these views for the scope of the cursor; return the select that reads the results.
 
     Raises duckdb.Error as the select itself would.
     """
@@ -45,14 +45,16 @@ def _marked() -> frozenset[str]:
 
 @cache
 def _needed(names: frozenset[str]) -> list[Model]:
+    order = models.build_order()
     found = set(names)
-    for name in names:
-        found |= models.inputs(models.of_layer("marts")[name.removeprefix("marts.")]) & _marked()
-    return [m for m in models.build_order() if m.qualified_name in found]
+    for model in order:
+        if model.qualified_name in names:
+            found |= models.inputs(model) & _marked()
+    return [m for m in order if m.qualified_name in found]
 
 
 def _reading(sql: str, names: set[str]) -> str:
-    """Return the select with these marts replaced by their temporary tables."""
+    """Return the select with these views replaced by their temporary tables."""
     for name in names:
         layer, table = name.split(".")
         sql = re.sub(rf"\b{layer}\.{table}\b", f"{models.TEMP_LAYER}.{table}", sql)

@@ -7,6 +7,7 @@ from urllib.parse import parse_qs
 
 import pytest
 from streamlit.testing.v1 import AppTest
+from tests.queries.conftest import START, Evidence, at
 from tests.recorded_session import built
 
 from goodput_queries.evidence.batch import Batch
@@ -124,8 +125,29 @@ def test_a_gpu_that_is_not_known_is_named_as_text(
     app = visit(capture, "one_gpu", gpu=given)
 
     assert_sound(app)
-    assert "is in the inventory in this time range" in app.info[0].value
+    assert app.info[0].value.startswith("No GPU ")
+    assert app.info[0].value.endswith(" is in the inventory.")
     assert "](http" not in texts(app)
+
+
+def test_a_time_range_without_the_gpu_offers_its_last_data(
+    store: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    evidence = Evidence(store)
+    evidence.node("a", 1)
+    gone = {"gpu_uuid": "c/gone", "valid_from_at": START, "valid_to_at": at(600)}
+    evidence.load("gpus", [{"cluster": "c", "node": "b", "gpu_index": 0, **gone}])
+    evidence.watched(7200)
+    store.build()
+    window = {"from": "2027-01-15T08:30:00Z", "to": "2027-01-15T09:00:00Z"}
+
+    app = visit(store, "one_gpu", gpu="c/gone", **window)
+
+    assert_sound(app)
+    assert app.info[0].value.startswith("GPU c/gone has no evidence in ")
+    app.button(key="gpu_jump").click().run()
+    assert_sound(app)
+    assert app.title[0].value == "GPU 0, b"
 
 
 def test_without_a_gpu_the_page_leads_to_the_nodes(

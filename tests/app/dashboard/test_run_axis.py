@@ -145,6 +145,21 @@ def test_the_axis_is_the_time_of_the_run_within_the_window() -> None:
     assert components.extent((hours[0], hours[5]), frame.clear()) == (hours[0], hours[5])
 
 
+def test_telemetry_of_a_short_run_is_binned_by_its_own_time(
+    visit: Callable[..., AppTest], evidence: Evidence
+) -> None:
+    evidence.node("a", 1)
+    evidence.job("1", 3600, 3720, ["a"], 1)
+    evidence.samples("a#0", evidence.every(0, 7200), lambda second: second > 3600)
+    evidence.watched(86_400)
+    evidence.store.build()
+
+    app = visit(evidence.store, "one_run", run=evidence.store.read("from marts.runs")["run_key"][0])
+
+    assert not app.exception
+    assert "1 s means of samples" in " ".join(str(c.value) for c in app.caption)
+
+
 def test_a_run_without_events_or_readings_has_a_page(
     visit: Callable[..., AppTest], evidence: Evidence
 ) -> None:

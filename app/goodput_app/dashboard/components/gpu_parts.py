@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard import theme
+from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import places, scope_bar
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.data import metrics, other_metrics
@@ -21,6 +22,34 @@ if TYPE_CHECKING:
     from goodput_queries.scope import Scope
 
 WHOLE = ""
+
+
+def absent(gpu: str, scope: Scope, view: View) -> None:
+    """Say that the GPU has no evidence in the time range, and offer its last; or that none has it.
+
+    scope: of the GPU in the time range
+    """
+    st.title("GPU", anchor=False)
+    named = theme.markdown_text(gpu)
+    known = metrics.gpus(replace(scope, from_ms=None, to_ms=None))
+    if known.is_empty():
+        st.info(f"No GPU {named} is in the inventory.", icon=":material/hourglass_empty:")
+        return
+    stay = known.sort("start_at", nulls_last=False).row(-1, named=True)
+    last = min(filter(None, (stay["last_reading_at"], stay["end_at"])), default=view.as_of)
+    st.info(
+        f"GPU {named} has no evidence in {theme.window(view.start, view.end)}. "
+        f"Its last data is from {theme.moment(last)}.",
+        icon=":material/hourglass_empty:",
+    )
+    end = last + timedelta(seconds=1)  # the end of a time range is not part of it
+    window = {"from": time_zone.iso(end - (view.end - view.start)), "to": time_zone.iso(end)}
+    st.button(
+        f"Jump to its last data ({theme.moment(last)})",
+        key="gpu_jump",
+        on_click=scope_bar.go,
+        args=(window,),
+    )
 
 
 def heading(card: Mapping[str, Any], stays: int) -> None:

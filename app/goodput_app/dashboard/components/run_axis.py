@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import charts
+from goodput_app.dashboard.components import charts, scope_bar
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.data import marts, metrics, run_axis
 from goodput_app.dashboard.figures import ranks as figures_ranks
@@ -23,15 +24,16 @@ STEPS = figures.Panel("Step time", {"step_s": "", "median_step_s": "median of th
 
 
 def draw(view: View) -> None:
-    """Draw the run's lanes, steps and telemetry; the window of the page is the axis."""
+    """Draw the run's lanes, steps and telemetry on an axis of the run's time in the window."""
     scope = view.scope
     timeline, waits = marts.run_timeline(scope), run_axis.waits(scope)
     steps, events = marts.train_steps(scope), run_axis.events(scope)
-    from_ms, to_ms = metrics.bounds(scope)
     held = run_axis.allocated(scope)
     gpus = held["gpus"][0] if held.height else 0
+    # a run of minutes is a point in the bins of a day
+    from_ms, to_ms = map(scope_bar.epoch_ms, extent(view.window, held))
     read = metrics.resolution(to_ms - from_ms, gpus)
-    telemetry = run_axis.telemetry(scope, read)
+    telemetry = run_axis.telemetry(replace(scope, from_ms=from_ms, to_ms=to_ms), read)
     of_steps = steps_in_order(steps)
     lines = [figures.Line("mean of its GPUs", _with_holes(telemetry), _bands(telemetry))]
     if not of_steps.is_empty():

@@ -27,11 +27,7 @@ if not gpu:
 scope = replace(view.scope, gpu_uuid=gpu, node=None, cluster=None, team=None, run=None)
 stays = metrics.gpus(scope)
 if stays.is_empty():
-    st.title("GPU", anchor=False)
-    st.info(
-        f"No GPU {theme.markdown_text(gpu)} is in the inventory in this time range.",
-        icon=":material/hourglass_empty:",
-    )
+    gpu_parts.absent(gpu, scope, view)
     st.stop()
 
 card = stays.row(-1, named=True)

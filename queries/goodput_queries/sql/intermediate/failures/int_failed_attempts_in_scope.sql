@@ -1,5 +1,6 @@
 -- Attempts of the scope that ended badly in its window, with what the job said and what their failure cost.
 -- grain: attempt_key
+-- evaluated: first
 -- said_kind, said_msg, said_ms: first failure that the job reported; a log may be read out after the end
 -- lost_gpu_ms, lost_cost: lost work, fault stall and time without progress, in the window; cost: null where the rate card
 --  has no price

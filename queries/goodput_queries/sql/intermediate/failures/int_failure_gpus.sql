@@ -1,5 +1,6 @@
 -- GPUs that the failed attempts of the scope held.
 -- grain: attempt_key, node, gpu_uuid
+-- evaluated: first
 select
     attempts.attempt_key,
     attempts.trouble_from_ms,

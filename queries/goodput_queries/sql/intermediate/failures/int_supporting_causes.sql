@@ -1,5 +1,6 @@
 -- What else explains why an attempt of the scope ended badly: it does not decide whose waste it is.
 -- grain: attempt_key, place, sequence
+-- evaluated: first
 -- place: those of intermediate.int_attempt_cause_candidates go from 1 to 20 and, without any other, 90
 -- evidence_against: what speaks against it, where something does
 with attempts as (select * from intermediate.int_failed_attempts_in_scope),

@@ -1,6 +1,7 @@
 -- Rise of the error counters of each GPU by hour of the scope's window, by kind of error. The time between the last
 -- sample of an hour and the first of a later one counts in the later hour.
 -- grain: cluster, node, gpu_uuid, kind, hour_ms
+-- evaluated: first
 -- rise: never negative; two sources, or a counter since driver load beside one of the GPU's life, count the same errors:
 --  the greatest of them; parts of a kind add up
 -- highest: value of a flag or code

@@ -2,6 +2,7 @@
 -- anomalies ask of the roll-up. Where two sources read a GPU, those of the source with more samples. The scope's run,
 -- team or node does not restrict it: a rule compares with peers first.
 -- grain: gpu_uuid, start_ms
+-- evaluated: first
 -- start_ms: start of the ten minutes, epoch ms
 -- use_ratio: mean SM activity; without it engine activity, else the share of time with a kernel (use_metric says which)
 -- use_max_ratio, use_min_ratio: of its samples

@@ -1,6 +1,7 @@
 -- Ranked causes of the attempts that ended badly in the scope's window. The first is the failure reason of the attempt
 -- (marts.attempts), which decides whose waste it is; the others explain it further, or would if it were wrong.
 -- grain: attempt_key, rank
+-- evaluated: first
 -- rank: 1 is the likeliest
 -- cause: failure reason: an Xid, the scheduler's state, the job's kind of failure, a hang, a counter that rose
 -- class: hardware, node, network, host memory, storage, numerics, user code, scheduler, unknown

@@ -1,6 +1,7 @@
 -- Errors and thermal slowdown of nodes by day (UTC) in the scope's window. A row with 0 was read; where nothing
 -- was read there is no row.
 -- grain: cluster, node, day_at, kind
+-- evaluated: first
 -- kind: reference.health_kinds, with unit
 -- value: number of incidents, rise of the counters of errors (never their raw value), or seconds of GPU time
 -- gpus: number of GPUs that were read; null where the kind is not of single GPUs

@@ -14,7 +14,13 @@
 -- code, last_at: Xid of the worst incident, the latest of equals; when the latest incident was
 -- verdict: Replace, Drain, Watch by reference.thresholds; null: no rule applies; verdict_reason: the rule that applies
 -- what_to_do: the vendor's recommended action for the Xid
-with ledger as (
+with blamed as materialized (
+    select cluster, node, attempt_key, category, blame, gpu_ms, cost
+    from marts.ledger_blamed
+    where is_by_node
+),
+
+ledger as (
     select
         cluster,
         node,
@@ -24,9 +30,8 @@ with ledger as (
         case when count_if(is_loss) = 0 then 0.0 else sum(cost) filter (where is_loss) end as lost_cost
     from (
         select *, blame = 'platform' and kind_of(category, kind) = 'badput' as is_loss
-        from marts.ledger_blamed
+        from blamed
         inner join (select category, kind from reference.gpu_second_categories) using (category)
-        where is_by_node
     )
     group by cluster, node
 ),
@@ -76,10 +81,9 @@ remaps as (
 
 losses as (
     select attempt_key, sum(gpu_ms) as gpu_ms, sum(cost) as cost
-    from marts.ledger_blamed
+    from blamed
     where
-        is_by_node
-        and blame = 'platform'
+        blame = 'platform'
         and category in ('fault_stall', 'lost_work', 'failed_without_progress', 'teardown')
         and attempt_key in (select attempt_key from marts.failure_nodes)
     group by attempt_key

@@ -1,5 +1,6 @@
 -- Runs (training tasks across attempts and job runs) with their ledger in the window, lineage and a verdict.
 -- grain: run_key
+-- evaluated: first
 -- run_name: the run's display name: the scheduler's number with the job's name
 -- held_ms: GPU time held in the window
 -- kept_step_ms: durable step time less data stalls (S of the accounting rules)
