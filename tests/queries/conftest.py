@@ -201,7 +201,7 @@ class Cluster(Evidence):
     def load_until_build(self) -> None:
         """Run the test up to its next `yield`; an error is kept for when the test is reported."""
         try:
-            next(self.test)
+            next(self.test, None)
         except Exception as error:  # it must not fail the tests of other clusters
             self.error = error
 
@@ -219,7 +219,7 @@ def built_together(
     """Make a test of one that loads its `cluster`, yields where it is to be built, and reads it.
 
     A build costs the same for one small cluster and for fifty: all such tests of a module share
-    one database, each with a cluster of its own. `builds`: how often the test yields.
+    one database, each with a cluster of its own. `builds`: how often the test yields at most.
     """
     if test is None:
         return functools.partial(built_together, builds=builds)

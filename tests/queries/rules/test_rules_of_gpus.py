@@ -278,8 +278,8 @@ def test_a_gpu_repartitioned_still_counts_once(cluster):
     cluster.load(
         "gpu_instances",
         [{"cluster": cluster.name, "gpu_uuid": "m#0", "gpu_instance": f"{profile}.0",
-          "profile": profile, "compute_slices": slices, "slurm_index": index, "valid_from_at": cluster.at(start),
-          "valid_to_at": cluster.at(end)}
+          "profile": profile, "compute_slices": slices, "slurm_index": index,
+          "valid_from_at": cluster.at(start), "valid_to_at": cluster.at(end)}
          for profile, slices, index, start, end in layout],
         "inventory",
     )  # fmt: skip
