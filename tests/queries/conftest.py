@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
+from goodput_queries.check import check
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.ledger import ledger
 from goodput_queries.scope import EVERYTHING, Scope
@@ -165,6 +166,10 @@ class Evidence:
         """Return the rows of a select."""
         return self.store.read(sql, scope=scope)
 
+    def violations(self) -> int:
+        """Return how many rows of the database break what `check` asks for."""
+        return _violations(self.store, self.store.commits)
+
     def gpu_s(self, scope: Scope = EVERYTHING) -> dict[str, float]:
         """Build and return GPU-seconds by category."""
         self.build()
@@ -175,6 +180,11 @@ class Evidence:
         """Build and return the ratios."""
         self.build()
         return self.read("select * from marts.goodput_summary").row(0, named=True)
+
+
+@functools.lru_cache(maxsize=1)
+def _violations(store: LocalStore, commits: int) -> int:  # noqa: ARG001 -- the same until then
+    return int(check(store)["violations"].sum())
 
 
 @dataclass
