@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+import operator
 import shutil
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,7 +23,7 @@ from goodput_queries.scope import EVERYTHING, Scope
 from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
 START = datetime(2027, 1, 15, 8, tzinfo=UTC).replace(tzinfo=None)  # a whole hour
 START_MS = 1_800_000_000_000
@@ -196,6 +198,11 @@ class Cluster(Evidence):
 
     test: Generator[None] = field(init=False)
     error: Exception | None = None
+    waiting: list[tuple[str, str, list[dict[str, Any]]]] = field(default_factory=list)
+
+    def load(self, table: str, rows: list[dict[str, Any]], source: str = "test") -> None:
+        """Keep rows of a raw table until the next build."""
+        self.waiting.append((table, source, rows))
 
     def build(self) -> None:
         """Do nothing: a database is built for all of its clusters together."""
@@ -223,6 +230,21 @@ class Cluster(Evidence):
             raise AssertionError("a test that yields more than once says how often: `builds`")
 
 
+def load_together(every: Evidence, clusters: Iterable[Cluster]) -> None:
+    """Load what waits: the first rows of a table from all clusters, then their second ones."""
+    loads: dict[Any, list[dict[str, Any]]] = {}
+    for cluster in clusters:
+        count: Counter[str] = Counter()
+        for table, source, rows in cluster.waiting:
+            count[table] += 1
+            for row in rows:
+                key = (count[table], table, source, frozenset(row))
+                loads.setdefault(key, []).append(row)
+        cluster.waiting.clear()
+    for key in sorted(loads, key=operator.itemgetter(0)):
+        every.load(key[1], loads[key], key[2])
+
+
 def built_together(
     test: Callable[..., Generator[None]] | None = None, *, builds: int = 1
 ) -> Callable[..., Any]:
@@ -246,6 +268,7 @@ def built_together(
 def clusters(request: Any, new_store: Any) -> Iterator[dict[str, Cluster]]:
     """Give the clusters of all tests of a module that are `built_together`, loaded and built."""
     store = new_store()
+    every = Evidence(store, "every")
     items = [
         item
         for item in request.session.items
@@ -262,6 +285,7 @@ def clusters(request: Any, new_store: Any) -> Iterator[dict[str, Cluster]]:
         for item in items:
             if number < item.function.builds:
                 found[item.nodeid].load_until_build()
+        load_together(every, found.values())
         store.build()
     yield found
     store.close()
