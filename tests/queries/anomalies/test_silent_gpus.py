@@ -95,8 +95,8 @@ def test_a_node_that_is_powered_off_is_no_finding_and_one_that_is_down_is_confir
 def test_an_event_off_the_bus_confirms_it(gpus):
     world(gpus, {(0, 1): (1800, HOUR * 2)})
     event = {
-        "node": "n0", "gpu_uuid": "n0/1", "ts": gpus.evidence.at(1810), "ts_precision": "exact",
-        "kind": "xid", "code": 79, "message": "GPU has fallen off the bus",
+        "node": "n0", "gpu_uuid": gpus.uuid("n0/1"), "ts": gpus.evidence.at(1810),
+        "ts_precision": "exact", "kind": "xid", "code": 79, "message": "GPU has fallen off the bus",
     }  # fmt: skip
     gpus.evidence.load("gpu_events", [event], "kernel-log")
 
