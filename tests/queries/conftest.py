@@ -193,9 +193,11 @@ def _violations(store: LocalStore, commits: int) -> int:  # noqa: ARG001 -- the 
 class Cluster(Evidence):
     """One of several clusters in a database, which its test loads, yields to build, and reads.
 
-    Marts show it alone; other tables are asked `where cluster = '<its name>'`.
+    Marts show it alone; other tables are asked `where cluster = '<its name>'`. What is told apart
+    without a cluster has names of its own: GPUs, communicators, processes (from `first_pid` on).
     """
 
+    first_pid: int = 100
     test: Generator[None] = field(init=False)
     error: Exception | None = None
     waiting: list[tuple[str, str, list[dict[str, Any]]]] = field(default_factory=list)
@@ -276,7 +278,7 @@ def clusters(request: Any, new_store: Any) -> Iterator[dict[str, Cluster]]:
     ]
     found = {}
     for number, item in enumerate(items):
-        cluster = found[item.nodeid] = Cluster(store, f"c{number}")
+        cluster = found[item.nodeid] = Cluster(store, f"c{number}", first_pid=100 * (number + 1))
         given = {"cluster": cluster, **(item.callspec.params if hasattr(item, "callspec") else {})}
         shared = set(inspect.signature(item.function).parameters) - given.keys()
         given |= {name: request.getfixturevalue(name) for name in shared}
