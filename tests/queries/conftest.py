@@ -41,6 +41,7 @@ class Evidence:
 
     store: LocalStore
     name: str = "c"
+    first_pid: int = 100
     _parts: Any = field(default_factory=itertools.count)
 
     @staticmethod
@@ -197,7 +198,6 @@ class Cluster(Evidence):
     without a cluster has names of its own: GPUs, communicators, processes (from `first_pid` on).
     """
 
-    first_pid: int = 100
     test: Generator[None] = field(init=False)
     error: Exception | None = None
     waiting: list[tuple[str, str, list[dict[str, Any]]]] = field(default_factory=list)
