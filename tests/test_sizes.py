@@ -25,6 +25,7 @@ LONG_MODULES = {
     "tests/ingest/sources/slurm/test_slurm_live.py": ONE_SUBJECT,
     "tests/queries/billing/test_statement_lines.py": ONE_SUBJECT,
     "tests/queries/marts/test_energy.py": ONE_SUBJECT,
+    "tests/queries/rules/test_ownership_without_a_scheduler.py": ONE_SUBJECT,
     "tests/queries/storage/test_store.py": ONE_SUBJECT,
 }
 LARGE_FOLDERS = {

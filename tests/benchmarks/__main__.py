@@ -95,7 +95,8 @@ def rows(chosen: argparse.Namespace, folder: Path) -> Iterator[table.Row]:
             chosen.history_gpus, chosen.days, chosen.hours if chosen.smoke else 24, run
         )
     if "shared" in chosen.only:
-        yield bench_shared_nodes.measure(chosen.history_gpus, chosen.days, run)
+        slices = 1 if chosen.smoke else SLICES
+        yield bench_shared_nodes.measure(chosen.history_gpus, chosen.days, slices, run)
     yield yardstick.measure("after", of_yardstick, run)
 
 

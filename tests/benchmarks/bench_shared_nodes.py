@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime
 
-SEED, SLICES = 3, 3
+SEED = 3
 SHORTEST_S, LONGEST_S, PAUSE_S = 600, 21_600, 60
 
 
-def measure(gpus: int, days: int, run: Callable[..., Any]) -> Row:
-    """Return the row: medians of some slices of five minutes, after one day and after all."""
-    (_, early), (job_runs, late) = run(_after, gpus, 1), run(_after, gpus, days)
+def measure(gpus: int, days: int, slices: int, run: Callable[..., Any]) -> Row:
+    """Return the row: medians of so many slices of five minutes, after one day and after all."""
+    (_, early), (job_runs, late) = (run(_after, gpus, d, slices) for d in (1, days))
     ratio = number(late.wall_s / early.wall_s)
     return Row(
         f"five minutes of {gpus} GPUs of shared nodes, never empty, after {days} days: "
@@ -42,18 +42,18 @@ def measure(gpus: int, days: int, run: Callable[..., Any]) -> Row:
     )
 
 
-def _after(gpus: int, days: int) -> tuple[int, Cost]:
+def _after(gpus: int, days: int, slices: int) -> tuple[int, Cost]:
     """Return how many job runs there were by then, and what a build of five minutes cost."""
     begin = START.replace(tzinfo=None)
     now = begin + timedelta(days=days)
-    jobs = pl.DataFrame(list(_jobs(gpus, begin, now + (SLICES + 1) * SLICE)))
+    jobs = pl.DataFrame(list(_jobs(gpus, begin, now + (slices + 1) * SLICE)))
     with contextlib.closing(LocalStore()) as store:
         store.load(Batch("gpus", _inventory(gpus, begin), "bench", "bench", "gpus"))
         before = _reported(jobs, now)
         store.load(Batch("job_runs", before, "bench", "bench", "job runs"))
         store.build()
         costs = []
-        for part in range(SLICES):
+        for part in range(slices):
             reported = _reported(jobs, now + (part + 1) * SLICE)
             ended = before.filter(pl.col("end_at").is_not_null())
             changed = reported.join(ended, on="job_id_raw", how="anti")

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import itertools
+import operator
 import shutil
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
 
+from goodput_queries.check import check
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.ledger import ledger
 from goodput_queries.scope import EVERYTHING, Scope
 from goodput_queries.storage.store import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
 START = datetime(2027, 1, 15, 8, tzinfo=UTC).replace(tzinfo=None)  # a whole hour
 START_MS = 1_800_000_000_000
@@ -29,9 +37,11 @@ def at(second: float | None) -> datetime | None:
 
 @dataclass
 class Evidence:
-    """A cluster `c` in an in-memory database, loaded piece by piece."""
+    """A cluster in a database, loaded piece by piece."""
 
     store: LocalStore
+    name: str = "c"
+    first_pid: int = 100
     _parts: Any = field(default_factory=itertools.count)
 
     @staticmethod
@@ -47,7 +57,7 @@ class Evidence:
     def load(self, table: str, rows: list[dict[str, Any]], source: str = "test") -> None:
         """Load rows of a raw table."""
         frame = pl.DataFrame([{"source": source, **row} for row in rows], infer_schema_length=None)
-        digest = f"{table}-{next(self._parts)}"
+        digest = f"{self.name}-{table}-{next(self._parts)}"
         self.store.load(Batch(table, frame, source, "test", digest))
 
     def node(
@@ -58,14 +68,16 @@ class Evidence:
             "gpus",
             [
                 {
-                    "cluster": "c", "node": node, "gpu_uuid": f"{node}#{i}", "slurm_index": i,
+                    "cluster": self.name, "node": node, "gpu_uuid": f"{node}#{i}", "slurm_index": i,
                     "gpu_index": i, "gpu_model": model, "valid_from_at": START,
                 }
                 for i in range(gpus)
             ],
         )  # fmt: skip
         if partitions:
-            self.load("nodes", [{"cluster": "c", "node": node, "partitions": list(partitions)}])
+            self.load(
+                "nodes", [{"cluster": self.name, "node": node, "partitions": list(partitions)}]
+            )
 
     def watched(self, until: float) -> None:
         """Say that the scheduler watched the cluster from the start."""
@@ -77,7 +89,7 @@ class Evidence:
             "node_states",
             [
                 {
-                    "cluster": "c",
+                    "cluster": self.name,
                     "node": node,
                     "state": state,
                     "start_at": at(start),
@@ -94,7 +106,7 @@ class Evidence:
         submit = more.pop("submit", start if start is not None else 0)
         eligible = more.pop("eligible", submit)
         row = {
-            "cluster": "c", "job_id": job_id, "job_id_raw": job_id, "submit_at": at(submit),
+            "cluster": self.name, "job_id": job_id, "job_id_raw": job_id, "submit_at": at(submit),
             "eligible_at": at(eligible), "start_at": at(start), "end_at": at(end), "state": state,
             "nodes": nodes, "gpus": gpus, "job_name": job_id, "account": "team", "user_name": "ann",
         }  # fmt: skip
@@ -107,7 +119,7 @@ class Evidence:
         rows = []
         for event in events:
             row = {
-                "cluster": "c", "run_id": run, "attempt": attempt, "rank": 0, "host": "a",
+                "cluster": self.name, "run_id": run, "attempt": attempt, "rank": 0, "host": "a",
                 "reports_durability": True, **common, **event,
             }  # fmt: skip
             row["ts"] = at(row.pop("t"))
@@ -117,7 +129,7 @@ class Evidence:
     def log(self, run: str, lines: list[dict[str, Any]], **common: Any) -> None:
         """Add what a text log says: of no rank, host or attempt; `t` is the line's second."""
         of_log = {
-            "cluster": "c", "run_id": run, "attempt": None, "rank": None, "host": None,
+            "cluster": self.name, "run_id": run, "attempt": None, "rank": None, "host": None,
             "reports_durability": False, **common,
         }  # fmt: skip
         rows = [
@@ -132,7 +144,7 @@ class Evidence:
             "gpu_samples",
             [
                 {
-                    "gpu_uuid": f"c/{gpu}", "gpu_instance": "", "ts": at(second),
+                    "gpu_uuid": f"{self.name}/{gpu}", "gpu_instance": "", "ts": at(second),
                     "engine_active_ratio": None if active(second) is None else 0.9 * active(second),
                     "is_flagged": False,
                 }
@@ -149,16 +161,143 @@ class Evidence:
         self.store.close()
         return Path(self.store.path)
 
+    def build(self) -> None:
+        """Bring the ledger up to date."""
+        self.store.build()
+
+    def read(self, sql: str, scope: Scope = EVERYTHING) -> pl.DataFrame:
+        """Return the rows of a select."""
+        return self.store.read(sql, scope=scope)
+
+    def violations(self) -> int:
+        """Return how many rows of the database break what `check` asks for."""
+        return _violations(self.store, self.store.commits)
+
     def gpu_s(self, scope: Scope = EVERYTHING) -> dict[str, float]:
         """Build and return GPU-seconds by category."""
-        self.store.build()
+        self.build()
         frame = ledger(self.store, by=["category"], scope=scope)
         return dict(zip(frame["category"], frame["gpu_s"], strict=True))
 
     def summary(self) -> dict[str, Any]:
         """Build and return the ratios."""
-        self.store.build()
-        return self.store.read("select * from marts.goodput_summary").row(0, named=True)
+        self.build()
+        return self.read("select * from marts.goodput_summary").row(0, named=True)
+
+
+@functools.lru_cache(maxsize=1)
+def _violations(store: LocalStore, commits: int) -> int:  # noqa: ARG001 -- the same until then
+    return int(check(store)["violations"].sum())
+
+
+@dataclass
+class Cluster(Evidence):
+    """One of several clusters in a database, which its test loads, yields to build, and reads.
+
+    Marts show it alone; other tables are asked `where cluster = '<its name>'`. What is told apart
+    without a cluster has names of its own: GPUs, communicators, processes (from `first_pid` on).
+    """
+
+    test: Generator[None] = field(init=False)
+    error: Exception | None = None
+    waiting: list[tuple[str, str, list[dict[str, Any]]]] = field(default_factory=list)
+
+    def load(self, table: str, rows: list[dict[str, Any]], source: str = "test") -> None:
+        """Keep rows of a raw table until the next build."""
+        self.waiting.append((table, source, rows))
+
+    def build(self) -> None:
+        """Do nothing: a database is built for all of its clusters together."""
+
+    def read(self, sql: str, scope: Scope = EVERYTHING) -> pl.DataFrame:
+        """Return the rows of a select; marts show this cluster alone."""
+        return self.store.read(sql, scope=replace(scope, cluster=self.name))
+
+    def gpu_s(self, scope: Scope = EVERYTHING) -> dict[str, float]:
+        """Return GPU-seconds by category."""
+        return super().gpu_s(replace(scope, cluster=self.name))
+
+    def load_until_build(self) -> None:
+        """Run the test up to its next `yield`; an error is kept for when the test is reported."""
+        try:
+            next(self.test, None)
+        except Exception as error:  # it must not fail the tests of other clusters
+            self.error = error
+
+    def read_after_build(self) -> None:
+        """Run the rest of the test."""
+        if self.error is not None:
+            raise self.error
+        for _ in self.test:
+            raise AssertionError("a test that yields more than once says how often: `builds`")
+
+
+def load_together(every: Evidence, clusters: Iterable[Cluster]) -> None:
+    """Load what waits: the first rows of a table from all clusters, then their second ones."""
+    loads: dict[Any, list[dict[str, Any]]] = {}
+    for cluster in clusters:
+        count: Counter[str] = Counter()
+        for table, source, rows in cluster.waiting:
+            count[table] += 1
+            for row in rows:
+                key = (count[table], table, source, frozenset(row))
+                loads.setdefault(key, []).append(row)
+        cluster.waiting.clear()
+    for key in sorted(loads, key=operator.itemgetter(0)):
+        every.load(key[1], loads[key], key[2])
+
+
+def built_together(
+    test: Callable[..., Generator[None]] | None = None, *, builds: int = 1
+) -> Callable[..., Any]:
+    """Make a test of one that loads its `cluster`, yields where it is to be built, and reads it.
+
+    A build costs the same for one small cluster and for fifty: all such tests of a module share
+    one database, each with a cluster of its own. `builds`: how often the test yields at most.
+    """
+    if test is None:
+        return functools.partial(built_together, builds=builds)
+
+    @functools.wraps(test)
+    def reported(cluster: Cluster, **_: Any) -> None:
+        cluster.read_after_build()
+
+    reported.builds = builds  # type: ignore[attr-defined]
+    return reported
+
+
+@pytest.fixture(scope="module")
+def clusters(request: Any, new_store: Any) -> Iterator[dict[str, Cluster]]:
+    """Give the clusters of all tests of a module that are `built_together`, loaded and built."""
+    store = new_store()
+    every = Evidence(store, "every")
+    items = [
+        item
+        for item in request.session.items
+        if item.path == request.path and hasattr(item.function, "builds")
+    ]
+    found = {}
+    for number, item in enumerate(items):
+        cluster = found[item.nodeid] = Cluster(store, f"c{number}", first_pid=100 * (number + 1))
+        given = {"cluster": cluster, **(item.callspec.params if hasattr(item, "callspec") else {})}
+        shared = set(inspect.signature(item.function).parameters) - given.keys()
+        given |= {name: request.getfixturevalue(name) for name in shared}
+        cluster.test = item.function.__wrapped__(**given)
+    for number in range(max(item.function.builds for item in items)):
+        for item in items:
+            if number < item.function.builds:
+                found[item.nodeid].load_until_build()
+        load_together(every, found.values())
+        store.build()
+    yield found
+    store.close()
+    shutil.rmtree(Path(store.path).parent)
+
+
+@pytest.fixture
+def cluster(request: Any, clusters: dict[str, Cluster]) -> Cluster:
+    """Return the cluster of a test that is `built_together` with the others of its module."""
+    return clusters[request.node.nodeid]
 
 
 @pytest.fixture

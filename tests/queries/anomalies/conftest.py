@@ -32,12 +32,16 @@ class Gpus:
 
     evidence: Evidence
 
+    def uuid(self, gpu: str) -> str:
+        """Return the identifier of a GPU, of which there is one in all clusters."""
+        return f"{self.evidence.name}/{gpu}"
+
     def node(self, node: str, gpus: int, **more: Any) -> None:
         """Put GPUs into a node."""
         rows = [
             {
-                "cluster": "c", "node": node, "gpu_uuid": f"{node}/{i}", "gpu_index": i,
-                "slurm_index": i, "gpu_model": "h100", "memory_bytes": 80 * 10**9,
+                "cluster": self.evidence.name, "node": node, "gpu_uuid": self.uuid(f"{node}/{i}"),
+                "gpu_index": i, "slurm_index": i, "gpu_model": "h100", "memory_bytes": 80 * 10**9,
                 "valid_from_at": START, **more,
             }
             for i in range(gpus)
@@ -69,17 +73,24 @@ class Gpus:
                 row["power_w"] += 2.0 * (number % 3 - 1)
                 row["gpu_temperature_c"] += number % 2
             rows.append(
-                {"gpu_uuid": gpu, "gpu_instance": "", "ts": self.evidence.at(second), **row}
+                {
+                    "gpu_uuid": self.uuid(gpu),
+                    "gpu_instance": "",
+                    "ts": self.evidence.at(second),
+                    **row,
+                }
             )
         self.evidence.load("gpu_samples", rows, source)
 
     def found(self, mart: str, columns: str = "*", **scope: Any) -> list[dict[str, Any]]:
-        """Build and return the rows of a mart."""
-        self.evidence.store.build()
-        frame = self.evidence.store.read(
-            f"select {columns} from marts.{mart} order by all", scope=Scope(**scope)
-        )
-        return frame.to_dicts()
+        """Build and return the rows of a mart, GPUs by their names in the cluster."""
+        self.evidence.build()
+        sql = f"select {columns} from marts.{mart} order by all"
+        rows = self.evidence.read(sql, Scope(**scope)).to_dicts()
+        for row in rows:
+            if row.get("gpu_uuid") is not None:
+                row["gpu_uuid"] = row["gpu_uuid"].removeprefix(self.uuid(""))
+        return rows
 
 
 @pytest.fixture

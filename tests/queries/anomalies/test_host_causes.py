@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.queries.anomalies.conftest import BUSY, IDLE
+from tests.queries.anomalies.conftest import BUSY, IDLE, Gpus
+from tests.queries.conftest import built_together
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 HOUR = 3_600
@@ -15,7 +16,8 @@ def host(gpus, *, busy=0.3, iowait=0.01, disks=0.1, memory=0.4, swap=0.0, load=2
     """Load readings of the host of node `a`, a minute apart; swap: bytes of growth over an hour."""
     rows = [
         {
-            "node": "a", "ts": gpus.evidence.at(s), "cpu_total_s": CORES * s, "load1": load,
+            "cluster": gpus.evidence.name, "node": "a", "ts": gpus.evidence.at(s),
+            "cpu_total_s": CORES * s, "load1": load,
             "cpu_busy_s": CORES * s * busy, "cpu_iowait_s": CORES * s * iowait,
             "disk_busy_s": s * disks, "memory_total_bytes": 10**12,
             "memory_available_bytes": int(10**12 * (1 - memory)), "swap_total_bytes": 10**11,
@@ -33,7 +35,7 @@ def job(gpus, values, nodes=("a",), **more):
         gpus.node(node, 2, **more)
         for i in range(2):
             gpus.read(f"{node}/{i}", HOUR, values)
-        row = {"cluster": "c", "node": node, "cpus": CORES}
+        row = {"cluster": gpus.evidence.name, "node": node, "cpus": CORES}
         gpus.evidence.load("nodes", [{**row, "observed_at": gpus.evidence.at(0)}])
 
 
@@ -49,9 +51,13 @@ def found(gpus):
         ("cpu_starved", {"busy": 0.97}),
     ],
 )
-def test_gpus_that_wait_for_their_host_are_found(gpus, rule, of_host):
+@built_together
+def test_gpus_that_wait_for_their_host_are_found(cluster, rule, of_host):
+    gpus = Gpus(cluster)
     job(gpus, WAITING)
     host(gpus, **of_host)
+
+    yield
 
     (row,) = gpus.found("host_causes")
 
@@ -61,16 +67,24 @@ def test_gpus_that_wait_for_their_host_are_found(gpus, rule, of_host):
     assert row["score"] > 1
 
 
-def test_busy_gpus_need_no_explanation(gpus):
+@built_together
+def test_busy_gpus_need_no_explanation(cluster):
+    gpus = Gpus(cluster)
     job(gpus, BUSY)
     host(gpus, iowait=0.25, busy=0.97)
+
+    yield
 
     assert found(gpus) == []
 
 
-def test_idle_gpus_of_a_healthy_host_are_not_its_fault(gpus):
+@built_together
+def test_idle_gpus_of_a_healthy_host_are_not_its_fault(cluster):
+    gpus = Gpus(cluster)
     job(gpus, IDLE)
     host(gpus)
+
+    yield
 
     assert found(gpus) == []
 
@@ -83,17 +97,25 @@ def test_idle_gpus_of_a_healthy_host_are_not_its_fault(gpus):
         ("swap_in_use", {"swap": 5e9}),
     ],
 )
-def test_a_host_that_endangers_a_busy_job_is_found(gpus, rule, of_host):
+@built_together
+def test_a_host_that_endangers_a_busy_job_is_found(cluster, rule, of_host):
+    gpus = Gpus(cluster)
     job(gpus, BUSY)
     host(gpus, **of_host)
+
+    yield
 
     (row,) = gpus.found("host_causes")
 
     assert (row["rule"], row["gpu_ms"], row["confidence"]) == (rule, None, "Likely")
 
 
-def test_a_full_gpu_memory_is_found_and_not_confirmed(gpus):
+@built_together
+def test_a_full_gpu_memory_is_found_and_not_confirmed(cluster):
+    gpus = Gpus(cluster)
     job(gpus, {**BUSY, "memory_used_bytes": 79 * 10**9})
+
+    yield
 
     rows = gpus.found("host_causes", "rule, gpu_uuid, confidence")
 
@@ -103,24 +125,32 @@ def test_a_full_gpu_memory_is_found_and_not_confirmed(gpus):
 
 
 @pytest.mark.parametrize(("processes", "is_found"), [(3, True), (1, False)])
-def test_several_processes_on_a_gpu_are_found(gpus, processes, is_found):
+@built_together
+def test_several_processes_on_a_gpu_are_found(cluster, processes, is_found):
+    gpus = Gpus(cluster)
     job(gpus, BUSY)
     rows = [
-        {"gpu_uuid": "a/0", "ts": gpus.evidence.at(s), "processes": processes}
+        {"gpu_uuid": gpus.uuid("a/0"), "ts": gpus.evidence.at(s), "processes": processes}
         for s in range(0, HOUR, 60)
     ]
     gpus.evidence.load("gpu_processes", rows)
+
+    yield
 
     assert found(gpus) == ["gpu_oversubscribed"] * is_found
 
 
 @pytest.mark.parametrize(("other", "is_found"), [("570.124", True), ("550.54", False)])
-def test_driver_versions_that_differ_in_one_job_are_found(gpus, other, is_found):
+@built_together
+def test_driver_versions_that_differ_in_one_job_are_found(cluster, other, is_found):
+    gpus = Gpus(cluster)
     gpus.evidence.job("1", 0, HOUR, ["a", "b"], 4)
     gpus.node("a", 2, driver_version="550.54")
     gpus.node("b", 2, driver_version=other)
     for gpu in ("a/0", "a/1", "b/0", "b/1"):
         gpus.read(gpu, HOUR, BUSY)
+
+    yield
 
     rows = gpus.found("host_causes", "rule, node, evidence")
 
@@ -129,14 +159,18 @@ def test_driver_versions_that_differ_in_one_job_are_found(gpus, other, is_found)
 
 
 @pytest.mark.parametrize(("mode", "is_found"), [(0.0, True), (1.0, False)])
-def test_ecc_that_is_off_is_found(gpus, mode, is_found):
+@built_together
+def test_ecc_that_is_off_is_found(cluster, mode, is_found):
+    gpus = Gpus(cluster)
     job(gpus, BUSY)
     rows = [
-        {"gpu_uuid": "a/0", "gpu_instance": "", "ts": gpus.evidence.at(s), "metric": "ecc_mode",
-         "value": mode}
+        {"gpu_uuid": gpus.uuid("a/0"), "gpu_instance": "", "ts": gpus.evidence.at(s),
+         "metric": "ecc_mode", "value": mode}
         for s in range(0, HOUR, 300)
     ]  # fmt: skip
     gpus.evidence.load("gpu_samples_other", rows, "dcgm")
+
+    yield
 
     assert found(gpus) == ["ecc_off"] * is_found
 

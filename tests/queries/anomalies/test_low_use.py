@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.queries.anomalies.conftest import BUSY, IDLE
+from tests.queries.anomalies.conftest import BUSY, IDLE, Gpus
+from tests.queries.conftest import built_together
 
 HOUR = 3_600
 LOW = {
@@ -20,8 +21,12 @@ def world(gpus, values, *, end=HOUR):
         gpus.read(f"a/{number}", end, of_gpu)
 
 
-def test_low_use_of_one_gpu_is_found_with_the_profile_that_has_room(gpus):
+@built_together
+def test_low_use_of_one_gpu_is_found_with_the_profile_that_has_room(cluster):
+    gpus = Gpus(cluster)
     world(gpus, [LOW])
+
+    yield
 
     (row,) = gpus.found("low_use")
 
@@ -34,21 +39,33 @@ def test_low_use_of_one_gpu_is_found_with_the_profile_that_has_room(gpus):
     assert row["confidence"] == "Confirmed"
 
 
-def test_a_busy_allocation_is_no_finding(gpus):
+@built_together
+def test_a_busy_allocation_is_no_finding(cluster):
+    gpus = Gpus(cluster)
     world(gpus, [BUSY, BUSY])
 
+    yield
+
     assert gpus.found("low_use") == []
 
 
-def test_a_memory_bound_load_is_used(gpus):
+@built_together
+def test_a_memory_bound_load_is_used(cluster):
     """Inference reads memory all the time at a low SM activity."""
+    gpus = Gpus(cluster)
     world(gpus, [{**LOW, "dram_active_ratio": 0.6}])
 
+    yield
+
     assert gpus.found("low_use") == []
 
 
-def test_gpus_that_were_never_active_are_counted_beside_busy_ones(gpus):
+@built_together
+def test_gpus_that_were_never_active_are_counted_beside_busy_ones(cluster):
+    gpus = Gpus(cluster)
     world(gpus, [BUSY, BUSY, IDLE, IDLE])
+
+    yield
 
     (row,) = gpus.found("low_use")
 
@@ -58,8 +75,12 @@ def test_gpus_that_were_never_active_are_counted_beside_busy_ones(gpus):
     assert row["gpu_ms"] == 2 * HOUR * 1000
 
 
-def test_fewer_gpus_have_room_for_a_low_load_of_many(gpus):
+@built_together
+def test_fewer_gpus_have_room_for_a_low_load_of_many(cluster):
+    gpus = Gpus(cluster)
     world(gpus, [LOW] * 4)
+
+    yield
 
     (row,) = gpus.found("low_use")
 
@@ -67,8 +88,10 @@ def test_fewer_gpus_have_room_for_a_low_load_of_many(gpus):
     assert row["gpu_ms"] == 3 * HOUR * 1000
 
 
-def test_start_up_is_left_out(gpus):
+@built_together
+def test_start_up_is_left_out(cluster):
     """Half an hour of idle start-up, then half an hour of work."""
+    gpus = Gpus(cluster)
     gpus.node("a", 1)
     gpus.evidence.job("1", 0, HOUR, ["a"], 1)
     events = [{"event": "job.start", "t": 1}]
@@ -76,19 +99,29 @@ def test_start_up_is_left_out(gpus):
     gpus.evidence.events("1", events)
     gpus.read("a/0", HOUR, lambda second: IDLE if second < 1740 else BUSY)
 
+    yield
+
     assert gpus.found("low_use") == []
 
 
-def test_less_than_half_an_hour_is_not_judged(gpus):
+@built_together
+def test_less_than_half_an_hour_is_not_judged(cluster):
+    gpus = Gpus(cluster)
     world(gpus, [LOW], end=1_800)
 
+    yield
+
     assert gpus.found("low_use") == []
 
 
-def test_without_profiling_counters_it_rests_on_utilisation_and_is_likely(gpus):
+@built_together
+def test_without_profiling_counters_it_rests_on_utilisation_and_is_likely(cluster):
+    gpus = Gpus(cluster)
     none = dict.fromkeys(("sm_active_ratio", "engine_active_ratio", "tensor_active_ratio",
                           "dram_active_ratio"))  # fmt: skip
     world(gpus, [{**LOW, **none, "gpu_busy_ratio": 0.1}])
+
+    yield
 
     (row,) = gpus.found("low_use", "use_metric, confidence, tensor_active_ratio")
 

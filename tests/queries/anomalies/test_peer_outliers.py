@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.queries.anomalies.conftest import BUSY, IDLE
+from tests.queries.anomalies.conftest import BUSY, IDLE, Gpus
+from tests.queries.conftest import built_together
 
 HOUR = 3_600
 GANG = 8
@@ -37,8 +38,12 @@ def nodes(gpus, odd, *, count=6, usual=IDLE):
         ("peer_temperature", {"gpu_temperature_c": 85.0}, "temperature 86 °C, median of the othe"),
     ],
 )
-def test_a_gpu_that_differs_from_its_gang_is_found(gpus, rule, odd, text):
+@built_together
+def test_a_gpu_that_differs_from_its_gang_is_found(cluster, rule, odd, text):
+    gpus = Gpus(cluster)
     gang(gpus, {**BUSY, **odd})
+
+    yield
 
     (row,) = gpus.found("peer_outliers")
 
@@ -48,8 +53,12 @@ def test_a_gpu_that_differs_from_its_gang_is_found(gpus, rule, odd, text):
     assert row["score"] >= 5
 
 
-def test_a_gpu_that_waits_is_one_finding_though_all_of_it_differs(gpus):
+@built_together
+def test_a_gpu_that_waits_is_one_finding_though_all_of_it_differs(cluster):
+    gpus = Gpus(cluster)
     gang(gpus, IDLE)
+
+    yield
 
     assert [row["rule"] for row in gpus.found("peer_outliers")] == ["peer_sm_active"]
 
@@ -62,31 +71,47 @@ def test_a_gpu_that_waits_is_one_finding_though_all_of_it_differs(gpus):
         pytest.param({"power_w": 640.0}, id="a little more power"),
     ],
 )
-def test_a_gpu_that_is_better_or_a_little_different_is_no_finding(gpus, odd):
+@built_together
+def test_a_gpu_that_is_better_or_a_little_different_is_no_finding(cluster, odd):
+    gpus = Gpus(cluster)
     gang(gpus, {**BUSY, **odd})
 
+    yield
+
     assert gpus.found("peer_outliers") == []
 
 
-def test_ten_minutes_alone_are_no_finding(gpus):
+@built_together
+def test_ten_minutes_alone_are_no_finding(cluster):
+    gpus = Gpus(cluster)
     gang(gpus, lambda second: {**BUSY, "power_w": 300.0 if 1200 <= second < 1800 else 600.0})
 
+    yield
+
     assert gpus.found("peer_outliers") == []
 
 
-def test_ten_minutes_now_and_then_are_no_finding(gpus):
+@built_together
+def test_ten_minutes_now_and_then_are_no_finding(cluster):
+    gpus = Gpus(cluster)
     gang(gpus, lambda second: {**BUSY, "power_w": 300.0 if second // 600 % 2 else 600.0})
 
+    yield
+
     assert gpus.found("peer_outliers") == []
 
 
-def test_half_an_hour_of_a_longer_run_is_found(gpus):
+@built_together
+def test_half_an_hour_of_a_longer_run_is_found(cluster):
     """A GPU that is throttled for a part of the run."""
+    gpus = Gpus(cluster)
     gang(
         gpus,
         lambda second: {**BUSY, "sm_clock_hz": 1.2e9 if 3600 <= second < 5400 else 1.98e9},
         end=4 * HOUR,
     )
+
+    yield
 
     (row,) = gpus.found("peer_outliers", "rule, start_at, end_at, bins, of_bins, gpu_ms")
 
@@ -96,18 +121,26 @@ def test_half_an_hour_of_a_longer_run_is_found(gpus):
     }  # fmt: skip
 
 
-def test_a_gang_of_four_has_too_few_peers(gpus):
+@built_together
+def test_a_gang_of_four_has_too_few_peers(cluster):
+    gpus = Gpus(cluster)
     gang(gpus, {**BUSY, "power_w": 300.0}, size=4)
+
+    yield
 
     assert gpus.found("peer_outliers") == []
 
 
-def test_a_gang_that_differs_from_ten_minutes_to_ten_minutes_is_compared_in_each(gpus):
+@built_together
+def test_a_gang_that_differs_from_ten_minutes_to_ten_minutes_is_compared_in_each(cluster):
     """All GPUs idle in every other ten minutes: none differs from the others."""
+    gpus = Gpus(cluster)
     gpus.node("a", GANG)
     gpus.evidence.job("1", 0, HOUR, ["a"], GANG)
     for i in range(GANG):
         gpus.read(f"a/{i}", HOUR, lambda second: BUSY if second // 600 % 2 else IDLE)
+
+    yield
 
     assert gpus.found("peer_outliers") == []
 
@@ -119,8 +152,12 @@ def test_a_gang_that_differs_from_ten_minutes_to_ten_minutes_is_compared_in_each
         ("node_temperature", {"gpu_temperature_c": 55.0}),
     ],
 )
-def test_a_node_that_differs_from_its_model_is_found(gpus, rule, odd):
+@built_together
+def test_a_node_that_differs_from_its_model_is_found(cluster, rule, odd):
+    gpus = Gpus(cluster)
     nodes(gpus, odd)
+
+    yield
 
     (row,) = gpus.found("peer_outliers", "rule, node, gpu_uuid, peers, gpu_ms")
 
@@ -129,8 +166,12 @@ def test_a_node_that_differs_from_its_model_is_found(gpus, rule, odd):
     }  # fmt: skip
 
 
-def test_a_node_at_work_is_compared_with_nodes_at_work(gpus):
+@built_together
+def test_a_node_at_work_is_compared_with_nodes_at_work(cluster):
     """A busy node is warmer than idle ones."""
+    gpus = Gpus(cluster)
     nodes(gpus, BUSY)
+
+    yield
 
     assert gpus.found("peer_outliers") == []

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.queries.anomalies.conftest import BUSY, IDLE
+from tests.queries.anomalies.conftest import BUSY, IDLE, Gpus
+from tests.queries.conftest import built_together
 
 HOUR = 3_600
 
@@ -19,11 +20,20 @@ def held(gpus, values, *, exact=True):
     gpus.node("a", 1)
     gpus.evidence.job("1", 0, HOUR, ["a"], 1)
     gpus.read("a/0", HOUR, values, exact=exact)
+
+
+def found(gpus):
     return gpus.found("standing_counters", "rule, samples, confidence, evidence")
 
 
-def test_an_energy_counter_that_gains_nothing_at_power_stands_still(gpus):
-    (row,) = held(gpus, lambda second: varied(second, energy_j=5e6))
+@built_together
+def test_an_energy_counter_that_gains_nothing_at_power_stands_still(cluster):
+    gpus = Gpus(cluster)
+    held(gpus, lambda second: varied(second, energy_j=5e6))
+
+    yield
+
+    (row,) = found(gpus)
 
     assert (row["rule"], row["samples"], row["confidence"]) == (
         "standing_energy", 120, "Confirmed",
@@ -31,8 +41,14 @@ def test_an_energy_counter_that_gains_nothing_at_power_stands_still(gpus):
     assert row["evidence"].startswith("the energy counter stood still at a mean power of 500 W")
 
 
-def test_power_that_does_not_follow_the_load_stands_still(gpus):
-    (row,) = held(gpus, lambda second: varied(second, power_w=431.0))
+@built_together
+def test_power_that_does_not_follow_the_load_stands_still(cluster):
+    gpus = Gpus(cluster)
+    held(gpus, lambda second: varied(second, power_w=431.0))
+
+    yield
+
+    (row,) = found(gpus)
 
     assert (row["rule"], row["confidence"]) == ("standing_power", "Likely")
     assert row["evidence"] == (
@@ -40,33 +56,57 @@ def test_power_that_does_not_follow_the_load_stands_still(gpus):
     )
 
 
-def test_temperature_that_does_not_follow_the_load_for_an_hour_stands_still(gpus):
-    found = held(gpus, lambda second: varied(second, gpu_temperature_c=62.0))
+@built_together
+def test_temperature_that_does_not_follow_the_load_for_an_hour_stands_still(cluster):
+    gpus = Gpus(cluster)
+    held(gpus, lambda second: varied(second, gpu_temperature_c=62.0))
 
-    assert [row["rule"] for row in found] == ["standing_temperature"]
+    yield
+
+    rows = found(gpus)
+
+    assert [row["rule"] for row in rows] == ["standing_temperature"]
 
 
-def test_power_and_energy_that_stand_still_are_a_frozen_series(gpus):
+@built_together
+def test_power_and_energy_that_stand_still_are_a_frozen_series(cluster):
     """A stalled host engine repeats its last values: that is not idle, and not work."""
-    (row,) = held(gpus, {**BUSY, "energy_j": 5e6})
+    gpus = Gpus(cluster)
+    held(gpus, {**BUSY, "energy_j": 5e6})
+
+    yield
+
+    (row,) = found(gpus)
 
     assert (row["rule"], row["confidence"]) == ("frozen_series", "Confirmed")
 
 
-def test_no_engine_activity_at_full_utilisation_is_a_broken_counter(gpus):
+@built_together
+def test_no_engine_activity_at_full_utilisation_is_a_broken_counter(cluster):
+    gpus = Gpus(cluster)
     gpus.node("b", 1)
     gpus.evidence.job("2", 0, HOUR, ["b"], 1)
     gpus.read("b/0", HOUR, IDLE)
     stuck = {"engine_active_ratio": 0.0, "sm_active_ratio": 0.0}
-    (row,) = held(gpus, {**BUSY, **stuck}, exact=False)
+    held(gpus, {**BUSY, **stuck}, exact=False)
+
+    yield
+
+    (row,) = found(gpus)
 
     assert (row["rule"], row["confidence"]) == ("stuck_profiling", "Likely")
 
 
-def test_rejected_values_are_counted(gpus):
-    (row,) = held(
+@built_together
+def test_rejected_values_are_counted(cluster):
+    gpus = Gpus(cluster)
+    held(
         gpus, lambda second: varied(second, is_flagged=second % 300 == 0), exact=False
     )  # fmt: skip
+
+    yield
+
+    (row,) = found(gpus)
 
     assert (row["rule"], row["samples"]) == ("rejected_values", 12)
 
@@ -83,5 +123,11 @@ def test_rejected_values_are_counted(gpus):
         pytest.param({**BUSY, "energy_j": None}, False, id="no energy counter"),
     ],
 )
-def test_healthy_series_are_no_finding(gpus, values, exact):
-    assert held(gpus, values, exact=exact) == []
+@built_together
+def test_healthy_series_are_no_finding(cluster, values, exact):
+    gpus = Gpus(cluster)
+    held(gpus, values, exact=exact)
+
+    yield
+
+    assert found(gpus) == []

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import pytest
-from tests.queries.anomalies.conftest import BUSY, IDLE
+from tests.queries.anomalies.conftest import BUSY, IDLE, Gpus
+from tests.queries.conftest import built_together
 
 HOUR = 3_600
 END = 4 * HOUR
 SLOW = {**BUSY, "sm_active_ratio": 0.3, "power_w": 260.0}
 
 
-def drops(gpus, values, *, size=2, events=()):
+def job(gpus, values, *, size=2, events=()):
     gpus.node("a", size)
     gpus.evidence.job("1", 0, END, ["a"], size)
     if events:
         gpus.evidence.events("1", list(events))
     for i in range(size):
         gpus.read(f"a/{i}", END, values)
-    return gpus.found("sudden_drops")
 
 
-def test_use_that_falls_and_stays_is_found(gpus):
-    found = drops(gpus, lambda second: BUSY if second < 2 * HOUR else SLOW)
+@built_together
+def test_use_that_falls_and_stays_is_found(cluster):
+    gpus = Gpus(cluster)
+    job(gpus, lambda second: BUSY if second < 2 * HOUR else SLOW)
+
+    yield
+
+    found = gpus.found("sudden_drops")
 
     assert [row["rule"] for row in found] == ["power_drop", "use_drop"]
     use = found[1]
@@ -33,8 +39,14 @@ def test_use_that_falls_and_stays_is_found(gpus):
     assert use["evidence"].startswith("use of the GPUs fell from 80 % to 30 %")
 
 
-def test_it_ends_when_use_comes_back(gpus):
-    found = drops(gpus, lambda second: SLOW if 2 * HOUR <= second < 3 * HOUR else BUSY)
+@built_together
+def test_it_ends_when_use_comes_back(cluster):
+    gpus = Gpus(cluster)
+    job(gpus, lambda second: SLOW if 2 * HOUR <= second < 3 * HOUR else BUSY)
+
+    yield
+
+    found = gpus.found("sudden_drops")
 
     assert {row["end_at"] for row in found} == {gpus.evidence.at(3 * HOUR)}
 
@@ -51,19 +63,29 @@ def test_it_ends_when_use_comes_back(gpus):
         pytest.param(lambda second: BUSY if second < END - 1100 else IDLE, id="at its end"),
     ],
 )
-def test_other_changes_are_no_sudden_drops(gpus, values):
-    assert drops(gpus, values) == []
+@built_together
+def test_other_changes_are_no_sudden_drops(cluster, values):
+    gpus = Gpus(cluster)
+    job(gpus, values)
+
+    yield
+
+    assert gpus.found("sudden_drops") == []
 
 
-def test_a_declared_evaluation_explains_it(gpus, job_events):
+@built_together
+def test_a_declared_evaluation_explains_it(cluster, job_events):
+    gpus = Gpus(cluster)
     events = [
         *job_events.steps(1, 120, 0, 60.0),
         job_events.phase("eval", 2 * HOUR, 3 * HOUR),
         *job_events.steps(121, 179, 3 * HOUR, 60.0),
     ]
 
-    found = drops(
-        gpus, lambda second: SLOW if 2 * HOUR <= second < 3 * HOUR else BUSY, events=events
-    )
+    job(gpus, lambda second: SLOW if 2 * HOUR <= second < 3 * HOUR else BUSY, events=events)
+
+    yield
+
+    found = gpus.found("sudden_drops")
 
     assert found == []

@@ -6,15 +6,17 @@ import csv
 from pathlib import Path
 
 import pytest
+from tests.queries.conftest import built_together
 
 from goodput_queries.ledger import ledger
+from goodput_queries.scope import Scope
 
 REFERENCE = Path(__file__).parents[3] / "queries/goodput_queries/sql/reference"
 
 
-def lines(evidence):
+def lines(cluster):
     """Return own waste, infrastructure waste and credit of each team in GPU-seconds."""
-    found = evidence.store.read(
+    found = cluster.read(
         """select team, sum(own_waste_ms) // 1000, sum(platform_waste_ms) // 1000,
             sum(credit_ms) // 1000
         from marts.statement_lines where line = 'usage' group by team"""
@@ -23,11 +25,10 @@ def lines(evidence):
 
 
 def ending(evidence, job_events, state, failure=None, **more):
-    """Load one attempt of 200 s that saved nothing, with this state; build."""
+    """Load one attempt of 200 s that saved nothing, with this state."""
     evidence.node("a", 1)
     evidence.job("1", 0, 200, ["a"], 1, state, **more)
     evidence.events("1", [*job_events.steps(1, 10, 0), *([failure] if failure else [])])
-    evidence.store.build()
 
 
 @pytest.mark.parametrize(
@@ -41,36 +42,51 @@ def ending(evidence, job_events, state, failure=None, **more):
         ("CANCELLED", (200, 0, 0)),
     ],
 )
-def test_the_cause_of_an_ending_decides_whose_waste_it_is(evidence, job_events, state, expected):
+@built_together
+def test_the_cause_of_an_ending_decides_whose_waste_it_is(cluster, job_events, state, expected):
     """Credits are for failures of the infrastructure alone, not for an operator's policy."""
-    ending(evidence, job_events, state)
+    ending(cluster, job_events, state)
 
-    assert lines(evidence) == {"team": expected}
+    yield
 
-
-def test_a_crash_before_a_requeue_is_the_jobs_own(evidence, job_events):
-    ending(evidence, job_events, "REQUEUED", {"event": "failure", "kind": "exception", "t": 150})
-
-    assert lines(evidence) == {"team": (200, 0, 0)}
+    assert lines(cluster) == {"team": expected}
 
 
-def test_a_requeue_that_the_job_asked_for_is_its_own(evidence, job_events):
+@built_together
+def test_a_crash_before_a_requeue_is_the_jobs_own(cluster, job_events):
+    ending(cluster, job_events, "REQUEUED", {"event": "failure", "kind": "exception", "t": 150})
+
+    yield
+
+    assert lines(cluster) == {"team": (200, 0, 0)}
+
+
+@built_together
+def test_a_requeue_that_the_job_asked_for_is_its_own(cluster, job_events):
     asked = {"event": "failure", "kind": "preempted", "msg": "Requeued SLURM job: 1", "t": 150}
-    ending(evidence, job_events, "REQUEUED", asked)
+    ending(cluster, job_events, "REQUEUED", asked)
 
-    assert lines(evidence) == {"team": (200, 0, 0)}
+    yield
 
-
-def test_sigterm_at_a_time_limit_is_not_preemption(evidence, job_events):
-    ending(evidence, job_events, "TIMEOUT", {"event": "failure", "kind": "preempted", "t": 150})
-
-    assert lines(evidence) == {"team": (200, 0, 0)}
+    assert lines(cluster) == {"team": (200, 0, 0)}
 
 
-def test_a_nccl_timeout_without_an_infrastructure_cause_is_the_jobs_own(evidence, job_events):
-    ending(evidence, job_events, "FAILED", {"event": "failure", "kind": "nccl_timeout", "t": 190})
+@built_together
+def test_sigterm_at_a_time_limit_is_not_preemption(cluster, job_events):
+    ending(cluster, job_events, "TIMEOUT", {"event": "failure", "kind": "preempted", "t": 150})
 
-    assert lines(evidence) == {"team": (200, 0, 0)}
+    yield
+
+    assert lines(cluster) == {"team": (200, 0, 0)}
+
+
+@built_together
+def test_a_nccl_timeout_without_an_infrastructure_cause_is_the_jobs_own(cluster, job_events):
+    ending(cluster, job_events, "FAILED", {"event": "failure", "kind": "nccl_timeout", "t": 190})
+
+    yield
+
+    assert lines(cluster) == {"team": (200, 0, 0)}
 
 
 def hung(evidence, job_events):
@@ -87,35 +103,38 @@ def hung(evidence, job_events):
     )
 
 
-def test_a_hardware_xid_when_the_hang_began_is_the_cause_of_a_nccl_timeout(evidence, job_events):
-    hung(evidence, job_events)
-    evidence.load(
+@built_together
+def test_a_hardware_xid_when_the_hang_began_is_the_cause_of_a_nccl_timeout(cluster, job_events):
+    hung(cluster, job_events)
+    cluster.load(
         "gpu_events",
-        [{"cluster": "c", "node": "a", "gpu_uuid": "c/a#0", "ts": evidence.at(110), "kind": "xid",
-          "ts_precision": "exact", "code": 79}],
+        [{"cluster": cluster.name, "node": "a", "gpu_uuid": f"{cluster.name}/a#0",
+          "ts": cluster.at(110), "kind": "xid", "ts_precision": "exact", "code": 79}],
     )  # fmt: skip
-    evidence.store.build()
+    yield
 
-    assert lines(evidence) == {"team": (0, 1900, 1900)}
+    assert lines(cluster) == {"team": (0, 1900, 1900)}
 
 
-def test_a_node_that_went_down_in_a_hang_is_the_cause_of_a_nccl_timeout(evidence, job_events):
-    hung(evidence, job_events)
-    evidence.state("a", "down", 200, None)
-    evidence.store.build()
+@built_together
+def test_a_node_that_went_down_in_a_hang_is_the_cause_of_a_nccl_timeout(cluster, job_events):
+    hung(cluster, job_events)
+    cluster.state("a", "down", 200, None)
+    yield
 
-    assert lines(evidence) == {"team": (0, 1900, 1900)}
-    assert evidence.store.read("select cause from marts.losses where category = 'fault_stall'")[
+    assert lines(cluster) == {"team": (0, 1900, 1900)}
+    assert cluster.read("select cause from marts.losses where category = 'fault_stall'")[
         "cause"
     ].to_list() == ["nccl_timeout on a node that went down"]
 
 
-def test_ledger_losses_and_statement_say_the_same_of_who_caused_it(evidence, job_events):
-    evidence.node("a", 2)
+@built_together
+def test_ledger_losses_and_statement_say_the_same_of_who_caused_it(cluster, job_events):
+    cluster.node("a", 2)
     for job, start, state in (("1", 0, "PREEMPTED"), ("2", 300, "FAILED"), ("3", 600, "COMPLETED")):
-        evidence.job(job, start, start + 200, ["a"], 2, state, job_name="r")
+        cluster.job(job, start, start + 200, ["a"], 2, state, job_name="r")
     for attempt, start in enumerate((0, 300, 600)):
-        evidence.events(
+        cluster.events(
             "r",
             [
                 *job_events.steps(5 * attempt + 1, 5 * attempt + 10, start),
@@ -123,36 +142,36 @@ def test_ledger_losses_and_statement_say_the_same_of_who_caused_it(evidence, job
             ],
             attempt=attempt,
         )  # fmt: skip
-    evidence.store.build()
+    yield
 
-    by_blame = ledger(evidence.store, by=["blame"])
-    losses = evidence.store.read(
+    by_blame = ledger(cluster.store, by=["blame"], scope=Scope(cluster=cluster.name))
+    losses = cluster.read(
         "select blame, sum(gpu_ms)::bigint as gpu_ms from marts.losses "
         "where blame in ('own', 'platform') group by blame"
     )
-    by_category = evidence.store.read(
+    by_category = cluster.read(
         "select blame, sum(gpu_ms)::bigint as gpu_ms from marts.ledger_by_blame group by blame"
     )
 
-    own, platform, _ = lines(evidence)["team"]
+    own, platform, _ = lines(cluster)["team"]
     assert own > 0
     assert platform > 0
     expected = {"own": own * 1000, "platform": platform * 1000}
     assert dict(losses.rows()) == expected
-    by_team = evidence.store.read(
+    by_team = cluster.read(
         "select blame, sum(gpu_ms)::bigint as gpu_ms from marts.waste_by_team where team = 'team' "
         "group by blame"
     )
     for frame in (by_blame.select("blame", "gpu_ms"), by_category, by_team):
         assert {k: v for k, v in frame.iter_rows() if k in expected} == expected
 
-    whole = evidence.store.read("select wasted_ms, capacity_ms from marts.goodput_summary").row(0)
+    whole = cluster.read("select wasted_ms, capacity_ms from marts.goodput_summary").row(0)
     for view in ("marts.waste_by_team", "marts.goodput_over_time"):
         column = "gpu_ms" if view.endswith("team") else "wasted_ms"
-        lost = evidence.store.read(f"select sum({column})::bigint from {view}").item()
+        lost = cluster.read(f"select sum({column})::bigint from {view}").item()
         assert lost == whole[0] > own + platform, view
     over_time = "select sum(capacity_ms)::bigint from marts.goodput_over_time"
-    assert evidence.store.read(over_time).item() == whole[1]
+    assert cluster.read(over_time).item() == whole[1]
 
 
 def test_every_cause_is_listed_once_with_a_reason():
@@ -165,11 +184,12 @@ def test_every_cause_is_listed_once_with_a_reason():
     assert all(row["reason"] for row in rows)
 
 
-def test_a_verdict_is_of_one_loss(evidence, job_events):
+@built_together
+def test_a_verdict_is_of_one_loss(cluster, job_events):
     """The largest loss has no cause of its own, a smaller one has: they are not mixed."""
-    evidence.node("a", 1)
-    evidence.job("1", 0, 400, ["a"], 1)
-    evidence.events(
+    cluster.node("a", 1)
+    cluster.job("1", 0, 400, ["a"], 1)
+    cluster.events(
         "1",
         [
             *job_events.steps(1, 10, 0, 20, data_s=10.0),
@@ -177,12 +197,10 @@ def test_a_verdict_is_of_one_loss(evidence, job_events):
             *job_events.steps(11, 19, 220, 20),
         ],
     )  # fmt: skip
-    evidence.store.build()
+    yield
 
-    run = evidence.store.read("select * from marts.runs").row(0, named=True)
-    loss = evidence.store.read("select * from marts.loss_causes order by gpu_ms desc").row(
-        0, named=True
-    )
+    run = cluster.read("select * from marts.runs").row(0, named=True)
+    loss = cluster.read("select * from marts.loss_causes order by gpu_ms desc").row(0, named=True)
     assert loss["category"] == "data_stall"
     assert run["verdict"] == "Biggest loss: data stall, 25 % of its allocated time."
     assert run["verdict_confidence"] == loss["confidence"]

@@ -3,42 +3,49 @@
 from __future__ import annotations
 
 import pytest
+from tests.queries.conftest import built_together
 
 
-def gang(evidence, job_events, ranks=2, steps=5):
+def gang(cluster, job_events, ranks=2, steps=5):
     """Load steps of 10 s without a word on communication, each rank with its process."""
-    evidence.node("a", ranks)
-    evidence.job("1", 0, 10 * steps, ["a"], ranks)
+    cluster.node("a", ranks)
+    cluster.job("1", 0, 10 * steps, ["a"], ranks)
     for rank in range(ranks):
-        evidence.events(
-            "1", job_events.steps(1, steps, 0), rank=rank, gpu_uuid=f"c/a#{rank}", pid=100 + rank
+        cluster.events(
+            "1",
+            job_events.steps(1, steps, 0),
+            rank=rank,
+            gpu_uuid=f"{cluster.name}/a#{rank}",
+            pid=cluster.first_pid + rank,
         )
 
 
-def trace(evidence, rank, kernels, ranks=2):
+def trace(cluster, rank, kernels, ranks=2):
     """Load a rank's profiler trace: start, duration and exposed seconds of NCCL kernels."""
-    evidence.load(
+    cluster.load(
         "profiled_collectives",
         [
-            {"cluster": "c", "trace_id": f"t{rank}", "rank": rank, "ranks_total": ranks,
-             "pid": 100 + rank, "device": rank, "stream": 7, "start_at": evidence.at(start),
-             "duration_s": duration, "exposed_s": exposed, "kernel": "ncclDevKernel_AllReduce",
-             "operation": "allreduce", "group_name": "default_pg", "ranks": ranks, "place": place}
+            {"cluster": cluster.name, "trace_id": f"{cluster.name}-{rank}", "rank": rank,
+             "ranks_total": ranks, "pid": cluster.first_pid + rank, "device": rank, "stream": 7,
+             "start_at": cluster.at(start), "duration_s": duration, "exposed_s": exposed,
+             "kernel": "ncclDevKernel_AllReduce", "operation": "allreduce",
+             "group_name": "default_pg", "ranks": ranks, "place": place}
             for place, (start, duration, exposed) in enumerate(kernels)
         ],
         "kineto",
     )  # fmt: skip
 
 
-def operations(evidence, exec_time_s, steps=5):
+def operations(cluster, exec_time_s, steps=5):
     """Load one AllReduce a step from the NCCL Inspector; seconds by rank."""
-    evidence.load(
+    cluster.load(
         "collectives",
         [
-            {"cluster": "c", "node": "a", "pid": 100 + rank, "comm_id": "x", "rank": rank,
-             "ranks": len(exec_time_s), "operation": "AllReduce", "is_p2p": False,
+            {"cluster": cluster.name, "node": "a", "pid": cluster.first_pid + rank,
+             "comm_id": cluster.name, "rank": rank, "ranks": len(exec_time_s),
+             "operation": "AllReduce", "is_p2p": False,
              "sequence_number": step, "exec_time_s": seconds,
-             "dumped_at": evidence.at(10 * step + 9), "started_at": evidence.at(10 * step + 5)}
+             "dumped_at": cluster.at(10 * step + 9), "started_at": cluster.at(10 * step + 5)}
             for step in range(steps)
             for rank, seconds in enumerate(exec_time_s)
         ],
@@ -46,13 +53,16 @@ def operations(evidence, exec_time_s, steps=5):
     )  # fmt: skip
 
 
-def test_traces_of_all_ranks_split_exposed_time_into_waiting_and_transfer(evidence, job_events):
+@built_together
+def test_traces_of_all_ranks_split_exposed_time_into_waiting_and_transfer(cluster, job_events):
     """Of 3 s on rank 0 one overlaps compute; rank 1 comes 1.5 s later and only transfers."""
-    gang(evidence, job_events)
-    trace(evidence, 0, [(12, 3.0, 2.0)])
-    trace(evidence, 1, [(13.5, 1.5, 1.5)])
+    gang(cluster, job_events)
+    trace(cluster, 0, [(12, 3.0, 2.0)])
+    trace(cluster, 1, [(13.5, 1.5, 1.5)])
 
-    assert evidence.gpu_s() == {
+    yield
+
+    assert cluster.gpu_s() == {
         "straggler_wait": 1.5,
         "exposed_comm": 2.0,
         "productive": 16.5,
@@ -60,78 +70,100 @@ def test_traces_of_all_ranks_split_exposed_time_into_waiting_and_transfer(eviden
     }
 
 
-def test_a_trace_of_one_rank_measures_no_waiting(evidence, job_events):
-    gang(evidence, job_events)
-    trace(evidence, 0, [(12, 3.0, 2.0)])
+@built_together
+def test_a_trace_of_one_rank_measures_no_waiting(cluster, job_events):
+    gang(cluster, job_events)
+    trace(cluster, 0, [(12, 3.0, 2.0)])
 
-    assert evidence.gpu_s() == {"exposed_comm": 2.0, "step_unsplit": 98}
+    yield
 
-
-def test_a_trace_that_comes_after_the_steps_gives_the_same_ledger(evidence, job_events):
-    gang(evidence, job_events)
-    assert evidence.gpu_s() == {"step_unsplit": 100}
-    trace(evidence, 0, [(12, 3.0, 2.0)])
-    trace(evidence, 1, [(13.5, 1.5, 1.5)])
-
-    assert evidence.gpu_s()["productive"] == 16.5
+    assert cluster.gpu_s() == {"exposed_comm": 2.0, "step_unsplit": 98}
 
 
-def test_a_step_that_the_trace_has_in_part_is_left_out(evidence, job_events):
-    gang(evidence, job_events)
+@built_together(builds=2)
+def test_a_trace_that_comes_after_the_steps_gives_the_same_ledger(cluster, job_events):
+    gang(cluster, job_events)
+
+    yield
+
+    assert cluster.gpu_s() == {"step_unsplit": 100}
+    trace(cluster, 0, [(12, 3.0, 2.0)])
+    trace(cluster, 1, [(13.5, 1.5, 1.5)])
+
+    yield
+
+    assert cluster.gpu_s()["productive"] == 16.5
+
+
+@built_together
+def test_a_step_that_the_trace_has_in_part_is_left_out(cluster, job_events):
+    gang(cluster, job_events)
     whole = [(20 + s, 0.5, 0.5) for s in range(1, 6)]
     for rank in (0, 1):
-        trace(evidence, rank, [(19.5, 0.25, 0.25), *whole, (30.5, 0.25, 0.25)])
+        trace(cluster, rank, [(19.5, 0.25, 0.25), *whole, (30.5, 0.25, 0.25)])
 
-    assert evidence.gpu_s() == {"exposed_comm": 5.0, "productive": 15.0, "step_unsplit": 80}
+    yield
+
+    assert cluster.gpu_s() == {"exposed_comm": 5.0, "productive": 15.0, "step_unsplit": 80}
 
 
-def test_durations_alone_bound_communication_and_leave_steps_unsplit(evidence, job_events):
-    gang(evidence, job_events)
-    operations(evidence, [2.0, 2.0])
+@built_together
+def test_durations_alone_bound_communication_and_leave_steps_unsplit(cluster, job_events):
+    gang(cluster, job_events)
+    operations(cluster, [2.0, 2.0])
 
-    assert evidence.gpu_s() == {"step_unsplit": 100}
-    found = evidence.store.read("select * from marts.communication").row(0, named=True)
+    yield
+
+    assert cluster.gpu_s() == {"step_unsplit": 100}
+    found = cluster.read("select * from marts.communication").row(0, named=True)
     assert (found["unsplit_ms"], found["timed_step_ms"]) == (100_000, 100_000)
     assert found["comm_at_most_ms"] == 20_000
     assert found["comm_at_most_ratio"] == pytest.approx(0.2)
 
 
-def test_where_exposed_time_is_measured_nothing_is_bounded(evidence, job_events):
-    evidence.node("a", 2)
-    evidence.job("1", 0, 50, ["a"], 2)
+@built_together
+def test_where_exposed_time_is_measured_nothing_is_bounded(cluster, job_events):
+    cluster.node("a", 2)
+    cluster.job("1", 0, 50, ["a"], 2)
     for rank in (0, 1):
-        evidence.events("1", job_events.steps(1, 5, 0, comm_s=1.0), rank=rank, pid=100 + rank)
-    operations(evidence, [2.0, 2.0])
+        cluster.events(
+            "1", job_events.steps(1, 5, 0, comm_s=1.0), rank=rank, pid=cluster.first_pid + rank
+        )
+    operations(cluster, [2.0, 2.0])
 
-    assert evidence.gpu_s() == {"exposed_comm": 10, "productive": 90}
-    found = evidence.store.read("select * from marts.communication").row(0, named=True)
+    yield
+
+    assert cluster.gpu_s() == {"exposed_comm": 10, "productive": 90}
+    found = cluster.read("select * from marts.communication").row(0, named=True)
     assert (found["unsplit_ms"], found["comm_at_most_ms"]) == (0, None)
 
 
-def test_the_advice_for_unsplit_steps_names_what_splits_them(evidence, job_events):
-    gang(evidence, job_events)
-    evidence.store.build()
+@built_together
+def test_the_advice_for_unsplit_steps_names_what_splits_them(cluster, job_events):
+    gang(cluster, job_events)
+    yield
 
-    fix = evidence.store.read(
-        "select fix from reference.fixes where category = 'step_unsplit'"
-    ).item()
+    fix = cluster.read("select fix from reference.fixes where category = 'step_unsplit'").item()
     assert "comm_s" in fix
     assert "Kineto" in fix
     assert "upper bound" in fix
 
 
-def test_the_time_between_measured_steps_is_measured_too(evidence):
+@built_together
+def test_the_time_between_measured_steps_is_measured_too(cluster):
     """20 ms between steps of 2 s: the job's own loop, no step without communication measured."""
-    evidence.node("a", 2)
-    evidence.job("1", 0, 202, ["a"], 2)
+    cluster.node("a", 2)
+    cluster.job("1", 0, 202, ["a"], 2)
     for rank in (0, 1):
         steps = [
             {"event": "step", "step": k, "t": 2.02 * k, "dur_s": 2.0, "comm_s": 0.2}
             for k in range(1, 101)
         ]
-        evidence.events("1", steps, rank=rank, gpu_uuid=f"c/a#{rank}")
+        cluster.events("1", steps, rank=rank, gpu_uuid=f"{cluster.name}/a#{rank}")
 
-    found = evidence.gpu_s()
+    yield
+
+    found = cluster.gpu_s()
 
     assert "step_unsplit" not in found
     assert found["exposed_comm"] == 40

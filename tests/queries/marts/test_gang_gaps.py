@@ -152,11 +152,13 @@ def test_regular_gaps_are_found_by_telemetry_alone(evidence):
     (row,) = periodic(evidence).to_dicts()
 
     assert (row["rule"], row["period_s"], row["gaps"]) == ("periodic_gaps", 300.0, 23)
-    assert (row["gap_s"], row["gpus"], row["jitter_s"]) == (40.0, 4, 0.0)
-    assert row["share_ratio"] == pytest.approx(23 * 40 / LENGTH_S)
+    assert (row["gap_s"], row["gpus"], row["jitter_s"]) == (50.0, 4, 0.0)
+    assert row["share_ratio"] == pytest.approx(23 * (50 - 10) / LENGTH_S)  # less an interval
     assert row["phase_s"] == 0.0  # the first at 300 s, a period after the start
     assert row["coincides"] == "Nothing known"
-    assert row["evidence"].startswith("every 300 s (jitter 0 s) 4 GPUs were idle for 40 s, 23 time")
+    assert row["evidence"].startswith(
+        "every 300 s (jitter 0 s) 4 GPUs were idle for up to 50 s, 23 time"
+    )
 
 
 def test_regular_gaps_are_tied_to_the_saves_that_they_come_with(evidence, job_events):

@@ -6,18 +6,19 @@ import math
 import random
 
 import pytest
+from tests.queries.conftest import built_together
 
 HOUR_S = 3600
 MEMORY = 80 * 2**30
 
 
-def readings(evidence, gpu, until, every=60, **values):
+def readings(cluster, gpu, until, every=60, **values):
     """Load readings of a GPU; a value may be a function of the second."""
-    evidence.load(
+    cluster.load(
         "gpu_samples",
         [
             {
-                "gpu_uuid": f"c/{gpu}", "gpu_instance": "", "ts": evidence.at(t),
+                "gpu_uuid": f"{cluster.name}/{gpu}", "gpu_instance": "", "ts": cluster.at(t),
                 "is_flagged": False,
                 **{name: value(t) if callable(value) else value for name, value in values.items()},
             }
@@ -26,16 +27,19 @@ def readings(evidence, gpu, until, every=60, **values):
     )  # fmt: skip
 
 
-def bound(evidence, job_events, of_a_step=None, **values):
-    """Return the row of a run of an hour on two GPUs, of which one reads `values`."""
-    evidence.node("a", 2, model="NVIDIA H100 80GB HBM3")
-    evidence.job("1", 0, HOUR_S, ["a"], 2)
+def run(cluster, job_events, of_a_step=None, **values):
+    """Load a run of an hour on two GPUs, of which one reads `values`."""
+    cluster.node("a", 2, model="NVIDIA H100 80GB HBM3")
+    cluster.job("1", 0, HOUR_S, ["a"], 2)
     for rank in (0, 1):
         events = job_events.steps(1, 360, 0, 10.0, **(of_a_step or {}))
-        evidence.events("1", events, rank=rank, gpu_uuid=f"c/a#{rank}")
-    readings(evidence, "a#0", HOUR_S, **values)
-    evidence.store.build()
-    return evidence.store.read("select * from marts.run_bounds").row(0, named=True)
+        cluster.events("1", events, rank=rank, gpu_uuid=f"{cluster.name}/a#{rank}")
+    readings(cluster, "a#0", HOUR_S, **values)
+
+
+def bound(cluster):
+    """Return the row of the run."""
+    return cluster.read("select * from marts.run_bounds").row(0, named=True)
 
 
 @pytest.mark.parametrize(
@@ -52,12 +56,22 @@ def bound(evidence, job_events, of_a_step=None, **values):
         ({}, {"power_w": 300.0}, "unknown"),
     ],
 )  # fmt: skip
-def test_a_run_is_bound_by(evidence, job_events, of_a_step, values, expected):
-    assert bound(evidence, job_events, of_a_step, **values)["bound_by"] == expected
+@built_together
+def test_a_run_is_bound_by(cluster, job_events, of_a_step, values, expected):
+    run(cluster, job_events, of_a_step, **values)
+
+    yield
+
+    assert bound(cluster)["bound_by"] == expected
 
 
-def test_the_sentence_has_the_number_or_what_is_missing(evidence, job_events):
-    found = bound(evidence, job_events, power_w=300.0)
+@built_together
+def test_the_sentence_has_the_number_or_what_is_missing(cluster, job_events):
+    run(cluster, job_events, power_w=300.0)
+
+    yield
+
+    found = bound(cluster)
 
     assert found["sm_active_ratio"] is None
     assert found["sentence"] == (
@@ -65,45 +79,58 @@ def test_the_sentence_has_the_number_or_what_is_missing(evidence, job_events):
     )
 
 
-def test_gpus_that_wait_for_busy_processors_are_bound_by_the_host(evidence, job_events):
-    evidence.load(
+@built_together
+def test_gpus_that_wait_for_busy_processors_are_bound_by_the_host(cluster, job_events):
+    cluster.load(
         "node_samples",
         [
             {
-                "cluster": "c", "node": "a", "ts": evidence.at(t),
+                "cluster": cluster.name, "node": "a", "ts": cluster.at(t),
                 "cpu_busy_s": 9.0 * t, "cpu_total_s": 10.0 * t,
             }
             for t in range(0, HOUR_S + 1, 60)
         ],
     )  # fmt: skip
 
-    found = bound(evidence, job_events, sm_active_ratio=0.25)
+    run(cluster, job_events, sm_active_ratio=0.25)
+
+    yield
+
+    found = bound(cluster)
 
     assert found["bound_by"] == "host"
     assert found["cpu_busy_ratio"] == pytest.approx(0.9)
     assert found["sentence"] == "SMs are active 25 % of the time, and processors 90 %."
 
 
-def growth(evidence, used, hours=8):
-    """Return the rows of a running job of one GPU whose used memory is `used(second)`."""
-    evidence.load(
+def job_that_uses(cluster, used, hours=8):
+    """Load a running job of one GPU whose used memory is `used(second)`."""
+    cluster.load(
         "gpus",
-        [{"cluster": "c", "node": "a", "gpu_uuid": "a#0", "slurm_index": 0, "gpu_index": 0,
-          "gpu_model": "h100", "memory_bytes": MEMORY, "valid_from_at": evidence.at(0)}],
+        [{"cluster": cluster.name, "node": "a", "gpu_uuid": "a#0", "slurm_index": 0, "gpu_index": 0,
+          "gpu_model": "h100", "memory_bytes": MEMORY, "valid_from_at": cluster.at(0)}],
     )  # fmt: skip
-    evidence.job("1", 0, hours * HOUR_S, ["a"], 1)
+    cluster.job("1", 0, hours * HOUR_S, ["a"], 1)
     readings(
-        evidence, "a#0", hours * HOUR_S, every=300, memory_used_bytes=lambda t: int(used(t))
+        cluster, "a#0", hours * HOUR_S, every=300, memory_used_bytes=lambda t: int(used(t))
     )  # fmt: skip
-    evidence.store.build()
-    return evidence.store.read("select * from marts.memory_growth").rows(named=True)
 
 
-def test_memory_that_leaks_is_listed_with_the_time_until_it_is_full(evidence):
+def growth(cluster):
+    """Return the rows of the job."""
+    return cluster.read("select * from marts.memory_growth").rows(named=True)
+
+
+@built_together
+def test_memory_that_leaks_is_listed_with_the_time_until_it_is_full(cluster):
     """2 GiB an hour with some noise: from 40 GiB to 56 of 80 in eight hours."""
     chance = random.Random(1)  # noqa: S311 -- noise, no secret
 
-    (found,) = growth(evidence, lambda t: (40 + 2 * t / HOUR_S + chance.uniform(-0.1, 0.1)) * 2**30)
+    job_that_uses(cluster, lambda t: (40 + 2 * t / HOUR_S + chance.uniform(-0.1, 0.1)) * 2**30)
+
+    yield
+
+    (found,) = growth(cluster)
 
     assert found["growth_bytes_per_h"] == pytest.approx(2 * 2**30, rel=0.05)
     assert found["time_to_full_s"] == pytest.approx(12 * HOUR_S, rel=0.1)
@@ -121,9 +148,19 @@ def test_memory_that_leaks_is_listed_with_the_time_until_it_is_full(evidence):
     ],
     ids=["constant", "varies", "levels off", "rises and falls", "by 0.3 %"],
 )
-def test_other_memory_is_not_listed(evidence, used):
-    assert growth(evidence, used) == []
+@built_together
+def test_other_memory_is_not_listed(cluster, used):
+    job_that_uses(cluster, used)
+
+    yield
+
+    assert growth(cluster) == []
 
 
-def test_an_hour_is_too_short_to_call_it_growth(evidence):
-    assert growth(evidence, lambda t: (40 + 10 * t / HOUR_S) * 2**30, hours=1) == []
+@built_together
+def test_an_hour_is_too_short_to_call_it_growth(cluster):
+    job_that_uses(cluster, lambda t: (40 + 10 * t / HOUR_S) * 2**30, hours=1)
+
+    yield
+
+    assert growth(cluster) == []

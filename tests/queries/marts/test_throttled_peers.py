@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from tests.queries.conftest import Evidence, built_together
 from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
 
 from goodput_queries.ledger import ledger
+from goodput_queries.scope import Scope
 
 HW_THERMAL = 0x40
 
@@ -15,8 +17,8 @@ def readings(evidence, hot, gpus=2, until=249):
     for gpu in range(gpus):
         evidence.load(
             "gpu_samples",
-            [{"gpu_uuid": f"c/a#{gpu}", "gpu_instance": "", "ts": evidence.at(s + 0.5),
-              "engine_active_ratio": 0.9,
+            [{"gpu_uuid": f"{evidence.name}/a#{gpu}", "gpu_instance": "",
+              "ts": evidence.at(s + 0.5), "engine_active_ratio": 0.9,
               "clocks_event_reasons": HW_THERMAL if gpu == hot and s > 100 else 0}
              for s in evidence.every(0, until, 5)],
             f"dcgm{gpu}",
@@ -33,14 +35,15 @@ def slow_gang(evidence, job_events, gpus=2, ranks=None, **of_rank):
             "1",
             [*job_events.steps(1, 10, 0), *job_events.steps(11, 20, 100, 15, **more)],
             rank=rank,
-            gpu_uuid=f"c/a#{rank}" if ranks != 1 else None,
+            gpu_uuid=f"{evidence.name}/a#{rank}" if ranks != 1 else None,
         )
 
 
 def parts(evidence):
     """Build and return GPU-seconds by category, phase and blame of losses inside steps."""
-    evidence.store.build()
-    frame = ledger(evidence.store, by=["category", "phase", "blame"])
+    evidence.build()
+    scope = Scope(cluster=evidence.name)
+    frame = ledger(evidence.store, by=["category", "phase", "blame"], scope=scope)
     return {
         (category, phase, blame): gpu_s
         for category, phase, blame, gpu_s in frame.select(
@@ -50,42 +53,50 @@ def parts(evidence):
     }
 
 
-def test_healthy_gpus_that_wait_for_a_throttled_one_are_not_blamed(evidence, job_events):
-    slow_gang(evidence, job_events, 4)
-    readings(evidence, hot=3, gpus=4)
+@built_together
+def test_healthy_gpus_that_wait_for_a_throttled_one_are_not_blamed(cluster, job_events):
+    slow_gang(cluster, job_events, 4)
+    readings(cluster, hot=3, gpus=4)
 
-    assert parts(evidence) == {
+    yield
+
+    assert parts(cluster) == {
         ("throttled", None, "platform"): 50,
         ("straggler_wait", "throttled_peer", "platform"): 150,
     }
 
 
-def test_where_one_rank_reports_for_all_any_throttled_gpu_is_distinguished(evidence, job_events):
-    slow_gang(evidence, job_events, 4, ranks=1)
-    readings(evidence, hot=2, gpus=4)
+@built_together
+def test_where_one_rank_reports_for_all_any_throttled_gpu_is_distinguished(cluster, job_events):
+    slow_gang(cluster, job_events, 4, ranks=1)
+    readings(cluster, hot=2, gpus=4)
 
-    assert parts(evidence) == {
+    yield
+
+    assert parts(cluster) == {
         ("throttled", None, "platform"): 50,
         ("straggler_wait", "throttled_peer", "platform"): 150,
     }
-    hot = evidence.store.read(
+    hot = cluster.read(
         "select distinct gpu_uuid from marts.ledger_scoped where category = 'throttled'"
     )
-    assert hot["gpu_uuid"].to_list() == ["c/a#2"]
+    assert hot["gpu_uuid"].to_list() == [f"{cluster.name}/a#2"]
 
 
-def test_the_loss_names_the_throttled_gpu_and_what_it_cost_the_gang(evidence, job_events):
-    slow_gang(evidence, job_events, 4)
-    readings(evidence, hot=3, gpus=4)
-    evidence.load("rates", [{"price_per_gpu_h": 3.6}])
-    evidence.store.build()
+@built_together
+def test_the_loss_names_the_throttled_gpu_and_what_it_cost_the_gang(cluster, job_events):
+    slow_gang(cluster, job_events, 4)
+    readings(cluster, hot=3, gpus=4)
+    cluster.load("rates", [{"cluster": cluster.name, "price_per_gpu_h": 3.6}])
+    yield
 
-    radius = evidence.store.read("select * from marts.blast_radius").row(0, named=True)
-    assert (radius["gpu_uuid"], radius["gpu_index"], radius["reason"]) == ("c/a#3", 3, "throttled")
+    radius = cluster.read("select * from marts.blast_radius").row(0, named=True)
+    assert radius["gpu_uuid"] == f"{cluster.name}/a#3"
+    assert (radius["gpu_index"], radius["reason"]) == (3, "throttled")
     assert (radius["own_gpu_s"], radius["peers_wait_gpu_s"], radius["peers"]) == (50, 150, 3)
     assert radius["gang_gpu_s"] == 200
     assert radius["gang_cost"] == pytest.approx(0.2)
-    losses = evidence.store.read(
+    losses = cluster.read(
         "select category, cause, evidence from marts.loss_causes where blame = 'platform'"
     )
     assert set(losses["category"]) == {"throttled", "straggler_wait"}
@@ -93,23 +104,29 @@ def test_the_loss_names_the_throttled_gpu_and_what_it_cost_the_gang(evidence, jo
     assert all("cost the gang 200.0 GPU-s" in text for text in losses["evidence"])
 
 
-def test_a_straggler_that_is_throttled_passes_the_blame_on(evidence, job_events):
+@built_together
+def test_a_straggler_that_is_throttled_passes_the_blame_on(cluster, job_events):
     """Rank 1 waits least by the ranks' own measure, and its GPU is held back."""
-    slow_gang(evidence, job_events, 2, r0={"comm_s": 6.0}, r1={"comm_s": 0.5})
-    readings(evidence, hot=1)
+    slow_gang(cluster, job_events, 2, r0={"comm_s": 6.0}, r1={"comm_s": 0.5})
+    readings(cluster, hot=1)
 
-    found = parts(evidence)
+    yield
+
+    found = parts(cluster)
 
     assert found["straggler_wait", "throttled_peer", "platform"] == 55
     assert ("straggler_wait", None, "own") not in found
 
 
-def test_a_straggler_beside_a_throttled_gpu_keeps_the_blame(evidence, job_events):
+@built_together
+def test_a_straggler_beside_a_throttled_gpu_keeps_the_blame(cluster, job_events):
     """Rank 0 is late though rank 1 is throttled: rank 1 waits, its clocks cost nothing."""
-    slow_gang(evidence, job_events, 2, r0={"comm_s": 0.5}, r1={"comm_s": 6.0})
-    readings(evidence, hot=1)
+    slow_gang(cluster, job_events, 2, r0={"comm_s": 0.5}, r1={"comm_s": 6.0})
+    readings(cluster, hot=1)
 
-    assert parts(evidence) == {("straggler_wait", None, "own"): 55}
+    yield
+
+    assert parts(cluster) == {("straggler_wait", None, "own"): 55}
 
 
 @pytest.mark.parametrize(
@@ -119,98 +136,111 @@ def test_a_straggler_beside_a_throttled_gpu_keeps_the_blame(evidence, job_events
         (0, {("straggler_wait", None): 50}),
     ],
 )
+@built_together
 def test_nccl_durations_report_whether_the_throttled_gpu_is_the_late_one(
-    evidence, job_events, late, expected
+    cluster, job_events, late, expected
 ):
     """The attempt's median is that of its unthrottled steps: 12 of them and 10 slow ones."""
-    evidence.node("a", 2)
-    evidence.job("1", 0, 270, ["a"], 2)
+    cluster.node("a", 2)
+    cluster.job("1", 0, 270, ["a"], 2)
     for rank in (0, 1):
-        evidence.events(
+        cluster.events(
             "1",
             [*job_events.steps(1, 12, 0), *job_events.steps(13, 22, 120, 15)],
             rank=rank,
-            gpu_uuid=f"c/a#{rank}",
-            pid=100 + rank,
+            gpu_uuid=f"{cluster.name}/a#{rank}",
+            pid=cluster.first_pid + rank,
         )
-    readings(evidence, hot=1, until=269)
-    evidence.load(
+    readings(cluster, hot=1, until=269)
+    cluster.load(
         "collectives",
         [
-            {"cluster": "c", "node": "a", "pid": 100 + rank, "comm_id": "x", "rank": rank,
-             "ranks": 2, "operation": "AllReduce", "is_p2p": False, "sequence_number": step,
-             "exec_time_s": 0.5 if rank == late else 6.0,
-             "dumped_at": evidence.at(120 + 15 * step + 9),
-             "started_at": evidence.at(120 + 15 * step + 5)}
+            {"cluster": cluster.name, "node": "a", "pid": cluster.first_pid + rank,
+             "comm_id": cluster.name, "rank": rank, "ranks": 2, "operation": "AllReduce",
+             "is_p2p": False,
+             "sequence_number": step, "exec_time_s": 0.5 if rank == late else 6.0,
+             "dumped_at": cluster.at(120 + 15 * step + 9),
+             "started_at": cluster.at(120 + 15 * step + 5)}
             for step in range(10)
             for rank in (0, 1)
         ],
         "nccl-inspector",
     )  # fmt: skip
 
-    assert {(category, phase): s for (category, phase, _), s in parts(evidence).items()} == expected
+    yield
+
+    assert {(category, phase): s for (category, phase, _), s in parts(cluster).items()} == expected
 
 
-def test_a_straggler_with_a_hardware_error_passes_the_blame_on(evidence, job_events):
+@built_together(builds=2)
+def test_a_straggler_with_a_hardware_error_passes_the_blame_on(cluster, job_events):
     """The error comes in later than the steps, as a kernel log does."""
-    slow_gang(evidence, job_events, 2, r0={"comm_s": 6.0}, r1={"comm_s": 0.5})
-    assert parts(evidence) == {("straggler_wait", None, "own"): 55}
+    slow_gang(cluster, job_events, 2, r0={"comm_s": 6.0}, r1={"comm_s": 0.5})
 
-    evidence.load(
+    yield
+
+    assert parts(cluster) == {("straggler_wait", None, "own"): 55}
+
+    cluster.load(
         "gpu_events",
-        [{"cluster": "c", "node": "a", "gpu_uuid": "c/a#1", "ts": evidence.at(90), "kind": "xid",
-          "ts_precision": "exact", "code": 63}],
+        [{"cluster": cluster.name, "node": "a", "gpu_uuid": f"{cluster.name}/a#1",
+          "ts": cluster.at(90), "kind": "xid", "ts_precision": "exact", "code": 63}],
     )  # fmt: skip
 
-    assert parts(evidence) == {("straggler_wait", "faulty_peer", "platform"): 55}
-    assert evidence.store.read("select reason, peers_wait_gpu_s from marts.blast_radius").row(
-        0
-    ) == ("faulty", 55)
+    yield
+
+    assert parts(cluster) == {("straggler_wait", "faulty_peer", "platform"): 55}
+    assert cluster.read("select reason, peers_wait_gpu_s from marts.blast_radius").row(0) == (
+        "faulty",
+        55,
+    )
 
 
+@built_together
 def test_steps_shorter_than_the_sampling_interval_are_judged_by_the_reading_that_covers_them(
-    evidence, job_events
+    cluster, job_events
 ):
     """Of 100 slow steps the first has a reading of its own, still without a reason."""
-    evidence.node("a", 2)
-    evidence.job("1", 0, 250, ["a"], 2)
+    cluster.node("a", 2)
+    cluster.job("1", 0, 250, ["a"], 2)
     for rank in (0, 1):
-        evidence.events(
+        cluster.events(
             "1",
             [*job_events.steps(1, 100, 0, 1), *job_events.steps(101, 200, 100, 1.5)],
             rank=rank,
-            gpu_uuid=f"c/a#{rank}",
+            gpu_uuid=f"{cluster.name}/a#{rank}",
         )
     for gpu in (0, 1):
-        evidence.load(
+        cluster.load(
             "gpu_samples",
-            [{"gpu_uuid": f"c/a#{gpu}", "gpu_instance": "", "ts": evidence.at(s),
+            [{"gpu_uuid": f"{cluster.name}/a#{gpu}", "gpu_instance": "", "ts": cluster.at(s),
               "clocks_event_reasons": HW_THERMAL if gpu and s > 100 else 0}
-             for s in evidence.every(-5, 265, 15)],
+             for s in cluster.every(-5, 265, 15)],
             f"dcgm{gpu}",
         )  # fmt: skip
 
-    assert parts(evidence) == {
+    yield
+
+    assert parts(cluster) == {
         ("throttled", None, "platform"): 49.5,
         ("straggler_wait", "throttled_peer", "platform"): 49.5,
     }
 
 
-@pytest.mark.parametrize("order", ["reth", "hter", "thre", "erht"])
-def test_readings_errors_traces_and_holds_in_any_order_give_the_same_waits(
-    new_evidence, job_events, order
-):
-    """Rank 1 is late by the traces; its GPU has an Xid in one half, a slowdown in the other."""
-    evidence = new_evidence()
-    evidence.node("a", 2)
+def late_by_the_traces(evidence, job_events, first_pid):
+    """Return what loads each piece of a gang of two, by its letter.
+
+    Rank 1 is late by the traces; its GPU has an Xid in one half, a slowdown in the other.
+    """
 
     def traced():
         for rank in (0, 1):
             evidence.load(
                 "profiled_collectives",
                 [
-                    {"cluster": "c", "trace_id": f"t{rank}", "rank": rank, "pid": 100 + rank,
-                     "device": rank, "stream": 7, "start_at": evidence.at(101 + 15 * step),
+                    {"cluster": evidence.name, "trace_id": f"{evidence.name}-{rank}", "rank": rank,
+                     "pid": first_pid + rank, "device": rank, "stream": 7,
+                     "start_at": evidence.at(101 + 15 * step),
                      "duration_s": 6.0 - 5.5 * rank, "exposed_s": 6.0 - 5.5 * rank,
                      "kernel": "ncclDevKernel", "group_name": "pg", "ranks": 2, "place": step}
                     for step in range(10)
@@ -225,29 +255,44 @@ def test_readings_errors_traces_and_holds_in_any_order_give_the_same_waits(
                 "1",
                 [*job_events.steps(1, 10, 0), *job_events.steps(11, 20, 100, 15)],
                 rank=rank,
-                pid=100 + rank,
-                gpu_uuid=f"c/a#{rank}",
+                pid=first_pid + rank,
+                gpu_uuid=f"{evidence.name}/a#{rank}",
             )
 
     def erred():
         evidence.load(
             "gpu_events",
-            [{"cluster": "c", "node": "a", "gpu_uuid": "c/a#1", "ts": evidence.at(90),
-              "kind": "xid", "ts_precision": "exact", "code": 63}],
+            [{"cluster": evidence.name, "node": "a", "gpu_uuid": f"{evidence.name}/a#1",
+              "ts": evidence.at(90), "kind": "xid", "ts_precision": "exact", "code": 63}],
         )  # fmt: skip
 
-    pieces = {
+    return {
         "r": lambda: readings(evidence, hot=1, until=180),
         "e": erred,
         "t": traced,
         "h": reported,
     }
-    for piece in order:
-        pieces[piece]()
-        evidence.store.build()
 
-    found = parts(evidence)
-    assert found["straggler_wait", "throttled_peer", "platform"] > 0
-    assert found["straggler_wait", "faulty_peer", "platform"] > 0
-    assert ("straggler_wait", None, "own") not in found
+
+def test_readings_errors_traces_and_holds_in_any_order_give_the_same_waits(
+    new_evidence, job_events
+):
+    """A cluster for each order, all in one database: a piece of each is loaded before a build."""
+    store = new_evidence().store
+    clusters = {order: Evidence(store, order) for order in ("reth", "hter", "thre", "erht")}
+    pieces = {}
+    for number, (order, evidence) in enumerate(clusters.items()):
+        evidence.node("a", 2)
+        pieces[order] = late_by_the_traces(evidence, job_events, 100 * number)
+
+    for place in range(4):
+        for order in clusters:
+            pieces[order][order[place]]()
+        store.build()
+
+    for order, evidence in clusters.items():
+        found = parts(evidence)
+        assert found["straggler_wait", "throttled_peer", "platform"] > 0, order
+        assert found["straggler_wait", "faulty_peer", "platform"] > 0, order
+        assert ("straggler_wait", None, "own") not in found, order
     assert_equals_full_build(evidence)

@@ -3,85 +3,108 @@
 from __future__ import annotations
 
 import pytest
+from tests.queries.conftest import built_together
 
-from goodput_queries.check import check
 from goodput_queries.scope import EVERYTHING, Scope
 
 START_MS = 1_800_000_000_000
 
 
-def unplaced(evidence, scope=EVERYTHING):
-    """Build; return job, reason and GPU-seconds."""
-    evidence.store.build()
-    assert check(evidence.store)["violations"].sum() == 0
-    return evidence.store.read(
+def unplaced(cluster, scope=EVERYTHING):
+    """Return job, reason and GPU-seconds."""
+    assert cluster.violations() == 0
+    return cluster.read(
         """select job_id, reason, sum(gpu_ms) / 1000 as gpu_s
         from marts.unplaced group by all order by all""",
         scope=scope,
     ).rows()
 
 
-def test_a_job_without_a_node_list_is_outside_the_ledger(evidence):
-    evidence.node("a", 2)
-    evidence.job("1", 0, 5000, [], 2)
-    evidence.job("2", 0, 1000, ["a"], 1)
+@built_together
+def test_a_job_without_a_node_list_is_outside_the_ledger(cluster):
+    cluster.node("a", 2)
+    cluster.job("1", 0, 5000, [], 2)
+    cluster.job("2", 0, 1000, ["a"], 1)
 
-    assert unplaced(evidence) == [("1", "no_node_list", 10_000)]
-    assert evidence.gpu_s() == {"unknown": 1000, "free_unknown": 9000}
+    yield
+
+    assert unplaced(cluster) == [("1", "no_node_list", 10_000)]
+    assert cluster.gpu_s() == {"unknown": 1000, "free_unknown": 9000}
 
 
-def test_a_window_has_its_part_of_what_is_unplaced(evidence):
-    evidence.node("a", 2)
-    evidence.job("1", 0, 5000, [], 2)
+@built_together
+def test_a_window_has_its_part_of_what_is_unplaced(cluster):
+    cluster.node("a", 2)
+    cluster.job("1", 0, 5000, [], 2)
 
     scope = Scope(from_ms=START_MS + 1_000_000, to_ms=START_MS + 4_000_000)
-    assert unplaced(evidence, scope) == [("1", "no_node_list", 6000)]
+
+    yield
+
+    assert unplaced(cluster, scope) == [("1", "no_node_list", 6000)]
 
 
-def test_gpus_beyond_those_of_the_node_are_unplaced(evidence):
-    evidence.node("a", 2)
-    evidence.job("1", 0, 1000, ["a"], 3)
+@built_together
+def test_gpus_beyond_those_of_the_node_are_unplaced(cluster):
+    cluster.node("a", 2)
+    cluster.job("1", 0, 1000, ["a"], 3)
 
-    assert unplaced(evidence) == [("1", "no_such_gpu", 1000)]
+    yield
+
+    assert unplaced(cluster) == [("1", "no_such_gpu", 1000)]
 
 
-def test_a_hold_outside_of_the_dates_of_an_inventory_is_unplaced(evidence):
-    evidence.load(
+@built_together
+def test_a_hold_outside_of_the_dates_of_an_inventory_is_unplaced(cluster):
+    cluster.load(
         "gpus",
         [
             {
-                "cluster": "c", "node": "a", "gpu_uuid": "GPU-1", "slurm_index": 0,
-                "gpu_model": "h100", "valid_from_at": evidence.at(600),
+                "cluster": cluster.name, "node": "a", "gpu_uuid": f"GPU-{cluster.name}",
+                "slurm_index": 0, "gpu_model": "h100", "valid_from_at": cluster.at(600),
             }
         ],
         "inventory",
     )  # fmt: skip
-    evidence.job("1", 0, 1000, ["a"], 1)
+    cluster.job("1", 0, 1000, ["a"], 1)
 
-    assert unplaced(evidence) == [("1", "no_such_gpu", 600)]
+    yield
+
+    assert unplaced(cluster) == [("1", "no_such_gpu", 600)]
 
 
-def test_what_is_placed_and_what_is_contested_is_not_unplaced(evidence):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 1000, ["a"], 1)
-    evidence.job("2", 900, 1500, ["a"], 1)
+@built_together
+def test_what_is_placed_and_what_is_contested_is_not_unplaced(cluster):
+    cluster.node("a", 1)
+    cluster.job("1", 0, 1000, ["a"], 1)
+    cluster.job("2", 900, 1500, ["a"], 1)
 
-    assert unplaced(evidence) == []
+    yield
+
+    assert unplaced(cluster) == []
 
 
 @pytest.mark.parametrize(
     ("kind", "priced"), [("h100", "h100"), (None, "h100"), ("a100", "a100")]
 )  # of an A100 nothing but the job is known
-def test_unplaced_time_has_the_price_of_its_kind_of_gpu(evidence, kind, priced):
-    evidence.node("a", 2, model="NVIDIA H100 80GB HBM3")
-    evidence.load(
+@built_together
+def test_unplaced_time_has_the_price_of_its_kind_of_gpu(cluster, kind, priced):
+    cluster.node("a", 2, model="NVIDIA H100 80GB HBM3")
+    cluster.load(
         "rates",
-        [{"gpu_model": priced, "price_per_gpu_h": 3, "valid_from_at": evidence.at(-86400)}],
+        [
+            {
+                "cluster": cluster.name,
+                "gpu_model": priced,
+                "price_per_gpu_h": 3,
+                "valid_from_at": cluster.at(-86400),
+            }
+        ],
     )
-    evidence.job("1", 0, 7200, [], 2, gpu_type=kind)
-    evidence.store.build()
+    cluster.job("1", 0, 7200, [], 2, gpu_type=kind)
+    yield
 
-    costs = evidence.store.read("select sum(cost) from marts.unplaced")
+    costs = cluster.read("select sum(cost) from marts.unplaced")
     assert costs.item() == pytest.approx(12)
 
 

@@ -193,43 +193,60 @@ readings as materialized (
 -- the rise over the inlet is in proportion to power (thermal resistance): one line for all GPUs of a model, so that a node
 -- is compared whatever the others do. Slope and height are of medians, which single hot nodes do not move.
 slopes as (
-    select cluster, gpu_model, greatest(coalesce(nullif(regr_slope(gpu_temperature_c, power_w), 'nan'::double), 0), 0) as c_per_w  -- nan: of one power
+    select
+        cluster,
+        gpu_model,
+        -- of one class of power there is no slope, and others cannot be compared with it
+        nullif(regr_slope(gpu_temperature_c, power_w), 'nan'::double) as c_per_w,
+        any_value(power_class) as any_class
     from (
-        select cluster, gpu_model, median(gpu_temperature_c) as gpu_temperature_c, median(power_w) as power_w
+        select
+            cluster,
+            gpu_model,
+            floor(power_w / 100) as power_class,
+            median(gpu_temperature_c) as gpu_temperature_c,
+            median(power_w) as power_w
         from readings
         where gpu_temperature_c is not null
-        group by cluster, gpu_model, floor(power_w / 100)
+        group by cluster, gpu_model, power_class
         having count(distinct node) >= threshold('peer_min_nodes')
     )
     group by cluster, gpu_model
 ),
 
-temperatures as (
+rises as materialized (
     select
-        readings.cluster,
-        readings.gpu_model,
-        readings.start_ms,
-        any_value(slopes.c_per_w) as c_per_w,
-        median(readings.gpu_temperature_c - slopes.c_per_w * readings.power_w) as inlet_c
+        readings.* exclude (gpu_temperature_c),
+        case when slopes.cluster is not null then readings.gpu_temperature_c end as gpu_temperature_c,
+        greatest(coalesce(slopes.c_per_w, 0), 0) * readings.power_w as rise_c
     from readings
-    inner join slopes using (cluster, gpu_model)
-    group by readings.cluster, readings.gpu_model, readings.start_ms
-    having count(distinct readings.node) >= threshold('peer_min_nodes')
+    left join slopes
+        on slopes.cluster = readings.cluster
+        and slopes.gpu_model = readings.gpu_model
+        and (slopes.c_per_w is not null or slopes.any_class = floor(readings.power_w / 100))
+),
+
+inlets as (
+    select cluster, gpu_model, start_ms, median(gpu_temperature_c - rise_c) as inlet_c
+    from rises
+    where gpu_temperature_c is not null
+    group by cluster, gpu_model, start_ms
+    having count(distinct node) >= threshold('peer_min_nodes')
 ),
 
 node_bins as materialized (
     select
-        readings.cluster,
-        readings.node,
-        readings.gpu_model,
-        readings.start_ms,
+        rises.cluster,
+        rises.node,
+        rises.gpu_model,
+        rises.start_ms,
         count(*) as gpus,
-        avg(readings.power_w) filter (where readings.is_idle) as idle_power_w,
-        avg(readings.gpu_temperature_c) filter (where temperatures.inlet_c is not null) as gpu_temperature_c,
-        avg(temperatures.inlet_c + temperatures.c_per_w * readings.power_w) as expected_temperature_c
-    from readings
-    left join temperatures using (cluster, gpu_model, start_ms)
-    group by readings.cluster, readings.node, readings.gpu_model, readings.start_ms
+        avg(rises.power_w) filter (where rises.is_idle) as idle_power_w,
+        avg(rises.gpu_temperature_c) filter (where inlets.inlet_c is not null) as gpu_temperature_c,
+        avg(inlets.inlet_c + rises.rise_c) filter (where rises.gpu_temperature_c is not null) as expected_temperature_c
+    from rises
+    left join inlets using (cluster, gpu_model, start_ms)
+    group by rises.cluster, rises.node, rises.gpu_model, rises.start_ms
 ),
 
 node_medians as (

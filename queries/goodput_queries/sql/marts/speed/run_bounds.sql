@@ -25,6 +25,7 @@ with ledger as (
 holds as (
     select
         owners.run_key,
+        holds.cluster,
         holds.node,
         holds.gpu_uuid,
         holds.gpu_instance,
@@ -112,7 +113,9 @@ telemetry as (
 ),
 
 nodes as (
-    select run_key, node, min(start_ms) as start_ms, max(end_ms) as end_ms from holds group by run_key, node
+    select run_key, cluster, node, min(start_ms) as start_ms, max(end_ms) as end_ms
+    from holds
+    group by run_key, cluster, node
 ),
 
 processors as (
@@ -124,7 +127,8 @@ processors as (
             max(samples.cpu_total_s) - min(samples.cpu_total_s) as total_s
         from staging.stg_host_samples as samples
         inner join nodes
-            on samples.node = nodes.node and samples.ts_ms >= nodes.start_ms and samples.ts_ms < nodes.end_ms
+            on samples.cluster = nodes.cluster and samples.node = nodes.node
+            and samples.ts_ms >= nodes.start_ms and samples.ts_ms < nodes.end_ms
         where
             samples.ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
             and samples.ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775))
