@@ -37,16 +37,16 @@ def settled(page: Page) -> None:
     expect(page.get_by_test_id("stException")).to_have_count(0)
 
 
-def pick_first_row(page: Page, param: str, row: Position = ROW) -> None:
-    """Tick the first row of the table that sets a parameter; it is a canvas, so by place."""
-    table = page.locator(f".st-key-pick_{param}").get_by_test_id("stDataFrame")
+def pick_first_row(page: Page, name: str, row: Position = ROW, param: str | None = None) -> None:
+    """Tick the first row of a table, which sets a parameter; it is a canvas, so by place."""
+    table = page.locator(f".st-key-pick_{name}").get_by_test_id("stDataFrame")
     for _ in range(4):  # a click on a table that is being redrawn is lost
         table.scroll_into_view_if_needed()
         table.click(position=row)
         with contextlib.suppress(Error):
-            page.wait_for_url(re.compile(rf"[?&]{param}="), timeout=8_000)
+            page.wait_for_url(re.compile(rf"[?&]{param or name}="), timeout=8_000)
             return
-    pytest.fail(f"no row of the table that sets {param} could be picked")
+    pytest.fail(f"no row of the table {name} could be picked")
 
 
 @pictured_in_both_schemes
@@ -206,7 +206,7 @@ def test_from_the_overview_to_a_node_to_its_gpu_and_a_shared_link(page: Page, br
     expect(page.get_by_text("Select a row to open the node.")).to_be_visible()
     settled(page)
 
-    pick_first_row(page, "node")
+    pick_first_row(page, "of_node", param="node")
     expect(page.get_by_role("heading", name="vm", exact=True)).to_be_visible()
     expect(page.get_by_text("SM active (%)")).to_be_visible()
     settled(page)

@@ -53,6 +53,30 @@ def test_a_gpu_that_differs_from_its_gang_is_found(cluster, rule, odd, text):
     assert row["score"] >= 5
 
 
+@pytest.mark.parametrize(("hot_s", "expected"), [((2 * HOUR, 3 * HOUR), ["a/7"]), ((0, 0), [])])
+@built_together
+def test_a_gpu_is_as_warm_as_its_place_unless_it_becomes_warmer(cluster, hot_s, expected):
+    """Places of this server differ by 4 °C each: the spread hides what only one of them does."""
+    gpus = Gpus(cluster)
+    gpus.node("a", GANG)
+    cluster.job("1", 0, 4 * HOUR, ["a"], GANG)
+    for i in range(GANG - 1):
+        gpus.read(f"a/{i}", 4 * HOUR, {**BUSY, "gpu_temperature_c": 52.0 + 4 * i})
+
+    def last(second):
+        rise = 22.0 if hot_s[0] <= second < hot_s[1] else 0.0
+        return {**BUSY, "gpu_temperature_c": 60.0 + rise}
+
+    gpus.read(f"a/{GANG - 1}", 4 * HOUR, last)
+
+    yield
+
+    found = gpus.found("peer_outliers")
+
+    assert [row["gpu_uuid"] for row in found] == expected
+    assert {row["rule"] for row in found} <= {"peer_temperature"}
+
+
 @built_together
 def test_a_gpu_that_waits_is_one_finding_though_all_of_it_differs(cluster):
     gpus = Gpus(cluster)

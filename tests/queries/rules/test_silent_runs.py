@@ -115,7 +115,7 @@ def test_a_recorded_run_ends_with_its_last_event(node):
 def test_processes_of_others_keep_no_run_alive(node):
     processes(node, "n-0", [7], 90, 500, until=510)
     rows = [
-        {"gpu_uuid": "n-0", "ts": node.at(second), "processes": 1, "pids": [8]}
+        {"gpu_uuid": f"{node.name}/n-0", "ts": node.at(second), "processes": 1, "pids": [8]}
         for second in node.every(520, 3000)
     ]
     node.load("gpu_processes", rows, "nvml")

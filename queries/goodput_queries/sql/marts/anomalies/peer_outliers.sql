@@ -10,7 +10,7 @@
 -- gpu_ms: time in which it differed; cost: null, since that time is not lost as such
 -- value, peer_value: means over this time, of it and of its peers' medians, in the unit of the metric
 -- peers: GPUs or nodes compared with; bins: ten minutes that differ; of_bins: of so many
--- score: median distance in robust standard deviations
+-- score: median distance in robust standard deviations; of temperature also that of its change from what is usual
 -- confidence: Likely; it says that it differs, not why
 with bins as materialized (
     select
@@ -77,6 +77,15 @@ differs as materialized (
     end >= least
 ),
 
+-- places in an air stream differ for good: what is usual for a GPU of a gang is its median distance from the others
+usual as (
+    select bins.job_run_key, bins.gpu_uuid, median(bins.gpu_temperature_c - medians.gpu_temperature_c) as usual_c
+    from bins
+    inner join medians using (job_run_key, gpu_model, start_ms)
+    semi join (from differs where rule = 'peer_temperature') as warm using (job_run_key)
+    group by bins.job_run_key, bins.gpu_uuid
+),
+
 deviations as (
     select
         bins.job_run_key,
@@ -85,28 +94,39 @@ deviations as (
         1.4826 * median(abs(bins.power_w - medians.power_w)) as power_w,
         1.4826 * median(abs(bins.sm_clock_mhz - medians.sm_clock_mhz)) as sm_clock_mhz,
         1.4826 * median(abs(bins.sm_active_ratio - medians.sm_active_ratio)) as sm_active_ratio,
-        1.4826 * median(abs(bins.gpu_temperature_c - medians.gpu_temperature_c)) as gpu_temperature_c
+        1.4826 * median(abs(bins.gpu_temperature_c - medians.gpu_temperature_c)) as gpu_temperature_c,
+        median(bins.gpu_temperature_c - usual.usual_c) as placed_c,
+        1.4826 * mad(bins.gpu_temperature_c - usual.usual_c) as placed_deviation_c
     from bins
     inner join medians using (job_run_key, gpu_model, start_ms)
     semi join differs using (job_run_key, gpu_model, start_ms)
+    left join usual on usual.job_run_key = bins.job_run_key and usual.gpu_uuid = bins.gpu_uuid
     group by bins.job_run_key, bins.gpu_model, bins.start_ms
 ),
 
 scored as (
     select
         differs.*,
-        abs(differs.value - differs.peer_value) / greatest(
-            case differs.rule
-                when 'peer_power' then deviations.power_w
-                when 'peer_sm_clock' then deviations.sm_clock_mhz
-                when 'peer_sm_active' then deviations.sm_active_ratio
-                else deviations.gpu_temperature_c
-            end,
-            -- gangs in step have no spread at all
-            differs.least / threshold('peer_deviations')
+        greatest(
+            abs(differs.value - differs.peer_value) / greatest(
+                case differs.rule
+                    when 'peer_power' then deviations.power_w
+                    when 'peer_sm_clock' then deviations.sm_clock_mhz
+                    when 'peer_sm_active' then deviations.sm_active_ratio
+                    else deviations.gpu_temperature_c
+                end,
+                -- gangs in step have no spread at all
+                differs.least / threshold('peer_deviations')
+            ),
+            -- null, and so left out, of the other rules
+            case when differs.rule = 'peer_temperature' then
+                (differs.value - usual.usual_c - deviations.placed_c)
+                / greatest(deviations.placed_deviation_c, differs.least / threshold('peer_deviations'))
+            end
         ) as score
     from differs
     inner join deviations using (job_run_key, gpu_model, start_ms)
+    left join usual on usual.job_run_key = differs.job_run_key and usual.gpu_uuid = differs.gpu_uuid
 ),
 
 numbered as (
