@@ -107,7 +107,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     objectives: tuple[Objective, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse objectives that cannot be told apart."""
+        """Refuse objectives of the same name."""
         refuse_equal_names(self.objectives)
 
 

@@ -194,7 +194,7 @@ def _violations(store: LocalStore, commits: int) -> int:  # noqa: ARG001 -- the 
 class Cluster(Evidence):
     """One of several clusters in a database, which its test loads, yields to build, and reads.
 
-    Marts show it alone; other tables are asked `where cluster = '<its name>'`. What is told apart
+    Marts show it alone; other tables are asked `where cluster = '<its name>'`. What differs
     without a cluster has names of its own: GPUs, communicators, processes (from `first_pid` on).
     """
 

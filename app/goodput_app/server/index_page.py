@@ -1,4 +1,4 @@
-"""The web page around the dashboard, told where its server is.
+"""The web page around the dashboard, with the address of its server.
 
 Streamlit's page looks for its server below its own path first: `/findings/_stcore/health` is a 404
 and an error in the browser's console each time. All pages are one level deep, so that the server is

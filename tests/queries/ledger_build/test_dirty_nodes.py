@@ -1,4 +1,4 @@
-"""From when on a node is placed again, and what that makes dirty beside it."""
+"""From which time a node is placed again, and what else becomes dirty by it."""
 
 from __future__ import annotations
 

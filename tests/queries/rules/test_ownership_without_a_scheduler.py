@@ -361,7 +361,7 @@ def test_where_labels_exist_nothing_is_inferred(evidence):
 
 
 def test_builds_on_the_way_give_the_rows_of_a_full_build(new_evidence):
-    """Of two clusters in one database, each told in an order of its own."""
+    """Of two clusters in one database, each loaded in an order of its own."""
 
     def tell_processes(one):
         processes(one, "n-0", [7], 50, 1900)

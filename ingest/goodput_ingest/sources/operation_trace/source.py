@@ -80,11 +80,11 @@ class OperationTrace:
         replay = Replay(trace)
         workers = replay.workers()
         digest = self._digest()
-        told = {"source": self.name, "cluster": self.options.cluster, "run_id": self._run_id()}
+        common = {"source": self.name, "cluster": self.options.cluster, "run_id": self._run_id()}
         of_trace = {"source": self.name, "trace_id": digest}
         tables = {
             "step_replays": pl.DataFrame(
-                [{**told, "trace_id": digest, **_summary(replay, workers)}]
+                [{**common, "trace_id": digest, **_summary(replay, workers)}]
             ),
             "replayed_parts": _parts(replay, workers, numbers).with_columns(
                 **{name: pl.lit(value) for name, value in of_trace.items()}
@@ -138,8 +138,8 @@ class OperationTrace:
     def _digest(self) -> str:
         with self.path.open("rb") as file:
             content = hashlib.file_digest(file, "sha256").hexdigest()
-        told = f"{content}\n{self.options.cluster}\n{self._run_id()}"
-        return hashlib.sha256(told.encode()).hexdigest()[: files.DIGEST_CHARS]
+        read = f"{content}\n{self.options.cluster}\n{self._run_id()}"
+        return hashlib.sha256(read.encode()).hexdigest()[: files.DIGEST_CHARS]
 
     def _run_id(self) -> str:
         name = self.path.name.removesuffix(".parquet")

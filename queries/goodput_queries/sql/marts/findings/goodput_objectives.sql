@@ -1,6 +1,6 @@
 -- Goodput objectives of goodput.toml at the end of the scope's window, or of the evidence: what was attained over their days, the
 -- error budget that is spent, and how fast it burns. The error budget is the share of GPU time that may be without use: 1 - target.
--- It is spent by time that is known to be of no use; unclassified time is told apart. A burn rate of 1 spends the budget in exactly
+-- It is spent by time that is known to be of no use; unclassified time is separate. A burn rate of 1 spends the budget in exactly
 -- the days of the objective. Whole hours; the days before the evidence begins are left out.
 -- grain: name
 -- evaluated: first
