@@ -86,7 +86,8 @@ def test_a_run_tells_its_verdict_its_lanes_and_its_late_ranks(page: Page, base_u
     page.goto(f"{base_url}/run?run=lab/main")
 
     expect(page.get_by_role("heading", name="main", exact=True)).to_be_visible()
-    expect(page.get_by_text("Attempts of the job failed")).to_be_visible()
+    # the verdict; a flag of the same finding is beside the tiles
+    expect(page.get_by_test_id("stAlert").get_by_text("Attempts of the job failed")).to_be_visible()
     expect(page.get_by_text("rank 1, vm GPU 1")).to_be_visible()
     expect(page.get_by_text("9.2 GPU-s lost by other ranks")).to_be_visible()
     settled(page)
