@@ -40,6 +40,8 @@ COMMANDS = {  # in the order in which a newcomer needs them -> module of this pa
     "serve": "serve",
     "collect": "serve",
     "doctor": "doctor.command",
+    "backup": "backup",
+    "restore": "backup",
     "retire": "retire",
     "forget": "forget",
     "prune": "prune",

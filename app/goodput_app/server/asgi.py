@@ -15,6 +15,7 @@ import logging
 import os
 import secrets
 import signal
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,7 @@ from goodput_ingest.live.store_lease import Held, sole_collector
 from goodput_queries.errors import GoodputError, StoreError
 from goodput_queries.evidence.batch import Loaded
 from goodput_queries.storage import remote
+from goodput_queries.storage.backup import back_up
 from goodput_queries.storage.remote import LOOPBACK_HOSTS, RemoteStore, ServerNote
 from goodput_queries.storage.store import IN_MEMORY, LocalStore, open_store
 
@@ -233,7 +235,13 @@ def routes(store: LocalStore, note: ServerNote) -> list[Route]:
         call("load", load, LOAD_MAX_BYTES),
         call("read", read, CALL_MAX_BYTES),
         call("build", build, CALL_MAX_BYTES),
+        call("backup", partial(_backed_up, store), CALL_MAX_BYTES),
     ]
+
+
+def _backed_up(store: LocalStore, body: bytes) -> Response:
+    head, _ = remote.unpack(body)
+    return _arrow(back_up(store, str(head["target"])))
 
 
 def configure(address: str, port: int) -> None:

@@ -37,6 +37,7 @@ READ_TIMEOUT_S = 600.0  # a read without a limit of its own
 READ_GRACE_S = 10.0  # what an answer may take beyond the limit of its query
 LOAD_TIMEOUT_S = 600.0
 BUILD_TIMEOUT_S = 3600.0
+BACKUP_TIMEOUT_S = 3600.0
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,11 @@ class RemoteStore:
         """Bring the ledger up to date; see `Store.build`."""
         answer = self._post("build", pack({"is_full": is_full}, None), BUILD_TIMEOUT_S)
         return _frame(answer.content)
+
+    def back_up(self, target: str | Path) -> pl.DataFrame:
+        """Let the server copy its database to a path of this machine; see `storage.backup`."""
+        head = {"target": str(Path(target).resolve())}
+        return _frame(self._post("backup", pack(head, None), BACKUP_TIMEOUT_S).content)
 
     def close(self) -> None:
         """Release the connections; the server keeps its database."""

@@ -7,7 +7,6 @@ over loopback HTTP (`remote.py`), with the same methods, or waits for a short-li
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import time
 from pathlib import Path
@@ -21,7 +20,7 @@ from goodput_queries.evidence import load as loading
 from goodput_queries.evidence.batch import ROW_GROUP
 from goodput_queries.objectives import as_variable
 from goodput_queries.scope import EVERYTHING, Scope
-from goodput_queries.storage import closing, damage, evaluated_first, migrations, schema
+from goodput_queries.storage import closing, damage, evaluated_first, migrations, opening, schema
 from goodput_queries.storage.private import keep_private
 
 if TYPE_CHECKING:
@@ -34,8 +33,7 @@ if TYPE_CHECKING:
     from goodput_queries.storage.migrations import Migration
 
 ATTACHED_AS = "goodput"
-IN_MEMORY = ":memory:"
-MAGIC, MAGIC_OFFSET = b"DUCK", 8  # of a DuckDB file
+IN_MEMORY = opening.IN_MEMORY
 NOT_WRITTEN = (duckdb.IOException, duckdb.FatalException)  # the disk is full, the file is gone ...
 HOUR_MS = 3_600_000
 Parameters = "Sequence[Any] | Mapping[str, Any] | None"
@@ -87,10 +85,10 @@ class LocalStore:
         self.commits = 0  # of this store, which alone has the file: answers are the same until then
         self._write_lock = threading.RLock()
         self._cursors: set[duckdb.DuckDBPyConnection] = set()
-        _refuse_unless_duckdb(self.path)
+        opening.refuse_unless_duckdb(self.path)
         if self.path != IN_MEMORY:
             keep_private()
-        self.is_read_only = _is_for_reading_only(self.path)
+        self.is_read_only = opening.is_for_reading_only(self.path)
         self._open(threads)
         try:
             damage.note_ignored_wal(self._root, self.path, ATTACHED_AS)
@@ -115,7 +113,7 @@ class LocalStore:
         try:
             self._root = _opened(self.path, is_read_only=self.is_read_only, threads=threads)
         except duckdb.Error as error:
-            raise StoreError(_why_not_opened(self.path, error)) from error
+            raise StoreError(opening.why_not_opened(self.path, error)) from error
         self._root.execute("set global TimeZone = 'UTC'")
         # a build of five minutes of a big fleet writes 70 MB: not each need be merged at once
         self._root.execute("set global checkpoint_threshold = '256MB'")
@@ -148,7 +146,7 @@ class LocalStore:
         Raises StoreError where the file cannot be written (a full disk), wherever that is found.
         """
         if self.is_read_only:
-            raise StoreError(_read_only(self.path))
+            raise StoreError(opening.read_only(self.path))
         with self._write_lock, self.cursor() as cursor:
             try:
                 cursor.execute("begin")
@@ -226,6 +224,12 @@ class LocalStore:
                 return pl.DataFrame(schema=SUMMARY_SCHEMA)
             return build(self, is_full=is_full)
 
+    @contextlib.contextmanager
+    def unchanging(self) -> Iterator[None]:
+        """Let nothing be written for the length of a block; reads go on."""
+        with self._write_lock:
+            yield
+
     def close(self) -> None:
         """Close the file; reads of other threads are interrupted."""
         closing.close(self._root, self._cursors)
@@ -238,7 +242,7 @@ class LocalStore:
     def _refuse_unless_built(self) -> None:
         """Raise StoreError where this file, only to be read, is not what a build would leave."""
         with self.cursor() as cursor:
-            _refuse_unless_ours(cursor, self.path)
+            opening.refuse_unless_ours(cursor, self.path)
             try:
                 found = cursor.execute(
                     """select (select digest from raw.catalog),
@@ -246,15 +250,15 @@ class LocalStore:
                             = (select max(sequence) from state.built)"""
                 ).fetchall()
             except duckdb.Error as error:
-                raise StoreError(_read_only(self.path)) from error
+                raise StoreError(opening.read_only(self.path)) from error
         if found != [(schema.catalog_digest(), True)]:
-            raise StoreError(_read_only(self.path))
+            raise StoreError(opening.read_only(self.path))
 
     def _prepare(self, missing: Sequence[Migration] = (), copy: Path | None = None) -> None:
         """Migrate an older file, create what is missing; views follow at build."""
         try:
             with self.writing() as cursor:
-                _refuse_unless_ours(cursor, self.path)
+                opening.refuse_unless_ours(cursor, self.path)
                 migrations.migrate(cursor, self.path, missing)
                 schema.create_missing(cursor, self.path, migrations.migrations())
         except (duckdb.Error, StoreError) as error:
@@ -349,49 +353,3 @@ def _refuse_all_but_a_select(statements: Sequence[duckdb.Statement]) -> None:
     kinds = [s.type for s in statements]
     if kinds not in ([duckdb.StatementType.SELECT], [duckdb.StatementType.EXPLAIN]):
         raise QueryError("this reads the database: expected one select, and nothing else.")
-
-
-def _why_not_opened(path: str, error: duckdb.Error) -> str:
-    text = str(error)
-    if (said := damage.sentence(path, error, is_opening=True)) is not None:
-        return said
-    if "Could not set lock" in text:
-        return f"{path}: another process has this database open. ({text.splitlines()[0]})"
-    if "already attached" in text:
-        return f"{path}: this process has this database open already."
-    if "Permission denied" in text:
-        return f"{path}: the file or its folder is not writable for you."
-    return f"{path}: this is not a database that can be opened here. ({text.splitlines()[0]})"
-
-
-def _refuse_unless_duckdb(path: str) -> None:
-    """Raise StoreError for a file of another kind, for which DuckDB would fetch an extension."""
-    if path == IN_MEMORY or not Path(path).is_file():
-        return
-    try:
-        with Path(path).open("rb") as file:
-            head = file.read(MAGIC_OFFSET + len(MAGIC))
-    except OSError:
-        return  # opening it says why
-    if head and head[MAGIC_OFFSET:] != MAGIC:
-        raise StoreError(f"{path}: this is no DuckDB database; name another file with --db.")
-
-
-def _refuse_unless_ours(cursor: duckdb.DuckDBPyConnection, path: str) -> None:
-    """Raise StoreError where a database is another program's: a build drops whole schemas."""
-    tables = cursor.execute(
-        "select table_schema, table_name from information_schema.tables order by all"
-    ).fetchall()
-    if tables and ("raw", "catalog") not in tables:
-        raise StoreError(
-            f"{path}: this database is not Goodput's: it has {'.'.join(tables[0])}. Nothing was "
-            "changed; name another file with --db."
-        )
-
-
-def _is_for_reading_only(path: str) -> bool:
-    return path != IN_MEMORY and os.access(path, os.R_OK) and not os.access(path, os.W_OK)
-
-
-def _read_only(path: str) -> str:
-    return f"{path} is read-only for you; copy it, or ask its owner to run `goodput build`."

@@ -89,6 +89,18 @@ def test_a_read_through_the_server_has_its_scope_and_types(through: RemoteStore)
     assert frame.rows() == [("vision", datetime(2026, 11, 20), None, [1, 2])]  # noqa: DTZ001
 
 
+def test_a_second_process_backs_up_the_database_of_the_server(
+    through: RemoteStore, server: Server
+) -> None:
+    through.load(rows_of("before", 2))
+
+    target = server.database.with_name("copy.duckdb")
+    assert through.back_up(target)["file"].to_list() == [str(target)]
+    with contextlib.closing(LocalStore(target)) as copy:
+        sql = "select count(*) from raw.gpu_samples where source = 'before'"
+        assert copy.read(sql).item() == 2
+
+
 def test_an_empty_answer_keeps_its_columns(through: RemoteStore) -> None:
     frame = through.read("select source, ts from raw.gpu_samples where false")
 

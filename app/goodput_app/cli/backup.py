@@ -1,0 +1,60 @@
+"""`goodput backup` and `goodput restore`: a consistent copy of the database, and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from goodput_app.cli.database import existing
+from goodput_app.cli.options import database_option, output_options, say
+from goodput_queries.storage import backup as copies
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@click.command()
+@click.argument("target", type=click.Path(path_type=Path), metavar="FILE_OR_FOLDER")
+@click.option(
+    "--keep",
+    type=click.IntRange(1),
+    metavar="N",
+    help="In a folder: remove all but the N newest backups of this database afterwards.",
+)
+@database_option
+@output_options
+def backup(*, target: Path, keep: int | None, db: str) -> pl.DataFrame:
+    """Copy the database, also while it is served.
+
+    In a folder the copy is named by the time (UTC). Statements that were delivered are files of
+    their own: copy their folder too.
+    """
+    if keep is not None and not target.is_dir():
+        raise click.UsageError(f"--keep is for a folder; {target} is none.")
+    with existing(db) as store:
+        found = copies.back_up(store, target)
+    if keep is not None:
+        for old in copies.backups_of(db, target)[:-keep]:
+            old.unlink()
+            say(f"Removed {old}.")
+    return found
+
+
+@click.command()
+@click.argument("backup_file", type=click.Path(path_type=Path), metavar="BACKUP")
+@click.option(
+    "--replace",
+    "is_replacing",
+    is_flag=True,
+    help="Rename a database that is there, and put the backup in its place.",
+)
+@database_option
+@output_options
+def restore(*, backup_file: Path, is_replacing: bool, db: str) -> pl.DataFrame:
+    """Make a backup the database; stop the server first."""
+    found, aside = copies.restore(backup_file, db, is_replacing=is_replacing)
+    if aside is not None:
+        say(f"The database that was there is now {aside}.")
+    return found

@@ -1,0 +1,168 @@
+"""A copy of a database that is in use, and putting one back in its place.
+
+The copy is made by another program (`cp`): a second file handle of this process would release the
+lock on the database as soon as it is closed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from goodput_queries.errors import StoreError
+from goodput_queries.storage import opening
+from goodput_queries.storage.damage import wal_of
+from goodput_queries.storage.opening import IN_MEMORY
+from goodput_queries.storage.private import keep_private
+from goodput_queries.storage.remote import RemoteStore
+from goodput_queries.storage.store import LocalStore
+
+if TYPE_CHECKING:
+    from goodput_queries.storage.store import Store
+
+SCHEMA: dict[str, Any] = {
+    "file": pl.String,
+    "bytes": pl.Int64,
+    "data_until": pl.Datetime("us"),
+    "batches": pl.Int64,
+}
+STAMP = re.compile(r"\d{8}T\d{6}Z")
+
+
+def back_up(store: Store, target: str | Path) -> pl.DataFrame:
+    """Copy a database; return the file, its bytes, until when it has data, and its batches.
+
+    target: a file that is not there yet, or a folder, in which the file is named by the time.
+    Reads go on meanwhile; what writes waits for the length of the copy. The copy is opened once,
+    which merges its write-ahead log, and gets its name only then. Of a database that a server
+    has open the server makes the copy. Raises StoreError.
+    """
+    if isinstance(store, RemoteStore):
+        return store.back_up(target)
+    assert isinstance(store, LocalStore)  # noqa: S101 -- the other kind was answered above
+    if store.path == IN_MEMORY:
+        raise StoreError("a database in memory cannot be backed up: it has no file.")
+    keep_private()
+    final = _named(Path(store.path), Path(target))
+    draft = final.with_name(f"{final.name}.part")
+    draft_wal = wal_of(str(draft))
+    for left in (draft, draft_wal):  # of a backup that was killed
+        left.unlink(missing_ok=True)
+    try:
+        with store.unchanging():
+            _copy(Path(store.path), draft)
+            if (wal := wal_of(store.path)).exists():
+                _copy(wal, draft_wal)
+        found = _summary(draft, final)
+        os.link(draft, final)  # unlike a rename it replaces nothing
+    except FileExistsError as error:
+        raise StoreError(f"{final}: this file exists; name another one.") from error
+    except OSError as error:
+        raise StoreError(f"{final}: the backup cannot be written ({error.strerror}).") from error
+    finally:
+        draft.unlink(missing_ok=True)
+        draft_wal.unlink(missing_ok=True)
+    return found
+
+
+def backups_of(path: str | Path, folder: Path) -> list[Path]:
+    """Return the backups of a database in a folder that were named by the time, oldest first."""
+    source = Path(path)
+    return sorted(
+        file
+        for file in folder.glob(f"{source.stem}-*{source.suffix}")
+        if STAMP.fullmatch(file.stem.removeprefix(f"{source.stem}-"))
+    )
+
+
+def restore(
+    backup: Path, path: str | Path, *, is_replacing: bool
+) -> tuple[pl.DataFrame, Path | None]:
+    """Make a backup the database at `path`; return its summary and where the replaced one is.
+
+    is_replacing: a database that is there is renamed, not removed; without it that is an error.
+    Raises StoreError, also where the database is in use or the backup cannot be opened.
+    """
+    final = Path(path)
+    if not backup.is_file():
+        raise StoreError(f"{backup}: there is no such file.")
+    if final.exists() and not is_replacing:
+        raise StoreError(
+            f"{final}: this database exists. Name another file with --db, or add --replace: the "
+            "present one is renamed, not removed."
+        )
+    keep_private()
+    draft = final.with_name(f"{final.name}.part")
+    draft.unlink(missing_ok=True)
+    try:
+        _copy(backup, draft)
+        found = _summary(draft, final)
+        aside = _moved_aside(final) if final.exists() else None
+        if (wal := wal_of(str(final))).exists():
+            raise StoreError(f"{wal}: this log is of a database that is gone; move it away first.")
+        draft.rename(final)
+    except OSError as error:
+        raise StoreError(f"{final}: the backup cannot be put there ({error.strerror}).") from error
+    finally:
+        draft.unlink(missing_ok=True)
+    return found, aside
+
+
+def _named(source: Path, target: Path) -> Path:
+    if target.is_dir():
+        target /= f"{source.stem}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}{source.suffix}"
+    if target.exists():
+        raise StoreError(f"{target}: this file exists; name another one.")
+    if not target.parent.is_dir():
+        raise StoreError(f"{target.parent}: there is no such folder.")
+    return target.resolve()
+
+
+def _copy(source: Path, target: Path) -> None:
+    program = shutil.which("cp")
+    if program is None:
+        raise StoreError("the program `cp` is not on the PATH; install coreutils.")
+    done = subprocess.run(  # noqa: S603 -- a program of the system, and our own paths
+        [program, "--reflink=auto", "--", str(source.resolve()), str(target.resolve())],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise StoreError(f"{target}: the copy failed: {done.stderr.strip()[:500]}")
+
+
+def _summary(draft: Path, final: Path) -> pl.DataFrame:
+    """Open a copy, which merges its log into it, and return what it has under its final name."""
+    opening.refuse_unless_duckdb(str(draft))
+    with closing(LocalStore(draft)) as copy:
+        batches, until = copy.read(
+            "select coalesce(max(sequence), 0)::bigint, max(window_end_at) from state.ingested"
+        ).row(0)
+    row = (str(final), draft.stat().st_size, until, batches)
+    return pl.DataFrame([row], schema=SCHEMA, orient="row")
+
+
+def _moved_aside(path: Path) -> Path:
+    """Rename a database with its log, be it damaged; raise StoreError where it is in use."""
+    with path.open("r+b") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the lock that DuckDB takes
+        except OSError as error:
+            raise StoreError(
+                f"{path}: another process has this database open; stop it, then run this again."
+            ) from error
+        aside = path.with_name(f"{path.name}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
+        path.rename(aside)
+    if (wal := wal_of(str(path))).exists():
+        wal.rename(wal_of(str(aside)))
+    return aside

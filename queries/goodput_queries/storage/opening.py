@@ -1,0 +1,63 @@
+"""Whether a file can be opened as a database of ours, and the sentence where it cannot."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import duckdb
+
+from goodput_queries.errors import StoreError
+from goodput_queries.storage import damage
+
+IN_MEMORY = ":memory:"
+MAGIC, MAGIC_OFFSET = b"DUCK", 8  # of a DuckDB file
+
+
+def why_not_opened(path: str, error: duckdb.Error) -> str:
+    """Return the sentence for a file that DuckDB did not open."""
+    text = str(error)
+    if (said := damage.sentence(path, error, is_opening=True)) is not None:
+        return said
+    if "Could not set lock" in text:
+        return f"{path}: another process has this database open. ({text.splitlines()[0]})"
+    if "already attached" in text:
+        return f"{path}: this process has this database open already."
+    if "Permission denied" in text:
+        return f"{path}: the file or its folder is not writable for you."
+    return f"{path}: this is not a database that can be opened here. ({text.splitlines()[0]})"
+
+
+def refuse_unless_duckdb(path: str) -> None:
+    """Raise StoreError for a file of another kind, for which DuckDB would fetch an extension."""
+    if path == IN_MEMORY or not Path(path).is_file():
+        return
+    try:
+        with Path(path).open("rb") as file:
+            head = file.read(MAGIC_OFFSET + len(MAGIC))
+    except OSError:
+        return  # opening it says why
+    if head and head[MAGIC_OFFSET:] != MAGIC:
+        raise StoreError(f"{path}: this is no DuckDB database; name another file with --db.")
+
+
+def refuse_unless_ours(cursor: duckdb.DuckDBPyConnection, path: str) -> None:
+    """Raise StoreError where a database is another program's: a build drops whole schemas."""
+    tables = cursor.execute(
+        "select table_schema, table_name from information_schema.tables order by all"
+    ).fetchall()
+    if tables and ("raw", "catalog") not in tables:
+        raise StoreError(
+            f"{path}: this database is not Goodput's: it has {'.'.join(tables[0])}. Nothing was "
+            "changed; name another file with --db."
+        )
+
+
+def is_for_reading_only(path: str) -> bool:
+    """Return whether this user may read a file and not write it."""
+    return path != IN_MEMORY and os.access(path, os.R_OK) and not os.access(path, os.W_OK)
+
+
+def read_only(path: str) -> str:
+    """Return the sentence for a file that would have to be written and may only be read."""
+    return f"{path} is read-only for you; copy it, or ask its owner to run `goodput build`."

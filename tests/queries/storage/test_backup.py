@@ -1,0 +1,137 @@
+"""A backup is a consistent copy of a database in use; restoring puts it back."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.app.served import goodput, rows_of
+
+from goodput_queries.errors import StoreError
+from goodput_queries.storage.backup import back_up, backups_of, restore
+from goodput_queries.storage.store import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SAMPLES = "select source, count(*) as n from raw.gpu_samples group by source order by source"
+
+
+@pytest.fixture
+def store(tmp_path: Path, empty_database: Path) -> Iterator[LocalStore]:
+    path = tmp_path / "fleet.duckdb"
+    path.write_bytes(empty_database.read_bytes())
+    with contextlib.closing(LocalStore(path)) as opened:
+        opened.load(rows_of("nvml", 3))
+        yield opened
+
+
+def samples(path: Path) -> list[tuple[str, int]]:
+    with contextlib.closing(LocalStore(path)) as opened:
+        return opened.read(SAMPLES).rows()
+
+
+def test_a_backup_has_what_was_committed_with_its_log_merged(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    found = back_up(store, tmp_path / "copy.duckdb")
+
+    assert found["file"].to_list() == [str(tmp_path / "copy.duckdb")]
+    assert found["batches"].to_list() == [1]
+    assert samples(tmp_path / "copy.duckdb") == [("nvml", 3)]
+    assert (tmp_path / "copy.duckdb").stat().st_mode & 0o777 == 0o600
+    assert sorted(path.name for path in tmp_path.glob("copy*")) == ["copy.duckdb"]
+
+
+def test_what_is_loaded_during_a_backup_is_in_it_whole_or_not_at_all(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    is_over = threading.Event()
+
+    def load() -> None:
+        number = 0
+        while not is_over.is_set():
+            number += 1
+            store.load(rows_of(f"s{number:04}", 5, digest=str(number)))
+
+    loader = threading.Thread(target=load)
+    loader.start()
+    try:
+        for number in range(3):
+            back_up(store, tmp_path / f"copy{number}.duckdb")
+    finally:
+        is_over.set()
+        loader.join()
+
+    for number in range(3):
+        by_source = dict(samples(tmp_path / f"copy{number}.duckdb"))
+        assert by_source.pop("nvml") == 3
+        assert set(by_source.values()) <= {5}
+        assert list(by_source) == [f"s{n + 1:04}" for n in range(len(by_source))]
+
+
+def test_the_database_stays_locked_after_its_backup(store: LocalStore, tmp_path: Path) -> None:
+    back_up(store, tmp_path / "copy.duckdb")
+
+    done = goodput(*("restore", "copy.duckdb", "--replace", "--db", "fleet.duckdb"), cwd=tmp_path)
+
+    assert (done.returncode, done.stderr) == (
+        1,
+        "fleet.duckdb: another process has this database open; stop it, then run this again.\n",
+    )
+
+
+def test_a_backup_replaces_no_file(store: LocalStore, tmp_path: Path) -> None:
+    (tmp_path / "copy.duckdb").write_text("precious")
+
+    with pytest.raises(StoreError, match="this file exists; name another one"):
+        back_up(store, tmp_path / "copy.duckdb")
+    assert (tmp_path / "copy.duckdb").read_text() == "precious"
+
+
+def test_a_backup_into_a_folder_is_named_by_the_time(store: LocalStore, tmp_path: Path) -> None:
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    (folder / "fleet-of-others.duckdb").touch()
+
+    found = back_up(store, folder)
+
+    assert [str(path) for path in backups_of(store.path, folder)] == found["file"].to_list()
+
+
+def test_a_restored_database_is_the_backup_and_the_other_is_kept(
+    store: LocalStore, tmp_path: Path
+) -> None:
+    back_up(store, tmp_path / "copy.duckdb")
+    store.load(rows_of("dcgm", 2))
+    store.close()
+
+    with pytest.raises(StoreError, match="this database exists"):
+        restore(tmp_path / "copy.duckdb", store.path, is_replacing=False)
+    _, aside = restore(tmp_path / "copy.duckdb", store.path, is_replacing=True)
+
+    assert samples(tmp_path / "fleet.duckdb") == [("nvml", 3)]
+    assert aside is not None
+    assert samples(aside) == [("dcgm", 2), ("nvml", 3)]
+
+
+def test_a_damaged_database_can_be_replaced(store: LocalStore, tmp_path: Path) -> None:
+    back_up(store, tmp_path / "copy.duckdb")
+    store.close()
+    (tmp_path / "fleet.duckdb").write_bytes(b"cut")
+
+    restore(tmp_path / "copy.duckdb", store.path, is_replacing=True)
+
+    assert samples(tmp_path / "fleet.duckdb") == [("nvml", 3)]
+
+
+def test_what_is_no_backup_replaces_nothing(store: LocalStore, tmp_path: Path) -> None:
+    store.close()
+    (tmp_path / "copy.duckdb").write_text("this is text, and long enough to have a head")
+
+    with pytest.raises(StoreError, match="no DuckDB database"):
+        restore(tmp_path / "copy.duckdb", store.path, is_replacing=True)
+    assert samples(tmp_path / "fleet.duckdb") == [("nvml", 3)]
