@@ -38,6 +38,7 @@ COMMANDS = {  # in the order in which a newcomer needs them -> module of this pa
     "report": "report",
     "what-if": "what_if",
     "serve": "serve",
+    "replay": "replay",
     "collect": "serve",
     "doctor": "doctor.command",
     "backup": "backup",

@@ -5,7 +5,7 @@ from pathlib import Path
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import flag_parts, scope_bar, search, states, wall
+from goodput_app.dashboard.components import flag_parts, replay_bar, scope_bar, search, states, wall
 from goodput_app.dashboard.data import marts
 
 ICON = (  # in the page itself: a named icon would be fetched from the internet
@@ -131,6 +131,7 @@ else:
         st.divider()
         wall.enter(scope_bar.go)
 
+replay_bar.show()
 view = None
 with states.panel("", "marts.clusters"):
     view = scope_bar.show(scope_bar.COST_RANGE if page == COST else None)

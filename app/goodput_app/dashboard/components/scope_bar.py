@@ -17,6 +17,7 @@ import streamlit as st
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import time_picker, wall
 from goodput_app.dashboard.data import marts
+from goodput_app.dashboard.replaying import current_replay
 from goodput_app.dashboard.state import current_store
 from goodput_app.settings import settings
 from goodput_app.time_expressions import moment_ms
@@ -41,7 +42,12 @@ COST_RANGE = "now-30d"  # money is looked at by the month, whatever other pages 
 LIVE_WITHIN = timedelta(minutes=2)
 AMBER_AFTER = timedelta(seconds=60)
 RED_AFTER = timedelta(seconds=150)
-MODES: dict[str, theme.Badge] = {"LIVE": "green", "RECORDED": "blue", "DEMO": "violet"}
+MODES: dict[str, theme.Badge] = {
+    "LIVE": "green",
+    "RECORDED": "blue",
+    "DEMO": "violet",
+    "REPLAY": "orange",
+}
 
 
 @dataclass(frozen=True)
@@ -98,6 +104,8 @@ def view(default_range: str | None = None) -> View | None:
     wall = datetime.now(UTC).replace(tzinfo=None)
     mode = _mode(as_of, wall)
     now = wall if mode == "LIVE" else as_of
+    if (replay := current_replay()) is not None:
+        mode, now = "REPLAY", replay.clock.now()
     begin = st.query_params.get("from") or default_range or settings().ui.range
     start, end, problem = _window(begin, first, as_of, now)
     from_ms, to_ms = epoch_ms(start), epoch_ms(end)

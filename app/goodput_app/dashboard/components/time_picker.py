@@ -8,6 +8,7 @@ import streamlit as st
 
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import wall
+from goodput_app.dashboard.replaying import current_replay
 from goodput_app.settings import settings
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ PRESETS = {
     "This month": ("now/M", "now"),
 }
 REFRESH_S = {"off": None, "5s": 5, "30s": 30, "1m": 60, "2m": 120, "5m": 300}
-REFRESH_DEFAULT = "30s"
+REFRESH_DEFAULT, REFRESH_OF_REPLAY = "30s", "5s"
 
 
 def draw(shown: View, default_range: str, go: Go) -> None:
@@ -85,9 +86,10 @@ def zone_toggle(go: Go) -> None:
 
 def refresh() -> str:
     """Return how often the page looks for new data, as the link says; on a wall it always does."""
-    asked = st.query_params.get("refresh", REFRESH_DEFAULT)
+    default = _refresh_default()
+    asked = st.query_params.get("refresh", default)
     is_asked = asked in REFRESH_S and not (wall.is_on() and REFRESH_S[asked] is None)
-    return asked if is_asked else REFRESH_DEFAULT
+    return asked if is_asked else default
 
 
 def _range(default_range: str, go: Go) -> None:
@@ -129,9 +131,13 @@ def _zone_chosen(go: Go) -> None:
     go({time_zone.PARAM: None if chosen == time_zone.DEFAULT else chosen})
 
 
+def _refresh_default() -> str:
+    return REFRESH_DEFAULT if current_replay() is None else REFRESH_OF_REPLAY
+
+
 def _refresh_chosen(go: Go) -> None:
     chosen = st.session_state["scope_refresh"]
-    go({"refresh": None if chosen in (None, REFRESH_DEFAULT) else chosen})
+    go({"refresh": None if chosen in (None, _refresh_default()) else chosen})
 
 
 def _times_given(go: Go) -> None:

@@ -1,0 +1,71 @@
+"""`goodput replay`: the dashboard on a recording whose clock runs."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import click
+
+from goodput_app.cli import serve
+from goodput_app.cli.database import progress
+from goodput_app.cli.options import instant, say, zone
+from goodput_app.dashboard.replaying import use_replay
+from goodput_app.replay import replaying
+from goodput_app.server.listen import DEFAULT_ADDRESS
+from goodput_app.settings import settings
+from goodput_ingest.live.config import Collector
+from goodput_ingest.replay.clock import SPEED_MAX, SPEED_MIN
+from goodput_ingest.source import ReadOptions
+
+
+@click.command()
+@click.argument(
+    "paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True),
+    metavar="PATH...",
+)  # fmt: skip
+@click.option(
+    "--speed",
+    type=click.FloatRange(SPEED_MIN, SPEED_MAX),
+    default=10.0,
+    show_default=True,
+    help="Seconds of the recording in a second.",
+)
+@click.option("--from", "start", metavar="TIME", help="Where to begin; default: its first moment.")
+@click.option(
+    "--cluster",
+    default=lambda: settings().ingest.cluster,
+    metavar="NAME",
+    help="Cluster name for files that do not contain one.",
+)
+@click.option(
+    "--timezone",
+    default=lambda: settings().ingest.timezone,
+    metavar="ZONE",
+    help="Time zone for timestamps without an offset, such as Europe/Berlin.",
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), help="Port; default: 8501, or the next free one."
+)
+def replay(
+    *, paths: tuple[Path, ...], speed: float, start: str | None, cluster: str | None,
+    timezone: str | None, port: int | None,
+) -> None:  # fmt: skip
+    """Replay a recording on the dashboard.
+
+    PATH: recorded files in any format that `ingest auto` reads, or one Goodput database. The
+    dashboard shows what was known at the moment of its clock, which can be paused and set.
+    """
+    options = ReadOptions(cluster, zone(timezone), earliest=settings().ingest.earliest_at)
+    with contextlib.ExitStack() as stack:
+        with progress() as on_progress:  # the bar ends before the server begins
+            made = stack.enter_context(
+                replaying(
+                    paths, options, speed=speed, start_at=instant(start), on_progress=on_progress
+                )
+            )
+        clock = made.feed.clock
+        say(f"{made.feed.title}: {clock.begins_at:%F %T} to {clock.ends_at:%F %T} UTC.")
+        use_replay(made.feed)
+        stack.callback(use_replay, None)
+        serve.serve_at(made.database, port, DEFAULT_ADDRESS, [Collector(made.feed, "replay")])

@@ -1,0 +1,94 @@
+"""The banner of a replay: which recording, its clock, and the controls of the clock."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from goodput_app.dashboard import theme
+from goodput_app.dashboard.replaying import current_replay
+from goodput_app.dashboard.state import current_store
+from goodput_queries.storage.store import LocalStore
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from goodput_ingest.replay.feed import ReplayFeed
+
+SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0)
+STEP = timedelta(minutes=1)
+TICK_S = 1.0
+POSITION = "replay_position"
+
+
+def show() -> None:
+    """Draw the banner where this server replays a recording."""
+    replay = current_replay()
+    if replay is None:
+        return
+    with st.container(border=True, key="replay"):
+        _controls(replay)
+
+
+@st.fragment(run_every=TICK_S)
+def _controls(replay: ReplayFeed) -> None:
+    clock = replay.clock
+    now = clock.now()
+    st.session_state[POSITION] = now
+    name, back, toggle, forward, speed, position = st.columns(
+        [3, 0.7, 0.7, 0.7, 1.2, 4], vertical_alignment="center"
+    )
+    state = "at the end" if now >= clock.ends_at else "paused" if clock.is_paused else "playing"
+    name.markdown(f"**Replay** of {theme.markdown_text(replay.title)}, {state}")
+    name.caption(f"{now:%F %T} UTC")
+    back.button("", key="replay_back", icon=":material/fast_rewind:", help="One minute back",
+                on_click=_step, args=(replay, -STEP))  # fmt: skip
+    icon, label, act = (
+        ("play_arrow", "Play", clock.play) if clock.is_paused else ("pause", "Pause", clock.pause)
+    )
+    toggle.button("", key="replay_toggle", icon=f":material/{icon}:", help=label, on_click=act)
+    forward.button("", key="replay_forward", icon=":material/fast_forward:",
+                   help="One minute forward", on_click=_step, args=(replay, STEP))  # fmt: skip
+    st.session_state["replay_speed"] = min(SPEEDS, key=lambda one: abs(one - clock.speed))
+    speed.selectbox(
+        "Speed",
+        SPEEDS,
+        key="replay_speed",
+        format_func=lambda one: f"{one:g}x",
+        label_visibility="collapsed",
+        on_change=lambda: clock.set_speed(st.session_state["replay_speed"]),
+        help="Seconds of the recording in a second.",
+    )
+    position.slider(
+        "Position",
+        clock.begins_at,
+        clock.ends_at,
+        key=POSITION,
+        step=_step_of(clock.ends_at - clock.begins_at),
+        format="MM-DD HH:mm:ss",
+        label_visibility="collapsed",
+        on_change=_seek,
+        args=(replay,),
+    )
+
+
+def _step_of(length: timedelta) -> timedelta:
+    """Return the smallest step of the slider: a second, a minute in a recording of days."""
+    return timedelta(seconds=1) if length < timedelta(hours=6) else timedelta(minutes=1)
+
+
+def _seek(replay: ReplayFeed) -> None:
+    at: datetime = st.session_state[POSITION]
+    replay.seek(_store(), at.replace(tzinfo=None))
+
+
+def _step(replay: ReplayFeed, by: timedelta) -> None:
+    replay.step(_store(), by)
+
+
+def _store() -> LocalStore:
+    store = current_store()
+    assert isinstance(store, LocalStore)  # noqa: S101 -- a server has its database open itself
+    return store

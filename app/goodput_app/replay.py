@@ -1,0 +1,72 @@
+"""`goodput replay`: a recording as a live source of a database that is made for it."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from goodput_ingest.replay.clock import ReplayClock
+from goodput_ingest.replay.feed import ReplayFeed
+from goodput_ingest.replay.recording import Recording
+from goodput_ingest.run import ingest
+from goodput_queries.errors import GoodputError
+from goodput_queries.storage.opening import MAGIC, MAGIC_OFFSET
+from goodput_queries.storage.store import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from datetime import datetime
+
+    from goodput_ingest.source import ReadOptions
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A recording with its clock, and the path of the database that it is replayed into."""
+
+    feed: ReplayFeed
+    database: Path
+
+
+@contextlib.contextmanager
+def replaying(
+    paths: Sequence[Path],
+    options: ReadOptions,
+    *,
+    speed: float,
+    start_at: datetime | None = None,
+    on_progress: Callable[[Path, int], None] = lambda _path, _rows: None,
+) -> Iterator[Replay]:
+    """Read a recording and yield its replay; its databases are temporary and removed afterwards.
+
+    paths: files in any format that `goodput ingest auto` reads, or one Goodput database, which is
+    read and not changed. start_at: where the clock begins, naive UTC. Raises GoodputError for a
+    recording without evidence.
+    """
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="goodput-replay-"))
+        if len(paths) == 1 and _is_database(paths[0]):
+            source = LocalStore(paths[0])
+        else:
+            source = LocalStore(Path(folder) / "recording.duckdb")
+            ingest.ingest(source, "auto", paths, options, on_progress=on_progress)
+        stack.callback(source.close)
+        recording = Recording(source)
+        if recording.begins_at is None or recording.ends_at is None:
+            raise GoodputError(f"{paths[0]}: nothing in this recording has a time.")
+        clock = ReplayClock(recording.begins_at, recording.ends_at, speed)
+        if start_at is not None:
+            clock.set(start_at)
+        title = paths[0].name + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
+        yield Replay(ReplayFeed(recording, clock, title), Path(folder) / "replay.duckdb")
+
+
+def _is_database(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(MAGIC_OFFSET + len(MAGIC))[MAGIC_OFFSET:] == MAGIC
+    except OSError:
+        return False

@@ -1,0 +1,1 @@
+"""Recorded evidence in the order of time, through the path of live sources."""

@@ -1,0 +1,58 @@
+"""The banner of a replay: its clock and what its controls do."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.app.conftest import opened
+from tests.recorded_session import built
+
+from goodput_app.dashboard.replaying import use_replay
+from goodput_ingest.replay.clock import ReplayClock
+from goodput_ingest.replay.feed import ReplayFeed
+from goodput_ingest.replay.recording import Recording
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from goodput_queries.storage.store import LocalStore
+
+
+@pytest.fixture(scope="module")
+def recorded(
+    empty_database: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalStore]:
+    yield from built(empty_database, tmp_path_factory, "nvml.jsonl.gz")
+
+
+@pytest.fixture
+def replay(recorded: LocalStore) -> Iterator[ReplayFeed]:
+    recording = Recording(recorded)
+    assert recording.begins_at is not None
+    assert recording.ends_at is not None
+    clock = ReplayClock(recording.begins_at, recording.ends_at)
+    clock.pause()
+    clock.set(recording.ends_at - timedelta(minutes=2))
+    feed = ReplayFeed(recording, clock, "last [night](http://x)")
+    use_replay(feed)
+    yield feed
+    use_replay(None)
+
+
+def test_the_banner_names_the_recording_and_its_controls_set_the_clock(
+    recorded: LocalStore, replay: ReplayFeed
+) -> None:
+    at = replay.clock.now()
+    app = opened(recorded, "data_health")
+
+    assert "Replay** of last \\[night\\]" in app.markdown[0].value
+    assert f"{at:%F %T} UTC" in [caption.value for caption in app.caption]
+    app.button(key="replay_forward").click().run()
+    assert replay.clock.now() == at + timedelta(minutes=1)
+    app.button(key="replay_toggle").click().run()
+    assert not replay.clock.is_paused
+    app.selectbox(key="replay_speed").select(50.0).run()
+    assert replay.clock.speed == 50

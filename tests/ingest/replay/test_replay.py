@@ -1,0 +1,140 @@
+"""A replay tells a recording in the order of time, and ends where a plain ingest ends."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from goodput_ingest.live.config import Collector
+from goodput_ingest.live.scheduler import Collection
+from goodput_ingest.live.store_lease import Held
+from goodput_ingest.replay.clock import ReplayClock
+from goodput_ingest.replay.feed import ReplayFeed
+from goodput_ingest.replay.recording import Recording
+from goodput_queries.errors import IngestError
+from goodput_queries.storage.store import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+LEDGER = """select
+        cluster, gpu_uuid, attempt_key, category, phase, share_lo, share_hi, start_ms, end_ms
+    from marts.ledger_segments order by all"""
+RUNNING = "select job_id, state, end_at from raw.job_runs where start_at is not null order by all"
+
+
+class Steady:
+    """A monotonic clock that a test sets."""
+
+    s = 0.0
+
+
+@pytest.fixture(scope="module")
+def recorded(recorded_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore]:
+    path = tmp_path_factory.mktemp("recording") / "recorded.duckdb"
+    shutil.copyfile(recorded_demo, path)
+    with contextlib.closing(LocalStore(path)) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def recording(recorded: LocalStore) -> Recording:
+    return Recording(recorded)
+
+
+@pytest.fixture(scope="module")
+def replayed(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
+    with contextlib.closing(new_store()) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def steady() -> Steady:
+    return Steady()
+
+
+@pytest.fixture(scope="module")
+def feed(recording: Recording, steady: Steady) -> ReplayFeed:
+    assert recording.begins_at is not None
+    assert recording.ends_at is not None
+    clock = ReplayClock(recording.begins_at, recording.ends_at, speed=10, steady_s=lambda: steady.s)
+    return ReplayFeed(recording, clock, "session")
+
+
+def poll(feed: ReplayFeed, store: LocalStore) -> None:
+    (outcome,) = Collection([Collector(feed, "replay")], Held(store)).ask_once()
+    assert outcome.error is None
+
+
+def latest(store: LocalStore) -> datetime:
+    found: datetime = store.read("select max(ts) from raw.gpu_samples").item()
+    return found
+
+
+def test_nothing_of_the_future_is_known(
+    feed: ReplayFeed, replayed: LocalStore, steady: Steady
+) -> None:
+    steady.s = 30.0
+    poll(feed, replayed)
+
+    now = feed.clock.now()
+    assert now == feed.clock.begins_at + timedelta(seconds=300)
+    assert now - timedelta(seconds=10) < latest(replayed) <= now
+    states = replayed.read(RUNNING)
+    assert states["end_at"].drop_nulls().to_list() == [
+        at for at in states["end_at"].drop_nulls() if at <= now
+    ]
+    assert "RUNNING" in states["state"].to_list()
+
+
+def test_a_paused_replay_brings_nothing(
+    feed: ReplayFeed, replayed: LocalStore, steady: Steady
+) -> None:
+    feed.clock.pause()
+    before = latest(replayed)
+    steady.s += 100
+    poll(feed, replayed)
+
+    assert latest(replayed) == before
+    feed.clock.play()
+
+
+def test_the_ledger_at_the_end_is_that_of_the_recording(
+    feed: ReplayFeed, replayed: LocalStore, recorded: LocalStore, steady: Steady
+) -> None:
+    while not feed.clock.is_at_end:  # in some steps, with a build after each
+        steady.s += 60
+        poll(feed, replayed)
+        replayed.build()
+
+    assert replayed.read(LEDGER).equals(recorded.read(LEDGER))
+
+
+def test_going_back_shows_what_was_known_then(
+    feed: ReplayFeed, replayed: LocalStore, new_store: Callable[..., LocalStore]
+) -> None:
+    at = feed.clock.begins_at + timedelta(seconds=900)
+    feed.clock.pause()
+    feed.seek(replayed, at)
+    poll(feed, replayed)
+    replayed.build()
+
+    with contextlib.closing(new_store()) as fresh:
+        clock = ReplayClock(feed.clock.begins_at, feed.clock.ends_at)
+        clock.pause()
+        clock.set(at)
+        poll(ReplayFeed(feed.recording, clock, "session"), fresh)
+        fresh.build()
+        assert replayed.read(LEDGER).equals(fresh.read(LEDGER))
+        assert replayed.read(LEDGER)["end_ms"].max() <= at.replace(tzinfo=UTC).timestamp() * 1000
+
+
+@pytest.mark.parametrize("speed", [0.2, 101, float("nan")])
+def test_a_speed_that_cannot_be_is_refused(feed: ReplayFeed, speed: float) -> None:
+    with pytest.raises(IngestError, match=r"expected 0\.25 to 100"):
+        feed.clock.set_speed(speed)
