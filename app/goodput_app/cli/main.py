@@ -39,6 +39,7 @@ COMMANDS = {  # in the order in which a newcomer needs them -> module of this pa
     "what-if": "what_if",
     "serve": "serve",
     "replay": "replay",
+    "bundle": "bundle",
     "collect": "serve",
     "doctor": "doctor.command",
     "backup": "backup",

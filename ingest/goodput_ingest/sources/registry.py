@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from goodput_ingest.formats import files
+from goodput_ingest.sources.bundle import Bundle
 from goodput_ingest.sources.dcgm.scrapes import Dcgm
 from goodput_ingest.sources.job_events.google import GoodputEvents
 from goodput_ingest.sources.job_events.job_events import JobEvents
@@ -62,6 +63,7 @@ SOURCES: dict[str, type[Source]] = {
     NcclDebug.name: NcclDebug,
     Kineto.name: Kineto,
     KernelLog.name: KernelLog,
+    Bundle.name: Bundle,  # before other Parquet: it says what it is
     TelemetryParquet.name: TelemetryParquet,
     OperationTrace.name: OperationTrace,
     Mlperf.name: Mlperf,

@@ -34,7 +34,7 @@ COMMANDS = [
         "report",
         "what-if",
     ),
-    *("serve", "replay", "collect", "doctor", "backup", "restore"),
+    *("serve", "replay", "bundle", "collect", "doctor", "backup", "restore"),
     *("retire", "forget", "prune"),
 ]
 QUESTIONS = ["build", "check", "ledger", "gaps", "throttling", "stragglers", "hangs", "runs"]

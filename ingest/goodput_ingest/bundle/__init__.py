@@ -1,0 +1,1 @@
+"""One file with the evidence of a time range or a run, which opens elsewhere."""

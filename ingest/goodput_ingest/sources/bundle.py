@@ -1,0 +1,76 @@
+"""A table of a bundle: rows of one raw table as Parquet, written by `goodput bundle`."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, ClassVar
+
+import polars as pl
+import pyarrow.parquet as pq
+from pyarrow import ArrowException
+
+from goodput_ingest.source import Batch, ReadOptions
+from goodput_queries.catalog import models
+from goodput_queries.errors import IngestError
+from goodput_queries.evidence.batch import ROW_GROUP
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+MAGIC = b"PAR1"
+FORMAT_KEY, FORMAT = "goodput.bundle", "1"
+TABLE_KEY = "goodput.table"
+NO_TABLES = frozenset({"rejects", "catalog"})
+BATCH_ROWS = 8 * ROW_GROUP
+
+
+class Bundle:
+    """One Parquet file of a bundle."""
+
+    name: ClassVar[str] = "bundle"
+
+    def __init__(self, path: Path, options: ReadOptions) -> None:
+        """Take the file; its rows name their cluster and are in UTC."""
+        del options
+        self.path = path
+
+    @staticmethod
+    def recognises(path: Path, head: bytes) -> bool:
+        """Say whether this is Parquet that names its table."""
+        return head.startswith(MAGIC) and TABLE_KEY in _metadata(path)
+
+    def extract(self) -> Iterator[Batch]:
+        """Yield the rows of its table, a batch a source; raises IngestError."""
+        said = _metadata(self.path)
+        if said.get(FORMAT_KEY) != FORMAT:
+            raise IngestError(
+                f"{self.path}: expected a table of a bundle of format {FORMAT}, found "
+                f"{said.get(FORMAT_KEY, 'none')}. A newer Goodput may have written it."
+            )
+        model = models.of_layer("raw").get(said.get(TABLE_KEY, ""))
+        if model is None or model.name in NO_TABLES:
+            raise IngestError(f"{self.path}: there is no table {said.get(TABLE_KEY)!r}.")
+        try:
+            rows = pl.read_parquet(self.path)
+        except (OSError, UnicodeError, pl.exceptions.PolarsError) as error:
+            raise IngestError(f"{self.path}: this Parquet file cannot be read: {error}") from error
+        if rows.schema.get("source") != pl.String or rows["source"].has_nulls():
+            raise IngestError(f"{self.path}: each row needs the source it came from.")
+        content = hashlib.blake2b(self.path.read_bytes(), digest_size=16).hexdigest()
+        for (source,), of_source in rows.partition_by("source", as_dict=True).items():
+            for number, part in enumerate(of_source.iter_slices(BATCH_ROWS)):
+                digest = f"{content} {number} {BATCH_ROWS}"
+                yield Batch(model.name, part, str(source), str(self.path), digest)
+
+
+def _metadata(path: Path) -> dict[str, str]:
+    """Return what a Parquet file says of itself; nothing where it is none."""
+    try:
+        with pq.ParquetFile(path) as file:
+            found = file.metadata.metadata or {}
+    except (OSError, ArrowException, UnicodeError):
+        return {}
+    return {
+        key.decode(errors="replace"): value.decode(errors="replace") for key, value in found.items()
+    }
