@@ -39,6 +39,7 @@ COMMANDS = {  # in the order in which a newcomer needs them -> module of this pa
     "what-if": "what_if",
     "serve": "serve",
     "collect": "serve",
+    "notify": "notify",
     "doctor": "doctor.command",
     "retire": "retire",
     "forget": "forget",
