@@ -72,8 +72,8 @@ class Post:
 
 
 @contextlib.contextmanager
-def post_office(**options: Any) -> Iterator[Post]:
-    """Run a mail server until the end of the block."""
+def post_office(*, port: int = 0, **options: Any) -> Iterator[Post]:
+    """Run a mail server until the end of the block; port: 0 for any."""
     post = Post()
     loop = asyncio.new_event_loop()
 
@@ -82,7 +82,7 @@ def post_office(**options: Any) -> Iterator[Post]:
             post, loop=loop, authenticator=post.authenticate, hostname="mail.test", **options
         )
 
-    server = loop.run_until_complete(loop.create_server(protocol, "127.0.0.1", 0))
+    server = loop.run_until_complete(loop.create_server(protocol, "127.0.0.1", port))
     post.port = server.sockets[0].getsockname()[1]
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
@@ -110,8 +110,8 @@ class Hook:
 
 
 @contextlib.contextmanager
-def web(context: ssl.SSLContext | None = None) -> Iterator[Hook]:
-    """Run a web server until the end of the block."""
+def web(context: ssl.SSLContext | None = None, *, port: int = 0) -> Iterator[Hook]:
+    """Run a web server until the end of the block; port: 0 for any."""
     hook = Hook()
 
     class Handler(BaseHTTPRequestHandler):
@@ -133,7 +133,7 @@ def web(context: ssl.SSLContext | None = None) -> Iterator[Hook]:
         def log_message(self, *_: object) -> None:
             """Keep quiet."""
 
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    http = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     http.daemon_threads = True
     if context is not None:
         http.socket = context.wrap_socket(http.socket, server_side=True)

@@ -93,9 +93,9 @@ def headline(content: Message) -> str:
     first = content.notices[0]
     if len(content.notices) > 1:
         titles = dict.fromkeys(plain(one.title) for one in content.notices)
-        what = next(iter(titles)) if len(titles) == 1 else "see below"
+        what = f": {next(iter(titles))}" if len(titles) == 1 else ""
         place = "".join(f", {where}" for where in _common_places(content.notices))
-        line = f"{len(content.notices)} findings: {what}{place}"
+        line = f"{len(content.notices)} findings{what}{place}"
     elif content.recipient:
         line = f"your run {plain(first.run or '')}: {_owner_line(first, content.at_ms)}"
     else:

@@ -75,7 +75,7 @@ def test_a_message_has_its_content(name: str) -> None:
     ("name", "line"),
     [
         ("one", "[critical] A collective hangs: main, n1"),
-        ("several", "[critical] Still open: 3 findings: see below, cluster lab"),
+        ("several", "[critical] Still open: 3 findings, cluster lab"),
         (
             "many",
             "[warning] 25 findings: Allocated GPUs are idle, cluster lab, team research, "
