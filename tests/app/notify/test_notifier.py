@@ -199,7 +199,7 @@ def test_a_new_database_that_was_not_built_yet_closes_nothing(
 
 def test_it_runs_in_the_background_of_a_block(store: LocalStore, hook: Hook) -> None:
     fail(store)
-    plan = Plan((Webhook(url=hook.url, wait_s=0.0),), "https://goodput.example", every_s=0.05)
+    plan = Plan((Webhook(url=hook.url, wait_s=0.0),), "https://goodput.example")
 
     with notifying(store, plan):
         until(lambda: bool(hook.posts))
