@@ -124,6 +124,7 @@ def _finding(one: Notice) -> dict[str, Any]:
         "team": one.team,
         "user": one.user,
         "since_ms": one.since_ms,
+        "is_since_before": one.is_cut,
         "lost_gpu_ms": one.gpu_ms,
         "evidence": one.evidence,
         "what_to_do": one.what_to_do,

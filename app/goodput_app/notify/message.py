@@ -22,7 +22,8 @@ MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
 class Notice(msgspec.Struct, frozen=True):
     """A finding as a message has it; times in epoch milliseconds.
 
-    state: what people said of it. owner: who can mend it (team, operations). idle_gpus,
+    is_cut: it was so when the window begins, and may have begun before. state: what people said of
+    it. owner: who can mend it (team, operations). idle_gpus,
     idle_since_ms: GPUs of its run that are idle now. url: its page at its time.
     """
 
@@ -34,6 +35,7 @@ class Notice(msgspec.Struct, frozen=True):
     since_ms: int
     evidence: str
     what_to_do: str
+    is_cut: bool = False
     state: str = "open"
     owner: str | None = None
     cluster: str | None = None
@@ -110,7 +112,8 @@ def lines(notice: Notice, content: Message) -> list[str]:
     named = f"{plain(notice.title)}: {plain(notice.subject) or 'the fleet'}"
     if content.recipient:
         named = f"Run {plain(notice.run or '')}: {_owner_line(notice, content.at_ms)}"
-    found = [named, f"Since {moment(notice.since_ms)}, {notice.severity}"]
+    since = "Since before" if notice.is_cut else "Since"
+    found = [named, f"{since} {moment(notice.since_ms)}, {notice.severity}"]
     if notice.cluster:
         found[-1] += f", cluster {plain(notice.cluster)}"
     if notice.evidence:

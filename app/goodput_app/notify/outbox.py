@@ -159,15 +159,17 @@ def mark_failed(
 
 def _notice(row: Mapping[str, Any], from_ms: int, to_ms: int, public_url: str | None) -> Notice:
     idle_since = row["idle_since_at"]
+    since_ms = _ms(row["since_at"]) if row["since_at"] else from_ms
     return Notice(
         finding_key=row["finding_key"],
         rule=row["rule"],
         severity=row["severity"],
         title=row["title"],
         subject=row["subject"] or "",
-        since_ms=_ms(row["since_at"]) if row["since_at"] else from_ms,
+        since_ms=since_ms,
         evidence=row["evidence"] or "",
         what_to_do=row["what_to_do"] or "",
+        is_cut=since_ms <= from_ms,
         state=row["state"],
         owner=row["owner"],
         cluster=row["cluster"],

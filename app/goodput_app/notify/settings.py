@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, ClassVar
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -111,8 +112,8 @@ class HttpTarget(Target, frozen=True, kw_only=True):
     def _check(self, url: str) -> str:
         check_url(f"{SECTION}.url", url)
         has_token = self.token_env is not None or self.token_file is not None
-        is_local = any(url.startswith(f"http://{host}") for host in LOOPBACK_HOSTS)
-        if has_token and url.startswith("http:") and not is_local:
+        parts = urlsplit(url)
+        if has_token and parts.scheme == "http" and parts.hostname not in LOOPBACK_HOSTS:
             raise GoodputError(
                 f"'{SECTION}.url' is http, which would send the token in the clear; expected https."
             )

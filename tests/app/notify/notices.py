@@ -58,6 +58,7 @@ DOWN = Notice(
     since_ms=AT_MS - HOUR_MS,
     evidence="8.0 GPU-h lost, 12.5 % of the capacity",
     what_to_do="Repair or replace the node",
+    is_cut=True,
     owner="operations",
     cluster="lab",
     node="n2",

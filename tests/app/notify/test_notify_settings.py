@@ -50,6 +50,10 @@ COMMON = (
             "to = 'webhook'\nurl = 'http://h.example'\ntoken_env = 'T'",
             "'notify.url' is http, which would send the token in the clear; expected https.",
         ),
+        (
+            "to = 'webhook'\nurl = 'http://127.0.0.1.example'\ntoken_env = 'T'",
+            "'notify.url' is http, which would send the token in the clear; expected https.",
+        ),
         ("to = 'mail'", "'notify.addresses' names nobody, expected a list of addresses."),
         (
             "to = 'mail'\naddresses = ['ops']",
