@@ -25,6 +25,8 @@ in `reference/thresholds.csv`, each with its unit and reason. Why it is so:
 - **What people say is kept apart** (`state.finding_actions`) and survives rebuilds: an
   acknowledgement is of one occurrence, a dismissal (with its reason) holds for the same rule and
   subject until it is reopened. `goodput finding acknowledge KEY --note "..."`.
+- **Open findings are sent** to the targets under `[[notify]]`: see
+  [Notifications](operate.md#notifications).
 - A loss under one GPU-hour is information, whatever its rule.
 - **One fact is one finding**: GPUs that were never active are in the finding of idle GPUs, a silent
   node in that of the node that is down, where at least half of it is the same time.

@@ -17,6 +17,8 @@ from typing import Any, get_args
 import msgspec
 from msgspec import structs
 
+from goodput_app.notify.settings import KINDS, AnyTarget, refuse_equal_targets
+from goodput_billing.delivery.checks import check_url
 from goodput_billing.delivery.settings import ReportSettings
 from goodput_billing.statement.settings import StatementSettings
 from goodput_queries.errors import GoodputError
@@ -60,12 +62,19 @@ class IngestSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ServeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the dashboard listens; without a port: 8501 or the next free one.
 
-    insecure: an address that others reach is wanted, though there is no login.
+    insecure: an address that others reach is wanted, though there is no login. public_url: where
+    people find the dashboard; notifications link to it.
     """
 
     address: str = "127.0.0.1"
     port: int | None = None
     insecure: bool = False
+    public_url: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a public_url that is none."""
+        if self.public_url is not None:
+            check_url("serve.public_url", self.public_url)
 
 
 class UiSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -93,6 +102,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     collect: its `[[collect]]` tables as they stand; `goodput_ingest.live.config` reads them.
     evaluation_counts: declared evaluation is useful time, and counts in goodput.
     objectives: its `[[objectives]]` tables: the goodput that teams and clusters are to have.
+    notify: its `[[notify]]` tables: where findings are sent.
     """
 
     db: str = "goodput.duckdb"
@@ -105,10 +115,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     collect: tuple[dict[str, Any], ...] = ()
     evaluation_counts: bool = False
     objectives: tuple[Objective, ...] = ()
+    notify: tuple[AnyTarget, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse objectives of the same name."""
+        """Refuse objectives, and targets of notifications, of the same name."""
         refuse_equal_names(self.objectives)
+        refuse_equal_targets(self.notify)
 
 
 WORDS = {  # by what msgspec calls a type
@@ -172,6 +184,8 @@ def _explained(error: str, given: dict[str, Any]) -> str:
     text, _, place = error.partition(" - at `$")
     keys = [key for key in place.rstrip("`").partition("[")[0].split(".") if key]
     where = ".".join(keys)
+    if keys == ["notify"]:
+        return _of_notify(text, place, given["notify"])
     if unknown := UNKNOWN.fullmatch(text):
         prefix = f"{where}." if keys else ""
         known = ", ".join(f"{prefix}{field.name}" for field in _known(keys))
@@ -202,6 +216,28 @@ def _of_objectives(error: str, place: str) -> str:
     if "[" not in place or expected is None or expected[1] == "object":
         return "'objectives' is a list; write each objective as [[objectives]]."
     return f"'objectives.{key}' is not {WORDS[expected[1]]}."
+
+
+def _of_notify(error: str, place: str, given: Any) -> str:
+    """Return what is wrong with one of the targets of notifications."""
+    number = re.search(r"\[(\d+)\]", place)
+    if number is None or not isinstance(given, list):
+        return "'notify' is a list; write each target as [[notify]]."
+    table = given[int(number[1])]
+    kind = table.get("to") if isinstance(table, dict) else None
+    if not isinstance(kind, str) or kind not in KINDS:
+        return f"'notify.to' is {kind!r}, expected one of {', '.join(KINDS)}."
+    if unknown := UNKNOWN.fullmatch(error):
+        known = ", ".join(KINDS[kind].__struct_fields__)
+        return f"there is no setting 'notify.{unknown[1]}' for {kind!r}; known: {known}."
+    key = place.rstrip("`").partition("].")[2].partition("[")[0]
+    expected = WRONG_KIND.fullmatch(error)
+    if expected is None or expected[1] == "object":
+        return f"'notify.{key}' is a table; write it as [notify.{key}]."
+    words = WORDS["array" if "[" in place.partition("].")[2] else expected[1]]
+    if isinstance(table[key], dict):
+        words = "a table of texts in quotes"
+    return f"'notify.{key}' is {table[key]!r}, expected {words}."
 
 
 def _known(keys: list[str]) -> tuple[structs.FieldInfo, ...]:

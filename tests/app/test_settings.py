@@ -66,11 +66,12 @@ def test_a_named_file_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             "colour = 1",
             "there is no setting 'colour'; "
             "known: db, ingest, serve, ui, retention, statement, report, collect, "
-            "evaluation_counts, objectives.",
+            "evaluation_counts, objectives, notify.",
         ),
         (
             "[serve]\nhost = 'a'",
-            "there is no setting 'serve.host'; known: serve.address, serve.port, serve.insecure.",
+            "there is no setting 'serve.host'; known: serve.address, serve.port, serve.insecure, "
+            "serve.public_url.",
         ),
         ("db = 1", "'db' is 1, expected a text in quotes."),
         ("[serve]\nport = '1'", "'serve.port' is '1', expected a whole number."),
@@ -94,6 +95,7 @@ def test_a_named_file_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             "report.formats = 'csv'",
             "'report.formats' is 'csv', expected a list of texts in quotes.",
         ),
+        ("[serve]\npublic_url = 1", "'serve.public_url' is 1, expected a text in quotes."),
         ("[[ingest]]", "'ingest' is a section; write it as [ingest]."),
         (
             "[report.webhook]\nlink = 1",
@@ -107,7 +109,7 @@ def test_a_named_file_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             "[nope]",
             "there is no setting 'nope'; "
             "known: db, ingest, serve, ui, retention, statement, report, collect, "
-            "evaluation_counts, objectives.",
+            "evaluation_counts, objectives, notify.",
         ),
     ],
 )

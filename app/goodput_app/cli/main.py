@@ -41,6 +41,7 @@ COMMANDS = {  # in the order in which a newcomer needs them -> module of this pa
     "replay": "replay",
     "bundle": "bundle",
     "collect": "serve",
+    "notify": "notify",
     "doctor": "doctor.command",
     "backup": "backup",
     "restore": "backup",

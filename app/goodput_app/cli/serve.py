@@ -12,6 +12,7 @@ import click
 import polars as pl
 
 from goodput_app.cli.deliver import plan_of
+from goodput_app.cli.notify import notification_plan
 from goodput_app.cli.options import FailedWithRowsError, database_option, output_options, say
 from goodput_app.settings import settings, settings_file
 from goodput_ingest.live.config import collectors
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from goodput_app.notify.notifier import Plan as NotificationPlan
     from goodput_billing.delivery.deliver import Plan
     from goodput_ingest.live.config import Collector
     from goodput_ingest.live.scheduler import Outcome
@@ -88,7 +90,14 @@ def serve(
     """Serve the dashboard, /metrics and the database."""
     plan = plan_of(settings(), db) if settings().report.at is not None else None
     refuse_strangers(address, is_insecure=is_insecure)
-    serve_at(db, port, address, configured() if is_collecting else [], plan)
+    serve_at(
+        db,
+        port,
+        address,
+        configured() if is_collecting else [],
+        plan,
+        notification_plan(settings()),
+    )
 
 
 @click.command()
@@ -137,11 +146,20 @@ def serve_at(
     address: str,
     sources: Sequence[Collector] = (),
     statements: Plan | None = None,
+    notifications: NotificationPlan | None = None,
 ) -> None:
-    """Serve a database; poll these sources and deliver its statements in the background."""
+    """Serve a database; poll sources, deliver statements and notify in the background."""
     from goodput_app.server import asgi  # noqa: PLC0415 -- draws in streamlit's server
 
-    asgi.serve(path, port, address, sources=sources, statements=statements, on_ready=click.echo)
+    asgi.serve(
+        path,
+        port,
+        address,
+        sources=sources,
+        statements=statements,
+        notifications=notifications,
+        on_ready=click.echo,
+    )
 
 
 def _summary(outcomes: Sequence[Outcome]) -> pl.DataFrame:

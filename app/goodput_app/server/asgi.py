@@ -30,6 +30,7 @@ from starlette.routing import Route
 from goodput_app import dashboard
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.state import use_store
+from goodput_app.notify.notifier import notifying
 from goodput_app.server import metrics
 from goodput_app.server.background import Upkeep
 from goodput_app.server.index_page import IndexPage
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from streamlit import App
 
+    from goodput_app.notify.notifier import Plan as NotificationPlan
     from goodput_billing.delivery.deliver import Plan
     from goodput_ingest.live.config import Collector
 
@@ -83,13 +85,14 @@ def serve(
     *,
     sources: Sequence[Collector] = (),
     statements: Plan | None = None,
+    notifications: NotificationPlan | None = None,
     on_ready: Callable[[str], None] = lambda _url: None,
 ) -> None:
     """Serve the database at `path` until Ctrl-C or SIGTERM; `on_ready` gets the URL that answers.
 
-    sources: live ones, polled meanwhile. statements: where they are delivered. Without a
-    port it is 8501 or the next free one. Raises GoodputError where the port is taken or the
-    database is served already.
+    sources: live ones, polled meanwhile. statements: where they are delivered. notifications: who
+    is sent findings. Without a port it is 8501 or the next free one. Raises GoodputError where the
+    port is taken or the database is served already.
     """
     is_new = not (_database(path) == IN_MEMORY or Path(path).exists())
     if is_new:
@@ -119,7 +122,7 @@ def serve(
         configure(address, sockets[0].getsockname()[1])
         server = _Server(
             uvicorn.Config(
-                create_app(store, note, sources, statements),
+                create_app(store, note, sources, statements, notifications),
                 access_log=False,
                 log_level="warning",
                 timeout_graceful_shutdown=GRACE_S,
@@ -142,11 +145,13 @@ def create_app(
     note: ServerNote,
     sources: Sequence[Collector] = (),
     statements: Plan | None = None,
+    notifications: NotificationPlan | None = None,
 ) -> App:
     """Return the ASGI application: pages, `/healthz`, `/metrics` and the store's calls.
 
     Its lifespan leaves the note beside the database, polls the live sources, delivers
-    statements and keeps the ledger up to date; at the end it removes the note and closes the store.
+    statements, notifies of findings and keeps the ledger up to date; at the end it removes the note
+    and closes the store.
     """
     from streamlit import App  # noqa: PLC0415 -- half a second that only a server needs
 
@@ -158,7 +163,11 @@ def create_app(
             remote.write_note(note)
         is_over = asyncio.Event()
         try:
-            with _collecting(store, sources) as collection, handing_out(store, statements):
+            with (
+                _collecting(store, sources) as collection,
+                handing_out(store, statements),
+                notifying(store, notifications),
+            ):
                 building = asyncio.create_task(_keep_built(store, is_over))
                 try:
                     yield

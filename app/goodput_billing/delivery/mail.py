@@ -11,8 +11,8 @@ from email.message import EmailMessage
 from email.policy import SMTP
 from typing import TYPE_CHECKING
 
+from goodput_billing.delivery.checks import mailbox
 from goodput_billing.delivery.send_with_retry import NotSentError, tls_error, trusted
-from goodput_billing.delivery.settings import mailbox
 from goodput_billing.render.safe_text import printable
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _session(settings: MailSettings, password: str | None) -> Iterator[smtplib.S
 def _connected(settings: MailSettings) -> smtplib.SMTP:
     """Return a connection that is encrypted as the settings want it."""
     port = int(settings.origin.rpartition(":")[2])
-    context = trusted(settings.ca_file, "report.mail")
+    context = trusted(settings.ca_file, settings.section)
     if settings.security == "tls":
         return smtplib.SMTP_SSL(settings.host, port, timeout=settings.timeout_s, context=context)
     server = smtplib.SMTP(settings.host, port, timeout=settings.timeout_s)
@@ -129,7 +129,7 @@ def _stated(settings: MailSettings) -> Iterator[None]:
     except smtplib.SMTPAuthenticationError as error:
         raise NotSentError(
             f"{where} refused user and password ({_said(error.smtp_code, error.smtp_error)}). "
-            "Check username and password of [report.mail].",
+            f"Check username and password of [{settings.section}].",
             is_transient=_is_transient(error.smtp_code),
         ) from error
     except smtplib.SMTPResponseException as error:
@@ -140,7 +140,7 @@ def _stated(settings: MailSettings) -> Iterator[None]:
     except smtplib.SMTPNotSupportedError as error:
         raise NotSentError(
             f"{where} cannot do what is asked of it ({_one_line(str(error))}). Check security and "
-            "username of [report.mail]."
+            f"username of [{settings.section}]."
         ) from error
     except smtplib.SMTPServerDisconnected as error:
         if isinstance(error.__context__, TimeoutError):
@@ -152,16 +152,17 @@ def _stated(settings: MailSettings) -> Iterator[None]:
         raise NotSentError(f"{where}: {_one_line(str(error))}.") from error
     except UnicodeEncodeError:
         raise NotSentError(
-            "user or password of [report.mail] has characters that SMTP cannot send."
+            f"user or password of [{settings.section}] has characters that SMTP cannot send."
         ) from None  # that error has the password in it
     except ssl.SSLError as error:
         raise NotSentError(
             f"{where}: no secure connection ({tls_error(error)}). Check security, host and "
-            "ca_file of [report.mail]."
+            f"ca_file of [{settings.section}]."
         ) from error
     except socket.gaierror as error:
         raise NotSentError(
-            f"{where}: there is no such host ({error.strerror}). Check host of [report.mail].",
+            f"{where}: there is no such host ({error.strerror}). Check host of "
+            f"[{settings.section}].",
             is_transient=error.errno == socket.EAI_AGAIN,
         ) from error
     except TimeoutError as error:
@@ -174,7 +175,8 @@ def _stated(settings: MailSettings) -> Iterator[None]:
 
 def _silence(settings: MailSettings) -> NotSentError:
     return NotSentError(
-        f"{settings.origin} did not answer within {settings.timeout_s} s (report.mail.timeout_s).",
+        f"{settings.origin} did not answer within {settings.timeout_s} s "
+        f"({settings.section}.timeout_s).",
         is_transient=True,
     )
 
@@ -188,7 +190,7 @@ def _refusal(
     whom = "; ".join(f"{one}: {_said(*answer)}" for one, answer in sorted(refused.items()))
     return NotSentError(
         f"{settings.origin} refused recipients ({whom[: 3 * SAID_MAX_CHARS]}). Correct the "
-        "addresses in report.mail.to, or ask the server's keepers.",
+        f"addresses of [{settings.section}], or ask the server's keepers.",
         is_transient=any(_is_transient(code) for code, _ in refused.values()),
         recipients=has,
     )

@@ -5,22 +5,28 @@ Secrets never stand in goodput.toml: `*_env` names an environment variable, `*_f
 
 from __future__ import annotations
 
-import os
 from datetime import time
-from email.headerregistry import Address
-from email.policy import SMTP
 from pathlib import Path
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 import msgspec
 
+from goodput_billing.delivery.checks import (
+    check_url,
+    mailbox,
+    optional_secret,
+    refuse_others,
+    refuse_unless_one,
+    refuse_unless_positive,
+    secret,
+)
 from goodput_queries.errors import GoodputError
 from goodput_queries.storage.remote import LOOPBACK_HOSTS
 
 FORMATS = ("csv", "parquet", "html", "pdf", "focus")
 SECURITIES = ("starttls", "tls", "none")
 PORTS = {"starttls": 587, "tls": 465, "none": 25}
-SECRET_MAX_CHARS = 4096
 
 
 class MailSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -32,6 +38,8 @@ class MailSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     files; attach_max_mb: their largest total size, others are omitted. timeout_s: how
     long the server may take for one answer.
     """
+
+    section: ClassVar[str] = "report.mail"  # that errors name
 
     host: str = ""
     sender: str = ""
@@ -47,7 +55,7 @@ class MailSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     timeout_s: int = 30
 
     def __post_init__(self) -> None:
-        where = "report.mail"
+        where = self.section
         if not self.host or any(c.isspace() or c in "/@" for c in self.host):
             raise GoodputError(
                 f"'{where}.host' is {self.host!r}, expected the name of an SMTP server."
@@ -59,15 +67,15 @@ class MailSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 raise GoodputError(
                     f"'{where}.{key}' is {text!r}, expected an address like finance@example.org."
                 )
-        _refuse_others(f"{where}.security", [self.security], SECURITIES)
-        _refuse_others(f"{where}.attach", self.attach, FORMATS)
+        refuse_others(f"{where}.security", [self.security], SECURITIES)
+        refuse_others(f"{where}.attach", self.attach, FORMATS)
         if self.port is not None and not 0 < self.port < 65536:
             raise GoodputError(f"'{where}.port' is {self.port}, expected 1 to 65535.")
-        _refuse_unless_positive(f"{where}.timeout_s", self.timeout_s)
+        refuse_unless_positive(f"{where}.timeout_s", self.timeout_s)
         if self.attach_max_mb < 0:
             raise GoodputError(f"'{where}.attach_max_mb' is below 0, expected megabytes.")
         if self.username is not None:
-            _refuse_unless_one(where, "password", self.password_env, self.password_file)
+            refuse_unless_one(where, "password", self.password_env, self.password_file)
             if self.security == "none":
                 raise GoodputError(
                     f"'{where}.security' is 'none', which would send the password in the clear; "
@@ -104,14 +112,14 @@ class WebhookSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         where = "report.webhook"
-        _refuse_unless_one(where, "url", self.url, self.url_env, self.url_file)
+        refuse_unless_one(where, "url", self.url, self.url_env, self.url_file)
         for what, *given in (
             ("token", self.token_env, self.token_file),
             ("secret", self.secret_env, self.secret_file),
         ):
             if all(one is not None for one in given):
-                _refuse_unless_one(where, what, *given)
-        _refuse_unless_positive(f"{where}.timeout_s", self.timeout_s)
+                refuse_unless_one(where, what, *given)
+        refuse_unless_positive(f"{where}.timeout_s", self.timeout_s)
         if self.url is not None:
             self._check(self.url)
 
@@ -123,11 +131,11 @@ class WebhookSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def token(self) -> str | None:
         """Return the token, read now; None where none is set."""
-        return _optional_secret(self.token_env, self.token_file)
+        return optional_secret(self.token_env, self.token_file)
 
     def secret(self) -> str | None:
         """Return what posts are signed with, read now; None where none is set."""
-        return _optional_secret(self.secret_env, self.secret_file)
+        return optional_secret(self.secret_env, self.secret_file)
 
     def _check(self, url: str) -> str:
         check_url("report.webhook.url", url)
@@ -160,7 +168,7 @@ class ReportSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     webhook: WebhookSettings | None = None
 
     def __post_init__(self) -> None:
-        _refuse_others("report.formats", self.formats, FORMATS)
+        refuse_others("report.formats", self.formats, FORMATS)
         if not self.formats:
             raise GoodputError(f"'report.formats' is empty, expected some of {', '.join(FORMATS)}.")
         for key, url in (("dashboard_url", self.dashboard_url), ("files_url", self.files_url)):
@@ -195,86 +203,3 @@ class ReportSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if str(database) == ":memory:":
             raise GoodputError("a database in memory has no folder beside it; set 'report.folder'.")
         return Path(database).with_name(f"{Path(database).stem}-statements")
-
-
-def secret(variable: str | None, file: str | None) -> str:
-    """Return what an environment variable or a file holds, without the white space around it.
-
-    Raises GoodputError naming the variable or the file, never what is in it.
-    """
-    if variable is not None:
-        where, found = f"the environment variable {variable}", os.environ.get(variable, "")
-    else:
-        where = str(file)
-        try:
-            with Path(where).open(encoding="utf-8") as stream:
-                found = stream.read(SECRET_MAX_CHARS + 1)
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "it is not UTF-8"
-            raise GoodputError(f"{where}: the secret in it cannot be read ({reason}).") from error
-    found = found.strip()
-    if not found:
-        raise GoodputError(f"{where} is empty or not set; it should hold a secret of [report].")
-    if len(found) > SECRET_MAX_CHARS or not found.isprintable():
-        raise GoodputError(f"{where} holds no secret but a text of several lines, or a long one.")
-    return found
-
-
-def _optional_secret(variable: str | None, file: str | None) -> str | None:
-    return None if variable is None and file is None else secret(variable, file)
-
-
-def mailbox(text: str) -> Address | None:
-    """Return an address with or without a name; None where it is none, or more than one.
-
-    Addresses are ASCII (xn--... for other domains), so that every server takes them; names need
-    not be.
-    """
-    if not text.isprintable():
-        return None
-    try:
-        header = SMTP.header_factory("to", text)
-        (found,) = header.addresses
-    except Exception:  # Python's parser of headers fails in ways of its own on what is no address
-        return None
-    spec = found.addr_spec
-    is_whole = not header.defects and found.username and found.domain and spec.isascii()
-    is_alone = header.groups[0].display_name is None and not found.domain.startswith(".")
-    return found if is_whole and is_alone else None
-
-
-def check_url(key: str, url: str) -> str:
-    """Return an HTTP URL; raises GoodputError where it is none, without saying what it is."""
-    try:
-        parts = urlsplit(url)
-        is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_url = False
-    if not is_url or any(c.isspace() for c in url) or not url.isprintable():
-        raise GoodputError(f"{key!r} is no URL; expected like https://example.org/path.")
-    if parts.username or parts.password:
-        raise GoodputError(
-            f"{key!r} carries a user or password; expected a URL without, and a token beside it."
-        )
-    return url
-
-
-def _refuse_others(key: str, given: list[str] | tuple[str, ...], known: tuple[str, ...]) -> None:
-    if len(set(given)) < len(given):
-        raise GoodputError(f"{key!r} names something twice, expected each once.")
-    for one in given:
-        if one not in known:
-            raise GoodputError(f"{key!r} is {one!r}, expected one of {', '.join(known)}.")
-
-
-def _refuse_unless_positive(key: str, number: int) -> None:
-    if number <= 0:
-        raise GoodputError(f"{key!r} is {number}, expected seconds above 0.")
-
-
-def _refuse_unless_one(where: str, what: str, *given: str | None) -> None:
-    if sum(one is not None for one in given) != 1:
-        plain = "" if what == "password" else f"{what}, " if len(given) == 3 else ""
-        raise GoodputError(
-            f"'{where}' needs one of {plain}{what}_env and {what}_file, and no second of them."
-        )

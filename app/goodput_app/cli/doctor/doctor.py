@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from goodput_app.cli.doctor.live_sources import live_findings
+from goodput_app.cli.doctor.notifications import notification_findings
 from goodput_app.cli.doctor.reports import report_findings
 from goodput_app.settings import settings
 from goodput_queries.errors import GoodputError
@@ -32,7 +33,14 @@ ORDER = ("problem", "missing", "ok")  # of status: what to mend comes first
 
 def findings(db: str) -> pl.DataFrame:
     """Return one row a finding: what, status (one of ORDER), found, next (what to do)."""
-    rows = [*_versions(), *_database(db), *_live(db), *report_findings(db), *_machine()]
+    rows = [
+        *_versions(),
+        *_database(db),
+        *_live(db),
+        *report_findings(db),
+        *notification_findings(),
+        *_machine(),
+    ]
     rows.sort(key=lambda row: ORDER.index(row[1]))
     return pl.DataFrame(rows, schema=dict.fromkeys(SCHEMA, pl.String), orient="row")
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import goodput_app
 from goodput_app.cli.serve import configured
-from goodput_app.settings import settings_file
+from goodput_app.notify.plan import OWN_SOURCE
+from goodput_app.settings import settings, settings_file
 from goodput_ingest.gpu_metrics import missing_counters
 from goodput_ingest.gpu_metrics.recommended import COUNTERS_FILE
 from goodput_ingest.live.config import collectors
@@ -185,6 +186,7 @@ def _statuses(store: Store | None, sources: Sequence[Collector]) -> Iterator[Fin
     if store is None:
         return
     configured_now = {(one.reads, one.origin) for one in sources}
+    configured_now |= {(OWN_SOURCE, one.label) for one in settings().notify}
     rows = store.read(
         """select source, origin, state, answered_at, error from marts.live_sources
         where state in ('failing', 'stale') order by source, origin"""

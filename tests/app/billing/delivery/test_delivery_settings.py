@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import goodput_app
 from goodput_app.settings import read
-from goodput_billing.delivery.settings import ReportSettings, WebhookSettings, mailbox, secret
+from goodput_billing.delivery.checks import mailbox, secret
+from goodput_billing.delivery.settings import ReportSettings, WebhookSettings
 from goodput_queries.errors import GoodputError
 
 if TYPE_CHECKING:

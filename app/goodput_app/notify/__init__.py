@@ -1,0 +1,1 @@
+"""Notifications of findings: who gets which, when, and what has been sent."""

@@ -1,0 +1,215 @@
+"""Notifications in the background of `goodput serve`: decide, write, send, mark, repeat."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from goodput_app.notify import outbox
+from goodput_app.notify.plan import OWN_SOURCE, due
+from goodput_app.notify.send import send, send_again
+from goodput_app.notify.settings import Alertmanager
+from goodput_billing.delivery.send_with_retry import NotSentError
+from goodput_ingest.live import status as live_status
+from goodput_ingest.live.status import Status
+from goodput_queries.errors import GoodputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from goodput_app.notify.outbox import Pending
+    from goodput_app.notify.plan import Changes
+    from goodput_app.notify.settings import AnyTarget
+    from goodput_billing.delivery.settings import MailSettings
+    from goodput_queries.storage.store import LocalStore, Store
+
+log = logging.getLogger(__name__)
+
+EVERY_S = 30.0
+REST_RATIO = 9.0  # of the time that findings take: they get a tenth of a core at most
+FIRST_BACKOFF_S, BACKOFF_MAX_S = 10.0, 600.0
+STATUS_INTERVAL_S = 900.0
+RESENT_PER_EXPIRY = 3
+ERROR_MAX_CHARS = 500
+GRACE_S = 5.0  # for what is under way when the server ends
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Who is notified. public_url: of the dashboard, for links. mail: the server of [report]."""
+
+    targets: tuple[AnyTarget, ...]
+    public_url: str | None = None
+    mail: MailSettings | None = None
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    every_s: float = EVERY_S
+
+
+class Notifier:
+    """Notifies the targets of a plan of the findings of one database."""
+
+    def __init__(self, store: LocalStore, plan: Plan) -> None:
+        self._store = store
+        self._plan = plan
+        self._resent_at: dict[str, datetime] = {}
+        self._failing = _failing(store)
+
+    def look(self) -> None:
+        """Write which messages are due; raises GoodputError where the database does not answer."""
+        now = self._plan.now()
+        found = decided(self._store, self._plan, now)
+        if any(found):
+            outbox.write(self._store, found, now)
+
+    def deliver(self) -> None:
+        """Send what is written and was not sent, and what an Alertmanager must not forget."""
+        for target in self._plan.targets:
+            waiting = outbox.pending(self._store, target.label)
+            is_reached = self._send_pending(target, waiting)
+            if isinstance(target, Alertmanager) and is_reached:
+                self._send_again(target)
+
+    def run(self, is_over: threading.Event) -> None:
+        """Notify until it is over; an error is logged once and never ends it."""
+        said = ""
+        while not is_over.is_set():
+            began = time.monotonic()
+            try:
+                self.look()
+                took_s = time.monotonic() - began
+                self.deliver()
+                said = ""
+            except Exception as error:
+                took_s = time.monotonic() - began
+                if is_over.is_set():
+                    return  # the database is closed under it
+                if str(error) != said:
+                    said = str(error)
+                    log.error("notifications: %s", said, exc_info=not _is_stated(error))
+            is_over.wait(max(self._plan.every_s, REST_RATIO * took_s))
+
+    def _send_pending(self, target: AnyTarget, waiting: list[Pending]) -> bool:
+        """Send in order; return whether the target did not fail.
+
+        A message that is refused holds up those about the same findings, a target that does not
+        answer holds up all.
+        """
+        held_up: set[str] = set()
+        for one in waiting:
+            now = self._plan.now()
+            is_due = one.next_attempt_ms <= now.timestamp() * 1000
+            if not is_due or held_up & one.keys:
+                held_up |= one.keys
+                continue
+            try:
+                had = send(one.message, target, now, self._plan.mail, one.had)
+            except GoodputError as error:
+                self._failed(target, one, error)
+                if isinstance(error, NotSentError) and error.is_transient:
+                    return False
+                held_up |= one.keys
+            else:
+                outbox.mark_sent(self._store, one, self._plan.now(), had)
+                self._answered(target)
+        return not held_up
+
+    def _send_again(self, target: Alertmanager) -> None:
+        """Send an Alertmanager its open findings before it takes them for resolved."""
+        now = self._plan.now()
+        last = self._resent_at.get(target.label)
+        if last and (now - last).total_seconds() < target.expires_s / RESENT_PER_EXPIRY:
+            return
+        known = outbox.occurrences(self._store, target.label).values()
+        notices = [one.notice for one in known if one.first_id is not None]
+        try:
+            if notices:
+                send_again(notices, target, now)
+                self._answered(target)
+            self._resent_at[target.label] = now
+        except GoodputError as error:
+            self._report(target, error)
+
+    def _failed(self, target: AnyTarget, one: Pending, error: GoodputError) -> None:
+        had = error.recipients if isinstance(error, NotSentError) else one.had
+        asked_s = error.wait_s if isinstance(error, NotSentError) else 0.0
+        wait_s = max(min(FIRST_BACKOFF_S * 2.0**one.attempts, BACKOFF_MAX_S), asked_s)
+        sentence = str(error)[:ERROR_MAX_CHARS]
+        outbox.mark_failed(self._store, one, self._plan.now(), wait_s, had or one.had, sentence)
+        self._report(target, error)
+
+    def _report(self, target: AnyTarget, error: GoodputError) -> None:
+        """Write a failure to the status of live sources, which is a finding of its own."""
+        now = self._plan.now().replace(tzinfo=None)
+        if target.label not in self._failing:
+            log.warning("notifications to %s: %s", target.label, error)
+            self._failing[target.label] = _status(target, now)
+        self._failing[target.label] = self._failing[target.label].failed(now, str(error))
+        live_status.write(self._store, [self._failing[target.label]])
+
+    def _answered(self, target: AnyTarget) -> None:
+        """Take a failure back; what is in order is not listed among the live sources."""
+        if (failing := self._failing.pop(target.label, None)) is not None:
+            log.warning("notifications to %s are sent again.", target.label)
+            now = self._plan.now().replace(tzinfo=None)
+            live_status.write(self._store, [replace(failing.answered(now), retired_at=now)])
+
+
+def decided(store: Store, plan: Plan, now: datetime, *, waits: bool = True) -> list[Changes]:
+    """Return what is due for each target, written nowhere. waits: for others of a group."""
+    seen = outbox.seen(store, now, plan.public_url)
+    if seen is None:
+        return []
+    found = []
+    for target in plan.targets:
+        unsent = {key for one in outbox.pending(store, target.label) for key in one.keys}
+        of_it = replace(
+            seen,
+            unsent=unsent,
+            sent_today=outbox.sent_today(store, target.label, now),
+            waits=waits,
+        )
+        found.append(due(target, of_it, outbox.occurrences(store, target.label)))
+    return found
+
+
+@contextlib.contextmanager
+def notifying(store: LocalStore, plan: Plan | None) -> Iterator[None]:
+    """Notify in the background of a block, if a plan names targets."""
+    if plan is None or not plan.targets:
+        yield
+        return
+    if store.is_read_only:
+        log.warning("%s is only read from: no notification is sent.", store.path)
+        yield
+        return
+    is_over = threading.Event()
+    thread = threading.Thread(
+        target=Notifier(store, plan).run, args=(is_over,), name="notify", daemon=True
+    )
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join(GRACE_S)
+        if thread.is_alive():  # what is not marked goes the next time, under the same identity
+            log.warning("still running: a notification")
+
+
+def _failing(store: Store) -> dict[str, Status]:
+    """Return the targets that an earlier process could not reach."""
+    known = live_status.watched(store)
+    return {one.origin: one for one in known if one.source == OWN_SOURCE and one.failures}
+
+
+def _status(target: AnyTarget, now: datetime) -> Status:
+    return Status(OWN_SOURCE, target.label, now, interval_s=STATUS_INTERVAL_S)
+
+
+def _is_stated(error: Exception) -> bool:
+    return isinstance(error, GoodputError)

@@ -1,0 +1,100 @@
+"""A built database without evidence, whose findings are sources that do not answer."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.app.receivers import Hook, Post, post_office, web
+
+from goodput_ingest.live import status as live_status
+from goodput_ingest.live.status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from goodput_queries.storage.store import LocalStore
+
+SOURCE, ORIGIN = "slurm", "sacct"
+
+
+@dataclass
+class Clock:
+    """A clock that is set by hand; it begins now, by which sources are late."""
+
+    at: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
+
+    def now(self) -> datetime:
+        """Return the time that was set."""
+        return self.at
+
+    def pass_s(self, seconds: float) -> None:
+        """Let time pass."""
+        self.at += timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(scope="session")
+def built_empty(new_store: Callable[..., LocalStore]) -> Path:
+    """Give a database of which everything that is loaded was built: nothing."""
+    store = new_store()
+    store.build()
+    with store.cursor() as cursor:
+        cursor.execute("checkpoint")
+    store.close()
+    return Path(store.path)
+
+
+@pytest.fixture
+def store(new_store: Callable[..., LocalStore], built_empty: Path) -> Iterator[LocalStore]:
+    with contextlib.closing(new_store(copy_of=built_empty)) as opened:
+        yield opened
+
+
+def fail(store: LocalStore, origin: str = ORIGIN) -> None:
+    """Let a source not answer: a finding of severity warning."""
+    now = datetime.now(UTC).replace(tzinfo=None)
+    failing = Status(SOURCE, origin, now, 60.0)
+    live_status.write(store, [failing.failed(now, "it is away")])
+
+
+def mend(store: LocalStore, origin: str = ORIGIN) -> None:
+    """Let a source answer again: its finding closes."""
+    now = datetime.now(UTC).replace(tzinfo=None)
+    live_status.write(store, [Status(SOURCE, origin, now, 60.0).answered(now)])
+
+
+@pytest.fixture
+def hook() -> Iterator[Hook]:
+    """Give a web server."""
+    with web() as running:
+        yield running
+
+
+@pytest.fixture
+def post() -> Iterator[Post]:
+    """Give a mail server without encryption."""
+    with post_office() as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no proxy of the tester's stand between."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
+
+
+def free_port() -> int:
+    """Return a port that nothing listens on."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return int(listening.getsockname()[1])

@@ -1,0 +1,147 @@
+"""A mail server and a web server that take what is sent to them, or do not.
+
+The mail server is aiosmtpd: it speaks SMTP over a socket, with STARTTLS and logins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+import threading
+import time
+from dataclasses import dataclass, field
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+from aiosmtpd.smtp import SMTP, AuthResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PASSWORD = "corr3ct-h0rse"  # noqa: S105 -- of a server that lives as long as a test
+
+
+@dataclass
+class Post:
+    """A mail server: what it took, and what it answers instead of taking it."""
+
+    port: int = 0
+    mails: list[EmailMessage] = field(default_factory=list)
+    raw: list[bytes] = field(default_factory=list)
+    recipients: list[list[str]] = field(default_factory=list)
+    logins: list[tuple[str, str]] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)  # by recipient: what is answered
+    answers: list[str] = field(default_factory=list)  # to the next mails, then they are taken
+    attempts: int = 0
+    arrived: threading.Event = field(default_factory=threading.Event)
+
+    async def handle_RCPT(  # noqa: N802 -- a name of aiosmtpd
+        self, _server: Any, _session: Any, envelope: Any, address: str, _options: Any
+    ) -> str:
+        """Take a recipient, or not."""
+        if (answer := self.refused.get(address)) is not None:
+            return answer
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
+
+    async def handle_DATA(  # noqa: N802 -- as above
+        self, _server: Any, _session: Any, envelope: Any
+    ) -> str:
+        """Take a mail, or not."""
+        self.attempts += 1
+        if self.answers:
+            return self.answers.pop(0)
+        self.raw.append(envelope.content)
+        parsed = message_from_bytes(envelope.content, policy=policy.default)
+        assert isinstance(parsed, EmailMessage)
+        self.mails.append(parsed)
+        self.recipients.append(list(envelope.rcpt_tos))
+        self.arrived.set()
+        return "250 taken"
+
+    def authenticate(
+        self, _server: Any, _session: Any, _envelope: Any, _how: str, data: Any
+    ) -> Any:
+        """Let in who knows the password."""
+        login = data.login.decode(), data.password.decode()
+        self.logins.append(login)
+        return AuthResult(success=login == ("goodput", PASSWORD), handled=False)
+
+
+@contextlib.contextmanager
+def post_office(*, port: int = 0, **options: Any) -> Iterator[Post]:
+    """Run a mail server until the end of the block; port: 0 for any."""
+    post = Post()
+    loop = asyncio.new_event_loop()
+
+    def protocol() -> SMTP:
+        return SMTP(
+            post, loop=loop, authenticator=post.authenticate, hostname="mail.test", **options
+        )
+
+    server = loop.run_until_complete(loop.create_server(protocol, "127.0.0.1", port))
+    post.port = server.sockets[0].getsockname()[1]
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        yield post
+    finally:
+        loop.call_soon_threadsafe(server.close)
+        loop.call_soon_threadsafe(lambda: [task.cancel() for task in asyncio.all_tasks(loop)])
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+
+
+@dataclass
+class Hook:
+    """A web server: what was posted, and what it answers: status and headers, 200 without any."""
+
+    url: str = ""
+    posts: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    answers: list[tuple[int, dict[str, str]]] = field(default_factory=list)
+    said: bytes = b""
+    pause_s: float = 0.0  # between the bytes of an answer
+
+
+@contextlib.contextmanager
+def web(context: ssl.SSLContext | None = None, *, port: int = 0) -> Iterator[Hook]:
+    """Run a web server until the end of the block; port: 0 for any."""
+    hook = Hook()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            hook.posts.append(({k.lower(): v for k, v in self.headers.items()}, body))
+            hook.paths.append(self.path)
+            status, headers = hook.answers.pop(0) if hook.answers else (200, {})
+            with contextlib.suppress(OSError):
+                for byte in b"HTTP/1.0 200 OK\r\n" if hook.pause_s else b"":
+                    self.wfile.write(bytes([byte]))
+                    time.sleep(hook.pause_s)
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(hook.said)
+
+        def log_message(self, *_: object) -> None:
+            """Keep quiet."""
+
+    http = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    http.daemon_threads = True
+    if context is not None:
+        http.socket = context.wrap_socket(http.socket, server_side=True)
+    thread = threading.Thread(target=http.serve_forever, args=(0.01,))
+    thread.start()
+    scheme = "http" if context is None else "https"
+    hook.url = f"{scheme}://127.0.0.1:{http.server_address[1]}"
+    yield hook
+    http.shutdown()
+    thread.join()
+    http.server_close()
