@@ -41,6 +41,7 @@ COMMANDS = {  # in the order in which a newcomer needs them -> module of this pa
     "collect": "serve",
     "doctor": "doctor.command",
     "retire": "retire",
+    "audit": "audit",
     "forget": "forget",
     "prune": "prune",
 }

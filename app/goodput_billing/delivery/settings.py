@@ -214,7 +214,7 @@ def secret(variable: str | None, file: str | None) -> str:
             raise GoodputError(f"{where}: the secret in it cannot be read ({reason}).") from error
     found = found.strip()
     if not found:
-        raise GoodputError(f"{where} is empty or not set; it should hold a secret of [report].")
+        raise GoodputError(f"{where} is empty or not set; it should hold a secret.")
     if len(found) > SECRET_MAX_CHARS or not found.isprintable():
         raise GoodputError(f"{where} holds no secret but a text of several lines, or a long one.")
     return found

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import streamlit as st
 
+from goodput_app.access import audit
+from goodput_app.access.identity import Action
 from goodput_app.dashboard import glossary, theme
 from goodput_app.dashboard.components import charts, cost_scope, tables
 from goodput_app.dashboard.data import statements
@@ -16,6 +18,7 @@ from goodput_billing.statement import window
 from goodput_queries.errors import GoodputError
 
 if TYPE_CHECKING:
+    from goodput_app.access.audit import Asker
     from goodput_app.dashboard.components.cost_scope import Shown
     from goodput_billing.delivery.archive import PastStatement
 
@@ -145,13 +148,15 @@ def downloads(shown: Shown) -> None:
     if not days:
         st.caption("No day with evidence.")
         return
+    if (by := _downloader()) is None:
+        return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         when = st.selectbox("Statement of", list(days), key="statement_day", width=180)
         for form, (label, suffix, mime) in FILE_KINDS.items():
             name = f"{'focus' if form == 'focus' else 'statement'}-{when}.{suffix}"
 
             def made(form: str = form) -> bytes:
-                return statements.statement_file(days[when], form, statements.chosen(None))
+                return statements.statement_file(days[when], form, statements.chosen(None), by)
 
             st.download_button(
                 label,
@@ -166,6 +171,15 @@ def downloads(shown: Shown) -> None:
         "As billed, as `goodput report` writes it; the choices above do not apply. Viewing does "
         "not close or change a statement."
     )
+
+
+def _downloader() -> Asker | None:
+    """Return who downloads; None, and say so, where they may not."""
+    by = audit.asker()
+    if by.identity.may(Action.DOWNLOAD_STATEMENT):
+        return by
+    st.caption("Finance downloads statements; ask an admin for that role.")
+    return None
 
 
 def past() -> None:
@@ -185,14 +199,14 @@ def past() -> None:
     rows = pl.DataFrame([_past(one) for one in found], infer_schema_length=None)
     tables.show(in_browser(rows), PAST, "past", rows=6)
     by_day = {str(one.date): one for one in found if one.files}
-    if not by_day:
+    if not by_day or (by := _downloader()) is None:
         return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         when = st.selectbox("Files of", list(by_day), key="past_day", width=180)
         for name in by_day[when].files:
             st.download_button(
                 theme.printable(name),
-                data=lambda name=name: statements.past_file(name),  # type: ignore[misc] # its default
+                data=lambda name=name: statements.past_file(name, by),  # type: ignore[misc] # its default
                 file_name=name,
                 key=f"past_{name}",
                 on_click="ignore",
