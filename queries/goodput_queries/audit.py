@@ -29,8 +29,9 @@ def record(
 
     It has no row in `state.ingested`, as the status of a source: nothing is to be built for it.
     """
+    entry_id = uuid.uuid4().hex
     row = {
-        "entry_id": uuid.uuid4().hex,
+        "entry_id": entry_id,
         "acted_at": datetime.now(UTC).replace(tzinfo=None),
         "who": who[:TEXT_MAX_CHARS],
         "action": action[:TEXT_MAX_CHARS],
@@ -39,7 +40,7 @@ def record(
     }
     optional = {"subject": pl.String, "from_address": pl.String}
     frame = pl.DataFrame([row], schema_overrides=optional)
-    keep(store, Batch(TABLE, frame, "audit", "audit", row["entry_id"]))
+    keep(store, Batch(TABLE, frame, "audit", "audit", entry_id))
 
 
 def keep(store: Store, batch: Batch) -> None:

@@ -18,15 +18,21 @@ from goodput_app.access.members import Person, RefusedError, person_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from goodput_app.access.settings import OidcSettings
+    from goodput_app.access.settings import AccessSettings, OidcSettings
 
 COOKIE = "_streamlit_user"
 LOGIN, LOGOUT, CALLED_BACK = "/auth/login", "/auth/logout", "/oauth2callback"
 PROVIDER = "default"
 
 
-def streamlit_secrets(oidc: OidcSettings) -> dict[str, Any]:
-    """Return what is in `secrets.toml` otherwise; raises GoodputError without secrets."""
+def streamlit_secrets(access: AccessSettings) -> dict[str, Any] | None:
+    """Return what is in `secrets.toml` otherwise, None where people do not sign in this way.
+
+    Raises GoodputError where a secret is absent.
+    """
+    oidc = access.oidc
+    if access.sign_in != "oidc" or oidc is None:
+        return None
     return {
         "auth": {
             "redirect_uri": oidc.redirect_uri,

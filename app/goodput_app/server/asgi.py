@@ -17,8 +17,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import httpx
-import uvicorn
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -31,6 +29,7 @@ from goodput_app.dashboard.state import use_store
 from goodput_app.server import metrics, metrics_access
 from goodput_app.server.allowed_hosts import AllowedHosts
 from goodput_app.server.background import Upkeep
+from goodput_app.server.http_server import GRACE_S, HttpServer, uvicorn_config
 from goodput_app.server.index_page import IndexPage
 from goodput_app.server.listen import (
     DEFAULT_ADDRESS,
@@ -40,7 +39,6 @@ from goodput_app.server.listen import (
     url_of,
 )  # fmt: skip
 from goodput_app.server.local_request import is_direct_and_local
-from goodput_app.server.security_headers import security_headers
 from goodput_app.server.sign_in import SignIn
 from goodput_app.settings import settings
 from goodput_billing.delivery.schedule import handing_out
@@ -55,7 +53,6 @@ from goodput_queries.storage.remote import RemoteStore, ServerNote
 from goodput_queries.storage.store import IN_MEMORY, LocalStore, open_store
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     import polars as pl
@@ -64,12 +61,12 @@ if TYPE_CHECKING:
 
     from goodput_billing.delivery.deliver import Plan
     from goodput_ingest.live.config import Collector
+    from goodput_queries.evidence.batch import Batch
 
 log = logging.getLogger(__name__)
 
 MAIN_SCRIPT = Path(str(dashboard.__file__)).with_name("main.py")
 BUILD_EVERY_S = 3.0  # looks whether something was loaded; if not, that is two short selects
-GRACE_S = 5  # for open requests, after which Ctrl-C means it
 LOAD_MAX_BYTES = 1 << 30
 CALL_MAX_BYTES = 1 << 20
 ARROW = "application/vnd.apache.arrow.stream"
@@ -124,23 +121,11 @@ def serve(
             database=_database(path),
         )
         configure(address, sockets[0].getsockname()[1])
-        server = _Server(
-            uvicorn.Config(
-                create_app(
-                    store,
-                    note,
-                    sources,
-                    statements,
-                    names=access.names(is_loopback=is_loopback(address)),
-                ),
-                access_log=False,
-                headers=security_headers(access.frame_ancestors),
-                log_level="warning",
-                proxy_headers=False,  # who connects decides whom to believe; see access.proxy
-                timeout_graceful_shutdown=GRACE_S,
-                use_colors=False,
-                ws="websockets-sansio",
-            ),
+        app = create_app(
+            store, note, sources, statements, names=access.names(is_loopback=is_loopback(address))
+        )
+        server = HttpServer(
+            uvicorn_config(app, access),
             on_answer=lambda: on_ready(access.public_url or url),
             health_url=f"{note.url}/healthz",
         )
@@ -206,7 +191,7 @@ def create_app(
             Middleware(SignIn, access, recorded),
             Middleware(IndexPage),
         ],
-        secrets=oidc.streamlit_secrets(access.oidc) if access.oidc and access.sign_in else None,
+        secrets=oidc.streamlit_secrets(access),
     )
 
 
@@ -236,14 +221,7 @@ def routes(store: LocalStore, note: ServerNote) -> list[Route]:
         return PlainTextResponse(text, media_type=metrics.CONTENT_TYPE)
 
     def load(body: bytes) -> Response:
-        batch = remote.batch_of(body)
-        if batch.table == live_status.TABLE:
-            live_status.keep(store, batch)
-            return JSONResponse(vars(Loaded(batch.rows.height, 0, 0, is_repeat=False)))
-        if batch.table == audit_log.TABLE:
-            audit_log.keep(store, batch)
-            return JSONResponse(vars(Loaded(batch.rows.height, 0, 0, is_repeat=False)))
-        return JSONResponse(vars(store.load(batch)))
+        return JSONResponse(vars(_loaded(store, remote.batch_of(body))))
 
     def read(body: bytes) -> Response:
         sql, parameters, scope, timeout_s = remote.query_of(body)
@@ -271,6 +249,15 @@ def routes(store: LocalStore, note: ServerNote) -> list[Route]:
         call("read", read, CALL_MAX_BYTES),
         call("build", build, CALL_MAX_BYTES),
     ]
+
+
+def _loaded(store: LocalStore, batch: Batch) -> Loaded:
+    """Load a batch; of a status and of the audit log nothing is to be built."""
+    keep = {live_status.TABLE: live_status.keep, audit_log.TABLE: audit_log.keep}.get(batch.table)
+    if keep is None:
+        return store.load(batch)
+    keep(store, batch)
+    return Loaded(batch.rows.height, 0, 0, is_repeat=False)
 
 
 def configure(address: str, port: int) -> None:
@@ -324,27 +311,6 @@ def _collecting(store: LocalStore, sources: Sequence[Collector]) -> Iterator[Col
         finally:
             if late := collection.stop(GRACE_S):
                 log.warning("not waited for: %s", ", ".join(late))
-
-
-class _Server(uvicorn.Server):
-    """Uvicorn that reports readiness once it answers."""
-
-    def __init__(
-        self, config: uvicorn.Config, *, on_answer: Callable[[], None], health_url: str
-    ) -> None:
-        super().__init__(config)
-        self._on_answer = on_answer
-        self._health_url = health_url
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, request `/healthz` over the network, then report readiness."""
-        await super().startup(sockets)
-        if self.started:
-            async with httpx.AsyncClient(
-                trust_env=False, timeout=remote.HEALTH_TIMEOUT_S
-            ) as client:
-                (await client.get(self._health_url)).raise_for_status()
-            self._on_answer()
 
 
 def _refusal(request: Request, token: str) -> Response | None:

@@ -7,9 +7,10 @@ own; and the three paths with which Streamlit signs people in and out.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import OrderedDict
 from dataclasses import dataclass
+from time import monotonic
+from time import time as now_s
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import HTTPConnection
@@ -119,7 +120,7 @@ class SignIn:
         if identity is None:
             await self._note(person.name, "refused", "not a member", address)
             return sign_in_page.refused(NOT_A_MEMBER.format(name=person.name), sign_out)
-        expires_at_s = person.expires_at_s or time.time() + self._session_s
+        expires_at_s = person.expires_at_s or now_s() + self._session_s
         return _Asker(identity, address, expires_at_s)
 
     def _person(self, scope: Scope, peer: str) -> Person | None:
@@ -137,7 +138,7 @@ class SignIn:
 
     async def _note(self, name: str, action: str, subject: str | None, address: str) -> None:
         """Record a sign-in or a refusal, once in the length of a session."""
-        key, now = (name, action, address), time.monotonic()
+        key, now = (name, action, address), monotonic()
         if now - self._seen.get(key, -self._session_s) < self._session_s:
             return
         self._seen[key] = now
@@ -180,7 +181,7 @@ def _until(expires_at_s: float, receive: Receive, send: Send) -> Receive:
 
     async def limited() -> Any:
         try:
-            return await asyncio.wait_for(receive(), max(0.0, expires_at_s - time.time()))
+            return await asyncio.wait_for(receive(), max(0.0, expires_at_s - now_s()))
         except TimeoutError:
             await send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": ""})
             return {"type": "websocket.disconnect", "code": POLICY_VIOLATION, "reason": ""}
