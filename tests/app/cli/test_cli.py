@@ -34,7 +34,7 @@ COMMANDS = [
         "report",
         "what-if",
     ),
-    *("serve", "collect", "doctor", "retire", "forget", "prune"),
+    *("serve", "collect", "doctor", "retire", "audit", "forget", "prune"),
 ]
 QUESTIONS = ["build", "check", "ledger", "gaps", "throttling", "stragglers", "hangs", "runs"]
 
@@ -42,7 +42,7 @@ QUESTIONS = ["build", "check", "ledger", "gaps", "throttling", "stragglers", "ha
 def test_help_fits_a_screen() -> None:
     lines = run("--help").stdout.splitlines()
 
-    assert len(lines) <= 33
+    assert len(lines) <= 34
     assert max(map(len, lines)) <= 80
     assert not any(line.endswith("...") for line in lines[1:])
 
@@ -116,7 +116,7 @@ def test_wrong_settings_are_a_stated_failure(here: Path) -> None:
         1,
         "goodput.toml: there is no setting 'colour'; "
         "known: db, ingest, serve, ui, retention, statement, report, collect, evaluation_counts, "
-        "objectives.\n",
+        "objectives, access.\n",
     )
 
 
