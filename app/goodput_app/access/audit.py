@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import getpass
 import logging
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from goodput_app.access import current
-from goodput_app.access.identity import LOCAL, Action, Identity
+from goodput_app.access.identity import LOCAL, Action
 from goodput_queries import audit
 from goodput_queries.errors import GoodputError
 
@@ -21,36 +20,17 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Asker:
-    """Who asks, and from where; of a download it is known when its button is drawn."""
-
-    identity: Identity
-    address: str | None
-
-    @property
-    def name(self) -> str:
-        """Return the name of the sign-in; without one that of the user of this process."""
-        return user_name() if self.identity is LOCAL else self.identity.name
-
-
-def asker() -> Asker:
-    """Return who asks; raises NotAllowedError where people sign in and nobody did."""
-    return Asker(current.current_identity(), current.current_address())
-
-
 @contextlib.contextmanager
-def acting(
-    store: Store, action: Action, subject: str | None, by: Asker | None = None
-) -> Iterator[Asker]:
-    """Let a block act for who asks, and record it afterwards.
+def acting(store: Store, action: Action, subject: str | None) -> Iterator[str]:
+    """Let a block act for who asks, and record it afterwards; gives their name.
 
-    Raises NotAllowedError, before anything is done, for somebody without the role.
+    Without a sign-in it is that of the user of this process. Raises NotAllowedError, before
+    anything is done, for somebody without the role.
     """
-    by = by or asker()
-    current.require(action, by.identity)
-    yield by
-    write(store, by.name, action.value, subject, by.address)
+    identity = current.require(action)
+    who = user_name() if identity is LOCAL else identity.name
+    yield who
+    write(store, who, action.value, subject, current.current_address())
 
 
 def write(store: Store, who: str, action: str, subject: str | None, address: str | None) -> None:

@@ -12,16 +12,18 @@ import base64
 import contextlib
 import json
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from goodput_app.access.identity import LOCAL, Action, Identity, Role
 from goodput_queries.errors import GoodputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
 HEADER, ADDRESS_HEADER = "X-Goodput-Identity", "X-Goodput-Address"
 OWN_HEADERS = frozenset({HEADER.lower().encode(), ADDRESS_HEADER.lower().encode()})
 USER_KEY = "goodput_identity"
@@ -72,9 +74,9 @@ def current_address() -> str | None:
     return st.context.headers.get(ADDRESS_HEADER)
 
 
-def require(action: Action, identity: Identity | None = None) -> Identity:
-    """Return who asks, or `identity`; raises NotAllowedError where they may not do that."""
-    identity = identity or current_identity()
+def require(action: Action) -> Identity:
+    """Return who asks; raises NotAllowedError where they may not do that."""
+    identity = current_identity()
     if not identity.may(action):
         roles = ", ".join(sorted(identity.roles))
         raise NotAllowedError(f"You may not {action.value} with the role {roles}.")
@@ -82,14 +84,25 @@ def require(action: Action, identity: Identity | None = None) -> Identity:
 
 
 @contextlib.contextmanager
-def request_of(identity: Identity, address: str) -> Iterator[None]:
-    """Make a person the one who asks for the length of a request."""
+def request_of(identity: Identity, address: str | None) -> Iterator[None]:
+    """Make a person the one who asks for the length of a block, in this context."""
     tokens = _of_request.set(identity), _address.set(address)
     try:
         yield
     finally:
         _of_request.reset(tokens[0])
         _address.reset(tokens[1])
+
+
+def carried(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
+    """Return a function that asks as who asks now, in whatever thread it runs later."""
+    identity, address = current_identity(), current_address()
+
+    def asking(*args: Given.args, **kwargs: Given.kwargs) -> Answer:
+        with request_of(identity, address):
+            return function(*args, **kwargs)
+
+    return asking
 
 
 def _script() -> ScriptRunContext | None:

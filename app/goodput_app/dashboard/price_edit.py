@@ -35,8 +35,8 @@ def read_in(store: Store, source: str, text: str) -> int:
     """
     if not settings().ui.edit_prices:
         raise NotAllowedError("`edit_prices` under [ui] in goodput.toml is false.")
-    with audit.acting(store, Action.EDIT_PRICES, source) as by:
-        return _read_in(store, source, text, by.name)
+    with audit.acting(store, Action.EDIT_PRICES, source) as who:
+        return _read_in(store, source, text, who)
 
 
 def _read_in(store: Store, source: str, text: str, who: str) -> int:

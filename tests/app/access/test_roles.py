@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -102,12 +102,17 @@ def test_an_action_is_refused_or_done_and_recorded(
 def test_nobody_is_not_the_local_user(priced: LocalStore) -> None:
     with pytest.raises(NotAllowedError, match="Nobody is signed in here"):
         edit_prices(priced)
-    thread_sees: list[Any] = []
-    with signed_in(Role.ADMIN):
-        thread = threading.Thread(target=lambda: thread_sees.append(current._of_request.get()))
-        thread.start()
-        thread.join()
-    assert thread_sees == [None]
+
+
+@pytest.mark.usefixtures("signing_in")
+def test_another_thread_asks_for_somebody_only_where_it_is_made_to() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        with signed_in(Role.FINANCE):
+            bare, made_to = current.current_identity, current.carried(current.current_identity)
+            assert current.carried(current.current_address)() == "192.0.2.9"
+            with pytest.raises(NotAllowedError, match="Nobody"):
+                pool.submit(bare).result()
+        assert pool.submit(made_to).result().name == "ada"
 
 
 def test_prices_that_the_settings_do_not_let_anybody_edit_are_refused(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import streamlit as st
 
-from goodput_app.access import audit
+from goodput_app.access.current import carried, current_identity
 from goodput_app.access.identity import Action
 from goodput_app.dashboard import glossary, theme
 from goodput_app.dashboard.components import charts, cost_scope, tables
@@ -18,7 +19,6 @@ from goodput_billing.statement import window
 from goodput_queries.errors import GoodputError
 
 if TYPE_CHECKING:
-    from goodput_app.access.audit import Asker
     from goodput_app.dashboard.components.cost_scope import Shown
     from goodput_billing.delivery.archive import PastStatement
 
@@ -148,7 +148,7 @@ def downloads(shown: Shown) -> None:
     if not days:
         st.caption("No day with evidence.")
         return
-    if (by := _downloader()) is None:
+    if not _may_download():
         return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         when = st.selectbox("Statement of", list(days), key="statement_day", width=180)
@@ -156,11 +156,11 @@ def downloads(shown: Shown) -> None:
             name = f"{'focus' if form == 'focus' else 'statement'}-{when}.{suffix}"
 
             def made(form: str = form) -> bytes:
-                return statements.statement_file(days[when], form, statements.chosen(None), by)
+                return statements.statement_file(days[when], form, statements.chosen(None))
 
             st.download_button(
                 label,
-                data=made,
+                data=carried(made),
                 file_name=name,
                 mime=mime,
                 key=f"download_{form}",
@@ -173,13 +173,12 @@ def downloads(shown: Shown) -> None:
     )
 
 
-def _downloader() -> Asker | None:
-    """Return who downloads; None, and say so, where they may not."""
-    by = audit.asker()
-    if by.identity.may(Action.DOWNLOAD_STATEMENT):
-        return by
-    st.caption("Finance downloads statements; ask an admin for that role.")
-    return None
+def _may_download() -> bool:
+    """Return whether who asks may download statements; say so where they may not."""
+    may = current_identity().may(Action.DOWNLOAD_STATEMENT)
+    if not may:
+        st.caption("Finance downloads statements; ask an admin for that role.")
+    return may
 
 
 def past() -> None:
@@ -199,14 +198,14 @@ def past() -> None:
     rows = pl.DataFrame([_past(one) for one in found], infer_schema_length=None)
     tables.show(in_browser(rows), PAST, "past", rows=6)
     by_day = {str(one.date): one for one in found if one.files}
-    if not by_day or (by := _downloader()) is None:
+    if not by_day or not _may_download():
         return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         when = st.selectbox("Files of", list(by_day), key="past_day", width=180)
         for name in by_day[when].files:
             st.download_button(
                 theme.printable(name),
-                data=lambda name=name: statements.past_file(name, by),  # type: ignore[misc] # its default
+                data=carried(partial(statements.past_file, name)),
                 file_name=name,
                 key=f"past_{name}",
                 on_click="ignore",

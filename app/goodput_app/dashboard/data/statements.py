@@ -33,7 +33,6 @@ from goodput_scenarios import measured
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from goodput_app.access.audit import Asker
     from goodput_billing.delivery.archive import PastStatement
     from goodput_billing.statement.charges import Policy
     from goodput_billing.statement.days import Day
@@ -141,14 +140,14 @@ def lines(wanted: Sequence[Day], how: Chosen) -> list[tuple[pl.DataFrame, Policy
     return [(_lines(day, now), policy(day, how)) for day in wanted]
 
 
-def statement_file(day: Day, form: str, how: Chosen, by: Asker | None = None) -> bytes:
+def statement_file(day: Day, form: str, how: Chosen) -> bytes:
     """Return the file that `goodput report` writes of a day, as billed or as it stands.
 
-    by: who asked for it; None: who asks now. Raises NotAllowedError for somebody without the role.
+    Raises NotAllowedError for somebody without the role.
     """
     store, subject = current_store(), f"statement of {day.date} ({form})"
     with (
-        audit.acting(store, Action.DOWNLOAD_STATEMENT, subject, by),
+        audit.acting(store, Action.DOWNLOAD_STATEMENT, subject),
         tempfile.TemporaryDirectory(prefix="goodput-statement-") as folder,
     ):
         made = statement(ReadOnly(store), day.date, how.settings)  # type: ignore[arg-type] # it reads
@@ -166,12 +165,12 @@ def archive_folder() -> Path:
     return settings().report.folder_for(getattr(current_store(), "path", settings().db))
 
 
-def past_file(name: str, by: Asker | None = None) -> bytes:
+def past_file(name: str) -> bytes:
     """Return a file of the archive; raises StoreError where it is gone, or none that it lists.
 
-    by: as of `statement_file`
+    Raises NotAllowedError for somebody without the role.
     """
-    with audit.acting(current_store(), Action.DOWNLOAD_STATEMENT, name, by):
+    with audit.acting(current_store(), Action.DOWNLOAD_STATEMENT, name):
         return _past_file(name)
 
 
