@@ -25,5 +25,5 @@ WORKDIR /var/lib/goodput
 VOLUME /var/lib/goodput
 EXPOSE 8501
 HEALTHCHECK --interval=30s --timeout=10s --start-period=60s CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8501/healthz', timeout=8)"]
-# there is no login: publish the port to a proxy or to this machine only
+# without [access] nobody signs in: publish the port to this machine only
 CMD ["goodput", "serve", "--address", "0.0.0.0", "--port", "8501", "--insecure"]

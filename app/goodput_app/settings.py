@@ -17,6 +17,7 @@ from typing import Any, get_args
 import msgspec
 from msgspec import structs
 
+from goodput_app.access.settings import AccessSettings, Member
 from goodput_app.notify.settings import KINDS, AnyTarget, refuse_equal_targets
 from goodput_billing.delivery.checks import check_url
 from goodput_billing.delivery.settings import ReportSettings
@@ -62,7 +63,7 @@ class IngestSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ServeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the dashboard listens; without a port: 8501 or the next free one.
 
-    insecure: an address that others reach is wanted, though there is no login. public_url: where
+    insecure: an address that others reach is wanted, though nobody signs in. public_url: where
     people find the dashboard; notifications link to it.
     """
 
@@ -80,8 +81,8 @@ class ServeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class UiSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the dashboard shows before anybody chose something, and what it lets people do.
 
-    range: as in `--from`. edit_prices: who sees the Cost page may write prices, tariffs and budgets
-    there; the dashboard does not distinguish its readers.
+    range: as in `--from`. edit_prices: prices, tariffs and budgets may be written on the Cost page:
+    by finance and admins where people sign in, else by whoever sees it.
     """
 
     range: str = "now-24h"
@@ -103,6 +104,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     evaluation_counts: declared evaluation is useful time, and counts in goodput.
     objectives: its `[[objectives]]` tables: the goodput that teams and clusters are to have.
     notify: its `[[notify]]` tables: where findings are sent.
+    access: who may use the dashboard.
     """
 
     db: str = "goodput.duckdb"
@@ -116,6 +118,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     evaluation_counts: bool = False
     objectives: tuple[Objective, ...] = ()
     notify: tuple[AnyTarget, ...] = ()
+    access: AccessSettings = AccessSettings()
 
     def __post_init__(self) -> None:
         """Refuse objectives, and targets of notifications, of the same name."""
@@ -194,6 +197,8 @@ def _explained(error: str, given: dict[str, Any]) -> str:
         return "'collect' is a list; write each source as [[collect]]."
     if keys == ["objectives"]:
         return _of_objectives(text, place)
+    if keys == ["access", "members"]:
+        return _of_tables("access.members", Member, text, place)
     value: Any = given
     for key in keys:
         value = value[key]
@@ -206,16 +211,23 @@ def _explained(error: str, given: dict[str, Any]) -> str:
 
 def _of_objectives(error: str, place: str) -> str:
     """Return what is wrong with one of the objectives. place: where msgspec found it."""
-    key = place.rstrip("`").rpartition("].")[2]
-    if unknown := UNKNOWN.fullmatch(error):
-        known = ", ".join(f"objectives.{name}" for name in Objective.__struct_fields__)
-        return f"there is no setting 'objectives.{unknown[1]}'; known: {known}."
     if "missing required field" in error:
         return "an [[objectives]] table needs 'target', such as 0.6."
+    return _of_tables("objectives", Objective, error, place)
+
+
+def _of_tables(name: str, kind: type[msgspec.Struct], error: str, place: str) -> str:
+    """Return what is wrong with one table of a list of them."""
+    key = place.rstrip("`").rpartition("].")[2].partition("[")[0]
+    if unknown := UNKNOWN.fullmatch(error):
+        known = ", ".join(f"{name}.{field}" for field in kind.__struct_fields__)
+        return f"there is no setting '{name}.{unknown[1]}'; known: {known}."
     expected = WRONG_KIND.fullmatch(error)
     if "[" not in place or expected is None or expected[1] == "object":
-        return "'objectives' is a list; write each objective as [[objectives]]."
-    return f"'objectives.{key}' is not {WORDS[expected[1]]}."
+        one = name.rpartition(".")[2].removesuffix("s")
+        return f"'{name}' is a list; write each {one} as [[{name}]]."
+    is_of_list = place.rstrip("`").endswith("]") and "]." in place
+    return f"'{name}.{key}' is not {WORDS['array' if is_of_list else expected[1]]}."
 
 
 def _of_notify(error: str, place: str, given: Any) -> str:

@@ -1,5 +1,6 @@
 """Every page in a real browser on four kinds of data: it is drawn, without any error, and is light.
 
+No page asks any host but its own server, and one of the servers has no network at all.
 `make sweep` does the same without each of the sources.
 """
 
@@ -9,12 +10,13 @@ import contextlib
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import pytest
 from playwright.sync_api import Page, expect
 from tests.app.dashboard.test_hostile_names import NAMES, accounting, events
 from tests.browser.conftest import WAIT_MS, serving
+from tests.browser.namespace import serving_alone, why_not
 from tests.recorded_session import SAMPLE
 
 from goodput_ingest.run.ingest import ingest
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from playwright.sync_api import Browser, ConsoleMessage
+    from playwright.sync_api import Browser, ConsoleMessage, Request
 
 pytestmark = pytest.mark.browser
 PAYLOAD_MAX_BYTES = 1_000_000
@@ -33,15 +35,26 @@ OF_THE_MENU = (
     *("Fleet", "Runs", "Nodes", "Health", "Findings", "Waste", "Network", "Cost", "Energy"),
     *("Data", "Explorer", "Overview"),
 )
+WITHOUT_NETWORK = "telemetry"
 FIRST_RUN = "Where did the GPU-hours go?"
 
 
 @dataclass
 class Seen:
-    """What a page did: the errors of its console, and the bytes that the server sent."""
+    """What a page did: the errors of its console, whom it asked, the bytes that came back."""
 
     errors: list[str] = field(default_factory=list)
+    asked: set[str] = field(default_factory=set)
     bytes_: int = 0
+
+    def ask(self, url: str) -> None:
+        """Keep whom a request goes to; a `data:` or `blob:` URL asks nobody."""
+        if host := urlsplit(url).netloc:
+            self.asked.add(host)
+
+    def request(self, request: Request) -> None:
+        """Keep whom a page asks."""
+        self.ask(request.url)
 
     def log(self, message: ConsoleMessage) -> None:
         """Keep a message that is an error."""
@@ -61,6 +74,8 @@ def window(browser: Browser) -> Iterator[tuple[Page, Seen]]:
     page.set_default_timeout(WAIT_MS)
     page.on("console", seen.log)
     page.on("pageerror", lambda error: seen.errors.append(str(error)))
+    page.on("request", seen.request)
+    page.on("websocket", lambda socket: seen.ask(socket.url))
     page.on("websocket", lambda socket: socket.on("framereceived", seen.receive))
     yield page, seen
     context.close()
@@ -91,32 +106,48 @@ def database(
 
 
 @pytest.fixture
-def url(kind: str, database: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+def links(database: Path) -> list[str]:
+    """Give links to one run, node and GPU, read before another process has the database."""
+    return list(_of_one(database))
+
+
+@pytest.fixture
+def url(
+    kind: str,
+    database: Path,
+    links: list[str],  # noqa: ARG001 -- they come first
+    request: pytest.FixtureRequest,
+) -> Iterator[str]:
     """Give the server of a database; the demo has one already."""
     if kind == "demo":
         yield request.getfixturevalue("base_url")
         return
-    with serving(database) as found:
+    is_alone = kind == WITHOUT_NETWORK and why_not() is None
+    with serving_alone(database) if is_alone else serving(database) as found:
         yield found
 
 
 @pytest.mark.parametrize("kind", ["demo", "telemetry", "hostile names", "empty"])
 def test_every_page_is_drawn_without_an_error_and_is_light(
-    kind: str, database: Path, url: str, window: tuple[Page, Seen]
+    kind: str, links: list[str], url: str, window: tuple[Page, Seen]
 ) -> None:
     page, seen = window
     seen.errors.clear()  # of the window whose server went away
+    seen.asked.clear()
     page.goto(url)
     _drawn(page, seen, "Overview", kind)
     for title in OF_THE_MENU:
         page.get_by_test_id("stSidebar").get_by_role("link", name=title, exact=True).click()
         _drawn(page, seen, title, kind)
-    for path in _of_one(database):
+    for path in links:
         page.goto(f"{url}/{path}")
         _drawn(page, seen, None, kind)
     page.wait_for_timeout(500)  # charts draw after their data has come
     assert seen.errors == []
+    assert seen.asked == {urlsplit(url).netloc}
     page.goto("about:blank")  # the server of the next kind may have another address
+    if kind == WITHOUT_NETWORK and (reason := why_not()) is not None:
+        pytest.skip(f"all is well, but the server had a network: {reason}")
 
 
 def _of_one(database: Path) -> Iterator[str]:

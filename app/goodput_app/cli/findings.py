@@ -16,8 +16,9 @@ from goodput_app.cli.options import (
     scope_options,
 )
 from goodput_app.cli.views import extent
+from goodput_app.dashboard import finding_state
 from goodput_queries.errors import GoodputError
-from goodput_queries.findings import Action, record
+from goodput_queries.findings import Action
 from goodput_queries.names import resolved
 from goodput_queries.scope import Scope
 
@@ -132,5 +133,5 @@ def finding(*, action: Action, key: str, note: str | None, said_by: str, db: str
         if rows.is_empty():
             raise GoodputError(f"There is no finding {key}; `goodput findings` lists their keys.")
         found = rows.row(0, named=True)
-        record(store, found, action, said_by=said_by, note=note)
+        finding_state.record(store, found, action, said_by, note)
     say(f"{action}: {found['title']} ({found['subject']}).")

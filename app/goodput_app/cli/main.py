@@ -46,6 +46,7 @@ COMMANDS = {  # in the order in which a newcomer needs them -> module of this pa
     "backup": "backup",
     "restore": "backup",
     "retire": "retire",
+    "audit": "audit",
     "forget": "forget",
     "prune": "prune",
 }

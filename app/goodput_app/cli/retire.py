@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from goodput_app.access import audit
+from goodput_app.access.identity import Action
 from goodput_app.cli.options import database_option, output_options, say
 from goodput_app.cli.serve import configured
 from goodput_app.settings import settings_file
@@ -45,6 +47,8 @@ def retire(*, source: str, origin: str | None, db: str) -> pl.DataFrame:
             raise GoodputError(
                 f"{source} is still in {settings_file()}: remove its [[collect]] table first."
             )
-        found = status.retire(store, gone)
+        names = ", ".join(f"{one.source} ({one.origin})" for one in gone)
+        with audit.acting(store, Action.RETIRE_SOURCE, names):
+            found = status.retire(store, gone)
     say("The evidence of these sources stays. A collector that still polls one reports it again.")
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import signal
 import threading
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +13,7 @@ import polars as pl
 from goodput_app.cli.deliver import plan_of
 from goodput_app.cli.notify import notification_plan
 from goodput_app.cli.options import FailedWithRowsError, database_option, output_options, say
+from goodput_app.server.listen import is_loopback
 from goodput_app.settings import settings, settings_file
 from goodput_ingest.live.config import collectors
 from goodput_ingest.live.scheduler import Collection
@@ -42,24 +42,21 @@ def insecure_option(command: Command) -> Command:
         "is_insecure",
         is_flag=True,
         default=lambda: settings().serve.insecure,
-        help="Allow a non-loopback address although there is no login and no encryption.",
+        help="Allow a non-loopback address although nobody signs in.",
     )(command)
 
 
 def refuse_strangers(address: str, *, is_insecure: bool) -> None:
-    """Raise GoodputError for a non-loopback address without `--insecure`."""
-    with contextlib.suppress(ValueError):
-        if ipaddress.ip_address(address).is_loopback:
-            return
-    if address == "localhost":
+    """Raise GoodputError for a non-loopback address without a sign-in or `--insecure`."""
+    if is_loopback(address) or settings().access.sign_in is not None:
         return
     danger = (
         f"{address} is not a loopback address: whoever reaches it reads every page and, with "
-        "[ui] edit_prices, changes prices. There is no login and no encryption."
+        "[ui] edit_prices, changes prices: nobody signs in."
     )
     if not is_insecure:
         raise GoodputError(
-            f"{danger} Serve on 127.0.0.1 behind a proxy that asks who they are, or add --insecure."
+            f"{danger} Set sign_in under [access] in goodput.toml, or add --insecure."
         )
     say(f"Warning: {danger}")
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from goodput_app.access.current import carried
 from goodput_app.dashboard.data import findings, marts
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _begin(scope: Scope, state: marts.State, before: _Known | None) -> _Known:
     if before is not None and before.future.done() and before.future.exception() is None:
         answer = before.future.result()
     entry = _Known(scope, state, Future(), time.monotonic(), answer)
-    entry.future = _pool.submit(_evaluate, entry)
+    entry.future = _pool.submit(carried(_evaluate), entry)
     _known.insert(0, entry)
     del _known[KEPT:]
     return entry

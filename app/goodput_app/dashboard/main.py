@@ -5,7 +5,15 @@ from pathlib import Path
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import flag_parts, replay_bar, scope_bar, search, states, wall
+from goodput_app.dashboard.components import (
+    account,
+    flag_parts,
+    replay_bar,
+    scope_bar,
+    search,
+    states,
+    wall,
+)  # fmt: skip
 from goodput_app.dashboard.data import marts
 
 ICON = (  # in the page itself: a named icon would be fetched from the internet
@@ -130,6 +138,7 @@ else:
                 st.page_link(member, query_params=params, width="stretch")
         st.divider()
         wall.enter(scope_bar.go)
+        account.show()
 
 replay_bar.show()
 view = None

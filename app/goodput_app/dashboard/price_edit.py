@@ -9,6 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from goodput_app.access import audit
+from goodput_app.access.current import NotAllowedError
+from goodput_app.access.identity import Action
+from goodput_app.settings import settings
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.sources.site.budgets import Budgets
 from goodput_ingest.sources.site.rates import Rates
@@ -26,9 +30,16 @@ TEXT_MAX_CHARS = 200_000
 def read_in(store: Store, source: str, text: str) -> int:
     """Read the lines of a CSV in, all or none, and return how many rows they gave.
 
-    Raises GoodputError for a header that is not known, for the first line that is wrong, and where
-    there is no line at all.
+    Raises NotAllowedError for somebody who may not edit prices, GoodputError for a header that is
+    not known, for the first line that is wrong, and where there is no line at all.
     """
+    if not settings().ui.edit_prices:
+        raise NotAllowedError("`edit_prices` under [ui] in goodput.toml is false.")
+    with audit.acting(store, Action.EDIT_PRICES, source) as who:
+        return _read_in(store, source, text, who)
+
+
+def _read_in(store: Store, source: str, text: str, who: str) -> int:
     batches = _batches(source, text)
     if rejects := [reject for batch in batches for reject in batch.rejects]:
         more = f" ({len(rejects)} lines are wrong.)" if len(rejects) > 1 else ""
@@ -36,7 +47,7 @@ def read_in(store: Store, source: str, text: str) -> int:
     rows = sum(batch.rows.height for batch in batches)
     if not rows:
         raise GoodputError("there is no line below the header.")
-    origin = f"Cost page, {datetime.now(UTC):%Y-%m-%d %H:%M:%S}Z"
+    origin = f"Cost page, {who}, {datetime.now(UTC):%Y-%m-%d %H:%M:%S}Z"
     digest = uuid.uuid4().hex  # a price that comes back is not the repeat of a file
     for batch in batches:
         if batch.rows.height:

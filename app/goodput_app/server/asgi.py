@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hmac
-import ipaddress
 import logging
 import os
 import secrets
@@ -20,35 +18,44 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import httpx
-import uvicorn
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from goodput_app import dashboard
+from goodput_app.access import audit, current, oidc
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.state import use_store
 from goodput_app.notify.notifier import notifying
-from goodput_app.server import metrics
+from goodput_app.server import metrics, metrics_access
+from goodput_app.server.allowed_hosts import AllowedHosts
 from goodput_app.server.background import Upkeep
+from goodput_app.server.http_server import GRACE_S, HttpServer, uvicorn_config
 from goodput_app.server.index_page import IndexPage
-from goodput_app.server.listen import DEFAULT_ADDRESS, covers_loopback, listen, url_of
+from goodput_app.server.listen import (
+    DEFAULT_ADDRESS,
+    covers_loopback,
+    is_loopback,
+    listen,
+    url_of,
+)  # fmt: skip
+from goodput_app.server.local_request import is_direct_and_local
+from goodput_app.server.sign_in import SignIn
 from goodput_app.settings import settings
 from goodput_billing.delivery.schedule import handing_out
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.scheduler import Collection
 from goodput_ingest.live.store_lease import Held, sole_collector
+from goodput_queries import audit as audit_log
 from goodput_queries.errors import GoodputError, StoreError
 from goodput_queries.evidence.batch import Loaded
 from goodput_queries.storage import remote
 from goodput_queries.storage.backup import back_up
-from goodput_queries.storage.remote import LOOPBACK_HOSTS, RemoteStore, ServerNote
+from goodput_queries.storage.remote import RemoteStore, ServerNote
 from goodput_queries.storage.store import IN_MEMORY, LocalStore, open_store
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     import polars as pl
@@ -58,16 +65,15 @@ if TYPE_CHECKING:
     from goodput_app.notify.notifier import Plan as NotificationPlan
     from goodput_billing.delivery.deliver import Plan
     from goodput_ingest.live.config import Collector
+    from goodput_queries.evidence.batch import Batch
 
 log = logging.getLogger(__name__)
 
 MAIN_SCRIPT = Path(str(dashboard.__file__)).with_name("main.py")
 BUILD_EVERY_S = 3.0  # looks whether something was loaded; if not, that is two short selects
-GRACE_S = 5  # for open requests, after which Ctrl-C means it
 LOAD_MAX_BYTES = 1 << 30
 CALL_MAX_BYTES = 1 << 20
 ARROW = "application/vnd.apache.arrow.stream"
-PROXY_HEADERS = frozenset({"forwarded", "x-forwarded-for", "x-real-ip"})
 
 STREAMLIT_CONFIG: dict[str, Any] = {
     "browser.gatherUsageStats": False,
@@ -111,7 +117,7 @@ def serve(
         sockets = [stack.enter_context(contextlib.closing(listen(address, port)))]
         if not covers_loopback(address):
             sockets.append(stack.enter_context(contextlib.closing(listen(DEFAULT_ADDRESS, 0))))
-        url = url_of(address, sockets[0])
+        url, access = url_of(address, sockets[0]), settings().access
         note = ServerNote(
             url=url if len(sockets) == 1 else url_of(DEFAULT_ADDRESS, sockets[1]),
             token=secrets.token_urlsafe(32),
@@ -120,16 +126,17 @@ def serve(
             database=_database(path),
         )
         configure(address, sockets[0].getsockname()[1])
-        server = _Server(
-            uvicorn.Config(
-                create_app(store, note, sources, statements, notifications),
-                access_log=False,
-                log_level="warning",
-                timeout_graceful_shutdown=GRACE_S,
-                use_colors=False,
-                ws="websockets-sansio",
-            ),
-            on_answer=lambda: on_ready(url),
+        app = create_app(
+            store,
+            note,
+            sources,
+            statements,
+            notifications,
+            names=access.names(is_loopback=is_loopback(address)),
+        )
+        server = HttpServer(
+            uvicorn_config(app, access),
+            on_answer=lambda: on_ready(access.public_url or url),
             health_url=f"{note.url}/healthz",
         )
         for signal_number in (signal.SIGINT, signal.SIGTERM):
@@ -146,14 +153,24 @@ def create_app(
     sources: Sequence[Collector] = (),
     statements: Plan | None = None,
     notifications: NotificationPlan | None = None,
+    *,
+    names: Sequence[str] | None = None,
 ) -> App:
     """Return the ASGI application: pages, `/healthz`, `/metrics` and the store's calls.
+
+    names: hosts that are answered; None: every one
 
     Its lifespan leaves the note beside the database, polls the live sources, delivers
     statements, notifies of findings and keeps the ledger up to date; at the end it removes the note
     and closes the store.
     """
     from streamlit import App  # noqa: PLC0415 -- half a second that only a server needs
+
+    access = settings().access
+    current.require_sign_in(is_required=access.sign_in is not None)
+
+    async def recorded(who: str, action: str, subject: str | None, address: str) -> None:
+        await run_in_threadpool(audit.write, store, who, action, subject, address)
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: App) -> AsyncIterator[None]:
@@ -185,7 +202,12 @@ def create_app(
         MAIN_SCRIPT,
         lifespan=lifespan,
         routes=routes(store, note),
-        middleware=[Middleware(IndexPage)],
+        middleware=[
+            Middleware(AllowedHosts, names),
+            Middleware(SignIn, access, recorded),
+            Middleware(IndexPage),
+        ],
+        secrets=oidc.streamlit_secrets(access),
     )
 
 
@@ -205,7 +227,9 @@ def routes(store: LocalStore, note: ServerNote) -> list[Route]:
             headers={"Cache-Control": "no-store"},
         )
 
-    def prometheus(_request: Request) -> Response:
+    def prometheus(request: Request) -> Response:
+        if (refusal := metrics_access.refusal(request, settings().access)) is not None:
+            return refusal
         try:
             text = metrics.exposition(store)
         except GoodputError as error:
@@ -213,11 +237,7 @@ def routes(store: LocalStore, note: ServerNote) -> list[Route]:
         return PlainTextResponse(text, media_type=metrics.CONTENT_TYPE)
 
     def load(body: bytes) -> Response:
-        batch = remote.batch_of(body)
-        if batch.table == live_status.TABLE:
-            live_status.keep(store, batch)
-            return JSONResponse(vars(Loaded(batch.rows.height, 0, 0, is_repeat=False)))
-        return JSONResponse(vars(store.load(batch)))
+        return JSONResponse(vars(_loaded(store, remote.batch_of(body))))
 
     def read(body: bytes) -> Response:
         sql, parameters, scope, timeout_s = remote.query_of(body)
@@ -253,6 +273,15 @@ def _backed_up(store: LocalStore, body: bytes) -> Response:
     return _arrow(back_up(store, str(head["target"])))
 
 
+def _loaded(store: LocalStore, batch: Batch) -> Loaded:
+    """Load a batch; of a status and of the audit log nothing is to be built."""
+    keep = {live_status.TABLE: live_status.keep, audit_log.TABLE: audit_log.keep}.get(batch.table)
+    if keep is None:
+        return store.load(batch)
+    keep(store, batch)
+    return Loaded(batch.rows.height, 0, 0, is_repeat=False)
+
+
 def configure(address: str, port: int) -> None:
     """Give Streamlit its settings: ours, the theme's, and where it listens."""
     from streamlit.runtime.pages_manager import PagesManager  # noqa: PLC0415 -- as in create_app
@@ -266,6 +295,8 @@ def configure(address: str, port: int) -> None:
             **theme.STREAMLIT_CONFIG,
             "server.address": address,
             "server.port": port,
+            "server.baseUrlPath": settings().access.base_path,
+            "server.trustedUserHeaders": current.TRUSTED_USER_HEADERS,
         }
     )
 
@@ -304,44 +335,11 @@ def _collecting(store: LocalStore, sources: Sequence[Collector]) -> Iterator[Col
                 log.warning("not waited for: %s", ", ".join(late))
 
 
-class _Server(uvicorn.Server):
-    """Uvicorn that reports readiness once it answers."""
-
-    def __init__(
-        self, config: uvicorn.Config, *, on_answer: Callable[[], None], health_url: str
-    ) -> None:
-        super().__init__(config)
-        self._on_answer = on_answer
-        self._health_url = health_url
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, request `/healthz` over the network, then report readiness."""
-        await super().startup(sockets)
-        if self.started:
-            async with httpx.AsyncClient(
-                trust_env=False, timeout=remote.HEALTH_TIMEOUT_S
-            ) as client:
-                (await client.get(self._health_url)).raise_for_status()
-            self._on_answer()
-
-
 def _refusal(request: Request, token: str) -> Response | None:
-    """Return why a call for the database is refused, None where it is not.
-
-    Only a process of this machine may call, directly, under a loopback name: a page in a browser
-    that rebinds its own name to 127.0.0.1, or a proxy that passes strangers on, is none.
-    """
-    is_direct = PROXY_HEADERS.isdisjoint(request.headers.keys())
-    if not (
-        is_direct
-        and request.client is not None
-        and _is_loopback(request.client.host)
-        and request.url.hostname in LOOPBACK_HOSTS
-    ):
+    """Return why a call for the database is refused, None where it is not."""
+    if not is_direct_and_local(request):
         return _stated(StoreError("the database is served to processes of its own machine."), 403)
-    scheme, _, given = request.headers.get("authorization", "").partition(" ")
-    is_right = hmac.compare_digest(given.strip().encode(), token.encode())
-    if scheme.lower() != "bearer" or not is_right:
+    if not metrics_access.has_token(request, token):
         return _stated(StoreError("the token is missing or not this server's."), 401)
     return None
 
@@ -376,14 +374,6 @@ def _stated(error: GoodputError, status: int) -> Response:
 
 def _arrow(frame: pl.DataFrame) -> Response:
     return Response(remote.packed(frame), media_type=ARROW)
-
-
-def _is_loopback(host: str) -> bool:
-    with contextlib.suppress(ValueError):
-        address = ipaddress.ip_address(host)
-        mapped = getattr(address, "ipv4_mapped", None)
-        return (mapped or address).is_loopback
-    return False
 
 
 def _database(path: str | Path) -> str:

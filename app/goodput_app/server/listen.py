@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import ipaddress
 import socket
 
 from goodput_queries.errors import GoodputError
@@ -45,6 +46,14 @@ def listen(address: str, port: int | None) -> socket.socket:
 def covers_loopback(address: str) -> bool:
     """Say whether who listens there is reached under the loopback address too."""
     return address in EVERYWHERE | LOOPBACK_HOSTS
+
+
+def is_loopback(address: str) -> bool:
+    """Say whether an address is reached from this machine alone."""
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"
 
 
 def url_of(address: str, listening: socket.socket) -> str:

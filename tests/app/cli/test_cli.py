@@ -35,7 +35,7 @@ COMMANDS = [
         "what-if",
     ),
     *("serve", "replay", "bundle", "collect", "notify", "doctor", "backup", "restore"),
-    *("retire", "forget", "prune"),
+    *("retire", "audit", "forget", "prune"),
 ]
 QUESTIONS = ["build", "check", "ledger", "gaps", "throttling", "stragglers", "hangs", "runs"]
 
@@ -117,7 +117,7 @@ def test_wrong_settings_are_a_stated_failure(here: Path) -> None:
         1,
         "goodput.toml: there is no setting 'colour'; "
         "known: db, ingest, serve, ui, retention, statement, report, collect, evaluation_counts, "
-        "objectives, notify.\n",
+        "objectives, notify, access.\n",
     )
 
 

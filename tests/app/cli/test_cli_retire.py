@@ -14,6 +14,7 @@ from tests.app.served import serving
 from goodput_app.settings import settings
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.status import Status
+from goodput_queries import audit
 from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
@@ -47,6 +48,9 @@ def test_a_retired_source_is_reported_no_more(database: Path) -> None:
     assert done.exit_code == 0
     assert [row["origin"] for row in json.loads(done.stdout)] == ["dcgm a"]
     assert reported(database) == [("slurm", "slurm a", "stale")]
+    with contextlib.closing(LocalStore(database)) as store:
+        (entry,) = audit.entries(store).rows(named=True)
+    assert (entry["action"], entry["subject"]) == ("retire a source", "dcgm (dcgm a)")
 
 
 def test_a_retired_source_that_is_asked_again_is_reported_again(database: Path) -> None:

@@ -28,7 +28,7 @@ def test_a_loopback_address_needs_no_word(address: str, capsys: pytest.CaptureFi
 def test_an_address_that_others_reach_is_refused_or_warned_of(
     address: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(GoodputError, match="There is no login"):
+    with pytest.raises(GoodputError, match="nobody signs in"):
         refuse_strangers(address, is_insecure=False)
 
     refuse_strangers(address, is_insecure=True)

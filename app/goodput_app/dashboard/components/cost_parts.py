@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import streamlit as st
 
+from goodput_app.access.current import carried, current_identity
+from goodput_app.access.identity import Action
 from goodput_app.dashboard import glossary, theme
 from goodput_app.dashboard.components import charts, cost_scope, tables
 from goodput_app.dashboard.data import statements
@@ -145,6 +148,8 @@ def downloads(shown: Shown) -> None:
     if not days:
         st.caption("No day with evidence.")
         return
+    if not _may_download():
+        return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         when = st.selectbox("Statement of", list(days), key="statement_day", width=180)
         for form, (label, suffix, mime) in FILE_KINDS.items():
@@ -155,7 +160,7 @@ def downloads(shown: Shown) -> None:
 
             st.download_button(
                 label,
-                data=made,
+                data=carried(made),
                 file_name=name,
                 mime=mime,
                 key=f"download_{form}",
@@ -166,6 +171,14 @@ def downloads(shown: Shown) -> None:
         "As billed, as `goodput report` writes it; the choices above do not apply. Viewing does "
         "not close or change a statement."
     )
+
+
+def _may_download() -> bool:
+    """Return whether who asks may download statements; say so where they may not."""
+    may = current_identity().may(Action.DOWNLOAD_STATEMENT)
+    if not may:
+        st.caption("Finance downloads statements; ask an admin for that role.")
+    return may
 
 
 def past() -> None:
@@ -185,14 +198,14 @@ def past() -> None:
     rows = pl.DataFrame([_past(one) for one in found], infer_schema_length=None)
     tables.show(in_browser(rows), PAST, "past", rows=6)
     by_day = {str(one.date): one for one in found if one.files}
-    if not by_day:
+    if not by_day or not _may_download():
         return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         when = st.selectbox("Files of", list(by_day), key="past_day", width=180)
         for name in by_day[when].files:
             st.download_button(
                 theme.printable(name),
-                data=lambda name=name: statements.past_file(name),  # type: ignore[misc] # its default
+                data=carried(partial(statements.past_file, name)),
                 file_name=name,
                 key=f"past_{name}",
                 on_click="ignore",

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import streamlit as st
 
-from goodput_app.dashboard import theme
+from goodput_app.access.current import current_identity, is_sign_in_required
+from goodput_app.access.identity import Action as Allowed
+from goodput_app.dashboard import finding_state, theme
 from goodput_app.dashboard.components import places, scope_bar, tables
 from goodput_app.dashboard.state import current_store
 from goodput_queries.errors import GoodputError
-from goodput_queries.findings import NAME_MAX_CHARS, NOTE_MAX_CHARS, Action, record
+from goodput_queries.findings import NAME_MAX_CHARS, NOTE_MAX_CHARS, Action
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -244,10 +246,16 @@ def where(row: Mapping[str, Any]) -> None:
 
 def _say(row: Mapping[str, Any]) -> None:
     """Draw the form with which a person acknowledges, dismisses or reopens a finding."""
-    key = row["finding_key"]
+    key, who = row["finding_key"], current_identity()
+    if not who.may(Allowed.SET_FINDING_STATE):
+        st.caption("Operators acknowledge and dismiss findings; ask an admin for that role.")
+        return
     with st.form(f"say_{key}", border=False):
         name, note = st.columns([1, 3])
-        name.text_input("Your name", key="said_by", max_chars=NAME_MAX_CHARS)
+        if is_sign_in_required():
+            name.text_input("Your name", value=who.name, key="signed_in_as", disabled=True)
+        else:
+            name.text_input("Your name", key="said_by", max_chars=NAME_MAX_CHARS)
         note.text_input("Note or reason", key=f"note_{key}", max_chars=NOTE_MAX_CHARS)
         with st.container(horizontal=True, gap="small"):
             is_said = row["state"] in ("acknowledged", "dismissed")
@@ -259,12 +267,12 @@ def _say(row: Mapping[str, Any]) -> None:
             ]
     if asked:
         try:
-            record(
+            finding_state.record(
                 current_store(),
                 row,
                 asked[0],
-                said_by=st.session_state["said_by"],
-                note=st.session_state[f"note_{key}"],
+                who.name if is_sign_in_required() else st.session_state["said_by"],
+                st.session_state[f"note_{key}"],
             )
         except GoodputError as error:
             st.error(theme.markdown_text(str(error)))

@@ -8,6 +8,8 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
+from goodput_app.access.current import current_identity
+from goodput_app.access.identity import Action
 from goodput_app.dashboard import price_edit, theme
 from goodput_app.dashboard.components import tables
 from goodput_app.dashboard.components.cost_parts import BUDGET_EXAMPLE, in_browser
@@ -163,6 +165,9 @@ def _edit(source: str, example: str) -> None:
     """Draw what reads lines in from here, where the settings let people do so."""
     if not settings().ui.edit_prices:
         st.caption("To edit prices here, set `edit_prices = true` under `[ui]` in goodput.toml.")
+        return
+    if not current_identity().may(Action.EDIT_PRICES):
+        st.caption("Finance edits prices here; ask an admin for that role.")
         return
     header = example.partition("\n")[0]
     with st.form(f"edit_{source}", border=False):

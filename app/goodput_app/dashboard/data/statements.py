@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 import streamlit as st
 
+from goodput_app.access import audit
+from goodput_app.access.identity import Action
 from goodput_app.dashboard.data.marts import State, state
 from goodput_app.dashboard.state import current_store
 from goodput_app.settings import settings
@@ -139,9 +141,16 @@ def lines(wanted: Sequence[Day], how: Chosen) -> list[tuple[pl.DataFrame, Policy
 
 
 def statement_file(day: Day, form: str, how: Chosen) -> bytes:
-    """Return the file that `goodput report` writes of a day, as billed or as it stands."""
-    made = statement(ReadOnly(current_store()), day.date, how.settings)  # type: ignore[arg-type] # it reads
-    with tempfile.TemporaryDirectory(prefix="goodput-statement-") as folder:
+    """Return the file that `goodput report` writes of a day, as billed or as it stands.
+
+    Raises NotAllowedError for somebody without the role.
+    """
+    store, subject = current_store(), f"statement of {day.date} ({form})"
+    with (
+        audit.acting(store, Action.DOWNLOAD_STATEMENT, subject),
+        tempfile.TemporaryDirectory(prefix="goodput-statement-") as folder,
+    ):
+        made = statement(ReadOnly(store), day.date, how.settings)  # type: ignore[arg-type] # it reads
         (path,) = files.write(made, Path(folder), [form])
         return path.read_bytes()
 
@@ -157,7 +166,15 @@ def archive_folder() -> Path:
 
 
 def past_file(name: str) -> bytes:
-    """Return a file of the archive; raises StoreError where it is gone, or none that it lists."""
+    """Return a file of the archive; raises StoreError where it is gone, or none that it lists.
+
+    Raises NotAllowedError for somebody without the role.
+    """
+    with audit.acting(current_store(), Action.DOWNLOAD_STATEMENT, name):
+        return _past_file(name)
+
+
+def _past_file(name: str) -> bytes:
     if all(name not in one.files for one in past_statements()):
         raise StoreError(f"{name!r} is no file of a past statement.")
     path = archive_folder() / name

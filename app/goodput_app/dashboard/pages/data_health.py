@@ -5,7 +5,7 @@ from typing import Any
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import charts, handed_out, scope_bar, tables
+from goodput_app.dashboard.components import audit_log, charts, handed_out, scope_bar, tables
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.figures import waste
@@ -132,3 +132,4 @@ with panel("Rejected rows", "raw.rejects", help="Rejected with the reason, never
             st.caption(
                 f"{rejects.height:,} of {rejects['total'][0]:,}; all: `goodput show raw.rejects`."
             )
+audit_log.show()

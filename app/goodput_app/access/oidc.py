@@ -1,0 +1,101 @@
+"""Sign-in by OpenID Connect: Streamlit's routes and cookie, which Authlib fills.
+
+Streamlit answers `/auth/login`, `/auth/logout` and `/oauth2callback` and keeps the claims of the ID
+token in a signed cookie. It reads that cookie for WebSockets only; here it is read for every
+request, and is as old as `[access] session_h` at most.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from itsdangerous import BadData, URLSafeTimedSerializer
+from streamlit.auth_util import encode_provider_token, get_cookie_with_chunks
+
+from goodput_app.access.members import Person, RefusedError, person_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from goodput_app.access.settings import AccessSettings, OidcSettings
+
+COOKIE = "_streamlit_user"
+LOGIN, LOGOUT, CALLED_BACK = "/auth/login", "/auth/logout", "/oauth2callback"
+PROVIDER = "default"
+
+
+def streamlit_secrets(access: AccessSettings) -> dict[str, Any] | None:
+    """Return what is in `secrets.toml` otherwise, None where people do not sign in this way.
+
+    Raises GoodputError where a secret is absent.
+    """
+    oidc = access.oidc
+    if access.sign_in != "oidc" or oidc is None:
+        return None
+    return {
+        "auth": {
+            "redirect_uri": oidc.redirect_uri,
+            "cookie_secret": oidc.cookie_secret(),
+            "client_id": oidc.client_id,
+            "client_secret": oidc.client_secret(),
+            "server_metadata_url": oidc.server_metadata_url,
+            "client_kwargs": {"scope": " ".join(oidc.scopes)},
+        }
+    }
+
+
+def login_url() -> str:
+    """Return the path that begins a sign-in, as `st.login` makes it: good for two minutes."""
+    return f"{LOGIN}?provider={encode_provider_token(PROVIDER)}"
+
+
+class SignedCookie:
+    """Reads the person out of the cookie of a browser that signed in."""
+
+    def __init__(self, oidc: OidcSettings, session_h: int) -> None:
+        self._oidc = oidc
+        self._secret = oidc.cookie_secret()
+        self._session_s = session_h * 3600
+
+    def person(self, cookies: Mapping[str, str]) -> Person | None:
+        """Return who signed in, None for nobody, or for longer ago than a session lasts.
+
+        Raises RefusedError for claims without a usable name, or with an unverified address.
+        """
+        signed_at: list[float] = []
+
+        def part(name: str) -> bytes | None:
+            signer = URLSafeTimedSerializer(self._secret, salt=name)
+            try:
+                value, at = signer.loads(
+                    cookies.get(name, ""), max_age=self._session_s, return_timestamp=True
+                )
+            except BadData:
+                return None
+            signed_at.append(at.timestamp())
+            return value.encode() if isinstance(value, str) else None
+
+        found = get_cookie_with_chunks(part, COOKIE)
+        if not found:
+            return None
+        try:
+            claims = json.loads(found)
+        except ValueError:  # pieces of two sign-ins
+            return None
+        if claims.get("origin") != self._oidc.origin or claims.get("is_logged_in") is not True:
+            return None
+        return self._person_of(claims, min(signed_at) + self._session_s)
+
+    def _person_of(self, claims: dict[str, Any], expires_at_s: float) -> Person:
+        key = self._oidc.name_claim
+        name = claims.get(key)
+        if not isinstance(name, str):
+            raise RefusedError(f"The provider gives no claim {key!r} with the name of a person.")
+        if key == "email" and claims.get("email_verified") is False:
+            raise RefusedError("The provider did not verify the address of this account.")
+        groups = claims.get(self._oidc.groups_claim) or []
+        groups = [groups] if isinstance(groups, str) else groups
+        if not isinstance(groups, list) or not all(isinstance(one, str) for one in groups):
+            raise RefusedError(f"The claim {self._oidc.groups_claim!r} is not a list of groups.")
+        return person_of(name, groups, expires_at_s)

@@ -1,0 +1,35 @@
+"""`goodput audit`: who did what."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from goodput_app.cli.options import database_option, limit_option, output_options, say
+from goodput_queries.audit import KEPT_DAYS, entries
+from goodput_queries.errors import StoreError
+from goodput_queries.storage.store import open_store
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@click.command()
+@limit_option
+@database_option
+@output_options
+def audit(*, limit: int | None, db: str) -> pl.DataFrame:
+    """List who signed in, changed prices, judged findings.
+
+    Downloads of statements and retired sources are there, too. Latest first; kept for 90 days.
+    """
+    if not Path(db).exists():
+        raise StoreError(f"{db}: there is no such database.")
+    with contextlib.closing(open_store(db)) as store:
+        found = entries(store, limit)
+    if found.is_empty():
+        say(f"Nothing is recorded in the last {KEPT_DAYS} days.")
+    return found

@@ -1,0 +1,35 @@
+"""The audit log on the Data page, for admins."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from goodput_app.access.current import current_identity, is_sign_in_required, require
+from goodput_app.access.identity import Action
+from goodput_app.dashboard.components import tables
+from goodput_app.dashboard.components.states import panel
+from goodput_app.dashboard.state import current_store
+from goodput_queries import audit
+
+ENTRIES_SHOWN = 500
+COLUMNS = {
+    "acted_at": "When",
+    "who": "Person",
+    "action": "Action",
+    "subject": "Subject",
+    "from_address": "From address",
+}
+
+
+def show() -> None:
+    """Draw the latest entries where people sign in and this one may read them."""
+    if not (is_sign_in_required() and current_identity().may(Action.READ_AUDIT_LOG)):
+        return
+    with panel("Audit log", "state.audit_log", help="Who signed in, changed or downloaded what."):
+        require(Action.READ_AUDIT_LOG)
+        found = audit.entries(current_store(), ENTRIES_SHOWN)
+        if found.is_empty():
+            st.caption(f"Nothing is recorded in the last {audit.KEPT_DAYS} days.")
+        else:
+            tables.show(found, COLUMNS, "audit_log", rows=10)
+            st.caption(f"Kept for {audit.KEPT_DAYS} days; all: `goodput audit`.")

@@ -1,0 +1,168 @@
+"""`[access]` of goodput.toml: what is wrong is named with its key and what is expected."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from goodput_app.access.identity import Action, Identity, Role
+from goodput_app.access.members import Person, RefusedError, identity_of, person_of
+from goodput_app.access.settings import AccessSettings
+from goodput_app.settings import read
+from goodput_queries.errors import GoodputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MEMBER = '[[access.members]]\nperson = "ada"\n'
+PROXY = '[access]\nsign_in = "proxy"\nhosts = ["goodput.example.org"]\n'
+OIDC = """[access]
+sign_in = "oidc"
+default_role = "viewer"
+[access.oidc]
+issuer = "https://id.example.org/realms/hpc/"
+client_id = "goodput"
+client_secret_env = "CLIENT_SECRET"
+cookie_secret_env = "COOKIE_SECRET"
+redirect_uri = "https://hpc.example.org/goodput/oauth2callback"
+"""
+
+
+def access(folder: Path, text: str) -> AccessSettings:
+    path = folder / "goodput.toml"
+    path.write_text(text)
+    return read(path).access
+
+
+def test_a_provider_is_found_below_its_issuer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = access(tmp_path, OIDC).oidc
+    monkeypatch.setenv("COOKIE_SECRET", "short")
+
+    assert found is not None
+    assert found.server_metadata_url == (
+        "https://id.example.org/realms/hpc/.well-known/openid-configuration"
+    )
+    assert (found.origin, found.base_path) == ("https://hpc.example.org", "/goodput")
+    with pytest.raises(GoodputError, match="has 5 characters, expected at least 32"):
+        found.cookie_secret()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('[access]\nsign_in = "ldap"', "'access.sign_in' is 'ldap', expected one of oidc, proxy."),
+        ('[access]\nsign_in = "oidc"', "'access.members' is empty, expected [[access.members]]"),
+        (
+            f'[access]\nsign_in = "oidc"\n{MEMBER}',
+            "'access.sign_in' is 'oidc', expected a section [access.oidc].",
+        ),
+        (f'[access]\nsign_in = "proxy"\n{MEMBER}', "'access.hosts' is empty, expected the names"),
+        ('[access]\nhosts = ["https://a"]', "'access.hosts' has 'https://a', expected names"),
+        ('[access]\nhosts = ["a:8501"]', "'access.hosts' has 'a:8501', expected names"),
+        ('[access]\nhosts = "a"', "'access.hosts' is 'a', expected a list of texts in quotes."),
+        ("[access]\nsession_h = 0", "'access.session_h' is 0, expected 1 to 720 hours."),
+        ('[access]\ndefault_role = "root"', "'access.default_role' is 'root', expected one of"),
+        ('[access]\nhost = "a"', "there is no setting 'access.host'; known: access.sign_in"),
+        ("[access.members]\nperson = 'a'", "'access.members' is a list; write each member as"),
+        ("[[access.members]]", "an [[access.members]] table needs one of 'person' and 'group'."),
+        (f"{MEMBER}group = 'b'", "an [[access.members]] table needs one of 'person' and 'group'."),
+        (f"{MEMBER}role = 'root'", "'access.members.role' is 'root', expected one of viewer,"),
+        (f"{MEMBER}team = 'a'", "there is no setting 'access.members.team'; known: access.members"),
+        (f"{MEMBER}teams = 'a'", "'access.members.teams' is not a list of texts in quotes."),
+        (f"{MEMBER}teams = [1]", "'access.members.teams' is not a list of texts in quotes."),
+        (f"{MEMBER}teams = []", "'access.members.teams' is empty, expected names of teams"),
+        ("[access.proxy]\naddresses = ['a']", "'access.proxy.addresses' has 'a', expected"),
+        ("[access.proxy]\nname_header = 'a b'", "'access.proxy.name_header' is 'a b', expected"),
+        (OIDC.replace("issuer", "issuers"), "there is no setting 'access.oidc.issuers'; known:"),
+        (f"{OIDC}metadata_url = 'https://a'", "needs one of 'issuer' and 'metadata_url'"),
+        (OIDC.replace("client_id =", "name_claim ="), "'access.oidc.client_id' is missing"),
+        (OIDC.replace("https://id", "http://id"), "expected a URL with https"),
+        (OIDC.replace("https://hpc", "http://hpc"), "expected a URL with https"),
+        (OIDC.replace("/oauth2callback", "/"), "followed by /oauth2callback, such as"),
+        (f"{OIDC}scopes = ['email']", "'access.oidc.scopes' lacks \"openid\""),
+        (f"{OIDC}client_secret_file = 'a'", "one of client_secret_env and client_secret_file"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, sentence: str) -> None:
+    with pytest.raises(GoodputError, match=re.escape(sentence)):
+        access(tmp_path, text)
+
+
+def test_a_secret_in_the_file_is_no_setting(tmp_path: Path) -> None:
+    with pytest.raises(
+        GoodputError, match=r"no setting 'access.oidc.client_secret'; known: .*_env"
+    ):
+        access(tmp_path, f"{OIDC}client_secret = 'hunter2'")
+
+
+MEMBERS = """
+[[access.members]]
+person = "ada"
+role = "operator"
+teams = ["nlp"]
+[[access.members]]
+group = "vision"
+teams = ["cv", "video"]
+[[access.members]]
+group = "platform"
+role = "admin"
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "groups", "expected"),
+    [
+        ("ada", [], Identity("ada", frozenset({Role.OPERATOR}), frozenset({"nlp"}))),
+        (
+            "ada",
+            ["vision"],
+            Identity(
+                "ada",
+                frozenset({Role.OPERATOR, Role.VIEWER}),
+                frozenset({"nlp", "cv", "video"}),
+            ),
+        ),
+        ("bob", ["vision", "platform"], Identity("bob", frozenset({Role.VIEWER, Role.ADMIN}))),
+        ("Ada", [], None),
+        ("vision", [], None),
+        ("bob", ["ada"], None),
+    ],
+)
+def test_roles_and_teams_of_all_matching_members_add_up(
+    tmp_path: Path, name: str, groups: list[str], expected: Identity | None
+) -> None:
+    assert identity_of(Person(name, frozenset(groups)), access(tmp_path, MEMBERS)) == expected
+
+
+def test_a_default_role_lets_everybody_in_who_signed_in(tmp_path: Path) -> None:
+    found = identity_of(Person("eve"), access(tmp_path, OIDC))
+
+    assert found == Identity("eve", frozenset({Role.VIEWER}))
+    assert not any(found.may(action) for action in Action)
+
+
+@pytest.mark.parametrize("name", ["", "  ", "a\nb", "a\x1b[31m", "\u202eada", "x" * 81])
+def test_a_name_that_cannot_be_shown_is_refused(name: str) -> None:
+    with pytest.raises(RefusedError, match="no usable name"):
+        person_of(name, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "is_loopback", "names"),
+    [
+        ("", True, {"localhost", "127.0.0.1", "::1"}),
+        ("", False, None),
+        ('[access]\nhosts = ["a"]', False, {"a", "localhost", "127.0.0.1", "::1"}),
+        (OIDC, False, {"hpc.example.org", "localhost", "127.0.0.1", "::1"}),
+    ],
+)
+def test_hosts_are_those_of_the_settings_and_the_loopback(
+    tmp_path: Path, text: str, is_loopback: bool, names: set[str] | None
+) -> None:
+    found = access(tmp_path, text).names(is_loopback=is_loopback)
+
+    assert (found and set(found)) == names

@@ -1,0 +1,282 @@
+"""Nothing is given before somebody signed in: hosts, origins, headers of a trusted proxy."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.responses import JSONResponse
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocketDisconnect
+
+from goodput_app.access import current
+from goodput_app.access.identity import LOCAL
+from goodput_app.access.settings import AccessSettings, Member, ProxySettings
+from goodput_app.server import metrics_access, sign_in
+from goodput_app.server.allowed_hosts import AllowedHosts
+from goodput_app.server.sign_in import SignIn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from starlette.requests import Request
+    from starlette.websockets import WebSocket
+
+Peer = tuple[str, int]
+Headers = list[tuple[str, str | bytes]]
+PROXY: Peer = ("10.0.0.7", 1234)
+STRANGER: Peer = ("10.0.1.7", 1234)
+HOST = "goodput.example.org"
+NONE: Headers = []
+MEMBERS = (Member(person="ada", role="admin"), Member(group="ml", teams=("nlp",)))
+ACCESS = AccessSettings(
+    sign_in="proxy",
+    hosts=("goodput.example.org",),
+    proxy=ProxySettings(addresses=("10.0.0.0/24",)),
+    members=MEMBERS,
+)
+ADA: Headers = [("X-Forwarded-User", "ada")]
+
+
+def who(request: Request) -> JSONResponse:
+    identity = current.current_identity()
+    seen = {
+        name.lower(): value for name, value in request.headers.items() if name.startswith("x-good")
+    }
+    teams = None if identity.teams is None else sorted(identity.teams)
+    return JSONResponse(
+        [identity.name, sorted(identity.roles), teams, current.current_address(), seen]
+    )
+
+
+def metrics(request: Request) -> JSONResponse:
+    return metrics_access.refusal(request, request.app.state.access) or JSONResponse("metrics")  # type: ignore[return-value]
+
+
+async def stream(socket: WebSocket) -> None:
+    await socket.accept()
+    found = current.unpacked(socket.headers[current.HEADER])
+    await socket.send_json([found.name, socket.headers["host"]])
+    with contextlib.suppress(WebSocketDisconnect):
+        await socket.receive_bytes()
+
+
+class Site:
+    """An application behind the check, and what it records."""
+
+    def __init__(self, access: AccessSettings, names: tuple[str, ...] | None) -> None:
+        self.log: list[tuple[str, str, str | None, str]] = []
+        self.app = Starlette(
+            routes=[
+                WebSocketRoute("/_stcore/stream", stream),
+                Route("/metrics", metrics),
+                Route("/{path:path}", who, methods=["GET", "POST"]),
+            ],
+            middleware=[Middleware(AllowedHosts, names), Middleware(SignIn, access, self.record)],
+        )
+        self.app.state.access = access
+
+    async def record(self, *entry: Any) -> None:
+        """Keep an entry of the audit log."""
+        self.log.append(entry)
+
+    def get(
+        self, path: str, headers: Headers = NONE, peer: Peer = PROXY, host: str = HOST
+    ) -> httpx.Response:
+        """Return the answer to a request of a peer."""
+
+        async def ask() -> httpx.Response:
+            transport = httpx.ASGITransport(self.app, client=peer)
+            async with httpx.AsyncClient(transport=transport, base_url=f"http://{HOST}") as client:
+                return await client.get(path, headers=[("Host", host), *headers])  # type: ignore[arg-type]
+
+        return asyncio.run(ask())
+
+    def connect(
+        self, headers: Headers = NONE, peer: Peer = PROXY, host: str = HOST
+    ) -> list[dict[str, Any]]:
+        """Return what a WebSocket of a peer is sent, which sends nothing itself."""
+        sent: list[dict[str, Any]] = []
+        lines = [("host", host), *headers]
+        scope = {
+            "type": "websocket",
+            "path": "/_stcore/stream",
+            "client": peer,
+            "headers": [
+                (name.lower().encode(), text.encode() if isinstance(text, str) else text)
+                for name, text in lines
+            ],
+        }
+
+        async def talk() -> None:
+            asked = iter([{"type": "websocket.connect"}])
+
+            async def receive() -> Any:
+                return next(asked, None) or await asyncio.Event().wait()
+
+            async def send(message: Any) -> None:
+                sent.append(message)
+
+            await self.app(scope, receive, send)
+
+        asyncio.run(talk())
+        return sent
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    current.require_sign_in(is_required=True)
+    yield Site(ACCESS, ("goodput.example.org", "127.0.0.1"))
+    current.require_sign_in(is_required=False)
+
+
+def test_a_member_named_by_the_proxy_is_let_in(site: Site) -> None:
+    hops = "6.6.6.6, 192.0.2.9, 10.0.0.8"
+    headers: Headers = [
+        ("X-Forwarded-User", "bob"),
+        ("X-Forwarded-Groups", "ops, ml"),
+        ("X-Forwarded-For", hops),
+    ]
+
+    name, roles, teams, address, _ = site.get("/data", headers).json()
+
+    assert (name, roles, teams, address) == ("bob", ["viewer"], ["nlp"], "192.0.2.9")
+    site.get("/data", headers)
+    assert site.log == [("bob", "sign in", None, "192.0.2.9")]  # once a session
+
+
+PATHS = (
+    *("/", "/findings", "/media/a.csv", "/_stcore/upload_file/a/b", "/_stcore/metrics"),
+    *("/component/a", "/static/a.js", "/_stcore/host-config", "/api/v1/store/read"),
+    *("/auth/login", "/sign-in", "/_stcore/agent/openapi.json", "//healthz", "/healthz/"),
+)
+
+
+@pytest.mark.parametrize(
+    ("peer", "headers"),
+    [
+        (PROXY, []),
+        (STRANGER, ADA),
+        (("testclient", 1), ADA),
+        (PROXY, [*ADA, ("x-forwarded-user", "eve")]),
+        (PROXY, [*ADA, *ADA]),
+        (PROXY, [("X-Forwarded-User", b"ad\xe9")]),
+        (PROXY, [("X-Forwarded-User", "")]),
+        (PROXY, [("X-Forwarded-User", "ada\tx")]),
+        (PROXY, [("X-Forwarded-User", "eve")]),
+        (PROXY, [("X-Forwarded-User", "eve"), ("X-Forwarded-Groups", b"ml\xff")]),
+        (PROXY, [("X-Forwarded_User", "ada")]),
+        (PROXY, [(current.HEADER, current.packed(LOCAL))]),
+    ],
+)
+def test_anybody_else_gets_nothing(site: Site, peer: Peer, headers: Headers) -> None:
+    for path in PATHS:
+        answer = site.get(path, headers, peer)
+        assert answer.status_code == 403, path
+        assert answer.headers["cache-control"] == "no-store"
+    assert [message["type"] for message in site.connect(headers, peer)] == ["websocket.close"]
+
+
+@pytest.mark.usefixtures("site")
+def test_a_name_in_another_script_is_a_name() -> None:
+    access = AccessSettings(
+        default_role="viewer", proxy=ACCESS.proxy, sign_in="proxy", hosts=("a",)
+    )
+    named: Headers = [("X-Forwarded-User", "Zoë Łukasz".encode())]
+
+    assert Site(access, None).get("/", named).json()[0] == "Zoë Łukasz"
+
+
+def test_who_is_no_member_reads_why(site: Site) -> None:
+    answer = site.get("/", [("X-Forwarded-User", "<b>eve</b>")])
+
+    assert "signed in as &lt;b&gt;eve&lt;/b&gt;, but nothing lets you in" in answer.text
+    assert site.log == [("<b>eve</b>", "refused", "not a member", "10.0.0.7")]
+
+
+def test_an_identity_of_a_request_is_replaced(site: Site) -> None:
+    forged: Headers = [*ADA, (current.HEADER, "eve"), (current.ADDRESS_HEADER, "1.2.3.4")]
+
+    name, *_, address, seen = site.get("/", forged).json()
+
+    assert (name, address, seen[current.ADDRESS_HEADER.lower()]) == ("ada", "10.0.0.7", "10.0.0.7")
+    assert current.unpacked(seen[current.HEADER.lower()]).name == "ada"
+
+
+def test_a_websocket_knows_its_person_and_ends_with_the_session(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = itertools.chain([0.0, 0.0], itertools.repeat(12 * 3600.0))
+    monkeypatch.setattr(sign_in, "now_s", lambda: next(clock))
+
+    accepted, said, closed = site.connect([*ADA, ("Origin", f"https://{HOST}")], host="127.0.0.1:1")
+
+    assert accepted["type"] == "websocket.accept"
+    assert said["text"] == f'["ada","{HOST}"]'  # the host of its page, as Streamlit compares them
+    assert (closed["type"], closed["code"]) == ("websocket.close", 1008)
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "status"),
+    [
+        (HOST, None, 200),
+        ("GOODPUT.example.org.:443", None, 200),
+        ("127.0.0.1:8501", None, 200),
+        ("127.0.0.2:8501", None, 200),
+        ("[::1]:8501", None, 200),
+        (HOST, f"https://{HOST}", 200),
+        ("127.0.0.1:8501", "http://127.0.0.1:8501", 200),
+        ("127.0.0.1:8501", f"https://{HOST}", 200),
+        ("rebound.example.org", None, 421),
+        (f"{HOST}.evil.test", None, 421),
+        ("127.0.0.1.evil.test", None, 421),
+        (f"{HOST}@evil.test", None, 421),
+        ("", None, 421),
+        ("127.0.0.1:8501", "http://127.0.0.1:3000", 403),
+        ("127.0.0.1:8501", "http://localhost:8501", 403),
+        ("127.0.0.1:8501", "https://evil.test", 403),
+        (HOST, "null", 403),
+        (HOST, "file://", 403),
+    ],
+)
+def test_other_hosts_and_foreign_origins_are_refused(
+    site: Site, host: str, origin: str | None, status: int
+) -> None:
+    headers: Headers = [*ADA] if origin is None else [*ADA, ("Origin", origin)]
+
+    assert site.get("/", headers, host=host).status_code == status
+    if status != 200:
+        (refused,) = site.connect(headers, host=host)
+        assert refused["type"] == "websocket.close"
+
+
+def test_metrics_are_for_this_machine(site: Site) -> None:
+    here: Peer = ("127.0.0.1", 1)
+
+    assert site.get("/metrics", NONE, here, "127.0.0.1").json() == "metrics"
+    proxied: Headers = [("X-Forwarded-For", "192.0.2.9"), *ADA]
+    assert site.get("/metrics", proxied, here, "127.0.0.1").status_code == 403
+    assert site.get("/metrics", ADA, here).status_code == 403
+    assert site.get("/metrics", ADA).status_code == 403
+
+
+def test_metrics_are_for_who_has_the_token(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("METRICS_TOKEN", "t0ken")
+    site.app.state.access = AccessSettings(metrics_token_env="METRICS_TOKEN")
+
+    for token, status in (("t0ken", 200), ("token", 401), ("", 401)):
+        bearer: Headers = [("Authorization", f"Bearer {token}")]
+        assert site.get("/metrics", bearer).status_code == status
+    assert site.get("/metrics", NONE, ("127.0.0.1", 1), "127.0.0.1").status_code == 401
+
+
+def test_without_a_sign_in_everybody_is_local() -> None:
+    name, roles, *_ = Site(AccessSettings(), None).get("/", ADA, host="any.test").json()
+
+    assert (name, roles) == ("local", ["admin"])

@@ -1,0 +1,80 @@
+"""A server in a network namespace of its own: it reaches no other host, only a relay reaches it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PORT = "8501"  # of the namespace, where nothing else listens
+PATIENCE_S = 20
+INSIDE = (
+    "ip link set lo up && { socat UNIX-LISTEN:$0,fork TCP:127.0.0.1:"
+    + PORT
+    + ' & exec "$@" --port '
+    + PORT
+    + "; }"
+)
+
+
+@cache
+def why_not() -> str | None:
+    """Return why this machine cannot do it, None where it can."""
+    if missing := [name for name in ("unshare", "ip", "socat") if shutil.which(name) is None]:
+        return f"no {', '.join(missing)} on this machine"
+    tried = subprocess.run(
+        ["unshare", "-rn", "ip", "link", "set", "lo", "up"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return None if tried.returncode == 0 else f"unshare: {tried.stderr.strip()}"
+
+
+@contextlib.contextmanager
+def serving_alone(database: Path) -> Iterator[str]:
+    """Serve a database without any network; give the URL of the relay."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+    goodput = str(Path(sys.executable).with_name("goodput"))
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        path = f"{folder}/relay"
+        server = stack.enter_context(
+            subprocess.Popen(
+                ["unshare", "-rn", "sh", "-c", INSIDE, path, goodput, "serve", "--db", database],
+                stdout=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
+        )
+        stack.callback(os.killpg, server.pid, signal.SIGKILL)
+        assert server.stdout is not None
+        assert server.stdout.readline().strip().endswith(f":{PORT}")
+        listen = f"TCP-LISTEN:{port},bind=127.0.0.1,fork,reuseaddr"
+        relay = stack.enter_context(subprocess.Popen(["socat", listen, f"UNIX-CONNECT:{path}"]))
+        stack.callback(relay.kill)
+        _wait_for(port)
+        yield f"http://127.0.0.1:{port}"
+
+
+def _wait_for(port: int) -> None:
+    """Return as soon as something listens there."""
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
+        with contextlib.suppress(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port)).close()
+            return
+        time.sleep(0.02)
+    raise TimeoutError(f"nothing listens on port {port}")
