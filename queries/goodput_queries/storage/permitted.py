@@ -18,7 +18,7 @@ from goodput_queries.catalog.find import catalogue
 from goodput_queries.errors import NotPermittedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
 LIMITED = "You see the rows of your teams only"
 _NODES = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}
@@ -91,9 +91,8 @@ def _refused(part: Any, visible: frozenset[str]) -> Iterator[str]:
             yield from _refused(value, visible)
 
 
-def _of_ctes(
-    node: dict[str, Any], visible: frozenset[str]
-) -> Iterator[str]:  # returns what is visible after them
+def _of_ctes(node: dict[str, Any], visible: frozenset[str]) -> Generator[str, None, frozenset[str]]:
+    """Yield what is not permitted of the common table expressions; return what is visible then."""
     for entry in node["cte_map"]["map"]:
         inner = entry["value"]["query_node"]
         name = entry["key"].lower()

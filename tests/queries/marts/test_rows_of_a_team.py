@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.queries.conftest import START_MS
-from tests.two_teams import BLUES, END_S, OTHERS, RED, load
+from tests.two_teams import COBALTS, END_S, OTHERS, RED, load
 
 from goodput_queries.catalog.find import catalogue
 from goodput_queries.errors import NotPermittedError
@@ -24,9 +24,9 @@ TOGETHER = 10  # views in one statement, which shares what several of them read
 
 @pytest.fixture(scope="module")
 def stores(new_store):
-    """Give the red team beside the blue one, and beside one of other names and amounts."""
+    """Give the red team beside the cobalt one, and beside one of other names and amounts."""
     made = []
-    for other in (BLUES, OTHERS):
+    for other in (COBALTS, OTHERS):
         store = new_store()
         store.objectives = as_variable([Objective(0.9, team=team) for team in (RED, other.name)])
         load(store, other)
@@ -67,16 +67,18 @@ def text(value):
 
 
 def test_no_view_names_another_team(seen):
-    for word, views in zip(("blue", "azure"), seen, strict=True):
+    for word, views in zip(("cobalt", "azure"), seen, strict=True):
         assert [name for name, rows in views.items() if word in str(rows)] == []
 
 
 def test_another_team_changes_nothing_of_what_a_team_sees(seen):
     """Not one value differs where the names, times and amounts of the other team do."""
-    blue, azure = seen
+    cobalt, azure = seen
 
     differing = {
-        name: [*{*blue[name]} ^ {*azure[name]}] for name in OF_A_TEAM if blue[name] != azure[name]
+        name: [*{*cobalt[name]} ^ {*azure[name]}]
+        for name in OF_A_TEAM
+        if cobalt[name] != azure[name]
     }
     assert differing == {}
 
@@ -92,9 +94,9 @@ def test_who_is_not_limited_sees_both_teams(stores):
     names = ("marts.runs", "marts.statement_lines", "marts.losses", "marts.attempts",
              "marts.gpu_allocations", "marts.waste_by_team", "marts.search_targets")  # fmt: skip
     every = read(stores[0], names, WHOLE)
-    by_name = read(stores[0], names[:5:2], replace(WHOLE, teams=(RED, BLUES.name)))
+    by_name = read(stores[0], names[:5:2], replace(WHOLE, teams=(RED, COBALTS.name)))
 
-    assert all("blue" in str(rows) and "red" in str(rows) for rows in every.values())
+    assert all("cobalt" in str(rows) and "red" in str(rows) for rows in every.values())
     assert by_name["marts.runs"] == every["marts.runs"]
 
 
@@ -106,13 +108,13 @@ def test_who_sees_no_team_sees_no_row(stores, teams):
 
 
 @pytest.mark.parametrize(
-    "asked", [{"team": BLUES.name}, {"user": "blueuser"}, {"run": "c/bluerun"}]
+    "asked", [{"team": COBALTS.name}, {"user": "cobaltuser"}, {"run": "c/cobaltrun"}]
 )
 def test_a_filter_of_another_team_widens_nothing(stores, asked):
     names = ("marts.run_categories", "marts.attempts", "marts.losses", "marts.search_targets")
     found = read(stores[0], names, replace(LIMITED, **asked))
 
-    assert "blue" not in str(found)
+    assert "cobalt" not in str(found)
     assert (found["marts.run_categories"], found["marts.attempts"]) == ([], [])
 
 

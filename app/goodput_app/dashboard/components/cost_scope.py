@@ -160,7 +160,7 @@ def states(view: View, shown: Shown) -> None:
         words += ". View only: what is billed stays as the settings say"
     st.caption(f"{words}.")
     unpriced_ms = int(shown.accounts["unpriced_ms"].sum())
-    if unpriced_ms and not statements.rates().is_empty():
+    if unpriced_ms and statements.has_rates():
         _unpriced(view, unpriced_ms)
     _electricity(shown.accounts)
 
