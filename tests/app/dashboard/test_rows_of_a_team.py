@@ -161,6 +161,7 @@ def test_files_are_of_an_account_of_the_reader(store, reader):
         file = statements.statement_file(day, form, how, RED).decode()
         assert OTHER not in file
         assert RED in file
+    assert statements.chosen("uniform").idle is None, "two policies tell the idle cost of all"
     for account in (COBALTS.name, None):
         with pytest.raises(NotPermittedError):
             statements.statement_file(day, "csv", how, account)

@@ -79,8 +79,11 @@ class ReadOnly:
 
 
 def chosen(idle: str | None) -> Chosen:
-    """Return how statements are shown under an idle policy, None for the site's own."""
-    return Chosen(settings().statement, idle)
+    """Return how statements are shown under an idle policy, None for the site's own.
+
+    A reader of some teams sees them as billed: two policies together tell the idle cost of all.
+    """
+    return Chosen(settings().statement, idle if readers.teams() is None else None)
 
 
 def days(scope: Scope, how: Chosen) -> list[Day]:
