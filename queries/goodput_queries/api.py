@@ -136,7 +136,8 @@ class Database:
         return self._store.read(text, parameters)
 
     def _scope(self, from_: Time | None, to: Time | None, filters: Mapping[str, str]) -> Scope:
-        known = [n for n in Scope.__dataclass_fields__ if not n.endswith("_ms")]
+        fields = Scope.__dataclass_fields__
+        known = [n for n in fields if not n.endswith("_ms") and n != "teams"]
         if unknown := [name for name in filters if name not in known]:
             raise QueryError(f"there is no filter {unknown[0]!r}; known: {', '.join(known)}.")
         window = Scope(_epoch_ms(from_), _epoch_ms(to))

@@ -5,7 +5,8 @@ GoodputError            a stated failure: one sentence, no traceback, exit code 
 │   ├── TooMuchDroppedError  pruning would drop more than a tenth without confirmation
 │   └── RowsRefusedError  the rows of a batch do not fit their table
 ├── QueryError          a query that cannot be answered as asked
-│   └── NoEvidenceError there is no evidence in the queried time
+│   ├── NoEvidenceError there is no evidence in the queried time
+│   └── NotPermittedError  a reader who sees some teams only asked for more
 ├── BuildError          a view or stage could not be built
 │   └── UnbuiltError    no build has processed the latest load
 └── IngestError         a source cannot be read at all (single bad rows are rejects, not errors)
@@ -35,6 +36,10 @@ class QueryError(GoodputError):
 
 class NoEvidenceError(QueryError):
     """There is no evidence in the queried time."""
+
+
+class NotPermittedError(QueryError):
+    """A reader who sees the rows of some teams only asked for what holds rows of others."""
 
 
 class BuildError(GoodputError):

@@ -14,6 +14,8 @@ class Scope:
 
     The marts read it through DuckDB variables named `scope_<field>`, so that the same view answers
     for the fleet, a team or one GPU.
+    teams: whose rows the reader may see; an empty tuple: none. `team` chooses among them and
+    widens nothing. Such a scope reads only what `storage.permitted` allows.
     """
 
     from_ms: int | None = None
@@ -27,8 +29,11 @@ class Scope:
     run: str | None = None
     partition: str | None = None
     bucket_ms: int | None = None
+    teams: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
+        if self.teams is not None:  # alike for the same teams, which are a list in JSON
+            object.__setattr__(self, "teams", tuple(sorted(set(self.teams))))
         if self.from_ms is not None and self.to_ms is not None and self.from_ms > self.to_ms:
             raise QueryError("the window ends before it begins; give --from before --to.")
 

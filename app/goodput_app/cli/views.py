@@ -57,7 +57,12 @@ def _views() -> pl.DataFrame:
     models = sorted(catalogue().values(), key=lambda m: (layers.index(m.layer), m.name))
     return pl.DataFrame(
         [
-            {"view": m.qualified_name, "meaning": m.description, "grain": ", ".join(m.grain)}
+            {
+                "view": m.qualified_name,
+                "meaning": m.description,
+                "grain": ", ".join(m.grain),
+                "access": m.access,
+            }
             for m in models
         ]
     )

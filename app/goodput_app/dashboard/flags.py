@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from goodput_app.access import rows
 from goodput_app.access.current import carried
 from goodput_app.dashboard.data import findings, marts
 
@@ -57,8 +58,8 @@ def known(scope: Scope) -> pl.DataFrame | None:
     if not IS_EVALUATED:
         return None
     wanted = replace(
-        scope, node=None, gpu_uuid=None, gpu_model=None, team=None, user=None, run=None,
-        partition=None,
+        rows.limited(scope), node=None, gpu_uuid=None, gpu_model=None, team=None, user=None,
+        run=None, partition=None,
     )  # fmt: skip
     state = marts.state()
     with _lock:
@@ -106,8 +107,10 @@ def _is_due(entry: _Known, state: marts.State) -> bool:
 
 
 def _is_alike(entry: _Known, wanted: Scope, state: marts.State) -> bool:
-    """Say whether an answer is of the same database, cluster and nearly the same window."""
+    """Say whether an answer is of the same database, cluster, teams and nearly the same window."""
     if entry.state[0] != state[0] or entry.scope.cluster != wanted.cluster:
+        return False
+    if entry.scope.teams != wanted.teams:
         return False
     ends = [(entry.scope.from_ms, wanted.from_ms), (entry.scope.to_ms, wanted.to_ms)]
     most = ALIKE * ((wanted.to_ms or 0) - (wanted.from_ms or 0))

@@ -27,7 +27,7 @@ NOT_IN_STEPS = "waits inside steps not measured"
 
 def denominator(scope: Scope) -> str:
     """Return what goodput is a share of: an owner's time is what it had allocated."""
-    is_owned = any((scope.team, scope.user, scope.run, scope.partition))
+    is_owned = any((scope.team, scope.user, scope.run, scope.partition, scope.teams is not None))
     return "allocated" if is_owned else "capacity"
 
 

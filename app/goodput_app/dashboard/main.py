@@ -149,6 +149,7 @@ with states.panel("", "marts.clusters"):
 if page in FLAGGED and view is not None:
     flag_parts.begin(view)
 if page == DATA or (view is not None and not states.is_empty(view)):
-    page.run()
+    with states.whole_page():
+        page.run()
 if wall.is_on():
     wall.leave(scope_bar.go)

@@ -20,7 +20,7 @@ _SQL = files("goodput_queries") / "sql"
 FOLDERS = {"temp": "build_temp"}  # of layers whose folder has another name
 TEMP_LAYER = "temp"  # tables of one connection, rebuilt for every build or pass
 _DIRECTIVE = re.compile(
-    r"^--\s*(?P<key>grain|keep|scd_key|time|observed|planned|materialised|change_tracking|inline|written_by|reads|parts|skip_if_empty|evaluated)\s*:\s*(?P<value>.*)$"
+    r"^--\s*(?P<key>grain|keep|scd_key|time|observed|planned|materialised|change_tracking|inline|written_by|reads|parts|skip_if_empty|evaluated|access)\s*:\s*(?P<value>.*)$"
 )
 _COLUMN = re.compile(r"^--\s*(?P<column>[a-z][a-z0-9_]*)\s*:\s*(?P<meaning>.*)$")
 
@@ -104,6 +104,15 @@ class Model:
     def is_evaluated_first(self) -> bool:
         """Say whether a query that reads this view finds it evaluated (`evaluated_first.py`)."""
         return self.directives.get("evaluated") == "first"
+
+    @property
+    def access(self) -> str | None:
+        """Return who may read it besides those who see all teams.
+
+        `team`: who sees some teams, since no row is of another; `everyone`: it names no team's
+        work; None: nobody.
+        """
+        return "everyone" if self.layer == "reference" else self.directives.get("access")
 
     @property
     def parts(self) -> int:

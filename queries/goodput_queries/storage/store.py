@@ -20,8 +20,17 @@ from goodput_queries.evidence import load as loading
 from goodput_queries.evidence.batch import ROW_GROUP
 from goodput_queries.objectives import as_variable
 from goodput_queries.scope import EVERYTHING, Scope
-from goodput_queries.storage import closing, damage, evaluated_first, migrations, opening, schema
+from goodput_queries.storage import (
+    closing,
+    damage,
+    evaluated_first,
+    migrations,
+    opening,
+    permitted,
+    schema,
+)
 from goodput_queries.storage.private import keep_private
+from goodput_queries.storage.scope_variables import set_scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +44,6 @@ if TYPE_CHECKING:
 ATTACHED_AS = "goodput"
 IN_MEMORY = opening.IN_MEMORY
 NOT_WRITTEN = (duckdb.IOException, duckdb.FatalException)  # the disk is full, the file is gone ...
-HOUR_MS = 3_600_000
 Parameters = "Sequence[Any] | Mapping[str, Any] | None"
 
 
@@ -196,6 +204,8 @@ class LocalStore:
                 timer.start()
             try:
                 _refuse_all_but_a_select(cursor.extract_statements(sql))
+                if scope.teams is not None:
+                    permitted.refuse_others(cursor, sql)
                 needed = evaluated_first.named_in(sql)
                 # temporary tables are written too
                 cursor.execute("begin" if needed else "begin transaction read only")
@@ -207,7 +217,8 @@ class LocalStore:
                 raise QueryError(f"the query {why} was stopped") from error
             except duckdb.Error as error:
                 self._raise_if_damaged(error)
-                raise QueryError(f"the database refused the query: {error}") from error
+                said = permitted.message(error) if scope.teams is not None else str(error)
+                raise QueryError(f"the database refused the query: {said}") from error
             finally:
                 if timer:
                     timer.cancel()
@@ -270,31 +281,6 @@ class LocalStore:
             ) from error
         if copy is not None:
             copy.unlink()
-
-
-def set_scope(cursor: duckdb.DuckDBPyConnection, scope: Scope) -> None:
-    """Set the DuckDB variables that the marts read; a fresh cursor has none.
-
-    Of time whose segments were dropped by age only whole hours are known: a window that cuts one
-    is widened to it.
-    """
-    variables = scope.variables()
-    cuts = [m for m in (scope.from_ms, scope.to_ms) if m is not None and m % HOUR_MS]
-    if cuts and min(cuts) < _segments_from_ms(cursor):
-        if scope.from_ms is not None:
-            variables["scope_from_ms"] = scope.from_ms // HOUR_MS * HOUR_MS
-        if scope.to_ms is not None and scope.to_ms < _segments_from_ms(cursor):
-            variables["scope_to_ms"] = -(-scope.to_ms // HOUR_MS) * HOUR_MS
-    for name, value in variables.items():
-        if value is not None:
-            cursor.execute(f"set variable {name} = $1", [value])
-
-
-def _segments_from_ms(cursor: duckdb.DuckDBPyConnection) -> int:
-    found = cursor.execute(
-        "select min(hour_ms) from marts.ledger_segments where exists (from state.kept_from)"
-    ).fetchall()
-    return int(found[0][0] or 0)
 
 
 def open_store(

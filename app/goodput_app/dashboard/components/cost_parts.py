@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import streamlit as st
 
+from goodput_app.access import rows
 from goodput_app.access.current import carried, current_identity
 from goodput_app.access.identity import Action
 from goodput_app.dashboard import glossary, theme
@@ -16,7 +17,7 @@ from goodput_app.dashboard.components import charts, cost_scope, tables
 from goodput_app.dashboard.data import statements
 from goodput_app.dashboard.figures import cost as figures_cost
 from goodput_billing.statement import window
-from goodput_queries.errors import GoodputError
+from goodput_queries.errors import GoodputError, NotPermittedError
 
 if TYPE_CHECKING:
     from goodput_app.dashboard.components.cost_scope import Shown
@@ -152,11 +153,16 @@ def downloads(shown: Shown) -> None:
         return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         when = st.selectbox("Statement of", list(days), key="statement_day", width=180)
+        seen, account = rows.teams(), None
+        if seen is not None:  # of the accounts that have rows on some of these days
+            own = [team for team in seen if team in set(shown.accounts["account"])]
+            account = st.selectbox("Account", own, key="statement_account", width=180)
         for form, (label, suffix, mime) in FILE_KINDS.items():
             name = f"{'focus' if form == 'focus' else 'statement'}-{when}.{suffix}"
 
             def made(form: str = form) -> bytes:
-                return statements.statement_file(days[when], form, statements.chosen(None))
+                how = statements.chosen(None)
+                return statements.statement_file(days[when], form, how, account, seen)
 
             st.download_button(
                 label,
@@ -186,6 +192,8 @@ def past() -> None:
     try:
         found = statements.past_statements()
         folder = statements.archive_folder()
+    except NotPermittedError:
+        raise
     except GoodputError as error:
         st.warning(theme.markdown_text(error), icon=":material/folder_off:")
         return

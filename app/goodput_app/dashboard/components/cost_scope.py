@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import streamlit as st
 
+from goodput_app.access import rows
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import scope_bar, tables
 from goodput_app.dashboard.data import marts, statements
@@ -78,8 +79,9 @@ def chosen(view: View) -> Shown:
     """Draw the filters of statements and return what they leave."""
     own = IDLE_LABELS[statements.chosen(None).settings.idle_policy]
     idle, billing_day, note = st.columns([1.4, 1.1, 2.5], vertical_alignment="bottom")
-    with idle:
-        scope_bar.choice("idle", "Idle cost allocation", IDLE_LABELS, none=f"As billed: {own}")
+    if rows.sees_all(view.scope):
+        with idle:
+            scope_bar.choice("idle", "Idle cost allocation", IDLE_LABELS, none=f"As billed: {own}")
     asked = st.query_params.get("idle")
     how = statements.chosen(asked if asked in IDLE_POLICIES else None)
     of_window = statements.days(view.scope, how)
@@ -160,7 +162,7 @@ def states(view: View, shown: Shown) -> None:
         words += ". View only: what is billed stays as the settings say"
     st.caption(f"{words}.")
     unpriced_ms = int(shown.accounts["unpriced_ms"].sum())
-    if unpriced_ms and not statements.rates().is_empty():
+    if unpriced_ms and statements.has_rates():
         _unpriced(view, unpriced_ms)
     _electricity(shown.accounts)
 

@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
+from goodput_app.access import rows
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import time_picker, wall
 from goodput_app.dashboard.data import marts
@@ -93,7 +94,7 @@ def view(default_range: str | None = None) -> View | None:
     clusters = marts.clusters()
     if clusters.is_empty():
         return None
-    wanted = {name: st.query_params.get(name) or None for name in FILTERS}
+    wanted: dict[str, Any] = {name: st.query_params.get(name) or None for name in FILTERS}
     of_it = (
         clusters.filter(pl.col("cluster") == wanted["cluster"]) if wanted["cluster"] else clusters
     )
@@ -110,7 +111,7 @@ def view(default_range: str | None = None) -> View | None:
     start, end, problem = _window(begin, first, as_of, now)
     from_ms, to_ms = epoch_ms(start), epoch_ms(end)
     scope = Scope(from_ms=from_ms, to_ms=to_ms, bucket_ms=bucket_ms(to_ms - from_ms), **wanted)
-    return View(scope, start, end, now, as_of, mode, problem)
+    return View(rows.limited(scope), start, end, now, as_of, mode, problem)
 
 
 def required_view(default_range: str | None = None) -> View:
@@ -310,8 +311,7 @@ def _mode(as_of: datetime, wall: datetime) -> str:
     if Path(path).name.startswith("demo-"):
         return "DEMO"
     # an outage does not make a recording of a site that is asked again and again
-    is_asked = (marts.live_sources()["state"] != "stale").any()
-    return "LIVE" if is_asked or abs(wall - as_of) < LIVE_WITHIN else "RECORDED"
+    return "LIVE" if marts.is_polled() or abs(wall - as_of) < LIVE_WITHIN else "RECORDED"
 
 
 def _window(

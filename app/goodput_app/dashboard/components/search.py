@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from goodput_app.access import rows
 from goodput_app.dashboard import theme, time_zone
 from goodput_app.dashboard.components import places, scope_bar
 from goodput_app.dashboard.data import search
+from goodput_queries.scope import EVERYTHING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
+
+    from goodput_queries.scope import Scope
 
 TEXT_MAX_CHARS = 200
 LABEL_MAX_CHARS = 60
@@ -30,11 +34,11 @@ def button() -> None:
         key="open_search",
         help="Runs by name, job id or user; nodes; GPUs; teams.",
     ):
-        _dialog()
+        _dialog(rows.limited(EVERYTHING))
 
 
 @st.dialog("Search", icon=":material/search:")
-def _dialog() -> None:
+def _dialog(scope: Scope) -> None:
     text = st.text_input(
         "Name, job id or UUID",
         key="search_text",
@@ -44,7 +48,7 @@ def _dialog() -> None:
     if not text.strip():
         st.caption("Several words must all occur. Press Enter to search.")
         return
-    found = search.find(text)
+    found = search.find(text, scope)
     if found.is_empty():
         st.info("Nothing has this name.", icon=":material/search_off:")
         return

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from goodput_app.access import rows
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import scope_bar
 from goodput_app.dashboard.data import marts
+from goodput_queries.errors import NotPermittedError
 from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from goodput_app.dashboard.components.scope_bar import View
 
 log = logging.getLogger(__name__)
+WITHHELD = "Withheld: this holds rows of other teams than yours."
 
 
 def first_run() -> None:
@@ -65,6 +68,7 @@ def is_empty(view: View) -> bool:
     if marts.goodput_summary(view.scope)["capacity_ms"].item() > 0:
         return False
     window = Scope(from_ms=view.scope.from_ms, to_ms=view.scope.to_ms)
+    runs_withheld(view)
     if view.filters and marts.goodput_summary(window)["capacity_ms"].item() > 0:
         named = ", ".join(f"{k} {theme.markdown_text(v)}" for k, v in view.filters.items())
         st.info(
@@ -72,6 +76,11 @@ def is_empty(view: View) -> bool:
             icon=":material/filter_alt:",
         )
         st.button("Clear filters", key="empty_clear", on_click=scope_bar.clear_filters)
+    elif not rows.sees_all(view.scope):
+        st.info(
+            f"Your teams had no GPU in {theme.window(view.start, view.end)}.",
+            icon=":material/hourglass_empty:",
+        )
     else:
         last = theme.moment(view.as_of)
         st.info(
@@ -85,6 +94,39 @@ def is_empty(view: View) -> bool:
     return True
 
 
+def withheld() -> None:
+    """Draw what stands in the place of rows that the reader does not see."""
+    st.info(WITHHELD, icon=":material/visibility_off:")
+
+
+def require_all_teams(scope: Scope) -> None:
+    """End a page that is of all teams here for a reader of some, and say so."""
+    if not rows.sees_all(scope):
+        withheld()
+        st.stop()
+
+
+@contextlib.contextmanager
+def whole_page() -> Iterator[None]:
+    """Draw a page; what is read outside of its panels may be withheld as well."""
+    try:
+        yield
+    except NotPermittedError:
+        withheld()
+
+
+def runs_withheld(view: View) -> None:
+    """Say how many runs of the time range the reader does not see."""
+    if rows.sees_all(view.scope):
+        return
+    runs, others = marts.runs_withheld(view.scope)
+    if others:
+        st.caption(
+            f"{others:,} of {theme.count(runs, 'run')} in this time range "
+            f"{'is' if others == 1 else 'are'} of other teams and not shown."
+        )
+
+
 @contextlib.contextmanager
 def panel(title: str, view_name: str, *, help: str | None = None) -> Iterator[None]:  # noqa: A002 -- Streamlit's word
     """Draw a part of a page; its error is shown in its place, the rest of the page stays."""
@@ -93,6 +135,8 @@ def panel(title: str, view_name: str, *, help: str | None = None) -> Iterator[No
             st.subheader(title, help=help, anchor=False)
         try:
             yield
+        except NotPermittedError:
+            withheld()
         except Exception as error:
             log.exception("panel %s (%s)", title, view_name)
             st.error(

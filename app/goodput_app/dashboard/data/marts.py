@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 import polars as pl
 import streamlit as st
 
+from goodput_app.access import rows
 from goodput_app.dashboard import throttling
 from goodput_app.dashboard.state import current_store
 from goodput_queries.scope import EVERYTHING, Scope
@@ -88,8 +89,19 @@ def _kept(
 
 
 def read(sql: str, scope: Scope = EVERYTHING, *parameters: object) -> pl.DataFrame:
-    """Return the rows of a query, kept until something is loaded or built; for `data` modules."""
-    return _kept(sql, parameters, scope, state())
+    """Return the rows of a query, kept until something is loaded or built; for `data` modules.
+
+    A reader of some teams is answered from their rows alone: the scope, which is a part of the
+    key, has these teams. Raises NotPermittedError for what holds rows of others.
+    """
+    return _kept(sql, parameters, rows.limited(scope), state())
+
+
+def runs_withheld(scope: Scope) -> tuple[int, int]:
+    """Return how many runs had GPUs in the window, and how many of them are of other teams."""
+    window = Scope(from_ms=scope.from_ms, to_ms=scope.to_ms, cluster=scope.cluster)
+    found: tuple[int, int] = read("select runs, withheld from marts.runs_withheld", window).row(0)
+    return found
 
 
 def clusters() -> pl.DataFrame:
@@ -327,11 +339,20 @@ def sources() -> pl.DataFrame:
 
 def live_sources() -> pl.DataFrame:
     """Return how each live source is doing at this moment: never a kept answer."""
+    rows.require_all_teams("live sources")
     return current_store().read(
         "select * from marts.live_sources order by failures desc, age_intervals desc nulls first, "
         "source, origin",
         timeout_s=TIMEOUT_S,
     )
+
+
+def is_polled() -> bool:
+    """Return whether a live source answers now: the answer is no row of anybody."""
+    polled = current_store().read(
+        "select count(*) > 0 from marts.live_sources where state <> 'stale'", timeout_s=TIMEOUT_S
+    )
+    return bool(polled.item())
 
 
 def coverage_by_hour(scope: Scope) -> pl.DataFrame:
@@ -341,6 +362,8 @@ def coverage_by_hour(scope: Scope) -> pl.DataFrame:
 
 def has_telemetry(scope: Scope) -> bool:
     """Return whether any reading covers any GPU in the window of the scope."""
+    if not rows.sees_all(scope):
+        return bool(read("select has_readings from marts.throttle_sources", scope).item())
     seen = "select 1 from intermediate.int_gpu_activity where in_window(start_ms, end_ms) limit 1"
     return not read(seen, scope).is_empty()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from goodput_app.access import rows
 from goodput_app.dashboard.data import marts, metrics
 
 if TYPE_CHECKING:
@@ -34,11 +35,15 @@ def telemetry(scope: Scope, read: metrics.Resolution) -> pl.DataFrame:
     and their 5th and 95th percentile, `<metric>_low` and `_high`.
     """
     from_ms, to_ms = metrics.bounds(scope)
+    # of some teams only what their runs' GPUs read; who sees all is spared that join
+    sees_all = rows.sees_all(scope)
     if read.is_raw:
-        source, moment, samples = "staging.stg_gpu_samples", "ts_ms", "count(*)"
+        source = "staging.stg_gpu_samples" if sees_all else "marts.allocated_samples"
+        moment, samples = "ts_ms", "count(*)"
         where = "ts >= from_ms($2) and ts < from_ms($3)"
     else:
-        source, moment, samples = "intermediate.int_gpu_metrics", "start_ms", "sum(samples)"
+        source = "intermediate.int_gpu_metrics" if sees_all else "marts.allocated_metrics"
+        moment, samples = "start_ms", "sum(samples)"
         where = "start_ms >= $2 - 600000 and start_ms < $3"
     means = ", ".join(
         f"({metrics.mean_of(name, read)})::float as {name}" for name in metrics.METRICS
@@ -89,9 +94,10 @@ def waits(scope: Scope) -> pl.DataFrame:
 
 def events(scope: Scope) -> pl.DataFrame:
     """Return Xid and other events of the run's GPUs while it had them, the latest first."""
+    source = "marts.gpu_events" if rows.sees_all(scope) else "marts.allocated_events"
     return marts.read(
-        """select distinct events.*
-        from marts.gpu_events as events
+        f"""select distinct events.*
+        from {source} as events
         inner join marts.gpu_allocations as held
             on events.gpu_uuid = held.gpu_uuid
             and events.event_at >= held.start_at

@@ -10,10 +10,12 @@ from goodput_queries.scope import EVERYTHING
 if TYPE_CHECKING:
     import polars as pl
 
+    from goodput_queries.scope import Scope
+
 FOUND_MAX = 20
 
 
-def find(text: str) -> pl.DataFrame:
+def find(text: str, scope: Scope = EVERYTHING) -> pl.DataFrame:
     """Return rows of marts.search_targets, whole names first, then beginnings; `total` of all.
 
     Several words must all occur. Of equal matches runs come first, the latest ones before others.
@@ -36,6 +38,6 @@ def find(text: str) -> pl.DataFrame:
             list_position(['run', 'node', 'gpu', 'team'], kind),
             coalesce(end_at, start_at) desc nulls last, label, cluster
         limit {FOUND_MAX}""",
-        EVERYTHING,
+        scope,
         text.strip(),
     )

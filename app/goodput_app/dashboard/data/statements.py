@@ -2,6 +2,9 @@
 
 Like `data.py`, but amounts stay Decimal to the cent. What was computed is kept until something is
 loaded or built. Nothing is closed or corrected by looking.
+
+The bill is computed of the whole site, since idle cost is shared by all: a reader of some teams is
+given the rows of their accounts (an account is a team), as billed, and nothing else.
 """
 
 from __future__ import annotations
@@ -15,18 +18,20 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.access import audit
+from goodput_app.access import rows as readers
 from goodput_app.access.identity import Action
+from goodput_app.access.rows import Teams
 from goodput_app.dashboard.data.marts import State, state
 from goodput_app.dashboard.state import current_store
 from goodput_app.settings import settings
 from goodput_billing.delivery import archive
 from goodput_billing.render import files
-from goodput_billing.statement import budgets, closing, window
+from goodput_billing.statement import budgets, closing, one_account, window
 from goodput_billing.statement.currency import smallest_cents
 from goodput_billing.statement.rows import in_cents
 from goodput_billing.statement.statement import policy_of, statement
-from goodput_billing.statement.summary import NOBODYS, SCHEMA, Days, accounts
-from goodput_queries.errors import StoreError
+from goodput_billing.statement.summary import NOBODYS, SCHEMA, Days, account_of, accounts
+from goodput_queries.errors import NotPermittedError, StoreError
 from goodput_queries.scope import Scope
 from goodput_scenarios import measured
 
@@ -76,8 +81,11 @@ class ReadOnly:
 
 
 def chosen(idle: str | None) -> Chosen:
-    """Return how statements are shown under an idle policy, None for the site's own."""
-    return Chosen(settings().statement, idle)
+    """Return how statements are shown under an idle policy, None for the site's own.
+
+    A reader of some teams sees them as billed: two policies together tell the idle cost of all.
+    """
+    return Chosen(settings().statement, idle if readers.teams() is None else None)
 
 
 def days(scope: Scope, how: Chosen) -> list[Day]:
@@ -87,6 +95,11 @@ def days(scope: Scope, how: Chosen) -> list[Day]:
 
 def costs(wanted: Sequence[Day], how: Chosen) -> list[DayCost]:
     """Return the accounts of these days; a day without evidence has none."""
+    found = _of_all(wanted, how)
+    return [replace(cost, accounts=_own(cost.accounts)) for cost in found]
+
+
+def _of_all(wanted: Sequence[Day], how: Chosen) -> list[DayCost]:
     now, closed = state(), window.closed_days(current_store())
     first_ms, last_ms = _evidence_bounds(now)
     found = []
@@ -107,8 +120,8 @@ def breakdown(
     Columns of `window.added_up`, `account` is the key; of runs also run_id, team, user_name.
     Rounded like the lines of the statement, so that they add up to its accounts.
     """
-    now = state()
-    found = [_grouped(day, how, by, cluster, team, now) for day in wanted]
+    now, seen = state(), readers.teams()
+    found = [_grouped(day, how, by, cluster, team, seen, now) for day in wanted]
     summed = window.added_up([sums for sums, _ in found])
     if by != "run":
         return summed
@@ -122,10 +135,10 @@ def month(day: Day, how: Chosen) -> pl.DataFrame:
     known = closing.evidence(current_store())
     found = [
         known.of_day(cost.day, window.totals_of(cost.accounts))
-        for cost in costs(dates, how)
+        for cost in _of_all(dates, how)  # covered hours are of the site
         if not cost.accounts.is_empty()
     ]
-    return budgets.budgets(current_store(), day, found, how.settings)
+    return _own(budgets.budgets(current_store(), day, found, how.settings))
 
 
 def policy(day: Day, how: Chosen) -> Policy:
@@ -136,27 +149,38 @@ def policy(day: Day, how: Chosen) -> Policy:
 
 def lines(wanted: Sequence[Day], how: Chosen) -> list[tuple[pl.DataFrame, Policy]]:
     """Return what each day is charged for, by account and price, and its policy."""
+    readers.require_all_teams("statements of a site")
     now = state()
     return [(_lines(day, now), policy(day, how)) for day in wanted]
 
 
-def statement_file(day: Day, form: str, how: Chosen) -> bytes:
+def statement_file(
+    day: Day, form: str, how: Chosen, account: str | None = None, seen: Teams = None
+) -> bytes:
     """Return the file that `goodput report` writes of a day, as billed or as it stands.
 
-    Raises NotAllowedError for somebody without the role.
+    account: of it alone. seen: the teams of who was offered the file, which a browser fetches in
+    another thread: they get the file of an account of theirs only. Raises NotAllowedError for
+    somebody without the role.
     """
+    own = readers.teams() if seen is None else seen
+    if own is not None and account not in own:
+        raise NotPermittedError("You see the rows of your teams only; name one of their accounts.")
     store, subject = current_store(), f"statement of {day.date} ({form})"
     with (
         audit.acting(store, Action.DOWNLOAD_STATEMENT, subject),
         tempfile.TemporaryDirectory(prefix="goodput-statement-") as folder,
     ):
         made = statement(ReadOnly(store), day.date, how.settings)  # type: ignore[arg-type] # it reads
+        if account is not None:
+            made = one_account.of_account(store, made, account)
         (path,) = files.write(made, Path(folder), [form])
         return path.read_bytes()
 
 
 def past_statements() -> list[PastStatement]:
     """Return past deliveries, newest first; raises StoreError for a damaged index."""
+    readers.require_all_teams("past statements")
     return archive.past_statements(archive_folder())
 
 
@@ -188,8 +212,14 @@ def _past_file(name: str) -> bytes:
     return content
 
 
+def has_rates() -> bool:
+    """Return whether anything has a price."""
+    return bool(_kept("select count(*) > 0 from raw.rates", state()).item())
+
+
 def rates() -> pl.DataFrame:
     """Return the rate card, prices and factors, with its validity."""
+    readers.require_all_teams("prices")
     return _kept(
         """select * from raw.rates
         union all by name
@@ -202,6 +232,7 @@ def rates() -> pl.DataFrame:
 
 def tariffs() -> pl.DataFrame:
     """Return what a kWh costs, by hours of the day and validity."""
+    readers.require_all_teams("tariffs")
     return _kept(
         "select * from raw.tariffs order by cluster nulls first, valid_from_at nulls first, "
         "from_hour",
@@ -211,6 +242,7 @@ def tariffs() -> pl.DataFrame:
 
 def budget_card() -> pl.DataFrame:
     """Return what accounts may spend in a month and the GPUs kept for them, with validity."""
+    readers.require_all_teams("budgets")
     return _kept(
         "select * from raw.budgets order by cluster nulls first, account, "
         "valid_from_at nulls first",
@@ -220,6 +252,7 @@ def budget_card() -> pl.DataFrame:
 
 def price_loads() -> pl.DataFrame:
     """Return the last loads of prices, tariffs and budgets: when, from where, how much was new."""
+    readers.require_all_teams("loads")
     tables = ", ".join(f"'{table}'" for table in PRICE_TABLES)
     return _kept(
         "select loaded_at, table_name, origin, rows, rows_new, rejects from state.ingested "
@@ -234,9 +267,18 @@ def unpriced(scope: Scope) -> pl.DataFrame:
         "select cluster, gpu_model, mig_profile, partition, qos, sum(gpu_ms)::bigint as gpu_ms "
         "from marts.statement_lines where price_per_gpu_h is null and gpu_ms > 0 "
         "group by all order by gpu_ms desc, cluster, gpu_model limit 20",
-        replace(scope, node=None, run=None, bucket_ms=None),
+        readers.limited(replace(scope, node=None, run=None, bucket_ms=None)),
         state(),
     )
+
+
+def _own(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of the accounts that the reader sees; of all of them for who sees all."""
+    teams = readers.teams()
+    if teams is None:
+        return frame
+    own = [account_of({"line": "usage", "team": team}) for team in teams]
+    return frame.filter(pl.col("account").is_in(own))
 
 
 def _cost(day: Day, closed: window.Closed | None, how: Chosen, now: State) -> DayCost:
@@ -275,7 +317,13 @@ def _lines(day: Day, now: State) -> pl.DataFrame:
 
 @st.cache_data(max_entries=40, show_spinner=False)
 def _grouped(
-    day: Day, how: Chosen, by: str, cluster: str | None, team: str | None, now: State
+    day: Day,
+    how: Chosen,
+    by: str,
+    cluster: str | None,
+    team: str | None,
+    seen: Teams,
+    now: State,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return a day's rows summed by a key in the place of the account, and what runs are called."""
     rows = _rows(day, how, now)
@@ -283,6 +331,8 @@ def _grouped(
         rows = rows.filter(pl.col("cluster") == cluster)
     if team is not None:
         rows = rows.filter(~pl.col("line").is_in(list(NOBODYS)), pl.col("team") == team)
+    if seen is not None:
+        rows = rows.filter(~pl.col("line").is_in(list(NOBODYS)), pl.col("team").is_in(list(seen)))
     key = pl.col(BY[by]).fill_null("")
     names = rows.filter(pl.col("run_key").is_not_null()).select(
         pl.col("run_key").alias("account"), "run_id", "team", "user_name"
@@ -318,11 +368,13 @@ def _scoped(sql: str, scope: Scope, now: State) -> pl.DataFrame:
 
 def what_if_choices(scenario: str, scope: Scope) -> dict[str, str]:
     """Return what a scenario can be asked of in the window and cluster: value to label."""
+    readers.require_all_teams("scenarios")
     return _choices(scenario, _of_capacity(scope), state())
 
 
 def what_if_measured(scenario: str, scope: Scope, of: str) -> dict[str, Given]:
     """Return the values of a scenario that the ledger knows."""
+    readers.require_all_teams("scenarios")
     return _measured(scenario, _of_capacity(scope), of, state())
 
 

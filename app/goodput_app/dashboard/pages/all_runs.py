@@ -4,7 +4,7 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import charts, details, queue_parts, scope_bar
+from goodput_app.dashboard.components import charts, details, queue_parts, scope_bar, states
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import marts, speed
 from goodput_app.dashboard.figures import runs as figures_runs
@@ -32,6 +32,7 @@ COLUMNS = {
 
 st.title("Runs", anchor=False)
 st.caption("Which runs lose most? Who waits? Sorted by waste.")
+states.runs_withheld(view)
 runs = pl.DataFrame()
 with panel("Allocated GPU time of each run by category", "marts.run_categories"):
     runs = marts.runs(scope)

@@ -42,7 +42,7 @@ if part == "what-if":
 
 shown = None
 with panel("", "marts.statement_lines"):
-    if statements.rates().is_empty():
+    if not statements.has_rates():
         rate_card.first_price()
     shown = cost_scope.chosen(view)
     if shown.accounts.is_empty():

@@ -3,12 +3,13 @@
 import streamlit as st
 
 from goodput_app.dashboard.components import flag_parts, fleet_parts, scope_bar
-from goodput_app.dashboard.components.states import panel
+from goodput_app.dashboard.components.states import panel, require_all_teams
 from goodput_app.dashboard.data import fleet
 
 view = scope_bar.required_view()
 st.title("Fleet", anchor=False)
 st.caption("Which GPUs, now and over time?")
+require_all_teams(view.scope)
 flag_parts.summary()
 if view.scope.team or view.scope.run:
     st.caption("All GPUs are shown, whoever has them: filters of team and run do not apply here.")

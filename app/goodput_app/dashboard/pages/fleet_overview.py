@@ -10,6 +10,7 @@ from goodput_app.dashboard.components import (
     now_strip,
     overview_parts,
     scope_bar,
+    states,
     tiles,
 )
 from goodput_app.dashboard.components.states import panel
@@ -32,6 +33,7 @@ LOSSES = {
 
 st.title("Overview", anchor=False)
 st.caption("What is wrong now, where did the GPU-hours go, and what to do first?")
+states.runs_withheld(view)
 now = st.container()  # findings take longest: they are drawn last
 with panel("", "marts.goodput_summary"):
     summary = marts.goodput_summary(scope).row(0, named=True)

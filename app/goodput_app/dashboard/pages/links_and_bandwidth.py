@@ -4,12 +4,13 @@ import streamlit as st
 
 from goodput_app.dashboard.components import network_parts as parts
 from goodput_app.dashboard.components import scope_bar
-from goodput_app.dashboard.components.states import panel
+from goodput_app.dashboard.components.states import panel, require_all_teams
 from goodput_app.dashboard.data import network
 
 scope = scope_bar.required_view().scope
 st.title("Network", anchor=False)
 st.caption("Is it the network?")
+require_all_teams(scope)
 with panel("", "marts.slow_nodes"):
     slow = network.slow_nodes(scope)
     lost = network.link_events(scope)

@@ -7,7 +7,7 @@ import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, scope_bar, tables
-from goodput_app.dashboard.components.states import panel
+from goodput_app.dashboard.components.states import panel, require_all_teams
 from goodput_app.dashboard.data import metrics, other_metrics
 from goodput_app.dashboard.figures import other_metrics as figures
 
@@ -28,6 +28,7 @@ gpu = st.query_params.get("gpu")
 scope = replace(view.scope, gpu_uuid=gpu) if gpu else view.scope
 st.title("Explorer", anchor=False)
 st.caption("Which other GPU metrics are recorded, and how did they change?")
+require_all_teams(scope)
 with panel("", "marts.other_metrics"):
     found = other_metrics.catalogue(scope)
     if found.is_empty():

@@ -6,9 +6,19 @@ create or replace macro in_place(row_cluster, row_node, row_gpu_uuid, row_gpu_mo
     and (getvariable('scope_gpu_model') is null or row_gpu_model = getvariable('scope_gpu_model'))
 );
 
+-- Whether the reader sees all teams, or this one among others; rows without a team belong to none.
+create or replace macro of_teams(row_team) as (
+    getvariable('scope_teams') is null
+    or coalesce(list_contains(getvariable('scope_teams')::varchar[], row_team), false)
+);
+
+-- Whether the reader sees the rows of all teams.
+create or replace macro sees_all_teams() as (getvariable('scope_teams') is null);
+
 -- Whether it is the time of an owner in the scope.
 create or replace macro of_owner(row_team, row_user, row_run, row_partition) as (
-    (getvariable('scope_team') is null or row_team = getvariable('scope_team'))
+    of_teams(row_team)
+    and (getvariable('scope_team') is null or row_team = getvariable('scope_team'))
     and (getvariable('scope_user') is null or row_user = getvariable('scope_user'))
     and (getvariable('scope_run') is null or row_run = getvariable('scope_run'))
     and (getvariable('scope_partition') is null or row_partition = getvariable('scope_partition'))
@@ -35,7 +45,7 @@ create or replace macro is_whole_hour(hour_ms) as (
 
 -- Whether the scope restricts neither place nor owner.
 create or replace macro is_whole_fleet() as (
-    coalesce(
+    sees_all_teams() and coalesce(
         getvariable('scope_cluster'), getvariable('scope_node'), getvariable('scope_gpu_uuid'), getvariable('scope_gpu_model'),
         getvariable('scope_team'), getvariable('scope_user'), getvariable('scope_run'), getvariable('scope_partition')
     ) is null

@@ -1,6 +1,7 @@
 -- What on its hosts slows a job run down or endangers it, by ten minutes of each node: of rules about use, those in which
 -- the GPUs of the node had low use (threshold starved_use_ratio) outside start-up.
 -- grain: rule, job_run_key, node, gpu_uuid
+-- access: team
 -- evaluated: first
 -- rule: io_starved, cpu_starved (GPUs wait for disks, for cores); cpu_oversubscribed (more runnable programs than cores),
 --  gpu_oversubscribed (several processes on each of its GPUs), swap_in_use (swap grew while it ran), host_memory_full,

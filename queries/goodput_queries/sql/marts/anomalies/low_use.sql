@@ -1,6 +1,7 @@
 -- Allocations that use little of their GPUs, or do not use some of them, and what would have been enough. Of whole GPUs,
 -- by the ten-minute roll-up outside start-up, where at least threshold low_use_min_ms of it was read.
 -- grain: job_run_key
+-- access: team
 -- evaluated: first
 -- rule: unused_gpus: GPUs that were active in no reading; low_use: mean activity of SMs, tensor cores and memory interface
 --  all under thresholds low_use_sm_ratio, low_use_tensor_ratio, low_use_dram_ratio

@@ -2,6 +2,7 @@
 -- SM activity (else engine activity, else utilisation), or power. A fall that the job declares, or that comes with
 -- start-up, restart or its end, is left out.
 -- grain: rule, job_run_key, start_at
+-- access: team
 -- evaluated: first
 -- rule: use_drop, power_drop
 -- gpu_uuid: of a job run with one GPU; node: of one on a single node

@@ -1,5 +1,6 @@
 -- Cost of a GPU-hour by model: the rate, and the effective cost per allocated and per productive GPU-hour.
 -- grain: gpu_model
+-- access: team
 -- price_per_gpu_h: of capacity, mean over the window
 -- cost_per_allocated_gpu_h: all cost of the model / what jobs held
 -- cost_per_productive_gpu_h: all cost / useful time (the headline's numerator)

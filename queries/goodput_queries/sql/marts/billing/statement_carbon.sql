@@ -1,6 +1,7 @@
 -- Energy of the lines of marts.statement_lines in hours with and without a carbon intensity. Prices do not divide it: a
 -- line whose price changed has the carbon of its part of the energy. Scope: as marts.statement_lines.
 -- grain: line, cluster, team, user_name, run_key, partition, qos, gpu_model, mig_profile
+-- access: team
 -- line: usage, inferred, idle (reserved GPUs among them), not_available
 -- used_mj: millijoules at the node's meter, or else of the GPUs' counters
 -- known_mj: of them, in hours with an intensity

@@ -1,6 +1,7 @@
 -- Energy of a step of the scope's runs in the scope's window: what the GPUs drew over all allocated time, start-up and
 -- idle time included, for the steps that were not lost. Runs that report no step are left out.
 -- grain: run_key
+-- access: team
 -- run_id, job_name, team, user_name: of its job runs
 -- held_ms: milliseconds of a whole GPU that it had; measured_ms: of them those with known energy
 -- energy_kwh: of the GPUs' counters, measured time alone; null: not measured
@@ -32,6 +33,7 @@ owners as (
         max(team) as team,
         max(user_name) as user_name
     from intermediate.int_job_run_owners
+    where of_teams(team)
     group by run_key
 ),
 
@@ -39,7 +41,7 @@ energies as (
     select owners.run_key, sum(energies.energy_mj)::bigint as energy_mj, sum(energies.measured_ms)::bigint as measured_ms
     from marts.energy_scoped as energies
     inner join intermediate.int_job_run_owners as owners using (job_run_key)
-    where energies.availability = 'held'
+    where energies.availability = 'held' and of_teams(owners.team)
     group by owners.run_key
 )
 

@@ -1,6 +1,7 @@
 -- Ranked causes of the attempts that ended badly in the scope's window. The first is the failure reason of the attempt
 -- (marts.attempts), which decides whose waste it is; the others explain it further, or would if it were wrong.
 -- grain: attempt_key, rank
+-- access: team
 -- evaluated: first
 -- rank: 1 is the likeliest
 -- cause: failure reason: an Xid, the scheduler's state, the job's kind of failure, a hang, a counter that rose
@@ -36,7 +37,7 @@ survivors as (
             on holds.job_run_key = lives.job_run_key
             and epoch_ms(incidents.start_at) >= lives.start_ms
             and epoch_ms(incidents.start_at) + threshold('went_on_ms') < coalesce(lives.end_ms, 9223372036854775807)
-        where incidents.class <> 'informational'
+        where incidents.class <> 'informational' and of_teams(lives.team)
     )
     group by code
 ),

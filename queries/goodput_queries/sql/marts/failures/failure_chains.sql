@@ -1,6 +1,7 @@
 -- What happened to each attempt that ended badly in the scope's window, and to the GPUs and nodes that it held: from an
 -- hour before the trouble to its end and the start of the next attempt, in order of time.
 -- grain: attempt_key, position
+-- access: team
 -- position: from 1; of more than 50 events (threshold chain_max_events) the last are kept
 -- event_at: when; of a counter the start of the hour in which it rose
 -- what: in a few words
@@ -216,7 +217,7 @@ events as (
         1 as events
     from attempts
     inner join intermediate.int_attempts as later
-        on attempts.run_key = later.run_key and attempts.attempt + 1 = later.attempt
+        on attempts.run_key = later.run_key and attempts.attempt + 1 = later.attempt and of_teams(later.team)
 ),
 
 numbered as (

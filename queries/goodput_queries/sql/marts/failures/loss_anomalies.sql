@@ -1,5 +1,6 @@
 -- Attempts whose training loss became NaN or infinite, or diverged, by the losses that the job reports.
 -- grain: attempt_key, kind
+-- access: team
 -- kind: not_finite (NaN or infinite), diverged (far over the median of the steps before it for a number of steps)
 -- step, step_at: the first such step and its end
 -- last_finite_step, last_finite_loss: the last step before it with a finite loss

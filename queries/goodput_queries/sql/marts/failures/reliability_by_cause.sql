@@ -1,5 +1,6 @@
 -- Time between bad ends of attempts by their failure reason, and the time until the run went on, in the scope's window.
 -- grain: cluster, cause
+-- access: team
 -- class, blame: of the cause
 -- failures: attempts that ended in the window with this failure reason
 -- run_ms, gpu_ms: time that all attempts of the cluster ran in the window, whatever ended them; gpu_ms: times their GPUs
@@ -62,7 +63,7 @@ ended as (
     from intermediate.int_failed_attempts_in_scope as failed
     inner join intermediate.int_attempt_causes as causes using (attempt_key)
     left join intermediate.int_attempts as later
-        on failed.run_key = later.run_key and failed.attempt + 1 = later.attempt
+        on failed.run_key = later.run_key and failed.attempt + 1 = later.attempt and of_teams(later.team)
     left join steps as last_steps on failed.attempt_key = last_steps.attempt_key
     left join steps as first_steps on later.attempt_key = first_steps.attempt_key
     where failed.gpus > 0

@@ -3,6 +3,7 @@
 -- become slower, memory that grows, workers of a pipeline that are uneven. Their time is in the ledger under
 -- other names: nothing of it is counted as coming back.
 -- grain: rule, cluster, node, gpu_uuid, run_key, since_ms
+-- access: team
 -- evaluated: first
 -- until_ms: null: it still is
 -- gpu_ms, cost: GPU time concerned; null: not a time

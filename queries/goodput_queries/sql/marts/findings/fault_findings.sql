@@ -10,6 +10,7 @@ with errors as (
     from marts.gpu_incidents as incidents
     where
         class = 'hardware'
+        and (sees_all_teams() or run_key in (select run_key from intermediate.int_runs_of_one_team where of_teams(team)))
         -- of a fault of the node's NVLinks each GPU has a part
         and not exists (
             select 1
@@ -71,7 +72,7 @@ select
     health.verdict || coalesce('. ' || health.what_to_do, '')
 from marts.node_health as health
 inner join marts.clusters as clusters using (cluster)
-where health.verdict in ('Replace', 'Drain')
+where health.verdict in ('Replace', 'Drain') and sees_all_teams()
 union all
 select
     'link_down',
@@ -89,14 +90,16 @@ select
     end,
     null
 from marts.link_events as events
-where not exists (
-    select 1
-    from marts.fabric_incidents as fabric
-    where
-        fabric.cluster = events.cluster
-        and fabric.kind = events.kind
-        and events.start_at between fabric.start_at and fabric.last_at
-)
+where
+    sees_all_teams()
+    and not exists (
+        select 1
+        from marts.fabric_incidents as fabric
+        where
+            fabric.cluster = events.cluster
+            and fabric.kind = events.kind
+            and events.start_at between fabric.start_at and fabric.last_at
+    )
 union all
 select
     'fabric_fault',
@@ -114,6 +117,7 @@ select
         || case when runs > 0 then '; it touched ' || counted(runs, 'run') || ' on ' || counted(gpus, 'GPU') else '' end,
     null
 from marts.fabric_incidents
+where sees_all_teams()
 union all
 select
     'slow_link',
@@ -132,6 +136,7 @@ select
     null
 from marts.slow_nodes as slow
 inner join marts.clusters as clusters using (cluster)
+where sees_all_teams()
 union all
 select
     'socket_fallback',
@@ -148,4 +153,10 @@ select
     null
 from marts.transports as transports
 inner join marts.clusters as clusters using (cluster)
-where transports.is_fallback and transports.has_infiniband
+where
+    transports.is_fallback
+    and transports.has_infiniband
+    and (
+        sees_all_teams()
+        or transports.run_key in (select run_key from intermediate.int_runs_of_one_team where of_teams(team))
+    )

@@ -1,6 +1,7 @@
 -- Findings of the scope: losses, faults and anomalies that are worth a person's look, by the rules of
 -- reference.finding_rules; the largest first by cost, then GPU time.
 -- grain: finding_key, since_at
+-- access: team
 -- evaluated: first
 -- finding_key: the same for one rule and subject as long as both exist; state.finding_actions refers to it
 -- kind, severity: critical, warning, info; title, owner, effort, fix: of the rule
@@ -131,6 +132,7 @@ runs as (
         any_value(team) as team,
         bool_or(run_id in (job_id, '') and job_name not in (job_id, '')) as is_number
     from intermediate.int_attempts
+    where of_teams(team)
     group by run_key
 ),
 
@@ -244,8 +246,9 @@ select
         when is_open then 'open'
         else 'closed'
     end as state,
-    said.note as note,
-    said.said_by as said_by,
+    -- what was noted of a node or a cluster may be of another team
+    case when of_teams(team) then said.note end as note,
+    case when of_teams(team) then said.said_by end as said_by,
     gpu_ms,
     cost,
     share_ratio,

@@ -1,6 +1,7 @@
 -- What to do first: the findings of the scope by what is to be done about them and to what, with what comes back.
 -- Dismissed findings are left out. Each GPU-millisecond of a loss is in one finding only, so that the rows add up.
 -- grain: fix, cluster, target
+-- access: team
 -- evaluated: first
 -- target: the node, the job of a team, the cluster or the source that it is done to
 -- findings: how many it settles; open_findings: of them those that still are

@@ -3,6 +3,7 @@
 -- It is spent by time that is known to be of no use; unclassified time is separate. A burn rate of 1 spends the budget in exactly
 -- the days of the objective. Whole hours; the days before the evidence begins are left out.
 -- grain: name
+-- access: team
 -- evaluated: first
 -- name: of the objective; team, cluster: what it is of; null: of all
 -- target_ratio: least goodput; of the allocated time of a team, else of the capacity
@@ -34,6 +35,7 @@ wanted as (
             getvariable('scope_node'), getvariable('scope_gpu_uuid'), getvariable('scope_gpu_model'), getvariable('scope_user'),
             getvariable('scope_run'), getvariable('scope_partition')
         ) is null
+        and of_teams(team)
         and (getvariable('scope_team') is null or team = getvariable('scope_team'))
         and (getvariable('scope_cluster') is null or coalesce(cluster, getvariable('scope_cluster')) = getvariable('scope_cluster'))
 ),

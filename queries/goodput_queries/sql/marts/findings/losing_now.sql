@@ -1,6 +1,7 @@
 -- What the scope's GPUs lose at the end of the window, or of the evidence where that ends before, and what an hour of it
 -- costs.
 -- grain: cluster, category
+-- access: team
 -- gpus: GPUs in the category, shares of a GPU as their share
 -- cost_per_h: at the price of that hour; null where the rate card has no price
 -- at_at: that time

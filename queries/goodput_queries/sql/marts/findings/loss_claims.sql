@@ -1,6 +1,7 @@
 -- The losses of the scope's ledger by what is to be done about them: each GPU-millisecond of a loss is in at most one row,
 -- so that what comes back is never counted twice.
 -- grain: rule, cluster, node, gpu_uuid, run_key, team
+-- access: team
 -- evaluated: first
 -- rule: of reference.finding_rules
 -- node, gpu_uuid, run_key: what the loss is put on; null where the rule is about something larger
@@ -41,6 +42,7 @@ lives as (
         lag(attempts.attempt_key) over (partition by attempts.run_key order by attempts.attempt) as previous_key
     from intermediate.int_attempts as attempts
     inner join intermediate.int_clusters as clusters using (cluster)
+    where of_teams(attempts.team)
 ),
 
 hung as (

@@ -2,6 +2,7 @@
 -- large enough, GPUs that it never used. None without a run in the scope, or without such a finding. Time that is not classified is
 -- no loss.
 -- grain: run_key
+-- access: team
 -- evaluated: first
 -- rule, finding_key, title, kind, severity, confidence, evidence, what_to_do: of the finding; of one on a node that failed
 --  evidence, gpu_ms and cost are those of this run

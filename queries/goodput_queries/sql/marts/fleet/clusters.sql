@@ -1,6 +1,8 @@
 -- Clusters in the database and the time that their evidence covers.
 -- grain: cluster
+-- access: everyone
 -- as_of_at: the latest time in the evidence of any source; "now" of recorded data
+-- nodes, gpus, gpu_models: null for who sees some teams only
 -- has_prices: the rate card prices every kind of GPU of the cluster
 with sizes as (
     select
@@ -20,9 +22,9 @@ select
     clusters.cluster,
     from_ms(clusters.first_ms) as first_at,
     from_ms(clusters.as_of_ms) as as_of_at,
-    sizes.nodes,
-    sizes.gpus,
-    sizes.gpu_models,
+    case when sees_all_teams() then sizes.nodes end as nodes,
+    case when sees_all_teams() then sizes.gpus end as gpus,
+    case when sees_all_teams() then sizes.gpu_models end as gpu_models,
     sizes.has_prices
 from intermediate.int_clusters as clusters
 inner join sizes using (cluster)

@@ -1,5 +1,6 @@
 -- What the search of the dashboard finds: runs, nodes, GPUs and teams of all times.
 -- grain: kind, value, cluster
+-- access: team
 -- kind: run, node, gpu, team
 -- value: what a link carries: run_key, node, gpu_uuid, team
 -- label: its name
@@ -15,6 +16,7 @@ with runs as (
         case when count(attempts.end_ms) = count(*) then max(attempts.end_ms) end as end_ms
     from intermediate.int_attempts as attempts
     inner join intermediate.int_job_runs as job_runs using (job_run_key)
+    where of_teams(attempts.team)
     group by attempts.cluster, attempts.run_key
 ),
 
@@ -32,9 +34,11 @@ from runs
 union all
 select 'node', node, node, string_agg(distinct gpu_model, ' / '), cluster, null, null
 from intermediate.int_gpu_inventory
+where sees_all_teams()
 group by cluster, node
 union all
 select 'gpu', gpu_uuid, gpu_uuid, concat_ws(' / ', node, gpu_model), cluster, null, null from gpus
+where sees_all_teams()
 union all
 select distinct 'team', team, team, '', cluster, null::timestamp, null::timestamp
-from intermediate.int_job_runs where team is not null
+from intermediate.int_job_runs where team is not null and of_teams(team)

@@ -1,6 +1,7 @@
 -- The ledger of the scope as intervals of one GPU in one category, not split at hours: the drill-down of a loss. Its
 -- rows add up to the ledger, to the millisecond and the cent.
 -- grain: gpu_uuid, gpu_instance, run_key, category, blame, start_at
+-- access: team
 -- start_at, end_at: cut at the window; of hours whose readings were dropped, those of the hour
 -- run_key, run_id, team, user_name: null where the GPU was not allocated
 -- phase: the phase that covers most of the interval

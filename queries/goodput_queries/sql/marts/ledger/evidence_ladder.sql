@@ -1,6 +1,8 @@
 -- Evidence level of the clusters and the time range in view: the highest level that covers at least half of the time.
--- It decides what the first tile shows. Scope: window and cluster alone; finer filters do not change the level.
+-- It decides what the first tile shows. Scope: window and cluster alone; finer filters do not change the level. To who
+-- sees some teams only it says what their time was: the capacity is what they had.
 -- grain: none (one row)
+-- access: team
 -- rung: goodput (attempts that report steps hold at least half of the allocated time), active_while_allocated (a
 --  scheduler or labels say who had at least half of it), gpu_activity
 -- ratio: of capacity; of the allocated time that readings cover, inferred holds left out; of the capacity that readings
@@ -12,7 +14,11 @@
 -- owned_ms: allocated by a scheduler or labels, so that it is not inferred from activity
 -- observed_ms, active_ms: of the capacity, what readings cover and what they show to be active
 -- owned_observed_ms, owned_active_ms: the same of owned_ms
-with cut_hours as (
+with mine as (
+    select job_run_key from intermediate.int_job_run_owners where of_teams(team)
+),
+
+cut_hours as (
     select
         job_run_key, attempt_key, category,
         share_ms(scope_start(start_ms), scope_end(end_ms), share_lo, share_hi, share_of) as gpu_ms
@@ -25,6 +31,7 @@ with cut_hours as (
         and not is_whole_hour(hour_ms)
         and in_window(start_ms, end_ms)
         and (getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster'))
+        and (sees_all_teams() or job_run_key in (from mine))
 ),
 
 ledger as (
@@ -35,6 +42,7 @@ ledger as (
         where
             is_whole_hour(hour_ms)
             and (getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster'))
+            and (sees_all_teams() or job_run_key in (from mine))
         union all
         from cut_hours
     )
@@ -88,7 +96,7 @@ seen as (
         coalesce(sum(share_ms(start_ms, end_ms, share_lo, share_hi, share_of)) filter (where is_active), 0)::bigint
             as active_ms
     from readings
-    where end_ms > start_ms
+    where end_ms > start_ms and sees_all_teams()
 ),
 
 owned_seen as (
@@ -101,6 +109,7 @@ owned_seen as (
     inner join intermediate.int_job_runs as runs using (job_run_key)
     where
         runs.ownership in ('scheduler', 'label')
+        and (sees_all_teams() or holds.job_run_key in (from mine))
         and holds.start_ms < readings.end_ms
         and coalesce(holds.end_ms, 9223372036854775807) > readings.start_ms
         -- asked only where the steps of jobs say too little

@@ -1,6 +1,7 @@
 -- The ledger of the scope with the cause of each part (reference.blame_by_cause), in both grains of ledger_in_scope:
 -- by GPU and by node.
 -- grain: none (parts of hours)
+-- access: team
 -- is_by_node: the row's grain is the node
 -- blame: own, platform, use, unallocated, reservation, unsettled
 -- gpu_ms: milliseconds of a whole GPU

@@ -1,5 +1,6 @@
 -- GPU time of the scope by category, categories without time included.
 -- grain: category
+-- access: team
 -- kind: goodput, badput, ...; declared work is goodput where evaluation counts
 -- definition_version: of goodput; see macros/ratios.sql
 -- gpu_ms: milliseconds of a whole GPU; the rows add up to the capacity of the scope

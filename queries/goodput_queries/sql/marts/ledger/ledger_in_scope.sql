@@ -1,6 +1,7 @@
 -- The ledger of the scope with prices, in two grains: by GPU and by node. Query ledger_scoped for the first,
 -- ledger_scoped_by_node for the second.
 -- grain: none (parts of hours)
+-- access: team
 -- is_by_node: the row's grain is the node
 -- gpu_uuid, gpu_instance: null in the hours summed up by node
 -- gpu_ms: milliseconds of a whole GPU

@@ -1,6 +1,7 @@
 -- The rows of the ledger that are in the scope, with their owners, twice over: GPU by GPU, and with the GPUs of each
 -- node summed up. Whole hours come from the hourly roll-ups, hours that the window cuts from the segments.
 -- grain: none (parts of hours)
+-- access: team
 -- is_by_node: of which of the two the row is
 -- gpu_uuid, gpu_instance: null in the hours summed up by node
 -- start_ms, end_ms: of the part of the hour; null in the hours summed up by node

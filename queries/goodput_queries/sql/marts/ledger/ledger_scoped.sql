@@ -1,6 +1,7 @@
 -- The ledger of the scope by GPU, each row with its owner and price. Every other number about GPU time is a sum over
 -- this view, or over ledger_scoped_by_node with the same sums.
 -- grain: none (parts of hours)
+-- access: team
 -- gpu_ms: milliseconds of a whole GPU
 -- cost: null where the rate card has no price
 select * exclude (is_by_node)

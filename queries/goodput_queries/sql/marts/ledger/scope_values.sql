@@ -1,5 +1,6 @@
 -- Values that the scope bar offers: those with GPU time in the window.
 -- grain: kind, value, cluster
+-- access: team
 -- gpu_ms: GPU time behind the value
 with rows_ as materialized (
     select cluster, node, gpu_model, team, user_name, partition, run_key, run_id, sum(gpu_ms) as gpu_ms

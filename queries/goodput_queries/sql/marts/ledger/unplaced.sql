@@ -2,6 +2,7 @@
 -- more GPUs than its nodes had at the time. It is not part of the ledger or its capacity: the scheduler's allocated
 -- time is the ledger's plus this. Scope: window, cluster, model, team, user, run, partition.
 -- grain: job_run_key, hour_ms
+-- access: team
 -- reason: no_node_list, no_such_gpu
 -- gpu_model: the model that the job requested, by its name in the cluster; null: unknown
 -- gpu_ms: milliseconds of GPUs or instances, as the scheduler counts them

@@ -1,6 +1,7 @@
 -- What the scope lost (badput), by team, group of categories and cause. The rows add up to wasted_ms and wasted_cost of
 -- marts.goodput_summary; the difference of two windows is what moved.
 -- grain: team, ledger_group, blame
+-- access: team
 -- team: null: of no team, as unallocated time is
 -- ledger_group, label: one of the nine groups of reference.ledger_groups
 -- blame: own (caused by the team), platform (by the infrastructure), unallocated, reservation

@@ -3,6 +3,7 @@
 -- between pipeline stages: who waits is not who is slow, so operations are replayed, not compared.
 -- The parts of the difference (stage_s to delay_s) add up to it; they are found one after the other, in this order.
 -- grain: run_key
+-- access: team
 -- run_id, data_ranks, stages, steps: of the trace; a worker is a data parallel rank of a pipeline stage
 -- recorded_s: mean step as recorded; undelayed_s: the same where each operation starts when it can; ideal_s
 -- slowdown_ratio: undelayed / ideal
@@ -26,6 +27,7 @@ with parts as (
     from staging.stg_step_replays as replays
     where
         (getvariable('scope_cluster') is null or cluster = getvariable('scope_cluster'))
+        and (sees_all_teams() or cluster || '/' || run_id in (select run_key from intermediate.int_runs_of_one_team where of_teams(team)))
         and (getvariable('scope_run') is null or cluster || '/' || run_id = getvariable('scope_run'))
 ),
 

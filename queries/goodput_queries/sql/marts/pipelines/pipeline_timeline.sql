@@ -1,6 +1,7 @@
 -- One step of a replayed trace beside the ideal one: the operations of the data parallel rank whose compute ended last, in
 -- the step nearest to the median.
 -- grain: run_key, stage, operation, place
+-- access: team
 -- step, dp_rank: which; stage: pipeline stage; operation; place: among those of its kind and stage, from 0
 -- start_s, end_s: after the start of the step, as recorded; ideal_start_s, ideal_end_s: in the ideal step
 select
@@ -18,4 +19,10 @@ from staging.stg_replayed_operations as operations
 inner join staging.stg_step_replays as traces using (source, trace_id)
 where
     (getvariable('scope_cluster') is null or traces.cluster = getvariable('scope_cluster'))
+    and (
+        sees_all_teams()
+        or traces.cluster || '/' || traces.run_id in (
+            select run_key from intermediate.int_runs_of_one_team where of_teams(team)
+        )
+    )
     and (getvariable('scope_run') is null or traces.cluster || '/' || traces.run_id = getvariable('scope_run'))

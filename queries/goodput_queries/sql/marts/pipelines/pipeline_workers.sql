@@ -1,6 +1,7 @@
 -- What each worker of a replayed trace makes of the ideal step alone: all others take the ideal time.
 -- Effects of workers overlap and do not add up: steps take as long as the slowest data parallel rank.
 -- grain: run_key, dp_rank, stage
+-- access: team
 -- dp_rank: data parallel rank; stage: pipeline stage
 -- step_s: mean step with this worker as recorded; slowdown_ratio: over the ideal step
 -- excess_share: of the mean step without delays, that this worker costs alone

@@ -1,5 +1,6 @@
 -- Attempts of runs: each start of the gang's processes, its outcome and its retained steps.
 -- grain: attempt_key
+-- access: team
 -- end_at: null while it runs
 -- outcome: ok, failed, limit, unknown, running
 -- has_events: the job sent events
@@ -55,6 +56,7 @@ left join intermediate.int_attempt_causes as causes using (attempt_key)
 where
     in_window(attempts.start_ms, attempts.end_ms)
     and (getvariable('scope_cluster') is null or attempts.cluster = getvariable('scope_cluster'))
+    and of_teams(attempts.team)
     and (getvariable('scope_team') is null or attempts.team = getvariable('scope_team'))
     and (getvariable('scope_user') is null or attempts.user_name = getvariable('scope_user'))
     and (getvariable('scope_run') is null or attempts.run_key = getvariable('scope_run'))

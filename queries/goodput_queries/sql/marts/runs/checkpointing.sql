@@ -1,6 +1,7 @@
 -- Checkpoint saves and failures of runs in the scope's window: inputs of scenarios about the checkpoint interval.
 -- Counts blocking saves; an asynchronous save delays no step.
 -- grain: run_key
+-- access: team
 -- gpus: the most that an attempt held
 -- saves: blocking saves
 -- save_s: median length of a save
@@ -22,6 +23,7 @@ attempts as (
     inner join clusters using (cluster)
     where
         attempts.gpus > 0
+        and of_teams(attempts.team)
         and in_window(attempts.start_ms, attempts.end_ms)
         and (getvariable('scope_cluster') is null or attempts.cluster = getvariable('scope_cluster'))
 ),

@@ -1,6 +1,7 @@
 -- Communication inside the kept steps of runs: what is measured, and where only the NCCL profiler's durations are
 -- known, how much it can be at most (they say nothing of compute that ran meanwhile).
 -- grain: run_key
+-- access: team
 -- wait_ms, exposed_ms: straggler wait and exposed communication in the ledger
 -- unsplit_ms: training steps of which communication is not measured
 -- timed_step_ms: time of ranks in steps with durations of the NCCL profiler and no exposed time
@@ -28,6 +29,7 @@ timed as (
         and losses.comm_at_most_ms is not null
         and coalesce(losses.measured_by, 'NCCL profiler') = 'NCCL profiler'
         and in_window(losses.start_ms, losses.end_ms)
+        and of_teams(attempts.team)
         and (getvariable('scope_run') is null or attempts.run_key = getvariable('scope_run'))
     group by attempts.run_key
 )

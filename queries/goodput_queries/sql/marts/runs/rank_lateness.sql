@@ -1,6 +1,7 @@
 -- How late each rank was: its own work in steps beyond the median of the attempt, by buckets of the scope.
 -- A rank whose waits nobody measures has no row: what it waited for others would count as its own work.
 -- grain: run_key, attempt, rank, bucket_at
+-- access: team
 -- bucket_at: start of the bucket in which a step ended
 -- late_ratio: work beyond the median of work, as a share of it, over the bucket's steps; 0 or more
 -- late_s: the same in seconds; steps: number of steps
@@ -20,6 +21,7 @@ with worked as (
     where
         losses.measured_by is not null
         and not coalesce(losses.is_for_gang, false)
+        and of_teams(attempts.team)
         and (getvariable('scope_run') is null or attempts.run_key = getvariable('scope_run'))
         and in_window(steps.start_ms, steps.end_ms)
 ),

@@ -1,5 +1,6 @@
 -- The GPUs of runs: ledger and mean telemetry of each while it was allocated to the run.
 -- grain: run_key, gpu_uuid
+-- access: team
 -- gpu_ms: allocated; the sum of the _ms columns that follow
 -- step_ms: useful time, the numerator of goodput
 -- slowdown_ms: throttling and waits for stragglers
@@ -31,7 +32,9 @@ holds as (
     from intermediate.int_holds as holds
     inner join intermediate.int_job_run_owners as owners using (job_run_key)
     inner join intermediate.int_clusters as clusters on holds.cluster = clusters.cluster
-    where getvariable('scope_run') is null or owners.run_key = getvariable('scope_run')
+    where
+        of_teams(owners.team)
+        and (getvariable('scope_run') is null or owners.run_key = getvariable('scope_run'))
 ),
 
 telemetry as (

@@ -1,5 +1,6 @@
 -- Progress and recent goodput of runs, over their whole life, independent of the scope's window.
 -- grain: run_key
+-- access: team
 -- interruptions: attempts that did not end well, the last one too
 -- last_retained_step: the highest retained step; null where the job reports none
 -- rolled_back_s: wall-clock seconds of steps that were lost
@@ -13,6 +14,7 @@ with attempts as (
         count(*) filter (where attempts.outcome not in ('ok', 'running', 'unknown')) as interruptions
     from intermediate.int_attempts as attempts
     inner join intermediate.int_clusters as clusters using (cluster)
+    where of_teams(attempts.team)
     group by attempts.run_key
 ),
 
@@ -22,6 +24,7 @@ steps as (
         max(step) filter (where fate = 'kept') as last_retained_step,
         coalesce(sum(end_ms - start_ms) filter (where fate = 'lost'), 0) / 1000.0 as rolled_back_s
     from intermediate.int_train_steps
+    where attempt_key in (select attempt_key from intermediate.int_attempts where of_teams(team))
     group by run_key
 ),
 
@@ -34,6 +37,7 @@ hours as (
         coalesce(sum(hourly.gpu_ms) filter (where is_useful(hourly.category)), 0) as useful_ms
     from marts.ledger_hourly_by_node as hourly
     inner join intermediate.int_job_run_owners as owners using (job_run_key)
+    where of_teams(owners.team)
     group by all
 ),
 

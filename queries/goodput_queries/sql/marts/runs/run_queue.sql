@@ -1,5 +1,6 @@
 -- Time in which job runs of a run waited for GPUs, cut at the window.
 -- grain: run_key, job_run_key
+-- access: team
 -- start_at: when the job run could have started (Slurm: eligible), else when it was submitted
 -- end_at: when it started; the end of the evidence while it waits
 -- wait_s: length of the whole wait
@@ -16,5 +17,6 @@ inner join intermediate.int_clusters as clusters using (cluster)
 inner join intermediate.int_job_run_owners as owners using (job_run_key)
 where
     not job_runs.is_inferred
+    and of_teams(owners.team)
     and coalesce(job_runs.eligible_ms, job_runs.submit_ms) < coalesce(job_runs.start_ms, clusters.as_of_ms)
     and in_window(coalesce(job_runs.eligible_ms, job_runs.submit_ms), coalesce(job_runs.start_ms, clusters.as_of_ms))

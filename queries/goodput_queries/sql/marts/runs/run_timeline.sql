@@ -1,5 +1,6 @@
 -- Timeline of each attempt's gang from job events; excludes time that only telemetry can classify.
 -- grain: run_key, attempt, start_at
+-- access: team
 -- end_at: the end of the evidence while it runs
 with clusters as (select * from intermediate.int_clusters)
 
@@ -17,5 +18,6 @@ inner join clusters using (cluster)
 inner join intermediate.int_run_timeline as timeline using (attempt_key)
 inner join reference.gpu_second_categories as categories using (category)
 where
-    (getvariable('scope_run') is null or attempts.run_key = getvariable('scope_run'))
+    of_teams(attempts.team)
+    and (getvariable('scope_run') is null or attempts.run_key = getvariable('scope_run'))
     and in_window(timeline.start_ms, timeline.end_ms)

@@ -1,5 +1,6 @@
 -- Runs (training tasks across attempts and job runs) with their ledger in the window, lineage and a verdict.
 -- grain: run_key
+-- access: team
 -- evaluated: first
 -- run_name: the run's display name: the scheduler's number with the job's name
 -- held_ms: GPU time held in the window
@@ -60,6 +61,7 @@ lineage as (
         max(coalesce(end_ms, clusters.as_of_ms)) as last_end_ms
     from intermediate.int_attempts
     inner join intermediate.int_clusters as clusters using (cluster)
+    where of_teams(team)
     group by run_key
 ),
 
@@ -89,6 +91,7 @@ whole as (
         inner join intermediate.int_clusters as clusters using (cluster)
         group by attempts.job_run_key
     ) as lives using (job_run_key)
+    where of_teams(owners.team)
     group by owners.run_key
 ),
 
@@ -98,7 +101,7 @@ recomputed as (
         sum((steps.end_ms - steps.start_ms) * attempts.gpus)::bigint as recompute_ms
     from intermediate.int_train_steps as steps
     inner join intermediate.int_attempts as attempts using (attempt_key)
-    where steps.is_recomputed
+    where steps.is_recomputed and of_teams(attempts.team)
     group by steps.run_key
 ),
 

@@ -1,5 +1,6 @@
 -- Steps of runs with what slowed them.
 -- grain: run_key, attempt, step
+-- access: team
 -- step_s: duration in the gang, from the earliest start to the latest end over ranks
 -- median_step_s: median over the attempt's steps: the baseline
 -- data_s: longest data wait of a rank
@@ -34,5 +35,6 @@ from intermediate.int_train_steps as steps
 inner join intermediate.int_attempts as attempts using (attempt_key)
 left join losses using (attempt_key, step)
 where
-    (getvariable('scope_run') is null or attempts.run_key = getvariable('scope_run'))
+    of_teams(attempts.team)
+    and (getvariable('scope_run') is null or attempts.run_key = getvariable('scope_run'))
     and in_window(steps.start_ms, steps.end_ms)

@@ -1,6 +1,7 @@
 -- Published peaks of the GPU models in the inventory, without sparsity. A name that does not say which variant a GPU is
 -- (`h100`: SXM, PCIe or NVL) has none.
 -- grain: gpu_model
+-- access: everyone
 -- peak_model: row of reference.gpu_model_peaks; null: no peak is known
 -- bf16_flops_per_s .. fp32_flops_per_s: dense, of one GPU; tf32 and fp8 of the tensor cores, fp32 without them
 -- sparse_factor: peak with 2:4 sparsity over the dense one

@@ -4,6 +4,7 @@
 -- The operation is the rarest of those with at least 1 % of the bytes whose distances vary little: what comes several times
 -- a step has shorter distances, what is called every tenth step has few bytes.
 -- grain: attempt_key
+-- access: team
 -- has_reported_steps: the job reports its steps: then these are the ones to use
 -- period_ms: median distance of starts; error_ms: median deviation of the distances; null: no rhythm
 -- operations: number of starts; operation, message_bytes: which

@@ -2,6 +2,7 @@
 -- means after the first twenty minutes: the growth is the median difference of means half of the attempt apart. Listed is
 -- what rises nearly always, still rises in the last quarter, and by more than 1 % of the memory.
 -- grain: attempt_key, gpu_uuid, gpu_instance
+-- access: team
 -- windows: number of ten minutes; rising_ratio: share of the differences that are rises
 -- growth_bytes_per_h; used_bytes: at the end; memory_bytes: of the GPU; null: not known
 -- time_to_full_s: at that rate; null: the memory of the GPU is not known

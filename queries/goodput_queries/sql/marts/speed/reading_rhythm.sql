@@ -3,6 +3,7 @@
 -- Activity is the mean over the time since the last reading, so that steps shorter than a reading leave no swing in it;
 -- power is a momentary value and shows them as longer ones (an alias). Steps under four readings stay unknown.
 -- grain: attempt_key
+-- access: team
 -- period_ms: lag of the repeat; error_ms: half a sampling interval over it; null: no rhythm
 -- samples, interval_ms: readings of one GPU in the middle of the attempt, and their distance; null: none so often
 -- swing_ratio: standard deviation of activity over its mean; correlation: of the series with itself at the lag
@@ -19,6 +20,7 @@ with attempts as (
     where
         getvariable('scope_run') is not null
         and run_key = getvariable('scope_run')
+        and of_teams(team)
         and in_window(start_ms, end_ms)
 ),
 

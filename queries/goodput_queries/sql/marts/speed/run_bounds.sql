@@ -3,6 +3,7 @@
 -- and memory bandwidth: busy units of the GPU; host: idle GPUs on nodes with busy processors. Readings are means over
 -- allocated time: of ten minutes wholly inside it, of single samples where it is shorter than 20 minutes.
 -- grain: run_key
+-- access: team
 -- bound_by: input, communication, power or heat, compute, memory bandwidth, host, unknown
 -- data_stall_ratio: of step time with data stalls; communication_ratio: of step time; null: not measured for half of it
 -- throttled_ratio: of step time; thermal_ratio, power_cap_ratio: share of the readings with reasons

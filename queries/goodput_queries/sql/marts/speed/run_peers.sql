@@ -1,6 +1,7 @@
 -- Speed of the scope's runs against other runs with the same job name, GPU models and number of GPUs in their cluster: of
 -- all times where the scope is one run, else those of the window.
 -- grain: run_key
+-- access: team
 -- speed_unit: tokens, else samples, else steps: what its speed is in, and that of its peers
 -- speed: median of a step, per second
 -- peers: number of other runs that report the same; peer_speed: their median
@@ -17,6 +18,7 @@ with runs as (
     from intermediate.int_attempts as attempts
     where
         attempts.has_events
+        and of_teams(attempts.team)
         and (getvariable('scope_run') is not null or in_window(attempts.start_ms, attempts.end_ms))
         and (getvariable('scope_cluster') is null or attempts.cluster = getvariable('scope_cluster'))
     group by attempts.run_key
@@ -37,7 +39,7 @@ models as (
     from (select distinct job_run_key, gpu_uuid from intermediate.int_holds) as holds
     inner join intermediate.int_job_run_owners as owners using (job_run_key)
     inner join intermediate.int_gpu_inventory as stays using (gpu_uuid)
-    where owners.run_key in (select run_key from candidates)
+    where owners.run_key in (select run_key from candidates) and of_teams(owners.team)
     group by owners.run_key
 ),
 
@@ -55,7 +57,10 @@ speeds as (
             else 1 / median(steps.end_ms - steps.start_ms)
         end as speed
     from intermediate.int_train_steps as steps
-    where steps.end_ms > steps.start_ms and steps.run_key in (select run_key from candidates)
+    where
+        steps.end_ms > steps.start_ms
+        and steps.run_key in (select run_key from candidates)
+        and steps.attempt_key in (select attempt_key from intermediate.int_attempts where of_teams(team))
     group by steps.run_key
 ),
 

@@ -1,6 +1,7 @@
 -- Speed of the scope's runs inside their steps, in the scope's window: two runs of equal goodput can differ by three in
 -- it. First steps of attempts are left out (marts.timed_steps). Unknown is null, with the reason in its column `_reason`.
 -- grain: run_key
+-- access: team
 -- steps: number of timed steps
 -- median_step_s, p5_step_s, p95_step_s: steps that a log printed together have one mean duration
 -- tokens_per_s, samples_per_s: of the gang; work_reason: why neither is known
@@ -76,6 +77,7 @@ declared as (
     inner join (select distinct cluster, run_id, job_run_key from intermediate.int_attempt_lives) as lives
         on models.cluster = lives.cluster and models.run_id = lives.run_id
     inner join intermediate.int_job_run_owners as owners using (job_run_key)
+    where of_teams(owners.team)
     group by owners.run_key
 ),
 

@@ -1,5 +1,6 @@
 -- Tokens of the scope's runs for their cost and energy, in the scope's window: useful work against all allocated time.
 -- grain: run_key
+-- access: team
 -- tokens: of steps that were not lost; the last tokens of a run that goes on may still be
 -- cost: of all allocated time; tokens_per_cost: in a unit of the rate card's currency; cost_reason: why it is not known
 -- energy_j: of the GPUs' own counters, the mean power of the measured time over the allocated time; null where less than
@@ -9,6 +10,7 @@ with tokens as (
     from intermediate.int_train_steps
     where
         in_window(start_ms, end_ms)
+        and attempt_key in (select attempt_key from intermediate.int_attempts where of_teams(team))
         and (getvariable('scope_run') is null or run_key = getvariable('scope_run'))
     group by run_key
 ),
@@ -25,6 +27,7 @@ energy as (
     inner join intermediate.int_job_run_owners as owners using (job_run_key)
     where
         energies.availability = 'held'
+        and of_teams(owners.team)
         and (getvariable('scope_run') is null or owners.run_key = getvariable('scope_run'))
     group by owners.run_key
 ),

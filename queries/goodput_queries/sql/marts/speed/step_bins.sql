@@ -1,6 +1,7 @@
 -- Step time of the scope's attempts in bins of steps, at most 300 an attempt, without data waits and without warm-up. A
 -- bin's median is blind to single steps that took longer, as those with a checkpoint inside do.
 -- grain: attempt_key, bin
+-- access: team
 -- bin: from 1, in the order of time
 -- level_ms: median over the steps of the bin; where jobs report tokens or samples, the time of a step of the attempt's
 --  mean size, so that a larger batch is no slower step

@@ -4,6 +4,7 @@
 -- several w; the noise is the median of all these differences, so that it holds for noise with memory, too. An attempt
 -- of fewer than 24 bins (130 steps) has too few of them, and no changes.
 -- grain: attempt_key, since_ms
+-- access: team
 -- since_ms, until_ms: start of the first and end of the last step; until_at: null: it lasts
 -- first_step, last_step: to the bin
 -- before_ms, after_ms: median step time before and inside; ratio: after / before

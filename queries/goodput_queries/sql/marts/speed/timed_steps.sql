@@ -1,6 +1,7 @@
 -- Steps by which the speed of the scope's runs is judged: of attempts in the scope's window all but the first step, and
 -- those that every rank reported (a killed process takes its last lines with it, and its tokens).
 -- grain: attempt_key, step
+-- access: team
 -- step_ms: duration in the gang; compute_ms: of it without the longest data wait of a rank
 -- tokens, samples, flops: of the gang; null: not reported
 -- step_of_attempt: distance of the step from the first one of its attempt

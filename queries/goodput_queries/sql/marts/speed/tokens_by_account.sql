@@ -1,5 +1,6 @@
 -- Tokens of each account in the scope's window for the cost and energy of its runs that report tokens.
 -- grain: cluster, team
+-- access: team
 -- runs: number of these runs; held_ms: what they held; held_ratio: of all that the account's runs held
 -- tokens: of steps that were not lost
 -- tokens_per_cost, tokens_per_j: over the runs whose cost, or energy, is known; null: of none
@@ -12,6 +13,7 @@ with runs as (
     inner join (
         select run_key, any_value(cluster) as cluster, any_value(team) as team
         from intermediate.int_job_run_owners
+        where of_teams(team)
         group by run_key
     ) as owners using (run_key)
 )

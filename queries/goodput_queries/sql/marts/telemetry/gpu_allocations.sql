@@ -1,5 +1,6 @@
 -- Time in which job runs held the scope's GPUs, cut at the window.
 -- grain: gpu_uuid, gpu_instance, start_at
+-- access: team
 -- start_at, end_at: cut at the window and at the end of the evidence
 -- run_key, run_id, job_name, team, user_name: of the run; attempt: the last attempt of the job run
 -- method: how the GPU is known

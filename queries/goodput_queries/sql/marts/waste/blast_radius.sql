@@ -1,6 +1,7 @@
 -- Throttled, faulty or late GPUs that delayed their gang: their own loss and the waits of the other GPUs for them.
 -- Covers retained steps of whole attempts that overlap the window.
 -- grain: run_key, attempt, gpu_uuid
+-- access: team
 -- reason: faulty (a hardware error), throttled, late (its rank waited least, and nothing of its GPU says why)
 -- own_gpu_s: throttle loss of the GPU itself
 -- peers_wait_gpu_s: waiting of the other GPUs of the gang for it

@@ -1,6 +1,7 @@
 -- Idle gaps of gangs: times in which most of the GPUs that a job run held showed no activity together. A gap of many
 -- GPUs is one row. Sums are of the GPUs in the scope; the gang is looked at as a whole.
 -- grain: job_run_key, start_at
+-- access: team
 -- evaluated: first
 -- rule: gang_gap
 -- gpu_uuid: of a gang of one GPU; node: of a gang on one node

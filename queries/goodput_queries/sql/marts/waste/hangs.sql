@@ -1,6 +1,7 @@
 -- Hangs: collectives and transfers that never completed because a rank did not join, called another operation or died.
 -- Sources are PyTorch's Flight Recorder and NCCL RAS; one row where both report the same ranks of an attempt.
 -- grain: hang_key
+-- access: team
 -- evaluated: first
 -- communicator: name of the process group, or hash of the communicator (RAS)
 -- operation: that the others wait in

@@ -2,6 +2,7 @@
 -- and inside the scope's window; it has a part for each category that it overlaps. The parts of a category never add
 -- up to more than the ledger's time of it.
 -- grain: gap_id, category
+-- access: team
 -- gap_start_at, gap_end_at, gap_s: of the whole gap, from the last active reading to the first active one
 -- gap_category: the category that most of the gap lies in; is_main: this is its part
 -- start_at, end_at: first and last moment of the gap in this category
@@ -9,7 +10,8 @@
 -- is_beside_work: its job stepped meanwhile, and the gap is no pause (threshold idle_min_ms): the ledger counts it
 --  with the steps, since job events cover all GPUs of the job
 -- cause: of the part
--- readings_coverage_ratio: share of the gap that readings cover
+-- readings_coverage_ratio: share of the gap that readings cover; null for who sees some teams only, where the time of no
+--  activity is in part another team's
 -- joined and grouped by numbers: the names of a GPU, its node and its model take several times as long
 with places as materialized (
     select
@@ -76,7 +78,11 @@ pieces as materialized (
         owners.user_name,
         coalesce(owners.partition, '') as partition,
         coalesce(owners.qos, '') as qos,
-        least(1, islands.seen_ms / nullif(islands.end_ms - islands.start_ms, 0)) as readings_coverage_ratio
+        -- of the whole time of no activity, part of which another team may have had the GPU
+        case
+            when sees_all_teams() or (islands.start_ms >= spans.start_ms and islands.end_ms <= spans.end_ms)
+                then least(1, islands.seen_ms / nullif(islands.end_ms - islands.start_ms, 0))
+        end as readings_coverage_ratio
     from islands
     inner join held_or_free as spans
         on islands.unit = spans.unit
@@ -216,8 +222,11 @@ select
         when ranked.category in ('unknown', 'busy_unclassified', 'free_unknown') then 'Not confirmed'
         else 'Likely'
     end as confidence,
-    'no activity in ' || cast(round(100.0 * pieces.readings_coverage_ratio) as integer)
-        || ' % of the gap, the part that readings cover; '
+    coalesce(
+        'no activity in ' || cast(round(100.0 * pieces.readings_coverage_ratio) as integer)
+            || ' % of the gap, the part that readings cover; ',
+        'no activity where readings cover the gap; '
+    )
         || cast(round(100.0 * ranked.gpu_ms / nullif(ranked.gap_gpu_ms, 0)) as integer)
         || ' % of it is ' || case
             when ranked.phase = 'short_idle' then 'idle for less than the limit'

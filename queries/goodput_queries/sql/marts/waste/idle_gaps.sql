@@ -1,6 +1,7 @@
 -- Idle gaps: every interval without activity on a GPU, with owner, cause, confidence and cost. An interval that crosses
 -- the boundary of an allocation or of the window is one gap on either side.
 -- grain: gpu_uuid, gpu_instance, start_at
+-- access: team
 -- gap_s: from the last active reading to the first active one, within the allocation or the free time
 -- category, cause, confidence, evidence: of the category that most of the gap lies in; marts.idle_gap_parts has all
 -- is_beside_work: its job stepped meanwhile, and the gap is no pause (threshold idle_min_ms): the ledger counts it

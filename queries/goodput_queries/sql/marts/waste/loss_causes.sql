@@ -1,6 +1,7 @@
 -- GPU time that each run of the scope lost to each category, and free or unavailable time by cluster; each with cause,
 -- evidence, confidence and recommended action. marts.losses counts the GPUs too.
 -- grain: cluster, run_key, category, blame
+-- access: team
 -- evaluated: first
 -- blame: who caused it (reference.blame_by_cause)
 -- gpu_ms: milliseconds of a whole GPU

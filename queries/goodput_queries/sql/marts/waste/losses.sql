@@ -1,6 +1,7 @@
 -- Losses of the scope: GPU time that each run lost to each category, and free or unavailable time by cluster; each with
 -- cause, evidence, confidence and recommended action.
 -- grain: cluster, run_key, category, blame
+-- access: team
 -- gpu_ms: milliseconds of a whole GPU
 -- cost: null where the rate card has no price
 -- gpus: number of GPUs that lost the time

@@ -3,6 +3,7 @@
 -- it is over between two readings). Works on telemetry alone. Regular: the distances of the middles of the gaps lie within threshold period_jitter_ratio of
 -- one period, more often than gaps at random times would.
 -- grain: job_run_key, coincides
+-- access: team
 -- evaluated: first
 -- rule: periodic_gaps
 -- gpu_uuid: of a gang of one GPU; node: of a gang on one node

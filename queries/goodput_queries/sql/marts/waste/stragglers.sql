@@ -1,6 +1,7 @@
 -- Stragglers: episodes of steps in which the other ranks waited for the same rank. An episode includes a few steps
 -- without a named straggler in between, and steps that were rolled back.
 -- grain: run_key, attempt, rank, first_step
+-- access: team
 -- steps: steps in which the rank is the straggler
 -- imposed_wait_gpu_s: GPU-seconds that the other ranks of the gang waited in these steps
 -- confidence: Likely: waits and step durations agree

@@ -1,6 +1,7 @@
 -- Intervals in which a reason reduced a GPU's clocks, one row a reason, with clock, power and temperature.
 -- A power cap at full power is normal for a busy GPU and is not a loss.
 -- grain: gpu_uuid, reason, start_at
+-- access: team
 -- evidence: clock event reasons; throttle counters where a GPU's readings carry no reasons
 -- duration_s: from the first reading with the bit, less one interval, to the last; of counters what they gained
 -- counts_as_loss: whether it can cost time: a power cap only where the clock is low and the GPU is at work
@@ -87,6 +88,9 @@ booked as (
         and segments.category = 'throttled'
         and segments.start_ms < episodes.end_ms
         and segments.end_ms > episodes.start_ms
+    where
+        sees_all_teams()
+        or segments.job_run_key in (select job_run_key from intermediate.int_job_run_owners where of_teams(team))
     group by all
 ),
 
@@ -99,6 +103,7 @@ held as (
         and episodes.end_ms >= holds.start_ms
         and episodes.end_ms < coalesce(holds.end_ms, 9223372036854775807)
     inner join intermediate.int_job_run_owners as owners using (job_run_key)
+    where of_teams(owners.team)
     group by all
 ),
 
@@ -164,4 +169,5 @@ where
     (getvariable('scope_cluster') is null or judged.cluster = getvariable('scope_cluster'))
     and (getvariable('scope_node') is null or judged.node = getvariable('scope_node'))
     and (getvariable('scope_run') is null or held.run_key = getvariable('scope_run'))
+    and of_teams(held.team)
     and (getvariable('scope_team') is null or held.team = getvariable('scope_team'))

@@ -1,0 +1,194 @@
+"""Pages of a reader who sees the rows of one team: nothing of the other is in any element."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+
+import pytest
+from tests.app.conftest import URL_PATHS
+from tests.app.cost_page import texts
+from tests.two_teams import COBALTS, RED, load
+
+from goodput_app.access import current, rows
+from goodput_app.access.identity import LOCAL, Identity
+from goodput_app.dashboard import flags
+from goodput_app.dashboard.components.states import WITHHELD
+from goodput_app.dashboard.data import search, statements
+from goodput_app.dashboard.state import use_store
+from goodput_queries.errors import NotPermittedError
+from goodput_queries.scope import EVERYTHING, Scope
+from goodput_queries.storage.store import LocalStore
+
+OTHER = COBALTS.word
+READER = Identity("reader", teams=frozenset({RED}))
+WINDOW = {"from": "2027-01-15T08:00:00Z", "to": "2027-01-15T10:00:00Z"}
+OWN_ROWS = {
+    "fleet_overview": {},
+    "all_runs": {},
+    "one_run": {"run": "c/redrun"},
+    "idle_gaps": {},
+    "open_findings": {},
+    "cost_statement": {},
+}
+WITHHELD_PAGES = sorted(URL_PATHS.keys() - OWN_ROWS.keys())
+
+
+@pytest.fixture(scope="module")
+def store(empty_database, tmp_path_factory):
+    """Give two hours of two teams."""
+    path = tmp_path_factory.mktemp("teams") / "fleet.duckdb"
+    shutil.copyfile(empty_database, path)
+    with contextlib.closing(LocalStore(path, threads=1)) as opened:
+        load(opened, COBALTS)
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def reader(monkeypatch):
+    """Ask as who sees the red team; give what changes who asks."""
+
+    def ask(identity):
+        monkeypatch.setattr(current, "current_identity", lambda: identity)
+
+    ask(READER)
+    return ask
+
+
+def sent(app):
+    """Return all that a page sends to the browser, its links, charts and tables included."""
+    found, waiting = [], [app._tree]
+    while waiting:
+        node = waiting.pop()
+        waiting += getattr(node, "children", {}).values()
+        if (proto := getattr(node, "proto", None)) is not None:
+            found.append(proto.SerializeToString())
+    return b"\n".join(found).decode("utf-8", "replace")
+
+
+@pytest.mark.parametrize("page", OWN_ROWS)
+def test_a_page_shows_the_rows_of_the_readers_team_alone(visit, store, page):
+    app = visit(store, page, **WINDOW, **OWN_ROWS[page])
+
+    assert not app.exception, app.exception
+    assert not app.error, [error.value for error in app.error]
+    assert OTHER not in sent(app)
+    assert "red" in sent(app)
+    of_others = [info.value for info in app.info if info.value == WITHHELD]
+    assert len(of_others) == (page == "cost_statement"), "past statements are of all accounts"
+
+
+@pytest.mark.parametrize("page", WITHHELD_PAGES)
+def test_a_page_of_places_says_what_is_withheld(visit, store, page):
+    """Its marts have rows of all teams."""
+    params = {"node": "sharednode", "gpu": "c/sharednode#0"}
+    app = visit(store, page, **WINDOW, **params)
+
+    assert not app.exception, app.exception
+    assert not app.error, [error.value for error in app.error]
+    assert OTHER not in sent(app)
+    assert WITHHELD in [info.value for info in app.info]
+
+
+@pytest.mark.parametrize(
+    ("page", "params"),
+    [
+        ("fleet_overview", {"team": COBALTS.name}),
+        ("one_run", {"run": "c/cobaltrun"}),
+        ("cost_statement", {"team": COBALTS.name, "by": "run"}),
+    ],
+)
+def test_a_link_of_another_team_widens_nothing(visit, store, page, params):
+    app = visit(store, page, **WINDOW, **params)
+
+    assert not app.exception, app.exception
+    shown = sent(app).replace(params.get("team", "c/cobaltrun"), "(asked)")
+    assert OTHER not in shown.replace("cobaltrun", "(asked)")
+
+
+@pytest.mark.parametrize("part", ["prices", "what-if"])
+def test_prices_and_scenarios_are_withheld(visit, store, part):
+    app = visit(store, "cost_statement", part=part, **WINDOW)
+
+    assert not app.exception, app.exception
+    assert OTHER not in sent(app)
+    assert WITHHELD in [info.value for info in app.info]
+
+
+def test_runs_of_other_teams_are_counted(visit, store):
+    for page in ("fleet_overview", "all_runs"):
+        said = texts(visit(store, page, **WINDOW))
+        assert "1 of 4 runs in this time range is of other teams and not shown." in said
+
+
+def test_who_sees_all_teams_sees_both_after_who_does_not(visit, store, reader):
+    """Kept answers have the teams in their keys."""
+    assert OTHER not in sent(visit(store, "all_runs", **WINDOW))
+    reader(LOCAL)
+    every = visit(store, "all_runs", **WINDOW)
+
+    assert OTHER in sent(every)
+    assert "not shown" not in texts(every)
+
+
+def test_what_is_evaluated_in_another_thread_keeps_the_teams(store, reader, monkeypatch):
+    monkeypatch.setattr(flags, "IS_EVALUATED", True)
+    monkeypatch.setattr(flags, "FIRST_WAIT_S", 60)
+    use_store(store)
+    scope = rows.limited(Scope(1_800_000_000_000, 1_800_007_200_000))
+    reader(LOCAL)  # as it is where nobody is signed in
+    found = flags.known(scope)
+
+    assert found is not None
+    assert OTHER not in str(found.rows())
+    assert "redrun" in str(found.rows())
+    assert OTHER in str(flags.known(Scope(1_800_000_000_000, 1_800_007_200_000)).rows())
+
+
+def test_the_search_finds_runs_of_the_readers_teams_alone(store):
+    use_store(store)
+
+    assert search.find("cobalt").is_empty()
+    assert search.find("node").is_empty()
+    assert set(search.find("red")["kind"]) == {"run", "team"}
+
+
+def test_files_are_of_an_account_of_the_reader(store, reader):
+    use_store(store)
+    how = statements.chosen(None)
+    (day,) = statements.days(Scope(1_800_000_000_000, 1_800_007_200_000), how)
+    for form in ("csv", "html", "focus"):
+        file = statements.statement_file(day, form, how, RED).decode()
+        assert OTHER not in file
+        assert RED in file
+    assert statements.chosen("uniform").idle is None, "two policies tell the idle cost of all"
+    for account in (COBALTS.name, None):
+        with pytest.raises(NotPermittedError):
+            statements.statement_file(day, "csv", how, account)
+    reader(LOCAL)  # as in the thread in which a browser fetches what was offered
+    with pytest.raises(NotPermittedError):
+        statements.statement_file(day, "csv", how, COBALTS.name, seen=(RED,))
+
+
+def test_what_a_site_pays_and_sent_out_is_withheld(store):
+    use_store(store)
+    for read in (
+        statements.rates,
+        statements.tariffs,
+        statements.budget_card,
+        statements.price_loads,
+        statements.past_statements,
+    ):
+        with pytest.raises(NotPermittedError):
+            read()
+
+
+def test_teams_of_a_scope_are_never_widened(reader):
+    reader(Identity("reader", teams=frozenset({"a", "b"})))
+
+    assert rows.limited(EVERYTHING).teams == ("a", "b")
+    assert rows.limited(Scope(teams=("b", "c"))).teams == ("b",)
+    assert rows.limited(Scope(teams=("c",))).teams == ()
+    reader(LOCAL)
+    assert rows.limited(Scope(teams=("c",))).teams == ("c",)
+    assert rows.limited(EVERYTHING) == EVERYTHING
