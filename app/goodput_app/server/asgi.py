@@ -29,10 +29,10 @@ from starlette.routing import Route
 from goodput_app import dashboard
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.state import use_store
-from goodput_app.server import metrics
 from goodput_app.server.background import Upkeep
 from goodput_app.server.index_page import IndexPage
 from goodput_app.server.listen import DEFAULT_ADDRESS, covers_loopback, listen, url_of
+from goodput_app.server.metrics.exposition import Metrics
 from goodput_app.settings import settings
 from goodput_billing.delivery.schedule import handing_out
 from goodput_ingest.live import status as live_status
@@ -180,6 +180,7 @@ def create_app(
 
 def routes(store: LocalStore, note: ServerNote) -> list[Route]:
     """Return the routes other than the pages."""
+    metrics = Metrics(store)
 
     def healthz(_request: Request) -> Response:
         try:
@@ -194,12 +195,12 @@ def routes(store: LocalStore, note: ServerNote) -> list[Route]:
             headers={"Cache-Control": "no-store"},
         )
 
-    def prometheus(_request: Request) -> Response:
+    def prometheus(request: Request) -> Response:
         try:
-            text = metrics.exposition(store)
+            text, content_type = metrics.answer(request.headers.get("accept", ""))
         except GoodputError as error:
             return PlainTextResponse(f"{error}\n", status_code=503)
-        return PlainTextResponse(text, media_type=metrics.CONTENT_TYPE)
+        return Response(text, headers={"Content-Type": content_type})
 
     def load(body: bytes) -> Response:
         batch = remote.batch_of(body)
