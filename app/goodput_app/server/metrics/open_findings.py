@@ -63,7 +63,7 @@ class OpenFindings:
         scope = Scope(from_ms=end_ms - WINDOW_MS, to_ms=end_ms)
         try:
             self._answer = (time.time(), self._store.read(_OPEN, scope=scope).to_dicts())
-        except GoodputError as error:  # the database is being closed, or is damaged: pages say so
-            log.warning("findings for /metrics were not evaluated: %s", error)
+        except GoodputError as error:  # being closed, or damaged, which pages say
+            log.info("findings for /metrics were not evaluated: %s", error)
         took_s = time.monotonic() - began_s
         self._due_s = time.monotonic() + max(REST_S, REST_SHARE * took_s)
