@@ -15,7 +15,6 @@ import logging
 import os
 import secrets
 import signal
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +28,7 @@ from starlette.routing import Route
 from goodput_app import dashboard
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.state import use_store
+from goodput_app.distribution import version
 from goodput_app.server.background import Upkeep
 from goodput_app.server.index_page import IndexPage
 from goodput_app.server.listen import DEFAULT_ADDRESS, covers_loopback, listen, url_of
@@ -190,7 +190,7 @@ def routes(store: LocalStore, note: ServerNote) -> list[Route]:
             log.exception("the database does not answer; free some space and start again")
             status, code = "the database does not answer", 503
         return JSONResponse(
-            {"status": status, "version": version("goodput"), "instance": note.instance},
+            {"status": status, "version": version(), "instance": note.instance},
             status_code=code,
             headers={"Cache-Control": "no-store"},
         )

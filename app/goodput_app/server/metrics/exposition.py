@@ -12,12 +12,12 @@ Example:
 from __future__ import annotations
 
 import threading
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.exposition import choose_encoder
 
+from goodput_app.distribution import version
 from goodput_app.server.metrics import ledger
 from goodput_app.server.metrics.families import Samples
 from goodput_app.server.metrics.objectives import add_objectives
@@ -80,7 +80,7 @@ class Metrics:
         accept: the header of the request. Raises GoodputError where the database does not answer.
         """
         samples = Samples()
-        samples.add("goodput_info", [({"version": version("goodput")}, 1)])
+        samples.add("goodput_info", [({"version": version()}, 1)])
         tables = self._read(_TABLES)
         samples.add(
             "goodput_table_rows",
