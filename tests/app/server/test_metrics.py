@@ -125,7 +125,7 @@ def test_teams_beyond_the_limit_are_one_series(
     assert len(samples(text, "goodput_team_ratio")) == 2
     assert OTHER in {team for _, team in samples(text, "goodput_team_ratio")}
     folded = samples(text, "goodput_folded_label_values")
-    assert folded["atlas", "team"] == 2
+    assert folded == {("atlas", "team"): 2, ("atlas", "partition"): 1, ("atlas", "model"): 0}
 
 
 def test_the_ledger_is_read_once_a_build(site: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,9 +152,12 @@ def add_counted(store: Store, samples: Samples, ends: dict[str, int]) -> None:
             [({"cluster": row["cluster"]}, row[column] / 1000) for row in found],
         )
     counted = counted_hours.counted(store, most).rename({"gpu_model": "model"})
+    folded = counted_hours.folded(store, most).with_columns(
+        pl.col("label").replace("gpu_model", "model")
+    )
     for name, frame, column, divisor in (
         ("goodput_gpu_seconds_total", counted, "gpu_ms", 1000),
         ("goodput_revised_gpu_seconds", counted_hours.revisions(store), "gpu_ms", 1000),
-        ("goodput_folded_label_values", counted_hours.folded(store, most), "folded", 1),
+        ("goodput_folded_label_values", folded, "folded", 1),
     ):
         samples.add(name, [(row, row.pop(column) / divisor) for row in shown(frame)])
