@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def site(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
+def scraped_store(new_store: Callable[..., LocalStore]) -> Iterator[LocalStore]:
     """Give a cluster with three teams, hours of which are counted, and one with a GPU."""
     with contextlib.closing(scraped_site(new_store())) as store:
         yield store

@@ -42,9 +42,9 @@ def queries(name: str) -> list[str]:
 
 
 @pytest.fixture
-def scraped_port(site: LocalStore) -> Iterator[int]:
+def scraped_port(scraped_store: LocalStore) -> Iterator[int]:
     """Give the port at which a server answers as `/metrics` does."""
-    metrics = Metrics(site, first_wait_s=60)
+    metrics = Metrics(scraped_store, first_wait_s=60)
     metrics.answer()
 
     class Handler(BaseHTTPRequestHandler):
@@ -104,10 +104,10 @@ def filled_in(prometheus: RealPrometheus, dashboard: dict[str, Any], text: str) 
     return text.replace("$__range", "1d")
 
 
-def test_each_query_returns_data(site: LocalStore, prometheus: RealPrometheus) -> None:
+def test_each_query_returns_data(scraped_store: LocalStore, prometheus: RealPrometheus) -> None:
     counted = "sum(increase(goodput_gpu_seconds_total[1d]))"
     prometheus.until(lambda: values(prometheus, counted) == [0.0], "it scraped twice")
-    count_settled_hours(site, settle_ms=SETTLE_MS // 6, label_values=20)
+    count_settled_hours(scraped_store, settle_ms=SETTLE_MS // 6, label_values=20)
     prometheus.until(lambda: max(values(prometheus, counted), default=0) > 0, "hours were counted")
 
     empty = [

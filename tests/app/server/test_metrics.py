@@ -32,8 +32,8 @@ ACCEPTS = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q
 
 
 @pytest.fixture(scope="module")
-def answer(site: LocalStore) -> str:
-    text, content_type = Metrics(site, first_wait_s=60).answer()
+def answer(scraped_store: LocalStore) -> str:
+    text, content_type = Metrics(scraped_store, first_wait_s=60).answer()
     assert content_type == "text/plain; version=0.0.4; charset=utf-8"
     return text.decode()
 
@@ -70,8 +70,10 @@ def test_the_documentation_lists_every_metric() -> None:
     ]
 
 
-def test_a_scraper_gets_openmetrics_where_it_asks_for_it(site: LocalStore, answer: str) -> None:
-    text, content_type = Metrics(site).answer(ACCEPTS)
+def test_a_scraper_gets_openmetrics_where_it_asks_for_it(
+    scraped_store: LocalStore, answer: str
+) -> None:
+    text, content_type = Metrics(scraped_store).answer(ACCEPTS)
 
     def values(families: Iterable[Metric]) -> set[tuple[str, frozenset[tuple[str, str]]]]:
         found = {(s.name, frozenset(s.labels.items())) for f in families for s in f.samples}
@@ -116,11 +118,11 @@ def test_teams_have_their_goodput_and_cost(answer: str) -> None:
 
 
 def test_teams_beyond_the_limit_are_one_series(
-    site: LocalStore, monkeypatch: pytest.MonkeyPatch
+    scraped_store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = MetricsSettings(label_values=1)
     monkeypatch.setattr(ledger, "settings", lambda: structs.replace(Settings(), metrics=given))
-    text = Metrics(site).answer()[0].decode()
+    text = Metrics(scraped_store).answer()[0].decode()
 
     assert len(samples(text, "goodput_team_ratio")) == 2
     assert OTHER in {team for _, team in samples(text, "goodput_team_ratio")}
@@ -128,16 +130,18 @@ def test_teams_beyond_the_limit_are_one_series(
     assert folded == {("atlas", "team"): 2, ("atlas", "partition"): 1, ("atlas", "model"): 0}
 
 
-def test_the_ledger_is_read_once_a_build(site: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_ledger_is_read_once_a_build(
+    scraped_store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reads: list[str] = []
-    original = site.read
+    original = scraped_store.read
 
     def counting(sql: str, *given: object, **more: object) -> object:
         reads.append(sql)
         return original(sql, *given, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(site, "read", counting)
-    metrics = Metrics(site)
+    monkeypatch.setattr(scraped_store, "read", counting)
+    metrics = Metrics(scraped_store)
     monkeypatch.setattr(metrics._findings, "add_to", lambda *_: None)
     first = samples(metrics.answer()[0].decode(), "goodput_ratio")
     begun = len(reads)
