@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families as plain
 from goodput_app.server.metrics import ledger
 from goodput_app.server.metrics.exposition import Metrics
 from goodput_app.server.metrics.families import FAMILIES, LABEL_MAX_CHARS, Samples
+from goodput_app.server.metrics.open_findings import OpenFindings
 from goodput_app.settings import MetricsSettings, Settings
 from goodput_queries.counted_hours import OTHER
 from goodput_queries.errors import GoodputError
@@ -71,8 +72,9 @@ def test_the_documentation_lists_every_metric() -> None:
 
 
 def test_a_scraper_gets_openmetrics_where_it_asks_for_it(
-    scraped_store: LocalStore, answer: str
+    scraped_store: LocalStore, answer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(OpenFindings, "add_to", lambda *_: None)
     text, content_type = Metrics(scraped_store).answer(ACCEPTS)
 
     def values(families: Iterable[Metric]) -> set[tuple[str, frozenset[tuple[str, str]]]]:
@@ -121,6 +123,7 @@ def test_teams_beyond_the_limit_are_one_series(
     scraped_store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = MetricsSettings(label_values=1)
+    monkeypatch.setattr(OpenFindings, "add_to", lambda *_: None)
     monkeypatch.setattr(ledger, "settings", lambda: structs.replace(Settings(), metrics=given))
     text = Metrics(scraped_store).answer()[0].decode()
 
@@ -142,7 +145,7 @@ def test_the_ledger_is_read_once_a_build(
 
     monkeypatch.setattr(scraped_store, "read", counting)
     metrics = Metrics(scraped_store)
-    monkeypatch.setattr(metrics._findings, "add_to", lambda *_: None)
+    monkeypatch.setattr(OpenFindings, "add_to", lambda *_: None)
     first = samples(metrics.answer()[0].decode(), "goodput_ratio")
     begun = len(reads)
     second = samples(metrics.answer()[0].decode(), "goodput_ratio")
