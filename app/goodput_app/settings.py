@@ -97,6 +97,25 @@ class RetentionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     segments_days: int | None = None
 
 
+class MetricsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What `/metrics` counts. See `queries.counted_hours`.
+
+    label_values: teams, partitions and GPU models of a cluster that have series of their own.
+    settle_h: hours after its end at which an hour is counted.
+    """
+
+    label_values: int = 20
+    settle_h: int = 6
+
+    def __post_init__(self) -> None:
+        """Refuse more series than a Prometheus takes, and hours that are not over."""
+        for key, most in (("label_values", 500), ("settle_h", 720)):
+            if not 1 <= getattr(self, key) <= most:
+                raise GoodputError(
+                    f"'metrics.{key}' is {getattr(self, key)!r}, expected 1 to {most}."
+                )
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All of `goodput.toml`.
 
@@ -112,6 +131,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     serve: ServeSettings = ServeSettings()
     ui: UiSettings = UiSettings()
     retention: RetentionSettings = RetentionSettings()
+    metrics: MetricsSettings = MetricsSettings()
     statement: StatementSettings = StatementSettings()
     report: ReportSettings = ReportSettings()
     collect: tuple[dict[str, Any], ...] = ()

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from goodput_app.cli.options import StatedFailure
+from goodput_app.distribution import NAME
 from goodput_billing.render.safe_text import printable
 from goodput_queries.errors import GoodputError
 
@@ -76,7 +77,7 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="goodput", message="%(prog)s %(version)s")
+@click.version_option(package_name=NAME, message="%(prog)s %(version)s")
 @click.option(
     "--debug",
     "is_debugging",

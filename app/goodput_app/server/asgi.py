@@ -14,7 +14,6 @@ import os
 import secrets
 import signal
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +26,9 @@ from goodput_app import dashboard
 from goodput_app.access import audit, current, oidc
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.state import use_store
+from goodput_app.distribution import version
 from goodput_app.notify.notifier import notifying
-from goodput_app.server import metrics, metrics_access
+from goodput_app.server import metrics_access
 from goodput_app.server.allowed_hosts import AllowedHosts
 from goodput_app.server.background import Upkeep
 from goodput_app.server.http_server import GRACE_S, HttpServer, uvicorn_config
@@ -41,6 +41,7 @@ from goodput_app.server.listen import (
     url_of,
 )  # fmt: skip
 from goodput_app.server.local_request import is_direct_and_local
+from goodput_app.server.metrics.exposition import Metrics
 from goodput_app.server.sign_in import SignIn
 from goodput_app.settings import settings
 from goodput_billing.delivery.schedule import handing_out
@@ -213,6 +214,7 @@ def create_app(
 
 def routes(store: LocalStore, note: ServerNote) -> list[Route]:
     """Return the routes other than the pages."""
+    metrics = Metrics(store)
 
     def healthz(_request: Request) -> Response:
         try:
@@ -222,7 +224,7 @@ def routes(store: LocalStore, note: ServerNote) -> list[Route]:
             log.exception("the database does not answer; free some space and start again")
             status, code = "the database does not answer", 503
         return JSONResponse(
-            {"status": status, "version": version("goodput"), "instance": note.instance},
+            {"status": status, "version": version(), "instance": note.instance},
             status_code=code,
             headers={"Cache-Control": "no-store"},
         )
@@ -231,10 +233,10 @@ def routes(store: LocalStore, note: ServerNote) -> list[Route]:
         if (refusal := metrics_access.refusal(request, settings().access)) is not None:
             return refusal
         try:
-            text = metrics.exposition(store)
+            text, content_type = metrics.answer(request.headers.get("accept", ""))
         except GoodputError as error:
             return PlainTextResponse(f"{error}\n", status_code=503)
-        return PlainTextResponse(text, media_type=metrics.CONTENT_TYPE)
+        return Response(text, headers={"Content-Type": content_type})
 
     def load(body: bytes) -> Response:
         return JSONResponse(vars(_loaded(store, remote.batch_of(body))))

@@ -1,4 +1,4 @@
-"""What a server does with its database when something was loaded: build, then drop what is old."""
+"""What a server does when something was loaded: build, count settled hours, drop what is old."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from msgspec import structs
 from goodput_app.settings import settings
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.status import Status
+from goodput_queries.counted_hours import HOUR_MS, count_settled_hours
 from goodput_queries.errors import TooMuchDroppedError, UnbuiltError
 from goodput_queries.evidence.plausible import utc_now
 from goodput_queries.evidence.retention import Retention, drop_old
@@ -30,13 +31,25 @@ class Upkeep:
     def __init__(self, store: LocalStore) -> None:
         self._store = store
         self._prune_from_s = 0.0  # by the steady clock
+        self._is_counted = False
 
     def run(self) -> None:
-        """Build what was loaded, then drop what has grown too old for the settings."""
-        if self._store.build().is_empty() or time.monotonic() < self._prune_from_s:
+        """Build what was loaded, count settled hours, drop what is too old for the settings."""
+        is_same = self._store.build().is_empty()
+        if not (is_same and self._is_counted):
+            self._count()
+        if is_same or time.monotonic() < self._prune_from_s:
             return
         with contextlib.suppress(UnbuiltError):  # something came in between: the next time
             self._prune()
+
+    def _count(self) -> None:
+        """Add the hours that have settled to the counters of `/metrics`."""
+        given = settings().metrics
+        count_settled_hours(
+            self._store, settle_ms=given.settle_h * HOUR_MS, label_values=given.label_values
+        )
+        self._is_counted = True
 
     def _prune(self) -> None:
         """Drop what is too old; a refusal is listed among the live sources until it is settled."""

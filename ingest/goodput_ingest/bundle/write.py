@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import zipfile
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from goodput_ingest.bundle import cut as cuts
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from goodput_ingest.bundle.pseudonyms import Pseudonyms
     from goodput_queries.storage.store import Store
 
-README = """A bundle of Goodput {version}: evidence of {start} to {end} (UTC).
+README = """A bundle of Goodput: evidence of {start} to {end} (UTC).
 {names}
 Open it with `goodput replay FILE`, or add it to a database with `goodput ingest auto FILE`.
 """
@@ -44,7 +43,7 @@ def write(
         names = AS_THEY_ARE if pseudonyms is None else PSEUDONYMS
         archive.writestr(
             "README.txt",
-            README.format(version=version("goodput"), start=cut.start, end=cut.end, names=names),
+            README.format(start=cut.start, end=cut.end, names=names),
         )
         for table, rows in cuts.tables(store, cut):
             shown = rows if pseudonyms is None else pseudonyms.replaced(rows)

@@ -20,7 +20,7 @@ from streamlit.testing.v1 import AppTest
 
 import goodput_app
 from goodput_app.dashboard.state import use_store
-from goodput_app.server import metrics
+from goodput_app.server.metrics.exposition import Metrics
 from goodput_app.settings import read
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.config import collectors
@@ -359,7 +359,7 @@ def test_the_data_page_shows_how_live_sources_are_doing(store: LocalStore) -> No
 def test_metrics_tell_the_age_and_failures_of_live_sources(store: LocalStore) -> None:
     statuses(store)
 
-    lines = metrics.exposition(store).splitlines()
+    lines = Metrics(store).answer()[0].decode().splitlines()
 
     assert 'goodput_live_source_failures{origin="of failing",source="failing"} 1.0' in lines
     ages = [line for line in lines if line.startswith("goodput_live_source_age_seconds{")]

@@ -19,7 +19,6 @@ from starlette.applications import Starlette
 from tests.app.served import PATIENCE_S, Server, goodput, rows_of, serving
 
 from goodput_app.server import asgi as server_module
-from goodput_app.server import metrics
 from goodput_queries.errors import QueryError, StoreError
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.scope import Scope
@@ -226,15 +225,6 @@ def test_metrics_are_prometheus_text(server: Server, through: RemoteStore) -> No
     line = re.compile(r'[a-z_]+(\{([a-z_]+="([^"\\\n]|\\.)*",?)+\})? \S+')
     for shown in text.splitlines():
         assert shown.startswith(("# HELP ", "# TYPE ")) or line.fullmatch(shown), shown
-
-
-def test_a_metric_that_is_not_known_is_left_out(store: LocalStore) -> None:
-    store.load(Batch("gpus", pl.DataFrame(), "inventory", "file", "1"))
-
-    text = metrics.exposition(store)
-
-    assert 'goodput_ingested_rows_total{source="inventory"} 0.0' in text
-    assert "goodput_data_timestamp_seconds{" not in text
 
 
 def test_commands_work_while_the_server_runs(server: Server) -> None:

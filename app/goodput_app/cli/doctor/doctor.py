@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from goodput_app import distribution
 from goodput_app.cli.doctor.live_sources import live_findings
 from goodput_app.cli.doctor.notifications import notification_findings
 from goodput_app.cli.doctor.reports import report_findings
@@ -46,7 +47,7 @@ def findings(db: str) -> pl.DataFrame:
 
 
 def _versions() -> Iterator[Finding]:
-    yield "goodput", "ok", version("goodput"), ""
+    yield "goodput", "ok", distribution.version(), ""
     yield "python", "ok", platform.python_version(), ""
     for package in ("duckdb", "polars", "pyarrow", "streamlit"):
         yield package, "ok", version(package), ""

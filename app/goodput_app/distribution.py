@@ -1,0 +1,12 @@
+"""The name of the package where it is published; the command and the modules are called goodput."""
+
+from __future__ import annotations
+
+from importlib import metadata
+
+NAME = "goodput-ledger"
+
+
+def version() -> str:
+    """Return the version that is installed."""
+    return metadata.version(NAME)

@@ -1,0 +1,1 @@
+"""The numbers of the database for Prometheus, at `/metrics`."""

@@ -1,0 +1,146 @@
+"""Settled hours are counted once: counters add up to the capacity and never fall."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+from tests.queries.conftest import Evidence
+
+from goodput_queries import counted_hours
+from goodput_queries.counted_hours import HOUR_MS, OTHER, count_settled_hours, revisions
+from goodput_queries.evidence.retention import Retention, drop_old
+
+HOUR_S = 3_600
+SETTLE_MS = 6 * HOUR_MS
+NOW = datetime(2027, 1, 18)  # noqa: DTZ001 -- naive UTC; after the end of the evidence
+TEAMS = ("large", "middle", "small", "x" * 500)  # by time; the last name is longer than a label
+
+
+@pytest.fixture(scope="module")
+def built(new_store):
+    """Two GPUs over 30 hours, with a job of each team, and a job without any GPU elsewhere."""
+    evidence = Evidence(new_store())
+    evidence.node("a", 2, partitions=("batch",))
+    evidence.watched(30 * HOUR_S)
+    start = 0
+    for number, team in enumerate(TEAMS):
+        hours = 8 - 2 * number
+        evidence.job(
+            str(number), start * HOUR_S, (start + hours) * HOUR_S, ["a"], 1,
+            account=team, partition="batch",
+        )  # fmt: skip
+        start += hours
+    evidence.samples("a#0", evidence.every(0, 30 * HOUR_S, 600), lambda _: True)
+    elsewhere = Evidence(evidence.store, "default")
+    elsewhere.job("9", 0, HOUR_S, ["gone"], 0)
+    return evidence.built()
+
+
+@pytest.fixture
+def world(new_evidence, built):
+    return new_evidence(copy_of=built)
+
+
+def count(world, *, settle_ms=SETTLE_MS, label_values=20):
+    return count_settled_hours(world.store, settle_ms=settle_ms, label_values=label_values)
+
+
+def counters(world, label_values=20):
+    """Return what /metrics shows, by labels."""
+    rows = counted_hours.counted(world.store, label_values).rows()
+    return {tuple(labels): gpu_ms for *labels, gpu_ms in rows}
+
+
+def by_team(world, label_values=20):
+    sums: dict[str, int] = {}
+    for (_, _, team, _, _), gpu_ms in counters(world, label_values).items():
+        sums[team] = sums.get(team, 0) + gpu_ms
+    return sums
+
+
+def falls(before, after):
+    return {labels for labels, gpu_ms in before.items() if after.get(labels, gpu_ms) < gpu_ms}
+
+
+def test_counted_time_adds_up_to_the_capacity_of_settled_hours(world):
+    hours = count(world)
+
+    until = world.read("from state.counted_until").row(0, named=True)
+    as_of_ms = world.read("select as_of_ms from state.built where cluster = 'c'")
+    assert until["cluster"] == "c"
+    assert until["until_ms"] == (as_of_ms.item() - SETTLE_MS) // HOUR_MS * HOUR_MS
+    assert sum(counters(world).values()) == 2 * hours * HOUR_MS
+    assert by_team(world)["large"] == 8 * HOUR_MS
+    assert set(revisions(world.store)["gpu_ms"]) == {0}
+
+
+def test_an_hour_is_counted_once(world):
+    count(world)
+    before = counters(world)
+
+    assert count(world) == 0
+    assert counters(world) == before
+    assert count(world, settle_ms=HOUR_MS) == 5
+    assert falls(before, counters(world)) == set()
+    assert sum(counters(world).values()) - sum(before.values()) == 2 * 5 * HOUR_MS
+
+
+def test_a_cluster_without_gpus_is_not_counted(world):
+    count(world)
+
+    assert world.read("select cluster from state.built")["cluster"].to_list().count("default") == 1
+    assert {cluster for cluster, *_ in counters(world)} == {"c"}
+
+
+def test_late_evidence_and_new_teams_lower_no_counter(world):
+    """The ledger moves time of a counted hour; a team that becomes large gets a series."""
+    count(world, label_values=2)
+    before = counters(world, 2)
+    late = [{"event": "step", "step": k, "t": 600.0 * k, "dur_s": 600.0} for k in range(1, 12)]
+
+    world.events("0", late)
+    world.job("new", 31 * HOUR_S, 55 * HOUR_S, ["a"], 2, account="new", partition="batch")
+    world.watched(61 * HOUR_S)
+    world.build()
+    count(world, label_values=2)
+
+    after = counters(world, 2)
+    moved = {row["category"]: row["gpu_ms"] for row in revisions(world.store).to_dicts()}
+    assert falls(before, after) == set()
+    assert by_team(world, 2)["new"] == 2 * 24 * HOUR_MS
+    assert len(set(by_team(world, 2)) - {"", OTHER}) == 2
+    assert min(moved.values()) < 0 < max(moved.values())
+    assert sum(moved.values()) == 0
+
+
+def test_a_full_build_after_readings_were_dropped_changes_no_counter(world):
+    count(world, settle_ms=20 * HOUR_MS)
+    before = counters(world)
+
+    drop_old(world.store, Retention(samples_days=1), is_confirmed=True, now=NOW)
+    world.store.build(is_full=True)
+
+    assert world.read("select count(*) from state.ledger_archive").item() > 0
+    assert counters(world) == before
+    assert count(world) > 0
+    assert falls(before, counters(world)) == set()
+    assert set(revisions(world.store)["gpu_ms"]) == {0}
+
+
+def test_teams_beyond_the_limit_are_counted_together(world):
+    hours = count(world, label_values=2)
+
+    assert set(by_team(world)) == {"", "large", "middle", OTHER}
+    assert by_team(world)[OTHER] == (4 + 2) * HOUR_MS
+    assert sum(counters(world).values()) == 2 * hours * HOUR_MS
+    folded = {
+        row["label"]: row["folded"] for row in counted_hours.folded(world.store, 2).to_dicts()
+    }
+    assert folded == {"team": 2, "partition": 0, "gpu_model": 0}
+
+
+def test_long_names_are_cut(world):
+    count(world)
+
+    assert max(map(len, by_team(world))) == counted_hours.VALUE_MAX_CHARS
