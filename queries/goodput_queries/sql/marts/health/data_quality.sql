@@ -267,10 +267,10 @@ with findings as (
         count(*), sum(last_ms - first_ms), min(node || ', pid ' || pid),
         'Let the job write job events with `pid`, or ingest the NCCL debug log of its start'
     from (
-        select node, pid, min(coalesce(started_ms, dumped_ms)) as first_ms, max(dumped_ms) as last_ms
+        select cluster, node, pid, min(coalesce(started_ms, dumped_ms)) as first_ms, max(dumped_ms) as last_ms
         from staging.stg_collectives
-        anti join intermediate.int_rank_gpus using (node, pid)
-        group by node, pid
+        anti join intermediate.int_rank_gpus using (cluster, node, pid)
+        group by cluster, node, pid
     )
     union all
     select
@@ -291,7 +291,7 @@ with findings as (
             count(distinct sequence_number) as seen,
             max(sequence_number) - min(sequence_number) + 1 - count(distinct sequence_number) as missing
         from staging.stg_collectives
-        group by node, pid, comm_id, comm, rank, counted
+        group by cluster, node, pid, comm_id, comm, rank, counted
     )
     union all
     select
