@@ -280,13 +280,13 @@ with findings as (
         sum(missing)::bigint, null,
         arg_max(
             counted || ' of ' || comm || ', rank ' || rank || ' on ' || node || ': ' || seen || ' of ' || (seen + missing),
-            missing
+            (missing, counted, comm, rank, cluster, node)
         ),
         'Let NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS be shorter; small operations are left out by '
         || 'NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES'
     from (
         select
-            node, rank, coalesce(comm_name, comm_id) as comm,
+            cluster, node, rank, coalesce(comm_name, comm_id) as comm,
             case when is_p2p then 'point to point' else operation end as counted,
             count(distinct sequence_number) as seen,
             max(sequence_number) - min(sequence_number) + 1 - count(distinct sequence_number) as missing
