@@ -17,7 +17,6 @@ MODULE_LINES, FOLDER_MODULES, FUNCTION_LINES = 400, 15, 60
 ONE_SUBJECT = "tests of one subject, which share its fixtures"
 LONG_MODULES = {
     "ingest/goodput_emitter.py": "one file that users copy into their training code",
-    "tests/app/dashboard/test_pages.py": "one table of pages, drawn on each kind of data",
     "tests/app/server/test_live_drill.py": "one drill, with the site that it needs",
     "tests/ingest/live/test_tail.py": ONE_SUBJECT,
     "tests/ingest/sources/nvml/test_nvml_reading.py": ONE_SUBJECT,
