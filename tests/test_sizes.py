@@ -43,11 +43,6 @@ LARGE_FOLDERS = {
 }
 LONG_FUNCTIONS = {
     "app/goodput_app/cli/ingest.py:ingest": "most lines are options of the command",
-    "app/goodput_app/dashboard/figures/ledger.py:step_times": "one figure, a call for each trace",
-    "app/goodput_app/dashboard/figures/ledger.py:waterfall": "one figure, a call for each trace",
-    "app/goodput_billing/statement/statement.py:statement": "the parts of a statement in order",
-    "ingest/goodput_ingest/formats/timestamps.py:_with_iso": "one expression of Polars",
-    "ingest/goodput_ingest/gpu_metrics/xids.py:events": "one expression of Polars",
     "ingest/goodput_ingest/synthetic/stories.py:_of_a_day": "a list of what happens on a day",
     "queries/goodput_queries/evidence/load.py:_merge": "one SQL statement",
     "queries/goodput_queries/evidence/retention.py:confirmed_end_ms": "one SQL statement",
