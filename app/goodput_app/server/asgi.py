@@ -34,7 +34,7 @@ from goodput_app.server.background import Upkeep
 from goodput_app.server.index_page import IndexPage
 from goodput_app.server.listen import DEFAULT_ADDRESS, covers_loopback, listen, url_of
 from goodput_app.settings import settings
-from goodput_billing.delivery.schedule import handing_out
+from goodput_billing.delivery.schedule import delivering
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.scheduler import Collection
 from goodput_ingest.live.store_lease import Held, sole_collector
@@ -156,7 +156,7 @@ def create_app(
             remote.write_note(note)
         is_over = asyncio.Event()
         try:
-            with _collecting(store, sources) as collection, handing_out(store, statements):
+            with _collecting(store, sources) as collection, delivering(store, statements):
                 building = asyncio.create_task(_keep_built(store, is_over))
                 try:
                     yield

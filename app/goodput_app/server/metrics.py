@@ -38,8 +38,12 @@ RATIOS = (
     ("goodput_high_ratio", "goodput_hi_ratio", "The same if all unclassified time was useful"),
     ("goodput_definition_version", "definition_version", "Which definition of goodput that is"),
     ("goodput_availability_ratio", "availability_ratio", "Available share of the capacity"),
-    ("goodput_allocation_ratio", "allocation_ratio", "Held share of what was available"),
-    ("goodput_coverage_ratio", "coverage_ratio", "Share of held time that evidence settles"),
+    ("goodput_allocation_ratio", "allocation_ratio", "Allocated share of what was available"),
+    (
+        "goodput_coverage_ratio",
+        "coverage_ratio",
+        "Share of allocated time that evidence classifies",
+    ),
 )
 
 

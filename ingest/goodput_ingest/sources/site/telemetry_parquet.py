@@ -147,7 +147,7 @@ class TelemetryParquet:
     def _skipped_columns(self, schema: dict[str, pl.DataType]) -> list[Reject]:
         known = {*KEY, *METRICS}
         return [
-            Reject(None, f"telemetry-parquet: column {name} is {kind}, only numbers are kept.")
+            Reject(None, f"telemetry-parquet: column {name} is {kind}, only numbers are stored.")
             for name, kind in schema.items()
             if name not in known and not _is_number(kind)
         ]

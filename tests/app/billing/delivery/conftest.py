@@ -1,4 +1,4 @@
-"""A mail server and a web server that take statements, or do not; a database with days to hand out.
+"""A mail server and a web server that take statements, or do not; a database with days to deliver.
 
 The mail server is aiosmtpd: it speaks SMTP over a socket, with STARTTLS and logins.
 """

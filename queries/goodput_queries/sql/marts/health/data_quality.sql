@@ -69,11 +69,11 @@ with findings as (
                 'Write the node''s name as the scheduler does into `host`, or ingest an inventory that has it'
             ),
             (
-                'no_hold', 'no job held GPUs of the host that a run''s events name at that time',
+                'no_hold', 'no job was allocated GPUs of the host that a run''s events name at that time',
                 'Ingest the accounting of that time; if it is there, compare the clocks of host and scheduler'
             ),
             (
-                'several', 'several jobs held GPUs of the host that a run''s events name at that time',
+                'several', 'several jobs were allocated GPUs of the host that a run''s events name at that time',
                 'Set RUN_ID to the scheduler''s job id or job name, or write `gpu_uuid` into each event'
             )
         ) as reasons (code, reason, what_to_do) using (code)
@@ -190,7 +190,7 @@ with findings as (
     from intermediate.int_job_runs where gpus is null and start_ms is not null
     union all
     select
-        'capacity known from jobs alone', 'GPUs seen only because a job held them', count(distinct gpu_uuid), null,
+        'capacity known from jobs alone', 'GPUs seen only because they were allocated to a job', count(distinct gpu_uuid), null,
         min(gpu_uuid), 'Ingest `scontrol show node`, an inventory file, or telemetry'
     from intermediate.int_gpu_units where method = 'holds'
     union all
@@ -221,7 +221,7 @@ with findings as (
     from intermediate.int_run_timeline where category = 'suspended' and phase = 'placement_assumed'
     union all
     select
-        'free time without node states', 'no source reports whether these GPUs were up while no job held them',
+        'free time without node states', 'no source reports whether these GPUs were up while they were not allocated',
         count(distinct gpu_uuid), sum(gpu_ms), min(node),
         'Ingest `sacctmgr show event`, or `sinfo` with --observed-at'
     from marts.ledger_pieces where category = 'free_unknown'
