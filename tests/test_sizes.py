@@ -17,7 +17,6 @@ MODULE_LINES, FOLDER_MODULES, FUNCTION_LINES = 400, 15, 60
 ONE_SUBJECT = "tests of one subject, which share its fixtures"
 LONG_MODULES = {
     "ingest/goodput_emitter.py": "one file that users copy into their training code",
-    "tests/app/dashboard/test_pages.py": "one table of pages, drawn on each kind of data",
     "tests/app/server/test_live_drill.py": "one drill, with the site that it needs",
     "tests/ingest/live/test_tail.py": ONE_SUBJECT,
     "tests/ingest/sources/nvml/test_nvml_reading.py": ONE_SUBJECT,
@@ -44,11 +43,6 @@ LARGE_FOLDERS = {
 }
 LONG_FUNCTIONS = {
     "app/goodput_app/cli/ingest.py:ingest": "most lines are options of the command",
-    "app/goodput_app/dashboard/figures/ledger.py:step_times": "one figure, a call for each trace",
-    "app/goodput_app/dashboard/figures/ledger.py:waterfall": "one figure, a call for each trace",
-    "app/goodput_billing/statement/statement.py:statement": "the parts of a statement in order",
-    "ingest/goodput_ingest/formats/timestamps.py:_with_iso": "one expression of Polars",
-    "ingest/goodput_ingest/gpu_metrics/xids.py:events": "one expression of Polars",
     "ingest/goodput_ingest/synthetic/stories.py:_of_a_day": "a list of what happens on a day",
     "queries/goodput_queries/evidence/load.py:_merge": "one SQL statement",
     "queries/goodput_queries/evidence/retention.py:confirmed_end_ms": "one SQL statement",

@@ -187,7 +187,7 @@ def _make(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(
-            f"{folder}: the demo cannot be kept there ({error.strerror}). Name another --dir."
+            f"{folder}: the demo cannot be stored there ({error.strerror}). Name another --dir."
         ) from error
 
 

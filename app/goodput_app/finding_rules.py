@@ -22,7 +22,7 @@ in `reference/thresholds.csv`, each with its unit and reason. Why it is so:
   median of the cluster. *At the least* is the part whose cause is confirmed or that was idle by
   readings.
 - **A finding closes by itself** when it was not seen for half an hour; seen again, it is a new one.
-- **What people say is kept apart** (`state.finding_actions`) and survives rebuilds: an
+- **What people say is stored apart** (`state.finding_actions`) and survives rebuilds: an
   acknowledgement is of one occurrence, a dismissal (with its reason) holds for the same rule and
   subject until it is reopened. `goodput finding acknowledge KEY --note "..."`.
 - **Open findings are sent** to the targets under `[[notify]]`: see

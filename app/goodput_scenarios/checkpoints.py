@@ -29,7 +29,9 @@ FIELDS = (
         least=LEAST_S,
     ),
     Field("gpus", "GPUs", "GPUs", "Of the run", least=Decimal(1)),
-    Field("price_per_gpu_h", "Price of a GPU-hour", "USD", "Mean of what the run held"),
+    Field(
+        "price_per_gpu_h", "Price of a GPU-hour", "USD", "Mean over the allocated time of the run"
+    ),
 )
 
 

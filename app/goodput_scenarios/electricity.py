@@ -27,7 +27,7 @@ USE = Field(
     "use_ratio",
     "Share of GPU time that is useful",
     "of capacity",
-    "Kept step time; its upper end holds what the evidence leaves open",
+    "Retained step time; its upper end contains what the evidence leaves open",
     most=Decimal(1),
 )
 

@@ -108,7 +108,7 @@ def _values_of_models(rows: pl.DataFrame) -> dict[str, tuple[Span | None, str]]:
         "old_power_w": (old_power, watts),
         "held_power_w": (
             _over(sums["held_energy_mj"], sums["held_measured_ms"]),
-            f"energy / measured time, of {_share(sums['held_measured_ms'], held)} of held time",
+            f"energy over {_share(sums['held_measured_ms'], held)} of allocated time, measured",
         ),
         "power_limit_w": (limit, "as the inventory reports it"),
         "price_per_kwh": (
@@ -119,14 +119,14 @@ def _values_of_models(rows: pl.DataFrame) -> dict[str, tuple[Span | None, str]]:
             _between(productive, _plus(productive, unsettled), capacity),
             "useful / capacity; upper end with unclassified time",
         ),
-        "held_ratio": (_over(held, capacity), "held / capacity"),
+        "held_ratio": (_over(held, capacity), "allocated / capacity"),
         "cost_per_productive_gpu_h": (
             _over(sums["ms_cost"], productive)
             if sums["priced_ms"] == capacity and productive
             else None,
             "what it costs now: all capacity at its price / useful hours",
         ),
-        "held_gpu_h": (_over(sums["priced_held_ms"], MS_PER_HOUR), "held with a price"),
+        "held_gpu_h": (_over(sums["priced_held_ms"], MS_PER_HOUR), "allocated with a price"),
         "price_per_gpu_h": (
             _over(sums["allocated_ms_list_price"], sums["priced_held_ms"]),
             "list price",
@@ -197,9 +197,11 @@ def _of_loss(store: Store, scope: Scope, category: str) -> dict[str, Given]:
             "lost_gpu_h": (lost, f"{loss['label']}, as far as evidence shows"),
             "in_jobs_gpu_h": (
                 lost if loss["group"] == "held" else Span.of(0),
-                "all of it" if loss["group"] == "held" else "none of it: no job held these GPUs",
+                "all of it"
+                if loss["group"] == "held"
+                else "none of it: these GPUs were not allocated",
             ),
-            "held_gpu_h": (_over(held, MS_PER_HOUR), "all that jobs held"),
+            "held_gpu_h": (_over(held, MS_PER_HOUR), "all that was allocated"),
             "capacity_gpu_h": (_over(ledger["gpu_ms"].sum(), MS_PER_HOUR), "the ledger adds up"),
             "window_h": (_over(window_ms, MS_PER_HOUR), "with evidence"),
             "price_per_gpu_h": (_over(cost, priced_ms), "mean price of what is lost"),

@@ -28,11 +28,16 @@ FIELDS = (
         most=Decimal("0.99"),
     ),
     Field("gpus", "GPUs", "GPUs", "How many get the limit", least=Decimal(1)),
-    Field("held_power_w", "Power of a held GPU", "W", "Mean over held hours, by energy counter"),
+    Field(
+        "held_power_w",
+        "Power of an allocated GPU",
+        "W",
+        "Mean over allocated hours, by energy counter",
+    ),
     Field("power_limit_w", "Power limit now", "W", "As the GPUs report it", least=Decimal(1)),
     Field(
         "held_ratio",
-        "Share of time that is held",
+        "Share of time that is allocated",
         "of capacity",
         "Free GPUs draw less than a cap",
         most=Decimal(1),

@@ -14,8 +14,8 @@ FIELDS = (
         "Of a GPU-hour, before any factor (a discount, a QOS)",
         most=Decimal(10) ** 6,
     ),
-    Field("price_per_gpu_h", "Price now", "USD", "Mean list price of what was held"),
-    Field("factor", "Factor on the price", "x", "Mean of what was held", assumed=Decimal(1)),
+    Field("price_per_gpu_h", "Price now", "USD", "Mean list price of allocated time"),
+    Field("factor", "Factor on the price", "x", "Mean over allocated time", assumed=Decimal(1)),
     Field("held_gpu_h", "Allocated", "GPU-h", "In the window, with a price now"),
     Field("productive_gpu_h", "Useful", "GPU-h", "Of it; the upper end: what may be it too"),
 )
@@ -55,9 +55,9 @@ PRICES = Scenario(
     FIELDS,
     (
         Formula(
-            "Charge for what was held",
+            "Charge for allocated time",
             "USD",
-            "held x new price x factor",
+            "allocated x new price x factor",
             _OF_CHARGE,
             _charge,
             is_headline=True,
@@ -65,7 +65,7 @@ PRICES = Scenario(
         Formula(
             "Difference",
             "USD",
-            "held x (new price - price now) x factor",
+            "allocated x (new price - price now) x factor",
             (*_OF_CHARGE, "price_per_gpu_h"),
             _difference,
             is_headline=True,

@@ -39,6 +39,6 @@ def prune(*, db: str, is_confirmed: bool) -> pl.DataFrame:
         say(
             "Nothing is that old."
             if is_set
-            else "[retention] in goodput.toml is not set: all is kept."
+            else "[retention] in goodput.toml is not set: everything is retained."
         )
     return dropped

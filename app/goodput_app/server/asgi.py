@@ -44,7 +44,7 @@ from goodput_app.server.local_request import is_direct_and_local
 from goodput_app.server.metrics.exposition import Metrics
 from goodput_app.server.sign_in import SignIn
 from goodput_app.settings import settings
-from goodput_billing.delivery.schedule import handing_out
+from goodput_billing.delivery.schedule import delivering
 from goodput_ingest.live import status as live_status
 from goodput_ingest.live.scheduler import Collection
 from goodput_ingest.live.store_lease import Held, sole_collector
@@ -183,7 +183,7 @@ def create_app(
         try:
             with (
                 _collecting(store, sources) as collection,
-                handing_out(store, statements),
+                delivering(store, statements),
                 notifying(store, notifications),
             ):
                 building = asyncio.create_task(_keep_built(store, is_over))

@@ -182,7 +182,7 @@ def sole_deliverer(folder: Path) -> Iterator[None]:
         ) from error
 
     def refusal(pid: str) -> str:
-        return f"{folder}: process {pid} hands out these statements now. Try again after it."
+        return f"{folder}: process {pid} delivers these statements now. Try again after it."
 
     with hold_lock_file(folder / LOCK, refusal):
         yield

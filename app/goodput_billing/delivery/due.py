@@ -43,7 +43,7 @@ def deliver_due(store: Store, plan: Plan, until: date, *, asks_again: bool = Tru
         return _first(store, plan, until)
     names = [channel.name for channel in channels(plan.report)]
     wanted = due_days(index, until, names, asks_again=asks_again)
-    return [found for when in wanted if (found := _handed_out(store, when, plan)) is not None]
+    return [found for when in wanted if (found := _delivered(store, when, plan)) is not None]
 
 
 def due_days(
@@ -94,14 +94,14 @@ def _first(store: Store, plan: Plan, until: date) -> list[Outcome]:
     """Deliver the last closed day; later ones are open."""
     found: list[Outcome] = []
     for when in reversed(_dates(until, ASKED_AGAIN_DAYS)):
-        if (outcome := _handed_out(store, when, plan)) is not None:
+        if (outcome := _delivered(store, when, plan)) is not None:
             found.insert(0, outcome)
             if outcome.entry is not None:
                 break
     return found
 
 
-def _handed_out(store: Store, when: date, plan: Plan) -> Outcome | None:
+def _delivered(store: Store, when: date, plan: Plan) -> Outcome | None:
     """Return what became of a day; None for one without evidence. A bad day stops no other."""
     try:
         made = statement(store, when, plan.statement)

@@ -109,7 +109,7 @@ def _notices(made: Statement) -> list[str]:
 
 
 def _accounts(made: Statement) -> Table:
-    """Return the accounts that pay most; what nobody held comes last."""
+    """Return the accounts that pay most; what was not allocated comes last."""
     money = amounts(made.policy.currency)
     frame = made.accounts.filter((pl.col("gpu_ms") != 0) | (pl.col("total_cost") != 0)).sort(
         "is_account", "total_cost", descending=True, maintain_order=True

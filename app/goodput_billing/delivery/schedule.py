@@ -32,7 +32,7 @@ GRACE_S = 5.0  # for what is under way when the server ends
 
 
 @contextlib.contextmanager
-def handing_out(store: LocalStore, plan: Plan | None) -> Iterator[None]:
+def delivering(store: LocalStore, plan: Plan | None) -> Iterator[None]:
     """Deliver statements in the background of a block, if a plan names a time of day."""
     at = None if plan is None else plan.report.time()
     if plan is None or at is None:

@@ -1,9 +1,9 @@
 """The statement as a FOCUS file (FinOps Open Cost and Usage Specification), 1.2 or 1.3.
 
-One row a line of the statement: held time is Usage, credits are Credit, what nobody held and what
-has no price of its own is an Adjustment. EffectiveCost adds up to the statement, to the cent; list
-and contracted cost are unit price x quantity, exactly. In 1.3 shares of idle time are rows of their
-own that say how they were allocated. Column rules: focus.finops.org, versions 1.2 and 1.3.
+One row a line of the statement: allocated time is Usage, credits are Credit, what was not allocated
+and what has no price of its own is an Adjustment. EffectiveCost adds up to the statement, to the
+cent; list and contracted cost are unit price x quantity, exactly. In 1.3 shares of idle time are
+rows of their own that say how they were allocated. Column rules: focus.finops.org, 1.2 and 1.3.
 
 Programs read the file: names stand in it as they are, also those that a spreadsheet would run as a
 formula. For people there is the statement's own CSV.
@@ -120,7 +120,9 @@ class _Maker:
             "idle_share": "Share of idle GPU time",
             **dict.fromkeys(HELD_LINES, "Electricity and idle share of GPU time without a price"),
         }
-        description = words.get(row["line"]) or f"{NOBODYS[row['line']]}: GPU time that nobody held"
+        description = (
+            words.get(row["line"]) or f"{NOBODYS[row['line']]}: GPU time that was not allocated"
+        )
         return found | {
             "ChargeCategory": category,
             "ChargeDescription": _description(row, gpu_hours(row["gpu_ms"]), description),

@@ -215,8 +215,8 @@ def _notes(statement: Statement) -> list[str]:
         "What failed infrastructure cost (node failures, hardware Xids) is credited on rows of its "
         "own." if statement.policy.credits_infra_failures
         else "What failed infrastructure cost is shown, not credited.",
-        "Charged is what was held, at the price of its hour: it is what others could not use. What "
-        "it was used for is shown beside it and changes nothing.",
+        "Charged is allocated time, at the price of its hour: it is what others could not use. "
+        "What it was used for is shown beside it and changes nothing.",
         _of_useful(statement),
         _of_electricity(statement.rows),
         "Not available GPUs (down, drained, in maintenance, off) are the platform's; their cost is "

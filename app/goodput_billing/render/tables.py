@@ -85,8 +85,8 @@ def _accounts(statement: Statement) -> Table:
             (f"{unit}/allocated GPU-h", True), (f"{unit}/useful GPU-h", True),
         ],
         rows,
-        note="Useful to not settled add up to held; held, idle share, electricity and credits "
-        "to the total. Unit costs are the total over held and over useful hours.",
+        note="Useful to unclassified add up to allocated; allocated, idle share, electricity and "
+        "credits to the total. Unit costs are the total over allocated and over useful hours.",
         total=[
             "Total", whole, *(money(cost, UNKNOWN) for cost in sums), "", "",
         ] if frame.height > 1 else None,
@@ -315,11 +315,11 @@ def _balance(statement: Statement) -> Table:
             ("Cluster", False), ("Allocated", True), ("Inferred", True), ("Free", True),
             ("Not available", True),
             ("Statement", True), ("Capacity", True), ("Less the ledger", True),
-            ("Scheduler held", True), ("Held less the scheduler", True), ("Unplaced", True),
+            ("Allocated by the scheduler", True), ("Less the scheduler", True), ("Unplaced", True),
         ],
         rows,
-        note="GPU-hours; differences in milliseconds. Held + inferred + free + not available = "
-        "statement = capacity. Inferred is active time without a scheduler record. Unplaced is "
+        note="GPU-hours; differences in milliseconds. Allocated + inferred + free + not available "
+        "= statement = capacity. Inferred is active time without a scheduler record. Unplaced is "
         "allocated time on no known GPU: charged, and outside capacity. What sets the statement "
         "apart from the scheduler is named in the next table.",
     )  # fmt: skip

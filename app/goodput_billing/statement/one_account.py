@@ -97,7 +97,7 @@ def _unpriced(own: pl.DataFrame) -> pl.DataFrame:
         own.filter(pl.col("price_per_gpu_h").is_null(), pl.col("gpu_ms") != 0)
         .group_by("cluster", maintain_order=True)
         .agg(
-            pl.lit("held without a price").alias("kind"),
+            pl.lit("allocated without a price").alias("kind"),
             pl.col("run_key").n_unique().alias("n"),
             pl.col("gpu_ms").sum(),
             pl.lit("Who runs the cluster adds a price; a correction then charges it").alias(

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from goodput_queries.storage.store import Store
 
 LOSSES_SHOWN = 10
+DIFFERENCES = "select * from marts.statement_differences order by cluster, reason"
+UNMATCHED = "select * from marts.statement_unmatched where gpu_ms > 0 order by cluster, kind"
 
 
 @dataclass(frozen=True)
@@ -95,21 +97,18 @@ def statement(
     if not booked:
         refuse_overlap(store, day)
         currency.refuse_others(store, day, policy.currency)
-    clusters = set(_clusters(store, day))
-    reach = known.reach(clusters)
-    if not booked and reach is None:
+    reach = known.reach(set(_clusters(store, day))) or (booked[-1].evidence_ms if booked else None)
+    if reach is None:
         raise NoEvidenceError(f"there is no evidence of {when} ({day.zone}){_extent(known)}.")
-    reach = reach or booked[-1].evidence_ms
     closes_ms = day.to_ms + settings.lateness_h * 3_600_000
     now_ms = int((now or datetime.now(UTC)).timestamp() * 1000)
-    has_ended = max(reach, now_ms) >= day.to_ms
-    was_corrected = False
-    is_writable = not getattr(store, "is_read_only", False)
-    is_proven = is_writable and closing.is_provable(store, day)
-    if is_writable:
+    is_due = reach >= closes_ms or (closes_now and max(reach, now_ms) >= day.to_ms)
+    is_proven = was_corrected = False
+    if not getattr(store, "is_read_only", False):
+        is_proven = closing.is_provable(store, day)
         if booked and is_proven:
             was_corrected = closing.correct(store, day, booked, reach)
-        elif not booked and (reach >= closes_ms or (closes_now and has_ended)):
+        elif not booked and is_due:
             closing.close(store, day, policy, reach)
         booked = closing.bookings(store, day)
     rows = _rows(booked) if booked else _open_rows(store, day, policy)
@@ -132,13 +131,8 @@ def statement(
         budgets=budgets(store, day, days.month, settings),
         losses=losses(store, day),
         balance=_balance(store, day, rows),
-        differences=store.read(
-            "select * from marts.statement_differences order by cluster, reason", scope=day.scope
-        ),
-        unmatched=store.read(
-            "select * from marts.statement_unmatched where gpu_ms > 0 order by cluster, kind",
-            scope=day.scope,
-        ),
+        differences=store.read(DIFFERENCES, scope=day.scope),
+        unmatched=store.read(UNMATCHED, scope=day.scope),
         known_parts=days.known_parts,
     )
 

@@ -52,7 +52,7 @@ class Days:
 
 
 def account_of(row: Mapping[str, Any]) -> str:
-    """Return whose a row is: an account, or what nobody held."""
+    """Return whose a row is: an account, or what was not allocated."""
     if row["line"] in NOBODYS:
         return NOBODYS[row["line"]]
     team = row["team"] or NO_ACCOUNT

@@ -65,17 +65,6 @@ def _with_iso(
         key: groups.field(str(i))
         for i, key in enumerate(("date", "time", "fraction", "z", "sign", "h", "m"), start=1)
     }
-    offset_s = (
-        pl.when(field["z"].is_not_null())
-        .then(0)
-        .otherwise(
-            (
-                field["h"].cast(pl.Int64, strict=False) * 3_600
-                + field["m"].cast(pl.Int64, strict=False) * 60
-            )
-            * pl.when(field["sign"] == "-").then(-1).otherwise(1)
-        )
-    )
     fraction_us = field["fraction"].fill_null("0").str.pad_end(9, "0").cast(pl.Int64) // 1_000
     lines = lines.with_columns(
         (
@@ -84,7 +73,7 @@ def _with_iso(
             )
             + pl.duration(microseconds=fraction_us)
         ).alias("clock"),
-        offset_s.alias("offset_s"),
+        _offset_s(field).alias("offset_s"),
     ).with_columns(
         pl.coalesce(
             "at",
@@ -115,8 +104,31 @@ def _with_iso(
         lines = lines.with_columns(
             pl.when(pl.col("local") & ~twice).then("earliest").otherwise("at").alias("at")
         )
+    lines = lines.with_columns(
+        _problem(twice, never, zoneless, zone).alias("problem")
+    ).with_columns(pl.when(pl.col("problem").is_null()).then("at").alias("at"))
+    return lines["at"].rename(name), lines["problem"]
+
+
+def _offset_s(field: dict[str, pl.Expr]) -> pl.Expr:
+    """Return how far the clock that a text names is ahead of UTC; null where it names none."""
+    return (
+        pl.when(field["z"].is_not_null())
+        .then(0)
+        .otherwise(
+            (
+                field["h"].cast(pl.Int64, strict=False) * 3_600
+                + field["m"].cast(pl.Int64, strict=False) * 60
+            )
+            * pl.when(field["sign"] == "-").then(-1).otherwise(1)
+        )
+    )
+
+
+def _problem(twice: pl.Expr, never: pl.Expr, zoneless: pl.Expr, zone: ZoneInfo | None) -> pl.Expr:
+    """Return why a text is no time that can be used; null where it is one."""
     where = "" if zone is None else zone.key
-    problem = (
+    return (
         pl.when(twice)
         .then(pl.format("local time {} comes twice in {} (clocks go back)", "text", pl.lit(where)))
         .when(never)
@@ -128,10 +140,6 @@ def _with_iso(
         .when(~pl.col("unset") & pl.col("at").is_null())
         .then(pl.format("'{}' is not a time", pl.col("text").str.head(40)))
     )
-    lines = lines.with_columns(problem.alias("problem")).with_columns(
-        pl.when(pl.col("problem").is_null()).then("at").alias("at")
-    )
-    return lines["at"].rename(name), lines["problem"]
 
 
 def seconds(text: pl.Expr) -> pl.Expr:

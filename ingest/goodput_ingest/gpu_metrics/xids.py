@@ -8,7 +8,7 @@ reading that showed it: `approximate` after a recent previous reading, else `at_
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from goodput_ingest.gpu_metrics.memory import Memory
 
 LATCH: Final = "xid_last"
+BEFORE: Final[dict[str, Any]] = {  # columns of what is remembered of a GPU
+    "gpu_uuid": pl.String,
+    "code_before": pl.Int32,
+    "known_until": INSTANT,
+    "seen_before": INSTANT,
+}
 
 
 def events(
@@ -46,26 +52,10 @@ def events(
     of_note = codes.filter(pl.col("code") != 0)["gpu_uuid"].unique().to_list()
     if not of_note:
         return pl.DataFrame(schema={"gpu_uuid": pl.String})
-    readings = (
-        seen.filter(pl.col("gpu_uuid").is_in(of_note))
-        .join(
-            label_sets.select("node", "pci_bus_id", "message").with_row_index("labels"),
-            on="labels",
-            how="left",
-        )
-        .group_by("gpu_uuid", "ts")
-        .agg(pl.col("node", "pci_bus_id", "message").max())
-        .join(codes, on=["gpu_uuid", "ts"], how="left")
-        .sort("gpu_uuid", "ts")
-    )
+    readings = _readings(seen.filter(pl.col("gpu_uuid").is_in(of_note)), label_sets, codes)
     before = pl.DataFrame(
         [(uuid, *known.get(uuid, (None, None)), memory.seen_at(uuid)) for uuid in of_note],
-        schema={
-            "gpu_uuid": pl.String,
-            "code_before": pl.Int32,
-            "known_until": INSTANT,
-            "seen_before": INSTANT,
-        },
+        schema=BEFORE,
         orient="row",
     )
     held = readings.join(before, on="gpu_uuid", how="left", maintain_order="left").with_columns(
@@ -94,4 +84,16 @@ def events(
         .then(pl.lit("approximate"))
         .otherwise(pl.lit("at_or_before"))
         .alias("ts_precision"),
+    )
+
+
+def _readings(seen: pl.DataFrame, label_sets: pl.DataFrame, codes: pl.DataFrame) -> pl.DataFrame:
+    """Return a row a GPU and moment: its place, the message and the code of the latch, if read."""
+    places = label_sets.select("node", "pci_bus_id", "message").with_row_index("labels")
+    return (
+        seen.join(places, on="labels", how="left")
+        .group_by("gpu_uuid", "ts")
+        .agg(pl.col("node", "pci_bus_id", "message").max())
+        .join(codes, on=["gpu_uuid", "ts"], how="left")
+        .sort("gpu_uuid", "ts")
     )

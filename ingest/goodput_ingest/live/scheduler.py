@@ -234,7 +234,7 @@ class _Poller:
         except Exception as error:
             if str(error) != self._status_error:
                 self._status_error = str(error)
-                log.warning("%s: its status cannot be kept: %s", label, error)
+                log.warning("%s: its status cannot be stored: %s", label, error)
 
     def _look_at_the_clock(self, now: datetime) -> None:
         """Log a jump of the wall clock: times of readings before and after it do not match."""

@@ -54,7 +54,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Fleet:
-    """Nodes and their units: what the scheduler hands out, a GPU or a MIG instance.
+    """Nodes and their units: what the scheduler allocates, a GPU or a MIG instance.
 
     GPU `g` stands in node `g // 8`. Units are numbered node by node in order of the Slurm index;
     `rest` are the parts of GPUs that no instance covers (gpu, lower share).

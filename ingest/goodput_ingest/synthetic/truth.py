@@ -111,7 +111,7 @@ def _settled(rows: Rows, fleet: Fleet, scrapes: Scrapes, total_ms: int) -> Rows:
 
 
 def _free(fleet: Fleet, schedule: Schedule, lives: list[Life], total_ms: int) -> Rows:
-    """Return the time of each unit that nobody held, by why it stayed free."""
+    """Return the time of each unit that was not allocated, by why it stayed free."""
     units = len(fleet.unit_gpu)
     unit = np.concatenate([np.array(life.run.units, dtype=np.int64) for life in lives])
     sizes = [len(life.run.units) for life in lives]

@@ -100,7 +100,7 @@ def note_dirty_run_ids(
             semi join ranked using (attempt_key)
             inner join intermediate.int_attempt_lives as lives using (job_run_key, life)
             union
-            -- what is matched by who held the GPUs, or not at all, may find another job run
+            -- what is matched by allocated GPUs, or not at all, may find another job run
             select cluster, run_id
             from intermediate.int_event_lives
             where (match is null or match = 'hold') and exists (from temp.changed_job_runs)

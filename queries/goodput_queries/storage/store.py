@@ -1,6 +1,6 @@
 """The one module that opens DuckDB: one process owns the file, each call takes a cursor of its own.
 
-A second process finds the file locked; `open_store` then hands out a store that talks to the owner
+A second process finds the file locked; `open_store` then returns a store that talks to the owner
 over loopback HTTP (`remote.py`), with the same methods, or waits for a short-lived owner to finish.
 """
 

@@ -64,7 +64,7 @@ def test_a_demo_that_cannot_be_built_leaves_nothing(tmp_path: Path, sample_data:
 def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path, sample_data: Path) -> None:
     (tmp_path / "file").touch()
 
-    with pytest.raises(GoodputError, match=r"the demo cannot be kept there .*Name another --dir"):
+    with pytest.raises(GoodputError, match=r"the demo cannot be stored there .*Name another --dir"):
         demo.demo_database(tmp_path / "file" / "cache", sample_data=sample_data)
 
 

@@ -85,7 +85,10 @@ def test_prune_without_retention_says_that_all_is_kept(db: str, tmp_path: Path) 
     (tmp_path / "goodput.toml").write_text("")
     app_settings.settings.cache_clear()
 
-    assert "[retention] in goodput.toml is not set: all is kept." in run("prune", "--db", db).stderr
+    assert (
+        "[retention] in goodput.toml is not set: everything is retained."
+        in run("prune", "--db", db).stderr
+    )
 
 
 def test_prune_asks_before_it_drops_more_than_a_tenth(db: str) -> None:

@@ -39,7 +39,7 @@ def _past(day: date, files: tuple[str, ...]) -> archive.PastStatement:
 
 
 @pytest.fixture
-def handed_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def delivered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Give the folder of a statement that went out, with its file."""
     folder = tmp_path / "out"
     (tmp_path / "goodput.toml").write_text(f'[report]\nfolder = "{folder}"\n')
@@ -50,7 +50,7 @@ def handed_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.usefixtures("handed_out")
+@pytest.mark.usefixtures("delivered")
 def test_statements_that_went_out_are_listed_with_their_files(
     priced: LocalStore, cost: Callable[..., AppTest]
 ) -> None:
@@ -64,9 +64,9 @@ def test_statements_that_went_out_are_listed_with_their_files(
 
 
 def test_a_damaged_index_is_reported_and_the_page_stays(
-    priced: LocalStore, cost: Callable[..., AppTest], handed_out: Path
+    priced: LocalStore, cost: Callable[..., AppTest], delivered: Path
 ) -> None:
-    (handed_out / archive.INDEX).write_text("nonsense\n")
+    (delivered / archive.INDEX).write_text("nonsense\n")
 
     app = cost(priced)
 

@@ -7,6 +7,7 @@ from urllib.parse import parse_qs
 
 import polars as pl
 import pytest
+from tests.app.opened_page import assert_sound
 from tests.recorded_session import built
 
 from goodput_app.dashboard import flags
@@ -30,11 +31,6 @@ def recorded(
     yield from built(
         empty_database, tmp_path_factory, "sacct.txt", "nvml.jsonl.gz", "job_events.jsonl.gz"
     )
-
-
-def assert_sound(app: AppTest) -> None:
-    assert not app.exception, app.exception
-    assert not app.error, [error.value for error in app.error]
 
 
 def texts(app: AppTest) -> str:

@@ -8,6 +8,7 @@ from urllib.parse import parse_qs
 
 import polars as pl
 import pytest
+from tests.app.opened_page import assert_sound, texts
 from tests.recorded_session import built
 
 from goodput_queries.evidence.batch import Batch
@@ -45,17 +46,6 @@ def hit(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
             store.load(Batch(table, frame, "test", "test", table))
         store.build()
         yield store
-
-
-def assert_sound(app: AppTest) -> None:
-    assert not app.exception, app.exception
-    assert not app.error, [error.value for error in app.error]
-
-
-def texts(app: AppTest) -> str:
-    kinds = (app.title, app.subheader, app.markdown, app.caption, app.info, app.warning)
-    shown = [str(element.value) for kind in kinds for element in kind]
-    return "\n".join([*shown, *(f"{m.label}: {m.value}" for m in app.metric)])
 
 
 def links(app: AppTest) -> dict[str, dict[str, list[str]]]:

@@ -8,6 +8,7 @@ from urllib.parse import parse_qs
 import pytest
 import streamlit as st
 from tests.app.conftest import opened
+from tests.app.opened_page import assert_sound
 from tests.recorded_session import built
 
 from goodput_queries.evidence.batch import Batch
@@ -56,11 +57,6 @@ def page(session: LocalStore) -> Iterator[AppTest]:
     """Give the page of the session, drawn once."""
     yield opened(session, "links_and_bandwidth", **SESSION)
     st.cache_data.clear()
-
-
-def assert_sound(app: AppTest) -> None:
-    assert not app.exception, app.exception
-    assert not app.error, [error.value for error in app.error]
 
 
 def table(app: AppTest, column: str) -> dict[str, list[object]]:

@@ -7,6 +7,7 @@ from urllib.parse import parse_qs
 
 import pytest
 from streamlit.testing.v1 import AppTest
+from tests.app.opened_page import assert_sound
 from tests.queries.conftest import START, Evidence, at
 from tests.recorded_session import built
 
@@ -46,11 +47,6 @@ def capture(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> I
 def gpu(capture: LocalStore) -> str:
     """Give the GPU that had the Xid."""
     return str(capture.read("select gpu_uuid from marts.gpu_events").item())
-
-
-def assert_sound(app: AppTest) -> None:
-    assert not app.exception, app.exception
-    assert not app.error, [error.value for error in app.error]
 
 
 def texts(app: AppTest) -> str:

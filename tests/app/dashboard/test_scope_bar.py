@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 import polars as pl
 import pytest
 
+from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import scope_bar
 from goodput_app.dashboard.components.scope_bar import View
 from goodput_queries.scope import EVERYTHING, Scope
@@ -84,3 +85,41 @@ def test_of_too_many_a_filter_offers_the_largest_and_the_one_in_the_link(
         "The 2 of 1,582 with the most GPU time; a link can name any."
     )
     assert scope_bar.left_out(runs, "node") is None
+
+
+@pytest.mark.parametrize(
+    ("window_ms", "bucket_ms"),
+    [
+        (1_000, 1_000),
+        (332_000, 2_000),
+        (3_600_000, 30_000),
+        (24 * 3_600_000, 600_000),
+        (30 * 86_400_000, 14_400_000 + 7_200_000),
+        (400 * 86_400_000, 86_400_000),
+    ],
+)
+def test_a_window_has_as_many_buckets_as_can_be_seen(window_ms: int, bucket_ms: int) -> None:
+    assert scope_bar.bucket_ms(window_ms) == bucket_ms
+
+
+def test_runs_that_are_called_alike_are_offered_with_their_cluster() -> None:
+    values = pl.DataFrame(
+        [
+            ("run", "a/7", "7", "a"),
+            ("run", "b/7", "7", "b"),
+            ("run", "a/8", "8", "a"),
+            ("node", "n1", "n1", "a"),
+            ("node", "n1", "n1", "b"),
+        ],
+        schema=["kind", "value", "label", "cluster"],
+        orient="row",
+    )
+    assert scope_bar.options_of(values, "run") == {"a/7": "7 (a)", "b/7": "7 (b)", "a/8": "8"}
+    assert scope_bar.options_of(values, "node") == {"n1": "n1"}
+
+
+def test_filters_of_a_view_are_those_that_are_set() -> None:
+    at = datetime(2026, 1, 1)  # noqa: DTZ001 -- UTC
+    view = View(Scope(team="a", from_ms=1), at, at, at, at, "RECORDED")
+    assert view.filters == {"team": "a"}
+    assert theme.window(*view.window).endswith("UTC")

@@ -225,7 +225,7 @@ def test_another_price_charges_the_same_hours():
         productive_gpu_h=500,
     )
 
-    assert exactly(found["Charge for what was held"]) == 2500
+    assert exactly(found["Charge for allocated time"]) == 2500
     assert exactly(found["Difference"]) == 500
     assert exactly(found["Per useful GPU-hour"]) == 5
 

@@ -261,7 +261,7 @@ def test_time_without_a_price_is_listed_and_becomes_a_correction_once_it_has_one
     fleet.job("3", HOUR_S, 2 * HOUR_S, ["b"], 1, account="B", submit=HOUR_S)
     watched_until(fleet, 30)
     before = statement(fleet.store, WHEN, SETTINGS)
-    assert before.unmatched.filter(pl.col("kind") == "held without a price")[
+    assert before.unmatched.filter(pl.col("kind") == "allocated without a price")[
         "gpu_ms"
     ].to_list() == [HOUR_S * 1000]
 

@@ -29,7 +29,7 @@ def report_findings(db: str) -> Iterator[Finding]:
     """Yield the last delivery, what failed, and whether mail server and webhook answer."""
     try:
         chosen = settings()
-        yield from _handed_out(db, chosen)
+        yield from _deliveries(db, chosen)
     except GoodputError as error:
         yield "statements", "problem", str(error), f"mend it there, or in {settings_file()}"
         return
@@ -40,7 +40,7 @@ def report_findings(db: str) -> Iterator[Finding]:
         yield _answer("report.webhook", lambda: webhook.probe(webhook_settings))
 
 
-def _handed_out(db: str, chosen: Settings) -> Iterator[Finding]:
+def _deliveries(db: str, chosen: Settings) -> Iterator[Finding]:
     if db == IN_MEMORY:
         return
     folder = chosen.report.folder_for(db)

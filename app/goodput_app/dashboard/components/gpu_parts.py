@@ -174,7 +174,7 @@ def draw(
         kept = {name: band for name, band in bands.items() if not band.is_empty()}
         lines[0] = replace(lines[0], bands=kept)
     parts.draw(view, lanes, lines, _limits(card, scope), parts.measured(own), "gpu-telemetry",
-               "What held the GPU, its metrics and its events on one time axis")  # fmt: skip
+               "Job runs of the GPU, its metrics and its events on one time axis")  # fmt: skip
     others = every["gpu_uuid"].n_unique() - (0 if own.is_empty() else 1)
     st.caption(
         f"{read.name}. The category is the one with most time in each bin. Grey band: "

@@ -148,7 +148,7 @@ def events_table(events: pl.DataFrame, key: str) -> None:
 def allocations_table(allocations: pl.DataFrame, key: str) -> None:
     """Draw which runs held the GPUs, the latest first; a picked one has a link."""
     if allocations.is_empty():
-        st.caption("No job run held it in this time range.")
+        st.caption("No job run was allocated to it in this time range.")
         return
     by = ("run_key", "run_id", "job_run_key", "job_name", "team", "user_name", "attempt")
     of_runs = (

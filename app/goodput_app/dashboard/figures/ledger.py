@@ -64,36 +64,14 @@ def waterfall(frame: pl.DataFrame) -> go.Figure:
     left = capacity_ms
     for row in losses:
         left -= row["gpu_ms"]
-        figure.add_bar(
-            y=[theme.plotly_text(row["label"])],
-            x=[row["gpu_ms"] / divisor],
-            base=[left / divisor],
-            orientation="h",
-            marker=marker(row["colour"]),
-            text=[_amount(row["gpu_ms"], capacity_ms)],
-            customdata=[
-                [theme.plotly_text(theme.cost(row["cost"])), theme.gpu_time(row["gpu_ms"])]
-            ],
-            hovertemplate=_hover(row["definition"]),
-            name=theme.plotly_text(row["label"]),
-        )
+        amount = _amount(row["gpu_ms"], capacity_ms)
+        figure.add_trace(_part(row, row["label"], left / divisor, divisor, amount))
     total_useful = sum(row["gpu_ms"] for row in useful)
     base = 0.0
     for row in useful:
         is_last = row is useful[-1]
-        figure.add_bar(
-            y=["Goodput"],
-            x=[row["gpu_ms"] / divisor],
-            base=[base],
-            orientation="h",
-            marker=marker(row["colour"]),
-            text=[_amount(total_useful, capacity_ms) if is_last else ""],
-            customdata=[
-                [theme.plotly_text(theme.cost(row["cost"])), theme.gpu_time(row["gpu_ms"])]
-            ],
-            hovertemplate=_hover(row["definition"]),
-            name=theme.plotly_text(row["label"]),
-        )
+        amount = _amount(total_useful, capacity_ms) if is_last else ""
+        figure.add_trace(_part(row, "Goodput", base, divisor, amount))
         base += row["gpu_ms"] / divisor
     figure.update_traces(textposition="outside", cliponaxis=False, constraintext="none")
     figure.update_layout(barmode="overlay", showlegend=False)
@@ -104,6 +82,21 @@ def waterfall(frame: pl.DataFrame) -> go.Figure:
     )
     figure.update_yaxes(autorange="reversed", automargin=True)
     return finished(figure, height=waterfall_height(frame))
+
+
+def _part(row: dict[str, Any], bar: str, base: float, divisor: int, amount: str) -> go.Bar:
+    """Return a category as a part of a bar that begins at `base`."""
+    return go.Bar(
+        y=[theme.plotly_text(bar)],
+        x=[row["gpu_ms"] / divisor],
+        base=[base],
+        orientation="h",
+        marker=marker(row["colour"]),
+        text=[amount],
+        customdata=[[theme.plotly_text(theme.cost(row["cost"])), theme.gpu_time(row["gpu_ms"])]],
+        hovertemplate=_hover(row["definition"]),
+        name=theme.plotly_text(row["label"]),
+    )
 
 
 def waterfall_height(frame: pl.DataFrame) -> int:
@@ -253,12 +246,20 @@ def step_times(frame: pl.DataFrame) -> go.Figure:
                 customdata=[[step] for step in of_it["step"].to_list()],
                 hovertemplate=f"{name} %{{customdata[0]}}: %{{y:.3f}} s<extra></extra>",
             )
+    _add_marks(figure, ordered)
+    figure.update_xaxes(title_text="UTC")
+    figure.update_yaxes(title_text="step time (s)", rangemode="tozero")
+    return finished(figure, height=300, has_legend=True, width_px=PAGE_PX)
+
+
+def _add_marks(figure: go.Figure, steps: pl.DataFrame) -> None:
+    """Mark the steps with a late rank, and those that waited for data."""
     marks: Sequence[tuple[str, str, str, pl.Expr]] = (
         ("straggler", "straggler", "diamond", pl.col("straggler_rank").is_not_null()),
         ("data stall", "data", "triangle-up", pl.col("data_s") > pl.col("step_s") * 0.5),
     )
     for name, colour, symbol, condition in marks:
-        hit = ordered.filter(condition)
+        hit = steps.filter(condition)
         if hit.is_empty():
             continue
         ranks = ["" if r is None else f", rank {r}" for r in hit["straggler_rank"].to_list()]
@@ -274,9 +275,6 @@ def step_times(frame: pl.DataFrame) -> go.Figure:
                 f"step %{{customdata[0]}} {name}%{{customdata[1]}}: %{{y:.3f}} s<extra></extra>"
             ),
         )
-    figure.update_xaxes(title_text="UTC")
-    figure.update_yaxes(title_text="step time (s)", rangemode="tozero")
-    return finished(figure, height=300, has_legend=True, width_px=PAGE_PX)
 
 
 def _rebucketed(frame: pl.DataFrame, bucket_ms: int) -> tuple[pl.DataFrame, int]:

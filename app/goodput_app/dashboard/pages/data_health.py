@@ -5,7 +5,13 @@ from typing import Any
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import audit_log, charts, handed_out, scope_bar, tables
+from goodput_app.dashboard.components import (
+    audit_log,
+    charts,
+    delivered_statements,
+    scope_bar,
+    tables,
+)  # fmt: skip
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.figures import waste
@@ -105,7 +111,7 @@ st.title("Data", anchor=False)
 st.caption("Can I trust it?")
 live_sources()
 with panel("Statements", "statements.jsonl", help="What went out, and what failed."):
-    handed_out.show()
+    delivered_statements.show()
 with panel("Sources", "marts.sources", help="What each source brought, and how fresh it is."):
     tables.show(marts.sources(), SOURCES, "sources")
 with panel(

@@ -67,7 +67,9 @@ with panel("Lost links", "marts.link_events", help="When a network port of it wa
     host_parts.events_table(lost, "lost_link")
 with panel("Events", "marts.gpu_events", help="Xid and other events of its GPUs."):
     parts.events_table(events, "event")
-with panel("Runs on this node", "marts.gpu_allocations", help="Job runs that held its GPUs."):
+with panel(
+    "Runs on this node", "marts.gpu_allocations", help="Job runs that its GPUs were allocated to."
+):
     parts.allocations_table(allocations, "held")
 with panel("Ledger", "marts.ledger_by_category", help="The node's GPU time by category."):
     ledger = marts.ledger_by_category(replace(scope, bucket_ms=None)).filter(pl.col("gpu_ms") > 0)

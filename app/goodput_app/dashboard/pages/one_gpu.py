@@ -43,13 +43,15 @@ with panel("", "marts.gpu_metrics"):
 with panel(
     "On one time axis",
     "marts.gpu_metrics",
-    help="What held it, its metrics, and events. Grey band: the peers' range (least to most of up "
+    help="Its job runs, metrics and events. Grey band: the peers' range (least to most of up "
     "to four peers, 10th to 90th percentile of more).",
 ):
     gpu_parts.draw(view, card, allocations, events, (series, read), scope)
 with panel("Events", "marts.gpu_events", help="Xid and other events, as the log has them."):
     parts.events_table(events, "event")
-with panel("Allocated to", "marts.gpu_allocations", help="Job runs that held this GPU."):
+with panel(
+    "Allocated to", "marts.gpu_allocations", help="Job runs that this GPU was allocated to."
+):
     parts.allocations_table(allocations, "held")
 with panel("Ledger", "marts.ledger_by_category", help="The GPU's time by category."):
     ledger = marts.ledger_by_category(scope).filter(pl.col("gpu_ms") > 0)

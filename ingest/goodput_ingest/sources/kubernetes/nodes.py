@@ -42,7 +42,9 @@ TAINTS = {
 PRODUCT = "label_nvidia_com_gpu_product"
 COUNT = "label_nvidia_com_gpu_count"
 REPLICAS = "label_nvidia_com_gpu_replicas"
-SHARED_SUFFIX = re.compile(r"-SHARED$")  # GPU feature discovery marks models it hands out in shares
+SHARED_SUFFIX = re.compile(
+    r"-SHARED$"
+)  # GPU feature discovery marks models that it allocates in shares
 
 NODES: dict[str, Any] = {
     "cluster": pl.String, "node": pl.String, "cpus": pl.Int32, "memory_bytes": pl.Int64,

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import polars as pl
 
-from goodput_ingest.formats import files
+from goodput_ingest.formats import files, parquet_columns
 from goodput_ingest.formats.json_lines import printable
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_ingest.sources.operation_trace.dependencies import (
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-MAGIC = b"PAR1"
 COLUMNS = ("dp_rank", "stage", "step", "optype", "start_ts", "duration", "seq_id")
 ROWS_MAX = 20_000_000  # some 2 GB while they are replayed
 LENGTH_MAX_S = 86_400.0
@@ -59,13 +58,7 @@ class OperationTrace:
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:
         """Say whether this is Parquet with the columns of such a trace."""
-        if not head.startswith(MAGIC):
-            return False
-        try:
-            names = set(pl.read_parquet_schema(path))
-        except (OSError, UnicodeError, pl.exceptions.PolarsError):
-            return False
-        return set(COLUMNS) <= names
+        return set(COLUMNS) <= parquet_columns.names(path, head)
 
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.step_replays` and its parts; steps that are not whole are rejects."""

@@ -22,6 +22,7 @@ import polars as pl
 import pyarrow.parquet as pq
 from pyarrow import ArrowException
 
+from goodput_ingest.formats import parquet_columns
 from goodput_ingest.formats.json_lines import EPOCH, LATEST
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-MAGIC = b"PAR1"
 ROWS_PER_BATCH = 20 * ROW_GROUP  # parts overlap in time and cost a join
 CHUNK_BYTES = 4 * 1024 * 1024
 KEY = ("gpu_uuid", "gpu_instance", "ts")
@@ -66,12 +66,7 @@ class TelemetryParquet:
     @staticmethod
     def recognises(path: Path, head: bytes) -> bool:
         """Say whether this is Parquet that has the moment, the GPU and a metric."""
-        if not head.startswith(MAGIC):
-            return False
-        try:
-            names = set(pl.read_parquet_schema(path))
-        except (OSError, UnicodeError, pl.exceptions.PolarsError):
-            return False
+        names = parquet_columns.names(path, head)
         return {"ts", "gpu_uuid"} <= names and bool(names & set(METRICS))
 
     def extract(self) -> Iterator[Batch]:
@@ -123,7 +118,7 @@ class TelemetryParquet:
             lacks = missing or ["any metric (engine_active_ratio, power_w ...)"]
             raise IngestError(
                 f"{self.path}: telemetry-parquet: the file lacks {', '.join(lacks)}. "
-                "The columns are described in goodput_ingest/telemetry_parquet.py."
+                "The columns are described in goodput_ingest/sources/site/telemetry_parquet.py."
             )
         self._check_types(schema)
         return schema, groups
@@ -152,7 +147,7 @@ class TelemetryParquet:
     def _skipped_columns(self, schema: dict[str, pl.DataType]) -> list[Reject]:
         known = {*KEY, *METRICS}
         return [
-            Reject(None, f"telemetry-parquet: column {name} is {kind}, only numbers are kept.")
+            Reject(None, f"telemetry-parquet: column {name} is {kind}, only numbers are stored.")
             for name, kind in schema.items()
             if name not in known and not _is_number(kind)
         ]

@@ -16,3 +16,18 @@ create or replace macro scope_part(amount, start_ms, end_ms) as (
         greatest(coalesce(getvariable('scope_to_ms')::bigint, end_ms), start_ms)
     )
 );
+
+-- The line of a statement that energy belongs to; is_inferred: of a job run whose ownership no scheduler or label gives.
+create or replace macro energy_line(availability, job_run_key, is_inferred) as (
+    case
+        when availability = 'held' and (job_run_key is null or is_inferred) then 'inferred'
+        when availability = 'held' then 'usage'
+        when availability = 'free' then 'idle'
+        else 'not_available'
+    end
+);
+
+-- Energy times a price or intensity: at the node's meter where there is one, else of the GPUs' counters.
+create or replace macro metered(wall_mj, energy_mj, per_wall_kwh, per_kwh) as (
+    case when wall_mj is not null then wall_mj * per_wall_kwh else energy_mj * per_kwh end
+);

@@ -25,4 +25,6 @@ create or replace macro poisson_high(n) as (
 );
 
 -- `1 error`, `2 errors`.
-create or replace macro counted(n, thing) as (n || ' ' || thing || case when n = 1 then '' else 's' end);
+create or replace macro counted(n, thing) as (
+    n || ' ' || thing || case when n = 1 then '' when ends_with(thing, 's') then 'es' else 's' end
+);

@@ -1,7 +1,16 @@
 -- Errors that GPUs reported (Xid and others) whose time is known, as a source reports them.
 -- ts: with the fractions of a millisecond that put events in order
 -- grain: none (two sources may report one event)
-select source, node, gpu_uuid, pci_bus_id, ts, to_ms(ts) as ts_ms, code
-from raw.gpu_events
+select
+    events.source,
+    coalesce(events.cluster, node_clusters.cluster, 'default') as cluster,
+    coalesce(node_clusters.known_as, events.node) as node,
+    events.gpu_uuid,
+    events.pci_bus_id,
+    events.ts,
+    to_ms(events.ts) as ts_ms,
+    events.code
+from raw.gpu_events as events
+left join staging.stg_node_clusters as node_clusters on events.node = node_clusters.node
 -- a latch first seen at start-up may have been set months ago
-where ts_precision <> 'at_or_before' or source not in ('dcgm', 'prometheus')
+where events.ts_precision <> 'at_or_before' or events.source not in ('dcgm', 'prometheus')

@@ -3,17 +3,19 @@
 -- grain: job_run_key, gpu_uuid, gpu_instance, start_ms
 -- job_run_key: an owner from one absence of its labels to the next
 -- last_ms: where the label was read last
--- end_ms: the same; null: on the latest reading of the GPU, which is no older than a label may be away
+-- end_ms: the same; null: on the latest reading of the GPU, which is no older in its cluster than a label may be away
 -- materialised: full, since both what job runs there are and what they held is asked of it, in several selects
 -- skip_if_empty: raw.gpu_owners
 with readings as (
     select
-        gpu_uuid,
-        gpu_instance,
-        max(last_ms) as read_ms,
-        max(max(last_ms)) over () - threshold('label_absent_ms') as since_ms
-    from state.reading_series
-    group by gpu_uuid, gpu_instance
+        gpus.cluster,
+        series.gpu_uuid,
+        series.gpu_instance,
+        max(series.last_ms) as read_ms,
+        max(max(series.last_ms)) over (partition by gpus.cluster) - threshold('label_absent_ms') as since_ms
+    from state.reading_series as series
+    inner join (select distinct cluster, gpu_uuid from staging.stg_gpus) as gpus using (gpu_uuid)
+    group by gpus.cluster, series.gpu_uuid, series.gpu_instance
 ),
 
 schedulers as (
@@ -83,5 +85,5 @@ select
     end as end_ms,
     max(load_sequence) as load_sequence
 from begun
-left join readings using (gpu_uuid, gpu_instance)
+left join readings using (cluster, gpu_uuid, gpu_instance)
 group by cluster, kind, owner, submit_ms, gpu_uuid, gpu_instance, stay

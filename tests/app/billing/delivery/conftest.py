@@ -1,4 +1,4 @@
-"""A mail server and a web server that take statements; a database with days to hand out."""
+"""A mail server and a web server that take statements; a database with days to deliver."""
 
 from __future__ import annotations
 

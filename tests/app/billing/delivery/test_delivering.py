@@ -22,7 +22,7 @@ from goodput_app.cli import main
 from goodput_app.settings import settings
 from goodput_billing.delivery.archive import Delivery, PastStatement, keep, past_statements
 from goodput_billing.delivery.deliver import Plan, deliver, sole_deliverer
-from goodput_billing.delivery.schedule import AGAIN_S, Timetable, handing_out
+from goodput_billing.delivery.schedule import AGAIN_S, Timetable, delivering
 from goodput_billing.statement.statement import statement
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
@@ -157,7 +157,7 @@ def test_a_second_process_does_not_hand_out_meanwhile(here: Path, post: Any) -> 
         result = report("--deliver")
 
     assert result.exit_code == 1
-    assert "hands out these statements now. Try again after it." in result.stderr
+    assert "delivers these statements now. Try again after it." in result.stderr
     assert post.mails == []
 
 
@@ -250,7 +250,7 @@ def test_a_server_delivers_while_it_serves_pages(days: LocalStore, plan: Plan, p
     moment = datetime.combine(YESTERDAY, datetime.min.time(), UTC) + timedelta(hours=15)
     plan = replace(at_seven(plan), now=lambda: moment)
 
-    with handing_out(days, plan):
+    with delivering(days, plan):
         post.arrived.wait(60)
 
     assert len(post.mails) == 1
@@ -259,7 +259,7 @@ def test_a_server_delivers_while_it_serves_pages(days: LocalStore, plan: Plan, p
 def test_without_a_time_of_day_nothing_is_delivered(
     store: LocalStore, plan: Plan, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with handing_out(store, None), handing_out(store, plan):
+    with delivering(store, None), delivering(store, plan):
         pass
 
     assert not plan.folder.exists()
@@ -290,10 +290,10 @@ def test_goodput_serve_delivers_and_a_command_meanwhile_finds_nothing_due(
 
 
 def while_another_hands_out(command: Callable[..., Result], *arguments: str) -> Result:
-    """Return what a command says once no other process hands out: it is not waited for."""
+    """Return what a command says once no other process delivers: it is not waited for."""
     deadline = time.monotonic() + 60
     while True:
         result = command(*arguments)
-        if "hands out these statements now" not in result.output or time.monotonic() > deadline:
+        if "delivers these statements now" not in result.output or time.monotonic() > deadline:
             return result
         time.sleep(0.1)

@@ -295,7 +295,7 @@ def test_nothing_in_the_index_or_its_page_is_secret(
 def test_one_process_at_a_time_hands_out(plan: Plan) -> None:
     with (
         sole_deliverer(plan.folder),
-        pytest.raises(StoreError, match="hands out these statements now"),
+        pytest.raises(StoreError, match="delivers these statements now"),
         sole_deliverer(plan.folder),
     ):
         pass

@@ -114,7 +114,7 @@ def test_a_column_of_text_is_rejected_with_its_name(tmp_path):
     (batch,) = batches(write(tmp_path, readings(1, rack=["r1"])))
 
     assert [r.reason for r in batch.rejects] == [
-        "telemetry-parquet: column rack is String, only numbers are kept."
+        "telemetry-parquet: column rack is String, only numbers are stored."
     ]
 
 

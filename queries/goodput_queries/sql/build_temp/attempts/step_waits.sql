@@ -7,7 +7,7 @@
 --  and were seen on all ranks; null: none was
 -- comm_ms: time in all operations and transfers that started in the step, whether compute ran meanwhile or not
 with processes as (
-    select attempt_key, rank, node, pid, gpu_uuid from temp.int_rank_gpus where pid is not null
+    select attempt_key, rank, cluster, node, pid from temp.int_rank_gpus where pid is not null
 ),
 
 operations as (
@@ -22,7 +22,7 @@ operations as (
         collectives.exec_time_s * 1000 - min(collectives.exec_time_s * 1000) over operation as wait_ms,
         not collectives.is_p2p and count(*) over operation = collectives.ranks as is_complete
     from staging.stg_collectives as collectives
-    inner join processes using (node, pid)
+    inner join processes using (cluster, node, pid)
     where collectives.started_ms is not null and collectives.ranks > 1
     window operation as (
         partition by

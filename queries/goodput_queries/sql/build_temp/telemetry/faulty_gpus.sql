@@ -3,7 +3,7 @@
 -- skip_if_empty: temp.int_rank_gpus
 -- error_ms: when
 with errors as (
-    select events.gpu_uuid, events.node, events.pci_bus_id, events.ts_ms as error_ms
+    select events.gpu_uuid, events.cluster, events.node, events.pci_bus_id, events.ts_ms as error_ms
     from staging.stg_gpu_errors as events
     inner join reference.xid_codes as codes on events.code = codes.xid
     where codes.fault_domain = 'hardware'
@@ -11,7 +11,12 @@ with errors as (
 
 select ranks.attempt_key, gpus.gpu_uuid, errors.error_ms
 from errors
-inner join (select distinct gpu_uuid, node, pci_bus_id from intermediate.int_gpu_inventory) as gpus
+inner join (select distinct gpu_uuid, cluster, node, pci_bus_id from intermediate.int_gpu_inventory) as gpus
     on errors.gpu_uuid = gpus.gpu_uuid
-    or (errors.gpu_uuid is null and errors.node = gpus.node and errors.pci_bus_id = gpus.pci_bus_id)
+    or (
+        errors.gpu_uuid is null
+        and errors.cluster = gpus.cluster
+        and errors.node = gpus.node
+        and errors.pci_bus_id = gpus.pci_bus_id
+    )
 inner join temp.int_rank_gpus as ranks on gpus.gpu_uuid = ranks.gpu_uuid

@@ -6,15 +6,19 @@
 -- skip_if_empty: temp.attempt_events
 with events as (
     select
-        attempt_key,
-        job_run_key,
-        rank,
-        max(host) as node,
-        max(gpu_uuid) as gpu_uuid,
-        max(pid) as pid
-    from temp.attempt_events
-    where rank is not null
-    group by attempt_key, job_run_key, rank
+        events.attempt_key,
+        events.job_run_key,
+        events.rank,
+        any_value(attempts.cluster) as cluster,
+        any_value(attempts.start_ms) as attempt_start_ms,
+        any_value(attempts.end_ms) as attempt_end_ms,
+        max(events.host) as node,
+        max(events.gpu_uuid) as gpu_uuid,
+        max(events.pid) as pid
+    from temp.attempt_events as events
+    inner join temp.attempts as attempts using (attempt_key)
+    where events.rank is not null
+    group by events.attempt_key, events.job_run_key, events.rank
 ),
 
 ranks as (
@@ -29,14 +33,13 @@ ranks as (
 mapped as (
     select ranks.attempt_key, ranks.rank, processes.gpu_uuid
     from ranks
-    inner join temp.attempts as attempts using (attempt_key)
-    inner join intermediate.int_comm_processes as processes using (node, pid)
+    inner join intermediate.int_comm_processes as processes using (cluster, node, pid)
     where
         processes.gpu_uuid is not null
         and (
             processes.last_seen_ms is null
-            or processes.last_seen_ms between attempts.start_ms
-                and coalesce(attempts.end_ms, processes.last_seen_ms)
+            or processes.last_seen_ms between ranks.attempt_start_ms
+                and coalesce(ranks.attempt_end_ms, processes.last_seen_ms)
         )
     qualify row_number() over (
         partition by ranks.attempt_key, ranks.rank 
@@ -62,6 +65,7 @@ held as (
 select
     ranks.attempt_key,
     ranks.rank,
+    ranks.cluster,
     ranks.node,
     ranks.pid,
     coalesce(case when held.is_slot then held.gpu_uuid end, ranks.gpu_uuid, mapped.gpu_uuid, held.gpu_uuid) as gpu_uuid,

@@ -41,7 +41,12 @@ matched as (
     inner join intermediate.int_gpu_inventory as gpus on held.gpu_uuid = gpus.gpu_uuid
     inner join staging.stg_gpu_errors as events
         on (events.gpu_uuid = gpus.gpu_uuid
-            or (events.gpu_uuid is null and events.node = gpus.node and events.pci_bus_id = gpus.pci_bus_id))
+            or (
+                events.gpu_uuid is null
+                and events.cluster = gpus.cluster
+                and events.node = gpus.node
+                and events.pci_bus_id = gpus.pci_bus_id
+            ))
         and events.ts_ms between attempts.trouble_from_ms and attempts.trouble_until_ms
         and events.ts_ms between held.from_ms and held.until_ms + 60000
         and events.ts_ms >= coalesce(gpus.start_ms, 0)

@@ -13,7 +13,7 @@ with places as (
     where not is_slot
 ),
 
--- who hands out shares may know a GPU by its number alone
+-- what allocates shares may know a GPU by its number alone
 parts as (
     select parts.* replace (coalesce(places.gpu_uuid, parts.gpu_uuid) as gpu_uuid)
     from staging.stg_gpu_instances as parts

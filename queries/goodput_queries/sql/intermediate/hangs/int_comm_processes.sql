@@ -1,10 +1,10 @@
 -- Each rank of each communicator that NCCL named: its process, and its GPU by UUID, PCI address or number.
--- grain: comm_id, rank, address, pid
+-- grain: cluster, comm_id, rank, address, pid
 -- node: the address where no name is known
 -- gpu_uuid: as the source says it, else the node's GPU with that PCI address, else with that number (NVML's)
 with processes as (
     select
-        any_value(cluster) as cluster,
+        cluster,
         comm_id,
         rank,
         pid,
@@ -17,11 +17,11 @@ with processes as (
         min(seen_ms) as first_seen_ms,
         max(seen_ms) as last_seen_ms
     from staging.stg_rank_map
-    group by comm_id, rank, pid, coalesce(node, address)
+    group by cluster, comm_id, rank, pid, coalesce(node, address)
 ),
 
 gpus as (
-    select node, gpu_uuid, gpu_index, pci_bus_id, start_ms, end_ms
+    select cluster, node, gpu_uuid, gpu_index, pci_bus_id, start_ms, end_ms
     from intermediate.int_gpu_inventory
     where not is_slot
 )
@@ -31,17 +31,19 @@ select
     coalesce(processes.gpu_uuid, by_address.gpu_uuid, by_number.gpu_uuid) as gpu_uuid
 from processes
 left join gpus as by_address
-    on processes.node = by_address.node
+    on processes.cluster = by_address.cluster
+    and processes.node = by_address.node
     and processes.pci_bus_id = by_address.pci_bus_id
     and coalesce(processes.last_seen_ms >= by_address.start_ms, true)
     and coalesce(processes.last_seen_ms < by_address.end_ms, true)
 left join gpus as by_number
-    on processes.node = by_number.node
+    on processes.cluster = by_number.cluster
+    and processes.node = by_number.node
     and processes.gpu_index = by_number.gpu_index
     and coalesce(processes.last_seen_ms >= by_number.start_ms, true)
     and coalesce(processes.last_seen_ms < by_number.end_ms, true)
 qualify row_number() over (
-    partition by processes.comm_id, processes.rank, processes.pid, processes.node
+    partition by processes.cluster, processes.comm_id, processes.rank, processes.pid, processes.node
     order by
         by_address.start_ms desc nulls last,
         by_number.start_ms desc nulls last,

@@ -77,9 +77,9 @@ flight as (
 ),
 
 worlds as (
-    select node, pid, max(rank) as rank from intermediate.int_comm_processes
+    select cluster, node, pid, max(rank) as rank from intermediate.int_comm_processes
     where is_world
-    group by node, pid
+    group by cluster, node, pid
     having count(distinct rank) = 1
 ),
 
@@ -109,9 +109,10 @@ communicators as (
     from intermediate.int_comm_hang_ranks as hangs
     left join intermediate.int_comm_processes as processes
         on hangs.comm_id = processes.comm_id and hangs.rank = processes.rank
-    left join worlds on processes.node = worlds.node and processes.pid = worlds.pid
+    left join worlds
+        on processes.cluster = worlds.cluster and processes.node = worlds.node and processes.pid = worlds.pid
     left join intermediate.int_rank_gpus as ranks
-        on processes.node = ranks.node and processes.pid = ranks.pid
+        on processes.cluster = ranks.cluster and processes.node = ranks.node and processes.pid = ranks.pid
     left join intermediate.int_attempts as attempts
         on ranks.attempt_key = attempts.attempt_key
         and hangs.since_ms >= attempts.start_ms

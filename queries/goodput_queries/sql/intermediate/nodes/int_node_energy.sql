@@ -8,15 +8,17 @@
 with readings as (
     select
         samples.source,
-        clusters.cluster,
+        coalesce(samples.cluster, clusters.cluster) as cluster,
         samples.node,
         samples.power_w,
-        lag(samples.ts_ms) over (partition by samples.source, samples.node order by samples.ts) as start_ms,
+        lag(samples.ts_ms) over (
+            partition by samples.source, samples.cluster, samples.node order by samples.ts
+        ) as start_ms,
         samples.ts_ms as end_ms
     from staging.stg_node_samples as samples
     inner join staging.stg_node_clusters as clusters using (node)
     where
-        clusters.cluster is not null
+        coalesce(samples.cluster, clusters.cluster) is not null
         and samples.ts >= from_ms(build_from_ms() - reading_margin_ms())
         and samples.ts <= from_ms(build_to_ms() + reading_margin_ms())
 ),

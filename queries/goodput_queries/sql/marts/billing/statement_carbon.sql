@@ -12,23 +12,14 @@ with inferred as (
 
 energies as (
     select
-        case
-            when energies.availability = 'held' and (energies.job_run_key is null or inferred.job_run_key is not null)
-                then 'inferred'
-            when energies.availability = 'held' then 'usage'
-            when energies.availability = 'free' then 'idle'
-            else 'not_available'
-        end as line,
+        energy_line(energies.availability, energies.job_run_key, inferred.job_run_key is not null) as line,
         energies.cluster,
         energies.job_run_key,
         energies.gpu_model,
         energies.mig_profile,
         coalesce(energies.wall_mj, energies.energy_mj) as used_mj,
         carbon.g_per_kwh is not null as has_carbon,
-        case
-            when energies.wall_mj is not null then energies.wall_mj * carbon.g_per_wall_kwh
-            else energies.energy_mj * carbon.g_per_kwh
-        end as carbon_mj_g
+        metered(energies.wall_mj, energies.energy_mj, carbon.g_per_wall_kwh, carbon.g_per_kwh) as carbon_mj_g
     from marts.energy_scoped as energies
     left join inferred using (job_run_key)
     left join marts.carbon_intensity as carbon using (cluster, hour_ms)

@@ -197,7 +197,7 @@ of_holds as (
     group by all
 ),
 
--- what the ledger says of each part of a GPU: whose it is, and for how long nobody held it
+-- what the ledger says of each part of a GPU: whose it is, and for how long it was not allocated
 parts as (
     select * from marts.unheld_hourly where hour_ms >= build_from_ms() and hour_ms < build_to_ms()
 ),

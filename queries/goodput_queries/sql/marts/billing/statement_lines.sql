@@ -138,22 +138,16 @@ measures as (
     select
         energies.cluster,
         energies.job_run_key,
-        case
-            when energies.availability = 'held' and (energies.job_run_key is null or inferred.job_run_key is not null)
-                then 'inferred'
-            when energies.availability = 'held' then 'usage'
-            when energies.availability = 'free' then 'idle'
-            else 'not_available'
-        end as line,
+        energy_line(energies.availability, energies.job_run_key, inferred.job_run_key is not null) as line,
         energies.gpu_model,
         energies.mig_profile,
         energies.hour_ms,
         energies.energy_mj,
         energies.measured_ms,
-        case
-            when energies.wall_mj is not null then energies.wall_mj::decimal(20, 0) * tariffs.price_per_wall_kwh
-            else energies.energy_mj::decimal(20, 0) * tariffs.price_per_kwh
-        end as metered_mj_price,
+        metered(
+            energies.wall_mj::decimal(20, 0), energies.energy_mj::decimal(20, 0),
+            tariffs.price_per_wall_kwh, tariffs.price_per_kwh
+        ) as metered_mj_price,
         case when tariffs.price_per_kwh is null then energies.energy_mj else 0 end as untariffed_mj,
         energies.wall_mj
     from marts.energy_scoped as energies

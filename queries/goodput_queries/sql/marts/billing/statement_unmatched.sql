@@ -46,7 +46,7 @@ unclaimed as (
         and (getvariable('scope_cluster') is null or segments.cluster = getvariable('scope_cluster'))
 )
 
-select cluster, 'held without a price' as kind, count(distinct job_run_key) as n, sum(gpu_ms)::bigint as gpu_ms,
+select cluster, 'allocated without a price' as kind, count(distinct job_run_key) as n, sum(gpu_ms)::bigint as gpu_ms,
     'Add a row to the rate card and ingest it (source rates)' as what_to_do
 from unpriced
 group by cluster

@@ -28,15 +28,11 @@ with energies as (
         energies.wall_mj,
         coalesce(energies.wall_mj, energies.energy_mj) as used_mj,
         carbon.g_per_kwh is not null as has_carbon,
-        case
-            when energies.wall_mj is not null then energies.wall_mj * carbon.g_per_wall_kwh
-            else energies.energy_mj * carbon.g_per_kwh
-        end as carbon_mj_g,
+        metered(energies.wall_mj, energies.energy_mj, carbon.g_per_wall_kwh, carbon.g_per_kwh) as carbon_mj_g,
         carbon.carbon_free_ratio,
-        case
-            when energies.wall_mj is not null then energies.wall_mj * tariffs.price_per_wall_kwh::double
-            else energies.energy_mj * tariffs.price_per_kwh::double
-        end as mj_price
+        metered(
+            energies.wall_mj, energies.energy_mj, tariffs.price_per_wall_kwh::double, tariffs.price_per_kwh::double
+        ) as mj_price
     from marts.energy_scoped as energies
     left join intermediate.int_job_run_owners as owners using (job_run_key)
     left join marts.carbon_intensity as carbon

@@ -11,30 +11,7 @@
 -- mttr_s, median_repair_s: mean and median time in which the run did not train: from the last completed step of the
 --  attempt to the begin of the first one of the next, without steps from its end and to the start; null: no restart
 -- lost_gpu_ms, lost_cost: lost work, fault stall and time without progress of these attempts, in the window
-with attempts as (
-    select
-        attempts.cluster,
-        attempts.attempt_key,
-        attempts.gpus,
-        scope_start(attempts.start_ms) as start_ms,
-        scope_end(least(coalesce(attempts.end_ms, clusters.as_of_ms), clusters.as_of_ms)) as end_ms
-    from intermediate.int_attempts as attempts
-    inner join intermediate.int_clusters as clusters using (cluster)
-    where
-        attempts.gpus > 0
-        and in_window(attempts.start_ms, attempts.end_ms)
-        and (getvariable('scope_cluster') is null or attempts.cluster = getvariable('scope_cluster'))
-        and of_owner(attempts.team, attempts.user_name, attempts.run_key, attempts.partition)
-        and (
-            (getvariable('scope_node') is null and getvariable('scope_gpu_uuid') is null)
-            or attempts.job_run_key in (
-                select job_run_key from intermediate.int_holds
-                where
-                    node = coalesce(getvariable('scope_node'), node)
-                    and gpu_uuid = coalesce(getvariable('scope_gpu_uuid'), gpu_uuid)
-            )
-        )
-),
+with attempts as (select * from intermediate.int_attempts_in_scope),
 
 exposed as (
     select cluster, sum(end_ms - start_ms)::bigint as run_ms, sum(gpus * (end_ms - start_ms))::bigint as gpu_ms

@@ -28,27 +28,18 @@ explained as (
     group by slower.attempt_key, slower.since_ms
 ),
 
-signs as (
-    select rule, cluster, node, gpu_uuid, run_key, start_at, end_at, gpu_ms, cost, confidence, evidence
+found as (
     from marts.low_use
-    union all
-    select rule, cluster, node, gpu_uuid, run_key, start_at, end_at, gpu_ms, cost, confidence, evidence
-    from marts.silent_gpus
-    union all
-    select rule, cluster, node, gpu_uuid, run_key, start_at, end_at, gpu_ms, cost, confidence, evidence
-    from marts.standing_counters
-    union all
-    select rule, cluster, node, gpu_uuid, run_key, start_at, end_at, gpu_ms, cost, confidence, evidence
-    from marts.peer_outliers
-    union all
-    select rule, cluster, node, gpu_uuid, run_key, start_at, end_at, gpu_ms, cost, confidence, evidence
-    from marts.sudden_drops
-    union all
-    select rule, cluster, node, gpu_uuid, run_key, start_at, end_at, gpu_ms, cost, confidence, evidence
-    from marts.host_causes
-    union all
-    select rule, cluster, node, gpu_uuid, run_key, start_at, end_at, gpu_ms, cost, confidence, evidence
-    from marts.periodic_gaps
+    union all by name from marts.silent_gpus
+    union all by name from marts.standing_counters
+    union all by name from marts.peer_outliers
+    union all by name from marts.sudden_drops
+    union all by name from marts.host_causes
+    union all by name from marts.periodic_gaps
+),
+
+signs as (
+    select rule, cluster, node, gpu_uuid, run_key, start_at, end_at, gpu_ms, cost, confidence, evidence from found
     union all
     select
         'loss_' || kind, cluster, null, null, run_key, step_at, step_at, null, null,

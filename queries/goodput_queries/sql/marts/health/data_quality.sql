@@ -69,11 +69,11 @@ with findings as (
                 'Write the node''s name as the scheduler does into `host`, or ingest an inventory that has it'
             ),
             (
-                'no_hold', 'no job held GPUs of the host that a run''s events name at that time',
+                'no_hold', 'no job was allocated GPUs of the host that a run''s events name at that time',
                 'Ingest the accounting of that time; if it is there, compare the clocks of host and scheduler'
             ),
             (
-                'several', 'several jobs held GPUs of the host that a run''s events name at that time',
+                'several', 'several jobs were allocated GPUs of the host that a run''s events name at that time',
                 'Set RUN_ID to the scheduler''s job id or job name, or write `gpu_uuid` into each event'
             )
         ) as reasons (code, reason, what_to_do) using (code)
@@ -190,7 +190,7 @@ with findings as (
     from intermediate.int_job_runs where gpus is null and start_ms is not null
     union all
     select
-        'capacity known from jobs alone', 'GPUs seen only because a job held them', count(distinct gpu_uuid), null,
+        'capacity known from jobs alone', 'GPUs seen only because they were allocated to a job', count(distinct gpu_uuid), null,
         min(gpu_uuid), 'Ingest `scontrol show node`, an inventory file, or telemetry'
     from intermediate.int_gpu_units where method = 'holds'
     union all
@@ -221,7 +221,7 @@ with findings as (
     from intermediate.int_run_timeline where category = 'suspended' and phase = 'placement_assumed'
     union all
     select
-        'free time without node states', 'no source reports whether these GPUs were up while no job held them',
+        'free time without node states', 'no source reports whether these GPUs were up while they were not allocated',
         count(distinct gpu_uuid), sum(gpu_ms), min(node),
         'Ingest `sacctmgr show event`, or `sinfo` with --observed-at'
     from marts.ledger_pieces where category = 'free_unknown'
@@ -267,10 +267,10 @@ with findings as (
         count(*), sum(last_ms - first_ms), min(node || ', pid ' || pid),
         'Let the job write job events with `pid`, or ingest the NCCL debug log of its start'
     from (
-        select node, pid, min(coalesce(started_ms, dumped_ms)) as first_ms, max(dumped_ms) as last_ms
+        select cluster, node, pid, min(coalesce(started_ms, dumped_ms)) as first_ms, max(dumped_ms) as last_ms
         from staging.stg_collectives
-        anti join intermediate.int_rank_gpus using (node, pid)
-        group by node, pid
+        anti join intermediate.int_rank_gpus using (cluster, node, pid)
+        group by cluster, node, pid
     )
     union all
     select
@@ -280,18 +280,18 @@ with findings as (
         sum(missing)::bigint, null,
         arg_max(
             counted || ' of ' || comm || ', rank ' || rank || ' on ' || node || ': ' || seen || ' of ' || (seen + missing),
-            missing
+            (missing, counted, comm, rank, cluster, node)
         ),
         'Let NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS be shorter; small operations are left out by '
         || 'NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES'
     from (
         select
-            node, rank, coalesce(comm_name, comm_id) as comm,
+            cluster, node, rank, coalesce(comm_name, comm_id) as comm,
             case when is_p2p then 'point to point' else operation end as counted,
             count(distinct sequence_number) as seen,
             max(sequence_number) - min(sequence_number) + 1 - count(distinct sequence_number) as missing
         from staging.stg_collectives
-        group by node, pid, comm_id, comm, rank, counted
+        group by cluster, node, pid, comm_id, comm, rank, counted
     )
     union all
     select

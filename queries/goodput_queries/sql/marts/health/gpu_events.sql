@@ -25,7 +25,10 @@ with found as (
     left join intermediate.int_gpu_inventory as gpus
         on (
             events.gpu_uuid = gpus.gpu_uuid
-            or events.gpu_uuid is null and events.node = gpus.node and events.pci_bus_id = gpus.pci_bus_id
+            or events.gpu_uuid is null
+            and events.cluster = gpus.cluster
+            and events.node = gpus.node
+            and events.pci_bus_id = gpus.pci_bus_id
         )
         and events.at_ms >= coalesce(gpus.start_ms, 0)
         and events.at_ms < coalesce(gpus.end_ms, 9223372036854775807)

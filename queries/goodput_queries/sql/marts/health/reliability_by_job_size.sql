@@ -9,30 +9,12 @@
 --  interval is open
 with attempts as (
     select
-        attempts.cluster,
-        attempts.gpus,
+        attempts.*,
         case when attempts.gpus > 1 then pow(2, ceil(log2(attempts.gpus)))::bigint else 1 end as gpus_to,
-        scope_start(attempts.start_ms) as start_ms,
-        scope_end(least(coalesce(attempts.end_ms, clusters.as_of_ms), clusters.as_of_ms)) as end_ms,
         coalesce(causes.is_platform, false)
-        and attempts.end_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807) as has_failed
-    from intermediate.int_attempts as attempts
-    inner join intermediate.int_clusters as clusters using (cluster)
+        and attempts.last_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807) as has_failed
+    from intermediate.int_attempts_in_scope as attempts
     left join intermediate.int_attempt_causes as causes using (attempt_key)
-    where
-        attempts.gpus > 0
-        and in_window(attempts.start_ms, attempts.end_ms)
-        and (getvariable('scope_cluster') is null or attempts.cluster = getvariable('scope_cluster'))
-        and of_owner(attempts.team, attempts.user_name, attempts.run_key, attempts.partition)
-        and (
-            (getvariable('scope_node') is null and getvariable('scope_gpu_uuid') is null)
-            or attempts.job_run_key in (
-                select job_run_key from intermediate.int_holds
-                where
-                    node = coalesce(getvariable('scope_node'), node)
-                    and gpu_uuid = coalesce(getvariable('scope_gpu_uuid'), gpu_uuid)
-            )
-        )
 ),
 
 sizes as (

@@ -32,7 +32,7 @@ members as (
 runs as (
     select processes.cluster, processes.comm_id, min(attempts.run_key) as run_key
     from processes
-    inner join intermediate.int_rank_gpus as ranks using (node, pid)
+    inner join intermediate.int_rank_gpus as ranks using (cluster, node, pid)
     inner join intermediate.int_attempts as attempts using (attempt_key)
     group by processes.cluster, processes.comm_id
     having count(distinct attempts.run_key) = 1

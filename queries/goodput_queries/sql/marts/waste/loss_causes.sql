@@ -150,7 +150,7 @@ select
         when measured.measured_by = 'comm_s' then 'comm_s of all ranks: what each has over the least'
         when measured.measured_by = 'profiler trace' then 'exposed NCCL kernels in PyTorch profiler traces of all ranks'
         when measured.measured_by = 'NCCL profiler'
-            then 'waits in NCCL collectives held against the step''s excess'
+            then 'waits in NCCL collectives compared with the step''s excess'
         when grouped.category = 'straggler_wait' then 'steps over the median of those without a slowdown reason'
         when grouped.category = 'teardown' then 'time from the last step to release'
         when grouped.category = 'idle_held' then 'telemetry: no activity, or no process'
@@ -159,7 +159,7 @@ select
         when grouped.category = 'suspended' then 'suspended time in the accounting'
         when grouped.category = 'unknown' then 'no telemetry and no job events in that time'
         when grouped.category = 'busy_unclassified' then 'telemetry alone: busy, or idle under the limit'
-        when grouped.category = 'free_unknown' then 'no job held them and no node state is known'
+        when grouped.category = 'free_unknown' then 'they were not allocated and no node state is known'
         when grouped.category = 'at_risk' then 'steps after the last durable checkpoint'
         else 'definition: ' || grouped.label
     end || coalesce('; ' || culprits.gpu || ' cost the gang ' || printf('%.1f', culprits.gang_gpu_s) || ' GPU-s', '')

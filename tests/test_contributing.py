@@ -1,0 +1,97 @@
+"""The example of CONTRIBUTING.md runs as it stands there: its blocks, in copies of the packages."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+PACKAGES = {
+    "app": ("goodput_app", "goodput_billing", "goodput_scenarios"),
+    "ingest": ("goodput_ingest",),
+    "queries": ("goodput_queries",),
+}
+
+
+def block(after: str, fence: str = "") -> str:
+    """Return the first block behind a text."""
+    _, _, rest = TEXT.partition(after)
+    found = re.search(rf"^```{fence}\n(.*?)^```$", rest, flags=re.MULTILINE | re.DOTALL)
+    assert found, after
+    return found[1]
+
+
+def inserted(path: Path, before: str, text: str) -> None:
+    """Write a text into a file, before one that is there once."""
+    content = path.read_text(encoding="utf-8")
+    assert content.count(before) == 1, before
+    path.write_text(content.replace(before, text + before), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Write the blocks to the files that the text names; return what they give."""
+    folder = tmp_path_factory.mktemp("example")
+    for where, packages in PACKAGES.items():
+        for package in packages:  # with what is compiled, which is as new as what it is of
+            shutil.copytree(ROOT / where / package, folder / where / package)
+    for name, fence in re.findall(
+        r"`((?:ingest|queries|app)/[\w/]+\.(?:py|sql))`[^\n]*(?:\n[^`\n][^\n]*)*:\n\n```(\w+)\n",
+        TEXT,
+    ):
+        if name.endswith("data/marts.py"):
+            with (folder / name).open("a", encoding="utf-8") as file:
+                file.write("\n\n" + block(f"`{name}`", fence))
+        else:
+            (folder / name).write_text(block(f"`{name}`", fence), encoding="utf-8")
+    registry = folder / "ingest/goodput_ingest/sources/registry.py"
+    module = "from goodput_ingest.sources.site.rack_temperature import RackTemperature\n"
+    inserted(registry, "from goodput_ingest.sources.site.rates import", module)
+    inserted(registry, "    Rates.name: Rates", block("before sources that recognise", "python"))
+    page = re.search(r"`(RACKS = _page\([^`]*\))`", TEXT)
+    assert page
+    main = folder / "app/goodput_app/dashboard/main.py"
+    inserted(main, "GROUPS = {\n", f"{page[1]}\n")
+    inserted(main, "FLEET, RUNS, NODES, HEALTH],", "RACKS, ")
+    inserted(main, "        EXPLORER,\n    ],", "        RACKS,\n")
+    glossary = folder / "app/goodput_app/dashboard/glossary.csv"
+    with glossary.open("a", encoding="utf-8") as file:
+        file.write(block("> docs/glossary.md"))
+    (folder / "input.csv").write_text(block("shows the reject"), encoding="utf-8")
+    answer = subprocess.run(
+        [sys.executable, ROOT / "tests/contributed_example.py", folder],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(str(folder / part) for part in PACKAGES)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert answer.returncode == 0, answer.stderr
+    return json.loads(answer.stdout.splitlines()[-1])
+
+
+def test_its_source_reads_rows_and_rejects_one(shown: Any) -> None:
+    ((line, reason),) = shown["rejects"]
+
+    assert line == 4
+    assert reason.startswith("rack-temperature: line 4: could not convert string to float: 'warm'")
+
+
+def test_its_mart_has_a_row_a_node(shown: Any) -> None:
+    assert shown["rows"] == [["n1", 24.5, 1], ["n2", 27.25, 1]]
+
+
+def test_its_page_shows_the_hottest_node_first(shown: Any) -> None:
+    assert shown["errors"] == []
+    assert set(shown["titles"]) == {"Goodput", "Racks"}
+    assert shown["table"].splitlines()[:2] == ["node,inlet_temperature_c,readings", "n2,27.25,1"]
