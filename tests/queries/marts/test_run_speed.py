@@ -6,6 +6,7 @@ import csv
 from pathlib import Path
 
 import pytest
+from tests.queries.conftest import built_together
 
 PEAKS = Path(__file__).parents[3] / "queries/goodput_queries/sql/reference/gpu_model_peaks.csv"
 H100 = "NVIDIA H100 80GB HBM3"
@@ -26,15 +27,18 @@ def trained(
 
 
 def speed(evidence, mart="run_speed"):
-    evidence.store.build()
-    return evidence.store.read(f"select * from marts.{mart} order by run_key").row(0, named=True)
+    evidence.build()
+    return evidence.read(f"select * from marts.{mart} order by run_key").row(0, named=True)
 
 
-def test_tokens_of_all_ranks_over_step_time(evidence, job_events):
+@built_together
+def test_tokens_of_all_ranks_over_step_time(cluster, job_events):
     """The first step is left out: 199 of 200 count."""
-    trained(evidence, job_events, tokens=1000.0, samples=4.0)
+    trained(cluster, job_events, tokens=1000.0, samples=4.0)
 
-    found = speed(evidence)
+    yield
+
+    found = speed(cluster)
 
     assert found["steps"] == 199
     assert found["median_step_s"] == pytest.approx(2)
@@ -45,10 +49,13 @@ def test_tokens_of_all_ranks_over_step_time(evidence, job_events):
     assert found["mfu_reason"] == "the job reports neither FLOPs nor the number of its parameters"
 
 
-def test_mfu_of_reported_flops_is_of_the_dense_bf16_peak(evidence, job_events):
-    trained(evidence, job_events, flops=2.0 * 0.4 * 989.4e12)
+@built_together
+def test_mfu_of_reported_flops_is_of_the_dense_bf16_peak(cluster, job_events):
+    trained(cluster, job_events, flops=2.0 * 0.4 * 989.4e12)
 
-    found = speed(evidence)
+    yield
+
+    found = speed(cluster)
 
     assert found["mfu_ratio"] == pytest.approx(0.4)
     assert (found["mfu_method"], found["mfu_dtype"]) == ("reported FLOPs", "bf16")
@@ -57,28 +64,37 @@ def test_mfu_of_reported_flops_is_of_the_dense_bf16_peak(evidence, job_events):
     assert found["work_reason"] == "the job reports neither tokens nor samples of its steps"
 
 
-def test_mfu_of_tokens_and_parameters(evidence, job_events):
-    trained(evidence, job_events, tokens=10_000.0, metric='{"params": 7e9, "dtype": "FP8"}')
+@built_together
+def test_mfu_of_tokens_and_parameters(cluster, job_events):
+    trained(cluster, job_events, tokens=10_000.0, metric='{"params": 7e9, "dtype": "FP8"}')
 
-    found = speed(evidence)
+    yield
+
+    found = speed(cluster)
 
     assert found["mfu_method"] == "6 x parameters x tokens"
     assert found["mfu_ratio"] == pytest.approx(6 * 7e9 * 5000 / 1978.9e12)
     assert not found["is_dtype_assumed"]
 
 
-def test_a_sparse_peak_counts_where_the_job_declares_it(evidence, job_events):
+@built_together
+def test_a_sparse_peak_counts_where_the_job_declares_it(cluster, job_events):
     trained(
-        evidence, job_events, flops=2.0 * 989.4e12, metric='{"dtype": "bf16", "is_sparse": true}'
+        cluster, job_events, flops=2.0 * 989.4e12, metric='{"dtype": "bf16", "is_sparse": true}'
     )
 
-    assert speed(evidence)["mfu_ratio"] == pytest.approx(0.5)
+    yield
+
+    assert speed(cluster)["mfu_ratio"] == pytest.approx(0.5)
 
 
-def test_mfu_above_1_is_shown_with_its_reason(evidence, job_events):
-    trained(evidence, job_events, flops=3.0 * 989.4e12)
+@built_together
+def test_mfu_above_1_is_shown_with_its_reason(cluster, job_events):
+    trained(cluster, job_events, flops=3.0 * 989.4e12)
 
-    found = speed(evidence)
+    yield
+
+    found = speed(cluster)
 
     assert found["mfu_ratio"] == pytest.approx(1.5)
     assert found["mfu_reason"].startswith("above the peak")
@@ -92,114 +108,140 @@ def test_mfu_above_1_is_shown_with_its_reason(evidence, job_events):
         (H100, "quantised", f"no peak in quantised is known of {H100}"),
     ],
 )
-def test_without_a_peak_there_is_no_mfu(evidence, job_events, model, dtype, reason):
+@built_together
+def test_without_a_peak_there_is_no_mfu(cluster, job_events, model, dtype, reason):
     """The name `h100` does not say whether it is SXM, PCIe or NVL, whose peaks differ."""
     metric = None if dtype is None else f'{{"dtype": "{dtype}"}}'
-    trained(evidence, job_events, model=model, flops=1e12, metric=metric)
+    trained(cluster, job_events, model=model, flops=1e12, metric=metric)
 
-    found = speed(evidence)
+    yield
+
+    found = speed(cluster)
 
     assert found["mfu_ratio"] is None
     assert found["model_flops_per_s"] == pytest.approx(1e12)
     assert found["mfu_reason"] == reason
 
 
-def test_rates_per_gpu_of_a_log_are_of_all_gpus_of_the_gang(evidence, job_events):
-    evidence.node("a", 8, model=H100)
-    evidence.job("1", 0, 400, ["a"], 8)
+@built_together
+def test_rates_per_gpu_of_a_log_are_of_all_gpus_of_the_gang(cluster, job_events):
+    cluster.node("a", 8, model=H100)
+    cluster.job("1", 0, 400, ["a"], 8)
     line = {"gpu_tokens": 100.0, "gpu_flops": 2.0 * 0.3 * 989.4e12}
-    evidence.log("1", job_events.steps(1, 200, 0, 2.0, **line))
+    cluster.log("1", job_events.steps(1, 200, 0, 2.0, **line))
 
-    found = speed(evidence)
+    yield
+
+    found = speed(cluster)
 
     assert found["tokens_per_s"] == pytest.approx(400)
     assert found["mfu_ratio"] == pytest.approx(0.3)
 
 
-def test_the_jobs_own_mfu_where_nothing_else_is_known(evidence, job_events):
-    evidence.node("a", 1, model="h100")
-    evidence.job("1", 0, 400, ["a"], 1)
-    evidence.log("1", job_events.steps(1, 200, 0, 2.0, mfu_ratio=0.41))
+@built_together
+def test_the_jobs_own_mfu_where_nothing_else_is_known(cluster, job_events):
+    cluster.node("a", 1, model="h100")
+    cluster.job("1", 0, 400, ["a"], 1)
+    cluster.log("1", job_events.steps(1, 200, 0, 2.0, mfu_ratio=0.41))
 
-    found = speed(evidence)
+    yield
+
+    found = speed(cluster)
 
     assert (found["mfu_ratio"], found["mfu_method"]) == (pytest.approx(0.41), "reported MFU")
     assert found["mfu_dtype"] is None
 
 
-def test_the_best_is_the_best_tenth_of_windows(evidence, job_events):
+@built_together
+def test_the_best_is_the_best_tenth_of_windows(cluster, job_events):
     """20 % of the steps at 1 s, the others at 2 s: half of the best."""
-    evidence.node("a", 1)
-    evidence.job("1", 0, 1000, ["a"], 1)
+    cluster.node("a", 1)
+    cluster.job("1", 0, 1000, ["a"], 1)
     events = [*job_events.steps(1, 100, 0, 1.0), *job_events.steps(101, 500, 100, 2.0)]
-    evidence.events("1", events)
+    cluster.events("1", events)
 
-    found = speed(evidence)
+    yield
+
+    found = speed(cluster)
 
     assert found["speed_unit"] == "steps"
     assert found["best_ratio"] == pytest.approx(0.5)
     assert found["best_step_s"] == pytest.approx(1)
 
 
-def test_few_steps_have_no_best(evidence, job_events):
-    trained(evidence, job_events, steps=50)
+@built_together
+def test_few_steps_have_no_best(cluster, job_events):
+    trained(cluster, job_events, steps=50)
 
-    assert speed(evidence)["best_reason"] == "fewer than ten windows of ten steps"
+    yield
+
+    assert speed(cluster)["best_reason"] == "fewer than ten windows of ten steps"
 
 
-def test_peers_are_runs_of_the_same_name_model_and_size(evidence, job_events):
+@built_together
+def test_peers_are_runs_of_the_same_name_model_and_size(cluster, job_events):
     for name, length, ranks in (("1", 2.0, 2), ("2", 1.0, 2), ("3", 1.0, 2), ("4", 0.5, 1)):
-        trained(evidence, job_events, name=name, length=length, ranks=ranks, tokens=10.0, steps=20)
+        trained(cluster, job_events, name=name, length=length, ranks=ranks, tokens=10.0, steps=20)
 
-    found = speed(evidence, "run_peers")
+    yield
 
-    assert (found["run_key"], found["peers"]) == ("c/1", 2)
+    found = speed(cluster, "run_peers")
+
+    assert (found["run_key"], found["peers"]) == (f"{cluster.name}/1", 2)
     assert found["peer_ratio"] == pytest.approx(0.5)
 
 
-def test_retained_tokens_are_held_against_all_allocated_time(evidence, job_events):
+@built_together
+def test_retained_tokens_are_held_against_all_allocated_time(cluster, job_events):
     """Steps 51 to 100 are lost; a GPU-hour costs 3.60, so that 1,000 s cost 1; 100 W."""
-    evidence.node("a", 1)
-    evidence.job("1", 0, 1000, ["a"], 1, state="FAILED")
+    cluster.node("a", 1)
+    cluster.job("1", 0, 1000, ["a"], 1, state="FAILED")
     events = job_events.steps(1, 100, 0, 10.0, tokens=600.0)
-    evidence.events("1", [*events, job_events.durable(50, 505)])
-    evidence.load("rates", [{"price_per_gpu_h": 3.6, "currency": "USD"}])
-    evidence.load(
+    cluster.events("1", [*events, job_events.durable(50, 505)])
+    cluster.load("rates", [{"cluster": cluster.name, "price_per_gpu_h": 3.6, "currency": "USD"}])
+    cluster.load(
         "gpu_samples",
         [
             {
-                "gpu_uuid": "c/a#0", "gpu_instance": "", "ts": evidence.at(t),
+                "gpu_uuid": f"{cluster.name}/a#0", "gpu_instance": "", "ts": cluster.at(t),
                 "energy_j": 100.0 * t, "is_flagged": False,
             }
             for t in range(0, 1001, 10)
         ],
     )  # fmt: skip
 
-    found = speed(evidence, "run_token_costs")
+    yield
+
+    found = speed(cluster, "run_token_costs")
 
     assert found["tokens"] == 30_000
     assert found["tokens_per_cost"] == pytest.approx(30_000)
     assert found["tokens_per_j"] == pytest.approx(0.3, rel=0.02)
 
 
-def test_without_price_tokens_and_energy_there_is_a_reason(evidence, job_events):
-    trained(evidence, job_events)
+@built_together
+def test_without_price_tokens_and_energy_there_is_a_reason(cluster, job_events):
+    trained(cluster, job_events)
 
-    found = speed(evidence, "run_token_costs")
+    yield
+
+    found = speed(cluster, "run_token_costs")
 
     assert found["tokens_per_cost"] is None
     assert found["cost_reason"] == found["energy_reason"] == "the job reports no tokens"
 
 
-def test_tokens_of_an_account_are_held_against_its_runs_that_report_them(evidence, job_events):
+@built_together
+def test_tokens_of_an_account_are_held_against_its_runs_that_report_them(cluster, job_events):
     """Two runs of 400 s on two GPUs at 3.60 an hour cost 0.80 each; the third says nothing."""
     for name, tokens in (("1", 10.0), ("2", 30.0), ("3", None)):
         more = {} if tokens is None else {"tokens": tokens}
-        trained(evidence, job_events, name=name, **more)
-    evidence.load("rates", [{"price_per_gpu_h": 3.6, "currency": "USD"}])
+        trained(cluster, job_events, name=name, **more)
+    cluster.load("rates", [{"cluster": cluster.name, "price_per_gpu_h": 3.6, "currency": "USD"}])
 
-    evidence.store.build()
-    found = evidence.store.read("select * from marts.tokens_by_account").row(0, named=True)
+    yield
+
+    found = cluster.read("select * from marts.tokens_by_account").row(0, named=True)
 
     assert (found["team"], found["runs"]) == ("team", 2)
     assert found["held_ratio"] == pytest.approx(2 / 3)

@@ -3,37 +3,35 @@
 from __future__ import annotations
 
 import pytest
+from tests.queries.conftest import built_together
 
 POWER_CAP, HW_THERMAL = 0x4, 0x40
 
 
-@pytest.fixture
-def read(evidence):
-    """Return what loads readings of one H100 of 700 W and 1,980 MHz, every 10 s to 100 s."""
+def read(evidence, **values):
+    """Load readings of one H100 of 700 W and 1,980 MHz, every 10 s to 100 s."""
     evidence.load(
         "gpus",
         [
             {
-                "cluster": "c", "node": "a", "gpu_uuid": "a#0", "slurm_index": 0, "gpu_index": 0,
+                "cluster": evidence.name, "node": "a", "gpu_uuid": "a#0",
+                "slurm_index": 0, "gpu_index": 0,
                 "power_limit_w": 700.0, "sm_clock_max_hz": 1.98e9, "valid_from_at": evidence.at(0),
             }
         ],
     )  # fmt: skip
 
-    def load(**values):
-        evidence.load(
-            "gpu_samples",
-            [
-                {
-                    "gpu_uuid": "c/a#0", "gpu_instance": "", "ts": evidence.at(second),
-                    "engine_active_ratio": 0.9, **values,
-                }
-                for second in evidence.every(0, 100)
-            ],
-            "dcgm",
-        )  # fmt: skip
-
-    return load
+    evidence.load(
+        "gpu_samples",
+        [
+            {
+                "gpu_uuid": f"{evidence.name}/a#0", "gpu_instance": "", "ts": evidence.at(second),
+                "engine_active_ratio": 0.9, **values,
+            }
+            for second in evidence.every(0, 100)
+        ],
+        "dcgm",
+    )  # fmt: skip
 
 
 def counts(evidence, metric, values, step=10):
@@ -42,7 +40,8 @@ def counts(evidence, metric, values, step=10):
         "gpu_samples_other",
         [
             {
-                "gpu_uuid": "c/a#0", "gpu_instance": "", "ts": evidence.at(step * number),
+                "gpu_uuid": f"{evidence.name}/a#0", "gpu_instance": "",
+                "ts": evidence.at(step * number),
                 "metric": metric, "value": float(value),
             }
             for number, value in enumerate(values)
@@ -53,8 +52,8 @@ def counts(evidence, metric, values, step=10):
 
 def episodes(evidence):
     """Build and return reason, length, whether it counts as loss, and evidence of each episode."""
-    evidence.store.build()
-    return evidence.store.read(
+    evidence.build()
+    return evidence.read(
         "select reason, duration_s, counts_as_loss, evidence from marts.throttle_episodes "
         "order by start_at, reason"
     ).rows()
@@ -70,29 +69,38 @@ def episodes(evidence):
         pytest.param(None, None, False, id="nothing known"),
     ],
 )
+@built_together
 def test_a_power_cap_counts_as_loss_only_where_it_costs_clock_below_the_limit(
-    evidence, read, power_w, sm_clock_hz, is_loss
+    cluster, power_w, sm_clock_hz, is_loss
 ):
-    read(clocks_event_reasons=POWER_CAP, power_w=power_w, sm_clock_hz=sm_clock_hz)
+    read(cluster, clocks_event_reasons=POWER_CAP, power_w=power_w, sm_clock_hz=sm_clock_hz)
 
-    assert episodes(evidence) == [("sw_power_cap", 110.0, is_loss, "clock event reasons")]
+    yield
 
-
-def test_heat_counts_as_loss_whatever_the_gpu_draws(evidence, read):
-    read(clocks_event_reasons=HW_THERMAL, power_w=170.0, sm_clock_hz=0.6e9)
-
-    assert episodes(evidence) == [("hw_thermal", 110.0, True, "clock event reasons")]
+    assert episodes(cluster) == [("sw_power_cap", 110.0, is_loss, "clock event reasons")]
 
 
-def test_without_reasons_an_episode_is_where_a_counter_goes_up(evidence, read):
-    read()
-    counts(evidence, "throttle_thermal_s", [5, 5, 9, 14, 14, 14, 20, 20, 20, 20, 20])
+@built_together
+def test_heat_counts_as_loss_whatever_the_gpu_draws(cluster):
+    read(cluster, clocks_event_reasons=HW_THERMAL, power_w=170.0, sm_clock_hz=0.6e9)
 
-    assert episodes(evidence) == [
+    yield
+
+    assert episodes(cluster) == [("hw_thermal", 110.0, True, "clock event reasons")]
+
+
+@built_together
+def test_without_reasons_an_episode_is_where_a_counter_goes_up(cluster):
+    read(cluster)
+    counts(cluster, "throttle_thermal_s", [5, 5, 9, 14, 14, 14, 20, 20, 20, 20, 20])
+
+    yield
+
+    assert episodes(cluster) == [
         ("thermal", 9.0, True, "throttle counters"),
         ("thermal", 6.0, True, "throttle counters"),
     ]
-    spans = evidence.store.read(
+    spans = cluster.read(
         "select epoch(end_at - start_at) from marts.throttle_episodes order by start_at"
     )
     assert spans.rows() == [(20.0,), (10.0,)]
@@ -106,18 +114,24 @@ def test_without_reasons_an_episode_is_where_a_counter_goes_up(evidence, read):
         pytest.param([0, 0.01, 0.02, 0.03], id="jitter of a busy GPU"),
     ],
 )
-def test_a_counter_that_gained_nothing_believable_is_no_episode(evidence, read, values):
-    read()
-    counts(evidence, "throttle_power_s", values)
+@built_together
+def test_a_counter_that_gained_nothing_believable_is_no_episode(cluster, values):
+    read(cluster)
+    counts(cluster, "throttle_power_s", values)
 
-    assert episodes(evidence) == []
+    yield
+
+    assert episodes(cluster) == []
 
 
-def test_where_readings_carry_reasons_counters_add_nothing(evidence, read):
-    read(clocks_event_reasons=0)
-    counts(evidence, "throttle_thermal_s", [0, 9, 18])
+@built_together
+def test_where_readings_carry_reasons_counters_add_nothing(cluster):
+    read(cluster, clocks_event_reasons=0)
+    counts(cluster, "throttle_thermal_s", [0, 9, 18])
 
-    assert episodes(evidence) == []
+    yield
+
+    assert episodes(cluster) == []
 
 
 @pytest.mark.parametrize(
@@ -128,9 +142,11 @@ def test_where_readings_carry_reasons_counters_add_nothing(evidence, read):
         ({}, "throttle_power_s", (True, False, True)),
     ],
 )
-def test_it_is_known_whether_a_source_reports_throttling(evidence, read, values, metric, expected):
-    read(**values)
-    counts(evidence, metric, [0, 0])
-    evidence.store.build()
+@built_together
+def test_it_is_known_whether_a_source_reports_throttling(cluster, values, metric, expected):
+    read(cluster, **values)
+    counts(cluster, metric, [0, 0])
 
-    assert evidence.store.read("from marts.throttle_sources").rows() == [expected]
+    yield
+
+    assert cluster.read("from marts.throttle_sources").rows() == [expected]

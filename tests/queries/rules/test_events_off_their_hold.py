@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.queries.conftest import built_together
 
 from goodput_queries.scope import Scope
 
@@ -12,10 +13,10 @@ def event(name, second, **more):
 
 
 def gpu_s_of(evidence, run):
-    evidence.store.build()
-    rows = evidence.store.read(
+    evidence.build()
+    rows = evidence.read(
         "select category, sum(gpu_ms) / 1000 from marts.ledger_scoped group by category",
-        scope=Scope(run=f"c/{run}"),
+        scope=Scope(run=f"{evidence.name}/{run}"),
     )
     return dict(rows.rows())
 
@@ -32,49 +33,58 @@ def ann_and_bob(evidence, job_events, *, late, attempt=None, **more):
 
 @pytest.mark.parametrize("attempt", [None, 0])
 @pytest.mark.parametrize("late", [-0.1, 12])
+@built_together
 def test_a_save_that_completes_after_the_hold_keeps_the_jobs_own_steps(
-    evidence, job_events, late, attempt
+    cluster, job_events, late, attempt
 ):
-    ann_and_bob(evidence, job_events, late=late, attempt=attempt)
+    ann_and_bob(cluster, job_events, late=late, attempt=attempt)
 
-    assert gpu_s_of(evidence, "1")["step_unsplit"] == 580
-    assert gpu_s_of(evidence, "2") == {"startup": 19, "step_unsplit": 3500, "teardown": 80}
+    yield
+
+    assert gpu_s_of(cluster, "1")["step_unsplit"] == 580
+    assert gpu_s_of(cluster, "2") == {"startup": 19, "step_unsplit": 3500, "teardown": 80}
 
 
 @pytest.mark.parametrize("late", [5, 15, 400])
+@built_together
 def test_a_save_that_completes_while_the_requeued_job_starts_keeps_the_steps_before(
-    evidence, job_events, late
+    cluster, job_events, late
 ):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 600, ["a"], 1, "NODE_FAIL")
-    evidence.job("1", 610, 1200, ["a"], 1, submit=600)
+    cluster.node("a", 1)
+    cluster.job("1", 0, 600, ["a"], 1, "NODE_FAIL")
+    cluster.job("1", 610, 1200, ["a"], 1, submit=600)
     reported = [
         event("job.start", 2),
         *job_events.steps(1, 50, 10),
         job_events.durable(50, 600 + late),
     ]
-    evidence.events("1", reported, attempt=None)
+    cluster.events("1", reported, attempt=None)
 
-    found = evidence.gpu_s()
+    yield
+
+    found = cluster.gpu_s()
 
     assert (found["startup"], found["step_unsplit"], found["fault_stall"]) == (10, 500, 90)
     assert "failed_without_progress" not in found
 
 
+@built_together
 def test_a_save_of_an_attempt_whose_number_the_requeued_job_has_not_reached_is_no_attempt_of_it(
-    evidence, job_events
+    cluster, job_events
 ):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 600, ["a"], 1, "NODE_FAIL")
-    evidence.job("1", 610, 1200, ["a"], 1, submit=600)
-    evidence.events(
+    cluster.node("a", 1)
+    cluster.job("1", 0, 600, ["a"], 1, "NODE_FAIL")
+    cluster.job("1", 610, 1200, ["a"], 1, submit=600)
+    cluster.events(
         "1", [event("job.start", 2), *job_events.steps(1, 20, 10), job_events.durable(20, 210)]
     )
     late = job_events.durable(50, 640)
-    evidence.events("1", [event("job.start", 250), *job_events.steps(21, 50, 260), late], attempt=1)
-    evidence.events("1", [event("job.start", 615), *job_events.steps(51, 100, 650)])
+    cluster.events("1", [event("job.start", 250), *job_events.steps(21, 50, 260), late], attempt=1)
+    cluster.events("1", [event("job.start", 615), *job_events.steps(51, 100, 650)])
 
-    found = evidence.gpu_s()
+    yield
+
+    found = cluster.gpu_s()
 
     assert found == {
         "startup": 10 + 10 + 40, "step_unsplit": 200 + 300 + 500, "fault_stall": 40 + 40,
@@ -84,62 +94,72 @@ def test_a_save_of_an_attempt_whose_number_the_requeued_job_has_not_reached_is_n
 
 @pytest.mark.parametrize("attempt", [None, 0])
 @pytest.mark.parametrize("late", [0.9, 25])
-def test_a_late_line_is_not_a_life_of_the_next_job_on_the_node(evidence, job_events, late, attempt):
-    evidence.node("a", 2)
-    evidence.job("1", 0, 600, ["a"], 2)
-    evidence.job("2", 601, 3600, ["a"], 2)
+@built_together
+def test_a_late_line_is_not_a_life_of_the_next_job_on_the_node(cluster, job_events, late, attempt):
+    cluster.node("a", 2)
+    cluster.job("1", 0, 600, ["a"], 2)
+    cluster.job("2", 601, 3600, ["a"], 2)
     first = [event("job.start", 1), *job_events.steps(1, 58, 10), event("job.end", 600 + late)]
-    evidence.events("1", first, attempt=attempt)
+    cluster.events("1", first, attempt=attempt)
     second = [event("job.start", 605), *job_events.steps(1, 290, 620)]
-    evidence.events("2", second, attempt=attempt)
+    cluster.events("2", second, attempt=attempt)
 
-    assert gpu_s_of(evidence, "1") == {"startup": 20, "step_unsplit": 1160, "teardown": 20}
-    assert gpu_s_of(evidence, "2") == {"startup": 38, "step_unsplit": 5800, "teardown": 160}
+    yield
+
+    assert gpu_s_of(cluster, "1") == {"startup": 20, "step_unsplit": 1160, "teardown": 20}
+    assert gpu_s_of(cluster, "2") == {"startup": 38, "step_unsplit": 5800, "teardown": 160}
 
 
 @pytest.mark.parametrize("attempt", [None, 0])
+@built_together
 def test_a_start_that_is_reported_before_the_hold_belongs_to_the_job_that_reports_it(
-    evidence, job_events, attempt
+    cluster, job_events, attempt
 ):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 600, ["a"], 1)
-    evidence.job("2", 601, 1200, ["a"], 1)
-    evidence.events("1", [event("job.start", 1), *job_events.steps(1, 58, 10)], attempt=attempt)
-    evidence.events("2", [event("job.start", 596), *job_events.steps(1, 50, 620)], attempt=attempt)
+    cluster.node("a", 1)
+    cluster.job("1", 0, 600, ["a"], 1)
+    cluster.job("2", 601, 1200, ["a"], 1)
+    cluster.events("1", [event("job.start", 1), *job_events.steps(1, 58, 10)], attempt=attempt)
+    cluster.events("2", [event("job.start", 596), *job_events.steps(1, 50, 620)], attempt=attempt)
 
-    assert gpu_s_of(evidence, "1") == {"startup": 10, "step_unsplit": 580, "teardown": 10}
-    assert gpu_s_of(evidence, "2") == {"startup": 19, "step_unsplit": 500, "teardown": 80}
+    yield
+
+    assert gpu_s_of(cluster, "1") == {"startup": 10, "step_unsplit": 580, "teardown": 10}
+    assert gpu_s_of(cluster, "2") == {"startup": 19, "step_unsplit": 500, "teardown": 80}
 
 
 @pytest.mark.parametrize("attempt", [None, 1])
-def test_a_start_after_the_hold_is_no_further_attempt(evidence, job_events, attempt):
+@built_together
+def test_a_start_after_the_hold_is_no_further_attempt(cluster, job_events, attempt):
     """It proves nothing of the hold: neither a restart nor time beyond it."""
-    evidence.node("a", 1)
-    evidence.job("1", 0, 600, ["a"], 1)
-    evidence.events("1", job_events.steps(1, 58, 10), attempt=None if attempt is None else 0)
-    evidence.events("1", [event("job.start", 604)], attempt=attempt)
+    cluster.node("a", 1)
+    cluster.job("1", 0, 600, ["a"], 1)
+    cluster.events("1", job_events.steps(1, 58, 10), attempt=None if attempt is None else 0)
+    cluster.events("1", [event("job.start", 604)], attempt=attempt)
 
-    assert gpu_s_of(evidence, "1") == {"startup": 10, "step_unsplit": 580, "teardown": 10}
-    assert evidence.store.read("select attempts from marts.runs").rows()[0][0] == 1
+    yield
+
+    assert gpu_s_of(cluster, "1") == {"startup": 10, "step_unsplit": 580, "teardown": 10}
+    assert cluster.read("select attempts from marts.runs").rows()[0][0] == 1
 
 
-def test_all_events_of_a_job_may_lie_behind_its_hold(evidence, job_events):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 600, ["a"], 1, "TIMEOUT")
-    evidence.job("2", 601, 3600, ["a"], 1)
-    evidence.events("1", [job_events.durable(58, 605)], attempt=0)
-    evidence.events("2", job_events.steps(1, 290, 620))
+@built_together
+def test_all_events_of_a_job_may_lie_behind_its_hold(cluster, job_events):
+    cluster.node("a", 1)
+    cluster.job("1", 0, 600, ["a"], 1, "TIMEOUT")
+    cluster.job("2", 601, 3600, ["a"], 1)
+    cluster.events("1", [job_events.durable(58, 605)], attempt=0)
+    cluster.events("2", job_events.steps(1, 290, 620))
 
-    assert gpu_s_of(evidence, "2")["step_unsplit"] == 2900
-    lives = evidence.store.read(
-        "select run_id, job_run_key, match from intermediate.int_event_lives"
-    )
-    assert ("1", "c/1@1800000000", "job_id") in lives.rows()
+    yield
+
+    assert gpu_s_of(cluster, "2")["step_unsplit"] == 2900
+    lives = cluster.read("select run_id, job_run_key, match from intermediate.int_event_lives")
+    assert ("1", f"{cluster.name}/1@1800000000", "job_id") in lives.rows()
 
 
 def offsets(evidence):
-    evidence.store.build()
-    return evidence.store.read(
+    evidence.build()
+    return evidence.read(
         """select n, example, what_to_do from marts.data_quality
         where kind = 'clocks that disagree'"""
     ).rows()
@@ -171,30 +191,36 @@ def test_a_late_line_is_no_clock_that_disagrees(evidence, job_events):
 
 
 @pytest.mark.parametrize("order", ["in order", "reversed"])
-def test_a_step_that_ends_as_the_next_one_starts_is_whole(evidence, order):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 100, ["a"], 1)
+@built_together
+def test_a_step_that_ends_as_the_next_one_starts_is_whole(cluster, order):
+    cluster.node("a", 1)
+    cluster.job("1", 0, 100, ["a"], 1)
     reported = []
     for step in range(1, 9):
         reported += [
             {"event": "step.start", "step": step, "t": 10 * step},
             {"event": "step", "step": step, "t": 10 * step + 10},
         ]
-    evidence.events("1", reported if order == "in order" else reported[::-1], attempt=None)
+    cluster.events("1", reported if order == "in order" else reported[::-1], attempt=None)
 
-    assert evidence.gpu_s() == {"startup": 10, "step_unsplit": 80, "teardown": 10}
-    assert evidence.store.read("select steps from marts.attempts").item() == 8
+    yield
+
+    assert cluster.gpu_s() == {"startup": 10, "step_unsplit": 80, "teardown": 10}
+    assert cluster.read("select steps from marts.attempts").item() == 8
 
 
 @pytest.mark.parametrize("order", ["in order", "reversed"])
-def test_a_phase_that_begins_and_ends_in_one_moment_leaves_none_open(evidence, job_events, order):
+@built_together
+def test_a_phase_that_begins_and_ends_in_one_moment_leaves_none_open(cluster, job_events, order):
     """Logs with a resolution of seconds report short saves so."""
-    evidence.node("a", 1)
-    evidence.job("1", 0, 100, ["a"], 1)
+    cluster.node("a", 1)
+    cluster.job("1", 0, 100, ["a"], 1)
     reported = [
         *({"event": f"phase.{end}", "phase": "ckpt_save", "t": 50} for end in ("start", "end")),
         *job_events.steps(1, 8, 10),
     ]
-    evidence.events("1", reported if order == "in order" else reported[::-1])
+    cluster.events("1", reported if order == "in order" else reported[::-1])
 
-    assert evidence.gpu_s() == {"startup": 10, "step_unsplit": 80, "teardown": 10}
+    yield
+
+    assert cluster.gpu_s() == {"startup": 10, "step_unsplit": 80, "teardown": 10}

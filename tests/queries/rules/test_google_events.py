@@ -7,6 +7,7 @@ import random
 import pytest
 from tests.google_histories.history import make
 from tests.google_histories.ours import measured
+from tests.queries.conftest import built_together
 
 SEEDS = (0, 4, 7)  # restarts inside a job run and by requeue, asynchronous saves, a hang
 
@@ -31,106 +32,140 @@ def job(evidence, state="COMPLETED", until=100, **more):
 
 
 def steps(evidence):
-    evidence.store.build()
-    return evidence.store.read(
-        "select step, (end_ms - start_ms) / 1000, fate from intermediate.int_train_steps order by 1"
+    evidence.build()
+    return evidence.read(
+        f"""select step, (end_ms - start_ms) / 1000, fate from intermediate.int_train_steps
+        where starts_with(attempt_key, '{evidence.name}/') order by 1"""
     ).rows()
 
 
-def test_a_step_ends_where_the_next_one_starts(evidence):
-    job(evidence)
-    record(evidence, {"event": "job.start", "t": 0}, step(7, 10), step(8, 20), step(9, 32))
+@built_together
+def test_a_step_ends_where_the_next_one_starts(cluster):
+    job(cluster)
+    record(cluster, {"event": "job.start", "t": 0}, step(7, 10), step(8, 20), step(9, 32))
 
-    assert [row[:2] for row in steps(evidence)] == [(7, 10), (8, 12)]
+    yield
 
-
-def test_the_last_step_of_a_life_is_proven_by_its_save(evidence):
-    job(evidence)
-    record(evidence, step(7, 10), step(8, 20), save(8, 30, 5), {"event": "job.end", "t": 40})
-
-    assert [row[:2] for row in steps(evidence)] == [(7, 10), (8, 10)]
+    assert [row[:2] for row in steps(cluster)] == [(7, 10), (8, 12)]
 
 
-def test_the_last_step_of_a_life_is_proven_by_the_end_of_the_job(evidence):
-    job(evidence)
-    record(evidence, step(7, 10), step(8, 20), {"event": "job.end", "t": 31})
+@built_together
+def test_the_last_step_of_a_life_is_proven_by_its_save(cluster):
+    job(cluster)
+    record(cluster, step(7, 10), step(8, 20), save(8, 30, 5), {"event": "job.end", "t": 40})
 
-    assert [row[:2] for row in steps(evidence)] == [(7, 10), (8, 11)]
+    yield
+
+    assert [row[:2] for row in steps(cluster)] == [(7, 10), (8, 10)]
 
 
-def test_a_step_is_not_stretched_over_a_restart(evidence):
-    job(evidence)
+@built_together
+def test_the_last_step_of_a_life_is_proven_by_the_end_of_the_job(cluster):
+    job(cluster)
+    record(cluster, step(7, 10), step(8, 20), {"event": "job.end", "t": 31})
+
+    yield
+
+    assert [row[:2] for row in steps(cluster)] == [(7, 10), (8, 11)]
+
+
+@built_together
+def test_a_step_is_not_stretched_over_a_restart(cluster):
+    job(cluster)
     start = {"event": "job.start", "t": 50}
-    record(evidence, step(7, 10), step(8, 20), start, step(8, 60), step(9, 70))
+    record(cluster, step(7, 10), step(8, 20), start, step(8, 60), step(9, 70))
 
-    assert [row[:2] for row in steps(evidence)] == [(7, 10), (8, 10)]
+    yield
+
+    assert [row[:2] for row in steps(cluster)] == [(7, 10), (8, 10)]
 
 
-def test_a_save_proves_the_asynchronous_one_before_it(evidence):
-    job(evidence, "FAILED")
+@built_together
+def test_a_save_proves_the_asynchronous_one_before_it(cluster):
+    job(cluster, "FAILED")
     record(
-        evidence, step(1, 10), step(2, 20), save(2, 30, 1), step(3, 31), step(4, 41),
+        cluster, step(1, 10), step(2, 20), save(2, 30, 1), step(3, 31), step(4, 41),
         save(4, 51, 1), step(5, 52), step(6, 62),
     )  # fmt: skip
 
-    kept = [number for number, _, fate in steps(evidence) if fate == "kept"]
+    yield
+
+    kept = [number for number, _, fate in steps(cluster) if fate == "kept"]
     assert kept == [1, 2]
 
 
-def test_the_end_of_the_job_waits_for_its_saves(evidence):
-    job(evidence, "TIMEOUT")
-    record(evidence, step(1, 10), step(2, 20), save(2, 30, 1), {"event": "job.end", "t": 35})
+@built_together
+def test_the_end_of_the_job_waits_for_its_saves(cluster):
+    job(cluster, "TIMEOUT")
+    record(cluster, step(1, 10), step(2, 20), save(2, 30, 1), {"event": "job.end", "t": 35})
 
-    assert [fate for _, _, fate in steps(evidence)] == ["kept", "kept"]
+    yield
+
+    assert [fate for _, _, fate in steps(cluster)] == ["kept", "kept"]
 
 
-def test_the_last_asynchronous_save_of_a_killed_life_is_not_known_to_be_durable(evidence):
-    job(evidence, "TIMEOUT")
+@built_together
+def test_the_last_asynchronous_save_of_a_killed_life_is_not_known_to_be_durable(cluster):
+    job(cluster, "TIMEOUT")
     record(
-        evidence, step(1, 10), step(2, 20), save(2, 30, 1), step(3, 31), save(3, 41, 1),
+        cluster, step(1, 10), step(2, 20), save(2, 30, 1), step(3, 31), save(3, 41, 1),
         step(4, 42), step(5, 52),
     )  # fmt: skip
 
-    fates = {number: fate for number, _, fate in steps(evidence)}
+    yield
+
+    fates = {number: fate for number, _, fate in steps(cluster)}
     assert fates == {1: "kept", 2: "kept", 3: "durability_unknown", 4: "lost"}
 
 
-def test_only_the_first_load_of_data_of_a_life_blocks(evidence):
-    job(evidence)
+@built_together
+def test_only_the_first_load_of_data_of_a_life_blocks(cluster):
+    job(cluster)
     loads = [
         {"event": f"phase.{side}", "t": at, "phase": "data_wait"}
         for side, at in (("start", 2), ("end", 10), ("start", 22), ("end", 28))
     ]
-    record(evidence, *loads, step(1, 10), step(2, 20), step(3, 30), {"event": "job.end", "t": 40})
+    record(cluster, *loads, step(1, 10), step(2, 20), step(3, 30), {"event": "job.end", "t": 40})
 
-    assert evidence.gpu_s()["data_stall"] == 8
+    yield
+
+    assert cluster.gpu_s()["data_stall"] == 8
 
 
-def test_waiting_for_slices_is_gang_wait(evidence):
-    job(evidence)
+@built_together
+def test_waiting_for_slices_is_gang_wait(cluster):
+    job(cluster)
     wait = [
         {"event": f"phase.{s}", "t": t, "phase": "gang_wait"}
         for s, t in (("start", 20), ("end", 50))
     ]
-    record(evidence, step(1, 10), *wait, step(2, 50), step(3, 60), {"event": "job.end", "t": 70})
+    record(cluster, step(1, 10), *wait, step(2, 50), step(3, 60), {"event": "job.end", "t": 70})
 
-    assert evidence.gpu_s()["gang_wait"] == 30
+    yield
 
-
-def test_events_without_a_host_go_to_the_only_job_run_of_their_name(evidence):
-    job(evidence, job_name="llm")
-    record(evidence, step(1, 10), step(2, 20), {"event": "job.end", "t": 40}, run="llm")
-
-    assert len(steps(evidence)) == 2
+    assert cluster.gpu_s()["gang_wait"] == 30
 
 
-def test_events_without_a_host_match_no_job_run_where_two_of_their_name_run(evidence):
-    job(evidence, job_name="llm")
-    evidence.node("b", 1)
-    evidence.job("2", 0, 100, ["b"], 1, job_name="llm")
-    record(evidence, step(1, 10), step(2, 20), {"event": "job.end", "t": 40}, run="llm")
+@built_together
+def test_events_without_a_host_go_to_the_only_job_run_of_their_name(cluster):
+    job(cluster, job_name="llm")
+    record(cluster, step(1, 10), step(2, 20), {"event": "job.end", "t": 40}, run="llm")
 
-    assert steps(evidence) == []
+    yield
+
+    assert len(steps(cluster)) == 2
+
+
+@built_together
+def test_events_without_a_host_match_no_job_run_where_two_of_their_name_run(cluster):
+    job(cluster, job_name="llm")
+    cluster.node("b", 1)
+    cluster.job("2", 0, 100, ["b"], 1, job_name="llm")
+    record(cluster, step(1, 10), step(2, 20), {"event": "job.end", "t": 40}, run="llm")
+
+    yield
+
+    assert steps(cluster) == []
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -3,114 +3,135 @@
 from __future__ import annotations
 
 import pytest
+from tests.queries.conftest import built_together
 
 
 def lives(evidence) -> list[tuple[object, ...]]:
-    evidence.store.build()
+    evidence.build()
     return evidence.store.read(
         """select job_id, attempt, (start_ms - $1) // 1000, (end_ms - $1) // 1000, outcome
-        from intermediate.int_attempts order by attempt""",
-        [1_800_000_000_000],
+        from intermediate.int_attempts where cluster = $2 order by attempt""",
+        [1_800_000_000_000, evidence.name],
     ).rows()
 
 
-def test_a_number_that_each_job_run_restarts_names_two_lives(evidence, job_events):
+@built_together
+def test_a_number_that_each_job_run_restarts_names_two_lives(cluster, job_events):
     """The restart count of torchrun is 0 again after a requeue."""
-    evidence.node("a", 1)
-    evidence.job("7", 0, 100, ["a"], 1, "FAILED", job_name="r")
-    evidence.job("8", 150, 300, ["a"], 1, job_name="r")
-    evidence.events("r", [*job_events.steps(1, 8, 10), job_events.durable(4, 50)], attempt=0)
-    evidence.events("r", job_events.steps(5, 18, 160), attempt=0)
+    cluster.node("a", 1)
+    cluster.job("7", 0, 100, ["a"], 1, "FAILED", job_name="r")
+    cluster.job("8", 150, 300, ["a"], 1, job_name="r")
+    cluster.events("r", [*job_events.steps(1, 8, 10), job_events.durable(4, 50)], attempt=0)
+    cluster.events("r", job_events.steps(5, 18, 160), attempt=0)
 
-    assert lives(evidence) == [("7", 0, 0, 100, "failed"), ("8", 1, 150, 300, "ok")]
-    found = evidence.gpu_s()
+    yield
+
+    assert lives(cluster) == [("7", 0, 0, 100, "failed"), ("8", 1, 150, 300, "ok")]
+    found = cluster.gpu_s()
     assert (found["lost_work"], found["step_unsplit"]) == (40, 40 + 140)
-    assert evidence.store.read("select restarts, attempts from marts.runs").rows() == [(1, 2)]
+    assert cluster.read("select restarts, attempts from marts.runs").rows() == [(1, 2)]
 
 
-def test_lives_inside_a_job_run_keep_their_order_where_numbers_restart(evidence, job_events):
-    evidence.node("a", 1)
+@built_together
+def test_lives_inside_a_job_run_keep_their_order_where_numbers_restart(cluster, job_events):
+    cluster.node("a", 1)
     for job, start in (("7", 0), ("8", 200)):
-        evidence.job(job, start, start + 200, ["a"], 1, job_name="r")
+        cluster.job(job, start, start + 200, ["a"], 1, job_name="r")
         for attempt in (0, 1):
             began = start + 100 * attempt
             events = [{"event": "job.start", "t": began + 5}, *job_events.steps(1, 5, began + 10)]
-            evidence.events("r", events, attempt=attempt)
+            cluster.events("r", events, attempt=attempt)
 
-    assert [row[:4] for row in lives(evidence)] == [
+    yield
+
+    assert [row[:4] for row in lives(cluster)] == [
         ("7", 0, 0, 105), ("7", 1, 105, 200), ("8", 2, 200, 305), ("8", 3, 305, 400),
     ]  # fmt: skip
 
 
-def test_a_life_of_a_job_that_was_resized_goes_on_in_the_next_record(evidence, job_events):
-    evidence.node("a", 2)
-    evidence.job("7", 0, 100, ["a"], 2, "RESIZING")
-    evidence.job("7", 0, 200, ["a"], 1, submit=100)
-    evidence.events("7", job_events.steps(1, 20, 0), attempt=0)
+@built_together
+def test_a_life_of_a_job_that_was_resized_goes_on_in_the_next_record(cluster, job_events):
+    cluster.node("a", 2)
+    cluster.job("7", 0, 100, ["a"], 2, "RESIZING")
+    cluster.job("7", 0, 200, ["a"], 1, submit=100)
+    cluster.events("7", job_events.steps(1, 20, 0), attempt=0)
 
-    assert evidence.gpu_s()["step_unsplit"] == 2 * 100 + 100
+    yield
+
+    assert cluster.gpu_s()["step_unsplit"] == 2 * 100 + 100
 
 
-def test_a_rank_that_reports_no_start_lives_as_long_as_the_gang(evidence, job_events):
+@built_together
+def test_a_rank_that_reports_no_start_lives_as_long_as_the_gang(cluster, job_events):
     """Its steps go on where the gang was restarted from its last save."""
-    evidence.node("a", 2)
-    evidence.job("1", 0, 200, ["a"], 2)
+    cluster.node("a", 2)
+    cluster.job("1", 0, 200, ["a"], 2)
     for start, first in ((0, 1), (100, 9)):
         begun = {"event": "job.start", "t": start + 5}
         for rank, reported in ((0, [begun]), (1, [])):
             rows = [*reported, *job_events.steps(first, first + 7, start + 10)]
-            evidence.events("1", rows, attempt=None, rank=rank)
+            cluster.events("1", rows, attempt=None, rank=rank)
 
-    assert [row[2:] for row in lives(evidence)] == [(0, 105, "failed"), (105, 200, "ok")]
+    yield
+
+    assert [row[2:] for row in lives(cluster)] == [(0, 105, "failed"), (105, 200, "ok")]
 
 
-def test_ranks_that_report_no_start_restart_where_their_steps_do(evidence, job_events):
-    evidence.node("a", 2)
-    evidence.job("1", 0, 200, ["a"], 2)
+@built_together
+def test_ranks_that_report_no_start_restart_where_their_steps_do(cluster, job_events):
+    cluster.node("a", 2)
+    cluster.job("1", 0, 200, ["a"], 2)
     for start, first in ((0, 1), (100, 5)):
         begun = {"event": "job.start", "t": start + 5}
         for rank, reported in ((0, [begun] if start else []), (1, [])):
             rows = [*reported, *job_events.steps(first, first + 7, start + 10)]
-            evidence.events("1", rows, attempt=None, rank=rank)
+            cluster.events("1", rows, attempt=None, rank=rank)
 
-    assert [row[2:] for row in lives(evidence)] == [(0, 105, "failed"), (105, 200, "ok")]
+    yield
+
+    assert [row[2:] for row in lives(cluster)] == [(0, 105, "failed"), (105, 200, "ok")]
 
 
-def test_a_run_that_has_only_the_schedulers_number_is_named_after_its_job(evidence, job_events):
-    evidence.node("a", 4)
-    evidence.job("7", 0, 100, ["a"], 1, job_name="pretrain")
-    evidence.job("8", 0, 100, ["a"], 1, job_name="")
-    evidence.job("9", 0, 100, ["a"], 1, job_name="exp42")
-    evidence.events("exp42", job_events.steps(1, 9, 10))
-    evidence.store.build()
+@built_together
+def test_a_run_that_has_only_the_schedulers_number_is_named_after_its_job(cluster, job_events):
+    cluster.node("a", 4)
+    cluster.job("7", 0, 100, ["a"], 1, job_name="pretrain")
+    cluster.job("8", 0, 100, ["a"], 1, job_name="")
+    cluster.job("9", 0, 100, ["a"], 1, job_name="exp42")
+    cluster.events("exp42", job_events.steps(1, 9, 10))
 
-    found = evidence.store.read("select run_id, run_name from marts.runs order by all").rows()
+    yield
+
+    found = cluster.read("select run_id, run_name from marts.runs order by all").rows()
 
     assert found == [("7", "pretrain (7)"), ("8", "8"), ("exp42", "exp42")]
 
 
 @pytest.mark.parametrize("rank", [0, None])
-def test_starts_that_two_sources_report_are_one_life(evidence, job_events, rank):
+@built_together
+def test_starts_that_two_sources_report_are_one_life(cluster, job_events, rank):
     """The job's own events, and the lines that its framework or NVRx printed about the same."""
-    evidence.node("a", 1)
-    evidence.job("1", 0, 300, ["a"], 1)
+    cluster.node("a", 1)
+    cluster.job("1", 0, 300, ["a"], 1)
     for start, first in ((0, 1), (150, 6)):
         reported = job_events.steps(first, first + 8, start + 10)
         for source, late, host in (("job-events", 1.0, "a"), ("job-log", 1.4, None)):
             begun = {"event": "job.start", "t": start + late}
             rows = [begun, *reported] if source == "job-events" else [begun]
-            evidence.load(
+            cluster.load(
                 "job_events",
                 [
                     {
-                        "cluster": "c", "run_id": "1", "rank": rank if host is None else 0,
+                        "cluster": cluster.name, "run_id": "1", "rank": rank if host is None else 0,
                         "host": host, "reports_durability": True,
-                        **{k: v for k, v in row.items() if k != "t"}, "ts": evidence.at(row["t"]),
+                        **{k: v for k, v in row.items() if k != "t"}, "ts": cluster.at(row["t"]),
                     }
                     for row in rows
                 ],
                 source,
             )  # fmt: skip
 
-    assert [row[2:] for row in lives(evidence)] == [(0, 151, "failed"), (151, 300, "ok")]
-    assert evidence.store.read("select restarts from marts.runs").item() == 1
+    yield
+
+    assert [row[2:] for row in lives(cluster)] == [(0, 151, "failed"), (151, 300, "ok")]
+    assert cluster.read("select restarts from marts.runs").item() == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.queries.conftest import built_together
 
 
 def gap(evidence, job_events, gpus=1, seconds=100):
@@ -16,71 +17,90 @@ def gap(evidence, job_events, gpus=1, seconds=100):
 
 def of_gap(evidence):
     """Build and return the categories of the gap."""
-    evidence.store.build()
-    rows = evidence.store.read(
-        "select distinct category from marts.ledger_segments where phase = 'undeclared_gap'"
+    evidence.build()
+    rows = evidence.read(
+        f"""select distinct category from marts.ledger_segments
+        where phase = 'undeclared_gap' and cluster = '{evidence.name}'"""
     )
     return set(rows["category"])
 
 
-def test_one_active_reading_of_one_gpu_does_not_make_a_gap_active(evidence, job_events):
-    end = gap(evidence, job_events, gpus=4)
+@built_together
+def test_one_active_reading_of_one_gpu_does_not_make_a_gap_active(cluster, job_events):
+    end = gap(cluster, job_events, gpus=4)
     for index in range(4):
-        evidence.samples(
+        cluster.samples(
             f"a#{index}",
-            evidence.every(-10, end),
+            cluster.every(-10, end),
             lambda s, odd=index == 0: not 100 < s <= 200 or (odd and s == 150),
         )
 
-    assert of_gap(evidence) == {"idle_held"}
+    yield
+
+    assert of_gap(cluster) == {"idle_held"}
 
 
+@built_together
 def test_a_gap_in_which_more_than_a_tenth_of_the_readings_show_activity_is_not_idle(
-    evidence, job_events
+    cluster, job_events
 ):
-    end = gap(evidence, job_events, gpus=4)
+    end = gap(cluster, job_events, gpus=4)
     for index in range(4):
-        evidence.samples(
+        cluster.samples(
             f"a#{index}",
-            evidence.every(-10, end),
+            cluster.every(-10, end),
             lambda s, odd=index == 0: not 100 < s <= 200 or (odd and s > 140),
         )
 
-    assert of_gap(evidence) == {"busy_unclassified"}
+    yield
+
+    assert of_gap(cluster) == {"busy_unclassified"}
 
 
-def test_readings_at_the_ends_of_a_gap_cover_the_steps_beside_it(evidence, job_events):
-    end = gap(evidence, job_events)
-    evidence.samples("a#0", evidence.every(-5, end, 10), lambda s: not 106 < s <= 196)
+@built_together
+def test_readings_at_the_ends_of_a_gap_cover_the_steps_beside_it(cluster, job_events):
+    end = gap(cluster, job_events)
+    cluster.samples("a#0", cluster.every(-5, end, 10), lambda s: not 106 < s <= 196)
 
-    assert of_gap(evidence) == {"idle_held"}
+    yield
 
-
-def test_a_gap_shorter_than_two_sampling_intervals_is_not_called_idle(evidence, job_events):
-    end = gap(evidence, job_events, seconds=15)
-    evidence.samples("a#0", evidence.every(-10, end), lambda s: not 100 < s <= 115)
-
-    assert of_gap(evidence) == {"busy_unclassified"}
+    assert of_gap(cluster) == {"idle_held"}
 
 
-def test_a_gap_without_a_reading_is_unknown(evidence, job_events):
-    gap(evidence, job_events)
+@built_together
+def test_a_gap_shorter_than_two_sampling_intervals_is_not_called_idle(cluster, job_events):
+    end = gap(cluster, job_events, seconds=15)
+    cluster.samples("a#0", cluster.every(-10, end), lambda s: not 100 < s <= 115)
 
-    assert of_gap(evidence) == {"unknown"}
+    yield
+
+    assert of_gap(cluster) == {"busy_unclassified"}
+
+
+@built_together
+def test_a_gap_without_a_reading_is_unknown(cluster, job_events):
+    gap(cluster, job_events)
+
+    yield
+
+    assert of_gap(cluster) == {"unknown"}
 
 
 @pytest.mark.parametrize("measured", [True, False], ids=["split", "not split"])
+@built_together
 def test_a_few_milliseconds_between_two_steps_belong_to_the_step_before(
-    evidence, job_events, measured
+    cluster, job_events, measured
 ):
     waits = {"straggler_s": 1.0, "comm_s": 1.0} if measured else {}
-    evidence.node("a", 1)
-    evidence.job("1", 0, 1000, ["a"], 1)
-    evidence.events(
+    cluster.node("a", 1)
+    cluster.job("1", 0, 1000, ["a"], 1)
+    cluster.events(
         "1", [e for k in range(1, 100) for e in job_events.steps(k, k, 10.005 * (k - 1), **waits)]
     )
 
-    found = evidence.gpu_s()
+    yield
+
+    found = cluster.gpu_s()
 
     assert set(found) == (
         {"straggler_wait", "exposed_comm", "productive", "teardown"}
@@ -89,22 +109,26 @@ def test_a_few_milliseconds_between_two_steps_belong_to_the_step_before(
     )
 
 
-def test_a_few_milliseconds_after_a_step_belong_to_it_however_short_steps_are(evidence, job_events):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 100, ["a"], 1)
-    evidence.events("1", [e for k in range(500) for e in job_events.steps(k, k, 0.108 * k, 0.1)])
+@built_together
+def test_a_few_milliseconds_after_a_step_belong_to_it_however_short_steps_are(cluster, job_events):
+    cluster.node("a", 1)
+    cluster.job("1", 0, 100, ["a"], 1)
+    cluster.events("1", [e for k in range(500) for e in job_events.steps(k, k, 0.108 * k, 0.1)])
 
-    found = evidence.gpu_s()
+    yield
+
+    found = cluster.gpu_s()
 
     assert found == {"step_unsplit": 53.992, "teardown": 46.008}
 
 
+@built_together
 def test_a_short_gap_after_a_phase_belongs_to_the_phase_however_short_the_phase_is(
-    evidence, job_events
+    cluster, job_events
 ):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 1000, ["a"], 1)
-    evidence.events(
+    cluster.node("a", 1)
+    cluster.job("1", 0, 1000, ["a"], 1)
+    cluster.events(
         "1",
         [
             *job_events.steps(1, 50, 0),
@@ -115,37 +139,45 @@ def test_a_short_gap_after_a_phase_belongs_to_the_phase_however_short_the_phase_
         ],
     )
 
-    found = evidence.gpu_s()
+    yield
+
+    found = cluster.gpu_s()
 
     assert found == {
         "step_unsplit": 990, "checkpoint_save": 0.304, "other_declared": 0.226, "teardown": 9.47
     }  # fmt: skip
 
 
-def test_a_short_gap_after_a_step_of_waits_alone_is_productive(evidence, job_events):
+@built_together
+def test_a_short_gap_after_a_step_of_waits_alone_is_productive(cluster, job_events):
     """Its waits were measured in full, so nothing of it or after it is left without a split."""
     waits = {"straggler_s": 4.0, "comm_s": 7.0}
-    evidence.node("a", 1)
-    evidence.job("1", 0, 100, ["a"], 1)
-    evidence.events(
+    cluster.node("a", 1)
+    cluster.job("1", 0, 100, ["a"], 1)
+    cluster.events(
         "1", [*job_events.steps(1, 5, 0, **waits), *job_events.steps(6, 9, 50.06, **waits)]
     )
 
-    found = evidence.gpu_s()
+    yield
+
+    found = cluster.gpu_s()
 
     assert found == {
         "straggler_wait": 36, "exposed_comm": 54, "productive": 0.06, "teardown": 9.94
     }  # fmt: skip
 
 
-def test_a_short_gap_after_a_measured_step_is_productive_whatever_follows_it(evidence, job_events):
+@built_together
+def test_a_short_gap_after_a_measured_step_is_productive_whatever_follows_it(cluster, job_events):
     waits = {"straggler_s": 1.0, "comm_s": 1.0}
-    evidence.node("a", 1)
-    evidence.job("1", 0, 100, ["a"], 1, "FAILED")
+    cluster.node("a", 1)
+    cluster.job("1", 0, 100, ["a"], 1, "FAILED")
     reported = [*job_events.steps(1, 5, 0, **waits), *job_events.steps(6, 9, 50.06, **waits)]
-    evidence.events("1", [*reported, job_events.durable(5, 50)])
+    cluster.events("1", [*reported, job_events.durable(5, 50)])
 
-    found = evidence.gpu_s()
+    yield
+
+    found = cluster.gpu_s()
 
     assert found == {
         "straggler_wait": 5, "exposed_comm": 5, "productive": 40.06, "lost_work": 40,
@@ -153,10 +185,13 @@ def test_a_short_gap_after_a_measured_step_is_productive_whatever_follows_it(evi
     }  # fmt: skip
 
 
-def test_gpus_read_too_seldom_to_describe_a_gap_leave_it_to_those_read_often(evidence, job_events):
-    end = gap(evidence, job_events, gpus=2, seconds=60)
+@built_together
+def test_gpus_read_too_seldom_to_describe_a_gap_leave_it_to_those_read_often(cluster, job_events):
+    end = gap(cluster, job_events, gpus=2, seconds=60)
     for index, interval in enumerate((10, 60)):
-        readings = evidence.every(-60, end, interval)
-        evidence.samples(f"a#{index}", readings, lambda s: not 100 < s <= 160)
+        readings = cluster.every(-60, end, interval)
+        cluster.samples(f"a#{index}", readings, lambda s: not 100 < s <= 160)
 
-    assert of_gap(evidence) == {"idle_held"}
+    yield
+
+    assert of_gap(cluster) == {"idle_held"}
