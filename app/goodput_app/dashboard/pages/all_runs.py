@@ -6,7 +6,7 @@ import streamlit as st
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, details, queue_parts, scope_bar
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import marts, speed
+from goodput_app.dashboard.data import findings, marts, speed
 from goodput_app.dashboard.figures import runs as figures_runs
 
 view = scope_bar.required_view()
@@ -47,7 +47,8 @@ if not runs.is_empty():
     with panel(
         "All runs", "marts.runs", help="Select a row for the verdict and the run's own page."
     ):
-        details.runs(runs.join(speed.throughputs(scope), on="run_key", how="left"), COLUMNS)
+        rows = runs.join(speed.throughputs(scope), on="run_key", how="left")
+        details.runs(rows, findings.run_verdicts(scope), COLUMNS)
         if (total := runs["total"][0]) > runs.height:
             st.caption(
                 f"The {runs.height:,} of {total:,} runs that wasted most; `goodput runs --limit 0` "
