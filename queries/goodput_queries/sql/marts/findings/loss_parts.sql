@@ -230,7 +230,7 @@ parts as (
 )
 
 select
-    parts.*,
+    parts.* replace (parts.gpu_ms::bigint as gpu_ms),
     run_bases.base_ms as run_base_ms,
     cluster_bases.base_ms as cluster_base_ms
 from parts
