@@ -33,8 +33,8 @@ def tokens(statement: Statement) -> Table:
             for name, (count, per_cost, per_j) in sorted(found.items())
         ],
         note="As known now; no amount depends on it. Tokens of training steps that were not lost, "
-        "of runs that report them, for the cost at the rates of all time allocated to these runs, and "
-        "for the energy that their GPUs counted.",
+        "of runs that report them, for the cost at the rates of all time allocated to these runs, "
+        "and for the energy that their GPUs counted.",
     )  # fmt: skip
 
 

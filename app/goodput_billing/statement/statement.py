@@ -38,8 +38,8 @@ class Statement:
 
     rows: what is billed, line by line, in cents; `correction` is 0, or the number of the correction
     that added the row; beside it energy, carbon and tokens as known now. bookings: empty while the
-    day is open. closes_ms: what its clusters' evidence has to reach for it to close. was_corrected: this
-    very call found late evidence.
+    day is open. closes_ms: what its clusters' evidence has to reach for it to close. was_corrected:
+    this very call found late evidence.
     is_proven: it was computed again just now; not so once its readings were dropped by age, or
     where the database is only read from. account: whose it is alone; None: the whole day.
     known_parts: of the days that it is compared with, by name.
