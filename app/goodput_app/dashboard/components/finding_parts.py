@@ -8,7 +8,8 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import places, scope_bar, tables
+from goodput_app.dashboard.components import finding_cards, places, scope_bar, tables
+from goodput_app.dashboard.components.finding_cards import SEVERITY_COLOURS
 from goodput_app.dashboard.state import current_store
 from goodput_queries.errors import GoodputError
 from goodput_queries.findings import NAME_MAX_CHARS, NOTE_MAX_CHARS, Action, record
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PAGE = "pages/open_findings.py"
-SEVERITY_COLOURS: dict[str, theme.Badge] = {"critical": "red", "warning": "orange", "info": "gray"}
 OPEN_STATES = ("open", "acknowledged")
 TOP_FIXES = 5
 FIXES = {
@@ -83,9 +83,11 @@ def objectives(frame: pl.DataFrame) -> None:
 
 def fixes(frame: pl.DataFrame, findings: pl.DataFrame) -> None:
     """Draw what to do first, and the findings of the picked row."""
-    picked = tables.pick(
-        frame, _columns(frame), "fix", fix_ids(frame), rows=8, widths=FIX_WIDTHS_PX
-    )
+    with finding_cards.table_of("fix"):
+        picked = tables.pick(
+            frame, _columns(frame), "fix", fix_ids(frame), rows=8, widths=FIX_WIDTHS_PX
+        )
+    finding_cards.fixes(frame, fix_ids(frame))
     if picked is None:
         st.caption("Select a row for its findings and where to look.")
         return
@@ -113,7 +115,9 @@ def top_fixes(frame: pl.DataFrame) -> None:
         st.caption("Nothing to do in this time range.")
         return
     first = frame.head(TOP_FIXES)
-    picked = tables.pick(first, _columns(first), "fix", fix_ids(first), widths=FIX_WIDTHS_PX)
+    with finding_cards.table_of("fix"):
+        picked = tables.pick(first, _columns(first), "fix", fix_ids(first), widths=FIX_WIDTHS_PX)
+    finding_cards.fixes(first, fix_ids(first))
     params = scope_bar.carried()
     if picked is not None:
         where(picked)
@@ -155,7 +159,11 @@ def inbox(frame: pl.DataFrame) -> None:
     if shown.is_empty():
         st.caption("No finding matches these filters.")
         return
-    picked = tables.pick(shown, FINDINGS, "finding", shown["id"], rows=10, widths=FINDING_WIDTHS_PX)
+    with finding_cards.table_of("finding"):
+        picked = tables.pick(
+            shown, FINDINGS, "finding", shown["id"], rows=10, widths=FINDING_WIDTHS_PX
+        )
+    finding_cards.findings(shown, shown["id"])
     if picked is None:
         st.caption("Select a row for its evidence, where to look, and to acknowledge it.")
     else:

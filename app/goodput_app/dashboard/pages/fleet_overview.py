@@ -33,6 +33,7 @@ LOSSES = {
 st.title("Overview", anchor=False)
 st.caption("What is wrong now, where did the GPU-hours go, and what to do first?")
 now = st.container()  # findings take longest: they are drawn last
+last_tile = None
 with panel("", "marts.goodput_summary"):
     summary = marts.goodput_summary(scope).row(0, named=True)
     ladder = marts.evidence_ladder(scope).row(0, named=True)
@@ -44,7 +45,8 @@ with panel("", "marts.goodput_summary"):
         earlier = headline.headline(before.summary, then, before.scope)
         if earlier.rung == first.rung:
             change = tiles.points(first.ratio, earlier.ratio)
-    tiles.of_fleet(summary, first, before.summary, change, marts.goodput_over_time(scope))
+    over_time = marts.goodput_over_time(scope)
+    last_tile = tiles.of_fleet(summary, first, before.summary, change, over_time)
     if (said := headline.communication(summary)) is not None:
         st.caption(theme.markdown_text(said))
     if before.summary is not None:
@@ -117,6 +119,9 @@ with (
         st.caption(theme.markdown_text(before.reason or "There is no data from before this range."))
 with now, panel("", "marts.findings"):
     now_strip.draw(findings.findings(scope), findings.losing_now(scope), view)
+if last_tile is not None:
+    with last_tile, panel("", "marts.findings"):
+        tiles.runs_at_risk(findings.findings(scope), summary)
 with (
     fixes,
     panel(
