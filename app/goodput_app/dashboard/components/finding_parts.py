@@ -22,6 +22,7 @@ OPEN_STATES = ("open", "acknowledged")
 TOP_FIXES = 5
 FIXES = {
     "target": "At",
+    "what_to_do": "What to do",
     "findings": "Findings",
     "back_ms": "Comes back",
     "back_low_ms": "At the least",
@@ -29,7 +30,6 @@ FIXES = {
     "back_week_cost": "Cost a week",
     "owner": "Owner",
     "effort": "Effort",
-    "what_to_do": "What to do",
 }
 FIX_WIDTHS_PX = {"target": 140, "findings": 64, "owner": 78, "effort": 62, "what_to_do": 270}
 OF_A_WEEK = ("back_week_ms", "back_week_cost")  # not known under an hour of evidence

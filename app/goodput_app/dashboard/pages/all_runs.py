@@ -13,6 +13,8 @@ view = scope_bar.required_view()
 scope = view.scope
 COLUMNS = {
     "run_name": "Run",
+    "verdict": "Verdict",
+    "verdict_confidence": "Confidence",
     "cluster": "Cluster",
     "state": "State",
     "team": "Team",
@@ -26,8 +28,6 @@ COLUMNS = {
     "mfu_ratio": "MFU",
     "tokens_per_s": "Tokens/s",
     "restarts": "Restarts",
-    "verdict": "Verdict",
-    "verdict_confidence": "Confidence",
 }
 
 st.title("Runs", anchor=False)

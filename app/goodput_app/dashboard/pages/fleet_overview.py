@@ -118,10 +118,11 @@ with (
     else:
         st.caption(theme.markdown_text(before.reason or "There is no data from before this range."))
 with now, panel("", "marts.findings"):
-    now_strip.draw(findings.findings(scope), findings.losing_now(scope), view)
-if last_tile is not None:
-    with last_tile, panel("", "marts.findings"):
-        tiles.runs_at_risk(findings.findings(scope), summary)
+    found = findings.findings(scope)
+    now_strip.draw(found, findings.losing_now(scope), view)
+    if last_tile is not None:
+        with last_tile:
+            tiles.runs_at_risk(found, summary)
 with (
     fixes,
     panel(
