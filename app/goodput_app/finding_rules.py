@@ -30,8 +30,8 @@ in `reference/thresholds.csv`, each with its unit and reason. Why it is so:
 - A loss under one GPU-hour is information, whatever its rule.
 - **One fact is one finding**: GPUs that were never active are in the finding of idle GPUs, a silent
   node in that of the node that is down, where at least half of it is the same time.
-- **The verdict of the Run page** is the largest finding about the run, by the GPU time that it lost
-  (`marts.run_verdicts`).
+- **The verdict of the Runs and Run pages** is the largest finding about the run, by the GPU
+  time that it lost (`marts.run_verdicts`).
 """
 
 

@@ -42,7 +42,7 @@ TARGETS = {  # file -> the tests that specify it, the quickest first
         "tests/queries/marts/test_unplaced.py",
         "tests/queries/billing/test_statement_closing.py",
     ),
-    f"{QUERIES}/sql/marts/findings/loss_claims.sql": (
+    f"{QUERIES}/sql/marts/findings/loss_parts.sql": (
         "tests/queries/findings/test_losses.py",
         "tests/findings/test_quality.py",
     ),

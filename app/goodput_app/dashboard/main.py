@@ -35,6 +35,12 @@ LOOK = """<style>
   [class*="st-key-tiles"] [data-testid="stColumn"],
   [class*="-tiles"] [data-testid="stColumn"] { flex: 1 1 40%; min-width: 40%; width: auto; }
 }
+@media (max-width: 640px) { /* rows of tables whose last columns matter stand one below the other */
+  [class*="st-key-table_of_"] { display: none; }
+}
+@media (min-width: 641px) {
+  [class*="st-key-cards_of_"] { display: none; }
+}
 [data-testid="stMetricLabel"] p { white-space: normal; }
 @media (min-width: 641px) and (max-width: 1250px) { /* the time range has a line of its own */
   .st-key-scope [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from goodput_billing.render.energy_table import energy
+from goodput_billing.render.token_table import tokens
 from goodput_billing.render.wording import (
     NONE,
     UNKNOWN,
@@ -37,6 +38,7 @@ def tables(statement: Statement, *, lines: int) -> list[Table]:
         _month(statement),
         _losses(statement),
         energy(statement),
+        tokens(statement),
         _corrections(statement),
         _lines(statement, lines),
         _balance(statement),

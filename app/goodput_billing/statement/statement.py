@@ -19,6 +19,7 @@ from goodput_billing.statement.other_days import beside
 from goodput_billing.statement.overlaps import refuse_overlap
 from goodput_billing.statement.rows import in_cents
 from goodput_billing.statement.summary import accounts, totals
+from goodput_billing.statement.tokens import with_tokens
 from goodput_queries.errors import NoEvidenceError
 
 if TYPE_CHECKING:
@@ -38,9 +39,9 @@ class Statement:
     """A day as it is delivered; every frame is in the order in which it is printed.
 
     rows: what is billed, line by line, in cents; `correction` is 0, or the number of the correction
-    that added the row; beside it energy and carbon as known now. bookings: empty while the day is
-    open. closes_ms: what its clusters' evidence has to reach for it to close. was_corrected: this
-    very call found late evidence.
+    that added the row; beside it energy, carbon and tokens as known now. bookings: empty while the
+    day is open. closes_ms: what its clusters' evidence has to reach for it to close. was_corrected:
+    this very call found late evidence.
     is_proven: it was computed again just now; not so once its readings were dropped by age, or
     where the database is only read from. account: whose it is alone; None: the whole day.
     known_parts: of the days that it is compared with, by name.
@@ -126,7 +127,7 @@ def statement(
         closes_ms=closes_ms,
         was_corrected=was_corrected,
         is_proven=is_proven,
-        rows=with_carbon(rows, store, day),
+        rows=with_tokens(with_carbon(rows, store, day), store, day),
         accounts=accounts(rows, days),
         budgets=budgets(store, day, days.month, settings),
         losses=losses(store, day),

@@ -72,6 +72,10 @@ def test_filters_of_the_link_leave_what_they_name(
     app = visit(recorded, "open_findings", rules="input_stall,hang", state="open")
 
     assert table(app, "title")["title"].to_list() == ["Steps wait for input"]
+    # for narrow screens it stands as a card, too, with the same way to open it
+    assert "What to do: Prefetch or cache the input; add loader workers" in texts(app)
+    assert app.button(key="card_finding_0").click().run().query_params["finding"]
+    assert "#### Steps wait for input" in texts(app)
     app.button(key="all_rules").click().run()
     assert table(app, "title").height > 1
 
@@ -121,6 +125,13 @@ def test_the_overview_counts_what_is_wrong_and_links_to_it(
     of_idle = links(app)["**1** Runs with idle GPUs"]
     assert (of_idle["rules"], of_idle["state"]) == (["idle_allocation"], ["open"])
     assert ":gray[0 Hung runs]" in texts(app)
+    tiles = {metric.label: metric.value.replace("\\", "") for metric in app.metric}
+    summary = recorded.read("from marts.goodput_summary").row(0, named=True)
+    known = summary["held_ms"] - summary["unknown_ms"]
+    assert tiles["Active (% of allocated)"] == f"{100 * (1 - summary['inactive_ms'] / known):.1f} %"
+    at_risk = """select count(distinct run_key)::varchar from marts.findings
+        where run_key is not null and is_open and severity <> 'info'"""
+    assert tiles["Runs at risk"] == recorded.read(at_risk).item()
     lost = recorded.read("select sum(wasted_ms) / 1000 from marts.goodput_summary").item()
     assert table(app, "wasted_gpu_min")["wasted_gpu_min"].sum() == pytest.approx(float(lost) / 60)
     assert links(app)["Statement of research"]["team"] == ["research"]

@@ -122,6 +122,25 @@ def test_a_run_is_judged_in_a_sentence_with_evidence(
     assert "Restarts: 1" in texts(app)
 
 
+def test_the_runs_page_says_of_each_run_what_its_own_page_says(
+    capture: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    (table,) = (f.value for f in visit(capture, "all_runs").dataframe if "verdict" in f.value)
+
+    said = dict(zip(table["run_name"], table["verdict"], strict=True))
+    expected = {}
+    found = 0
+    for run_key in capture.read("select run_key from marts.runs")["run_key"]:
+        of_run = Scope(run=run_key)
+        run = capture.read("from marts.runs", scope=of_run).row(0, named=True)
+        rows = capture.read("from marts.run_verdicts", scope=of_run).rows(named=True)
+        found += len(rows)
+        cause = f" ({rows[0]['cause']})" if rows and rows[0]["cause"] else ""
+        expected[run["run_name"]] = rows[0]["title"] + cause if rows else run["verdict"]
+    assert said == expected
+    assert 0 < found < len(said), "some have no finding"
+
+
 def test_the_run_page_shows_how_fast_its_steps_are(
     visit: Callable[..., AppTest], capture: LocalStore
 ) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 MARTS = (
     "gang_gaps", "periodic_gaps", "low_use", "silent_gpus", "standing_counters", "peer_outliers",
-    "sudden_drops", "host_causes",
+    "sudden_drops", "host_causes", "stalled_runs",
 )  # fmt: skip
 TEXTS = ("rule", "cluster", "node", "gpu_uuid", "run_key", "team", "confidence", "evidence")
 COLUMNS = {

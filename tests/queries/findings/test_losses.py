@@ -203,6 +203,8 @@ def test_an_attempt_that_a_node_failure_ended_is_put_on_the_node(cluster, job_ev
     assert verdict["confidence"] == "Confirmed"
     assert verdict["cause"].startswith("NODE_FAIL")
     assert verdict["evidence"].endswith("of the allocated time, 1 attempt")
+    # the same among all runs
+    assert evidence.store.read("from marts.run_verdicts").rows(named=True) == [verdict]
 
 
 def test_a_hang_that_the_scheduler_ended_is_put_on_the_rank_that_held_up_the_others(
@@ -240,6 +242,10 @@ def test_a_hang_that_the_scheduler_ended_is_put_on_the_rank_that_held_up_the_oth
         "where rule in ('hang', 'preempted') and gpu_ms > 0"
     ).rows()
     assert rows == [("hang", "c/1", "c/a#1")]
+    verdicts = evidence.store.read("select run_key, rule, evidence from marts.run_verdicts")
+    ((run_key, rule, text),) = verdicts.rows()
+    assert (run_key, rule) == ("c/1", "hang")
+    assert text.startswith("rank 1 has not launched all_reduce 45 of dp")
 
 
 @built_together

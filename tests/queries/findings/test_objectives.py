@@ -66,3 +66,32 @@ def test_an_objective_burns_its_budget_when_gpus_are_of_no_use(evidence, job_eve
     assert set(objectives(store, team="team")) == {"team"}
     assert objectives(store, node="a") == {}
     assert burning(store, team="team") == []
+
+
+def test_a_budget_that_burns_slowly_for_a_day_is_a_finding(evidence, job_events):
+    """From hour 20 on one of five GPUs is free: 0.2 of no use, of 0.05 that may be."""
+    evidence.node("a", 5)
+    evidence.watched(44 * HOUR)
+    for name, gpus, hours in (("1", 4, 44), ("2", 1, 20)):
+        evidence.job(name, 0, hours * HOUR, ["a"], gpus)
+        steps = job_events.steps(1, hours, 0, float(HOUR))
+        evidence.events(name, [*steps, job_events.durable(hours, hours * HOUR)])
+    evidence.store.build()
+    store = evidence.store
+    store.objectives = as_variable((Objective(0.95, cluster="c", window_days=1),))
+
+    of_cluster = objectives(store)["c"]
+    assert (of_cluster["fast_burn"], of_cluster["slow_burn"]) == (6, 3)
+    for hours in ("1h", "6h", "24h"):
+        assert of_cluster[f"burn_rate_{hours}"] == pytest.approx(4), "not 6, which fast_burn is"
+    ((subject, state, severity, text),) = burning(store)
+    assert (subject, state, severity) == ("c", "open", "warning")
+    assert text.startswith("burn rate 4.0 over 6 h, 4.0 over 1 h, 4.0 over 24 h; goodput 80.0 %")
+
+    # quiet after six such hours: over a day the rate is 1; and where twice as much may be of no use
+    early = objectives(store, to_ms=START_MS + 26 * HOUR_MS)["c"]
+    assert (early["burn_rate_6h"], early["burn_rate_24h"]) == pytest.approx((4, 1))
+    assert burning(store, to_ms=START_MS + 26 * HOUR_MS) == []
+    store.objectives = as_variable((Objective(0.9, cluster="c", window_days=1),))
+    assert objectives(store)["c"]["burn_rate_24h"] == pytest.approx(2)
+    assert burning(store) == []

@@ -119,3 +119,9 @@ def test_availability_needs_node_states_or_accounting(evidence):
 )
 def test_a_ratio_is_measured_where_at_least_half_of_its_base_is_settled(store, ratio, is_measured):
     assert store.read(f"select {ratio}").item() is is_measured
+
+
+def test_idle_gpus_and_those_that_wait_for_a_gang_are_not_active(store):
+    # of 90 allocated with evidence 9 were idle or waiting
+    assert store.read("select active_ratio(9, 10, 100)").item() == pytest.approx(0.9)
+    assert store.read("select active_ratio(0, 100, 100)").item() is None, "nothing is known"

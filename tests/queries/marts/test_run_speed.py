@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import csv
+import io
+from datetime import date
 from pathlib import Path
 
+import polars as pl
 import pytest
+from pypdfium2 import PdfDocument
 from tests.queries.conftest import built_together
+
+from goodput_billing.render import files, token_table
+from goodput_billing.statement.settings import StatementSettings
+from goodput_billing.statement.statement import statement
 
 PEAKS = Path(__file__).parents[3] / "queries/goodput_queries/sql/reference/gpu_model_peaks.csv"
 H100 = "NVIDIA H100 80GB HBM3"
@@ -231,22 +239,36 @@ def test_without_price_tokens_and_energy_there_is_a_reason(cluster, job_events):
     assert found["cost_reason"] == found["energy_reason"] == "the job reports no tokens"
 
 
-@built_together
-def test_tokens_of_an_account_are_held_against_its_runs_that_report_them(cluster, job_events):
+def test_tokens_of_an_account_are_held_against_its_runs_that_report_them(
+    evidence, job_events, tmp_path
+):
     """Two runs of 400 s on two GPUs at 3.60 an hour cost 0.80 each; the third says nothing."""
     for name, tokens in (("1", 10.0), ("2", 30.0), ("3", None)):
         more = {} if tokens is None else {"tokens": tokens}
-        trained(cluster, job_events, name=name, **more)
-    cluster.load("rates", [{"cluster": cluster.name, "price_per_gpu_h": 3.6, "currency": "USD"}])
+        trained(evidence, job_events, name=name, **more)
+    evidence.load("rates", [{"price_per_gpu_h": 3.6, "currency": "USD"}])
 
-    yield
-
-    found = cluster.read("select * from marts.tokens_by_account").row(0, named=True)
+    evidence.store.build()
+    found = evidence.store.read("select * from marts.tokens_by_account").row(0, named=True)
 
     assert (found["team"], found["runs"]) == ("team", 2)
     assert found["held_ratio"] == pytest.approx(2 / 3)
     assert found["tokens"] == 2 * 200 * 40
     assert found["tokens_per_cost"] == pytest.approx(2 * 200 * 40 / 1.6)
+
+    # delivered files have the same, of the account in each of its rows; FOCUS has no such column
+    made = statement(evidence.store, date(2027, 1, 15), StatementSettings())
+    rows = pl.read_csv(io.BytesIO(files.csv(made))).filter(pl.col("line") == "usage")
+    assert rows.height == 3
+    assert set(rows["account_tokens"]) == {2 * 200 * 40}
+    assert rows["account_tokens_per_cost"].to_list() == pytest.approx([2 * 200 * 40 / 1.6] * 3)
+    assert rows["account_tokens_per_j"].null_count() == 3, "no energy was read"
+    assert made.rows.filter(pl.col("line") == "idle")["account_tokens"].count() == 0
+    assert token_table.tokens(made).rows == [["team", "16,000", "10,000", "unknown"]]
+    page, pdf, bill = files.write(made, tmp_path, ["html", "pdf", "focus"])
+    assert "Tokens per USD" in page.read_text()
+    assert "Tokens per USD" in "".join(p.get_textpage().get_text_range() for p in PdfDocument(pdf))
+    assert "token" not in bill.read_text().lower()
 
 
 def test_peaks_have_a_source_and_names_match_one_model(evidence):

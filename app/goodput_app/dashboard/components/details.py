@@ -55,8 +55,12 @@ def losses(frame: pl.DataFrame, names: Mapping[str, str]) -> None:
         )
 
 
-def runs(frame: pl.DataFrame, names: Mapping[str, str]) -> None:
-    """Draw the table of runs and, beside it, the verdict on the picked one."""
+def runs(frame: pl.DataFrame, found: pl.DataFrame, names: Mapping[str, str]) -> None:
+    """Draw the table of runs and, beside it, the verdict on the picked one.
+
+    found: marts.run_verdicts
+    """
+    frame = run_parts.with_verdicts(frame, found)
     ids = frame.get_column("run_key")
     table, side = _beside(st.query_params.get("verdict") in ids.to_list())
     rows = frame.to_dicts()
@@ -81,7 +85,7 @@ def runs(frame: pl.DataFrame, names: Mapping[str, str]) -> None:
         return
     with side.container(border=True):
         _head(picked["run_id"], picked["job_name"], "verdict")
-        run_parts.verdict(picked)
+        run_parts.of_finding(found.filter(pl.col("run_key") == picked["run_key"]), picked)
         _open_run(picked["run_key"])
 
 

@@ -10,7 +10,8 @@ import streamlit as st
 from goodput_app.access.current import current_identity, is_sign_in_required
 from goodput_app.access.identity import Action as Allowed
 from goodput_app.dashboard import finding_state, theme
-from goodput_app.dashboard.components import places, scope_bar, tables
+from goodput_app.dashboard.components import finding_cards, places, scope_bar, tables
+from goodput_app.dashboard.components.finding_cards import SEVERITY_COLOURS
 from goodput_app.dashboard.state import current_store
 from goodput_queries.errors import GoodputError
 from goodput_queries.findings import NAME_MAX_CHARS, NOTE_MAX_CHARS, Action
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PAGE = "pages/open_findings.py"
-SEVERITY_COLOURS: dict[str, theme.Badge] = {"critical": "red", "warning": "orange", "info": "gray"}
 OPEN_STATES = ("open", "acknowledged")
 TOP_FIXES = 5
 FIXES = {
     "target": "At",
+    "what_to_do": "What to do",
     "findings": "Findings",
     "back_ms": "Comes back",
     "back_low_ms": "At the least",
@@ -31,7 +32,6 @@ FIXES = {
     "back_week_cost": "Cost a week",
     "owner": "Owner",
     "effort": "Effort",
-    "what_to_do": "What to do",
 }
 FIX_WIDTHS_PX = {"target": 140, "findings": 64, "owner": 78, "effort": 62, "what_to_do": 270}
 OF_A_WEEK = ("back_week_ms", "back_week_cost")  # not known under an hour of evidence
@@ -85,9 +85,11 @@ def objectives(frame: pl.DataFrame) -> None:
 
 def fixes(frame: pl.DataFrame, findings: pl.DataFrame) -> None:
     """Draw what to do first, and the findings of the picked row."""
-    picked = tables.pick(
-        frame, _columns(frame), "fix", fix_ids(frame), rows=8, widths=FIX_WIDTHS_PX
-    )
+    with finding_cards.table_of("fix"):
+        picked = tables.pick(
+            frame, _columns(frame), "fix", fix_ids(frame), rows=8, widths=FIX_WIDTHS_PX
+        )
+    finding_cards.fixes(frame, fix_ids(frame))
     if picked is None:
         st.caption("Select a row for its findings and where to look.")
         return
@@ -115,7 +117,9 @@ def top_fixes(frame: pl.DataFrame) -> None:
         st.caption("Nothing to do in this time range.")
         return
     first = frame.head(TOP_FIXES)
-    picked = tables.pick(first, _columns(first), "fix", fix_ids(first), widths=FIX_WIDTHS_PX)
+    with finding_cards.table_of("fix"):
+        picked = tables.pick(first, _columns(first), "fix", fix_ids(first), widths=FIX_WIDTHS_PX)
+    finding_cards.fixes(first, fix_ids(first))
     params = scope_bar.carried()
     if picked is not None:
         where(picked)
@@ -157,7 +161,11 @@ def inbox(frame: pl.DataFrame) -> None:
     if shown.is_empty():
         st.caption("No finding matches these filters.")
         return
-    picked = tables.pick(shown, FINDINGS, "finding", shown["id"], rows=10, widths=FINDING_WIDTHS_PX)
+    with finding_cards.table_of("finding"):
+        picked = tables.pick(
+            shown, FINDINGS, "finding", shown["id"], rows=10, widths=FINDING_WIDTHS_PX
+        )
+    finding_cards.findings(shown, shown["id"])
     if picked is None:
         st.caption("Select a row for its evidence, where to look, and to acknowledge it.")
     else:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 GROUPS = {  # label -> rules of reference.finding_rules
     "Nodes down or drained": ("node_down", "node_drained"),
     "GPUs with errors": ("gpu_error", "faulty_gpu", "silent_gpu"),
-    "Hung runs": ("hang",),
+    "Hung runs": ("hang", "no_step"),
     "Throttled GPUs": ("throttled_gpu",),
     "Runs with idle GPUs": ("idle_allocation",),
     "Late ranks, slow links": ("slow_rank", "slow_link", "link_down"),

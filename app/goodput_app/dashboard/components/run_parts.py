@@ -75,10 +75,25 @@ def heading(run: dict[str, Any]) -> None:
         st.caption(f"{theme.moment(run['first_start_at'])} to {end}")
 
 
+def with_verdicts(runs: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
+    """Return the runs with their largest findings as verdicts, else with those of their losses.
+
+    found: marts.run_verdicts
+    """
+    cause = pl.format(" ({})", "cause").fill_null("")
+    of_finding = found.select(
+        "run_key", pl.concat_str("title", cause).alias("of_finding"), pl.col("confidence")
+    )
+    return runs.join(of_finding, on="run_key", how="left", maintain_order="left").with_columns(
+        verdict=pl.coalesce("of_finding", "verdict"),
+        verdict_confidence=pl.coalesce("confidence", "verdict_confidence"),
+    )
+
+
 def of_finding(found: pl.DataFrame, run: dict[str, Any]) -> None:
     """Draw the verdict of the run's largest finding, else that of its largest loss.
 
-    found: marts.run_verdicts
+    found: marts.run_verdicts of the run
     """
     if found.is_empty():
         verdict(run)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import glossary, headline, theme
+
+if TYPE_CHECKING:
+    from streamlit.delta_generator import DeltaGenerator
 
 Row = dict[str, Any]
 LINE_MIN = 3  # values
@@ -19,8 +22,10 @@ def of_fleet(
     before: Row | None,
     change: str | None,
     over_time: pl.DataFrame,
-) -> None:
-    """Draw the six tiles of the Overview, with what changed since the window before, where known.
+) -> DeltaGenerator:
+    """Draw the tiles of the Overview, with what changed since the window before, where known.
+
+    Return where the sixth one is to be drawn (`runs_at_risk`): findings take longer.
 
     summary, before: rows of marts.goodput_summary. change: of the first tile.
     over_time: marts.goodput_over_time, in order
@@ -32,7 +37,7 @@ def of_fleet(
 
     notes = "; ".join([*([first.bound] if first.bound else []), *first.notes])
     wasted = f"{theme.gpu_time(summary['wasted_ms'])} = {_share(summary, 'wasted_ms')}"
-    unclassified = theme.gpu_time(summary["unknown_ms"] + summary["busy_ms"])
+    inactive = theme.gpu_time(summary["inactive_ms"])
     with st.container(key="tiles"):
         columns = st.columns([1.15, 0.95, 1.05, 1.25, 1.25, 0.6], gap="small")
     with columns[0]:
@@ -56,15 +61,24 @@ def of_fleet(
         )
     with columns[4]:
         tile(
-            "Coverage (% of allocated)",
-            theme.percent(summary["coverage_ratio"]),
-            f"{unclassified} unclassified",
-            _points(summary, then, "coverage_ratio"),
-            line=line("coverage_ratio"),
+            "Active (% of allocated)",
+            theme.percent(summary["active_ratio"]),
+            f"{inactive} idle or waiting",
+            _points(summary, then, "active_ratio"),
+            line=line("active_ratio"),
         )
-    with columns[5]:
-        on_gpus, grown = f"on {theme.count(summary['gpus'], 'GPU')}", _growth(summary, then, "runs")
-        tile("Runs", f"{summary['runs']:,}", on_gpus, grown, "off", line=line("runs"))
+    return columns[5]
+
+
+def runs_at_risk(findings: pl.DataFrame, summary: Row) -> None:
+    """Draw the tile of runs that have an open finding.
+
+    findings: rows of marts.findings. summary: a row of marts.goodput_summary.
+    """
+    is_at_risk = pl.col("is_open") & (pl.col("severity") != "info")
+    runs = findings.filter(is_at_risk)["run_key"].drop_nulls().n_unique()
+    of_all = f"of {theme.count(summary['runs'], 'run')} on {theme.count(summary['gpus'], 'GPU')}"
+    tile("Runs at risk", f"{runs:,}", of_all)
 
 
 def of_run(run: Row) -> None:

@@ -54,8 +54,8 @@ def losing_now(scope: Scope) -> pl.DataFrame:
     return read("select * from marts.losing_now order by cost_per_h desc nulls last", scope)
 
 
-def run_verdict(scope: Scope) -> pl.DataFrame:
-    """Return the largest finding about the scope's run: one row, or none."""
+def run_verdicts(scope: Scope) -> pl.DataFrame:
+    """Return the largest finding about each run of the scope; no row for a run without one."""
     return read("select * from marts.run_verdicts", scope)
 
 

@@ -6,13 +6,15 @@ import streamlit as st
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, details, queue_parts, scope_bar, states
 from goodput_app.dashboard.components.states import panel
-from goodput_app.dashboard.data import marts, speed
+from goodput_app.dashboard.data import findings, marts, speed
 from goodput_app.dashboard.figures import runs as figures_runs
 
 view = scope_bar.required_view()
 scope = view.scope
 COLUMNS = {
     "run_name": "Run",
+    "verdict": "Verdict",
+    "verdict_confidence": "Confidence",
     "cluster": "Cluster",
     "state": "State",
     "team": "Team",
@@ -26,8 +28,6 @@ COLUMNS = {
     "mfu_ratio": "MFU",
     "tokens_per_s": "Tokens/s",
     "restarts": "Restarts",
-    "verdict": "Verdict",
-    "verdict_confidence": "Confidence",
 }
 
 st.title("Runs", anchor=False)
@@ -48,7 +48,8 @@ if not runs.is_empty():
     with panel(
         "All runs", "marts.runs", help="Select a row for the verdict and the run's own page."
     ):
-        details.runs(runs.join(speed.throughputs(scope), on="run_key", how="left"), COLUMNS)
+        rows = runs.join(speed.throughputs(scope), on="run_key", how="left")
+        details.runs(rows, findings.run_verdicts(scope), COLUMNS)
         if (total := runs["total"][0]) > runs.height:
             st.caption(
                 f"The {runs.height:,} of {total:,} runs that wasted most; `goodput runs --limit 0` "

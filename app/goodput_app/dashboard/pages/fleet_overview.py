@@ -35,6 +35,7 @@ st.title("Overview", anchor=False)
 st.caption("What is wrong now, where did the GPU-hours go, and what to do first?")
 states.runs_withheld(view)
 now = st.container()  # findings take longest: they are drawn last
+last_tile = None
 with panel("", "marts.goodput_summary"):
     summary = marts.goodput_summary(scope).row(0, named=True)
     ladder = marts.evidence_ladder(scope).row(0, named=True)
@@ -46,7 +47,8 @@ with panel("", "marts.goodput_summary"):
         earlier = headline.headline(before.summary, then, before.scope)
         if earlier.rung == first.rung:
             change = tiles.points(first.ratio, earlier.ratio)
-    tiles.of_fleet(summary, first, before.summary, change, marts.goodput_over_time(scope))
+    over_time = marts.goodput_over_time(scope)
+    last_tile = tiles.of_fleet(summary, first, before.summary, change, over_time)
     if (said := headline.communication(summary)) is not None:
         st.caption(theme.markdown_text(said))
     if before.summary is not None:
@@ -118,7 +120,11 @@ with (
     else:
         st.caption(theme.markdown_text(before.reason or "There is no data from before this range."))
 with now, panel("", "marts.findings"):
-    now_strip.draw(findings.findings(scope), findings.losing_now(scope), view)
+    found = findings.findings(scope)
+    now_strip.draw(found, findings.losing_now(scope), view)
+    if last_tile is not None:
+        with last_tile:
+            tiles.runs_at_risk(found, summary)
 with (
     fixes,
     panel(

@@ -40,7 +40,7 @@ with panel("", "marts.runs"):
     run = runs.row(0, named=True)
     run_parts.heading(run)
     flag_parts.title(run_key=scope.run)
-    run_parts.of_finding(findings.run_verdict(scope), run)
+    run_parts.of_finding(findings.run_verdicts(scope), run)
     tiles.of_run(run)
 with panel("", "marts.run_speed"):
     of_steps = speed.run_speed(scope)

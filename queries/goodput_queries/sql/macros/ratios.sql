@@ -26,6 +26,10 @@ create or replace macro allocation_ratio(held, c, u) as (held / nullif(c - u, 0)
 create or replace macro scheduling_ratio(held, gang, c) as ((held - gang) / nullif(c, 0));
 create or replace macro goodput_ratio(useful, c) as (useful / nullif(c, 0));
 create or replace macro goodput_hi_ratio(useful, k, c) as ((useful + k) / nullif(c, 0));
+-- Neither idle nor waiting for the rest of a gang, of the time that there is evidence of.
+create or replace macro active_ratio(inactive_ms, unknown_ms, held) as (
+    1 - inactive_ms / nullif(held - unknown_ms, 0)
+);
 create or replace macro coverage_ratio(unknown_ms, busy_ms, held) as (1 - (unknown_ms + busy_ms) / nullif(held, 0));
 
 -- A ratio needs a base: at least half of what it is of has to be settled, else it is null and the reason says so.

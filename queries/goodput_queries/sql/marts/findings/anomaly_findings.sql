@@ -1,5 +1,5 @@
 -- Anomalies of the scope as findings: low use, series that vanish or stand still, GPUs and nodes that differ from their
--- peers, sudden drops, trouble of hosts, periodic gaps, losses that are not finite or diverge, steps that
+-- peers, sudden drops, steps that come no more, trouble of hosts, periodic gaps, losses that are not finite or diverge, steps that
 -- become slower, memory that grows, workers of a pipeline that are uneven. Their time is in the ledger under
 -- other names: nothing of it is counted as coming back.
 -- grain: rule, cluster, node, gpu_uuid, run_key, since_ms
@@ -40,6 +40,9 @@ found as (
 
 signs as (
     select rule, cluster, node, gpu_uuid, run_key, start_at, end_at, gpu_ms, cost, confidence, evidence from found
+    union all
+    select rule, cluster, node, gpu_uuid, run_key, start_at, end_at, gpu_ms, cost, confidence, evidence
+    from marts.stalled_runs
     union all
     select
         'loss_' || kind, cluster, null, null, run_key, step_at, step_at, null, null,

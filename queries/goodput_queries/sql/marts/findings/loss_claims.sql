@@ -13,231 +13,26 @@
 -- cases: number of attempts; of a loss of no run, of nodes
 -- cause, what_to_do: of an ending, that of the attempt that lost most; else null
 -- base_ms: what the loss is a share of: allocated time of the runs concerned, else the capacity of the cluster
-with ledger as materialized (
-    select
-        cluster, node, run_key, attempt_key, category, team, blame,
-        coalesce(phase, '') as phase,
-        sum(gpu_ms)::bigint as gpu_ms,
-        sum(cost) as cost,
-        min(coalesce(start_ms, hour_ms)) as first_ms,
-        max(coalesce(end_ms, hour_ms + 3600000)) as last_ms
-    from marts.ledger_blamed
-    where is_by_node
-    group by all
-),
-
-run_bases as (
-    select run_key, sum(gpu_ms)::bigint as base_ms from ledger where run_key is not null group by run_key
-),
-
-cluster_bases as (
-    select cluster, sum(gpu_ms)::bigint as base_ms from ledger group by cluster
-),
-
-lives as (
+with lives as (
     select
         attempts.attempt_key,
         attempts.start_ms,
-        coalesce(attempts.end_ms, clusters.as_of_ms) as end_ms,
-        lag(attempts.attempt_key) over (partition by attempts.run_key order by attempts.attempt) as previous_key
+        coalesce(attempts.end_ms, clusters.as_of_ms) as end_ms
     from intermediate.int_attempts as attempts
     inner join intermediate.int_clusters as clusters using (cluster)
     where of_teams(attempts.team)
-),
-
-hung as (
-    select
-        attempts.attempt_key,
-        min_by({node: hangs.culprit_node, gpu_uuid: hangs.culprit_gpu_uuid}, (hangs.since_at, hangs.hang_key)) as culprit
-    from marts.hangs as hangs
-    inner join intermediate.int_attempts as attempts using (run_key, attempt)
-    where hangs.is_root
-    group by attempts.attempt_key
-),
-
-endings as (
-    select
-        causes.attempt_key,
-        case
-            when hung.attempt_key is not null then 'hang'
-            when causes.blame = 'platform' and not causes.is_platform then 'preempted'
-            when causes.is_platform then 'infrastructure_failure'
-            when attempts.outcome = 'limit' then 'time_limit'
-            else 'job_failure'
-        end as rule,
-        causes.confidence = 'Confirmed' as is_sure,
-        case
-            when hung.attempt_key is not null then hung.culprit.node
-            when causes.is_platform then culprits.node
-        end as node,
-        hung.culprit.gpu_uuid as gpu_uuid,
-        causes.cause || ' (' || causes.evidence || ')' as cause,
-        causes.fix as what_to_do
-    from intermediate.int_attempt_causes as causes
-    inner join intermediate.int_attempts as attempts using (attempt_key)
-    left join marts.failure_nodes as culprits on causes.attempt_key = culprits.attempt_key and culprits.place = 1
-    left join hung on causes.attempt_key = hung.attempt_key
-),
-
--- waits and throttling inside retained steps, by the GPU that is named for them
-named as (
-    select
-        splits.attempt_key,
-        splits.category,
-        coalesce(splits.phase, '') as phase,
-        splits.by_gpu_uuid,
-        sum(scope_end(splits.end_ms) - scope_start(splits.start_ms)) as wait_ms,
-        min(scope_start(splits.start_ms)) as first_ms,
-        max(scope_end(splits.end_ms)) as last_ms
-    from intermediate.int_step_splits as splits
-    where
-        splits.category in ('throttled', 'straggler_wait')
-        and splits.by_gpu_uuid is not null
-        and in_window(splits.start_ms, splits.end_ms)
-    group by all
-),
-
-waits as (
-    select
-        attempt_key, category, phase,
-        any_value(cluster) as cluster,
-        any_value(run_key) as run_key,
-        any_value(team) as team,
-        sum(gpu_ms)::bigint as gpu_ms,
-        sum(cost) as cost,
-        min(first_ms) as first_ms,
-        max(last_ms) as last_ms
-    from ledger
-    where category in ('throttled', 'straggler_wait')
-    group by attempt_key, category, phase
-),
-
--- never more than the ledger has: a share of a GPU, or a pause inside the step, has less
-put_on_gpus as (
-    select
-        waits.*,
-        named.by_gpu_uuid,
-        floor(named.wait_ms * least(1, waits.gpu_ms / sum(named.wait_ms) over same))::bigint as part_ms,
-        named.first_ms as named_first_ms,
-        named.last_ms as named_last_ms
-    from waits
-    inner join named using (attempt_key, category, phase)
-    window same as (partition by waits.attempt_key, waits.category, waits.phase)
-),
-
-put_on_nobody as (
-    select waits.*, waits.gpu_ms - coalesce(parts.part_ms, 0) as part_ms
-    from waits
-    left join (
-        select attempt_key, category, phase, sum(part_ms) as part_ms from put_on_gpus group by all
-    ) as parts using (attempt_key, category, phase)
-),
-
-places as (
-    select gpu_uuid, arg_max(node, start_ms) as node from intermediate.int_gpu_units group by gpu_uuid
-),
-
-parts as (
-    select
-        case
-            when category = 'throttled' or phase = 'throttled_peer' then 'throttled_gpu'
-            when phase = 'faulty_peer' then 'faulty_gpu'
-            else 'slow_rank'
-        end as rule,
-        put_on_gpus.cluster,
-        places.node,
-        put_on_gpus.by_gpu_uuid as gpu_uuid,
-        put_on_gpus.run_key,
-        put_on_gpus.run_key as of_run_key,
-        put_on_gpus.team,
-        put_on_gpus.attempt_key as case_key,
-        put_on_gpus.named_first_ms as first_ms,
-        put_on_gpus.named_last_ms as last_ms,
-        put_on_gpus.part_ms as gpu_ms,
-        put_on_gpus.cost * put_on_gpus.part_ms / put_on_gpus.gpu_ms as cost,
-        false as is_sure,
-        null::varchar as cause,
-        null::varchar as what_to_do
-    from put_on_gpus
-    left join places on put_on_gpus.by_gpu_uuid = places.gpu_uuid
-    union all
-    select
-        'rank_skew', cluster, null, null, run_key, run_key, team, attempt_key, first_ms, last_ms, part_ms,
-        cost * part_ms / gpu_ms, false, null, null
-    from put_on_nobody
-    where part_ms > 0
-    union all
-    -- what the end of an attempt costs, with the start of the next one
-    select
-        endings.rule,
-        ledger.cluster,
-        endings.node,
-        endings.gpu_uuid,
-        case when endings.rule <> 'infrastructure_failure' or endings.node is null then ledger.run_key end,
-        ledger.run_key,
-        case when endings.rule <> 'infrastructure_failure' or endings.node is null then ledger.team end,
-        endings.attempt_key,
-        ledger.first_ms,
-        ledger.last_ms,
-        ledger.gpu_ms,
-        ledger.cost,
-        endings.is_sure,
-        endings.cause,
-        endings.what_to_do
-    from ledger
-    left join lives using (attempt_key)
-    inner join endings
-        on endings.attempt_key
-            = case when ledger.category in ('startup', 'restore') then lives.previous_key else ledger.attempt_key end
-    where
-        ledger.category in ('fault_stall', 'lost_work', 'failed_without_progress', 'startup', 'restore')
-    union all
-    select
-        case
-            when ledger.category = 'data_stall' then 'input_stall'
-            when ledger.category = 'checkpoint_save' then 'checkpoint_overhead'
-            when ledger.category in ('startup', 'restore') then 'slow_start'
-            when ledger.category = 'idle_held' then 'idle_allocation'
-            when ledger.category in ('gang_wait', 'suspended') then 'gang_wait'
-            when ledger.category in ('unknown', 'busy_unclassified') then 'unclassified_time'
-            when ledger.category = 'idle_with_demand' then 'idle_with_demand'
-            when ledger.category = 'stranded' then 'stranded_gpus'
-            when ledger.category = 'reserved_idle' then 'reservation_idle'
-            when ledger.category = 'down' then 'node_down'
-            when ledger.category = 'drained' then 'node_drained'
-        end,
-        ledger.cluster,
-        case when ledger.category in ('down', 'drained') then ledger.node end,
-        null,
-        case when not is_unsettled(ledger.category) then ledger.run_key end,
-        ledger.run_key,
-        ledger.team,
-        coalesce(ledger.attempt_key, ledger.node),
-        ledger.first_ms,
-        ledger.last_ms,
-        ledger.gpu_ms,
-        ledger.cost,
-        ledger.category not in ('idle_with_demand', 'stranded', 'unknown', 'busy_unclassified'),
-        null,
-        null
-    from ledger
-    left join lives using (attempt_key)
-    left join endings as before on lives.previous_key = before.attempt_key
-    where
-        ledger.category in (
-            'data_stall', 'checkpoint_save', 'idle_held', 'gang_wait', 'suspended', 'unknown', 'busy_unclassified',
-            'idle_with_demand', 'stranded', 'reserved_idle', 'down', 'drained'
-        )
-        or (ledger.category in ('startup', 'restore') and before.attempt_key is null)
 ),
 
 -- the allocated time of a run counts once in the base of a row
 bases as (
     select
         parts.rule, parts.cluster, parts.node, parts.gpu_uuid, parts.run_key, parts.team,
-        sum(run_bases.base_ms)::bigint as base_ms
-    from (select distinct rule, cluster, node, gpu_uuid, run_key, of_run_key, team from parts) as parts
-    inner join run_bases on parts.of_run_key = run_bases.run_key
+        sum(parts.run_base_ms)::bigint as base_ms
+    from (
+        select distinct rule, cluster, node, gpu_uuid, run_key, of_run_key, team, run_base_ms
+        from marts.loss_parts
+        where run_base_ms is not null
+    ) as parts
     group by all
 )
 
@@ -257,9 +52,8 @@ select
     count(distinct parts.case_key) as cases,
     arg_max(parts.cause, parts.gpu_ms) as cause,
     arg_max(parts.what_to_do, parts.gpu_ms) as what_to_do,
-    coalesce(any_value(bases.base_ms), any_value(cluster_bases.base_ms)) as base_ms
-from parts
-inner join cluster_bases using (cluster)
+    coalesce(any_value(bases.base_ms), any_value(parts.cluster_base_ms)) as base_ms
+from marts.loss_parts as parts
 inner join intermediate.int_clusters as clusters using (cluster)
 left join lives on parts.case_key = lives.attempt_key
 left join bases

@@ -19,25 +19,7 @@ claims as (
     from marts.loss_claims as claims
     inner join reference.finding_rules as rules using (rule)
     left join sizes using (run_key)
-    where
-        claims.gpu_ms >= threshold('finding_min_ms')
-        and claims.gpu_ms
-            >= claims.base_ms * case claims.rule
-                when 'slow_start' then threshold('finding_start_share')
-                when 'checkpoint_overhead' then threshold('finding_saves_share')
-                when 'rank_skew' then threshold('finding_skew_share')
-                when 'slow_rank' then threshold('finding_named_share')
-                when 'throttled_gpu' then threshold('finding_named_share')
-                when 'faulty_gpu' then threshold('finding_named_share')
-                when 'hang' then 0
-                when 'unclassified_time' then threshold('finding_open_share')
-                -- a node is a small share of its cluster
-                when 'node_down' then 0
-                when 'node_drained' then 0
-                else threshold('finding_min_share')
-            end
-        -- of a short run the start is always a large share
-        and (claims.rule <> 'slow_start' or claims.base_ms >= threshold('finding_start_min_ms') * sizes.gpus)
+    where is_large_loss(claims.rule, claims.gpu_ms, claims.base_ms, sizes.gpus)
 ),
 
 starts as (
@@ -92,15 +74,8 @@ select
     claims.cases,
     claims.cause,
     claims.what_to_do,
-    case
-        when claims.rule_severity = 'warning' and claims.gpu_ms < threshold('finding_warning_ms') then 'info'
-        else claims.rule_severity
-    end as severity,
-    case
-        when claims.rule = 'unclassified_time' then 'Not confirmed'
-        when claims.sure_ms >= claims.gpu_ms and claims.rule <> 'idle_allocation' then 'Confirmed'
-        else 'Likely'
-    end as confidence,
+    loss_severity(claims.rule_severity, claims.gpu_ms) as severity,
+    loss_confidence(claims.rule, claims.gpu_ms, claims.sure_ms) as confidence,
     case claims.returns
         when 'all' then claims.gpu_ms
         when 'interval' then round(claims.gpu_ms * coalesce(gains.back_ratio, 0))

@@ -1,6 +1,6 @@
--- The largest finding about the run of the scope, by the GPU time that it lost: what its page says first; without a loss that is
--- large enough, GPUs that it never used. None without a run in the scope, or without such a finding. Time that is not classified is
--- no loss.
+-- The largest finding about each run of the scope, by the GPU time that the run lost: what its page says first, and its row
+-- among the runs; without a loss that is large enough, GPUs that it never used. No row without such a finding. Time that is not
+-- classified is no loss.
 -- grain: run_key
 -- access: team
 -- evaluated: first
@@ -17,25 +17,48 @@ with hangs as (
     group by run_key
 ),
 
+sizes as (select run_key, max(gpus) as gpus from intermediate.int_attempts group by run_key),
+
 losses as (
     select
-        losses.rule, losses.cluster, losses.node, losses.gpu_uuid, losses.run_key, losses.team, losses.gpu_ms, losses.cost,
-        losses.share_ratio, losses.cases, losses.severity, losses.confidence, losses.cause, losses.what_to_do,
-        null::varchar as evidence
-    from marts.loss_findings as losses
-    inner join reference.finding_rules as rules using (rule)
-    where rules.returns <> 'none'
+        rule, cluster, node, gpu_uuid, run_key, of_run_key,
+        case when run_key is null then team end as team,
+        sum(gpu_ms)::bigint as gpu_ms,
+        sum(cost) as cost,
+        coalesce(sum(gpu_ms) filter (where is_sure), 0) as sure_ms,
+        count(distinct case_key) as cases,
+        arg_max(cause, gpu_ms) as cause,
+        arg_max(what_to_do, gpu_ms) as what_to_do,
+        any_value(run_base_ms) as base_ms
+    from marts.loss_parts
+    where of_run_key is not null and rule <> 'unclassified_time'
+    group by all
+),
+
+large_losses as (
+    select losses.*
+    from losses
+    inner join sizes on losses.of_run_key = sizes.run_key
+    where is_large_loss(losses.rule, losses.gpu_ms, losses.base_ms, sizes.gpus)
 ),
 
 candidates as (
-    select * from losses
+    select
+        losses.rule, losses.cluster, losses.node, losses.gpu_uuid, losses.run_key, losses.of_run_key, losses.team,
+        losses.gpu_ms, losses.cost, losses.gpu_ms / nullif(losses.base_ms, 0) as share_ratio, losses.cases,
+        loss_severity(rules.severity, losses.gpu_ms) as severity,
+        loss_confidence(losses.rule, losses.gpu_ms, losses.sure_ms) as confidence,
+        losses.cause,
+        losses.what_to_do,
+        null::varchar as evidence
+    from large_losses as losses
+    inner join reference.finding_rules as rules using (rule)
     union all
     select
-        rule, cluster, node, gpu_uuid, run_key, null, gpu_ms, cost, gpu_ms / nullif(held_gpu_ms, 0), 1,
-        case when gpu_ms < threshold('finding_warning_ms') then 'info' else 'warning' end,
-        confidence, null, null, evidence
+        rule, cluster, node, gpu_uuid, run_key, run_key, null, gpu_ms, cost, gpu_ms / nullif(held_gpu_ms, 0), 1,
+        loss_severity('warning', gpu_ms), confidence, null, null, evidence
     from marts.low_use
-    where rule = 'unused_gpus' and run_key = getvariable('scope_run') and not exists (from losses)
+    where rule = 'unused_gpus' and run_key is not null and run_key not in (select of_run_key from large_losses)
 ),
 
 gpus as (
@@ -43,7 +66,7 @@ gpus as (
 )
 
 select
-    getvariable('scope_run')::varchar as run_key,
+    losses.of_run_key as run_key,
     losses.rule,
     finding_key(
         losses.rule, losses.cluster, losses.node, losses.gpu_uuid, losses.run_key,
@@ -64,8 +87,7 @@ select
         losses.evidence,
         case when losses.rule = 'hang' then hangs.evidence end,
         loss_evidence(
-            rules.kind, getvariable('scope_run')::varchar, losses.gpu_uuid, losses.gpu_ms, losses.share_ratio, losses.cases,
-            null
+            rules.kind, losses.of_run_key, losses.gpu_uuid, losses.gpu_ms, losses.share_ratio, losses.cases, null
         )
     ) as evidence,
     coalesce(losses.what_to_do, rules.action) as what_to_do,
@@ -75,6 +97,7 @@ select
 from candidates as losses
 inner join reference.finding_rules as rules using (rule)
 left join gpus using (gpu_uuid)
-left join hangs on losses.run_key = hangs.run_key
-where getvariable('scope_run') is not null
-qualify row_number() over (order by losses.gpu_ms desc, losses.rule, losses.gpu_uuid, losses.node) = 1
+left join hangs on losses.of_run_key = hangs.run_key
+qualify row_number() over (
+    partition by losses.of_run_key order by losses.gpu_ms desc, losses.rule, losses.gpu_uuid, losses.node
+) = 1

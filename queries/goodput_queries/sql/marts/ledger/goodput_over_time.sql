@@ -6,7 +6,7 @@
 -- is_whole: the window holds the whole bucket
 -- capacity_ms, held_ms, unavailable_ms, useful_ms, wasted_ms: milliseconds of a whole GPU
 -- wasted_cost: null where no part of the bucket has a price
--- goodput_ratio, allocation_ratio, coverage_ratio: definition_version of goodput as in macros/ratios.sql
+-- goodput_ratio, allocation_ratio, active_ratio, coverage_ratio: definition_version of goodput as in macros/ratios.sql
 -- runs: number of runs with GPU time in the bucket
 with buckets as (
     select
@@ -16,6 +16,7 @@ with buckets as (
         coalesce(sum(scoped.gpu_ms) filter (where categories.group = 'held'), 0)::bigint as held_ms,
         coalesce(sum(scoped.gpu_ms) filter (where categories.group = 'not_available'), 0)::bigint as unavailable_ms,
         coalesce(sum(scoped.gpu_ms) filter (where is_useful(scoped.category)), 0)::bigint as useful_ms,
+        coalesce(sum(scoped.gpu_ms) filter (where scoped.category in ('idle_held', 'gang_wait', 'suspended')), 0)::bigint as inactive_ms,
         coalesce(sum(scoped.gpu_ms) filter (where scoped.category = 'unknown'), 0)::bigint as unknown_ms,
         coalesce(sum(scoped.gpu_ms) filter (where scoped.category = 'busy_unclassified'), 0)::bigint as busy_ms,
         coalesce(sum(scoped.gpu_ms) filter (where categories.kind = 'badput'), 0)::bigint as wasted_ms,
@@ -44,6 +45,7 @@ select
     wasted_cost,
     goodput_ratio(useful_ms, capacity_ms) as goodput_ratio,
     allocation_ratio(held_ms, capacity_ms, unavailable_ms) as allocation_ratio,
+    active_ratio(inactive_ms, unknown_ms, held_ms) as active_ratio,
     coverage_ratio(unknown_ms, busy_ms, held_ms) as coverage_ratio,
     runs,
     definition_version() as definition_version

@@ -17,6 +17,7 @@
 -- communication_ratio: communication / retained step time, of runs and steps that measure it; null: none does
 -- communication_step_ms: retained step time with measured communication
 -- communication_runs: runs that measure communication
+-- active_ratio: share of the held time with evidence in which GPUs are neither idle nor waiting for the rest of a gang
 -- coverage_ratio: share of held time that evidence classifies
 -- wasted_cost: badput, not counting time that is not settled
 with scheduled as (
@@ -45,6 +46,7 @@ sums as (
         coalesce(sum(gpu_ms) filter (where categories.group = 'not_available'), 0)::bigint as unavailable_ms,
         coalesce(sum(gpu_ms) filter (where categories.group = 'free'), 0)::bigint as free_ms,
         coalesce(sum(gpu_ms) filter (where category = 'gang_wait'), 0)::bigint as gang_wait_ms,
+        coalesce(sum(gpu_ms) filter (where category in ('idle_held', 'gang_wait', 'suspended')), 0)::bigint as inactive_ms,
         coalesce(sum(gpu_ms) filter (where is_kept_step(category)), 0)::bigint as kept_step_ms,
         coalesce(sum(gpu_ms) filter (where is_useful(category)), 0)::bigint as useful_ms,
         coalesce(sum(gpu_ms) filter (where category = 'productive'), 0)::bigint as productive_ms,
@@ -103,6 +105,7 @@ select
         as runtime_reason,
     program_ratio(useful_ms, kept_step_ms, step_unsplit_ms) as program_ratio,
     not_measured(has_program(kept_step_ms, step_unsplit_ms), step_unsplit_ms, kept_step_ms) as program_reason,
+    active_ratio(inactive_ms, unknown_ms, held_ms) as active_ratio,
     coverage_ratio(unknown_ms, busy_ms, held_ms) as coverage_ratio
 from sums
 cross join communication

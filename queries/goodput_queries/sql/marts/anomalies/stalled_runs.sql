@@ -1,0 +1,171 @@
+-- Running jobs whose steps have stopped coming: no step for far longer than the attempt's own rhythm, although its job events
+-- are still followed. It needs neither scheduler nor dumps, and is known long before the job fails or threshold silent_log_min_ms
+-- ends the attempt. Steps come in a rhythm from threshold stall_min_steps on. Not where the job declares a phase for the time, and
+-- not where marts.hangs names the operation.
+-- grain: attempt_key
+-- evaluated: first
+-- rule: no_step
+-- start_at: end of the last step; end_at: null, it lasts: to the end of what is known of the cluster
+-- usual_ms: median distance of the ends of steps; longest_ms: the longest one before
+-- quiet_ms: time without a step and without a declared phase, to where job events are followed: to the last event of any job from
+--  a source of the same kind, or the last answer of the live sources of the kind, where all of them answer
+-- gpus: number of GPUs; active_gpus: of them active by their last reading in this time; null: not read
+-- gpu_ms: their time; cost: of it, null without a price
+-- score: quiet_ms over the shortest time that is a finding
+-- confidence: Likely; it says that nothing comes, not why
+with running as (
+    select attempts.*, clusters.as_of_ms
+    from intermediate.int_attempts as attempts
+    inner join intermediate.int_clusters as clusters using (cluster)
+    where
+        attempts.end_ms is null
+        and attempts.has_events
+        and in_window(clusters.as_of_ms, clusters.as_of_ms + 1)
+        and of_owner(attempts.team, attempts.user_name, attempts.run_key, attempts.partition)
+        and in_place(attempts.cluster, null, null, null)
+),
+
+distances as (
+    select
+        attempt_key,
+        step,
+        end_ms,
+        end_ms - lag(end_ms) over (partition by attempt_key order by end_ms) as distance_ms
+    from intermediate.int_train_steps
+    semi join running using (attempt_key)
+),
+
+rhythms as (
+    select
+        attempt_key,
+        count(distance_ms) as distances,
+        median(distance_ms) as usual_ms,
+        max(distance_ms) as longest_ms,
+        max(end_ms) as last_ms,
+        max(step) as last_step
+    from distances
+    group by attempt_key
+    having count(distance_ms) >= threshold('stall_min_steps')
+),
+
+places as (
+    select job_run_key, min(place) as place
+    from intermediate.int_event_lives
+    where job_run_key is not null
+    group by job_run_key
+),
+
+-- where all live sources of a kind answer, nothing that they would bring is missing
+answers as (
+    select event_source_place(source) as place, min(epoch_ms(answered_at)) as answered_ms
+    from marts.live_sources
+    where source in ('job-events', 'job-log', 'torchtitan-structured', 'goodput-events', 'otel-spans')
+    group by place
+    having bool_and(state = 'ok')
+),
+
+last_events as (
+    select cluster, place, max(last_ms) as last_ms
+    from intermediate.int_event_spans
+    group by cluster, place
+),
+
+followed as (
+    select
+        running.*,
+        rhythms.usual_ms,
+        rhythms.longest_ms,
+        rhythms.last_ms,
+        rhythms.last_step,
+        greatest(
+            threshold('stall_steps') * rhythms.usual_ms,
+            threshold('stall_pauses') * rhythms.longest_ms,
+            threshold('stall_min_ms')
+        ) as least_ms,
+        least(running.as_of_ms, greatest(last_events.last_ms, coalesce(answers.answered_ms, 0))) as followed_ms
+    from running
+    inner join rhythms using (attempt_key)
+    inner join places using (job_run_key)
+    inner join last_events on running.cluster = last_events.cluster and places.place = last_events.place
+    left join answers on places.place = answers.place
+),
+
+declared as (
+    select
+        followed.attempt_key,
+        sum(
+            least(coalesce(timeline.end_ms, followed.followed_ms), followed.followed_ms)
+            - greatest(timeline.start_ms, followed.last_ms)
+        ) as declared_ms
+    from followed
+    inner join intermediate.int_run_timeline as timeline
+        on followed.attempt_key = timeline.attempt_key
+        and timeline.start_ms < followed.followed_ms
+        and coalesce(timeline.end_ms, followed.followed_ms) > followed.last_ms
+        and timeline.category in (
+            'checkpoint_save', 'restore', 'data_stall', 'other_declared', 'startup', 'gang_wait', 'suspended', 'teardown'
+        )
+    group by followed.attempt_key
+),
+
+stalled as materialized (
+    select followed.*, followed.followed_ms - followed.last_ms - coalesce(declared.declared_ms, 0) as quiet_ms
+    from followed
+    left join declared using (attempt_key)
+    where
+        followed.followed_ms - followed.last_ms - coalesce(declared.declared_ms, 0) >= followed.least_ms
+        and not exists (
+            from marts.hangs as hangs
+            where hangs.run_key = followed.run_key and hangs.attempt = followed.attempt
+        )
+),
+
+last_activity as (
+    select stalled.attempt_key, activity.gpu_uuid, arg_max(activity.is_active, activity.start_ms) as is_active
+    from stalled
+    inner join intermediate.int_holds as holds using (job_run_key)
+    inner join intermediate.int_gpu_activity as activity
+        on holds.gpu_uuid = activity.gpu_uuid
+        and holds.gpu_instance = activity.gpu_instance
+        and activity.end_ms > stalled.last_ms
+        and activity.start_ms < stalled.followed_ms
+    group by stalled.attempt_key, activity.gpu_uuid
+),
+
+activity as (
+    select attempt_key, count(*) as read_gpus, count(*) filter (where is_active) as active_gpus
+    from last_activity
+    group by attempt_key
+)
+
+select
+    'no_step' as rule,
+    stalled.cluster,
+    null::varchar as node,
+    null::varchar as gpu_uuid,
+    stalled.job_run_key,
+    stalled.attempt_key,
+    stalled.run_key,
+    stalled.run_id,
+    stalled.team,
+    from_ms(stalled.last_ms) as start_at,
+    null::timestamp as end_at,
+    stalled.last_step,
+    stalled.usual_ms::double as usual_ms,
+    stalled.longest_ms::bigint as longest_ms,
+    stalled.quiet_ms::bigint as quiet_ms,
+    stalled.gpus::bigint as gpus,
+    activity.active_gpus::bigint as active_gpus,
+    (stalled.gpus * stalled.quiet_ms)::bigint as gpu_ms,
+    (stalled.gpus * stalled.quiet_ms / 3600000.0 * prices.price_per_gpu_h)::double as cost,
+    (stalled.quiet_ms / stalled.least_ms)::double as score,
+    'Likely' as confidence,
+    format(
+        'no step for {:.0f} s after step {}, usual one every {:.1f} s (longest {:.0f} s): hung or stalled',
+        stalled.quiet_ms / 1000, stalled.last_step, stalled.usual_ms / 1000, stalled.longest_ms / 1000
+    )
+    || coalesce('; ' || activity.active_gpus || ' of ' || counted(activity.read_gpus, 'GPU') || ' that are read still active', '')
+        as evidence
+from stalled
+left join activity using (attempt_key)
+left join intermediate.int_job_run_prices as prices using (job_run_key)
