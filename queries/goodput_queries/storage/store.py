@@ -20,7 +20,16 @@ from goodput_queries.evidence import load as loading
 from goodput_queries.evidence.batch import ROW_GROUP
 from goodput_queries.objectives import as_variable
 from goodput_queries.scope import EVERYTHING, Scope
-from goodput_queries.storage import closing, damage, evaluated_first, migrations, opening, schema
+from goodput_queries.storage import (
+    closing,
+    damage,
+    evaluated_first,
+    migrations,
+    opening,
+    schema,
+    scope_variables,
+)
+from goodput_queries.storage.kept_relations import KeptRelations
 from goodput_queries.storage.private import keep_private
 
 if TYPE_CHECKING:
@@ -35,7 +44,6 @@ if TYPE_CHECKING:
 ATTACHED_AS = "goodput"
 IN_MEMORY = opening.IN_MEMORY
 NOT_WRITTEN = (duckdb.IOException, duckdb.FatalException)  # the disk is full, the file is gone ...
-HOUR_MS = 3_600_000
 Parameters = "Sequence[Any] | Mapping[str, Any] | None"
 
 
@@ -52,8 +60,13 @@ class Store(Protocol):
         *,
         scope: Scope = EVERYTHING,
         timeout_s: float | None = None,
+        is_kept: bool = False,
     ) -> pl.DataFrame:
-        """Return the rows of a select; marts see only `scope`. A bad select raises QueryError."""
+        """Return the rows of a select; marts see only `scope`. A bad select raises QueryError.
+
+        is_kept: what it evaluates first is kept for other reads until the next commit; for pages,
+            which read the same views many times (`kept_relations.py`).
+        """
 
     def build(self, *, is_full: bool = False) -> pl.DataFrame:
         """Bring the ledger up to date; return stage, rows and seconds of what was built."""
@@ -82,7 +95,11 @@ class LocalStore:
         self.evaluation_counts = evaluation_counts
         self.objectives = as_variable(objectives) if objectives else None
         self.is_read_only = False
-        self.commits = 0  # of this store, which alone has the file: answers are the same until then
+        # of this store, which alone has the file: answers are the same until it grows; odd while a
+        # commit is under way
+        self.commits = 0
+        self._kept_relations: KeptRelations | None = None
+        self._kept_lock = threading.Lock()
         self._write_lock = threading.RLock()
         self._cursors: set[duckdb.DuckDBPyConnection] = set()
         opening.refuse_unless_duckdb(self.path)
@@ -151,8 +168,11 @@ class LocalStore:
             try:
                 cursor.execute("begin")
                 yield cursor
-                cursor.execute("commit")
                 self.commits += 1
+                try:
+                    cursor.execute("commit")
+                finally:
+                    self.commits += 1
             except BaseException as error:
                 with contextlib.suppress(duckdb.Error):  # after a full disk nothing answers
                     cursor.execute("rollback")
@@ -187,21 +207,24 @@ class LocalStore:
         *,
         scope: Scope = EVERYTHING,
         timeout_s: float | None = None,
+        is_kept: bool = False,
     ) -> pl.DataFrame:
         """Return the rows of a select as a frame; see `Store.read`."""
         with self.cursor() as cursor:
-            set_scope(cursor, scope)
+            variables = scope_variables.set_on(cursor, scope)
             timer = threading.Timer(timeout_s, cursor.interrupt) if timeout_s else None
             if timer:
                 timer.start()
             try:
                 _refuse_all_but_a_select(cursor.extract_statements(sql))
                 needed = evaluated_first.named_in(sql)
+                if needed and is_kept and (commits := self._begin_at_commits(cursor)) is not None:
+                    with self._kept().evaluated(cursor, needed, variables, commits) as tables:
+                        return _rows(cursor, evaluated_first.reading(sql, tables), parameters)
                 # temporary tables are written too
                 cursor.execute("begin" if needed else "begin transaction read only")
                 sql = evaluated_first.evaluate(cursor, sql, needed)
-                frame: pl.DataFrame = cursor.sql(sql, params=_named(parameters)).pl()
-                return frame
+                return _rows(cursor, sql, parameters)
             except duckdb.InterruptException as error:
                 why = f"took longer than {timeout_s} s and" if timeout_s else "of a closed database"
                 raise QueryError(f"the query {why} was stopped") from error
@@ -211,6 +234,22 @@ class LocalStore:
             finally:
                 if timer:
                     timer.cancel()
+
+    def _begin_at_commits(self, cursor: duckdb.DuckDBPyConnection) -> int | None:
+        """Begin a transaction; return the state that it sees, None while a commit is under way."""
+        commits = self.commits
+        cursor.execute("begin")
+        cursor.execute("select 1 from state.built limit 0")  # the snapshot is taken here
+        if commits % 2 == 0 and commits == self.commits:
+            return commits
+        cursor.execute("rollback")
+        return None
+
+    def _kept(self) -> KeptRelations:
+        with self._kept_lock:
+            if self._kept_relations is None:
+                self._kept_relations = KeptRelations(self._root)
+            return self._kept_relations
 
     def build(self, *, is_full: bool = False) -> pl.DataFrame:
         """Bring the ledger up to date; see `goodput_queries.ledger_build.build`."""
@@ -272,31 +311,6 @@ class LocalStore:
             copy.unlink()
 
 
-def set_scope(cursor: duckdb.DuckDBPyConnection, scope: Scope) -> None:
-    """Set the DuckDB variables that the marts read; a fresh cursor has none.
-
-    Of time whose segments were dropped by age only whole hours are known: a window that cuts one
-    is widened to it.
-    """
-    variables = scope.variables()
-    cuts = [m for m in (scope.from_ms, scope.to_ms) if m is not None and m % HOUR_MS]
-    if cuts and min(cuts) < _segments_from_ms(cursor):
-        if scope.from_ms is not None:
-            variables["scope_from_ms"] = scope.from_ms // HOUR_MS * HOUR_MS
-        if scope.to_ms is not None and scope.to_ms < _segments_from_ms(cursor):
-            variables["scope_to_ms"] = -(-scope.to_ms // HOUR_MS) * HOUR_MS
-    for name, value in variables.items():
-        if value is not None:
-            cursor.execute(f"set variable {name} = $1", [value])
-
-
-def _segments_from_ms(cursor: duckdb.DuckDBPyConnection) -> int:
-    found = cursor.execute(
-        "select min(hour_ms) from marts.ledger_segments where exists (from state.kept_from)"
-    ).fetchall()
-    return int(found[0][0] or 0)
-
-
 def open_store(
     path: str | Path,
     *,
@@ -342,6 +356,11 @@ def _opened(path: str, *, is_read_only: bool, threads: int | None) -> duckdb.Duc
         root.close()
         raise
     return root
+
+
+def _rows(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Any) -> pl.DataFrame:
+    frame: pl.DataFrame = cursor.sql(sql, params=_named(parameters)).pl()
+    return frame
 
 
 def _named(parameters: Any) -> Any:

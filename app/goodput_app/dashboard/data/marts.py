@@ -82,7 +82,9 @@ def _kept(
     sql: str, parameters: tuple[object, ...], scope: Scope, state: State
 ) -> pl.DataFrame:  # `state` is there for the key
     del state
-    frame = current_store().read(sql, list(parameters) or None, scope=scope, timeout_s=TIMEOUT_S)
+    frame = current_store().read(
+        sql, list(parameters) or None, scope=scope, timeout_s=TIMEOUT_S, is_kept=True
+    )
     decimals = [name for name, kind in frame.schema.items() if isinstance(kind, pl.Decimal)]
     return frame.with_columns(pl.col(decimals).cast(pl.Float64))
 
