@@ -14,7 +14,7 @@ from goodput_app.dashboard.data import marts
 from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from goodput_app.dashboard.components.scope_bar import View
 
@@ -83,6 +83,17 @@ def is_empty(view: View) -> bool:
             f"Jump to the last data ({ago})", key="empty_jump", on_click=scope_bar.jump_to_data
         )
     return True
+
+
+def follows(name: str, is_ready: Callable[[], bool]) -> None:
+    """Say that a part is evaluated and follows; the page is drawn again once it is ready."""
+    st.caption(f":material/hourglass_top: {name} are being evaluated.")
+
+    def look() -> None:
+        if is_ready():
+            st.rerun()
+
+    st.fragment(look, run_every=1)()
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ from goodput_app.dashboard.components import (
     now_strip,
     overview_parts,
     scope_bar,
+    states,
     tiles,
 )
 from goodput_app.dashboard.components.states import panel
@@ -32,7 +33,7 @@ LOSSES = {
 
 st.title("Overview", anchor=False)
 st.caption("What is wrong now, where did the GPU-hours go, and what to do first?")
-now = st.container()  # findings take longest: they are drawn last
+now = st.container()  # findings take longest: they are begun last, and follow
 with panel("", "marts.goodput_summary"):
     summary = marts.goodput_summary(scope).row(0, named=True)
     ladder = marts.evidence_ladder(scope).row(0, named=True)
@@ -115,8 +116,11 @@ with (
         overview_parts.moved(scope, before.scope)
     else:
         st.caption(theme.markdown_text(before.reason or "There is no data from before this range."))
+found, is_pending = None, False
 with now, panel("", "marts.findings"):
-    now_strip.draw(findings.findings(scope), findings.losing_now(scope), view)
+    found = findings.known(scope)
+    is_pending = found is None
+    now_strip.draw(None if found is None else found.findings, findings.losing_now(scope), view)
 with (
     fixes,
     panel(
@@ -125,4 +129,7 @@ with (
         help="Findings by what is to be done, with the GPU time that comes back. Pick a row.",
     ),
 ):
-    finding_parts.top_fixes(findings.fixes(scope))
+    if is_pending:
+        states.follows("Findings", lambda: findings.is_evaluated(scope))
+    elif found is not None:
+        finding_parts.top_fixes(found.fixes)
