@@ -13,6 +13,7 @@ from goodput_app.dashboard.data.marts import read
 from goodput_queries.scope import Scope
 
 WAIT_S = 0.2  # small databases answer within it
+TIMEOUT_S = 120.0  # no page waits for it
 EVALUATIONS_KEPT = 32
 FINDINGS_SHOWN = 2_000
 FIXES_SHOWN = 200
@@ -90,12 +91,14 @@ def _key(scope: Scope) -> tuple[marts.State, Scope]:
 
 def _evaluate(scope: Scope) -> Found:
     """Read findings and fixes in one query: they are of one evaluation."""
-    both = read(
+    both = marts.read_now(
         f"""select false as is_fix, * from marts.findings
         union all by name
         select true as is_fix, * from marts.fixes
         order by {ORDER}""",
+        (),
         scope,
+        TIMEOUT_S,
     )
     worth = (pl.col("back_ms") > 0) | (pl.col("severity") != "info")
     fixes = both.filter(pl.col("is_fix") & worth).sort(
