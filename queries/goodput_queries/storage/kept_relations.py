@@ -24,7 +24,7 @@ from goodput_queries.catalog import models
 from goodput_queries.storage import evaluated_first
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     import duckdb
 
@@ -71,43 +71,51 @@ class KeptRelations:
         variables: of the scope, as the cursor has them; commits: the state of the database that the
         transaction sees. The transaction is committed where the read has succeeded.
         """
+        keys = {
+            model.qualified_name: (
+                commits,
+                model.qualified_name,
+                tuple(variables.get(name) for name in scope_variables(model.qualified_name)),
+            )
+            for model in needed
+            if is_kept(model.qualified_name)
+        }
+        # at once, before the transaction sees this database: it sees nothing published later
+        taken = self._take(keys.values())
         tables: dict[str, str] = {}
         made: dict[Key, _Kept] = {}
-        read: list[_Kept] = []
         try:
             for model in needed:
                 name = model.qualified_name
-                if not is_kept(name):
+                key = keys.get(name)
+                if key is None:
                     tables[name] = evaluated_first.as_temporary_table(cursor, model, tables)
-                    continue
-                key = commits, name, tuple(variables.get(v) for v in scope_variables(name))
-                known = self._take(key)
-                if known is None:
+                elif key in taken:
+                    tables[name] = taken[key].table
+                else:
                     table = f"{DATABASE}.main.{model.name}_{next(self._numbers)}"
                     select = evaluated_first.reading(model.sql, tables)
                     (rows,) = cursor.execute(f"create table {table} as {select}").fetchall()[0]
-                    made[key] = known = _Kept(table, rows)
-                else:
-                    read.append(known)
-                tables[name] = known.table
+                    made[key] = _Kept(table, rows)
+                    tables[name] = table
             yield tables
             cursor.execute("commit")
         except BaseException:
             made = {}  # they go with the transaction
             raise
         finally:
-            self._release(read, made, commits)
+            self._release(taken.values(), made, commits)
 
-    def _take(self, key: Key) -> _Kept | None:
-        """Return what is known, which then stays until it is released."""
+    def _take(self, keys: Iterable[Key]) -> dict[Key, _Kept]:
+        """Return those that are known, which then stay until they are released."""
         with self._lock:
-            known = self._known.get(key)
-            if known is not None:
+            taken = {key: self._known[key] for key in keys if key in self._known}
+            for key, known in taken.items():
                 known.readers += 1
                 self._known.move_to_end(key)
-            return known
+            return taken
 
-    def _release(self, read: list[_Kept], made: dict[Key, _Kept], commits: int) -> None:
+    def _release(self, read: Iterable[_Kept], made: dict[Key, _Kept], commits: int) -> None:
         """Publish what was made, and drop what nobody will read or what is too much."""
         with self._lock:
             for known in read:
