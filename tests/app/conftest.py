@@ -17,6 +17,7 @@ from tests.app.cost_page import PRICED, cost_store
 
 import goodput_app
 from goodput_app.dashboard import flags
+from goodput_app.dashboard.data import findings
 from goodput_app.dashboard.state import use_store
 from goodput_queries.evidence.batch import Batch, Reject
 from goodput_queries.storage.store import LocalStore
@@ -71,6 +72,12 @@ def visit() -> Iterator[Callable[..., AppTest]]:
 def _without_flags(monkeypatch: pytest.MonkeyPatch) -> None:
     """Evaluate no findings beside the pages: they are of tests of their own."""
     monkeypatch.setattr(flags, "IS_EVALUATED", False)
+
+
+@pytest.fixture(autouse=True)
+def _with_findings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for findings: nobody draws the page again once they are evaluated."""
+    monkeypatch.setattr(findings, "WAIT_S", PATIENCE_S)
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Drawing each page in-process, with its first and its warm times.
 
 All of the whole fleet is drawn by Streamlit without a browser; what it keeps between reruns is
-forgotten before each. Flags, which are evaluated beside pages, are left out.
+forgotten before each. Findings and flags are evaluated beside pages: they have a row of their own.
 """
 
 from __future__ import annotations
@@ -33,6 +33,12 @@ def measure(fleet: Fleet, warm: int, filters: int, run: Callable[..., Any]) -> I
             f"< {budget:.0f} s",
             cost.wall_s < budget if fleet.is_of_budget else None,
         )
+    cost = found["findings"]
+    yield Row(
+        "findings of the time range after a commit, beside the pages",
+        f"{number(cost.wall_s)} s",
+        cost,
+    )
     for name, key, budget in (
         ("page overview, first after opening the file", "first", FIRST_S),
         (f"page overview, filter change, p95 of {found['filters']}", "p95", FILTER_S),

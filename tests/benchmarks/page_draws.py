@@ -6,6 +6,8 @@ import contextlib
 import re
 import statistics
 import time
+from concurrent.futures import wait
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,8 @@ from tests.benchmarks.meter import Cost, Meter
 from tests.benchmarks.table import number
 
 from goodput_app.dashboard import flags
+from goodput_app.dashboard.data import findings
+from goodput_queries.scope import Scope
 from goodput_queries.storage.store import LocalStore
 
 MART = re.compile(r"\bmarts\.(\w+)")
@@ -49,10 +53,12 @@ def pages(database: Path, warm: int, filters: int) -> dict[str, Any]:
 
     warm: how often each is drawn for its median. filters: how many changes of the filter.
     """
-    flags.IS_EVALUATED = False  # beside the pages; the page Findings asks for the same
+    flags.IS_EVALUATED = False  # beside the pages; they are the findings of the Overview
+    findings.WAIT_S = 0  # evaluated beside the pages too, and measured apart
     with contextlib.closing(Timed(database)) as store:
         window, subjects = _window(store), _subjects(store)
         first = _cost(store, OVERVIEW, window)
+        of_findings = _evaluated(store, window)
         found = {
             URL_PATHS.get(page, "overview"): _warm(
                 store, page, {**window, **subjects.get(page, {})}, warm
@@ -66,6 +72,7 @@ def pages(database: Path, warm: int, filters: int) -> dict[str, Any]:
     return {
         "pages": found,
         "first": first,
+        "findings": of_findings,
         "filters": len(changes),
         "p95": changes[min(len(changes) - 1, int(len(changes) * 0.95))],
     }
@@ -89,6 +96,18 @@ def _subjects(store: LocalStore) -> dict[str, dict[str, str]]:
     return {RUN: {"run": run}, "nodes_and_one": {"node": node}, "one_gpu": {"gpu": gpu}}
 
 
+def _evaluated(store: LocalStore, window: dict[str, str]) -> Cost:
+    """Evaluate the findings of the time range after a commit: nothing that they read is kept."""
+    first, last = (datetime.fromisoformat(window[end]) for end in ("from", "to"))
+    scope = Scope(from_ms=int(first.timestamp() * 1000), to_ms=int(last.timestamp() * 1000))
+    with store.writing() as cursor:
+        cursor.execute("select 1")
+    st.cache_data.clear()
+    with Meter() as meter:
+        findings.evaluation(scope).result()
+    return meter.cost
+
+
 def _filters(store: LocalStore, most: int) -> list[dict[str, str]]:
     """Return one team or node after the other, of many some from all over."""
     values = store.read(
@@ -99,11 +118,12 @@ def _filters(store: LocalStore, most: int) -> list[dict[str, str]]:
 
 
 def _cost(store: Timed, page: str, link: dict[str, str]) -> Cost:
-    """Draw once, as a session does whose answers are not kept."""
+    """Draw once, as a session does whose answers are not kept; evaluated views are."""
     st.cache_data.clear()
     store.seconds.clear()
     with Meter() as meter:
         app: AppTest = opened(store, page, patience_s=PATIENCE_S, **link)
+    wait(findings.forget())
     if app.exception:
         raise RuntimeError(f"{page} cannot be drawn: {app.exception[0].value}")
     return meter.cost

@@ -55,6 +55,7 @@ WORKS = (
     "page explorer",
     "page network",
     "page energy",
+    "findings of the time range after a commit, beside the pages",
     "page overview, first after opening the file",
     "page overview, filter change",
     "statement of 2 days",

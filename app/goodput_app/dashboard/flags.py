@@ -87,7 +87,7 @@ def _begin(scope: Scope, state: marts.State, before: _Known | None) -> _Known:
 
 def _evaluate(entry: _Known) -> pl.DataFrame:
     try:
-        found = findings.findings(entry.scope)
+        found = findings.evaluation(entry.scope).result().findings
     except Exception:
         log.exception("the flags of a page could not be evaluated")
         raise

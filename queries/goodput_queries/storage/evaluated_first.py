@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from goodput_queries.catalog import models
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import duckdb
 
     from goodput_queries.catalog.models import Model
@@ -30,12 +32,28 @@ def evaluate(cursor: duckdb.DuckDBPyConnection, sql: str, needed: list[Model]) -
 
     Raises duckdb.Error as the select itself would.
     """
-    names: set[str] = set()
+    tables: dict[str, str] = {}
     for model in needed:
-        select = _reading(model.sql, names)
-        cursor.execute(f"create or replace temp table {model.name} as {select}")
-        names.add(model.qualified_name)
-    return _reading(sql, names)
+        tables[model.qualified_name] = as_temporary_table(cursor, model, tables)
+    return reading(sql, tables)
+
+
+def as_temporary_table(
+    cursor: duckdb.DuckDBPyConnection, model: Model, tables: Mapping[str, str]
+) -> str:
+    """Evaluate a view into a temporary table of the cursor; return its name.
+
+    tables: where the rows of evaluated views are, by the names of these.
+    """
+    cursor.execute(f"create or replace temp table {model.name} as {reading(model.sql, tables)}")
+    return f"{models.TEMP_LAYER}.{model.name}"
+
+
+def reading(sql: str, tables: Mapping[str, str]) -> str:
+    """Return the select with evaluated views replaced by the tables that have their rows."""
+    for name, table in tables.items():
+        sql = re.sub(rf"\b{re.escape(name)}\b", table, sql)
+    return sql
 
 
 @cache
@@ -51,11 +69,3 @@ def _needed(names: frozenset[str]) -> list[Model]:
         if model.qualified_name in names:
             found |= models.inputs(model) & _marked()
     return [m for m in order if m.qualified_name in found]
-
-
-def _reading(sql: str, names: set[str]) -> str:
-    """Return the select with these views replaced by their temporary tables."""
-    for name in names:
-        layer, table = name.split(".")
-        sql = re.sub(rf"\b{layer}\.{table}\b", f"{models.TEMP_LAYER}.{table}", sql)
-    return sql

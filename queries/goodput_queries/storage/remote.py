@@ -91,8 +91,10 @@ class RemoteStore:
         *,
         scope: Scope = EVERYTHING,
         timeout_s: float | None = None,
+        is_kept: bool = False,
     ) -> pl.DataFrame:
-        """Return the rows of a select as a frame; see `Store.read`."""
+        """Return the rows of a select as a frame; see `Store.read`. The server keeps nothing."""
+        del is_kept
         head = {"sql": sql, "scope": asdict(scope), "timeout_s": timeout_s}
         wait_s = READ_TIMEOUT_S if timeout_s is None else timeout_s + READ_GRACE_S
         answer = self._post("read", pack(head, _as_frame(parameters)), wait_s)

@@ -1,8 +1,8 @@
-"""The DuckDB variables by which the marts know the scope of a query."""
+"""The variables of a connection through which marts read the scope."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import duckdb
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 HOUR_MS = 3_600_000
 
 
-def set_scope(cursor: duckdb.DuckDBPyConnection, scope: Scope) -> None:
-    """Set the DuckDB variables that the marts read; a fresh cursor has none.
+def set_on(cursor: duckdb.DuckDBPyConnection, scope: Scope) -> dict[str, Any]:
+    """Set the DuckDB variables that the marts read, and return them; a fresh cursor has none.
 
     Of time whose segments were dropped by age only whole hours are known: a window that cuts one
     is widened to it.
@@ -30,6 +30,7 @@ def set_scope(cursor: duckdb.DuckDBPyConnection, scope: Scope) -> None:
             cursor.execute(f"set variable {name} = $1::varchar[]", [list(value)])
         elif value is not None:
             cursor.execute(f"set variable {name} = $1", [value])
+    return variables
 
 
 def _segments_from_ms(cursor: duckdb.DuckDBPyConnection) -> int:

@@ -28,9 +28,10 @@ from goodput_queries.storage import (
     opening,
     permitted,
     schema,
+    scope_variables,
 )
+from goodput_queries.storage.kept_relations import KeptRelations
 from goodput_queries.storage.private import keep_private
-from goodput_queries.storage.scope_variables import set_scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -60,8 +61,13 @@ class Store(Protocol):
         *,
         scope: Scope = EVERYTHING,
         timeout_s: float | None = None,
+        is_kept: bool = False,
     ) -> pl.DataFrame:
-        """Return the rows of a select; marts see only `scope`. A bad select raises QueryError."""
+        """Return the rows of a select; marts see only `scope`. A bad select raises QueryError.
+
+        is_kept: what it evaluates first is kept for other reads until the next commit; for pages,
+            which read the same views many times (`kept_relations.py`).
+        """
 
     def build(self, *, is_full: bool = False) -> pl.DataFrame:
         """Bring the ledger up to date; return stage, rows and seconds of what was built."""
@@ -90,7 +96,11 @@ class LocalStore:
         self.evaluation_counts = evaluation_counts
         self.objectives = as_variable(objectives) if objectives else None
         self.is_read_only = False
-        self.commits = 0  # of this store, which alone has the file: answers are the same until then
+        # of this store, which alone has the file: answers are the same until it grows; odd while a
+        # commit is under way
+        self.commits = 0
+        self._kept_relations: KeptRelations | None = None
+        self._kept_lock = threading.Lock()
         self._write_lock = threading.RLock()
         self._cursors: set[duckdb.DuckDBPyConnection] = set()
         opening.refuse_unless_duckdb(self.path)
@@ -159,8 +169,11 @@ class LocalStore:
             try:
                 cursor.execute("begin")
                 yield cursor
-                cursor.execute("commit")
                 self.commits += 1
+                try:
+                    cursor.execute("commit")
+                finally:
+                    self.commits += 1
             except BaseException as error:
                 with contextlib.suppress(duckdb.Error):  # after a full disk nothing answers
                     cursor.execute("rollback")
@@ -195,10 +208,11 @@ class LocalStore:
         *,
         scope: Scope = EVERYTHING,
         timeout_s: float | None = None,
+        is_kept: bool = False,
     ) -> pl.DataFrame:
         """Return the rows of a select as a frame; see `Store.read`."""
         with self.cursor() as cursor:
-            set_scope(cursor, scope)
+            variables = scope_variables.set_on(cursor, scope)
             timer = threading.Timer(timeout_s, cursor.interrupt) if timeout_s else None
             if timer:
                 timer.start()
@@ -207,11 +221,13 @@ class LocalStore:
                 if scope.teams is not None:
                     permitted.refuse_others(cursor, sql)
                 needed = evaluated_first.named_in(sql)
+                if needed and is_kept and (commits := self._begin_at_commits(cursor)) is not None:
+                    with self._kept().evaluated(cursor, needed, variables, commits) as tables:
+                        return _rows(cursor, evaluated_first.reading(sql, tables), parameters)
                 # temporary tables are written too
                 cursor.execute("begin" if needed else "begin transaction read only")
                 sql = evaluated_first.evaluate(cursor, sql, needed)
-                frame: pl.DataFrame = cursor.sql(sql, params=_named(parameters)).pl()
-                return frame
+                return _rows(cursor, sql, parameters)
             except duckdb.InterruptException as error:
                 why = f"took longer than {timeout_s} s and" if timeout_s else "of a closed database"
                 raise QueryError(f"the query {why} was stopped") from error
@@ -222,6 +238,22 @@ class LocalStore:
             finally:
                 if timer:
                     timer.cancel()
+
+    def _begin_at_commits(self, cursor: duckdb.DuckDBPyConnection) -> int | None:
+        """Begin a transaction; return the state that it sees, None while a commit is under way."""
+        commits = self.commits
+        cursor.execute("begin")
+        cursor.execute("select 1 from state.built limit 0")  # the snapshot is taken here
+        if commits % 2 == 0 and commits == self.commits:
+            return commits
+        cursor.execute("rollback")
+        return None
+
+    def _kept(self) -> KeptRelations:
+        with self._kept_lock:
+            if self._kept_relations is None:
+                self._kept_relations = KeptRelations(self._root)
+            return self._kept_relations
 
     def build(self, *, is_full: bool = False) -> pl.DataFrame:
         """Bring the ledger up to date; see `goodput_queries.ledger_build.build`."""
@@ -328,6 +360,11 @@ def _opened(path: str, *, is_read_only: bool, threads: int | None) -> duckdb.Duc
         root.close()
         raise
     return root
+
+
+def _rows(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Any) -> pl.DataFrame:
+    frame: pl.DataFrame = cursor.sql(sql, params=_named(parameters)).pl()
+    return frame
 
 
 def _named(parameters: Any) -> Any:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from streamlit.testing.v1 import AppTest
 
-    from goodput_queries.storage.store import LocalStore
+    from goodput_queries.scope import Scope
+from goodput_queries.storage.store import LocalStore
 
 PAGES = (
     *("fleet_overview", "fleet_map", "all_runs", "one_run", "node_health", "idle_gaps"),

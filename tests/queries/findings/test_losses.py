@@ -204,7 +204,7 @@ def test_an_attempt_that_a_node_failure_ended_is_put_on_the_node(cluster, job_ev
     assert verdict["cause"].startswith("NODE_FAIL")
     assert verdict["evidence"].endswith("of the allocated time, 1 attempt")
     # the same among all runs
-    assert evidence.store.read("from marts.run_verdicts").rows(named=True) == [verdict]
+    assert cluster.read("from marts.run_verdicts").rows(named=True) == [verdict]
 
 
 def test_a_hang_that_the_scheduler_ended_is_put_on_the_rank_that_held_up_the_others(

@@ -25,16 +25,24 @@ GROUPS = {  # label -> rules of reference.finding_rules
 }
 
 
-def draw(findings: pl.DataFrame, losing: pl.DataFrame, view: View) -> None:
-    """Draw the strip. findings: rows of marts.findings; losing: rows of marts.losing_now."""
+def draw(findings: pl.DataFrame | None, losing: pl.DataFrame, view: View) -> None:
+    """Draw the strip.
+
+    findings: rows of marts.findings, None while they are evaluated; losing: rows of
+    marts.losing_now
+    """
     is_now = pl.col("is_open") & pl.col("state").is_in(finding_parts.OPEN_STATES)
-    found = findings.filter(is_now)
+    found = None if findings is None else findings.filter(is_now)
     with st.container(key="tiles_now"):
         columns = st.columns(len(GROUPS) + 1, gap="small")
     for column, (label, rules) in zip(columns, GROUPS.items(), strict=False):
-        of_it = found.filter(pl.col("rule").is_in(rules))
-        since = of_it["since_at"].min()
         with column.container(border=True, height="stretch", gap="xsmall"):
+            if found is None:
+                st.markdown(f":gray[{label}]")
+                st.caption("being evaluated")
+                continue
+            of_it = found.filter(pl.col("rule").is_in(rules))
+            since = of_it["since_at"].min()
             _count(label, of_it.height, rules)
             st.caption(_since(since, view))  # type: ignore[arg-type] # a column of moments
     with columns[-1].container(border=True, height="stretch", gap="xsmall"):

@@ -16,7 +16,7 @@ from goodput_queries.errors import NotPermittedError
 from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from goodput_app.dashboard.components.scope_bar import View
 
@@ -125,6 +125,17 @@ def runs_withheld(view: View) -> None:
             f"{others:,} of {theme.count(runs, 'run')} in this time range "
             f"{'is' if others == 1 else 'are'} of other teams and not shown."
         )
+
+
+def follows(name: str, is_ready: Callable[[], bool]) -> None:
+    """Say that a part is evaluated and follows; the page is drawn again once it is ready."""
+    st.caption(f":material/hourglass_top: {name} are being evaluated.")
+
+    def look() -> None:
+        if is_ready():
+            st.rerun()
+
+    st.fragment(look, run_every=1)()
 
 
 @contextlib.contextmanager

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
 
 import polars as pl
 
+from goodput_app.access import rows
+from goodput_app.dashboard.data import marts
 from goodput_app.dashboard.data.marts import read
+from goodput_queries.scope import Scope
 
-if TYPE_CHECKING:
-    from goodput_queries.scope import Scope
-
+WAIT_S = 0.2  # small databases answer within it
+TIMEOUT_S = 120.0  # no page waits for it
+EVALUATIONS_KEPT = 32
 FINDINGS_SHOWN = 2_000
 FIXES_SHOWN = 200
 ORDER = (
@@ -19,34 +24,89 @@ ORDER = (
 )
 
 
-def findings(scope: Scope) -> pl.DataFrame:
-    """Return findings, the most severe and costly first."""
-    return _both(scope).filter(~pl.col("is_fix")).head(FINDINGS_SHOWN)
+@dataclass(frozen=True)
+class Found:
+    """Findings, the most severe and costly first, and fixes, what gives most GPU time back first.
+
+    findings: rows of marts.findings, at most FINDINGS_SHOWN; fixes: of marts.fixes, at most
+    FIXES_SHOWN
+    """
+
+    findings: pl.DataFrame
+    fixes: pl.DataFrame
 
 
-def fixes(scope: Scope) -> pl.DataFrame:
-    """Return what to do, what gives most GPU time back first."""
-    worth = (pl.col("back_ms") > 0) | (pl.col("severity") != "info")
-    return (
-        _both(scope)
-        .filter(pl.col("is_fix") & worth)
-        .sort(
-            "back_ms", "gpu_ms", "fix", "target",
-            descending=[True, True, False, False], nulls_last=True,
-        )
-        .head(FIXES_SHOWN)
-    )  # fmt: skip
+_pool = ThreadPoolExecutor(2, thread_name_prefix="goodput-findings")
+_evaluations: dict[tuple[marts.State, Scope], Future[Found]] = {}
+_lock = threading.Lock()
 
 
-def _both(scope: Scope) -> pl.DataFrame:
-    """Return findings and fixes of one evaluation, which costs more than everything after it."""
-    return read(
+def known(scope: Scope) -> Found | None:
+    """Return the findings of a scope, None while they are evaluated; raises as the read does.
+
+    They take longer than all the rest of a page, which does not wait for them: it is drawn again
+    once `is_evaluated`.
+    """
+    future = evaluation(scope)
+    wait([future], WAIT_S)
+    if not future.done():
+        return None
+    try:
+        return future.result()
+    except Exception:
+        with _lock:  # the next one tries again
+            _evaluations.pop(_key(scope), None)
+        raise
+
+
+def is_evaluated(scope: Scope) -> bool:
+    """Say whether `known` returns, or raises, at once."""
+    return evaluation(scope).done()
+
+
+def evaluation(scope: Scope) -> Future[Found]:
+    """Return the evaluation of a scope in the database's state, begun where none has.
+
+    Pages of all sessions of readers of the same teams share it, and the flags.
+    """
+    key = _key(scope)
+    with _lock:
+        if (future := _evaluations.get(key)) is None:
+            for oldest in list(_evaluations)[: max(0, len(_evaluations) - EVALUATIONS_KEPT + 1)]:
+                del _evaluations[oldest]
+            future = _evaluations[key] = _pool.submit(_evaluate, key[1])
+        return future
+
+
+def forget() -> list[Future[Found]]:
+    """Forget all evaluations; return them, since some may still run."""
+    with _lock:
+        forgotten = list(_evaluations.values())
+        _evaluations.clear()
+    return forgotten
+
+
+def _key(scope: Scope) -> tuple[marts.State, Scope]:
+    return marts.state(), replace(rows.limited(scope), bucket_ms=None)
+
+
+def _evaluate(scope: Scope) -> Found:
+    """Read findings and fixes in one query: they are of one evaluation."""
+    both = marts.read_now(
         f"""select false as is_fix, * from marts.findings
         union all by name
         select true as is_fix, * from marts.fixes
         order by {ORDER}""",
+        (),
         scope,
+        TIMEOUT_S,
     )
+    worth = (pl.col("back_ms") > 0) | (pl.col("severity") != "info")
+    fixes = both.filter(pl.col("is_fix") & worth).sort(
+        "back_ms", "gpu_ms", "fix", "target",
+        descending=[True, True, False, False], nulls_last=True,
+    )  # fmt: skip
+    return Found(both.filter(~pl.col("is_fix")).head(FINDINGS_SHOWN), fixes.head(FIXES_SHOWN))
 
 
 def losing_now(scope: Scope) -> pl.DataFrame:

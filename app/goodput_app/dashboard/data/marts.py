@@ -83,7 +83,16 @@ def _kept(
     sql: str, parameters: tuple[object, ...], scope: Scope, state: State
 ) -> pl.DataFrame:  # `state` is there for the key
     del state
-    frame = current_store().read(sql, list(parameters) or None, scope=scope, timeout_s=TIMEOUT_S)
+    return read_now(sql, parameters, scope, TIMEOUT_S)
+
+
+def read_now(
+    sql: str, parameters: tuple[object, ...], scope: Scope, timeout_s: float
+) -> pl.DataFrame:
+    """Return the rows of a query, decimals as floats; the caller keeps them."""
+    frame = current_store().read(
+        sql, list(parameters) or None, scope=scope, timeout_s=timeout_s, is_kept=True
+    )
     decimals = [name for name, kind in frame.schema.items() if isinstance(kind, pl.Decimal)]
     return frame.with_columns(pl.col(decimals).cast(pl.Float64))
 

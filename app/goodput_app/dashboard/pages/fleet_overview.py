@@ -34,7 +34,7 @@ LOSSES = {
 st.title("Overview", anchor=False)
 st.caption("What is wrong now, where did the GPU-hours go, and what to do first?")
 states.runs_withheld(view)
-now = st.container()  # findings take longest: they are drawn last
+now = st.container()  # findings take longest: they are begun last, and follow
 last_tile = None
 with panel("", "marts.goodput_summary"):
     summary = marts.goodput_summary(scope).row(0, named=True)
@@ -119,12 +119,14 @@ with (
         overview_parts.moved(scope, before.scope)
     else:
         st.caption(theme.markdown_text(before.reason or "There is no data from before this range."))
+found, is_pending = None, False
 with now, panel("", "marts.findings"):
-    found = findings.findings(scope)
-    now_strip.draw(found, findings.losing_now(scope), view)
-    if last_tile is not None:
+    found = findings.known(scope)
+    is_pending = found is None
+    now_strip.draw(None if found is None else found.findings, findings.losing_now(scope), view)
+    if last_tile is not None and found is not None:
         with last_tile:
-            tiles.runs_at_risk(found, summary)
+            tiles.runs_at_risk(found.findings, summary)
 with (
     fixes,
     panel(
@@ -133,4 +135,7 @@ with (
         help="Findings by what is to be done, with the GPU time that comes back. Pick a row.",
     ),
 ):
-    finding_parts.top_fixes(findings.fixes(scope))
+    if is_pending:
+        states.follows("Findings", lambda: findings.is_evaluated(scope))
+    elif found is not None:
+        finding_parts.top_fixes(found.fixes)

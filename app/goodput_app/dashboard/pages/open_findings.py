@@ -4,7 +4,7 @@ import streamlit as st
 
 from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import finding_parts as parts
-from goodput_app.dashboard.components import scope_bar
+from goodput_app.dashboard.components import scope_bar, states
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import findings
 
@@ -13,28 +13,30 @@ scope = view.scope
 
 st.title("Findings", anchor=False)
 st.caption("What needs a person, and what do I get back?")
+found = None
 with panel(
     "What to do first",
     "marts.fixes",
     help="Findings by what is to be done. Each loss is in one row only, so that the rows add up.",
 ):
-    fixes = findings.fixes(scope)
-    found = findings.findings(scope)
-    if fixes.is_empty():
+    if (found := findings.known(scope)) is None:
+        states.follows("Findings", lambda: findings.is_evaluated(scope))
+    elif found.fixes.is_empty():
         st.caption("Nothing to do in this time range.")
     else:
-        back = theme.gpu_time(float(fixes["back_ms"].sum()))
+        back = theme.gpu_time(float(found.fixes["back_ms"].sum()))
         st.caption(f"Together {back} of this time range come back.")
-        parts.fixes(fixes, found)
-with panel(
-    "Findings",
-    "marts.findings",
-    help="A finding that was not seen for half an hour has closed; seen again, it is a new one.",
-):
-    if (found := findings.findings(scope)).is_empty():
-        st.caption("No finding in this time range.")
-    else:
-        parts.inbox(found)
+        parts.fixes(found.fixes, found.findings)
+if found is not None:
+    with panel(
+        "Findings",
+        "marts.findings",
+        help="A finding not seen for half an hour has closed; seen again, it is a new one.",
+    ):
+        if found.findings.is_empty():
+            st.caption("No finding in this time range.")
+        else:
+            parts.inbox(found.findings)
 with panel(
     "Goodput objectives",
     "marts.goodput_objectives",
