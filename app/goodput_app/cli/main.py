@@ -37,6 +37,7 @@ COMMANDS = {  # in the order in which a newcomer needs them -> module of this pa
     "fixes": "findings",
     "objectives": "findings",
     "report": "report",
+    "adjust": "adjust",
     "what-if": "what_if",
     "serve": "serve",
     "replay": "replay",

@@ -116,7 +116,7 @@ class _Maker:
             }
         category = "Credit" if row["line"] == "credit" else "Adjustment"
         words = {
-            "credit": "Credit for what failed infrastructure cost",
+            "credit": _credited(row),
             "idle_share": "Share of idle GPU time",
             **dict.fromkeys(HELD_LINES, "Electricity and idle share of GPU time without a price"),
         }
@@ -126,6 +126,7 @@ class _Maker:
         return found | {
             "ChargeCategory": category,
             "ChargeDescription": _description(row, gpu_hours(row["gpu_ms"]), description),
+            "ChargeFrequency": "One-Time" if row["adjustment_id"] else "Usage-Based",
             "ListCost": billed,
             "ContractedCost": billed,
         }
@@ -261,6 +262,12 @@ def _description(row: Mapping[str, Any], hours: Decimal, words: str = "") -> str
     )
     parts = [words, amount if row["gpu_ms"] else "", place]
     return ", ".join(part for part in parts if part)
+
+
+def _credited(row: Mapping[str, Any]) -> str:
+    if row["adjustment_id"] is None:
+        return "Credit for what failed infrastructure cost"
+    return f"Credit for {row['for_day']}: {row['reason']}"
 
 
 def _sku(row: Mapping[str, Any]) -> str:

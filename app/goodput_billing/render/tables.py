@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from goodput_billing.render.adjustments_table import adjustments
 from goodput_billing.render.energy_table import energy
 from goodput_billing.render.token_table import tokens
 from goodput_billing.render.wording import (
@@ -40,6 +41,7 @@ def tables(statement: Statement, *, lines: int) -> list[Table]:
         energy(statement),
         tokens(statement),
         _corrections(statement),
+        adjustments(statement),
         _lines(statement, lines),
         _balance(statement),
         _differences(statement),
@@ -270,12 +272,15 @@ def _lines(statement: Statement, limit: int) -> Table:
 def _line(row: dict[str, Any], gpu_h: str, money: Money) -> list[str]:
     words = {"credit": " (credit)", "idle_share": " (idle share)"}
     mark = f" (correction {row['correction']})" if row["correction"] else ""
+    if row["adjustment_id"] is not None:
+        mark = f" (credit for {row['for_day']}: {row['reason']})"
+        words = {"credit": ""}
     cost = row["price_per_gpu_h"]
     texts = ("user_name", "run_id", "partition", "gpu_model", "mig_profile")
     return [
         f"{account_of(row)}{words.get(row['line']) or ownership.words_of(row)}{mark}",
         *(row[name] or NONE for name in texts),
-        "no price" if cost is None else price(cost),
+        price(cost) if cost is not None else NONE if row["adjustment_id"] else "no price",
         NONE if row["line"] == "credit" else gpu_h,
         money(row["direct_cost"], "no price"),
         money(row["idle_share_cost"]),

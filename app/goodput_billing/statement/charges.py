@@ -18,6 +18,8 @@ from goodput_billing.statement.ownership import HELD_LINES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from goodput_billing.statement.credit_rules import CreditRule
+
 MS_PER_HOUR = 3_600_000
 MJ_PER_KWH = 3_600_000_000
 DEFINITION_VERSION = 2  # of goodput, as definition_version() of the database
@@ -34,7 +36,8 @@ class Policy:
     currency: ISO 4217 code of what its prices are in. definition_version: what useful time is, 1:
     without communication, 2: with it. evaluation_counts: declared evaluation is useful too.
     charge_inferred: time whose owner is inferred has its price, else 0; None: it is idle time, as
-    for days that were closed before ownership was inferred.
+    for days that were closed before ownership was inferred. credits: rules of the credits that a
+    later statement gives for the day.
     """
 
     idle: str = "none"
@@ -44,6 +47,7 @@ class Policy:
     definition_version: int = DEFINITION_VERSION
     evaluation_counts: bool = False
     charge_inferred: bool | None = False
+    credits: tuple[CreditRule, ...] = ()
 
 
 @dataclass(frozen=True)

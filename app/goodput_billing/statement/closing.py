@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from goodput_billing.statement import currency, rows
+from goodput_billing.statement import adjustments, credit_rules, currency, rows
 from goodput_billing.statement.charges import Key, Policy, charges
 from goodput_billing.statement.summary import CoveredDay
 from goodput_queries.errors import StoreError
@@ -53,7 +53,16 @@ class Booking:
     @property
     def billed_cents(self) -> int:
         """Return what it bills."""
-        return int(sum(self.rows["total_cost"].drop_nulls(), Decimal(0)) * 100)
+        return _cents(self.rows)
+
+    @property
+    def own_cents(self) -> int:
+        """Return what it bills for the day itself, without credits for other days."""
+        return _cents(adjustments.without_credits(self.rows))
+
+
+def _cents(frame: pl.DataFrame) -> int:
+    return int(sum(frame["total_cost"].drop_nulls(), Decimal(0)) * 100)
 
 
 @dataclass(frozen=True)
@@ -142,7 +151,10 @@ def bookings(store: Store, day: Day) -> list[Booking]:
 
 
 def close(store: Store, day: Day, policy: Policy, evidence_ms: int) -> None:
-    """Write the statement of a day with the prices and tariffs it was made of."""
+    """Write the statement of a day with the prices and tariffs it was made of.
+
+    It books the credits that no statement has yet.
+    """
     exact = computed(store, day, policy)
     origin = f"statement of {day.date}"
     tag = f"{day.from_ms}-{day.to_ms}"
@@ -151,7 +163,10 @@ def close(store: Store, day: Day, policy: Policy, evidence_ms: int) -> None:
         ("statement_tariffs", _tariffs(store, day)),
     ):
         store.load(Batch(table, _sourced(frame), SOURCE, origin, f"{table} {tag}"))
-    _write(store, day, Booking(0, evidence_ms, "", policy, _in_cents(exact, policy), exact))
+    credit = adjustments.pending_rows(store, day, policy.currency)
+    billed = pl.concat([_in_cents(exact, policy), credit])
+    exact = pl.concat([exact, credit.drop("total_cost").cast(pl.Schema(rows.SCHEMA))])
+    _write(store, day, Booking(0, evidence_ms, "", policy, billed, exact))
     store.build()  # from now on its hours keep these prices
 
 
@@ -168,12 +183,13 @@ def correct(store: Store, day: Day, before: list[Booking], evidence_ms: int) -> 
     """Write a correction where the evidence now says something else; return whether it did."""
     policy = before[0].policy
     now = computed(store, day, policy)
-    difference = _difference(now, pl.concat([booking.exact for booking in before]))
+    booked = pl.concat([booking.exact for booking in before])
+    difference = _difference(now, adjustments.without_credits(booked))
     if difference.is_empty():
         return False
     exact_total = rows.exact_total(now)
     smallest = currency.smallest_cents(policy.currency)
-    total = rows.cents_of(exact_total, smallest) - sum(booking.billed_cents for booking in before)
+    total = rows.cents_of(exact_total, smallest) - sum(booking.own_cents for booking in before)
     billed = rows.in_cents(difference, total, smallest=smallest)
     _write(store, day, Booking(before[-1].number + 1, evidence_ms, "", policy, billed, difference))
     return True
@@ -279,6 +295,7 @@ def _policy_text(policy: Policy) -> str:
         "definition_version": policy.definition_version,
         "evaluation_counts": policy.evaluation_counts,
         "charge_inferred": policy.charge_inferred,
+        "credits": credit_rules.as_json(policy.credits),
     }
     return json.dumps({**fields, "quotas": sorted(quotas)}, sort_keys=True)
 
@@ -295,4 +312,5 @@ def policy_of_text(text: str) -> Policy:
         fields.get("definition_version", 1),  # days closed before there were two
         fields.get("evaluation_counts", False),
         fields.get("charge_inferred"),  # days closed before ownership was inferred do not say
+        credit_rules.from_json(fields.get("credits", [])),
     )

@@ -66,6 +66,7 @@ def _only(whole: Statement, account: str, found: pl.DataFrame) -> Statement:
     policy = replace(
         whole.policy,
         quotas={key: gpus for key, gpus in whole.policy.quotas.items() if key[1] == account},
+        credits=(),  # rules name other accounts
     )
     bookings = [_booking(booking, account) for booking in whole.bookings]
     return replace(
@@ -80,6 +81,7 @@ def _only(whole: Statement, account: str, found: pl.DataFrame) -> Statement:
         balance=whole.balance.clear(),
         differences=whole.differences.clear(),
         unmatched=_unpriced(own),
+        adjustments=whole.adjustments.filter(pl.col("account") == account),
     )
 
 

@@ -27,12 +27,18 @@ AMOUNTS = ("direct_cost", "idle_share_cost", "electricity_cost")
 KEYS = tuple(field.name for field in fields(Key))
 QUANTITIES = tuple(field.name for field in fields(Quantities))
 _PRICES = ("list_price_per_gpu_h", "factor", "price_per_gpu_h")
+OF_ADJUSTMENTS: dict[str, pl.DataType] = {
+    "adjustment_id": pl.String(),
+    "reason": pl.String(),
+    "for_day": pl.Date(),
+}
 SCHEMA: dict[str, pl.DataType] = {
     **{name: PRICE if name in _PRICES else pl.String() for name in KEYS},
     "run_id": pl.String(),
     "job_name": pl.String(),
     **dict.fromkeys(QUANTITIES, pl.Int64()),
     **dict.fromkeys(AMOUNTS, EXACT),
+    **OF_ADJUSTMENTS,
 }
 
 
@@ -50,6 +56,7 @@ def frame_of(charges: Sequence[Charge]) -> pl.DataFrame:
         "direct_cost": _exact([charge.direct for charge in charges], places),
         "idle_share_cost": _exact([charge.idle_share for charge in charges], places),
         "electricity_cost": _exact([charge.electricity for charge in charges], places),
+        **{name: [None] * len(charges) for name in OF_ADJUSTMENTS},
     }
     return pl.DataFrame(columns, schema=SCHEMA)
 
@@ -155,10 +162,15 @@ def _units(amounts: pl.Series) -> list[int | None]:
 
 
 def digest(frame: pl.DataFrame) -> str:
-    """Return what identifies the rows of a statement, to the last cent and millisecond."""
+    """Return what identifies the rows of a statement, to the last cent and millisecond.
+
+    Columns of credits count where a row has them: rows of before they existed keep their digest.
+    """
     found = hashlib.blake2b(digest_size=16)
-    for row in frame.iter_rows():
-        found.update("\x1f".join(map(_plain, row)).encode())
+    charged, credited = frame.drop(*OF_ADJUSTMENTS), frame.select(*OF_ADJUSTMENTS)
+    for row, more in zip(charged.iter_rows(), credited.iter_rows(), strict=True):
+        values = row if more[0] is None else (*row, *more)
+        found.update("\x1f".join(map(_plain, values)).encode())
         found.update(b"\x1e")
     return found.hexdigest()
 

@@ -9,6 +9,7 @@ import msgspec
 
 from goodput_billing.statement import currency
 from goodput_billing.statement.charges import IDLE_POLICIES
+from goodput_billing.statement.credit_rules import CreditRule, refuse_twice
 from goodput_queries.errors import GoodputError
 
 
@@ -18,7 +19,8 @@ class StatementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     zone, day_starts_at: where a day begins, such as America/New_York and 17:00; a day bears the
     date on which it begins. lateness_h: a day closes when the evidence of its clusters reaches this
     far beyond its end. idle_policy: none, proportional, uniform or by_quota.
-    credit_infra_failures: give back what failed infrastructure cost. charge_inferred: charge time
+    credit_infra_failures: give back what failed infrastructure cost. credits: give back parts of a
+    closed day on the next statement, instead. charge_inferred: charge time
     whose owner only job events, processes or activity indicate. showback: nothing is
     billed, the figures are the same. currency: what rate card, tariffs and budgets are written in,
     an ISO 4217 code; nothing is converted. organisation, site: who runs the cluster, and where.
@@ -34,6 +36,7 @@ class StatementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     currency: str = currency.DEFAULT
     organisation: str = "Our organisation"
     site: str = ""
+    credits: tuple[CreditRule, ...] = ()
 
     def __post_init__(self) -> None:
         if self.idle_policy not in IDLE_POLICIES:
@@ -49,6 +52,7 @@ class StatementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
             )
         if not self.organisation.strip():
             raise GoodputError("'statement.organisation' is empty, expected who sends statements.")
+        refuse_twice(self.credits, credits_infra_failures=self.credit_infra_failures)
         self.zone_info()
         self.start()
 

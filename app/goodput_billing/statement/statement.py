@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from goodput_billing.statement import closing, currency, ownership
+from goodput_billing.statement import adjustments, closing, currency, ownership
+from goodput_billing.statement.adjustments import STATUS
 from goodput_billing.statement.budgets import budgets
 from goodput_billing.statement.carbon import with_carbon
 from goodput_billing.statement.charges import IDLE_LINES, Policy
@@ -44,7 +45,8 @@ class Statement:
     this very call found late evidence.
     is_proven: it was computed again just now; not so once its readings were dropped by age, or
     where the database is only read from. account: whose it is alone; None: the whole day.
-    known_parts: of the days that it is compared with, by name.
+    adjustments: notes, disputes and credits that are listed beside the amounts. known_parts: of the
+    days that it is compared with, by name.
     """
 
     day: Day
@@ -63,6 +65,7 @@ class Statement:
     differences: pl.DataFrame
     unmatched: pl.DataFrame
     account: str | None = None
+    adjustments: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=STATUS))
     known_parts: Mapping[str, Fraction] = field(default_factory=dict)
 
     @property
@@ -112,6 +115,8 @@ def statement(
         elif not booked and is_due:
             closing.close(store, day, policy, reach)
         booked = closing.bookings(store, day)
+        if booked:
+            adjustments.give_by_rule(store, day, booked[0].policy, booked[0].rows)
     rows = _rows(booked) if booked else _open_rows(store, day, policy)
     made_by = booked[0].policy if booked else policy
     days = beside(
@@ -134,8 +139,25 @@ def statement(
         balance=_balance(store, day, rows),
         differences=store.read(DIFFERENCES, scope=day.scope),
         unmatched=store.read(UNMATCHED, scope=day.scope),
+        adjustments=adjustments.about(store, day, made_by.currency, is_closed=bool(booked)),
         known_parts=days.known_parts,
     )
+
+
+def rows_as_they_are(
+    store: Store, day: Day, settings: StatementSettings
+) -> tuple[pl.DataFrame, Policy, bool]:
+    """Return the rows of a day in cents, their policy, and whether it is closed; close nothing.
+
+    Raises NoEvidenceError for a day without evidence.
+    """
+    if booked := closing.bookings(store, day):
+        return _rows(booked), booked[0].policy, True
+    known = closing.evidence(store)
+    if known.reach(set(_clusters(store, day))) is None:
+        raise NoEvidenceError(f"there is no statement of {day.date} ({day.zone}){_extent(known)}.")
+    policy = policy_of(store, day, settings)
+    return _open_rows(store, day, policy), policy, False
 
 
 def policy_of(store: Store, day: Day, settings: StatementSettings) -> Policy:
@@ -147,6 +169,7 @@ def policy_of(store: Store, day: Day, settings: StatementSettings) -> Policy:
         settings.currency,
         evaluation_counts=store.read("select evaluation_counts()").item(),
         charge_inferred=settings.charge_inferred,
+        credits=settings.credits,
     )
 
 
@@ -191,13 +214,17 @@ def losses(store: Store, day: Day, *, of_each_account: bool = False) -> pl.DataF
 def _balance(store: Store, day: Day, rows: pl.DataFrame) -> pl.DataFrame:
     """Return, by cluster, what is charged, with ledger, inventory and scheduler beside it."""
     gpu_ms, line = pl.col("gpu_ms"), pl.col("line")
-    charged = rows.group_by("cluster").agg(
-        gpu_ms.filter(line.is_in(("usage", ownership.INFERRED))).sum().alias("held_ms"),
-        gpu_ms.filter(line == ownership.INFERRED).sum().alias("inferred_ms"),
-        gpu_ms.filter(line.is_in(IDLE_LINES)).sum().alias("free_ms"),
-        gpu_ms.filter(line == "not_available").sum().alias("not_available_ms"),
-        gpu_ms.filter(line != ownership.UNPLACED).sum().alias("statement_ms"),
-        gpu_ms.filter(line == ownership.UNPLACED).sum().alias("unplaced_ms"),
+    charged = (
+        adjustments.without_credits(rows)
+        .group_by("cluster")
+        .agg(
+            gpu_ms.filter(line.is_in(("usage", ownership.INFERRED))).sum().alias("held_ms"),
+            gpu_ms.filter(line == ownership.INFERRED).sum().alias("inferred_ms"),
+            gpu_ms.filter(line.is_in(IDLE_LINES)).sum().alias("free_ms"),
+            gpu_ms.filter(line == "not_available").sum().alias("not_available_ms"),
+            gpu_ms.filter(line != ownership.UNPLACED).sum().alias("statement_ms"),
+            gpu_ms.filter(line == ownership.UNPLACED).sum().alias("unplaced_ms"),
+        )
     )
     held_against = store.read("select * from marts.statement_balance", scope=day.scope)
     return charged.join(held_against, on="cluster", how="left").sort("cluster")

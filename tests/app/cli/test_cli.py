@@ -32,6 +32,7 @@ COMMANDS = [
         "fixes",
         "objectives",
         "report",
+        "adjust",
         "what-if",
     ),
     *("serve", "replay", "bundle", "collect", "notify", "doctor", "backup", "restore"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -206,3 +207,25 @@ def test_one_account_and_all_of_them_are_two_commands() -> None:
 
     assert result.exit_code == 2
     assert "--account makes one account's files" in result.stderr
+
+
+@pytest.mark.usefixtures("here")
+def test_a_dispute_is_accepted_with_a_credit_and_listed() -> None:
+    def adjust(*arguments: str) -> Result:
+        return CliRunner().invoke(main.main, ["adjust", *arguments])
+
+    report("--date", "2026-11-19", "--formats", "csv")
+    of = ["2026-11-19", "--account", "nlp", "--reason", "node failed", "--by", "ann"]
+    disputed = adjust("dispute", *of, "--line", "1")
+    refused = adjust("credit", *of, "--amount", "48.01")
+    resolved = adjust("resolve", disputed.stdout.strip(), "--accepted", "--amount", "12.50",
+                      "--reason", "it did")  # fmt: skip
+    listed = adjust("list", "--format", "json")
+
+    assert disputed.exit_code == resolved.exit_code == 0, resolved.output
+    assert refused.exit_code == 1
+    assert "was billed 48.00 USD on 2026-11-19: a credit of 48.01 is more" in refused.stderr
+    rows = {row["kind"]: row for row in json.loads(listed.stdout)}
+    assert rows["dispute"]["status"] == "accepted"
+    assert (rows["credit"]["status"], rows["credit"]["amount"]) == ("not booked yet", 12.5)
+    assert {row["made_by"] for row in rows.values()} >= {"ann"}

@@ -95,7 +95,7 @@ def test_tables_change_their_schema_and_no_row(older: Path) -> None:
     del moved["built"]  # what the next build writes
     newer = (
         *("finding_actions", "notifications", "notified_findings"),
-        *("counted_gpu_time", "counted_until", "audit_log"),
+        *("counted_gpu_time", "counted_until", "audit_log", "adjustments"),
     )
     for newer_table in newer:
         del moved[newer_table]
@@ -112,7 +112,12 @@ def test_tables_change_their_schema_and_no_row(older: Path) -> None:
 
     store = LocalStore(older)
 
-    assert {name: store.read(f"from {moved[name]} order by all").rows() for name in moved} == before
+    newer = {"statement_rows": "exclude (adjustment_id, reason, for_day)"}  # than these files
+    after = {
+        name: store.read(f"select * {newer.get(name, '')} from {moved[name]} order by all").rows()
+        for name in moved
+    }
+    assert after == before
     in_raw = store.read("select table_name from duckdb_tables() where schema_name = 'raw'")
     assert not set(in_raw["table_name"]) & moved.keys()
     store.close()

@@ -38,5 +38,8 @@ create table billing.statement_rows (
     direct_billed_cost decimal(18, 2),   -- in cents, as the next three: the delivered amounts
     idle_share_billed_cost decimal(18, 2),
     electricity_billed_cost decimal(18, 2),
-    billed_cost decimal(18, 2)           -- null: no price
+    billed_cost decimal(18, 2),          -- null: no price
+    adjustment_id varchar,               -- of a credit in billing.adjustments, as the next two; else null
+    reason varchar,
+    for_day date                         -- the closed day that it gives back cost of
 );

@@ -1,0 +1,1 @@
+"""What people write about statements: notes, disputes, their resolution, credits."""

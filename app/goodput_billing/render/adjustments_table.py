@@ -1,0 +1,39 @@
+"""The table of notes, disputes and credits of a statement: beside its amounts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from goodput_billing.render.wording import NONE, Table, amounts
+
+if TYPE_CHECKING:
+    from goodput_billing.statement.statement import Statement
+
+WORDS = {"note": "Note", "dispute": "Dispute", "resolved": "Resolution", "credit": "Credit"}
+
+
+def adjustments(statement: Statement) -> Table:
+    """Return what was written about this day and, while it is open, about the day before."""
+    rows = []
+    for row in statement.adjustments.iter_rows(named=True):
+        booked = "" if row["booked_on"] is None else f" on {row['booked_on']}"
+        amount = NONE
+        if row["amount"] is not None:
+            amount = f"{amounts(row['currency'])(row['amount'])} {row['currency']}"
+        rows.append([
+            str(row["day"]), WORDS[row["kind"]],
+            f"{row['status'] or row['outcome'] or NONE}{booked}",
+            row["account"], row["user_name"] or NONE, row["line"] or NONE, amount,
+            row["reason"], row["made_by"], row["adjustment_id"],
+        ])  # fmt: skip
+    return Table(
+        "Notes, disputes and credits",
+        [
+            ("Day", False), ("Kind", False), ("Status", False), ("Account", False),
+            ("User", False), ("Line", False), ("Amount", True), ("Reason", False), ("By", False),
+            ("Id", False),
+        ],
+        rows,
+        note="About this day and the day before, as known now. A day's amounts contain nothing "
+        "that is about it: a credit is a line of the next statement that closes.",
+    )  # fmt: skip

@@ -1,0 +1,272 @@
+"""Notes and disputes stand beside the amounts; a credit is a line of the next statement, once."""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import date
+from decimal import Decimal
+
+import polars as pl
+import pytest
+from msgspec.structs import replace as change
+from tests.queries.conftest import Evidence
+
+from goodput_billing.adjustments import record
+from goodput_billing.adjustments.record import Target
+from goodput_billing.render import files
+from goodput_billing.render.focus import focus
+from goodput_billing.render.tables import tables
+from goodput_billing.statement import adjustments, one_account
+from goodput_billing.statement.credit_rules import CreditRule
+from goodput_billing.statement.settings import StatementSettings
+from goodput_billing.statement.statement import statement
+from goodput_queries.errors import GoodputError, QueryError
+
+HOUR_S = 3_600
+FIRST, NEXT, THIRD = (date(2027, 1, day) for day in (15, 16, 17))
+SETTINGS = StatementSettings()
+HOSTILE = "=cmd|' /C calc'!A0 <script>alert(1)</script> \u202e"
+
+
+@pytest.fixture(scope="module")
+def built_fleet(new_store):
+    """Close the first of three days: A and B have jobs on it, B runs on into the second."""
+    evidence = Evidence(new_store())
+    evidence.node("a", 4)
+    evidence.watched(72 * HOUR_S)
+    evidence.job("1", 0, 5 * HOUR_S, ["a"], 2, account="A", user_name="ann")
+    evidence.job("2", 10 * HOUR_S, 20 * HOUR_S, ["a"], 1, account="B", user_name="bob",
+                 submit=10 * HOUR_S)  # fmt: skip
+    evidence.load("rates", [{"gpu_model": "H100", "price_per_gpu_h": Decimal(2)}])
+    evidence.store.build()
+    statement(evidence.store, FIRST, SETTINGS)
+    return evidence.built()
+
+
+@pytest.fixture
+def fleet(new_evidence, built_fleet):
+    return new_evidence(copy_of=built_fleet)
+
+
+@pytest.fixture(scope="module")
+def store(new_store, built_fleet):
+    """Return the same fleet for tests that are refused, and so write nothing."""
+    return new_store(copy_of=built_fleet)
+
+
+@pytest.fixture(scope="module")
+def credited_day(new_store, built_fleet):
+    """Return a store and the statement that books a credit of A and one of B."""
+    store = new_store(copy_of=built_fleet)
+    credited(store, reason=HOSTILE)
+    credited(store, account="B", reason="for B")
+    said(store, "dispute", when=NEXT, account="B")
+    return store, statement(store, NEXT, SETTINGS)
+
+
+def credited(store, amount="5.00", reason="switch failed", account="A", **of):
+    return record.credit(
+        store, SETTINGS, Target(FIRST, account, **of), Decimal(amount), reason=reason, made_by="me"
+    )
+
+
+def said(store, kind, when=FIRST, account="A"):
+    return record.speak(store, SETTINGS, kind, Target(when, account), reason="why", made_by="me")
+
+
+def credits_in(made):
+    return made.rows.filter(pl.col("adjustment_id").is_not_null())
+
+
+def test_a_credit_is_a_line_of_the_next_statement_once_and_changes_no_closed_day(fleet):
+    store = fleet.store
+    before = statement(store, FIRST, SETTINGS)
+    made_id = credited(store)
+
+    first, following, third = (statement(store, when, SETTINGS) for when in (FIRST, NEXT, THIRD))
+
+    assert first.rows.rows() == before.rows.rows()
+    assert (first.bookings[0].digest, len(first.bookings)) == (before.bookings[0].digest, 1)
+    (row,) = credits_in(following).to_dicts()
+    assert (row["line"], row["team"], row["gpu_ms"]) == ("credit", "A", 0)
+    assert (row["total_cost"], row["reason"], row["for_day"]) == (
+        Decimal("-5.00"), "switch failed", FIRST,
+    )  # fmt: skip
+    assert row["adjustment_id"] == made_id
+    assert following.is_closed
+    assert following.total_cost == 4 * 24 * 2 - 5
+    (account,) = following.accounts.filter(pl.col("account") == "A").to_dicts()
+    assert (account["credit_cost"], account["total_cost"]) == (Decimal(-5), Decimal(-5))
+    assert credits_in(third).is_empty()
+    assert following.accounts["yesterday_cost"].sum() == first.total_cost
+
+
+def test_the_day_that_books_a_credit_still_balances_and_is_corrected_without_it(fleet):
+    store = fleet.store
+    credited(store)
+    statement(store, NEXT, SETTINGS)
+    assert not statement(store, NEXT, SETTINGS).was_corrected
+
+    fleet.job("9", 24 * HOUR_S, 25 * HOUR_S, ["a"], 4, account="C", submit=24 * HOUR_S)
+    store.build()
+    made = statement(store, NEXT, SETTINGS)
+
+    assert made.was_corrected
+    assert [row["adjustment_id"] for row in credits_in(made).to_dicts()] == [
+        made.bookings[0].rows["adjustment_id"].drop_nulls().item()
+    ]
+    assert made.total_cost == 4 * 24 * 2 - 5
+    (balance,) = made.balance.to_dicts()
+    assert balance["statement_ms"] == balance["ledger_ms"] == balance["capacity_ms"]
+
+
+def test_files_have_the_credit_and_escape_its_reason(credited_day, tmp_path):
+    files.write(credited_day[1], tmp_path, files.FORMATS)
+    html = (tmp_path / "statement-2027-01-16.html").read_text()
+    text = (tmp_path / "statement-2027-01-16.csv").read_text()
+    (row,) = [
+        r for r in csv.DictReader(io.StringIO(text)) if r["adjustment_id"] and r["team"] == "A"
+    ]
+    parquet = pl.read_parquet(tmp_path / "statement-2027-01-16.parquet")
+
+    assert (row["total_cost"], row["for_day"]) == ("-5.00", "2027-01-15")
+    assert row["reason"].startswith("'=cmd")
+    assert " ".join(HOSTILE.split()) in parquet["reason"].to_list()
+    assert "<script>" not in html
+    assert "credit for 2027-01-15: =cmd" in html
+    assert (tmp_path / "statement-2027-01-16.pdf").stat().st_size
+
+
+@pytest.mark.parametrize("version", ["1.2", "1.3"])
+def test_focus_has_a_credit_of_a_negative_cost(credited_day, version):
+    made = credited_day[1]
+
+    rows = list(csv.DictReader(io.StringIO(focus(made, version).decode())))
+    _, row = [row for row in rows if row["ChargeCategory"] == "Credit"]
+
+    assert row["BilledCost"] == row["EffectiveCost"] == row["ContractedCost"] == "-5.00"
+    assert row["ChargeDescription"] == "Credit for 2027-01-15: for B, account B"
+    assert (row["ChargeFrequency"], row["ChargeClass"]) == ("One-Time", "")
+    assert (row["SubAccountName"], row["PricingQuantity"]) == ("B", "")
+    assert sum(Decimal(row["EffectiveCost"]) for row in rows) == made.total_cost
+
+
+def test_an_account_sees_its_own_alone(credited_day):
+    store, whole = credited_day
+
+    of_a, of_b = (one_account.of_account(store, whole, account) for account in "AB")
+
+    assert credits_in(of_b)["reason"].to_list() == ["for B"]
+    assert of_b.adjustments["kind"].to_list() == ["dispute"]
+    assert credits_in(of_a)["team"].to_list() == ["A"]
+    assert of_a.adjustments.is_empty()
+
+
+def test_notes_and_disputes_are_on_their_day_and_the_next_until_resolved(fleet):
+    store = fleet.store
+    said(store, "note")
+    disputed = said(store, "dispute")
+
+    def shown(when):
+        made = statement(store, when, SETTINGS)
+        (table,) = [t for t in tables(made, lines=9) if t.title == "Notes, disputes and credits"]
+        return [(row[1], row[2]) for row in table.rows], made.total_cost
+
+    assert shown(FIRST) == ([("Note", "\N{EN DASH}"), ("Dispute", "open")], 4 * 16 * 2)
+    assert shown(NEXT)[0] == [("Note", "\N{EN DASH}"), ("Dispute", "open")]
+    assert shown(THIRD)[0] == []
+
+    record.resolve(store, SETTINGS, disputed, "accepted", reason="right", made_by="boss",
+                   amount=Decimal(3))  # fmt: skip
+
+    assert [kind for kind, _ in shown(NEXT)[0]] == ["Note"]
+    assert ("Dispute", "accepted") in shown(FIRST)[0]
+    assert ("Credit", "not booked yet") in shown(FIRST)[0]  # all three days are closed
+    with pytest.raises(QueryError, match="resolved already"):
+        record.resolve(store, SETTINGS, disputed, "rejected", reason="no", made_by="boss")
+
+
+@pytest.mark.parametrize(
+    ("of", "amount", "more", "message"),
+    [
+        ({"when": date(2031, 1, 1)}, "1", {}, "there is no statement of 2031-01-01"),
+        ({"when": NEXT, "account": "B"}, "1", {}, "2027-01-16 is still open"),
+        ({"account": "Z"}, "1", {}, "there is no account 'Z' on the statement of 2027-01-15"),
+        ({"user_name": "eve"}, "1", {}, "no line of account 'A', user 'eve'"),
+        ({"line": "77"}, "1", {}, "no line of account 'A', line '77'"),
+        ({"cluster": "other"}, "1", {}, "no account 'A' of cluster 'other'"),
+        ({}, "20.01", {}, "was billed 20.00 USD on 2027-01-15: a credit of 20.01 is more"),
+        ({}, "0.001", {}, "a multiple of 0.01 USD above 0"),
+        ({}, "-1", {}, "a multiple of 0.01 USD above 0"),
+        ({}, "NaN", {}, "a multiple of 0.01 USD above 0"),
+        ({}, "1", {"code": "EUR"}, "is in USD, not in EUR"),
+        ({}, "1", {"reason": " \n "}, "a reason has 1 to 500 characters"),
+        ({}, "1", {"reason": "x" * 501}, "a reason has 1 to 500 characters"),
+        ({}, "1", {"made_by": ""}, "a name has 1 to 80 characters"),
+    ],
+)
+def test_what_is_on_no_closed_statement_has_no_credit(store, of, amount, more, message):
+    target = Target(**({"when": FIRST, "account": "A"} | of))
+    said_by = {"reason": "r", "made_by": "me"} | more
+
+    with pytest.raises(QueryError, match=message):
+        record.credit(store, SETTINGS, target, Decimal(amount), **said_by)
+
+    assert adjustments.listed(store).is_empty()
+
+
+def test_credits_of_a_part_and_of_the_whole_never_exceed_what_was_billed(fleet):
+    credited(fleet.store, "15", user_name="ann", line="1")
+    credited(fleet.store, "5")
+
+    for of in ({}, {"user_name": "ann"}, {"line": "usage"}):
+        with pytest.raises(QueryError, match=r"is credited already: a credit of 0\.01 is more"):
+            credited(fleet.store, "0.01", **of)
+    credited(fleet.store, "12", account="B")
+
+
+RULES = (
+    CreditRule("half of the day", of="all", share=0.5, min_cost=12.01),
+    CreditRule("third for B", of="all", share=0.333, accounts=("B",)),
+)
+
+
+def test_a_rule_gives_credits_of_a_closed_day_once(new_store):
+    evidence = Evidence(new_store())
+    evidence.node("a", 2)
+    evidence.watched(72 * HOUR_S)
+    for number, (account, gpu_hours) in enumerate((("A", 10), ("B", 6))):
+        evidence.job(str(number), 0, gpu_hours * HOUR_S, ["a"], 1, account=account)
+    evidence.load("rates", [{"gpu_model": "H100", "price_per_gpu_h": Decimal(2)}])
+    evidence.store.build()
+    ruled = change(SETTINGS, credits=RULES)
+
+    for _ in range(2):
+        first = statement(evidence.store, FIRST, ruled)
+    following = statement(evidence.store, NEXT, SETTINGS)  # by the rules when the day closed
+
+    given = {row["team"]: row["total_cost"] for row in credits_in(following).to_dicts()}
+    assert credits_in(first).is_empty()
+    assert given == {"A": Decimal("-10.00"), "B": Decimal("-3.99")}  # 12.00 x 0.333, rounded down
+    assert set(adjustments.listed(evidence.store)["made_by"]) == {"policy"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"credit_infra_failures": True, "credits": RULES[:1]}, "give back the same cost"),
+        ({"credits": (RULES[0], *[RULES[1]] * 2)}, "for 'B' add up to 1.166"),
+    ],
+)
+def test_the_same_cost_is_not_given_back_by_two_settings(fields, message):
+    with pytest.raises(GoodputError, match=message):
+        StatementSettings(**fields)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"reason": " "}, {"of": "x"}, {"share": 0}, {"share": 1.1}, {"min_cost": -1}]
+)
+def test_a_rule_that_means_nothing_is_refused(fields):
+    with pytest.raises(GoodputError, match=r"statement\.credits\."):
+        CreditRule(**{"reason": "r"} | fields)
