@@ -31,6 +31,7 @@ FOREIGN_OPTIONS = {  # of the commands that live sources run
         "--since",
     ),  # journalctl's
     "--timestamps",  # kubectl's
+    "--reflink",  # cp's
     "--metric-labels-allowlist",  # of kube-state-metrics
     *("--interval", "--slow-interval", "--seconds"),  # of the recorder of NVML
 }

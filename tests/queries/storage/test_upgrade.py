@@ -112,9 +112,9 @@ def test_tables_change_their_schema_and_no_row(older: Path) -> None:
 
     store = LocalStore(older)
 
-    newer = {"statement_rows": "exclude (adjustment_id, reason, for_day)"}  # than these files
+    columns = {"statement_rows": "exclude (adjustment_id, reason, for_day)"}  # newer, too
     after = {
-        name: store.read(f"select * {newer.get(name, '')} from {moved[name]} order by all").rows()
+        name: store.read(f"select * {columns.get(name, '')} from {moved[name]} order by all").rows()
         for name in moved
     }
     assert after == before
