@@ -104,15 +104,7 @@ def serve(
     is_new = not (_database(path) == IN_MEMORY or Path(path).exists())
     if is_new:
         listen(address, port).close()  # a taken port is to leave no empty database behind
-    store = open_store(
-        path, evaluation_counts=settings().evaluation_counts, objectives=settings().objectives
-    )
-    if isinstance(store, RemoteStore):
-        store.close()
-        raise StoreError(
-            f"{path}: process {store.pid} serves this database at {store.url} already."
-        )
-    assert isinstance(store, LocalStore)  # noqa: S101 -- the other kind was answered above
+    store = _opened(path)
     with contextlib.ExitStack() as stack:
         stack.callback(store.close)
         sockets = [stack.enter_context(contextlib.closing(listen(address, port)))]
@@ -148,6 +140,20 @@ def serve(
             raise GoodputError(f"{path}: the server did not start; the lines above say why.")
 
 
+def _opened(path: str | Path) -> LocalStore:
+    """Open the database; raises StoreError where a server has it open already."""
+    store = open_store(
+        path, evaluation_counts=settings().evaluation_counts, objectives=settings().objectives
+    )
+    if isinstance(store, RemoteStore):
+        store.close()
+        raise StoreError(
+            f"{path}: process {store.pid} serves this database at {store.url} already."
+        )
+    assert isinstance(store, LocalStore)  # noqa: S101 -- the other kind was answered above
+    return store
+
+
 def create_app(
     store: LocalStore,
     note: ServerNote,
@@ -159,11 +165,7 @@ def create_app(
 ) -> App:
     """Return the ASGI application: pages, `/healthz`, `/metrics` and the store's calls.
 
-    names: hosts that are answered; None: every one
-
-    Its lifespan leaves the note beside the database, polls the live sources, delivers
-    statements, notifies of findings and keeps the ledger up to date; at the end it removes the note
-    and closes the store.
+    names: hosts that are answered; None: every one.
     """
     from streamlit import App  # noqa: PLC0415 -- half a second that only a server needs
 
@@ -172,6 +174,32 @@ def create_app(
 
     async def recorded(who: str, action: str, subject: str | None, address: str) -> None:
         await run_in_threadpool(audit.write, store, who, action, subject, address)
+
+    return App(
+        MAIN_SCRIPT,
+        lifespan=_lifespan(store, note, sources, statements, notifications),
+        routes=routes(store, note),
+        middleware=[
+            Middleware(AllowedHosts, names),
+            Middleware(SignIn, access, recorded),
+            Middleware(IndexPage),
+        ],
+        secrets=oidc.streamlit_secrets(access),
+    )
+
+
+def _lifespan(
+    store: LocalStore,
+    note: ServerNote,
+    sources: Sequence[Collector],
+    statements: Plan | None,
+    notifications: NotificationPlan | None,
+) -> Callable[[App], contextlib.AbstractAsyncContextManager[None]]:
+    """Return what goes on while the application serves.
+
+    It leaves the note beside the database, polls the live sources, delivers statements, notifies of
+    findings and keeps the ledger up to date; at the end it removes the note and closes the store.
+    """
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: App) -> AsyncIterator[None]:
@@ -199,17 +227,7 @@ def create_app(
             use_store(None)
             store.close()
 
-    return App(
-        MAIN_SCRIPT,
-        lifespan=lifespan,
-        routes=routes(store, note),
-        middleware=[
-            Middleware(AllowedHosts, names),
-            Middleware(SignIn, access, recorded),
-            Middleware(IndexPage),
-        ],
-        secrets=oidc.streamlit_secrets(access),
-    )
+    return lifespan
 
 
 def routes(store: LocalStore, note: ServerNote) -> list[Route]:

@@ -109,11 +109,7 @@ def statement(
     is_due = reach >= closes_ms or (closes_now and max(reach, now_ms) >= day.to_ms)
     is_proven = was_corrected = False
     if not getattr(store, "is_read_only", False):
-        is_proven = closing.is_provable(store, day)
-        if booked and is_proven:
-            was_corrected = closing.correct(store, day, booked, reach)
-        elif not booked and is_due:
-            closing.close(store, day, policy, reach)
+        is_proven, was_corrected = _settled(store, day, policy, booked, reach, is_due=is_due)
         booked = closing.bookings(store, day)
         if booked:
             adjustments.give_by_rule(store, day, booked[0].policy, booked[0].rows)
@@ -142,6 +138,18 @@ def statement(
         adjustments=adjustments.about(store, day, made_by.currency, is_closed=bool(booked)),
         known_parts=days.known_parts,
     )
+
+
+def _settled(
+    store: Store, day: Day, policy: Policy, booked: list[Booking], reach: int, *, is_due: bool
+) -> tuple[bool, bool]:
+    """Correct a closed day or close one that is due; return if it is proven, and corrected."""
+    is_proven = closing.is_provable(store, day)
+    if booked and is_proven:
+        return is_proven, closing.correct(store, day, booked, reach)
+    if not booked and is_due:
+        closing.close(store, day, policy, reach)
+    return is_proven, False
 
 
 def rows_as_they_are(

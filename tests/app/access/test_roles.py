@@ -127,10 +127,10 @@ def as_person(
     signing_in: None,  # noqa: ARG001 -- asked for
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[[Role], None]:
-    """Give what makes somebody with a role the one who opens pages."""
+    """Give what makes somebody with a role, who sees all teams, the one who opens pages."""
 
     def person(role: Role) -> None:
-        packed = current.packed(Identity("ada@example.org", frozenset({role}), frozenset({"nlp"})))
+        packed = current.packed(Identity("ada@example.org", frozenset({role})))
         script = SimpleNamespace(user_info={current.USER_KEY: packed})
         monkeypatch.setattr(current, "_script", lambda: script)
 

@@ -12,14 +12,14 @@ from tests.app.opened_page import assert_sound, texts
 
 import goodput_app
 from goodput_app.dashboard.components import scope_bar
+from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from streamlit.testing.v1 import AppTest
 
-    from goodput_queries.scope import Scope
-from goodput_queries.storage.store import LocalStore
+    from goodput_queries.storage.store import LocalStore
 
 PAGES = (
     *("fleet_overview", "fleet_map", "all_runs", "one_run", "node_health", "idle_gaps"),

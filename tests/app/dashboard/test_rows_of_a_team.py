@@ -11,7 +11,7 @@ from tests.app.cost_page import texts
 from tests.two_teams import COBALTS, RED, load
 
 from goodput_app.access import current, rows
-from goodput_app.access.identity import LOCAL, Identity
+from goodput_app.access.identity import LOCAL, Identity, Role
 from goodput_app.dashboard import flags
 from goodput_app.dashboard.components.states import WITHHELD
 from goodput_app.dashboard.data import search, statements
@@ -21,7 +21,7 @@ from goodput_queries.scope import EVERYTHING, Scope
 from goodput_queries.storage.store import LocalStore
 
 OTHER = COBALTS.word
-READER = Identity("reader", teams=frozenset({RED}))
+READER = Identity("reader", frozenset({Role.FINANCE}), frozenset({RED}))  # offered files, too
 WINDOW = {"from": "2027-01-15T08:00:00Z", "to": "2027-01-15T10:00:00Z"}
 OWN_ROWS = {
     "fleet_overview": {},

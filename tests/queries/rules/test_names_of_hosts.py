@@ -47,7 +47,7 @@ def test_the_finding_says_that_no_job_was_there(evidence, job_events):
     evidence.job("1", 0, 100, ["a"], 1)
     evidence.events("r", job_events.steps(1, 8, 1000), host="a")
 
-    assert "no job held GPUs" in why_unmatched(evidence)
+    assert "no job was allocated GPUs" in why_unmatched(evidence)
 
 
 def test_the_finding_says_that_several_jobs_were_there(evidence, job_events):
