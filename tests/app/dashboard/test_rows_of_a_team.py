@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+from types import SimpleNamespace
 
 import pytest
 from tests.app.conftest import URL_PATHS
@@ -49,10 +50,13 @@ def reader(monkeypatch):
     """Ask as who sees the red team; give what changes who asks."""
 
     def ask(identity):
-        monkeypatch.setattr(current, "current_identity", lambda: identity)
+        script = SimpleNamespace(user_info={current.USER_KEY: current.packed(identity)})
+        monkeypatch.setattr(current, "_script", lambda: script)
 
     ask(READER)
-    return ask
+    current.require_sign_in(is_required=True)
+    yield ask
+    current.require_sign_in(is_required=False)
 
 
 def sent(app):
