@@ -54,7 +54,7 @@ def backup(*, target: Path, keep: int | None, db: str) -> pl.DataFrame:
 @output_options
 def restore(*, backup_file: Path, is_replacing: bool, db: str) -> pl.DataFrame:
     """Make a backup the database; stop the server first."""
-    found, aside = copies.restore(backup_file, db, is_replacing=is_replacing)
-    if aside is not None:
-        say(f"The database that was there is now {aside}.")
+    found, replaced = copies.restore(backup_file, db, is_replacing=is_replacing)
+    if replaced is not None:
+        say(f"The database that was there is now {replaced}.")
     return found

@@ -108,7 +108,7 @@ def headline(content: Message) -> str:
 
 
 def lines(notice: Notice, content: Message) -> list[str]:
-    """Return what people are told of one finding, a line each; the first names it."""
+    """Return what a message says of one finding, a line each; the first names it."""
     named = f"{plain(notice.title)}: {plain(notice.subject) or 'the fleet'}"
     if content.recipient:
         named = f"Run {plain(notice.run or '')}: {_owner_line(notice, content.at_ms)}"

@@ -193,7 +193,7 @@ def _wants(target: Target, notice: Notice) -> bool:
         is_theirs = notice.owner == "team" and notice.run is not None
         if not is_theirs or target.address_of(notice.user) is None:
             return False
-    # that a target fails is told to the others
+    # the others are notified that a target fails
     is_itself = notice.rule == FAILING_RULE and notice.subject == f"{OWN_SOURCE} {target.label}"
     return (
         not is_itself

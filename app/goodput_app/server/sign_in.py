@@ -53,7 +53,7 @@ class _Asker:
 
 
 class SignIn:
-    """Middleware that lets only members in, and tells pages and routes who they are."""
+    """Middleware that lets only members in, and says to pages and routes who they are."""
 
     def __init__(self, app: ASGIApp, access: AccessSettings, audit: Audit) -> None:
         """Take the settings; audit: records who, action, subject and address."""

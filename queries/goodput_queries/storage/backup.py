@@ -106,7 +106,7 @@ def restore(
     try:
         _copy(backup, draft)
         found = _summary(draft, final)
-        aside = _moved_aside(final) if final.exists() else None
+        replaced = _renamed(final) if final.exists() else None
         if (wal := wal_of(str(final))).exists():
             raise StoreError(f"{wal}: this log is of a database that is gone; move it away first.")
         draft.rename(final)
@@ -114,7 +114,7 @@ def restore(
         raise StoreError(f"{final}: the backup cannot be put there ({error.strerror}).") from error
     finally:
         draft.unlink(missing_ok=True)
-    return found, aside
+    return found, replaced
 
 
 def _named(source: Path, target: Path) -> Path:
@@ -152,7 +152,7 @@ def _summary(draft: Path, final: Path) -> pl.DataFrame:
     return pl.DataFrame([row], schema=SCHEMA, orient="row")
 
 
-def _moved_aside(path: Path) -> Path:
+def _renamed(path: Path) -> Path:
     """Rename a database with its log, be it damaged; raise StoreError where it is in use."""
     with path.open("r+b") as file:
         try:
@@ -161,8 +161,8 @@ def _moved_aside(path: Path) -> Path:
             raise StoreError(
                 f"{path}: another process has this database open; stop it, then run this again."
             ) from error
-        aside = path.with_name(f"{path.name}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
-        path.rename(aside)
+        replaced = path.with_name(f"{path.name}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
+        path.rename(replaced)
     if (wal := wal_of(str(path))).exists():
-        wal.rename(wal_of(str(aside)))
-    return aside
+        wal.rename(wal_of(str(replaced)))
+    return replaced

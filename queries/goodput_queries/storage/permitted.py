@@ -54,7 +54,7 @@ def refuse_others(cursor: duckdb.DuckDBPyConnection, sql: str) -> None:
 
 
 def message(error: duckdb.Error) -> str:
-    """Return what a limited reader is told of an error.
+    """Return what a limited reader learns of an error.
 
     Errors of execution name values; a filter may meet rows that the view drops after it.
     """

@@ -1,4 +1,4 @@
-"""A replay tells a recording in the order of time, and ends where a plain ingest ends."""
+"""A replay shows a recording in the order of time, and ends where a plain ingest ends."""
 
 from __future__ import annotations
 

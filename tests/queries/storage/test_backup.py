@@ -111,11 +111,11 @@ def test_a_restored_database_is_the_backup_and_the_other_is_kept(
 
     with pytest.raises(StoreError, match="this database exists"):
         restore(tmp_path / "copy.duckdb", store.path, is_replacing=False)
-    _, aside = restore(tmp_path / "copy.duckdb", store.path, is_replacing=True)
+    _, replaced = restore(tmp_path / "copy.duckdb", store.path, is_replacing=True)
 
     assert samples(tmp_path / "fleet.duckdb") == [("nvml", 3)]
-    assert aside is not None
-    assert samples(aside) == [("dcgm", 2), ("nvml", 3)]
+    assert replaced is not None
+    assert samples(replaced) == [("dcgm", 2), ("nvml", 3)]
 
 
 def test_a_damaged_database_can_be_replaced(store: LocalStore, tmp_path: Path) -> None:
