@@ -293,7 +293,7 @@ def test_the_example_names_live_sources_that_are_right() -> None:
 def test_what_is_commented_out_in_the_example_is_right_too(tmp_path: Path) -> None:
     lines = (PACKAGE / "goodput.example.toml").read_text().splitlines()
     path = tmp_path / "goodput.toml"
-    settings = ("[[", "source = ", "url = ", "urls = ")
+    settings = ("[[collect]]", "source = ", "url = ", "urls = ")
     tables = [line[2:] for line in lines if line.startswith(tuple(f"# {s}" for s in settings))]
     path.write_text("\n".join(tables))
 
@@ -301,6 +301,16 @@ def test_what_is_commented_out_in_the_example_is_right_too(tmp_path: Path) -> No
 
     named = ["kubernetes", "dcgm", "node-exporter", "nvml", "kernel-log"]
     assert [one.reads for one in found] == named
+
+
+def test_the_credits_that_are_commented_out_in_the_example_are_right(tmp_path: Path) -> None:
+    text = (PACKAGE / "goodput.example.toml").read_text()
+    block = text[text.index("# [[statement.credits]]") :].partition("\n\n")[0]
+    path = tmp_path / "goodput.toml"
+    path.write_text("\n".join(line.removeprefix("# ") for line in block.splitlines()))
+
+    (credit,) = read(path).statement.credits
+    assert (credit.reason, credit.share, credit.accounts) == ("Failed hardware", 0.5, ("nlp",))
 
 
 def statuses(store: LocalStore) -> None:
