@@ -7,7 +7,6 @@ lock on the database as soon as it is closed.
 from __future__ import annotations
 
 import fcntl
-import os
 import re
 import shutil
 import subprocess
@@ -63,9 +62,7 @@ def back_up(store: Store, target: str | Path) -> pl.DataFrame:
             if (wal := wal_of(store.path)).exists():
                 _copy(wal, draft_wal)
         found = _summary(draft, final)
-        os.link(draft, final)  # unlike a rename it replaces nothing
-    except FileExistsError as error:
-        raise StoreError(f"{final}: this file exists; name another one.") from error
+        draft.rename(final)  # not a hard link, which network file systems may lack
     except OSError as error:
         raise StoreError(f"{final}: the backup cannot be written ({error.strerror}).") from error
     finally:
