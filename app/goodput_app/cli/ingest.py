@@ -14,6 +14,7 @@ from goodput_app.cli.options import (
     database_option,
     instant,
     output_options,
+    recording_options,
     say,
     zone,
 )
@@ -30,18 +31,7 @@ from goodput_ingest.source import ReadOptions
     "paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH..."
 )
 @database_option
-@click.option(
-    "--cluster",
-    default=lambda: settings().ingest.cluster,
-    metavar="NAME",
-    help="Cluster name for files that do not contain one.",
-)
-@click.option(
-    "--timezone",
-    default=lambda: settings().ingest.timezone,
-    metavar="ZONE",
-    help="Time zone for timestamps without an offset, such as Europe/Berlin.",
-)
+@recording_options
 @click.option(
     "--observed-at",
     metavar="TIME",

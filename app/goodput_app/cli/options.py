@@ -52,6 +52,23 @@ def database_option(command: Command) -> Command:
     )(command)
 
 
+def recording_options(command: Command) -> Command:
+    """Add `--cluster` and `--timezone` for recorded files that do not say theirs."""
+    add_cluster = click.option(
+        "--cluster",
+        default=lambda: settings().ingest.cluster,
+        metavar="NAME",
+        help="Cluster name for files that do not contain one.",
+    )
+    add_timezone = click.option(
+        "--timezone",
+        default=lambda: settings().ingest.timezone,
+        metavar="ZONE",
+        help="Time zone for timestamps without an offset, such as Europe/Berlin.",
+    )
+    return add_cluster(add_timezone(command))
+
+
 def limit_option(command: Command) -> Command:
     """Add `--limit`."""
     return click.option(

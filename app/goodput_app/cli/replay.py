@@ -9,7 +9,7 @@ import click
 
 from goodput_app.cli import serve
 from goodput_app.cli.database import progress
-from goodput_app.cli.options import instant, say, zone
+from goodput_app.cli.options import instant, recording_options, say, zone
 from goodput_app.dashboard.replaying import use_replay
 from goodput_app.replay import replaying
 from goodput_app.server.listen import DEFAULT_ADDRESS
@@ -32,18 +32,7 @@ from goodput_ingest.source import ReadOptions
     help="Seconds of the recording in a second.",
 )
 @click.option("--from", "start", metavar="TIME", help="Where to begin; default: its first moment.")
-@click.option(
-    "--cluster",
-    default=lambda: settings().ingest.cluster,
-    metavar="NAME",
-    help="Cluster name for files that do not contain one.",
-)
-@click.option(
-    "--timezone",
-    default=lambda: settings().ingest.timezone,
-    metavar="ZONE",
-    help="Time zone for timestamps without an offset, such as Europe/Berlin.",
-)
+@recording_options
 @click.option(
     "--port", type=click.IntRange(0, 65535), help="Port; default: 8501, or the next free one."
 )
