@@ -17,7 +17,7 @@ test: $(VENV)/.stamp-dev ## everything a change must pass: lint, types, layers, 
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(if $(JEMALLOC),LD_PRELOAD=$(JEMALLOC) MALLOC_CONF=tcache_max:65536) $(BIN)/python -m pytest -n 3
+	$(if $(JEMALLOC),LD_PRELOAD=$(JEMALLOC) MALLOC_CONF=tcache_max:65536) $(BIN)/python -m pytest -n 4
 
 # the scale of the fleet, of the history, and how much of the usual amount of each format is read
 GPUS ?= 1000

@@ -6,7 +6,7 @@ import contextlib
 import shutil
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
@@ -14,10 +14,14 @@ import pytest
 from goodput_app.dashboard.state import use_store
 from goodput_app.demo import demo_database
 from goodput_app.settings import settings
+from goodput_queries.storage import migrations
+from goodput_queries.storage import store as store_module
 from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    import duckdb
 
 SAMPLE_DATA = Path(__file__).parents[1] / "sample_data"
 
@@ -31,6 +35,23 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("empty") / "empty.duckdb"
     LocalStore(path).close()
     return path
+
+
+@pytest.fixture(scope="session", autouse=True)
+def new_databases_are_copies(empty_database: Path) -> Iterator[None]:
+    """Let a database that a test creates be a copy of the empty one: making each takes 2 s."""
+    opened, known = store_module._opened, migrations.migrations
+
+    def copied(path: str, **options: Any) -> duckdb.DuckDBPyConnection:
+        is_new = path != store_module.IN_MEMORY and not Path(path).exists()
+        if is_new and migrations.migrations is known:
+            with contextlib.suppress(OSError):  # what cannot be created is refused as ever
+                shutil.copyfile(empty_database, path)
+        return opened(path, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store_module, "_opened", copied)
+        yield
 
 
 @pytest.fixture(scope="session")

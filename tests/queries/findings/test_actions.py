@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from tests.queries.conftest import Evidence
 
 from goodput_queries.errors import GoodputError
 from goodput_queries.findings import NOTE_MAX_CHARS, record
@@ -12,17 +13,30 @@ from goodput_queries.findings import NOTE_MAX_CHARS, record
 HOUR = 3600
 
 
-@pytest.fixture
-def down(evidence):
+@pytest.fixture(scope="module")
+def built_down(new_store):
     """Give a cluster with a node that was down, twice; six hours lie between."""
+    evidence = Evidence(new_store())
     for node in ("a", "b"):
         evidence.node(node, 8)
     evidence.watched(10 * HOUR)
     evidence.state("b", "down", 600, 1200)
     evidence.state("b", "down", 8 * HOUR, 8 * HOUR + 600)
     evidence.load("gpu_events", [event(evidence, 600), event(evidence, 8 * HOUR)])
-    evidence.store.build()
-    return evidence
+    return evidence.built()
+
+
+@pytest.fixture
+def down(new_evidence, built_down):
+    return new_evidence(copy_of=built_down)
+
+
+@pytest.fixture(scope="module")
+def a_finding(new_store, built_down):
+    """Give a database and a finding of it, to which nothing is recorded."""
+    store = new_store(copy_of=built_down)
+    yield store, errors(store)[0]
+    store.close()
 
 
 def event(evidence, second):
@@ -96,6 +110,7 @@ def test_nothing_said_changes_a_number(down):
         ("close", "ops", None, "is none of"),
     ],
 )
-def test_what_cannot_be_recorded_is_an_error(down, action, said_by, note, expected):
+def test_what_cannot_be_recorded_is_an_error(a_finding, action, said_by, note, expected):
+    store, finding = a_finding
     with pytest.raises(GoodputError, match=expected):
-        record(down.store, errors(down.store)[0], action, said_by=said_by, note=note)
+        record(store, finding, action, said_by=said_by, note=note)
