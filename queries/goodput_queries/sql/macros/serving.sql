@@ -24,11 +24,11 @@ create or replace macro quantile_estimate(bounds, counts, q) as (
     )
 );
 
--- How many observations were at most `at`: at least those up to the highest bound not above it, at most those up to the lowest
+-- How many observations were at most limit_s: at least those up to the highest bound not above it, at most those up to the lowest
 -- bound not below it.
-create or replace macro count_up_to_low(bounds, counts, at) as (
-    coalesce(counts[nullif(len(list_filter(bounds, lambda bound: bound <= at)), 0)], 0)
+create or replace macro count_up_to_low(bounds, counts, limit_s) as (
+    coalesce(counts[nullif(len(list_filter(bounds, lambda bound: bound <= limit_s)), 0)], 0)
 );
-create or replace macro count_up_to_high(bounds, counts, at) as (
-    counts[len(list_filter(bounds, lambda bound: bound < at)) + 1]
+create or replace macro count_up_to_high(bounds, counts, limit_s) as (
+    counts[len(list_filter(bounds, lambda bound: bound < limit_s)) + 1]
 );
