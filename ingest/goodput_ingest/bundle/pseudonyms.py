@@ -25,7 +25,7 @@ NAMES = frozenset(
         *("endpoint", "pod", "namespace", "model", "request_id", "tenant"),
     }
 )
-GPUS = frozenset({"gpu_uuid", "gpu_label", "gpu_uuids"})
+GPUS = frozenset({"gpu_uuid", "gpu_label", "gpu_labels"})
 TEXTS = frozenset(
     {
         *("comment", "msg", "message", "note", "reason", "extra", "process_name", "thread_name"),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from goodput_queries import serving_objectives
 from goodput_queries.catalog import models
 from goodput_queries.evidence import forgetting, retention
 from goodput_queries.evidence.implausible import reject_implausible_rows
@@ -45,7 +46,8 @@ def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
     with store.writing() as cursor:
         sequence = _scalar(cursor, "select coalesce(max(sequence), 0) from state.ingested")
         before = _scalar(cursor, "select max(sequence) from state.built")
-        since = None if is_full else before
+        has_other_objectives = serving_objectives.keep(cursor, store.serving_objectives)
+        since = None if is_full or has_other_objectives else before
         if since == sequence:
             return pl.DataFrame([], schema=SUMMARY_SCHEMA)
         loaded = dirty.loaded_tables(cursor, since)

@@ -6,12 +6,12 @@
 create table raw.serving_histograms (
     source varchar not null,
     cluster varchar,                    -- null: found through the node
-    endpoint varchar not null,          -- the process that answers: '<namespace>/<pod>', else host:port as scraped
+    endpoint varchar not null,          -- the process that answers: '<namespace>/<pod>:<port>', else host:port as scraped
     node varchar,
     pod varchar,
     namespace varchar,
     pid bigint,
-    gpu_uuids varchar[],                -- GPUs of the engine, where a label names them
+    gpu_labels varchar[],               -- GPUs of the engine, where a label names them: UUIDs, or numbers on the node
     engine varchar not null,            -- index inside the endpoint; '': it has one, or does not say
     model varchar not null,             -- as requests name it; '': the series does not say
     role varchar not null,              -- prefill, decode, frontend, both; '': not known

@@ -12,7 +12,7 @@ select
     samples.pod,
     samples.namespace,
     samples.pid,
-    samples.gpu_uuids,
+    samples.gpu_labels,
     samples.engine,
     samples.model,
     samples.role,
