@@ -1,5 +1,5 @@
 -- Latency histograms of the scope's serving engines in the window: increases of each bucket, summed up over readings. A reading
--- in which any bucket is lower than before is that of a new process, and counts from 0.
+-- in which any bucket or the sum is lower than before, or that has other bounds, is of a new process, and counts from 0.
 -- grain: cluster, endpoint, engine, model, metric, is_cold, bucket_ms, le_s
 -- access: team
 -- evaluated: first
@@ -53,7 +53,9 @@ adjacent as (
 judged as (
     select
         *,
-        bounds <> before_bounds or len(list_filter(counts, lambda n, i: n < before_counts[i])) > 0 as is_reset
+        bounds <> before_bounds
+        or len(list_filter(counts, lambda n, i: n < before_counts[i])) > 0
+        or coalesce(sum_s < before_sum_s, false) as is_reset
     from adjacent
     where before_ms is not null and ts_ms > coalesce(getvariable('scope_from_ms')::bigint, 0)
 ),

@@ -58,10 +58,6 @@ holders as (
 withheld as (
     select distinct maps.cluster, maps.endpoint
     from intermediate.int_serving_gpus as maps
-    inner join intermediate.int_holds as holds
-        on maps.gpu_uuid = holds.gpu_uuid
-        and holds.start_ms < coalesce(maps.end_ms, 9223372036854775807)
-        and coalesce(holds.end_ms, 9223372036854775807) > maps.start_ms
     inner join intermediate.int_job_run_owners as owners using (job_run_key)
     where not of_teams(owners.team)
 )

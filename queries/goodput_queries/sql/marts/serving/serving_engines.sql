@@ -1,11 +1,11 @@
--- The scope's serving engines in the window: what each of them did, with what GPUs, at what cost. The GPUs of an endpoint count
--- for its engines in equal parts, those of an engine for its models in proportion to their tokens.
+-- The scope's serving engines in the window: what each of them did, with what GPUs, at what cost. The GPUs of an engine
+-- count for its models in proportion to their tokens.
 -- grain: cluster, endpoint, engine, model
 -- access: team
 -- evaluated: first
 -- role: prefill, decode, frontend, both; '': the metrics do not say
 -- start_at, end_at: first and last reading; observed_ms: between them, without gaps of over an hour
--- gpus: number of GPUs; null: not known. gpu_uuid: of one of them
+-- gpus: number of GPUs, a shared one by its part; null: not known. gpu_uuid: of one of them
 -- gpu_ms: GPU time in the window; observed_gpu_ms: of it that with readings
 -- input_tokens, output_tokens, requests_finished, requests_failed, preemptions: counted
 -- output_tokens_per_s: per second of the engine; output_tokens_per_gpu_s: and GPU
@@ -73,6 +73,7 @@ sums as (
     group by cluster, endpoint, engine, model
 ),
 
+-- GPUs of an engine with several models count for them in proportion to their tokens
 weights as (
     select
         cluster,
@@ -84,18 +85,16 @@ weights as (
                 sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)) over (partition by cluster, endpoint, engine), 0
             ),
             1 / count(*) over (partition by cluster, endpoint, engine)
-        ) / engines.engines as weight
+        ) as weight
     from sums
-    inner join (
-        select cluster, endpoint, count(distinct engine) as engines from sums group by cluster, endpoint
-    ) as engines using (cluster, endpoint)
 ),
 
 gpus as (
     select
         cluster,
         endpoint,
-        count(distinct gpu_uuid) as gpus,
+        engine,
+        sum(part) as gpus,
         min(gpu_uuid) as gpu_uuid,
         any_value(gpu_model) as gpu_model,
         any_value(method) as gpu_method,
@@ -103,8 +102,12 @@ gpus as (
         case when count(cost) = count(*) then sum(cost) end as cost,
         case when 2 * sum(measured_ms) >= sum(gpu_ms) then sum(energy_j) * sum(gpu_ms) / nullif(sum(measured_ms), 0) end
             as energy_j
-    from marts.serving_gpus
-    group by cluster, endpoint
+    from (
+        select *, max(gpu_ms / (end_ms - start_ms)) over of_gpu / count(*) over of_gpu as part
+        from marts.serving_gpus
+        window of_gpu as (partition by cluster, endpoint, engine, gpu_uuid, gpu_instance)
+    )
+    group by cluster, endpoint, engine
 ),
 
 latencies as (
@@ -178,5 +181,5 @@ select
 from sums
 inner join marts.serving_endpoints as endpoints using (cluster, endpoint)
 inner join weights using (cluster, endpoint, engine, model)
-left join gpus using (cluster, endpoint)
+left join gpus using (cluster, endpoint, engine)
 left join latencies using (cluster, endpoint, engine, model)
