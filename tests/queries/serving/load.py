@@ -67,7 +67,7 @@ class Engine:
         return {
             "cluster": self.serving.evidence.name, "endpoint": self.endpoint, "node": self.node,
             "engine": self.engine, "model": self.model, "role": self.role,
-            "product": self.product, "gpu_labels": list(self.gpus) or None,
+            "product": self.product, "gpu_labels": [f"{self.serving.evidence.name}/{gpu}" for gpu in self.gpus] or None,
         }  # fmt: skip
 
     def since(self, second: float) -> float:
@@ -133,3 +133,88 @@ def nearest_rank(values: Iterable[float], q: float) -> float:
     """Return the value of which a share of `q` is at most as large."""
     ordered = sorted(values)
     return ordered[max(math.ceil(round(q * len(ordered), 9)), 1) - 1]
+
+
+HOUR = 3_600
+NODE_POWER_W = 500.0
+PRICE = 3.6
+
+
+def counters(rates: dict[str, Sequence[float]], gauges: dict[str, Sequence[float]]) -> Any:
+    """Return readings of a minute over two hours; values and rates per second are by hour."""
+
+    def total(by_hour: Sequence[float], second: int) -> float:
+        return by_hour[0] * min(second, HOUR) + by_hour[1] * max(second - HOUR, 0)
+
+    return {
+        float(second): {
+            **{name: total(by_hour, second) for name, by_hour in rates.items()},
+            **{name: by_hour[second > HOUR] for name, by_hour in gauges.items()},
+        }
+        for second in range(0, 2 * HOUR + 1, 60)
+    }
+
+
+def fleet(evidence: Evidence) -> None:
+    """Load two hours of one node: `llama`, `rare`, and `moe` with prefill and decode apart.
+
+    The second hour has twice the tokens of `llama` and none of `rare`; `moe` answers at once.
+    """
+    evidence.watched(2 * HOUR)
+    evidence.node("n1", 4)
+    evidence.job("serve", 0, 2 * HOUR, ["n1"], 4, job_name="serve")
+    evidence.load("rates", [{"price_per_gpu_h": PRICE}])
+    for gpu in range(4):
+        rows = [
+            {
+                "gpu_uuid": f"{evidence.name}/n1#{gpu}", "gpu_instance": "", "ts": evidence.at(second),
+                "power_w": NODE_POWER_W, "engine_active_ratio": 0.9, "is_flagged": False,
+            }
+            for second in range(0, 2 * HOUR + 1, 60)
+        ]  # fmt: skip
+        evidence.load("gpu_samples", rows, "dcgm")
+    serving = Serving(evidence)
+    _one_gpu_each(serving)
+    _apart(serving)
+    serving.load()
+
+
+def _one_gpu_each(serving: Serving) -> None:
+    llama = serving.engine("pod-0", "llama", node="n1", gpus=["n1#0"])
+    busy = {"requests_running": (10, 20), "requests_waiting": (0, 1), "kv_cache_ratio": (0.4, 0.8)}
+    tokens = {"prompt_tokens": (50, 100), "generation_tokens": (100, 200)}
+    cache = {"prefix_cache_queries": (50, 100), "prefix_cache_hits": (25, 75)}
+    llama.samples(counters({**tokens, **cache, "requests_finished": (1, 2)}, busy))
+    hours = (0.0, float(HOUR), 2.0 * HOUR)
+    spent = {"prefill_s": 1.0, "decode_s": 3.0, "e2e_s": 4.0, "ttft_s": 1.0, "inter_token_s": 0.1}
+    for metric, seconds in spent.items():
+        seen = [(60.0 * minute, seconds) for minute in range(1, 121)]
+        llama.histogram(metric, seen, hours)
+    rare = serving.engine("pod-1", "rare", node="n1", gpus=["n1#1"])
+    rare.samples(
+        counters(
+            {"generation_tokens": (10, 0)}, {"requests_running": (1, 0), "requests_waiting": (0, 0)}
+        )
+    )
+
+
+def _apart(serving: Serving) -> None:
+    for endpoint, role, gpus, output in (
+        ("p-0", "prefill", ["n1#2"], (1, 1)),
+        ("d-0", "decode", ["n1#3"], (4, 150)),
+        ("f-0", "frontend", [], (4, 150)),
+    ):
+        engine = serving.engine(endpoint, "moe", role=role, node="n1", gpus=gpus, product="dynamo")
+        engine.samples(counters({"prompt_tokens": (9, 9), "generation_tokens": output}, {}))
+        if role == "frontend":
+            slow = [(float(second), 5.5) for second in range(60, HOUR + 1, 60)]
+            fast = [(float(second), 0.05) for second in range(HOUR + 60, 2 * HOUR + 1, 60)]
+            engine.histogram("ttft_s", [*slow, *fast], (0.0, float(HOUR), 2.0 * HOUR))
+            engine.log(
+                {"arrival": at - value, "ttft": value, "e2e": value + 1} for at, value in slow
+            )
+            engine.log(
+                {"arrival": at - value, "ttft": value, "e2e": value + 1} for at, value in fast[:-1]
+            )
+        else:  # which is not what a user sees
+            engine.histogram("ttft_s", [(60.0, 9.9)] * 9, (0.0, float(HOUR)))
