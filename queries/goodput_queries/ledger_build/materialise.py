@@ -143,7 +143,7 @@ def _put_in_place(cursor: duckdb.DuckDBPyConnection, model: Model, select: str) 
 
 
 def merge(cursor: duckdb.DuckDBPyConnection, model: Model, *, is_full: bool) -> int:
-    """Merge temp.<name> into a stage: of equal keys the earliest first_ms, the latest of others.
+    """Merge temp.<name> into a stage: of equal keys the earliest of first_*, the latest of others.
 
     Returns how many rows were drafted.
     """
@@ -152,7 +152,7 @@ def merge(cursor: duckdb.DuckDBPyConnection, model: Model, *, is_full: bool) -> 
     columns = [c for c, *_ in cursor.execute(f"describe {name}").fetchall()]
     values = ", ".join(
         column if column in model.grain
-        else f"{'min' if column == 'first_ms' else 'max'}({column}) as {column}"
+        else f"{'min' if column.startswith('first_') else 'max'}({column}) as {column}"
         for column in columns
     )  # fmt: skip
     if is_full:
