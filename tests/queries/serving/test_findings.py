@@ -35,7 +35,7 @@ def world(new_store):
 
 
 def _engine(serving, endpoint, model, gauges, tokens=(10, 10), **more):
-    engine = serving.engine(endpoint, model, node="n1", **more)
+    engine = serving.engine(endpoint, model, **more)
     engine.samples(counters({"generation_tokens": tokens}, gauges))
     return engine
 
@@ -45,7 +45,7 @@ def _caches(serving):
     # full, and nobody waits: that is what a cache is for
     _engine(serving, "used", "cache-b", {**FULL, "requests_waiting": (0, 0)})
     # for five minutes only
-    short = serving.engine("short", "cache-c", node="n1")
+    short = serving.engine("short", "cache-c")
     readings = counters({"generation_tokens": (10, 10)}, FULL)
     short.samples({s: values for s, values in readings.items() if s <= 300})
 
@@ -74,7 +74,7 @@ def _tails(serving):
 
 
 def _standby(serving):
-    _engine(serving, "standby", "idle", IDLE, tokens=(0, 0), gpus=["n1#0"])
+    _engine(serving, "standby", "idle", IDLE, tokens=(0, 0), node="n1", gpus=["n1#0"])
     resting = {**BUSY, "requests_running": (4, 0)}
     # of half an hour without a request it is not worth to load a model again
     engine = serving.engine("pause", "pause", node="n1", gpus=["n1#1"])

@@ -78,18 +78,6 @@ tails as (
     ) = 1
 ),
 
-idle as (
-    select
-        cluster, endpoint, engine, model,
-        min(start_ms) as since_ms,
-        max(end_ms) as until_ms
-    from intervals
-    where
-        requests_running = 0 and coalesce(requests_waiting, 0) = 0
-        and coalesce(output_tokens, 0) = 0 and coalesce(input_tokens, 0) = 0
-    group by cluster, endpoint, engine, model
-),
-
 minutes as (
     select
         cluster, model, role, minute,
@@ -161,15 +149,14 @@ select
 from tails
 union all
 select
-    'serving_standby', engines.cluster, engines.node, engines.gpu_uuid, engines.run_key, engines.name, idle.since_ms, idle.until_ms,
+    'serving_standby', engines.cluster, engines.node, engines.gpu_uuid, engines.run_key, engines.name, engines.idle_from_ms, engines.idle_to_ms,
     (engines.idle_ms * engines.gpus)::bigint,
-    engines.cost * engines.idle_ms / engines.observed_ms,
+    engines.cost * engines.idle_ms * engines.gpus / nullif(engines.gpu_ms, 0),
     'warning', 'Confirmed',
     engines.name || ', ' || engines.model || ': no request running or waiting for ' || printf('%.1f h', engines.idle_ms / 3600000.0)
         || ', ' || percent_text(engines.idle_ms / engines.observed_ms) || ' of the time read',
     engines.team
 from engines
-inner join idle using (cluster, endpoint, engine, model)
 where engines.idle_ms >= threshold('serving_standby_ms') and engines.gpus > 0
 union all
 select

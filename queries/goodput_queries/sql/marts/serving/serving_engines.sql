@@ -15,7 +15,8 @@
 -- kv_full_ms: such time, of readings in which requests waited or were preempted
 -- prefix_hit_ratio: of the prompt tokens that were looked up
 -- transfer_ratio: KV transfer time / time of all requests
--- idle_ms: time without a request running or waiting; queue_ms: time with requests waiting
+-- idle_ms: time without a request running or waiting, the standby of the ledger; idle_from_ms, idle_to_ms: its ends; load_ms: the
+--  model loads; queue_ms: time with requests waiting
 -- cost, energy_j: of gpu_ms; null: not known
 with intervals as (
     select *, end_ms - start_ms as length_ms from marts.serving_intervals
@@ -56,21 +57,26 @@ sums as (
         sum(kv_transfer_bytes) as kv_transfer_bytes,
         sum(kv_transfer_s) as kv_transfer_s,
         case
-            when count(requests_running) > 0
-                then coalesce(
-                    sum(length_ms) filter (
-                        where requests_running = 0 and coalesce(requests_waiting, 0) = 0
-                        and coalesce(output_tokens, 0) = 0 and coalesce(input_tokens, 0) = 0
-                    ),
-                    0
-                )
-        end::bigint as idle_ms,
-        case
             when count(requests_waiting) > 0
                 then coalesce(sum(length_ms) filter (where requests_waiting > 0), 0)
         end::bigint as queue_ms
     from intervals
     group by cluster, endpoint, engine, model
+),
+
+-- as the ledger has it, where no job event says otherwise
+states as (
+    select
+        cluster,
+        endpoint,
+        engine,
+        coalesce(sum(scope_end(end_ms) - scope_start(start_ms)) filter (where phase = 'standby'), 0)::bigint as idle_ms,
+        coalesce(sum(scope_end(end_ms) - scope_start(start_ms)) filter (where phase = 'model_load'), 0)::bigint as load_ms,
+        min(scope_start(start_ms)) filter (where phase = 'standby') as idle_from_ms,
+        max(scope_end(end_ms)) filter (where phase = 'standby') as idle_to_ms
+    from intermediate.int_serving_timeline
+    where in_window(start_ms, end_ms)
+    group by cluster, endpoint, engine
 ),
 
 -- GPUs of an engine with several models count for them in proportion to their tokens
@@ -174,7 +180,10 @@ select
     sums.kv_transfer_s / nullif(latencies.requests_s, 0) as transfer_ratio,
     latencies.prefill_s,
     latencies.decode_s,
-    sums.idle_ms,
+    states.idle_ms,
+    states.idle_from_ms,
+    states.idle_to_ms,
+    states.load_ms,
     sums.queue_ms,
     gpus.cost * weights.weight as cost,
     gpus.energy_j * weights.weight as energy_j
@@ -182,4 +191,5 @@ from sums
 inner join marts.serving_endpoints as endpoints using (cluster, endpoint)
 inner join weights using (cluster, endpoint, engine, model)
 left join gpus using (cluster, endpoint, engine)
+left join states using (cluster, endpoint, engine)
 left join latencies using (cluster, endpoint, engine, model)

@@ -8,7 +8,7 @@
 -- wall_ms: from the first to the last reading; observed_gpu_ms: GPU time with readings
 -- output_tokens_per_s: of all engines together: tokens / wall_ms; output_tokens_per_gpu_s: tokens / observed_gpu_ms
 -- request_tokens_per_s: of one request: 1 / mean time between its tokens
--- idle_ms: GPU time without a request running or waiting; idle_cost: at the mean price of the engine's GPUs
+-- idle_ms: GPU time without a request running or waiting, the standby of the ledger; idle_cost: at the mean price of the GPUs
 -- cost, energy_j: of all GPU time, model load and idle time included; null: not known of all engines
 -- cost_per_m_tokens: a million of input and output tokens; joules_per_m_tokens
 -- cost_per_m_input_tokens, cost_per_m_output_tokens: cost divided by role, on engines of both by the seconds that their requests
@@ -86,7 +86,7 @@ sums as (
         sum(waiting_requests * observed_ms) / (max(end_ms) - min(start_ms)) as waiting_requests,
         max(waiting_max) as waiting_max,
         sum(idle_ms * gpus)::bigint as idle_ms,
-        case when count(cost) = count(*) then sum(cost * idle_ms / nullif(observed_ms, 0)) end as idle_cost,
+        case when count(cost) = count(*) then sum(cost * idle_ms * gpus / nullif(gpu_ms, 0)) end as idle_cost,
         case when count(cost) = count(*) then sum(cost) end as cost,
         case when count(energy_j) = count(*) then sum(energy_j) end as energy_j,
         case
