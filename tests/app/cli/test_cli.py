@@ -31,6 +31,7 @@ COMMANDS = [
         "finding",
         "fixes",
         "objectives",
+        "serving",
         "report",
         "adjust",
         "what-if",

@@ -136,7 +136,7 @@ def nearest_rank(values: Iterable[float], q: float) -> float:
 
 
 HOUR = 3_600
-NODE_POWER_W = 500.0
+GPU_POWER_W = 500.0
 PRICE = 3.6
 
 
@@ -167,8 +167,8 @@ def fleet(evidence: Evidence) -> None:
     for gpu in range(4):
         rows = [
             {
-                "gpu_uuid": f"{evidence.name}/n1#{gpu}", "gpu_instance": "", "ts": evidence.at(second),
-                "power_w": NODE_POWER_W, "engine_active_ratio": 0.9, "is_flagged": False,
+                "gpu_uuid": f"{evidence.name}/n1#{gpu}", "gpu_instance": "",
+                "ts": evidence.at(second), "power_w": GPU_POWER_W, "engine_active_ratio": 0.9, "is_flagged": False,
             }
             for second in range(0, 2 * HOUR + 1, 60)
         ]  # fmt: skip

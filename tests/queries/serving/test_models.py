@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.queries.conftest import START_MS, Evidence
-from tests.queries.serving.load import HOUR, NODE_POWER_W, PRICE, fleet
+from tests.queries.serving.load import HOUR, GPU_POWER_W, PRICE, fleet
 
 from goodput_queries.scope import EVERYTHING, Scope
 
@@ -44,11 +44,11 @@ def test_twice_the_tokens_on_the_same_gpus_halve_the_cost_of_a_token(world):
     first, second = model(world, "llama", FIRST), model(world, "llama", SECOND)
 
     assert first["cost"] == second["cost"] == pytest.approx(PRICE)
-    assert first["energy_j"] == pytest.approx(NODE_POWER_W * HOUR)
+    assert first["energy_j"] == pytest.approx(GPU_POWER_W * HOUR)
     tokens = (50 + 100) * HOUR
     assert first["cost_per_m_tokens"] == pytest.approx(PRICE / tokens * 1e6)
     assert second["cost_per_m_tokens"] == pytest.approx(first["cost_per_m_tokens"] / 2)
-    assert first["joules_per_m_tokens"] == pytest.approx(NODE_POWER_W * HOUR / tokens * 1e6)
+    assert first["joules_per_m_tokens"] == pytest.approx(GPU_POWER_W * HOUR / tokens * 1e6)
     assert second["joules_per_m_tokens"] == pytest.approx(first["joules_per_m_tokens"] / 2)
 
 
