@@ -14,6 +14,7 @@ import polars as pl
 from goodput_ingest.gpu_metrics import labels as gpu_labels
 
 TEXT_MAX_CHARS: Final = 255
+LABEL: Final = "label "
 POD: Final = ("pod", "kubernetes_pod_name")
 NAMESPACE: Final = ("namespace", "kubernetes_namespace")
 ENGINE: Final = ("engine", "dp_rank")
@@ -69,8 +70,16 @@ SCHEMA: Final[dict[str, pl.DataType]] = {
 }
 
 
+def numbered(label_sets: pl.DataFrame) -> pl.DataFrame:
+    """Return label sets with their number, `labels`; no label then has the name of a column."""
+    number = pl.Series("labels", range(label_sets.height), pl.UInt32)
+    return pl.DataFrame(
+        [number, *(column.alias(LABEL + column.name) for column in label_sets.get_columns())]
+    )
+
+
 def identities(label_sets: pl.DataFrame, given: Identity) -> pl.DataFrame:
-    """Return one row of SCHEMA for each row of labels; endpoint is null where nothing says it."""
+    """Return `labels` and SCHEMA of each `numbered` set; endpoint: null where nothing says it."""
     found = Labels(label_sets)
     instance = found.first("instance")
     host = instance.str.replace(gpu_labels.PORT, "").str.strip_chars("[]")
@@ -100,18 +109,18 @@ def identities(label_sets: pl.DataFrame, given: Identity) -> pl.DataFrame:
         "model": found.first(*MODEL).fill_null(""),
         "role": pl.coalesce(_text(given.role), *role, pl.lit("")),
     }
-    numbered = label_sets.with_row_index("row")
-    return numbered.select(pl.col("row"), **wanted).select(wanted.keys()).cast(pl.Schema(SCHEMA))
+    return label_sets.select("labels", **wanted).cast(pl.Schema({"labels": pl.UInt32(), **SCHEMA}))
 
 
 class Labels:
     """Label columns by their name in lower case; two spellings of one name may both be there."""
 
-    def __init__(self, label_sets: pl.DataFrame, prefix: str = "") -> None:
-        """Take a frame with a column a label name, and what its columns are named before it."""
+    def __init__(self, label_sets: pl.DataFrame) -> None:
+        """Take a frame as `numbered` returns it."""
         self._columns: dict[str, list[str]] = {}
         for name in label_sets.columns:
-            self._columns.setdefault(name.removeprefix(prefix).lower(), []).append(name)
+            if name.startswith(LABEL):
+                self._columns.setdefault(name.removeprefix(LABEL).lower(), []).append(name)
 
     @property
     def names(self) -> list[str]:

@@ -15,11 +15,11 @@ from goodput_ingest.serving_metrics.endpoints import (
     Identity,
     Labels,
     identities,
+    numbered,
 )
 from goodput_ingest.source import Reject
 
 NAME_MAX_CHARS: Final = 255
-LABEL: Final = "label "  # before the names of labels, which may be any
 COUNT_MAX: Final = 2.0**63
 KEY: Final = ("endpoint", "engine", "model", "metric")
 PLACE: Final = ("node", "pod", "namespace", "pid", "gpu_labels", "role", "product")
@@ -69,13 +69,13 @@ def _read_as(series: pl.DataFrame, label_sets: pl.DataFrame, given: Identity) ->
     child: what distinguishes series that are added up
     """
     names = series["metric"].unique().sort()
-    of_labels = label_sets.rename(LABEL.__add__)
+    of_sets = numbered(label_sets)
     labelled = (
         series.with_row_index("series")
-        .filter(pl.col("metric").is_in(names.filter([bool(catalogue.meanings(n)) for n in names])))
-        .join(of_labels.with_row_index("labels"), on="labels", maintain_order="left")
+        .filter(pl.col("metric").is_in([name for name in names if catalogue.meanings(name)]))
+        .join(of_sets, on="labels", maintain_order="left")
     )
-    labels = Labels(of_labels, LABEL)
+    labels = Labels(of_sets)
     labelled = labelled.with_columns(_own_name(labels).alias("own"))
     parts = [
         _of_meaning(labelled.filter(pl.col("metric") == name), meaning, labels)
@@ -84,9 +84,7 @@ def _read_as(series: pl.DataFrame, label_sets: pl.DataFrame, given: Identity) ->
     ]
     if not parts:
         return pl.DataFrame(schema=_READ)
-    found = pl.concat(parts).join(
-        identities(label_sets, given).with_row_index("labels"), on="labels", maintain_order="left"
-    )
+    found = pl.concat(parts).join(identities(of_sets, given), on="labels", maintain_order="left")
     is_frontend = (pl.col("role") == "") & pl.col("native").str.contains(FRONTENDS)
     found = found.with_columns(role=pl.when(is_frontend).then(pl.lit("frontend")).otherwise("role"))
     return _without_repeats(found).select(_READ.keys())
