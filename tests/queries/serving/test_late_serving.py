@@ -95,6 +95,16 @@ def test_a_restart_and_engines_that_come_late(served):
     ]
 
 
+def test_engines_of_an_endpoint_of_which_a_request_log_was_known(served):
+    only = [request(served, "1", HOUR_S + 60, HOUR_S + 1000, endpoint="x/pod-0:1")]
+    served.load("serving_requests", only)
+    served.store.build()
+    of = engine(served, "b", endpoint="x/pod-0:1")
+    scrapes(served, of, range(3 * HOUR_S, 4 * HOUR_S, 30), tokens)
+
+    assert_equals_full_build(served)
+
+
 def test_other_objectives_change_all_hours(served):
     served.store.serving_objectives = ()
 
