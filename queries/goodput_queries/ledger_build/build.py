@@ -52,6 +52,8 @@ def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
             return pl.DataFrame([], schema=SUMMARY_SCHEMA)
         loaded = dirty.loaded_tables(cursor, since)
         is_rejected = reject_implausible_rows(cursor, loaded, since)
+        if dirty.has_new_engines_of_known_requests(cursor, loaded, since):
+            since = None
         if is_rejected or ("raw.gpu_samples" in loaded and retention.reopen_hours(cursor)):
             forgetting.forget_ledger(cursor)
             since = None

@@ -222,6 +222,28 @@ def hours_since_last_end(cursor: duckdb.DuckDBPyConnection) -> Hours:
     )
 
 
+def has_new_engines_of_known_requests(
+    cursor: duckdb.DuckDBPyConnection, loaded: set[str], since: int | None
+) -> bool:
+    """Say whether engines were loaded of endpoints that only request logs had named.
+
+    What is known of their requests belongs to these engines, at all times.
+    """
+    if since is None or "raw.serving_samples" not in loaded:
+        return False
+    found = cursor.execute(
+        """select 1
+        from (
+            select endpoint from staging.stg_serving_endpoints
+            group by cluster, endpoint having not bool_or(has_samples)
+        )
+        semi join (from raw.serving_samples where load_sequence > $1) using (endpoint)
+        limit 1""",
+        [since],
+    ).fetchall()
+    return bool(found)
+
+
 def all_hours(cursor: duckdb.DuckDBPyConnection) -> Hours:
     """Return every hour that the ledger covers or did cover."""
     return _hours(
