@@ -65,5 +65,5 @@ def serving(
             hint = "Configure a source as [[collect]] in goodput.toml"
             if what == "objectives":
                 hint = "Configure them as [[serving.objectives]] in goodput.toml"
-            say(f"Nothing of serving here{extent(store)}. {hint}: see docs/serving.md.")
+            say(f"Nothing of serving here{extent(store)}. {hint}.")
         return found

@@ -11,7 +11,6 @@ from tests.queries.conftest import Evidence
 from tests.queries.serving.load import Serving, counters
 
 
-
 @pytest.fixture(scope="module")
 def database(new_store):
     """Give the database of an engine with a hundred requests."""

@@ -99,7 +99,7 @@ def test_a_site_without_engines_is_told_the_source_and_the_lines(
     app = opened(evidence.store, "model_serving", **TIMES)
 
     assert_sound(app)
-    assert [code.value for code in app.code][0].startswith(
+    assert next(code.value for code in app.code).startswith(
         '[[collect]]\nsource = "serving-metrics"'
     )
     evidence.store.close()

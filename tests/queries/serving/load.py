@@ -64,10 +64,12 @@ class Engine:
 
     @property
     def _of(self) -> dict[str, Any]:
+        cluster = self.serving.evidence.name
+        gpus = [f"{cluster}/{gpu}" for gpu in self.gpus]
         return {
-            "cluster": self.serving.evidence.name, "endpoint": self.endpoint, "node": self.node,
+            "cluster": cluster, "endpoint": self.endpoint, "node": self.node,
             "engine": self.engine, "model": self.model, "role": self.role,
-            "product": self.product, "gpu_labels": [f"{self.serving.evidence.name}/{gpu}" for gpu in self.gpus] or None,
+            "product": self.product, "gpu_labels": gpus or None,
         }  # fmt: skip
 
     def since(self, second: float) -> float:
@@ -168,7 +170,8 @@ def fleet(evidence: Evidence) -> None:
         rows = [
             {
                 "gpu_uuid": f"{evidence.name}/n1#{gpu}", "gpu_instance": "",
-                "ts": evidence.at(second), "power_w": GPU_POWER_W, "engine_active_ratio": 0.9, "is_flagged": False,
+                "ts": evidence.at(second), "power_w": GPU_POWER_W,
+                "engine_active_ratio": 0.9, "is_flagged": False,
             }
             for second in range(0, 2 * HOUR + 1, 60)
         ]  # fmt: skip

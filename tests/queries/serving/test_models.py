@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.queries.conftest import START_MS, Evidence
-from tests.queries.serving.load import HOUR, GPU_POWER_W, PRICE, fleet
+from tests.queries.serving.load import GPU_POWER_W, HOUR, PRICE, fleet
 
 from goodput_queries.scope import EVERYTHING, Scope
 
