@@ -51,7 +51,8 @@ def latency_over_time(scope: Scope, model: str, metric: str) -> pl.DataFrame:
     """Return p50 and p99 of a model with their bounds in buckets of `bucket_ms`."""
     return read(
         "select from_ms(bucket_ms) as at, * exclude (bucket_ms) "
-        "from marts.serving_latency_over_time where model = $1 and metric = $2 order by bucket_ms, cluster",
+        "from marts.serving_latency_over_time where model = $1 and metric = $2 "
+        "order by bucket_ms, cluster",
         replace(scope, bucket_ms=bucket_ms(scope)),
         model,
         metric,

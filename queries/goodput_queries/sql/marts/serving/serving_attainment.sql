@@ -7,8 +7,8 @@
 -- target_ratio: share of requests that is wanted; null: none
 -- method: requests (exact), histogram
 -- requests: judged; of a log those that say enough. unknown_requests: of the log, that do not
--- attained_low_ratio, attained_high_ratio: share within the objective; equal where it is exact. Of histograms without the
---  limit between tokens, where they count tokens and not requests
+-- attained_low_ratio, attained_high_ratio: share within the objective; equal where it is exact. Of the limit between
+--  tokens a histogram has the share of tokens, which stands for that of requests
 -- budget_requests: (1 - target) x requests; budget_spent_low_ratio, budget_spent_high_ratio: missed / budget, over 1: exhausted
 -- is_met: null: the bounds leave it open
 -- within_requests_per_gpu_h: requests within the objective per GPU-hour, at the least
@@ -67,14 +67,18 @@ bounded as (
         'histogram' as method,
         min(counts[-1]) filter (where metric <> 'inter_token_s') as requests,
         null::bigint as unknown_requests,
-        greatest(0, sum(low_ratio) - (count(*) - 1)) as attained_low_ratio,
+        greatest(
+            0,
+            -- a limit that no histogram speaks of may be missed by all
+            sum(low_ratio) + 1 - (
+                (any_value(objective).ttft_s is not null)::integer
+                + (any_value(objective).inter_token_s is not null)::integer
+                + (any_value(objective).e2e_s is not null)::integer
+            )
+        ) as attained_low_ratio,
         min(high_ratio) as attained_high_ratio
     from of_metrics
     group by cluster, model
-    -- a limit that no histogram speaks of leaves the share open
-    having
-        count(*) = (any_value(objective).ttft_s is not null)::integer + (any_value(objective).inter_token_s is not null)::integer
-        + (any_value(objective).e2e_s is not null)::integer
 ),
 
 exact as (
