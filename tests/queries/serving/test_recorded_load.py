@@ -59,7 +59,6 @@ def values(requests, metric):
         (getattr(one, ends), (getattr(one, ends) - one.arrival_ms) / 1000)
         for one in requests
         if getattr(one, ends) is not None
-        and (metric == "ttft_s" or one.status == "ok" or one.first_token_ms is not None)
     ]
 
 

@@ -33,7 +33,7 @@ select
     requests.model,
     requests.tenant,
     count(*) as requests,
-    count_if(requests.is_failed) as failed_requests,
+    count_if(requests.is_failed)::bigint as failed_requests,
     sum(requests.input_tokens)::bigint as input_tokens,
     sum(requests.output_tokens)::bigint as output_tokens,
     quantile_disc(requests.ttft_s, 0.5) as p50_ttft_s,
