@@ -44,6 +44,11 @@ def recorded(new_store, tmp_path_factory):
     (folder / "scrapes.txt").write_text(text)
     (folder / "requests.csv").write_text(request_log(loads))
     store = new_store()
+    with store.cursor() as cursor:
+        cursor.execute(
+            "insert into state.serving_objectives (place, model, ttft_s, e2e_s, target) "
+            "values (0, '*', 1.0, 5.0, 0.95)"
+        )
     options = ReadOptions(cluster="lab")
     ingest(store, "serving-metrics", [folder / "scrapes.txt"], options)
     ingest(store, "serving-requests", [folder / "requests.csv"], options)
@@ -102,6 +107,25 @@ def test_tokens_and_requests_of_counters_are_those_of_the_log(recorded):
         looked_up = sum(one.input_tokens for one in load.requests)
         if hits is not None:
             assert hits == pytest.approx(sum(r.cached_tokens for r in load.requests) / looked_up)
+
+
+def test_attainment_of_scrapes_encloses_that_of_the_log(recorded):
+    """Failed requests included; both limits are between bounds of some of the buckets."""
+    store, loads = recorded
+    of_scrapes, of_log = store.read(
+        "select * from marts.serving_attainment order by method"
+    ).to_dicts()
+    every = [one for load in loads for one in load.requests]
+    within = [
+        one.status == "ok"
+        and one.first_token_ms - one.arrival_ms <= 1000
+        and one.end_ms - one.arrival_ms <= 5000
+        for one in every
+    ]
+
+    assert of_log["attained_low_ratio"] == pytest.approx(sum(within) / len(within))
+    assert of_scrapes["attained_low_ratio"] <= of_log["attained_low_ratio"]
+    assert of_log["attained_high_ratio"] <= of_scrapes["attained_high_ratio"] < 1
 
 
 def test_the_log_itself_is_exact(recorded):

@@ -62,7 +62,7 @@ LATENCIES = {
     "p95_bounds": "p95 between",
     "p99_s": "p99",
     "p99_bounds": "p99 between",
-    "tail_ratio": "p99 / p50",
+    "tail": "p99 / p50",
     "observations": "Observations",
     "mean_s": "Mean latency",
     "method_label": "Source",
@@ -94,6 +94,8 @@ METRICS = {
 }
 METHODS = {"requests": "request log (exact)", "histogram": "histogram"}
 LEVELS: dict[serving.Level, str] = {"model": "Model", "role": "Role", "engine": "Engine"}
+# of a model whose engines all have one role that row would repeat the total
+IS_ONLY_ROLE = pl.col("role").is_not_null() & (pl.len().over("cluster", "model") == 2)
 NOT_CONFIGURED = (
     "Not configured: serving engines. Let Goodput scrape the metrics of vLLM, SGLang, Triton, "
     "TensorRT-LLM, TGI or Dynamo, or the Prometheus that has them. Add to goodput.toml:"
@@ -142,14 +144,10 @@ def answer(models: pl.DataFrame, attained: pl.DataFrame) -> None:
     with columns[2]:
         _objective_tile(attained)
     with columns[3]:
-        known_cost = total.filter(pl.col("cost_per_m_tokens").is_not_null())
-        tokens = known_cost["input_tokens"].fill_null(0).sum() + known_cost["output_tokens"].sum()
-        per_million = known_cost["cost"].sum() / tokens * 1e6 if tokens else None
-        joules = total.filter(pl.col("joules_per_m_tokens").is_not_null())
-        tokens = joules["input_tokens"].fill_null(0).sum() + joules["output_tokens"].sum()
-        energy = joules["energy_j"].sum() / tokens * 1e6 if tokens else None
+        energy = _per_million(total, "energy_j", "joules_per_m_tokens")
         second = "energy not known" if energy is None else f"{amount(energy)} J per million"
-        tiles.tile("Cost per million tokens", _price(per_million), second)
+        price = _price(_per_million(total, "cost", "cost_per_m_tokens"))
+        tiles.tile("Cost per million tokens", price, second)
     with columns[4]:
         idle = _sum(total, "idle_ms")
         share = _ratio(total, "idle_ms", "gpu_ms")
@@ -171,7 +169,7 @@ def _objective_tile(attained: pl.DataFrame) -> None:
 
 def models(frame: pl.DataFrame) -> None:
     """Draw models and roles; a picked row shows its model alone."""
-    named = frame.with_columns(role=pl.col("role").fill_null("all roles"))
+    named = frame.filter(~IS_ONLY_ROLE).with_columns(role=pl.col("role").fill_null("all roles"))
     ids = named.select(pl.concat_str("cluster", "model", "role", separator="|")).to_series()
     opens = [{MODEL: row["model"]} for row in named.iter_rows(named=True)]
     rate = st.column_config.NumberColumn
@@ -187,7 +185,8 @@ def models(frame: pl.DataFrame) -> None:
 
 def costs(frame: pl.DataFrame) -> None:
     """Draw cost and energy of a million tokens, input and output apart."""
-    named = frame.filter(pl.col("role").is_null() | pl.col("cost").is_not_null()).with_columns(
+    is_total = pl.col("role").is_null()
+    named = frame.filter(is_total | (pl.col("cost").is_not_null() & ~IS_ONLY_ROLE)).with_columns(
         role=pl.col("role").fill_null("all roles"), energy_kwh=pl.col("energy_j") / 3.6e6
     )
     number = st.column_config.NumberColumn
@@ -212,8 +211,8 @@ def latencies(view: View, model: str | None) -> None:
     """Draw quantiles by model, role or engine; the first requests after a start apart."""
     left, _ = st.columns([1, 3])
     with left:
-        others = {level: label for level, label in LEVELS.items() if level != "model"}
-        scope_bar.choice(LEVEL, "Latency by", {**others}, none=LEVELS["model"])
+        others: dict[str, str] = {one: label for one, label in LEVELS.items() if one != "model"}
+        scope_bar.choice(LEVEL, "Latency by", others, none=LEVELS["model"])
     asked = st.query_params.get(LEVEL, "model")
     level: serving.Level = next((one for one in get_args(serving.Level) if one == asked), "model")
     frame = serving.latencies(view.scope, level, model)
@@ -223,6 +222,7 @@ def latencies(view: View, model: str | None) -> None:
     shown = frame.with_columns(
         metric_label=pl.col("metric").replace_strict(METRICS, default=pl.col("metric")),
         method_label=pl.col("method").replace_strict(METHODS, default=pl.col("method")),
+        tail=pl.col("tail_ratio"),
         **{f"{name}_bounds": _bounds(name) for name in ("p50", "p95", "p99")},
     )
     warm, cold = shown.filter(~pl.col("is_cold")), shown.filter("is_cold")
@@ -241,7 +241,7 @@ def _quantiles(frame: pl.DataFrame, level: serving.Level, key: str) -> None:
     number = st.column_config.NumberColumn
     wide = {name: number(f"{LATENCIES[name]} (s)", format="%.3f")
             for name in ("p50_s", "p95_s", "p99_s", "mean_s")}  # fmt: skip
-    wide["tail_ratio"] = number("p99 / p50", format="%.1f")
+    wide["tail"] = number("p99 / p50", format="%.1f")
     tables.show(frame, names, key, wide=wide)
 
 
@@ -331,7 +331,14 @@ def _sum(frame: pl.DataFrame, column: str) -> float | None:
 
 def _ratio(frame: pl.DataFrame, part: str, whole: str, scale: float = 1) -> float | None:
     both = frame.filter(pl.col(part).is_not_null() & (pl.col(whole) > 0))
-    return float(both[part].sum() / both[whole].sum() * scale) if both.height else None
+    return float(both[part].sum()) / float(both[whole].sum()) * scale if both.height else None
+
+
+def _per_million(total: pl.DataFrame, column: str, known_by: str) -> float | None:
+    """Return an amount of the models of which it is known for a million of their tokens."""
+    known = total.filter(pl.col(known_by).is_not_null())
+    tokens = (_sum(known, "input_tokens") or 0) + (_sum(known, "output_tokens") or 0)
+    return (_sum(known, column) or 0) / tokens * 1e6 if tokens else None
 
 
 def _price(amount: float | None) -> str:

@@ -1,6 +1,7 @@
 -- Serving objectives of goodput.toml against the requests of the scope's window, by model: the share within the objective and
 -- the error budget. Of a log it is exact; histograms of single latencies only bound it: of shares a and b at least a + b - 1 and
--- at most the smaller one were both within, and a limit inside a bucket bounds each.
+-- at most the smaller one were both within, a limit inside a bucket bounds each, and what
+-- engines count as failed is not within it.
 -- grain: cluster, model, method
 -- access: team
 -- pattern: of the objective; ttft_limit_s, inter_token_limit_s, e2e_limit_s: null: not asked
@@ -96,8 +97,25 @@ exact as (
     group by requests.cluster, requests.model
 ),
 
+-- a request that failed is not within the objective, whatever its latencies
+less_failed as (
+    select
+        bounded.* replace (
+            greatest(0, bounded.attained_low_ratio - coalesce(models.requests_failed / models.requests_finished, 0))
+                as attained_low_ratio,
+            least(bounded.attained_high_ratio, 1 - coalesce(models.requests_failed / models.requests_finished, 0))
+                as attained_high_ratio
+        )
+    from bounded
+    left join marts.serving_models as models
+        on bounded.cluster = models.cluster
+        and bounded.model = models.model
+        and models.role is null
+        and models.requests_finished > 0
+),
+
 found as (
-    select * from bounded
+    select * from less_failed
     union all by name
     select * from exact
 )
