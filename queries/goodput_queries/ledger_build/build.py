@@ -144,9 +144,9 @@ class _Build:
 
     def _can_skip_empty_source(self, model: Model) -> bool:
         """Say whether a stored stage is empty, and stays so since its source is."""
-        tables = (model.qualified_name, model.skip_if_empty)
-        is_of_a_source = model.skip_if_empty is not None and not model.is_of_dirty_keys
-        return is_of_a_source and not any(self._has_rows(str(table)) for table in tables)
+        tables = (model.qualified_name, *model.sources)
+        is_of_a_source = model.materialised and model.sources and not model.is_of_dirty_keys
+        return bool(is_of_a_source) and not any(self._has_rows(table) for table in tables)
 
     def _is_without_rows(self, model: Model) -> bool:
         """Say whether a stage has no rows in this build, since nothing that it reads has any."""

@@ -108,6 +108,10 @@ def draft_empty(cursor: duckdb.DuckDBPyConnection, model: Model) -> None:
         draft(cursor, model)
 
 
+def _has_rows(cursor: duckdb.DuckDBPyConnection, table: str) -> bool:
+    return bool(cursor.execute(f"select 1 from {table} limit 1").fetchall())
+
+
 def replace_all(
     cursor: duckdb.DuckDBPyConnection, model: Model, select: str, *, is_compared: bool
 ) -> tuple[NodeHours, bool, int]:
@@ -238,6 +242,9 @@ def replace_hours(
         if not is_compared_here:
             changed |= dirty.within(range(first, last))
         for table in tables.values():
+            if table.sources and not any(_has_rows(cursor, source) for source in table.sources):
+                draft_empty(cursor, table)
+                continue
             parts = note_reading_parts(cursor, table.parts) if table.parts > 1 else 1
             draft(cursor, table, parts)
         for model in models:

@@ -8,6 +8,7 @@
 -- first_zero_ms: the first sample at which no token was counted yet: where it is the first of all the engine had just started
 -- has_samples: it was scraped, or wrote a log of its own; false: a request log alone names it
 -- materialised: merged, since each build reads the samples of new loads alone
+-- skip_if_empty: raw.serving_samples, raw.serving_requests
 with reported as (
     select
         cluster, endpoint, engine, model, node, namespace, pod, pid, gpu_labels, role,

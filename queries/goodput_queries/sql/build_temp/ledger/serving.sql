@@ -2,6 +2,7 @@
 -- engines of which some kept their objective and some did not leave it open.
 -- grain: unit, start_ms
 -- number: macros/serving.sql
+-- skip_if_empty: intermediate.int_serving_gpus
 with pieces as (
     select
         gpus.gpu_uuid,
