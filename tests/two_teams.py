@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tests.queries.conftest import Evidence, at, durable, phase, steps
+from tests.queries.serving.load import Serving, counters
 
 if TYPE_CHECKING:
     from goodput_queries.storage.store import LocalStore
@@ -65,6 +66,7 @@ def load(store: LocalStore, other: Team) -> None:
         _own_node(made, team)
         _shared_node(made, team, attempt)
         _faults(made, team)
+        _serving(made, team)
     made.job("redunused", 5_400, END_S, ["sharednode"], 2, account=RED, user_name="reduser")
     made.load("rates", [{"price_per_gpu_h": 2.5}])
     made.load(
@@ -162,6 +164,24 @@ def _faults(made: Evidence, team: Team) -> None:
          "step_s": team.late_s + rank}
         for rank in range(2)
     ])  # fmt: skip
+
+
+def _serving(made: Evidence, team: Team) -> None:
+    """Load an engine on a GPU of its node, with latencies and a log; both call the model alike."""
+    serving = Serving(made)
+    engine = serving.engine(
+        f"{team.word}pod", "served", node=team.node, gpus=[f"{team.node}#0"], engine="0"
+    )
+    rates = {"prompt_tokens": (team.tokens, 1), "generation_tokens": (team.step_s, 1)}
+    gauges = {"requests_running": (team.late_s, 0), "requests_waiting": (1, 0)}
+    engine.samples(counters(rates, {**gauges, "kv_cache_ratio": (0.97, 0.1)}))
+    seen = [(60.0 + n, team.late_s / 2) for n in range(40)]
+    for metric in ("ttft_s", "e2e_s"):
+        engine.histogram(metric, seen, (0.0, 70.0, float(team.fails_at)))
+    engine.log(
+        {"arrival": at - s, "ttft": s, "e2e": s, "tenant": f"{team.word}key"} for at, s in seen
+    )
+    serving.load()
 
 
 def _readings(

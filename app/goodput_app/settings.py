@@ -25,6 +25,7 @@ from goodput_billing.statement.settings import StatementSettings
 from goodput_queries.errors import GoodputError
 from goodput_queries.evidence.plausible import EARLIEST
 from goodput_queries.objectives import Objective, refuse_equal_names
+from goodput_queries.serving_objectives import ServingObjective, refuse_equal_models
 
 FILE_VARIABLE = "GOODPUT_CONFIG"
 DEFAULT_FILE = "goodput.toml"
@@ -116,6 +117,19 @@ class MetricsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 )
 
 
+class ServingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What inference engines are to attain.
+
+    objectives: unset: those that the database has stay; an empty list removes them.
+    """
+
+    objectives: tuple[ServingObjective, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse an objective that would never hold."""
+        refuse_equal_models(self.objectives or ())
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All of `goodput.toml`.
 
@@ -137,6 +151,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     collect: tuple[dict[str, Any], ...] = ()
     evaluation_counts: bool = False
     objectives: tuple[Objective, ...] = ()
+    serving: ServingSettings = ServingSettings()
     notify: tuple[AnyTarget, ...] = ()
     access: AccessSettings = AccessSettings()
 
@@ -144,6 +159,15 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Refuse objectives, and targets of notifications, of the same name."""
         refuse_equal_names(self.objectives)
         refuse_equal_targets(self.notify)
+
+    @property
+    def store_options(self) -> dict[str, Any]:
+        """Return what opening a database takes from the settings."""
+        return {
+            "evaluation_counts": self.evaluation_counts,
+            "objectives": self.objectives,
+            "serving_objectives": self.serving.objectives,
+        }
 
 
 WORDS = {  # by what msgspec calls a type
@@ -209,6 +233,8 @@ def _explained(error: str, given: dict[str, Any]) -> str:
     where = ".".join(keys)
     if keys == ["notify"]:
         return _of_notify(text, place, given["notify"])
+    if keys == ["serving", "objectives"]:
+        return _of_tables("serving.objectives", ServingObjective, text, place)
     if unknown := UNKNOWN.fullmatch(text):
         prefix = f"{where}." if keys else ""
         known = ", ".join(f"{prefix}{field.name}" for field in _known(keys))

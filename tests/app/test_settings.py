@@ -11,6 +11,7 @@ from msgspec.structs import fields
 import goodput_app
 from goodput_app.settings import IngestSettings, ServeSettings, Settings, UiSettings, read, settings
 from goodput_queries.errors import GoodputError
+from goodput_queries.serving_objectives import ServingObjective
 
 EXAMPLE = Path(goodput_app.__file__).with_name("goodput.example.toml")
 
@@ -66,7 +67,7 @@ def test_a_named_file_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             "colour = 1",
             "there is no setting 'colour'; "
             "known: db, ingest, serve, ui, retention, metrics, statement, report, collect, "
-            "evaluation_counts, objectives, notify, access.",
+            "evaluation_counts, objectives, serving, notify, access.",
         ),
         (
             "[serve]\nhost = 'a'",
@@ -109,7 +110,7 @@ def test_a_named_file_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             "[nope]",
             "there is no setting 'nope'; "
             "known: db, ingest, serve, ui, retention, metrics, statement, report, collect, "
-            "evaluation_counts, objectives, notify, access.",
+            "evaluation_counts, objectives, serving, notify, access.",
         ),
     ],
 )
@@ -137,6 +138,25 @@ def test_an_objective_that_makes_no_sense_is_refused(
         read(written(tmp_path, f"[[objectives]]\n{text}\n"))
 
 
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "needs 'ttft_s', 'inter_token_s' or 'e2e_s'"),
+        ("ttft_s = 0.0", "'serving.objectives.ttft_s' is 0.0, expected seconds above 0"),
+        ("ttft_s = '1'", "'serving.objectives.ttft_s' is not a number"),
+        ("slo = 1", "there is no setting 'serving.objectives.slo'"),
+        ("model = ''\ne2e_s = 1", "'serving.objectives.model' has 0 characters"),
+        ("e2e_s = 1\ntarget = 99", "'serving.objectives.target' is 99.0, expected a ratio"),
+        ("e2e_s = 1\n[[serving.objectives]]\nttft_s = 1", "are of model '*'; the first alone"),
+    ],
+)
+def test_a_serving_objective_that_makes_no_sense_is_refused(
+    tmp_path: Path, text: str, sentence: str
+) -> None:
+    with pytest.raises(GoodputError, match=re.escape(sentence)):
+        read(written(tmp_path, f"[[serving.objectives]]\n{text}\n"))
+
+
 @pytest.mark.parametrize("text", ["db =", "\x00"])
 def test_what_is_not_toml_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(GoodputError, match="this is not TOML"):
@@ -156,6 +176,14 @@ def test_the_example_shows_every_setting() -> None:
     ):
         assert all(getattr(part, f.name) is not None for f in fields(default))
         assert all(f"\n{f.name} = " in EXAMPLE.read_text() for f in fields(default))
+    assert example.serving.objectives == (
+        ServingObjective("llama-*", ttft_s=0.5, inter_token_s=0.05, target=0.99),
+    )
+
+
+def test_settings_without_serving_objectives_leave_those_of_the_database(tmp_path: Path) -> None:
+    assert read(written(tmp_path, "")).serving.objectives is None
+    assert read(written(tmp_path, "[serving]\nobjectives = []")).serving.objectives == ()
 
 
 @pytest.mark.parametrize("day", ["yesterday", "1970-01-01", ""])

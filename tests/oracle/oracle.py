@@ -4,7 +4,8 @@ Rule numbers are those of "Precedence when evidence overlaps" of the accounting 
 "amendment" and "docs" name its amendments and docs/accounting-rules.md. Nothing here is fast: each
 GPU's time is cut at every boundary, and each piece takes the first layer that covers it.
 
-Left out: shares of a GPU (MIG), throttling, stragglers across ranks, reservations, suspended jobs.
+Left out: shares of a GPU (MIG), throttling, stragglers across ranks, reservations, suspended jobs,
+serving.
 """
 
 from __future__ import annotations

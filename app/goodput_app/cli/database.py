@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 @contextlib.contextmanager
 def opened(db: str) -> Iterator[Store]:
     """Yield the database at a path, made where there is none."""
-    with contextlib.closing(
-        open_store(
-            db, evaluation_counts=settings().evaluation_counts, objectives=settings().objectives
-        )
-    ) as store:
+    with contextlib.closing(open_store(db, **settings().store_options)) as store:
         yield store
 
 

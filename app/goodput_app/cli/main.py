@@ -36,6 +36,7 @@ COMMANDS = {  # in the order in which a newcomer needs them -> module of this pa
     "finding": "findings",
     "fixes": "findings",
     "objectives": "findings",
+    "serving": "serving",
     "report": "report",
     "adjust": "adjust",
     "what-if": "what_if",

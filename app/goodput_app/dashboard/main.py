@@ -98,17 +98,18 @@ GPU = _page("one_gpu.py", "GPU", "memory")
 FINDINGS = _page("open_findings.py", "Findings", "flag")
 WASTE = _page("idle_gaps.py", "Waste", "savings")
 NETWORK = _page("links_and_bandwidth.py", "Network", "lan")
+SERVING = _page("model_serving.py", "Serving", "smart_toy")
 COST = _page("cost_statement.py", "Cost", "payments")
 ENERGY = _page("power_and_carbon.py", "Energy", "bolt")
 DATA = _page("data_health.py", "Data", "fact_check")
 EXPLORER = _page("metric_explorer.py", "Explorer", "query_stats")
 GROUPS = {
     "Monitor": [OVERVIEW, FLEET, RUNS, NODES, HEALTH],
-    "Optimize": [FINDINGS, WASTE, NETWORK],
+    "Optimize": [FINDINGS, WASTE, NETWORK, SERVING],
     "Cost": [COST, ENERGY],
     "Data": [DATA, EXPLORER],
 }
-FLAGGED = (FLEET, RUNS, RUN, NODES, HEALTH, GPU, WASTE, NETWORK)
+FLAGGED = (FLEET, RUNS, RUN, NODES, HEALTH, GPU, WASTE, NETWORK, SERVING)
 
 OF_ONE = {RUN: "run", NODES: "node"}  # pages of one thing, and the filter that names it
 
@@ -124,6 +125,7 @@ page = st.navigation(
         FINDINGS,
         WASTE,
         NETWORK,
+        SERVING,
         COST,
         ENERGY,
         DATA,

@@ -26,9 +26,6 @@ def current_store() -> Store:
     global _store  # noqa: PLW0603 -- as above
     with _lock:
         if _store is None:
-            _store = open_store(
-                os.environ.get(DATABASE_VARIABLE) or settings().db,
-                evaluation_counts=settings().evaluation_counts,
-                objectives=settings().objectives,
-            )
+            path = os.environ.get(DATABASE_VARIABLE) or settings().db
+            _store = open_store(path, **settings().store_options)
         return _store

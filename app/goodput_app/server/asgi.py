@@ -142,9 +142,7 @@ def serve(
 
 def _opened(path: str | Path) -> LocalStore:
     """Open the database; raises StoreError where a server has it open already."""
-    store = open_store(
-        path, evaluation_counts=settings().evaluation_counts, objectives=settings().objectives
-    )
+    store = open_store(path, **settings().store_options)
     if isinstance(store, RemoteStore):
         store.close()
         raise StoreError(

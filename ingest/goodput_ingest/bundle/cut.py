@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 LEFT_OUT = frozenset({"rejects", "catalog"})
 READINGS = frozenset(
-    {"gpu_samples", "gpu_samples_other", "gpu_processes", "node_samples", "link_samples"}
+    {
+        *("gpu_samples", "gpu_samples_other", "gpu_processes", "node_samples", "link_samples"),
+        *("serving_samples", "serving_histograms"),
+    }
 )
 OF_JOBS = frozenset({"job_steps", "holds"})
 OF_ACCOUNTS = frozenset({"budgets"})  # of others, too: nothing that is known of nodes

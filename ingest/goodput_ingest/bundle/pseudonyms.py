@@ -22,13 +22,14 @@ NAMES = frozenset(
         *("cluster", "partition", "partitions", "qos", "reservation", "name"),
         *("job_name", "run_id", "comm_name", "group_name", "group_description"),
         *("rack", "rack_row", "feed", "trace_id", "dump_set", "benchmark_id", "zone"),
+        *("endpoint", "pod", "namespace", "model", "request_id", "tenant"),
     }
 )
-GPUS = frozenset({"gpu_uuid", "gpu_label"})
+GPUS = frozenset({"gpu_uuid", "gpu_label", "gpu_labels"})
 TEXTS = frozenset(
     {
         *("comment", "msg", "message", "note", "reason", "extra", "process_name", "thread_name"),
-        *("called_from", "state_raw", "pid"),
+        *("called_from", "state_raw", "pid", "error"),
     }
 )
 AS_THEY_ARE = frozenset(
@@ -40,6 +41,7 @@ AS_THEY_ARE = frozenset(
         *("pci_bus_id", "device", "port", "comm_id", "algorithm", "protocol", "dtype"),
         *("input_dtype", "kernel", "reduction", "nccl_version", "plugin_version", "currency"),
         *("timing_source", "transport", "ts_precision"),
+        *("engine", "role", "product", "status"),
     }
 )
 JOB_NUMBER = re.compile(r"\d+([_+.\[]\S*)?|\*?")

@@ -92,8 +92,13 @@ class Model:
 
     @property
     def skip_if_empty(self) -> str | None:
-        """Return the table without whose rows the stage has none."""
+        """Return the tables without whose rows the stage has none."""
         return self.directives.get("skip_if_empty")
+
+    @property
+    def sources(self) -> list[str]:
+        """Return the tables of `skip_if_empty`: where none has rows the stage has none."""
+        return _names(self.skip_if_empty or "")
 
     @property
     def is_of_dirty_keys(self) -> bool:

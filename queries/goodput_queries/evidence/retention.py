@@ -28,6 +28,7 @@ SHARE_MAX = 0.1  # of the rows of a table: more at once only by `is_confirmed`
 SCHEMA = {"table_name": pl.String, "rows": pl.Int64, "kept_from_ms": pl.Int64}
 OF_READINGS = (
     *("raw.gpu_samples", "raw.gpu_samples_other", "raw.gpu_processes", "raw.link_samples"),
+    *("raw.serving_samples", "raw.serving_histograms"),
 )
 # readings of power meters stay: statements charge electricity by them
 OF_HOSTS = "power_w is null and (cpu_total_s is not null or memory_total_bytes is not null)"
@@ -42,9 +43,9 @@ STAGES_OF_READINGS = ("intermediate.int_gpu_activity", "intermediate.int_slowed_
 class Retention:
     """Retention in days, back from `confirmed_end_ms` or the clock; None keeps all.
 
-    samples_days: readings of GPUs, hosts and links. collectives_days: single NCCL operations.
-    segments_days: the ledger at millisecond resolution, at least as long as the readings it is made
-    of.
+    samples_days: readings of GPUs, hosts, links and serving engines, and requests of engines.
+    collectives_days: single NCCL operations. segments_days: the ledger at millisecond resolution,
+    at least as long as the readings it is made of.
     """
 
     samples_days: int | None = None
@@ -279,9 +280,11 @@ def _drop_readings(cursor: duckdb.DuckDBPyConnection, cut: int) -> list[tuple[st
         (table, _delete(cursor, table, "ts < from_ms($1)", cut), cut) for table in OF_READINGS
     ]
     hosts = _delete(cursor, "raw.node_samples", f"ts < from_ms($1) and {OF_HOSTS}", cut)
+    requests = _delete(cursor, "raw.serving_requests", "arrival_at < from_ms($1)", cut)
     for table in (*STAGES_OF_READINGS, "marts.unheld_hourly"):
         _delete(cursor, table, "hour_ms < $1", cut)
-    return [*dropped, ("raw.node_samples", hosts, cut)]
+    of_no_gpu = [("raw.node_samples", hosts, cut), ("raw.serving_requests", requests, cut)]
+    return [*dropped, *of_no_gpu]
 
 
 def _drop_segments(cursor: duckdb.DuckDBPyConnection, cut: int) -> list[tuple[str, int, int]]:

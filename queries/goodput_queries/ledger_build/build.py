@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from goodput_queries import serving_objectives
 from goodput_queries.catalog import models
 from goodput_queries.evidence import forgetting, retention
 from goodput_queries.evidence.implausible import reject_implausible_rows
@@ -45,11 +46,14 @@ def build(store: LocalStore, *, is_full: bool = False) -> pl.DataFrame:
     with store.writing() as cursor:
         sequence = _scalar(cursor, "select coalesce(max(sequence), 0) from state.ingested")
         before = _scalar(cursor, "select max(sequence) from state.built")
-        since = None if is_full else before
+        has_other_objectives = serving_objectives.keep(cursor, store.serving_objectives)
+        since = None if is_full or has_other_objectives else before
         if since == sequence:
             return pl.DataFrame([], schema=SUMMARY_SCHEMA)
         loaded = dirty.loaded_tables(cursor, since)
         is_rejected = reject_implausible_rows(cursor, loaded, since)
+        if dirty.has_new_engines_of_known_requests(cursor, loaded, since):
+            since = None
         if is_rejected or ("raw.gpu_samples" in loaded and retention.reopen_hours(cursor)):
             forgetting.forget_ledger(cursor)
             since = None
@@ -140,9 +144,9 @@ class _Build:
 
     def _can_skip_empty_source(self, model: Model) -> bool:
         """Say whether a stored stage is empty, and stays so since its source is."""
-        tables = (model.qualified_name, model.skip_if_empty)
-        is_of_a_source = model.skip_if_empty is not None and not model.is_of_dirty_keys
-        return is_of_a_source and not any(self._has_rows(str(table)) for table in tables)
+        tables = (model.qualified_name, *model.sources)
+        is_of_a_source = model.materialised and model.sources and not model.is_of_dirty_keys
+        return bool(is_of_a_source) and not any(self._has_rows(table) for table in tables)
 
     def _is_without_rows(self, model: Model) -> bool:
         """Say whether a stage has no rows in this build, since nothing that it reads has any."""

@@ -19,6 +19,7 @@ IDLE_MARGIN_MS = (
     300_000  # what happens within idle_min_ms of an hour may change what the hour is called
 )
 READINGS_OF_A_PART = 400_000
+SERVING_MARGIN_MS = 2_700_000  # over serving_gap_max_ms and the ten minutes around it
 # by the column that owns the time of an interval: the nodes concerned
 _NODES = {
     "node": "select distinct hour, cluster, node from temp.differing",
@@ -180,7 +181,8 @@ def borders_of_parts(first: int, after: int, most: int) -> list[int]:
 def reading_hours(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> Hours:
     """Return the hours whose telemetry state may have changed since load `sequence`.
 
-    A reading covers the time back to the one before it, and ends the state before it.
+    A reading covers the time back to the one before it, and ends the state before it. Samples of
+    serving engines reach farther, and requests have up to an hour.
     """
     return _hours(
         cursor,
@@ -191,8 +193,16 @@ def reading_hours(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> Ho
         where table_name in ('gpu_samples', 'gpu_samples_other', 'gpu_processes', 'node_samples',
                 'link_samples')
             and window_start_at is not null
+            and sequence > $2
+        union
+        select distinct unnest(range(
+            (to_ms(window_start_at) - $3) // 3600000, (to_ms(window_end_at) + 2 * $3) // 3600000 + 1
+        ))
+        from state.ingested
+        where table_name in ('serving_samples', 'serving_histograms', 'serving_requests')
+            and window_start_at is not null
             and sequence > $2""",
-        [reading_margin_ms(cursor), -1 if sequence is None else sequence],
+        [reading_margin_ms(cursor), -1 if sequence is None else sequence, SERVING_MARGIN_MS],
     )
 
 
@@ -210,6 +220,28 @@ def hours_since_last_end(cursor: duckdb.DuckDBPyConnection) -> Hours:
         left join state.built as built using (cluster)
         where built.as_of_ms is distinct from clusters.as_of_ms""",
     )
+
+
+def has_new_engines_of_known_requests(
+    cursor: duckdb.DuckDBPyConnection, loaded: set[str], since: int | None
+) -> bool:
+    """Say whether engines were loaded of endpoints that only request logs had named.
+
+    What is known of their requests belongs to these engines, at all times.
+    """
+    if since is None or "raw.serving_samples" not in loaded:
+        return False
+    found = cursor.execute(
+        """select 1
+        from (
+            select endpoint from staging.stg_serving_endpoints
+            group by cluster, endpoint having not bool_or(has_samples)
+        )
+        semi join (from raw.serving_samples where load_sequence > $1) using (endpoint)
+        limit 1""",
+        [since],
+    ).fetchall()
+    return bool(found)
 
 
 def all_hours(cursor: duckdb.DuckDBPyConnection) -> Hours:

@@ -108,6 +108,10 @@ def draft_empty(cursor: duckdb.DuckDBPyConnection, model: Model) -> None:
         draft(cursor, model)
 
 
+def _has_rows(cursor: duckdb.DuckDBPyConnection, table: str) -> bool:
+    return bool(cursor.execute(f"select 1 from {table} limit 1").fetchall())
+
+
 def replace_all(
     cursor: duckdb.DuckDBPyConnection, model: Model, select: str, *, is_compared: bool
 ) -> tuple[NodeHours, bool, int]:
@@ -143,7 +147,7 @@ def _put_in_place(cursor: duckdb.DuckDBPyConnection, model: Model, select: str) 
 
 
 def merge(cursor: duckdb.DuckDBPyConnection, model: Model, *, is_full: bool) -> int:
-    """Merge temp.<name> into a stage: of equal keys the earliest first_ms, the latest of others.
+    """Merge temp.<name> into a stage: of equal keys the earliest of first_*, the latest of others.
 
     Returns how many rows were drafted.
     """
@@ -152,7 +156,7 @@ def merge(cursor: duckdb.DuckDBPyConnection, model: Model, *, is_full: bool) -> 
     columns = [c for c, *_ in cursor.execute(f"describe {name}").fetchall()]
     values = ", ".join(
         column if column in model.grain
-        else f"{'min' if column == 'first_ms' else 'max'}({column}) as {column}"
+        else f"{'min' if column.startswith('first_') else 'max'}({column}) as {column}"
         for column in columns
     )  # fmt: skip
     if is_full:
@@ -238,6 +242,9 @@ def replace_hours(
         if not is_compared_here:
             changed |= dirty.within(range(first, last))
         for table in tables.values():
+            if table.sources and not any(_has_rows(cursor, source) for source in table.sources):
+                draft_empty(cursor, table)
+                continue
             parts = note_reading_parts(cursor, table.parts) if table.parts > 1 else 1
             draft(cursor, table, parts)
         for model in models:

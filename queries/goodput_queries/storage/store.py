@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from goodput_queries.evidence.batch import Batch, Loaded
     from goodput_queries.objectives import Objective
+    from goodput_queries.serving_objectives import ServingObjective
     from goodput_queries.storage.migrations import Migration
 
 ATTACHED_AS = "goodput"
@@ -86,15 +87,18 @@ class LocalStore:
         threads: int | None = None,
         evaluation_counts: bool = False,
         objectives: Sequence[Objective] = (),
+        serving_objectives: Sequence[ServingObjective] | None = None,
     ) -> None:
         """Open or create the database; raises StoreError where it cannot be opened.
 
         evaluation_counts: declared evaluation is useful time in every answer.
         objectives: what `marts.goodput_objectives` reports on.
+        serving_objectives: what builds classify serving by; None: as the last build did.
         """
         self.path = str(path)
         self.evaluation_counts = evaluation_counts
         self.objectives = as_variable(objectives) if objectives else None
+        self.serving_objectives = serving_objectives
         self.is_read_only = False
         # of this store, which alone has the file: answers are the same until it grows; odd while a
         # commit is under way
@@ -321,11 +325,12 @@ def open_store(
     wait_s: float = 30.0,
     evaluation_counts: bool = False,
     objectives: Sequence[Objective] = (),
+    serving_objectives: Sequence[ServingObjective] | None = None,
 ) -> Store:
     """Return the database at `path`: opened here, or through the process that has it open.
 
-    evaluation_counts, objectives: see `LocalStore`; of a database that is open already its process
-    decides.
+    evaluation_counts, objectives, serving_objectives: see `LocalStore`; of a database that is open
+    already its process decides.
     A short-lived owner (another ingest) is waited for up to `wait_s`; then StoreError says who.
     """
     from goodput_queries.storage.remote import find_server  # noqa: PLC0415 -- remote implements Store
@@ -335,7 +340,12 @@ def open_store(
         if (server := find_server(path)) is not None:
             return server
         try:
-            return LocalStore(path, evaluation_counts=evaluation_counts, objectives=objectives)
+            return LocalStore(
+                path,
+                evaluation_counts=evaluation_counts,
+                objectives=objectives,
+                serving_objectives=serving_objectives,
+            )
         except StoreError as error:
             if "another process" not in str(error) or time.monotonic() > deadline:
                 raise

@@ -31,6 +31,7 @@ COMMANDS = [
         "finding",
         "fixes",
         "objectives",
+        "serving",
         "report",
         "adjust",
         "what-if",
@@ -118,7 +119,7 @@ def test_wrong_settings_are_a_stated_failure(here: Path) -> None:
         1,
         "goodput.toml: there is no setting 'colour'; "
         "known: db, ingest, serve, ui, retention, metrics, statement, report, collect, "
-        "evaluation_counts, objectives, notify, access.\n",
+        "evaluation_counts, objectives, serving, notify, access.\n",
     )
 
 

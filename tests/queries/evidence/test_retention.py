@@ -59,13 +59,19 @@ def test_readings_go_and_the_hourly_ledger_stays(two_days):
     assert hourly(two_days) == before
 
 
-def test_readings_of_hosts_and_links_go_and_those_of_power_meters_stay(two_days):
+def test_readings_of_hosts_links_and_engines_go_and_those_of_power_meters_stay(two_days):
     moments = [two_days.at(second) for second in two_days.every(0, 2 * DAY_S, 3600)]
     port = {"node": "a", "kind": "infiniband", "device": "mlx5_0", "port": "1"}
     errors = [{**port, "ts": ts, "symbol_errors": n} for n, ts in enumerate(moments)]
     two_days.load("link_samples", errors)
     two_days.load("node_samples", [{"node": "a", "ts": ts, "cpu_total_s": 1.0} for ts in moments])
     two_days.load("node_samples", [{"node": "a", "ts": ts, "power_w": 9.0} for ts in moments], "m")
+    engine = {"endpoint": "e", "engine": "", "model": "m", "role": "", "product": "tgi"}
+    running = {**engine, "metric": "requests_running", "value": 1.0}
+    two_days.load("serving_samples", [{**running, "ts": ts} for ts in moments])
+    two_days.load("serving_requests", [
+        {"endpoint": "e", "request_id": f"{ts}", "arrival_at": ts, "model": "m"} for ts in moments
+    ])  # fmt: skip
     two_days.store.build()
     before = two_days.store.read("select symbol_errors from marts.link_errors").item()
 
@@ -73,6 +79,7 @@ def test_readings_of_hosts_and_links_go_and_those_of_power_meters_stay(two_days)
     two_days.store.build()
 
     assert dropped["raw.link_samples"] == dropped["raw.node_samples"] == 40
+    assert dropped["raw.serving_samples"] == dropped["raw.serving_requests"] == 40
     assert two_days.store.read("select count(power_w) from raw.node_samples").item() == 49
     assert two_days.store.read("select symbol_errors from marts.link_errors").item() == before == 48
 

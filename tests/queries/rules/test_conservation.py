@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import random
 from itertools import pairwise
+from math import inf
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
+from tests.queries.conftest import at
 
 from goodput_queries.check import check
 from goodput_queries.ledger import capacity_ms, ledger
 from goodput_queries.scope import Scope
+from goodput_queries.serving_objectives import ServingObjective
 
 SPAN_S = 3 * 3600
 PHASES = ["init", "restore", "ckpt_save", "eval", "data_wait", "custom:warmup"]
@@ -85,7 +88,42 @@ def contradictory_evidence(draw):
         readings = [begin + k * every for k in range(int((end - begin) // every))]
         if readings:
             calls.append(("samples", (gpu, readings, _works_until(quiet_from)), {}))
+    for node in draw(st.sampled_from(["", "a", "ab"])):
+        calls.extend(serving(draw, node))
     return calls
+
+
+def serving(draw, node):
+    """Return what engines of a node report: restarts, holes, histograms, requests of any length."""
+    calls = []
+    for port in draw(st.sampled_from([["0"], ["0", "1"]])):
+        of = {
+            "cluster": "c", "endpoint": f"{node}:{port}", "engine": "", "node": node,
+            "model": draw(st.sampled_from(["m", "other"])), "role": "", "product": "vllm",
+        }  # fmt: skip
+        moment, tokens, rows = draw(seconds(0, SPAN_S - 3000)), 0, []
+        for _ in range(draw(st.integers(1, 12))):
+            moment += draw(st.sampled_from([15, 15, 30.001, 700, 2000]))
+            tokens = draw(st.sampled_from([tokens, tokens + 50, tokens + 50, 0]))
+            rows.append({**of, "ts": at(moment), "metric": "generation_tokens", "value": tokens})
+        calls.append(("load", ("serving_samples", rows), {}))
+        counts = draw(st.lists(st.integers(0, 9), min_size=3, max_size=3))
+        buckets = [
+            {**of, "metric": "ttft_s", "ts": row["ts"], "le_s": le_s, "observations": count * place}
+            for place, row in enumerate(rows)
+            for le_s, count in zip((0.25, 1.0, inf), sorted(counts), strict=True)
+        ]
+        calls.append(("load", ("serving_histograms", buckets), {}))
+    requests = []
+    for number in range(draw(st.integers(0, 4))):
+        start, length = draw(seconds()), draw(st.sampled_from([0, 0.3, 70, 900, 5000]))
+        requests.append({
+            "cluster": "c", "endpoint": f"{node}:0", "request_id": f"{node}{number}", "model": "m",
+            "arrival_at": at(start), "end_at": at(start + length), "status": "ok",
+            "first_token_at": at(start + draw(st.sampled_from([0, 0.6]))),
+            "output_tokens": draw(st.integers(0, 500)),
+        })  # fmt: skip
+    return [*calls, ("load", ("serving_requests", requests), {})] if requests else calls
 
 
 def _works_until(quiet_from):
@@ -102,6 +140,7 @@ def fleet(evidence):
     evidence.node("a", 4)
     evidence.node("b", 4)
     evidence.watched(SPAN_S)
+    evidence.store.serving_objectives = (ServingObjective("m", ttft_s=0.5),)
 
 
 def segments(store):

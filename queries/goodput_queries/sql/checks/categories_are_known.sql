@@ -1,5 +1,5 @@
 -- Categories in the ledger that the reference does not define, and held ones without a hold (or the reverse), but for
--- activity on nodes without a scheduler, whose owner is unknown.
+-- activity and serving on nodes without a scheduler, whose owner is unknown.
 -- grain: category
 select segments.category, categories.group, count(*) as segments
 from marts.ledger_segments as segments
@@ -9,4 +9,5 @@ having categories.group is null
     or bool_or(
         (categories.group = 'held') <> (segments.job_run_key is not null)
         and not (segments.category = 'busy_unclassified' and segments.phase in ('owner_unknown', 'short_idle'))
+        and not is_serving(segments.phase)
     )

@@ -72,6 +72,8 @@ intervals as (
     select unit, start_ms, end_ms, layer_emptiness(emptiness) from empties
     union all
     select unit, start_ms, end_ms, layer_fact(fact) from node_facts
+    union all
+    select unit, start_ms, end_ms, layer_serving(number) from temp.serving
 )
 
 select unit, unnest([start_ms, end_ms]) as at_ms, unnest([change, -change]) as change

@@ -12,17 +12,24 @@ select
     states.unit,
     greatest(states.start_ms, build_from_ms()) as start_ms,
     states.hold,
-    states.piece,
+    -- what the job says of its steps and phases wins; answered requests are progress, however the attempt ended
+    states.serving > 0 and (
+        pieces.category is null or pieces.category = 'failed_without_progress' and pieces.phase is null
+    ) as is_served,
+    case when is_served then 0 else states.piece end as piece,
     case
         when states.hold <> 0 then
             case
                 when pieces.category = 'step_unsplit' then coalesce(splits.category, 'step_unsplit')
+                when is_served then serving_category(states.serving)
                 when pieces.category is not null then pieces.category
                 when states.emptiness = 1 then 'idle_held'
                 when states.activity = 3 then 'idle_held'
                 when states.activity in (1, 2) then 'busy_unclassified'
                 else 'unknown'
             end
+        -- nobody is known to have it, and nobody could say so
+        when states.activity in (4, 5, 6) and states.serving > 0 then serving_category(states.serving)
         when states.activity in (4, 5) then 'busy_unclassified'
         when facts.state is not null then facts.state
         when facts.is_reserved then 'reserved_idle'
@@ -41,10 +48,12 @@ select
             case
                 when pieces.category = 'step_unsplit' then
                     case when splits.category is null then pieces.phase else splits.phase end
+                when is_served then serving_phase(states.serving)
                 when pieces.category is not null then pieces.phase
                 when states.emptiness = 1 then 'no_process'
                 when states.activity = 1 then 'short_idle'
             end
+        when states.activity in (4, 5, 6) and states.serving > 0 then serving_phase(states.serving)
         when states.activity = 4 then 'owner_unknown'
         when states.activity = 5 then 'short_idle'
         when facts.is_watched and facts.state is null and not facts.is_demand_known then 'demand_unknown'

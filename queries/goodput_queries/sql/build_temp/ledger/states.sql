@@ -30,6 +30,7 @@ select
     split_in(layers) as split,
     activity_in(layers) as activity,
     emptiness_in(layers) as emptiness,
-    fact_in(layers) as fact
+    fact_in(layers) as fact,
+    serving_in(layers) as serving
 from carried
 where next_unit = unit and end_ms > build_from_ms() and start_ms < build_to_ms()

@@ -17,7 +17,7 @@
 -- confidence: Confirmed, Likely, Not confirmed; evidence: in a sentence; what_to_do: for it
 -- target: what its fix is applied to: a node, jobs of a team that are named alike, a cluster
 -- anomalies whose time a loss is already a finding for, at least half of it: one fact is one finding. GPUs that are never active are
--- idle; a node that is down is not read.
+-- idle, and so are those of engines without a request; a node that is down is not read.
 with explained as (
     select
         losses.rule, losses.cluster, losses.node, losses.run_key,
@@ -30,6 +30,14 @@ with explained as (
         and losses.rule = 'idle_allocation'
         and anomalies.run_key = losses.run_key
         and 2 * losses.gpu_ms >= anomalies.gpu_ms
+    union all
+    select losses.rule, losses.cluster, losses.node, losses.run_key, serving.rule, serving.since_ms, serving.evidence
+    from marts.serving_findings as serving
+    inner join marts.loss_findings as losses
+        on serving.rule = 'serving_standby'
+        and losses.rule = 'idle_allocation'
+        and serving.run_key = losses.run_key
+        and 2 * losses.gpu_ms >= serving.gpu_ms
     union all
     select
         losses.rule, losses.cluster, losses.node, losses.run_key, anomalies.rule, anomalies.since_ms, anomalies.evidence
@@ -74,6 +82,11 @@ signs as (
         and anomalies.cluster = explained.cluster
         and anomalies.run_key is not distinct from explained.run_key
         and (anomalies.rule <> 'silent_node' or anomalies.node = explained.node)
+    union all by name
+    select serving.*
+    from marts.serving_findings as serving
+    anti join explained
+        on serving.rule = explained.sign and serving.run_key = explained.run_key
 ),
 
 marked as (

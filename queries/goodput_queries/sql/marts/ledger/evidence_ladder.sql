@@ -3,14 +3,14 @@
 -- sees some teams only it says what their time was: the capacity is what they had.
 -- grain: none (one row)
 -- access: team
--- rung: goodput (attempts that report steps hold at least half of the allocated time), active_while_allocated (a
+-- rung: goodput (attempts that report steps or serve requests hold at least half of the allocated time), active_while_allocated (a
 --  scheduler or labels say who had at least half of it), gpu_activity
 -- ratio: of capacity; of the allocated time that readings cover, inferred holds left out; of the capacity that readings
 --  cover. Null: coverage is under half, or there is no such time
--- coverage: share of the allocated time (goodput: in attempts that report steps; active_while_allocated: covered by
+-- coverage: share of the allocated time (goodput: in attempts that report steps or serve; active_while_allocated: covered by
 --  readings), or of the capacity (gpu_activity), that the ratio is computed from
 -- next_step: the source to add for the next level, or for missing readings; null: none
--- capacity_ms, allocated_ms, reported_ms: capacity; of it allocated; of that in attempts that report steps
+-- capacity_ms, allocated_ms, reported_ms: capacity; of it allocated; of that in attempts that report steps or serve
 -- owned_ms: allocated by a scheduler or labels, so that it is not inferred from activity
 -- observed_ms, active_ms: of the capacity, what readings cover and what they show to be active
 -- owned_observed_ms, owned_active_ms: the same of owned_ms
@@ -20,7 +20,7 @@ with mine as (
 
 cut_hours as (
     select
-        job_run_key, attempt_key, category,
+        job_run_key, attempt_key, category, phase,
         share_ms(scope_start(start_ms), scope_end(end_ms), share_lo, share_hi, share_of) as gpu_ms
     from marts.ledger_segments
     where
@@ -35,9 +35,9 @@ cut_hours as (
 ),
 
 ledger as (
-    select job_run_key, attempt_key, category, sum(gpu_ms) as gpu_ms
+    select job_run_key, attempt_key, category, is_serving(phase) as is_serving, sum(gpu_ms) as gpu_ms
     from (
-        select job_run_key, attempt_key, category, gpu_ms
+        select job_run_key, attempt_key, category, phase, gpu_ms
         from marts.ledger_hourly_by_node
         where
             is_whole_hour(hour_ms)
@@ -55,18 +55,27 @@ with_steps as (
     semi join ledger using (attempt_key)
 ),
 
+-- serving telemetry counts as steps do, for all that its job run held
+with_serving as (select distinct job_run_key from ledger where is_serving and job_run_key is not null),
+
 sums as (
     select
         coalesce(sum(gpu_ms), 0)::bigint as capacity_ms,
         coalesce(sum(gpu_ms) filter (where categories.group = 'held'), 0)::bigint as allocated_ms,
-        coalesce(sum(gpu_ms) filter (where categories.group = 'held' and with_steps.attempt_key is not null), 0)::bigint
-            as reported_ms,
+        coalesce(
+            sum(gpu_ms) filter (
+                where categories.group = 'held'
+                    and (with_steps.attempt_key is not null or with_serving.job_run_key is not null or is_serving)
+            ),
+            0
+        )::bigint as reported_ms,
         coalesce(sum(gpu_ms) filter (where runs.ownership in ('scheduler', 'label')), 0)::bigint as owned_ms,
         coalesce(sum(gpu_ms) filter (where is_useful(category)), 0)::bigint as useful_ms
     from ledger
     inner join reference.gpu_second_categories as categories using (category)
     left join intermediate.int_job_runs as runs using (job_run_key)
     left join with_steps using (attempt_key)
+    left join with_serving using (job_run_key)
 ),
 
 units as (

@@ -30,6 +30,7 @@ parts as (
     select
         category,
         run_key,
+        is_serving(phase) as is_serving,
         cluster in (from scheduled) as is_scheduled,
         sum(gpu_ms) as gpu_ms,
         sum(cost) as cost,
@@ -72,7 +73,7 @@ by_run as (
             as split_ms,
         sum(gpu_ms) filter (where category = 'exposed_comm') as communication_ms
     from parts
-    where run_key is not null
+    where run_key is not null and not is_serving
     group by run_key
     -- where both waits and transfers are measured the rest of a step is productive
     having count(*) filter (where category in ('exposed_comm', 'productive')) > 0

@@ -125,6 +125,7 @@ select
     from_ms(grouped.first_hour_ms) as first_at,
     from_ms(grouped.last_hour_ms + 3600000) as last_at,
     case
+        when is_serving(most.part.phase) then phases.label
         when grouped.category in ('fault_stall', 'lost_work', 'failed_without_progress') then causes.cause
         when culprits.gpu is not null
             then culprits.gpu || case culprits.phase
@@ -133,6 +134,8 @@ select
         else coalesce(phases.label, nullif(replace(most.part.phase, '_', ' '), ''))
     end as cause,
     case
+        when most.part.phase = 'objective_unknown' then 'Not confirmed'
+        when is_serving(most.part.phase) then 'Confirmed'
         when grouped.category in ('fault_stall', 'lost_work', 'failed_without_progress') then causes.confidence
         when grouped.category in ('straggler_wait', 'throttled') then 'Likely'
         when grouped.category in ('free_unknown', 'unknown', 'busy_unclassified', 'at_risk') then 'Not confirmed'
@@ -140,6 +143,10 @@ select
         else 'Confirmed'
     end as confidence,
     case
+        when most.part.phase = 'slo_miss' then 'request log, or histograms of latencies, of the serving engine'
+        when most.part.phase = 'objective_unknown' then 'histograms of single latencies leave it open, or none is there'
+        when most.part.phase = 'standby' then 'serving telemetry: no request ran or waited'
+        when most.part.phase = 'model_load' then 'time from allocation (or restart) to the first answer of the engine'
         when grouped.category in ('fault_stall', 'lost_work', 'failed_without_progress') then causes.evidence
         when grouped.category in ('restore', 'checkpoint_save', 'other_declared') then 'declared by the job'
         when grouped.category = 'startup' then 'time from allocation (or restart) to the first step'
@@ -165,6 +172,7 @@ select
     end || coalesce('; ' || culprits.gpu || ' cost the gang ' || printf('%.1f', culprits.gang_gpu_s) || ' GPU-s', '')
         as evidence,
     case
+        when most.part.phase in ('slo_miss', 'objective_unknown') then null
         when grouped.category in ('fault_stall', 'lost_work', 'failed_without_progress')
             then nullif(concat_ws('. ', causes.fix, fixes.fix), '')
         else fixes.fix

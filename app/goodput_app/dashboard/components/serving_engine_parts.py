@@ -1,0 +1,121 @@
+"""Parts of the Serving page about single engines and the tenants of request logs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import streamlit as st
+
+from goodput_app.dashboard.components import places, tables
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ENGINE = "serving_engine"
+ENGINES = {
+    "endpoint": "Endpoint",
+    "engine": "Engine",
+    "model": "Model",
+    "role": "Role",
+    "node": "Node",
+    "gpus": "GPUs",
+    "output_tokens_per_s": "Output tokens/s",
+    "output_tokens_per_gpu_s": "Output tokens/s per GPU",
+    "running_requests": "Running requests",
+    "running_max": "Most running requests",
+    "waiting_requests": "Waiting requests",
+    "waiting_max": "Most waiting requests",
+    "queue_ratio": "Time with a queue",
+    "kv_cache_ratio": "KV cache use",
+    "kv_cache_max_ratio": "Highest KV cache use",
+    "kv_full_ratio": "Time with a full KV cache",
+    "preemptions": "Preemptions",
+    "prefix_hit_ratio": "Prefix cache hits",
+    "kv_offload_bytes": "KV cache offloaded",
+    "kv_transfer_bytes": "KV cache transferred",
+    "transfer_ratio": "KV transfer of request time",
+    "idle_ratio": "Idle serving share",
+    "product": "Product",
+    "run_id": "Run",
+    "team": "Account",
+    "gpu_method": "GPU known by",
+    "cluster": "Cluster",
+}
+TENANTS = {
+    "tenant": "Tenant",
+    "model": "Model",
+    "requests": "Requests",
+    "failed_requests": "Failed requests",
+    "p50_ttft_s": "Time to first token, p50",
+    "p99_ttft_s": "Time to first token, p99",
+    "p50_e2e_s": "End to end, p50",
+    "p99_e2e_s": "End to end, p99",
+    "within_ratio": "Within objective",
+    "input_tokens": "Input tokens",
+    "output_tokens": "Output tokens",
+    "slowest_endpoint": "Slowest endpoint",
+    "slowest_p50_ttft_s": "Time to first token there, p50",
+    "cluster": "Cluster",
+}
+NO_REQUESTS = (
+    "No request log was ingested: it says exactly how long each request of a tenant took. "
+    "`goodput ingest auto FILE` reads the logs of gateways and load generators."
+)
+
+
+def ids(engines: pl.DataFrame) -> pl.Series:
+    """Return what a row is known by in the URL."""
+    return engines.select(
+        pl.concat_str("cluster", "endpoint", "engine", "model", separator="|")
+    ).to_series()
+
+
+def engines(frame: pl.DataFrame) -> None:
+    """Draw engines with cache, queue and GPUs; a picked one has links to GPU, node and run."""
+    shown = frame.with_columns(
+        queue_ratio=pl.col("queue_ms") / pl.col("observed_ms"),
+        idle_ratio=pl.col("idle_ms") / pl.col("observed_ms"),
+        engine=pl.when(pl.col("engine") != "").then("engine"),
+        role=pl.when(pl.col("role") != "").then("role"),
+    )
+    number = st.column_config.NumberColumn
+    wide = {
+        name: number(ENGINES[name], format="%,.1f")
+        for name in ENGINES
+        if name.endswith(("tokens_per_s", "per_gpu_s", "_requests"))
+    }
+    wide["gpus"] = number("GPUs", format="%,.4g")
+    picked = tables.pick(shown, _of(shown, ENGINES), ENGINE, ids(frame), wide=wide)
+    if picked is None:
+        st.caption("Select a row for links to its GPU, node and run.")
+    else:
+        places.links(picked)
+
+
+def tenants(frame: pl.DataFrame, of_engines: pl.DataFrame) -> None:
+    """Draw tenants, the slowest first; a picked row selects its slowest engine."""
+    if frame.is_empty():
+        st.caption(NO_REQUESTS)
+        return
+    known = dict(zip(of_engines.select("cluster", "endpoint").rows(), ids(of_engines), strict=True))
+    shown = frame.with_columns(tenant=pl.col("tenant").fill_null("not named"))
+    opens = [
+        {ENGINE: known.get((row["cluster"], row["slowest_endpoint"]))}
+        for row in shown.iter_rows(named=True)
+    ]
+    keys = shown.select(pl.concat_str("cluster", "model", "tenant", separator="|")).to_series()
+    number = st.column_config.NumberColumn
+    wide = {
+        name: number(f"{header} (s)", format="%.3f")
+        for name, header in TENANTS.items()
+        if name.endswith("_s")
+    }
+    tables.pick(shown, _of(shown, TENANTS), "tenant", keys, opens=opens, wide=wide)
+    st.caption("Select a row to mark its slowest engine above, with links to GPU, node and run.")
+
+
+def _of(frame: pl.DataFrame, names: Mapping[str, str]) -> dict[str, str]:
+    drop = {"cluster"} if frame["cluster"].n_unique() <= 1 else set()
+    drop |= {name for name in names if frame[name].null_count() == frame.height}
+    return {name: header for name, header in names.items() if name not in drop}

@@ -1,0 +1,110 @@
+"""Serving engines: models, latencies, objectives, engines, tenants."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from goodput_app.dashboard.data.marts import read
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from goodput_queries.scope import Scope
+
+ROWS_SHOWN = 500
+BUCKETS_MS = (60_000, 300_000, 900_000, 3_600_000, 21_600_000, 86_400_000)
+BUCKETS_MAX = 100  # a quantile of less is of few requests
+OF_MODEL = "($1::varchar is null or model = $1::varchar)"
+Level = Literal["model", "role", "engine"]
+
+
+def is_reported(scope: Scope) -> bool:
+    """Say whether any engine of the scope reported, or a log names a request."""
+    found = read("select count(*) > 0 as n from marts.serving_endpoints", _whole(scope))
+    return bool(found.item())
+
+
+def models(scope: Scope) -> pl.DataFrame:
+    """Return models in total and by role, the one with most tokens first."""
+    return read(
+        "select * from marts.serving_models order by max(coalesce(output_tokens, 0)) over "
+        "(partition by cluster, model) desc, cluster, model, role nulls first",
+        _whole(scope),
+    )
+
+
+def latencies(scope: Scope, level: Level, model: str | None) -> pl.DataFrame:
+    """Return quantiles of latencies at a level, exact ones first: at most ROWS_SHOWN."""
+    return read(
+        f"select * from marts.serving_latencies where {OF_MODEL} and level = $2 "
+        "order by is_cold, cluster, model, role, endpoint, engine, list_position(['ttft_s', "
+        "'inter_token_s', 'per_output_token_s', 'e2e_s', 'queue_s', 'prefill_s', 'decode_s'], "
+        f"metric), method desc limit {ROWS_SHOWN}",
+        _whole(scope),
+        model,
+        level,
+    )
+
+
+def latency_over_time(scope: Scope, model: str, metric: str) -> pl.DataFrame:
+    """Return p50 and p99 of a model with their bounds in buckets of `bucket_ms`."""
+    return read(
+        "select from_ms(bucket_ms) as at, * exclude (bucket_ms) "
+        "from marts.serving_latency_over_time where model = $1 and metric = $2 "
+        "order by bucket_ms, cluster",
+        replace(scope, bucket_ms=bucket_ms(scope)),
+        model,
+        metric,
+    )
+
+
+def over_time(scope: Scope, model: str | None) -> pl.DataFrame:
+    """Return tokens, requests and KV cache of models in buckets of `bucket_ms`."""
+    return read(
+        "select from_ms(bucket_ms) as at, * exclude (bucket_ms) from marts.serving_over_time "
+        f"where {OF_MODEL} order by bucket_ms, cluster, model",
+        replace(scope, bucket_ms=bucket_ms(scope)),
+        model,
+    )
+
+
+def attainment(scope: Scope, model: str | None) -> pl.DataFrame:
+    """Return objectives with what is attained, the worst first."""
+    return read(
+        f"select * from marts.serving_attainment where {OF_MODEL} "
+        "order by is_met nulls last, attained_low_ratio, cluster, model, method desc",
+        _whole(scope),
+        model,
+    )
+
+
+def engines(scope: Scope, model: str | None) -> pl.DataFrame:
+    """Return engines, those with most requests first: at most ROWS_SHOWN."""
+    return read(
+        f"select * from marts.serving_engines where {OF_MODEL} "
+        "order by coalesce(running_requests, 0) + coalesce(waiting_requests, 0) desc, "
+        f"output_tokens desc nulls last, cluster, endpoint, engine limit {ROWS_SHOWN}",
+        _whole(scope),
+        model,
+    )
+
+
+def tenants(scope: Scope, model: str | None) -> pl.DataFrame:
+    """Return tenants of request logs, the slowest first: at most ROWS_SHOWN."""
+    return read(
+        f"select * from marts.serving_tenants where {OF_MODEL} "
+        f"order by p99_ttft_s desc nulls last, cluster, model, tenant limit {ROWS_SHOWN}",
+        _whole(scope),
+        model,
+    )
+
+
+def bucket_ms(scope: Scope) -> int:
+    """Return the finest bucket of which the window holds at most BUCKETS_MAX."""
+    window = (scope.to_ms or 0) - (scope.from_ms or 0)
+    return next((ms for ms in BUCKETS_MS if ms * BUCKETS_MAX >= window), BUCKETS_MS[-1])
+
+
+def _whole(scope: Scope) -> Scope:
+    return replace(scope, bucket_ms=None)

@@ -1,0 +1,195 @@
+-- The scope's serving engines in the window: what each of them did, with what GPUs, at what cost. The GPUs of an engine
+-- count for its models in proportion to their tokens.
+-- grain: cluster, endpoint, engine, model
+-- access: team
+-- evaluated: first
+-- role: prefill, decode, frontend, both; '': the metrics do not say
+-- start_at, end_at: first and last reading; observed_ms: between them, without gaps of over an hour
+-- gpus: number of GPUs, a shared one by its part; null: not known. gpu_uuid: of one of them
+-- gpu_ms: GPU time in the window; observed_gpu_ms: of it that with readings
+-- input_tokens, output_tokens, requests_finished, requests_failed, preemptions: counted
+-- output_tokens_per_s: per second of the engine; output_tokens_per_gpu_s: and GPU
+-- request_tokens_per_s: of one request: 1 / mean time between its tokens
+-- running_requests, waiting_requests: mean; running_max, waiting_max: highest reading
+-- kv_cache_ratio: mean use; kv_cache_max_ratio: highest reading; kv_full_ratio: share of time over threshold kv_full_ratio
+-- kv_full_ms: such time, of readings in which requests waited or were preempted
+-- prefix_hit_ratio: of the prompt tokens that were looked up
+-- transfer_ratio: KV transfer time / time of all requests
+-- idle_ms: time without a request running or waiting, the standby of the ledger; idle_from_ms, idle_to_ms: its ends; load_ms: the
+--  model loads; queue_ms: time with requests waiting
+-- cost, energy_j: of gpu_ms; null: not known
+with intervals as (
+    select *, end_ms - start_ms as length_ms from marts.serving_intervals
+),
+
+sums as (
+    select
+        cluster,
+        endpoint,
+        engine,
+        model,
+        max(product) as product,
+        max(role) as role,
+        min(start_ms) as start_ms,
+        max(end_ms) as end_ms,
+        sum(length_ms)::bigint as observed_ms,
+        sum(input_tokens) as input_tokens,
+        sum(output_tokens) as output_tokens,
+        sum(requests_finished) as requests_finished,
+        sum(requests_failed) as requests_failed,
+        sum(preemptions) as preemptions,
+        sum(requests_running * length_ms) / sum(length_ms) filter (where requests_running is not null) as running_requests,
+        max(requests_running) as running_max,
+        sum(requests_waiting * length_ms) / sum(length_ms) filter (where requests_waiting is not null) as waiting_requests,
+        max(requests_waiting) as waiting_max,
+        sum(kv_cache_ratio * length_ms) / sum(length_ms) filter (where kv_cache_ratio is not null) as kv_cache_ratio,
+        max(kv_cache_ratio) as kv_cache_max_ratio,
+        sum(case when kv_cache_ratio >= threshold('kv_full_ratio') then length_ms else 0 end)
+            / sum(length_ms) filter (where kv_cache_ratio is not null) as kv_full_ratio,
+        coalesce(
+            sum(length_ms) filter (
+                where kv_cache_ratio >= threshold('kv_full_ratio') and (requests_waiting > 0 or preemptions > 0)
+            ),
+            0
+        )::bigint as kv_full_ms,
+        sum(prefix_cache_hits) / nullif(sum(prefix_cache_queries), 0) as prefix_hit_ratio,
+        sum(kv_offload_bytes) as kv_offload_bytes,
+        sum(kv_transfer_bytes) as kv_transfer_bytes,
+        sum(kv_transfer_s) as kv_transfer_s,
+        case
+            when count(requests_waiting) > 0
+                then coalesce(sum(length_ms) filter (where requests_waiting > 0), 0)
+        end::bigint as queue_ms
+    from intervals
+    group by cluster, endpoint, engine, model
+),
+
+-- as the ledger has it, where no job event says otherwise
+states as (
+    select
+        cluster,
+        endpoint,
+        engine,
+        coalesce(sum(scope_end(end_ms) - scope_start(start_ms)) filter (where phase = 'standby'), 0)::bigint as idle_ms,
+        coalesce(sum(scope_end(end_ms) - scope_start(start_ms)) filter (where phase = 'model_load'), 0)::bigint as load_ms,
+        min(scope_start(start_ms)) filter (where phase = 'standby') as idle_from_ms,
+        max(scope_end(end_ms)) filter (where phase = 'standby') as idle_to_ms
+    from intermediate.int_serving_timeline
+    where in_window(start_ms, end_ms)
+    group by cluster, endpoint, engine
+),
+
+-- GPUs of an engine with several models count for them in proportion to their tokens
+weights as (
+    select
+        cluster,
+        endpoint,
+        engine,
+        model,
+        coalesce(
+            (coalesce(input_tokens, 0) + coalesce(output_tokens, 0)) / nullif(
+                sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)) over (partition by cluster, endpoint, engine), 0
+            ),
+            1 / count(*) over (partition by cluster, endpoint, engine)
+        ) as weight
+    from sums
+),
+
+gpus as (
+    select
+        cluster,
+        endpoint,
+        engine,
+        sum(part) as gpus,
+        min(gpu_uuid) as gpu_uuid,
+        any_value(gpu_model) as gpu_model,
+        any_value(method) as gpu_method,
+        sum(gpu_ms) as gpu_ms,
+        case when count(cost) = count(*) then sum(cost) end as cost,
+        case when 2 * sum(measured_ms) >= sum(gpu_ms) then sum(energy_j) * sum(gpu_ms) / nullif(sum(measured_ms), 0) end
+            as energy_j
+    from (
+        select *, max(gpu_ms / (end_ms - start_ms)) over of_gpu / count(*) over of_gpu as part
+        from marts.serving_gpus
+        window of_gpu as (partition by cluster, endpoint, engine, gpu_uuid, gpu_instance)
+    )
+    group by cluster, endpoint, engine
+),
+
+latencies as (
+    select
+        cluster,
+        endpoint,
+        engine,
+        model,
+        sum(sum_s) filter (where metric = 'inter_token_s')
+            / nullif(sum(observations) filter (where metric = 'inter_token_s'), 0) as inter_token_s,
+        sum(sum_s) filter (where metric = 'e2e_s') as requests_s,
+        sum(sum_s) filter (where metric = 'prefill_s') as prefill_s,
+        sum(sum_s) filter (where metric = 'decode_s') as decode_s
+    from marts.serving_buckets
+    where isinf(le_s)
+    group by cluster, endpoint, engine, model
+)
+
+select
+    sums.cluster,
+    sums.endpoint,
+    sums.engine,
+    sums.model,
+    sums.product,
+    sums.role,
+    endpoints.node,
+    endpoints.pod,
+    endpoints.team,
+    endpoints.user_name,
+    endpoints.run_key,
+    endpoints.run_id,
+    gpus.gpus * weights.weight as gpus,
+    gpus.gpu_uuid,
+    gpus.gpu_model,
+    gpus.gpu_method,
+    from_ms(sums.start_ms) as start_at,
+    from_ms(sums.end_ms) as end_at,
+    sums.start_ms,
+    sums.end_ms,
+    sums.observed_ms,
+    (gpus.gpu_ms * weights.weight)::bigint as gpu_ms,
+    (gpus.gpus * weights.weight * sums.observed_ms)::bigint as observed_gpu_ms,
+    sums.input_tokens,
+    sums.output_tokens,
+    sums.requests_finished,
+    sums.requests_failed,
+    sums.input_tokens / nullif(sums.observed_ms, 0) * 1000 as input_tokens_per_s,
+    sums.output_tokens / nullif(sums.observed_ms, 0) * 1000 as output_tokens_per_s,
+    sums.output_tokens / nullif(gpus.gpus * weights.weight * sums.observed_ms, 0) * 1000 as output_tokens_per_gpu_s,
+    1 / nullif(latencies.inter_token_s, 0) as request_tokens_per_s,
+    sums.running_requests,
+    sums.running_max,
+    sums.waiting_requests,
+    sums.waiting_max,
+    sums.kv_cache_ratio,
+    sums.kv_cache_max_ratio,
+    sums.kv_full_ratio,
+    sums.kv_full_ms,
+    sums.prefix_hit_ratio,
+    sums.preemptions,
+    sums.kv_offload_bytes,
+    sums.kv_transfer_bytes,
+    sums.kv_transfer_s,
+    sums.kv_transfer_s / nullif(latencies.requests_s, 0) as transfer_ratio,
+    latencies.prefill_s,
+    latencies.decode_s,
+    states.idle_ms,
+    states.idle_from_ms,
+    states.idle_to_ms,
+    states.load_ms,
+    sums.queue_ms,
+    gpus.cost * weights.weight as cost,
+    gpus.energy_j * weights.weight as energy_j
+from sums
+inner join marts.serving_endpoints as endpoints using (cluster, endpoint)
+inner join weights using (cluster, endpoint, engine, model)
+left join gpus using (cluster, endpoint, engine)
+left join states using (cluster, endpoint, engine)
+left join latencies using (cluster, endpoint, engine, model)

@@ -1,0 +1,30 @@
+-- Histogram buckets of serving engines with their cluster, the canonical name of the node and epoch ms.
+-- ts: to filter by: the zones of the table are known for it, not for what is computed from it
+-- grain: source, cluster, endpoint, engine, model, metric, ts_ms, le_s
+-- node: null: the series does not say
+-- engine, model, role: '': the series does not say
+-- observations: up to le_s, since the engine started
+select
+    samples.source,
+    coalesce(samples.cluster, node_clusters.cluster, aliases.cluster, 'default') as cluster,
+    samples.endpoint,
+    coalesce(node_clusters.known_as, node_clusters.node, aliases.node, samples.node) as node,
+    samples.pod,
+    samples.namespace,
+    samples.pid,
+    samples.gpu_labels,
+    samples.engine,
+    samples.model,
+    samples.role,
+    samples.product,
+    samples.metric,
+    samples.ts,
+    to_ms(samples.ts) as ts_ms,
+    samples.le_s,
+    samples.observations,
+    samples.sum_s
+from raw.serving_histograms as samples
+left join staging.stg_node_clusters as node_clusters on samples.node = node_clusters.node
+left join staging.stg_node_aliases as aliases
+    on split_part(samples.node, '.', 1) = aliases.host
+    and (starts_with(samples.node, aliases.node || '.') or starts_with(aliases.node, samples.node || '.'))

@@ -1,0 +1,112 @@
+"""Serving telemetry that comes late gives the ledger of evidence that came in order."""
+
+from __future__ import annotations
+
+from math import inf
+
+import pytest
+from tests.queries.conftest import Evidence
+from tests.queries.ledger_build.full_rebuild import assert_equals_full_build
+from tests.queries.serving.engines import buckets, engine, request, scrapes
+
+from goodput_queries.serving_objectives import ServingObjective
+
+HOUR_S = 3600
+OBJECTIVES = (ServingObjective("limited*", ttft_s=0.5, inter_token_s=0.05),)
+
+
+def tokens(second: float) -> float:
+    """Return what an engine has generated that works every other ten minutes."""
+    return 10 * (second // 1200 * 600 + min(second % 1200, 600))
+
+
+@pytest.fixture(scope="module")
+def built(new_store):
+    """Return four hours of two nodes: one serves, and was scraped from the second hour on."""
+    evidence = Evidence(new_store())
+    evidence.store.serving_objectives = OBJECTIVES
+    for node in ("a", "b"):
+        evidence.node(node, 2)
+        evidence.job(f"job-{node}", 0, None, [node], 2, state="RUNNING")
+        for index in range(2):
+            evidence.samples(f"{node}#{index}", evidence.every(0, 4 * HOUR_S, 60), lambda _: 1)
+    evidence.watched(4 * HOUR_S)
+    scrapes(evidence, engine(evidence), range(HOUR_S, 4 * HOUR_S + 1, 30), tokens)
+    return evidence.built()
+
+
+@pytest.fixture
+def served(new_evidence, built):
+    evidence = new_evidence(copy_of=built)
+    evidence.store.serving_objectives = OBJECTIVES
+    return evidence
+
+
+def hours(evidence):
+    """Return the categories of node a in each hour, with seconds."""
+    evidence.store.build()
+    found: dict[int, dict[str, float]] = {}
+    for hour, category, gpu_ms in evidence.store.read(
+        """select (hour_ms - 1800000000000) // 3600000, category, sum(gpu_ms)::bigint
+        from marts.ledger_hourly where node = 'a' group by all order by all"""
+    ).rows():
+        found.setdefault(hour, {})[category] = gpu_ms / 1000
+    return found
+
+
+def test_late_samples_histograms_and_requests_reopen_their_hours(served):
+    before = hours(served)
+    assert before[0] == {"busy_unclassified": 7200}
+    assert before[2] == {"at_risk": 3600, "idle_held": 3600}
+
+    scrapes(served, engine(served), range(0, HOUR_S, 30), tokens)
+    assert hours(served)[0] == {"at_risk": 3600, "idle_held": 3600}
+    assert_equals_full_build(served)
+
+    buckets(served, engine(served), "ttft_s", {0.5: 3, inf: 4}, minutes=range(61, 180))
+    buckets(served, engine(served), "inter_token_s", {0.05: 3, inf: 3}, minutes=range(61, 180))
+    found = hours(served)
+    assert found[2] == {"productive": 2700, "lost_work": 900, "idle_held": 3600}
+    assert found[3] == {"at_risk": 3600, "idle_held": 3600}
+    assert_equals_full_build(served)
+
+    served.load("serving_requests", [request(served, "1", 3 * HOUR_S + 60, 3 * HOUR_S + 1000)])
+    assert hours(served)[3]["lost_work"] == 2 * 940
+    assert_equals_full_build(served)
+
+
+def test_a_restart_and_engines_that_come_late(served):
+    scrapes(served, engine(served, "b"), range(2 * HOUR_S, 3 * HOUR_S, 30), tokens)
+    assert_equals_full_build(served)
+
+    second = {"endpoint": "b:8001", "engine": ""}
+    scrapes(served, engine(served, "b", **second), range(2 * HOUR_S, 3 * HOUR_S, 30), tokens)
+    scrapes(
+        served, engine(served, "b"), range(3 * HOUR_S + 600, 4 * HOUR_S, 30),
+        lambda s: tokens(s) - tokens(3 * HOUR_S),
+    )  # fmt: skip
+    assert_equals_full_build(served)
+    assert served.store.read(
+        """select endpoint, gpu_uuid, method, is_in_order from intermediate.int_serving_gpus
+        where node = 'b' order by all"""
+    ).rows() == [
+        ("b:8000", "c/b#0", "job_run", True),
+        ("b:8001", "c/b#1", "job_run", True),
+    ]
+
+
+def test_engines_of_an_endpoint_of_which_a_request_log_was_known(served):
+    only = [request(served, "1", HOUR_S + 60, HOUR_S + 1000, endpoint="x/pod-0:1")]
+    served.load("serving_requests", only)
+    served.store.build()
+    of = engine(served, "b", endpoint="x/pod-0:1")
+    scrapes(served, of, range(3 * HOUR_S, 4 * HOUR_S, 30), tokens)
+
+    assert_equals_full_build(served)
+
+
+def test_other_objectives_change_all_hours(served):
+    served.store.serving_objectives = ()
+
+    assert hours(served)[2] == {"step_unsplit": 3600, "idle_held": 3600}
+    assert_equals_full_build(served)

@@ -1,0 +1,202 @@
+"""Latencies of requests: quantiles of histograms with their bounds, and exact ones of logs."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from tests.queries.conftest import Evidence
+from tests.queries.serving.load import BOUNDS, Serving, nearest_rank
+
+from goodput_queries.scope import Scope
+
+START_MS = 1_800_000_000_000
+QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+LOADS = 100
+
+
+@pytest.fixture
+def serving(evidence):
+    """Give an empty load."""
+    return Serving(evidence)
+
+
+def rows(serving, where="true", **scope):
+    sql = f"select * from marts.serving_latencies where {where} order by all"
+    return serving.evidence.read(sql, Scope(**scope)).to_dicts()
+
+
+def row(serving, where, **scope):
+    (found,) = rows(serving, where, **scope)
+    return found
+
+
+def random_load(seed):
+    """Return requests of one of several shapes, the latencies with whole milliseconds."""
+    rng = random.Random(seed)  # noqa: S311 -- a load, no secret
+    shape = seed % 4
+    requests = []
+    for _ in range(rng.choice((1, 2, 7, 40, 160))):
+        if shape == 0:
+            ttft = rng.lognormvariate(-2, 1.5)
+        elif shape == 1:
+            ttft = rng.choice((0.02, 12.0)) * rng.uniform(0.9, 1.1)
+        elif shape == 2:
+            ttft = rng.choice(BOUNDS[:-1])  # on a bound, which is part of the bucket
+        else:
+            ttft = rng.paretovariate(0.8) * 0.05  # some over the last bound
+        ttft = max(round(min(ttft, 900.0), 3), 0.001)
+        e2e = round(ttft + rng.expovariate(0.5), 3)
+        requests.append({"arrival": round(rng.uniform(0, 600), 3), "ttft": ttft, "e2e": e2e})
+    return requests
+
+
+def test_bounds_contain_the_quantiles_of_the_log_in_all_of_100_random_loads(serving):
+    """Half of them with a restart; the quantiles of the log are those of Python."""
+    truth = {}
+    for seed in range(LOADS):
+        requests = random_load(seed)
+        restarts, seconds = (), (-10.0, 1999.0)
+        if seed % 2:  # then it counts from 0, and a third of the load comes again
+            again = requests[: len(requests) // 3]
+            requests += [{**r, "arrival": r["arrival"] + 2100} for r in again]
+            restarts, seconds = (2000.0,), (-10.0, 1999.0, 5000.0)
+        engine = serving.engine(f"pod-{seed}", f"model-{seed:02}", restarts=restarts)
+        engine.log(requests)
+        for metric in ("ttft", "e2e"):
+            seen = [(r["arrival"] + r[metric], r[metric]) for r in requests]
+            engine.histogram(f"{metric}_s", seen, seconds)
+            truth[engine.model, f"{metric}_s"] = [value for _, value in seen]
+    serving.load()
+
+    found = {
+        (r["model"], r["metric"], r["method"]): r
+        for r in rows(serving, "level = 'model' and metric in ('ttft_s', 'e2e_s')")
+    }
+    assert len(found) == 2 * len(truth) == 4 * LOADS
+    for (model, metric), values in truth.items():
+        of_buckets, of_log = (found[model, metric, how] for how in ("histogram", "requests"))
+        assert of_buckets["observations"] == of_log["observations"] == len(values)
+        assert of_buckets["mean_s"] == pytest.approx(sum(values) / len(values))
+        assert of_log["mean_s"] == pytest.approx(sum(values) / len(values))
+        for name, q in QUANTILES.items():
+            exact = nearest_rank(values, q)
+            low, high = of_buckets[f"{name}_low_s"], of_buckets[f"{name}_high_s"]
+            assert low < exact <= (math.inf if high is None else high), (model, metric, q)
+            assert of_log[f"{name}_s"] == pytest.approx(exact)
+
+
+@pytest.fixture(scope="module")
+def world(new_store):
+    """Give engines that start, restart, have other buckets, a frontend, and objectives."""
+    serving = Serving(Evidence(new_store()))
+    _restarted(serving)
+    _frontend(serving)
+    _objectives(serving)
+    coarse = (0.1, 1.0, 10.0, math.inf)
+    for endpoint, bounds in (("fine", BOUNDS), ("coarse", coarse)):
+        engine = serving.engine(endpoint, "mixed")
+        engine.histogram("ttft_s", [(10.0, 0.3)] * 50, (0.0, 100.0), bounds)
+    serving.load()
+    store = serving.evidence.store
+    with store.cursor() as cursor:
+        cursor.execute(
+            "insert into state.serving_objectives (place, model, ttft_s, e2e_s, target) "
+            "values (0, 'chat*', 0.5, 3.0, 0.9), (1, '*', 99, null, null)"
+        )
+    yield serving
+    store.close()
+
+
+def _restarted(serving):
+    engine = serving.engine("pod-0", "cold", restarts=(500.0,))
+    first = [(10.0 + n, 5.0) for n in range(8)]
+    usual = [(110.0 + n / 10, 0.3) for n in range(100)]
+    again = [(510.0 + n / 10, 0.3) for n in range(20)]
+    engine.histogram("ttft_s", [*first, *usual, *again], (0.0, 60.0, 400.0, 600.0))
+
+
+def _frontend(serving):
+    engine = serving.engine("engine", "gate")
+    engine.histogram("ttft_s", [(10.0, 0.3)] * 20, (0.0, 60.0))
+    frontend = serving.engine("frontend", "gate", role="frontend")
+    frontend.histogram("ttft_s", [(10.0, 0.9)] * 20, (0.0, 60.0))
+
+
+def _objectives(serving):
+    """Of 100 requests 10 are late with the first token, 20 at the end, 5 of them with both."""
+    engine = serving.engine("pod-1", "chat-7b")
+    requests = [
+        {
+            "arrival": float(n),
+            "ttft": 0.6 if n < 10 else 0.2,
+            "e2e": 3.5 if 5 <= n < 25 else 2.0,
+            "status": "error" if n == 99 else "ok",
+        }
+        for n in range(100)
+    ]
+    engine.log(requests)
+    for metric in ("ttft", "e2e"):
+        seen = [(r["arrival"] + r[metric], r[metric]) for r in requests]
+        engine.histogram(f"{metric}_s", seen, (-5.0, 200.0))
+
+
+def test_the_first_requests_after_a_start_are_separate(world):
+    cold = row(world, "model = 'cold' and level = 'model' and is_cold")
+    usual = row(world, "model = 'cold' and level = 'model' and not is_cold")
+
+    assert cold["observations"] == 8 + 20, "the reading after the restart has more than eight"
+    assert (usual["observations"], usual["mean_s"]) == (100, pytest.approx(0.3))
+    assert usual["p99_high_s"] == 0.5
+    sql = "select requests from marts.serving_cold_starts where model = 'cold' order by start_ms"
+    assert world.evidence.read(sql)["requests"].to_list() == [8, 20]
+
+
+def test_a_window_has_what_was_observed_in_it(world):
+    """Up to the end of it, and without what the reading before it had."""
+    found = rows(
+        world, "model = 'cold' and level = 'model'", from_ms=START_MS + 60_000,
+        to_ms=START_MS + 400_000,
+    )  # fmt: skip
+
+    assert [(r["is_cold"], r["observations"]) for r in found] == [(False, 100)]
+
+
+def test_histograms_with_other_buckets_have_the_bounds_that_all_of_them_have(world):
+    found = row(world, "model = 'mixed' and level = 'model'")
+
+    assert (found["observations"], found["mean_s"]) == (100, pytest.approx(0.3))
+    assert (found["p50_low_s"], found["p50_high_s"]) == (0.1, 1.0)
+    fine = row(world, "endpoint = 'fine' and level = 'engine'")
+    assert (fine["p50_low_s"], fine["p50_high_s"]) == (0.25, 0.5)
+
+
+def test_the_latency_of_a_model_is_that_of_its_frontend(world):
+    assert row(world, "model = 'gate' and level = 'model'")["p50_low_s"] == 0.75
+    of_roles = rows(world, "model = 'gate' and level = 'role'")
+    assert {r["role"]: r["p50_low_s"] for r in of_roles} == {"both": 0.25, "frontend": 0.75}
+
+
+def test_attainment_of_histograms_encloses_that_of_the_log(world):
+    """25 of 100 were late, one failed; limits that are bounds of buckets leave the joint share."""
+    sql = "select * from marts.serving_attainment where model = 'chat-7b' order by method"
+    of_buckets, of_log = world.evidence.read(sql).to_dicts()
+
+    assert (of_log["method"], of_log["pattern"], of_log["requests"]) == ("requests", "chat*", 100)
+    assert of_log["attained_low_ratio"] == of_log["attained_high_ratio"] == pytest.approx(0.74)
+    assert of_log["budget_requests"] == pytest.approx(10)
+    assert of_log["budget_spent_low_ratio"] == pytest.approx(2.6)
+    assert of_log["is_met"] is False
+    # the limit of 3 s lies between 2.5 and 5 s, where the late ones end
+    assert of_buckets["attained_low_ratio"] == pytest.approx(0.9 + 0.8 - 1)
+    assert of_buckets["attained_high_ratio"] == pytest.approx(0.9)
+    assert of_buckets["is_met"] is None, "0.9 may be attained"
+
+
+def test_a_tenant_names_where_it_waits_longest(world):
+    found = world.evidence.read("select * from marts.serving_tenants").row(0, named=True)
+
+    assert (found["tenant"], found["slowest_endpoint"]) == ("a", "pod-1")
+    assert (found["p50_ttft_s"], found["p99_ttft_s"]) == (pytest.approx(0.2), pytest.approx(0.6))
+    assert (found["requests"], found["failed_requests"]) == (100, 1)

@@ -1,0 +1,159 @@
+"""What models and engines do in total, on one GPU and for one request, and what tokens cost."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.queries.conftest import START_MS, Evidence
+from tests.queries.serving.load import GPU_POWER_W, HOUR, PRICE, fleet
+
+from goodput_queries.scope import EVERYTHING, Scope
+
+HOUR_MS = 1000 * HOUR
+FIRST = Scope(START_MS, START_MS + HOUR_MS)
+SECOND = Scope(START_MS + HOUR_MS, START_MS + 2 * HOUR_MS)
+
+
+@pytest.fixture(scope="module")
+def world(new_store):
+    """Give the fleet of `load.py`, built."""
+    evidence = Evidence(new_store())
+    fleet(evidence)
+    evidence.build()
+    yield evidence
+    evidence.store.close()
+    shutil.rmtree(Path(evidence.store.path).parent)
+
+
+def model(world, name, scope=EVERYTHING, role=None):
+    sql = "select * from marts.serving_models where model = '{}' and role is not distinct from {}"
+    found = world.read(sql.format(name, "null" if role is None else f"'{role}'"), scope)
+    return found.row(0, named=True)
+
+
+def engine(world, endpoint, scope=EVERYTHING):
+    sql = f"select * from marts.serving_engines where endpoint = '{endpoint}'"
+    return world.read(sql, scope).row(0, named=True)
+
+
+def test_twice_the_tokens_on_the_same_gpus_halve_the_cost_of_a_token(world):
+    """W25; cost and energy are those of the GPU, whatever it did."""
+    first, second = model(world, "llama", FIRST), model(world, "llama", SECOND)
+
+    assert first["cost"] == second["cost"] == pytest.approx(PRICE)
+    assert first["energy_j"] == pytest.approx(GPU_POWER_W * HOUR)
+    tokens = (50 + 100) * HOUR
+    assert first["cost_per_m_tokens"] == pytest.approx(PRICE / tokens * 1e6)
+    assert second["cost_per_m_tokens"] == pytest.approx(first["cost_per_m_tokens"] / 2)
+    assert first["joules_per_m_tokens"] == pytest.approx(GPU_POWER_W * HOUR / tokens * 1e6)
+    assert second["joules_per_m_tokens"] == pytest.approx(first["joules_per_m_tokens"] / 2)
+
+
+def test_cost_of_input_and_output_tokens_adds_up_to_the_cost(world):
+    """By the seconds that requests spent in prefill and decode: one and three."""
+    found = model(world, "llama", FIRST)
+
+    assert found["input_share_ratio"] == pytest.approx(0.25)
+    of_input = found["cost_per_m_input_tokens"] * found["input_tokens"] / 1e6
+    of_output = found["cost_per_m_output_tokens"] * found["output_tokens"] / 1e6
+    assert (of_input, of_output) == (pytest.approx(PRICE / 4), pytest.approx(PRICE * 3 / 4))
+    assert found["reason"] == ""
+
+
+def test_speed_is_shown_in_total_per_gpu_and_per_request(world):
+    """K04, K13: 2 GPUs of a model, and one request at a tenth of a second a token."""
+    found, moe = model(world, "llama", SECOND), model(world, "moe", SECOND)
+
+    assert found["output_tokens_per_s"] == found["output_tokens_per_gpu_s"] == pytest.approx(200)
+    assert found["request_tokens_per_s"] == pytest.approx(10)
+    assert moe["gpus"] == 2
+    assert moe["output_tokens_per_s"] == pytest.approx(150)
+    assert moe["output_tokens_per_gpu_s"] * moe["gpus"] == pytest.approx(150)
+
+
+def test_prefill_decode_and_frontend_count_a_token_once(world):
+    """K05: targets of each role are its own row; input is of prefill, output of decode."""
+    found = model(world, "moe", FIRST)
+
+    assert (found["input_tokens"], found["output_tokens"]) == (9 * HOUR, 4 * HOUR)
+    assert found["engines"] == 2
+    assert found["cost"] == pytest.approx(2 * PRICE)
+    assert found["cost_per_m_input_tokens"] == pytest.approx(PRICE / (9 * HOUR) * 1e6)
+    assert found["cost_per_m_output_tokens"] == pytest.approx(PRICE / (4 * HOUR) * 1e6)
+    assert model(world, "moe", FIRST, "prefill")["output_tokens"] == HOUR
+    assert model(world, "moe", FIRST, "frontend")["cost"] is None, "it has no GPU"
+
+
+def test_a_faster_engine_is_30_to_50_times_as_fast_and_first_tokens_come_100_times_as_soon(world):
+    """W23, K03: 4 to 150 tokens/s of a GPU; over 5 s to 50 ms."""
+    before, after = (model(world, "moe", scope, "decode") for scope in (FIRST, SECOND))
+    speed_up = after["output_tokens_per_gpu_s"] / before["output_tokens_per_gpu_s"]
+
+    assert 30 <= speed_up <= 50
+    sql = """select p50_s, p50_low_s, p50_high_s from marts.serving_latencies
+        where level = 'model' and model = 'moe' and metric = 'ttft_s' and method = '{}'
+            and (is_cold or true) order by observations desc limit 1"""
+    logged = [world.read(sql.format("requests"), scope).row(0)[0] for scope in (FIRST, SECOND)]
+    assert logged[0] / logged[1] == pytest.approx(110)
+    (_, slow_low, slow_high), (_, fast_low, fast_high) = (
+        world.read(sql.format("histogram"), scope).row(0) for scope in (FIRST, SECOND)
+    )
+    assert slow_low / fast_high <= 110 <= slow_high / fast_low
+
+
+def test_an_engine_has_its_gauges_cache_and_owner(world):
+    """K06, K07, K08."""
+    found = engine(world, "pod-0")
+
+    assert (found["gpu_uuid"], found["gpus"], found["gpu_method"]) == ("c/n1#0", 1, "label")
+    assert (found["node"], found["team"], found["run_id"]) == ("n1", "team", "serve")
+    assert found["kv_cache_ratio"] == pytest.approx(0.6)
+    assert (found["kv_cache_max_ratio"], found["kv_full_ratio"]) == (0.8, 0)
+    assert found["prefix_hit_ratio"] == pytest.approx(100 / 150)
+    assert (found["running_requests"], found["running_max"]) == (pytest.approx(15), 20)
+    assert found["waiting_requests"] == pytest.approx(0.5)
+    assert found["queue_ms"] == HOUR_MS
+    assert found["preemptions"] is None, "it does not report them"
+
+
+def test_idle_serving_has_a_cost(world):
+    """K11: the second hour has no request."""
+    found = model(world, "rare")
+
+    assert found["idle_ms"] == HOUR_MS
+    assert found["idle_cost"] == pytest.approx(PRICE)
+    assert model(world, "rare", FIRST)["idle_cost"] == 0
+    assert model(world, "rare", SECOND)["cost_per_m_tokens"] is None
+    assert model(world, "rare", SECOND)["reason"].startswith("no token was counted")
+
+
+def test_the_window_has_each_token_once(world):
+    """Of two windows that follow each other, and of whatever the scope names."""
+    parts = [model(world, "llama", scope)["output_tokens"] for scope in (FIRST, SECOND)]
+
+    assert sum(parts) == model(world, "llama")["output_tokens"] == 300 * HOUR
+    sql = "select model, sum(gpus) from marts.serving_engines group by model order by model"
+    assert world.read(sql, replace(FIRST, gpu_uuid="c/n1#0")).rows() == [("llama", 1.0)]
+    assert world.read(sql, replace(FIRST, team="other")).rows() == []
+    assert world.read(sql, replace(FIRST, teams=("other",))).rows() == []
+    assert [row[0] for row in world.read(sql, replace(FIRST, teams=("team",))).rows()] == [
+        "llama",
+        "moe",
+        "rare",
+    ]
+
+
+def test_rates_over_time_add_up_engines(world):
+    rows = world.read(
+        "select model, output_tokens_per_s, waiting_requests from marts.serving_over_time "
+        "order by bucket_ms, model",
+        replace(EVERYTHING, bucket_ms=HOUR_MS),
+    ).rows()
+
+    assert [(name, round(speed)) for name, speed, _ in rows] == [
+        ("llama", 100), ("moe", 4), ("rare", 10), ("llama", 200), ("moe", 150), ("rare", 0),
+    ]  # fmt: skip
+    assert [row[2] for row in rows if row[0] == "llama"] == [0, 1]

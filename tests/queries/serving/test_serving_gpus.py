@@ -1,0 +1,191 @@
+"""Which GPUs an engine of a serving endpoint has, and who owns them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.queries.conftest import built_together
+from tests.queries.serving.engines import busy, engine
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PLACES = """select engine, endpoint, gpu_uuid, method, is_in_order,
+        (start_ms - 1800000000000) // 1000 as start_s, (end_ms - 1800000000000) // 1000 as end_s
+    from intermediate.int_serving_gpus where cluster = $1 order by all"""
+UNSETTLED = "busy_unclassified"
+
+
+def gpus(cluster: Any, node: str, count: int) -> list[str]:
+    """Load GPUs of a node as telemetry knows them; return their names."""
+    names = [f"GPU-{cluster.name}-{node}-{index}" for index in range(count)]
+    cluster.load(
+        "gpus",
+        [
+            {
+                "cluster": cluster.name, "node": node, "gpu_uuid": name, "gpu_index": index,
+                "gpu_model": "h100", "valid_from_at": cluster.at(0),
+            }
+            for index, name in enumerate(names)
+        ],
+    )  # fmt: skip
+    return names
+
+
+def active(cluster: Any, names: Sequence[str]) -> None:
+    """Load readings of an hour in which the GPUs are active."""
+    cluster.load(
+        "gpu_samples",
+        [
+            {
+                "gpu_uuid": name, "gpu_instance": "", "ts": cluster.at(second),
+                "engine_active_ratio": 0.9, "is_flagged": False,
+            }
+            for name in names
+            for second in range(0, 3601, 30)
+        ],
+    )  # fmt: skip
+
+
+def places(cluster: Any) -> list[tuple[Any, ...]]:
+    """Return where the engines of a cluster are."""
+    return cluster.store.read(PLACES, [cluster.name]).rows()
+
+
+def time_of(cluster: Any) -> dict[tuple[str, str, bool], int]:
+    """Return GPU-seconds by category, phase and whether a job run had the GPUs."""
+    rows = cluster.read(
+        """select category, coalesce(phase, ''), job_run_key is not null,
+            sum(gpu_ms)::bigint // 1000
+        from marts.ledger_scoped_by_node group by all"""
+    ).rows()
+    return {(category, phase, is_held): s for category, phase, is_held, s in rows}
+
+
+@built_together
+def test_processes_on_the_gpus_own_them(cluster):
+    """Without a scheduler the process that listens has the GPU on whose list its pid is."""
+    pid = cluster.first_pid
+    first, second = gpus(cluster, "n", 2)
+    active(cluster, [first, second])
+    cluster.load(
+        "gpu_processes",
+        [
+            {"gpu_uuid": gpu, "ts": cluster.at(s), "processes": len(pids), "pids": pids}
+            for gpu, pids in ((first, []), (second, [pid]))
+            for s in range(0, 3601, 30)
+        ],
+    )
+    busy(cluster, engine(cluster, "n", pid=pid, model="other"), 600, 3600, since=1800)
+    yield
+    (place,) = places(cluster)
+    assert place[2:4] == (second, "process")
+    assert {key: s for key, s in time_of(cluster).items() if key[2]} == {
+        ("startup", "model_load", True): 600,
+        ("idle_held", "standby", True): 1200,
+        ("step_unsplit", "serving", True): 1800,
+    }
+
+
+@built_together
+def test_a_node_that_only_serves(cluster):
+    """No scheduler, no label, no list: the series names the node; nobody is known to own it."""
+    active(cluster, gpus(cluster, "n", 2))
+    busy(cluster, engine(cluster, "n", model="other"), 600, 3600, since=1800)
+    yield
+    assert [place[3] for place in places(cluster)] == ["node", "node"]
+    assert time_of(cluster) == {
+        (UNSETTLED, "owner_unknown", False): 1200,
+        ("idle_held", "standby", False): 2400,
+        ("step_unsplit", "serving", False): 3600,
+    }
+    ladder = cluster.read("from marts.evidence_ladder").to_dicts()[0]
+    assert (ladder["rung"], ladder["coverage"]) == ("goodput", 6000 / 7200)
+
+
+@built_together
+def test_labels_of_the_series_name_the_gpus_of_each_engine(cluster):
+    names = gpus(cluster, "n", 4)
+    active(cluster, names)
+    for index, labels in (("0", [names[3]]), ("1", ["0", "1"])):
+        of = engine(cluster, "n", model="other", gpu_labels=labels) | {"engine": index}
+        busy(cluster, of, 0, 3600, since=1800)
+    yield
+    found = [(engine, gpu, method) for engine, _, gpu, method, *_ in places(cluster)]
+    assert found == [
+        ("0", names[3], "label"), ("1", names[0], "label"), ("1", names[1], "label"),
+    ]  # fmt: skip
+
+
+@built_together
+def test_engines_of_one_pod_have_a_part_of_its_gpus_each(cluster):
+    """Both engines of the pod have two of its four GPUs; the pod that came before had them all."""
+    names = gpus(cluster, "n", 4)
+    active(cluster, names)
+    cluster.load(
+        "gpu_owners",
+        [
+            {
+                "cluster": cluster.name, "gpu_uuid": name, "gpu_instance": "", "kind": "pod",
+                "owner": owner, "container": "",
+                "first_seen_at": cluster.at(first), "last_seen_at": cluster.at(last),
+            }
+            for owner, first, last in (("llm/before", 0, 900), ("llm/chat-0", 1000, 3600))
+            for name in names
+        ],
+    )  # fmt: skip
+    for index in ("0", "1"):
+        of = engine(cluster, "n", model="other", pod="chat-0", namespace="llm")
+        of |= {"engine": index, "endpoint": "llm/chat-0:8000"}
+        busy(cluster, of, 1300, 3600, since=1500 if index == "0" else 9000)
+    yield
+    assert [(engine, gpu, *rest) for engine, _, gpu, *rest in places(cluster)] == [
+        ("0", names[0], "pod", True, 1000, 3600),
+        ("0", names[1], "pod", True, 1000, 3600),
+        ("1", names[2], "pod", True, 1000, 3600),
+        ("1", names[3], "pod", True, 1000, 3600),
+    ]
+    found = time_of(cluster)
+    assert found["startup", "model_load", True] == 4 * 300
+    assert found["idle_held", "standby", True] == 2 * 200 + 2 * 2300
+    assert found["step_unsplit", "serving", True] == 2 * 2100
+
+
+@built_together
+def test_a_node_with_two_job_runs_says_nothing_of_the_engine(cluster):
+    cluster.node("a", 2)
+    cluster.watched(3600)
+    cluster.job("1", 0, 3600, ["a"], 1)
+    cluster.job("2", 1800, 3600, ["a"], 1)
+    busy(cluster, engine(cluster), 0, 3600)
+    yield
+    assert places(cluster) == []
+
+
+@built_together
+def test_the_only_engine_of_a_job_run_has_its_gpus_on_other_nodes_too(cluster):
+    for node in ("a", "b"):
+        cluster.node(node, 2)
+    cluster.watched(3600)
+    cluster.job("1", 0, 3600, ["a", "b"], 4)
+    busy(cluster, engine(cluster, model="other"), 600, 3600)
+    yield
+    assert [place[3] for place in places(cluster)] == ["job_run"] * 4
+    assert time_of(cluster)["step_unsplit", "serving", True] == 4 * 3000
+
+
+@built_together
+def test_engines_that_share_a_gpu(cluster):
+    """Three engines on two GPUs: who has requests decides; kept and missed together is open."""
+    cluster.node("a", 2)
+    cluster.watched(3600)
+    cluster.job("1", 0, 3600, ["a"], 2)
+    for port, since in enumerate((600, 1200, 9000)):
+        of = engine(cluster, model="other") | {"endpoint": f"a:800{port}"}
+        busy(cluster, of, 0, 3600, since=since)
+    yield
+    assert len(places(cluster)) == 6
+    assert time_of(cluster) == {
+        ("idle_held", "standby", True): 2 * 600,
+        ("step_unsplit", "serving", True): 2 * 3000,
+    }

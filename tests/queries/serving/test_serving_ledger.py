@@ -1,0 +1,225 @@
+"""Serving in the ledger: model load, standby, and requests within the objective or not."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+from tests.queries.conftest import built_together
+from tests.queries.serving.engines import buckets, busy, engine, request, scrapes
+
+from goodput_queries.serving_objectives import ServingObjective
+
+OBJECTIVES = (
+    ServingObjective("limited-e2e*", e2e_s=4),
+    ServingObjective("limited*", ttft_s=0.5, inter_token_s=0.05),
+)
+PHASES = """select category, coalesce(phase, '') as phase, sum(gpu_ms)::bigint as gpu_ms
+    from marts.ledger_scoped_by_node where category not in ('idle_no_demand', 'free_unknown')
+    group by all order by all"""
+
+
+def phases(cluster: Any) -> dict[tuple[str, str], int]:
+    """Return GPU-milliseconds by category and phase."""
+    return {(c, p): ms for c, p, ms in cluster.read(PHASES).rows()}
+
+
+def held(cluster: Any, gpus: int = 1, until: float = 3600) -> None:
+    """Load a node that one job has, without events and readings."""
+    cluster.store.serving_objectives = OBJECTIVES
+    cluster.node("a", gpus)
+    cluster.watched(until)
+    cluster.job("1", 0, until, ["a"], gpus)
+
+
+@built_together
+def test_the_serving_example_in_numbers(cluster):
+    """Load 600 s, standby 1200 s, then 1800 s of which 3/4 of the tokens are within."""
+    held(cluster, gpus=4)
+    busy(cluster, engine(cluster), 600, 3600, since=1800)
+    requests = [
+        request(cluster, f"{minute}", start, start + 60, ttft=0.1 if minute % 4 else 2.0,
+                output_tokens=2000)
+        for minute, start in enumerate(range(1800, 3600, 60))
+        if minute < 28
+    ]  # fmt: skip
+    requests.append(request(cluster, "long", 3480, 3600, output_tokens=4000, ttft=0.1))
+    cluster.load("serving_requests", requests)
+    yield
+    assert phases(cluster) == {
+        ("startup", "model_load"): 4 * 600_000,
+        ("idle_held", "standby"): 4 * 1_200_000,
+        # 7 of 30 minutes began with a slow first token
+        ("productive", "serving"): 4 * 1_380_000,
+        ("lost_work", "slo_miss"): 4 * 420_000,
+    }
+
+
+@built_together
+def test_a_model_without_an_objective_is_not_split(cluster):
+    held(cluster)
+    busy(cluster, engine(cluster, model="other"), 600, 3600, since=1800)
+    yield
+    assert phases(cluster) == {
+        ("startup", "model_load"): 600_000,
+        ("idle_held", "standby"): 1_200_000,
+        ("step_unsplit", "serving"): 1_800_000,
+    }
+
+
+@built_together
+def test_an_objective_without_latencies_leaves_the_time_open(cluster):
+    held(cluster)
+    busy(cluster, engine(cluster), 0, 3600)
+    yield
+    assert phases(cluster) == {("at_risk", "objective_unknown"): 3_600_000}
+
+
+@built_together
+def test_histograms_bound_the_share(cluster):
+    """First tokens in time: 80 %; gaps between tokens: 70 to 90 %; so 50 to 80 % for both."""
+    held(cluster)
+    of = engine(cluster)
+    busy(cluster, of, 0, 3600)
+    buckets(cluster, of, "ttft_s", {0.1: 0, 0.5: 8, inf: 10})
+    buckets(cluster, of, "inter_token_s", {0.02: 70, 0.1: 90, inf: 100})
+    yield
+    assert phases(cluster) == {
+        ("productive", "serving"): 1_800_000,
+        ("at_risk", "objective_unknown"): 1_080_000,
+        ("lost_work", "slo_miss"): 720_000,
+    }
+    (bounds,) = cluster.read("from marts.serving_bounds").to_dicts()
+    assert (bounds["attained_lo_ratio"], bounds["attained_hi_ratio"]) == (0.5, 0.8)
+    assert (bounds["useful_lo_gpu_ms"], bounds["useful_hi_gpu_ms"]) == (1_800_000, 2_880_000)
+    summary = cluster.read("from marts.goodput_summary").to_dicts()[0]
+    assert (summary["goodput_ratio"], summary["goodput_hi_ratio"]) == (0.5, 0.8)
+    assert summary["communication_ratio"] is None, "requests communicate, but not in steps"
+    ladder = cluster.read("from marts.evidence_ladder").to_dicts()[0]
+    assert (ladder["rung"], ladder["coverage"], ladder["ratio"]) == ("goodput", 1.0, 0.5)
+
+
+@built_together
+def test_the_engines_of_a_model_share_its_latencies(cluster):
+    """A decode engine reports no first token: its model's prefill engine and gateway do."""
+    cluster.store.serving_objectives = OBJECTIVES
+    cluster.node("a", 1)
+    cluster.watched(3600)
+    cluster.job("1", 0, 3600, ["a"], 1)
+    decode, gateway = (
+        engine(cluster, role="decode"),
+        engine(cluster, "web", role="frontend", product="inference-gateway"),
+    )
+    busy(cluster, decode, 0, 3600)
+    buckets(cluster, decode, "inter_token_s", {0.05: 9, inf: 9})
+    buckets(cluster, gateway, "ttft_s", {0.5: 2, inf: 4})
+    yield
+    assert phases(cluster) == {
+        ("productive", "serving"): 1_800_000,
+        ("lost_work", "slo_miss"): 1_800_000,
+    }
+
+
+@built_together
+def test_a_restart_is_start_up_and_counts_from_zero(cluster):
+    held(cluster)
+    of = engine(cluster, model="other")
+    busy(cluster, of, 0, 1200)
+    busy(cluster, of, 1800, 3600, since=1790)
+    yield
+    assert phases(cluster) == {
+        ("step_unsplit", "serving"): 1_200_000 + 1_800_000 + 25_000,
+        ("startup", "model_load"): 575_000,
+    }
+
+
+@built_together
+def test_an_idle_engine_may_fall_silent_and_one_that_vanishes_is_unknown(cluster):
+    held(cluster)
+    of = engine(cluster, model="other")
+    scrapes(cluster, of, [*range(0, 601, 10), *range(1200, 1801, 10)], lambda _: 7)
+    yield
+    assert phases(cluster) == {("idle_held", "standby"): 1_800_000, ("unknown", ""): 1_800_000}
+
+
+@built_together
+def test_a_gap_in_which_tokens_were_generated_is_unknown(cluster):
+    held(cluster, until=1200)
+    of = engine(cluster, model="other")
+    scrapes(cluster, of, range(0, 601, 10), lambda _: 7)
+    scrapes(cluster, of, range(1000, 1201, 10), lambda _: 8)
+    yield
+    assert phases(cluster) == {
+        ("idle_held", "standby"): 600_000 + 200_000,
+        ("step_unsplit", "serving"): 25_000,
+        ("unknown", ""): 375_000,
+    }
+
+
+@built_together
+def test_steps_of_a_training_job_win(cluster, job_events):
+    held(cluster)
+    cluster.events("1", [{"event": "job.start", "t": 0}, *job_events.steps(1, 360, 0)])
+    busy(cluster, engine(cluster), 0, 3600)
+    yield
+    assert phases(cluster) == {("step_unsplit", ""): 3_600_000}
+
+
+@built_together
+def test_a_failed_job_that_served_has_made_progress(cluster):
+    cluster.store.serving_objectives = OBJECTIVES
+    cluster.node("a", 1)
+    cluster.watched(3600)
+    cluster.job("1", 0, 3600, ["a"], 1, "FAILED")
+    cluster.events("1", [{"event": "failure", "kind": "oom", "t": 3599}])
+    busy(cluster, engine(cluster, model="other"), 0, 3600)
+    yield
+    assert phases(cluster) == {("step_unsplit", "serving"): 3_600_000}
+
+
+@built_together
+def test_requests_without_samples_are_enough(cluster):
+    """Between requests the engine is on standby; after 15 minutes without one it is unknown."""
+    cluster.store.serving_objectives = OBJECTIVES
+    gpu = f"GPU-{cluster.name}"
+    cluster.load(
+        "gpus",
+        [{
+            "cluster": cluster.name, "node": "a", "gpu_uuid": gpu, "gpu_index": 0, "slurm_index": 0,
+            "gpu_model": "h100", "valid_from_at": cluster.at(0),
+        }],
+    )  # fmt: skip
+    cluster.watched(3600)
+    cluster.job("1", 0, 3600, ["a"], 1)
+    cluster.load(
+        "serving_requests",
+        [
+            request(cluster, "1", 0, 600, endpoint="llm/chat-0:8000", ttft=599.0),
+            request(cluster, "2", 900, 1200, endpoint="llm/chat-0:8000", output_tokens=10_000),
+            request(cluster, "3", 3000, 3600, endpoint="llm/chat-0:8000", status="error"),
+        ],
+    )
+    cluster.load(
+        "gpu_owners",
+        [
+            {
+                "cluster": cluster.name, "gpu_uuid": gpu, "gpu_instance": "",
+                "kind": "pod", "owner": "llm/chat-0", "container": "",
+                "first_seen_at": cluster.at(0), "last_seen_at": cluster.at(3600),
+            }
+        ],
+    )  # fmt: skip
+    yield
+    assert phases(cluster) == {
+        ("lost_work", "slo_miss"): 600_000 + 600_000,
+        ("idle_held", "standby"): 300_000,
+        ("productive", "serving"): 300_000,
+        ("unknown", ""): 1_800_000,
+    }
+
+
+@built_together
+def test_everything_adds_up(cluster):
+    held(cluster)
+    yield
+    assert cluster.violations() == 0
