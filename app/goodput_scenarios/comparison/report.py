@@ -108,6 +108,10 @@ def interval(low: float | None, high: float | None) -> str:
     return UNKNOWN if low is None or high is None else f"{shown(low)} to {shown(high)}"
 
 
+def _value(value: float | None, unit: str) -> str:
+    return number(value) if value is None or unit != "ratio" else f"{value * 100:.1f}"
+
+
 def _side(found: Comparison, name: str) -> dict[str, Any]:
     side = getattr(found, name)
     scope = side.side.scope
@@ -135,9 +139,9 @@ def _tables(found: Comparison, currency: str) -> list[Table]:
     measures = [
         (
             row["measure"] if row["workload"] is None else f"{row['measure']}, {row['workload']}",
-            currency if row["unit"] == "currency" else row["unit"],
-            number(row["a"]),
-            number(row["b"]),
+            {"currency": currency, "ratio": "%"}.get(row["unit"], row["unit"]),
+            _value(row["a"], row["unit"]),
+            _value(row["b"], row["unit"]),
             UNKNOWN if row["change_ratio"] is None else shown(row["change_ratio"]),
             interval(row["low_ratio"], row["high_ratio"]),
             _counts(row),
