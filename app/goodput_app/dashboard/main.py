@@ -98,13 +98,14 @@ GPU = _page("one_gpu.py", "GPU", "memory")
 FINDINGS = _page("open_findings.py", "Findings", "flag")
 WASTE = _page("idle_gaps.py", "Waste", "savings")
 NETWORK = _page("links_and_bandwidth.py", "Network", "lan")
+COMPARE = _page("before_and_after.py", "Compare", "compare_arrows")
 COST = _page("cost_statement.py", "Cost", "payments")
 ENERGY = _page("power_and_carbon.py", "Energy", "bolt")
 DATA = _page("data_health.py", "Data", "fact_check")
 EXPLORER = _page("metric_explorer.py", "Explorer", "query_stats")
 GROUPS = {
     "Monitor": [OVERVIEW, FLEET, RUNS, NODES, HEALTH],
-    "Optimize": [FINDINGS, WASTE, NETWORK],
+    "Optimize": [FINDINGS, WASTE, NETWORK, COMPARE],
     "Cost": [COST, ENERGY],
     "Data": [DATA, EXPLORER],
 }
@@ -124,6 +125,7 @@ page = st.navigation(
         FINDINGS,
         WASTE,
         NETWORK,
+        COMPARE,
         COST,
         ENERGY,
         DATA,

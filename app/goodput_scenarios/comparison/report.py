@@ -9,6 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import jinja2
+import polars as pl
 
 from goodput_billing.render.safe_text import printable
 from goodput_scenarios.comparison.gate import shown
@@ -103,6 +104,28 @@ def number(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:,.4g}"
 
 
+def measures_shown(found: Comparison, currency: str) -> pl.DataFrame:
+    """Return the measures with texts for what has a unit of its own in each row.
+
+    Columns besides those of MEASURES: value_a, value_b, interval, counts, spreads
+    """
+    texts: list[dict[str, str]] = [
+        {
+            "value_a": _value(row["a"], row["unit"]),
+            "value_b": _value(row["b"], row["unit"]),
+            "interval": interval(row["low_ratio"], row["high_ratio"]),
+            "counts": _counts(row),
+            "spreads": _spreads(row),
+        }
+        for row in found.measures.iter_rows(named=True)
+    ]
+    columns = ("value_a", "value_b", "interval", "counts", "spreads")
+    units = pl.col("unit").replace({"currency": currency, "ratio": "%"})
+    return found.measures.with_columns(units).hstack(
+        pl.DataFrame(texts, schema=dict.fromkeys(columns, pl.String))
+    )
+
+
 def interval(low: float | None, high: float | None) -> str:
     """Return a 95 % interval of a change."""
     return UNKNOWN if low is None or high is None else f"{shown(low)} to {shown(high)}"
@@ -139,16 +162,12 @@ def _tables(found: Comparison, currency: str) -> list[Table]:
     measures = [
         (
             row["measure"] if row["workload"] is None else f"{row['measure']}, {row['workload']}",
-            {"currency": currency, "ratio": "%"}.get(row["unit"], row["unit"]),
-            _value(row["a"], row["unit"]),
-            _value(row["b"], row["unit"]),
+            *(row[name] for name in ("unit", "value_a", "value_b")),
             UNKNOWN if row["change_ratio"] is None else shown(row["change_ratio"]),
-            interval(row["low_ratio"], row["high_ratio"]),
-            _counts(row),
-            _spreads(row),
+            *(row[name] for name in ("interval", "counts", "spreads")),
             row["not_comparable"] or "",
         )
-        for row in found.measures.iter_rows(named=True)
+        for row in measures_shown(found, currency).iter_rows(named=True)
     ]
     columns = ("Measure", "Unit", "A", "B", "Change", "95 % interval", "n", "Spread")
     differing = [

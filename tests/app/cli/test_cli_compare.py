@@ -6,8 +6,8 @@ import contextlib
 import json
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
+from tests import compared_runs
 from tests.app.command_line import run
 from tests.queries.conftest import Evidence, at
 
@@ -16,34 +16,16 @@ from goodput_queries.storage.store import LocalStore
 if TYPE_CHECKING:
     from pathlib import Path
 
-NAME = "<b>|x\x1b[31m"
 SLOWER = ("--fail-on", "slower=3%")
 
 
 @pytest.fixture(scope="module")
 def database(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Give runs of one job: `old`, `new` (6 % slower, other commit), `same`, `hot` (throttled)."""
+    """Give the runs of tests.compared_runs."""
     path = tmp_path_factory.mktemp("compare") / "fleet.duckdb"
     path.write_bytes(empty_database.read_bytes())
-    noise = np.random.default_rng(3).normal(1, 0.01, (4, 120))
     with contextlib.closing(LocalStore(path)) as store:
-        evidence = Evidence(store)
-        for place, (name, length) in enumerate(
-            [("old", 2.0), ("new", 2.12), ("same", 2.0), ("hot", 2.2)]
-        ):
-            evidence.node(f"n{place}", 2)
-            ends = 1000 * place + np.cumsum(length * noise[place])
-            evidence.job(name, 1000 * place, float(ends[-1]), [f"n{place}"], 2, job_name=NAME)
-            commit = json.dumps({"commit": "b2" if name == "new" else "a1"})
-            events = [{"event": "job.start", "t": 1000 * place, "extra": commit}] + [
-                {
-                    "event": "step", "step": step + 1, "t": float(end),
-                    "dur_s": float(length * noise[place, step]), "samples": 8.0, "extra": None,
-                    "throttle_s": 0.2 if name == "hot" else 0.0,
-                }
-                for step, end in enumerate(ends)
-            ]  # fmt: skip
-            evidence.events(name, events, host=f"n{place}")
+        compared_runs.load(Evidence(store))
         store.build()
     return str(path)
 
@@ -71,7 +53,11 @@ def test_a_slower_run_fails_with_the_difference_and_what_differs(database: str) 
         for row in answer["attributes"]
         if row["is_different"]
     }
-    assert differing == {"commit": ("a1", "b2"), "node_names": ("n0", "n1")}
+    assert differing == {
+        "commit": ("a1", "b2"),
+        "driver_version": ("580.1", "580.2"),
+        "node_names": ("n0", "n1"),
+    }
 
 
 def test_an_equal_run_passes(database: str) -> None:

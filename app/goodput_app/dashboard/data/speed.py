@@ -6,11 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from goodput_app.dashboard.data.marts import read
+from goodput_scenarios.comparison import compare
 
 if TYPE_CHECKING:
     import polars as pl
 
     from goodput_queries.scope import Scope
+    from goodput_scenarios.comparison.compare import Comparison
+    from goodput_scenarios.comparison.sides import Side
 
 CHANGES_SHOWN = 100
 GPUS_SHOWN = 100
@@ -117,5 +120,19 @@ def tokens_by_account(scope: Scope) -> pl.DataFrame:
     """Return the tokens of each account for its cost and energy, the most tokens first."""
     return read(
         "select * from marts.tokens_by_account order by tokens desc, cluster, team",
+        replace(scope, bucket_ms=None),
+    )
+
+
+def compared(a: Side, b: Side) -> Comparison:
+    """Return the comparison of two sides."""
+    return compare.compared(read, a, b)
+
+
+def version_changes(scope: Scope) -> pl.DataFrame:
+    """Return what changed from a run to the next one of its workload, the latest first."""
+    return read(
+        "select * from marts.version_changes "
+        f"order by started_at desc, workload, label limit {CHANGES_SHOWN}",
         replace(scope, bucket_ms=None),
     )
