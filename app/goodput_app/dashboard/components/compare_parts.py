@@ -53,6 +53,7 @@ CHANGES = {
     "run_id_before": "Run before",
     "run_id": "Run after",
 }
+FORM_NAMES = {"text": "Text", "json": "JSON", "markdown": "Markdown", "html": "HTML"}
 MIME = {
     "text": "text/plain",
     "json": "application/json",
@@ -171,11 +172,17 @@ def _tiles(speed_of: Speed) -> None:
     with st.container(key="compare-tiles"):
         columns = st.columns(4)
     with columns[0]:
-        counted = f"{found.a.count:,} {speed_of.basis}"
-        tiles.tile("Speed of A", f"{report.number(found.a.speed)} {unit}", counted)
+        tiles.tile(
+            "Speed of A",
+            report.number(found.a.speed),
+            f"{unit}, {found.a.count:,} {speed_of.basis}",
+        )
     with columns[1]:
-        counted = f"{found.b.count:,} {speed_of.basis}"
-        tiles.tile("Speed of B", f"{report.number(found.b.speed)} {unit}", counted)
+        tiles.tile(
+            "Speed of B",
+            report.number(found.b.speed),
+            f"{unit}, {found.b.count:,} {speed_of.basis}",
+        )
     with columns[2]:
         tiles.tile("Change of speed", shown(found.change_ratio), _interval(found))
     with columns[3]:
@@ -200,7 +207,7 @@ def attributes(found: Comparison) -> None:
         st.caption(f"Nothing that is known of both differs ({theme.count(same, 'attribute')}).")
         return
     tables.show(differing, ATTRIBUTES, "compare_attributes")
-    st.caption(f"{theme.count(same, 'attribute')} more, alike on both sides.")
+    st.caption(f"{same} more attributes, alike on both sides.")
 
 
 def ledger(found: Comparison) -> None:
@@ -250,7 +257,7 @@ def files(found: Comparison) -> None:
     with st.container(horizontal=True):
         for suffix, form in report.SUFFIXES.items():
             st.download_button(
-                form.capitalize() if form != "json" else "JSON",
+                FORM_NAMES[form],
                 data=report.FORMATS[form](found, currency),
                 file_name=f"goodput-compare{suffix}",
                 mime=MIME[form],

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 CHANGES_SHOWN = 100
 GPUS_SHOWN = 100
+WORKLOADS_SHOWN = 200
 
 
 def throughputs(scope: Scope) -> pl.DataFrame:
@@ -134,5 +135,41 @@ def version_changes(scope: Scope) -> pl.DataFrame:
     return read(
         "select * from marts.version_changes "
         f"order by started_at desc, workload, label limit {CHANGES_SHOWN}",
+        replace(scope, bucket_ms=None),
+    )
+
+
+def baselines(scope: Scope) -> pl.DataFrame:
+    """Return the baseline of each workload, that with most runs first."""
+    return read(
+        "select * from marts.baselines order by runs desc, workload, gpu_models, gpus "
+        f"limit {WORKLOADS_SHOWN}",
+        replace(scope, bucket_ms=None),
+    )
+
+
+def scaling_efficiency(scope: Scope) -> pl.DataFrame:
+    """Return how workloads scale, each from its smallest size on."""
+    return read(
+        "select * from marts.scaling_efficiency order by workload, gpu_models, params, gpus "
+        f"limit {WORKLOADS_SHOWN}",
+        replace(scope, bucket_ms=None),
+    )
+
+
+def speed_ups(scope: Scope) -> pl.DataFrame:
+    """Return which GPU model is faster than which on the same workloads, the largest first."""
+    return read(
+        "select * from marts.gpu_model_speed_ups where speed_up >= 1 "
+        f"order by speed_up desc, old_model, new_model limit {WORKLOADS_SHOWN}",
+        replace(scope, bucket_ms=None),
+    )
+
+
+def reference_results(scope: Scope) -> pl.DataFrame:
+    """Return published results of benchmarks that the scope's runs ran, too."""
+    return read(
+        "select * from marts.reference_results where own_runs > 0 "
+        f"order by benchmark, gpus, published_time_s limit {WORKLOADS_SHOWN}",
         replace(scope, bucket_ms=None),
     )

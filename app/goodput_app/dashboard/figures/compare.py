@@ -92,5 +92,5 @@ def on_one_axis(frame: pl.DataFrame, column: str, axis: str, position: str) -> g
         )
     figure.update_layout(hovermode="x unified")
     figure.update_xaxes(title_text=position)
-    figure.update_yaxes(title_text=axis, rangemode="tozero")
+    figure.update_yaxes(title_text=axis)  # not from 0: a few per cent are what is looked for
     return finished(figure, height=280, has_legend=True, width_px=PAGE_PX)

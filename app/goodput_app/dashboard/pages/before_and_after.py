@@ -2,8 +2,8 @@
 
 import streamlit as st
 
+from goodput_app.dashboard.components import baseline_parts, scope_bar
 from goodput_app.dashboard.components import compare_parts as parts
-from goodput_app.dashboard.components import scope_bar
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import speed
 
@@ -44,3 +44,27 @@ with panel(
     help="From a run to the next one with its job name, GPU model and number of GPUs.",
 ):
     parts.changes(view)
+with panel(
+    "Baselines",
+    "marts.baselines",
+    help="Runs of one workload. A row compares its last run with its fastest one.",
+):
+    baseline_parts.baselines(speed.baselines(view.scope))
+with panel(
+    "Scaling",
+    "marts.scaling_efficiency",
+    help="Speed a GPU against the smallest size of the workload on the same GPU model.",
+):
+    baseline_parts.scaling(speed.scaling_efficiency(view.scope))
+with panel(
+    "GPU models",
+    "marts.gpu_model_speed_ups",
+    help="The same workload and size on two models: your own runs, not a data sheet.",
+):
+    baseline_parts.speed_ups(speed.speed_ups(view.scope))
+with panel(
+    "Published results",
+    "marts.reference_results",
+    help="MLPerf Training v4.0: jobs named like its benchmarks, on as many GPUs.",
+):
+    baseline_parts.references(speed.reference_results(view.scope))

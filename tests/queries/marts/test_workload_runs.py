@@ -1,4 +1,4 @@
-"""Workloads of runs, what they ran with, and what disturbs a comparison of them."""
+"""Workloads of runs: what they ran with, what disturbs a comparison, baselines and scaling."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import pytest
 from tests.queries.conftest import START, built_together
 
 from goodput_queries.scope import Scope
+from goodput_scenarios.measured import measured
 
 
 def trained(evidence, job_events, name, *, gpus=2, length=2.0, steps=60, start=0, **more):
     """Load a run on a node of its own; more: fields of each step, and `extra` of job.start."""
     extra = more.pop("extra", None)
-    evidence.node(f"n{name}", gpus)
+    evidence.node(f"n{name}", gpus, model=more.pop("model", "h100"))
     evidence.job(
         name, start, start + steps * length, [f"n{name}"], gpus, job_name=more.pop("job", "llm")
     )
@@ -104,3 +105,92 @@ def test_a_run_with_few_steps_or_throttled_ones_is_not_comparable(cluster, job_e
     assert few == "only 15 steps after the warm-up"
     assert throttled.startswith("throttling, ")
     assert throttled.endswith(" % of its allocated time")
+
+
+@built_together
+def test_a_new_commit_or_size_is_a_change_from_the_run_before(cluster, job_events):
+    trained(cluster, job_events, "1", samples=8.0, extra={"commit": "a", "image": "i"})
+    trained(cluster, job_events, "2", samples=8.0, start=200, extra={"commit": "b", "image": "i"})
+    trained(cluster, job_events, "3", samples=8.0, start=400, extra={"commit": "c"}, job="other")
+
+    yield
+
+    rows = cluster.read(
+        "select attribute, value_before, value_after, run_id_before, run_id "
+        "from marts.version_changes"
+    ).rows()
+    assert rows == [("commit", "a", "b", "1", "2")]
+
+
+@built_together
+def test_the_baseline_of_a_workload_is_its_best_and_its_usual_run(cluster, job_events):
+    """Speeds 4, 5, 4, then 2: the last run is half as fast as the others; a short one is out."""
+    for name, length in (("1", 2.0), ("2", 1.6), ("3", 2.0), ("4", 4.0)):
+        trained(cluster, job_events, name, samples=8.0, length=length, start=250 * int(name))
+    trained(cluster, job_events, "5", samples=8.0, steps=15)
+
+    yield
+
+    found = cluster.read(
+        "select runs, left_out_runs, best_speed, best_run_id, usual_speed, run_variation_ratio, "
+        "last_run_id, last_change_ratio from marts.baselines"
+    ).row(0)
+    assert found == (4, 1, 5.0, "2", 4.0, pytest.approx(0.3354, abs=0.001), "4", -0.5)
+
+
+@built_together
+def test_a_workload_that_scales_badly_is_told_not_to(cluster, job_events):
+    """Eight GPUs are 2.4 times as fast as two: each is worth 0.6 of them, and 3 add nothing."""
+    trained(cluster, job_events, "1", samples=8.0, gpus=2, length=2.4)
+    trained(cluster, job_events, "2", samples=8.0, gpus=8, length=1.0)
+    trained(cluster, job_events, "3", samples=8.0, gpus=2, job="alone")
+
+    yield
+
+    rows = cluster.read(
+        "select workload, gpus, efficiency_ratio, idle_gpus, advice "
+        "from marts.scaling_efficiency order by gpus"
+    ).rows()
+    assert rows == [
+        ("llm", 2, 1.0, 0.0, "the smallest size"),
+        (
+            "llm",
+            8,
+            pytest.approx(0.6),
+            pytest.approx(3.2),
+            "do not scale yet: 3 GPUs of 8 add nothing",
+        ),
+    ]
+
+
+@built_together
+def test_what_a_new_model_is_worth_is_measured_on_workloads_of_both(cluster, job_events):
+    for place, (job, length) in enumerate([("llm", 1.0), ("vlm", 0.8)]):
+        trained(cluster, job_events, f"a{place}", samples=8.0, job=job, model="A100-SXM4-80GB")
+        trained(
+            cluster, job_events, f"h{place}", samples=8.0, job=job, length=length, model="H100 SXM"
+        )
+
+    yield
+
+    row = cluster.read(
+        "select speed_up, lowest_speed_up, highest_speed_up, workloads, runs "
+        "from marts.gpu_model_speed_ups where old_model = 'A100-SXM4-80GB'"
+    ).row(0)
+    assert row == (2.25, 2.0, 2.5, 2, 4)
+    given = measured(cluster.store, "upgrade", Scope(cluster=cluster.name), "A100-SXM4-80GB")
+    assert (given["speed_up"].span.lo, given["speed_up"].span.hi) == (2, 2.5)
+    assert "H100 SXM, 2 workloads, 4 runs" in given["speed_up"].source
+
+
+@built_together
+def test_runs_of_a_benchmark_stand_beside_published_times(cluster, job_events):
+    trained(cluster, job_events, "1", gpus=8, job="bert", steps=327, length=2.0)
+
+    yield
+
+    row = cluster.read(
+        "select published_time_s, own_runs, own_time_s, time_ratio from marts.reference_results "
+        "where benchmark = 'bert' and gpus = 8"
+    ).row(0)
+    assert row == (327.0, 1, 654.0, 2.0)
