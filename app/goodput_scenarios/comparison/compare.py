@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 VALUES_SHOWN = 5  # of an attribute that differs among the runs of a side
-SENTENCES_MAX = 10
+SENTENCES_MAX = 3
 MEASURES = {
     "measure": pl.String,
     "workload": pl.String,
@@ -211,18 +211,23 @@ def _notes(a: Measured, b: Measured, found: Sequence[Speed]) -> Iterable[str]:
                 "Steps per second are compared, since one side reports no tokens or samples; "
                 "batches may differ."
             )
-        if speed.basis == "steps" and speed.difference is not None:
-            yield (
-                f"The interval of {speed.workload} is of the noise of steps within runs; "
-                "it does not include how runs of one workload differ."
-            )
+    if any(speed.basis == "steps" and speed.difference is not None for speed in found):
+        yield (
+            "Intervals from steps are of the noise within runs; how runs of one workload differ is "
+            "in them only from four runs on each side on."
+        )
     for measured_side in (a, b):
-        for key, sentence in measured_side.changes.head(SENTENCES_MAX).iter_rows():
-            run = measured_side.runs.filter(pl.col("run_key") == key)
-            name = run["run_id"][0] if run.height else key
-            yield f"{measured_side.side.name}, run {name}: {sentence}"
+        yield from _changes_inside(measured_side)
     if not found and not a.runs.is_empty() and not b.runs.is_empty():
         yield "No workload (job name, model, GPUs, size) is on both sides."
+
+
+def _changes_inside(side: Measured) -> Iterable[str]:
+    for key, sentence in side.changes.head(SENTENCES_MAX).iter_rows():
+        run = side.runs.filter(pl.col("run_key") == key)
+        yield f"{side.side.name}, run {run['run_id'][0] if run.height else key}: {sentence}"
+    if (more := side.changes.height - SENTENCES_MAX) > 0:
+        yield f"{side.side.name}: {more} more changes of step time inside runs."
 
 
 def _batches_differ(a: Measured, b: Measured) -> bool:

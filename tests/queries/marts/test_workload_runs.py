@@ -50,10 +50,21 @@ def test_a_run_has_what_its_job_and_the_inventory_report(cluster, job_events):
         "nvml",
     )  # fmt: skip
 
+    cluster.load(
+        "gpu_samples_other",
+        [
+            {
+                "gpu_uuid": f"{cluster.name}/n1#0", "gpu_instance": "", "ts": cluster.at(60),
+                "metric": "power_limit_enforced_w", "value": 500.0,
+            }
+        ],
+        "dcgm",
+    )  # fmt: skip
+
     yield
 
     found = attributes(cluster, "1")
-    assert found.items() >= {**extra, "driver_version": "580.1", "power_limit_w": "700"}.items()
+    assert found.items() >= {**extra, "driver_version": "580.1", "power_limit_w": "500"}.items()
     assert (found["batch"], found["gpus"], found["nodes"]) == ("4.0 samples", "2", "1")
     assert (found["workload"], found["node_names"], found["gpu_model"]) == ("llm", "n1", "h100")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 import streamlit as st
 
@@ -68,7 +70,9 @@ def baselines(frame: pl.DataFrame) -> None:
         for best, last in frame.select("best_run_key", "last_run_key").rows()
     ]
     ids = pl.Series([str(place) for place in range(frame.height)])
-    tables.pick(_with_unit(frame), BASELINES, "baseline", ids, rows=8, opens=opens)
+    tables.pick(
+        _with_unit(frame), BASELINES, "baseline", ids, rows=8, opens=opens, wide=_speeds(BASELINES)
+    )
 
 
 def scaling(frame: pl.DataFrame) -> None:
@@ -79,7 +83,7 @@ def scaling(frame: pl.DataFrame) -> None:
             "time range."
         )
         return
-    tables.show(_with_unit(frame), SCALING, "scaling", rows=8)
+    tables.show(_with_unit(frame), SCALING, "scaling", rows=8, wide=_speeds(SCALING))
 
 
 def speed_ups(frame: pl.DataFrame) -> None:
@@ -104,6 +108,15 @@ def references(frame: pl.DataFrame) -> None:
         f"Medians of runs in the submitters' logs ({frame['source'][0]}), not verified by "
         "MLCommons. MLPerf is a trademark of MLCommons."
     )
+
+
+def _speeds(names: dict[str, str]) -> dict[str, Any]:
+    """Return how speeds are shown: with four digits, since steps take from 10 ms to minutes."""
+    return {
+        name: st.column_config.NumberColumn(header, format="%.4g")
+        for name, header in names.items()
+        if name.endswith("_speed")
+    }
 
 
 def _with_unit(frame: pl.DataFrame) -> pl.DataFrame:

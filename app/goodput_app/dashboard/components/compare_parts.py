@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from goodput_scenarios.comparison.speeds import Speed
 
 MODES = {"": "Two runs", "time": "Before and after"}
+WARNINGS_MAX = 3
 SPANS = {"1h": 3_600, "6h": 21_600, "1d": 86_400, "7d": 604_800}
 SPAN_NAMES = {"1h": "1 hour", "6h": "6 hours", "1d": "1 day", "7d": "7 days"}
 MEASURES = {
@@ -145,13 +146,7 @@ def _naive(epoch_ms: int) -> datetime:
 def answer(found: Comparison) -> None:
     """Draw what differs in speed, in a sentence and in tiles, and why not to believe it."""
     best = next((one for one in found.speeds if one.difference is not None), None)
-    for speed_of in found.speeds:
-        if speed_of.reason is not None:
-            st.warning(
-                f"{theme.markdown_text(speed_of.workload)} is not comparable: "
-                f"{theme.markdown_text(speed_of.reason)}.",
-                icon=":material/block:",
-            )
+    _not_comparable([one for one in found.speeds if one.reason is not None])
     if best is None:
         st.info(
             "The speed of both sides is not known: no workload with steps is on both.",
@@ -164,11 +159,22 @@ def answer(found: Comparison) -> None:
             st.caption(theme.markdown_text(note))
 
 
+def _not_comparable(speeds: list[Speed]) -> None:
+    """Draw why workloads are not comparable, in one box: the table has all of them."""
+    if not speeds:
+        return
+    lines = [f"{one.workload} is not comparable: {one.reason}." for one in speeds[:WARNINGS_MAX]]
+    if (more := len(speeds) - WARNINGS_MAX) > 0:
+        lines.append(f"{theme.count(more, 'more workload')} not comparable.")
+    st.warning("  \n".join(map(theme.markdown_text, lines)), icon=":material/block:")
+
+
 def _tiles(speed_of: Speed) -> None:
     found, steps = speed_of.difference, speed_of.step_time
     if found is None or steps is None:
         return
     unit = f"{speed_of.unit}/s"
+    st.caption(f"Workload: {theme.markdown_text(speed_of.workload)}")
     with st.container(key="compare-tiles"):
         columns = st.columns(4)
     with columns[0]:

@@ -142,7 +142,7 @@ def version_changes(scope: Scope) -> pl.DataFrame:
 def baselines(scope: Scope) -> pl.DataFrame:
     """Return the baseline of each workload, that with most runs first."""
     return read(
-        "select * from marts.baselines order by runs desc, workload, gpu_models, gpus "
+        "select * from marts.baselines order by runs desc, steps desc, workload, gpus "
         f"limit {WORKLOADS_SHOWN}",
         replace(scope, bucket_ms=None),
     )

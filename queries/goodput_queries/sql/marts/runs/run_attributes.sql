@@ -3,7 +3,7 @@
 -- grain: run_key, attribute
 -- access: team
 -- attribute, label: of reference.run_attributes; place: in their order
--- value: of several the sorted list, at most 300 characters; of versions the last one in the window
+-- value: of several the sorted list, at most 300 characters; of what jobs report the last one in the window
 -- reported_by: which evidence says so
 with attempts as (
     select run_key, job_run_key, cluster, partition, job_name, gpus
@@ -73,6 +73,30 @@ of_gpus as (
         on held.gpu_uuid = inventory.gpu_uuid and held.start_ms < inventory.until_ms and held.end_ms > inventory.from_ms
 ),
 
+-- limits in force, as readings say; a limit changes rarely: five minutes of each hour show it, and cost a twelfth
+read_limits as (
+    select gpu_uuid, ts_ms, round(value)::bigint as limit_w
+    from staging.stg_gpu_samples_other
+    where
+        metric in ('power_limit_enforced_w', 'power_limit_w')
+        and ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
+        and ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 4102444800000))
+        and ts_ms % 3600000 < 300000
+        and gpu_uuid in (select gpu_uuid from held)
+),
+
+limits as (
+    select
+        held.run_key,
+        string_agg(distinct read_limits.limit_w::varchar, ', ' order by read_limits.limit_w::varchar) as power_limit_w
+    from held
+    inner join read_limits
+        on held.gpu_uuid = read_limits.gpu_uuid
+        and read_limits.ts_ms >= held.start_ms
+        and read_limits.ts_ms < held.end_ms
+    group by held.run_key
+),
+
 measured as (
     select
         run_key,
@@ -112,6 +136,8 @@ batches as (
 all_values as (
     select run_key, attribute, value, reported_by from reported
     union all
+    select run_key, 'power_limit_w', power_limit_w, 'readings' from limits
+    union all
     -- a job may report its driver itself; readings of the GPUs are nearer to it
     select run_key, attribute, value, 'inventory' from (unpivot measured on columns(* exclude (run_key)) into name attribute value value)
     union all
@@ -134,5 +160,6 @@ select
 from all_values
 inner join reference.run_attributes as attributes using (attribute)
 qualify row_number() over (
-    partition by all_values.run_key, all_values.attribute order by (all_values.reported_by = 'inventory') desc, all_values.reported_by
+    partition by all_values.run_key, all_values.attribute order by
+        (all_values.reported_by = 'readings') desc, (all_values.reported_by = 'inventory') desc, all_values.reported_by
 ) = 1
