@@ -72,7 +72,7 @@ def compared(read: Reader, a: Side, b: Side, limits: Sequence[Limit] = ()) -> Co
         of_b,
         found,
         measures(of_a, of_b, found),
-        attributes(of_a, of_b),
+        attributes(of_a, of_b, found),
         ledger(of_a, of_b),
         list(_notes(of_a, of_b, found)),
         [(limit, judged(limit, found)) for limit in limits],
@@ -97,9 +97,21 @@ def measures(a: Measured, b: Measured, found: Iterable[Speed]) -> pl.DataFrame:
     return pl.DataFrame(kept, schema=MEASURES)
 
 
-def attributes(a: Measured, b: Measured) -> pl.DataFrame:
-    """Return what the runs of both sides ran with, in the order of reference.run_attributes."""
-    sides = [_values(side.attributes, name) for name, side in (("a", a), ("b", b))]
+def attributes(a: Measured, b: Measured, found: Sequence[Speed]) -> pl.DataFrame:
+    """Return what the runs ran with that are compared, in the order of reference.run_attributes.
+
+    Where no speed is, of all runs.
+    """
+    counted = (
+        {run for speed in found for run in speed.runs_a},
+        {run for speed in found for run in speed.runs_b},
+    )
+    sides = [
+        _values(
+            side.attributes.filter(pl.col("run_key").is_in(runs)) if runs else side.attributes, name
+        )
+        for name, side, runs in zip("ab", (a, b), counted, strict=True)
+    ]
     return (
         sides[0]
         .join(sides[1], on=["attribute", "label", "place"], how="full", coalesce=True)
