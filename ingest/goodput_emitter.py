@@ -26,6 +26,7 @@ their fields are described in docs/job-events.md of the project.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib
 import json
 import os
@@ -34,6 +35,7 @@ import re
 import sys
 import threading
 import time
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -158,6 +160,15 @@ class Emitter:
         """
         self.emit("metric", params=params, dtype=dtype, is_sparse=is_sparse, **fields)
 
+    def versions(self, commit: str | None = None, image: str | None = None, **fields: Any) -> None:
+        """Say what the run runs with, so that a slower one can be explained.
+
+        commit: of the code; image: of the container; framework, cuda_version, nccl_version and
+        env_hash (of the installed packages) are found by themselves where they are not given.
+        """
+        found = {} if self._is_broken else _versions()
+        self.emit("metric", **{**found, "commit": commit, "image": image, **fields})
+
     def durable(self, step: int, **fields: Any) -> None:
         """Say that a checkpoint that holds `step` can be restored from: written, not just begun."""
         self.emit("ckpt.durable", step=step, **fields)
@@ -234,6 +245,20 @@ def _gpu_uuid(local_rank: int | None) -> str | None:
     return None if uuid is None else f"GPU-{uuid}"
 
 
+def _versions() -> dict[str, str]:
+    """Return the versions of PyTorch, of what it was built with, and of all packages as a hash."""
+    found: dict[str, str] = {}
+    with contextlib.suppress(Exception):
+        packages = sorted({f"{d.metadata['Name']}=={d.version}" for d in metadata.distributions()})
+        found["env_hash"] = hashlib.sha256("\n".join(packages).encode()).hexdigest()[:12]
+    with contextlib.suppress(Exception):
+        torch: Any = sys.modules["torch"]
+        found["framework"] = f"torch {torch.__version__}"
+        found["cuda_version"] = str(torch.version.cuda)
+        found["nccl_version"] = ".".join(map(str, torch.cuda.nccl.version()))
+    return found
+
+
 def _kind(error: BaseException) -> str:
     name = type(error).__name__
     text = str(error)
@@ -297,6 +322,11 @@ def model(
 ) -> None:
     """Say what the job trains, so that its MFU is known; see `Emitter.model`."""
     current().model(params, dtype, is_sparse, **fields)
+
+
+def versions(commit: str | None = None, image: str | None = None, **fields: Any) -> None:
+    """Say what the run runs with; see `Emitter.versions`."""
+    current().versions(commit, image, **fields)
 
 
 def durable(step: int, **fields: Any) -> None:

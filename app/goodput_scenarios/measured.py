@@ -22,6 +22,7 @@ MS_PER_HOUR = Decimal(3_600_000)
 EVERY_MODEL = "every"
 FEW_FAILURES = 3
 CHOICES_MOST = 200
+SPEED_UPS = "marts.gpu_model_speed_ups"
 MODELS, RUNS, LOSSES = "marts.gpu_models", "marts.checkpointing", "marts.ledger_by_category"
 
 
@@ -142,6 +143,26 @@ def _values_of_models(rows: pl.DataFrame) -> dict[str, tuple[Span | None, str]]:
     }
 
 
+def _of_upgrade(store: Store, scope: Scope, model: str) -> dict[str, Given]:
+    return {**_of_models(store, scope, model), **_speed_up(store, scope, model)}
+
+
+def _speed_up(store: Store, scope: Scope, model: str) -> dict[str, Given]:
+    """Return what a GPU of the fastest other model did of the same workloads, where any ran."""
+    found = store.read(
+        "select * from marts.gpu_model_speed_ups where old_model = $1 and speed_up > 1 "
+        "order by speed_up desc, new_model limit 1",
+        [model],
+        scope=scope,
+    )
+    if found.is_empty():
+        return {}
+    row = found.row(0, named=True)
+    span = Span(_exact(row["lowest_speed_up"]), _exact(row["highest_speed_up"]))
+    origin = f"{row['new_model']}, {row['workloads']} workloads, {row['runs']} runs"
+    return _known(SPEED_UPS, {"speed_up": (span, origin)})
+
+
 def _of_run(store: Store, scope: Scope, run: str) -> dict[str, Given]:
     found = store.read("select * from marts.checkpointing where run_key = $1", [run], scope=scope)
     if found.is_empty():
@@ -251,7 +272,7 @@ def _share(part: Any, whole: Any) -> str:
 Reader = Callable[["Store", "Scope", str], dict[str, Given]]
 Chooser = Callable[["Store", "Scope"], dict[str, str]]
 CHOOSERS: dict[str, tuple[Reader, Chooser]] = {
-    "upgrade": (_of_models, _models),
+    "upgrade": (_of_upgrade, _models),
     "halve-a-loss": (_of_loss, _losses),
     "checkpoints": (_of_run, _runs),
     "power-cap": (_of_models, _models),

@@ -39,6 +39,7 @@ URL_PATHS = {
     "open_findings": "findings",
     "one_gpu": "gpu",
     "metric_explorer": "explorer",
+    "before_and_after": "compare",
     "links_and_bandwidth": "network",
     "model_serving": "serving",
     "power_and_carbon": "energy",

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.browser
 PAYLOAD_MAX_BYTES = 1_000_000
 OF_THE_MENU = (
     *("Fleet", "Runs", "Nodes", "Health", "Findings", "Waste", "Network", "Cost", "Energy"),
-    *("Data", "Explorer", "Overview"),
+    *("Data", "Explorer", "Compare", "Overview"),
 )
 WITHOUT_NETWORK = "telemetry"
 FIRST_RUN = "Where did the GPU-hours go?"

@@ -20,7 +20,12 @@ import pytest
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
+from goodput_queries.names import resolved
+from goodput_queries.scope import Scope
 from goodput_queries.storage.store import LocalStore
+from goodput_scenarios.comparison.compare import compared
+from goodput_scenarios.comparison.gate import Limit
+from goodput_scenarios.comparison.sides import Side
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,6 +44,9 @@ PUBLISHED_J = {
     ("smc-ac-power", "64xSMC-H100-SXM-80GB"): 46_574_813,
     ("smc-dc-power", "64xSMC-H100-SXM-80GB"): 45_837_402,
 }
+COMPARED = (  # measured on the AC and on the DC side
+    "8xSMC-H100-SXM-80GB/llama2_70b_lora/result_5742-240517053836692164828_3"
+)
 ENERGY = """
 with readings as (
     select
@@ -156,6 +164,48 @@ def test_runs_of_minutes_have_the_energy_of_their_meters_in_statements(
 
     by_run = {run.removeprefix("smc-ac-power/"): joules for run, joules in found.rows()}
     assert by_run == {run: pytest.approx(joules, rel=0.02) for run, joules in expected.items()}
+
+
+def test_one_job_measured_on_both_sides_differs_in_energy_alone(read_in: LocalStore) -> None:
+    """By as much as the readings say; time and GPUs are alike, and without steps no gate passes."""
+    read_in.build()
+    with (SMC / "expected_runs.csv").open() as file:
+        joules = {
+            row["org"]: float(row["node_joules"])
+            for row in csv.DictReader(file)
+            if row["run"] == COMPARED.rpartition("/")[2]
+        }
+
+    sides = [
+        Side(org, resolved(read_in, Scope(run=f"{org}/{COMPARED}")))
+        for org in ("smc-ac-power", "smc-dc-power")
+    ]
+    found = compared(
+        lambda sql, scope: read_in.read(sql, scope=scope), *sides, limits=[Limit("slower", 0.03)]
+    )
+
+    change = dict(found.measures.select("measure", "change_ratio").rows())
+    assert change["Allocated GPU time"] == change["Goodput of allocated time"] == 0
+    expected = joules["smc-dc-power"] / joules["smc-ac-power"] - 1
+    assert change["Energy at node meters"] == pytest.approx(expected, abs=0.002)
+    assert expected == pytest.approx(-0.02, abs=0.005)
+    differing = found.attributes.filter("is_different")["attribute"]
+    assert set(differing) == {"cluster", "node_names"}
+    assert found.ledger["change_ratio"].abs().max() == 0
+    assert found.verdicts[0][1].outcome == "not comparable"
+
+
+def test_runs_of_a_benchmark_have_its_published_time(read_in: LocalStore) -> None:
+    """The medians of reference.mlperf_results are those of these logs."""
+    read_in.build()
+
+    ratios = read_in.read(
+        "select own_runs, time_ratio from marts.reference_results "
+        "where submitter = 'Sustainable Metal Cloud' order by benchmark, gpus",
+        scope=Scope(cluster="smc-ac-power"),
+    ).rows()
+
+    assert ratios == [(runs, pytest.approx(1, abs=0.001)) for runs in (10, 10, 10, 10, 5, 5)]
 
 
 def test_stops_that_carry_the_start_are_named_and_nothing_else_is_rejected(

@@ -40,6 +40,7 @@ COMMANDS = {  # in the order in which a newcomer needs them -> module of this pa
     "report": "report",
     "adjust": "adjust",
     "what-if": "what_if",
+    "compare": "compare",
     "serve": "serve",
     "replay": "replay",
     "bundle": "bundle",

@@ -99,13 +99,14 @@ FINDINGS = _page("open_findings.py", "Findings", "flag")
 WASTE = _page("idle_gaps.py", "Waste", "savings")
 NETWORK = _page("links_and_bandwidth.py", "Network", "lan")
 SERVING = _page("model_serving.py", "Serving", "smart_toy")
+COMPARE = _page("before_and_after.py", "Compare", "compare_arrows")
 COST = _page("cost_statement.py", "Cost", "payments")
 ENERGY = _page("power_and_carbon.py", "Energy", "bolt")
 DATA = _page("data_health.py", "Data", "fact_check")
 EXPLORER = _page("metric_explorer.py", "Explorer", "query_stats")
 GROUPS = {
     "Monitor": [OVERVIEW, FLEET, RUNS, NODES, HEALTH],
-    "Optimize": [FINDINGS, WASTE, NETWORK, SERVING],
+    "Optimize": [FINDINGS, WASTE, NETWORK, SERVING, COMPARE],
     "Cost": [COST, ENERGY],
     "Data": [DATA, EXPLORER],
 }
@@ -126,6 +127,7 @@ page = st.navigation(
         WASTE,
         NETWORK,
         SERVING,
+        COMPARE,
         COST,
         ENERGY,
         DATA,

@@ -6,14 +6,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from goodput_app.dashboard.data.marts import read
+from goodput_scenarios.comparison import compare
 
 if TYPE_CHECKING:
     import polars as pl
 
     from goodput_queries.scope import Scope
+    from goodput_scenarios.comparison.compare import Comparison
+    from goodput_scenarios.comparison.sides import Side
 
 CHANGES_SHOWN = 100
 GPUS_SHOWN = 100
+WORKLOADS_SHOWN = 200
 
 
 def throughputs(scope: Scope) -> pl.DataFrame:
@@ -117,5 +121,55 @@ def tokens_by_account(scope: Scope) -> pl.DataFrame:
     """Return the tokens of each account for its cost and energy, the most tokens first."""
     return read(
         "select * from marts.tokens_by_account order by tokens desc, cluster, team",
+        replace(scope, bucket_ms=None),
+    )
+
+
+def compared(a: Side, b: Side) -> Comparison:
+    """Return the comparison of two sides."""
+    return compare.compared(read, a, b)
+
+
+def version_changes(scope: Scope) -> pl.DataFrame:
+    """Return what changed from a run to the next one of its workload, the latest first."""
+    return read(
+        "select * from marts.version_changes "
+        f"order by started_at desc, workload, label limit {CHANGES_SHOWN}",
+        replace(scope, bucket_ms=None),
+    )
+
+
+def baselines(scope: Scope) -> pl.DataFrame:
+    """Return the baseline of each workload, that with most runs first."""
+    return read(
+        "select * from marts.baselines order by runs desc, steps desc, workload, gpus "
+        f"limit {WORKLOADS_SHOWN}",
+        replace(scope, bucket_ms=None),
+    )
+
+
+def scaling_efficiency(scope: Scope) -> pl.DataFrame:
+    """Return how workloads scale, each from its smallest size on."""
+    return read(
+        "select * from marts.scaling_efficiency order by workload, gpu_models, params, gpus "
+        f"limit {WORKLOADS_SHOWN}",
+        replace(scope, bucket_ms=None),
+    )
+
+
+def speed_ups(scope: Scope) -> pl.DataFrame:
+    """Return which GPU model is faster than which on the same workloads, the largest first."""
+    return read(
+        "select * from marts.gpu_model_speed_ups where speed_up >= 1 "
+        f"order by speed_up desc, old_model, new_model limit {WORKLOADS_SHOWN}",
+        replace(scope, bucket_ms=None),
+    )
+
+
+def reference_results(scope: Scope) -> pl.DataFrame:
+    """Return published results of benchmarks that the scope's runs ran, too."""
+    return read(
+        "select * from marts.reference_results where own_runs > 0 "
+        f"order by benchmark, gpus, published_time_s limit {WORKLOADS_SHOWN}",
         replace(scope, bucket_ms=None),
     )

@@ -67,6 +67,9 @@ ROWS_PER_BATCH = 100_000
 PREAMBLE_BYTES = files.HEAD_BYTES // 2  # a shorter file has been seen whole
 BEGINNING_BYTES = 4 * 1024 * 1024
 STEP_MAX = 2**62
+# NCCL prints it with NCCL_DEBUG=VERSION and above
+NCCL_HINT = "NCCL version "
+NCCL_VERSION = re.compile(r"NCCL version (\d[\w.]{0,30})(?:\+cuda(\d{1,3}(?:\.\d{1,3})?))?")
 LOCAL_MOMENT = re.compile(r"\[?(20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?)[\]\s]")
 
 
@@ -158,8 +161,9 @@ class _Reader:
         self.formats = [log_format() for log_format in FORMATS]
         self.moments = Moments(origin, options.zone, options.observed_at)
         self.any_hint = re.compile(
-            "|".join(re.escape(h) for h in {h for t in FORMATS for h in t.hints})
+            "|".join(re.escape(h) for h in {NCCL_HINT, *(h for t in FORMATS for h in t.hints)})
         )
+        self.versions: dict[str, str] = {}  # printed since the last event
         self.steps_of: str | None = None
         self.is_life_begun = False
         self.placed = 0
@@ -178,12 +182,14 @@ class _Reader:
                 self._note(raw)
                 continue
             for line in cleaned(number, raw):
+                self._keep_versions(line)
                 for log_format, event in self._events(line, rejects):
                     if event.at is None:
                         self._count_without_moment(line, rejects)
                     else:
                         self.first_line = self.first_line or number
-                        rows.append(_row(log_format, event))
+                        rows.append(_row(log_format, event, self.versions))
+                        self.versions = {}
             if len(rows) >= ROWS_PER_BATCH:
                 self.placed += len(rows)
                 yield rows, rejects
@@ -192,6 +198,13 @@ class _Reader:
             rejects.append(Reject(part.first_line + len(part.raw_lines), part.damage))
         self.placed += len(rows)
         yield rows, rejects
+
+    def _keep_versions(self, line: Line) -> None:
+        """Keep the versions in a line for the event after it: alone they are none."""
+        if NCCL_HINT in line.text and (found := NCCL_VERSION.search(line.text)) is not None:
+            self.versions["nccl_version"] = found[1]
+            if found[2] is not None:
+                self.versions["cuda_version"] = found[2]
 
     def _count_without_moment(self, line: Line, rejects: list[Reject]) -> None:
         """Reject the first line without a time; there may be millions of others."""
@@ -261,8 +274,8 @@ def _with_loss(events: Iterable[Event], text: str) -> Iterable[Event]:
     return found
 
 
-def _row(log_format: LogFormat, event: Event) -> dict[str, Any]:
-    extra = json.dumps({"log": log_format.name, **event.extra}, ensure_ascii=True)
+def _row(log_format: LogFormat, event: Event, versions: dict[str, str]) -> dict[str, Any]:
+    extra = json.dumps({"log": log_format.name, **versions, **event.extra}, ensure_ascii=True)
     return {
         "ts": event.at,
         "event": event.event,

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -74,6 +75,32 @@ def test_what_the_job_trains_is_read_with_its_parameters_and_dtype(
 
     models = store.read("select run_id, params, dtype, is_sparse from staging.stg_job_models")
     assert models.rows() == [("run7", 7e9, "bf16", None)]
+
+
+def test_what_a_run_runs_with_is_read(
+    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Versions of a framework that the process has imported are found by themselves."""
+    nccl = SimpleNamespace(version=lambda: (2, 28, 9))
+    torch = SimpleNamespace(
+        __version__="2.9.0", version=SimpleNamespace(cuda="13.0"), cuda=SimpleNamespace(nccl=nccl)
+    )
+    monkeypatch.setattr(goodput_emitter, "_gpu_uuid", lambda _: None)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    with goodput_emitter.run("run7", tmp_path / "events.jsonl"):
+        goodput_emitter.versions("4f2a", image="train:7")
+
+    ingest(store, "job-events", [tmp_path / "events.jsonl"], ReadOptions(cluster="lab"))
+
+    found = dict(store.read("select attribute, value from staging.stg_run_attributes").rows())
+    assert len(found.pop("env_hash")) == 12
+    assert found == {
+        "commit": "4f2a",
+        "image": "train:7",
+        "framework": "torch 2.9.0",
+        "cuda_version": "13.0",
+        "nccl_version": "2.28.9",
+    }
 
 
 def test_events_name_the_process_and_its_gpu_from_the_environment(

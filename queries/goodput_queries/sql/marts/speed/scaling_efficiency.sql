@@ -1,0 +1,45 @@
+-- How well each workload scales: its usual speed a GPU at each size against its smallest size on the same GPU model.
+-- grain: cluster, workload, params, gpu_models, speed_unit, gpus
+-- access: team
+-- smallest_gpus: the size that it is held against
+-- gpu_speed: usual speed / GPUs
+-- efficiency_ratio: of that at the smallest size; 1 there
+-- idle_gpus: GPUs that add nothing at this efficiency
+-- advice: what to do with it
+with baselines as (
+    select * from marts.baselines where speed_unit <> 'steps'
+),
+
+sized as (
+    select
+        *,
+        usual_speed / gpus as gpu_speed,
+        first_value(gpus) over by_size as smallest_gpus,
+        usual_speed / gpus / first_value(usual_speed / gpus) over by_size as efficiency_ratio,
+        count(*) over (partition by cluster, workload, params, gpu_models, speed_unit) as sizes
+    from baselines
+    window by_size as (partition by cluster, workload, params, gpu_models, speed_unit order by gpus)
+)
+
+select
+    cluster,
+    workload,
+    params,
+    gpu_models,
+    speed_unit,
+    gpus,
+    smallest_gpus,
+    runs,
+    usual_speed,
+    gpu_speed,
+    efficiency_ratio,
+    gpus * greatest(1 - efficiency_ratio, 0) as idle_gpus,
+    case
+        when gpus = smallest_gpus then 'the smallest size'
+        when efficiency_ratio < threshold('scaling_efficiency_min')
+            then 'do not scale yet: ' || counted(round(gpus * (1 - efficiency_ratio))::bigint, 'GPU')
+                || ' of ' || gpus || ' add nothing'
+        else 'scales'
+    end as advice
+from sized
+where sizes > 1

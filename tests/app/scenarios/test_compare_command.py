@@ -1,0 +1,128 @@
+"""`goodput compare`: its exit codes, and its report in each format."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from tests import compared_runs
+from tests.app.command_line import run
+from tests.queries.conftest import Evidence, at
+
+from goodput_queries.storage.store import LocalStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SLOWER = ("--fail-on", "slower=3%")
+
+
+@pytest.fixture(scope="module")
+def database(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Give the runs of tests.compared_runs."""
+    path = tmp_path_factory.mktemp("compare") / "fleet.duckdb"
+    path.write_bytes(empty_database.read_bytes())
+    with contextlib.closing(LocalStore(path)) as store:
+        compared_runs.load(Evidence(store))
+        store.build()
+    return str(path)
+
+
+def compared(database: str, *arguments: str):
+    return run("compare", *arguments, "--db", database)
+
+
+def test_a_slower_run_fails_with_the_difference_and_what_differs(database: str) -> None:
+    found = compared(database, "old", "new", *SLOWER, "--format", "json")
+
+    assert found.exit_code == 1
+    assert found.stderr.startswith("failed (slower=3%): speed -5.")
+    answer = json.loads(found.stdout)
+    assert answer["verdicts"][0]["outcome"] == "failed"
+    speed = next(row for row in answer["measures"] if row["measure"] == "Speed")
+    assert speed["unit"] == "samples/s"
+    assert (speed["count_a"], speed["counted"]) == (110, "steps")
+    assert speed["low_ratio"] < 1 / 1.06 - 1 < speed["high_ratio"] < -0.03
+    assert 0.005 < speed["spread_a_ratio"] < 0.015
+    step = next(row for row in answer["measures"] if row["measure"] == "Step time")
+    assert step["change_ratio"] == pytest.approx(1 / (1 + speed["change_ratio"]) - 1)
+    differing = {
+        row["attribute"]: (row["a"], row["b"])
+        for row in answer["attributes"]
+        if row["is_different"]
+    }
+    assert differing == {
+        "commit": ("a1", "b2"),
+        "driver_version": ("580.1", "580.2"),
+        "node_names": ("n0", "n1"),
+    }
+
+
+def test_an_equal_run_passes(database: str) -> None:
+    found = compared(database, "old", "same", *SLOWER)
+
+    assert found.exit_code == 0, found.output
+    assert "Passed (slower=3%): speed " in found.stdout
+
+
+def test_a_throttled_run_is_not_comparable_and_does_not_pass(database: str) -> None:
+    found = compared(database, "old", "hot", *SLOWER)
+
+    assert found.exit_code == 1
+    assert found.stderr.startswith("not comparable (slower=3%): hot: throttling, ")
+    assert "is not comparable" in found.stdout
+
+
+def test_two_time_ranges_are_compared_by_workload(database: str) -> None:
+    windows = [
+        f"{at(begin).isoformat()}Z/{at(end).isoformat()}Z"
+        for begin, end in ((0, 900), (1000, 1900))
+    ]
+
+    found = compared(database, *windows, *SLOWER, "--format", "json")
+
+    assert found.exit_code == 1, found.output
+    assert json.loads(found.stdout)["b"]["runs"] == 1
+
+
+@pytest.mark.parametrize(
+    ("suffix", "escaped"),
+    [("html", "&lt;b&gt;|x\\x1b[31m"), ("md", r"\<b\>\|x\\x1b\[31m"), ("txt", "<b>|x\\x1b[31m")],
+)
+def test_a_report_is_written_in_the_format_of_its_name(
+    database: str, tmp_path: Path, suffix: str, escaped: str
+) -> None:
+    """Names of jobs are not ours: nothing in them is markup."""
+    out = tmp_path / f"report.{suffix}"
+
+    found = compared(database, "old", "new", "--out", str(out))
+
+    assert (found.exit_code, found.stdout) == (0, "")
+    text = out.read_text()
+    assert escaped in text
+    assert "\x1b" not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("old", "new", "--fail-on", "slower=3"), "'slower=3' is not like slower=3%."),
+        (("old", "new", "--fail-on", "faster=3%"), "is not like slower=3%."),
+        (("now/now-1d", "new"), "the time range now/now-1d is empty."),
+        (("old", "new", "--out", "report.pdf"), "say --format"),
+        (("old", "new", "--run", "old"), "--run is of time ranges"),
+    ],
+)
+def test_wrong_use_exits_with_2(database: str, arguments: tuple[str, ...], says: str) -> None:
+    found = compared(database, *arguments)
+
+    assert (found.exit_code, says in found.stderr) == (2, True), found.stderr
+
+
+def test_an_unknown_run_is_a_stated_failure(database: str) -> None:
+    found = compared(database, "old", "nwe")
+
+    assert found.exit_code == 1
+    assert "The ledger knows no run nwe; did you mean new?" in found.stderr
