@@ -22,6 +22,7 @@ class Action(StrEnum):
     RETIRE_SOURCE = "retire a source"
     EDIT_PRICES = "edit prices"
     DOWNLOAD_STATEMENT = "download a statement"
+    REPLAY_RECORDING = "replay a recording"
     WRITE_NOTE = "write a note or dispute"
     GIVE_CREDIT = "give a credit or resolve a dispute"
     READ_AUDIT_LOG = "read the audit log"
@@ -29,7 +30,14 @@ class Action(StrEnum):
 
 ALLOWED = {
     Role.VIEWER: frozenset[Action](),
-    Role.OPERATOR: frozenset({Action.SET_FINDING_STATE, Action.RETIRE_SOURCE, Action.WRITE_NOTE}),
+    Role.OPERATOR: frozenset(
+        {
+            Action.SET_FINDING_STATE,
+            Action.RETIRE_SOURCE,
+            Action.REPLAY_RECORDING,
+            Action.WRITE_NOTE,
+        }
+    ),
     Role.FINANCE: frozenset(
         {Action.EDIT_PRICES, Action.DOWNLOAD_STATEMENT, Action.WRITE_NOTE, Action.GIVE_CREDIT}
     ),

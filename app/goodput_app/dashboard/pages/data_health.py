@@ -9,6 +9,7 @@ from goodput_app.dashboard.components import (
     audit_log,
     charts,
     delivered_statements,
+    replay_panel,
     scope_bar,
     tables,
 )  # fmt: skip
@@ -138,4 +139,5 @@ with panel("Rejected rows", "raw.rejects", help="Rejected with the reason, never
             st.caption(
                 f"{rejects.height:,} of {rejects['total'][0]:,}; all: `goodput show raw.rejects`."
             )
+replay_panel.show()
 audit_log.show()
