@@ -23,6 +23,7 @@ class Action(StrEnum):
     EDIT_PRICES = "edit prices"
     DOWNLOAD_STATEMENT = "download a statement"
     REPLAY_RECORDING = "replay a recording"
+    TEST_NOTIFICATION = "send a test notification"
     WRITE_NOTE = "write a note or dispute"
     GIVE_CREDIT = "give a credit or resolve a dispute"
     READ_AUDIT_LOG = "read the audit log"
@@ -35,6 +36,7 @@ ALLOWED = {
             Action.SET_FINDING_STATE,
             Action.RETIRE_SOURCE,
             Action.REPLAY_RECORDING,
+            Action.TEST_NOTIFICATION,
             Action.WRITE_NOTE,
         }
     ),

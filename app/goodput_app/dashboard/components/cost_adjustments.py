@@ -53,13 +53,19 @@ def show(shown: Shown, target: Target | None) -> None:
     if of_days.is_empty():
         st.caption("There are no notes, disputes or credits about these days.")
     else:
-        words = of_days.with_columns(pl.col("kind").replace_strict(WORDS))
+        words = of_days.with_columns(
+            pl.col("kind").replace_strict(WORDS),
+            pl.col("status").replace("", None),
+            pl.col("day", "booked_on").dt.to_string(),
+        )
         filled = {
             name: header
             for name, header in COLUMNS.items()
             if words[name].null_count() < words.height
         }
-        tables.show(in_browser(words), filled, "adjustments", rows=8)
+        amount = st.column_config.NumberColumn(COLUMNS["amount"], format=tables.money_format())
+        wide = {"amount": amount} if "amount" in filled else None
+        tables.show(in_browser(words), filled, "adjustments", rows=8, wide=wide)
     if others := found.height - of_days.height:
         st.caption(f"{others:,} more are about other days or accounts: `goodput adjust list`.")
     if getattr(current_store(), "is_read_only", False):

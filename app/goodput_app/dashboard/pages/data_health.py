@@ -9,6 +9,7 @@ from goodput_app.dashboard.components import (
     audit_log,
     charts,
     delivered_statements,
+    notification_panel,
     replay_panel,
     scope_bar,
     tables,
@@ -113,6 +114,10 @@ st.caption("Can I trust it?")
 live_sources()
 with panel("Statements", "statements.jsonl", help="What went out, and what failed."):
     delivered_statements.show()
+with panel(
+    "Notifications", "state.notifications", help="Who is sent findings, what failed, what waits."
+):
+    notification_panel.show()
 with panel("Sources", "marts.sources", help="What each source brought, and how fresh it is."):
     tables.show(marts.sources(), SOURCES, "sources")
 with panel(
