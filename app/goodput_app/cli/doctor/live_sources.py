@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import goodput_app
 from goodput_app.cli.serve import configured
 from goodput_app.notify.plan import OWN_SOURCE
-from goodput_app.settings import settings, settings_file
+from goodput_app.server.background import RETENTION_STATUS
+from goodput_app.settings import RetentionSettings, settings, settings_file
 from goodput_ingest.gpu_metrics import missing_counters
 from goodput_ingest.gpu_metrics.recommended import COUNTERS_FILE
 from goodput_ingest.live.config import collectors
@@ -187,6 +188,8 @@ def _statuses(store: Store | None, sources: Sequence[Collector]) -> Iterator[Fin
         return
     configured_now = {(one.reads, one.origin) for one in sources}
     configured_now |= {(OWN_SOURCE, one.label) for one in settings().notify}
+    if settings().retention != RetentionSettings():
+        configured_now.add(RETENTION_STATUS)
     rows = store.read(
         """select source, origin, state, answered_at, error from marts.live_sources
         where state in ('failing', 'stale') order by source, origin"""
