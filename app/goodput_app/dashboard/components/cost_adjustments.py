@@ -10,7 +10,7 @@ import streamlit as st
 from goodput_app.access.current import current_identity
 from goodput_app.access.identity import Action
 from goodput_app.dashboard import adjusting, theme
-from goodput_app.dashboard.components import tables
+from goodput_app.dashboard.components import tables, wall
 from goodput_app.dashboard.components.cost_parts import in_browser
 from goodput_app.dashboard.state import current_store
 from goodput_billing.adjustments.record import OUTCOMES, REASON_MAX_CHARS, Target
@@ -68,7 +68,7 @@ def show(shown: Shown, target: Target | None) -> None:
         tables.show(in_browser(words), filled, "adjustments", rows=8, wide=wide)
     if others := found.height - of_days.height:
         st.caption(f"{others:,} more are about other days or accounts: `goodput adjust list`.")
-    if getattr(current_store(), "is_read_only", False):
+    if getattr(current_store(), "is_read_only", False) or wall.is_on():
         return
     may = current_identity().may
     if not may(Action.WRITE_NOTE):

@@ -8,7 +8,7 @@ import streamlit as st
 from goodput_app.access.current import current_identity
 from goodput_app.access.identity import Action
 from goodput_app.dashboard import notifying, theme
-from goodput_app.dashboard.components import tables
+from goodput_app.dashboard.components import tables, wall
 from goodput_app.dashboard.state import current_store
 from goodput_app.notify.settings import Owner
 from goodput_app.settings import settings
@@ -63,7 +63,8 @@ def show() -> None:
             f"{theme.count(waiting.height, 'message')} waiting", icon=":material/outbox:"
         ):
             tables.show(waiting, _filled(waiting, WAITING), "outbox", rows=8)
-    _test()
+    if not wall.is_on():
+        _test()
 
 
 def _test() -> None:

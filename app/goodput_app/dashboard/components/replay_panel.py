@@ -11,6 +11,7 @@ from goodput_app import replay_process
 from goodput_app.access.current import current_identity
 from goodput_app.access.identity import Action
 from goodput_app.dashboard import recordings, theme
+from goodput_app.dashboard.components import wall
 from goodput_app.dashboard.components.replay_bar import SPEEDS
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.replaying import current_replay
@@ -29,7 +30,7 @@ def show() -> None:
     """Draw the replay of this server, and the form that starts one, for who may."""
     identity = current_identity()
     may = identity.may(Action.REPLAY_RECORDING) and identity.teams is None
-    if not may or current_replay() is not None:
+    if not may or current_replay() is not None or wall.is_on():
         return
     with panel("Replay", "state.ingested", help="A recording as if it happened now."):
         host, scheme = _reached_at()
