@@ -14,32 +14,27 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 MODULE_LINES, FOLDER_MODULES, FUNCTION_LINES = 400, 15, 60
 
-ONE_SUBJECT = "tests of one subject, which share its fixtures"
 LONG_MODULES = {
     "ingest/goodput_emitter.py": "one file that users copy into their training code",
-    "tests/app/server/test_live_drill.py": "one drill, with the site that it needs",
-    "tests/ingest/live/test_tail.py": ONE_SUBJECT,
-    "tests/ingest/sources/nvml/test_nvml_reading.py": ONE_SUBJECT,
-    "tests/ingest/sources/slurm/test_slurm_accounting.py": ONE_SUBJECT,
-    "tests/ingest/sources/slurm/test_slurm_live.py": ONE_SUBJECT,
-    "tests/queries/billing/test_statement_lines.py": ONE_SUBJECT,
-    "tests/queries/marts/test_energy.py": ONE_SUBJECT,
-    "tests/queries/rules/test_ownership_without_a_scheduler.py": ONE_SUBJECT,
-    "tests/queries/storage/test_store.py": ONE_SUBJECT,
+    "tests/app/server/test_live_drill.py": "one drill whose steps follow each other on one site",
+    "tests/ingest/live/test_tail.py": "every test writes and polls files by the same helpers",
+    "tests/ingest/sources/slurm/test_slurm_accounting.py": "a case for each oddity of one format",
+    "tests/ingest/sources/slurm/test_slurm_live.py": "one made-up Slurm, whose commands all ask",
+    "tests/queries/marts/test_energy.py": "one world, built once, that every test reads",
+    "tests/queries/rules/test_ownership_without_a_scheduler.py": "worlds that are built together",
 }
 LARGE_FOLDERS = {
-    "app/goodput_app/cli": "a module for each command",
-    "app/goodput_app/dashboard/components": "a module for each part that pages share",
-    "app/goodput_app/dashboard/figures": "a module for each page's charts",
-    "app/goodput_billing/statement": "a module for each part of a statement",
-    "ingest/goodput_ingest/formats": "a module for each format that several sources share",
-    "ingest/goodput_ingest/sources/job_logs": "a module for each training framework",
-    "ingest/goodput_ingest/sources/nvml": "one source: calls of the driver, recording, rows",
-    "ingest/goodput_ingest/synthetic": "one generator, a module for each step",
-    "tests/app/dashboard": "a module for each page and component",
-    "tests/benchmarks": "a module for each measurement",
-    "tests/queries/marts": "a module for each mart",
-    "tests/queries/rules": "a module for each rule of the ledger",
+    "app/goodput_app/cli": "a command is found by the name of its module",
+    "app/goodput_app/dashboard/components": "pages share parts, so that a page has no folder",
+    "app/goodput_billing/statement": "parts of one calculation, which read each other's rows",
+    "ingest/goodput_ingest/formats": "readers that several sources share, each on its own",
+    "ingest/goodput_ingest/sources/job_logs": "a training framework is one module",
+    "ingest/goodput_ingest/sources/nvml": "runs on nodes as one package without the others",
+    "ingest/goodput_ingest/synthetic": "one generator, whose steps pass a world on",
+    "tests/app/dashboard": "mirrors pages and components, which are in several folders",
+    "tests/benchmarks": "measurements that share their databases and their meter",
+    "tests/queries/marts": "mirrors the marts of all subjects, many in few lines",
+    "tests/queries/rules": "rules of the ledger cross its layers, so that no folder is theirs",
 }
 LONG_FUNCTIONS = {
     "app/goodput_app/cli/ingest.py:ingest": "most lines are options of the command",
