@@ -71,7 +71,7 @@ COUNTER_OFF = re.compile(r"counter off that could be used; add to .*: (?P<counte
 METRICS_SEEN = re.compile(r"\d+ GPUs, \d+ metrics$|\d+ metrics of the host$")
 COLLECTOR_OFF = re.compile(r"the collector (?P<collector>\w+) is off")
 NO_FILES = re.compile(r": 0 of \d+ files are ")
-TELLS_FACTS = (Tail, NvmlLive, KernelLogLive)  # whose probes say what is there, not what is wrong
+STATES_FACTS = (Tail, NvmlLive, KernelLogLive)  # whose probes say what is there, not what is wrong
 
 
 def live_findings(
@@ -166,7 +166,7 @@ def _finding(one: Collector, what: str, text: str) -> Finding:
         return what, "missing", text, f"folder and pattern in {_file()}, or let jobs write there"
     if off := COLLECTOR_OFF.search(text):
         return what, "missing", text, f"--collector.{off['collector']} of node_exporter"
-    if isinstance(one.source, TELLS_FACTS) or METRICS_SEEN.search(text):
+    if isinstance(one.source, STATES_FACTS) or METRICS_SEEN.search(text):
         return what, "ok", text, ""
     return what, "problem", text, f"mend it there, or in {_file()}"
 

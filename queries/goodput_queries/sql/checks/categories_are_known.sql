@@ -1,4 +1,4 @@
--- Categories in the ledger that the reference does not define, and held ones without a hold (or the reverse), but for
+-- Categories in the ledger that the reference does not define, and allocated ones without a hold (or the reverse), but for
 -- activity on nodes without a scheduler, whose owner is unknown.
 -- grain: category
 select segments.category, categories.group, count(*) as segments

@@ -3,17 +3,17 @@
 -- access: team
 -- evaluated: first
 -- run_name: the run's display name: the scheduler's number with the job's name
--- held_ms: GPU time held in the window
--- kept_step_ms: durable step time less data stalls (S of the accounting rules)
--- lost_ms: lost work, fault stalls and attempts that kept nothing
+-- held_ms: GPU time allocated in the window
+-- kept_step_ms: retained step time less data stalls (S of the accounting rules)
+-- lost_ms: lost work, fault stalls and attempts that retained no step
 -- definition_version: of goodput; see macros/ratios.sql
 -- useful_ms: productive, communication, step not split (and declared work, where evaluation counts)
--- goodput_of_held_ratio: useful / held
--- goodput_of_held_hi_ratio: its upper end, if all that is not settled was useful
--- runtime_lo_ratio, runtime_hi_ratio: null where more than half of held - gang wait is not settled
--- ettr_ratio: kept step time / (last end - first eligible), over the whole run; queue waits count
+-- goodput_of_held_ratio: useful / allocated
+-- goodput_of_held_hi_ratio: its upper end, if all unclassified time was useful
+-- runtime_lo_ratio, runtime_hi_ratio: null where more than half of allocated - gang wait is unclassified
+-- ettr_ratio: retained step time / (last end - first eligible), over the whole run; queue waits count
 -- ettr_hi_ratio: the same if all unclassified time was useful
--- recompute_ms: held time in steps whose number the run had before; information, close to its lost work
+-- recompute_ms: allocated time in steps whose number the run had before; information, close to its lost work
 -- restarts: attempts after the first
 -- interruptions .. goodput_5d_ratio: see marts.run_progress
 -- hangs: collectives and transfers that never ended, less those that wait for another one
