@@ -48,7 +48,7 @@ def replaying(
     """
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="goodput-replay-"))
-        if len(paths) == 1 and _is_database(paths[0]):
+        if len(paths) == 1 and is_database(paths[0]):
             source = LocalStore(paths[0])
         else:
             source = LocalStore(Path(folder) / "recording.duckdb")
@@ -64,7 +64,8 @@ def replaying(
         yield Replay(ReplayFeed(recording, clock, title), Path(folder) / "replay.duckdb")
 
 
-def _is_database(path: Path) -> bool:
+def is_database(path: Path) -> bool:
+    """Return whether a file is a DuckDB database."""
     try:
         with path.open("rb") as file:
             return file.read(MAGIC_OFFSET + len(MAGIC))[MAGIC_OFFSET:] == MAGIC

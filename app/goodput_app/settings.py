@@ -98,6 +98,15 @@ class RetentionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     segments_days: int | None = None
 
 
+class ReplaySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What operators may replay from the Data page besides what they upload.
+
+    folder: its files and folders are offered by name; unset: none.
+    """
+
+    folder: str | None = None
+
+
 class MetricsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What `/metrics` counts. See `queries.counted_hours`.
 
@@ -146,6 +155,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ui: UiSettings = UiSettings()
     retention: RetentionSettings = RetentionSettings()
     metrics: MetricsSettings = MetricsSettings()
+    replay: ReplaySettings = ReplaySettings()
     statement: StatementSettings = StatementSettings()
     report: ReportSettings = ReportSettings()
     collect: tuple[dict[str, Any], ...] = ()

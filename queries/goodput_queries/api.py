@@ -111,7 +111,8 @@ class Database:
 
         Among the columns: `run_key`, `run_name`, `team`, `user_name`, `gpus`, `held_ms`,
         `useful_ms`, `wasted_ms` (milliseconds of a GPU), `goodput_of_held_ratio` (0 to 1, of
-        allocated time; null where it is not measured), `ettr_ratio`, `restarts`, `verdict`.
+        allocated time; null where it is not measured), `ettr_ratio`, `restarts`, `verdict`
+        (its largest finding; null without one).
         """
         return self.view("marts.runs", from_=from_, to=to, **filters)
 

@@ -82,7 +82,7 @@ def test_from_the_overview_to_a_loss_to_its_run_and_back_by_a_shared_link(
 
 
 @pictured_in_both_schemes
-def test_a_run_tells_its_verdict_its_lanes_and_its_late_ranks(page: Page, base_url):
+def test_a_run_shows_its_verdict_its_lanes_and_its_late_ranks(page: Page, base_url):
     page.goto(f"{base_url}/run?run=lab/main")
 
     expect(page.get_by_role("heading", name="main", exact=True)).to_be_visible()

@@ -92,7 +92,7 @@ def test_records_that_the_text_reports_too_hold_once(
             (select sum(gpu_ms) / 1000 from marts.ledger_hourly
                 where job_run_key is not null) as held,
             (select count(distinct job_run_key) = count(*)
-                from intermediate.int_job_runs) as is_told_once"""
+                from intermediate.int_job_runs) as is_reported_once"""
     )
 
     assert held.rows() == [(HELD_GPU_S[release], HELD_GPU_S[release], True)]

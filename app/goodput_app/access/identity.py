@@ -10,8 +10,8 @@ class Role(StrEnum):
     """What a person may do besides reading; everybody who is signed in is at least a viewer."""
 
     VIEWER = "viewer"
-    OPERATOR = "operator"  # states of findings, retiring sources
-    FINANCE = "finance"  # prices, tariffs, budgets, statements
+    OPERATOR = "operator"  # states of findings, retiring sources, notes and disputes
+    FINANCE = "finance"  # prices, tariffs, budgets, statements, credits
     ADMIN = "admin"  # everything, the audit log too
 
 
@@ -22,13 +22,27 @@ class Action(StrEnum):
     RETIRE_SOURCE = "retire a source"
     EDIT_PRICES = "edit prices"
     DOWNLOAD_STATEMENT = "download a statement"
+    REPLAY_RECORDING = "replay a recording"
+    TEST_NOTIFICATION = "send a test notification"
+    WRITE_NOTE = "write a note or dispute"
+    GIVE_CREDIT = "give a credit or resolve a dispute"
     READ_AUDIT_LOG = "read the audit log"
 
 
 ALLOWED = {
     Role.VIEWER: frozenset[Action](),
-    Role.OPERATOR: frozenset({Action.SET_FINDING_STATE, Action.RETIRE_SOURCE}),
-    Role.FINANCE: frozenset({Action.EDIT_PRICES, Action.DOWNLOAD_STATEMENT}),
+    Role.OPERATOR: frozenset(
+        {
+            Action.SET_FINDING_STATE,
+            Action.RETIRE_SOURCE,
+            Action.REPLAY_RECORDING,
+            Action.TEST_NOTIFICATION,
+            Action.WRITE_NOTE,
+        }
+    ),
+    Role.FINANCE: frozenset(
+        {Action.EDIT_PRICES, Action.DOWNLOAD_STATEMENT, Action.WRITE_NOTE, Action.GIVE_CREDIT}
+    ),
     Role.ADMIN: frozenset(Action),
 }
 

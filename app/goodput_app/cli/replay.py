@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
+import sys
+import threading
 from pathlib import Path
 
 import click
@@ -36,15 +40,21 @@ from goodput_ingest.source import ReadOptions
 @click.option(
     "--port", type=click.IntRange(0, 65535), help="Port; default: 8501, or the next free one."
 )
+@click.option("--address", default=DEFAULT_ADDRESS, hidden=True)
+@click.option("--attached", "is_attached", is_flag=True, hidden=True)
 def replay(
     *, paths: tuple[Path, ...], speed: float, start: str | None, cluster: str | None,
-    timezone: str | None, port: int | None,
+    timezone: str | None, port: int | None, address: str, is_attached: bool,
 ) -> None:  # fmt: skip
     """Replay a recording on the dashboard.
 
     PATH: recorded files in any format that `ingest auto` reads, or one Goodput database. The
     dashboard shows what was known at the moment of its clock, which can be paused and set.
     """
+    # --address, --attached: of a dashboard that starts a replay (`replay_process.py`)
+    serve.refuse_strangers(address, is_insecure=settings().serve.insecure)
+    if is_attached:
+        threading.Thread(target=_end_with_input, daemon=True).start()
     options = ReadOptions(cluster, zone(timezone), earliest=settings().ingest.earliest_at)
     with contextlib.ExitStack() as stack:
         with progress() as on_progress:  # the bar ends before the server begins
@@ -57,4 +67,11 @@ def replay(
         say(f"{made.feed.title}: {clock.begins_at:%F %T} to {clock.ends_at:%F %T} UTC.")
         use_replay(made.feed)
         stack.callback(use_replay, None)
-        serve.serve_at(made.database, port, DEFAULT_ADDRESS, [Collector(made.feed, "replay")])
+        serve.serve_at(made.database, port, address, [Collector(made.feed, "replay")])
+
+
+def _end_with_input() -> None:
+    """End this process when its standard input closes: who started it has ended."""
+    while sys.stdin.buffer.read(1):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -45,12 +45,13 @@ MESSAGES: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Pending:
-    """A message that is to be sent. had: of a mail, who has it already."""
+    """A message that is to be sent. had: of a mail, who has it already. error: of the last try."""
 
     message: Message
     attempts: int = 0
     next_attempt_ms: int = 0
     had: tuple[str, ...] = ()
+    error: str | None = None
 
     @property
     def keys(self) -> set[str]:
@@ -219,8 +220,9 @@ def _pending(row: Mapping[str, Any]) -> Pending:
     )  # fmt: skip
     again = row["next_attempt_at"]
     return Pending(
-        message, row["attempts"], 0 if again is None else _ms(again), tuple(row["recipients"] or ())
-    )
+        message, row["attempts"], 0 if again is None else _ms(again),
+        tuple(row["recipients"] or ()), row["error"],
+    )  # fmt: skip
 
 
 def _message_row(one: Message) -> dict[str, Any]:

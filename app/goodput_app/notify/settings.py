@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, ClassVar
-from urllib.parse import urlsplit
 
 import msgspec
 
 from goodput_billing.delivery.checks import (
-    check_url,
     mailbox,
     optional_secret,
     refuse_others,
+    refuse_token_in_the_clear,
+    refuse_two,
     refuse_unless_one,
     refuse_unless_positive,
     secret,
@@ -23,7 +23,6 @@ from goodput_billing.delivery.checks import (
 from goodput_billing.delivery.http_post import Endpoint
 from goodput_billing.delivery.settings import MailSettings
 from goodput_queries.errors import GoodputError
-from goodput_queries.storage.remote import LOOPBACK_HOSTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -98,8 +97,7 @@ class HttpTarget(Target, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         refuse_unless_one(SECTION, "url", self.url, self.url_env, self.url_file)
-        if self.token_env is not None and self.token_file is not None:
-            refuse_unless_one(SECTION, "token", self.token_env, self.token_file)
+        refuse_two(SECTION, "token", self.token_env, self.token_file)
         if self.url is not None:
             self._check(self.url)
 
@@ -110,13 +108,7 @@ class HttpTarget(Target, frozen=True, kw_only=True):
         return Endpoint(url, SECTION, self.timeout_s, self.ca_file, token)
 
     def _check(self, url: str) -> str:
-        check_url(f"{SECTION}.url", url)
-        has_token = self.token_env is not None or self.token_file is not None
-        parts = urlsplit(url)
-        if has_token and parts.scheme == "http" and parts.hostname not in LOOPBACK_HOSTS:
-            raise GoodputError(
-                f"'{SECTION}.url' is http, which would send the token in the clear; expected https."
-            )
+        refuse_token_in_the_clear(f"{SECTION}.url", url, self.token_env, self.token_file)
         return url
 
 
@@ -147,8 +139,7 @@ class Webhook(HttpTarget, frozen=True, kw_only=True, tag="webhook"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.secret_env is not None and self.secret_file is not None:
-            refuse_unless_one(SECTION, "secret", self.secret_env, self.secret_file)
+        refuse_two(SECTION, "secret", self.secret_env, self.secret_file)
 
     def endpoint(self) -> Endpoint:
         """Return the URL with its secrets, the signing secret too."""

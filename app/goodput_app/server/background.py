@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+RETENTION_STATUS = ("retention", "goodput.toml")  # source and origin among the live sources
 AGAIN_S = 3_600.0  # after a refusal: finding out what is too old passes over all readings
 
 
@@ -54,9 +55,7 @@ class Upkeep:
     def _prune(self) -> None:
         """Drop what is too old; a refusal is listed among the live sources until it is settled."""
         now = utc_now()
-        status = live_status.read(
-            self._store, Status("retention", "goodput.toml", now, interval_s=AGAIN_S)
-        )
+        status = live_status.read(self._store, Status(*RETENTION_STATUS, now, interval_s=AGAIN_S))
         try:
             drop_old(self._store, Retention(**structs.asdict(settings().retention)))
         except TooMuchDroppedError as error:

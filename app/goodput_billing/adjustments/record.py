@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from goodput_billing.statement import adjustments, closing, currency
+from goodput_billing.statement.billing_lock import billing_lock
 from goodput_billing.statement.days import day_of
 from goodput_billing.statement.statement import rows_as_they_are
 from goodput_billing.statement.summary import NOBODYS
@@ -93,9 +94,10 @@ def credit(
     code: the currency that the amount is in; None: the statement's. Raises QueryError where the
     day is open, or where the amount is in another currency or above what was billed.
     """
-    found = _find(store, settings, target)
-    made = _credit(store, found, amount, code, reason=reason, made_by=made_by)
-    _write(store, [made])
+    with billing_lock(store):  # no other credit comes between the check and the row
+        found = _find(store, settings, target)
+        made = _credit(store, found, amount, code, reason=reason, made_by=made_by)
+        _write(store, [made])
     return str(made["adjustment_id"])
 
 
@@ -111,6 +113,27 @@ def resolve(
     code: str | None = None,
 ) -> str:
     """Store what became of a dispute, with a credit where it was accepted; return its id."""
+    if outcome not in OUTCOMES:
+        raise QueryError(f"{outcome!r} is none of {', '.join(OUTCOMES)}.")
+    if amount is not None and outcome != "accepted":
+        raise QueryError("only an accepted dispute has a credit.")
+    with billing_lock(store):
+        row = _open_dispute(store, dispute_id)
+        answer = {name: row[name] for name in _ABOUT} | _said("resolved", reason, made_by)
+        made = [answer | {"refers_to": dispute_id, "outcome": outcome}]
+        if amount is not None:
+            target = Target(
+                row["day"], row["account"], row["user_name"], row["line"], row["cluster"]
+            )
+            found = _find(store, settings, target)
+            given = _credit(store, found, amount, code, reason=reason, made_by=made_by)
+            made.append(given | {"refers_to": dispute_id})
+        _write(store, made)
+    return str(answer["adjustment_id"])
+
+
+def _open_dispute(store: Store, dispute_id: str) -> dict[str, Any]:
+    """Return a dispute that is not resolved yet; raises QueryError for another id."""
     known = store.read(
         "select * from billing.adjustments where adjustment_id = $1 and kind = 'dispute'",
         [dispute_id],
@@ -119,25 +142,12 @@ def resolve(
         raise QueryError(
             f"there is no dispute {dispute_id!r}; `goodput adjust list` has their ids."
         )
-    row = known.row(0, named=True)
     if not store.read(
         "select 1 from billing.adjustments where kind = 'resolved' and refers_to = $1",
         [dispute_id],
     ).is_empty():
         raise QueryError(f"the dispute {dispute_id} is resolved already.")
-    if outcome not in OUTCOMES:
-        raise QueryError(f"{outcome!r} is none of {', '.join(OUTCOMES)}.")
-    if amount is not None and outcome != "accepted":
-        raise QueryError("only an accepted dispute has a credit.")
-    answer = {name: row[name] for name in _ABOUT} | _said("resolved", reason, made_by)
-    made = [answer | {"refers_to": dispute_id, "outcome": outcome}]
-    if amount is not None:
-        target = Target(row["day"], row["account"], row["user_name"], row["line"], row["cluster"])
-        found = _find(store, settings, target)
-        given = _credit(store, found, amount, code, reason=reason, made_by=made_by)
-        made.append(given | {"refers_to": dispute_id})
-    _write(store, made)
-    return str(answer["adjustment_id"])
+    return known.row(0, named=True)
 
 
 _ABOUT = ("day", "from_at", "to_at", "cluster", "account", "user_name", "line")

@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from goodput_queries.errors import GoodputError
+from goodput_queries.storage.remote import LOOPBACK_HOSTS
 
 SECRET_MAX_CHARS = 4096
 
@@ -74,6 +75,23 @@ def check_url(key: str, url: str) -> str:
             f"{key!r} carries a user or password; expected a URL without, and a token beside it."
         )
     return url
+
+
+def refuse_token_in_the_clear(key: str, url: str, *tokens: str | None) -> None:
+    """Raise GoodputError for what is no URL, or http with a token; tokens: their names, if any."""
+    check_url(key, url)
+    parts = urlsplit(url)
+    has_token = any(one is not None for one in tokens)
+    if has_token and parts.scheme == "http" and parts.hostname not in LOOPBACK_HOSTS:
+        raise GoodputError(
+            f"{key!r} is http, which would send the token in the clear; expected https."
+        )
+
+
+def refuse_two(where: str, what: str, variable: str | None, file: str | None) -> None:
+    """Raise GoodputError where both an `_env` and a `_file` are given."""
+    if variable is not None and file is not None:
+        refuse_unless_one(where, what, variable, file)
 
 
 def refuse_others(key: str, given: list[str] | tuple[str, ...], known: tuple[str, ...]) -> None:

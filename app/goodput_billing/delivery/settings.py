@@ -8,7 +8,6 @@ from __future__ import annotations
 from datetime import time
 from pathlib import Path
 from typing import ClassVar
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -17,12 +16,13 @@ from goodput_billing.delivery.checks import (
     mailbox,
     optional_secret,
     refuse_others,
+    refuse_token_in_the_clear,
+    refuse_two,
     refuse_unless_one,
     refuse_unless_positive,
     secret,
 )
 from goodput_queries.errors import GoodputError
-from goodput_queries.storage.remote import LOOPBACK_HOSTS
 
 FORMATS = ("csv", "parquet", "html", "pdf", "focus")
 SECURITIES = ("starttls", "tls", "none")
@@ -113,12 +113,8 @@ class WebhookSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         where = "report.webhook"
         refuse_unless_one(where, "url", self.url, self.url_env, self.url_file)
-        for what, *given in (
-            ("token", self.token_env, self.token_file),
-            ("secret", self.secret_env, self.secret_file),
-        ):
-            if all(one is not None for one in given):
-                refuse_unless_one(where, what, *given)
+        refuse_two(where, "token", self.token_env, self.token_file)
+        refuse_two(where, "secret", self.secret_env, self.secret_file)
         refuse_unless_positive(f"{where}.timeout_s", self.timeout_s)
         if self.url is not None:
             self._check(self.url)
@@ -138,14 +134,7 @@ class WebhookSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return optional_secret(self.secret_env, self.secret_file)
 
     def _check(self, url: str) -> str:
-        check_url("report.webhook.url", url)
-        parts = urlsplit(url)
-        has_token = self.token_env is not None or self.token_file is not None
-        if has_token and parts.scheme == "http" and parts.hostname not in LOOPBACK_HOSTS:
-            raise GoodputError(
-                "'report.webhook.url' is http, which would send the token in the clear; expected "
-                "https."
-            )
+        refuse_token_in_the_clear("report.webhook.url", url, self.token_env, self.token_file)
         return url
 
 

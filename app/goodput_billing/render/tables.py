@@ -160,7 +160,7 @@ def _month(statement: Statement) -> Table:
             NONE if row["budget_cost"] is None or row["forecast_cost"] is None
             else "over" if row["forecast_cost"] > row["budget_cost"] else "within",
         ]
-        for row in _told_once(statement.budgets).iter_rows(named=True)
+        for row in _stated_once(statement.budgets).iter_rows(named=True)
     ]  # fmt: skip
     return Table(
         f"{statement.day.date:%B} so far",
@@ -181,7 +181,7 @@ def _between(row: dict[str, Any], money: Money) -> str:
     return NONE if low is None else f"{money(low)} to {money(high)}"
 
 
-def _told_once(budgets: pl.DataFrame) -> pl.DataFrame:
+def _stated_once(budgets: pl.DataFrame) -> pl.DataFrame:
     """Omit the row of all clusters where the budget of one cluster equals it."""
     of_one = pl.col("cluster").is_not_null() & pl.col("month_cost").is_not_null()
     repeated = budgets.filter(of_one).select("account", "month_cost").unique()

@@ -12,6 +12,7 @@ import polars as pl
 
 from goodput_billing.statement import adjustments, closing, currency, ownership
 from goodput_billing.statement.adjustments import STATUS
+from goodput_billing.statement.billing_lock import billing_lock
 from goodput_billing.statement.budgets import budgets
 from goodput_billing.statement.carbon import with_carbon
 from goodput_billing.statement.charges import IDLE_LINES, Policy
@@ -109,10 +110,7 @@ def statement(
     is_due = reach >= closes_ms or (closes_now and max(reach, now_ms) >= day.to_ms)
     is_proven = was_corrected = False
     if not getattr(store, "is_read_only", False):
-        is_proven, was_corrected = _settled(store, day, policy, booked, reach, is_due=is_due)
-        booked = closing.bookings(store, day)
-        if booked:
-            adjustments.give_by_rule(store, day, booked[0].policy, booked[0].rows)
+        booked, is_proven, was_corrected = _settled(store, day, policy, reach, is_due=is_due)
     rows = _rows(booked) if booked else _open_rows(store, day, policy)
     made_by = booked[0].policy if booked else policy
     days = beside(
@@ -141,15 +139,25 @@ def statement(
 
 
 def _settled(
-    store: Store, day: Day, policy: Policy, booked: list[Booking], reach: int, *, is_due: bool
-) -> tuple[bool, bool]:
-    """Correct a closed day or close one that is due; return if it is proven, and corrected."""
-    is_proven = closing.is_provable(store, day)
-    if booked and is_proven:
-        return is_proven, closing.correct(store, day, booked, reach)
-    if not booked and is_due:
-        closing.close(store, day, policy, reach)
-    return is_proven, False
+    store: Store, day: Day, policy: Policy, reach: int, *, is_due: bool
+) -> tuple[list[Booking], bool, bool]:
+    """Correct a closed day or close one that is due; return its bookings, if proven, if corrected.
+
+    What is booked is read again here: another process may have closed the day since.
+    """
+    with billing_lock(store):
+        booked = closing.bookings(store, day)
+        is_proven = closing.is_provable(store, day)
+        was_closed = not booked and is_due
+        was_corrected = bool(booked) and is_proven and closing.correct(store, day, booked, reach)
+        if was_closed:
+            refuse_overlap(store, day)
+            closing.close(store, day, policy, reach)
+        if was_closed or was_corrected:
+            booked = closing.bookings(store, day)
+        if booked:
+            adjustments.give_by_rule(store, day, booked[0].policy, booked[0].rows)
+    return booked, is_proven, was_corrected
 
 
 def rows_as_they_are(

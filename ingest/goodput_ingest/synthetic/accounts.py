@@ -99,10 +99,10 @@ def _dark(pages: _Book, attempt: Attempt) -> None:
 
 def _reported(pages: _Book, life: Life, attempt: Attempt, scrapes: Scrapes) -> None:
     steps = attempt.steps
-    told_durable = attempt.durable_step if life.habits.is_confirmed else 0
+    reported_durable = attempt.durable_step if life.habits.is_confirmed else 0
     is_unconfirmed = not life.is_confirmed and not attempt.is_followed
     is_bad = attempt.outcome == "failed" or (attempt.outcome == "limit" and len(steps) > 0)
-    kept = int((steps.number <= told_durable).sum())
+    kept = int((steps.number <= reported_durable).sum())
     if is_bad and kept == 0 and not (is_unconfirmed and len(steps)):
         pages.add(attempt.begin, attempt.end, "failed_without_progress")
         return
@@ -117,20 +117,20 @@ def _reported(pages: _Book, life: Life, attempt: Attempt, scrapes: Scrapes) -> N
         pages.add(start, end, "idle_held", "" if is_seen else "busy_unclassified")
     last = max([attempt.job_start, attempt.work_end, *(p[2] for p in attempt.phases)])
     if len(steps):
-        _steps(pages, life, attempt, told_durable, is_unconfirmed=is_unconfirmed)
+        _steps(pages, life, attempt, reported_durable, is_unconfirmed=is_unconfirmed)
         _end(pages, attempt, last)
     else:
         pages.add(last, attempt.end, "startup", "telemetry busy")
 
 
 def _steps(
-    pages: _Book, life: Life, attempt: Attempt, told_durable: int, *, is_unconfirmed: bool
+    pages: _Book, life: Life, attempt: Attempt, reported_durable: int, *, is_unconfirmed: bool
 ) -> None:
     steps, base = attempt.steps, "productive" if life.habits.is_measured else "step_unsplit"
     start = steps.start.copy()
     pages.add(int(start[0]), int(start[0]) + attempt.compile_ms, "startup")
     start[0] += attempt.compile_ms
-    is_kept = (steps.number <= told_durable) | (attempt.outcome == "ok")
+    is_kept = (steps.number <= reported_durable) | (attempt.outcome == "ok")
     lost = "at_risk" if attempt.outcome == "running" else "lost_work"
     if is_unconfirmed and attempt.outcome in ("failed", "limit"):
         true_kept = steps.number <= attempt.durable_step

@@ -19,14 +19,17 @@ WAIT_S = 0.1  # not zero: a file that its holder removed as it was opened is ope
 
 
 @contextlib.contextmanager
-def hold_lock_file(path: Path, refusal: Callable[[str], str]) -> Iterator[None]:
+def hold_lock_file(
+    path: Path, refusal: Callable[[str], str], *, wait_s: float = WAIT_S
+) -> Iterator[None]:
     """Hold the lock file at `path`; it is removed afterwards.
 
-    Raises StoreError where another process holds it: `refusal` of that process's id, or `unknown`.
+    Raises StoreError where another process holds it for longer than `wait_s`: `refusal` of that
+    process's id, or `unknown`.
     """
     if not path.parent.is_dir():  # FileLock would create it
         raise StoreError(f"{path}: cannot be written ({os.strerror(errno.ENOENT)}).")
-    lock = _lock(path, WAIT_S)
+    lock = _lock(path, wait_s)
     try:
         lock.acquire()
         path.write_text(str(os.getpid()))

@@ -17,10 +17,11 @@ from tests.app.cost_page import texts
 from goodput_app.access import current
 from goodput_app.access.current import NotAllowedError
 from goodput_app.access.identity import LOCAL, Identity, Role
-from goodput_app.dashboard import finding_state, price_edit
+from goodput_app.dashboard import adjusting, finding_state, price_edit
 from goodput_app.dashboard.data import statements
 from goodput_app.dashboard.state import use_store
 from goodput_app.settings import settings
+from goodput_billing.adjustments.record import Target
 from goodput_billing.statement.days import day_of
 from goodput_queries import audit
 from goodput_queries.storage.store import LocalStore
@@ -66,7 +67,15 @@ def download(store: LocalStore) -> None:
     assert statements.statement_file(day_of(WHEN, how.settings), "csv", how)
 
 
+def write_note(store: LocalStore) -> None:
+    assert adjusting.speak(store, "note", Target(WHEN, "nlp"), "seen")
+
+
 ACTIONS = {
+    write_note: (
+        {Role.OPERATOR, Role.FINANCE, Role.ADMIN},
+        ("write a note or dispute", "note: 2026-11-19, account nlp"),
+    ),
     edit_prices: ({Role.FINANCE, Role.ADMIN}, ("edit prices", "rates")),
     set_state: (
         {Role.OPERATOR, Role.ADMIN},

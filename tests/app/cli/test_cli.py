@@ -119,7 +119,7 @@ def test_wrong_settings_are_a_stated_failure(here: Path) -> None:
     assert (result.exit_code, result.stderr) == (
         1,
         "goodput.toml: there is no setting 'colour'; "
-        "known: db, ingest, serve, ui, retention, metrics, statement, report, collect, "
+        "known: db, ingest, serve, ui, retention, metrics, replay, statement, report, collect, "
         "evaluation_counts, objectives, serving, notify, access.\n",
     )
 

@@ -36,7 +36,7 @@ def test_a_second_start_builds_nothing(tmp_path: Path, sample_data: Path) -> Non
     assert list((tmp_path / "cache").iterdir()) == [first]
 
 
-def test_the_demo_is_built_anew_when_the_data_changed(tmp_path: Path, sample_data: Path) -> None:
+def test_the_demo_is_rebuilt_when_the_data_changed(tmp_path: Path, sample_data: Path) -> None:
     first = demo.demo_database(tmp_path / "cache", sample_data=sample_data)
     (sample_data / "lab" / "more.txt").write_text("x")
 

@@ -78,7 +78,7 @@ def test_values_given_by_hand_answer_with_the_formula(database: Path) -> None:
     assert energy["basis"] == "(power before - power after) x 8,760 h"
 
 
-def test_what_nothing_tells_is_unknown_and_asked_for(database: Path) -> None:
+def test_what_nothing_reports_is_unknown_and_asked_for(database: Path) -> None:
     result = asked(database, *UPGRADE)
 
     found = rows(result)
@@ -89,7 +89,7 @@ def test_what_nothing_tells_is_unknown_and_asked_for(database: Path) -> None:
     assert "--set old_gpus" not in result.stderr
 
 
-def test_what_the_ledger_tells_bears_its_view(database: Path) -> None:
+def test_what_the_ledger_knows_bears_its_view(database: Path) -> None:
     found = rows(asked(database, "prices", "--format", "json", "--set", "new_price_per_gpu_h=3"))
 
     assert found["held_gpu_h"]["low"] == 24

@@ -15,6 +15,7 @@ from tests.ingest.nvml_lines import FAST, META
 
 from goodput_app import settings as app_settings
 from goodput_app.cli import main
+from goodput_app.cli.doctor.live_sources import live_findings
 from goodput_app.server.background import Upkeep
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.storage.store import LocalStore
@@ -119,6 +120,11 @@ def test_the_server_says_among_its_sources_that_it_drops_no_more_than_a_tenth(db
         source = store.read("from marts.live_sources").row(0, named=True)
         assert (source["source"], source["state"]) == ("retention", "failing")
         assert "`goodput prune --yes`" in source["error"]
+        ((_, _, found, _),) = [
+            row for row in live_findings(db, store, nearby=()) if row[0] == "collected retention"
+        ]
+        assert "goodput.toml is failing, last success never: " in found
+        assert "`goodput prune --yes`" in found
 
 
 def nvml_file(folder: Path, name: str, moments: list[float]) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+from datetime import date
 from types import SimpleNamespace
 
 import pytest
@@ -13,10 +14,14 @@ from tests.two_teams import COBALTS, RED, load
 
 from goodput_app.access import current, rows
 from goodput_app.access.identity import LOCAL, Identity, Role
-from goodput_app.dashboard import flags
+from goodput_app.dashboard import adjusting, flags
 from goodput_app.dashboard.components.states import WITHHELD
 from goodput_app.dashboard.data import search, statements
 from goodput_app.dashboard.state import use_store
+from goodput_billing.adjustments import record
+from goodput_billing.adjustments.record import Target
+from goodput_billing.statement import adjustments
+from goodput_billing.statement.settings import StatementSettings
 from goodput_queries.errors import NotPermittedError
 from goodput_queries.scope import EVERYTHING, Scope
 from goodput_queries.storage.store import LocalStore
@@ -42,6 +47,9 @@ def store(empty_database, tmp_path_factory):
     shutil.copyfile(empty_database, path)
     with contextlib.closing(LocalStore(path, threads=1)) as opened:
         load(opened, COBALTS)
+        for team in (RED, COBALTS.name):
+            about, reason = Target(date(2027, 1, 15), team), f"{team} disputes it"
+            record.speak(opened, StatementSettings(), "dispute", about, reason=reason, made_by=team)
         yield opened
 
 
@@ -172,6 +180,22 @@ def test_files_are_of_an_account_of_the_reader(store, reader):
     reader(LOCAL)  # as in the thread in which a browser fetches what was offered
     with pytest.raises(NotPermittedError):
         statements.statement_file(day, "csv", how, COBALTS.name, seen=(RED,))
+
+
+def test_disputes_are_of_an_account_of_the_reader(store):
+    """Role and teams limit both what is listed and what is written."""
+    assert adjusting.listed(store)["account"].to_list() == [RED]
+    other = Target(date(2027, 1, 15), COBALTS.name)
+    (of_other,) = adjustments.listed(store).filter(account=COBALTS.name)["adjustment_id"]
+    for write in (
+        lambda: adjusting.speak(store, "note", other, "seen"),
+        lambda: adjusting.credit(store, other, "1", "seen"),
+        lambda: adjusting.resolve(store, of_other, "rejected", "", "seen"),
+    ):
+        with pytest.raises(NotPermittedError):
+            write()
+
+    assert adjustments.listed(store).height == 2
 
 
 def test_what_a_site_pays_and_sent_out_is_withheld(store):

@@ -13,7 +13,7 @@ from tests.recorded_session import built, extent_ms
 
 from goodput_app.dashboard.components import run_axis as components
 from goodput_app.dashboard.data import metrics, run_axis
-from goodput_app.dashboard.figures import ranks
+from goodput_app.dashboard.figures import runs
 from goodput_app.dashboard.state import use_store
 from goodput_queries.scope import Scope
 
@@ -111,14 +111,14 @@ def rows(*cells: tuple[int, int, float]) -> pl.DataFrame:
 
 
 def test_a_cell_without_steps_is_empty_and_no_zero() -> None:
-    drawn = ranks.lateness(rows((0, 0, 0.0), (1, 0, 0.5), (1, 1, 0.25)), (START, START)).data[0]
+    drawn = runs.lateness(rows((0, 0, 0.0), (1, 0, 0.5), (1, 1, 0.25)), (START, START)).data[0]
 
     assert drawn.y == ("rank 0", "rank 1")
     assert np.array_equal(drawn.z, [[0, np.nan], [50, 25]], equal_nan=True)
 
 
 def test_of_two_attempts_in_one_bucket_the_later_one_is_drawn() -> None:
-    drawn = ranks.lateness(rows((3, 0, 0.1), (3, 0, 0.4)), (START, START)).data[0]
+    drawn = runs.lateness(rows((3, 0, 0.1), (3, 0, 0.4)), (START, START)).data[0]
 
     assert drawn.z.tolist() == [[pytest.approx(40)]]
 

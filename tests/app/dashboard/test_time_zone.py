@@ -33,7 +33,7 @@ def test_a_moment_names_its_offset() -> None:
 
 
 @pytest.mark.usefixtures("in_berlin")
-def test_the_hour_that_comes_twice_can_be_told_apart() -> None:
+def test_the_hour_that_comes_twice_can_be_distinguished() -> None:
     early, late = AUTUMN + timedelta(minutes=30), AUTUMN + timedelta(minutes=90)
     assert theme.window(early, late) == "2026-10-25 02:30 UTC+02:00 - 2026-10-25 02:30 UTC+01:00"
     assert time_zone.hours([AUTUMN, AUTUMN + timedelta(hours=1), AUTUMN + timedelta(hours=2)]) == [

@@ -202,7 +202,7 @@ def test_a_target_is_not_sent_that_it_fails_itself() -> None:
     assert slack(name="other").look(failing) == [("open", ["fail"])]
 
 
-def test_an_alertmanager_is_told_of_the_end_when_people_silence_or_severity_changes() -> None:
+def test_an_alertmanager_gets_the_end_when_people_silence_or_severity_changes() -> None:
     target = Round(Alertmanager(url=URL, wait_s=0.0, repeat_h=1.0))
 
     assert target.look(HANG, IDLE) == [("open", ["hang00000001", "idle00000001"])]

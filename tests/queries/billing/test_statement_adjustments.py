@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from decimal import Decimal
 
@@ -224,6 +227,40 @@ def test_credits_of_a_part_and_of_the_whole_never_exceed_what_was_billed(fleet):
         with pytest.raises(QueryError, match=r"is credited already: a credit of 0\.01 is more"):
             credited(fleet.store, "0.01", **of)
     credited(fleet.store, "12", account="B")
+
+
+def met(monkeypatch, module, name):
+    """Let two callers of a function both return before either goes on, if they can."""
+    function, both = getattr(module, name), threading.Barrier(2)
+
+    def waiting(*given, **more):
+        found = function(*given, **more)
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(0.3)
+        return found
+
+    monkeypatch.setattr(module, name, waiting)
+
+
+def test_two_closers_at_the_same_time_book_a_credit_once(fleet, monkeypatch):
+    credited(fleet.store)
+    met(monkeypatch, adjustments, "pending_rows")
+
+    with ThreadPoolExecutor(2) as pool:
+        made = list(pool.map(lambda when: statement(fleet.store, when, SETTINGS), (NEXT, THIRD)))
+
+    assert all(one.is_closed for one in made)
+    assert [credits_in(one).height for one in made] in ([1, 0], [0, 1])
+
+
+def test_two_credits_at_the_same_time_do_not_exceed_what_was_billed(fleet, monkeypatch):
+    met(monkeypatch, record, "_refuse_more_than_billed")
+
+    with ThreadPoolExecutor(2) as pool:
+        given = [pool.submit(credited, fleet.store, "15") for _ in range(2)]
+
+    assert sorted(type(one.exception()) for one in given if one.exception()) == [QueryError]
+    assert adjustments.listed(fleet.store)["amount"].to_list() == [Decimal(15)]
 
 
 RULES = (

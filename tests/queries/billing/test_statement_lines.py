@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import polars as pl
 import pytest
+from tests.queries.billing.energy_counters import counter, steady
 from tests.queries.conftest import Evidence
 
 from goodput_billing.statement.charges import Policy
@@ -29,24 +30,6 @@ SUMS = (
     "sum(energy_mj)::bigint as mj, sum(measured_ms)::bigint as measured_ms, "
     "sum(metered_mj_price) as metered"
 )
-
-
-def counter(evidence, gpu, readings):
-    """Load a GPU's energy counter: joules by second."""
-    evidence.load(
-        "gpu_samples",
-        [
-            {"gpu_uuid": gpu, "gpu_instance": "", "ts": evidence.at(second), "energy_j": joules,
-             "engine_active_ratio": 0.5, "is_flagged": False}
-            for second, joules in readings
-        ],
-        "dcgm",
-    )  # fmt: skip
-
-
-def steady(until, watts, every=60):
-    """Return readings of a counter that rises evenly."""
-    return [(second, 1e6 + watts * second) for second in range(0, until + 1, every)]
 
 
 def lines(store, scope):
@@ -227,120 +210,6 @@ def test_energy_goes_to_who_held_the_gpu_when_it_was_used(evidence):
     )
 
     assert dict(found.rows()) == {"A": 180_000_000, "B": 900_000_000}
-
-
-def meter(evidence, node, begin, end, watts, every=60):
-    """Load a node's power meter: readings that cover back to the one before them."""
-    evidence.load(
-        "node_samples",
-        [{"node": node, "ts": evidence.at(second), "power_w": float(watts)}
-         for second in range(begin, end + 1, every)],
-        "meter",
-    )  # fmt: skip
-
-
-@pytest.fixture
-def metered(evidence):
-    """Load a node of 2 GPUs at 100 W and 300 W, that take 1,000 W at its meter for 4 hours."""
-    evidence.node("a", 2)
-    evidence.watched(5 * HOUR_S)
-    evidence.job("1", 0, 2 * HOUR_S, ["a"], 1, account="A")
-    counter(evidence, "c/a#0", steady(5 * HOUR_S, 100))
-    counter(evidence, "c/a#1", steady(5 * HOUR_S, 300))
-    evidence.load(
-        "tariffs",
-        [{"zone": "UTC", "from_hour": 0, "to_hour": 24, "price_per_kwh": Decimal("0.1"),
-          "pue": Decimal("1.5"), "server_ratio": Decimal(2)}],
-    )  # fmt: skip
-    return evidence
-
-
-def energies(evidence):
-    """Return kWh of counters and of meters, and what they cost, by line."""
-    found = evidence.store.read(
-        "select line, energy_mj / 3.6e9, wall_mj / 3.6e9, (metered_mj_price / 3.6e9)::double "
-        "from (select line, sum(energy_mj) as energy_mj, sum(wall_mj) as wall_mj, "
-        "sum(metered_mj_price) as metered_mj_price from marts.statement_lines group by line)"
-    )
-    return {line: pytest.approx(values) for line, *values in found.rows()}
-
-
-def test_a_nodes_meter_is_shared_by_what_gpus_counted_and_the_rest_by_their_time(metered):
-    meter(metered, "a", 0, 5 * HOUR_S, 1_000)
-    metered.store.build()
-
-    # of 1,000 W 400 W are the GPUs' own; 600 W are the server's: 300 W for each of two GPUs
-    assert energies(metered) == {
-        "usage": [0.2, 0.8, 0.8 * 0.1 * 1.5],
-        "idle": [1.8, 4.2, 4.2 * 0.1 * 1.5],
-    }
-
-
-def test_hours_that_a_meter_does_not_cover_whole_are_those_of_the_counters(metered):
-    meter(metered, "a", 1_800, 5 * HOUR_S, 1_000)
-    metered.store.build()
-
-    first, others = 0.1 * 0.1 * 1.5 * 2, 0.4 * 0.1 * 1.5
-    assert energies(metered)["usage"] == [0.2, 0.4, first + others]
-
-
-def test_a_meter_that_counts_less_than_its_gpus_is_not_believed(metered):
-    meter(metered, "a", 0, 5 * HOUR_S, 399)
-    metered.store.build()
-
-    assert energies(metered)["usage"] == [0.2, None, 0.2 * 0.1 * 1.5 * 2]
-
-
-def test_a_meter_that_comes_later_than_the_build_is_seen_by_the_next(metered):
-    metered.store.build()
-    assert energies(metered)["usage"] == [0.2, None, 0.2 * 0.1 * 1.5 * 2]
-
-    meter(metered, "a", 0, 5 * HOUR_S, 1_000)
-    metered.store.build()
-
-    assert energies(metered)["usage"] == [0.2, 0.8, 0.8 * 0.1 * 1.5]
-
-
-def test_a_meter_alone_is_shared_by_time(evidence):
-    evidence.node("a", 3)
-    evidence.watched(2 * HOUR_S)
-    evidence.job("1", 0, HOUR_S, ["a"], 2, account="A")
-    meter(evidence, "a", 0, 2 * HOUR_S, 700)
-    evidence.store.build()
-
-    found = evidence.store.read(
-        "select line, sum(energy_mj), sum(wall_mj) from marts.statement_lines group by all"
-    )
-
-    whole = 2 * HOUR_S * 700_000
-    assert sorted(found.rows()) == [("idle", None, whole * 2 // 3), ("usage", None, whole // 3)]
-
-
-def test_a_meter_that_covers_a_job_has_its_energy_though_it_covers_no_whole_hour(evidence):
-    evidence.node("a", 2)
-    evidence.watched(2 * HOUR_S)
-    evidence.job("1", 3_000, 4_200, ["a"], 2, account="A")
-    meter(evidence, "a", 2_940, 4_260, 700)
-    evidence.store.build()
-
-    found = evidence.store.read(
-        "select line, sum(wall_mj) from marts.statement_lines group by all having sum(wall_mj) > 0"
-    )
-
-    # a minute before the job and one after it nobody held them
-    assert sorted(found.rows()) == [("idle", 120 * 700_000), ("usage", 1_200 * 700_000)]
-
-
-def test_a_meter_that_covers_a_part_of_a_job_counts_that_part_alone(evidence):
-    evidence.node("a", 1)
-    evidence.job("1", 0, 2 * HOUR_S, ["a"], 1, account="A")
-    meter(evidence, "a", 0, 600, 700)
-    meter(evidence, "a", 5_400, 2 * HOUR_S, 700)
-    evidence.store.build()
-
-    found = evidence.store.read("select sum(wall_mj) from marts.statement_lines").item()
-
-    assert found == (600 + 1_800) * 700_000
 
 
 def test_the_tariff_is_that_of_the_hour_in_its_own_zone(evidence):

@@ -23,7 +23,7 @@ from goodput_queries.errors import QueryError
 HOUR_S = 3_600
 WHEN = date(2027, 1, 15)
 # words that only the others have: account, user, job, run, partition, QOS, model; node, reservation
-TOLD_OF_ALL = ("rivals", "mallory", "7700123", "secretjob", "dungeon", "vipqos", "b200")
+IN_THE_WHOLE = ("rivals", "mallory", "7700123", "secretjob", "dungeon", "vipqos", "b200")
 HIDDEN = ("hiddennode", "secretres", "c/7700")
 
 
@@ -94,11 +94,11 @@ def texts(made, folder):
 def test_no_name_of_another_account_is_in_any_file_of_the_own_statement(fleet, tmp_path):
     _, whole, _ = next(open_statements(fleet))
     reported = texts(whole, tmp_path / "whole").values()
-    assert [word for word in TOLD_OF_ALL if not any(word in text for text in reported)] == []
+    assert [word for word in IN_THE_WHOLE if not any(word in text for text in reported)] == []
 
     for idle, _, own in open_statements(fleet):
         for name, text in texts(own, tmp_path / idle).items():
-            found = [word for word in (*TOLD_OF_ALL, *HIDDEN) if word in text.lower()]
+            found = [word for word in (*IN_THE_WHOLE, *HIDDEN) if word in text.lower()]
             assert found == [], (idle, name)
 
 

@@ -203,6 +203,9 @@ def test_an_attempt_that_a_node_failure_ended_is_put_on_the_node(cluster, job_ev
     assert verdict["confidence"] == "Confirmed"
     assert verdict["cause"].startswith("NODE_FAIL")
     assert verdict["evidence"].endswith("of the allocated time, 1 attempt")
+    assert verdict["verdict"] == f"{verdict['title']} ({verdict['cause']})"
+    of_run = cluster.read("select verdict, verdict_confidence, verdict_evidence from marts.runs")
+    assert of_run.row(0) == tuple(verdict[name] for name in ("verdict", "confidence", "evidence"))
     # the same among all runs
     assert cluster.read("from marts.run_verdicts").rows(named=True) == [verdict]
 
@@ -245,6 +248,7 @@ def test_a_hang_that_the_scheduler_ended_is_put_on_the_rank_that_held_up_the_oth
     verdicts = evidence.store.read("select run_key, rule, evidence from marts.run_verdicts")
     ((run_key, rule, text),) = verdicts.rows()
     assert (run_key, rule) == ("c/1", "hang")
+    assert evidence.store.read("select hangs, verdict_evidence from marts.runs").row(0) == (1, text)
     assert text.startswith("rank 1 has not launched all_reduce 45 of dp")
 
 

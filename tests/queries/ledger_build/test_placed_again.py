@@ -32,11 +32,11 @@ def job_runs(draw: st.DrawFn) -> dict[str, Any]:
         "nodes": draw(st.lists(NODES, min_size=1, max_size=1 + is_spread, unique=True)),
         "gpus": draw(st.integers(1, 8 if is_spread else 4)),
         "gpu_type": draw(st.sampled_from([None, None, "h100", "a100"])),
-        "told_after": draw(st.sampled_from([0, 0, 0, 1, 2])),
+        "reported_after": draw(st.sampled_from([0, 0, 0, 1, 2])),
         "named_after": draw(st.sampled_from([None, None, 0, 1, 2])),
         "indexes": draw(st.lists(st.integers(0, 4), min_size=1, max_size=4)),
         "shrinks": draw(st.integers(0, 9)) == 0,
-        "told_too_short_by": draw(st.sampled_from([0, 0, 0, 5, 20])),
+        "reported_too_short_by": draw(st.sampled_from([0, 0, 0, 5, 20])),
         "is_counted": draw(st.booleans()),
     }
 
@@ -47,7 +47,7 @@ def load_job_run(
     """Load the evidence of a job run at a time; `step`: how often it was loaded before."""
     start, end = job["start"], job["start"] + job["length"]
     if step == 0:
-        end = max(start + 1, end - job["told_too_short_by"])
+        end = max(start + 1, end - job["reported_too_short_by"])
     gpus = max(1, job["gpus"] - (job["shrinks"] and step > 0))
     evidence.job(
         str(number), start, end if end <= moment else None, job["nodes"], gpus,
@@ -67,7 +67,7 @@ def load_job_run(
         evidence.load("holds", [{**row, **of_node, "method": "scontrol"} for of_node in reported])
 
 
-def assert_placed_as_anew(store: LocalStore) -> None:
+def assert_placed_as_in_a_full_build(store: LocalStore) -> None:
     with store.cursor() as cursor:
         cursor.execute("begin")
         placed = place.place(cursor)
@@ -99,13 +99,13 @@ def test_after_every_build_holds_equal_a_full_placement(new_evidence, jobs, mome
         for number, job in enumerate(jobs):
             if job["start"] > moment:
                 continue
-            reported = step - begun.setdefault(number, step) - job["told_after"]
+            reported = step - begun.setdefault(number, step) - job["reported_after"]
             if reported >= 0:
                 load_job_run(evidence, number, job, moment, reported)
 
         evidence.store.build()
 
-        assert_placed_as_anew(evidence.store)
+        assert_placed_as_in_a_full_build(evidence.store)
     evidence.store.close()
 
 
@@ -134,7 +134,7 @@ def placed_again(evidence, monkeypatch):
     monkeypatch.setattr(incremental, "claim", spy)
     evidence.store.build()
     monkeypatch.undo()
-    assert_placed_as_anew(evidence.store)
+    assert_placed_as_in_a_full_build(evidence.store)
     return seen[-1]
 
 

@@ -182,26 +182,3 @@ def test_every_cause_is_listed_once_with_a_reason():
     assert len(keys) == len(set(keys))
     assert {row["blame"] for row in rows} <= {"own", "platform"}
     assert all(row["reason"] for row in rows)
-
-
-@built_together
-def test_a_verdict_is_of_one_loss(cluster, job_events):
-    """The largest loss has no cause of its own, a smaller one has: they are not mixed."""
-    cluster.node("a", 1)
-    cluster.job("1", 0, 400, ["a"], 1)
-    cluster.events(
-        "1",
-        [
-            *job_events.steps(1, 10, 0, 20, data_s=10.0),
-            job_events.phase("ckpt_save", 200, 220),
-            *job_events.steps(11, 19, 220, 20),
-        ],
-    )  # fmt: skip
-    yield
-
-    run = cluster.read("select * from marts.runs").row(0, named=True)
-    loss = cluster.read("select * from marts.loss_causes order by gpu_ms desc").row(0, named=True)
-    assert loss["category"] == "data_stall"
-    assert run["verdict"] == "Biggest loss: data stall, 25 % of its allocated time."
-    assert run["verdict_confidence"] == loss["confidence"]
-    assert run["verdict_evidence"] == loss["evidence"]

@@ -102,20 +102,6 @@ def test_the_rank_that_did_not_launch_what_the_others_wait_in_is_named(evidence,
 
 
 @pytest.mark.usefixtures("gang")
-def test_a_hang_is_in_the_verdict_of_its_run(evidence, dumps):
-    dumps(THREE_WAIT)
-    evidence.store.build()
-
-    ((hangs_of_run, verdict, evidence_of_it),) = evidence.store.read(
-        "select hangs, verdict, verdict_evidence from marts.runs"
-    ).rows()
-
-    assert hangs_of_run == 1
-    assert verdict.endswith("1 hang in collectives, rank 1 did not take part.")
-    assert evidence_of_it is None or "all_reduce 45" in evidence_of_it
-
-
-@pytest.mark.usefixtures("gang")
 def test_the_attempt_that_had_these_ranks_then_reports_node_and_gpu(evidence, dumps):
     dumps(THREE_WAIT)
 

@@ -133,7 +133,7 @@ def test_runs_of_other_teams_are_counted(stores):
     assert stores[0].read(counts, scope=LIMITED).row(0) == (4, 1)
 
 
-def test_a_run_that_two_teams_call_alike_is_told_apart(stores):
+def test_a_run_that_two_teams_call_alike_is_distinguished(stores):
     """Its job runs of the other team are in no sum of it."""
     (row,) = (
         stores[0]

@@ -110,9 +110,9 @@ def job_that_uses(cluster, used, hours=8):
         [{"cluster": cluster.name, "node": "a", "gpu_uuid": "a#0", "slurm_index": 0, "gpu_index": 0,
           "gpu_model": "h100", "memory_bytes": MEMORY, "valid_from_at": cluster.at(0)}],
     )  # fmt: skip
-    cluster.job("1", 0, hours * HOUR_S, ["a"], 1)
+    cluster.job("1", 0, int(hours * HOUR_S), ["a"], 1)
     readings(
-        cluster, "a#0", hours * HOUR_S, every=300, memory_used_bytes=lambda t: int(used(t))
+        cluster, "a#0", int(hours * HOUR_S), every=300, memory_used_bytes=lambda t: int(used(t))
     )  # fmt: skip
 
 
@@ -157,9 +157,39 @@ def test_other_memory_is_not_listed(cluster, used):
     assert growth(cluster) == []
 
 
+def in_an_hour(*used_gib):
+    """Return the memory at a second of an hour, linear between ten-minute marks from 20 on."""
+
+    def used(t):
+        at = max(0.0, (t - 1200) / 600)
+        first = min(int(at), len(used_gib) - 2)
+        part = min(1.0, at - first)
+        return (used_gib[first] + part * (used_gib[first + 1] - used_gib[first])) * 2**30
+
+    return used
+
+
+@pytest.mark.parametrize(
+    ("used", "is_listed"),
+    [
+        pytest.param(in_an_hour(40, 42, 44, 46, 48), True, id="12 GiB an hour"),
+        pytest.param(in_an_hour(40, 40.2, 40.4, 40.6, 40.8), False, id="1 % in 40 minutes"),
+        pytest.param(in_an_hour(40, 44, 46, 46, 46), False, id="caches fill, then level off"),
+        pytest.param(in_an_hour(40, 40, 40, 46, 46), False, id="one allocation"),
+    ],
+)
 @built_together
-def test_an_hour_is_too_short_to_call_it_growth(cluster):
-    job_that_uses(cluster, lambda t: (40 + 10 * t / HOUR_S) * 2**30, hours=1)
+def test_a_short_attempt_has_to_grow_more_and_all_the_time(cluster, used, is_listed):
+    job_that_uses(cluster, used, hours=1)
+
+    yield
+
+    assert [row["windows"] for row in growth(cluster)] == ([4] if is_listed else [])
+
+
+@built_together
+def test_half_an_hour_is_too_short_to_call_it_growth(cluster):
+    job_that_uses(cluster, lambda t: (40 + 10 * t / HOUR_S) * 2**30, hours=0.5)
 
     yield
 

@@ -79,8 +79,5 @@ def test_evidence_of_a_straggler_names_the_source_there_is(evidence, job_events)
     loss = evidence.store.read(
         "select evidence from marts.loss_causes where category = 'straggler_wait'"
     ).item()
-    run = evidence.store.read("select verdict, verdict_evidence from marts.runs").row(0)
     cost = "GPU 3 of a cost the gang 45.6 GPU-s"
     assert loss == f"comm_s of all ranks: what each has over the least; {cost}"
-    verdict = "Biggest loss: straggler wait, 30 % of its allocated time (GPU 3 of a was late)."
-    assert run == (verdict, loss)

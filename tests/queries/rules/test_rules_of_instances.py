@@ -265,7 +265,7 @@ def test_an_inventory_that_says_otherwise_has_the_last_word(cluster):
 @built_together
 def test_an_inventory_with_the_numbers_of_the_scheduler_names_its_gpus_past_cut_ones(cluster):
     halves = ("3g.40gb.0", "3g.40gb.1")
-    for uuid, number, is_told_by in ((GPU, 0, "inventory"), (OTHER, 2, "inventory")):
+    for uuid, number, is_known_by in ((GPU, 0, "inventory"), (OTHER, 2, "inventory")):
         cluster.load(
             "gpus",
             [
@@ -274,7 +274,7 @@ def test_an_inventory_with_the_numbers_of_the_scheduler_names_its_gpus_past_cut_
                     "gpu_index": number // 2, "slurm_index": number, "gpu_model": "h100",
                 }
             ],
-            is_told_by,
+            is_known_by,
         )  # fmt: skip
         for source, whose in (("inventory", uuid), ("slurm", f"m#{number}")):
             parts = [(h, "3g.40gb", number + i) for i, h in enumerate(halves)]

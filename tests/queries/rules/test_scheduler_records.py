@@ -168,7 +168,7 @@ def test_a_node_without_gpus_of_a_job_whose_others_have_enough_has_none(cluster)
     assert by_node(cluster) == [("a", 8, 800)]
 
 
-def told_twice(cluster):
+def reported_twice(cluster):
     """Return the finding of all clusters, of which one has such a record, where it names this."""
     return cluster.read(
         f"""select n, example from marts.data_quality
@@ -185,7 +185,7 @@ def test_records_that_were_read_in_two_zones_are_reported(cluster):
 
     yield
 
-    assert told_twice(cluster) == [(1, f"{cluster.name}/1")]
+    assert reported_twice(cluster) == [(1, f"{cluster.name}/1")]
 
 
 @built_together
@@ -196,7 +196,7 @@ def test_a_requeue_that_lasts_otherwise_is_no_duplicate_record(cluster):
 
     yield
 
-    assert told_twice(cluster) == []
+    assert reported_twice(cluster) == []
 
 
 @built_together
@@ -208,4 +208,4 @@ def test_a_job_that_starts_by_the_clock_is_no_duplicate_record(cluster):
 
     yield
 
-    assert told_twice(cluster) == []
+    assert reported_twice(cluster) == []

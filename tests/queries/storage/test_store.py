@@ -13,7 +13,6 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-import duckdb
 import polars as pl
 import pytest
 
@@ -22,7 +21,7 @@ from goodput_queries.errors import QueryError, StoreError
 from goodput_queries.evidence import load
 from goodput_queries.evidence.batch import REJECT_CONTENT_MAX_CHARS, Batch, Loaded, Reject
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import LocalStore, open_store
+from goodput_queries.storage.store import LocalStore
 
 
 def batch(table: str, *rows: dict[str, object], digest: str = "1", **more: object) -> Batch:
@@ -309,49 +308,6 @@ def test_threads_that_load_the_same_part_store_it_once(store: LocalStore) -> Non
     assert sorted(done.rows_new for done in loaded) == [0, 0, 0, 60]
 
 
-def test_a_database_outlives_its_process(tmp_path: Path) -> None:
-    path = tmp_path / "fleet.duckdb"
-    with contextlib.closing(LocalStore(path)) as store:
-        store.load(batch("gpus", gpu()))
-
-    with contextlib.closing(open_store(path)) as store:
-        assert store.read("select gpu_uuid from raw.gpus").item() == "GPU-1"
-
-
-def test_what_is_no_database_is_refused_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "fleet.duckdb"
-    path.write_text("not a database, whatever lock it names\n" * 500)
-
-    with pytest.raises(StoreError, match="this is no DuckDB database; name another file"):
-        open_store(path)
-
-
-def test_a_damaged_database_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "fleet.duckdb"
-    path.write_bytes(b"12345678DUCK" + b"no more of it" * 1_000)
-
-    with pytest.raises(StoreError, match="the database file is damaged"):
-        open_store(path)
-
-
-@pytest.mark.parametrize("is_for_reading_only", [False, True])
-def test_the_database_of_another_program_is_left_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_for_reading_only: bool
-) -> None:
-    """Schemas `staging` and `marts` are what others call theirs, too."""
-    monkeypatch.setattr("os.access", lambda _, mode: mode != os.W_OK or not is_for_reading_only)
-    path = tmp_path / "theirs.duckdb"
-    with contextlib.closing(duckdb.connect(str(path))) as theirs:
-        theirs.execute("create schema staging")
-        theirs.execute("create table staging.payroll as select 1 as employee")
-    before = path.read_bytes()
-
-    with pytest.raises(StoreError, match=r"not Goodput's: it has staging\.payroll\. Nothing was"):
-        LocalStore(path)
-
-    assert path.read_bytes() == before
-
-
 def test_a_full_disk_is_no_fault_of_the_rows(store: LocalStore) -> None:
     at = datetime(2026, 11, 20, 12)  # noqa: DTZ001
     long = {"ts": at, "ts_precision": "exact", "kind": "xid"}
@@ -365,67 +321,3 @@ def test_a_full_disk_is_no_fault_of_the_rows(store: LocalStore) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
     assert store.load(batch("gpu_events", *rows)).rows_new == 20
-
-
-@pytest.mark.parametrize("folder", ["nowhere", "file"])
-def test_a_database_that_cannot_be_made_is_a_store_error(tmp_path: Path, folder: str) -> None:
-    (tmp_path / "file").touch()
-
-    with pytest.raises(StoreError, match=r"fleet.duckdb: "):
-        LocalStore(tmp_path / folder / "fleet.duckdb")
-
-
-@pytest.fixture
-def unwritable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no file be written, as for a user who is not its owner."""
-    monkeypatch.setattr(os, "access", lambda _path, mode: mode != os.W_OK)
-
-
-def test_a_built_database_of_another_user_is_read(
-    store: LocalStore, request: pytest.FixtureRequest
-) -> None:
-    store.load(batch("gpus", gpu()))
-    store.build()
-    store.close()
-    request.getfixturevalue("unwritable")
-
-    with contextlib.closing(open_store(store.path)) as opened:
-        assert opened.build().is_empty()
-        assert opened.read("select gpu_uuid from raw.gpus").item() == "GPU-1"
-        with pytest.raises(StoreError, match=r"is read-only for you; copy it"):
-            opened.load(batch("gpus", gpu(gpu_uuid="GPU-2")))
-
-
-def test_a_database_of_another_user_that_is_not_built_says_who_can(
-    store: LocalStore, request: pytest.FixtureRequest
-) -> None:
-    store.build()
-    store.load(batch("gpus", gpu()))
-    store.close()
-    request.getfixturevalue("unwritable")
-
-    with pytest.raises(StoreError, match=r"read-only for you; .* its owner to run `goodput build`"):
-        open_store(store.path)
-
-
-def test_a_closed_database_says_so(tmp_path: Path) -> None:
-    store = LocalStore(tmp_path / "fleet.duckdb")
-    store.close()
-
-    with pytest.raises(StoreError, match=r"fleet\.duckdb: the database is closed\."):
-        store.read("select 1")
-
-
-def test_a_process_opens_a_file_once(tmp_path: Path) -> None:
-    path = tmp_path / "site's.duckdb"
-    with (
-        contextlib.closing(LocalStore(path)),
-        pytest.raises(StoreError, match="this process has this database open already"),
-    ):
-        LocalStore(path)
-
-
-def test_what_does_not_fit_into_memory_spills_next_to_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "goodput.duckdb"
-    with contextlib.closing(LocalStore(path)) as store:
-        assert store.read("select current_setting('temp_directory')").item() == f"{path}.tmp"

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import goodput_app
 from goodput_app.cli.serve import configured
 from goodput_app.notify.plan import OWN_SOURCE
-from goodput_app.settings import settings, settings_file
+from goodput_app.server.background import RETENTION_STATUS
+from goodput_app.settings import RetentionSettings, settings, settings_file
 from goodput_ingest.gpu_metrics import missing_counters
 from goodput_ingest.gpu_metrics.recommended import COUNTERS_FILE
 from goodput_ingest.live.config import collectors
@@ -70,7 +71,7 @@ COUNTER_OFF = re.compile(r"counter off that could be used; add to .*: (?P<counte
 METRICS_SEEN = re.compile(r"\d+ GPUs, \d+ metrics$|\d+ metrics of the host$")
 COLLECTOR_OFF = re.compile(r"the collector (?P<collector>\w+) is off")
 NO_FILES = re.compile(r": 0 of \d+ files are ")
-TELLS_FACTS = (Tail, NvmlLive, KernelLogLive)  # whose probes say what is there, not what is wrong
+STATES_FACTS = (Tail, NvmlLive, KernelLogLive)  # whose probes say what is there, not what is wrong
 
 
 def live_findings(
@@ -165,7 +166,7 @@ def _finding(one: Collector, what: str, text: str) -> Finding:
         return what, "missing", text, f"folder and pattern in {_file()}, or let jobs write there"
     if off := COLLECTOR_OFF.search(text):
         return what, "missing", text, f"--collector.{off['collector']} of node_exporter"
-    if isinstance(one.source, TELLS_FACTS) or METRICS_SEEN.search(text):
+    if isinstance(one.source, STATES_FACTS) or METRICS_SEEN.search(text):
         return what, "ok", text, ""
     return what, "problem", text, f"mend it there, or in {_file()}"
 
@@ -187,6 +188,8 @@ def _statuses(store: Store | None, sources: Sequence[Collector]) -> Iterator[Fin
         return
     configured_now = {(one.reads, one.origin) for one in sources}
     configured_now |= {(OWN_SOURCE, one.label) for one in settings().notify}
+    if settings().retention != RetentionSettings():
+        configured_now.add(RETENTION_STATUS)
     rows = store.read(
         """select source, origin, state, answered_at, error from marts.live_sources
         where state in ('failing', 'stale') order by source, origin"""

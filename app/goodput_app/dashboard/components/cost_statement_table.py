@@ -10,9 +10,10 @@ import polars as pl
 import streamlit as st
 
 from goodput_app.dashboard import theme
-from goodput_app.dashboard.components import cost_scope, scope_bar, tables
+from goodput_app.dashboard.components import cost_adjustments, cost_scope, scope_bar, tables
 from goodput_app.dashboard.components.cost_parts import in_browser
 from goodput_app.dashboard.data import statements
+from goodput_billing.adjustments.record import Target
 from goodput_billing.render.safe_text import harmless
 from goodput_billing.statement.days import day_of
 
@@ -30,6 +31,7 @@ NAMES = {
     "user_name": "User",
     "cluster": "Cluster",
     "total_cost": "Total",
+    "adjustments": "Notes, disputes, credits",
     "day_before_cost": "The day before",
     "change_ratio": "Change",
     "gpu_ms": "Allocated",
@@ -49,10 +51,13 @@ NAMES = {
 OF_HELD_TIME = ("productive_cost", "own_waste_cost", "platform_waste_cost", "unsettled_cost")
 
 
-def show(view: View, shown: Shown) -> None:
-    """Draw the statement: a row each, and beside it the picked one with its ways on."""
+def show(view: View, shown: Shown) -> Target | None:
+    """Draw the statement: a row each, and beside it the picked one with its ways on.
+
+    Returns what the picked row is to notes, disputes and credits; None where none is picked.
+    """
     by = _by(shown)
-    frame = _rows(view, shown, by)
+    frame = cost_adjustments.beside(_rows(view, shown, by), by, shown)
     drawn = _said(frame).head(ROWS_MOST)
     names = {name: header for name, header in NAMES.items() if _is_shown(name, drawn, frame)}
     names["label"] = BY_LABELS.get(by, NAMES["label"])
@@ -67,6 +72,17 @@ def show(view: View, shown: Shown) -> None:
     if picked is not None and side is not None:
         with side.container(border=True):
             _picked(picked, by, shown)
+    return None if picked is None else _target(picked, by, shown)
+
+
+def _target(row: dict[str, Any], by: str, shown: Shown) -> Target:
+    """Return what a row is: an account, a user or a run on the last day shown."""
+    when, cluster = shown.days[-1].day.date, row["cluster"]
+    if by == "run":
+        return Target(when, row["team"] or "", row["user_name"], row["run_id"], cluster)
+    if by == "user":
+        return Target(when, "", row["account"] or None, cluster=cluster)
+    return Target(when, row["account"] if by == "" else "", cluster=cluster)
 
 
 def _by(shown: Shown) -> str:
@@ -133,6 +149,8 @@ def _is_shown(name: str, drawn: pl.DataFrame, frame: pl.DataFrame) -> bool:
         return False
     if name == "cluster":
         return frame["cluster"].n_unique() > 1
+    if name == "adjustments":
+        return frame[name].null_count() < frame.height
     if name in ("credit_cost", "unpriced_ms", "idle_share_cost"):
         return bool((frame[name] != 0).any())
     return True

@@ -60,7 +60,6 @@ def runs(frame: pl.DataFrame, found: pl.DataFrame, names: Mapping[str, str]) -> 
 
     found: marts.run_verdicts
     """
-    frame = run_parts.with_verdicts(frame, found)
     ids = frame.get_column("run_key")
     table, side = _beside(st.query_params.get("verdict") in ids.to_list())
     rows = frame.to_dicts()

@@ -13,7 +13,7 @@ from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import charts, scope_bar
 from goodput_app.dashboard.components import telemetry_parts as parts
 from goodput_app.dashboard.data import marts, metrics, run_axis
-from goodput_app.dashboard.figures import ranks as figures_ranks
+from goodput_app.dashboard.figures import runs as figures_runs
 from goodput_app.dashboard.figures import telemetry as figures
 
 if TYPE_CHECKING:
@@ -146,6 +146,6 @@ def ranks(view: View) -> None:
         )
         return
     charts.draw(
-        figures_ranks.lateness(late, view.window), late, "rank-lateness", "How late each rank was"
+        figures_runs.lateness(late, view.window), late, "rank-lateness", "How late each rank was"
     )
     st.caption("A rank's own work above the median of its attempt. Grey: no steps.")

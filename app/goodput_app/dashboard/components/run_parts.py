@@ -75,28 +75,15 @@ def heading(run: dict[str, Any]) -> None:
         st.caption(f"{theme.moment(run['first_start_at'])} to {end}")
 
 
-def with_verdicts(runs: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
-    """Return the runs with their largest findings as verdicts, else with those of their losses.
-
-    found: marts.run_verdicts
-    """
-    cause = pl.format(" ({})", "cause").fill_null("")
-    of_finding = found.select(
-        "run_key", pl.concat_str("title", cause).alias("of_finding"), pl.col("confidence")
-    )
-    return runs.join(of_finding, on="run_key", how="left", maintain_order="left").with_columns(
-        verdict=pl.coalesce("of_finding", "verdict"),
-        verdict_confidence=pl.coalesce("confidence", "verdict_confidence"),
-    )
-
-
 def of_finding(found: pl.DataFrame, run: dict[str, Any]) -> None:
-    """Draw the verdict of the run's largest finding, else that of its largest loss.
+    """Draw the verdict on a run: its largest finding, with the way to it.
 
-    found: marts.run_verdicts of the run
+    found: marts.run_verdicts of the run. run: its row of marts.runs
     """
     if found.is_empty():
-        verdict(run)
+        open_ms, held_ms = run["unsettled_ms"], run["held_ms"]
+        share = f" {theme.percent(open_ms / held_ms)} of its allocated time is unclassified."
+        st.info(f"No loss of this run is large enough for a finding.{share if open_ms else ''}")
         return
     row = found.row(0, named=True)
     cause = f" ({theme.markdown_text(row['cause'])})" if row["cause"] else ""
@@ -112,19 +99,6 @@ def of_finding(found: pl.DataFrame, run: dict[str, Any]) -> None:
         icon=":material/flag:",
         query_params=scope_bar.carried() | {"finding": row["finding_key"]},
     )
-
-
-def verdict(run: dict[str, Any]) -> None:
-    """Draw the verdict on a run: a sentence, how sure it is, and on what evidence."""
-    if not run["verdict"]:
-        st.info("No verdict: no allocated time of the run is classified as a loss.")
-        return
-    confidence = run["verdict_confidence"] or "Not confirmed"
-    text = (
-        f"**{theme.markdown_text(run['verdict'])}** {theme.markdown_text(confidence)}; "
-        f"evidence: {theme.markdown_text(run['verdict_evidence'] or 'none')}."
-    )
-    st.info(text, icon=":material/gavel:")
 
 
 def communication(frame: pl.DataFrame) -> None:

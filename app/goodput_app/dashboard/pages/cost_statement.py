@@ -4,6 +4,7 @@ import streamlit as st
 
 from goodput_app.dashboard.components import (
     charts,
+    cost_adjustments,
     cost_parts,
     cost_scope,
     cost_statement_table,
@@ -66,8 +67,15 @@ with right, panel("Cost by day", "marts.statement_lines", help="Days of the stat
     figure = figures_cost.by_day(per_day)
     alt = "Charges of each day by what they are for"
     charts.draw(figure, cost_parts.in_browser(per_day), "cost-by-day", alt)
+picked = None
 with panel("Statement", "marts.statement_lines", help="What `goodput report` bills, day by day."):
-    cost_statement_table.show(view, shown)
+    picked = cost_statement_table.show(view, shown)
+with panel(
+    "Notes, disputes and credits",
+    "billing.adjustments",
+    help="Beside the amounts of a day, which never change; a credit is a line of a later day.",
+):
+    cost_adjustments.show(shown, picked)
 left, right = st.columns(2, gap="medium")
 with left, panel("Budgets", "marts.statement_budgets"):
     cost_parts.budgets(shown, view.scope.team)

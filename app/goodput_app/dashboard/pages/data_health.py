@@ -9,6 +9,8 @@ from goodput_app.dashboard.components import (
     audit_log,
     charts,
     delivered_statements,
+    notification_panel,
+    replay_panel,
     scope_bar,
     tables,
 )  # fmt: skip
@@ -112,6 +114,10 @@ st.caption("Can I trust it?")
 live_sources()
 with panel("Statements", "statements.jsonl", help="What went out, and what failed."):
     delivered_statements.show()
+with panel(
+    "Notifications", "state.notifications", help="Who is sent findings, what failed, what waits."
+):
+    notification_panel.show()
 with panel("Sources", "marts.sources", help="What each source brought, and how fresh it is."):
     tables.show(marts.sources(), SOURCES, "sources")
 with panel(
@@ -138,4 +144,5 @@ with panel("Rejected rows", "raw.rejects", help="Rejected with the reason, never
             st.caption(
                 f"{rejects.height:,} of {rejects['total'][0]:,}; all: `goodput show raw.rejects`."
             )
+replay_panel.show()
 audit_log.show()

@@ -1,5 +1,5 @@
--- Categories in the ledger that the reference does not define, and held ones without a hold (or the reverse), but for
--- activity and serving on nodes without a scheduler, whose owner is unknown.
+-- Categories in the ledger that the reference does not define, and allocated ones without a hold (or the reverse),
+-- but for activity and serving on nodes without a scheduler, whose owner is unknown.
 -- grain: category
 select segments.category, categories.group, count(*) as segments
 from marts.ledger_segments as segments

@@ -1,5 +1,5 @@
 -- The ratios of the ledger (docs/accounting-rules.md: Ratios and the headline), one definition each.
--- Arguments in GPU-milliseconds: c capacity, held, u not available, gang gang_wait, s durable step time
+-- Arguments in GPU-milliseconds: c capacity, held (allocated), u not available, gang gang_wait, s durable step time
 -- (is_kept_step), useful (is_useful), x step_unsplit, k not settled.
 
 -- Changes whenever a historical figure of goodput would: exports, statements and trends carry it. 1: communication was

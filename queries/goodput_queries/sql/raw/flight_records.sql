@@ -1,4 +1,4 @@
--- One operation of one rank as PyTorch's Flight Recorder held it when it was dumped: the last ones of a ring.
+-- One operation of one rank as PyTorch's Flight Recorder had it when it was dumped: the last ones of a ring.
 -- grain: source, dump_set, rank, record_id, created_at
 -- keep: discovered_completed_at, discovered_started_at
 -- time: created_at

@@ -111,7 +111,7 @@ def one_by_one(path: Path) -> Batch:
 def test_lines_parsed_in_bulk_are_those_parsed_one_by_one(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str]
 ) -> None:
-    path = tmp_path_factory.getbasetemp() / "told.jsonl"
+    path = tmp_path_factory.getbasetemp() / "events.jsonl"
     text = "\n".join([json.dumps(STEP), *lines])
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
 

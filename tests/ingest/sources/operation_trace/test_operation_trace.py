@@ -113,7 +113,9 @@ def test_even_workers_are_at_the_ideal(tmp_path: Path) -> None:
     assert parts_of_the_excess(found) == [0, 0, 0, 0, 0]
 
 
-def test_a_slow_stage_a_slow_worker_and_a_long_micro_batch_are_told_apart(tmp_path: Path) -> None:
+def test_a_slow_stage_a_slow_worker_and_a_long_micro_batch_are_distinguished(
+    tmp_path: Path,
+) -> None:
     stage = batches(tmp_path, operations(lambda _rank, stage, *_: 2.0 if stage == 1 else 1.0))
     worker = batches(
         tmp_path, operations(lambda rank, stage, *_: 2.0 if (rank, stage) == (1, 0) else 1.0)

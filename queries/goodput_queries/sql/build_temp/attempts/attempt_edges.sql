@@ -7,7 +7,7 @@
 -- work_end_ms: end of the gang's last completed step, or without steps the job's own end
 -- startup_end_ms: without steps: job.start, else the end of the last init phase
 -- teardown_until_ms: end of what counts as teardown after the last step; beyond it is a fault stall
--- is_without_progress: ended badly and kept nothing
+-- is_without_progress: ended badly and retained no step
 with attempts as (select * from temp.attempts where has_events),
 
 steps as (

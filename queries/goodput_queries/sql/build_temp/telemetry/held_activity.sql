@@ -1,4 +1,4 @@
--- Telemetry activity of held units in time that no attempt's events cover.
+-- Telemetry activity of allocated units in time that no attempt's events cover.
 -- inline: asked once
 -- grain: unit, start_ms
 -- activity: 1 idle for less than the threshold within the hold, 2 active, 3 idle for longer

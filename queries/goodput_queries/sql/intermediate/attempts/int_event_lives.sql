@@ -1,6 +1,6 @@
 -- Lives of gangs in job events: one row a run and attempt, with its job run.
 -- Matched by (1) run = job id, (2) run = job name and the host is one of its nodes, or no host is named and only one job
--- run of the name ran then, both the nearest in time, (3) the only job run that held the GPU then or, where no
+-- run of the name ran then, both the nearest in time, (3) the only job run that had the GPU then or, where no
 -- inventory knows the GPU, GPUs of the host.
 -- grain: cluster, run_id, attempt
 -- job_run_key: null: unmatched, listed in marts.data_quality

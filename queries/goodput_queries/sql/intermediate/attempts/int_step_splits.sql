@@ -1,4 +1,4 @@
--- Losses inside kept steps, laid out as real intervals from the step's start in the order data stall,
+-- Losses inside retained steps, laid out as real intervals from the step's start in the order data stall,
 -- throttle, straggler wait, exposed communication; what is left is productive only where waiting and
 -- communication were both measured.
 -- grain: attempt_key, gpu_uuid, start_ms

@@ -6,7 +6,7 @@
 -- sequence: among several of one place
 -- cause: as it is shown; blame_cause: as it stands in reference.blame_by_cause
 -- is_platform: the evidence names a failure of the infrastructure
--- confidence: Confirmed (the scheduler or a hardware Xid on a held GPU), Likely (the job said so), Not confirmed
+-- confidence: Confirmed (the scheduler or a hardware Xid on a GPU of the attempt), Likely (the job said so), Not confirmed
 -- at_ms: when it was first seen; code: of an Xid
 with downed as (
     select attempt_key, arg_min(node, {at_ms: at_ms, node: node}) as node, min(at_ms) as at_ms

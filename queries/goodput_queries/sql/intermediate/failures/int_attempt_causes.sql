@@ -6,7 +6,7 @@
 -- trouble_from_ms: from when on an error may be its cause: five minutes before the end, or the start of its stall
 -- class: hardware, node, network, host memory, storage, numerics, user code, scheduler, unknown
 -- fix: what to do against it, where that is known (an Xid's recommended action)
--- confidence: Confirmed (the scheduler or a hardware Xid on a held GPU), Likely (the job said so), Not confirmed
+-- confidence: Confirmed (the scheduler or a hardware Xid on a GPU of the attempt), Likely (the job said so), Not confirmed
 with firsts as (
     select
         attempt_key,

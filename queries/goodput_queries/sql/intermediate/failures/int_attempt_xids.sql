@@ -1,4 +1,4 @@
--- Xids on the GPUs that an attempt held in the trouble before its bad end, by code and node. An Xid is of one attempt of
+-- Xids on the GPUs of an attempt in the trouble before its bad end, by code and node. An Xid is of one attempt of
 -- its job run: one that began after it is not explained by it a second time.
 -- grain: attempt_key, cluster, node, code
 -- class: hardware (or driver), application (a program causes it); other codes explain no failure

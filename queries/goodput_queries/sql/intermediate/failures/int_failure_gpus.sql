@@ -1,4 +1,4 @@
--- GPUs that the failed attempts of the scope held.
+-- GPUs of the failed attempts of the scope.
 -- grain: attempt_key, node, gpu_uuid
 -- evaluated: first
 select

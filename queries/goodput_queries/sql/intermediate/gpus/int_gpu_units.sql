@@ -5,7 +5,7 @@
 -- share_lo: lower end of the share, in parts of share_of
 -- share_hi: upper end of the share
 -- end_ms: null: still there
--- method: inventory, or holds (no inventory: the GPUs that job runs held at one time)
+-- method: inventory, or holds (no inventory: the GPUs that job runs had at one time)
 -- materialised: full, since every later stage joins it
 -- change_tracking: start_ms, end_ms of node
 with inventory as (select * from intermediate.int_gpu_inventory),

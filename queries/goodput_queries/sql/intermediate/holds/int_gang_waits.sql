@@ -1,6 +1,6 @@
 -- Gang waits: intervals in which part of a gang was up and waited for the rest, of job runs whose parts start separately.
 -- grain: job_run_key
--- end_ms: the first moment at which as many GPUs are held as were asked for; null: not yet
+-- end_ms: the first moment at which as many GPUs are allocated as were asked for; null: not yet
 -- materialised: full, since the timeline joins it
 -- change_tracking: start_ms, end_ms
 with runs as (

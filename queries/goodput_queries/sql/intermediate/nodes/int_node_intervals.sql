@@ -4,7 +4,7 @@
 -- state: the first of down, maintenance, drained, powered_off that holds; null: none
 -- is_watched: a source reports states of the node
 -- is_planned: kept empty for a bigger job
--- is_stranded: all CPUs of the node are held
+-- is_stranded: all CPUs of the node are allocated
 -- has_demand: an eligible pending job asks for this kind of GPU in a partition of the node, or for a MIG profile that
 --  such a GPU could give
 -- demanded_profiles: what eligible pending jobs ask of MIG instances: ',1g.10gb,3g.40gb,'; '*' where any will do
@@ -77,7 +77,7 @@ types as (
     from asked_stretches
 ),
 
--- each model is held against each kind once: a pattern takes longer to make than to match
+-- each model is compared with each kind once: a pattern takes longer to make than to match
 kinds as materialized (
     select models.cluster, models.gpu_model, types.gpu_type, unnest(['', '*']) as of_instance
     from (select distinct cluster, gpu_model from nodes) as models

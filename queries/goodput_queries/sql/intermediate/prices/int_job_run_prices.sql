@@ -1,4 +1,4 @@
--- Mean price of the GPUs of each job run in the scope's window, weighted by the time that it held them.
+-- Mean price of the GPUs of each job run in the scope's window, weighted by their allocated time.
 -- grain: job_run_key
 -- price_per_gpu_h: null: some of that time has no price
 -- held_ms: milliseconds of a whole GPU in the window

@@ -1,4 +1,4 @@
--- Ten minutes of whole GPUs in the scope's window that one job run held from begin to end, with what rules about
+-- Ten minutes of whole GPUs in the scope's window that were allocated to one job run from begin to end, with what rules about
 -- anomalies ask of the roll-up. Where two sources read a GPU, those of the source with more samples. The scope's run,
 -- team or node does not restrict it: a rule compares with peers first.
 -- grain: gpu_uuid, start_ms

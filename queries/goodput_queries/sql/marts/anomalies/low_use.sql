@@ -5,7 +5,7 @@
 -- evaluated: first
 -- rule: unused_gpus: GPUs that were active in no reading; low_use: mean activity of SMs, tensor cores and memory interface
 --  all under thresholds low_use_sm_ratio, low_use_tensor_ratio, low_use_dram_ratio
--- node, gpu_uuid: null where the job run held several
+-- node, gpu_uuid: null where the job run had several
 -- start_at, end_at: first and last ten minutes that were looked at
 -- gpus: number of GPUs read; unused_gpus: of them never active
 -- use_ratio: mean of use_metric (SM active, else engine active, else GPU utilisation)
@@ -14,7 +14,7 @@
 -- needed_gpus: GPUs that its load would fill to threshold right_size_ratio, by the busiest ten minutes and memory; null where the
 --  memory is not known
 -- mig_profile: smallest MIG profile with room for the load of a single GPU; null: none, or it has several
--- held_gpu_ms: time in the scope in which the job run held them, milliseconds of a whole GPU
+-- held_gpu_ms: allocated time in the scope, milliseconds of a whole GPU
 -- gpu_ms: of it what the smaller allocation would have left to others; cost: of that, null without a price
 -- score: distance from the limit as a share of it; for unused GPUs their share
 -- confidence: Confirmed where SM, tensor and memory activity are measured, else Likely

@@ -1,7 +1,8 @@
 -- Running jobs whose steps have stopped coming: no step for far longer than the attempt's own rhythm, although its job events
 -- are still followed. It needs neither scheduler nor dumps, and is known long before the job fails or threshold silent_log_min_ms
 -- ends the attempt. Steps come in a rhythm from threshold stall_min_steps on. Not where the job declares a phase for the time, and
--- not where marts.hangs names the operation.
+-- not where marts.hangs names the operation. Where its GPUs go on working, as in an evaluation that no event declares, it is a
+-- finding from threshold silent_log_min_ms on: a hung collective keeps a GPU active, but draws a fraction of the power of a step.
 -- grain: attempt_key
 -- evaluated: first
 -- rule: no_step
@@ -10,9 +11,12 @@
 -- quiet_ms: time without a step and without a declared phase, to where job events are followed: to the last event of any job from
 --  a source of the same kind, or the last answer of the live sources of the kind, where all of them answer
 -- gpus: number of GPUs; active_gpus: of them active by their last reading in this time; null: not read
+-- work_ratio: mean power of its GPUs in the second half of quiet_ms, ten minutes at most, over that in the ten minutes before its
+--  last step; null: not read
 -- gpu_ms: their time; cost: of it, null without a price
 -- score: quiet_ms over the shortest time that is a finding
--- confidence: Likely; it says that nothing comes, not why
+-- confidence: Likely where its GPUs stopped working; Not confirmed where they work, or where their power is not read. It says
+--  that nothing comes, not why
 with running as (
     select attempts.*, clusters.as_of_ms
     from intermediate.int_attempts as attempts
@@ -108,7 +112,7 @@ declared as (
     group by followed.attempt_key
 ),
 
-stalled as materialized (
+quiet as materialized (
     select followed.*, followed.followed_ms - followed.last_ms - coalesce(declared.declared_ms, 0) as quiet_ms
     from followed
     left join declared using (attempt_key)
@@ -118,6 +122,44 @@ stalled as materialized (
             from marts.hangs as hangs
             where hangs.run_key = followed.run_key and hangs.attempt = followed.attempt
         )
+),
+
+power as (
+    select
+        quiet.attempt_key,
+        samples.gpu_uuid,
+        avg(samples.power_w) filter (where samples.ts_ms <= quiet.last_ms) as of_steps_w,
+        avg(samples.power_w) filter (
+            where samples.ts_ms > greatest((quiet.last_ms + quiet.followed_ms) / 2, quiet.followed_ms - 600000)
+        ) as now_w
+    from quiet
+    inner join intermediate.int_holds as holds using (job_run_key)
+    inner join staging.stg_gpu_samples as samples
+        on holds.gpu_uuid = samples.gpu_uuid
+        and samples.gpu_instance = ''
+        and samples.ts_ms > quiet.last_ms - 600000
+        and samples.ts_ms <= quiet.followed_ms
+    where holds.gpu_instance = '' and samples.ts >= from_ms((select min(last_ms) - 600000 from quiet))
+    group by quiet.attempt_key, samples.gpu_uuid
+),
+
+work as (
+    select attempt_key, sum(now_w) / nullif(sum(of_steps_w), 0) as work_ratio
+    from power
+    where now_w is not null and of_steps_w is not null
+    group by attempt_key
+),
+
+stalled as materialized (
+    select
+        quiet.* exclude (least_ms),
+        case
+            when work.work_ratio >= threshold('stall_work_ratio') then greatest(quiet.least_ms, threshold('silent_log_min_ms'))
+            else quiet.least_ms
+        end as least_ms,
+        work.work_ratio
+    from quiet
+    left join work using (attempt_key)
 ),
 
 last_activity as (
@@ -156,16 +198,22 @@ select
     stalled.quiet_ms::bigint as quiet_ms,
     stalled.gpus::bigint as gpus,
     activity.active_gpus::bigint as active_gpus,
+    stalled.work_ratio,
     (stalled.gpus * stalled.quiet_ms)::bigint as gpu_ms,
     (stalled.gpus * stalled.quiet_ms / 3600000.0 * prices.price_per_gpu_h)::double as cost,
     (stalled.quiet_ms / stalled.least_ms)::double as score,
-    'Likely' as confidence,
+    case when stalled.work_ratio < threshold('stall_work_ratio') then 'Likely' else 'Not confirmed' end as confidence,
     format(
         'no step for {:.0f} s after step {}, usual one every {:.1f} s (longest {:.0f} s): hung or stalled',
         stalled.quiet_ms / 1000, stalled.last_step, stalled.usual_ms / 1000, stalled.longest_ms / 1000
     )
     || coalesce('; ' || activity.active_gpus || ' of ' || counted(activity.read_gpus, 'GPU') || ' that are read still active', '')
-        as evidence
+    || coalesce(format(', at {:.0f} % of their power in steps', 100 * stalled.work_ratio), '')
+    || case
+        when stalled.work_ratio >= threshold('stall_work_ratio') then ': work that no event declares looks the same'
+        else ''
+    end as evidence
 from stalled
 left join activity using (attempt_key)
 left join intermediate.int_job_run_prices as prices using (job_run_key)
+where stalled.quiet_ms >= stalled.least_ms

@@ -1,5 +1,5 @@
 -- Series that stand still while their GPU works, and GPUs whose readings are rejected: evidence that is not to be
--- believed, and no idle time. Of whole GPUs that a job run held, by the ten-minute roll-up.
+-- believed, and no idle time. Of whole GPUs that were allocated, by the ten-minute roll-up.
 -- grain: rule, gpu_uuid, start_at
 -- evaluated: first
 -- rule: frozen_series (power and energy do not change by a digit), standing_energy (the counter gains nothing at power over

@@ -2,7 +2,7 @@
 -- grain: gpu_model
 -- access: team
 -- price_per_gpu_h: of capacity, mean over the window
--- cost_per_allocated_gpu_h: all cost of the model / what jobs held
+-- cost_per_allocated_gpu_h: all cost of the model / allocated GPU time
 -- cost_per_productive_gpu_h: all cost / useful time (the headline's numerator)
 -- definition_version: of goodput; see macros/ratios.sql
 -- unpriced_gpu_ms: time left out of the money, since the rate card has no price for it

@@ -3,7 +3,7 @@
 -- price, computed and rounded where it is printed. Scope: window, cluster, model, team, user, run, partition.
 -- grain: line, cluster, team, user_name, run_key, partition, qos, gpu_model, mig_profile, list_price_per_gpu_h, factor, price_per_gpu_h, bucket
 -- access: team
--- line: usage (held by job runs), inferred (held, but no scheduler or label says by whom), unplaced (allocated, but on no
+-- line: usage (allocated to job runs), inferred (in use, but no scheduler or label says by whom), unplaced (allocated, but on no
 --  known GPU: outside the ledger and the capacity), reserved_idle (team: the owner of the reservation, where it is one),
 --  idle, not_available
 -- price_per_gpu_h: null: the rate card has no price
@@ -14,7 +14,7 @@
 -- own_waste_ms: lost for reasons of the job's own, by reference.blame_by_cause
 -- platform_waste_ms: lost for reasons of the infrastructure
 -- unsettled_ms: not settled by the evidence
--- idle_held_ms, lost_ms: of the waste: held and idle; lost work, fault stalls, failed without progress
+-- idle_held_ms, lost_ms: of the waste: allocated and idle; lost work, fault stalls, failed without progress
 -- credit_ms: of the waste: lost because infrastructure failed
 -- energy_mj: millijoules of the GPUs' own counters; null: not measured
 -- measured_ms: GPU time for which energy is known

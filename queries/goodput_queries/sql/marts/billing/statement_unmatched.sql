@@ -17,7 +17,7 @@ placed as (
     semi join assumed using (job_run_key, gpu_uuid, gpu_instance)
 ),
 
--- what telemetry saw at work inside time that no job run held
+-- what telemetry saw at work inside time that was allocated to no job run
 unclaimed as (
     select
         segments.cluster,

@@ -1,5 +1,5 @@
 -- What GPUs drew while a job's program was loaded on them and did nothing: ten minutes of a whole GPU that one job run
--- held, in which no sample shows activity and memory is in use. Start-up, restore and suspension are left out.
+-- had, in which no sample shows activity and memory is in use. Start-up, restore and suspension are left out.
 -- grain: cluster, team, gpu_model
 -- access: team
 -- held_ms: of the ten minutes with memory and activity readings; idle_ms: of them executing but idle

@@ -6,7 +6,7 @@
 -- rank: 1 is the likeliest
 -- cause: failure reason: an Xid, the scheduler's state, the job's kind of failure, a hang, a counter that rose
 -- class: hardware, node, network, host memory, storage, numerics, user code, scheduler, unknown
--- confidence: Confirmed (the scheduler or a hardware Xid on a held GPU), Likely, Not confirmed
+-- confidence: Confirmed (the scheduler or a hardware Xid on a GPU of the attempt), Likely, Not confirmed
 -- evidence: with counts and places; evidence_against: what speaks against it, null where nothing is known
 -- what_to_do: recommended action; of an Xid the vendor's
 -- node, gpu_uuid: where, null for several or none

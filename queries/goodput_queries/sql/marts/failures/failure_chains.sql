@@ -1,4 +1,4 @@
--- What happened to each attempt that ended badly in the scope's window, and to the GPUs and nodes that it held: from an
+-- What happened to each attempt that ended badly in the scope's window, and to its GPUs and nodes: from an
 -- hour before the trouble to its end and the start of the next attempt, in order of time.
 -- grain: attempt_key, position
 -- access: team

@@ -61,7 +61,8 @@ signs as (
     union all
     select
         'memory_growth', attempts.cluster, growth.node, growth.gpu_uuid, growth.run_key,
-        growth.last_at - to_milliseconds(growth.windows * 600000), growth.last_at, null, null, 'Likely',
+        growth.last_at - to_milliseconds(growth.windows * 600000), growth.last_at, null, null,
+        case when growth.windows >= threshold('memory_growth_windows') then 'Likely' else 'Not confirmed' end,
         format('used memory grows by {:.2f} GB an hour', growth.growth_bytes_per_h / 1e9)
             || coalesce(format(', full in {:.1f} h', growth.time_to_full_s / 3600), '')
     from marts.memory_growth as growth

@@ -6,6 +6,7 @@
 -- evaluated: first
 -- rule, finding_key, title, kind, severity, confidence, evidence, what_to_do: of the finding; of one on a node that failed
 --  evidence, gpu_ms and cost are those of this run
+-- verdict: a line: the title, and the cause in parentheses
 -- cause: of an ending, and the GPU or node that is named for a wait; null: the title says it
 -- gpu_ms, cost, share_ratio: GPU time that the run lost by it, of its allocated time
 with hangs as (
@@ -72,16 +73,11 @@ select
         losses.rule, losses.cluster, losses.node, losses.gpu_uuid, losses.run_key,
         case when losses.run_key is null then coalesce(losses.team, '') else '' end
     ) as finding_key,
+    rules.title || coalesce(' (' || causes.cause || ')', '') as verdict,
     rules.title,
     rules.kind,
     losses.severity,
-    coalesce(
-        losses.cause,
-        nullif(concat_ws(
-            ', ', losses.node,
-            case when losses.gpu_uuid is not null then 'GPU ' || coalesce(gpus.gpu_index::varchar, losses.gpu_uuid) end
-        ), '')
-    ) as cause,
+    causes.cause,
     losses.confidence,
     coalesce(
         losses.evidence,
@@ -97,6 +93,15 @@ select
 from candidates as losses
 inner join reference.finding_rules as rules using (rule)
 left join gpus using (gpu_uuid)
+cross join lateral (
+    select coalesce(
+        losses.cause,
+        nullif(concat_ws(
+            ', ', losses.node,
+            case when losses.gpu_uuid is not null then 'GPU ' || coalesce(gpus.gpu_index::varchar, losses.gpu_uuid) end
+        ), '')
+    ) as cause
+) as causes
 left join hangs on losses.of_run_key = hangs.run_key
 qualify row_number() over (
     partition by losses.of_run_key order by losses.gpu_ms desc, losses.rule, losses.gpu_uuid, losses.node

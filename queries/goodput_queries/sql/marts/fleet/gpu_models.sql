@@ -5,16 +5,16 @@
 -- gpus: capacity / window: how many there were on average
 -- capacity_ms, held_ms: milliseconds of a whole GPU
 -- productive_ms: useful time: the numerator of goodput
--- unsettled_ms: of the held time, not settled by the evidence
+-- unsettled_ms: of the allocated time, not classified by the evidence
 -- energy_mj, measured_ms: millijoules of the GPUs' own counters, and the GPU time for which they are known
--- held_energy_mj, held_measured_ms: the same of held time
--- power_w, held_power_w: mean power over measured time, of all and of held time; null: not measured
+-- held_energy_mj, held_measured_ms: the same of allocated time
+-- power_w, held_power_w: mean power over measured time, of all and of allocated time; null: not measured
 -- power_limit_w: mean over the GPUs that report one
 -- metered_mj_price: millijoules x US dollars per kWh at the tariffs of their hours; null: no tariff
 -- tariffed_mj: the energy that has a tariff
--- priced_held_ms: held time with a price
+-- priced_held_ms: allocated time with a price
 -- priced_productive_ms, priced_unsettled_ms: of it
--- allocated_ms_list_price, allocated_ms_price: held milliseconds x price of a GPU-hour, before and after factors; null: no price
+-- allocated_ms_list_price, allocated_ms_price: milliseconds x price of a GPU-hour, before and after factors; null: no price
 -- priced_ms, ms_cost: all time with a price, and its milliseconds x price; null: no price
 with windows as (
     select

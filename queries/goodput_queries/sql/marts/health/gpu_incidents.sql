@@ -7,7 +7,7 @@
 -- class: hardware (or driver), application (a program causes it), informational
 -- codes: every Xid of the incident; code, meaning, severity, what_to_do: of the worst of them, the first of equals
 -- kind: of the worst event; events: most that one source reports; sources: who reports it
--- run_key, run_id, job_name: a run that held the GPU at its start
+-- run_key, run_id, job_name: a run that had the GPU at its start
 with events as (
     select
         *,

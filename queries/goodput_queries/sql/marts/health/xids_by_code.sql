@@ -1,7 +1,7 @@
 -- Xids in the scope's window by code: repeats in one incident of a GPU count once.
 -- grain: code
 -- incidents: incidents with the code; alone: of them those without another code
--- nodes, gpus: number of nodes and GPUs hit; runs: number of runs that held the GPU
+-- nodes, gpus: number of nodes and GPUs hit; runs: number of runs that had the GPU
 -- meaning, severity, fault_domain, what_to_do: by the vendor's catalogue; null: it does not have the code
 with codes as (
     select *, unnest(codes) as one_code from marts.gpu_incidents

@@ -4,21 +4,21 @@
 -- access: team
 -- definition_version: of goodput; see macros/ratios.sql
 -- useful_ms: productive, communication, step not split (and declared work, where evaluation counts)
--- goodput_ratio: the headline: useful / capacity (of a team, user, run, partition: / what it held)
+-- goodput_ratio: the headline: useful / capacity (of a team, user, run, partition: / what was allocated to it)
 -- goodput_hi_ratio: upper bound, if all unclassified time was useful: (useful + unsettled) / capacity
 -- availability_ratio: (capacity - not available) / capacity
--- allocation_ratio: held / (capacity - not available)
--- scheduling_ratio: (held - gang wait) / capacity
+-- allocation_ratio: allocated / (capacity - not available)
+-- scheduling_ratio: (allocated - gang wait) / capacity
 -- scheduler_reason: why these three are null: node states or accounting cover less than half of the capacity
--- runtime_lo_ratio, runtime_hi_ratio: retained step time / (held - gang wait); upper bound includes unclassified time
--- runtime_reason: why they are null: more than half of held - gang wait is unclassified
+-- runtime_lo_ratio, runtime_hi_ratio: retained step time / (allocated - gang wait); upper bound includes unclassified time
+-- runtime_reason: why they are null: more than half of allocated - gang wait is unclassified
 -- program_ratio: useful / retained step time
 -- program_reason: why it is null: more than half of the retained step time has no measured breakdown
 -- communication_ratio: communication / retained step time, of runs and steps that measure it; null: none does
 -- communication_step_ms: retained step time with measured communication
 -- communication_runs: runs that measure communication
--- active_ratio: share of the held time with evidence in which GPUs are neither idle nor waiting for the rest of a gang
--- coverage_ratio: share of held time that evidence classifies
+-- active_ratio: share of the allocated time with evidence in which GPUs are neither idle nor waiting for the rest of a gang
+-- coverage_ratio: share of allocated time that evidence classifies
 -- wasted_cost: badput, not counting time that is not settled
 with scheduled as (
     select cluster from intermediate.int_job_runs where not is_inferred

@@ -7,7 +7,7 @@
 -- start_at, last_at: first and last sign of it; end_at: the last link is up again; null: one is still down, or not known
 -- members: number of ports or GPUs; node_names, nodes: where; shared: what all members have in common: a node, a
 --  device name (a rail) or a rack; null: nothing that is known
--- run_ids, runs: that held GPUs of these nodes meanwhile; gpus: number of their GPUs there
+-- run_ids, runs: that had GPUs of these nodes meanwhile; gpus: number of their GPUs there
 -- confidence: Likely where the members have something in common, else Not confirmed
 with signs as (
     select

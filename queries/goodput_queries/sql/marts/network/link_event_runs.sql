@@ -1,6 +1,6 @@
--- Job runs that held GPUs of a node while a link of it was down, or in the interval in which it went down.
+-- Job runs that had GPUs of a node while a link of it was down, or in the interval in which it went down.
 -- grain: cluster, node, kind, device, port, start_at, job_run_key
--- gpus: number of the node's GPUs that it held
+-- gpus: number of the node's GPUs that it had
 select
     events.cluster,
     events.node,

@@ -2,14 +2,14 @@
 -- Counts blocking saves; an asynchronous save delays no step.
 -- grain: run_key
 -- access: team
--- gpus: the most that an attempt held
+-- gpus: the most that an attempt had
 -- saves: blocking saves
 -- save_s: median length of a save
 -- interval_s: median time from the end of a save to the begin of the next one of the same attempt
 -- attempts, failures: lives of the run's gang, and those that failed
 -- run_s: total duration of its attempts
 -- cluster_failures, cluster_gpu_ms: attempts of all runs of its cluster that infrastructure ended, and all GPU time
---     that they held: the failure rate per GPU of a run without failures so far (team-caused failures do not scale with GPUs)
+--     allocated to them: the failure rate per GPU of a run without failures so far (team-caused failures do not scale with GPUs)
 with clusters as (select * from intermediate.int_clusters),
 
 attempts as (

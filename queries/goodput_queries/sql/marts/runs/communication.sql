@@ -1,4 +1,4 @@
--- Communication inside the kept steps of runs: what is measured, and where only the NCCL profiler's durations are
+-- Communication inside the retained steps of runs: what is measured, and where only the NCCL profiler's durations are
 -- known, how much it can be at most (they say nothing of compute that ran meanwhile).
 -- grain: run_key
 -- access: team

@@ -1,4 +1,4 @@
--- The ledger of each run: one row a run and category; a run's rows add up to what it held in the window.
+-- The ledger of each run: one row a run and category; a run's rows add up to its allocated time in the window.
 -- grain: run_key, category
 -- access: team
 -- gpu_ms: milliseconds of a whole GPU

@@ -4,7 +4,7 @@
 -- gpu_ms: allocated; the sum of the _ms columns that follow
 -- step_ms: useful time, the numerator of goodput
 -- slowdown_ms: throttling and waits for stragglers
--- lost_ms: lost work, fault stalls and attempts that kept nothing
+-- lost_ms: lost work, fault stalls and attempts that retained no step
 -- idle_held_ms: allocated but idle
 -- unsettled_ms: at risk, active without job telemetry, unknown
 -- overhead_ms: all else: start-up, restore, checkpoints, input, declared work, waits for the gang, suspension, teardown

@@ -3,22 +3,21 @@
 -- access: team
 -- evaluated: first
 -- run_name: the run's display name: the scheduler's number with the job's name
--- held_ms: GPU time held in the window
--- kept_step_ms: durable step time less data stalls (S of the accounting rules)
--- lost_ms: lost work, fault stalls and attempts that kept nothing
+-- held_ms: GPU time allocated in the window
+-- kept_step_ms: retained step time less data stalls (S of the accounting rules)
+-- lost_ms: lost work, fault stalls and attempts that retained no step
 -- definition_version: of goodput; see macros/ratios.sql
 -- useful_ms: productive, communication, step not split (and declared work, where evaluation counts)
--- goodput_of_held_ratio: useful / held
--- goodput_of_held_hi_ratio: its upper end, if all that is not settled was useful
--- runtime_lo_ratio, runtime_hi_ratio: null where more than half of held - gang wait is not settled
--- ettr_ratio: kept step time / (last end - first eligible), over the whole run; queue waits count
+-- goodput_of_held_ratio: useful / allocated
+-- goodput_of_held_hi_ratio: its upper end, if all unclassified time was useful
+-- runtime_lo_ratio, runtime_hi_ratio: null where more than half of allocated - gang wait is unclassified
+-- ettr_ratio: retained step time / (last end - first eligible), over the whole run; queue waits count
 -- ettr_hi_ratio: the same if all unclassified time was useful
--- recompute_ms: held time in steps whose number the run had before; information, close to its lost work
+-- recompute_ms: allocated time in steps whose number the run had before; information, close to its lost work
 -- restarts: attempts after the first
 -- interruptions .. goodput_5d_ratio: see marts.run_progress
 -- hangs: collectives and transfers that never ended, less those that wait for another one
--- verdict, verdict_confidence, verdict_evidence: of the run's largest row in marts.loss_causes; verdict and evidence name
---     its first hang, too
+-- verdict, verdict_confidence, verdict_evidence: of its largest finding, see marts.run_verdicts; null: it has none
 with ledger as (
     select
         run_key,
@@ -106,22 +105,10 @@ recomputed as (
 ),
 
 hangs as (
-    select
-        run_key,
-        count(*) as hangs,
-        min({place: case confidence when 'Confirmed' then 1 when 'Likely' then 2 else 3 end, since_at: since_at,
-            hang_key: hang_key, confidence: confidence, evidence: evidence, rank: culprit_rank}) as first
+    select run_key, count(*) as hangs
     from marts.hangs
     where is_root and run_key is not null
     group by run_key
-),
-
--- the verdict comes from one row of marts.loss_causes
-worst as (
-    select losses.run_key, arg_max(losses, (losses.gpu_ms, losses.category, losses.blame)) as loss
-    from marts.loss_causes as losses
-    where losses.run_key is not null
-    group by losses.run_key
 )
 
 select
@@ -174,31 +161,13 @@ select
     ledger.cost,
     ledger.wasted_cost,
     coalesce(hangs.hangs, 0) as hangs,
-    case
-        when worst.loss is null then 'No loss is known.'
-        when worst.loss.category in ('unknown', 'busy_unclassified')
-            then cast(round(100.0 * worst.loss.gpu_ms / ledger.held_ms) as integer)
-                || ' % of its allocated time is unclassified: the job does not report its steps.'
-        else 'Biggest loss: ' || lower(worst.loss.label) || ', '
-            || cast(round(100.0 * worst.loss.gpu_ms / ledger.held_ms) as integer) || ' % of its allocated time'
-            || case
-                when lower(worst.loss.cause) <> lower(worst.loss.label) then ' (' || worst.loss.cause || ')'
-                else ''
-            end || '.'
-    end
-    || case
-        when hangs.hangs is null then ''
-        else ' ' || hangs.hangs || case when hangs.hangs = 1 then ' hang' else ' hangs' end || ' in collectives'
-            || coalesce(', rank ' || hangs.first.rank || ' did not take part', '') || '.'
-    end as verdict,
-    coalesce(worst.loss.confidence, 'Not confirmed') as verdict_confidence,
-    nullif(
-        concat_ws('; ', worst.loss.evidence, coalesce('rank ' || hangs.first.rank || ' ', '') || hangs.first.evidence), ''
-    ) as verdict_evidence
+    verdicts.verdict,
+    verdicts.confidence as verdict_confidence,
+    verdicts.evidence as verdict_evidence
 from ledger
 inner join lineage using (run_key)
 left join whole using (run_key)
 left join recomputed using (run_key)
 left join marts.run_progress as progress using (run_key)
-left join worst using (run_key)
+left join marts.run_verdicts as verdicts using (run_key)
 left join hangs using (run_key)

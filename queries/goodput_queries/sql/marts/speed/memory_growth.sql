@@ -1,6 +1,8 @@
 -- GPUs whose used memory grows through an attempt of the scope's runs, with the time until it is full. By the ten-minute
 -- means after the first twenty minutes: the growth is the median difference of means half of the attempt apart. Listed is
--- what rises nearly always, still rises in the last quarter, and by more than 1 % of the memory.
+-- what rises nearly always, still rises in the last quarter, and by more than 1 % of the memory. An attempt shorter than
+-- threshold memory_growth_windows has to show as much more as it is shorter, and a rise in every ten minutes: caches of
+-- allocators fill in steps.
 -- grain: attempt_key, gpu_uuid, gpu_instance
 -- access: team
 -- windows: number of ten minutes; rising_ratio: share of the differences that are rises
@@ -47,7 +49,10 @@ numbered as (
     select
         *,
         row_number() over (partition by attempt_key, gpu_uuid, gpu_instance order by start_ms) as number,
-        count(*) over (partition by attempt_key, gpu_uuid, gpu_instance) as windows
+        count(*) over (partition by attempt_key, gpu_uuid, gpu_instance) as windows,
+        used_bytes > lag(used_bytes) over (
+            partition by attempt_key, gpu_uuid, gpu_instance order by start_ms
+        ) as is_rise
     from readings
 ),
 
@@ -66,7 +71,7 @@ differences as (
         and earlier.gpu_uuid = later.gpu_uuid
         and earlier.gpu_instance = later.gpu_instance
         and earlier.number + earlier.windows // 2 = later.number
-    where earlier.windows >= threshold('memory_growth_windows')
+    where earlier.windows >= threshold('memory_growth_least_windows')
 ),
 
 slopes as (
@@ -86,6 +91,7 @@ quarters as (
         gpu_uuid,
         gpu_instance,
         any_value(windows) as windows,
+        count(*) filter (where is_rise) as rises,
         max(start_ms) + 600000 as last_ms,
         arg_max(used_bytes, number) as used_bytes,
         max(used_bytes) - min(used_bytes) as range_bytes,
@@ -126,5 +132,8 @@ left join memories using (gpu_uuid)
 where
     slopes.bytes_per_ms > 0
     and slopes.rising_ratio >= threshold('memory_growth_rising')
-    and quarters.range_bytes >= threshold('memory_growth_share') * coalesce(memories.memory_bytes, quarters.used_bytes)
+    and quarters.range_bytes
+        >= threshold('memory_growth_share') * coalesce(memories.memory_bytes, quarters.used_bytes)
+        * greatest(1, threshold('memory_growth_windows') / quarters.windows)
+    and (quarters.windows >= threshold('memory_growth_windows') or quarters.rises = quarters.windows - 1)
     and (quarters.last_bytes - quarters.before_bytes) / quarters.quarter_ms >= slopes.bytes_per_ms / 2

@@ -1,7 +1,7 @@
 -- Tokens of each account in the scope's window for the cost and energy of its runs that report tokens.
 -- grain: cluster, team
 -- access: team
--- runs: number of these runs; held_ms: what they held; held_ratio: of all that the account's runs held
+-- runs: number of these runs; held_ms: their allocated time; held_ratio: of that of all runs of the account
 -- tokens: of steps that were not lost
 -- tokens_per_cost, tokens_per_j: over the runs whose cost, or energy, is known; null: of none
 with runs as (

@@ -2,18 +2,9 @@
 -- intermediate.int_gpu_metrics has them.
 -- grain: source, gpu_uuid, gpu_instance, start_ms
 -- access: team
-with held as (
-    select holds.gpu_uuid, holds.gpu_instance, holds.start_ms, coalesce(holds.end_ms, 9223372036854775807) as end_ms
-    from intermediate.int_holds as holds
-    inner join intermediate.int_job_run_owners as owners using (job_run_key)
-    where
-        in_window(holds.start_ms, holds.end_ms)
-        and of_owner(owners.team, owners.user_name, owners.run_key, owners.partition)
-)
-
 select metrics.*
 from intermediate.int_gpu_metrics as metrics
-semi join held
+semi join intermediate.int_holds_in_scope as held
     on metrics.gpu_uuid = held.gpu_uuid
     and metrics.gpu_instance = held.gpu_instance
     and metrics.start_ms >= held.start_ms

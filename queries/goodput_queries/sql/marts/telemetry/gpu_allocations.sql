@@ -1,4 +1,4 @@
--- Time in which job runs held the scope's GPUs, cut at the window.
+-- Time in which the scope's GPUs were allocated to job runs, cut at the window.
 -- grain: gpu_uuid, gpu_instance, start_at
 -- access: team
 -- start_at, end_at: cut at the window and at the end of the evidence

@@ -14,7 +14,7 @@
 -- gaps: number of regular gaps; idle_gaps: of them those that readings show; gap_s: median length of all
 -- missed: distances of two or three periods
 -- gpus: most GPUs that were idle, or paused
--- share_ratio: their share of the GPU time that the job run held in the scope, at least threshold period_min_share; of gaps
+-- share_ratio: their share of the GPU time allocated to the job run in the scope, at least threshold period_min_share; of gaps
 --  that readings show less one sampling interval each: they are seen from the last active reading to the next one
 -- gpu_ms, cost: of the regular gaps as they are seen; null without a price
 -- score: -log10 of the probability of such regularity at random times, at most (Chernoff's bound x number of distances)
