@@ -230,3 +230,10 @@ def test_few_gpus_are_read_from_their_readings_and_many_from_the_roll_up() -> No
 
     assert energy.bucket_ms(window, 4) == timedelta(minutes=1) / timedelta(milliseconds=1)
     assert energy.bucket_ms(window, 1_000) == timedelta(minutes=10) / timedelta(milliseconds=1)
+
+
+def test_many_gpus_have_longer_buckets() -> None:
+    day = Scope(from_ms=START_MS, to_ms=START_MS + 24 * HOUR_MS)
+
+    assert energy.bucket_ms(day, 2_000) == timedelta(minutes=30) / timedelta(milliseconds=1)
+    assert energy.bucket_ms(day, 10_000) == HOUR_MS

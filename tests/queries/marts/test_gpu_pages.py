@@ -80,6 +80,20 @@ def test_a_bin_has_the_category_with_most_of_its_time(store):
     assert found[1]["category"] == "idle_no_demand"
 
 
+def test_bins_of_a_node_are_the_sums_of_its_gpus(store):
+    """A window that begins inside of segments, and bins that cut them."""
+    window = {"from_ms": START_MS + 700_000, "bucket_ms": 900_000}
+    sums = {}
+    for row in rows(store, "category_bins", **window):
+        key = row["node"], row["start_ms"], row["category"]
+        sums[key] = sums.get(key, 0) + row["gpu_ms"]
+
+    found = rows(store, "node_category_bins", **window)
+
+    assert {(r["node"], r["start_ms"], r["category"]): r["gpu_ms"] for r in found} == sums
+    assert sum(sums.values()) == 2 * (HOUR_MS - 700_000)
+
+
 def test_an_event_with_a_pci_address_has_the_gpu_that_was_there(store):
     found = {row["code"]: row for row in rows(store, "gpu_events", node="n")}
 

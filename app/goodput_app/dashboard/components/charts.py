@@ -113,12 +113,16 @@ def definitions(figure: go.Figure) -> dict[str, str]:
 
 
 def _table(rows: pl.DataFrame, key: str) -> None:
+    """Draw the table of what is drawn: its rows are sent once somebody opens it."""
+    folded = st.expander("Table", key=f"{key}_rows", icon=":material/table:", on_change="rerun")
+    if not folded.open:
+        return
     config = {}
     for name, dtype in rows.schema.items():
         if isinstance(dtype, pl.Datetime):
             series, config[name] = tables.times(rows[name], name)
             rows = rows.with_columns(series)
-    with st.expander("Table", icon=":material/table:"):
+    with folded:
         st.dataframe(
             rows,
             hide_index=True,

@@ -14,15 +14,20 @@ if TYPE_CHECKING:
 Level = Literal["team", "rack", "node"]
 
 BUCKETS_MAX = 96
+GPU_BUCKETS_MAX = 250_000  # of all GPUs together: what 10,000 of them have in a day of hours
 FINEST_MS = 60_000  # below it readings leave buckets empty
 NODES_SHOWN = 2_000
 RUNS_SHOWN = 200
 
 
 def bucket_ms(scope: Scope, gpus: int) -> int:
-    """Return the bucket of power over time: of readings where they are few, else of the roll-up."""
+    """Return the bucket of power over time: of readings where they are few, else of the roll-up.
+
+    The more GPUs, the longer it is: each of them is read in each bucket.
+    """
     from_ms, to_ms = metrics.bounds(scope)
-    read = metrics.resolution(to_ms - from_ms, gpus, BUCKETS_MAX)
+    most = max(1, min(BUCKETS_MAX, GPU_BUCKETS_MAX // max(1, gpus)))
+    read = metrics.resolution(to_ms - from_ms, gpus, most)
     return max(read.bin_ms, FINEST_MS if read.is_raw else metrics.ROLLED_UP_MS)
 
 

@@ -37,6 +37,17 @@ _KEYS: dict[Level, str] = {
     "node": "cluster || '/' || node",
     "rack": "cluster || '/' || coalesce(rack, '')",
 }
+_BINS: dict[Level, str] = {
+    "gpu": "marts.category_bins",
+    "node": "marts.node_category_bins",
+    "rack": "marts.node_category_bins",
+}
+# of GPUs a test of each row, which is made before their ledger is cut into bins
+_AMONG: dict[Level, str] = {
+    "gpu": "list_contains($1::varchar[], key)",
+    "node": "key in (select unnest($1::varchar[]))",
+    "rack": "key in (select unnest($1::varchar[]))",
+}
 _RACK = "left join staging.stg_node_racks as racks using (cluster, node)"
 
 
@@ -106,7 +117,7 @@ def categories(
     return marts.read(
         f"""with bins as (
             select {_KEYS[level]} as key, start_ms, category, sum(gpu_ms) as gpu_ms
-            from marts.category_bins {_RACK}
+            from {_BINS[level]} {_RACK}
             group by all
         )
         select bins.key, from_ms(bins.start_ms) as at, category, label, colour,
@@ -114,7 +125,7 @@ def categories(
                 as share_ratio
         from bins
         inner join reference.gpu_second_categories using (category)
-        where bins.key in (select unnest($1::varchar[]))
+        where {_AMONG[level]}
         qualify row_number() over (
             partition by bins.key, bins.start_ms order by bins.gpu_ms desc, category) = 1
         order by bins.key, bins.start_ms""",
@@ -127,7 +138,7 @@ def wasted(scope: Scope, level: Level) -> pl.DataFrame:
     """Return `key` and `wasted_ms`, GPU time in badput categories, of each row."""
     return marts.read(
         f"""select {_KEYS[level]} as key, sum(gpu_ms)::bigint as wasted_ms
-        from marts.category_bins {_RACK}
+        from {_BINS[level]} {_RACK}
         inner join reference.gpu_second_categories using (category)
         where kind_of(category, kind) = 'badput'
         group by all""",

@@ -102,16 +102,21 @@ def rack_grid(cells: pl.DataFrame, metric: cell_colours.Metric | None) -> go.Fig
                 is_in_legend=True,
             )
     _add_events(figure, at.filter(pl.col("events") > 0))
-    for title, x, y in titles.filter(pl.col("title") != "").select("title", "x0", "y0").iter_rows():
-        figure.add_annotation(
-            x=x, y=y - 0.1, text=theme.plotly_text(title, 24), showarrow=False, xanchor="left",
-            yanchor="bottom", font={"size": 12},
-        )  # fmt: skip
+    # all at once: to add one validates all those before it
+    named = titles.filter(pl.col("title") != "").select("title", "x0", "y0")
+    figure.update_layout(annotations=[_title(*row) for row in named.iter_rows()])
     hidden = {"visible": False, "fixedrange": True}
     figure.update_xaxes(**hidden, range=[-0.2, CELLS_ACROSS + 0.2])
     figure.update_yaxes(**hidden, range=[height + 0.2, 0])
     figure.update_layout(barmode="overlay", hovermode="closest")
     return with_legend(finished(figure, height=TOP_PX), height * CELL_PX, top_px=GRID_TOP_PX)
+
+
+def _title(title: str, x: float, y: float) -> dict[str, Any]:
+    return {
+        "x": x, "y": y - 0.1, "text": theme.plotly_text(title, 24), "showarrow": False,
+        "xanchor": "left", "yanchor": "bottom", "font": {"size": 12},
+    }  # fmt: skip
 
 
 def _add_cells(

@@ -144,7 +144,11 @@ def _heatmap(
         codes = {label: float(code) for code, (label, _) in enumerate(labels)}
         values[spot] = [codes[label] for label in cells["label"].to_list()]
         texts = np.full(values.shape, "", dtype=object)
-        texts[spot] = [_text(*row) for row in cells.select("label", "share_ratio").iter_rows()]
+        named = {label: theme.plotly_text(label or cell_colours.NO_DATA) for label, _ in labels}
+        texts[spot] = [
+            _text(named[label], share)
+            for label, share in cells.select("label", "share_ratio").iter_rows()
+        ]
         look: dict[str, Any] = {**_steps(labels), "showscale": False, "text": texts.tolist()}
         _legend_of(figure, labels)
     else:
@@ -166,9 +170,8 @@ def _heatmap(
     )
 
 
-def _text(label: str | None, share: float) -> str:
-    """Return what a cell says of its category."""
-    name = theme.plotly_text(label or cell_colours.NO_DATA)
+def _text(name: str, share: float) -> str:
+    """Return what a cell says of its category, whose name is escaped."""
     return name if share >= FULL else f"{name}, {theme.percent(share)}"
 
 

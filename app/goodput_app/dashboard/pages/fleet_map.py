@@ -24,7 +24,7 @@ with panel("GPUs by rack", "marts.gpu_states", help="At the end of the time rang
     fleet_parts.grid(shown, show)
 with panel(
     "Over time",
-    "marts.category_bins",
+    "marts.node_category_bins",
     help="The same colours over the time range, and which runs had GPUs.",
 ):
     fleet_parts.over_time(view, shown, show, sort)

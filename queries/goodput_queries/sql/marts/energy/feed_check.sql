@@ -1,6 +1,7 @@
 -- Load of power feeds, and what each would carry if another one failed (N-1), by the ten-minute roll-up. A node on
 -- several feeds (`A+B` in the inventory) draws the same from each of them; when one fails, from the others.
 -- grain: cluster, feed
+-- evaluated: first
 -- racks, rack_rows: of its nodes
 -- nodes: that the inventory puts on it; single_nodes: of them those on no other feed; read_nodes: with a power reading
 -- server_ratio: by which the power of GPUs is multiplied; 1: GPUs alone
@@ -39,16 +40,8 @@ capacities as (
     ) = 1
 ),
 
--- power is that of the device, which its instances repeat
-gpu_powers as (
-    select cluster, node, gpu_uuid, start_ms, max(power_w.mean) as power_w
-    from marts.gpu_metrics
-    where power_w.n > 0
-    group by cluster, node, gpu_uuid, start_ms
-),
-
 powers as (
-    select cluster, node, start_ms, sum(power_w) as power_w from gpu_powers group by cluster, node, start_ms
+    select cluster, node, start_ms, power_w from marts.node_metrics where power_w is not null
 ),
 
 drawn as (

@@ -1,5 +1,6 @@
 -- Head-room of racks to the slowdown temperature of their GPUs, by the ten-minute roll-up: see marts.power_headroom.
 -- grain: cluster, rack
+-- evaluated: first
 -- rack: null: the inventory does not know where the nodes stand
 -- nodes, gpus: in the inventory; known_nodes: nodes with a temperature and a slowdown temperature
 -- gpu_temperature_c: of the hottest GPU; hottest_node: of the node with the least margin

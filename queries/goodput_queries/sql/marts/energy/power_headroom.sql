@@ -1,6 +1,7 @@
 -- How near the GPUs of a node come to their power limit and to their slowdown temperature, by the ten-minute roll-up.
 -- Owners do not restrict it.
 -- grain: cluster, node, gpu_model
+-- evaluated: first
 -- gpus: GPUs in the inventory; read_gpus: of them those with a power reading
 -- power_limit_w: of one GPU, mean; null: no source reports it
 -- mean_power_w: of one GPU; p99_power_w: 99th percentile of the highest reading of one GPU in ten minutes

@@ -9,7 +9,7 @@
 -- memory_used_bytes: of all instances of the GPU
 -- errors: incidents of hardware or driver in the window; null: none, and no recent reading shows the GPU
 -- events: Xid and other events of severity above info in the window; last_event_at: the latest of them
-with shares as (
+with shares as materialized (
     select
         *,
         sum(share_ratio) over (partition by gpu_uuid, category) as category_ratio
@@ -36,7 +36,7 @@ runs as (
             run_key := owners.run_key, run_id := owners.run_id, job_name := owners.job_name, team := owners.team
         ), states.job_run_key) as run,
         count(distinct owners.run_key) as runs
-    from marts.unit_states as states
+    from shares as states
     inner join intermediate.int_job_run_owners as owners using (job_run_key)
     group by states.gpu_uuid
 ),

@@ -1,5 +1,6 @@
 -- Nodes in the scope: their GPU time, their telemetry and the events of their GPUs in the window.
 -- grain: cluster, node
+-- evaluated: first
 -- rack, rack_row, feed: where it stands: rack, row of racks, power feed; null: the inventory does not have it
 -- gpus: number of GPUs in the inventory; read_gpus: of them with a reading in the window
 -- capacity_ms, held_ms, useful_ms, wasted_ms: milliseconds of a whole GPU: capacity, allocated, useful, badput

@@ -1,5 +1,6 @@
 -- Racks in the scope: the sums of their nodes in the window (marts.nodes).
 -- grain: cluster, rack
+-- evaluated: first
 -- rack: null: the inventory does not have the rack of these nodes
 -- rack_row, feed: row of racks, and power feed (of nodes on several feeds all of them); null: not in the inventory
 -- capacity_ms, held_ms, useful_ms, wasted_ms: milliseconds of a whole GPU: capacity, allocated, useful, badput

@@ -11,7 +11,7 @@ with rivals as (
     select gpu_uuid from intermediate.int_gpu_inventory group by gpu_uuid having count(*) > 1
 ),
 
-placed as (
+placed as not materialized (
     select
         stays.cluster,
         stays.node,

@@ -1,6 +1,7 @@
 -- Metrics of the scope's nodes by ten minutes, over the GPUs that were read. Power, energy and temperature are those of
 -- the device, which the series of its instances repeat; activity of a GPU is the mean of its instances.
 -- grain: cluster, node, start_ms
+-- evaluated: first
 -- start_ms: start of the ten minutes, epoch ms
 -- gpus: number of GPUs that were read
 -- power_w: sum of the GPUs' mean power; null where no GPU has it
@@ -9,24 +10,55 @@
 -- gpu_temperature_c: of the hottest GPU
 -- sm_active_ratio, engine_active_ratio, gpu_busy_ratio: mean of the GPUs
 -- thermal_gpus: number of GPUs that carried a thermal slowdown reason; null where no GPU reports reasons
-with of_gpus as (
+-- a GPU that is not partitioned has one row in ten minutes: grouping by each of them takes longer than all the rest
+with partitioned as (
+    select gpu_uuid from state.reading_series group by gpu_uuid having count(distinct gpu_instance) > 1
+),
+
+series as (
+    select
+        metrics.cluster,
+        metrics.node,
+        metrics.start_ms,
+        partitioned.gpu_uuid,
+        metrics.power_w.mean as power_w,
+        metrics.energy_j.gain as energy_j,
+        metrics.gpu_temperature_c.max as gpu_temperature_c,
+        metrics.sm_active_ratio.mean as sm_active_ratio,
+        metrics.engine_active_ratio.mean as engine_active_ratio,
+        metrics.gpu_busy_ratio.mean as gpu_busy_ratio,
+        case
+            when metrics.clocks_event_reasons.n > 0
+                then metrics.clocks_event_reasons.sw_thermal + metrics.clocks_event_reasons.hw_thermal > 0
+        end as is_thermal
+    from marts.gpu_metrics as metrics
+    left join partitioned using (gpu_uuid)
+    where metrics.node is not null
+),
+
+-- a row for each partitioned GPU, and one for all the others together
+groups as (
     select
         cluster,
         node,
         start_ms,
-        gpu_uuid,
-        max(power_w.mean) as power_w,
-        max(energy_j.gain) as energy_j,
-        max(gpu_temperature_c.max) as gpu_temperature_c,
-        avg(sm_active_ratio.mean) as sm_active_ratio,
-        avg(engine_active_ratio.mean) as engine_active_ratio,
-        avg(gpu_busy_ratio.mean) as gpu_busy_ratio,
-        bool_or(case
-            when clocks_event_reasons.n > 0
-                then clocks_event_reasons.sw_thermal + clocks_event_reasons.hw_thermal > 0
-        end) as is_thermal
-    from marts.gpu_metrics
-    where node is not null
+        case when gpu_uuid is null then count(*) else 1 end as gpus,
+        case when gpu_uuid is null then sum(power_w) else max(power_w) end as power_w,
+        case when gpu_uuid is null then count(power_w) else least(count(power_w), 1) end as power_gpus,
+        case when gpu_uuid is null then sum(energy_j) else max(energy_j) end as energy_j,
+        max(gpu_temperature_c) as gpu_temperature_c,
+        avg(sm_active_ratio) as sm_active_ratio,
+        case when gpu_uuid is null then count(sm_active_ratio) else 1 end as sm_active_gpus,
+        avg(engine_active_ratio) as engine_active_ratio,
+        case when gpu_uuid is null then count(engine_active_ratio) else 1 end as engine_active_gpus,
+        avg(gpu_busy_ratio) as gpu_busy_ratio,
+        case when gpu_uuid is null then count(gpu_busy_ratio) else 1 end as gpu_busy_gpus,
+        case
+            when count(is_thermal) = 0 then null
+            when gpu_uuid is null then count_if(is_thermal)
+            else bool_or(is_thermal)::integer
+        end as thermal_gpus
+    from series
     group by cluster, node, start_ms, gpu_uuid
 )
 
@@ -34,14 +66,14 @@ select
     cluster,
     node,
     start_ms,
-    count(*) as gpus,
+    sum(gpus)::bigint as gpus,
     sum(power_w) as power_w,
-    count(power_w) as power_gpus,
+    sum(power_gpus)::bigint as power_gpus,
     sum(energy_j) as energy_j,
     max(gpu_temperature_c) as gpu_temperature_c,
-    avg(sm_active_ratio) as sm_active_ratio,
-    avg(engine_active_ratio) as engine_active_ratio,
-    avg(gpu_busy_ratio) as gpu_busy_ratio,
-    case when count(is_thermal) > 0 then count(*) filter (where is_thermal) end as thermal_gpus
-from of_gpus
+    weighted_avg(sm_active_ratio, sm_active_gpus) as sm_active_ratio,
+    weighted_avg(engine_active_ratio, engine_active_gpus) as engine_active_ratio,
+    weighted_avg(gpu_busy_ratio, gpu_busy_gpus) as gpu_busy_ratio,
+    sum(thermal_gpus)::bigint as thermal_gpus
+from groups
 group by cluster, node, start_ms

@@ -1,0 +1,49 @@
+-- The ledger of each node in bins of the scope's bucket_ms, for charts. Owners do not restrict it.
+-- grain: cluster, node, start_ms, category
+-- start_ms: start of the bin, epoch ms
+-- gpu_ms: milliseconds of a whole GPU in that category in the bin
+with bucket as (
+    select coalesce(getvariable('scope_bucket_ms')::bigint, 3600000) as length_ms
+),
+
+-- most GPUs of a job on a node change their category together: that is summed up before it is cut into bins
+pieces as (
+    select
+        cluster,
+        node,
+        category,
+        start_ms as whole_start_ms,
+        end_ms as whole_end_ms,
+        scope_start(start_ms) as start_ms,
+        scope_end(end_ms) as end_ms,
+        sum(gpu_ms) as gpu_ms
+    from marts.ledger_pieces
+    where
+        hour_ms > coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
+        and hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
+        and in_window(start_ms, end_ms)
+        and in_place(cluster, node, gpu_uuid, gpu_model)
+    group by cluster, node, category, whole_start_ms, whole_end_ms
+),
+
+cut as (
+    select
+        *,
+        unnest(range(start_ms // length_ms, (end_ms - 1) // length_ms + 1)) * length_ms as bin_ms,
+        length_ms
+    from pieces
+    cross join bucket
+    where end_ms > start_ms
+)
+
+select
+    cluster,
+    node,
+    bin_ms as start_ms,
+    category,
+    sum(
+        gpu_ms / (whole_end_ms - whole_start_ms)
+        * (least(end_ms, bin_ms + length_ms) - greatest(start_ms, bin_ms))
+    ) as gpu_ms
+from cut
+group by cluster, node, bin_ms, category
