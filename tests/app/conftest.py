@@ -39,6 +39,7 @@ URL_PATHS = {
     "open_findings": "findings",
     "one_gpu": "gpu",
     "metric_explorer": "explorer",
+    "sql_query": "query",
     "links_and_bandwidth": "network",
     "power_and_carbon": "energy",
 }

@@ -102,11 +102,12 @@ COST = _page("cost_statement.py", "Cost", "payments")
 ENERGY = _page("power_and_carbon.py", "Energy", "bolt")
 DATA = _page("data_health.py", "Data", "fact_check")
 EXPLORER = _page("metric_explorer.py", "Explorer", "query_stats")
+QUERY = _page("sql_query.py", "Query", "terminal")
 GROUPS = {
     "Monitor": [OVERVIEW, FLEET, RUNS, NODES, HEALTH],
     "Optimize": [FINDINGS, WASTE, NETWORK],
     "Cost": [COST, ENERGY],
-    "Data": [DATA, EXPLORER],
+    "Data": [DATA, EXPLORER, QUERY],
 }
 FLAGGED = (FLEET, RUNS, RUN, NODES, HEALTH, GPU, WASTE, NETWORK)
 
@@ -128,6 +129,7 @@ page = st.navigation(
         ENERGY,
         DATA,
         EXPLORER,
+        QUERY,
     ],
     position="hidden",
 )

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from goodput_app.server.api.formats import MEDIA_TYPES, format_of
+from goodput_app.server.api.formats import format_of
 from goodput_app.sql_access import asking
+from goodput_app.sql_access.formats import MEDIA_TYPES
 from goodput_app.time_expressions import moment_ms
 from goodput_queries.errors import QueryError
 from goodput_queries.scope import Scope

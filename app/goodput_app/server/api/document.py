@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from goodput_app.distribution import version
-from goodput_app.server.api.formats import MEDIA_TYPES
+from goodput_app.sql_access.formats import MEDIA_TYPES
 
 TEXT = {"type": "string"}
 COUNT = {"type": "integer", "minimum": 0}

@@ -1,26 +1,18 @@
-"""Rows as a client asks for them: JSON with what they are, or CSV, Parquet and Arrow."""
+"""The format that a client asks for, and the response with what was left out."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
-from goodput_app.row_formats import as_csv, as_json, as_parquet
-from goodput_queries.storage.remote import packed
+from goodput_app.sql_access.formats import MEDIA_TYPES, content
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from goodput_queries.sandbox.select import Answer
 
-MEDIA_TYPES = {
-    "json": "application/json",
-    "csv": "text/csv; charset=utf-8",
-    "parquet": "application/vnd.apache.parquet",
-    "arrow": "application/vnd.apache.arrow.stream",
-}
 NOT_KEPT = {"Cache-Control": "no-store"}
 
 
@@ -45,23 +37,3 @@ def response(answer: Answer, form: str) -> Response:
     if form != "json":
         headers["Content-Disposition"] = f'attachment; filename="goodput.{form}"'
     return Response(content(answer, form), media_type=MEDIA_TYPES[form], headers=headers)
-
-
-def content(answer: Answer, form: str) -> bytes:
-    """Return the bytes of an answer in a format."""
-    if form == "arrow":
-        return packed(answer.rows)
-    if form == "csv":
-        return as_csv(answer.rows)
-    if form == "parquet":
-        return as_parquet(answer.rows)
-    head = {
-        "columns": [{"name": name, "type": str(kind)} for name, kind in answer.rows.schema.items()],
-        "row_count": answer.rows.height,
-        "row_limit": answer.rows_max,
-        "is_truncated": answer.is_cut,
-        "views": list(answer.views),
-        "rows_withheld": answer.withheld,
-    }
-    text = json.dumps(head, ensure_ascii=False)
-    return f'{text[:-1]}, "rows": {as_json(answer.rows).strip()}}}\n'.encode()
