@@ -42,6 +42,7 @@ LOOK = """<style>
   [class*="st-key-cards_of_"] { display: none; }
 }
 [data-testid="stMetricLabel"] p { white-space: normal; }
+.st-key-query_sql textarea { font-family: "Source Code Pro", monospace; }
 @media (min-width: 641px) and (max-width: 1250px) { /* the time range has a line of its own */
   .st-key-scope [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
   .st-key-scope [data-testid="stColumn"] { flex: 1 1 22%; min-width: 22%; }

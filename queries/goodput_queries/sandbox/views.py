@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,6 +11,8 @@ from weakref import WeakKeyDictionary
 from goodput_queries.catalog.find import catalogue
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from goodput_queries.storage.store import Store
 
 SCHEMAS = ("marts", "reference")
@@ -23,7 +26,7 @@ _UNITS = {
     "gpu_ms": "milliseconds of a GPU",
     "_temperature_c": "°C",
     "_bytes": "bytes",
-    "_ratio": "ratio, 0 to 1",
+    "_ratio": "ratio",
     "_kwh": "kWh",
     "_cost": "money; currency in goodput.toml or the rate card",
     "_kg": "kg CO2e",
@@ -103,18 +106,29 @@ def _read(store: Store) -> dict[str, View]:
     columns: dict[str, list[tuple[str, str]]] = {}
     for view, name, kind in rows.iter_rows():
         columns.setdefault(view, []).append((name, kind))
-    return {
-        name: View(
+    found = {}
+    for name, model in sorted(catalogue().items()):
+        if name not in columns:
+            continue
+        meanings = _meanings(model.columns, [column for column, _ in columns[name]])
+        found[name] = View(
             name,
             model.description,
             tuple(model.grain),
             is_for_teams=model.access is not None,
             has_team_rows=model.access != "everyone",
             columns=tuple(
-                Column(column, kind, model.columns.get(column), unit_of(column, kind))
+                Column(column, kind, meanings.get(column), unit_of(column, kind))
                 for column, kind in columns[name]
             ),
         )
-        for name, model in sorted(catalogue().items())
-        if name in columns
-    }
+    return found
+
+
+def _meanings(given: Mapping[str, str], columns: list[str]) -> dict[str, str]:
+    """Return the meaning of each column; a line of a header may go on with other columns."""
+    found: dict[str, str] = {}
+    for first, text in given.items():
+        parts = re.split(rf"; ({'|'.join(map(re.escape, columns))}): ", f"; {first}: {text}")
+        found |= dict(zip(parts[1::2], parts[2::2], strict=True))
+    return found

@@ -203,6 +203,9 @@ def test_the_catalogue_says_what_columns_mean(client: Client) -> None:
         "meaning": "GPU time held in the window",
         "unit": "milliseconds",
     }
+    meanings = {c["name"]: c["meaning"] for c in everything["marts.run_peers"]["columns"]}
+    assert meanings["peers"] == "number of other runs that report the same"
+    assert meanings["peer_speed"] == "their median"
     assert {name.split(".")[0] for name in everything} == {"marts", "reference"}
     assert "marts.nodes" in everything.keys() - own
     assert client.ask("/views/marts.nodes/rows", NLP).status_code == 404

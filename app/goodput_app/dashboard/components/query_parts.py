@@ -142,7 +142,7 @@ def _described(view: SqlView) -> None:
         st.caption(f"One row for each: {theme.markdown_text(', '.join(view.grain))}.")
     rows = [(column.name, column.type, column.unit, column.meaning) for column in view.columns]
     frame = pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String), orient="row")
-    tables.show(frame, COLUMNS, "query_columns", widths={"meaning": 500})
+    tables.show(frame, COLUMNS, "query_columns", widths={"meaning": 700})
 
 
 def _ask(sql: str, view: View) -> Answered:
