@@ -17,7 +17,7 @@ from typing import Any, get_args
 import msgspec
 from msgspec import structs
 
-from goodput_app.access.settings import AccessSettings, Member
+from goodput_app.access.settings import AccessSettings, Member, Token
 from goodput_app.notify.settings import KINDS, AnyTarget, refuse_equal_targets
 from goodput_billing.delivery.checks import check_url
 from goodput_billing.delivery.settings import ReportSettings
@@ -139,6 +139,32 @@ class ServingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         refuse_equal_models(self.objectives or ())
 
 
+class QuerySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What selects of the Query page and of `/api/v1` may take. See `queries.sandbox.limits`.
+
+    at_once: how many run at the same time, each in a process with up to memory_mib.
+    """
+
+    timeout_s: int = 30
+    memory_mib: int = 512
+    rows_max: int = 100_000
+    at_once: int = 2
+
+    def __post_init__(self) -> None:
+        """Refuse what would leave no room for a query, or for anything else."""
+        allowed = {
+            "timeout_s": (1, 600),
+            "memory_mib": (64, 65_536),
+            "rows_max": (1, 5_000_000),
+            "at_once": (1, 32),
+        }
+        for key, (least, most) in allowed.items():
+            if not least <= getattr(self, key) <= most:
+                raise GoodputError(
+                    f"'query.{key}' is {getattr(self, key)!r}, expected {least} to {most}."
+                )
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All of `goodput.toml`.
 
@@ -156,6 +182,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     retention: RetentionSettings = RetentionSettings()
     metrics: MetricsSettings = MetricsSettings()
     replay: ReplaySettings = ReplaySettings()
+    query: QuerySettings = QuerySettings()
     statement: StatementSettings = StatementSettings()
     report: ReportSettings = ReportSettings()
     collect: tuple[dict[str, Any], ...] = ()
@@ -255,6 +282,8 @@ def _explained(error: str, given: dict[str, Any]) -> str:
         return _of_objectives(text, place)
     if keys == ["access", "members"]:
         return _of_tables("access.members", Member, text, place)
+    if keys == ["access", "tokens"]:
+        return _of_tables("access.tokens", Token, text, place)
     value: Any = given
     for key in keys:
         value = value[key]

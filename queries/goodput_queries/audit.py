@@ -49,7 +49,7 @@ def keep(store: Store, batch: Batch) -> None:
         store.load(batch)
         return
     oldest = datetime.now(UTC).replace(tzinfo=None) - timedelta(days=KEPT_DAYS)
-    with store.writing() as cursor:
+    with store.writing(changes_views=False) as cursor:
         load.insert_keyed(cursor, models.of_layer("state")[TABLE], batch.rows, sequence=0)
         cursor.execute(f"delete from state.{TABLE} where acted_at < $1", [oldest])
 

@@ -40,6 +40,7 @@ URL_PATHS = {
     "one_gpu": "gpu",
     "metric_explorer": "explorer",
     "before_and_after": "compare",
+    "sql_query": "query",
     "links_and_bandwidth": "network",
     "model_serving": "serving",
     "power_and_carbon": "energy",

@@ -66,7 +66,7 @@ def test_a_named_file_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (
             "colour = 1",
             "there is no setting 'colour'; "
-            "known: db, ingest, serve, ui, retention, metrics, replay, statement, report, collect, "
+            "known: db, ingest, serve, ui, retention, metrics, replay, query, statement, report, collect, "
             "evaluation_counts, objectives, serving, notify, access.",
         ),
         (
@@ -109,7 +109,7 @@ def test_a_named_file_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (
             "[nope]",
             "there is no setting 'nope'; "
-            "known: db, ingest, serve, ui, retention, metrics, replay, statement, report, collect, "
+            "known: db, ingest, serve, ui, retention, metrics, replay, query, statement, report, collect, "
             "evaluation_counts, objectives, serving, notify, access.",
         ),
     ],

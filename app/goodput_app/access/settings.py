@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from datetime import date
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -23,6 +24,8 @@ ROLES = tuple(role.value for role in Role)
 CALLBACK = "/oauth2callback"
 METADATA = "/.well-known/openid-configuration"
 COOKIE_SECRET_MIN_CHARS = 32
+TOKEN_NAME_MAX_CHARS = 60
+SHA256_CHARS = 64
 SESSION_MAX_H = 24 * 30  # as long as the browser keeps the cookie
 
 
@@ -81,6 +84,37 @@ class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.teams is not None and not self.teams:
             raise GoodputError(
                 "'access.members.teams' is empty, expected names of teams, or no such key for all."
+            )
+
+
+class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An `[[access.tokens]]` table: a program that asks `/api/v1`; `goodput token` makes one.
+
+    sha256: of the token, which is stored nowhere. teams: whose rows it sees; without the key those
+    of all teams. expires_on: its last day, in UTC.
+    """
+
+    name: str
+    sha256: str
+    role: str = Role.VIEWER.value
+    teams: tuple[str, ...] | None = None
+    expires_on: date | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a token that nobody could use, or that could not be told from another."""
+        if not (1 <= len(self.name) <= TOKEN_NAME_MAX_CHARS and self.name.isprintable()):
+            raise GoodputError(
+                f"'access.tokens.name' has 1 to {TOKEN_NAME_MAX_CHARS} printable characters."
+            )
+        if len(self.sha256) != SHA256_CHARS or not set(self.sha256) <= set("0123456789abcdef"):
+            raise GoodputError(
+                f"'access.tokens.sha256' of {self.name!r} is no SHA-256 in lower case; "
+                "`goodput token` prints it."
+            )
+        _refuse_unknown("access.tokens.role", self.role, ROLES)
+        if self.teams is not None and not self.teams:
+            raise GoodputError(
+                "'access.tokens.teams' is empty, expected names of teams, or no such key for all."
             )
 
 
@@ -192,6 +226,7 @@ class AccessSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     many hours people sign in again. default_role: of people that no member names; without it they
     are refused. metrics_token_*: the bearer token of `/metrics`; without it `/metrics` is for the
     loopback alone where people sign in. frame_ancestors: origins whose pages may frame these.
+    tokens: programs that ask `/api/v1`.
     """
 
     sign_in: str | None = None
@@ -204,6 +239,7 @@ class AccessSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     oidc: OidcSettings | None = None
     proxy: ProxySettings = ProxySettings()
     members: tuple[Member, ...] = ()
+    tokens: tuple[Token, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse a sign-in that would let nobody in, or that lacks its section."""
@@ -214,6 +250,7 @@ class AccessSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                     "'access.members' is empty, expected [[access.members]] tables or a "
                     "'default_role': nobody could use the dashboard."
                 )
+        self._refuse_unusable_tokens()
         if self.sign_in == "oidc" and self.oidc is None:
             raise GoodputError("'access.sign_in' is 'oidc', expected a section [access.oidc].")
         if self.sign_in == "proxy" and not self.hosts:
@@ -238,6 +275,18 @@ class AccessSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise GoodputError(
                 "'access' has metrics_token_env and metrics_token_file, expected one of them."
             )
+
+    def _refuse_unusable_tokens(self) -> None:
+        """Refuse tokens that limit nobody, and two that could not be told apart."""
+        if self.tokens and self.sign_in is None:
+            raise GoodputError(
+                "'access.tokens' needs 'access.sign_in': without it everybody who reaches the "
+                "server reads everything, with no token."
+            )
+        for key in ("name", "sha256"):
+            values = [getattr(token, key) for token in self.tokens]
+            if len(set(values)) < len(values):
+                raise GoodputError(f"'access.tokens' has two tables with the same {key}.")
 
     def names(self, *, is_loopback: bool) -> tuple[str, ...] | None:
         """Return the host names that are answered; None: all.

@@ -51,6 +51,7 @@ COMMANDS = {  # in the order in which a newcomer needs them -> module of this pa
     "restore": "backup",
     "retire": "retire",
     "audit": "audit",
+    "token": "token",
     "forget": "forget",
     "prune": "prune",
 }

@@ -7,9 +7,9 @@ import json
 import math
 import re
 import sys
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 from rich.console import Console
@@ -17,14 +17,15 @@ from rich.table import Table
 from rich.text import Text
 
 from goodput_app.cli.fitting import fitting
+from goodput_app.row_formats import as_csv, as_json, as_parquet, flat, plain, utc
 from goodput_app.settings import settings
-from goodput_billing.render.safe_text import DIRECTION, harmless, printable
+from goodput_billing.render.safe_text import printable
 from goodput_billing.statement.currency import decimals
 from goodput_queries.errors import QueryError
 from goodput_queries.storage.private import for_others
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
 FORMATS = ("table", "json", "csv", "parquet")
@@ -32,8 +33,6 @@ TABLE_ROWS = 50
 CELL_MAX_CHARS = 80
 PIPE_WIDTH = 4096  # a pipe has no edge to wrap at
 UNKNOWN = "-"
-# what JSON may hold as it is, and a terminal obeys: C1 controls, directions, ends of lines
-UNPRINTABLE = re.compile(f"[\x7f-\x9f\u2028\u2029{DIRECTION}]")
 ADVICE = frozenset({"found", "next"})  # what is wrong and what to type: shown whole
 
 
@@ -62,7 +61,7 @@ def write(frame: pl.DataFrame, form: str, out: Path | None = None) -> None:
         return
     if form == "csv" and out is None and sys.stdout.isatty():
         texts = pl.selectors.string()
-        frame = _flat(frame).with_columns(texts.map_elements(printable, return_dtype=pl.String))
+        frame = flat(frame).with_columns(texts.map_elements(printable, return_dtype=pl.String))
     data = encoded(frame, form)
     if out is None:
         sys.stdout.buffer.write(data)
@@ -80,28 +79,12 @@ def encoded(frame: pl.DataFrame, form: str) -> bytes:
     if form == "json":
         return as_json(frame).encode()
     if form == "csv":
-        cells = _flat(frame).with_columns(harmless(pl.selectors.string()))
-        return cells.write_csv(datetime_format="%Y-%m-%dT%H:%M:%S%.fZ").encode()
+        return as_csv(frame)
     if form == "parquet":
-        stream = io.BytesIO()
-        frame.write_parquet(stream)
-        return stream.getvalue()
+        return as_parquet(frame)
     text = io.StringIO()
     Console(file=text, width=PIPE_WIDTH, color_system=None).print(_table(frame))
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines()).encode()
-
-
-def as_json(frame: pl.DataFrame) -> str:
-    """Return a list of rows, one a line: integers as integers, moments as ISO 8601 with Z."""
-    rows = [
-        UNPRINTABLE.sub(_escaped, json.dumps(_plain(row), ensure_ascii=False))
-        for row in frame.iter_rows(named=True)
-    ]
-    return "[\n" + ",\n".join(rows) + "\n]\n" if rows else "[]\n"
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"
 
 
 def _print_fitting(frame: pl.DataFrame, console: Console) -> None:
@@ -159,17 +142,12 @@ def cell(column: str, value: object) -> str:
     if isinstance(value, (int, float, Decimal)):
         return _number(column, value)
     if isinstance(value, datetime):
-        return f"{_utc(value).isoformat(sep=' ')[:23]}Z"
-    text = value if isinstance(value, str) else json.dumps(_plain(value), ensure_ascii=False)
+        return f"{utc(value).isoformat(sep=' ')[:23]}Z"
+    text = value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
     if column in ADVICE:
         return "\n".join(map(printable, text.splitlines()))
     text = printable(text)
     return text if len(text) <= CELL_MAX_CHARS else text[: CELL_MAX_CHARS - 1] + "…"
-
-
-def _utc(moment: datetime) -> datetime:
-    """Return a moment as naive UTC, which is what the database holds."""
-    return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
 
 
 def _number(column: str, value: float | Decimal) -> str:
@@ -205,37 +183,3 @@ def _currency() -> str:
 
 _MONEY = re.compile(r"(^|_)cost$|(^|_)(cost|price)_per_")
 _NAMES = frozenset({"job_id", "pid", "rank", "port", "line", "xid", "gpu_index", "slurm_index"})
-
-
-def _plain(value: object) -> object:
-    """Return a value as JSON has it; what is no number (NaN, infinity) is null."""
-    if value is None or isinstance(value, (bool, int, str)):
-        return value
-    if isinstance(value, (float, Decimal)):
-        return float(value) if math.isfinite(value) else None
-    if isinstance(value, datetime):
-        return f"{_utc(value).isoformat()}Z"
-    if isinstance(value, (date, time)):
-        return value.isoformat()
-    if isinstance(value, timedelta):
-        return value.total_seconds()
-    if isinstance(value, dict):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple, pl.Series)):
-        return [_plain(inner) for inner in value]
-    return value.hex() if isinstance(value, bytes) else str(value)
-
-
-def _flat(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the frame with lists and structs as JSON text: a CSV cell holds one value."""
-    return frame.with_columns(
-        pl.Series(
-            name, [None if v is None else json.dumps(_plain(v)) for v in _values(frame, name)]
-        )
-        for name, kind in frame.schema.items()
-        if kind.is_nested() or isinstance(kind, pl.Binary)
-    )
-
-
-def _values(frame: pl.DataFrame, name: str) -> Sequence[Any]:
-    return frame.get_column(name).to_list()

@@ -42,6 +42,7 @@ LOOK = """<style>
   [class*="st-key-cards_of_"] { display: none; }
 }
 [data-testid="stMetricLabel"] p { white-space: normal; }
+.st-key-query_sql textarea { font-family: "Source Code Pro", monospace; }
 @media (min-width: 641px) and (max-width: 1250px) { /* the time range has a line of its own */
   .st-key-scope [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
   .st-key-scope [data-testid="stColumn"] { flex: 1 1 22%; min-width: 22%; }
@@ -104,11 +105,12 @@ COST = _page("cost_statement.py", "Cost", "payments")
 ENERGY = _page("power_and_carbon.py", "Energy", "bolt")
 DATA = _page("data_health.py", "Data", "fact_check")
 EXPLORER = _page("metric_explorer.py", "Explorer", "query_stats")
+QUERY = _page("sql_query.py", "Query", "terminal")
 GROUPS = {
     "Monitor": [OVERVIEW, FLEET, RUNS, NODES, HEALTH],
     "Optimize": [FINDINGS, WASTE, NETWORK, SERVING, COMPARE],
     "Cost": [COST, ENERGY],
-    "Data": [DATA, EXPLORER],
+    "Data": [DATA, EXPLORER, QUERY],
 }
 FLAGGED = (FLEET, RUNS, RUN, NODES, HEALTH, GPU, WASTE, NETWORK, SERVING)
 
@@ -132,6 +134,7 @@ page = st.navigation(
         ENERGY,
         DATA,
         EXPLORER,
+        QUERY,
     ],
     position="hidden",
 )

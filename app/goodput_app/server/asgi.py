@@ -30,7 +30,9 @@ from goodput_app.distribution import version
 from goodput_app.notify.notifier import notifying
 from goodput_app.server import metrics_access
 from goodput_app.server.allowed_hosts import AllowedHosts
+from goodput_app.server.api.routes import api_routes
 from goodput_app.server.background import Upkeep
+from goodput_app.server.body import limited_body
 from goodput_app.server.http_server import GRACE_S, HttpServer, uvicorn_config
 from goodput_app.server.index_page import IndexPage
 from goodput_app.server.listen import (
@@ -269,7 +271,7 @@ def routes(store: LocalStore, note: ServerNote) -> list[Route]:
         async def endpoint(request: Request) -> Response:
             if (refusal := _refusal(request, note.token)) is not None:
                 return refusal
-            if (body := await _body(request, max_bytes)) is None:
+            if (body := await limited_body(request, max_bytes)) is None:
                 too_long = StoreError(f"`{name}` takes at most {max_bytes} bytes a call.")
                 return _stated(too_long, 413)
             return await run_in_threadpool(_answered, name, answer, body)
@@ -283,6 +285,7 @@ def routes(store: LocalStore, note: ServerNote) -> list[Route]:
         call("read", read, CALL_MAX_BYTES),
         call("build", build, CALL_MAX_BYTES),
         call("backup", partial(_backed_up, store), CALL_MAX_BYTES),
+        *api_routes(store),
     ]
 
 
@@ -360,19 +363,6 @@ def _refusal(request: Request, token: str) -> Response | None:
     if not metrics_access.has_token(request, token):
         return _stated(StoreError("the token is missing or not this server's."), 401)
     return None
-
-
-async def _body(request: Request, max_bytes: int) -> bytes | None:
-    """Return the body of a request, None as soon as it is known to be over the limit."""
-    declared = request.headers.get("content-length", "0")
-    if not declared.isdigit() or int(declared) > max_bytes:
-        return None
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > max_bytes:
-            return None
-    return bytes(body)
 
 
 def _answered(name: str, answer: Callable[[bytes], Response], body: bytes) -> Response:

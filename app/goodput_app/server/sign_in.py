@@ -1,7 +1,8 @@
 """Who may come in: the check of every request, before any page, file or call.
 
 What is open without it: `/healthz`; `/metrics` and `/api/v1/store/`, which have tokens of their
-own; and the three paths with which Streamlit signs people in and out.
+own; the description of the API; and the three paths with which Streamlit signs people in and out.
+The rest of `/api/v1` is for who is signed in, and for programs with a token of the settings.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from time import time as now_s
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import HTTPConnection
-from starlette.responses import PlainTextResponse, RedirectResponse
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse
 
-from goodput_app.access import current, oidc
+from goodput_app.access import current, oidc, tokens
 from goodput_app.access.members import RefusedError, identity_of
 from goodput_app.access.proxy import TrustedProxy
 from goodput_app.server import sign_in_page
@@ -34,8 +35,9 @@ if TYPE_CHECKING:
 
     Audit = Callable[[str, str, str | None, str], Awaitable[None]]
 
-OPEN = frozenset({"/healthz", "/metrics"})
+OPEN = frozenset({"/healthz", "/metrics", "/api/v1/openapi.json"})
 OPEN_BELOW = "/api/v1/store/"
+API = "/api/v1/"
 PEOPLE_KNOWN_MAX = 10_000
 NOT_A_MEMBER = (
     "You are signed in as {name}, but nothing lets you in. Ask the operator of this dashboard to "
@@ -110,6 +112,10 @@ class SignIn:
         sign_out = f"{self._base}{oidc.LOGOUT}" if self._cookie else None
         try:
             address = self._proxy.client(peer, scope["headers"])
+            if scope["type"] == "http" and scope["path"].startswith(API):
+                token = tokens.bearer(scope["headers"])
+                if token is not None:
+                    return await self._program(token, address)
             person = self._person(scope, peer)
         except RefusedError as error:
             await self._note("", "refused", str(error), peer)
@@ -122,6 +128,15 @@ class SignIn:
             return sign_in_page.refused(NOT_A_MEMBER.format(name=person.name), sign_out)
         expires_at_s = person.expires_at_s or now_s() + self._session_s
         return _Asker(identity, address, expires_at_s)
+
+    async def _program(self, token: str, address: str) -> _Asker | Response:
+        """Return the program that has a token, or the answer to a token that is none."""
+        identity = tokens.identity_of(token, self._access)
+        if identity is None:
+            await self._note("", "refused", "an unknown or expired token", address)
+            message = "The token is unknown or has expired."
+            return JSONResponse({"error": "NotAllowedError", "message": message}, 401)
+        return _Asker(identity, address, now_s() + self._session_s)
 
     def _person(self, scope: Scope, peer: str) -> Person | None:
         if self._cookie is not None:

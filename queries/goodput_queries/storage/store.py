@@ -162,9 +162,10 @@ class LocalStore:
             cursor.close()
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
+    def writing(self, *, changes_views: bool = True) -> Iterator[duckdb.DuckDBPyConnection]:
         """Yield a cursor inside one transaction; at most one writer at a time.
 
+        changes_views: answers may be others afterwards; not where no view reads what is written.
         Raises StoreError where the file cannot be written (a full disk), wherever that is found.
         """
         if self.is_read_only:
@@ -173,11 +174,11 @@ class LocalStore:
             try:
                 cursor.execute("begin")
                 yield cursor
-                self.commits += 1
+                self.commits += changes_views
                 try:
                     cursor.execute("commit")
                 finally:
-                    self.commits += 1
+                    self.commits += changes_views
             except BaseException as error:
                 with contextlib.suppress(duckdb.Error):  # after a full disk nothing answers
                     cursor.execute("rollback")

@@ -36,6 +36,7 @@ OWN_ROWS = {
     "idle_gaps": {},
     "open_findings": {},
     "cost_statement": {},
+    "sql_query": {},
 }
 WITHHELD_PAGES = sorted(URL_PATHS.keys() - OWN_ROWS.keys())
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING
 
 import streamlit as st
+
+from goodput_app.row_formats import as_parquet
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,10 +27,3 @@ def parquet(frame: pl.DataFrame, key: str) -> None:
         on_click="ignore",
         help="Download the rows of this table as Parquet. CSV is in the table's own menu.",
     )
-
-
-def as_parquet(frame: pl.DataFrame) -> bytes:
-    """Return rows as a Parquet file."""
-    file = io.BytesIO()
-    frame.write_parquet(file)
-    return file.getvalue()

@@ -1,0 +1,162 @@
+"""The routes of `/api/v1`, but those of the store: who asks is decided by `server.sign_in`."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from goodput_app.access import current
+from goodput_app.access.identity import LOCAL
+from goodput_app.server.api import document
+from goodput_app.server.api.asked import asked, refuse_unknown
+from goodput_app.server.api.formats import NOT_KEPT, response
+from goodput_app.server.body import limited_body
+from goodput_app.sql_access import asking
+from goodput_app.sql_access.slots import BusyError
+from goodput_queries import saved_queries
+from goodput_queries.errors import GoodputError, NotPermittedError, QueryError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from starlette.requests import Request
+
+    from goodput_queries.storage.store import Store
+
+log = logging.getLogger(__name__)
+
+BELOW = "/api/v1"
+BODY_MAX_BYTES = 1 << 18
+RETRY_AFTER_S = 5
+
+
+class NotFoundError(GoodputError):
+    """There is no view or saved query of that name, or the person may not know of it."""
+
+
+def api_routes(store: Store) -> list[Route]:
+    """Return the routes that answer from a store."""
+
+    def openapi(_request: Request, _body: bytes) -> Response:
+        return JSONResponse(document.openapi())
+
+    def views(request: Request, _body: bytes) -> Response:
+        refuse_all(request.query_params)
+        found = [_view(asdict(view)) for view in asking.views(store)]
+        return JSONResponse({"views": found}, headers=NOT_KEPT)
+
+    def rows_of_view(request: Request, _body: bytes) -> Response:
+        name = request.path_params["view"]
+        found = [view for view in asking.views(store) if view.name == name]
+        if not found:
+            raise NotFoundError(f"there is no view {name[:100]!r} for you; see {BELOW}/views.")
+        return _rows(store, request, f"select * from {found[0].name}", request.query_params)
+
+    def query(request: Request, body: bytes) -> Response:
+        given = _object(body)
+        refuse_unknown(given, "sql")
+        sql = given.pop("sql", None)
+        if not isinstance(sql, str):
+            raise QueryError("'sql' is missing, expected a text with one select.")
+        return _rows(store, request, sql, given)
+
+    def queries(request: Request, _body: bytes) -> Response:
+        refuse_all(request.query_params)
+        found = [_saved(one) for one in saved_queries.visible(store, _name())]
+        return JSONResponse({"queries": found}, headers=NOT_KEPT)
+
+    def rows_of_query(request: Request, _body: bytes) -> Response:
+        key = request.path_params["key"]
+        found = [one for one in saved_queries.visible(store, _name()) if one.key == key]
+        if not found:
+            raise NotFoundError(f"there is no saved query {key[:100]!r}; see {BELOW}/queries.")
+        return _rows(store, request, found[0].sql, request.query_params)
+
+    return [
+        _route("/openapi.json", openapi),
+        _route("/views", views),
+        _route("/views/{view}/rows", rows_of_view),
+        _route("/query", query, method="POST"),
+        _route("/queries", queries),
+        _route("/queries/{key}/rows", rows_of_query),
+    ]
+
+
+def refuse_all(given: Mapping[str, object]) -> None:
+    """Raise QueryError for any parameter."""
+    if given:
+        raise QueryError(f"there is no parameter {next(iter(given))[:50]!r}.")
+
+
+def _rows(store: Store, request: Request, sql: str, given: Mapping[str, object]) -> Response:
+    refuse_unknown(given)
+    wanted = asked(request, given)
+    return response(asking.ask(store, sql, wanted.scope, wanted.rows_max), wanted.form)
+
+
+def _name() -> str | None:
+    """Return the name under which own queries are saved, None where nobody signs in."""
+    identity = current.current_identity()
+    return None if identity is LOCAL else identity.name
+
+
+def _view(view: dict[str, Any]) -> dict[str, Any]:
+    return {name: view[name] for name in ("name", "meaning", "grain", "has_team_rows", "columns")}
+
+
+def _saved(one: saved_queries.SavedQuery) -> dict[str, Any]:
+    return asdict(one)
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        given = json.loads(body)
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict):
+        raise QueryError('the body is no JSON object, expected such as {"sql": "select 1"}.')
+    return given
+
+
+def _route(
+    path: str, answer: Callable[[Request, bytes], Response], *, method: str = "GET"
+) -> Route:
+    async def endpoint(request: Request) -> Response:
+        body = await limited_body(request, BODY_MAX_BYTES) if method == "POST" else b""
+        if body is None:
+            return _stated(QueryError(f"a request has at most {BODY_MAX_BYTES:,} bytes."), 413)
+        return await run_in_threadpool(_answered, answer, request, body)
+
+    return Route(f"{BELOW}{path}", endpoint, methods=[method])
+
+
+def _answered(
+    answer: Callable[[Request, bytes], Response], request: Request, body: bytes
+) -> Response:
+    """Return an answer, or the failure with its sentence."""
+    try:
+        return answer(request, body)
+    except current.NotAllowedError as error:
+        return _stated(error, 401)
+    except NotFoundError as error:
+        return _stated(error, 404)
+    except NotPermittedError as error:
+        return _stated(error, 403)
+    except BusyError as error:
+        return _stated(error, 429, {"Retry-After": str(RETRY_AFTER_S)})
+    except QueryError as error:
+        return _stated(error, 400)
+    except GoodputError as error:  # a store that does not answer; its text names the file
+        log.error("%s: %s", request.url.path, error)
+        return _stated(GoodputError("the database does not answer; its log says why."), 503)
+
+
+def _stated(error: GoodputError, status: int, headers: dict[str, str] | None = None) -> Response:
+    content = {"error": type(error).__name__, "message": str(error)}
+    return JSONResponse(content, status_code=status, headers={**NOT_KEPT, **(headers or {})})

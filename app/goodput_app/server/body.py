@@ -1,0 +1,21 @@
+"""The body of a request, up to a limit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+
+async def limited_body(request: Request, max_bytes: int) -> bytes | None:
+    """Return the body of a request, None as soon as it is known to be over the limit."""
+    declared = request.headers.get("content-length", "0")
+    if not declared.isdigit() or int(declared) > max_bytes:
+        return None
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > max_bytes:
+            return None
+    return bytes(body)

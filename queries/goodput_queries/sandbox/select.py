@@ -1,0 +1,152 @@
+"""Answer a select of a person: from views of the scope, in a process that has nothing else.
+
+The store evaluates the views that the statement names, in the scope and for the teams of the
+reader; the statement itself runs in the worker on these rows. So it cannot reach a row, a file or a
+message about either that the reader may not see, whatever it consists of.
+"""
+
+from __future__ import annotations
+
+import difflib
+import io
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from goodput_queries.errors import NotPermittedError, QueryError
+from goodput_queries.sandbox.limits import DEFAULT
+from goodput_queries.sandbox.process import WorkerProcess
+from goodput_queries.sandbox.views import SCHEMAS, View, offered
+from goodput_queries.scope import EVERYTHING, Scope
+from goodput_queries.storage.permitted import LIMITED
+from goodput_queries.storage.remote import packed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from goodput_queries.sandbox.limits import Limits
+    from goodput_queries.storage.store import Store
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The rows of a select.
+
+    is_cut: there were more than `rows_max`. views: what it read. withheld: of these, how many rows
+    of the time range and cluster are of other teams than the reader's; only where there are some.
+    """
+
+    rows: pl.DataFrame
+    is_cut: bool
+    rows_max: int
+    views: tuple[str, ...]
+    withheld: dict[str, int]
+
+
+def select(
+    store: Store, sql: str, *, scope: Scope = EVERYTHING, limits: Limits = DEFAULT
+) -> Answer:
+    """Return the answer to a select; the views that it names have the rows of the scope.
+
+    Raises QueryError where it cannot be answered, with a sentence for whoever asked.
+    """
+    if not sql.strip():
+        raise QueryError("there is no statement; expected a select.")
+    if len(sql) > limits.sql_max_chars:
+        raise QueryError(f"a statement has at most {limits.sql_max_chars:,} characters.")
+    with WorkerProcess(limits) as worker:
+        worker.ask(sql)
+        named, _ = worker.receive()
+        views = _views(offered(store), named["tables"], scope)
+        for view in views:
+            columns = _columns(view, named["words"])
+            rows = _rows_of(store, view, columns, scope, limits, worker.left_s)
+            schema, name = view.name.split(".")
+            worker.send({"schema": schema, "name": name}, packed(rows))
+        worker.send({})
+        head, content = worker.receive()
+        withheld = _withheld(store, views, scope, worker)
+    rows = pl.read_ipc_stream(io.BytesIO(content))
+    names = tuple(view.name for view in views)
+    return Answer(rows, bool(head["is_cut"]), limits.rows_max, names, withheld)
+
+
+def _views(known: dict[str, View], named: Iterable[Sequence[str]], scope: Scope) -> list[View]:
+    """Return the views that a statement names; raises QueryError for one that is not offered.
+
+    A name without a schema may be that of a common table expression: the worker knows.
+    """
+    found: dict[str, View] = {}
+    for path in named:
+        name = ".".join(path)
+        if len(path) == 1:
+            names = [f"{schema}.{name}" for schema in SCHEMAS if f"{schema}.{name}" in known]
+        elif name in known:
+            names = [name]
+        elif path[-2] in ("information_schema", "pg_catalog", "main", "temp"):
+            names = []  # of the worker's own database, which has only what it was given
+        else:
+            raise QueryError(_unknown(name, known))
+        for one in names[:1]:
+            if scope.teams is not None and not known[one].is_for_teams:
+                raise NotPermittedError(f"{LIMITED}; {one} holds more than these.")
+            found[one] = known[one]
+    return list(found.values())
+
+
+def _unknown(name: str, known: dict[str, View]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    return f"there is no view {name!r} here: only those of marts and reference.{hint}"
+
+
+def _columns(view: View, words: list[str] | None) -> list[str]:
+    """Return the columns of a view that a statement may need: at least one, for its rows."""
+    names = [column.name for column in view.columns]
+    if words is None:
+        return names
+    return [name for name in names if name in set(words)] or names[:1]
+
+
+def _rows_of(
+    store: Store, view: View, columns: list[str], scope: Scope, limits: Limits, timeout_s: float
+) -> pl.DataFrame:
+    """Return the rows of a view in the scope; raises QueryError where they are too many."""
+    listed = ", ".join(f'"{name}"' for name in columns)
+    rows = store.read(
+        f"select {listed} from {view.name} limit $1",
+        [limits.view_rows_max + 1],
+        scope=scope,
+        timeout_s=timeout_s,
+    )
+    if rows.height > limits.view_rows_max:
+        most = f"{limits.view_rows_max:,} rows"
+    elif rows.estimated_size("mb") > limits.view_mib_max:
+        most = f"{limits.view_mib_max} MiB"
+    else:
+        return rows
+    raise QueryError(
+        f"{view.name} has more than {most} in this time range. Narrow the time range or the "
+        "cluster, or name only the columns that are needed."
+    )
+
+
+def _withheld(
+    store: Store, views: Iterable[View], scope: Scope, worker: WorkerProcess
+) -> dict[str, int]:
+    """Return how many rows of each view are of other teams, in the window and cluster alone."""
+    if scope.teams is None:
+        return {}
+    own = Scope(from_ms=scope.from_ms, to_ms=scope.to_ms, cluster=scope.cluster, teams=scope.teams)
+    found = {}
+    for view in views:
+        if view.has_team_rows and not view.name.startswith("reference."):
+            sql = f"select count(*) from {view.name}"
+            counts = [
+                int(store.read(sql, scope=one, timeout_s=worker.left_s).item())
+                for one in (replace(own, teams=None), own)
+            ]
+            if counts[0] > counts[1]:
+                found[view.name] = counts[0] - counts[1]
+    return found

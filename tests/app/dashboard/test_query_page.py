@@ -1,0 +1,71 @@
+"""The Query page: SQL on the views, its refusals in words, and queries that are saved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from goodput_queries import audit, saved_queries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streamlit.testing.v1 import AppTest
+
+    from goodput_queries.storage.store import LocalStore
+
+
+@pytest.fixture
+def page(visit: Callable[..., AppTest], priced: LocalStore) -> AppTest:
+    return visit(priced, "sql_query")
+
+
+def ask(page: AppTest, sql: str) -> AppTest:
+    page.text_area(key="query_sql").set_value(sql)
+    return page.button(key="query_run").click().run()
+
+
+def test_the_rows_of_a_query_are_shown_and_the_question_is_recorded(
+    page: AppTest, priced: LocalStore
+) -> None:
+    assert "Run a query to see its rows." in [c.value for c in page.caption]
+
+    ask(page, "select team, count(*) as n from marts.runs group by team order by team")
+
+    shown = page.dataframe[0].value
+    own = priced.read("select team, count(*) as n from marts.runs group by team order by team")
+    assert [list(row) for row in shown.itertuples(index=False)] == [list(r) for r in own.rows()]
+    assert audit.entries(priced, 1)["action"].item() == "query"
+
+
+def test_a_refused_query_says_why(page: AppTest) -> None:
+    ask(page, "select * from read_text('/etc/passwd')")
+
+    assert [error.value for error in page.error] == ["The query was not answered."]
+    assert "LocalFileSystem has been disabled" in page.code[0].value
+
+
+def test_a_query_is_saved_and_chosen_again(page: AppTest, priced: LocalStore) -> None:
+    page.text_area(key="query_sql").set_value("select 4711 as n")
+    page.text_input(key="query_name").set_value("Mine")
+    page.text_input(key="query_meaning").set_value("One number.")
+    next(b for b in page.button if b.label == "Save").click().run()
+
+    (own,) = [one for one in saved_queries.visible(priced, None) if one.saved_by]
+    assert (own.name, own.meaning, own.is_shared) == ("Mine", "One number.", False)
+    page.selectbox(key="query_saved").set_value("most_wasted_runs").run()
+    assert "marts.runs" in page.text_area(key="query_sql").value
+    page.selectbox(key="query_saved").set_value(own.key).run()
+    next(b for b in page.button if b.label == "Delete the chosen query").click().run()
+    assert [one for one in saved_queries.visible(priced, None) if one.saved_by] == []
+    assert not page.exception
+
+
+def test_the_catalogue_explains_the_columns_of_a_view(page: AppTest) -> None:
+    page.selectbox(key="query_view").set_value("marts.runs").run()
+
+    columns = page.dataframe[0].value
+    held = columns[columns["name"] == "held_ms"].iloc[0]
+    assert (held["type"], held["unit"]) == ("BIGINT", "milliseconds")
+    assert held["meaning"] == "GPU time held in the window"

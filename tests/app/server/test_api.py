@@ -1,0 +1,281 @@
+"""`/api/v1`: whose rows it gives, in which formats, and that its document describes it."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import polars as pl
+import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from tests.queries.conftest import START_MS
+
+from goodput_app.access import current, tokens
+from goodput_app.access.settings import AccessSettings, Member, ProxySettings, Token
+from goodput_app.server.api.document import openapi
+from goodput_app.server.api.routes import api_routes
+from goodput_app.server.sign_in import SignIn
+from goodput_app.sql_access import asking
+from goodput_app.sql_access.slots import BusyError, Slots
+from goodput_queries import audit, saved_queries
+from goodput_queries.sandbox.limits import Limits
+from goodput_queries.sandbox.select import select
+from goodput_queries.scope import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from goodput_queries.storage.store import LocalStore
+
+ALL, NLP, OLD = (tokens.new_token() for _ in range(3))
+ACCESS = AccessSettings(
+    sign_in="proxy",
+    hosts=("goodput.example.org",),
+    proxy=ProxySettings(addresses=("10.0.0.0/24",)),
+    members=(Member(person="ada"),),
+    tokens=(
+        Token("grafana", tokens.digest(ALL)),
+        Token("nlp report", tokens.digest(NLP), teams=("nlp",)),
+        Token("old", tokens.digest(OLD), expires_on=date(2020, 1, 1)),
+    ),
+)
+TEAMS = "select team, count(*)::int as runs from marts.runs where team is not null group by team"
+
+
+class Client:
+    """A program that asks, with a token or the headers of the proxy."""
+
+    def __init__(self, store: LocalStore) -> None:
+        self.store = store
+        self.app = Starlette(
+            routes=api_routes(store), middleware=[Middleware(SignIn, ACCESS, self.record)]
+        )
+
+    async def record(self, *_entry: Any) -> None:
+        """Drop an entry of a sign-in."""
+
+    def ask(
+        self, path: str, token: str | None = ALL, method: str = "GET", **given: Any
+    ) -> httpx.Response:
+        """Return the answer to a request below /api/v1."""
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        headers |= given.pop("headers", {})
+
+        async def answer() -> httpx.Response:
+            transport = httpx.ASGITransport(self.app, client=("10.0.0.7", 1))
+            async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
+                return await client.request(method, f"/api/v1{path}", headers=headers, **given)
+
+        return asyncio.run(answer())
+
+    def sql(self, sql: str, token: str | None = ALL, **given: Any) -> httpx.Response:
+        """Return the answer to a select."""
+        return self.ask("/query", token, "POST", json={"sql": sql, **given})
+
+
+@pytest.fixture
+def client(scraped_store: LocalStore) -> Iterator[Client]:
+    current.require_sign_in(is_required=True)
+    asking._asked.clear()
+    yield Client(scraped_store)
+    current.require_sign_in(is_required=False)
+
+
+def test_the_document_is_valid_and_has_every_route(client: Client) -> None:
+    answer = client.ask("/openapi.json", token=None)
+
+    assert answer.json() == json.loads(json.dumps(openapi()))
+    OpenAPIV31SpecValidator(answer.json()).validate()
+    documented = {
+        (path, method.upper()) for path, item in answer.json()["paths"].items() for method in item
+    }
+    routed = {
+        (route.path, method)
+        for route in api_routes(client.store)
+        for method in route.methods or ()
+        if method != "HEAD"
+    }
+    assert documented == routed
+
+
+def test_a_token_sees_the_rows_of_its_teams_and_how_many_are_withheld(client: Client) -> None:
+    everything, own = client.sql(TEAMS).json(), client.sql(TEAMS, NLP).json()
+
+    assert sorted(row["team"] for row in everything["rows"]) == ["nlp", "speech", "vision"]
+    assert everything["rows_withheld"] == {}
+    assert own["rows"] == [{"team": "nlp", "runs": 1}]
+    runs = client.store.read("select count(*) from marts.runs").item()
+    assert own["rows_withheld"] == {"marts.runs": runs - 1}
+    described = openapi()["components"]["schemas"]["Rows"]["properties"]
+    assert own.keys() == described.keys()
+
+
+@pytest.mark.parametrize(
+    ("sql", "status"),
+    [
+        ("select * from marts.nodes", 403),
+        ("select * from raw.job_runs", 400),
+        ("select * from query('select * from marts.nodes')", 400),
+        ("select * from read_text('/etc/hostname')", 400),
+        ("select 1" + " " * 20_000, 400),
+    ],
+)
+def test_what_a_token_may_not_read_is_refused(client: Client, sql: str, status: int) -> None:
+    answer = client.sql(sql, NLP)
+
+    assert answer.status_code == status
+    assert answer.json().keys() == {"error", "message"}
+    assert "vision" not in answer.text
+
+
+def test_a_limit_is_kept_and_said_in_every_format(client: Client) -> None:
+    for form, read in (
+        ("json", lambda body: pl.DataFrame(json.loads(body)["rows"])),
+        ("csv", pl.read_csv),
+        ("parquet", lambda body: pl.read_parquet(io.BytesIO(body))),
+        ("arrow", lambda body: pl.read_ipc_stream(io.BytesIO(body))),
+    ):
+        answer = client.ask(
+            "/views/marts.ledger_scoped/rows", params={"limit": "5", "format": form}
+        )
+        rows = read(answer.content)
+        assert rows.height == 5, form
+        assert {"team", "hour_ms", "gpu_ms"} <= set(rows.columns)
+        assert answer.headers["X-Goodput-Truncated"] == "true"
+        assert answer.headers["X-Goodput-Row-Limit"] == "5"
+
+
+def test_time_range_and_team_narrow_the_rows(client: Client) -> None:
+    sql = "select coalesce(sum(gpu_ms), 0)::bigint as gpu_ms from marts.ledger_scoped"
+    hour = {"from": "2027-01-15T15:00Z", "to": "2027-01-15T16:00Z", "cluster": "atlas"}
+
+    whole = client.sql(sql, **hour).json()["rows"]
+    own = client.sql(sql, NLP, **hour).json()["rows"]
+    other = client.sql(sql, NLP, **hour, team="vision").json()["rows"]
+
+    assert whole == [{"gpu_ms": 8 * 3_600_000}]
+    assert own == [{"gpu_ms": 4 * 3_600_000}]
+    assert other == [{"gpu_ms": 0}]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"form": "csv"}, "there is no parameter 'form'"),
+        ({"format": "xml"}, "'format' is 'xml'"),
+        ({"limit": "0"}, "'limit' is 0"),
+        ({"limit": "all"}, "'limit' is 'all'"),
+        ({"from": "2027-01-15T08:00"}, "has no offset"),
+        ({"from": "now", "to": "now-1h"}, "ends before it begins"),
+        ({"team": ""}, "'team' is expected as a text"),
+    ],
+)
+def test_a_wrong_parameter_is_named(client: Client, parameters: dict[str, str], said: str) -> None:
+    answer = client.ask("/views/marts.runs/rows", params=parameters)
+
+    assert answer.status_code == 400
+    assert said in answer.json()["message"]
+
+
+def test_without_a_valid_token_nothing_is_given(client: Client) -> None:
+    assert client.ask("/views", token=f"{tokens.PREFIX}wrong").status_code == 401
+    assert client.ask("/views", token=OLD).status_code == 401
+    for of_nobody in (None, "a proxy's own"):
+        assert client.ask("/views", token=of_nobody).status_code == 403  # of this sign-in
+    signed_in = client.ask("/views", token=None, headers={"X-Forwarded-User": "ada"})
+    assert signed_in.status_code == 200
+
+
+def test_the_catalogue_says_what_columns_mean(client: Client) -> None:
+    everything = {view["name"]: view for view in client.ask("/views").json()["views"]}
+    own = {view["name"] for view in client.ask("/views", NLP).json()["views"]}
+
+    held = next(c for c in everything["marts.runs"]["columns"] if c["name"] == "held_ms")
+    assert held == {
+        "name": "held_ms",
+        "type": "BIGINT",
+        "meaning": "GPU time held in the window",
+        "unit": "milliseconds",
+    }
+    meanings = {c["name"]: c["meaning"] for c in everything["marts.run_peers"]["columns"]}
+    assert meanings["peers"] == "number of other runs that report the same"
+    assert meanings["peer_speed"] == "their median"
+    assert {name.split(".")[0] for name in everything} == {"marts", "reference"}
+    assert "marts.nodes" in everything.keys() - own
+    assert client.ask("/views/marts.nodes/rows", NLP).status_code == 404
+
+
+def test_shipped_queries_are_for_teams(client: Client) -> None:
+    queries = client.ask("/queries", NLP).json()["queries"]
+    for one in queries:
+        rows = client.store.read(f"from ({one['sql']}) limit 0", scope=Scope(teams=("nlp",)))
+        assert rows.width > 4
+        assert one["meaning"]
+
+    answer = client.ask("/queries/gpu_time_by_team_and_day/rows", NLP).json()
+    assert {row["team"] for row in answer["rows"]} == {"nlp"}
+    assert client.ask("/queries/none/rows").status_code == 404
+
+
+def test_own_queries_are_seen_by_their_author_until_they_are_shared(
+    new_store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = new_store()
+    own = saved_queries.save(store, "Mine", "A one.", "select 1", saved_by="ada", is_shared=False)
+    keys = lambda who: [q.key for q in saved_queries.visible(store, who) if q.saved_by]  # noqa: E731
+
+    assert (keys("ada"), keys("bob"), keys(None)) == ([own.key], [], [own.key])
+    again = saved_queries.save(store, "Mine", "Two.", "select 2", saved_by="ada", is_shared=True)
+    assert (again.key, keys("bob")) == (own.key, [own.key])
+    with pytest.raises(Exception, match="no saved query of yours"):
+        saved_queries.delete(store, own.key, asked_by="bob")
+    saved_queries.delete(store, own.key, asked_by="ada")
+    assert keys("ada") == []
+    monkeypatch.setattr(saved_queries, "OWN_MAX", 0)
+    with pytest.raises(Exception, match="delete one first"):
+        saved_queries.save(store, "Other", "x", "select 1", saved_by="ada", is_shared=False)
+    store.close()
+
+
+def test_who_asked_what_is_recorded_once_an_hour(client: Client) -> None:
+    before, commits = audit.entries(client.store).height, client.store.commits
+    for _ in range(2):
+        client.sql("select 4711 as n", NLP)
+    client.sql("select 4711 as m" + " " * 400)
+
+    entries = audit.entries(client.store)
+    assert entries.height == before + 2
+    assert client.store.commits == commits  # what pages keep stays valid
+    assert entries["who"].to_list()[:2] == ["token grafana", "token nlp report"]
+    assert entries["subject"][1] == "select 4711 as n"
+    assert "(416 characters, SHA-256 " in entries["subject"][0]
+
+
+def test_a_view_with_too_many_rows_is_refused(scraped_store: LocalStore) -> None:
+    hours = Scope(START_MS, START_MS + 3_600_000)
+    narrow = Limits(view_rows_max=20)
+
+    assert select(scraped_store, "from marts.ledger_scoped", scope=hours, limits=narrow).rows.height
+    with pytest.raises(Exception, match="ledger_scoped has more than 20 rows"):
+        select(scraped_store, "from marts.ledger_scoped", limits=narrow)
+
+
+def test_one_caller_does_not_take_every_place() -> None:
+    slots = Slots(2, 1, wait_s=0.01)
+    with slots.taken("ada"):
+        with pytest.raises(BusyError, match="1 of one person"), slots.taken("ada"):
+            pass
+        with (
+            slots.taken("bob"),
+            pytest.raises(BusyError, match="2 run at once"),
+            slots.taken("eve"),
+        ):
+            pass
+    with slots.taken("ada"):
+        pass
