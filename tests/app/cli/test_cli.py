@@ -119,8 +119,8 @@ def test_wrong_settings_are_a_stated_failure(here: Path) -> None:
     assert (result.exit_code, result.stderr) == (
         1,
         "goodput.toml: there is no setting 'colour'; "
-        "known: db, ingest, serve, ui, retention, metrics, replay, query, statement, report, collect, "
-        "evaluation_counts, objectives, serving, notify, access.\n",
+        "known: db, ingest, serve, ui, retention, metrics, replay, query, statement, report, "
+        "collect, evaluation_counts, objectives, serving, notify, access.\n",
     )
 
 
