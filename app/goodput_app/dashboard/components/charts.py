@@ -118,6 +118,8 @@ def _table(rows: pl.DataFrame, key: str) -> None:
         if isinstance(dtype, pl.Datetime):
             series, config[name] = tables.times(rows[name], name)
             rows = rows.with_columns(series)
+        elif dtype == pl.String:
+            rows = rows.with_columns(tables.texts(rows[name]))
     with st.expander("Table", icon=":material/table:"):
         st.dataframe(
             rows,
