@@ -7,7 +7,10 @@ request, and is as old as `[access] session_h` at most.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import time
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from itsdangerous import BadData, URLSafeTimedSerializer
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 COOKIE = "_streamlit_user"
 LOGIN, LOGOUT, CALLED_BACK = "/auth/login", "/auth/logout", "/oauth2callback"
 PROVIDER = "default"
+ENDED_MAX = 10_000
 
 
 def streamlit_secrets(access: AccessSettings) -> dict[str, Any] | None:
@@ -57,12 +61,36 @@ class SignedCookie:
         self._oidc = oidc
         self._secret = oidc.cookie_secret()
         self._session_s = session_h * 3600
+        self._ended: OrderedDict[bytes, float] = OrderedDict()  # signed out: until when it is kept
+
+    def end(self, cookies: Mapping[str, str]) -> None:
+        """Take a cookie for nobody's from now on, in this process: a copy of it opens nothing."""
+        if (read := self._read(cookies)) is None:
+            return
+        now = time.time()
+        self._ended[_digest(*read)] = now + self._session_s
+        while len(self._ended) > ENDED_MAX or next(iter(self._ended.values())) < now:
+            self._ended.popitem(last=False)
 
     def person(self, cookies: Mapping[str, str]) -> Person | None:
         """Return who signed in, None for nobody, or for longer ago than a session lasts.
 
         Raises RefusedError for claims without a usable name, or with an unverified address.
         """
+        read = self._read(cookies)
+        if read is None or _digest(*read) in self._ended:
+            return None
+        found, signed_at_s = read
+        try:
+            claims = json.loads(found)
+        except ValueError:  # pieces of two sign-ins
+            return None
+        if claims.get("origin") != self._oidc.origin or claims.get("is_logged_in") is not True:
+            return None
+        return self._person_of(claims, signed_at_s + self._session_s)
+
+    def _read(self, cookies: Mapping[str, str]) -> tuple[bytes, float] | None:
+        """Return what is signed in a cookie, and since when."""
         signed_at: list[float] = []
 
         def part(name: str) -> bytes | None:
@@ -77,15 +105,7 @@ class SignedCookie:
             return value.encode() if isinstance(value, str) else None
 
         found = get_cookie_with_chunks(part, COOKIE)
-        if not found:
-            return None
-        try:
-            claims = json.loads(found)
-        except ValueError:  # pieces of two sign-ins
-            return None
-        if claims.get("origin") != self._oidc.origin or claims.get("is_logged_in") is not True:
-            return None
-        return self._person_of(claims, min(signed_at) + self._session_s)
+        return (found, min(signed_at)) if found else None
 
     def _person_of(self, claims: dict[str, Any], expires_at_s: float) -> Person:
         key = self._oidc.name_claim
@@ -99,3 +119,8 @@ class SignedCookie:
         if not isinstance(groups, list) or not all(isinstance(one, str) for one in groups):
             raise RefusedError(f"The claim {self._oidc.groups_claim!r} is not a list of groups.")
         return person_of(name, groups, expires_at_s)
+
+
+def _digest(found: bytes, signed_at_s: float) -> bytes:
+    """Return a digest of what was signed: a signature can be written in several ways."""
+    return hashlib.sha256(b"%d:%b" % (signed_at_s, found)).digest()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -21,6 +22,11 @@ from goodput_billing.statement import currency as currencies
 MS_PER_GPU_H = 3_600_000
 MS_PER_GPU_MIN = 60_000
 LABEL_MAX_CHARS = 48
+WORD_JOINER = "\u2060"  # of no width; a word with it inside is neither an address nor an icon
+FOUND_AFTER_ESCAPES = re.compile(
+    r"https?:(?=//)|www(?=\.)|@(?=[-\w]+\.)|:(?=material|streamlit)|(?<!\S)[-<>~](?=[-=>])",
+    re.IGNORECASE,
+)
 NOT_KNOWN = "not known"
 NOT_MEASURED = "not measured"
 NO_PRICE = "no price"
@@ -301,7 +307,10 @@ def plotly_text(text: object, limit: int = LABEL_MAX_CHARS) -> str:
 
 
 def markdown_text(text: object, limit: int = 400) -> str:
-    """Return text from the data as Markdown shows it literally: no link, image, colour or maths."""
-    return "".join(
-        f"\\{c}" if c in r"\`*_{}[]()<>#+-.!|$~:^&=" else c for c in printable(text, limit)
-    )
+    """Return text from the data as Markdown shows it literally: no link, image, colour or maths.
+
+    Streamlit's page looks for addresses, icons and arrows once the escapes are gone: an invisible
+    character in them keeps it from that.
+    """
+    shown = FOUND_AFTER_ESCAPES.sub(lambda found: found[0] + WORD_JOINER, printable(text, limit))
+    return "".join(f"\\{c}" if c in r"\`*_{}[]()<>#+-.!|$~:^&=" else c for c in shown)

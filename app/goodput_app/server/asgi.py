@@ -167,7 +167,7 @@ def create_app(
 
     names: hosts that are answered; None: every one.
     """
-    from streamlit import App  # noqa: PLC0415 -- half a second that only a server needs
+    from goodput_app.server.media import DashboardApp  # noqa: PLC0415 -- half a second that only a server needs
 
     access = settings().access
     current.require_sign_in(is_required=access.sign_in is not None)
@@ -175,7 +175,7 @@ def create_app(
     async def recorded(who: str, action: str, subject: str | None, address: str) -> None:
         await run_in_threadpool(audit.write, store, who, action, subject, address)
 
-    return App(
+    return DashboardApp(
         MAIN_SCRIPT,
         lifespan=_lifespan(store, note, sources, statements, notifications),
         routes=routes(store, note),

@@ -162,8 +162,11 @@ class SignIn:
         await self._audit(name, action, subject, address)
 
     async def _note_sign_out(self, scope: Scope) -> None:
+        """Record that somebody signs out; their cookie ends with it."""
         asker = await self._asker(scope)
         if isinstance(asker, _Asker):
+            if self._cookie is not None:
+                self._cookie.end(HTTPConnection(scope).cookies)
             self._seen.pop((asker.identity.name, "sign in", asker.address), None)
             await self._audit(asker.identity.name, "sign out", None, asker.address)
 

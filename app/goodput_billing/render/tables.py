@@ -194,10 +194,11 @@ def _stated_once(budgets: pl.DataFrame) -> pl.DataFrame:
 
 def _losses(statement: Statement) -> Table:
     money = amounts(statement.policy.currency)
+    texts = ("account", "run_id", "label", "cause", "blame", "confidence")
     rows = [
         [
-            row["account"], row["run_id"], row["label"], row["cause"], row["blame"],
-            row["confidence"], hours(row["gpu_ms"]), money(row["cost"], "no price"), row["fix"],
+            *(row[name] or NONE for name in texts), hours(row["gpu_ms"]),
+            money(row["cost"], "no price"), row["fix"] or NONE,
         ]
         for row in statement.losses.iter_rows(named=True)
     ]  # fmt: skip

@@ -109,6 +109,17 @@ def test_a_cookie_is_as_old_as_a_session_at_most(
     assert cookie.person(cookies) is None
 
 
+def test_a_copy_of_a_cookie_opens_nothing_after_the_sign_out(cookie: SignedCookie) -> None:
+    cookies, of_another = signed(CLAIMS), signed({**CLAIMS, "email": "eve@example.org"})
+
+    cookie.end(cookies)
+    cookie.end({COOKIE: "forged"})
+
+    for copy in (cookies, {**cookies, f"{COOKIE}_9": "more"}):
+        assert cookie.person(copy) is None
+    assert isinstance(cookie.person(of_another), Person)
+
+
 @pytest.mark.parametrize(
     ("claims", "sentence"),
     [

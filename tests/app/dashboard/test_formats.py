@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -102,3 +103,27 @@ def test_plotly_gets_no_tags_from_the_data() -> None:
 
 def test_markdown_gets_no_markup_from_the_data() -> None:
     assert theme.markdown_text("[x](y) :red[z]") == r"\[x\]\(y\) \:red\[z\]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://evil.test/x", "HTTP://evil.test", "(www.evil.test)", "ann@evil.test",
+        ":material/skull:", ":streamlit:", "a -> b", "a <- b", "a <-> b", "a -- b", "a >= b",
+    ],
+)  # fmt: skip
+def test_markdown_gets_nothing_that_a_page_looks_for_in_the_finished_text(text: str) -> None:
+    """The patterns of the page's scripts (Streamlit 1.67), which do not see the escapes."""
+    finished = theme.markdown_text(text).replace("\\", "")
+
+    assert finished.replace(theme.WORD_JOINER, "") == text
+    assert not re.search(
+        r"https?://|www(?=\.)|[-.\w+]@[-\w]|:(material|streamlit)|(^|\s)(<->|->|<-|--|>=)(\s|$)",
+        finished,
+        re.IGNORECASE,
+    )
+
+
+def test_markdown_gets_an_ordinary_name_as_it_is() -> None:
+    for name in ("ann@node-3", "train--v2", "llama/70b", "9:30", "www2"):
+        assert theme.WORD_JOINER not in theme.markdown_text(name)

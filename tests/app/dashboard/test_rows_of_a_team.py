@@ -1,4 +1,4 @@
-"""Pages of a reader who sees the rows of one team: nothing of the other is in any element."""
+"""A reader of one team: links, counts, search, files and threads; each page: test_role_matrix."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from datetime import date
 from types import SimpleNamespace
 
 import pytest
-from tests.app.conftest import URL_PATHS
 from tests.app.cost_page import texts
+from tests.app.page_elements import sent
 from tests.two_teams import COBALTS, RED, load
 
 from goodput_app.access import current, rows
@@ -29,16 +29,6 @@ from goodput_queries.storage.store import LocalStore
 OTHER = COBALTS.word
 READER = Identity("reader", frozenset({Role.FINANCE}), frozenset({RED}))  # offered files, too
 WINDOW = {"from": "2027-01-15T08:00:00Z", "to": "2027-01-15T10:00:00Z"}
-OWN_ROWS = {
-    "fleet_overview": {},
-    "all_runs": {},
-    "one_run": {"run": "c/redrun"},
-    "idle_gaps": {},
-    "open_findings": {},
-    "cost_statement": {},
-    "sql_query": {},
-}
-WITHHELD_PAGES = sorted(URL_PATHS.keys() - OWN_ROWS.keys())
 
 
 @pytest.fixture(scope="module")
@@ -66,41 +56,6 @@ def reader(monkeypatch):
     current.require_sign_in(is_required=True)
     yield ask
     current.require_sign_in(is_required=False)
-
-
-def sent(app):
-    """Return all that a page sends to the browser, its links, charts and tables included."""
-    found, waiting = [], [app._tree]
-    while waiting:
-        node = waiting.pop()
-        waiting += getattr(node, "children", {}).values()
-        if (proto := getattr(node, "proto", None)) is not None:
-            found.append(proto.SerializeToString())
-    return b"\n".join(found).decode("utf-8", "replace")
-
-
-@pytest.mark.parametrize("page", OWN_ROWS)
-def test_a_page_shows_the_rows_of_the_readers_team_alone(visit, store, page):
-    app = visit(store, page, **WINDOW, **OWN_ROWS[page])
-
-    assert not app.exception, app.exception
-    assert not app.error, [error.value for error in app.error]
-    assert OTHER not in sent(app)
-    assert "red" in sent(app)
-    of_others = [info.value for info in app.info if info.value == WITHHELD]
-    assert len(of_others) == (page == "cost_statement"), "past statements are of all accounts"
-
-
-@pytest.mark.parametrize("page", WITHHELD_PAGES)
-def test_a_page_of_places_says_what_is_withheld(visit, store, page):
-    """Its marts have rows of all teams."""
-    params = {"node": "sharednode", "gpu": "c/sharednode#0"}
-    app = visit(store, page, **WINDOW, **params)
-
-    assert not app.exception, app.exception
-    assert not app.error, [error.value for error in app.error]
-    assert OTHER not in sent(app)
-    assert WITHHELD in [info.value for info in app.info]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from msgspec import structs
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as plain
 
-from goodput_app.server.metrics import ledger
+from goodput_app.server.metrics import exposition, ledger
 from goodput_app.server.metrics.exposition import Metrics
 from goodput_app.server.metrics.families import FAMILIES, LABEL_MAX_CHARS, Samples
 from goodput_app.server.metrics.open_findings import OpenFindings
@@ -187,3 +187,30 @@ def test_a_database_without_evidence_has_no_ratios(store: LocalStore) -> None:
 def test_limits_that_cannot_hold_are_refused(key: str, value: int) -> None:
     with pytest.raises(GoodputError, match=rf"'metrics\.{key}' is {value}, expected 1 to"):
         MetricsSettings(**{key: value})
+
+
+def test_origins_beyond_the_limit_are_one_series_a_source_with_the_worst_of_them(
+    scraped_store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OpenFindings, "add_to", lambda *_: None)
+    monkeypatch.setattr(exposition, "ORIGINS_MAX", 1)
+    names = {"source": "job-log", "interval_s": 30.0, "rows_last_hour": 2}
+    live = pl.DataFrame(
+        [{**names, "origin": f"{n}.log", "age_s": 10.0 * n, "failures": n} for n in range(4)]
+    )
+    read = Metrics._read
+    monkeypatch.setattr(
+        Metrics, "_read", lambda it, sql: live if "live_sources" in sql else read(it, sql)
+    )
+
+    text = Metrics(scraped_store).answer()[0].decode()
+
+    for name, first, others in (
+        ("age_seconds", 0, 30),
+        ("failures", 0, 3),
+        ("rows_last_hour", 2, 6),
+    ):
+        assert samples(text, f"goodput_live_source_{name}") == {
+            ("job-log", "0.log"): first,
+            ("job-log", "other"): others,
+        }

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.app.served import goodput, rows_of
+from tests.queries.conftest import Evidence
 
+from goodput_queries.check import check
 from goodput_queries.errors import StoreError
 from goodput_queries.storage.backup import back_up, backups_of, restore
 from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 SAMPLES = "select source, count(*) as n from raw.gpu_samples group by source order by source"
@@ -71,6 +74,50 @@ def test_what_is_loaded_during_a_backup_is_in_it_whole_or_not_at_all(
         assert by_source.pop("nvml") == 3
         assert set(by_source.values()) <= {5}
         assert list(by_source) == [f"s{n + 1:04}" for n in range(len(by_source))]
+
+
+LEDGER = """select cluster, node, gpu_uuid, category, hour_ms, gpu_ms
+    from marts.ledger_hourly order by all"""
+BUILT = "select max(sequence) from state.built"
+
+
+def test_a_restored_backup_has_the_ledger_of_the_moment_and_passes_its_checks(
+    new_store: Callable[..., LocalStore], tmp_path: Path
+) -> None:
+    """Evidence is loaded and built all the time meanwhile."""
+    store, copy = new_store(), tmp_path / "copy.duckdb"
+    made = Evidence(store)
+    made.node("a", 2)
+    ledgers: dict[int, list[tuple[object, ...]]] = {}
+    is_over, is_begun = threading.Event(), threading.Event()
+
+    def load() -> None:
+        for number in itertools.count():
+            made.watched(600 * (number + 1))
+            made.job(f"j{number}", 600 * number, 600 * number + 500, ["a"], 1 + number % 2)
+            store.build()
+            ledgers[store.read(BUILT).item()] = store.read(LEDGER).rows()
+            is_begun.set()
+            if is_over.is_set():
+                return
+
+    loader = threading.Thread(target=load)
+    loader.start()
+    try:
+        assert is_begun.wait(60)
+        back_up(store, copy)
+    finally:
+        is_over.set()
+        loader.join()
+        store.close()
+    restore(copy, tmp_path / "restored.duckdb", is_replacing=False)
+
+    with contextlib.closing(LocalStore(tmp_path / "restored.duckdb")) as restored:
+        ledger = restored.read(LEDGER).rows()
+        assert ledger == ledgers[restored.read(BUILT).item()]
+        assert ledger
+        restored.build()  # evidence that was loaded and not built yet
+        assert check(restored)["violations"].sum() == 0
 
 
 def test_the_database_stays_locked_after_its_backup(store: LocalStore, tmp_path: Path) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import lzma
+import signal
+import subprocess
+import sys
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -18,6 +21,7 @@ from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.catalog import models
 from goodput_queries.check import check
+from goodput_queries.storage.migrations import current_version, migrations
 from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
@@ -86,6 +90,31 @@ def test_it_has_the_ledger_of_a_new_database(
 
 def test_its_prices_are_kept(upgraded: LocalStore) -> None:
     assert upgraded.read("select price_per_gpu_h from raw.rates").rows() == [(Decimal(3),)]
+
+
+KILLED = """
+import os, signal, sys
+from goodput_queries.storage import migrations
+from goodput_queries.storage.store import LocalStore
+migrations.record_version = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+LocalStore(sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("older", ["2026-11-22"], indirect=True)
+def test_a_kill_in_the_middle_of_a_migration_leaves_the_database_as_it_was(older: Path) -> None:
+    """It is killed after the last migration ran, before its transaction is committed."""
+    before = older.read_bytes()
+
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(older)], check=False)
+
+    assert killed.returncode == -signal.SIGKILL
+    assert older.read_bytes() == before
+    with contextlib.closing(LocalStore(older)) as store:
+        assert store.read("select price_per_gpu_h from raw.rates").rows() == [(Decimal(3),)]
+        version = store.read("select max(schema_version) from raw.catalog").item()
+    assert version == current_version(migrations())
+    assert not list(older.parent.glob("*.before-version-*"))
 
 
 @pytest.mark.parametrize("older", ["2026-11-24"], indirect=True)

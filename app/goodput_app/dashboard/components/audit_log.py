@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from goodput_app.access import rows
 from goodput_app.access.current import current_identity, is_sign_in_required, require
 from goodput_app.access.identity import Action
 from goodput_app.dashboard.components import tables
@@ -27,6 +28,7 @@ def show() -> None:
         return
     with panel("Audit log", "state.audit_log", help="Who signed in, changed or downloaded what."):
         require(Action.READ_AUDIT_LOG)
+        rows.require_all_teams("entries of the audit log")
         found = audit.entries(current_store(), ENTRIES_SHOWN)
         if found.is_empty():
             st.caption(f"Nothing is recorded in the last {audit.KEPT_DAYS} days.")

@@ -122,6 +122,8 @@ def _table(rows: pl.DataFrame, key: str) -> None:
         if isinstance(dtype, pl.Datetime):
             series, config[name] = tables.times(rows[name], name)
             rows = rows.with_columns(series)
+        elif dtype == pl.String:
+            rows = rows.with_columns(tables.texts(rows[name]))
     with folded:
         st.dataframe(
             rows,

@@ -106,13 +106,18 @@ def _column(series: pl.Series, header: str) -> tuple[pl.Series, Any]:
     if isinstance(series.dtype, pl.Datetime):
         return times(series, header)
     if series.dtype == pl.String:
-        cut = [None if v is None else theme.printable(v, CELL_MAX_CHARS) for v in series.to_list()]
-        return pl.Series(name, cut, dtype=pl.String), of.TextColumn(header)
+        return texts(series), of.TextColumn(header)
     if series.dtype.is_integer():
         return series, of.NumberColumn(header, format="%,d")
     if series.dtype.is_float():
         return series, of.NumberColumn(header, format="localized")
     return series, of.Column(header)
+
+
+def texts(series: pl.Series) -> pl.Series:
+    """Return texts as a cell shows them: of characters that can be printed, and cut."""
+    cut = [None if v is None else theme.printable(v, CELL_MAX_CHARS) for v in series.to_list()]
+    return pl.Series(series.name, cut, dtype=pl.String)
 
 
 def times(series: pl.Series, header: str) -> tuple[pl.Series, Any]:

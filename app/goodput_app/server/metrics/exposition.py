@@ -14,6 +14,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+import polars as pl
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.exposition import choose_encoder
 
@@ -24,11 +25,10 @@ from goodput_app.server.metrics.objectives import add_objectives
 from goodput_app.server.metrics.open_findings import FIRST_WAIT_S, OpenFindings
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from goodput_queries.storage.store import LocalStore
 
 TIMEOUT_S = 10.0  # Prometheus' default scrape timeout
+ORIGINS_MAX = 200  # a followed folder has an origin a file
 _TABLES = """
     select table_name as name, estimated_size as rows from duckdb_tables()
     where schema_name in ('raw', 'billing', 'state') and table_name not in ('catalog', 'built')
@@ -87,7 +87,7 @@ class Metrics:
             [({"table": row["name"]}, row["rows"]) for row in tables.iter_rows(named=True)],
         )
         _add_rows(samples, SOURCES, self._read(_SOURCES), ("source",))
-        live = self._read("select * from marts.live_sources order by source, origin")
+        live = _folded(self._read("select * from marts.live_sources order by source, origin"))
         _add_rows(samples, LIVE_SOURCES, live, ("source", "origin"))
         ends = self._add_ledger(samples)
         if ends:
@@ -117,6 +117,15 @@ class Metrics:
                 self._counted = (counted, found.metrics)
             samples.metrics |= metrics | self._counted[1]
         return ends
+
+
+def _folded(live: pl.DataFrame) -> pl.DataFrame:
+    """Return live sources, those after the first ORIGINS_MAX as one `other` a source: its worst."""
+    columns = ["source", "origin", *LIVE_SOURCES.values()]
+    rest = live.slice(ORIGINS_MAX).with_columns(origin=pl.lit("other"))
+    worst = [pl.max(name) for name in LIVE_SOURCES.values() if name != "rows_last_hour"]
+    other = rest.group_by("source", "origin").agg(*worst, pl.sum("rows_last_hour")).sort("source")
+    return pl.concat([live.head(ORIGINS_MAX).select(columns), other.select(columns)])
 
 
 def _add_rows(

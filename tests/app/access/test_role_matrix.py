@@ -1,0 +1,281 @@
+"""Every page and every download for every role: offered or not, and whose rows are in it.
+
+Pages and files are those of the program itself: one without a row in the tables below fails.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import shutil
+from dataclasses import replace
+from fnmatch import fnmatch
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+from streamlit.util import calc_hash
+from tests.app.conftest import MAIN, PATIENCE_S
+from tests.app.page_elements import Offered, elements, file_text, sent, texts_of
+from tests.hostile_names import ALL_IN_ONE, LONG, load_hostile
+from tests.two_teams import COBALTS, RED, load
+
+from goodput_app.access import current
+from goodput_app.access.identity import Action, Identity, Role
+from goodput_app.dashboard.components.states import WITHHELD
+from goodput_app.dashboard.state import use_store
+from goodput_app.settings import settings
+from goodput_queries import audit
+from goodput_queries.scope import Scope
+from goodput_queries.storage.store import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from google.protobuf.message import Message
+
+OTHERS = (COBALTS.word, "evil")
+OF_A_TEAM = Identity("reader", frozenset({Role.ADMIN}), frozenset({RED}))  # offered most
+WINDOW = {"from": "2027-01-15T08:00:00Z", "to": "2027-01-15T10:00:00Z"}
+PAGE_MAX_BYTES = 1_000_000
+
+# page: the actions that it asks about; whether rows of places are withheld from a team
+PAGES: dict[str, tuple[set[Action], bool]] = {
+    "": (set(), False),
+    "fleet": (set(), True),
+    "runs": (set(), False),
+    "run": (set(), False),
+    "nodes": (set(), True),
+    "health": (set(), True),
+    "gpu": (set(), True),
+    "findings": ({Action.SET_FINDING_STATE}, False),
+    "waste": (set(), False),
+    "network": (set(), True),
+    "cost": ({Action.DOWNLOAD_STATEMENT}, True),
+    "cost?part=prices": ({Action.EDIT_PRICES}, True),
+    "energy": (set(), True),
+    "data": ({Action.READ_AUDIT_LOG}, True),
+    "explorer": (set(), True),
+}
+OF_THE_TEAM = {"run": {"run": "c/redrun"}, "nodes": {"node": "sharednode"},
+               "gpu": {"gpu": "c/sharednode#0"}}  # fmt: skip
+OF_ALL_NAMES = {"run": {"run": f"c/{ALL_IN_ONE}"}, "nodes": {"node": ALL_IN_ONE},
+                "gpu": {"gpu": f"GPU-{ALL_IN_ONE}"}}  # fmt: skip
+FINANCE = {Role.FINANCE, Role.ADMIN}
+DOWNLOADS = {  # who is offered a file, where all who see the page are not
+    "goodput-*.parquet": set(Role),
+    "cost-by-*": set(Role),
+    "statement-*": FINANCE,
+    "focus-*": FINANCE,
+}
+
+
+@pytest.fixture(scope="module")
+def store(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStore]:
+    """Give two hours of two teams, and of teams, users, nodes and runs with hostile names."""
+    path = tmp_path_factory.mktemp("matrix") / "fleet.duckdb"
+    shutil.copyfile(empty_database, path)
+    with contextlib.closing(LocalStore(path, threads=1)) as opened:
+        load_hostile(opened)
+        load(opened, COBALTS)
+        audit.record(opened, f"{COBALTS.word}user", "sign in")
+        yield opened
+
+
+class Site:
+    """The dashboard of a store, as one person after the other sees it."""
+
+    def __init__(self, store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.offered, self.asked = Offered(monkeypatch), set[Action]()
+        self._script: SimpleNamespace | None = None
+        monkeypatch.setattr(current, "_script", lambda: self._script)
+        may = Identity.may
+
+        def noted(identity: Identity, action: Action) -> bool:
+            self.asked.add(action)
+            return may(identity, action)
+
+        monkeypatch.setattr(Identity, "may", noted)
+        use_store(store)
+
+    def page(self, who: Identity, page: str, of: dict[str, dict[str, str]]) -> AppTest:
+        """Draw a page, and hold it to being sound."""
+        self.offered.files.clear()
+        self.asked.clear()
+        path, _, part = page.partition("?part=")
+        self._script = SimpleNamespace(user_info={current.USER_KEY: current.packed(who)})
+        app = AppTest.from_file(str(MAIN), default_timeout=PATIENCE_S)
+        app._page_hash = calc_hash(path)
+        for name, value in {
+            **WINDOW,
+            **of.get(path, {}),
+            **({"part": part} if part else {}),
+        }.items():
+            app.query_params[name] = value
+        app.run()
+        assert not app.exception, app.exception
+        assert not app.error, [error.value for error in app.error]
+        return app
+
+    def files(self) -> dict[str, str]:
+        """Return the texts of the files of the last page, fetched as a browser does."""
+        self._script = None
+        return {name: file_text(name, made()) for name, made in self.offered.files.items()}
+
+
+@pytest.fixture
+def site(
+    store: LocalStore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    visit: object,  # noqa: ARG001 -- it keeps answers over the tests of the module
+) -> Iterator[Site]:
+    (tmp_path / "goodput.toml").write_text("[ui]\nedit_prices = true\n")
+    monkeypatch.setenv("GOODPUT_CONFIG", str(tmp_path / "goodput.toml"))
+    settings.cache_clear()
+    current.require_sign_in(is_required=True)
+    yield Site(store, monkeypatch)
+    current.require_sign_in(is_required=False)
+
+
+@pytest.fixture(scope="module")
+def of_all(store: LocalStore) -> dict[str, dict[str, str]]:
+    """Give what each page is opened of: the run, node and GPU whose names are all hostile ones."""
+    return {**OF_ALL_NAMES, "findings": {"finding": a_finding(store, Scope())}}
+
+
+@pytest.fixture(scope="module")
+def of_team(store: LocalStore) -> dict[str, dict[str, str]]:
+    """Give what each page is opened of for a reader of one team."""
+    return {**OF_THE_TEAM, "findings": {"finding": a_finding(store, Scope(teams=(RED,)))}}
+
+
+def a_finding(store: LocalStore, scope: Scope) -> str:
+    """Return the key of a finding."""
+    scope = replace(scope, from_ms=1_800_000_000_000, to_ms=1_800_007_200_000)
+    return str(store.read("from marts.findings", scope=scope)["finding_key"][0])
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_asks_for_its_actions_and_renders_no_name_as_markup(
+    site: Site, of_all: dict[str, dict[str, str]], page: str
+) -> None:
+    """A page that asks for no action is the same for every role."""
+    app = site.page(Identity("ada", frozenset({Role.ADMIN})), page, of_all)
+
+    assert {str(info["url_pathname"]) for info in app._registered_pages.values()} == {
+        page.partition("?")[0] for page in PAGES
+    }
+    assert site.asked == PAGES[page][0]
+    assert {name for name in site.offered.files if not kinds(name)} == set()
+    assert [found for message in elements(app) for found in markup(message)] == []
+    assert all(message.ByteSize() < PAGE_MAX_BYTES for message in elements(app))
+
+
+ROLES = {
+    "viewer": Identity("vi"),
+    "operator": Identity("op", frozenset({Role.OPERATOR})),
+    "finance": Identity("fi", frozenset({Role.FINANCE})),
+    "admin": Identity("ad", frozenset({Role.ADMIN})),
+    "viewer of a team": Identity("re", teams=frozenset({RED})),
+}
+OFFERED: dict[Action, Callable[[AppTest, Site], bool]] = {
+    Action.SET_FINDING_STATE: lambda app, _: any(b.label == "Acknowledge" for b in app.button),
+    Action.EDIT_PRICES: lambda app, _: bool(app.text_area),
+    Action.DOWNLOAD_STATEMENT: lambda _, site: any(
+        roles_of(name) == FINANCE for name in site.offered.files
+    ),
+    Action.READ_AUDIT_LOG: lambda app, _: "Audit log" in [title.value for title in app.subheader],
+}
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("page", [page for page, (actions, _) in PAGES.items() if actions])
+def test_a_role_is_offered_what_it_may_do(
+    site: Site,
+    of_all: dict[str, dict[str, str]],
+    of_team: dict[str, dict[str, str]],
+    page: str,
+    role: str,
+) -> None:
+    who = ROLES[role]
+    app = site.page(who, page, of_all if who.teams is None else of_team)
+
+    assert {*OFFERED, Action.RETIRE_SOURCE} == set(Action), "sources are retired by a command"
+    for action, is_offered in OFFERED.items():
+        is_asked = action in PAGES[page][0]
+        assert is_offered(app, site) == (is_asked and who.may(action)), action
+    for name in site.offered.files:
+        assert who.roles & roles_of(name), name
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_nothing_of_another_team_is_in_a_page_or_its_files(
+    site: Site, of_team: dict[str, dict[str, str]], page: str
+) -> None:
+    """Who may do everything is offered most, and sees the rows of their team alone."""
+    app = site.page(OF_A_TEAM, page, of_team)
+
+    shown = sent(app).replace("Libreville", "(a time zone)") + str(site.files())
+    assert [name for name in OTHERS if name in shown] == []
+    assert LONG[:100] not in shown
+    assert (WITHHELD in [info.value for info in app.info]) == PAGES[page][1]
+    assert PAGES[page][1] or "red" in shown
+
+
+def roles_of(file: str) -> set[Role]:
+    """Return who is offered a file."""
+    (pattern,) = kinds(file)
+    return DOWNLOADS[pattern]
+
+
+def kinds(file: str) -> list[str]:
+    """Return the patterns of a file."""
+    return [pattern for pattern in DOWNLOADS if fnmatch(file, pattern)]
+
+
+PLAIN = {  # shown by the browser as they are
+    *("Code.code_text", "Selectbox.options", "Selectbox.raw_value", "Selectbox.set_value"),
+    *("PageLink.query_string",),
+}
+MARKDOWN = re.compile(
+    r"(?<!\\)(<img|<b>evil</b>|</?script|```|\$\$e|\$\\|\*\*evil|`evil|:(red\[|material/skull|streamlit|smile))"
+    r"|\]\(|https?://evil|www\.evil|eve@evil|(^|\s)-> evil|[\u202e\u2066\u200f\x1b\x9b\0]"
+)
+OF_A_CHART = re.compile(
+    r"<(img|b>evil</b>|/?script)|https?://evil[^<]*</a>|(?<!\S)\$.*\$|%\{y\} "
+    r"|[\u202e\u2066\u200f\x1b\x9b\0]"
+)
+
+
+def markup(message: Message) -> Iterator[tuple[str, str]]:
+    """Yield the texts of an element in which a browser would render a hostile name."""
+    for field, text in texts_of(message):
+        if field == "PlotlyChart.spec":
+            ids = set[str]()
+            for name, axis in json.loads(text)["layout"].items():
+                ids |= set(map(str, axis.get("tickvals", []))) if "axis" in name else set()
+            found = set(shown(json.loads(text))) - ids  # an axis shows the texts of its ticks
+            yield from ((field, one) for one in found if OF_A_CHART.search(one))
+        elif field not in PLAIN and MARKDOWN.search(text):
+            yield field, text[:500]
+
+
+def shown(chart: Any) -> Iterator[str]:
+    """Yield the texts that a chart shows: what is only handed back after a click is not."""
+    if isinstance(chart, dict):
+        hover = str(chart.get("hovertemplate", ""))
+        for row in chart.get("customdata", []) if "customdata" in hover else []:
+            named = re.findall(r"customdata\[(\d+)\]", hover)
+            yield from shown([row[int(at)] for at in named] if named else row)
+        for name, value in chart.items():
+            if name not in ("customdata", "hovertemplate", "ids"):
+                yield from shown(value)
+    elif isinstance(chart, list):
+        for value in chart:
+            yield from shown(value)
+    elif isinstance(chart, str):
+        yield chart

@@ -1,0 +1,67 @@
+"""What a page sends to the browser: its elements, their texts, and the files that it offers."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pypdfium2
+from google.protobuf.message import Message
+from streamlit.runtime.media_file_manager import MediaFileManager
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import pytest
+    from streamlit.testing.v1 import AppTest
+
+
+def elements(app: AppTest) -> Iterator[Message]:
+    """Yield the messages of all elements of a page."""
+    waiting: list[Any] = [app._tree]
+    while waiting:
+        node = waiting.pop()
+        waiting += getattr(node, "children", {}).values()
+        if (proto := getattr(node, "proto", None)) is not None:
+            yield proto
+
+
+def sent(app: AppTest) -> str:
+    """Return all that a page sends to the browser, its links, charts and tables included."""
+    found = [proto.SerializeToString() for proto in elements(app)]
+    return b"\n".join(found).decode("utf-8", "replace")
+
+
+def texts_of(message: Message) -> Iterator[tuple[str, str]]:
+    """Yield the texts of a message and of those in it, each with its type and field."""
+    for field, value in message.ListFields():
+        for one in value if field.is_repeated else [value]:
+            if isinstance(one, Message):
+                yield from texts_of(one)
+            elif isinstance(one, str):
+                yield f"{type(message).__name__}.{field.name}", one
+
+
+class Offered:
+    """The files that pages offered: what makes each, by its name."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.files: dict[str, Callable[[], bytes]] = {}
+        known = MediaFileManager.add_deferred
+
+        def noted(manager: Any, made: Any, mime: Any, at: Any, file_name: Any, **more: Any) -> str:
+            self.files[str(file_name)] = made
+            return known(manager, made, mime, at, file_name, **more)
+
+        monkeypatch.setattr(MediaFileManager, "add_deferred", noted)
+
+
+def file_text(name: str, file: bytes) -> str:
+    """Return the text of a file that was downloaded."""
+    if name.endswith(".parquet"):
+        return str(pl.read_parquet(io.BytesIO(file)).to_dicts())
+    if name.endswith(".pdf"):
+        with pypdfium2.PdfDocument(file) as document:
+            return "\n".join(page.get_textpage().get_text_range() for page in document)
+    return file.decode("utf-8")

@@ -1,0 +1,202 @@
+"""Every route of the application for everybody: open, refused, or given to its owner alone.
+
+Routes are those of the application itself: one without a row in the table fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from fnmatch import fnmatch
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from streamlit.runtime import Runtime
+from streamlit.runtime.media_file_storage import MediaFileKind, MediaFileStorageError
+
+from goodput_app.access import current
+from goodput_app.access.identity import Identity, Role
+from goodput_app.server.asgi import configure, create_app
+from goodput_app.server.media import OwnedMedia
+from goodput_app.settings import settings
+from goodput_queries.storage.remote import ServerNote
+from goodput_queries.storage.store import IN_MEMORY, LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from starlette.applications import Starlette
+
+HOST = "goodput.example.org"
+SETTINGS = f"""
+[access]
+sign_in = "proxy"
+hosts = ["{HOST}"]
+[access.proxy]
+addresses = ["10.0.0.0/24"]
+[[access.members]]
+person = "ada"
+role = "admin"
+[[access.members]]
+person = "vi"
+[[access.members]]
+person = "red"
+teams = ["redteam"]
+"""
+PATIENCE_S = 20
+MEMBERS = ("ada", "vi", "red")
+NOBODY = ""
+NOTE = ServerNote(f"http://{HOST}", "t0ken", 1, "instance", IN_MEMORY)
+
+# method and path: what nobody gets, and what every member gets, whatever their role
+ROUTES: dict[str, tuple[int, set[int]]] = {
+    "GET /healthz": (200, {200}),
+    "GET /metrics": (403, {403}),  # for this machine, or with its own token: test_sign_in.py
+    "POST /api/v1/store/*": (403, {403}),  # for this machine, and with the token of the file
+    "GET /_stcore/health": (403, {503}),  # nothing has started here
+    "GET /_stcore/metrics": (403, {200}),  # memory of this process; it names nobody
+    "GET /_stcore/host-config": (403, {200}),
+    "GET /media/*": (403, {404}),
+    "PUT /_stcore/upload_file/*": (403, {403}),  # without the token of the page's form
+    "DELETE /_stcore/upload_file/*": (403, {403}),
+    "GET /component/*": (403, {404}),
+    "GET /_stcore/bidi-components/*": (403, {404}),
+    "GET /_stcore/stream": (403, {200}),  # the page: only a WebSocket is a stream
+    "GET /auth/*": (403, {302}),
+    "GET /oauth2callback": (403, {302}),
+    "POST /_stcore/agent/interact": (403, {403}),
+    "POST /_stcore/agent/mcp": (403, {400}),
+    "GET /_stcore/agent/openapi.json": (403, {200}),  # a description that names nobody
+    "* /_stcore/agent/*": (403, {405}),
+    "GET /": (403, {200}),
+}
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a goodput.toml with which a proxy signs people in."""
+    path = tmp_path_factory.mktemp("routes") / "goodput.toml"
+    path.write_text(SETTINGS)
+    return path
+
+
+@pytest.fixture(scope="module")
+def app(config: Path) -> Iterator[Starlette]:
+    """Give the application of an empty database."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GOODPUT_CONFIG", str(config))
+        settings.cache_clear()
+        configure("127.0.0.1", 8501)
+        made = create_app(LocalStore(IN_MEMORY), NOTE, names=(HOST,))
+        yield made._build_starlette_app()
+    Runtime._instance = None
+    current.require_sign_in(is_required=False)
+    settings.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def _config(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let routes read the settings while they answer."""
+    monkeypatch.setenv("GOODPUT_CONFIG", str(config))
+    settings.cache_clear()
+
+
+def ask(
+    app: Starlette, path: str, person: str = NOBODY, method: str = "GET", **headers: str
+) -> tuple[int, bytes]:
+    """Return status and body of a request with a path as it is, dots and all."""
+    of_person = {"x-forwarded-user": person} if person else {}
+    given = {"host": HOST, **of_person, **headers}
+    scope = {
+        "type": "http", "method": method, "path": path, "raw_path": path.encode(), "root_path": "",
+        "scheme": "http", "query_string": b"", "client": ("10.0.0.7", 1), "server": (HOST, 80),
+        "http_version": "1.1", "headers": [(k.encode(), v.encode()) for k, v in given.items()],
+    }  # fmt: skip
+    sent: list[Any] = []
+    asked = iter([{"type": "http.request", "body": b"{}", "more_body": False}])
+
+    async def receive() -> Any:
+        return next(asked, None) or await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    asyncio.run(asyncio.wait_for(app(scope, receive, send), PATIENCE_S))
+    return sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:])
+
+
+def routes_of(app: Starlette) -> set[str]:
+    """Return methods and paths of an application, its pages as `GET /`."""
+    return {
+        f"{method} {getattr(route, 'path', '') or '/'}"
+        for route in app.routes
+        for method in (getattr(route, "methods", None) or {"GET"}) - {"HEAD", "OPTIONS"}
+    }
+
+
+def test_every_route_is_open_refused_or_for_members(app: Starlette) -> None:
+    found = routes_of(app)
+    expected = {route: next((r for r in ROUTES if fnmatch(route, r)), None) for route in found}
+    assert None not in expected.values(), expected
+    assert set(expected.values()) == set(ROUTES), "a row without a route"
+
+    for route, row in expected.items():
+        method, _, path = route.partition(" ")
+        path = path.replace("{", "").replace("}", "").replace(":path", "")
+        of_nobody, of_members = ROUTES[str(row)]
+        assert ask(app, path, NOBODY, method)[0] == of_nobody, route
+        for person in MEMBERS:
+            assert {ask(app, path, person, method)[0]} == of_members, (route, person)
+
+
+UP = ("../" * 9, "..%2f" * 9, "..\\" * 9, "%2e%2e/" * 9, "./" + "../" * 9, "/" + "../" * 9)
+
+
+@pytest.mark.parametrize("up", UP)
+def test_no_path_leads_out_of_the_dashboard(app: Starlette, up: str) -> None:
+    below = {route.partition(" ")[2].partition("{")[0].rstrip("/") for route in routes_of(app)}
+    for start in sorted(below | {"/static", "/app/static", "/auth", "/api/v1/store"}):
+        for end in ("etc/passwd", "proc/self/environ", "etc//passwd\0.js"):
+            status, body = ask(app, f"{start}/{up}{end}", "ada")
+            assert b"root:" not in body, (start, up)
+            assert b"PATH=" not in body, (start, up)
+            assert status != 500, (start, up)
+
+
+def test_a_header_written_otherwise_signs_nobody_in(app: Starlette) -> None:
+    for name in ("x_forwarded_user", "x-forwarded_user", "x-goodput-identity", "x-streamlit-user"):
+        assert ask(app, "/", **{name: "ada"})[0] == 403, name
+    assert ask(app, "/", **{"X-FORWARDED-USER": "ada"})[0] == 200, "HTTP ignores case"
+
+
+ADA = Identity("ada", frozenset({Role.ADMIN}))
+RED = Identity("red", teams=frozenset({"redteam"}))
+ROWS = b"account,cost\nnlp,12\n"
+
+
+def test_a_file_of_a_page_is_given_to_its_owner_alone(app: Starlette) -> None:
+    manager = Runtime._instance.media_file_mgr
+    with current.request_of(ADA, "192.0.2.9"):
+        url = manager.add(ROWS, "text/csv", "1", "a.csv", is_for_static_download=True)
+
+    assert ask(app, url, "ada") == (200, ROWS)
+    for person in ("vi", "red"):
+        assert ask(app, url, person)[0] == 404
+        assert ask(app, f"{url}.csv", person)[0] == 404
+    assert ask(app, url)[0] == 403
+
+    with current.request_of(RED, "192.0.2.9"):  # the same rows are on a page of theirs
+        assert manager.add(ROWS, "text/csv", "2", "a.csv", is_for_static_download=True) == url
+    assert ask(app, url, "red") == (200, ROWS)
+
+
+def test_a_file_that_is_gone_has_no_owner() -> None:
+    media = OwnedMedia("/media")
+    with current.request_of(ADA, "192.0.2.9"):
+        kept = media.load_and_get_id(ROWS, "text/csv", MediaFileKind.DOWNLOADABLE)
+        assert media.get_file(f"{kept}.csv").content == ROWS
+        media.delete_file(kept)
+
+        with pytest.raises(MediaFileStorageError):
+            media.get_file(f"{kept}.csv")
+    assert not media._owners
