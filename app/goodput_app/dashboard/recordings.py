@@ -36,9 +36,10 @@ def in_folder() -> dict[str, Path]:
 
     Links that lead out of it are left out. Raises GoodputError where it cannot be read.
     """
-    if settings().replay.folder is None:
+    chosen = settings().replay.folder
+    if chosen is None:
         return {}
-    folder = Path(settings().replay.folder)
+    folder = Path(chosen)
     try:
         found = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
         root = folder.resolve(strict=True)

@@ -72,7 +72,7 @@ def waiting(store: Store, targets: Sequence[AnyTarget]) -> pl.DataFrame:
     stored = {
         name: pl.Int64 if kind == pl.Datetime("ms") else kind for name, kind in WAITING.items()
     }
-    return pl.DataFrame(rows[:WAITING_MAX], schema=stored, orient="row").cast(WAITING)
+    return pl.DataFrame(rows[:WAITING_MAX], schema=stored, orient="row").cast(pl.Schema(WAITING))
 
 
 def _wants(target: AnyTarget) -> str:
