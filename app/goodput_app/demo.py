@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from goodput_ingest import synthetic
+from goodput_ingest import synthetic, synthetic_serving
 from goodput_ingest.run import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_ingest.synthetic.live import feeds
+from goodput_ingest.synthetic_serving import site
 from goodput_queries.errors import GoodputError, StoreError
 from goodput_queries.storage.remote import find_server
 from goodput_queries.storage.schema import catalog_digest
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 RECIPE = "demo.toml"
 FLEET_SEED = 7
 FLEET_HOURS = 72
+SERVING_HOURS = 24  # the last of them: what the serving engines beside the fleet are made for
 INTERVAL_S = 30  # between readings of a GPU
 FLEET_START = datetime(
     2026, 11, 17, 12, tzinfo=UTC
@@ -58,8 +60,9 @@ def demo_database(
 ) -> Path:
     """Return the demo database, built first where data or SQL changed since it was.
 
-    Beside the sample data it holds a made-up fleet of that many GPUs over three days (0: none). It
-    appears under its name only when it is whole. Raises GoodputError without sample data.
+    Beside the sample data it holds a made-up fleet of that many GPUs over three days, and a node
+    that serves a model (0: neither). It appears under its name only when it is whole. Raises
+    GoodputError without sample data.
     """
     source = sample_data or _sample_data()
     steps = recipe(source)
@@ -151,8 +154,9 @@ def digest(sample_data: Path, gpus: int = 0) -> str:
     """Return a digest of data, generator and SQL: the demo is rebuilt when one changes."""
     text = hashlib.blake2b(f"{catalog_digest()} {gpus}".encode(), digest_size=8)
     if gpus:
-        for module in sorted(Path(synthetic.__file__).parent.glob("*.py")):
-            text.update(module.read_bytes())
+        for generator in (synthetic.__file__, synthetic_serving.__file__):
+            for module in sorted(Path(generator).parent.glob("*.py")):
+                text.update(module.read_bytes())
     for path in sorted(p for p in sample_data.rglob("*") if p.is_file()):
         content = path.read_bytes()
         text.update(f"{path.relative_to(sample_data)} {len(content)} ".encode())
@@ -217,7 +221,12 @@ def _made_up(folder: Path, gpus: int) -> list[Step]:
         synthetic.generate(folder, gpus=gpus, hours=FLEET_HOURS, seed=FLEET_SEED, start=FLEET_START)
     except ValueError as error:
         raise GoodputError(f"--gpus {gpus}: {error}.") from error
-    return recipe(folder)
+    serving = folder / "serving"
+    hours = min(SERVING_HOURS, FLEET_HOURS)
+    site.write(
+        serving, end=FLEET_START + timedelta(hours=FLEET_HOURS), hours=hours, seed=FLEET_SEED
+    )
+    return [*recipe(folder), *recipe(serving)]
 
 
 def _discard(path: Path) -> None:

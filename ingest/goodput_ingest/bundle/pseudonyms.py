@@ -101,6 +101,8 @@ class Pseudonyms:
     def _name(self, value: str) -> str:
         if JOB_NUMBER.fullmatch(value):
             return value
+        if "/" in value:  # a pod in its namespace is found by both
+            return "/".join(map(self._name, value.split("/")))
         return self._remembered(value, f"name-{self._digest(value)}")
 
     def _text(self, value: str) -> str:

@@ -91,13 +91,6 @@ def is_histogram_part(name: str) -> bool:
     return any(meaning.part != "value" for meaning in meanings(name))
 
 
-def product_of(name: str) -> str | None:
-    """Return whose metric the name is, whether it is read or not."""
-    if found := meanings(name):
-        return found[0].product
-    return next((of for prefix, of in PREFIXES.items() if name.startswith(prefix)), None)
-
-
 def _is_count_of_known(name: str) -> bool:
     """Say whether a name is the count of a histogram that is read: its last bucket has it."""
     return name.endswith("_count") and name.removesuffix("_count") + BUCKET in _catalogue()

@@ -49,7 +49,6 @@ def serving_rows(
     read = _read_as(series, label_sets, given or Identity())
     is_nowhere = read["endpoint"].is_null()
     rejects = [Reject(None, NOWHERE)] if is_nowhere.any() else []
-    rejects += _buckets_left_out(series["metric"])
     values = _values(points, read.filter(~is_nowhere))
     place = _places(read.filter(~is_nowhere))
     found = [
@@ -216,22 +215,6 @@ def _placed(
         .sort(*KEY, *order)
         .with_columns(pl.col("ts").cast(INSTANT), pl.lit(cluster, pl.String).alias("cluster"))
     )
-
-
-def _buckets_left_out(metrics: pl.Series) -> list[Reject]:
-    """Return a reject that names histograms of engines whose buckets are not read."""
-    named = metrics.unique().sort()
-    left_out = [
-        name.removesuffix(catalogue.BUCKET)
-        for name in named
-        if name.endswith(catalogue.BUCKET)
-        and not catalogue.meanings(name)
-        and catalogue.product_of(name)
-    ]
-    if not left_out:
-        return []
-    shown = ", ".join(left_out[:5]) + (" ..." if len(left_out) > 5 else "")
-    return [Reject(None, f"of {len(left_out)} histograms only sum and count are read: {shown}")]
 
 
 _READ: Final = {

@@ -66,9 +66,11 @@ def _lines(kind: str, name: str, of: str, labels: Labels, state: State) -> Itera
 
 def _histogram(name: str, of: str, labels: Labels, state: State) -> Iterator[str]:
     values, counts = state.observed[of]
-    for le in BUCKETS.get(of, OF_REQUESTS):
-        yield _line(f"{name}_bucket", (*labels, ("le", str(le))), counts[values <= le].sum())
-    yield _line(f"{name}_bucket", (*labels, ("le", "+Inf")), counts.sum())
+    bounds = BUCKETS.get(of, OF_REQUESTS)
+    within = np.searchsorted(bounds, values)  # the first bucket that has the value
+    up_to = np.bincount(within, weights=counts, minlength=len(bounds) + 1).cumsum()
+    for le, count in zip((*bounds, "+Inf"), up_to, strict=True):
+        yield _line(f"{name}_bucket", (*labels, ("le", str(le))), count)
     yield _line(f"{name}_count", labels, counts.sum())
     yield _line(f"{name}_sum", labels, float(np.dot(values, counts)))
 

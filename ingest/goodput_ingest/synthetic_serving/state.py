@@ -45,12 +45,14 @@ class Lifetime:
         self.first, self.end = array("first_token_ms"), array("end_ms")
         self.input, self.output = array("input_tokens"), array("output_tokens")
         self.cached, self.inter_ms = array("cached_tokens"), array("inter_token_ms")
-        self.status = np.array([one.status for one in of_life], dtype=object)
+        self.is_ok = np.array([one.status == "ok" for one in of_life], np.bool_)
+        self.is_aborted = np.array([one.status == "aborted" for one in of_life], np.bool_)
 
     def at(self, ms: int) -> State:
         """Return the state at a moment, epoch milliseconds."""
         is_started, has_first = self.start <= ms, self.first <= ms
-        is_over = (self.end <= ms) & (self.status != "error")  # the end of the life is not counted
+        # what the end of the life cuts off is not counted
+        is_over = (self.end <= ms) & (self.is_ok | self.is_aborted)
         is_running = is_started & ~is_over & (self.end > ms)
         tokens = np.where(has_first, 1 + np.floor((ms - self.first) / self.inter_ms), 0.0)
         tokens = np.where(self.end <= ms, self.output, np.minimum(tokens, self.output))
@@ -60,8 +62,8 @@ class Lifetime:
             "prompt_tokens_finished": self.input[is_over].sum(),
             "generation_tokens_finished": self.output[is_over].sum(),
             "cached_tokens_finished": self.cached[is_over].sum(),
-            "requests_ok": float((is_over & (self.status == "ok")).sum()),
-            "requests_aborted": float((is_over & (self.status == "aborted")).sum()),
+            "requests_ok": float((is_over & self.is_ok).sum()),
+            "requests_aborted": float((is_over & self.is_aborted).sum()),
             "prefix_cache_queries": self.input[is_started].sum(),
             "prefix_cache_hits": self.cached[is_started].sum(),
             "requests_running": float(is_running.sum()),

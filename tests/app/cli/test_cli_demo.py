@@ -112,7 +112,18 @@ def test_the_fleet_is_made_once_and_is_a_cluster_of_its_own(
 
     with contextlib.closing(LocalStore(with_fleet)) as store:
         sizes = store.read("select cluster, gpus from marts.clusters order by gpus desc").rows()
+        serving = store.read(
+            "select pod, count(*) filter (metric = 'generation_tokens') from "
+            "staging.stg_serving_samples where cluster = 'inference' group by pod order by pod"
+        ).rows()
+        requests = store.read("select count(*) from raw.serving_requests").item()
+        rejects = store.read("select count(*) from raw.rejects where source like 'serv%'").item()
     assert sizes[0][1] == 64
+    assert ("inference", 4) in sizes
+    assert [pod for pod, _ in serving] == ["chat-0", "chat-1"]
+    assert min(readings for _, readings in serving) > 100
+    assert requests > 500
+    assert rejects == 0
     assert demo.demo_database(tmp_path / "cache", sample_data=sample_data, gpus=64) == with_fleet
     assert list((tmp_path / "cache").glob("fleet-*")) == []
 

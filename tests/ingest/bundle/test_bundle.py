@@ -167,3 +167,14 @@ def test_raw_tables_come_back_row_for_row(
                 sql = f"select * exclude (load_sequence) from {model.qualified_name} order by all"
                 assert there.read(sql).equals(recorded.read(sql)), model.name
                 assert written.get(model.name, 0) == there.read(sql).height
+
+
+def test_an_owner_is_still_the_pod_of_the_namespace() -> None:
+    """Serving engines find their GPUs by it."""
+    names = naming.Pseudonyms(b"key")
+    row = {"owner": "llm/chat-0", "namespace": "llm", "pod": "chat-0"}
+
+    replaced = names.replaced(pl.DataFrame([row])).row(0, named=True)
+
+    assert replaced["owner"] == f"{replaced['namespace']}/{replaced['pod']}"
+    assert not {"llm", "chat-0"} & set(replaced.values())
