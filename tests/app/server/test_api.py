@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import time
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +26,10 @@ from goodput_app.sql_access import asking
 from goodput_app.sql_access.formats import content
 from goodput_app.sql_access.slots import BusyError, Slots
 from goodput_queries import audit, saved_queries
+from goodput_queries.errors import QueryError
 from goodput_queries.sandbox.limits import Limits
 from goodput_queries.sandbox.select import Answer, select
+from goodput_queries.sandbox.views import offered
 from goodput_queries.scope import Scope
 
 if TYPE_CHECKING:
@@ -266,6 +269,19 @@ def test_a_view_with_too_many_rows_is_refused(scraped_store: LocalStore) -> None
     assert select(scraped_store, "from marts.ledger_scoped", scope=hours, limits=narrow).rows.height
     with pytest.raises(Exception, match="ledger_scoped has more than 20 rows"):
         select(scraped_store, "from marts.ledger_scoped", limits=narrow)
+
+
+def test_the_time_of_the_views_counts(
+    scraped_store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(*_: Any, timeout_s: float, **__: Any) -> None:
+        time.sleep(timeout_s)
+        raise QueryError("stopped")
+
+    offered(scraped_store)
+    monkeypatch.setattr(scraped_store, "read", slow)
+    with pytest.raises(QueryError, match="took longer than 2 s and was stopped"):
+        select(scraped_store, "from marts.runs", limits=Limits(timeout_s=2))
 
 
 def test_one_caller_does_not_take_every_place() -> None:
