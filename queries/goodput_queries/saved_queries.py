@@ -11,14 +11,18 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from goodput_queries.catalog import models
 from goodput_queries.errors import GoodputError
+from goodput_queries.evidence import load
 from goodput_queries.evidence.batch import Batch
 from goodput_queries.sandbox.limits import DEFAULT
+from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
     from goodput_queries.storage.store import Store
 
 _FOLDER = files("goodput_queries") / "sandbox" / "saved"
+TABLE = "saved_queries"
 NAME_MAX_CHARS = 80
 MEANING_MAX_CHARS = 500
 OWN_MAX = 200  # of one person
@@ -76,6 +80,15 @@ def delete(store: Store, key: str, *, asked_by: str | None) -> None:
     _write(store, found[0], None)
 
 
+def keep(store: Store, batch: Batch) -> None:
+    """Write rows, or send them to the process that has the database open; no view reads them."""
+    if not isinstance(store, LocalStore):
+        store.load(batch)
+        return
+    with store.writing(changes_views=False) as cursor:
+        load.insert_keyed(cursor, models.of_layer("state")[TABLE], batch.rows, sequence=0)
+
+
 def _is_visible(one: SavedQuery, who: str | None) -> bool:
     return who is None or one.is_shared or one.saved_by == who
 
@@ -102,9 +115,7 @@ def _write(store: Store, saved: SavedQuery, sql: str | None) -> None:
         "saved_at": datetime.now(UTC).replace(tzinfo=None),
     }
     frame = pl.DataFrame([row], schema_overrides={"sql": pl.String})
-    digest = uuid.uuid4().hex
-    store.load(Batch("saved_queries", frame, "saved-queries", "saved-queries", digest))
-    store.build()  # nothing to compute; the database says again that it is up to date
+    keep(store, Batch(TABLE, frame, "saved-queries", "saved-queries", uuid.uuid4().hex))
 
 
 @cache

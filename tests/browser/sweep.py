@@ -31,7 +31,7 @@ PAGES = {
     "nodes": "/nodes", "node": "/nodes?node=vm", "health": "/health",
     "findings": "/findings", "waste": "/waste", "network": "/network", "energy": "/energy",
     "cost": "/cost", "prices": "/cost?part=prices", "what-if": "/cost?part=what-if",
-    "data": "/data", "explorer": "/explorer", "wall": "/?view=wall",
+    "data": "/data", "explorer": "/explorer", "query": "/query", "wall": "/?view=wall",
     "gpu": "/gpu?gpu=GPU-3f6b2d6a-2b08-5e42-952d-08e72183e84e",
 }  # fmt: skip
 WAIT_MS = 60_000

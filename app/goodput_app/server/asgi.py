@@ -51,6 +51,7 @@ from goodput_ingest.live import status as live_status
 from goodput_ingest.live.scheduler import Collection
 from goodput_ingest.live.store_lease import Held, sole_collector
 from goodput_queries import audit as audit_log
+from goodput_queries import saved_queries
 from goodput_queries.errors import GoodputError, StoreError
 from goodput_queries.evidence.batch import Loaded
 from goodput_queries.storage import remote
@@ -295,8 +296,13 @@ def _backed_up(store: LocalStore, body: bytes) -> Response:
 
 
 def _loaded(store: LocalStore, batch: Batch) -> Loaded:
-    """Load a batch; of a status and of the audit log nothing is to be built."""
-    keep = {live_status.TABLE: live_status.keep, audit_log.TABLE: audit_log.keep}.get(batch.table)
+    """Load a batch; of what no view reads nothing is to be built."""
+    kept = {
+        live_status.TABLE: live_status.keep,
+        audit_log.TABLE: audit_log.keep,
+        saved_queries.TABLE: saved_queries.keep,
+    }
+    keep = kept.get(batch.table)
     if keep is None:
         return store.load(batch)
     keep(store, batch)

@@ -61,7 +61,7 @@ def select(
         views = _views(offered(store), named["tables"], scope)
         for view in views:
             columns = _columns(view, named["words"])
-            rows = _rows_of(store, view, columns, scope, limits, worker.left_s)
+            rows = _rows_of(store, view, columns, scope, limits, worker)
             schema, name = view.name.split(".")
             worker.send({"schema": schema, "name": name}, packed(rows))
         worker.send({})
@@ -110,16 +110,21 @@ def _columns(view: View, words: list[str] | None) -> list[str]:
 
 
 def _rows_of(
-    store: Store, view: View, columns: list[str], scope: Scope, limits: Limits, timeout_s: float
+    store: Store,
+    view: View,
+    columns: list[str],
+    scope: Scope,
+    limits: Limits,
+    worker: WorkerProcess,
 ) -> pl.DataFrame:
     """Return the rows of a view in the scope; raises QueryError where they are too many."""
     listed = ", ".join(f'"{name}"' for name in columns)
-    rows = store.read(
-        f"select {listed} from {view.name} limit $1",
-        [limits.view_rows_max + 1],
-        scope=scope,
-        timeout_s=timeout_s,
-    )
+    sql = f"select {listed} from {view.name} limit $1"
+    try:
+        rows = store.read(sql, [limits.view_rows_max + 1], scope=scope, timeout_s=worker.left_s)
+    except QueryError:
+        _ = worker.left_s  # says so where it is the deadline that stopped it
+        raise
     if rows.height > limits.view_rows_max:
         most = f"{limits.view_rows_max:,} rows"
     elif rows.estimated_size("mb") > limits.view_mib_max:

@@ -269,7 +269,19 @@ def test_one_broken_panel_leaves_the_page(
 
 def test_no_page_file_is_named_like_a_url() -> None:
     """Else a new server's first visit would run that file alone, without filters."""
-    urls = {"overview", "fleet", "runs", "run", "nodes", "gpu", "waste", "cost", "data", "explorer"}
+    urls = {
+        "overview",
+        "fleet",
+        "runs",
+        "run",
+        "nodes",
+        "gpu",
+        "waste",
+        "cost",
+        "data",
+        "explorer",
+        "query",
+    }
     assert urls.isdisjoint(
         file.stem for file in Path(goodput_app.__file__).with_name("dashboard").glob("pages/*.py")
     )
