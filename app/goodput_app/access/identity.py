@@ -19,6 +19,7 @@ class Action(StrEnum):
     """What only some roles may do."""
 
     SET_FINDING_STATE = "set the state of a finding"
+    NOTE_RUN = "write a note on a run"
     RETIRE_SOURCE = "retire a source"
     EDIT_PRICES = "edit prices"
     DOWNLOAD_STATEMENT = "download a statement"
@@ -27,7 +28,7 @@ class Action(StrEnum):
 
 ALLOWED = {
     Role.VIEWER: frozenset[Action](),
-    Role.OPERATOR: frozenset({Action.SET_FINDING_STATE, Action.RETIRE_SOURCE}),
+    Role.OPERATOR: frozenset({Action.SET_FINDING_STATE, Action.NOTE_RUN, Action.RETIRE_SOURCE}),
     Role.FINANCE: frozenset({Action.EDIT_PRICES, Action.DOWNLOAD_STATEMENT}),
     Role.ADMIN: frozenset(Action),
 }
