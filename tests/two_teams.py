@@ -9,8 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tests.queries.conftest import Evidence, at, durable, phase, steps
+import polars as pl
+from tests.queries.conftest import START, Evidence, at, durable, phase, steps
 from tests.queries.serving.load import Serving, counters
+
+from goodput_queries.evidence.batch import Batch
 
 if TYPE_CHECKING:
     from goodput_queries.storage.store import LocalStore
@@ -89,6 +92,11 @@ def load(store: LocalStore, other: Team) -> None:
             for team in (REDS, other)
         ],
     )
+    notes = [
+        {"run_key": f"c/{team.word}run", "note": team.word, "said_by": team.word, "said_at": START}
+        for team in (REDS, other)
+    ]
+    store.load(Batch("run_notes", pl.DataFrame(notes), "run-notes", "test", "notes"))
     store.build()
 
 

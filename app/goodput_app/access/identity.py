@@ -19,6 +19,7 @@ class Action(StrEnum):
     """What only some roles may do."""
 
     SET_FINDING_STATE = "set the state of a finding"
+    NOTE_RUN = "write a note on a run"
     RETIRE_SOURCE = "retire a source"
     EDIT_PRICES = "edit prices"
     DOWNLOAD_STATEMENT = "download a statement"
@@ -38,6 +39,7 @@ ALLOWED = {
             Action.REPLAY_RECORDING,
             Action.TEST_NOTIFICATION,
             Action.WRITE_NOTE,
+            Action.NOTE_RUN,
         }
     ),
     Role.FINANCE: frozenset(

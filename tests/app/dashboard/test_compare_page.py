@@ -92,3 +92,19 @@ def test_changes_between_runs_are_listed_and_open_both(
     assert_sound(app)
     rows = [row for frame in tables(app).values() for row in frame]
     assert sum("580.2" in row for row in rows) == 2  # to it and back
+
+
+def test_a_note_on_a_run_is_kept_and_shown(
+    store: LocalStore, visit: Callable[..., AppTest]
+) -> None:
+    app = visit(store, PAGE, a="c/old", b="c/new")
+    app.selectbox(key="note_run").select("c/new")
+    app.text_input(key="said_by").input("ops")
+    next(box for box in app.text_input if box.label == "Note").input("cuDNN <b>fell back</b>")
+    next(button for button in app.button if button.label == "Add note").click()
+    app.run()
+
+    assert_sound(app)
+    noted = store.read("select run_key, said_by, note from marts.run_notes").rows()
+    assert noted == [("c/new", "ops", "cuDNN <b>fell back</b>")]
+    assert any("cuDNN" in row for rows in tables(app).values() for row in rows)

@@ -173,3 +173,10 @@ def reference_results(scope: Scope) -> pl.DataFrame:
         f"order by benchmark, gpus, published_time_s limit {WORKLOADS_SHOWN}",
         replace(scope, bucket_ms=None),
     )
+
+
+def run_notes() -> pl.DataFrame:
+    """Return the notes on all runs, the latest first."""
+    return read(
+        f"select * from marts.run_notes order by said_at desc, run_key limit {CHANGES_SHOWN}"
+    )

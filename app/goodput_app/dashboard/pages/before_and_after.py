@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from goodput_app.dashboard.components import baseline_parts, scope_bar
+from goodput_app.dashboard.components import baseline_parts, note_parts, scope_bar
 from goodput_app.dashboard.components import compare_parts as parts
 from goodput_app.dashboard.components.states import panel
 from goodput_app.dashboard.data import speed
@@ -38,6 +38,8 @@ if found is not None:
         help="After the warm-up; by the number of the step, or by the work done since.",
     ):
         parts.over_steps(found)
+    with panel("Notes", "marts.run_notes", help="What people know of these runs."):
+        note_parts.of_comparison(found, speed.run_notes())
 with panel(
     "Changes between runs",
     "marts.version_changes",

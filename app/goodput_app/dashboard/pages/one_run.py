@@ -26,12 +26,19 @@ if scope.run is None:
     st.info("Choose a run above, or on the page Runs.", icon=":material/monitoring:")
     st.stop()
 
-st.page_link(
-    "pages/all_runs.py",
-    label="All runs",
-    icon=":material/arrow_back:",
-    query_params=scope_bar.carried(run=None),
-)
+with st.container(horizontal=True):
+    st.page_link(
+        "pages/all_runs.py",
+        label="All runs",
+        icon=":material/arrow_back:",
+        query_params=scope_bar.carried(run=None),
+    )
+    st.page_link(
+        "pages/before_and_after.py",
+        label="Compare with another run",
+        icon=":material/compare_arrows:",
+        query_params=scope_bar.carried(run=None, b=scope.run),
+    )
 with panel("", "marts.runs"):
     runs = marts.runs(scope)
     if runs.is_empty():
