@@ -35,6 +35,9 @@ LOOK = """<style>
   [class*="st-key-tiles"] [data-testid="stColumn"],
   [class*="-tiles"] [data-testid="stColumn"] { flex: 1 1 40%; min-width: 40%; width: auto; }
 }
+@media (max-width: 640px) { /* a long value goes on in a second line instead of being cut */
+  [data-testid="stMetricValue"] :is(div, p) { white-space: normal; overflow-wrap: anywhere; }
+}
 @media (max-width: 640px) { /* rows of tables whose last columns matter stand one below the other */
   [class*="st-key-table_of_"] { display: none; }
 }

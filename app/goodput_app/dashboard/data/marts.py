@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 20.0
 LOSSES_SHOWN = 500
-GAPS_SHOWN = 5_000
+GAPS_SHOWN = 2_000
 INTERVALS_SHOWN = 1_000
 GAPS_OF_A_CAUSE = 500  # besides, so that a filter finds some of each
 GAP_LENGTHS_S = (1, 5, 10, 30, 60, 300, 600, 1_800, 3_600, 21_600, 86_400)  # where classes begin
@@ -183,18 +183,24 @@ def idle_gaps(scope: Scope) -> IdleGaps:
     order = "cost desc nulls last, gpu_ms desc, gap_id, category"
     # one query, since finding the gaps is what takes time
     answer = read(
-        f"""with parts as materialized (from marts.idle_gap_parts),
-        costliest as (
-            (from parts where is_main
+        f"""with parts as materialized (
+            select *, (row_number() over ())::integer as part from marts.idle_gap_amounts
+        ),
+        chosen as (
+            (select part from parts where is_main
              order by gap_cost desc nulls last, gap_gpu_ms desc, gap_id limit {GAPS_SHOWN})
             union
-            select unnest(row, max_depth := 2)
-            from (
-                select unnest(
-                    max_by(parts, (coalesce(cost, -1), gpu_ms, gap_id), {GAPS_OF_A_CAUSE})
-                ) as row
-                from parts group by category
-            )
+            select unnest(max_by(part, (coalesce(cost, -1), gpu_ms, gap_id), {GAPS_OF_A_CAUSE}))
+            from parts group by category
+        ),
+        costliest as (
+            select
+                parts.* exclude (part, phase, phase_label),
+                gap_cause(category, is_beside_work, phase, phase_label) as cause,
+                gap_confidence(category) as confidence,
+                gap_evidence(readings_coverage_ratio, gpu_ms, gap_gpu_ms, phase, label) as evidence
+            from parts
+            where part in (from chosen)
         ),
         sums as (
             select

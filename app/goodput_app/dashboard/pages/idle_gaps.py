@@ -55,6 +55,7 @@ gaps, sums = waste_parts.gaps_of(found, category)
 if (least := st.query_params.get("least", "")) in LEAST:
     gaps = gaps.filter(pl.col("gap_s") >= float(least))
     sums = sums.filter(pl.col("least_s") >= float(least))
+gaps = gaps.head(marts.GAPS_SHOWN)
 number = int(sums["gaps"].sum())
 with note:
     waste_parts.gap_count(gaps.height, number, int(sums["gpu_ms"].sum()), category)
