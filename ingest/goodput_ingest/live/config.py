@@ -23,6 +23,7 @@ from goodput_ingest.sources.kubernetes.live import Kubernetes
 from goodput_ingest.sources.node_exporter.live import NodeExporterLive
 from goodput_ingest.sources.nvml.live import NvmlLive
 from goodput_ingest.sources.prometheus.live import Prometheus
+from goodput_ingest.sources.serving.live import ServingLive
 from goodput_ingest.sources.slurm.live import SlurmLive
 from goodput_queries.errors import IngestError
 
@@ -34,13 +35,13 @@ if TYPE_CHECKING:
 LIVE: dict[str, type[LiveSource]] = {
     kind.name: kind
     for kind in (
-        *(Prometheus, Kubernetes, DcgmLive, NodeExporterLive),
+        *(Prometheus, Kubernetes, DcgmLive, NodeExporterLive, ServingLive),
         *(NvmlLive, SlurmLive, KernelLogLive),
     )
 }
 FOLLOWED = (  # formats whose files grow by lines: `folder` says where
     *("job-events", "job-log", "torchtitan-structured", "goodput-events", "otel-spans"),
-    *("nccl-inspector", "nccl-debug", "kernel-log", "mlperf"),
+    *("nccl-inspector", "nccl-debug", "kernel-log", "mlperf", "serving-requests"),
 )
 NAMES = tuple(dict.fromkeys([*LIVE, *FOLLOWED]))
 SECRETS = frozenset({"password", "token", "secret", "api_key", "bearer_token"})

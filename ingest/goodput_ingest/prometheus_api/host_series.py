@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from goodput_ingest.host_metrics import CPU, LABELS, host_rows, is_host_metric
 from goodput_ingest.prometheus_api.answer import NAME, Answer, Series
-from goodput_ingest.prometheus_api.bulk import selector
-from goodput_ingest.prometheus_api.client import TooLargeError
+from goodput_ingest.prometheus_api.bulk import grid, grid_samples, selector
 from goodput_ingest.prometheus_api.gpu_series import frames_of
 
 if TYPE_CHECKING:
@@ -30,24 +29,15 @@ def host_samples(
     Raises IngestError where the server fails, or refuses a single metric.
     """
     others = [name for name in names if name != CPU]
-    window = f"[{end_ms - start_ms + 1}ms:{step_ms}ms]"
     if CPU in names:
+        window = grid(start_ms, end_ms, step_ms)
         expression = f"(sum without (cpu) ({selector([CPU], matchers)})){window}"
         found = client.query(expression, end_ms)
         named = [
             Series({**one.labels, NAME: CPU}, one.times_ms, one.values) for one in found.series
         ]
         yield Answer(named, found.rejects, found.warnings, found.digest)
-    if not others:
-        return
-    try:
-        yield client.query(f"{selector(others, matchers)}{window}", end_ms)
-    except TooLargeError:
-        if len(others) == 1:
-            raise
-        half = len(others) // 2
-        for part in (others[:half], others[half:]):
-            yield from host_samples(client, part, matchers, start_ms, end_ms, step_ms)
+    yield from grid_samples(client, others, matchers, start_ms, end_ms, step_ms)
 
 
 def parsed_host_rows(series: Iterable[Series], *, cluster: str | None) -> list[Parsed]:

@@ -20,6 +20,8 @@ from goodput_ingest.prometheus_api.batches import batches, digest_of
 from goodput_ingest.prometheus_api.gpu_series import is_gpu_metric, parsed_gpu_rows
 from goodput_ingest.prometheus_api.host_series import parsed_host_rows
 from goodput_ingest.prometheus_api.replicas import without_doubles
+from goodput_ingest.prometheus_api.serving_series import parsed_serving_rows
+from goodput_ingest.serving_metrics import is_serving_metric
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 FILE_MAX_BYTES = 512 * 1024 * 1024  # twenty million points; they are parsed in memory
 RESULT_TYPE = re.compile(rb'"resultType"\s*:\s*"(?:matrix|vector)"')
 KUBERNETES_NAME = re.compile(rb'"__name__"\s*:\s*"kube_')
+READ = (is_gpu_metric, is_host_metric, is_serving_metric)
 GRID_WARNING = (
     "the points lie on a grid, as query_range evaluates them: gaps of up to five minutes are "
     "filled with old values. Save a range selector (metric[1h]) from /api/v1/query instead."
@@ -68,7 +71,7 @@ def has_answer(head: bytes) -> bool:
 
 
 class PrometheusRecording:
-    """A file of answers with series of GPU exporters or node_exporter."""
+    """A file of answers with series of GPU exporters, node_exporter or serving engines."""
 
     name: ClassVar[str] = "prometheus"
 
@@ -83,7 +86,7 @@ class PrometheusRecording:
         return has_answer(head) and KUBERNETES_NAME.search(head) is None
 
     def extract(self) -> Iterator[Batch]:
-        """Yield readings and owners of GPUs, and readings of hosts, answer by answer."""
+        """Yield readings and owners of GPUs, readings of hosts and of engines, answer by answer."""
         memory = Memory()
         for answer in answers(self.path):
             series = without_doubles(answer.series)
@@ -91,6 +94,7 @@ class PrometheusRecording:
             parsed = [
                 *parsed_gpu_rows(series, source=self.name, cluster=cluster, memory=memory),
                 *parsed_host_rows(series, cluster=cluster),
+                *parsed_serving_rows(series, cluster=cluster),
             ]
             rejects = [*answer.notes(), *_skipped(answer)]
             digest = digest_of([answer], self.options.cluster)
@@ -104,7 +108,7 @@ def _skipped(answer: Answer) -> list[Reject]:
         {
             one.name or "(no name)"
             for one in answer.series
-            if not (is_gpu_metric(one.name) or is_host_metric(one.name))
+            if not any(is_read(one.name) for is_read in READ)
         }
     )
     if others:

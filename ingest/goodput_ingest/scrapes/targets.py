@@ -25,7 +25,7 @@ from goodput_ingest.source import Batch, Reject
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterator, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -67,7 +67,7 @@ class Targets:
 
     name: ClassVar[str]
     metrics_of: ClassVar[str]
-    kept_labels: ClassVar[frozenset[str]]
+    kept_labels: ClassVar[Container[str]]
 
     urls: Sequence[str]
     cluster: str | None = None

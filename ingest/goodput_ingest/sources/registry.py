@@ -26,6 +26,8 @@ from goodput_ingest.sources.operation_trace.source import OperationTrace
 from goodput_ingest.sources.prometheus import PrometheusRecording
 from goodput_ingest.sources.pytorch.flight_recorder import FlightRecorder
 from goodput_ingest.sources.pytorch.kineto import Kineto
+from goodput_ingest.sources.serving.requests import ServingRequests
+from goodput_ingest.sources.serving.scrapes import ServingMetrics
 from goodput_ingest.sources.site.budgets import Budgets
 from goodput_ingest.sources.site.carbon import Carbon
 from goodput_ingest.sources.site.inventory import Inventory
@@ -55,6 +57,8 @@ SOURCES: dict[str, type[Source]] = {
     NvmlRecording.name: NvmlRecording,
     Dcgm.name: Dcgm,
     NodeExporter.name: NodeExporter,
+    ServingMetrics.name: ServingMetrics,
+    ServingRequests.name: ServingRequests,
     JobEvents.name: JobEvents,
     NcclInspector.name: NcclInspector,
     FlightRecorder.name: FlightRecorder,

@@ -62,6 +62,8 @@ def _is_as_stored(kind: pl.DataType, stored: str) -> bool:
         return isinstance(kind, (pl.String, pl.Categorical, pl.Enum))
     if stored == "TIMESTAMP":
         return kind == MICROSECONDS
+    if stored == "DOUBLE":
+        return kind == pl.Float64
     return stored in RANGED and kind.is_integer()
 
 

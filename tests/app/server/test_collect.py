@@ -286,7 +286,7 @@ def test_the_example_names_live_sources_that_are_right() -> None:
     )
 
     assert [one.reads for one in found] == [
-        *("prometheus", "slurm", "job-events", "job-log", "nccl-inspector")
+        *("prometheus", "slurm", "job-events", "job-log", "serving-requests", "nccl-inspector")
     ]
 
 
@@ -299,7 +299,7 @@ def test_what_is_commented_out_in_the_example_is_right_too(tmp_path: Path) -> No
 
     found = collectors(read(path).collect)
 
-    named = ["kubernetes", "dcgm", "node-exporter", "nvml", "kernel-log"]
+    named = ["kubernetes", "dcgm", "node-exporter", "serving-metrics", "nvml", "kernel-log"]
     assert [one.reads for one in found] == named
 
 

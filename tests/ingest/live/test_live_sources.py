@@ -26,6 +26,7 @@ LEAST: dict[str, dict[str, Any]] = {
     "kubernetes": {"url": URL},
     "dcgm": {"urls": ["http://n1:9400"]},
     "node-exporter": {"urls": ["http://n1:9100"]},
+    "serving-metrics": {"urls": ["http://n1:8000"]},
     **{name: {"folder": "/logs"} for name in FOLLOWED},
     "kernel-log": {},
 }

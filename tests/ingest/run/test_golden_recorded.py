@@ -45,6 +45,8 @@ SOURCES = {
     "torchtitan_structured": "torchtitan-structured",
     "job_logs": "job-log",
     "carbon": "carbon",
+    "serving_metrics": "serving-metrics",
+    "serving_requests": "serving-requests",
 }
 CASES = [case for folder in SOURCES for case in sorted((GOLDEN / folder).iterdir())]
 

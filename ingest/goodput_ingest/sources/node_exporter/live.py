@@ -6,13 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from goodput_ingest.host_metrics import LABELS, is_host_metric
+from goodput_ingest.scrapes.instances import with_instances
 from goodput_ingest.scrapes.targets import Targets
-from goodput_ingest.sources.node_exporter.scrapes import (
-    NodeExporter,
-    is_of_hosts,
-    rows_of,
-    with_instances,
-)
+from goodput_ingest.sources.node_exporter.scrapes import NAMES, NodeExporter, is_of_hosts, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +43,7 @@ class NodeExporterLive(Targets):
         return is_of_hosts(head)
 
     def _with_identity(self, data: bytes) -> bytes:
-        return with_instances(data)
+        return with_instances(data, NAMES)
 
     def _rows(self, read: Exposition, rejects: Sequence[Reject], now: datetime) -> list[Parsed]:
         return rows_of(read, rejects, taken_at=now, cluster=self.cluster)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Final
-from urllib.parse import urlsplit
 
 from goodput_ingest.formats import files
 from goodput_ingest.formats.parsed import Parsed
 from goodput_ingest.formats.prometheus_text import exposition
 from goodput_ingest.formats.prometheus_text.blocks import blocks
-from goodput_ingest.formats.prometheus_text.series import MARK, KnownSeries
+from goodput_ingest.formats.prometheus_text.series import KnownSeries
 from goodput_ingest.host_metrics import LABELS, host_rows, is_host_metric
 from goodput_ingest.scrapes import recorded
+from goodput_ingest.scrapes.instances import with_instances
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError
 
@@ -23,13 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BUILD_INFO: Final = "node_exporter_build_info"
-MARK_LINE: Final = re.compile(
-    rb"^" + re.escape(MARK).encode() + rb"\S+(?:[ \t]+(?P<target>\S+))?[ \t]*$", re.MULTILINE
-)
-# both begin with text, for which Python searches faster than for the beginning of a line
-WITHOUT_LABELS: Final = re.compile(rb"(\nnode_\w+)(?=[ \t])")
-# a server that federates writes whose series it is
-WITH_LABELS: Final = re.compile(rb'(\nnode_\w+)\{(?!(?:\w+="[^"\n]*",)*instance=)')
+NAMES: Final = rb"node_\w+"
 
 
 class NodeExporter:
@@ -67,7 +59,8 @@ class NodeExporter:
         for block in blocks(self.path):
             if known.is_full:
                 known = KnownSeries(LABELS)
-            found = exposition.parse(with_instances(block.data), known, first_line=first_line)
+            text = with_instances(block.data, NAMES)
+            found = exposition.parse(text, known, first_line=first_line)
             first_line += found.lines
             if block.damage:
                 found.rejects.append(Reject(first_line, block.damage))
@@ -103,32 +96,6 @@ def rows_of(
     return [Parsed(first.table, first.rows, [*rejects, *first.rejects]), *others]
 
 
-def with_instances(data: bytes) -> bytes:
-    """Return the lines of scrapes with the target in front of them as their label `instance`.
-
-    The series of two hosts differ in nothing else.
-    """
-    marks = list(MARK_LINE.finditer(data))
-    borders = [mark.end() for mark in marks] + [len(data)]
-    found = [data[: borders[0]]]
-    for mark, (start, end) in zip(marks, pairwise(borders), strict=True):
-        text = data[start:end]
-        if host := _host(mark["target"]):
-            text = WITH_LABELS.sub(rb'\1{instance="%s",' % host, text)
-            text = WITHOUT_LABELS.sub(rb'\1{instance="%s"}' % host, text)
-        found.append(text)
-    return b"".join(found)
-
-
 def is_of_hosts(head: bytes) -> bool:
     """Say whether at least half of the first lines are samples, some of node_exporter's."""
     return recorded.has_metric(head, lambda name: name == BUILD_INFO or is_host_metric(name))
-
-
-def _host(target: bytes | None) -> bytes:
-    """Return host and port of a URL, less what would end a label; b"" where it names none."""
-    try:
-        host = urlsplit((target or b"").decode("utf-8", "replace")).netloc.rpartition("@")[2]
-    except ValueError:
-        return b""
-    return re.sub(r'[\\"{}]', "", host).encode()

@@ -1,6 +1,6 @@
-"""Metrics of GPUs and hosts out of a Prometheus server, caught up from where the store is.
+"""Metrics of GPUs, hosts and serving engines out of a Prometheus server, caught up from the store.
 
-Of GPUs the raw samples are read, of hosts their values on a grid (`host_series`).
+Of GPUs the raw samples are read, of hosts and engines their values on a grid (`host_series`).
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from goodput_ingest.prometheus_api.endpoint import Endpoint
 from goodput_ingest.prometheus_api.gpu_series import is_gpu_metric, parsed_gpu_rows
 from goodput_ingest.prometheus_api.host_series import host_samples, parsed_host_rows
 from goodput_ingest.prometheus_api.replicas import REPLICA_LABELS, without_doubles
+from goodput_ingest.prometheus_api.serving_series import parsed_serving_rows, serving_samples
+from goodput_ingest.serving_metrics import is_histogram_part, is_serving_metric
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,17 +32,19 @@ if TYPE_CHECKING:
     from goodput_ingest.source import Batch
 
 METRIC_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+READ = (is_gpu_metric, is_host_metric, is_serving_metric)
 CLOCKS_DIFFER_S = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prometheus(Endpoint):
-    """A server that scrapes GPU exporters, and node_exporter if the site has it.
+    """A server that scrapes GPU exporters, and node_exporter and serving engines if there are any.
 
     cluster: whose GPUs and hosts these are; unset: found through their nodes.
     backfill_s: how far back a first poll reads. overlap_s: how much of what was read each poll
     reads again, for samples that came late. settle_s: how long a scrape may take until it shows.
-    host_interval_s: distance of the readings of hosts; 0: none are read.
+    host_interval_s: distance of the readings of hosts; 0: none are read. serving_interval_s: the
+    same of serving engines. serving_histogram_interval_s: of their histograms.
     """
 
     name: ClassVar[str] = "prometheus"
@@ -51,6 +55,8 @@ class Prometheus(Endpoint):
     overlap_s: float = 300.0
     settle_s: float = 5.0
     host_interval_s: float = 60.0
+    serving_interval_s: float = 60.0
+    serving_histogram_interval_s: float = 300.0
     replica_labels: tuple[str, ...] = REPLICA_LABELS
     memory: Memory = field(default_factory=Memory, init=False, repr=False, compare=False)
 
@@ -71,6 +77,7 @@ class Prometheus(Endpoint):
         gpu_names = [name for name in names if is_gpu_metric(name)]
         step_ms = round(1000 * self.host_interval_s)
         host_names = [name for name in names if is_host_metric(name)] if step_ms else []
+        serving_names = [name for name in names if self._is_read_of_engines(name)]
         with Client(self) as client:
             for start_ms, end_ms in spans(epoch_ms(start), epoch_ms(to), self.overlap_s):
                 yield from self._batches(
@@ -80,6 +87,17 @@ class Prometheus(Endpoint):
                     client, host_names, self.matchers, start_ms, end_ms, step_ms
                 )
                 yield from self._batches_of_hosts(list(of_hosts))
+                of_engines = serving_samples(
+                    client,
+                    serving_names,
+                    self.matchers,
+                    (start_ms, end_ms),
+                    (
+                        round(1000 * self.serving_interval_s),
+                        round(1000 * self.serving_histogram_interval_s),
+                    ),
+                )
+                yield from self._batches_of_engines(list(of_engines))
 
     def probe(self) -> list[str]:
         """Return what is odd about the server: its targets, its metrics, its clock."""
@@ -121,8 +139,16 @@ class Prometheus(Endpoint):
         return sorted(
             name
             for name in names
-            if METRIC_NAME.fullmatch(name) and (is_gpu_metric(name) or is_host_metric(name))
+            if METRIC_NAME.fullmatch(name) and any(is_read(name) for is_read in READ)
         )
+
+    def _is_read_of_engines(self, name: str) -> bool:
+        step_s = (
+            self.serving_histogram_interval_s
+            if is_histogram_part(name)
+            else self.serving_interval_s
+        )
+        return step_s > 0 and is_serving_metric(name)
 
     def _gpu_names(self, start: datetime, end: datetime) -> list[str]:
         return [name for name in self._names(start, end) if is_gpu_metric(name)]
@@ -144,6 +170,15 @@ class Prometheus(Endpoint):
         notes = [note for answer in answers for note in answer.notes()]
         digest = digest_of(answers, self.cluster)
         yield from batches(parsed, notes, self.name, self.origin, digest, table="node_samples")
+
+    def _batches_of_engines(self, answers: Sequence[Answer]) -> Iterator[Batch]:
+        series = without_doubles(
+            chain.from_iterable(a.series for a in answers), self.replica_labels
+        )
+        parsed = parsed_serving_rows(series, cluster=self.cluster)
+        notes = [note for answer in answers for note in answer.notes()]
+        digest = digest_of(answers, self.cluster)
+        yield from batches(parsed, notes, self.name, self.origin, digest, table="serving_samples")
 
 
 def spans(start_ms: int, end_ms: int, at_most_s: float) -> Iterator[tuple[int, int]]:

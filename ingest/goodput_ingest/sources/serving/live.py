@@ -1,0 +1,70 @@
+"""Serving engines, live: see `Targets`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from goodput_ingest.scrapes.instances import with_instances
+from goodput_ingest.scrapes.targets import Targets
+from goodput_ingest.serving_metrics import ALL_LABELS, Identity, is_serving_metric
+from goodput_ingest.serving_metrics.catalogue import meanings
+from goodput_ingest.sources.serving.scrapes import NAMES, ServingMetrics, is_of_engines, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
+    from datetime import datetime
+
+    from goodput_ingest.formats.parsed import Parsed
+    from goodput_ingest.formats.prometheus_text.exposition import Exposition
+    from goodput_ingest.source import Reject
+
+NEEDED = {  # what pages show nothing without, and what for
+    "generation_tokens": "tokens per GPU-hour",
+    "requests_running": "idle and busy time",
+    "ttft_s": "time to first token",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServingLive(Targets):
+    """Engines and gateways that are scraped directly.
+
+    node, namespace, pod, gpus, role: of these engines, where their series do not say it; GPUs by
+    UUID or by number on the node. Engines that differ in them are in `[[collect]]` tables of their
+    own.
+    """
+
+    name: ClassVar[str] = ServingMetrics.name
+    metrics_of: ClassVar[str] = "a serving engine"
+    kept_labels: ClassVar[Container[str]] = ALL_LABELS
+
+    interval_s: float = 60.0
+    node: str | None = None
+    namespace: str | None = None
+    pod: str | None = None
+    gpus: tuple[str, ...] = ()
+    role: Literal["prefill", "decode", "frontend", "both"] | None = None
+
+    def _is_wanted(self, head: bytes) -> bool:
+        return is_of_engines(head)
+
+    def _with_identity(self, data: bytes) -> bytes:
+        return with_instances(data, NAMES)
+
+    def _rows(self, read: Exposition, rejects: Sequence[Reject], now: datetime) -> list[Parsed]:
+        given = Identity(self.node, self.namespace, self.pod, self.role, self.gpus)
+        return rows_of(read, rejects, taken_at=now, cluster=self.cluster, given=given)
+
+    def _summary(self, read: Exposition) -> str:
+        used = {name for name in read.series["metric"] if is_serving_metric(name)}
+        products = sorted({meaning.product for name in used for meaning in meanings(name)})
+        return f"{len(used)} metrics of {', '.join(products)}"
+
+    def _missing(self, names: set[str]) -> list[str]:
+        read = {meaning.metric for name in names for meaning in meanings(name)}
+        return [
+            f"no {metric}: {of} stays unknown"
+            for metric, of in NEEDED.items()
+            if metric not in read
+        ]

@@ -1,0 +1,141 @@
+"""Exporters of all products, driven by one load of known requests, give the numbers of it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import polars as pl
+import pytest
+
+from goodput_ingest.formats.prometheus_text import exposition
+from goodput_ingest.formats.prometheus_text.series import KnownSeries
+from goodput_ingest.serving_metrics import ALL_LABELS, serving_rows
+from goodput_ingest.synthetic_serving import Engine, Life, arrivals, scrapes, serve
+
+BEGIN_MS, MINUTE_MS = 1_795_176_000_000, 60_000
+END_MS = BEGIN_MS + 20 * MINUTE_MS
+ONE_LIFE = (Life(BEGIN_MS, END_MS),)
+PRODUCTS = {  # of the expected numbers, what a product's exporter says nothing of
+    ("vllm", "current"): set(),
+    ("vllm", "earlier"): set(),
+    ("sglang", "current"): {"preemptions", "engine_asleep"},
+    ("tensorrt-llm", "current"): {"preemptions", "engine_asleep"},
+    ("triton", "current"): {
+        *("prompt_tokens", "generation_tokens", "prefix_cache_queries", "prefix_cache_hits"),
+        *("preemptions", "engine_asleep"),
+    },
+    ("tgi", "current"): {
+        *("prefix_cache_queries", "prefix_cache_hits", "kv_cache_ratio", "preemptions"),
+        "engine_asleep",
+    },
+    ("dynamo", "current"): {"kv_cache_ratio", "preemptions", "engine_asleep"},
+    ("inference-gateway", "current"): {
+        *("prefix_cache_queries", "prefix_cache_hits", "kv_cache_ratio", "preemptions"),
+        *("engine_asleep", "requests_waiting"),
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def sent():
+    """Return a quarter of an hour of arrivals; whoever serves them has then five minutes left."""
+    return arrivals(
+        seed=7, from_ms=BEGIN_MS, to_ms=END_MS - 5 * MINUTE_MS, per_s=lambda _: 0.7, per_s_max=1.0
+    )
+
+
+def served(sent, product, release="current", lives=ONE_LIFE):
+    return serve(Engine(product, "m", "gpu-a01:8000", release=release, slots=6), sent, lives)
+
+
+def rows(load):
+    text = scrapes([load], BEGIN_MS, END_MS, step_ms=MINUTE_MS).encode()
+    found = exposition.parse(text, KnownSeries(ALL_LABELS))
+    parsed = serving_rows(found.points, found.series, found.label_sets, cluster="lab")
+    assert found.rejects == [one.rejects for one in parsed if one.rejects] == []
+    return {one.table: one.rows for one in parsed}
+
+
+def at_end(frame):
+    return frame.filter(pl.col("ts") == frame["ts"].max())
+
+
+@pytest.mark.parametrize(("product", "release"), PRODUCTS)
+def test_counters_are_the_sums_of_the_requests(sent, product, release):
+    load = served(sent, product, release)
+    tokens_in = sum(one.input_tokens for one in load.requests)
+    expected = {
+        "prompt_tokens": tokens_in,
+        "generation_tokens": sum(one.output_tokens for one in load.requests),
+        "prefix_cache_queries": tokens_in,
+        "prefix_cache_hits": sum(one.cached_tokens for one in load.requests),
+        "requests_finished": len(load.requests),
+        "requests_failed": Counter(one.status for one in load.requests)["aborted"],
+        **dict.fromkeys(("requests_running", "requests_waiting", "kv_cache_ratio"), 0),
+        **dict.fromkeys(("preemptions", "engine_asleep"), 0),
+    }
+
+    found = rows(load)["serving_samples"]
+
+    said = dict(at_end(found).select("metric", "value").rows())
+    silent = PRODUCTS[product, release]
+    assert {name: said.get(name) for name in expected} == {
+        name: None if name in silent else value for name, value in expected.items()
+    }
+    assert found["product"].unique().to_list() == [product]
+    assert found["role"].unique().to_list() == [
+        "frontend" if product in ("dynamo", "inference-gateway")
+        else "both" if product == "sglang" else ""
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("product", ["vllm", "sglang", "inference-gateway"])
+def test_buckets_count_the_requests_up_to_their_bound(sent, product):
+    load = served(sent, product)
+    waits_s = [(one.first_token_ms - one.arrival_ms) / 1000 for one in load.requests]
+
+    found = rows(load)["serving_histograms"].filter(pl.col("metric") == "ttft_s")
+
+    buckets = at_end(found).select("le_s", "observations").rows()
+    assert buckets == [(le_s, sum(wait <= le_s for wait in waits_s)) for le_s, _ in buckets]
+    assert buckets[-1] == (math.inf, len(load.requests))
+    sums = at_end(found)["sum_s"].to_list()
+    assert sums == [None] * (len(sums) - 1) + [pytest.approx(sum(waits_s))]
+
+
+def test_gauges_are_what_runs_and_waits_at_the_moment(sent):
+    load = served(sent, "vllm")
+
+    found = rows(load)["serving_samples"].select("metric", pl.col("ts").dt.epoch("ms"), "value")
+
+    gauges = found.filter(pl.col("metric").is_in(["requests_running", "requests_waiting"])).rows()
+    assert gauges == [
+        (metric, ms, sum(is_so(one, ms) for one in load.requests)) for metric, ms, _ in gauges
+        for is_so in [is_running if metric == "requests_running" else is_waiting]
+    ]  # fmt: skip
+    assert max(value for metric, _, value in gauges if metric == "requests_waiting") > 0
+
+
+def is_running(one, ms):
+    return one.start_ms is not None and one.start_ms <= ms < one.end_ms
+
+
+def is_waiting(one, ms):
+    return one.start_ms is not None and one.arrival_ms <= ms < one.start_ms
+
+
+def test_a_restart_counts_from_zero_and_the_pause_has_no_rows(sent):
+    middle, up = BEGIN_MS + 6 * MINUTE_MS, BEGIN_MS + 9 * MINUTE_MS
+    load = served(sent, "vllm", lives=(Life(BEGIN_MS, middle), Life(up, END_MS)))
+
+    found = rows(load)["serving_samples"]
+
+    counted = found.filter(pl.col("metric") == "generation_tokens").sort("ts")
+    minutes = [(ms - BEGIN_MS) // MINUTE_MS for ms in counted["ts"].dt.epoch("ms")]
+    assert minutes == [*range(6), *range(9, 20)]
+    falls = [now < before for before, now in zip(counted["value"], counted["value"][1:])]  # noqa: B905
+    assert [minutes[at + 1] for at, is_fall in enumerate(falls) if is_fall] == [9]
+    cut = [one for one in load.requests if one.life == 0 and one.status == "error"]
+    assert all(one.end_ms == middle for one in cut)
+    assert len(cut) > 0

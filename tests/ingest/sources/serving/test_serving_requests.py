@@ -1,0 +1,82 @@
+"""Logs of requests: what was written is what is read, as CSV and as JSON lines."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from goodput_ingest.source import ReadOptions
+from goodput_ingest.sources.registry import recognise
+from goodput_ingest.sources.serving.requests import ServingRequests
+from goodput_ingest.synthetic_serving import (
+    Engine,
+    Life,
+    arrivals,
+    request_log,
+    request_log_lines,
+    serve,
+)
+from goodput_queries.errors import IngestError
+
+BEGIN_MS = 1_795_176_000_000
+
+
+@pytest.fixture(scope="module")
+def loads():
+    """Return two engines, the second of which ends in the middle."""
+    sent = arrivals(
+        seed=5, from_ms=BEGIN_MS, to_ms=BEGIN_MS + 60_000, per_s=lambda _: 3, per_s_max=3,
+        tenants=("nlp", "search"),
+    )  # fmt: skip
+    pod = (("namespace", "llm"), ("pod", "chat-0"))
+    return [
+        serve(Engine("vllm", "m", "gpu-a01:8000"), sent, [Life(BEGIN_MS, 2**62)], name="a"),
+        serve(Engine("vllm", "m", "10.0.0.7:8000", labels=pod), sent,
+              [Life(BEGIN_MS, BEGIN_MS + 30_000)], name="b"),
+    ]  # fmt: skip
+
+
+def read(path):
+    [batch] = ServingRequests(path, ReadOptions(cluster="lab")).extract()
+    assert batch.rejects == []
+    return batch.rows
+
+
+@pytest.mark.parametrize("written", [request_log, request_log_lines])
+def test_the_log_of_a_load_is_read_as_its_requests(loads, tmp_path, written):
+    path = tmp_path / "requests"
+    path.write_text(written(loads))
+
+    assert recognise(path) is ServingRequests
+    rows = read(path)
+
+    def ms(name):
+        return pl.col(name).dt.epoch("ms")
+
+    found = rows.select(
+        *("endpoint", "request_id", ms("arrival_at"), ms("first_token_at"), ms("end_at")),
+        *("input_tokens", "output_tokens", "status", "tenant"),
+    )
+    endpoints = ("gpu-a01:8000", "llm/chat-0:8000")
+    assert sorted(found.rows()) == sorted(
+        (endpoint, one.request_id, one.arrival_ms, one.first_token_ms, one.end_ms,
+         one.input_tokens, one.output_tokens, one.status, one.tenant)
+        for endpoint, load in zip(endpoints, loads, strict=True) for one in load.requests
+    )  # fmt: skip
+    assert set(rows["status"]) == {"ok", "aborted", "error"}
+
+
+def test_a_request_without_an_id_is_the_same_when_it_is_read_again(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("arrival,end,model\n2026-11-24T12:00:00Z,2026-11-24T12:00:01Z,m\n")
+
+    assert read(path)["request_id"].to_list() == read(path)["request_id"].to_list()
+    assert read(path)["request_id"].null_count() == 0
+
+
+def test_a_file_of_something_else_is_refused_with_the_fields_that_are_needed(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("time,what\n1,2\n")
+
+    with pytest.raises(IngestError, match="expected the fields arrival, first_token or end"):
+        list(ServingRequests(path, ReadOptions()).extract())
