@@ -34,6 +34,8 @@ LOADED = {f"raw.{name}" for name in ("gpu_instances", "gpus", "nodes")}
 ROLL_UPS = {f"marts.{name}" for name in ("ledger_hourly_by_node", "statement_hourly")}
 # nodes in telemetry and events, and until when their ownership is inferred
 NODES = {"staging.stg_node_clusters", "staging.stg_unscheduled"}
+# its hours are those of serving telemetry, which reach farther than those of readings
+SERVING = "intermediate.int_serving_timeline"
 # they say from when to when the ledger goes
 BOUNDING = {"intermediate.int_clusters", "intermediate.int_gpu_units"}
 # the stages that placement writes
@@ -98,6 +100,7 @@ class _Build:
         self.added: NodeHours | None = None
         self.loaded = dirty.loaded_tables(cursor, since)
         self.readings = readings
+        self.serving = dirty.serving_hours(cursor, since)
         self.writers = {
             "intermediate.int_holds": self._place,
             "temp.changed_inferred_holds": self._note_changed_inferred_holds,
@@ -236,6 +239,8 @@ class _Build:
     def _hours_of(self, model: Model) -> NodeHours:
         """Return where an hourly stage is replaced: where its inputs changed."""
         every = self._every_hour()
+        if model.qualified_name == SERVING:
+            return NodeHours(hour for hour in self.serving if hour >= self.frozen_until)
         if model.qualified_name in ROLL_UPS and self.is_full:
             return NodeHours(every)  # those whose readings were dropped come from the archive
         kept = {hour for hour in every | self.readings if hour >= self.frozen_until}

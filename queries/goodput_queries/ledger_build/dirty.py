@@ -31,8 +31,16 @@ _NODES = {
             select attempt_key, job_run_key from temp.attempts_before
         ) using (attempt_key)
         inner join intermediate.int_holds using (job_run_key)""",
+    # of GPUs that an engine got or lost int_serving_gpus tells
+    "endpoint": """select distinct hour, cluster, node
+        from temp.differing
+        inner join intermediate.int_serving_gpus using (cluster, endpoint)""",
 }
-_OWNER_COLUMNS = {"node": "cluster, node,", "attempt_key": "attempt_key,"}
+_OWNER_COLUMNS = {
+    "node": "cluster, node,",
+    "attempt_key": "attempt_key,",
+    "endpoint": "cluster, endpoint,",
+}
 
 _ASKED = """select job_run_key, cluster, partition, gpu_type_requested, gpus_requested,
         eligible_ms as start_ms, coalesce(start_ms, record_end_ms) as end_ms
@@ -55,7 +63,8 @@ def changed_hours(
     reopens its last hour, not three days, and one that is seen to run on only what was added.
     An end that is null, or is planned to come later, is compared at the end of the evidence.
 
-    owner: the column that owns the time, `node` or `attempt_key`: only its nodes are concerned.
+    owner: the column that owns the time, `node`, `attempt_key` or `endpoint`: only its nodes are
+    concerned.
     """
     start, end = bounds
     until = f"least({end}, (select max(as_of_ms) from intermediate.int_clusters))"
@@ -181,8 +190,7 @@ def borders_of_parts(first: int, after: int, most: int) -> list[int]:
 def reading_hours(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> Hours:
     """Return the hours whose telemetry state may have changed since load `sequence`.
 
-    A reading covers the time back to the one before it, and ends the state before it. Samples of
-    serving engines reach farther, and requests have up to an hour.
+    A reading covers the time back to the one before it, and ends the state before it.
     """
     return _hours(
         cursor,
@@ -193,16 +201,26 @@ def reading_hours(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> Ho
         where table_name in ('gpu_samples', 'gpu_samples_other', 'gpu_processes', 'node_samples',
                 'link_samples')
             and window_start_at is not null
-            and sequence > $2
-        union
-        select distinct unnest(range(
-            (to_ms(window_start_at) - $3) // 3600000, (to_ms(window_end_at) + 2 * $3) // 3600000 + 1
+            and sequence > $2""",
+        [reading_margin_ms(cursor), -1 if sequence is None else sequence],
+    )
+
+
+def serving_hours(cursor: duckdb.DuckDBPyConnection, sequence: int | None) -> Hours:
+    """Return the hours of serving engines that may have changed since load `sequence`.
+
+    A sample tells of the time back to the one before it, and a request goes on for up to an hour.
+    """
+    return _hours(
+        cursor,
+        """select distinct unnest(range(
+            (to_ms(window_start_at) - $1) // 3600000, (to_ms(window_end_at) + 2 * $1) // 3600000 + 1
         ))
         from state.ingested
         where table_name in ('serving_samples', 'serving_histograms', 'serving_requests')
             and window_start_at is not null
             and sequence > $2""",
-        [reading_margin_ms(cursor), -1 if sequence is None else sequence, SERVING_MARGIN_MS],
+        [SERVING_MARGIN_MS, -1 if sequence is None else sequence],
     )
 
 
