@@ -85,17 +85,11 @@ def test_a_tenant_leads_to_its_slowest_engine_and_the_engine_to_its_gpu(
     assert "Open node n1" in links
 
 
-def test_a_site_without_engines_is_told_the_source_and_the_lines(
-    new_store: Callable[..., LocalStore],
-) -> None:
-    evidence = Evidence(new_store())
-    evidence.node("n1", 1)
-    evidence.watched(7200)
-    evidence.build()
-    app = opened(evidence.store, "model_serving", **TIMES)
+def test_a_site_without_engines_is_told_the_source_and_the_lines(capture: LocalStore) -> None:
+    """The recorded session has none."""
+    app = opened(capture, "model_serving")
 
     assert_sound(app)
     assert next(code.value for code in app.code).startswith(
         '[[collect]]\nsource = "serving-metrics"'
     )
-    evidence.store.close()
