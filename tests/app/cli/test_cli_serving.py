@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 
 import pytest
 from tests.app.command_line import run
@@ -44,10 +43,8 @@ def test_latency_has_quantiles_with_bounds(database):
     assert (row["p50_low_s"], row["p50_high_s"], row["observations"]) == (0.25, 0.5, 100)
 
 
-def test_an_empty_site_is_told_what_to_configure(empty_database, tmp_path):
-    path = shutil.copy(empty_database, tmp_path)
-
-    result = asked(path, "objectives")
+def test_without_rows_it_says_what_to_configure(database):
+    result = asked(database, "objectives")
 
     assert json.loads(result.stdout) == []
     assert "[[serving.objectives]] in goodput.toml" in result.stderr

@@ -74,32 +74,22 @@ def test_a_tenant_leads_to_its_slowest_engine_and_the_engine_to_its_gpu(
     store: LocalStore,
 ) -> None:
     """The row of the tenant sets `serving_engine`; the page then has the links."""
-    app = opened(store, "model_serving", serving_engine="c|pod-0||llama", **TIMES)
+    asked = {"serving_engine": "c|pod-0||llama", "served_model": "llama", "served_by": "engine"}
+    app = opened(store, "model_serving", **asked, **TIMES)
 
     assert_sound(app)
+    shown = {m for t in app.dataframe if "model" in t.value for m in t.value["model"]}
+    assert shown == {"llama"}, "of one model alone"
     links = [link.proto.label for link in app.get("page_link")]
     assert any(label.startswith("Open GPU") for label in links)
     assert "Open node n1" in links
 
 
-def test_one_model_alone(store: LocalStore) -> None:
-    app = opened(store, "model_serving", served_model="moe", served_by="engine", **TIMES)
-
-    assert_sound(app)
-    assert {m for t in app.dataframe if "model" in t.value for m in t.value["model"]} == {"moe"}
-
-
-def test_a_site_without_engines_is_told_the_source_and_the_lines(
-    new_store: Callable[..., LocalStore],
-) -> None:
-    evidence = Evidence(new_store())
-    evidence.node("n1", 1)
-    evidence.watched(7200)
-    evidence.build()
-    app = opened(evidence.store, "model_serving", **TIMES)
+def test_a_site_without_engines_is_told_the_source_and_the_lines(capture: LocalStore) -> None:
+    """The recorded session has none."""
+    app = opened(capture, "model_serving")
 
     assert_sound(app)
     assert next(code.value for code in app.code).startswith(
         '[[collect]]\nsource = "serving-metrics"'
     )
-    evidence.store.close()

@@ -28,10 +28,18 @@ def world(new_store):
     shutil.rmtree(Path(evidence.store.path).parent)
 
 
-def model(world, name, scope=EVERYTHING, role=None):
-    sql = "select * from marts.serving_models where model = '{}' and role is not distinct from {}"
-    found = world.read(sql.format(name, "null" if role is None else f"'{role}'"), scope)
-    return found.row(0, named=True)
+@pytest.fixture(scope="module")
+def models(world):
+    """Give what finds the row of a model; each scope is read once."""
+    found = {}
+
+    def row(name, scope=EVERYTHING, role=None):
+        if scope not in found:
+            rows = world.read("select * from marts.serving_models", scope).to_dicts()
+            found[scope] = {(one["model"], one["role"]): one for one in rows}
+        return found[scope][name, role]
+
+    return row
 
 
 def engine(world, endpoint, scope=EVERYTHING):
@@ -39,9 +47,9 @@ def engine(world, endpoint, scope=EVERYTHING):
     return world.read(sql, scope).row(0, named=True)
 
 
-def test_twice_the_tokens_on_the_same_gpus_halve_the_cost_of_a_token(world):
+def test_twice_the_tokens_on_the_same_gpus_halve_the_cost_of_a_token(models):
     """W25; cost and energy are those of the GPU, whatever it did."""
-    first, second = model(world, "llama", FIRST), model(world, "llama", SECOND)
+    first, second = models("llama", FIRST), models("llama", SECOND)
 
     assert first["cost"] == second["cost"] == pytest.approx(PRICE)
     assert first["energy_j"] == pytest.approx(GPU_POWER_W * HOUR)
@@ -52,9 +60,9 @@ def test_twice_the_tokens_on_the_same_gpus_halve_the_cost_of_a_token(world):
     assert second["joules_per_m_tokens"] == pytest.approx(first["joules_per_m_tokens"] / 2)
 
 
-def test_cost_of_input_and_output_tokens_adds_up_to_the_cost(world):
+def test_cost_of_input_and_output_tokens_adds_up_to_the_cost(models):
     """By the seconds that requests spent in prefill and decode: one and three."""
-    found = model(world, "llama", FIRST)
+    found = models("llama", FIRST)
 
     assert found["input_share_ratio"] == pytest.approx(0.25)
     of_input = found["cost_per_m_input_tokens"] * found["input_tokens"] / 1e6
@@ -63,9 +71,9 @@ def test_cost_of_input_and_output_tokens_adds_up_to_the_cost(world):
     assert found["reason"] == ""
 
 
-def test_speed_is_shown_in_total_per_gpu_and_per_request(world):
+def test_speed_is_shown_in_total_per_gpu_and_per_request(models):
     """K04, K13: 2 GPUs of a model, and one request at a tenth of a second a token."""
-    found, moe = model(world, "llama", SECOND), model(world, "moe", SECOND)
+    found, moe = models("llama", SECOND), models("moe", SECOND)
 
     assert found["output_tokens_per_s"] == found["output_tokens_per_gpu_s"] == pytest.approx(200)
     assert found["request_tokens_per_s"] == pytest.approx(10)
@@ -74,22 +82,24 @@ def test_speed_is_shown_in_total_per_gpu_and_per_request(world):
     assert moe["output_tokens_per_gpu_s"] * moe["gpus"] == pytest.approx(150)
 
 
-def test_prefill_decode_and_frontend_count_a_token_once(world):
+def test_prefill_decode_and_frontend_count_a_token_once(models):
     """K05: targets of each role are its own row; input is of prefill, output of decode."""
-    found = model(world, "moe", FIRST)
+    found = models("moe", FIRST)
 
     assert (found["input_tokens"], found["output_tokens"]) == (9 * HOUR, 4 * HOUR)
     assert found["engines"] == 2
     assert found["cost"] == pytest.approx(2 * PRICE)
     assert found["cost_per_m_input_tokens"] == pytest.approx(PRICE / (9 * HOUR) * 1e6)
     assert found["cost_per_m_output_tokens"] == pytest.approx(PRICE / (4 * HOUR) * 1e6)
-    assert model(world, "moe", FIRST, "prefill")["output_tokens"] == HOUR
-    assert model(world, "moe", FIRST, "frontend")["cost"] is None, "it has no GPU"
+    assert models("moe", FIRST, "prefill")["output_tokens"] == HOUR
+    assert models("moe", FIRST, "frontend")["cost"] is None, "it has no GPU"
 
 
-def test_a_faster_engine_is_30_to_50_times_as_fast_and_first_tokens_come_100_times_as_soon(world):
+def test_a_faster_engine_is_30_to_50_times_as_fast_and_first_tokens_come_100_times_as_soon(
+    world, models
+):
     """W23, K03: 4 to 150 tokens/s of a GPU; over 5 s to 50 ms."""
-    before, after = (model(world, "moe", scope, "decode") for scope in (FIRST, SECOND))
+    before, after = (models("moe", scope, "decode") for scope in (FIRST, SECOND))
     speed_up = after["output_tokens_per_gpu_s"] / before["output_tokens_per_gpu_s"]
 
     assert 30 <= speed_up <= 50
@@ -119,22 +129,22 @@ def test_an_engine_has_its_gauges_cache_and_owner(world):
     assert found["preemptions"] is None, "it does not report them"
 
 
-def test_idle_serving_has_a_cost(world):
+def test_idle_serving_has_a_cost(models):
     """K11: the second hour has no request."""
-    found = model(world, "rare")
+    found = models("rare")
 
     assert found["idle_ms"] == HOUR_MS
     assert found["idle_cost"] == pytest.approx(PRICE)
-    assert model(world, "rare", FIRST)["idle_cost"] == 0
-    assert model(world, "rare", SECOND)["cost_per_m_tokens"] is None
-    assert model(world, "rare", SECOND)["reason"].startswith("no token was counted")
+    assert models("rare", FIRST)["idle_cost"] == 0
+    assert models("rare", SECOND)["cost_per_m_tokens"] is None
+    assert models("rare", SECOND)["reason"].startswith("no token was counted")
 
 
-def test_the_window_has_each_token_once(world):
+def test_the_window_has_each_token_once(world, models):
     """Of two windows that follow each other, and of whatever the scope names."""
-    parts = [model(world, "llama", scope)["output_tokens"] for scope in (FIRST, SECOND)]
+    parts = [models("llama", scope)["output_tokens"] for scope in (FIRST, SECOND)]
 
-    assert sum(parts) == model(world, "llama")["output_tokens"] == 300 * HOUR
+    assert sum(parts) == models("llama")["output_tokens"] == 300 * HOUR
     sql = "select model, sum(gpus) from marts.serving_engines group by model order by model"
     assert world.read(sql, replace(FIRST, gpu_uuid="c/n1#0")).rows() == [("llama", 1.0)]
     assert world.read(sql, replace(FIRST, team="other")).rows() == []

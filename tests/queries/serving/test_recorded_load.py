@@ -23,7 +23,7 @@ from goodput_ingest.synthetic_serving import (
 
 MINUTE_MS = 60_000
 FROM_MS = 1_795_176_000_000
-TO_MS = FROM_MS + 20 * MINUTE_MS
+TO_MS = FROM_MS + 12 * MINUTE_MS
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 MODEL = "llama-3.1-8b"
 

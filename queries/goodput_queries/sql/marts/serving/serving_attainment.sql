@@ -4,6 +4,7 @@
 -- engines count as failed is not within it.
 -- grain: cluster, model, method
 -- access: team
+-- evaluated: first
 -- pattern: of the objective; ttft_limit_s, inter_token_limit_s, e2e_limit_s: null: not asked
 -- target_ratio: share of requests that is wanted; null: none
 -- method: requests (exact), histogram

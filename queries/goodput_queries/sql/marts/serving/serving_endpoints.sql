@@ -2,6 +2,7 @@
 -- whose GPUs nobody knows is of no team: who sees some teams only does not see it.
 -- grain: cluster, endpoint
 -- access: team
+-- evaluated: first
 -- role: prefill, decode, frontend, both; null: the metrics do not say
 -- gpus: number of GPUs in the window; null: not known
 -- team, user_name, run_key: who held its GPUs; null: nobody, or several

@@ -2,6 +2,7 @@
 -- a GPU with others has an equal part of it.
 -- grain: cluster, endpoint, engine, gpu_uuid, gpu_instance, start_ms
 -- access: team
+-- evaluated: first
 -- gpu_instance: '' for the whole GPU
 -- method: how the GPU is known; see intermediate.int_serving_gpus
 -- job_run_key, run_key, run_id, team, user_name, partition: of who held it; null: no job run

@@ -2,6 +2,7 @@
 -- frontends, where they report the metric, else of its engines. The first requests after a start are in it.
 -- grain: cluster, model, metric, bucket_ms
 -- access: team
+-- evaluated: first
 -- p50_s, p99_s: interpolated; p50_low_s, p50_high_s, p99_low_s, p99_high_s: bounds of the bucket of the histogram
 with sums as (
     select cluster, model, metric, bucket_ms, le_s, sum(observations)::bigint as observations, sum(readings) as readings

@@ -3,6 +3,7 @@
 -- tokens are those of prefill, output tokens those of decode; frontends count where no engine reports.
 -- grain: cluster, model, role
 -- access: team
+-- evaluated: first
 -- role: null: all roles
 -- engines, gpus: number; null: no GPU is known. A GPU that served for a part of the time counts for that part of gpu_ms only
 -- wall_ms: from the first to the last reading; observed_gpu_ms: GPU time with readings

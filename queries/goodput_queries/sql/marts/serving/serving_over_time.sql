@@ -2,6 +2,7 @@
 -- between two readings belongs to the bucket in which it ends. Frontends count where no engine reports.
 -- grain: cluster, model, bucket_ms
 -- access: team
+-- evaluated: first
 -- output_tokens_per_s, input_tokens_per_s: of all engines together: sum of their rates in the bucket
 -- running_requests, waiting_requests: sum of the engines' means; kv_cache_ratio: mean; kv_cache_max_ratio: of any engine
 -- engines: that reported

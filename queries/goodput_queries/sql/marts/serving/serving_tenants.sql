@@ -2,6 +2,7 @@
 -- took, and the endpoint where it took longest.
 -- grain: cluster, model, tenant
 -- access: team
+-- evaluated: first
 -- requests, failed_requests: number; input_tokens, output_tokens: of them
 -- p50_ttft_s, p99_ttft_s, p50_e2e_s, p99_e2e_s: exact, nearest rank
 -- within_ratio: share within the objective; null: there is none
