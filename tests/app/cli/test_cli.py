@@ -46,11 +46,7 @@ QUESTIONS = ["build", "check", "ledger", "gaps", "throttling", "stragglers", "ha
 def test_help_fits_a_screen() -> None:
     lines = run("--help").stdout.splitlines()
 
-<<<<<<< HEAD
     assert len(lines) <= 43
-=======
-    assert len(lines) <= 41
->>>>>>> serving-page
     assert max(map(len, lines)) <= 80
     assert not any(line.endswith("...") for line in lines[1:])
 
