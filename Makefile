@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: demo test bench fuzz oracle clean mutants screenshots sweep findings
+.PHONY: demo test slow bench fuzz oracle clean mutants screenshots sweep findings
 
 demo: $(STAMP) ## build the demo database and serve the dashboard
 	$(BIN)/goodput demo
@@ -17,7 +17,10 @@ test: $(VENV)/.stamp-dev ## everything a change must pass: lint, types, layers, 
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(if $(JEMALLOC),LD_PRELOAD=$(JEMALLOC) MALLOC_CONF=tcache_max:65536) $(BIN)/python -m pytest -n 4
+	$(if $(JEMALLOC),LD_PRELOAD=$(JEMALLOC) MALLOC_CONF=tcache_max:65536) $(BIN)/python -m pytest -n 3
+
+slow: $(VENV)/.stamp-dev ## tests of large outside data and of the benchmark, which `make test` leaves out
+	$(if $(JEMALLOC),LD_PRELOAD=$(JEMALLOC) MALLOC_CONF=tcache_max:65536) $(BIN)/python -m pytest -n 3 -m slow
 
 # the scale of the fleet, of the history, and how much of the usual amount of each format is read
 GPUS ?= 1000

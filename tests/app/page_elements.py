@@ -55,12 +55,31 @@ class Offered:
             return known(manager, made, mime, at, file_name, **more)
 
         monkeypatch.setattr(MediaFileManager, "add_deferred", noted)
+        known_at_once = MediaFileManager.add
+
+        def made(
+            manager: Any,
+            data: Any,
+            mime: Any,
+            at: Any,
+            file_name: Any = None,
+            *more: Any,
+            **of: Any,
+        ) -> str:
+            if file_name is not None:
+                text = data.encode() if isinstance(data, str) else data
+                self.files[str(file_name)] = lambda: text
+            return known_at_once(manager, data, mime, at, file_name, *more, **of)
+
+        monkeypatch.setattr(MediaFileManager, "add", made)
 
 
 def file_text(name: str, file: bytes) -> str:
     """Return the text of a file that was downloaded."""
     if name.endswith(".parquet"):
         return str(pl.read_parquet(io.BytesIO(file)).to_dicts())
+    if name.endswith(".arrow"):
+        return str(pl.read_ipc_stream(io.BytesIO(file)).to_dicts())
     if name.endswith(".pdf"):
         with pypdfium2.PdfDocument(file) as document:
             return "\n".join(page.get_textpage().get_text_range() for page in document)

@@ -167,7 +167,7 @@ def test_the_example_shows_every_setting() -> None:
     example = read(EXAMPLE)
 
     assert [table["source"] for table in example.collect] == [
-        *("prometheus", "slurm", "job-events", "job-log", "nccl-inspector")
+        *("prometheus", "slurm", "job-events", "job-log", "serving-requests", "nccl-inspector")
     ]
     for part, default in (
         (example.ingest, IngestSettings),

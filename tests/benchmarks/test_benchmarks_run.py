@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
+import pytest
 from tests.benchmarks import formats, table, telemetry_stage
 from tests.benchmarks.format_sacct import SACCT
 from tests.benchmarks.meter import Cost
@@ -55,6 +56,9 @@ WORKS = (
     "page explorer",
     "page network",
     "page energy",
+    "page serving",
+    "page compare",
+    "page query",
     "findings of the time range after a commit, beside the pages",
     "page overview, first after opening the file",
     "page overview, filter change",
@@ -66,6 +70,7 @@ WORKS = (
 START = datetime(2026, 11, 16, tzinfo=UTC).replace(tzinfo=None)
 
 
+@pytest.mark.slow
 def test_every_work_has_a_row_and_tiny_scales_are_not_held_against_budgets():
     run = subprocess.run(
         [sys.executable, "-m", "tests.benchmarks", *TINY],

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 ROOT = os.environ.get("GOODPUT_EXTERNAL_DATA")
 pytestmark = [
     pytest.mark.external,
+    pytest.mark.slow,
     pytest.mark.skipif(not ROOT, reason="GOODPUT_EXTERNAL_DATA names no folder"),
 ]
 SMC = Path(ROOT or "missing") / "mlperf-train-v4.0-smc"

@@ -217,6 +217,9 @@ FOLLOWED_LOGS = {
         "nccl-debug", "nccl.log", golden("nccl_debug/a_communicator_and_one_split_off")
     ),
     "mlperf": FollowedLog("mlperf", "result_0.txt", golden("mlperf/two_ranks_of_one_node")),
+    "serving-requests": FollowedLog(
+        "serving-requests", "requests.jsonl", golden("serving_requests/json_lines")
+    ),
     "kernel-notice": FollowedLog("kernel-log", "kern.log", KERNEL_NOTICE),
     "kernel-journal": FollowedLog(
         "kernel-log", "kern.log", golden("kernel_log/journal_of_two_nodes")

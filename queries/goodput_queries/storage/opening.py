@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 
 from goodput_queries.errors import StoreError
-from goodput_queries.storage import damage
+from goodput_queries.storage import damage, migrations
 
 IN_MEMORY = ":memory:"
 MAGIC, MAGIC_OFFSET = b"DUCK", 8  # of a DuckDB file
@@ -43,10 +43,12 @@ def refuse_unless_duckdb(path: str) -> None:
 
 def refuse_unless_ours(cursor: duckdb.DuckDBPyConnection, path: str) -> None:
     """Raise StoreError where a database is another program's: a build drops whole schemas."""
+    if migrations.recorded_version(cursor) is not None:
+        return
     tables = cursor.execute(
         "select table_schema, table_name from information_schema.tables order by all"
     ).fetchall()
-    if tables and ("raw", "catalog") not in tables:
+    if tables:
         raise StoreError(
             f"{path}: this database is not Goodput's: it has {'.'.join(tables[0])}. Nothing was "
             "changed; name another file with --db."

@@ -199,7 +199,9 @@ def test_amounts_bear_the_sites_currency(
 def test_a_budget_is_held_against_the_months_forecast(
     priced: LocalStore, cost: Callable[..., AppTest]
 ) -> None:
-    (row,) = table(cost(priced), "budget_cost").to_dicts()
+    app = cost(priced)
+    app.session_state["budgets_rows"] = True  # the table below the chart is opened
+    (row,) = table(app.run(), "budget_cost").to_dicts()
 
     assert (row["account"], row["month_cost"], row["budget_cost"]) == ("nlp", 50, 300)
 

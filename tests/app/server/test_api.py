@@ -201,7 +201,7 @@ def test_the_catalogue_says_what_columns_mean(client: Client) -> None:
     assert held == {
         "name": "held_ms",
         "type": "BIGINT",
-        "meaning": "GPU time held in the window",
+        "meaning": "GPU time allocated in the window",
         "unit": "milliseconds",
     }
     meanings = {c["name"]: c["meaning"] for c in everything["marts.run_peers"]["columns"]}

@@ -52,6 +52,12 @@ NOTE = ServerNote(f"http://{HOST}", "t0ken", 1, "instance", IN_MEMORY)
 ROUTES: dict[str, tuple[int, set[int]]] = {
     "GET /healthz": (200, {200}),
     "GET /metrics": (403, {403}),  # for this machine, or with its own token: test_sign_in.py
+    "GET /api/v1/openapi.json": (200, {200}),  # a description that names nobody
+    "GET /api/v1/views": (403, {200}),  # whose rows they are: test_api.py
+    "GET /api/v1/views/*/rows": (403, {404}),  # there is no view of the name in braces
+    "GET /api/v1/queries": (403, {200}),
+    "GET /api/v1/queries/*/rows": (403, {404}),
+    "POST /api/v1/query": (403, {400}),  # without a statement
     "POST /api/v1/store/*": (403, {403}),  # for this machine, and with the token of the file
     "GET /_stcore/health": (403, {503}),  # nothing has started here
     "GET /_stcore/metrics": (403, {200}),  # memory of this process; it names nobody

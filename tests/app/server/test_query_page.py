@@ -72,4 +72,4 @@ def test_the_catalogue_explains_the_columns_of_a_view(page: AppTest) -> None:
     columns = page.dataframe[0].value
     held = columns[columns["name"] == "held_ms"].iloc[0]
     assert (held["type"], held["unit"]) == ("BIGINT", "milliseconds")
-    assert held["meaning"] == "GPU time held in the window"
+    assert held["meaning"] == "GPU time allocated in the window"

@@ -24,7 +24,15 @@ if TYPE_CHECKING:
 
 NOW = datetime(2026, 11, 20, 13)
 ZONE = "Europe/Berlin"
-TABLES = ("job_events", "job_runs", "gpus", "collectives", "rank_map", "gpu_events")
+TABLES = (
+    "job_events",
+    "job_runs",
+    "gpus",
+    "collectives",
+    "rank_map",
+    "gpu_events",
+    "serving_requests",
+)
 Rows = list[tuple[Any, ...]]
 
 

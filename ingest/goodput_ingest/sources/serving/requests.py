@@ -53,12 +53,13 @@ class ServingRequests:
     def extract(self) -> Iterator[Batch]:
         """Yield `raw.serving_requests`, part by part; rows that cannot be read are rejects."""
         head = files.head(self.path)
-        if head.strip() and not self.recognises(self.path, head):
+        # new lines of a file that grows may be broken ones alone
+        is_json = head.lstrip()[:1] in {b"{", b"["}
+        if head.strip() and not is_json and not self.recognises(self.path, head):
             raise IngestError(
                 f"{self.path}: these are no requests; expected the fields arrival, first_token or "
                 "end, and input_tokens, output_tokens or model, as a CSV header or in JSON lines."
             )
-        is_json = json_lines.are_most(head)
         header: list[str] = []
         for part in files.parts(self.path):
             rejects: list[Reject] = []
@@ -134,7 +135,7 @@ class ServingRequests:
 
     def _reject(self, number: int, reason: str, line: str) -> Reject:
         shown = json_lines.printable(line, request_fields.ERROR_MAX_CHARS)
-        return Reject(number, f"{self.name}: line {number}: {reason}.", shown)
+        return Reject(number, f"{self.name}: {reason}.", shown)
 
 
 def _names_of_objects(head: bytes) -> set[str]:
