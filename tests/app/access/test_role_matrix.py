@@ -9,7 +9,6 @@ import contextlib
 import json
 import re
 import shutil
-from dataclasses import replace
 from fnmatch import fnmatch
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -26,6 +25,7 @@ from tests.two_teams import COBALTS, RED, load
 from goodput_app.access import current
 from goodput_app.access.identity import Action, Identity, Role
 from goodput_app.dashboard.components.states import WITHHELD
+from goodput_app.dashboard.data import findings
 from goodput_app.dashboard.state import use_store
 from goodput_app.settings import settings
 from goodput_queries import audit
@@ -121,11 +121,12 @@ class Site:
         monkeypatch.setattr(Identity, "may", noted)
         use_store(store)
 
-    def page(self, who: Identity, page: str, of: dict[str, dict[str, str]]) -> AppTest:
-        """Draw a page, and hold it to being sound."""
+    def page(self, who: Identity, page: str) -> AppTest:
+        """Draw a page of what has all hostile names, or of the team, and hold it to being sound."""
         self.offered.files.clear()
         self.asked.clear()
         path, _, part = page.partition("?part=")
+        of = OF_ALL_NAMES if who.teams is None else OF_THE_TEAM
         self._script = SimpleNamespace(user_info={current.USER_KEY: current.packed(who)})
         app = AppTest.from_file(str(MAIN), default_timeout=PATIENCE_S)
         app._page_hash = calc_hash(path)
@@ -136,8 +137,10 @@ class Site:
             **({"part": part} if part else {}),
         }.items():
             app.query_params[name] = value
+        if path == "findings":
+            app.query_params["finding"] = a_finding()
         app.run()
-        if path == "query":
+        if path == "query" and who.teams is not None:
             app.button("query_run").click().run()
         assert not app.exception, app.exception
         assert not app.error, [error.value for error in app.error]
@@ -164,22 +167,11 @@ def site(
     current.require_sign_in(is_required=False)
 
 
-@pytest.fixture(scope="module")
-def of_all(store: LocalStore) -> dict[str, dict[str, str]]:
-    """Give what each page is opened of: the run, node and GPU whose names are all hostile ones."""
-    return {**OF_ALL_NAMES, "findings": {"finding": a_finding(store, Scope())}}
-
-
-@pytest.fixture(scope="module")
-def of_team(store: LocalStore) -> dict[str, dict[str, str]]:
-    """Give what each page is opened of for a reader of one team."""
-    return {**OF_THE_TEAM, "findings": {"finding": a_finding(store, Scope(teams=(RED,)))}}
-
-
-def a_finding(store: LocalStore, scope: Scope) -> str:
-    """Return the key of a finding."""
-    scope = replace(scope, from_ms=1_800_000_000_000, to_ms=1_800_007_200_000)
-    return str(store.read("from marts.findings", scope=scope)["finding_key"][0])
+def a_finding() -> str:
+    """Return the key of a finding that the page shows; its evaluation is kept for the page."""
+    found = findings.known(Scope(from_ms=1_800_000_000_000, to_ms=1_800_007_200_000))
+    assert found is not None
+    return str(found.findings["finding_key"][0])
 
 
 ROLES = {
@@ -224,10 +216,10 @@ def offers(app: AppTest, site: Site, who: Identity, page: str) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_asks_for_its_actions_and_renders_no_name_as_markup(
-    site: Site, of_all: dict[str, dict[str, str]], page: str
+    site: Site, page: str
 ) -> None:
     """A page that asks for no action is the same for every role."""
-    app = site.page(ROLES["admin"], page, of_all)
+    app = site.page(ROLES["admin"], page)
 
     assert {str(info["url_pathname"]) for info in app._registered_pages.values()} == {
         page.partition("?")[0] for page in PAGES
@@ -256,15 +248,9 @@ def roles_that_differ() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("page", "role"), list(roles_that_differ()))
-def test_a_role_is_offered_what_it_may_do(
-    site: Site,
-    of_all: dict[str, dict[str, str]],
-    of_team: dict[str, dict[str, str]],
-    page: str,
-    role: str,
-) -> None:
+def test_a_role_is_offered_what_it_may_do(site: Site, page: str, role: str) -> None:
     who = ROLES[role]
-    app = site.page(who, page, of_all if who.teams is None else of_team)
+    app = site.page(who, page)
 
     assert {*OFFERED, Action.RETIRE_SOURCE} == set(Action), "sources are retired by a command"
     assert offers(app, site, who, page) == []
@@ -272,10 +258,10 @@ def test_a_role_is_offered_what_it_may_do(
 
 @pytest.mark.parametrize("page", PAGES)
 def test_nothing_of_another_team_is_in_a_page_or_its_files(
-    site: Site, of_team: dict[str, dict[str, str]], page: str
+    site: Site, page: str
 ) -> None:
     """Who may do everything is offered most, and sees the rows of their team alone."""
-    app = site.page(OF_A_TEAM, page, of_team)
+    app = site.page(OF_A_TEAM, page)
 
     shown = sent(app).replace("Libreville", "(a time zone)") + str(site.files())
     assert [name for name in OTHERS if name in shown] == []
