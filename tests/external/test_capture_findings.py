@@ -6,13 +6,17 @@ import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
-from goodput_queries.storage.store import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from goodput_queries.storage.store import LocalStore
 
 CAPTURE = Path(os.environ.get("GOODPUT_EXTERNAL_DATA", "nowhere")).parent / "captures" / "h200x4-a"
 PARTS = (
@@ -27,9 +31,9 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def found() -> list[dict[str, Any]]:
+def found(new_store: Callable[..., LocalStore]) -> list[dict[str, Any]]:
     """Return the findings of the whole session, without those about evidence."""
-    store = LocalStore()
+    store = new_store(None)
     for part in PARTS:
         ingest(store, "auto", [CAPTURE / part], ReadOptions(cluster="lab"))
     store.build()

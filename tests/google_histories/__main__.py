@@ -32,7 +32,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         histories = [make(seed) for seed in range(given.first, given.first + given.count)]
         paths = [Path(folder) / history.name for history in histories]
-        ours = [measured(h.write(path)) for h, path in zip(histories, paths, strict=True)]
+        ours = [
+            measured(h.write(path), path / "fleet.duckdb")
+            for h, path in zip(histories, paths, strict=True)
+        ]
         google = _google_s(given.google, paths) if given.google else [None] * given.count
     return _report(histories, ours, google)
 

@@ -27,9 +27,9 @@ class Measured:
     is_matched: bool
 
 
-def measured(files: list[tuple[str, Path]]) -> Measured:
-    """Ingest and build; return what the run's row says."""
-    with closing(LocalStore(threads=1)) as store:
+def measured(files: list[tuple[str, Path]], database: Path) -> Measured:
+    """Ingest into a new database and build; return what the run's row says."""
+    with closing(LocalStore(database, threads=1)) as store:
         for source, path in files:
             ingest(store, source, [path], ReadOptions(cluster="c"))
         store.build()

@@ -172,7 +172,7 @@ def test_events_without_a_host_match_no_job_run_where_two_of_their_name_run(clus
 def test_the_ettr_of_a_made_up_history_is_near_the_truth(tmp_path, seed):
     history = make(seed)
 
-    found = measured(history.write(tmp_path))
+    found = measured(history.write(tmp_path), tmp_path / "fleet.duckdb")
 
     assert found.is_matched
     assert found.restarts == history.truth.restarts
@@ -183,6 +183,7 @@ def test_the_order_of_the_events_does_not_matter(tmp_path):
     history = make(SEEDS[0])
     shuffled = random.Random(1)  # noqa: S311 -- an order, no secret
 
-    found = measured(history.write(tmp_path / "shuffled", shuffled))
+    found = measured(history.write(tmp_path / "shuffled", shuffled), tmp_path / "shuffled.duckdb")
 
-    assert found == measured(history.write(tmp_path / "in order"))
+    in_order = history.write(tmp_path / "in order")
+    assert found == measured(in_order, tmp_path / "in order.duckdb")

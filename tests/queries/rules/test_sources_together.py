@@ -20,7 +20,6 @@ from goodput_ingest.run.ingest import ingest
 from goodput_ingest.source import ReadOptions
 from goodput_queries.ledger import ledger
 from goodput_queries.scope import Scope
-from goodput_queries.storage.store import LocalStore
 
 SOURCES = {
     "slurm": "sacct.txt",
@@ -72,11 +71,11 @@ def cut(name, rows):
 
 
 @pytest.fixture(scope="module")
-def reported_by_two_names(reported, tmp_path_factory):
+def reported_by_two_names(reported, new_store, tmp_path_factory):
     """Return the same rows with the log named after Slurm's job, the events after a run."""
     log = tmp_path_factory.mktemp("logs") / "slurm-9102.out"
     shutil.copyfile(SAMPLE / SOURCES["job-log"], log)
-    store = LocalStore()
+    store = new_store()
     ingest(store, "job-log", [log], ReadOptions(cluster="lab", zone=ZoneInfo("UTC")))
     lines = evidence_of(store)["job_events"]
     store.close()

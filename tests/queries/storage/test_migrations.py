@@ -11,7 +11,7 @@ import pytest
 
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence.batch import Batch
-from goodput_queries.storage import migrations
+from goodput_queries.storage import migrations, schema
 from goodput_queries.storage.migrations import Migration
 from goodput_queries.storage.store import LocalStore
 
@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 NOTE = Migration(1, "GPU power is stored twice.", "create table raw.note as select 1 as x")
 MORE = Migration(2, "A second note.", "insert into raw.note values (2)")
 BROKEN = Migration(2, "A table that is not there.", "insert into raw.nowhere values (2)")
+
+
+@pytest.fixture(autouse=True)
+def _without_views(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make no views, which takes seconds: migrations are of tables, test_upgrade.py has both."""
+    monkeypatch.setattr(schema, "_create_views", lambda _: None)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import threading
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -22,6 +23,9 @@ from goodput_queries.evidence import load
 from goodput_queries.evidence.batch import REJECT_CONTENT_MAX_CHARS, Batch, Loaded, Reject
 from goodput_queries.scope import Scope
 from goodput_queries.storage.store import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def batch(table: str, *rows: dict[str, object], digest: str = "1", **more: object) -> Batch:
@@ -117,10 +121,12 @@ def test_a_better_row_replaces_the_one_that_is_there(store: LocalStore) -> None:
     assert store.read("select gpu_model from raw.gpus").rows() == [("H200",)]
 
 
-def test_of_equally_good_rows_the_same_one_stays_in_any_order() -> None:
+def test_of_equally_good_rows_the_same_one_stays_in_any_order(
+    new_store: Callable[..., LocalStore],
+) -> None:
     kept = []
     for models in (["a", "b"], ["b", "a"]):
-        with contextlib.closing(LocalStore()) as memory:
+        with contextlib.closing(new_store()) as memory:
             for model in models:
                 memory.load(batch("gpus", gpu(gpu_model=model), digest=model))
             kept += memory.read("select gpu_model from raw.gpus").rows()
