@@ -145,7 +145,7 @@ def answer(models: pl.DataFrame, attained: pl.DataFrame) -> None:
         _objective_tile(attained)
     with columns[3]:
         energy = _per_million(total, "energy_j", "joules_per_m_tokens")
-        second = "energy not known" if energy is None else f"{amount(energy)} J per million"
+        second = "energy not known" if energy is None else f"{energy / 1e6:,.4g} MJ per million"
         price = _price(_per_million(total, "cost", "cost_per_m_tokens"))
         tiles.tile("Cost per million tokens", price, second)
     with columns[4]:
