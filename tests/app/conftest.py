@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 import streamlit as st
+from streamlit.components.v2.component_manager import BidiComponentManager
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 from tests.app.cost_page import PRICED, cost_store
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 MAIN = Path(goodput_app.__file__).with_name("dashboard") / "main.py"
 PATIENCE_S = 30
+NO_COMPONENTS = BidiComponentManager()  # else each page looks for some in all installed packages
 URL_PATHS = {
     "fleet_map": "fleet",
     "all_runs": "runs",
@@ -53,6 +55,7 @@ def opened(
     """Open a page of a store, as a link with these query parameters would."""
     use_store(store)
     app = AppTest.from_file(str(MAIN), default_timeout=patience_s)
+    app._bidi_component_manager = NO_COMPONENTS
     if page != "fleet_overview":
         # `switch_page` would need a run of the first page before, which costs as much again
         app._page_hash = calc_hash(URL_PATHS[page])

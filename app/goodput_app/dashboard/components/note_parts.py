@@ -24,13 +24,11 @@ WIDTHS = {"note": 620}
 
 
 def of_comparison(found: Comparison, notes: pl.DataFrame) -> None:
-    """Draw the notes on the runs of both sides, and the form. notes: marts.run_notes."""
-    keys = [*found.a.runs["run_key"], *found.b.runs["run_key"]]
-    own = notes.filter(pl.col("run_key").is_in(keys))
-    if own.is_empty():
+    """Draw the notes on the runs of both sides, and the form. notes: of them, marts.run_notes."""
+    if notes.is_empty():
         st.caption("Nobody has written a note on these runs.")
     else:
-        tables.show(own, NOTES, "run_notes", rows=6, widths=WIDTHS)
+        tables.show(notes, NOTES, "run_notes", rows=6, widths=WIDTHS)
     names = pl.concat([found.a.runs, found.b.runs]).select("run_key", "run_id").unique()
     if names.height in (1, 2):
         _form(dict(names.sort("run_key").rows()))

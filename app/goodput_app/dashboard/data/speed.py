@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from goodput_app.dashboard.data.marts import read
+from goodput_queries.scope import EVERYTHING
 from goodput_scenarios.comparison import compare
 
 if TYPE_CHECKING:
@@ -175,8 +176,12 @@ def reference_results(scope: Scope) -> pl.DataFrame:
     )
 
 
-def run_notes() -> pl.DataFrame:
-    """Return the notes on all runs, the latest first."""
+def run_notes(of: Comparison) -> pl.DataFrame:
+    """Return the notes on the runs of both sides, the latest first."""
+    keys = sorted({*of.a.runs["run_key"], *of.b.runs["run_key"]})
     return read(
-        f"select * from marts.run_notes order by said_at desc, run_key limit {CHANGES_SHOWN}"
+        f"""select * from marts.run_notes where list_contains(string_split($1, chr(31)), run_key)
+        order by said_at desc, run_key limit {CHANGES_SHOWN}""",
+        EVERYTHING,
+        "\x1f".join(keys),
     )

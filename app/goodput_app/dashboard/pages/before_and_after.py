@@ -39,7 +39,7 @@ if found is not None:
     ):
         parts.over_steps(found)
     with panel("Notes", "marts.run_notes", help="What people know of these runs."):
-        note_parts.of_comparison(found, speed.run_notes())
+        note_parts.of_comparison(found, speed.run_notes(found))
 with panel(
     "Changes between runs",
     "marts.version_changes",
