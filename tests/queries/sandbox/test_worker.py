@@ -269,7 +269,11 @@ def test_a_select_ends_at_its_deadline(sql):
     [
         ("select length(repeat('x', 4000000000))", "needs more than 64 MiB"),
         ("select list(range) from range(1000000000)", "needs more than 64 MiB"),
-        ("select * from (" * 1_500 + "select 1" + ")" * 1_500, "its process ended"),  # ends DuckDB
+        # ends DuckDB on a stack of 8 MiB; `make` allows its commands a larger one
+        (
+            "select * from (" * 1_500 + "select 1" + ")" * 1_500,
+            "its process ended|Max expression depth",
+        ),
     ],
 )
 def test_a_select_that_takes_too_much_ends_alone(sql, why):
