@@ -32,7 +32,7 @@ def backup(*, target: Path, keep: int | None, db: str) -> pl.DataFrame:
     their own: copy their folder too.
     """
     if keep is not None and not target.is_dir():
-        raise click.UsageError(f"--keep is for a folder; {target} is none.")
+        raise click.UsageError(f"--keep is for a folder; there is none at {target}, make it first.")
     with existing(db) as store:
         found = copies.back_up(store, target)
     if keep is not None:
