@@ -101,7 +101,7 @@ class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     expires_on: date | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a token that nobody could use, or that could not be told from another."""
+        """Refuse a token that nobody could use, or that could be confused with another."""
         if not (1 <= len(self.name) <= TOKEN_NAME_MAX_CHARS and self.name.isprintable()):
             raise GoodputError(
                 f"'access.tokens.name' has 1 to {TOKEN_NAME_MAX_CHARS} printable characters."
@@ -277,7 +277,7 @@ class AccessSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
 
     def _refuse_unusable_tokens(self) -> None:
-        """Refuse tokens that limit nobody, and two that could not be told apart."""
+        """Refuse tokens that limit nobody, and two that could be confused."""
         if self.tokens and self.sign_in is None:
             raise GoodputError(
                 "'access.tokens' needs 'access.sign_in': without it everybody who reaches the "

@@ -25,6 +25,7 @@ from goodput_scenarios.comparison.sides import Side
 if TYPE_CHECKING:
     from goodput_app.dashboard.components.scope_bar import View
     from goodput_scenarios.comparison.compare import Comparison
+    from goodput_scenarios.comparison.differences import Difference
     from goodput_scenarios.comparison.speeds import Speed
 
 MODES = {"": "Two runs", "time": "Before and after"}
@@ -195,9 +196,8 @@ def _tiles(speed_of: Speed) -> None:
         tiles.tile("Change of step time", shown(steps.change_ratio), _interval(steps))
 
 
-def _interval(found: object) -> str:
-    low, high = getattr(found, "low_ratio"), getattr(found, "high_ratio")  # noqa: B009
-    return f"{report.interval(low, high)} (95 %)"
+def _interval(found: Difference) -> str:
+    return f"{report.interval(found.low_ratio, found.high_ratio)} (95 %)"
 
 
 def measures(found: Comparison) -> None:

@@ -1,4 +1,4 @@
-"""The statement as a table: by account, user, run, partition or model, with its ways on."""
+"""The statement as a table: by account, user, run, partition or model, with links."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ OF_HELD_TIME = ("productive_cost", "own_waste_cost", "platform_waste_cost", "uns
 
 
 def show(view: View, shown: Shown) -> Target | None:
-    """Draw the statement: a row each, and beside it the picked one with its ways on.
+    """Draw the statement: a row each, and links for the picked one.
 
     Returns what the picked row is to notes, disputes and credits; None where none is picked.
     """
