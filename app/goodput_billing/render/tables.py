@@ -9,7 +9,7 @@ import polars as pl
 
 from goodput_billing.render.adjustments_table import adjustments
 from goodput_billing.render.energy_table import energy
-from goodput_billing.render.token_table import tokens
+from goodput_billing.render.token_table import served, tokens
 from goodput_billing.render.wording import (
     NONE,
     UNKNOWN,
@@ -40,6 +40,7 @@ def tables(statement: Statement, *, lines: int) -> list[Table]:
         _losses(statement),
         energy(statement),
         tokens(statement),
+        served(statement),
         _corrections(statement),
         adjustments(statement),
         _lines(statement, lines),

@@ -18,6 +18,7 @@ from goodput_billing.statement.settings import StatementSettings
 from goodput_billing.statement.statement import Statement
 from goodput_billing.statement.summary import CoveredDay, Days, accounts, totals
 from goodput_billing.statement.tokens import COLUMNS as TOKEN_COLUMNS
+from goodput_billing.statement.tokens import SERVED_COLUMNS
 
 HOSTILE = "=cmd|' /C calc'!A0 <script>alert(\"x\")</script> & |, 漢字"
 
@@ -45,7 +46,10 @@ def made_of(rows: list[dict[str, Any]], policy: Policy, **settings: Any) -> Stat
     day = day_of(date(2026, 11, 19), chosen)
     billed = in_cents(frame_of(charges(rows, policy))).with_columns(
         pl.lit(0, pl.Int32).alias("correction"),
-        *(pl.lit(None, pl.Float64).alias(n) for n in (*CARBON_COLUMNS, *TOKEN_COLUMNS)),
+        *(
+            pl.lit(None, pl.Float64).alias(n)
+            for n in (*CARBON_COLUMNS, *TOKEN_COLUMNS, *SERVED_COLUMNS)
+        ),
     )
     days = Days(None, None, [CoveredDay(totals(billed), {"c": day.to_ms - day.from_ms})])
     return Statement(

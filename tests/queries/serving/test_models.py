@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 from dataclasses import replace
+from datetime import UTC, date, datetime
 from pathlib import Path
 
+import polars as pl
 import pytest
+from pypdfium2 import PdfDocument
 from tests.queries.conftest import START_MS, Evidence
 from tests.queries.serving.load import GPU_POWER_W, HOUR, PRICE, fleet
 
+from goodput_billing.render import files, token_table
+from goodput_billing.statement.one_account import of_account
+from goodput_billing.statement.settings import StatementSettings
+from goodput_billing.statement.statement import statement
+from goodput_billing.statement.tokens import SERVED_COLUMNS
 from goodput_queries.scope import EVERYTHING, Scope
 
 HOUR_MS = 1000 * HOUR
@@ -167,3 +176,46 @@ def test_rates_over_time_add_up_engines(world):
         ("llama", 100), ("moe", 4), ("rare", 10), ("llama", 200), ("moe", 150), ("rare", 0),
     ]  # fmt: skip
     assert [row[2] for row in rows if row[0] == "llama"] == [0, 1]
+
+
+def test_tokens_of_an_account_are_on_its_statement(world, tmp_path):
+    """All four GPUs are of one account; `rare` does not say what of its time is prefill."""
+    ended = datetime(2027, 1, 16, 1, tzinfo=UTC)
+    made = statement(
+        world.store, date(2027, 1, 15), StatementSettings(), closes_now=True, now=ended
+    )
+    tokens = (150 + 2 * 9, 300 + 4 + 150 + 10)
+    million = sum(tokens) * HOUR / 1e6
+    rows = pl.read_csv(io.BytesIO(files.csv(made)))
+
+    usage = rows.filter(pl.col("line") == "usage").row(0, named=True)
+    assert usage["account_served_input_tokens"] == tokens[0] * HOUR
+    assert usage["account_served_output_tokens"] == tokens[1] * HOUR
+    assert usage["account_served_cost_per_m_tokens"] == pytest.approx(8 * PRICE / million)
+    assert usage["account_served_joules_per_m_tokens"] == pytest.approx(
+        4 * GPU_POWER_W * 2 * HOUR / million
+    )
+    assert usage["account_served_cost_per_m_input_tokens"] is None
+    assert rows.filter(pl.col("line") == "idle")["account_served_output_tokens"].count() == 0
+
+    shown = token_table.served(of_account(world.store, made, "team")).rows
+    assert shown == [
+        ["team", "604,800", "1,670,400", "12.66", "unknown", "unknown", "6.33", "unknown",
+         "unknown"]
+    ]  # fmt: skip
+    page, pdf, bill = files.write(made, tmp_path, ["html", "pdf", "focus"])
+    assert "Served tokens" in page.read_text()
+    assert "Served tokens" in "".join(p.get_textpage().get_text_range() for p in PdfDocument(pdf))
+    assert "tokens" not in bill.read_text()
+    assert not set(made.bookings[0].rows.columns) & set(SERVED_COLUMNS), "no closed row has them"
+
+
+def test_input_and_output_of_an_account_add_up_to_its_cost(world):
+    sql = "select * from marts.serving_tokens_by_account"
+    found = world.read(sql, replace(FIRST, gpu_uuid="c/n1#0")).row(0, named=True)
+
+    assert (found["team"], found["engines"]) == ("team", 1)
+    per_million = found["cost_per_m_input_tokens"], found["cost_per_m_output_tokens"]
+    of_input, of_output = per_million[0] * 50 * HOUR / 1e6, per_million[1] * 100 * HOUR / 1e6
+    assert (of_input, of_output) == (pytest.approx(PRICE / 4), pytest.approx(PRICE * 3 / 4))
+    assert world.read(sql, replace(FIRST, teams=("other",))).is_empty()

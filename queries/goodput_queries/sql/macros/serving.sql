@@ -19,3 +19,6 @@ create or replace macro is_serving(phase) as (
 
 -- The share of a number of observations; null where there is none.
 create or replace macro share_within(part, whole) as (case when whole > 0 then least(1, part / whole) end);
+
+-- An amount for a million tokens; null where there are none.
+create or replace macro per_million(amount, tokens) as (amount / nullif(tokens, 0) * 1e6);

@@ -16,34 +16,8 @@
 --  spent in prefill and in decode; they add up to the cost. Null: these are not reported
 -- input_share_ratio: share of the cost that is put on input
 -- reason: why cost or energy of tokens is not known
-with engines as (
-    select * from marts.serving_engines
-),
-
-roles as (
-    select
-        cluster,
-        model,
-        bool_or(role = 'prefill') as has_prefill,
-        bool_or(role = 'decode') as has_decode,
-        bool_or(role <> 'frontend') as has_engine
-    from engines
-    group by cluster, model
-),
-
-counted as (
-    select
-        engines.*,
-        engines.role <> 'frontend' or not roles.has_engine as is_counted,
-        case
-            when engines.role = 'prefill' then 1.0
-            when engines.role = 'decode' and roles.has_prefill then 0.0
-            else engines.prefill_s / nullif(engines.prefill_s + engines.decode_s, 0)
-        end as input_share_ratio,
-        engines.role = 'decode' and roles.has_prefill as is_later_part,
-        engines.role = 'prefill' and roles.has_decode as is_earlier_part
-    from engines
-    inner join roles using (cluster, model)
+with counted as (
+    select * from marts.serving_engine_tokens
 ),
 
 -- prefill and decode both count a request, its input and its output
@@ -53,8 +27,8 @@ members as (
     union all
     select
         * exclude (role) replace (
-            case when not is_later_part then input_tokens end as input_tokens,
-            case when not is_earlier_part then output_tokens end as output_tokens,
+            counted_input_tokens as input_tokens,
+            counted_output_tokens as output_tokens,
             case when not is_earlier_part then requests_finished end as requests_finished,
             case when not is_earlier_part then requests_failed end as requests_failed
         ),
@@ -160,14 +134,13 @@ select
     known.cost,
     known.energy_j,
     known.input_cost / nullif(known.cost, 0) as input_share_ratio,
-    case when known.is_observed then known.cost / nullif(known.tokens, 0) * 1e6 end as cost_per_m_tokens,
-    case when known.is_observed then known.input_cost / nullif(known.input_tokens, 0) * 1e6 end as cost_per_m_input_tokens,
-    case when known.is_observed then (known.cost - known.input_cost) / nullif(known.output_tokens, 0) * 1e6 end
+    case when known.is_observed then per_million(known.cost, known.tokens) end as cost_per_m_tokens,
+    case when known.is_observed then per_million(known.input_cost, known.input_tokens) end as cost_per_m_input_tokens,
+    case when known.is_observed then per_million(known.cost - known.input_cost, known.output_tokens) end
         as cost_per_m_output_tokens,
-    case when known.is_observed then known.energy_j / nullif(known.tokens, 0) * 1e6 end as joules_per_m_tokens,
-    case when known.is_observed then known.input_energy_j / nullif(known.input_tokens, 0) * 1e6 end
-        as joules_per_m_input_tokens,
-    case when known.is_observed then (known.energy_j - known.input_energy_j) / nullif(known.output_tokens, 0) * 1e6 end
+    case when known.is_observed then per_million(known.energy_j, known.tokens) end as joules_per_m_tokens,
+    case when known.is_observed then per_million(known.input_energy_j, known.input_tokens) end as joules_per_m_input_tokens,
+    case when known.is_observed then per_million(known.energy_j - known.input_energy_j, known.output_tokens) end
         as joules_per_m_output_tokens,
     concat_ws(
         '; ',
