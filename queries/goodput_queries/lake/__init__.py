@@ -1,0 +1,1 @@
+"""The lake: raw tables as Delta tables in a folder or an object store, for several writers."""

@@ -1,0 +1,97 @@
+"""Loads of a lake: what a commit notes of its batch, and how it is read back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from goodput_queries.evidence.batch import REJECT_CONTENT_MAX_CHARS, Batch
+from goodput_queries.lake.arrange import LakeTable, window
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+NOTE: Final = "goodput"  # under this key a commit says which load it is
+EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 -- as all moments of the store: naive UTC
+
+
+@dataclass(frozen=True)
+class LakeCommit:
+    """A load: one commit to one table. Moments are naive UTC."""
+
+    table: str
+    version: int
+    committed_at: datetime
+    source: str
+    origin: str
+    digest: str
+    rows: int
+    rejects: int
+    window_start_at: datetime | None
+    window_end_at: datetime | None
+
+
+def note_of(table: LakeTable, batch: Batch) -> dict[str, Any]:
+    """Return what the commit of a batch notes of it."""
+    start, end = window(table, batch.rows)
+    return {
+        "source": batch.source,
+        "origin": batch.origin,
+        "digest": batch.digest,
+        "rows": batch.rows.height,
+        "rejects": len(batch.rejects),
+        "window_start_us": _us(start),
+        "window_end_us": _us(end),
+    }
+
+
+def commit_of(table: str, entry: Mapping[str, Any]) -> LakeCommit:
+    """Return a load from its entry in the history of a table."""
+    note = dict(entry[NOTE])
+    return LakeCommit(
+        table=table,
+        version=entry["version"],
+        committed_at=EPOCH + timedelta(milliseconds=entry["timestamp"]),
+        window_start_at=_at(note.pop("window_start_us")),
+        window_end_at=_at(note.pop("window_end_us")),
+        **note,
+    )
+
+
+def _us(moment: datetime | None) -> int | None:
+    return None if moment is None else (moment - EPOCH) // timedelta(microseconds=1)
+
+
+def _at(us: int | None) -> datetime | None:
+    return None if us is None else EPOCH + timedelta(microseconds=us)
+
+
+def rejects_of(batch: Batch) -> Batch:
+    """Return the rejects of a batch as a batch of their own, with the digest of both."""
+    frame = pl.DataFrame(
+        {
+            "source": [batch.source] * len(batch.rejects),
+            "origin": [batch.origin] * len(batch.rejects),
+            "line": [one.line for one in batch.rejects],
+            "reason": [one.reason for one in batch.rejects],
+            "content": [one.content[:REJECT_CONTENT_MAX_CHARS] for one in batch.rejects],
+        },
+        schema_overrides={"line": pl.Int64},
+    )
+    digest = f"{batch.digest} {batch.table}"
+    return replace(batch, table="rejects", rows=frame, digest=digest, rejects=(), keys=None)
+
+
+def loads_schema() -> pa.Schema:
+    """Return the columns of the table of loads."""
+    import pyarrow as pa  # noqa: PLC0415 -- only to create a lake
+
+    text, number, moment = pa.string(), pa.int64(), pa.timestamp("us")
+    kinds = {"table": text, "version": number, "committed_at": moment, "source": text}
+    kinds |= {"origin": text, "digest": text, "rows": number, "rejects": number}
+    return pa.schema(kinds | {"window_start_at": moment, "window_end_at": moment})

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+from tests.queries.lake.conftest import START, readings
+
+from goodput_queries.errors import RowsRefusedError, StoreError
+from goodput_queries.evidence.batch import Batch, Reject
+from goodput_queries.lake.lake import Lake
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_repeated_batch_adds_nothing(lake: Lake) -> None:
+    batch = replace(readings("d1"), rejects=[Reject(7, "no number", "x")])
+    assert [lake.append(batch).rows_new for _ in range(2)] == [4, 0]
+    assert lake.rows("gpu_samples").read_all().num_rows == 4
+    assert lake.rows("rejects", columns=["line", "reason"]).read_all().to_pylist() == [
+        {"line": 7, "reason": "no number"}
+    ]
+    (commit,) = lake.commits("gpu_samples")
+    assert (commit.digest, commit.rows, commit.rejects) == ("d1", 4, 1)
+    assert (commit.window_start_at, commit.window_end_at) == (
+        START,
+        START + timedelta(seconds=30),
+    )
+
+
+def test_rows_are_selected_by_time_bucket_digest_and_version(lake: Lake) -> None:
+    day = 86_400
+    lake.append(readings("d1", (0, day), gpus=40))
+    lake.append(readings("d2", (day + 30,), gpus=40))
+    second = {"start_at": START + timedelta(days=1), "end_at": START + timedelta(days=1, seconds=1)}
+    assert lake.rows("gpu_samples", **second).read_all().num_rows == 40
+    assert lake.rows("gpu_samples", digests=["d2"]).read_all().num_rows == 40
+    assert lake.rows("gpu_samples", version=1).read_all().num_rows == 80
+    found = [lake.rows("gpu_samples", buckets=[one]).read_all() for one in range(lake.buckets)]
+    assert sum(part.num_rows for part in found) == 120
+    gpus = [set(part["gpu_uuid"].to_pylist()) for part in found]
+    assert sum(len(part) for part in gpus) == 40  # one bucket a GPU
+    of_files = lake.files("gpu_samples", buckets=[3], digests=["d2"])
+    assert of_files is not None
+    assert len(of_files) == 1
+    assert "lake_day=2026-11-21/lake_bucket=3" in of_files[0]
+
+
+def test_of_a_price_list_the_last_one_holds(lake: Lake) -> None:
+    """A list that was replaced and comes back is a load again; a repeat of the last is none."""
+
+    def prices(digest: str) -> Batch:
+        rows = pl.DataFrame({"source": "rates", "account": "a", "cost_per_month": digest})
+        return Batch("budgets", rows, "rates", "budgets.csv", digest)
+
+    for digest in ("1", "2", "2", "1"):
+        lake.append(prices(digest))
+    assert [one.digest for one in lake.commits("budgets")] == ["1", "2", "1"]
+
+
+def test_rows_that_a_database_refuses_are_refused(lake: Lake) -> None:
+    batch = readings("d1")
+    for rows in (batch.rows.drop("ts"), batch.rows.with_columns(power_w=pl.lit("much"))):
+        with pytest.raises(RowsRefusedError, match="http://exporter: its rows do not fit"):
+            lake.append(replace(batch, rows=rows))
+    assert lake.tables() == []
+
+
+def test_an_unknown_folder_is_no_lake(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="there is no lake"):
+        Lake.open(str(tmp_path / "none"))
+    Lake.create(str(tmp_path / "some"), buckets=4)
+    with pytest.raises(StoreError, match="has 4 buckets, not 16"):
+        Lake.create(str(tmp_path / "some"))
