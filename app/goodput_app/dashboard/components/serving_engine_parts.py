@@ -36,6 +36,7 @@ ENGINES = {
     "kv_offload_bytes": "KV cache offloaded",
     "kv_transfer_bytes": "KV cache transferred",
     "transfer_ratio": "KV transfer of request time",
+    "copy_ratio": "Copies to the GPU of request time",
     "idle_ratio": "Idle serving share",
     "product": "Product",
     "run_id": "Run",
