@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import streamlit as st
 
+from goodput_app.dashboard import theme
 from goodput_app.dashboard.components import places, tables
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ ENGINES = {
     "kv_offload_bytes": "KV cache offloaded",
     "kv_transfer_bytes": "KV cache transferred",
     "transfer_ratio": "KV transfer of request time",
+    "copy_ratio": "Copies to the GPU of request time",
     "idle_ratio": "Idle serving share",
     "product": "Product",
     "run_id": "Run",
@@ -69,15 +71,15 @@ METRICS = {
 }
 SPIKES = {
     "start_at": "Start",
-    "duration_s": "Length of spike",
     "endpoint": "Endpoint",
     "engine": "Engine",
     "model": "Model",
+    "cause_label": "Likely cause",
+    "evidence": "Evidence",
     "metric_label": "Latency",
     "p95_s": "p95, at least",
     "usual_p95_s": "Usual p95, at most",
-    "cause_label": "Likely cause",
-    "evidence": "Evidence",
+    "duration_s": "Length of spike",
     "node": "Node",
     "cluster": "Cluster",
 }
@@ -136,12 +138,11 @@ def tenants(frame: pl.DataFrame, of_engines: pl.DataFrame) -> None:
     if frame.is_empty():
         st.caption(NO_REQUESTS)
         return
-    known = dict(zip(of_engines.select("cluster", "endpoint").rows(), ids(of_engines), strict=True))
+    known = {(row["cluster"], row["endpoint"]): row for row in of_engines.iter_rows(named=True)}
+    named = dict(zip(of_engines.select("cluster", "endpoint").rows(), ids(of_engines), strict=True))
     shown = frame.with_columns(tenant=pl.col("tenant").fill_null("not named"))
-    opens = [
-        {ENGINE: known.get((row["cluster"], row["slowest_endpoint"]))}
-        for row in shown.iter_rows(named=True)
-    ]
+    slowest = shown.select("cluster", "slowest_endpoint").rows()
+    opens = [{ENGINE: named.get(place)} for place in slowest]
     keys = shown.select(pl.concat_str("cluster", "model", "tenant", separator="|")).to_series()
     number = st.column_config.NumberColumn
     wide = {
@@ -151,6 +152,13 @@ def tenants(frame: pl.DataFrame, of_engines: pl.DataFrame) -> None:
     }
     tables.pick(shown, _of(shown, TENANTS), "tenant", keys, opens=opens, wide=wide)
     st.caption("Select a row to mark its slowest engine above, with links to GPU, node and run.")
+    place, tenant = next(
+        ((p, t) for p, t in zip(slowest, shown["tenant"], strict=True) if p in known), (None, "")
+    )
+    if place is not None:
+        name, endpoint = (theme.markdown_text(text, 60) for text in (tenant, place[1]))
+        st.markdown(f"Slowest tenant: **{name}**, slowest at {endpoint}")
+        places.links(known[place])
 
 
 def spikes(frame: pl.DataFrame) -> None:
