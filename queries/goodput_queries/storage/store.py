@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from goodput_queries.evidence.batch import Batch, Loaded
+    from goodput_queries.lake.lake import Lake
+    from goodput_queries.ledger_build.parts.engines import Engine
     from goodput_queries.objectives import Objective
     from goodput_queries.serving_objectives import ServingObjective
     from goodput_queries.storage.migrations import Migration
@@ -99,6 +101,8 @@ class LocalStore:
         self.evaluation_counts = evaluation_counts
         self.objectives = as_variable(objectives) if objectives else None
         self.serving_objectives = serving_objectives
+        self.lake: Lake | None = None  # where the readings are, if they are not here
+        self.engine: Engine | None = None  # what computes from them; None: this process
         self.is_read_only = False
         # of this store, which alone has the file: answers are the same until it grows; odd while a
         # commit is under way
