@@ -29,6 +29,7 @@ from goodput_queries.lake.loads import (
     note_of,
     rejects_of,
 )
+from goodput_queries.lake.objects import LakeObjects
 from goodput_queries.lake.selection import Selection
 
 try:
@@ -68,6 +69,7 @@ class Lake:
         self.buckets = buckets
         self.cluster = cluster
         self.storage_options = dict(storage_options or {})
+        self.objects = LakeObjects(url, self.storage_options)
 
     @classmethod
     def open(
@@ -266,7 +268,9 @@ class Lake:
     def _append(self, table: LakeTable, batch: Batch, data: pa.Table | None = None) -> bool:
         """Commit rows with the note of their load; return False where that was done before."""
         data = self._arranged(table, batch) if data is None else data
-        load = hashlib.blake2b(f"{batch.source}\0{batch.digest}".encode(), digest_size=16)
+        load = hashlib.blake2b(
+            f"{self.cluster}\0{batch.source}\0{batch.digest}".encode(), digest_size=16
+        )
         for tries in range(TRIES):
             found = self._created(table)
             known = found.transaction_version(load.hexdigest())
@@ -280,7 +284,7 @@ class Lake:
                     schema_mode="merge",
                     writer_properties=deltalake.WriterProperties(compression="ZSTD"),
                     commit_properties=deltalake.CommitProperties(
-                        custom_metadata={NOTE: note_of(table, batch)},
+                        custom_metadata={NOTE: note_of(table, batch, self.cluster)},
                         max_commit_retries=TRIES,
                         app_transactions=[
                             deltalake.Transaction(load.hexdigest(), (known or 0) + 1)
@@ -305,7 +309,8 @@ class Lake:
         if table.model.directives.get("keep") != REPLACE:
             return False
         last = self.commits(table.model.name)[-1]
-        return (last.source, last.digest) != (batch.source, batch.digest)
+        of_last = (last.cluster, last.source, last.digest)
+        return of_last != (self.cluster, batch.source, batch.digest)
 
 
 def _canonical(url: str) -> str:

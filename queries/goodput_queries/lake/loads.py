@@ -22,11 +22,15 @@ EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 -- as all moments of the sto
 
 @dataclass(frozen=True)
 class LakeCommit:
-    """A load: one commit to one table. Moments are naive UTC."""
+    """A load: one commit to one table. Moments are naive UTC.
+
+    cluster: of the process that wrote it, '' where it named none; rows may name others.
+    """
 
     table: str
     version: int
     committed_at: datetime
+    cluster: str
     source: str
     origin: str
     digest: str
@@ -36,10 +40,11 @@ class LakeCommit:
     window_end_at: datetime | None
 
 
-def note_of(table: LakeTable, batch: Batch) -> dict[str, Any]:
+def note_of(table: LakeTable, batch: Batch, cluster: str) -> dict[str, Any]:
     """Return what the commit of a batch notes of it."""
     start, end = window(table, batch.rows)
     return {
+        "cluster": cluster,
         "source": batch.source,
         "origin": batch.origin,
         "digest": batch.digest,
@@ -92,6 +97,6 @@ def loads_schema() -> pa.Schema:
     import pyarrow as pa  # noqa: PLC0415 -- only to create a lake
 
     text, number, moment = pa.string(), pa.int64(), pa.timestamp("us")
-    kinds = {"table": text, "version": number, "committed_at": moment, "source": text}
-    kinds |= {"origin": text, "digest": text, "rows": number, "rejects": number}
+    kinds = {"table": text, "version": number, "committed_at": moment, "cluster": text}
+    kinds |= {"source": text, "origin": text, "digest": text, "rows": number, "rejects": number}
     return pa.schema(kinds | {"window_start_at": moment, "window_end_at": moment})
