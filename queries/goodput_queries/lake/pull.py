@@ -11,19 +11,16 @@ from goodput_queries.catalog import models
 from goodput_queries.errors import StoreError
 from goodput_queries.evidence import load as loading
 from goodput_queries.evidence.batch import Batch, Reject
+from goodput_queries.lake import statuses
 from goodput_queries.lake.arrange import DIGEST
 from goodput_queries.lake.lake import Lake
 from goodput_queries.ledger_build.parts.task import READINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import duckdb
 
     from goodput_queries.lake.lake import LakeCommit
     from goodput_queries.storage.store import LocalStore
-
-ITSELF = ""  # as a table of state.lake_versions: the lake
 
 
 @dataclass(frozen=True)
@@ -35,16 +32,14 @@ class Pulled:
     readings: int
 
 
-def attach(
-    store: LocalStore, url: str, *, storage_options: Mapping[str, str] | None = None
-) -> Lake:
-    """Make a database one of a lake, and let its builds read the lake; repeating it is harmless.
+def attach(store: LocalStore, url: str) -> None:
+    """Make a database one of a lake, which its builds read; repeating it is harmless.
 
     Raises StoreError where there is no lake, or where the database has evidence of its own or is of
     another lake: what is loaded twice would count twice.
     """
-    lake = Lake.open(url, storage_options=storage_options)
-    known = url_of(store)
+    lake = Lake.open(url)
+    known = store.lake
     if known is None:
         with store.writing() as cursor:
             if cursor.execute("select 1 from state.ingested limit 1").fetchall():
@@ -52,26 +47,14 @@ def attach(
                     f"{store.path}: it has evidence of its own; use a new database for {lake.url}."
                 )
             cursor.execute("insert into state.lake_versions values ($1, '', -1)", [lake.url])
-    elif known != lake.url:
-        raise StoreError(f"{store.path}: it is a database of the lake {known}, not of {lake.url}.")
-    store.lake = lake
-    return lake
+    elif known.url != lake.url:
+        raise StoreError(
+            f"{store.path}: it is a database of the lake {known.url}, not of {lake.url}."
+        )
 
 
-def url_of(store: LocalStore) -> str | None:
-    """Return the lake that a database is of; None where it is of none."""
-    with store.cursor() as cursor:
-        found = cursor.execute(
-            "select url from state.lake_versions where table_name = $1", [ITSELF]
-        ).fetchall()
-    return found[0][0] if found else None
-
-
-def pull(store: LocalStore) -> Pulled:
+def pull(store: LocalStore, lake: Lake) -> Pulled:
     """Load what was committed to the lake since the last pull, in the order of the commits."""
-    lake = store.lake
-    if lake is None:
-        raise StoreError(f"{store.path}: it is a database of no lake.")
     with store.cursor() as cursor:
         before: dict[str, int] = dict(
             cursor.execute("select table_name, version from state.lake_versions").fetchall()
@@ -86,14 +69,29 @@ def pull(store: LocalStore) -> Pulled:
             rows += commit.rows
         with store.writing() as cursor:
             _load(cursor, lake, commit)
-            cursor.execute(
-                "delete from state.lake_versions where table_name = $1", [commit.table]
-            )
+            cursor.execute("delete from state.lake_versions where table_name = $1", [commit.table])
             cursor.execute(
                 "insert into state.lake_versions values ($1, $2, $3)",
                 [lake.url, commit.table, commit.version],
             )
+    _replace_statuses(store, lake)
     return Pulled(len(found), rows, readings)
+
+
+def _replace_statuses(store: LocalStore, lake: Lake) -> None:
+    """Take over the statuses of the live sources of all clusters."""
+    found = statuses.read(lake).drop("cluster")
+    if found.is_empty():
+        return
+    with store.writing() as cursor:
+        cursor.execute(f"delete from state.{statuses.TABLE}")
+        cursor.register("given", found.to_arrow())
+        cursor.execute(
+            f"""insert into state.{statuses.TABLE} by name
+            from given
+            qualify row_number() over (partition by source, origin order by asked_at desc) = 1"""
+        )
+        cursor.unregister("given")
 
 
 def _load(cursor: duckdb.DuckDBPyConnection, lake: Lake, commit: LakeCommit) -> None:

@@ -101,8 +101,8 @@ class LocalStore:
         self.evaluation_counts = evaluation_counts
         self.objectives = as_variable(objectives) if objectives else None
         self.serving_objectives = serving_objectives
-        self.lake: Lake | None = None  # where the readings are, if they are not here
-        self.engine: Engine | None = None  # what computes from them; None: this process
+        self.engine: Engine | None = None  # what computes from a lake; None: this process
+        self._lake: Lake | None = None
         self.is_read_only = False
         # of this store, which alone has the file: answers are the same until it grows; odd while a
         # commit is under way
@@ -195,8 +195,30 @@ class LocalStore:
                     ) from error
                 raise
 
+    @property
+    def lake(self) -> Lake | None:
+        """Return the lake that this database is of (`lake/pull.py`); None: of none.
+
+        Raises StoreError where it cannot be opened.
+        """
+        if self._lake is None:
+            with self.cursor() as cursor:
+                found = cursor.execute("select url from state.lake_versions limit 1").fetchall()
+            if found:
+                from goodput_queries.lake.lake import Lake  # noqa: PLC0415 -- an extra
+
+                self._lake = Lake.open(found[0][0])
+        return self._lake
+
     def load(self, batch: Batch) -> Loaded:
-        """Commit a batch in one short transaction; a part that was loaded before is skipped."""
+        """Commit a batch in one short transaction; a part that was loaded before is skipped.
+
+        A database of a lake loads into the lake: its next build brings what belongs here.
+        """
+        if self.lake is not None:
+            from goodput_queries.lake.store import LakeStore  # noqa: PLC0415 -- an extra
+
+            return LakeStore(self.lake).load(batch)
         model = models.base_tables().get(batch.table)
         if model is None:
             raise StoreError(f"there is no table {batch.table!r}; see `goodput show`")
@@ -274,6 +296,10 @@ class LocalStore:
             if self.is_read_only and not is_full:
                 self._refuse_unless_built()
                 return pl.DataFrame(schema=SUMMARY_SCHEMA)
+            if self.lake is not None:
+                from goodput_queries.lake.pull import pull  # noqa: PLC0415 -- an extra
+
+                pull(self, self.lake)
             return build(self, is_full=is_full)
 
     @contextlib.contextmanager

@@ -17,8 +17,8 @@ from goodput_queries.lake.arrange import bucket_of
 from goodput_queries.ledger_build import materialise
 from goodput_queries.ledger_build.node_hours import HOUR_MS, Hours, NodeHours, ranges
 from goodput_queries.ledger_build.parts import ledger_parts, restrict
-from goodput_queries.ledger_build.parts.engines import InProcess
 from goodput_queries.ledger_build.parts.database_rows import columns, insert, variables
+from goodput_queries.ledger_build.parts.engines import InProcess
 from goodput_queries.ledger_build.parts.plan import parts_of
 from goodput_queries.ledger_build.parts.task import READINGS, LakePart, Task, needs_of
 from goodput_queries.ledger_build.watermarks import NEW_READING_SERIES, reading_margin_ms
@@ -50,7 +50,9 @@ def reads_readings(model: Model) -> bool:
 class Parts:
     """The tasks of one build."""
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection, lake: Lake, engine: Engine | None) -> None:
+    def __init__(
+        self, cursor: duckdb.DuckDBPyConnection, lake: Lake, engine: Engine | None
+    ) -> None:
         """Take the loads that the database has of a lake; what was committed later is not read."""
         self.cursor = cursor
         self.lake = lake
@@ -73,9 +75,7 @@ class Parts:
 
     def computes(self, model: Model) -> bool:
         """Say whether a stage is computed by tasks."""
-        return reads_readings(model) or (
-            self.engine.is_remote and model.qualified_name == LEDGER
-        )
+        return reads_readings(model) or (self.engine.is_remote and model.qualified_name == LEDGER)
 
     def group_of(self, model: Model) -> list[Model]:
         """Return the stages that are computed in the same tasks, itself too: of GPUs, of hosts."""
@@ -206,9 +206,7 @@ class Parts:
         buckets, first, last = part
         start, end = _moment(first) - margin, _moment(last) + margin
         version = self.versions[table]
-        files = self.lake.files(
-            table, start_at=start, end_at=end, buckets=buckets, version=version
-        )
+        files = self.lake.files(table, start_at=start, end_at=end, buckets=buckets, version=version)
         return LakePart(
             table, version, start, end, buckets, None if files is None else tuple(files)
         )

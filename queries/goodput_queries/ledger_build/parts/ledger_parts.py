@@ -52,9 +52,7 @@ def replace(
     return changed | NodeHours(hours), rows
 
 
-def _tasks(
-    cursor: duckdb.DuckDBPyConnection, stage: Model, parts: list[Part]
-) -> Iterator[Task]:
+def _tasks(cursor: duckdb.DuckDBPyConnection, stage: Model, parts: list[Part]) -> Iterator[Task]:
     selects = {stage.qualified_name: stage.sql}
     needs = needs_of(tuple(selects), tuple(selects.values()))
     known = {name: columns(cursor, name) for name in needs.inputs}
@@ -87,7 +85,8 @@ def _note_groups(cursor: duckdb.DuckDBPyConnection, groups: int) -> dict[int, in
         """create or replace temp table part_job_runs as
         select distinct job_run_key, part
         from intermediate.int_holds
-        inner join (select distinct cluster, node, part from temp.part_units) using (cluster, node)"""
+        inner join (select distinct cluster, node, part from temp.part_units)
+            using (cluster, node)"""
     )
     cursor.execute(
         """create or replace temp table part_attempts as

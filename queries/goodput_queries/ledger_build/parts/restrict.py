@@ -41,7 +41,8 @@ def of_nodes(name: str, columns: Collection[str], part: Part) -> str:
         if set(keys) <= set(columns):
             those = ", ".join(keys)
             in_part = f"select ({those}) from temp.{table} where part in ({_listed(part)})"
-            return _select(name, [*conditions, f"({those}) in ({in_part})"])
+            # what names no GPU, or no job run, may be of any
+            conditions.append(f"({keys[-1]} is null or ({those}) in ({in_part}))")
     return _select(name, conditions)
 
 
