@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -24,9 +25,9 @@ START = datetime(2026, 11, 16, tzinfo=UTC)
 
 @pytest.fixture(scope="module")
 def evidence(tmp_path_factory, new_store):
-    """Return the raw rows of 16 GPUs and three hours, by table."""
+    """Return the raw rows of 64 GPUs and two hours, by table."""
     folder = tmp_path_factory.mktemp("fleet")
-    generate(folder, gpus=16, hours=3, seed=5, start=START)
+    generate(folder, gpus=64, hours=2, seed=5, start=START)
     store = new_store()
     for step in recipe(folder):
         ingest(store, step.source, [step.path], step.options)
@@ -57,11 +58,17 @@ def single(evidence, new_store):
     store.close()
 
 
-def test_a_lake_has_the_ledger_of_a_single_database(tmp_path: Path, new_store, evidence, single):
-    lake = Lake.create(str(tmp_path / "lake"), buckets=4)
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory, evidence):
+    """Return a lake with all rows."""
+    lake = Lake.create(str(tmp_path_factory.mktemp("lake")), buckets=4)
     for name, rows in evidence.items():
         for batch in batches(name, rows, "whole"):
             lake.append(batch)
+    return lake
+
+
+def test_a_lake_has_the_ledger_of_a_single_database(new_store, lake, single):
     store = new_store()
     attach(store, lake.url)
     store.build()
@@ -86,4 +93,34 @@ def test_loads_in_any_order_give_the_same_ledger(tmp_path: Path, new_store, evid
                 lake.append(batch)
         store.build()
 
+    assert_same(stored(store), single)
+
+
+def test_workers_of_ray_that_die_change_nothing(tmp_path: Path, new_store, lake, single):
+    """Each worker is killed in the middle of its first task; what it did is done again."""
+    ray = pytest.importorskip("ray", reason="the package ray is not installed")
+    from goodput_queries.ledger_build.parts.ray_engine import RETRIES, RayEngine  # noqa: PLC0415
+
+    died = tmp_path / "died"
+    died.mkdir()
+
+    def compute_or_die(task, memory_gb):
+        import os  # noqa: PLC0415 -- in the worker
+        import signal  # noqa: PLC0415
+
+        from goodput_queries.ledger_build.parts import ray_engine  # noqa: PLC0415
+
+        found = ray_engine.compute(task, memory_gb)
+        if len(list(died.iterdir())) < 2:
+            (died / str(os.getpid())).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return found
+
+    store = new_store()
+    attach(store, lake.url)
+    with contextlib.closing(RayEngine(workers=2)) as store.engine:
+        store.engine._remote = ray.remote(num_cpus=1, max_retries=RETRIES)(compute_or_die)
+        store.build()
+
+    assert len(list(died.iterdir())) >= 2
     assert_same(stored(store), single)

@@ -148,7 +148,8 @@ def _columns(cursor: duckdb.DuckDBPyConnection, table: Model) -> dict[str, str]:
 def _empty(cursor: duckdb.DuckDBPyConnection, table: Model) -> None:
     """Create a table of readings without rows, whatever the task before left there."""
     kinds = cursor.execute(
-        "select table_type from information_schema.tables where table_schema = $1 and table_name = $2",
+        """select table_type from information_schema.tables
+        where table_schema = $1 and table_name = $2""",
         [table.layer, table.name],
     ).fetchall()
     for (kind,) in kinds:
