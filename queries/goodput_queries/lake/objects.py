@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final
 
 from goodput_queries.errors import StoreError
 
@@ -17,6 +18,8 @@ except ImportError as error:
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+READ_AT_ONCE: Final = 16
 
 
 class LakeObjects:
@@ -38,12 +41,35 @@ class LakeObjects:
         except (store_errors.BaseError, OSError) as error:
             raise StoreError(f"{self._url}/{path}: cannot be written: {error}") from error
 
-    def read(self, folder: str) -> Iterator[tuple[str, str]]:
-        """Yield the path and the text of each file in a folder."""
+    def folders(self, folder: str) -> list[str]:
+        """Return the names of the folders in a folder."""
         try:
-            for page in obstore.list(self._store, folder):
-                for one in page:
-                    found = bytes(obstore.get(self._store, one["path"]).bytes())
-                    yield f"{self._url}/{one['path']}", found.decode()
+            found = obstore.list_with_delimiter(self._store, folder)["common_prefixes"]
         except (store_errors.BaseError, OSError) as error:
             raise StoreError(f"{self._url}/{folder}: cannot be read: {error}") from error
+        return [path.rpartition("/")[2] for path in found]
+
+    def read(self, folder: str, *, after: str = "", suffix: str = "") -> Iterator[tuple[str, str]]:
+        """Yield the path and the text of each file in a folder, several read at once.
+
+        after: only of names that sort after this one. A file that goes meanwhile is left out.
+        """
+        offset = f"{folder}/{after}" if after else None
+        try:
+            pages = obstore.list(self._store, folder, offset=offset)
+            paths = [one["path"] for page in pages for one in page]
+        except (store_errors.BaseError, OSError) as error:
+            raise StoreError(f"{self._url}/{folder}: cannot be read: {error}") from error
+        with ThreadPoolExecutor(READ_AT_ONCE) as pool:
+            wanted = sorted(path for path in paths if path.endswith(suffix))
+            for path, text in zip(wanted, pool.map(self._text, wanted), strict=True):
+                if text is not None:
+                    yield f"{self._url}/{path}", text
+
+    def _text(self, path: str) -> str | None:
+        try:
+            return bytes(obstore.get(self._store, path).bytes()).decode()
+        except (store_errors.NotFoundError, FileNotFoundError):
+            return None
+        except (store_errors.BaseError, OSError) as error:
+            raise StoreError(f"{self._url}/{path}: cannot be read: {error}") from error
