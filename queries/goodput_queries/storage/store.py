@@ -34,7 +34,7 @@ from goodput_queries.storage.kept_relations import KeptRelations
 from goodput_queries.storage.private import keep_private
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import polars as pl
 
@@ -90,19 +90,22 @@ class LocalStore:
         evaluation_counts: bool = False,
         objectives: Sequence[Objective] = (),
         serving_objectives: Sequence[ServingObjective] | None = None,
+        new_engine: Callable[[], Engine] | None = None,
     ) -> None:
         """Open or create the database; raises StoreError where it cannot be opened.
 
         evaluation_counts: declared evaluation is useful time in every answer.
         objectives: what `marts.goodput_objectives` reports on.
         serving_objectives: what builds classify serving by; None: as the last build did.
+        new_engine: makes what builds of a lake compute readings with; None: this process.
         """
         self.path = str(path)
         self.evaluation_counts = evaluation_counts
         self.objectives = as_variable(objectives) if objectives else None
         self.serving_objectives = serving_objectives
-        self.engine: Engine | None = None  # what computes from a lake; None: this process
+        self.new_engine = new_engine or _in_process
         self._lake: Lake | None = None
+        self._engine: Engine | None = None
         self.is_read_only = False
         # of this store, which alone has the file: answers are the same until it grows; odd while a
         # commit is under way
@@ -210,6 +213,13 @@ class LocalStore:
                 self._lake = Lake.open(found[0][0])
         return self._lake
 
+    @property
+    def engine(self) -> Engine:
+        """Return what computes readings of the lake, made when the first build needs it."""
+        if self._engine is None:
+            self._engine = self.new_engine()
+        return self._engine
+
     def load(self, batch: Batch) -> Loaded:
         """Commit a batch in one short transaction; a part that was loaded before is skipped.
 
@@ -310,6 +320,8 @@ class LocalStore:
 
     def close(self) -> None:
         """Close the file; reads of other threads are interrupted."""
+        if self._engine is not None:
+            self._engine.close()
         closing.close(self._root, self._cursors)
 
     def _raise_if_damaged(self, error: BaseException | None) -> None:
@@ -357,11 +369,12 @@ def open_store(
     evaluation_counts: bool = False,
     objectives: Sequence[Objective] = (),
     serving_objectives: Sequence[ServingObjective] | None = None,
+    new_engine: Callable[[], Engine] | None = None,
 ) -> Store:
     """Return the database at `path`: opened here, or through the process that has it open.
 
-    evaluation_counts, objectives, serving_objectives: see `LocalStore`; of a database that is open
-    already its process decides.
+    evaluation_counts, objectives, serving_objectives, new_engine: see `LocalStore`; of a database
+    that is open already its process decides.
     A short-lived owner (another ingest) is waited for up to `wait_s`; then StoreError says who.
     """
     from goodput_queries.storage.remote import find_server  # noqa: PLC0415 -- remote implements Store
@@ -376,11 +389,18 @@ def open_store(
                 evaluation_counts=evaluation_counts,
                 objectives=objectives,
                 serving_objectives=serving_objectives,
+                new_engine=new_engine,
             )
         except StoreError as error:
             if "another process" not in str(error) or time.monotonic() > deadline:
                 raise
         time.sleep(0.2)
+
+
+def _in_process() -> Engine:
+    from goodput_queries.ledger_build.parts.engines import InProcess  # noqa: PLC0415 -- reads the store
+
+    return InProcess()
 
 
 def _opened(path: str, *, is_read_only: bool, threads: int | None) -> duckdb.DuckDBPyConnection:

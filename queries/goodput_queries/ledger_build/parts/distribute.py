@@ -18,7 +18,6 @@ from goodput_queries.ledger_build import materialise
 from goodput_queries.ledger_build.node_hours import HOUR_MS, Hours, NodeHours, ranges
 from goodput_queries.ledger_build.parts import ledger_parts, restrict
 from goodput_queries.ledger_build.parts.database_rows import columns, insert, variables
-from goodput_queries.ledger_build.parts.engines import InProcess
 from goodput_queries.ledger_build.parts.plan import parts_of
 from goodput_queries.ledger_build.parts.task import READINGS, LakePart, Task, needs_of
 from goodput_queries.ledger_build.watermarks import NEW_READING_SERIES, reading_margin_ms
@@ -50,13 +49,11 @@ def reads_readings(model: Model) -> bool:
 class Parts:
     """The tasks of one build."""
 
-    def __init__(
-        self, cursor: duckdb.DuckDBPyConnection, lake: Lake, engine: Engine | None
-    ) -> None:
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, lake: Lake, engine: Engine) -> None:
         """Take the loads that the database has of a lake; what was committed later is not read."""
         self.cursor = cursor
         self.lake = lake
-        self.engine = engine or InProcess()
+        self.engine = engine
         self.versions: dict[str, int] = dict(
             cursor.execute(
                 "select table_name, version from state.lake_versions where version >= 0"

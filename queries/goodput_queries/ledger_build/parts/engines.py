@@ -32,6 +32,9 @@ class Engine(Protocol):
     def compute(self, tasks: Iterable[Task]) -> Iterator[Tables]:
         """Yield the tables of each task as it is done; tasks are asked for as workers are free."""
 
+    def close(self) -> None:
+        """Give up what it holds."""
+
 
 class InProcess:
     """Computes tasks in databases in memory of this process."""
@@ -43,6 +46,9 @@ class InProcess:
         cores = os.cpu_count() or 1
         self.workers = workers or max(1, cores // CORES_OF_A_DATABASE)
         self.threads = threads or max(1, cores // self.workers)
+
+    def close(self) -> None:
+        """Hold nothing between builds."""
 
     def compute(self, tasks: Iterable[Task]) -> Iterator[Tables]:
         """Yield the tables of each task as it is done."""
