@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 import msgspec
+from click.core import ParameterSource
 
 from goodput_app.cli.database import chosen_lake, existing, opened
 from goodput_app.cli.options import database_option, lake_option, output_options
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from goodput_queries.storage.store import Store
+
+COMMAND_LINE = ParameterSource.COMMANDLINE
 
 
 @click.command()
@@ -49,7 +52,8 @@ def build(
     workers: int | None,
 ) -> pl.DataFrame:
     """Update the ledger with newly ingested data."""
-    lake = chosen_lake(lake)
+    is_named = click.get_current_context().get_parameter_source("lake") is COMMAND_LINE
+    lake = lake if is_named else chosen_lake(lake)
     with existing(db) if lake is None else opened(db) as store:
         given = {"engine": engine, "address": address, "workers": workers}
         chosen = {name: value for name, value in given.items() if value is not None}
@@ -69,8 +73,8 @@ def _prepare(store: Store, lake: str | None, chosen: dict[str, object]) -> None:
         from goodput_queries.lake.pull import attach  # noqa: PLC0415 -- an extra
 
         attach(store, lake)
-    elif store.lake is None:
+    elif store.of_lake.lake is None:
         raise StoreError(
             f"{store.path}: it is a database of no lake, which alone has tasks; add --lake URL."
         )
-    store.new_engine = msgspec.structs.replace(settings().lake, **chosen).new_engine
+    store.of_lake.new_engine = msgspec.structs.replace(settings().lake, **chosen).new_engine

@@ -17,7 +17,6 @@ import duckdb
 from goodput_queries.catalog import models
 from goodput_queries.errors import BuildError, QueryError, RowsRefusedError, StoreError
 from goodput_queries.evidence import load as loading
-from goodput_queries.evidence.batch import ROW_GROUP
 from goodput_queries.objectives import as_variable
 from goodput_queries.scope import EVERYTHING, Scope
 from goodput_queries.storage import (
@@ -31,6 +30,7 @@ from goodput_queries.storage import (
     scope_variables,
 )
 from goodput_queries.storage.kept_relations import KeptRelations
+from goodput_queries.storage.of_lake import OfLake
 from goodput_queries.storage.private import keep_private
 
 if TYPE_CHECKING:
@@ -39,13 +39,12 @@ if TYPE_CHECKING:
     import polars as pl
 
     from goodput_queries.evidence.batch import Batch, Loaded
-    from goodput_queries.lake.lake import Lake
     from goodput_queries.ledger_build.parts.engines import Engine
     from goodput_queries.objectives import Objective
     from goodput_queries.serving_objectives import ServingObjective
     from goodput_queries.storage.migrations import Migration
 
-ATTACHED_AS = "goodput"
+ATTACHED_AS = opening.ATTACHED_AS
 IN_MEMORY = opening.IN_MEMORY
 NOT_WRITTEN = (duckdb.IOException, duckdb.FatalException)  # the disk is full, the file is gone ...
 Parameters = "Sequence[Any] | Mapping[str, Any] | None"
@@ -103,9 +102,7 @@ class LocalStore:
         self.evaluation_counts = evaluation_counts
         self.objectives = as_variable(objectives) if objectives else None
         self.serving_objectives = serving_objectives
-        self.new_engine = new_engine or _in_process
-        self._lake: Lake | None = None
-        self._engine: Engine | None = None
+        self.of_lake = OfLake(self, new_engine)
         self.is_read_only = False
         # of this store, which alone has the file: answers are the same until it grows; odd while a
         # commit is under way
@@ -140,7 +137,7 @@ class LocalStore:
 
     def _open(self, threads: int | None) -> None:
         try:
-            self._root = _opened(self.path, is_read_only=self.is_read_only, threads=threads)
+            self._root = opening.connect(self.path, is_read_only=self.is_read_only, threads=threads)
         except duckdb.Error as error:
             raise StoreError(opening.why_not_opened(self.path, error)) from error
         self._root.execute("set global TimeZone = 'UTC'")
@@ -198,37 +195,13 @@ class LocalStore:
                     ) from error
                 raise
 
-    @property
-    def lake(self) -> Lake | None:
-        """Return the lake that this database is of (`lake/pull.py`); None: of none.
-
-        Raises StoreError where it cannot be opened.
-        """
-        if self._lake is None:
-            with self.cursor() as cursor:
-                found = cursor.execute("select url from state.lake_versions limit 1").fetchall()
-            if found:
-                from goodput_queries.lake.lake import Lake  # noqa: PLC0415 -- an extra
-
-                self._lake = Lake.open(found[0][0])
-        return self._lake
-
-    @property
-    def engine(self) -> Engine:
-        """Return what computes readings of the lake, made when the first build needs it."""
-        if self._engine is None:
-            self._engine = self.new_engine()
-        return self._engine
-
     def load(self, batch: Batch) -> Loaded:
         """Commit a batch in one short transaction; a part that was loaded before is skipped.
 
         A database of a lake loads into the lake: its next build brings what belongs here.
         """
-        if self.lake is not None:
-            from goodput_queries.lake.store import LakeStore  # noqa: PLC0415 -- an extra
-
-            return LakeStore(self.lake).load(batch)
+        if (lake := self.of_lake.store) is not None:
+            return lake.load(batch)
         model = models.base_tables().get(batch.table)
         if model is None:
             raise StoreError(f"there is no table {batch.table!r}; see `goodput show`")
@@ -306,10 +279,7 @@ class LocalStore:
             if self.is_read_only and not is_full:
                 self._refuse_unless_built()
                 return pl.DataFrame(schema=SUMMARY_SCHEMA)
-            if self.lake is not None:
-                from goodput_queries.lake.pull import pull  # noqa: PLC0415 -- an extra
-
-                pull(self, self.lake)
+            self.of_lake.pull()
             return build(self, is_full=is_full)
 
     @contextlib.contextmanager
@@ -320,8 +290,7 @@ class LocalStore:
 
     def close(self) -> None:
         """Close the file; reads of other threads are interrupted."""
-        if self._engine is not None:
-            self._engine.close()
+        self.of_lake.close()
         closing.close(self._root, self._cursors)
 
     def _raise_if_damaged(self, error: BaseException | None) -> None:
@@ -395,32 +364,6 @@ def open_store(
             if "another process" not in str(error) or time.monotonic() > deadline:
                 raise
         time.sleep(0.2)
-
-
-def _in_process() -> Engine:
-    from goodput_queries.ledger_build.parts.engines import InProcess  # noqa: PLC0415 -- reads the store
-
-    return InProcess()
-
-
-def _opened(path: str, *, is_read_only: bool, threads: int | None) -> duckdb.DuckDBPyConnection:
-    """Open a file, or memory; only ATTACH says how many rows make a row group of a file."""
-    config: dict[str, Any] = {} if threads is None else {"threads": threads}
-    if path == IN_MEMORY:
-        return duckdb.connect(path, config=config)
-    # where a file that is opened without ATTACH has it: not in the working directory
-    root = duckdb.connect(config={**config, "temp_directory": f"{path}.tmp"})
-    try:
-        mode = ", read_only" if is_read_only else ""
-        quoted = path.replace("'", "''")
-        root.execute(
-            f"attach '{quoted}' as {ATTACHED_AS} (type duckdb, row_group_size {ROW_GROUP}{mode})"
-        )
-        root.execute(f"use {ATTACHED_AS}")
-    except duckdb.Error:
-        root.close()
-        raise
-    return root
 
 
 def _rows(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Any) -> pl.DataFrame:

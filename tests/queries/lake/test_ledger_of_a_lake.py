@@ -120,7 +120,7 @@ def test_workers_of_ray_that_die_change_nothing(tmp_path: Path, new_store, lake,
     attach(store, lake.url)
     with contextlib.closing(RayEngine(workers=2)) as engine:
         engine._remote = ray.remote(num_cpus=1, max_retries=RETRIES)(compute_or_die)
-        store.new_engine = lambda: engine
+        store.of_lake.new_engine = lambda: engine
         store.build()
 
     assert len(list(died.iterdir())) >= 2
