@@ -98,6 +98,17 @@ class RetentionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     segments_days: int | None = None
 
 
+class LakeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A lake that several hosts load into, instead of a database. See docs/operate.md.
+
+    url: its folder or URL, such as "s3://metrics/goodput"; unset: none. cluster: of rows that name
+    none; unset: that of [ingest].
+    """
+
+    url: str | None = None
+    cluster: str | None = None
+
+
 class ReplaySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What operators may replay from the Data page besides what they upload.
 
@@ -180,6 +191,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     serve: ServeSettings = ServeSettings()
     ui: UiSettings = UiSettings()
     retention: RetentionSettings = RetentionSettings()
+    lake: LakeSettings = LakeSettings()
     metrics: MetricsSettings = MetricsSettings()
     replay: ReplaySettings = ReplaySettings()
     query: QuerySettings = QuerySettings()

@@ -54,6 +54,7 @@ COMMANDS = {  # in the order in which a newcomer needs them -> module of this pa
     "token": "token",
     "forget": "forget",
     "prune": "prune",
+    "lake": "lake",
 }
 
 

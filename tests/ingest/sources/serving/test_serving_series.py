@@ -13,7 +13,14 @@ from goodput_queries.catalog import models
 CANONICAL = {
     *("prompt_tokens", "generation_tokens", "requests_finished", "requests_failed", "preemptions"),
     *("prefix_cache_queries", "prefix_cache_hits", "kv_offload_bytes", "kv_transfer_bytes"),
-    *("kv_transfer_s", "model_load_s", "requests_running", "requests_waiting", "kv_cache_ratio"),
+    *(
+        "kv_load_s",
+        "kv_transfer_s",
+        "model_load_s",
+        "requests_running",
+        "requests_waiting",
+        "kv_cache_ratio",
+    ),
     *("batch_size", "engine_asleep", "ttft_s", "inter_token_s", "e2e_s", "queue_s", "prefill_s"),
     "decode_s",
 }
@@ -57,7 +64,9 @@ def test_a_renamed_metric_that_is_exported_under_both_names_counts_once():
         'vllm:kv_offload_total_bytes_total{transfer_type="CPU_to_GPU"} 40\n'
         'vllm:kv_offload_total_bytes_total{transfer_type="GPU_to_CPU"} 2\n'
         "vllm:kv_offload_load_bytes_total 40\nvllm:kv_offload_store_bytes_total 2\n"
-    ) == {"kv_cache_ratio": 0.25, "kv_offload_bytes": 42}
+        'vllm:kv_offload_total_time_total{transfer_type="CPU_to_GPU"} 3\n'
+        'vllm:kv_offload_total_time_total{transfer_type="GPU_to_CPU"} 13\n'
+    ) == {"kv_cache_ratio": 0.25, "kv_offload_bytes": 42, "kv_load_s": 3}
 
 
 def test_ranks_that_report_the_same_requests_count_once():
