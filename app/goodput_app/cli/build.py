@@ -15,6 +15,8 @@ from goodput_queries.errors import StoreError
 from goodput_queries.storage.store import LocalStore
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import polars as pl
 
     from goodput_queries.storage.store import Store
@@ -62,7 +64,7 @@ def build(
         return store.build(is_full=is_full)
 
 
-def _prepare(store: Store, lake: str | None, chosen: dict[str, object]) -> None:
+def _prepare(store: Store, lake: str | None, chosen: Mapping[str, object]) -> None:
     """Give a database its lake, and its builds the engine of this command."""
     if not isinstance(store, LocalStore):
         raise StoreError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -52,13 +53,14 @@ class RayEngine:
                 num_cpus=workers if address is None else None,
                 include_dashboard=None if address else False,
                 log_to_driver=False,
-                logging_level="warning",
+                logging_level=logging.WARNING,
                 ignore_reinit_error=True,
             )
         except (ConnectionError, ValueError, RuntimeError, ray_errors.RayError) as error:
             first = str(error).strip().partition("\n")[0]
             raise StoreError(f"Ray at {address or 'this host'}: cannot connect: {first}") from error
-        self.workers = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        self.workers = workers or max(1, int(resources.get("CPU", 1)))
         self._remote = ray.remote(num_cpus=1, max_retries=RETRIES)(compute)
 
     def compute(self, tasks: Iterable[Task]) -> Iterator[Tables]:
