@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PAGES: Final = PageFormat(
     metrics_of="a serving engine",
     example='vllm:num_requests_running{engine="0",model_name="m"} 3.0',
-    names=rb"(?:vllm|sglang|trtllm|nv|tgi|dynamo|inference|llm_d_epp|agent)[:_][\w:]+",
+    names=rb"(?:ray_vllm|vllm|sglang|trtllm|nv|tgi|dynamo|inference|llm_d_epp|agent)[:_][\w:]+",
     labels=ALL_LABELS,
     is_metric=is_serving_metric,
     table="serving_samples",
