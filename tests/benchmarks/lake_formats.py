@@ -57,11 +57,13 @@ class Delta:
         self.table = DeltaTable.create(url, schema, partition_by=list(PARTITIONS))
 
     def append(self, rows: pa.Table) -> None:
+        """Commit rows."""
         from deltalake import DeltaTable, write_deltalake  # noqa: PLC0415
 
         write_deltalake(DeltaTable(self.url), rows, mode="append")
 
     def read(self, day: dt.date, bucket: int | None) -> pa.Table:
+        """Return the rows of a day, or of one bucket of it."""
         import pyarrow.dataset as ds  # noqa: PLC0415
 
         wanted = ds.field("day") == day
@@ -71,6 +73,7 @@ class Delta:
         return self.table.to_pyarrow_dataset().to_table(filter=wanted)
 
     def compact(self, day: dt.date) -> None:
+        """Merge the files of a day."""
         self.table.update_incremental()
         self.table.optimize.compact(partition_filters=[("day", "=", str(day))])
 
@@ -94,6 +97,7 @@ class Iceberg:
                 update.add_field(name, IdentityTransform(), name)
 
     def append(self, rows: pa.Table) -> None:
+        """Commit rows."""
         from pyiceberg.exceptions import CommitFailedException  # noqa: PLC0415
 
         while True:
@@ -111,6 +115,7 @@ class Iceberg:
         return wanted if bucket is None else And(wanted, EqualTo("bucket", bucket))
 
     def read(self, day: dt.date, bucket: int | None) -> pa.Table:
+        """Return the rows of a day, or of one bucket of it."""
         table = self.catalog.load_table("raw.readings")
         return table.scan(row_filter=self._where(day, bucket)).to_arrow()
 
