@@ -222,8 +222,9 @@ def _idle_policies(view: View) -> None:
             return
         own = cost_scope.IDLE_LABELS[statements.chosen(None).settings.idle_policy]
         st.caption(
-            f"{days[0].date} to {days[-1].date}, from the same allocated and idle hours. The site's "
-            f"own policy: {own}. Idle time of a cluster in which nobody paid stays on its own line."
+            f"{days[0].date} to {days[-1].date}, from the same allocated and idle hours. "
+            f"The site's own policy: {own}. "
+            "Idle time of a cluster in which nobody paid stays on its own line."
         )
         _table(frame, POLICIES, "policies")
         total = theme.markdown_text(theme.cost(float(frame["none_cost"].sum())))
