@@ -20,7 +20,7 @@ from goodput_queries.evidence.implausible import reject_implausible_rows
 from goodput_queries.ledger_build import dirty, dirty_jobs, materialise, watermarks
 from goodput_queries.ledger_build.node_hours import HOUR_MS, Hours, NodeHours, ranges
 from goodput_queries.ledger_build.placement.incremental import place_again
-from goodput_queries.ledger_build.placement.place import place
+from goodput_queries.ledger_build.placement.set_wise import STAGES, place_all, write
 
 if TYPE_CHECKING:
     import duckdb
@@ -38,8 +38,6 @@ NODES = {"staging.stg_node_clusters", "staging.stg_unscheduled"}
 SERVING = "intermediate.int_serving_timeline"
 # they say from when to when the ledger goes
 BOUNDING = {"intermediate.int_clusters", "intermediate.int_gpu_units"}
-# the stages that placement writes
-PLACED = {"claims": "int_claims", "holds": "int_holds", "conflicts": "int_hold_conflicts"}
 SUMMARY_SCHEMA = {"stage": pl.String, "rows": pl.Int64, "seconds": pl.Float64}
 
 
@@ -273,19 +271,16 @@ class _Build:
         """Put holds on GPUs; a job run whose holds moved has changed."""
         stages = models.of_layer("intermediate")
         is_full = "intermediate.int_slots" not in self.unchanged
-        found = place(self.cursor) if is_full else place_again(self.cursor)
-        for name, rows in found._asdict().items():
-            stage = stages[PLACED[name]]
+        rows = place_all(self.cursor) if is_full else write(self.cursor, place_again(self.cursor))
+        for name in STAGES.values():
+            stage = stages[name]
             if not is_full and not self._has_rows("temp.dirty_nodes"):
                 self.dirty[stage.qualified_name] = NodeHours()
                 continue
-            self.cursor.register("placed", rows.to_arrow())
-            self.cursor.execute(f"create or replace temp table {stage.name} as from placed")
-            self.cursor.unregister("placed")
             self.dirty[stage.qualified_name] = materialise.replace_placed(
                 self.cursor, stage, is_full=is_full, is_compared=not self.is_full
             )
-        return found.holds.height
+        return rows
 
     def _empty(self, model: Model) -> None:
         """Recreate a table that code fills."""
