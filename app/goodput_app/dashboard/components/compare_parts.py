@@ -66,18 +66,7 @@ MIME = {
 
 def mode() -> str:
     """Draw the switch between runs and time ranges, and return what the URL names."""
-    current = st.query_params.get("by", "")
-    current = current if current in MODES else ""
-    st.session_state["compare_by"] = current
-    st.segmented_control(
-        "Compare",
-        list(MODES),
-        key="compare_by",
-        format_func=lambda name: MODES[name],
-        on_change=lambda: scope_bar.go({"by": st.session_state["compare_by"] or None}),
-        label_visibility="collapsed",
-    )
-    return current
+    return scope_bar.switch("by", "Compare", MODES)
 
 
 def runs(view: View) -> tuple[Side, Side] | None:

@@ -5,20 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from goodput_ingest.formats import files
-from goodput_ingest.formats.parsed import Parsed
-from goodput_ingest.formats.prometheus_text import exposition
-from goodput_ingest.formats.prometheus_text.blocks import blocks
-from goodput_ingest.formats.prometheus_text.series import KnownSeries
 from goodput_ingest.host_metrics import LABELS, host_rows, is_host_metric
 from goodput_ingest.scrapes import recorded
-from goodput_ingest.scrapes.instances import with_instances
-from goodput_ingest.source import Batch, ReadOptions, Reject
+from goodput_ingest.scrapes.batches import batches, with_rejects, with_time
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
     from pathlib import Path
+
+    from goodput_ingest.formats.parsed import Parsed
+    from goodput_ingest.formats.prometheus_text.exposition import Exposition
+    from goodput_ingest.source import Batch, ReadOptions, Reject
 
 BUILD_INFO: Final = "node_exporter_build_info"
 NAMES: Final = rb"node_\w+"
@@ -51,34 +50,24 @@ class NodeExporter:
                 f"{self.path}: these are no metrics of node_exporter; expected lines as "
                 'node_cpu_seconds_total{cpu="0",mode="idle"} 259.61.'
             )
-        return self._batches()
+        return batches(
+            self.path,
+            self.options,
+            source=self.name,
+            names=NAMES,
+            labels=LABELS,
+            rows=self._rows,
+        )
 
-    def _batches(self) -> Iterator[Batch]:
-        known, first_line = KnownSeries(LABELS), 1
-        meaning = (self.options, recorded.moment_in(self.path.name))
-        for block in blocks(self.path):
-            if known.is_full:
-                known = KnownSeries(LABELS)
-            text = with_instances(block.data, NAMES)
-            found = exposition.parse(text, known, first_line=first_line)
-            first_line += found.lines
-            if block.damage:
-                found.rejects.append(Reject(first_line, block.damage))
-            rows = rows_of(
-                found,
-                found.rejects,
-                taken_at=recorded.taken_at(self.path, self.options, found),
-                cluster=self.options.cluster,
-                node=self.options.node,
-            )
-            for parsed in rows:
-                yield parsed.batch(
-                    source=self.name, origin=str(self.path), digest=found.digest(*meaning)
-                )
+    def _rows(self, found: Exposition, taken_at: datetime | None) -> list[Parsed]:
+        options = self.options
+        return rows_of(
+            found, found.rejects, taken_at=taken_at, cluster=options.cluster, node=options.node
+        )
 
 
 def rows_of(
-    found: exposition.Exposition,
+    found: Exposition,
     rejects: Sequence[Reject],
     *,
     taken_at: datetime | None,
@@ -86,14 +75,9 @@ def rows_of(
     node: str | None = None,
 ) -> list[Parsed]:
     """Return the rows of raw tables that scrapes give, and these rejects; see `host_rows`."""
-    points = found.points
-    if points["ts"].null_count() and taken_at is not None:
-        points = points.with_columns(points["ts"].fill_null(taken_at))
+    points = with_time(found.points, taken_at)
     rows = host_rows(points, found.series, found.label_sets, cluster=cluster, node=node)
-    if not rejects:
-        return rows
-    first, *others = rows or [Parsed("node_samples", points.clear().select("ts"))]
-    return [Parsed(first.table, first.rows, [*rejects, *first.rejects]), *others]
+    return with_rejects(rows, rejects, "node_samples")
 
 
 def is_of_hosts(head: bytes) -> bool:
