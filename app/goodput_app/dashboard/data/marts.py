@@ -179,14 +179,14 @@ def losses(scope: Scope) -> pl.DataFrame:
 class IdleGaps:
     """Idle gaps of a scope, in parts: a gap has one for each category of the ledger it lies in.
 
-    costliest: rows of marts.idle_gap_parts: the main parts of GAPS_SHOWN gaps, and GAPS_OF_A_CAUSE
+    top_gaps: rows of marts.idle_gap_parts: the main parts of GAPS_SHOWN gaps, and GAPS_OF_A_CAUSE
         parts of each category
     sums: of all parts gaps (how many have such a part), main_gaps (how many of them it is the
         longest of), gpu_ms, cost and unpriced (how many have no price) by category, label, colour,
         is_beside_work and least_s, where the class of GAP_LENGTHS_S of the whole gap begins
     """
 
-    costliest: pl.DataFrame
+    top_gaps: pl.DataFrame
     sums: pl.DataFrame
 
 
@@ -206,7 +206,7 @@ def idle_gaps(scope: Scope) -> IdleGaps:
             select unnest(max_by(part, (coalesce(cost, -1), gpu_ms, gap_id), {GAPS_OF_A_CAUSE}))
             from parts group by category
         ),
-        costliest as (
+        top_gaps as (
             select
                 parts.* exclude (part, phase, phase_label),
                 gap_cause(category, is_beside_work, phase, phase_label) as cause,
@@ -225,7 +225,7 @@ def idle_gaps(scope: Scope) -> IdleGaps:
             from parts group by all
         )
         select
-            (select list(costliest order by {order}) from costliest) as costliest,
+            (select list(top_gaps order by {order}) from top_gaps) as top_gaps,
             (select list(sums order by category, least_s) from sums) as sums""",
         scope,
     )
@@ -253,7 +253,7 @@ def category_intervals(scope: Scope, category: str, blame: str | None) -> pl.Dat
 
 
 def throttle_episodes(scope: Scope) -> pl.DataFrame:
-    """Return times of held-down clocks, costliest first."""
+    """Return times of held-down clocks, highest cost first."""
     order_by = "booked_gpu_ms desc nulls last, duration_s desc, start_at"
     return in_order("marts.throttle_episodes", scope, order_by, limit=GAPS_SHOWN)
 
@@ -323,12 +323,12 @@ def train_steps(scope: Scope) -> pl.DataFrame:
 
 
 def stragglers(scope: Scope) -> pl.DataFrame:
-    """Return the episodes of late ranks of the scope's run, costliest first."""
+    """Return the episodes of late ranks of the scope's run, highest cost first."""
     return of_run("marts.stragglers", scope, "imposed_wait_gpu_s desc, start_at")
 
 
 def blast_radius(scope: Scope) -> pl.DataFrame:
-    """Return the throttled and faulty GPUs of the scope's run, the costliest first."""
+    """Return the throttled and faulty GPUs of the scope's run, highest cost first."""
     return of_run("marts.blast_radius", scope, "gang_gpu_s desc, gpu_uuid")
 
 
