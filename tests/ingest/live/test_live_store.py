@@ -78,8 +78,8 @@ def test_one_process_collects_into_a_database(tmp_path: Path) -> None:
         with pytest.raises(StoreError) as caught, collector_lock(database):
             pass
     assert str(caught.value) == (
-        f"{database}: process {os.getpid()} collects into this database already. Stop it, or let "
-        "it."
+        f"{database}: process {os.getpid()} collects into this database already. Stop that "
+        "process first."
     )
     assert not is_collected(database)
     assert list(tmp_path.iterdir()) == []

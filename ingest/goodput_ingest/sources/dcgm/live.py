@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from goodput_ingest.gpu_metrics import Memory, labels, missing_counters
-from goodput_ingest.scrapes.batches import with_rejects
 from goodput_ingest.scrapes.targets import Targets
-from goodput_ingest.sources.dcgm.scrapes import SAMPLES, Dcgm, is_of_gpus, rows_of
+from goodput_ingest.sources.dcgm.scrapes import Dcgm, is_of_gpus, rows_of, with_rejects
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +36,7 @@ class DcgmLive(Targets):
             read, source=self.name, cluster=self.cluster, taken_at=now, memory=self._memory
         )
         self._memory.made.clear()  # the next poll brings frames of its own
-        return with_rejects(parsed, rejects, SAMPLES)
+        return with_rejects(parsed, rejects)
 
     def _summary(self, read: Exposition) -> str:
         gpus = labels.normalise(read.label_sets)["gpu_uuid"].drop_nulls().n_unique()

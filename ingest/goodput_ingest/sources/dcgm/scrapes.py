@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final
+
+import polars as pl
 
 from goodput_ingest.formats import files
 from goodput_ingest.formats.parsed import Parsed
@@ -13,18 +16,18 @@ from goodput_ingest.formats.prometheus_text.series import KnownSeries
 from goodput_ingest.formats.row_groups import Held
 from goodput_ingest.gpu_metrics import Memory, gpu_rows, labels, resolve
 from goodput_ingest.scrapes import recorded
-from goodput_ingest.scrapes.batches import with_rejects, with_time
 from goodput_ingest.source import Batch, ReadOptions, Reject
 from goodput_queries.errors import IngestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
     from pathlib import Path
 
 SAMPLES: Final = "gpu_samples"
 GO_ON: Final = {"gpus", "gpu_instances", "gpu_owners", "gpu_events"}  # few rows, once a file
 PART_LINES: Final = 400_000  # what becomes of series is decided once for so many lines
+NO_ROWS: Final = pl.DataFrame(schema={"gpu_uuid": pl.String})
 
 
 class Dcgm:
@@ -71,7 +74,7 @@ class Dcgm:
                 cluster=self.options.cluster,
                 node=self.options.node,
             )
-            for parsed in with_rejects(rows, found.rejects, SAMPLES):
+            for parsed in with_rejects(rows, found.rejects):
                 held.setdefault(parsed.table, Held(parsed.table)).add(parsed)
             for table in held.keys() - GO_ON:
                 if whole := held[table].whole_groups():
@@ -119,9 +122,20 @@ def rows_of(
     taken_at: when lines are of that carry no time of their own; node: whose GPUs they are of where
     no label says.
     """
-    points = with_time(found.points, taken_at)
+    points = found.points
+    if points["ts"].null_count() and taken_at is not None:
+        points = points.with_columns(pl.col("ts").fill_null(taken_at))
     label_sets = memory.once(labels.normalise, found.label_sets, node=node)
     return gpu_rows(points, found.series, label_sets, source=source, cluster=cluster, memory=memory)
+
+
+def with_rejects(parsed: list[Parsed], rejects: Sequence[Reject]) -> list[Parsed]:
+    """Return the tables with these rejects added to those of raw.gpu_samples."""
+    if not rejects:
+        return parsed
+    samples = next((p for p in parsed if p.table == SAMPLES), Parsed(SAMPLES, NO_ROWS))
+    others = [p for p in parsed if p.table != SAMPLES]
+    return [replace(samples, rejects=[*rejects, *samples.rejects]), *others]
 
 
 def is_of_gpus(head: bytes) -> bool:
