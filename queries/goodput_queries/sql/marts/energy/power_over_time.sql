@@ -11,29 +11,24 @@
 -- power_w: sum of the mean power of the GPUs that were read; of level team in proportion to the time that it had them
 -- here_ms, read_ms: GPU time in the bucket, and of it that in ten minutes (or finer buckets) with a power reading
 -- coverage_ratio: read_ms / here_ms
-with bucket as (
-    select coalesce(getvariable('scope_bucket_ms')::bigint, 3600000) as length_ms
-),
-
-fine as (
+with fine as (
     select
         source,
         gpu_uuid,
         gpu_instance,
-        ts_ms // length_ms * length_ms as start_ms,
+        bucket_of(ts_ms) as start_ms,
         avg(power_w) as power_w,
-        any_value(length_ms) as read_ms
+        scope_bucket_ms() as read_ms
     from staging.stg_gpu_samples
-    cross join bucket
     where
-        getvariable('scope_bucket_ms')::bigint < 600000
+        scope_bucket_ms() < 600000
         and ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
         and ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 4102444800000))
         and power_w is not null
-    group by source, gpu_uuid, gpu_instance, ts_ms // length_ms * length_ms
+    group by source, gpu_uuid, gpu_instance, bucket_of(ts_ms)
     -- of two sources the one with more readings
     qualify row_number() over (
-        partition by gpu_uuid, gpu_instance, ts_ms // length_ms * length_ms order by count(*) desc, source
+        partition by gpu_uuid, gpu_instance, bucket_of(ts_ms) order by count(*) desc, source
     ) = 1
 ),
 
@@ -42,13 +37,12 @@ coarse as (
         source,
         gpu_uuid,
         gpu_instance,
-        start_ms // length_ms * length_ms as start_ms,
+        bucket_of(start_ms) as start_ms,
         avg(power_w.mean) as power_w,
         600000 * count(power_w.mean) as read_ms
     from marts.gpu_metrics
-    cross join bucket
-    where coalesce(getvariable('scope_bucket_ms')::bigint, 3600000) >= 600000 and power_w.n > 0
-    group by source, gpu_uuid, gpu_instance, start_ms // length_ms * length_ms
+    where scope_bucket_ms() >= 600000 and power_w.n > 0
+    group by source, gpu_uuid, gpu_instance, bucket_of(start_ms)
 ),
 
 -- power is that of the device, which its instances repeat
@@ -71,12 +65,7 @@ stays as (
 ),
 
 cut as (
-    select
-        *,
-        unnest(range(start_ms // length_ms, (end_ms - 1) // length_ms + 1)) * length_ms as bucket_ms
-    from stays
-    cross join bucket
-    where end_ms > start_ms
+    select *, unnest(buckets_of(start_ms, end_ms)) as bucket_ms from stays where end_ms > start_ms
 ),
 
 buckets as (
@@ -85,7 +74,7 @@ buckets as (
         cut.node,
         cut.gpu_uuid,
         cut.bucket_ms as start_ms,
-        least(cut.end_ms, cut.bucket_ms + cut.length_ms) - greatest(cut.start_ms, cut.bucket_ms) as here_ms,
+        ms_in_bucket(cut.start_ms, cut.end_ms, cut.bucket_ms) as here_ms,
         readings.power_w,
         least(coalesce(readings.read_ms, 0), here_ms) as read_ms
     from cut
