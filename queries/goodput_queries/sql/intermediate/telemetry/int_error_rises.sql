@@ -68,18 +68,32 @@ of_series as (
     group by source, gpu_uuid, gpu_instance, kind, hour_ms
 ),
 
+-- most GPUs were always in one place, and choosing among places takes longer than joining them
+moved as (
+    select gpu_uuid from intermediate.int_gpu_inventory group by gpu_uuid having count(*) > 1
+),
+
 placed as (
-    select stays.cluster, stays.node, stays.gpu_model, of_series.*
+    select stays.cluster, stays.node, stays.gpu_model, stays.start_ms as here_ms, of_series.*
     from of_series
     inner join intermediate.int_gpu_inventory as stays
         on of_series.gpu_uuid = stays.gpu_uuid
         and of_series.hour_ms + 3600000 > coalesce(stays.start_ms, 0)
         and of_series.hour_ms < coalesce(stays.end_ms, 9223372036854775807)
-    -- a GPU that was moved in this hour counts where it came to
-    qualify row_number() over (
-        partition by of_series.source, of_series.gpu_uuid, of_series.gpu_instance, of_series.kind, of_series.hour_ms
-        order by stays.start_ms desc nulls last
-    ) = 1
+),
+
+placed_once as (
+    select * from placed where gpu_uuid not in (from moved)
+    union all
+    (
+        select *
+        from placed
+        where gpu_uuid in (from moved)
+        -- a GPU that was moved in this hour counts where it came to
+        qualify row_number() over (
+            partition by source, gpu_uuid, gpu_instance, kind, hour_ms order by here_ms desc nulls last
+        ) = 1
+    )
 )
 
 select
@@ -91,5 +105,5 @@ select
     hour_ms,
     max(rise) as rise,
     max(highest) as highest
-from placed
+from placed_once
 group by cluster, node, gpu_uuid, kind, hour_ms
