@@ -42,9 +42,7 @@ def evaluate(cursor: duckdb.DuckDBPyConnection, sql: str, needed: list[Model]) -
     return reading(sql, tables)
 
 
-def as_temporary(
-    cursor: duckdb.DuckDBPyConnection, model: Model, tables: Mapping[str, str]
-) -> str:
+def as_temporary(cursor: duckdb.DuckDBPyConnection, model: Model, tables: Mapping[str, str]) -> str:
     """Evaluate a view into a temporary table of the cursor; return its name.
 
     One without the header becomes a temporary view. tables: where the rows of evaluated views are,

@@ -31,7 +31,7 @@ ALL = ""
 CHOICES_MAX = 5_000
 CLUSTERS_SHOWN = 5
 BUCKETS_MAX = 200
-STEPS_OF_A_WINDOW = 1_500  # a window that moves with the clock moves by steps: their answers are kept
+STEPS_OF_A_WINDOW = 1_500  # one that moves with the clock moves by steps: its answers are kept
 SECOND_MS = 1_000
 BUCKETS_MS = tuple(
     seconds * SECOND_MS

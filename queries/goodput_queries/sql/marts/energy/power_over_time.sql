@@ -133,7 +133,9 @@ named as (
         buckets.read_ms * coalesce(shares.share_ratio, 1)
     from buckets
     left join shares using (unit, start_ms)
-    where getvariable('scope_team') is null or shares.team = getvariable('scope_team')
+    where
+        of_teams(shares.team)
+        and (getvariable('scope_team') is null or shares.team = getvariable('scope_team'))
 )
 
 select
