@@ -225,6 +225,26 @@ def choice(
     )
 
 
+def switch(param: str, label: str, options: dict[str, str]) -> str:
+    """Draw the choice between parts of a page, and return the one that the URL names.
+
+    options: the value in the URL and its name; the one shown without a value is ""
+    """
+    key = f"switch_{param}"
+    asked = st.query_params.get(param, "")
+    current = asked if asked in options else ""
+    st.session_state[key] = current
+    st.segmented_control(
+        label,
+        list(options),
+        key=key,
+        format_func=lambda value: options[value],
+        on_change=lambda: go({param: st.session_state[key] or None}),
+        label_visibility="collapsed",
+    )
+    return current
+
+
 def _zone_problem() -> str | None:
     asked = time_zone.asked()
     if asked == time_zone.name():

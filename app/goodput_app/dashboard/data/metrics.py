@@ -198,19 +198,14 @@ def with_holes(series: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
 
 def gpus(scope: Scope) -> pl.DataFrame:
     """Return the GPUs of the scope's nodes in the window, in the order of their index."""
-    return marts.read(
-        "select * from marts.gpus order by cluster, node, gpu_index nulls last, gpu_uuid, start_at",
-        replace(scope, bucket_ms=None),
-    )
+    order_by = "cluster, node, gpu_index nulls last, gpu_uuid, start_at"
+    return marts.in_order("marts.gpus", scope, order_by)
 
 
 def nodes(scope: Scope) -> pl.DataFrame:
     """Return the nodes of the scope, highest cost of waste first."""
-    return marts.read(
-        "select * from marts.nodes "
-        "order by wasted_cost desc nulls last, wasted_ms desc, cluster, node limit 5000",
-        replace(scope, bucket_ms=None),
-    )
+    order_by = "wasted_cost desc nulls last, wasted_ms desc, cluster, node"
+    return marts.in_order("marts.nodes", scope, order_by, limit=5000)
 
 
 def run_gpus(scope: Scope, run: str) -> list[str]:

@@ -13,11 +13,7 @@
 -- here_ms, read_ms: GPU time in the bucket, and of it that in ten minutes (or finer buckets) with a power reading
 -- coverage_ratio: read_ms / here_ms
 -- joined and grouped by numbers of GPUs: their names take several times as long
-with bucket as (
-    select coalesce(getvariable('scope_bucket_ms')::bigint, 3600000) as length_ms
-),
-
-units as materialized (
+with units as materialized (
     select gpu_uuid, (row_number() over ())::integer as unit
     from (select distinct gpu_uuid from intermediate.int_gpu_inventory)
 ),
@@ -27,20 +23,19 @@ fine as (
         source,
         gpu_uuid,
         gpu_instance,
-        ts_ms // length_ms * length_ms as start_ms,
+        bucket_of(ts_ms) as start_ms,
         avg(power_w) as power_w,
-        any_value(length_ms) as read_ms
+        scope_bucket_ms() as read_ms
     from staging.stg_gpu_samples
-    cross join bucket
     where
-        getvariable('scope_bucket_ms')::bigint < 600000
+        scope_bucket_ms() < 600000
         and ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
         and ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 4102444800000))
         and power_w is not null
-    group by source, gpu_uuid, gpu_instance, ts_ms // length_ms * length_ms
+    group by source, gpu_uuid, gpu_instance, bucket_of(ts_ms)
     -- of two sources the one with more readings
     qualify row_number() over (
-        partition by gpu_uuid, gpu_instance, ts_ms // length_ms * length_ms order by count(*) desc, source
+        partition by gpu_uuid, gpu_instance, bucket_of(ts_ms) order by count(*) desc, source
     ) = 1
 ),
 
@@ -52,13 +47,12 @@ device_readings as (
     union all
     select
         gpu_uuid,
-        start_ms // length_ms * length_ms,
+        bucket_of(start_ms),
         avg(power_w),
         600000 * count(power_w)
     from marts.device_power
-    cross join bucket
-    where coalesce(getvariable('scope_bucket_ms')::bigint, 3600000) >= 600000 and power_w is not null
-    group by gpu_uuid, start_ms // length_ms * length_ms
+    where scope_bucket_ms() >= 600000 and power_w is not null
+    group by gpu_uuid, bucket_of(start_ms)
 ),
 
 readings as (
@@ -79,12 +73,7 @@ stays as (
 ),
 
 cut as (
-    select
-        *,
-        unnest(range(start_ms // length_ms, (end_ms - 1) // length_ms + 1)) * length_ms as bucket_ms
-    from stays
-    cross join bucket
-    where end_ms > start_ms
+    select *, unnest(buckets_of(start_ms, end_ms)) as bucket_ms from stays where end_ms > start_ms
 ),
 
 buckets as (
@@ -93,7 +82,7 @@ buckets as (
         cut.node,
         cut.unit,
         cut.bucket_ms as start_ms,
-        least(cut.end_ms, cut.bucket_ms + cut.length_ms) - greatest(cut.start_ms, cut.bucket_ms) as here_ms,
+        ms_in_bucket(cut.start_ms, cut.end_ms, cut.bucket_ms) as here_ms,
         readings.power_w,
         least(coalesce(readings.read_ms, 0), here_ms) as read_ms
     from cut
