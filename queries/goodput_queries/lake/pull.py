@@ -113,7 +113,7 @@ def _load(cursor: duckdb.DuckDBPyConnection, lake: Lake, commit: LakeCommit) -> 
 
 
 def _rows(lake: Lake, commit: LakeCommit) -> pl.DataFrame:
-    found = lake.rows(commit.table, digests=[commit.digest], version=commit.version)
+    found = lake.rows(commit.table, digests=[commit.digest])  # its files may have been merged
     frame: pl.DataFrame = pl.from_arrow(found.read_all())  # type: ignore[assignment]
     return frame.drop(DIGEST)
 
