@@ -23,7 +23,7 @@ fine as (
         source,
         gpu_uuid,
         gpu_instance,
-        bucket_of(ts_ms) as start_ms,
+        bucket_start(ts_ms) as start_ms,
         avg(power_w) as power_w,
         scope_bucket_ms() as read_ms
     from staging.stg_gpu_samples
@@ -32,10 +32,10 @@ fine as (
         and ts >= from_ms(coalesce(getvariable('scope_from_ms')::bigint, 0))
         and ts < from_ms(coalesce(getvariable('scope_to_ms')::bigint, 4102444800000))
         and power_w is not null
-    group by source, gpu_uuid, gpu_instance, bucket_of(ts_ms)
+    group by source, gpu_uuid, gpu_instance, bucket_start(ts_ms)
     -- of two sources the one with more readings
     qualify row_number() over (
-        partition by gpu_uuid, gpu_instance, bucket_of(ts_ms) order by count(*) desc, source
+        partition by gpu_uuid, gpu_instance, bucket_start(ts_ms) order by count(*) desc, source
     ) = 1
 ),
 
@@ -47,12 +47,12 @@ device_readings as (
     union all
     select
         gpu_uuid,
-        bucket_of(start_ms),
+        bucket_start(start_ms),
         avg(power_w),
         600000 * count(power_w)
     from marts.device_power
     where scope_bucket_ms() >= 600000 and power_w is not null
-    group by gpu_uuid, bucket_of(start_ms)
+    group by gpu_uuid, bucket_start(start_ms)
 ),
 
 readings as (
@@ -73,7 +73,7 @@ stays as (
 ),
 
 cut as (
-    select *, unnest(buckets_of(start_ms, end_ms)) as bucket_ms from stays where end_ms > start_ms
+    select *, unnest(bucket_starts(start_ms, end_ms)) as bucket_ms from stays where end_ms > start_ms
 ),
 
 buckets as (
