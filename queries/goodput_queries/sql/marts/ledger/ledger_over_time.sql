@@ -27,7 +27,7 @@ with alike as (
 ),
 
 fine as (
-    select *, unnest(buckets_of(start_ms, end_ms)) as bucket_ms from alike
+    select *, unnest(bucket_starts(start_ms, end_ms)) as bucket_ms from alike
 ),
 
 buckets as (
@@ -43,7 +43,7 @@ buckets as (
     union all
     select
         category,
-        bucket_of(hour_ms),
+        bucket_start(hour_ms),
         gpu_ms
     from marts.ledger_scoped_by_node
     where scope_bucket_ms() >= 3600000

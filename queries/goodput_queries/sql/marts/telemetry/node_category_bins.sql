@@ -23,7 +23,7 @@ with pieces as (
 ),
 
 cut as (
-    select *, unnest(buckets_of(start_ms, end_ms)) as bin_ms from pieces where end_ms > start_ms
+    select *, unnest(bucket_starts(start_ms, end_ms)) as bin_ms from pieces where end_ms > start_ms
 )
 
 select
