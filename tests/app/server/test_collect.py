@@ -167,17 +167,20 @@ def test_collect_alone_follows_and_ends_cleanly(site: Path, signal_number: int) 
 
 
 def test_commands_and_a_starting_server_get_the_database_from_a_collector(site: Path) -> None:
-    """Then the collector works through the server, and when that ends, without it."""
+    """Then the collector works through the server, which says so, and when that ends, without."""
     database = site / "goodput.duckdb"
     with collecting(site) as running:
         until(lambda: steps_of(site) == [1], "the first step is there")
         assert run("build").exit_code == 0
-        with serving(site, "--no-collect") as server:
+        with serving(site) as server:
             assert find_server(database) is not None
             say(site, 2)
             until(lambda: steps_of(site) == [1, 2], "it comes through the server")
             server.send_signal(signal.SIGTERM)
-            assert server.wait(PATIENCE_S) == 0
+            assert server.stderr is not None
+            said = server.stderr.read()
+            assert server.wait(PATIENCE_S) == 0, said
+            assert f"process {running.pid} collects into this database already" in said
         say(site, 3)
         until(lambda: steps_of(site) == [1, 2, 3], "it comes without the server")
         running.send_signal(signal.SIGTERM)
@@ -207,17 +210,6 @@ def test_a_server_collects_by_itself_alone_shows_it_and_ends_cleanly(site: Path)
         "Stop that process first.\n"
     )
     assert 'goodput_live_source_failures{origin="events",source="job-events"} 0.0' in text
-
-
-def test_a_server_beside_a_collector_serves_and_says_so(site: Path) -> None:
-    with collecting(site) as collector, serving(site) as server:
-        until(lambda: steps_of(site) == [1], "the collector works through the server")
-        server.send_signal(signal.SIGTERM)
-        status = server.wait(PATIENCE_S)
-        assert server.stderr is not None
-        said = server.stderr.read()
-        assert status == 0, said
-        assert f"process {collector.pid} collects into this database already" in said
 
 
 def test_a_server_that_is_stopped_during_a_build_ends_it_first(site: Path) -> None:
