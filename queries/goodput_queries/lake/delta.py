@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 FAILED: Final = (delta_errors.DeltaError, OSError, ValueError)
 COMMITS_BETWEEN_CHECKPOINTS: Final = "50"
+REMOVED_KEPT_H: Final = 24  # files of earlier versions, for reads that are under way
 NOT_DESCRIBED: Final = {"message", "content", "reason"}  # long texts
 
 
@@ -69,6 +70,7 @@ def create(
             configuration={
                 "delta.checkpointInterval": COMMITS_BETWEEN_CHECKPOINTS,
                 "delta.enableExpiredLogCleanup": "false",  # loads are read from it
+                "delta.deletedFileRetentionDuration": f"interval {REMOVED_KEPT_H} hours",
                 **properties,
             },
             storage_options=dict(options) or None,

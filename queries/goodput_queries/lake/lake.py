@@ -10,16 +10,17 @@ The layout is that of docs/decisions/0143-lake.md.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from goodput_queries.catalog import models
 from goodput_queries.errors import RowsRefusedError, StoreError
 from goodput_queries.evidence.batch import Loaded
-from goodput_queries.lake import delta
+from goodput_queries.lake import archive, delta
 from goodput_queries.lake.append import Appender
 from goodput_queries.lake.arrange import DIGEST, LakeTable, arranged, lake_table
-from goodput_queries.lake.loads import LakeCommit, loads_schema, logged, rejects_of
+from goodput_queries.lake.loads import LakeCommit, loads_schema, rejects_of
 from goodput_queries.lake.objects import LakeObjects
 from goodput_queries.lake.selection import Selection
 
@@ -36,7 +37,6 @@ __all__ = ["Lake", "LakeCommit"]
 
 FORMAT: Final = "1"
 BUCKETS: Final = 16
-LOADS: Final = "loads"  # the table whose properties are those of the lake
 
 
 class Lake:
@@ -63,7 +63,7 @@ class Lake:
         credentials come from the environment. Raises StoreError where there is no lake.
         """
         url = _canonical(url)
-        found = delta.opened(f"{url}/{LOADS}", storage_options or {})
+        found = delta.opened(f"{url}/{archive.TABLE}", storage_options or {})
         if found is None:
             raise StoreError(f"{url}: there is no lake; make one with `goodput lake create`.")
         properties = found.metadata().configuration
@@ -88,7 +88,7 @@ class Lake:
         if buckets < 1:
             raise StoreError(f"a lake needs one bucket at least, not {buckets}.")
         properties = {"goodput.format": FORMAT, "goodput.buckets": str(buckets)}
-        delta.create(f"{url}/{LOADS}", loads_schema(), properties, storage_options or {})
+        delta.create(f"{url}/{archive.TABLE}", loads_schema(), properties, storage_options or {})
         lake = cls.open(url, cluster=cluster, storage_options=storage_options)
         if lake.buckets != buckets:
             raise StoreError(f"{url}: this lake has {lake.buckets} buckets, not {buckets}.")
@@ -97,11 +97,13 @@ class Lake:
     def append(self, batch: Batch) -> Loaded:
         """Commit a batch, its rejects first; one that was committed before adds nothing.
 
-        Rows are not compared with those that are there: compaction and databases do that by key.
+        Rows are not compared with those that are there: databases do that by key.
         Raises StoreError where the lake cannot be written.
         """
         table = lake_table(batch.table)
         rejects = len(batch.rejects)
+        if self.cluster:  # the same file may be of two clusters, and not name them
+            batch = replace(batch, digest=f"{batch.digest} of {self.cluster}")
         try:
             data = self._arranged(table, batch)
             if rejects:
@@ -126,7 +128,7 @@ class Lake:
     def commits(self, table: str, after: int = -1) -> list[LakeCommit]:
         """Return the loads of a table that were committed after a version, in order."""
         lake_table(table)  # an unknown name is an error, not an empty table
-        return logged(self.objects, table, after)
+        return archive.loads_after(self, table, after)
 
     def rows(
         self,

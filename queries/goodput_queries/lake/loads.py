@@ -13,6 +13,8 @@ from goodput_queries.evidence.batch import REJECT_CONTENT_MAX_CHARS, Batch
 from goodput_queries.lake.arrange import LakeTable, window
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
 
     from goodput_queries.lake.objects import LakeObjects
@@ -56,20 +58,33 @@ def note_of(table: LakeTable, batch: Batch, cluster: str) -> dict[str, Any]:
     }
 
 
-def logged(objects: LakeObjects, table: str, after: int) -> list[LakeCommit]:
-    """Return the loads in the log of a table after a version, in order.
+def versions_in_log(objects: LakeObjects, table: str, after: int) -> list[int]:
+    """Return the versions after one whose commits the log of a table has, in order."""
+    names = objects.names(_log(table), after=f"{after:020}.json")
+    found = (name.removesuffix(".json") for name in names if name.endswith(".json"))
+    return sorted(int(name) for name in found if name.isdecimal())
+
+
+def logged(objects: LakeObjects, table: str, versions: Sequence[int]) -> list[LakeCommit]:
+    """Return the loads among these commits of the log of a table, in order.
 
     `DeltaTable.history` would stop all threads of the process while it reads.
     """
-    found = objects.read(f"raw/{table}/_delta_log", after=f"{after:020}.json", suffix=".json")
-    return [load for path, text in found if (load := _load_of(table, path, text)) is not None]
+    texts = objects.texts([f"{_log(table)}/{version:020}.json" for version in versions])
+    found = (
+        _load_of(table, version, text)
+        for version, text in zip(versions, texts, strict=True)
+        if text is not None  # cleaned up meanwhile
+    )
+    return [load for load in found if load is not None]
 
 
-def _load_of(table: str, path: str, text: str) -> LakeCommit | None:
+def _log(table: str) -> str:
+    return f"raw/{table}/_delta_log"
+
+
+def _load_of(table: str, version: int, text: str) -> LakeCommit | None:
     """Return the load that a commit of the log notes; None: it is none, as a compaction is."""
-    name = path.rpartition("/")[2].removesuffix(".json")
-    if not name.isdecimal():
-        return None
     actions = map(json.loads, text.splitlines())
     entry = next((action["commitInfo"] for action in actions if "commitInfo" in action), None)
     if entry is None or NOTE not in entry:
@@ -77,7 +92,7 @@ def _load_of(table: str, path: str, text: str) -> LakeCommit | None:
     note = dict(entry[NOTE])
     return LakeCommit(
         table=table,
-        version=int(name),
+        version=version,
         committed_at=EPOCH + timedelta(milliseconds=entry["timestamp"]),
         window_start_at=_at(note.pop("window_start_us")),
         window_end_at=_at(note.pop("window_end_us")),

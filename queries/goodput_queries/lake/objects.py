@@ -17,7 +17,7 @@ except ImportError as error:
     ) from error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping, Sequence
 
 READ_AT_ONCE: Final = 16
 
@@ -49,22 +49,21 @@ class LakeObjects:
             raise StoreError(f"{self._url}/{folder}: cannot be read: {error}") from error
         return [path.rpartition("/")[2] for path in found]
 
-    def read(self, folder: str, *, after: str = "", suffix: str = "") -> Iterator[tuple[str, str]]:
-        """Yield the path and the text of each file in a folder, several read at once.
-
-        after: only of names that sort after this one. A file that goes meanwhile is left out.
-        """
+    def names(self, folder: str, *, after: str = "") -> list[str]:
+        """Return the names of the files in a folder that sort after one."""
         offset = f"{folder}/{after}" if after else None
         try:
             pages = obstore.list(self._store, folder, offset=offset)
-            paths = [one["path"] for page in pages for one in page]
+            return [one["path"].rpartition("/")[2] for page in pages for one in page]
         except (store_errors.BaseError, OSError) as error:
             raise StoreError(f"{self._url}/{folder}: cannot be read: {error}") from error
+
+    def texts(self, paths: Sequence[str]) -> list[str | None]:
+        """Return the texts of files, several read at once; None of one that is not there."""
+        if len(paths) < 2:
+            return [self._text(path) for path in paths]
         with ThreadPoolExecutor(READ_AT_ONCE) as pool:
-            wanted = sorted(path for path in paths if path.endswith(suffix))
-            for path, text in zip(wanted, pool.map(self._text, wanted), strict=True):
-                if text is not None:
-                    yield f"{self._url}/{path}", text
+            return list(pool.map(self._text, paths))
 
     def _text(self, path: str) -> str | None:
         try:

@@ -39,15 +39,18 @@ def read(lake: Lake) -> pl.DataFrame:
         connection.execute(f"create schema state; {model.sql}")
         connection.execute(f"alter table {model.qualified_name} add column {CLUSTER} varchar")
         columns = connection.table(model.qualified_name).columns
-        for path, text in lake.objects.read(FOLDER):
+        paths = [f"{FOLDER}/{name}" for name in lake.objects.names(FOLDER)]
+        for path, text in zip(paths, lake.objects.texts(paths), strict=True):
             try:
-                given = json.loads(text)
+                given = json.loads(text or "")
                 connection.execute(
                     f"insert into {model.qualified_name} values "
                     f"({', '.join(f'${name}' for name in columns)})",
                     {name: given.get(name) for name in columns},
                 )
             except (ValueError, AttributeError, duckdb.Error) as error:
-                raise StoreError(f"{path}: this is no status of a source ({error}).") from error
+                raise StoreError(
+                    f"{lake.url}/{path}: this is no status of a source ({error})."
+                ) from error
         found: pl.DataFrame = connection.table(model.qualified_name).pl()
     return found

@@ -94,3 +94,28 @@ def test_what_cannot_be_loaded_is_said(arguments: list[str], sentence: str) -> N
     assert done.exit_code != 0
     assert sentence in done.stderr
     assert not Path("none").exists()
+
+
+def test_a_lake_is_listed_compacted_and_pruned(site: Path) -> None:
+    empty = goodput("lake", "status")
+    goodput("collect", "--once")
+    (site / "events" / "job.jsonl").write_text(json.dumps(STEP | WHO | {"step": 8}) + "\n")
+    goodput("collect", "--once")
+    listed, compacted, pruned = (
+        goodput("lake", verb, "--format", "json") for verb in ("status", "compact", "prune")
+    )
+
+    assert "Nothing was loaded into it yet." in empty.stderr
+    (row,) = json.loads(listed.stdout)
+    assert (row["table"], row["cluster"], row["rows"], row["files"]) == ("job_events", "west", 2, 2)
+    of_events = json.loads(compacted.stdout)[0]
+    assert (of_events["files_before"], of_events["files"]) == (2, 1)
+    assert "[retention] in goodput.toml is not set" in pruned.stderr
+    assert [one.exit_code for one in (listed, compacted, pruned)] == [0, 0, 0]
+
+
+def test_no_lake_is_named(here: Path) -> None:
+    done = goodput("lake", "status")
+
+    assert (done.exit_code, list(here.iterdir())) == (1, [])
+    assert done.stderr.startswith("no lake is named: add --lake URL, or `url` under [lake]")

@@ -160,3 +160,36 @@ def test_names_of_labels_may_be_those_of_our_columns():
     named = 'vllm:other{metric="a",series="b",labels="c",value="d"} 1\n'
 
     assert values(named) == {'vllm:other{labels="c",metric="a",series="b",value="d"}': 1}
+
+
+def test_engines_under_ray_are_told_apart_by_their_replica():
+    """Ray renames the metrics of vLLM and has all engines of a node on one page."""
+    ray = 'Component="core_worker",Version="2.48.0",WorkerId="{0}w",ReplicaId="{1}",engine="0"'
+    lines = [
+        f'ray_vllm_{name}{{{ray.format(worker, replica)},model_name="m"}} {value}'
+        for worker, replica in (("a", "llm#x"), ("b", ""))
+        for name, value in (
+            ("num_requests_running", 3),
+            ("generation_tokens_total", 70),
+            ("generation_tokens", 70),
+        )
+    ]
+    (found,) = parsed("\n".join(lines))
+
+    assert found.rows.select("engine", "metric", "value", "product").rows() == [
+        ("bw/0", "generation_tokens", 70.0, "vllm"), ("bw/0", "requests_running", 3.0, "vllm"),
+        ("llm#x/0", "generation_tokens", 70.0, "vllm"),
+        ("llm#x/0", "requests_running", 3.0, "vllm"),
+    ]  # fmt: skip
+    buckets = (
+        f"ray_vllm_time_to_first_token_seconds_{end}{{{ray.format('a', '')}{le}}} 2"
+        for end, le in (
+            ("bucket", ',le="0.5"'),
+            ("bucket", ',le="+Inf"'),
+            ("sum", ""),
+            ("count", ""),
+        )
+    )
+    (histogram,) = parsed("\n".join(buckets))
+    assert histogram.table == "serving_histograms"
+    assert histogram.rows["metric"].unique().to_list() == ["ttft_s"]

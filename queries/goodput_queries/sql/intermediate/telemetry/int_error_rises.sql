@@ -5,10 +5,29 @@
 -- rise: never negative; two sources, or a counter since driver load beside one of the GPU's life, count the same errors:
 --  the greatest of them; parts of a kind add up
 -- highest: value of a flag or code
-with counters as (
-    select counters.*, kinds.kind, kinds.part
+-- series and parts of kinds by number: their names take several times as long
+with counted as materialized (
+    select
+        source, gpu_uuid, gpu_instance, metric,
+        (row_number() over ())::integer as series,
+        (dense_rank() over (order by source, gpu_uuid, gpu_instance))::integer as unit
+    from (select distinct source, gpu_uuid, gpu_instance, metric from intermediate.int_error_counters)
+),
+
+counters as (
+    select
+        series.series,
+        series.unit,
+        counters.hour_ms,
+        counters.first_value,
+        counters.last_value,
+        counters.highest,
+        counters.gain,
+        kinds.kind,
+        kinds.part
     from intermediate.int_error_counters as counters
     inner join reference.error_counters as kinds using (metric)
+    inner join counted as series using (source, gpu_uuid, gpu_instance, metric)
     where
         counters.hour_ms < coalesce(getvariable('scope_to_ms')::bigint, 9223372036854775807)
         and (getvariable('scope_gpu_uuid') is null or counters.gpu_uuid = getvariable('scope_gpu_uuid'))
@@ -19,22 +38,15 @@ of_window as (
 ),
 
 before_window as (
-    select
-        source,
-        gpu_uuid,
-        gpu_instance,
-        metric,
-        arg_max(last_value, hour_ms) as last_value
+    select series, arg_max(last_value, hour_ms) as last_value
     from counters
     where hour_ms <= coalesce(getvariable('scope_from_ms')::bigint, 0) - 3600000
-    group by source, gpu_uuid, gpu_instance, metric
+    group by series
 ),
 
 rises as (
     select
-        of_window.source,
-        of_window.gpu_uuid,
-        of_window.gpu_instance,
+        of_window.unit,
         of_window.kind,
         of_window.part,
         of_window.hour_ms,
@@ -44,8 +56,7 @@ rises as (
                 of_window.first_value,
                 coalesce(
                     lag(of_window.last_value) over (
-                        partition by of_window.source, of_window.gpu_uuid, of_window.gpu_instance, of_window.metric
-                        order by of_window.hour_ms
+                        partition by of_window.series order by of_window.hour_ms
                     ),
                     before_window.last_value
                 )
@@ -53,33 +64,52 @@ rises as (
             0
         ) as rise
     from of_window
-    left join before_window using (source, gpu_uuid, gpu_instance, metric)
+    left join before_window using (series)
 ),
 
 of_parts as (
-    select source, gpu_uuid, gpu_instance, kind, part, hour_ms, max(rise) as rise, max(highest) as highest
+    select unit, kind, part, hour_ms, max(rise) as rise, max(highest) as highest
     from rises
-    group by source, gpu_uuid, gpu_instance, kind, part, hour_ms
+    group by unit, kind, part, hour_ms
 ),
 
 of_series as (
-    select source, gpu_uuid, gpu_instance, kind, hour_ms, sum(rise) as rise, max(highest) as highest
+    select unit, kind, hour_ms, sum(rise) as rise, max(highest) as highest
     from of_parts
-    group by source, gpu_uuid, gpu_instance, kind, hour_ms
+    group by unit, kind, hour_ms
+),
+
+-- most GPUs were always in one place, and choosing among places takes longer than joining them
+moved as (
+    select gpu_uuid from intermediate.int_gpu_inventory group by gpu_uuid having count(*) > 1
+),
+
+units as (
+    select unit, any_value(gpu_uuid) as gpu_uuid from counted group by unit
 ),
 
 placed as (
-    select stays.cluster, stays.node, stays.gpu_model, of_series.*
+    select stays.cluster, stays.node, stays.gpu_model, stays.start_ms as here_ms, units.gpu_uuid, of_series.*
     from of_series
+    inner join units using (unit)
     inner join intermediate.int_gpu_inventory as stays
-        on of_series.gpu_uuid = stays.gpu_uuid
+        on units.gpu_uuid = stays.gpu_uuid
         and of_series.hour_ms + 3600000 > coalesce(stays.start_ms, 0)
         and of_series.hour_ms < coalesce(stays.end_ms, 9223372036854775807)
-    -- a GPU that was moved in this hour counts where it came to
-    qualify row_number() over (
-        partition by of_series.source, of_series.gpu_uuid, of_series.gpu_instance, of_series.kind, of_series.hour_ms
-        order by stays.start_ms desc nulls last
-    ) = 1
+),
+
+placed_once as (
+    select * from placed where gpu_uuid not in (from moved)
+    union all
+    (
+        select *
+        from placed
+        where gpu_uuid in (from moved)
+        -- a GPU that was moved in this hour counts where it came to
+        qualify row_number() over (
+            partition by unit, kind, hour_ms order by here_ms desc nulls last
+        ) = 1
+    )
 )
 
 select
@@ -91,5 +121,5 @@ select
     hour_ms,
     max(rise) as rise,
     max(highest) as highest
-from placed
+from placed_once
 group by cluster, node, gpu_uuid, kind, hour_ms
