@@ -15,6 +15,7 @@ from goodput_queries.evidence.batch import Batch, Reject
 from goodput_queries.lake import statuses
 from goodput_queries.lake.arrange import DIGEST, READINGS
 from goodput_queries.lake.lake import Lake
+from goodput_queries.lake.loads import EPOCH
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -104,7 +105,7 @@ def _days_before_end(commits: list[LakeCommit], days: int) -> int:
     ]
     if not ends:
         return 0
-    latest = (max(ends) - EPOCH) // timedelta(milliseconds=1)
+    latest: int = (max(ends) - EPOCH) // timedelta(milliseconds=1)
     return (latest // DAY_MS - days + 1) * DAY_MS
 
 
@@ -133,9 +134,7 @@ def _replace_statuses(store: LocalStore, lake: Lake) -> None:
         cursor.unregister("given")
 
 
-def _load(
-    cursor: duckdb.DuckDBPyConnection, lake: Lake, commit: LakeCommit, from_ms: int
-) -> None:
+def _load(cursor: duckdb.DuckDBPyConnection, lake: Lake, commit: LakeCommit, from_ms: int) -> None:
     """Load a commit as a batch; of readings the note that they are there, and recent ones."""
     model = models.base_tables()[commit.table]
     is_in_lake = model.qualified_name in READINGS
